@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package log holds the logger interface of this library and carries a logger
+// in a context.
+//
+// The library logs only through log.G(ctx), so a program chooses the logging
+// library: adapters for logrus, klog and slog are in the subpackages.
+//
+// What surprises: nothing is logged until the program assigns L; the default logger
+// discards everything.
+package log
+
+import "context"
+
+// L is the default logger, used when a context carries none. It discards
+// everything until a program assigns another one, which must happen before the
+// library is used.
+var L Logger = nop{}
+
+// G is an alias for GetLogger, short because it is called so often. It is a
+// variable so that a program may replace how a logger is found.
+var G = GetLogger
+
+// Fields are named values attached to log lines.
+type Fields map[string]any
+
+// Logger is what the library needs from a logging library. Implementations
+// must be safe for concurrent use. Fatal and Fatalf may end the process.
+type Logger interface {
+	Debug(args ...any)
+	Debugf(format string, args ...any)
+	Info(args ...any)
+	Infof(format string, args ...any)
+	Warn(args ...any)
+	Warnf(format string, args ...any)
+	Error(args ...any)
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+
+	// WithField returns a logger that adds one named value to each line.
+	WithField(key string, value any) Logger
+	// WithFields returns a logger that adds the named values to each line.
+	WithFields(fields Fields) Logger
+	// WithError returns a logger that adds err to each line.
+	WithError(err error) Logger
+}
+
+type contextKey struct{}
+
+// WithLogger returns a context that carries logger. A nil logger leaves ctx as
+// it is: it never removes one.
+func WithLogger(ctx context.Context, logger Logger) context.Context {
+	if logger == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, contextKey{}, logger)
+}
+
+// GetLogger returns the logger that ctx carries, else L. It panics when there
+// is neither, which only a program that sets L to nil can bring about.
+func GetLogger(ctx context.Context) Logger {
+	if logger, ok := ctx.Value(contextKey{}).(Logger); ok {
+		return logger
+	}
+	if L == nil {
+		panic("default logger not initialized")
+	}
+	return L
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// PodLifecycleHandler is what a provider must implement: it runs pods on a
+// backend. Calls for one pod never overlap; calls for different pods do.
+//
+// Every pod that is handed in is a private copy: the provider may keep and
+// change it. Pods that are handed out are copied before they are used.
+//
+// Errors of the kinds in package errdefs are understood; every other error is
+// retried, with a growing delay, for as long as the pod exists.
+type PodLifecycleHandler interface {
+	// CreatePod starts a pod on the backend. It may return before the pod runs;
+	// the status of the pod tells how far it is. A second call for a pod (same
+	// UID) that the backend already has, after a restart for example, must not
+	// start it twice.
+	CreatePod(ctx context.Context, pod *corev1.Pod) error
+
+	// UpdatePod is called when the spec, the labels or the annotations of a pod
+	// that the backend has were changed.
+	UpdatePod(ctx context.Context, pod *corev1.Pod) error
+
+	// DeletePod stops a pod, within the grace period in
+	// pod.DeletionGracePeriodSeconds. It may return before the pod has stopped;
+	// callers believe that it stopped when a report says so or when GetPod no
+	// longer returns it. It is called again if a stop request changes, and until the
+	// pod is gone. A pod that the backend does not have is an error of the kind
+	// not-found, and counts as stopped.
+	DeletePod(ctx context.Context, pod *corev1.Pod) error
+
+	// GetPod returns a pod that the backend has, with its status. A pod that the backend
+	// does not have is nil or an error of the kind not-found. Any other error
+	// says nothing about whether the pod exists.
+	GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error)
+
+	// GetPodStatus returns the status of a pod that the backend has. A pod that it
+	// does not have is nil or an error of the kind not-found.
+	GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error)
+
+	// GetPods returns every pod of this node that the backend has. A partial
+	// list must be an error. The pods should carry their UID.
+	GetPods(context.Context) ([]*corev1.Pod, error)
+}
+
+// PodNotifier is an ability of a provider that can tell when a pod changes.
+// Providers without it are polled.
+type PodNotifier interface {
+	// NotifyPods hands the provider the function to call whenever the status
+	// of a pod changed, with the whole pod. It is called once, before any other
+	// method, and must return at once. The function may be called from any
+	// goroutine, also from within CreatePod and DeletePod, until ctx ends; it
+	// copies the pod and returns without waiting for the API server.
+	NotifyPods(ctx context.Context, notify func(*corev1.Pod))
+}
+
+// PodEventFilterFunc tells whether the pod controller is to handle a pod. It
+// is asked at every event about the pod, and must be quick.
+type PodEventFilterFunc func(context.Context, *corev1.Pod) bool
