@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package configfile decodes YAML and JSON configuration files strictly.
+//
+// Every error names the file and the line, and an unknown field comes with
+// the known one that looks most like it. Field names come from the json tags,
+// and types that decode themselves from JSON (quantities, durations) work.
+//
+// What surprises: a field that is given twice, or a value of another type, is an error,
+// and so is a second document in the file.
+package configfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Decode reads data, the contents of the file called name, into the struct or map that
+// into points at. Fields that the file does not have keep their value, so
+// defaults are set before. Several errors are joined.
+func Decode(name string, data []byte, into any) error {
+	target := reflect.ValueOf(into)
+	if target.Kind() != reflect.Pointer || target.IsNil() {
+		panic(fmt.Sprintf("configfile: decode into %T, want a pointer", into))
+	}
+	root, err := parse(name, data)
+	if err != nil || root == nil {
+		return err
+	}
+	d := decoder{file: name}
+	d.value(root, target.Elem(), "")
+	return errors.Join(d.errs...)
+}
+
+// Position is where a value stands in a file.
+type Position struct {
+	// File is the name that was handed to Positions.
+	File string
+	// Line counts from 1.
+	Line int
+}
+
+// String returns file:line.
+func (p Position) String() string { return fmt.Sprintf("%s:%d", p.File, p.Line) }
+
+// Positions returns where each top-level field of the file stands.
+func Positions(name string, data []byte) (map[string]Position, error) {
+	root, err := parse(name, data)
+	if err != nil || root == nil || root.Kind != yaml.MappingNode {
+		return nil, err
+	}
+	positions := map[string]Position{}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		positions[root.Content[i].Value] = Position{File: name, Line: root.Content[i].Line}
+	}
+	return positions, nil
+}
+
+// parse returns the top node of the only document, or nil for an empty file.
+func parse(name string, data []byte) (*yaml.Node, error) {
+	var document, second yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	switch err := dec.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s:%d: more than one document in the file", name, second.Line)
+	}
+	if len(document.Content) == 0 {
+		return nil, nil
+	}
+	return document.Content[0], nil
+}
+
+type decoder struct {
+	file string
+	errs []error
+}
+
+func (d *decoder) errorf(n *yaml.Node, format string, args ...any) {
+	d.errs = append(d.errs, fmt.Errorf("%s at %s:%d", fmt.Sprintf(format, args...), d.file, n.Line))
+}
+
+var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+
+// value decodes n into v; path names v in errors.
+func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Tag == "!!null" {
+		return
+	}
+	if reflect.PointerTo(v.Type()).Implements(unmarshaler) {
+		d.viaJSON(n, v, path)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		d.value(n, v.Elem(), path)
+	case reflect.Struct:
+		d.mapping(n, path, func(key, val *yaml.Node) { d.field(key, val, v, path) })
+	case reflect.Map:
+		if v.IsNil() {
+			v.Set(reflect.MakeMap(v.Type()))
+		}
+		d.mapping(n, path, func(key, val *yaml.Node) {
+			elem := reflect.New(v.Type().Elem()).Elem()
+			d.value(val, elem, join(path, key.Value))
+			v.SetMapIndex(reflect.ValueOf(key.Value).Convert(v.Type().Key()), elem)
+		})
+	case reflect.Slice:
+		d.sequence(n, v, path)
+	default:
+		d.scalar(n, v, path)
+	}
+}
+
+func (d *decoder) sequence(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.SequenceNode {
+		d.errorf(n, "field %q must be a list", path)
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
+	for i, item := range n.Content {
+		d.value(item, v.Index(i), fmt.Sprintf("%s[%d]", path, i))
+	}
+}
+
+func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.ScalarNode {
+		d.errorf(n, "field %q must be a %s", path, v.Type())
+		return
+	}
+	if err := n.Decode(v.Addr().Interface()); err != nil {
+		d.errorf(n, "field %q must be a %s, not %q", path, v.Type(), n.Value)
+	}
+}
+
+// viaJSON decodes types that know only JSON.
+func (d *decoder) viaJSON(n *yaml.Node, v reflect.Value, path string) {
+	var raw any
+	if err := n.Decode(&raw); err != nil {
+		d.errorf(n, "field %q: %v", path, err)
+		return
+	}
+	data, err := json.Marshal(raw)
+	if err == nil {
+		err = json.Unmarshal(data, v.Addr().Interface())
+	}
+	if err != nil {
+		d.errorf(n, "field %q: %q is not a valid value: %v", path, n.Value, err)
+	}
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}

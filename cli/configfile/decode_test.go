@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package configfile_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli/configfile"
+)
+
+type settings struct {
+	NodeName string              `json:"nodeName"`
+	Workers  int                 `json:"workers,omitempty"`
+	Wait     metav1.Duration     `json:"wait"`
+	Capacity corev1.ResourceList `json:"capacity"`
+	Tags     map[string]string   `json:"tags"`
+	Names    []string            `json:"names"`
+	Inner    *struct {
+		On bool `json:"on"`
+	} `json:"inner"`
+}
+
+func TestDecode(t *testing.T) {
+	got := settings{Workers: 7}
+	err := configfile.Decode("c.yaml", []byte(`
+nodeName: n1
+wait: 1m
+capacity: {cpu: 2, memory: 1Gi}
+tags:
+  a: "1"
+names: [x, y]
+inner:
+  on: true
+`), &got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.NodeName != "n1" || got.Workers != 7 || got.Wait.Duration != time.Minute || !got.Inner.On {
+		t.Errorf("got %+v", got)
+	}
+	if q := got.Capacity[corev1.ResourceMemory]; q.Cmp(resource.MustParse("1Gi")) != 0 {
+		t.Errorf("memory: got %s, want 1Gi", q.String())
+	}
+	if diff := cmp.Diff([]string{"x", "y"}, got.Names); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestDecodeErrors(t *testing.T) {
+	for _, tc := range []struct{ name, in, want string }{
+		{"swapped letters", "wait: 1s\n\nnodeNmae: x", `unknown field "nodeNmae" at c.yaml:3; did you mean nodeName?`},
+		{"case", "nodename: x", `unknown field "nodename" at c.yaml:1; did you mean nodeName?`},
+		{"nothing near", "zzz: x", `unknown field "zzz" at c.yaml:1`},
+		{"nested", "inner:\n  off: true", `unknown field "inner.off" at c.yaml:2; did you mean on?`},
+		{"twice", "workers: 1\nworkers: 2", `field "workers" is given twice at c.yaml:2`},
+		{"type", "workers: many", `field "workers" must be a int, not "many" at c.yaml:1`},
+		{"list", "names: x", `field "names" must be a list at c.yaml:1`},
+		{"no mapping", "- x", `the file must hold a mapping of fields at c.yaml:1`},
+		{"two documents", "workers: 1\n---\nworkers: 2", `c.yaml:2: more than one document in the file`},
+		{"two errors", "a_: 1\nworkers: x", "unknown field \"a_\" at c.yaml:1\nfield \"workers\" must be a int, not \"x\" at c.yaml:2"},
+		{"syntax", "a: [", `c.yaml: line 1: did not find expected node content`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			err := configfile.Decode("c.yaml", []byte(tc.in), &settings{})
+			if err == nil || err.Error() != tc.want {
+				t.Errorf("decode %q:\n got %v\nwant %s", tc.in, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestEmptyFileKeepsDefaults(t *testing.T) {
+	got := settings{Workers: 7}
+	for _, in := range []string{"", "# nothing\n", "---\n"} {
+		if err := configfile.Decode("c.yaml", []byte(in), &got); err != nil || got.Workers != 7 {
+			t.Errorf("decode %q: got %v, %v", in, got, err)
+		}
+	}
+}
+
+func TestPositions(t *testing.T) {
+	got, err := configfile.Positions("c.yaml", []byte("a: 1\n\nb:\n  c: 2\n"))
+	want := map[string]configfile.Position{"a": {File: "c.yaml", Line: 1}, "b": {File: "c.yaml", Line: 3}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v %s", err, diff)
+	}
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package configfile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Nearest returns the one of known that a person who typed name most likely
+// meant, or "" when none comes close. Upper and lower case do not count.
+func Nearest(name string, known []string) string {
+	slices.Sort(known)
+	best, bestDistance := "", len(name)/3+1
+	for _, k := range known {
+		if d := distance(strings.ToLower(name), strings.ToLower(k)); d <= bestDistance && (best == "" || d < bestDistance) {
+			best, bestDistance = k, d
+		}
+	}
+	return best
+}
+
+// distance is the number of letters to insert, remove, replace or swap with their
+// neighbour that lead from a to b.
+func distance(a, b string) int {
+	before, last, now := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		now[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			now[j] = min(last[j]+1, now[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				now[j] = min(now[j], before[j-2]+1)
+			}
+		}
+		before, last, now = last, now, before
+	}
+	return last[len(b)]
+}
+
+func unknown(field string, at Position, hint string) error {
+	return fmt.Errorf("unknown field %q at %s%s", field, at, hint)
+}
