@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package klogv2 lets this library log through klog.
+//
+// Fields follow the message, sorted by name: "pod created [node=n pod=p]". Lines
+// keep the caller's file and line.
+//
+// What surprises: debug lines appear from verbosity 4 on (-v=4, or -vmodule
+// for the calling file), and Fatal ends the process with all stacks, as klog
+// does.
+package klogv2
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/klog/v2"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// debugVerbosity is the klog verbosity from which debug lines are written.
+const debugVerbosity = 4
+
+// errorKey names the field that WithError adds.
+const errorKey = "err"
+
+type adapter struct {
+	fields log.Fields // never changed once the adapter exists
+	depth  int        // frames between the caller and klog
+}
+
+// New returns a logger that writes through klog, with fields, which may be
+// nil. Fields are copied.
+func New(fields log.Fields) log.Logger {
+	return &adapter{fields: maps.Clone(fields), depth: 1}
+}
+
+func (a *adapter) Debug(args ...any) {
+	if v := klog.VDepth(a.depth, debugVerbosity); v.Enabled() {
+		v.InfoDepth(a.depth, a.line(args))
+	}
+}
+
+func (a *adapter) Debugf(format string, args ...any) {
+	if v := klog.VDepth(a.depth, debugVerbosity); v.Enabled() {
+		v.InfoDepth(a.depth, a.linef(format, args))
+	}
+}
+
+func (a *adapter) Info(args ...any) { klog.InfoDepth(a.depth, a.line(args)) }
+
+func (a *adapter) Infof(format string, args ...any) {
+	klog.InfoDepth(a.depth, a.linef(format, args))
+}
+
+func (a *adapter) Warn(args ...any) { klog.WarningDepth(a.depth, a.line(args)) }
+
+func (a *adapter) Warnf(format string, args ...any) {
+	klog.WarningDepth(a.depth, a.linef(format, args))
+}
+
+func (a *adapter) Error(args ...any) { klog.ErrorDepth(a.depth, a.line(args)) }
+
+func (a *adapter) Errorf(format string, args ...any) {
+	klog.ErrorDepth(a.depth, a.linef(format, args))
+}
+
+func (a *adapter) Fatal(args ...any) { klog.FatalDepth(a.depth, a.line(args)) }
+
+func (a *adapter) Fatalf(format string, args ...any) {
+	klog.FatalDepth(a.depth, a.linef(format, args))
+}
+
+func (a *adapter) WithField(key string, value any) log.Logger {
+	return a.WithFields(log.Fields{key: value})
+}
+
+func (a *adapter) WithFields(fields log.Fields) log.Logger {
+	all := make(log.Fields, len(a.fields)+len(fields))
+	maps.Copy(all, a.fields)
+	maps.Copy(all, fields)
+	return &adapter{fields: all, depth: a.depth}
+}
+
+func (a *adapter) WithError(err error) log.Logger {
+	return a.WithField(errorKey, err)
+}
+
+// WithCallDepth returns a logger that takes the source position of its lines n
+// frames further up, for a logger that wraps this one.
+func (a *adapter) WithCallDepth(n int) log.Logger {
+	return &adapter{fields: a.fields, depth: a.depth + n}
+}
+
+func (a *adapter) line(args []any) string {
+	return fmt.Sprint(args...) + a.suffix()
+}
+
+func (a *adapter) linef(format string, args []any) string {
+	return fmt.Sprintf(format, args...) + a.suffix()
+}
+
+func (a *adapter) suffix() string {
+	if len(a.fields) == 0 {
+		return ""
+	}
+	pairs := make([]string, 0, len(a.fields))
+	for _, key := range slices.Sorted(maps.Keys(a.fields)) {
+		pairs = append(pairs, fmt.Sprintf("%s=%v", key, a.fields[key]))
+	}
+	return " [" + strings.Join(pairs, " ") + "]"
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package logrus lets this library log through logrus.
+//
+// Lines keep the caller's file and line when the logrus logger reports
+// callers. Fatal ends the process, as logrus does.
+//
+// What surprises: a value of a function type is dropped by logrus and replaced
+// by a note in the line.
+package logrus
+
+import (
+	"github.com/sirupsen/logrus"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// adapter embeds the entry rather than calling it: a method of ours in between
+// would be reported as the caller of every line.
+type adapter struct{ *logrus.Entry }
+
+// FromLogrus returns a logger that writes through entry, with its fields.
+func FromLogrus(entry *logrus.Entry) log.Logger {
+	return &adapter{entry}
+}
+
+func (a *adapter) WithField(key string, value any) log.Logger {
+	return &adapter{a.Entry.WithField(key, value)}
+}
+
+func (a *adapter) WithFields(fields log.Fields) log.Logger {
+	return &adapter{a.Entry.WithFields(logrus.Fields(fields))}
+}
+
+func (a *adapter) WithError(err error) log.Logger {
+	return &adapter{a.Entry.WithError(err)}
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package slog lets this library log through the standard library's slog.
+//
+// Arguments are joined as fmt.Sprint does, whatever their types. Lines keep
+// the caller's file and line. A field that is set twice appears once, with its
+// last value.
+//
+// What surprises: Fatal logs at LevelFatal and does not end the process,
+// because slog has no such notion; a program that wants it adds it in a
+// handler.
+package slog
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// LevelFatal is the level at which Fatal and Fatalf log: one step above
+// slog.LevelError.
+const LevelFatal = slog.Level(12)
+
+// errorKey names the attribute that WithError adds.
+const errorKey = "error"
+
+type adapter struct {
+	base    *slog.Logger
+	attrs   []slog.Attr  // ours, in the order in which they were first set
+	handler slog.Handler // base's, with attrs
+	skip    int          // frames between the caller and runtime.Callers
+}
+
+// ownFrames is the number of frames in this package between a caller of Info
+// and the like and runtime.Callers, which counts itself.
+const ownFrames = 3
+
+// FromSlog returns a logger that writes through logger, with its attributes
+// and groups.
+func FromSlog(logger *slog.Logger) log.Logger {
+	return &adapter{base: logger, handler: logger.Handler(), skip: ownFrames}
+}
+
+func (a *adapter) Debug(args ...any)                 { a.print(slog.LevelDebug, args) }
+func (a *adapter) Debugf(format string, args ...any) { a.printf(slog.LevelDebug, format, args) }
+func (a *adapter) Info(args ...any)                  { a.print(slog.LevelInfo, args) }
+func (a *adapter) Infof(format string, args ...any)  { a.printf(slog.LevelInfo, format, args) }
+func (a *adapter) Warn(args ...any)                  { a.print(slog.LevelWarn, args) }
+func (a *adapter) Warnf(format string, args ...any)  { a.printf(slog.LevelWarn, format, args) }
+func (a *adapter) Error(args ...any)                 { a.print(slog.LevelError, args) }
+func (a *adapter) Errorf(format string, args ...any) { a.printf(slog.LevelError, format, args) }
+func (a *adapter) Fatal(args ...any)                 { a.print(LevelFatal, args) }
+func (a *adapter) Fatalf(format string, args ...any) { a.printf(LevelFatal, format, args) }
+
+func (a *adapter) WithField(key string, value any) log.Logger {
+	return a.WithFields(log.Fields{key: value})
+}
+
+func (a *adapter) WithFields(fields log.Fields) log.Logger {
+	attrs := slices.Clone(a.attrs)
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		attr := slog.Any(key, fields[key])
+		if i := slices.IndexFunc(attrs, func(b slog.Attr) bool { return b.Key == key }); i >= 0 {
+			attrs[i] = attr
+		} else {
+			attrs = append(attrs, attr)
+		}
+	}
+	// A handler may keep and change what WithAttrs is given.
+	handler := a.base.Handler().WithAttrs(slices.Clone(attrs))
+	return &adapter{base: a.base, attrs: attrs, handler: handler, skip: a.skip}
+}
+
+func (a *adapter) WithError(err error) log.Logger {
+	return a.WithField(errorKey, err)
+}
+
+// WithCallDepth returns a logger that takes the source position of its lines n
+// frames further up, for a logger that wraps this one.
+func (a *adapter) WithCallDepth(n int) log.Logger {
+	deeper := *a
+	deeper.skip += n
+	return &deeper
+}
+
+func (a *adapter) print(level slog.Level, args []any) {
+	if !a.handler.Enabled(context.Background(), level) {
+		return
+	}
+	var pc [1]uintptr
+	runtime.Callers(a.skip, pc[:])
+	a.write(level, pc[0], fmt.Sprint(args...))
+}
+
+func (a *adapter) printf(level slog.Level, format string, args []any) {
+	if !a.handler.Enabled(context.Background(), level) {
+		return
+	}
+	var pc [1]uintptr
+	runtime.Callers(a.skip, pc[:])
+	a.write(level, pc[0], fmt.Sprintf(format, args...))
+}
+
+func (a *adapter) write(level slog.Level, pc uintptr, message string) {
+	record := slog.NewRecord(time.Now(), level, message, pc)
+	// A line that cannot be written has nowhere else to go.
+	_ = a.handler.Handle(context.Background(), record)
+}

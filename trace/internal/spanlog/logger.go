@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package spanlog
+
+import (
+	"fmt"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// errorKey names the field that WithError adds, in the span.
+const errorKey = "error"
+
+// deeper is the ability of a logger to take the source position of a line
+// from further up the stack. Without it, lines would name this file.
+type deeper interface {
+	WithCallDepth(n int) log.Logger
+}
+
+// logger writes each line to the sink and to a span.
+type logger struct {
+	sink    log.Logger // what the program logs to, below all spans
+	backend Backend
+	fields  log.Fields // added above sink; never changed once the logger exists
+	err     error      // of the last WithError
+	withErr bool       // WithError was called, maybe with nil
+	out     log.Logger // sink with fields and err
+}
+
+func (l *logger) Debug(args ...any) { l.record("debug", args); l.out.Debug(args...) }
+func (l *logger) Info(args ...any)  { l.record("info", args); l.out.Info(args...) }
+func (l *logger) Warn(args ...any)  { l.record("warn", args); l.out.Warn(args...) }
+func (l *logger) Error(args ...any) { l.record("error", args); l.out.Error(args...) }
+func (l *logger) Fatal(args ...any) { l.record("fatal", args); l.out.Fatal(args...) }
+
+func (l *logger) Debugf(format string, args ...any) {
+	l.recordf("debug", format, args)
+	l.out.Debugf(format, args...)
+}
+
+func (l *logger) Infof(format string, args ...any) {
+	l.recordf("info", format, args)
+	l.out.Infof(format, args...)
+}
+
+func (l *logger) Warnf(format string, args ...any) {
+	l.recordf("warn", format, args)
+	l.out.Warnf(format, args...)
+}
+
+func (l *logger) Errorf(format string, args ...any) {
+	l.recordf("error", format, args)
+	l.out.Errorf(format, args...)
+}
+
+func (l *logger) Fatalf(format string, args ...any) {
+	l.recordf("fatal", format, args)
+	l.out.Fatalf(format, args...)
+}
+
+func (l *logger) WithField(key string, value any) log.Logger {
+	return l.WithFields(log.Fields{key: value})
+}
+
+func (l *logger) WithFields(fields log.Fields) log.Logger {
+	next := *l
+	next.fields = merge(l.fields, fields)
+	next.open()
+	return &next
+}
+
+func (l *logger) WithError(err error) log.Logger {
+	next := *l
+	next.err, next.withErr = err, true
+	next.open()
+	return &next
+}
+
+// open starts again from the sink, so that a field set twice is written once
+// even where the logging library keeps every value. The name of the error's
+// field is the sink's choice.
+func (l *logger) open() {
+	l.out = l.sink.WithFields(l.fields)
+	if l.withErr {
+		l.out = l.out.WithError(l.err)
+	}
+	if d, ok := l.out.(deeper); ok {
+		l.out = d.WithCallDepth(1)
+	}
+}
+
+func (l *logger) record(level string, args []any) {
+	if l.backend.Recording() {
+		l.backend.Annotate(level, fmt.Sprint(args...), l.recorded())
+	}
+}
+
+func (l *logger) recordf(level, format string, args []any) {
+	if l.backend.Recording() {
+		l.backend.Annotate(level, fmt.Sprintf(format, args...), l.recorded())
+	}
+}
+
+func (l *logger) recorded() log.Fields {
+	if !l.withErr {
+		return l.fields
+	}
+	return merge(l.fields, log.Fields{errorKey: l.err})
+}
