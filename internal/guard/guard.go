@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package guard stands around every call of a provider: a deadline, recovery
+// from panics, metrics, a span, and a word to the caller when a call takes
+// long, so that it can let others pass.
+//
+// The guarantee: Do returns only when the call has returned, so that two calls
+// for one pod never overlap, and a panic becomes an error of type *Panic.
+//
+// What surprises: a provider that ignores its context is not abandoned at the
+// deadline. It is reported as overdue and waited for; nothing else could keep
+// the first guarantee.
+package guard
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/trace"
+)
+
+var (
+	duration = metrics.NewHistogramVec("virtual_kubelet_provider_call_duration_seconds", "Duration of provider calls by method and result (ok or error).", "method", "result")
+	panics   = metrics.NewCounterVec("virtual_kubelet_provider_panics_total", "Provider calls that panicked, by method.", "method")
+	overdue  = metrics.NewCounterVec("virtual_kubelet_provider_calls_overdue_total", "Provider calls that had not returned by their deadline, by method.", "method")
+)
+
+// Guard calls providers. The zero value sets no deadline.
+type Guard struct {
+	// Deadline ends the context of a call; 0 means none.
+	Deadline time.Duration
+	// SlowAfter is how long a call may take before Slow is called; 0 means never.
+	SlowAfter time.Duration
+	// Slow is called once, on another goroutine, with the context of a call that takes long.
+	Slow func(ctx context.Context)
+}
+
+// Panic is the error of a call that panicked.
+type Panic struct {
+	Method string
+	Value  any
+}
+
+// Error names the method and the value, without the stack, which is logged.
+func (p *Panic) Error() string { return fmt.Sprintf("provider panicked in %s: %v", p.Method, p.Value) }
+
+// Do runs call, which stands for the named method of the provider. A call that
+// outlasts its deadline and returns no error of its own has succeeded, late.
+func (g *Guard) Do(ctx context.Context, method string, call func(context.Context) error) (err error) {
+	ctx, span := trace.StartSpan(ctx, "provider."+method)
+	defer func() {
+		span.SetStatus(err)
+		span.End()
+	}()
+	begin := time.Now()
+	if g.SlowAfter > 0 && g.Slow != nil {
+		defer time.AfterFunc(g.SlowAfter, func() { g.Slow(ctx) }).Stop()
+	}
+	callCtx := ctx
+	if g.Deadline > 0 {
+		c, cancel := context.WithTimeout(ctx, g.Deadline)
+		defer cancel()
+		callCtx = c
+		defer time.AfterFunc(g.Deadline, func() {
+			overdue.WithLabelValues(method).Inc()
+			log.G(ctx).WithField("method", method).Warnf("provider call has not returned after %v; its context is cancelled", g.Deadline)
+		}).Stop()
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			panics.WithLabelValues(method).Inc()
+			log.G(ctx).WithField("method", method).Errorf("provider panicked: %v\n%s", v, debug.Stack())
+			err = &Panic{Method: method, Value: v}
+		}
+		result := "ok"
+		if err != nil {
+			result = "error"
+		}
+		duration.WithLabelValues(method, result).Observe(time.Since(begin).Seconds())
+	}()
+	return call(callCtx)
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package keyqueue is a delayed, coalescing queue of keys with one worker per
+// key at a time.
+//
+// The guarantee: work for one key never overlaps; a key added while it is
+// worked on is worked on again; work that failed is tried again for as long as
+// the retry policy wants. First-time work is not delayed, retries are.
+//
+// What surprises: Add does not shorten the delay of a retry, so the echo of a
+// failure's own status write cannot defeat the backoff. AddNow does.
+package keyqueue
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+)
+
+// Work does what there is to do for a key. The class chooses the policy by
+// which an error is retried, and under which Len counts the key.
+type Work func(ctx context.Context, key string) (class int, err error)
+
+// Policy says when failed work is tried again.
+type Policy interface {
+	// Failed is told of a failure and returns the delay until the next try.
+	// With again false the key is forgotten until it is added anew.
+	Failed(ctx context.Context, key string, tries int, firstAdded time.Time, err error) (delay time.Duration, again bool)
+	// Succeeded is told that the key's work succeeded or was given up.
+	Succeeded(key string)
+}
+
+// Queue is a queue of keys. Make one with New.
+type Queue struct {
+	policies []Policy
+
+	mu    sync.Mutex
+	items map[string]*item // guarded by mu
+	ready []*item          // guarded by mu; items in state ready, oldest first
+	later delayed          // guarded by mu; items in state waiting, soonest first
+	wake  chan struct{}    // holds one token when the dispatcher must look again
+}
+
+type state int
+
+const (
+	ready   state = iota // in Queue.ready
+	waiting              // in Queue.later
+	working              // with a worker
+)
+
+type item struct {
+	key   string
+	class int
+	state state
+
+	due        time.Time // when waiting: until when
+	pos        int       // when waiting: index in Queue.later
+	isRetry    bool      // when waiting: after a failure
+	tries      int       // failures since the last success
+	firstAdded time.Time // since the last success
+
+	again   bool      // when working: was added meanwhile
+	urgent  bool      // when working: was added meanwhile by AddNow
+	againAt time.Time // when working: was asked to be worked on again at this time
+}
+
+// New returns a queue with one retry policy per class of work.
+func New(policies ...Policy) *Queue {
+	return &Queue{policies: policies, items: map[string]*item{}, wake: make(chan struct{}, 1)}
+}
+
+// Add asks for the key to be worked on. A key that waits for a retry keeps
+// waiting.
+func (q *Queue) Add(key string) { q.add(key, 0, false) }
+
+// AddNow is Add for news that make a retry worthwhile at once: a key that
+// waits for one is worked on without further delay.
+func (q *Queue) AddNow(key string) { q.add(key, 0, true) }
+
+// AddAfter asks for the key to be worked on once d has passed. The soonest of
+// several such times counts.
+func (q *Queue) AddAfter(key string, d time.Duration) { q.add(key, d, false) }
+
+func (q *Queue) add(key string, d time.Duration, urgent bool) {
+	now := time.Now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	it := q.items[key]
+	switch {
+	case it == nil:
+		it = &item{key: key, firstAdded: now}
+		q.items[key] = it
+		if d > 0 {
+			q.wait(it, now.Add(d), false)
+		} else {
+			q.makeReady(it)
+		}
+	case it.state == ready:
+	case it.state == working && d > 0:
+		if at := now.Add(d); it.againAt.IsZero() || at.Before(it.againAt) {
+			it.againAt = at
+		}
+	case it.state == working:
+		it.again, it.urgent = true, it.urgent || urgent
+	case it.isRetry && !urgent: // keeps waiting
+	case d > 0:
+		if at := now.Add(d); at.Before(it.due) {
+			it.due = at
+			heap.Fix(&q.later, it.pos)
+			q.signal()
+		}
+	default:
+		heap.Remove(&q.later, it.pos)
+		q.makeReady(it)
+	}
+}
+
+// Kick lets every key that waits for a retry be worked on at once, for use
+// when what they failed on is known to work again.
+func (q *Queue) Kick() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, it := range append(delayed(nil), q.later...) {
+		if it.isRetry {
+			heap.Remove(&q.later, it.pos)
+			q.makeReady(it)
+		}
+	}
+}
+
+// Len returns how many keys of the class wait, for a worker or for a time, and
+// how many are being worked on.
+func (q *Queue) Len(class int) (unprocessed, processing int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, it := range q.items {
+		switch {
+		case it.class != class:
+		case it.state == working:
+			processing++
+		default:
+			unprocessed++
+		}
+	}
+	return unprocessed, processing
+}
+
+func (q *Queue) makeReady(it *item) {
+	it.state = ready
+	q.ready = append(q.ready, it)
+	q.signal()
+}
+
+func (q *Queue) wait(it *item, due time.Time, isRetry bool) {
+	it.state, it.due, it.isRetry = waiting, due, isRetry
+	heap.Push(&q.later, it)
+	q.signal()
+}
+
+func (q *Queue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}

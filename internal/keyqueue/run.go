@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keyqueue
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+)
+
+// Run works on keys, at most workers at a time, until ctx ends, and returns
+// when all work has ended. Work that has yielded its place does not count.
+func (q *Queue) Run(ctx context.Context, workers int, work Work) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	places := make(chan struct{}, workers)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		it := q.next(ctx, timer)
+		if it == nil {
+			return
+		}
+		wg.Go(func() {
+			p := &place{free: func() { <-places }}
+			defer p.yield()
+			q.process(context.WithValue(ctx, placeKey{}, p), it, work)
+		})
+	}
+}
+
+// next waits for a ready item and takes it; nil means that ctx ended.
+func (q *Queue) next(ctx context.Context, timer *time.Timer) *item {
+	for ctx.Err() == nil {
+		it, pause := q.take(time.Now())
+		if it != nil {
+			return it
+		}
+		timer.Reset(pause)
+		select {
+		case <-q.wake:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// take returns a ready item, or how long to pause until one may be.
+func (q *Queue) take(now time.Time) (*item, time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.later) > 0 && !q.later[0].due.After(now) {
+		it := heap.Pop(&q.later).(*item)
+		it.state = ready
+		q.ready = append(q.ready, it)
+	}
+	if len(q.ready) > 0 {
+		it := q.ready[0]
+		q.ready[0] = nil
+		q.ready = q.ready[1:]
+		it.state, it.again, it.urgent, it.againAt = working, false, false, time.Time{}
+		return it, 0
+	}
+	if len(q.later) > 0 {
+		return nil, q.later[0].due.Sub(now)
+	}
+	return nil, time.Hour
+}
+
+func (q *Queue) process(ctx context.Context, it *item, work Work) {
+	class, err := work(ctx, it.key)
+	if ctx.Err() != nil {
+		err = nil // the end of Run is no failure of the key
+	}
+	var delay time.Duration
+	var again bool
+	if err != nil {
+		delay, again = q.policies[class].Failed(ctx, it.key, it.tries+1, it.firstAdded, err)
+	}
+	if !again {
+		for _, p := range q.policies {
+			p.Succeeded(it.key)
+		}
+	}
+
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	it.class = class
+	if again {
+		it.tries++
+		q.retry(it, delay)
+		return
+	}
+	it.tries, it.firstAdded = 0, time.Now()
+	switch {
+	case it.again:
+		q.makeReady(it)
+	case !it.againAt.IsZero():
+		q.wait(it, it.againAt, false)
+	default:
+		delete(q.items, it.key)
+	}
+}
+
+// retry lets a failed item wait, unless it is to come first or news came.
+func (q *Queue) retry(it *item, delay time.Duration) {
+	if it.urgent {
+		q.makeReady(it)
+		return
+	}
+	if delay < 0 { // ahead of the others, as ShouldRetryFunc promises
+		it.state = ready
+		q.ready = append([]*item{it}, q.ready...)
+		q.signal()
+		return
+	}
+	q.wait(it, time.Now().Add(delay), true)
+}
+
+type placeKey struct{}
+
+// place is a worker's place, which can be given up once.
+type place struct {
+	once sync.Once
+	free func()
+}
+
+func (p *place) yield() { p.once.Do(p.free) }
+
+// Yield gives up the worker's place of the work that ctx belongs to, so that
+// another key can be worked on while this one hangs. The key stays taken. It
+// does nothing for another ctx.
+func Yield(ctx context.Context) {
+	if p, ok := ctx.Value(placeKey{}).(*place); ok {
+		p.yield()
+	}
+}
+
+// delayed is a heap of waiting items, soonest first.
+type delayed []*item
+
+func (h delayed) Len() int           { return len(h) }
+func (h delayed) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
+func (h delayed) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].pos, h[j].pos = i, j
+}
+
+func (h *delayed) Push(x any) {
+	it := x.(*item)
+	it.pos = len(*h)
+	*h = append(*h, it)
+}
+
+func (h *delayed) Pop() any {
+	old := *h
+	it := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return it
+}

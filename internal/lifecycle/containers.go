@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// exitUnknown is the exit code that a kubelet gives a container whose end it
+	// did not see; 0 would claim a success that nobody saw.
+	exitUnknown = 137
+	// reasonStatusUnknown goes with it.
+	reasonStatusUnknown = "ContainerStatusUnknown"
+)
+
+// mergeContainers returns the statuses that follow from the reported ones. A
+// report without any leaves the old ones. Restart counts never fall; after the
+// end of the pod, no container starts again.
+func mergeContainers(old, reported []corev1.ContainerStatus, ended bool) []corev1.ContainerStatus {
+	if len(reported) == 0 {
+		return old
+	}
+	was := make(map[string]*corev1.ContainerStatus, len(old))
+	for i := range old {
+		was[old[i].Name] = &old[i]
+	}
+	merged := make([]corev1.ContainerStatus, len(reported))
+	for i := range reported {
+		merged[i] = *reported[i].DeepCopy()
+		if before := was[merged[i].Name]; before != nil {
+			merged[i].RestartCount = max(merged[i].RestartCount, before.RestartCount)
+			if ended && before.State.Terminated != nil && merged[i].State.Terminated == nil {
+				merged[i] = *before.DeepCopy()
+			}
+		}
+		if ended && merged[i].State.Terminated == nil {
+			merged[i].State = corev1.ContainerState{Terminated: unknownEnd(&merged[i])}
+			merged[i].Ready = false
+		}
+	}
+	return merged
+}
+
+// applyStop ends a pod whose backend confirmed the stop without telling how
+// the containers ended.
+func applyStop(s *corev1.PodStatus, v View) {
+	s.ContainerStatuses = endContainers(s.ContainerStatuses, v.API.Spec.Containers)
+	s.InitContainerStatuses = endContainers(s.InitContainerStatuses, nil)
+	s.EphemeralContainerStatuses = endContainers(s.EphemeralContainerStatuses, nil)
+	s.Phase = corev1.PodSucceeded
+	for i := range s.ContainerStatuses {
+		if s.ContainerStatuses[i].State.Terminated.ExitCode != 0 {
+			s.Phase = corev1.PodFailed
+		}
+	}
+	if v.Verdict != nil {
+		s.Phase, s.Reason, s.Message = corev1.PodFailed, v.Verdict.Reason, v.Verdict.Message
+	} else if v.Trouble != nil {
+		s.Reason, s.Message = "", ""
+	}
+}
+
+// endContainers returns the statuses with every container terminated; those of
+// spec that have no status get one.
+func endContainers(statuses []corev1.ContainerStatus, spec []corev1.Container) []corev1.ContainerStatus {
+	has := map[string]bool{}
+	for i := range statuses {
+		st := &statuses[i]
+		has[st.Name] = true
+		if st.State.Terminated == nil {
+			st.State = corev1.ContainerState{Terminated: unknownEnd(st)}
+		}
+		st.Ready = false
+		st.Started = nil
+	}
+	for _, c := range spec {
+		if !has[c.Name] {
+			st := corev1.ContainerStatus{Name: c.Name, Image: c.Image}
+			st.State.Terminated = unknownEnd(&st)
+			statuses = append(statuses, st)
+		}
+	}
+	return statuses
+}
+
+func unknownEnd(st *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+	end := &corev1.ContainerStateTerminated{
+		ExitCode:    exitUnknown,
+		Reason:      reasonStatusUnknown,
+		Message:     "the backend stopped the pod without telling how this container ended",
+		ContainerID: st.ContainerID,
+	}
+	if st.State.Running != nil {
+		end.StartedAt = st.State.Running.StartedAt
+	}
+	return end
+}
+
+// truncateTimes cuts every time to whole seconds, as the API server does: a
+// fraction would make each comparison fail and each status be written for ever.
+func truncateTimes(s *corev1.PodStatus) {
+	if s.StartTime != nil {
+		s.StartTime = &metav1.Time{Time: s.StartTime.Truncate(1e9)}
+	}
+	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
+		for i := range list {
+			truncateState(&list[i].State)
+			truncateState(&list[i].LastTerminationState)
+		}
+	}
+	for i := range s.Conditions {
+		truncate(&s.Conditions[i].LastTransitionTime)
+		truncate(&s.Conditions[i].LastProbeTime)
+	}
+}
+
+func truncateState(st *corev1.ContainerState) {
+	if st.Running != nil {
+		truncate(&st.Running.StartedAt)
+	}
+	if st.Terminated != nil {
+		truncate(&st.Terminated.StartedAt)
+		truncate(&st.Terminated.FinishedAt)
+	}
+}
+
+func truncate(t *metav1.Time) {
+	if !t.IsZero() {
+		t.Time = t.Truncate(1e9)
+	}
+}

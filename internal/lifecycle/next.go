@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lifecycle holds the rules of a pod's life as pure functions: what
+// must the backend be told next (Next), and what must the API server be told
+// (Publish).
+//
+// The guarantee: decisions depend on their arguments only. There is no client,
+// clock or goroutine here; the time is an argument.
+//
+// What surprises: an error of a provider's GetPod is neither presence nor
+// absence. It never comes here; the caller looks again later.
+package lifecycle
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// missingAfter is how long a pod must be missing at the backend before it
+	// counts as lost: a list of an eventually consistent backend may lag.
+	missingAfter = 10 * time.Second
+	// settleAfter is how long a backend may take to show a pod that it accepted.
+	settleAfter = 30 * time.Second
+	// stopAgainAfter is how long after the end of the grace period a stop that
+	// was acknowledged but did not happen is asked for again.
+	stopAgainAfter = 30 * time.Second
+	// defaultGrace is the grace period of a pod that names none, in seconds.
+	defaultGrace = 30
+)
+
+// Sent is what the sync lane remembers about one pod: what the backend was
+// told and what it acknowledged. The zero value knows nothing.
+type Sent struct {
+	UID types.UID
+	// Generation and Fingerprint describe the pod that the backend accepted last.
+	Generation  int64
+	Fingerprint uint64
+	// Attempted says that CreatePod was called, with whatever result.
+	Attempted bool
+	// Accepted says that the backend acknowledged the pod or was seen to have it.
+	Accepted   bool
+	AcceptedAt time.Time
+	// MissingSince is when the backend was first seen without an accepted pod.
+	MissingSince time.Time
+	// Stop is the last stop request, if StopAskedAt is set.
+	StopAskedAt time.Time
+	StopGrace   int64
+	// StopAcked says that a DeletePod returned without error (or not-found).
+	StopAcked bool
+}
+
+// Facts are what Next decides on.
+type Facts struct {
+	API      *corev1.Pod // the pod in the API server; nil: gone, or not this node's
+	Sent     Sent        // about the UID of API, or about the last one if API is nil
+	Backend  *corev1.Pod // the pod that the backend has under this name; nil: none
+	Finished bool        // the provider reported this UID as Succeeded or Failed
+	Verdict  bool        // the node decided that the pod has failed: it must stop
+	Now      time.Time
+}
+
+// Step is what the sync lane does next for one pod.
+type Step int
+
+const (
+	// Rest does nothing.
+	Rest Step = iota
+	// Create calls CreatePod.
+	Create
+	// Adopt remembers that the backend has the pod, without a call.
+	Adopt
+	// Update calls UpdatePod.
+	Update
+	// Stop calls DeletePod for the pod in the API server.
+	Stop
+	// Stopped remembers that the backend has confirmed the stop.
+	Stopped
+	// Orphan collects evidence that nobody wants the backend's pod, and then
+	// calls DeletePod with the backend's copy.
+	Orphan
+	// Missing remembers that the backend lacks a pod that it accepted.
+	Missing
+	// Lost gives up a missing pod: it is created again, or has failed, by its
+	// restart policy.
+	Lost
+)
+
+// Decision is a step and, if Again is not 0, the time after which to look again.
+type Decision struct {
+	Step  Step
+	Again time.Duration
+}
+
+// Next decides what the backend must be told about one pod.
+func Next(f Facts) Decision {
+	switch {
+	case f.API == nil && f.Backend == nil:
+		return Decision{}
+	case f.API == nil, f.Backend != nil && !SamePod(f.API, f.Backend):
+		return Decision{Step: Orphan}
+	case f.API.DeletionTimestamp != nil, f.Verdict:
+		return nextStop(f)
+	case Terminal(&f.API.Status):
+		if f.Backend != nil && f.Backend.Status.Phase == corev1.PodRunning && !f.Finished {
+			return nextStop(f) // somebody else declared it finished
+		}
+		return Decision{}
+	case f.Backend == nil:
+		return nextAbsent(f)
+	case !f.Sent.Accepted && !adoptable(f.API, f.Backend):
+		return Decision{Step: Update}
+	case !f.Sent.Accepted, !f.Sent.MissingSince.IsZero():
+		return Decision{Step: Adopt}
+	case f.Sent.Fingerprint != Fingerprint(f.API):
+		return Decision{Step: Update}
+	}
+	return Decision{}
+}
+
+// Quiet reports whether Next rests for this pod whatever the backend has, so
+// that the backend need not be asked. The reconciler notices when the
+// backend loses a pod.
+func Quiet(api *corev1.Pod, sent Sent, verdict bool) bool {
+	return api != nil && api.DeletionTimestamp == nil && !verdict && sent.MissingSince.IsZero() &&
+		sent.UID == api.UID && sent.Accepted && sent.Fingerprint == Fingerprint(api) && !Terminal(&api.Status)
+}
+
+// nextStop decides for a pod that must not run any longer.
+func nextStop(f Facts) Decision {
+	asked := !f.Sent.StopAskedAt.IsZero()
+	grace := Grace(f.API)
+	waited := f.Now.Sub(f.Sent.StopAskedAt)
+	switch {
+	case f.Backend == nil && (!f.Sent.Attempted || f.Sent.StopAcked):
+		return Decision{Step: Stopped}
+	case f.Backend == nil:
+		return Decision{Step: Stop} // a create with an unknown outcome: make sure
+	case f.Sent.StopAcked && (Terminal(&f.Backend.Status) || f.Finished):
+		return Decision{Step: Stopped}
+	case !asked, !f.Sent.StopAcked, f.Sent.StopGrace != grace,
+		waited > time.Duration(grace)*time.Second+stopAgainAfter:
+		return Decision{Step: Stop}
+	}
+	return Decision{Again: min(max(waited/2, 250*time.Millisecond), 10*time.Second)}
+}
+
+// nextAbsent decides for a wanted pod that the backend does not have.
+func nextAbsent(f Facts) Decision {
+	switch {
+	case f.Finished:
+		return Decision{} // the backend forgets what has ended
+	case !f.Sent.Accepted && f.API.Status.Phase != corev1.PodRunning:
+		return Decision{Step: Create}
+	case f.Sent.MissingSince.IsZero():
+		return Decision{Step: Missing, Again: missingAfter}
+	}
+	lostAt := f.Sent.MissingSince.Add(missingAfter)
+	if settled := f.Sent.AcceptedAt.Add(settleAfter); settled.After(lostAt) {
+		lostAt = settled
+	}
+	if f.Now.Before(lostAt) {
+		return Decision{Again: lostAt.Sub(f.Now)}
+	}
+	return Decision{Step: Lost}
+}
+
+// SamePod reports whether b speaks about a. A backend that keeps no UID is
+// trusted to mean the pod of that name.
+func SamePod(a, b *corev1.Pod) bool { return b.UID == "" || a.UID == b.UID }
+
+// Terminal reports whether the pod has Succeeded or Failed.
+func Terminal(s *corev1.PodStatus) bool {
+	return s.Phase == corev1.PodSucceeded || s.Phase == corev1.PodFailed
+}
+
+// Grace returns the grace period in seconds that a stop of the pod has: of its
+// deletion, else of its spec, else 30.
+func Grace(pod *corev1.Pod) int64 {
+	switch {
+	case pod.DeletionGracePeriodSeconds != nil:
+		return *pod.DeletionGracePeriodSeconds
+	case pod.Spec.TerminationGracePeriodSeconds != nil:
+		return *pod.Spec.TerminationGracePeriodSeconds
+	}
+	return defaultGrace
+}
+
+// Deadline returns when the pod must have ended (spec.activeDeadlineSeconds
+// after status.startTime), and false if never.
+func Deadline(pod *corev1.Pod) (time.Time, bool) {
+	if pod.Spec.ActiveDeadlineSeconds == nil || pod.Status.StartTime == nil {
+		return time.Time{}, false
+	}
+	return pod.Status.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds) * time.Second), true
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ReasonProviderFailed is the status reason of a pod that the provider cannot
+// do what is asked for.
+const ReasonProviderFailed = "ProviderFailed"
+
+// Trouble is why a pod is not where it should be; it is shown in its status
+// until it is over.
+type Trouble struct {
+	Reason  string
+	Message string
+	// Container waits with WaitingReason, if it is set.
+	Container     string
+	WaitingReason string
+}
+
+// Verdict is the node's own decision that a pod has failed. It is published
+// when the pod has stopped.
+type Verdict struct {
+	Reason  string
+	Message string
+}
+
+// View is what Publish decides on.
+type View struct {
+	API        *corev1.Pod       // nil: gone, or not this node's
+	Report     *corev1.PodStatus // the provider's newest word on this UID; nil: none
+	Trouble    *Trouble
+	Verdict    *Verdict
+	Stopped    bool  // the backend has confirmed the stop
+	StopAsked  bool  // DeletePod was called at least once
+	Attempted  bool  // CreatePod was called, or the backend had the pod
+	Generation int64 // of the spec that the backend accepted; 0: none
+	Now        time.Time
+}
+
+// Write is what the status lane does next for one pod.
+type Write int
+
+const (
+	// Keep writes nothing.
+	Keep Write = iota
+	// Patch writes the status that Publish returned.
+	Patch
+	// Remove deletes the API object.
+	Remove
+)
+
+// Publish decides what the API server must be told about one pod. The status
+// is meant for Patch only.
+func Publish(v View) (Write, corev1.PodStatus) {
+	if v.API == nil {
+		return Keep, corev1.PodStatus{}
+	}
+	want := compose(v)
+	deleting := v.API.DeletionTimestamp != nil
+	stopped := v.Stopped || v.StopAsked && v.Report != nil && Terminal(v.Report)
+	changed := !equality.Semantic.DeepEqual(want, v.API.Status)
+	switch {
+	case !deleting || !stopped:
+		if changed {
+			return Patch, want
+		}
+		return Keep, want
+	case changed && (v.Attempted || v.Report != nil || len(v.API.Finalizers) > 0):
+		return Patch, want // the last word, before the object goes
+	case len(v.API.Finalizers) > 0 && Grace(v.API) == 0:
+		return Keep, want // asked already; somebody's finalizer holds the object
+	}
+	return Remove, want
+}
+
+// compose returns the status that the pod in the API server should have. It
+// starts from the one that it has, so what is not ours stays.
+func compose(v View) corev1.PodStatus {
+	s := *v.API.Status.DeepCopy()
+	absorbed := Terminal(&s)
+	if v.Report != nil {
+		applyReport(&s, v.Report, absorbed, v.Now)
+	}
+	if !absorbed {
+		applyTrouble(&s, v)
+		if stopped := v.Stopped && (v.API.DeletionTimestamp != nil || v.Verdict != nil); stopped && !Terminal(&s) {
+			applyStop(&s, v)
+		} else if v.Verdict != nil && Terminal(&s) {
+			s.Phase, s.Reason, s.Message = corev1.PodFailed, v.Verdict.Reason, v.Verdict.Message
+		}
+	}
+	if v.Generation > s.ObservedGeneration {
+		s.ObservedGeneration = v.Generation
+	}
+	if v.Report != nil || Terminal(&s) && !absorbed {
+		s.Conditions = conditions(v, &s)
+	}
+	truncateTimes(&s)
+	return s
+}
+
+// applyReport lays the provider's status over s, within the rules: a terminal
+// phase stays, restart counts never fall, what a report leaves out stays.
+func applyReport(s, r *corev1.PodStatus, absorbed bool, now time.Time) {
+	if !absorbed {
+		if r.Phase != "" {
+			s.Phase = r.Phase
+		}
+		s.Reason, s.Message = r.Reason, r.Message
+	}
+	if r.HostIP != "" {
+		s.HostIP, s.HostIPs = r.HostIP, r.HostIPs
+		if len(s.HostIPs) == 0 {
+			s.HostIPs = []corev1.HostIP{{IP: r.HostIP}}
+		}
+	}
+	if r.PodIP != "" || len(r.PodIPs) > 0 {
+		s.PodIP, s.PodIPs = r.PodIP, r.PodIPs
+		if len(s.PodIPs) == 0 {
+			s.PodIPs = []corev1.PodIP{{IP: r.PodIP}}
+		}
+		s.PodIP = s.PodIPs[0].IP // the API server insists
+	}
+	if s.StartTime == nil {
+		s.StartTime = r.StartTime
+		if s.StartTime == nil {
+			s.StartTime = &metav1.Time{Time: now}
+		}
+	}
+	s.InitContainerStatuses = mergeContainers(s.InitContainerStatuses, r.InitContainerStatuses, absorbed)
+	s.ContainerStatuses = mergeContainers(s.ContainerStatuses, r.ContainerStatuses, absorbed)
+	s.EphemeralContainerStatuses = mergeContainers(s.EphemeralContainerStatuses, r.EphemeralContainerStatuses, absorbed)
+	if r.Resize != "" {
+		s.Resize = r.Resize
+	}
+	if r.Resources != nil {
+		s.Resources = r.Resources
+	}
+	if r.AllocatedResources != nil {
+		s.AllocatedResources = r.AllocatedResources
+	}
+}
+
+// applyTrouble shows what keeps the pod from being what it should be, and
+// takes it away when it is over.
+func applyTrouble(s *corev1.PodStatus, v View) {
+	t := v.Trouble
+	if t == nil {
+		if v.Report == nil && s.Reason == ReasonProviderFailed {
+			s.Reason, s.Message = "", ""
+		}
+		return
+	}
+	s.Reason, s.Message = t.Reason, t.Message
+	if s.Phase == "" {
+		s.Phase = corev1.PodPending
+	}
+	if t.WaitingReason == "" || v.Report != nil {
+		return
+	}
+	s.ContainerStatuses = nil
+	for _, c := range v.API.Spec.Containers {
+		waiting := &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
+		if c.Name == t.Container {
+			waiting = &corev1.ContainerStateWaiting{Reason: t.WaitingReason, Message: t.Message}
+		}
+		s.ContainerStatuses = append(s.ContainerStatuses, corev1.ContainerStatus{
+			Name: c.Name, Image: c.Image, State: corev1.ContainerState{Waiting: waiting},
+		})
+	}
+}
