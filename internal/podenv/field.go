@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podenv
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// fieldValue gives the value of a field of the pod. An address that the status does
+// not have yet is unknown.
+func fieldValue(pod *corev1.Pod, ref *corev1.ObjectFieldSelector, path *field.Path) (string, answer, error) {
+	if ref.APIVersion != "" && ref.APIVersion != "v1" {
+		return "", absent, errdefs.InvalidInputf("%s: version %q of the pod is not supported, use v1", path.Child("apiVersion"), ref.APIVersion)
+	}
+	path = path.Child("fieldPath")
+	if name, key, ok := subscript(ref.FieldPath); ok {
+		return mapEntry(pod, name, key, path)
+	}
+	switch ref.FieldPath {
+	case "metadata.name":
+		return pod.Name, known, nil
+	case "metadata.namespace":
+		return pod.Namespace, known, nil
+	case "metadata.uid":
+		return string(pod.UID), known, nil
+	case "metadata.labels":
+		return formatMap(pod.Labels), known, nil
+	case "metadata.annotations":
+		return formatMap(pod.Annotations), known, nil
+	case "spec.nodeName", "spec.host": // clients of the first v1 release say host
+		return pod.Spec.NodeName, known, nil
+	case "spec.serviceAccountName":
+		return pod.Spec.ServiceAccountName, known, nil
+	case "spec.restartPolicy":
+		return string(pod.Spec.RestartPolicy), known, nil
+	case "spec.schedulerName":
+		return pod.Spec.SchedulerName, known, nil
+	case "status.phase":
+		return string(pod.Status.Phase), known, nil
+	case "status.podIP":
+		return first(podIPs(pod))
+	case "status.podIPs":
+		return joined(podIPs(pod))
+	case "status.hostIP":
+		return first(hostIPs(&pod.Status))
+	case "status.hostIPs":
+		return joined(hostIPs(&pod.Status))
+	default:
+		return "", absent, errdefs.InvalidInputf("%s: field %q of a pod cannot be a variable", path, ref.FieldPath)
+	}
+}
+
+// mapEntry gives one label or annotation; one that the pod does not have is empty.
+func mapEntry(pod *corev1.Pod, name, key string, path *field.Path) (string, answer, error) {
+	var values map[string]string
+	checked := key
+	switch name {
+	case "metadata.labels":
+		values = pod.Labels
+	case "metadata.annotations":
+		// The API server checks the keys of annotations without regard to case.
+		values, checked = pod.Annotations, strings.ToLower(key)
+	default:
+		return "", absent, errdefs.InvalidInputf("%s: field %q of a pod has no keys", path, name)
+	}
+	if problems := validation.IsQualifiedName(checked); len(problems) > 0 {
+		return "", absent, errdefs.InvalidInputf("%s: key %q of %s: %s", path, key, name, strings.Join(problems, "; "))
+	}
+	return values[key], known, nil
+}
+
+// subscript splits name['key'].
+func subscript(fieldPath string) (name, key string, ok bool) {
+	s, ok := strings.CutSuffix(fieldPath, "']")
+	if !ok {
+		return "", "", false
+	}
+	name, key, ok = strings.Cut(s, "['")
+	return name, key, ok && name != ""
+}
+
+// formatMap writes one line key="value" for each entry, in the order of the keys,
+// without an end of line after the last.
+func formatMap(m map[string]string) string {
+	var out []byte
+	for i, key := range slices.Sorted(maps.Keys(m)) {
+		if i > 0 {
+			out = append(out, '\n')
+		}
+		out = append(out, key...)
+		out = append(out, '=')
+		out = strconv.AppendQuote(out, m[key])
+	}
+	return string(out)
+}
+
+func first(ips []string) (string, answer, error) {
+	if len(ips) == 0 {
+		return "", unknown, nil
+	}
+	return ips[0], known, nil
+}
+
+func joined(ips []string) (string, answer, error) {
+	if len(ips) == 0 {
+		return "", unknown, nil
+	}
+	return strings.Join(ips, ","), known, nil
+}
+
+// podIPs gives the addresses of the pod, the preferred one first. A pod on the network of
+// its host has those of the host.
+func podIPs(pod *corev1.Pod) []string {
+	status := &pod.Status
+	switch {
+	case len(status.PodIPs) > 0:
+		ips := make([]string, 0, len(status.PodIPs))
+		for _, ip := range status.PodIPs {
+			ips = append(ips, ip.IP)
+		}
+		return ips
+	case status.PodIP != "":
+		return []string{status.PodIP}
+	case pod.Spec.HostNetwork:
+		return hostIPs(status)
+	default:
+		return nil
+	}
+}
+
+func hostIPs(status *corev1.PodStatus) []string {
+	if len(status.HostIPs) > 0 {
+		ips := make([]string, 0, len(status.HostIPs))
+		for _, ip := range status.HostIPs {
+			ips = append(ips, ip.IP)
+		}
+		return ips
+	}
+	if status.HostIP != "" {
+		return []string{status.HostIP}
+	}
+	return nil
+}

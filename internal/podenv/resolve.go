@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podenv
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// Objects gives ConfigMaps and Secrets by name. An object that does not exist is
+// an error for which apierrors.IsNotFound is true; every other error says
+// nothing about the object and is worth a retry. Objects are shared: callers only
+// read them.
+type Objects interface {
+	// ConfigMap returns the ConfigMap of this name.
+	ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
+	// Secret returns the Secret of this name.
+	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+}
+
+// Config is where Resolve finds what a pod refers to.
+type Config struct {
+	// Objects reads the ConfigMaps and Secrets that the pod names. Required for
+	// pods that name some.
+	Objects Objects
+	// Services is a synced lister of the services of the cluster. Nil means no
+	// service variables.
+	Services corev1listers.ServiceLister
+	// Recorder gets the warnings about missing objects. Nil means no events.
+	Recorder record.EventRecorder
+	// NodeAllocatable returns the resources that pods of this node share: the
+	// default of a limit that a container does not set. Nil leaves such a variable to
+	// the provider.
+	NodeAllocatable func() corev1.ResourceList
+}
+
+// Resolve replaces, in pod, the environment of every container (init, ordinary and
+// ephemeral) by plain values, expands $(NAME) in env, command and args, and
+// empties EnvFrom. The pod must be a private copy; after an error it is half
+// changed and of no use.
+//
+// The error is a *NotReadyError when something mandatory does not exist, of the
+// kind invalid-input when the pod asks for what can never be, and anything else
+// when something could not be read and Resolve is to be called again.
+func Resolve(ctx context.Context, cfg Config, pod *corev1.Pod) error {
+	services, err := serviceVariablesOf(cfg.Services, pod)
+	if err != nil {
+		return fmt.Errorf("resolve environment of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	r := &resolver{cfg: cfg, pod: pod, services: services, sources: map[sourceKey]*source{}}
+	spec := field.NewPath("spec")
+	for i := range pod.Spec.InitContainers {
+		if err := r.container(ctx, &pod.Spec.InitContainers[i], spec.Child("initContainers").Index(i)); err != nil {
+			return err
+		}
+	}
+	for i := range pod.Spec.Containers {
+		if err := r.container(ctx, &pod.Spec.Containers[i], spec.Child("containers").Index(i)); err != nil {
+			return err
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		c := (*corev1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
+		if err := r.container(ctx, c, spec.Child("ephemeralContainers").Index(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resolver is one Resolve. It reads every object once, so that all containers
+// of a pod see the same version.
+type resolver struct {
+	cfg      Config
+	pod      *corev1.Pod
+	services serviceVariables
+	sources  map[sourceKey]*source
+}
+
+func (r *resolver) container(ctx context.Context, c *corev1.Container, path *field.Path) error {
+	env := newEnvironment(r.services, len(c.Env))
+	for i := range c.EnvFrom {
+		if err := r.envFrom(ctx, env, c.Name, &c.EnvFrom[i]); err != nil {
+			return err
+		}
+	}
+	for i := range c.Env {
+		declared := &c.Env[i]
+		if declared.Value != "" || declared.ValueFrom == nil {
+			env.set(corev1.EnvVar{Name: declared.Name, Value: expand(declared.Value, env.lookup)})
+			continue
+		}
+		value, answer, err := r.valueFrom(ctx, c, declared.ValueFrom, path.Child("env").Index(i).Child("valueFrom"))
+		if err != nil {
+			return err
+		}
+		switch answer {
+		case known:
+			env.set(corev1.EnvVar{Name: declared.Name, Value: value})
+		case unknown:
+			env.set(corev1.EnvVar{Name: declared.Name, ValueFrom: declared.ValueFrom})
+		case absent:
+		}
+	}
+	for i := range c.Command {
+		c.Command[i] = expand(c.Command[i], env.lookup)
+	}
+	for i := range c.Args {
+		c.Args[i] = expand(c.Args[i], env.lookup)
+	}
+	c.EnvFrom = []corev1.EnvFromSource{}
+	c.Env = env.list()
+	return nil
+}
+
+// answer says what became of a variable.
+type answer int
+
+const (
+	known   answer = iota // it has a value
+	unknown               // its value is left to the provider
+	absent                // it is optional and does not exist
+)
+
+func (r *resolver) valueFrom(ctx context.Context, c *corev1.Container, from *corev1.EnvVarSource, path *field.Path) (string, answer, error) {
+	switch {
+	case from.FieldRef != nil:
+		return fieldValue(r.pod, from.FieldRef, path.Child("fieldRef"))
+	case from.ResourceFieldRef != nil:
+		return r.resourceValue(c, from.ResourceFieldRef, path.Child("resourceFieldRef"))
+	case from.ConfigMapKeyRef != nil:
+		ref := from.ConfigMapKeyRef
+		return r.key(ctx, c.Name, sourceKey{configMap, ref.Name}, ref.Key, ref.Optional)
+	case from.SecretKeyRef != nil:
+		ref := from.SecretKeyRef
+		return r.key(ctx, c.Name, sourceKey{secret, ref.Name}, ref.Key, ref.Optional)
+	case from.FileKeyRef != nil:
+		return "", absent, errdefs.InvalidInputf("%s: variables from files are not supported by this node: "+
+			"only a provider that runs the containers itself can read them; use a ConfigMap or a Secret", path.Child("fileKeyRef"))
+	default:
+		return "", absent, errdefs.InvalidInputf("%s: this source of a variable is not supported by this node", path)
+	}
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podenv
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// resourceValue gives a request or limit of a container in units of the
+// divisor, rounded up.
+//
+// A limit of cpu, memory or ephemeral storage that the container does not set is that of the
+// pod, else what the node can give; it is unknown when that is not known. (A
+// kubelet answers 0 for an init container without limits that is named by
+// containerName; here every container gets the documented default.)
+func (r *resolver) resourceValue(c *corev1.Container, ref *corev1.ResourceFieldSelector, path *field.Path) (string, answer, error) {
+	resources := &c.Resources
+	if ref.ContainerName != "" && ref.ContainerName != c.Name {
+		if resources = containerResources(r.pod, ref.ContainerName); resources == nil {
+			return "", absent, errdefs.InvalidInputf("%s: the pod has no container %q", path.Child("containerName"), ref.ContainerName)
+		}
+	}
+	list, rest, _ := strings.Cut(ref.Resource, ".")
+	name := corev1.ResourceName(rest)
+	huge := strings.HasPrefix(rest, corev1.ResourceHugePagesPrefix)
+	if !huge && name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage {
+		list = ""
+	}
+	var quantity resource.Quantity
+	switch list {
+	case "requests":
+		quantity = resources.Requests[name]
+	case "limits":
+		quantity = resources.Limits[name]
+		if quantity.IsZero() && !huge { // huge pages are never overcommitted: no limit is none
+			var ok bool
+			if quantity, ok = r.defaultLimit(name); !ok {
+				return "", unknown, nil
+			}
+		}
+	default:
+		return "", absent, errdefs.InvalidInputf("%s: resource %q cannot be a variable: use limits or requests of cpu, memory, ephemeral-storage or hugepages-<size>",
+			path.Child("resource"), ref.Resource)
+	}
+	if ref.Divisor.Sign() < 0 {
+		return "", absent, errdefs.InvalidInputf("%s: %s is negative", path.Child("divisor"), ref.Divisor.String())
+	}
+	return strconv.FormatInt(divide(name, quantity, ref.Divisor), 10), known, nil
+}
+
+func (r *resolver) defaultLimit(name corev1.ResourceName) (resource.Quantity, bool) {
+	// The API has no ephemeral storage at the level of the pod.
+	if pod := r.pod.Spec.Resources; pod != nil && name != corev1.ResourceEphemeralStorage {
+		if limit, ok := pod.Limits[name]; ok && !limit.IsZero() {
+			return limit, true
+		}
+	}
+	if r.cfg.NodeAllocatable == nil {
+		return resource.Quantity{}, false
+	}
+	limit, ok := r.cfg.NodeAllocatable()[name]
+	return limit, ok
+}
+
+// divide rounds up. CPU counts in thousandths, everything else in whole units; a
+// zero divisor means one.
+func divide(name corev1.ResourceName, quantity, divisor resource.Quantity) int64 {
+	if divisor.IsZero() {
+		divisor = *resource.NewQuantity(1, resource.DecimalSI)
+	}
+	q, d := quantity.Value(), divisor.Value()
+	// Above this a quantity does not fit in thousandths.
+	if name == corev1.ResourceCPU && q < math.MaxInt64/1000 && d < math.MaxInt64/1000 {
+		q, d = quantity.MilliValue(), divisor.MilliValue()
+	}
+	result := q / d
+	if q%d > 0 {
+		result++
+	}
+	return result
+}
+
+func containerResources(pod *corev1.Pod, name string) *corev1.ResourceRequirements {
+	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i].Resources
+			}
+		}
+	}
+	return nil
+}
