@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import "sync"
+
+// latest hands values from any goroutine to the one that acts on them. Putting
+// never waits; a value that nobody took is replaced by the newer one.
+type latest[T any] struct {
+	// wake receives when a value waits. It may receive once more after the
+	// value was taken; take tells.
+	wake chan struct{}
+
+	mu    sync.Mutex
+	value *T // guarded by mu; nil when nothing waits
+}
+
+func newLatest[T any]() *latest[T] {
+	return &latest[T]{wake: make(chan struct{}, 1)}
+}
+
+func (l *latest[T]) put(value T) {
+	l.mu.Lock()
+	l.value = &value
+	l.mu.Unlock()
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (l *latest[T]) take() (value T, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.value == nil {
+		return value, false
+	}
+	value, l.value = *l.value, nil
+	return value, true
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coordclientset "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/trace"
+)
+
+const (
+	leaseFirstRetry = 200 * time.Millisecond
+	leaseMaxRetry   = 7 * time.Second
+	// leaseTries is how many requests a renewal may take when the lease is
+	// not what we believed: update, read, update or create.
+	leaseTries = 4
+)
+
+// leaseKeeper renews the lease of the node: a sign that this process lives. It
+// says nothing about the provider; the Ready condition does. It has its own
+// goroutine, so that nothing else the node does can hold up a renewal.
+type leaseKeeper struct {
+	client          coordclientset.LeaseInterface
+	durationSeconds int32
+	interval        time.Duration
+
+	// Set before run, constant afterwards.
+	name   string
+	owners *latest[types.UID] // UIDs of the node object as it is registered again
+	gone   func()             // told when the lease vanished, as it does with its node
+
+	// Owned by run.
+	lease  *coordinationv1.Lease // as last seen, nil if unknown
+	held   bool                  // it was ours before
+	owner  types.UID
+	rival  string // another holder that was already logged
+	failed bool
+}
+
+func (k *leaseKeeper) run(ctx context.Context) {
+	retry := backoff{first: leaseFirstRetry, max: min(leaseMaxRetry, k.interval)}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.owners.wake:
+		case <-timer.C:
+		}
+		if owner, ok := k.owners.take(); ok {
+			k.owner = owner
+		}
+		start := time.Now()
+		err := k.renew(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		k.note(ctx, err)
+		if err != nil {
+			timer.Reset(retry.next())
+			continue
+		}
+		retry.reset()
+		timer.Reset(k.interval - time.Since(start))
+	}
+}
+
+// note logs the first failure in a row, and the end of the row.
+func (k *leaseKeeper) note(ctx context.Context, err error) {
+	switch {
+	case err != nil:
+		leaseRenewFailures.Inc()
+		if !k.failed {
+			log.G(ctx).WithError(err).Warn("the node lease is not renewed, trying again")
+		}
+	case k.failed:
+		log.G(ctx).Info("the node lease is renewed again")
+	}
+	k.failed = err != nil
+}
+
+func (k *leaseKeeper) renew(ctx context.Context) (err error) {
+	ctx, span := trace.StartSpan(ctx, "node.renewLease")
+	defer func() {
+		span.SetStatus(err)
+		span.End()
+	}()
+	for range leaseTries {
+		err = k.try(ctx)
+		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) {
+			break
+		}
+		k.lease = nil
+	}
+	if err != nil {
+		// What happened to the lease is unknown, after a time-out for example.
+		k.lease = nil
+		return fmt.Errorf("renew lease of node %s: %w", k.name, err)
+	}
+	return nil
+}
+
+// try reads the lease if it is not known, and then creates or updates it.
+func (k *leaseKeeper) try(ctx context.Context) error {
+	if k.lease == nil {
+		lease, err := timed(ctx, k.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) {
+			return k.client.Get(ctx, k.name, metav1.GetOptions{})
+		})
+		if apierrors.IsNotFound(err) {
+			return k.create(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		k.lease = lease
+	}
+	lease, err := timed(ctx, k.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) {
+		return k.client.Update(ctx, k.claim(ctx, k.lease), metav1.UpdateOptions{})
+	})
+	if err != nil {
+		return err
+	}
+	k.lease, k.held = lease, true
+	return nil
+}
+
+func (k *leaseKeeper) create(ctx context.Context) error {
+	if k.held {
+		k.gone()
+	}
+	lease, err := timed(ctx, k.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) {
+		empty := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: k.name}}
+		return k.client.Create(ctx, k.claim(ctx, empty), metav1.CreateOptions{})
+	})
+	if err != nil {
+		return err
+	}
+	k.lease, k.held = lease, true
+	return nil
+}
+
+// claim returns a copy of seen that we hold from now on. A lease that another
+// process holds is taken back: the name of the node is ours.
+func (k *leaseKeeper) claim(ctx context.Context, seen *coordinationv1.Lease) *coordinationv1.Lease {
+	if holder := ptr.Deref(seen.Spec.HolderIdentity, k.name); holder != k.name && holder != k.rival {
+		k.rival = holder
+		log.G(ctx).WithField("holder", holder).Warn("another holder has the lease of this node: taking it back; is there a second daemon for this node?")
+	}
+	lease := seen.DeepCopy()
+	lease.Spec.HolderIdentity = ptr.To(k.name)
+	lease.Spec.LeaseDurationSeconds = ptr.To(k.durationSeconds)
+	lease.Spec.RenewTime = ptr.To(metav1.NowMicro())
+	lease.OwnerReferences = k.ownedByNode(lease.OwnerReferences)
+	return lease
+}
+
+// ownedByNode replaces owners of the kind Node by the current one: the garbage
+// collector deletes a lease whose only owner is a node that no longer exists.
+func (k *leaseKeeper) ownedByNode(refs []metav1.OwnerReference) []metav1.OwnerReference {
+	if k.owner == "" {
+		return refs
+	}
+	node := corev1.SchemeGroupVersion.WithKind("Node")
+	others := slices.DeleteFunc(refs, func(r metav1.OwnerReference) bool {
+		return r.APIVersion == node.GroupVersion().String() && r.Kind == node.Kind
+	})
+	return append(others, metav1.OwnerReference{
+		APIVersion: node.GroupVersion().String(), Kind: node.Kind, Name: k.name, UID: k.owner,
+	})
+}
+
+// timeout of one request: two of them fit into half of the lease duration.
+func (k *leaseKeeper) timeout() time.Duration {
+	return min(requestTimeout, time.Duration(k.durationSeconds)*time.Second/4)
+}
+
+// timed runs one request with its own time-out.
+func timed[T any](ctx context.Context, d time.Duration, request func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return request(ctx)
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// backoff doubles the pause between tries from first to max. The pauses are
+// shortened by up to a fifth at random, so that nodes do not come together.
+type backoff struct {
+	first, max time.Duration
+	pause      time.Duration
+}
+
+func (b *backoff) next() time.Duration {
+	b.pause = min(max(2*b.pause, b.first), b.max)
+	return b.pause - time.Duration(rand.Int64N(int64(b.pause)/5+1))
+}
+
+func (b *backoff) reset() { b.pause = 0 }
+
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	v1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// NodeProvider is what a provider implements to say how its node is doing.
+type NodeProvider interface { //nolint:revive // The name is part of the public API.
+	// Ping returns nil when the backend can run pods. Otherwise the Ready
+	// condition of the node turns False with the error as its message, which
+	// must therefore hold nothing secret. Calls never overlap. A Ping that
+	// takes longer than the ping time-out counts as failed.
+	Ping(context.Context) error
+
+	// NotifyNodeStatus hands the provider the function to call when the node
+	// changed. It is called once, when the controller starts to run, and
+	// must return at once. The function takes over status, labels and
+	// annotations of the node it is given, nothing else; it copies them, may be
+	// called from any goroutine, and returns without waiting for the API server.
+	NotifyNodeStatus(ctx context.Context, cb func(*corev1.Node))
+}
+
+// NodeController registers a node with the API server and keeps it up to date.
+// See the documentation of the package for what it guarantees.
+type NodeController struct { //nolint:revive // The name is part of the public API.
+	// Set by NewNodeController and its options, constant afterwards.
+	provider           NodeProvider
+	node               *corev1.Node
+	nodes              v1.NodeInterface
+	lease              *leaseKeeper // nil when no lease is kept
+	pingInterval       time.Duration
+	pingTimeout        time.Duration
+	statusInterval     time.Duration
+	statusErrorHandler ErrorHandler
+	healthyHooks       []func()
+
+	ready chan struct{}
+	done  chan struct{}
+
+	mu      sync.Mutex
+	started bool  // guarded by mu
+	err     error // guarded by mu
+}
+
+// NewNodeController returns a controller for node that talks to the API server
+// with nodes. It does nothing until Run is called: the provider may go on
+// changing node until then. An option that cannot be applied is an error.
+func NewNodeController(p NodeProvider, node *corev1.Node, nodes v1.NodeInterface, opts ...NodeControllerOpt) (*NodeController, error) {
+	n := &NodeController{
+		provider: p,
+		node:     node,
+		nodes:    nodes,
+		ready:    make(chan struct{}),
+		done:     make(chan struct{}),
+	}
+	switch {
+	case isNil(p):
+		return nil, errdefs.InvalidInput("missing node provider")
+	case node == nil:
+		return nil, errdefs.InvalidInput("missing node")
+	case isNil(nodes):
+		return nil, errdefs.InvalidInput("missing node client")
+	}
+	for _, opt := range opts {
+		if err := opt(n); err != nil {
+			return nil, fmt.Errorf("error applying node option: %w", err)
+		}
+	}
+	if n.pingInterval == 0 {
+		n.pingInterval = DefaultPingInterval
+	}
+	if n.pingTimeout == 0 {
+		n.pingTimeout = n.pingInterval
+	}
+	if n.statusInterval == 0 {
+		n.statusInterval = DefaultStatusUpdateInterval
+	}
+	return n, nil
+}
+
+// Run registers the node and keeps it up to date until ctx ends, and then
+// returns nil; the node object stays. Neither the API server nor the provider
+// can make it return earlier: it tries again for as long as it runs. The only
+// errors are a node without a name and a second call.
+//
+// Nothing that Run started is alive when it returns, except a Ping that ignores
+// the end of its context for more than two seconds.
+func (n *NodeController) Run(ctx context.Context) (err error) {
+	n.mu.Lock()
+	if n.started {
+		n.mu.Unlock()
+		return fmt.Errorf("run node controller of %s: it was run before; make a new one", n.node.Name)
+	}
+	n.started = true
+	n.mu.Unlock()
+
+	defer func() {
+		n.mu.Lock()
+		n.err = err
+		n.mu.Unlock()
+		close(n.done)
+	}()
+
+	if n.node.Name == "" {
+		return errdefs.InvalidInput("run node controller: the node has no name")
+	}
+	ctx = log.WithLogger(ctx, log.G(ctx).WithField("node", n.node.Name))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	k := newNodeKeeper(n)
+	n.provider.NotifyNodeStatus(ctx, k.report)
+
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	pings := &pinger{
+		provider: n.provider, interval: n.pingInterval, timeout: n.pingTimeout,
+		recovered: n.healthyHooks, results: k.pings,
+	}
+	watch := &nodeWatcher{
+		nodes: n.nodes, name: n.node.Name, maxPause: min(maxWatchPause, n.pingInterval),
+		sightings: k.sightings, check: make(chan struct{}, 1),
+	}
+	wg.Go(func() { pings.run(ctx) })
+	wg.Go(func() {
+		if k.waitRegistered(ctx) {
+			watch.run(ctx)
+		}
+	})
+	if n.lease != nil {
+		n.lease.name, n.lease.owners, n.lease.gone = n.node.Name, k.owners, watch.checkSoon
+		wg.Go(func() {
+			if k.waitRegistered(ctx) {
+				n.lease.run(ctx)
+			}
+		})
+	}
+	k.run(ctx)
+	return nil
+}
+
+// Ready returns a channel that is closed when the node is registered and its
+// status was written for the first time. Whether the node is ready for pods is
+// another matter: that is its Ready condition.
+func (n *NodeController) Ready() <-chan struct{} {
+	return n.ready
+}
+
+// Done returns a channel that is closed when Run has ended.
+func (n *NodeController) Done() <-chan struct{} {
+	return n.done
+}
+
+// Err returns what Run returned, and nil before.
+func (n *NodeController) Err() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.err
+}

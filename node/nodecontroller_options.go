@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	coordclientset "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+const (
+	// DefaultPingInterval is the time between two Pings of the provider.
+	DefaultPingInterval = 10 * time.Second
+
+	// DefaultStatusUpdateInterval is the time between two checks whether the
+	// node object has to be reported again while a lease is in use.
+	DefaultStatusUpdateInterval = 1 * time.Minute
+
+	// DefaultLeaseDuration is how long a node lease is valid, in seconds.
+	DefaultLeaseDuration = 40
+
+	// DefaultRenewIntervalFraction is the part of the lease duration after
+	// which the lease is renewed.
+	DefaultRenewIntervalFraction = 0.25
+)
+
+// ErrConflictingLeaseControllerConfiguration is returned by NewNodeController
+// when the lease was configured twice.
+var ErrConflictingLeaseControllerConfiguration = errors.New("node lease is configured more than once: use one of the lease options, once")
+
+// NodeControllerOpt changes how a node controller works. See the functions
+// that return one.
+type NodeControllerOpt func(*NodeController) error
+
+// ErrorHandler is asked what to do about an error. It returns nil when it dealt
+// with it, and the action that failed is tried once more at once; else it
+// returns an error, which counts as the outcome.
+type ErrorHandler func(context.Context, error) error
+
+// WithNodeEnableLeaseV1 keeps a lease for the node, valid for
+// leaseDurationSeconds (0 means DefaultLeaseDuration) and renewed after a
+// quarter of that. It panics when client is nil or holds a nil pointer.
+func WithNodeEnableLeaseV1(client coordclientset.LeaseInterface, leaseDurationSeconds int32) NodeControllerOpt {
+	if leaseDurationSeconds == 0 {
+		leaseDurationSeconds = DefaultLeaseDuration
+	}
+	interval := time.Duration(float64(leaseDurationSeconds) * DefaultRenewIntervalFraction * float64(time.Second))
+	return WithNodeEnableLeaseV1WithRenewInterval(client, leaseDurationSeconds, interval)
+}
+
+// WithNodeEnableLeaseV1WithRenewInterval keeps a lease for the node, valid for
+// leaseDurationSeconds and renewed every interval. The duration must be
+// greater than zero, and the interval greater than zero and smaller than the
+// duration. It panics when client is nil or holds a nil pointer. The name of the
+// lease is that of the node; its namespace is the one client is made for.
+func WithNodeEnableLeaseV1WithRenewInterval(client coordclientset.LeaseInterface, leaseDurationSeconds int32, interval time.Duration) NodeControllerOpt {
+	if isNil(client) {
+		panic("client is nil")
+	}
+	return func(n *NodeController) error {
+		duration := time.Duration(leaseDurationSeconds) * time.Second
+		switch {
+		case n.lease != nil:
+			return ErrConflictingLeaseControllerConfiguration
+		case duration <= 0:
+			return errdefs.InvalidInputf("lease duration is %d s: it must be greater than 0", leaseDurationSeconds)
+		case interval <= 0:
+			return errdefs.InvalidInputf("lease renew interval is %s: it must be greater than 0", interval)
+		case interval >= duration:
+			return errdefs.InvalidInputf("lease renew interval is %s: it must be smaller than the lease duration of %s", interval, duration)
+		}
+		n.lease = &leaseKeeper{client: client, durationSeconds: leaseDurationSeconds, interval: interval}
+		return nil
+	}
+}
+
+// WithNodePingInterval sets the time between two Pings of the provider. Zero means
+// DefaultPingInterval. Without a lease the node is also reported that often.
+func WithNodePingInterval(d time.Duration) NodeControllerOpt {
+	return func(n *NodeController) error {
+		n.pingInterval = d
+		return notNegative("ping interval", d)
+	}
+}
+
+// WithNodePingTimeout sets how long a Ping may take before the node is not
+// ready. Without this option it is the ping interval. It panics when d is 0.
+func WithNodePingTimeout(d time.Duration) NodeControllerOpt {
+	if d == 0 {
+		panic("Node ping timeout is 0")
+	}
+	return func(n *NodeController) error {
+		n.pingTimeout = d
+		return notNegative("ping timeout", d)
+	}
+}
+
+// WithNodeStatusUpdateInterval sets how often the controller checks, while a
+// lease is in use, whether an unchanged node has to be reported again, which
+// is when its last report is five minutes old or d, if that is longer. Zero
+// means DefaultStatusUpdateInterval. A change is always reported at once.
+func WithNodeStatusUpdateInterval(d time.Duration) NodeControllerOpt {
+	return func(n *NodeController) error {
+		n.statusInterval = d
+		return notNegative("status update interval", d)
+	}
+}
+
+// WithNodeStatusUpdateErrorHandler sets what is asked when a node that was
+// registered cannot be updated. A deleted node is an error for which
+// errors.IsNotFound of the API machinery is true; it is registered again
+// whatever the handler says.
+func WithNodeStatusUpdateErrorHandler(h ErrorHandler) NodeControllerOpt {
+	return func(n *NodeController) error {
+		n.statusErrorHandler = h
+		return nil
+	}
+}
+
+// WithNodeHealthyHook adds a function that is called whenever a Ping succeeds
+// after one that did not. It must return at once.
+func WithNodeHealthyHook(hook func()) NodeControllerOpt {
+	return func(n *NodeController) error {
+		if hook == nil {
+			return errdefs.InvalidInput("node healthy hook is nil")
+		}
+		n.healthyHooks = append(n.healthyHooks, hook)
+		return nil
+	}
+}
+
+func notNegative(what string, d time.Duration) error {
+	if d < 0 {
+		return errdefs.InvalidInput(fmt.Sprintf("%s is %s: it must not be negative", what, d))
+	}
+	return nil
+}
+
+// isNil also sees a nil pointer inside an interface, which a comparison with
+// nil does not.
+func isNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	value := reflect.ValueOf(v)
+	return value.Kind() == reflect.Pointer && value.IsNil()
+}

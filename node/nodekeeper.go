@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+const (
+	// reportEvery is how old the last report of an unchanged node may be when
+	// a lease says that the daemon lives. A kubelet does the same.
+	reportEvery = 5 * time.Minute
+	// writeSpacing keeps a provider that reports in a loop from flooding the API server.
+	writeSpacing = 100 * time.Millisecond
+
+	keeperFirstRetry = 200 * time.Millisecond
+	// keeperMaxRetry is short: the node must be back soon after the API server is.
+	keeperMaxRetry = 4 * time.Second
+
+	maxConditionMessage = 1024
+)
+
+// nodeKeeper owns what we want the node to be, and what the API server was last
+// seen to hold, and makes the second like the first. Only its goroutine writes
+// the node; everything else leaves a note in one of its mailboxes.
+type nodeKeeper struct {
+	c *NodeController
+
+	// Mailboxes, safe for concurrent use.
+	reports   *latest[*corev1.Node]
+	pings     *latest[pingResult]
+	sightings *latest[sighting]
+	owners    *latest[types.UID]
+
+	registered chan struct{} // closed when the node exists
+
+	// Owned by run.
+	want        *corev1.Node
+	ping        pingResult
+	pingChanged time.Time
+	server      *corev1.Node // nil when it is not there, or not known
+	seenBefore  bool         // the node was registered at least once
+	lost        bool         // its deletion was seen and not yet told
+	urgent      bool
+	mode        int    // of writing metadata, see metadataModes
+	refused     string // what the API server does not take, see drifted
+	forbidden   string // the metadata patch that no mode may send
+	forbiddenAt time.Time
+	retry       backoff
+	retryAt     time.Time
+	lastWrite   time.Time
+	lastReport  time.Time
+	failing     bool
+}
+
+func newNodeKeeper(c *NodeController) *nodeKeeper {
+	return &nodeKeeper{
+		c:          c,
+		reports:    newLatest[*corev1.Node](),
+		pings:      newLatest[pingResult](),
+		sightings:  newLatest[sighting](),
+		owners:     newLatest[types.UID](),
+		registered: make(chan struct{}),
+		want:       c.node.DeepCopy(),
+		retry:      backoff{first: keeperFirstRetry, max: keeperMaxRetry},
+	}
+}
+
+// report takes over what a provider says about its node.
+func (k *nodeKeeper) report(node *corev1.Node) {
+	if node == nil {
+		return
+	}
+	said := &corev1.Node{}
+	node.Status.DeepCopyInto(&said.Status)
+	said.Labels = maps.Clone(node.Labels)
+	said.Annotations = maps.Clone(node.Annotations)
+	k.reports.put(said)
+}
+
+func (k *nodeKeeper) waitRegistered(ctx context.Context) bool {
+	select {
+	case <-k.registered:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// run begins when the first Ping was answered or timed out: a node that was
+// ready before a restart must not be unready for a moment after it.
+func (k *nodeKeeper) run(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-k.pings.wake:
+		k.takePing()
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-k.reports.wake:
+			k.takeReport()
+		case <-k.pings.wake:
+			k.takePing()
+		case <-k.sightings.wake:
+			k.takeSighting()
+		}
+		if !time.Now().Before(k.due()) {
+			k.attempt(ctx)
+		}
+		timer.Reset(time.Until(k.due()))
+	}
+}
+
+func (k *nodeKeeper) takeReport() {
+	if said, ok := k.reports.take(); ok {
+		k.want.Status, k.want.Labels, k.want.Annotations = said.Status, said.Labels, said.Annotations
+		k.urgent = true
+	}
+}
+
+// takePing ignores a new text for the same kind of failure for a while: a text
+// with a time or a number in it would be written at every Ping.
+func (k *nodeKeeper) takePing() {
+	result, ok := k.pings.take()
+	if !ok {
+		return
+	}
+	same := result.reason == k.ping.reason
+	if same && time.Since(k.pingChanged) < k.c.statusInterval {
+		return
+	}
+	k.ping, k.pingChanged = result, time.Now()
+	k.urgent = k.urgent || !same
+}
+
+func (k *nodeKeeper) takeSighting() {
+	seen, ok := k.sightings.take()
+	switch {
+	case !ok || k.server == nil:
+	case seen.node != nil:
+		if seen.node.UID != k.server.UID {
+			k.urgent, k.lastReport = true, time.Time{}
+		}
+		k.meet(seen.node)
+	case seen.uid == "" || seen.uid == k.server.UID:
+		// Else it is old news: the deletion of a node that was already replaced.
+		k.server, k.lost = nil, true
+	}
+}
+
+// nextReport returns when the node must be reported although nothing changed.
+func (k *nodeKeeper) nextReport() time.Time {
+	if k.c.lease == nil {
+		return k.lastReport.Add(k.c.pingInterval)
+	}
+	return k.lastReport.Add(max(reportEvery, k.c.statusInterval))
+}
+
+// due returns when something must be written next.
+func (k *nodeKeeper) due() time.Time {
+	at := k.nextReport()
+	switch {
+	case k.server == nil:
+		at = time.Time{}
+	case k.urgent:
+		at = k.lastWrite.Add(writeSpacing)
+	case k.drifted():
+		at = earlier(at, k.lastWrite.Add(min(k.c.pingInterval, k.c.statusInterval)))
+	}
+	if at.Before(k.retryAt) {
+		return k.retryAt
+	}
+	return at
+}
+
+// attempt writes what has to be written, and asks the error handler when that
+// does not work. Errors end here.
+func (k *nodeKeeper) attempt(ctx context.Context) {
+	known := k.seenBefore
+	err := k.write(ctx)
+	if handler := k.c.statusErrorHandler; err != nil && known && handler != nil && ctx.Err() == nil {
+		if handled := handler(ctx, err); handled != nil {
+			err = handled
+		} else {
+			err = k.write(ctx)
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+	case err == nil:
+		if k.failing {
+			log.G(ctx).Info("the node is up to date again")
+		}
+		k.failing, k.retryAt = false, time.Time{}
+		k.retry.reset()
+	default:
+		nodeWriteFailures.Inc()
+		logger := log.G(ctx).WithError(err)
+		if !k.failing {
+			logger.Warn("the node cannot be registered or updated, trying again")
+		} else {
+			logger.Debug("the node still cannot be registered or updated")
+		}
+		k.failing, k.urgent, k.retryAt = true, true, time.Now().Add(k.retry.next())
+	}
+}
+
+// write registers the node if it is not there and brings it up to date.
+// Metadata and status are separate requests, so that one that is refused does
+// not hold up the other.
+func (k *nodeKeeper) write(ctx context.Context) error {
+	if k.lost && k.c.statusErrorHandler != nil {
+		k.lost = false
+		return apierrors.NewNotFound(corev1.Resource("nodes"), k.want.Name)
+	}
+	k.lost = false
+	k.urgent = false
+	if k.server == nil {
+		if err := k.register(ctx); err != nil {
+			return err
+		}
+	}
+	err := k.writeStatus(ctx)
+	if err == nil {
+		k.markReady()
+	}
+	if k.server != nil {
+		err = errors.Join(err, k.writeMetadata(ctx))
+	}
+	if err == nil {
+		k.refused = k.difference()
+	}
+	return err
+}
+
+func (k *nodeKeeper) markReady() {
+	select {
+	case <-k.c.ready:
+	default:
+		close(k.c.ready)
+	}
+}
+
+// meet takes node for what the API server holds.
+func (k *nodeKeeper) meet(node *corev1.Node) {
+	if k.server == nil || k.server.UID != node.UID || !k.seenBefore {
+		k.owners.put(node.UID)
+	}
+	k.server = node
+	if !k.seenBefore {
+		k.seenBefore = true
+		close(k.registered)
+	}
+}
+
+// drifted reports whether the node is not what it should be. What the API server
+// did not take the last time, a field of a newer version for example, would
+// differ for ever and does not count.
+func (k *nodeKeeper) drifted() bool {
+	difference := k.difference()
+	return difference != "" && difference != k.refused
+}
+
+// effectiveStatus is the provider's status, with Ready in the light of the last Ping.
+func (k *nodeKeeper) effectiveStatus() *corev1.NodeStatus {
+	status := k.want.Status.DeepCopy()
+	if k.ping.ok() {
+		return status
+	}
+	unready := corev1.NodeCondition{
+		Type: corev1.NodeReady, Status: corev1.ConditionFalse,
+		Reason: k.ping.reason, Message: shorten(k.ping.err.Error(), maxConditionMessage),
+	}
+	for i := range status.Conditions {
+		if status.Conditions[i].Type == corev1.NodeReady {
+			status.Conditions[i] = unready
+			return status
+		}
+	}
+	status.Conditions = append(status.Conditions, unready)
+	return status
+}
+
+// shorten cuts text to at most limit bytes without splitting a character.
+func shorten(text string, limit int) string {
+	text = strings.ToValidUTF8(text, "?")
+	if len(text) <= limit {
+		return text
+	}
+	const mark = "..."
+	return strings.ToValidUTF8(text[:limit-len(mark)], "") + mark
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	v1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+const (
+	// requestTimeout limits every request about the node.
+	requestTimeout = 10 * time.Second
+	// maxWatchPause is the longest time that the node is not looked at.
+	maxWatchPause = 10 * time.Second
+	// minWatchLife is how long a watch must live to count as a working one.
+	minWatchLife = time.Second
+)
+
+// sighting is what the API server was last seen to hold.
+type sighting struct {
+	node *corev1.Node // nil when the node is gone
+	uid  types.UID    // of the node that is gone, if known
+}
+
+// nodeWatcher sees changes of the node object that others make, above all its
+// deletion. It watches that one object, and where it may not watch it looks
+// again and again: no deletion goes unseen for longer than maxPause.
+type nodeWatcher struct {
+	nodes     v1.NodeInterface
+	name      string
+	maxPause  time.Duration
+	sightings *latest[sighting]
+	check     chan struct{} // capacity 1
+}
+
+// checkSoon makes the watcher look at the node although no event came: a watch
+// whose connection died silently tells nothing.
+func (w *nodeWatcher) checkSoon() {
+	select {
+	case w.check <- struct{}{}:
+	default:
+	}
+}
+
+func (w *nodeWatcher) run(ctx context.Context) {
+	retry := backoff{first: 200 * time.Millisecond, max: w.maxPause}
+	version := ""
+	for ctx.Err() == nil {
+		start := time.Now()
+		seen := version != ""
+		if !seen {
+			version, seen = w.look(ctx)
+		}
+		if seen {
+			version = w.follow(ctx, version)
+		}
+		if time.Since(start) >= minWatchLife {
+			retry.reset()
+		}
+		sleep(ctx, retry.next())
+	}
+}
+
+// look reads the node and returns the version from which to watch.
+func (w *nodeWatcher) look(ctx context.Context) (version string, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	node, err := w.nodes.Get(ctx, w.name, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		w.sightings.put(sighting{node: node})
+		return node.ResourceVersion, true
+	case apierrors.IsNotFound(err):
+		w.sightings.put(sighting{})
+	default:
+		log.G(ctx).WithError(err).Debug("cannot read the node, trying again")
+	}
+	return "", false
+}
+
+// follow watches the node from version on and returns the version from which to
+// go on when the watch ended, or "" when the node must be read first.
+func (w *nodeWatcher) follow(ctx context.Context, version string) string {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	timeout := int64(300 + rand.IntN(300)) // As long as a kubelet's; random so that nodes do not come together.
+	establish := time.AfterFunc(requestTimeout, cancel)
+	events, err := w.nodes.Watch(ctx, metav1.ListOptions{
+		FieldSelector:       fields.OneTermEqualSelector(metav1.ObjectNameField, w.name).String(),
+		ResourceVersion:     version,
+		AllowWatchBookmarks: true,
+		TimeoutSeconds:      &timeout,
+	})
+	establish.Stop()
+	if err != nil {
+		log.G(ctx).WithError(err).Debug("cannot watch the node, reading it instead")
+		return ""
+	}
+	defer events.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ""
+		case <-w.check:
+			w.look(ctx)
+		case event, open := <-events.ResultChan():
+			if !open {
+				return version
+			}
+			if event.Type == watch.Error {
+				return ""
+			}
+			if node, ok := event.Object.(*corev1.Node); ok {
+				version = node.ResourceVersion
+				w.see(event.Type, node)
+			}
+		}
+	}
+}
+
+func (w *nodeWatcher) see(event watch.EventType, node *corev1.Node) {
+	switch {
+	case event == watch.Bookmark || node.Name != w.name:
+	case event == watch.Deleted:
+		w.sightings.put(sighting{uid: node.UID})
+	default:
+		w.sightings.put(sighting{node: node})
+	}
+}

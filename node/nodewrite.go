@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/trace"
+)
+
+// metadataModes are the ways to write labels and annotations, best first. A
+// node identity may not set every label. Roles made for older versions of this
+// library allow the status subresource only, which takes metadata too.
+var metadataModes = []struct {
+	subresources []string
+	skip         func(label string) bool
+}{
+	{},
+	{skip: isRestrictedLabel},
+	{subresources: []string{"status"}},
+	{subresources: []string{"status"}, skip: isRestrictedLabel},
+}
+
+const modeRestricted = 1
+
+// register finds the node, or creates it. Taints and the rest of the spec are
+// set only then, as a kubelet does: afterwards they belong to the cluster.
+func (k *nodeKeeper) register(ctx context.Context) (err error) {
+	ctx, span := trace.StartSpan(ctx, "node.register")
+	defer func() {
+		span.SetStatus(err)
+		span.End()
+	}()
+	node, err := timed(ctx, requestTimeout, func(ctx context.Context) (*corev1.Node, error) {
+		return k.c.nodes.Get(ctx, k.want.Name, metav1.GetOptions{})
+	})
+	switch {
+	case err == nil:
+		k.lastReport = time.Time{} // It is due: what is there may be old.
+	case apierrors.IsNotFound(err):
+		if node, err = k.create(ctx); err != nil {
+			return fmt.Errorf("create node %s: %w", k.want.Name, err)
+		}
+		nodeRegistrations.Inc()
+		k.lastReport, k.lastWrite = time.Now(), time.Now()
+	default:
+		return fmt.Errorf("get node %s: %w", k.want.Name, err)
+	}
+	k.meet(node)
+	return nil
+}
+
+func (k *nodeKeeper) create(ctx context.Context) (*corev1.Node, error) {
+	now := metav1.Now()
+	status := k.effectiveStatus()
+	for i := range status.Conditions {
+		c := &status.Conditions[i]
+		c.LastHeartbeatTime = now
+		c.LastTransitionTime = transitionTime(corev1.NodeCondition{}, *c, now)
+	}
+	try := func(mode int) (*corev1.Node, error) {
+		return timed(ctx, requestTimeout, func(ctx context.Context) (*corev1.Node, error) {
+			return k.c.nodes.Create(ctx, newNode(k.want, status, metadataModes[mode].skip), metav1.CreateOptions{})
+		})
+	}
+	node, err := try(k.mode)
+	if apierrors.IsForbidden(err) && metadataModes[k.mode].skip == nil && len(k.restrictedLabels()) > 0 {
+		refusal := err
+		if node, err = try(modeRestricted); err == nil {
+			k.mode = modeRestricted
+			k.logRestricted(ctx, refusal)
+		}
+	}
+	return node, err
+}
+
+// writeStatus patches the status if it differs, or if a report is due.
+func (k *nodeKeeper) writeStatus(ctx context.Context) (err error) {
+	now := time.Now()
+	report := !now.Before(k.nextReport())
+	body, err := statusPatch(k.server, k.effectiveStatus(), metav1.NewTime(now), report)
+	if err != nil || body == nil {
+		if report {
+			k.lastReport = now
+		}
+		return err
+	}
+	ctx, span := trace.StartSpan(ctx, "node.updateStatus")
+	defer func() {
+		span.SetStatus(err)
+		span.End()
+	}()
+	err = k.patch(ctx, types.StrategicMergePatchType, body, "status")
+	if err != nil {
+		return fmt.Errorf("update status of node %s: %w", k.want.Name, err)
+	}
+	k.lastReport = now
+	return nil
+}
+
+// writeMetadata patches labels and annotations if they differ. When this is
+// forbidden it tries the other modes and stays with the one that works; when none
+// does, that is logged once and the node lives with the metadata it has.
+func (k *nodeKeeper) writeMetadata(ctx context.Context) error {
+	wanted, err := metadataPatch(k.server, k.want, nil)
+	if err != nil || string(wanted) == k.forbidden && time.Since(k.forbiddenAt) < reportEvery {
+		return err
+	}
+	var tried string
+	var refusal error
+	for mode := k.mode; mode < len(metadataModes); mode++ {
+		m := metadataModes[mode]
+		body, err := metadataPatch(k.server, k.want, m.skip)
+		if err != nil || body == nil {
+			return err
+		}
+		key := strings.Join(m.subresources, "/") + string(body)
+		if key == tried {
+			continue
+		}
+		tried = key
+		err = k.patch(ctx, types.MergePatchType, body, m.subresources...)
+		if err == nil {
+			if mode != k.mode && m.skip != nil {
+				k.logRestricted(ctx, refusal)
+			}
+			k.mode = mode
+			return nil
+		}
+		if !apierrors.IsForbidden(err) {
+			return fmt.Errorf("update labels and annotations of node %s: %w", k.want.Name, err)
+		}
+		refusal = err
+	}
+	if string(wanted) != k.forbidden {
+		log.G(ctx).WithError(refusal).Error("the labels and annotations of the node cannot be updated: allow this identity to patch nodes")
+	}
+	k.forbidden, k.forbiddenAt = string(wanted), time.Now()
+	return nil
+}
+
+// patch sends body and takes the answer for what the API server holds. A node
+// that is not there is registered again by the next write.
+func (k *nodeKeeper) patch(ctx context.Context, kind types.PatchType, body []byte, subresources ...string) error {
+	node, err := timed(ctx, requestTimeout, func(ctx context.Context) (*corev1.Node, error) {
+		return k.c.nodes.Patch(ctx, k.want.Name, kind, body, metav1.PatchOptions{}, subresources...)
+	})
+	k.lastWrite = time.Now()
+	if apierrors.IsNotFound(err) {
+		k.server = nil
+	}
+	if err != nil {
+		return err
+	}
+	k.meet(node)
+	return nil
+}
+
+// difference returns the patches that are still to be sent, and "" when the
+// node is what it should be.
+func (k *nodeKeeper) difference() string {
+	status, err := statusPatch(k.server, k.effectiveStatus(), metav1.Time{}, false)
+	if err != nil {
+		return ""
+	}
+	metadata, err := metadataPatch(k.server, k.want, metadataModes[k.mode].skip)
+	if err != nil {
+		return ""
+	}
+	return string(status) + string(metadata)
+}
+
+func (k *nodeKeeper) restrictedLabels() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(k.want.Labels)), func(key string) bool { return !isRestrictedLabel(key) })
+}
+
+func (k *nodeKeeper) logRestricted(ctx context.Context, refusal error) {
+	log.G(ctx).WithError(refusal).WithField("labels", k.restrictedLabels()).
+		Error("the node goes without labels that a node identity may not set: remove them from the node, or have an administrator set them")
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/trace"
+)
+
+// Reasons of the Ready condition while the provider does not answer.
+const (
+	reasonPingFailed  = "ProviderPingFailed"
+	reasonPingTimeout = "ProviderPingTimeout"
+)
+
+// pingStopGrace is how long a stop waits for a Ping that ignores its context.
+const pingStopGrace = 2 * time.Second
+
+// errPingTimeout is the outcome of a Ping that did not return in time.
+var errPingTimeout = errors.New("ping timed out")
+
+// pingResult is the outcome of one Ping. The zero value is a good one.
+type pingResult struct {
+	reason string // empty after a good ping
+	err    error
+}
+
+func (r pingResult) ok() bool { return r.err == nil }
+
+// pinger asks the provider at a steady pace whether it is healthy. There is
+// never more than one Ping at a time: one that hangs is reported as timed out
+// and then waited for.
+type pinger struct {
+	provider  NodeProvider
+	interval  time.Duration
+	timeout   time.Duration
+	recovered []func()
+	results   *latest[pingResult]
+
+	failing bool // owned by run
+}
+
+func (p *pinger) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		start := time.Now()
+		p.ping(ctx)
+		timer.Reset(p.interval - time.Since(start))
+	}
+}
+
+// ping makes one call and returns when it ended, which may be long after it
+// was reported as timed out.
+func (p *pinger) ping(ctx context.Context) {
+	callCtx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- p.call(callCtx) }()
+
+	select {
+	case err := <-done:
+		switch {
+		case ctx.Err() != nil:
+		case err == nil:
+			p.report(ctx, pingResult{})
+		case callCtx.Err() != nil:
+			p.reportTimeout(ctx)
+		default:
+			p.report(ctx, pingResult{reason: reasonPingFailed, err: err})
+		}
+		return
+	case <-callCtx.Done():
+	}
+
+	if ctx.Err() == nil {
+		p.reportTimeout(ctx)
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+		}
+	}
+	grace := time.NewTimer(pingStopGrace)
+	defer grace.Stop()
+	select {
+	case <-done:
+	case <-grace.C:
+		log.G(ctx).Warn("the provider's Ping ignores the end of its context; stopping without it")
+	}
+}
+
+// call runs Ping and turns a panic into an error.
+func (p *pinger) call(ctx context.Context) (err error) {
+	ctx, span := trace.StartSpan(ctx, "node.ping")
+	defer span.End()
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("ping panicked: %v", r)
+			log.G(ctx).WithError(err).Errorf("the provider's Ping panicked\n%s", debug.Stack())
+		}
+		span.SetStatus(err)
+	}()
+	return p.provider.Ping(ctx)
+}
+
+func (p *pinger) reportTimeout(ctx context.Context) {
+	p.report(ctx, pingResult{reason: reasonPingTimeout, err: fmt.Errorf("%w after %s", errPingTimeout, p.timeout)})
+}
+
+func (p *pinger) report(ctx context.Context, r pingResult) {
+	p.results.put(r)
+	switch {
+	case !r.ok() && !p.failing:
+		log.G(ctx).WithError(r.err).Warn("the provider is not healthy: the node is not ready until a Ping succeeds")
+	case r.ok() && p.failing:
+		log.G(ctx).Info("the provider is healthy again")
+		for _, hook := range p.recovered {
+			hook()
+		}
+	}
+	if !r.ok() {
+		pingFailures.Inc()
+	}
+	p.failing = !r.ok()
+}
