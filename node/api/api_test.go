@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/remotecommand"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// server serves cfg and says when a request is over.
+type server struct {
+	*httptest.Server
+	served chan struct{} // one value per request that was served
+}
+
+func serve(t *testing.T, cfg api.PodHandlerConfig) server {
+	t.Helper()
+	return serveHandler(t, api.PodHandler(cfg, true))
+}
+
+func serveHandler(t *testing.T, h http.Handler) server {
+	t.Helper()
+	served := make(chan struct{}, 1000)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		defer func() { served <- struct{}{} }()
+		h.ServeHTTP(w, req)
+	}))
+	t.Cleanup(srv.Close)
+	return server{srv, served}
+}
+
+func (s server) config() *rest.Config { return &rest.Config{Host: s.URL} }
+
+// do sends a request and returns the status code, the header and the body.
+// Redirects are not followed.
+func (s server) do(t *testing.T, method, path string) (int, http.Header, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return resp.StatusCode, resp.Header, string(body)
+}
+
+func (s server) get(t *testing.T, path string) (int, string) {
+	t.Helper()
+	code, _, body := s.do(t, http.MethodGet, path)
+	return code, body
+}
+
+// transports are the ways in which a client can reach exec and attach.
+var transports = []struct {
+	name string
+	new  func(s server, path string) (remotecommand.Executor, error)
+}{
+	{"SPDY", func(s server, path string) (remotecommand.Executor, error) {
+		return remotecommand.NewSPDYExecutor(s.config(), http.MethodPost, mustURL(s.URL+path))
+	}},
+	{"WebSocket v5", func(s server, path string) (remotecommand.Executor, error) {
+		return remotecommand.NewWebSocketExecutor(s.config(), http.MethodGet, s.URL+path)
+	}},
+	{"WebSocket v4", func(s server, path string) (remotecommand.Executor, error) {
+		return remotecommand.NewWebSocketExecutorForProtocols(s.config(), http.MethodGet, s.URL+path, "v4.channel.k8s.io")
+	}},
+}
+
+// overTransports runs a test for each transport. stream runs a session on a path.
+func overTransports(t *testing.T, test func(t *testing.T, stream streamFunc)) {
+	for _, transport := range transports {
+		t.Run(transport.name, func(t *testing.T) {
+			test(t, func(ctx context.Context, s server, path string, opts remotecommand.StreamOptions) error {
+				t.Helper()
+				executor, err := transport.new(s, path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return executor.StreamWithContext(ctx, opts)
+			})
+		})
+	}
+}
+
+type streamFunc func(ctx context.Context, s server, path string, opts remotecommand.StreamOptions) error
+
+// within waits for a value or the end of ch, far less long than a test may take.
+func within[T any](t *testing.T, ch <-chan T, limit time.Duration, what string) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(limit):
+		t.Fatalf("%s: not within %v", what, limit)
+		panic("unreachable")
+	}
+}
+
+// buffer is a bytes.Buffer for several goroutines.
+type buffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+var errBackend = errors.New("backend is on fire")

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// NotFound answers 404 to a request that no route takes.
+func NotFound(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "404 request not found", http.StatusNotFound)
+}
+
+// NotImplemented answers 501: the provider does not support the operation.
+func NotImplemented(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "501 not implemented", http.StatusNotImplemented)
+}
+
+func methodNotAllowed(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "405 method not allowed", http.StatusMethodNotAllowed)
+}
+
+// handlerFunc is a handler that leaves the answer to an error to its caller.
+// An error may be returned only while nothing of the answer was written.
+type handlerFunc func(w http.ResponseWriter, req *http.Request) error
+
+// answerErrors turns the error of h into a plain text answer, by its kind,
+// and a panic into 500.
+func answerErrors(h handlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		err := guard(req.Context(), func() error { return h(w, req) })
+		if err == nil {
+			return
+		}
+		code := statusCode(err)
+		if code == http.StatusInternalServerError {
+			log.G(req.Context()).WithError(err).Error("request to the node ends with an error")
+		} else {
+			log.G(req.Context()).WithError(err).Debug("request to the node is refused")
+		}
+		http.Error(w, err.Error(), code)
+	}
+}
+
+func statusCode(err error) int {
+	switch {
+	case errdefs.IsNotFound(err):
+		return http.StatusNotFound
+	case errdefs.IsInvalidInput(err):
+		return http.StatusBadRequest
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// errPanic stands for a panic of the provider. The value of the panic stays
+// out of the message, because the message reaches the client.
+var errPanic = errors.New("the provider panicked; the log of the node has the details")
+
+// guard calls f and turns a panic into an error, after logging it. The
+// libraries call providers in goroutines of their own, where a panic would
+// end the process.
+func guard(ctx context.Context, f func() error) (err error) {
+	defer func() {
+		v := recover()
+		if v == nil {
+			return
+		}
+		if v == http.ErrAbortHandler {
+			panic(v)
+		}
+		err = errPanic
+		log.G(ctx).WithFields(log.Fields{
+			"panic": fmt.Sprint(v),
+			"stack": string(debug.Stack()),
+		}).Error("provider panicked while it served a request")
+	}()
+	return f()
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// ContainerExecHandlerFunc runs a command in a container and returns when it
+// has ended. ctx ends when the client goes away.
+//
+// A command that ends with an exit code other than 0 is an error that is or wraps a
+// k8s.io/utils/exec.ExitError; the client gets the code. Every other error
+// reaches the client as an internal error with its text.
+type ContainerExecHandlerFunc func(ctx context.Context, namespace, podName, containerName string, cmd []string, attach AttachIO) error
+
+// ContainerExecHandlerConfig holds the time limits of exec and attach.
+type ContainerExecHandlerConfig struct {
+	// StreamIdleTimeout ends a connection on which nothing is sent for so long. Zero means 4 hours.
+	StreamIdleTimeout time.Duration
+	// StreamCreationTimeout limits how long the client may take to create its
+	// streams. Zero means 30 seconds. It concerns SPDY only: a WebSocket has its
+	// streams from the beginning.
+	StreamCreationTimeout time.Duration
+}
+
+// ContainerExecHandlerOption changes a ContainerExecHandlerConfig.
+type ContainerExecHandlerOption func(*ContainerExecHandlerConfig)
+
+// WithExecStreamIdleTimeout sets StreamIdleTimeout.
+func WithExecStreamIdleTimeout(d time.Duration) ContainerExecHandlerOption {
+	return func(cfg *ContainerExecHandlerConfig) { cfg.StreamIdleTimeout = d }
+}
+
+// WithExecStreamCreationTimeout sets StreamCreationTimeout.
+func WithExecStreamCreationTimeout(d time.Duration) ContainerExecHandlerOption {
+	return func(cfg *ContainerExecHandlerConfig) { cfg.StreamCreationTimeout = d }
+}
+
+func makeExecTimeouts(opts []ContainerExecHandlerOption) streamTimeouts {
+	var cfg ContainerExecHandlerConfig
+	for _, opt := range opts {
+		opt(&cfg)
+	}
+	return makeStreamTimeouts(cfg.StreamIdleTimeout, cfg.StreamCreationTimeout)
+}
+
+// HandleContainerExec returns a handler that runs commands with h. The route
+// must have the variables namespace, pod and container, of gorilla/mux or of
+// http.ServeMux. With a nil h the handler answers 501.
+func HandleContainerExec(h ContainerExecHandlerFunc, opts ...ContainerExecHandlerOption) http.HandlerFunc {
+	if h == nil {
+		return NotImplemented
+	}
+	timeouts := makeExecTimeouts(opts)
+	return answerErrors(func(w http.ResponseWriter, req *http.Request) error {
+		t, err := containerTarget(req)
+		if err != nil {
+			return err
+		}
+		streams, err := parseStreamOptions(req.URL.Query())
+		if err != nil {
+			return err
+		}
+		command, err := parseCommand(req)
+		if err != nil {
+			return err
+		}
+		return serveRemoteCommand(w, req, streams, timeouts, func(ctx context.Context, attach AttachIO) error {
+			if err := h(ctx, t.Namespace, t.Pod, t.Container, command, attach); err != nil {
+				return fmt.Errorf("exec in %s: %w", t, err)
+			}
+			return nil
+		})
+	})
+}

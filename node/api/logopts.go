@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// ContainerLogOpts says which part of a log is asked for. The zero value is
+// the whole log of the running container.
+type ContainerLogOpts struct {
+	// Tail is the number of lines at the end that are wanted; 0 means all.
+	Tail int
+	// LimitBytes is the number of bytes after which the answer is cut; 0 means no limit.
+	LimitBytes int
+	// Timestamps asks for an RFC 3339 timestamp with nanoseconds and a blank before each line.
+	Timestamps bool
+	// Follow asks for lines that are written later too, until the container ends.
+	Follow bool
+	// Previous asks for the log of the container's previous run.
+	Previous bool
+	// SinceSeconds asks for lines no older than so many seconds; 0 means all.
+	SinceSeconds int
+	// SinceTime asks for lines no older than that; the zero time means all.
+	SinceTime time.Time
+
+	// TailLines is Tail with a difference between 0 and nothing: nil means
+	// all lines. When it points to 0, only lines that are written from now on are wanted; SinceTime
+	// is then the time of the request, so that a provider that
+	// does not look at TailLines gives the right lines too.
+	TailLines *int
+}
+
+// since returns the time before which lines are unwanted, or the zero time.
+func (o ContainerLogOpts) since(now time.Time) time.Time {
+	if o.SinceSeconds > 0 {
+		return now.Add(-time.Duration(o.SinceSeconds) * time.Second)
+	}
+	return o.SinceTime
+}
+
+// nothing reports whether no line can match.
+func (o ContainerLogOpts) nothing() bool {
+	return o.TailLines != nil && *o.TailLines == 0 && !o.Follow
+}
+
+// parseLogOpts reads the options of a request that came in at now.
+func parseLogOpts(query url.Values, now time.Time) (ContainerLogOpts, error) {
+	p := optParser{query: query}
+	opts := ContainerLogOpts{
+		TailLines:    p.number("tailLines", 0),
+		Follow:       p.flag("follow"),
+		Timestamps:   p.flag("timestamps"),
+		Previous:     p.flag("previous"),
+		LimitBytes:   valueOrZero(p.number("limitBytes", 1)),
+		SinceSeconds: valueOrZero(p.number("sinceSeconds", 1)),
+		SinceTime:    p.time("sinceTime"),
+	}
+	opts.Tail = valueOrZero(opts.TailLines)
+	if stream := query.Get("stream"); stream != "" && stream != "All" {
+		p.refuse("stream", stream, "must be All: the streams of a container are not kept apart")
+	}
+	if opts.SinceSeconds > 0 && !opts.SinceTime.IsZero() {
+		p.fail(errdefs.InvalidInput("sinceSeconds and sinceTime exclude each other: give one of them"))
+	}
+	if p.err != nil {
+		return ContainerLogOpts{}, p.err
+	}
+	if opts.Follow && opts.TailLines != nil && *opts.TailLines == 0 {
+		opts.SinceSeconds, opts.SinceTime = 0, now
+	}
+	return opts, nil
+}
+
+func valueOrZero(n *int) int {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+// optParser keeps the first error. An empty value is as good as none.
+type optParser struct {
+	query url.Values
+	err   error
+}
+
+func (p *optParser) fail(err error) {
+	if p.err == nil {
+		p.err = err
+	}
+}
+
+func (p *optParser) refuse(name, value, why string) {
+	p.fail(errdefs.InvalidInputf("%s is %.40q and %s", name, value, why))
+}
+
+// number returns nil for an absent option.
+func (p *optParser) number(name string, least int) *int {
+	value := p.query.Get(name)
+	if value == "" {
+		return nil
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < least {
+		p.refuse(name, value, "must be a whole number of at least "+strconv.Itoa(least))
+		return nil
+	}
+	return &n
+}
+
+func (p *optParser) flag(name string) bool {
+	value := p.query.Get(name)
+	if value == "" {
+		return false
+	}
+	set, err := strconv.ParseBool(value)
+	if err != nil {
+		p.refuse(name, value, "must be true or false")
+	}
+	return set
+}
+
+func (p *optParser) time(name string) time.Time {
+	value := p.query.Get(name)
+	if value == "" {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339Nano, value)
+	if err != nil {
+		p.refuse(name, value, "must be a time such as 2006-01-02T15:04:05Z (RFC 3339)")
+	}
+	return t
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// ContainerLogsHandlerFunc opens the log of a container. The stream is closed
+// when it has been sent or when the client goes away, also while a Read waits; ctx ends then too.
+//
+// A plain stream is taken to be what opts asks for. As a safeguard against
+// providers that look at no options, an answer longer than LimitBytes is cut, and without
+// Follow so is one with more lines than Tail. A stream that implements
+// TimestampedLog leaves all filtering to the server.
+//
+// The kind of the error, see package errdefs, decides on the answer: 404
+// for not-found, 400 for invalid-input, else 500.
+type ContainerLogsHandlerFunc func(ctx context.Context, namespace, podName, containerName string, opts ContainerLogOpts) (io.ReadCloser, error)
+
+// HandleContainerLogs returns a handler that answers with the log that h
+// opens. The route must have the variables namespace, pod and container, of
+// gorilla/mux or of http.ServeMux. With a nil h the handler answers 501.
+func HandleContainerLogs(h ContainerLogsHandlerFunc) http.HandlerFunc {
+	if h == nil {
+		return NotImplemented
+	}
+	return answerErrors(func(w http.ResponseWriter, req *http.Request) error {
+		t, err := containerTarget(req)
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		opts, err := parseLogOpts(req.URL.Query(), now)
+		if err != nil {
+			return err
+		}
+		if opts.nothing() {
+			setLogHeader(w)
+			return nil
+		}
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		open := func(opts ContainerLogOpts) (io.ReadCloser, error) { return openLog(ctx, h, t, opts) }
+		body, err := openFiltered(open, opts, now)
+		if err != nil {
+			return err
+		}
+		defer body.Close()
+		return sendLog(ctx, w, body, t)
+	})
+}
+
+// openLog opens one stream that is closed at the end of ctx, whoever reads it.
+func openLog(ctx context.Context, h ContainerLogsHandlerFunc, t target, opts ContainerLogOpts) (io.ReadCloser, error) {
+	stream, err := h(ctx, t.Namespace, t.Pod, t.Container, opts)
+	if err != nil {
+		return nil, fmt.Errorf("get logs of %s: %w", t, err)
+	}
+	if stream == nil {
+		return nil, fmt.Errorf("get logs of %s: the provider returned neither a stream nor an error", t)
+	}
+	closer := &closeOnce{ReadCloser: stream}
+	context.AfterFunc(ctx, func() { _ = guard(ctx, closer.Close) })
+	if _, ok := stream.(TimestampedLog); ok {
+		return timestampedLog{closer}, nil
+	}
+	return closer, nil
+}
+
+// closeOnce closes a stream once, though both the handler and the end of the
+// context do it: streams of providers need not stand more.
+type closeOnce struct {
+	io.ReadCloser
+	once sync.Once
+	err  error
+}
+
+func (c *closeOnce) Close() error {
+	c.once.Do(func() { c.err = c.ReadCloser.Close() })
+	return c.err
+}
+
+// timestampedLog hands the mark on that closeOnce hides.
+type timestampedLog struct{ *closeOnce }
+
+func (timestampedLog) TimestampedLog() {}
+
+func setLogHeader(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+}
+
+// sendLog sends body and flushes each piece. It returns an error only while
+// nothing was sent; later there is no way to tell the client, and the error is logged.
+func sendLog(ctx context.Context, w http.ResponseWriter, body io.Reader, t target) error {
+	flush := http.NewResponseController(w).Flush
+	chunk := make([]byte, 32<<10)
+	started := false
+	for {
+		n := 0
+		err := guard(ctx, func() (err error) {
+			n, err = body.Read(chunk)
+			return err
+		})
+		if ctx.Err() != nil {
+			return nil
+		}
+		if !started && (n > 0 || errors.Is(err, io.EOF)) {
+			setLogHeader(w)
+			started = true
+		}
+		if n > 0 {
+			if _, err := w.Write(chunk[:n]); err != nil {
+				return nil // the client is gone
+			}
+			if err := flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+				return nil
+			}
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, io.EOF):
+			return nil
+		case !started:
+			return fmt.Errorf("read logs of %s: %w", t, err)
+		default:
+			log.G(ctx).WithError(err).Errorf("read logs of %s: the answer is cut short", t)
+			return nil
+		}
+	}
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
+	"k8s.io/streaming/pkg/httpstream/wsstream"
+	utilexec "k8s.io/utils/exec"
+)
+
+// sessionFunc runs one exec or attach session.
+type sessionFunc func(ctx context.Context, attach AttachIO) error
+
+// serveRemoteCommand runs a session over SPDY or WebSocket. Attach goes
+// through the library's exec too: its attach knows no exit codes.
+func serveRemoteCommand(w http.ResponseWriter, req *http.Request, opts remotecommand.Options, timeouts streamTimeouts, run sessionFunc) error {
+	return serveUpgraded(w, req, remotecommand.StreamProtocolV1Name, func(w http.ResponseWriter, req *http.Request) {
+		if wsstream.IsWebSocketRequestWithStreamCloseProtocol(req) {
+			serveWebSocketV5(w, req, opts, timeouts.idle, run)
+			return
+		}
+		remotecommand.ServeExec(w, req, session{opts, run}, "", "", "", nil, &opts,
+			timeouts.idle, timeouts.creation, remotecommand.SupportedStreamingProtocols)
+	})
+}
+
+// session implements remotecommand.Executor for one session. What the library
+// passes along unchanged, run knows already.
+type session struct {
+	opts remotecommand.Options
+	run  sessionFunc
+}
+
+func (s session) ExecInContainer(ctx context.Context, _, _, _ string, _ []string, in io.Reader, out, err io.WriteCloser, _ bool, resize <-chan remotecommand.TerminalSize, _ time.Duration) error {
+	return s.do(ctx, in, out, err, resize)
+}
+
+// do calls run with the streams that were asked for and returns what the
+// client is to learn: nil, an ExitError, or any other error.
+func (s session) do(ctx context.Context, in io.Reader, out, err io.WriteCloser, resize <-chan remotecommand.TerminalSize) error {
+	ctx, cancel := context.WithCancel(ctx)
+	sizes := make(chan TermSize, 1)
+	forwarded := make(chan struct{})
+	if resize == nil {
+		close(sizes)
+		close(forwarded)
+	} else {
+		go func() {
+			defer close(forwarded)
+			forwardResize(ctx, resize, sizes)
+		}()
+	}
+	defer func() {
+		cancel()
+		<-forwarded
+	}()
+	return exitError(guard(ctx, func() error {
+		return s.run(ctx, makeAttachIO(s.opts, in, out, err, sizes))
+	}))
+}
+
+// exitError takes the exit error out of its wrapping, because the library recognises
+// only one that is not wrapped. Exit code 0 is no error.
+func exitError(err error) error {
+	var exit utilexec.ExitError
+	if !errors.As(err, &exit) || !exit.Exited() {
+		return err
+	}
+	if exit.ExitStatus() == 0 {
+		return nil
+	}
+	return exit
+}

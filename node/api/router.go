@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"net/http"
+
+	"github.com/gorilla/mux"
+)
+
+// ServeMux is where the routes are mounted. *http.ServeMux implements it.
+type ServeMux interface {
+	Handle(path string, h http.Handler)
+}
+
+// router never redirects: streaming clients do not follow, and a redirect is a way
+// around the authorization of the path that was asked for.
+type router struct{ *mux.Router }
+
+func newRouter() router {
+	r := mux.NewRouter().SkipClean(true)
+	r.NotFoundHandler = http.HandlerFunc(NotFound)
+	r.MethodNotAllowedHandler = http.HandlerFunc(methodNotAllowed)
+	return router{r}
+}
+
+// handle serves path with and without a slash at its end.
+func (r router) handle(path string, h http.Handler, methods ...string) {
+	r.Handle(path, h).Methods(methods...)
+	r.Handle(path+"/", h).Methods(methods...)
+}

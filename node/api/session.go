@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/streaming/pkg/httpstream"
+	"k8s.io/streaming/pkg/httpstream/spdy"
+	"k8s.io/streaming/pkg/httpstream/wsstream"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+const (
+	// defaultStreamIdleTimeout is a kubelet's default.
+	defaultStreamIdleTimeout = 4 * time.Hour
+	// defaultStreamCreationTimeout is a kubelet's default.
+	defaultStreamCreationTimeout = 30 * time.Second
+)
+
+// streamTimeouts are the time limits of one streaming connection.
+type streamTimeouts struct {
+	idle     time.Duration
+	creation time.Duration
+}
+
+func makeStreamTimeouts(idle, creation time.Duration) streamTimeouts {
+	t := streamTimeouts{idle: idle, creation: creation}
+	if t.idle <= 0 {
+		t.idle = defaultStreamIdleTimeout
+	}
+	if t.creation <= 0 {
+		t.creation = defaultStreamCreationTimeout
+	}
+	return t
+}
+
+// serveUpgraded calls serve with a writer whose connection is watched and with
+// a request whose context ends when the client goes away, or when the server's
+// base context ends. It closes the connection at the end: the library leaves it open when
+// the client creates no streams in time.
+//
+// legacyProtocol is assumed for a SPDY client that names none.
+func serveUpgraded(w http.ResponseWriter, req *http.Request, legacyProtocol string, serve func(http.ResponseWriter, *http.Request)) error {
+	if err := requireUpgrade(req); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(req.Context())
+	up := &upgradeWriter{ResponseWriter: w, gone: cancel}
+	stop := context.AfterFunc(ctx, up.close)
+	defer func() {
+		stop()
+		cancel()
+		up.close()
+		up.wait()
+	}()
+
+	req = req.Clone(ctx)
+	if !wsstream.IsWebSocketRequest(req) && req.Header.Get(httpstream.HeaderProtocolVersion) == "" {
+		req.Header.Set(httpstream.HeaderProtocolVersion, legacyProtocol)
+	}
+	serve(up, req)
+	return nil
+}
+
+// requireUpgrade refuses a request that asks for no upgrade. The library
+// would do it too, but repeats the headers of the request in its answer, and with them
+// the bearer token.
+func requireUpgrade(req *http.Request) error {
+	if wsstream.IsWebSocketRequest(req) {
+		return nil
+	}
+	if httpstream.IsUpgradeRequest(req) &&
+		strings.Contains(strings.ToLower(req.Header.Get(httpstream.HeaderUpgrade)), strings.ToLower(spdy.HeaderSpdy31)) {
+		return nil
+	}
+	return errdefs.InvalidInput("the request must ask for an upgrade of the connection to SPDY/3.1 or WebSocket")
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/gorilla/mux"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// target is what a request is about. UID and Container are empty when the
+// route has none.
+type target struct {
+	Namespace, Pod, UID, Container string
+}
+
+// pathValue returns a variable of the route: of gorilla/mux, else of
+// http.ServeMux, so that programs can mount the handlers with either.
+func pathValue(req *http.Request, name string) string {
+	if v, ok := mux.Vars(req)[name]; ok {
+		return v
+	}
+	return req.PathValue(name)
+}
+
+// podTarget reads and validates the namespace, the pod and the UID of the route.
+func podTarget(req *http.Request) (target, error) {
+	t := target{
+		Namespace: pathValue(req, "namespace"),
+		Pod:       pathValue(req, "pod"),
+		UID:       pathValue(req, "uid"),
+	}
+	if msgs := validation.IsDNS1123Label(t.Namespace); len(msgs) > 0 {
+		return target{}, errdefs.InvalidInputf("namespace %.80q is no valid name: %s", t.Namespace, strings.Join(msgs, "; "))
+	}
+	if msgs := validation.IsDNS1123Subdomain(t.Pod); len(msgs) > 0 {
+		return target{}, errdefs.InvalidInputf("pod %.80q is no valid name: %s", t.Pod, strings.Join(msgs, "; "))
+	}
+	return t, nil
+}
+
+// containerTarget is podTarget for a route that has a container too.
+func containerTarget(req *http.Request) (target, error) {
+	t, err := podTarget(req)
+	if err != nil {
+		return target{}, err
+	}
+	t.Container = pathValue(req, "container")
+	if msgs := validation.IsDNS1123Label(t.Container); len(msgs) > 0 {
+		return target{}, errdefs.InvalidInputf("container %.80q is no valid name: %s", t.Container, strings.Join(msgs, "; "))
+	}
+	return t, nil
+}
+
+func (t target) String() string {
+	if t.Container == "" {
+		return "pod " + t.Namespace + "/" + t.Pod
+	}
+	return "container " + t.Container + " of pod " + t.Namespace + "/" + t.Pod
+}
+
+// getPodFunc looks up a pod of this node.
+type getPodFunc func(namespace, name string) (*corev1.Pod, error)
+
+// requirePod lets a request through to next only when what it is about exists
+// on this node: the pod, with the UID if the route has one, and the container
+// if the route has one. With a nil get it lets every request through.
+func requirePod(get getPodFunc, read func(*http.Request) (target, error), next http.HandlerFunc) http.HandlerFunc {
+	if get == nil {
+		return next
+	}
+	return func(w http.ResponseWriter, req *http.Request) {
+		exists := false
+		answerErrors(func(http.ResponseWriter, *http.Request) error {
+			t, err := read(req)
+			if err != nil {
+				return err
+			}
+			if err := t.existsIn(get); err != nil {
+				return err
+			}
+			exists = true
+			return nil
+		})(w, req)
+		if exists {
+			next(w, req)
+		}
+	}
+}
+
+func (t target) existsIn(get getPodFunc) error {
+	pod, err := get(t.Namespace, t.Pod)
+	switch {
+	case err != nil && !errdefs.IsNotFound(err) && !apierrors.IsNotFound(err):
+		return fmt.Errorf("look up %s: %w", t, err)
+	case err != nil || pod == nil:
+		return errdefs.NotFoundf("pod %s/%s is not on this node", t.Namespace, t.Pod)
+	case t.UID != "" && t.UID != string(pod.UID):
+		return errdefs.NotFoundf("pod %s/%s with UID %.80q is not on this node", t.Namespace, t.Pod, t.UID)
+	case t.Container != "" && !hasContainer(pod, t.Container):
+		return errdefs.NotFoundf("pod %s/%s has no container %s", t.Namespace, t.Pod, t.Container)
+	}
+	return nil
+}
+
+func hasContainer(pod *corev1.Pod, name string) bool {
+	named := func(c corev1.Container) bool { return c.Name == name }
+	return slices.ContainsFunc(pod.Spec.Containers, named) ||
+		slices.ContainsFunc(pod.Spec.InitContainers, named) ||
+		slices.ContainsFunc(pod.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == name })
+}
