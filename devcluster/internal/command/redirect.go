@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/virtual-kubelet/virtual-kubelet/devcluster/internal/controlplane"
+)
+
+// redirectLog sends the components' log to a file, together with whatever they write to standard
+// error by other ways: some of their libraries know no other place. A crash is still shown on the
+// standard error that the process was started with, and restore brings that one back.
+func redirectLog(path string, verbosity int) (restore func(), err error) {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	if err := controlplane.LogTo(file, verbosity); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	stderr := int(os.Stderr.Fd())
+	original, err := unix.Dup(stderr)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("keep standard error: %w", err), file.Close())
+	}
+	terminal := os.NewFile(uintptr(original), "stderr")
+	if err := debug.SetCrashOutput(terminal, debug.CrashOptions{}); err != nil {
+		return nil, errors.Join(fmt.Errorf("set crash output: %w", err), terminal.Close(), file.Close())
+	}
+	if err := unix.Dup2(int(file.Fd()), stderr); err != nil {
+		return nil, errors.Join(fmt.Errorf("redirect standard error: %w", err), terminal.Close(), file.Close())
+	}
+	// Back at the end of the process: if that fails there is nobody left to tell.
+	return func() { _ = unix.Dup2(original, stderr) }, nil
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// component is one part of the control plane with its own lifetime.
+type component struct {
+	name   string
+	cancel context.CancelFunc
+	done   chan struct{} // closed when run has returned
+}
+
+// start runs a component until it is stopped, and tells ended about its end in any case. Its context
+// is its own and not the caller's: on SIGTERM the components stop one after the other and not all at
+// once, or the last ones would fill the log with complaints about the first.
+func start(name string, run func(context.Context) error, ended func(error)) *component {
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &component{name: name, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		if err := run(ctx); err != nil {
+			ended(fmt.Errorf("%s ended: %w", name, err))
+		} else {
+			ended(fmt.Errorf("%s ended without being told to", name))
+		}
+	}()
+	return c
+}
+
+// stop ends the component and waits for it, but no longer than stopTimeout.
+func (c *component) stop() error {
+	c.cancel()
+	timeout := time.NewTimer(stopTimeout)
+	defer timeout.Stop()
+	select {
+	case <-c.done:
+		return nil
+	case <-timeout.C:
+		return fmt.Errorf("stop %s: it did not end within %s", c.name, stopTimeout)
+	}
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"syscall"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/virtual-kubelet/virtual-kubelet/devcluster/internal/pki"
+)
+
+// etcdBindAttempts is how often other ports are tried: etcd opens its listeners itself, so somebody
+// may take a port between our choice and its bind.
+const etcdBindAttempts = 10
+
+// etcdServer is a running etcd.
+type etcdServer struct {
+	*embed.Etcd
+	url string
+}
+
+// startEtcd starts a single member on free loopback ports and waits until it serves.
+func startEtcd(ctx context.Context, o Options) (*etcdServer, error) {
+	var err error
+	for range etcdBindAttempts {
+		var config *embed.Config
+		if config, err = etcdConfig(o); err != nil {
+			return nil, err
+		}
+		var etcd *embed.Etcd
+		if etcd, err = embed.StartEtcd(config); errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("start etcd: %w", err)
+		}
+		select {
+		case <-etcd.Server.ReadyNotify():
+			return &etcdServer{etcd, config.AdvertiseClientUrls[0].String()}, nil
+		case err = <-etcd.Err():
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		etcd.Close()
+		return nil, fmt.Errorf("start etcd: %w", err)
+	}
+	return nil, fmt.Errorf("start etcd: no free port in %d attempts: %w", etcdBindAttempts, err)
+}
+
+// run waits until etcd is told to end or ends on its own, and closes it.
+func (e *etcdServer) run(ctx context.Context) error {
+	defer e.Close()
+	select {
+	case err := <-e.Err():
+		return err
+	case <-e.Server.StopNotify():
+		return errors.New("the server stopped")
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+func etcdConfig(o Options) (*embed.Config, error) {
+	client, peer, err := etcdURLs()
+	if err != nil {
+		return nil, err
+	}
+	dir := o.Dir.PKI()
+	tls := transport.TLSInfo{
+		CertFile: dir.Cert(pki.EtcdServer), KeyFile: dir.Key(pki.EtcdServer),
+		TrustedCAFile: dir.Cert(pki.EtcdCA), ClientCertAuth: true,
+	}
+	c := embed.NewConfig()
+	c.Name = "default"
+	c.Dir = o.Dir.Etcd()
+	c.LogLevel = "error"
+	c.LogOutputs = []string{o.Dir.Log()}
+	c.UnsafeNoFsync = !o.Durable
+	c.TickMs, c.ElectionMs = 20, 200 // a single member elects itself: there is nobody to wait for
+	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
+	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
+	c.ClientTLSInfo, c.PeerTLSInfo = tls, tls
+	c.InitialCluster = c.InitialClusterFromName(c.Name)
+	// The API server compacts every five minutes; etcd does it as well, for the time it is not asked.
+	c.AutoCompactionMode = "periodic"
+	c.AutoCompactionRetention = "10m"
+	return c, nil
+}
+
+// etcdURLs chooses two ports that are free now, both held until both are known.
+func etcdURLs() (client, peer url.URL, err error) {
+	var urls [2]url.URL
+	for i := range urls {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return url.URL{}, url.URL{}, fmt.Errorf("choose a port for etcd: %w", err)
+		}
+		defer func() { _ = l.Close() }() // nobody has used it
+		urls[i] = url.URL{Scheme: "https", Host: l.Addr().String()}
+	}
+	return urls[0], urls[1], nil
+}
+
+// Listen opens the API server's listener on the loopback interface. Port 0 takes preferred if it is
+// free, else any free port; another port is taken or refused.
+func Listen(port, preferred int) (net.Listener, error) {
+	if port == 0 && preferred != 0 {
+		if l, err := listen(preferred); err == nil {
+			return l, nil
+		}
+	}
+	l, err := listen(port)
+	if err != nil {
+		return nil, fmt.Errorf("listen for the API server (choose another --port, 0 takes a free one): %w", err)
+	}
+	return l, nil
+}
+
+func listen(port int) (net.Listener, error) {
+	return net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+}

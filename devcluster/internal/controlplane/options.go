@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controlplane runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler in this process.
+//
+// Run returns only when all of them have ended, and with an error if one of them ended on its own.
+// What surprises: feature gates, metrics and the log are global to the process in Kubernetes, so a
+// process runs one control plane, once, and a feature gate given to the API server holds for all.
+package controlplane
+
+import (
+	"net"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/devcluster/internal/state"
+)
+
+// Options say what to run and where.
+type Options struct {
+	// Dir is where data, certificates, kubeconfigs and the log are. The caller holds its lock.
+	Dir state.Dir
+	// Listener is where the API server serves; it must be a TCP listener on the loopback interface.
+	// Run closes it.
+	Listener net.Listener
+	// Durable makes etcd flush each write to the disk. Without it a crash of the machine, but not of
+	// the process, may lose the newest writes.
+	Durable bool
+	// ControllerManager and Scheduler say whether these two run. Without a controller manager no
+	// namespace gets its default service account.
+	ControllerManager bool
+	Scheduler         bool
+	// APIServerArgs, ControllerManagerArgs and SchedulerArgs are further command line flags of the
+	// components; they come after ours and win over them.
+	APIServerArgs         []string
+	ControllerManagerArgs []string
+	SchedulerArgs         []string
+	// Step is called after each step of the start, from one goroutine.
+	Step func(text string)
+	// Ready is called once, when a pod can be created in the namespace default.
+	Ready func() error
+}
+
+// stopTimeout bounds the stop of one component. A component that needs longer is left behind: its
+// process is about to end, and etcd stops last.
+const stopTimeout = 5 * time.Second
+
+// serviceRange is where services get their addresses; its first one is in the API server's certificate.
+const serviceRange = "10.96.0.0/16"

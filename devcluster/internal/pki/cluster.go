@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pki
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+)
+
+// ServiceIP is the address of the service "kubernetes": the first one of the service range.
+const ServiceIP = "10.96.0.1"
+
+// The names of the authorities and certificates; a file is NAME.crt or NAME.key.
+const (
+	ClusterCA         = "ca"                       // signs everything that talks to or is the API server, and nodes
+	EtcdCA            = "etcd-ca"                  // signs etcd's two certificates and nothing else
+	FrontProxyCA      = "front-proxy-ca"           // signs the certificate that vouches for users of aggregated API servers
+	APIServer         = "apiserver"                // the API server's serving certificate
+	KubeletClient     = "apiserver-kubelet-client" // what the API server shows to nodes
+	EtcdServer        = "etcd"                     // etcd's serving certificate, also what its members show each other
+	EtcdClient        = "apiserver-etcd-client"    // what the API server shows to etcd
+	FrontProxyClient  = "front-proxy-client"       // what the API server shows to aggregated API servers
+	Admin             = "admin"                    // a user in group system:masters
+	ControllerManager = "controller-manager"       // kube-controller-manager
+	Scheduler         = "scheduler"                // kube-scheduler
+	ServiceAccount    = "sa"                       // sa.key signs service account tokens, sa.pub checks them
+)
+
+// KubeletClientUser is the user that a node sees when the API server calls it.
+const KubeletClientUser = "kube-apiserver-kubelet-client"
+
+var (
+	clientAuth = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	serverAuth = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	bothAuth   = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+)
+
+// Dir is the directory with a cluster's authorities, certificates and keys.
+type Dir string
+
+// Cert returns the path of the named certificate.
+func (d Dir) Cert(name string) string { return filepath.Join(string(d), name+".crt") }
+
+// Key returns the path of the named private key.
+func (d Dir) Key(name string) string { return filepath.Join(string(d), name+".key") }
+
+// PublicKey returns the path of the named public key; only [ServiceAccount] has one.
+func (d Dir) PublicKey(name string) string { return filepath.Join(string(d), name+".pub") }
+
+// Authority reads the named authority.
+func (d Dir) Authority(name string) (*Authority, error) {
+	pair, err := readPair(string(d), name)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAuthority(pair)
+}
+
+// Ensure makes all certificates of a cluster unless the directory exists already, and says whether
+// it made them. They are made beside it and moved into place whole, so an interrupted start leaves
+// nothing that a later one would trust.
+func (d Dir) Ensure() (made bool, err error) {
+	if _, err := os.Stat(string(d)); err == nil {
+		return false, nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("look for certificates: %w", err)
+	}
+	draft, err := os.MkdirTemp(filepath.Dir(string(d)), ".pki-")
+	if err != nil {
+		return false, fmt.Errorf("make directory for certificates: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(draft)) }()
+	if err := writeAll(draft); err != nil {
+		return false, err
+	}
+	if err := os.Rename(draft, string(d)); err != nil {
+		return false, fmt.Errorf("move certificates into place: %w", err)
+	}
+	return true, nil
+}
+
+func writeAll(dir string) error {
+	authorities := map[string]*Authority{}
+	for _, name := range []string{ClusterCA, EtcdCA, FrontProxyCA} {
+		authority, err := NewAuthority("devcluster-" + name)
+		if err != nil {
+			return err
+		}
+		authorities[name] = authority
+		if err := writePair(dir, name, authority.Pair()); err != nil {
+			return err
+		}
+	}
+	for _, l := range leaves() {
+		pair, err := authorities[l.authority].Issue(l.request)
+		if err != nil {
+			return err
+		}
+		if err := writePair(dir, l.name, pair); err != nil {
+			return err
+		}
+	}
+	private, public, err := newSigningKey()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(Dir(dir).Key(ServiceAccount), private, 0o600); err != nil {
+		return fmt.Errorf("write service account key: %w", err)
+	}
+	if err := os.WriteFile(Dir(dir).PublicKey(ServiceAccount), public, 0o644); err != nil {
+		return fmt.Errorf("write service account public key: %w", err)
+	}
+	return nil
+}
+
+type leaf struct {
+	authority, name string
+	request         Request
+}
+
+func leaves() []leaf {
+	loopback := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	return []leaf{
+		{ClusterCA, APIServer, Request{
+			CommonName: "kube-apiserver", Usages: serverAuth,
+			DNSNames: []string{
+				"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+			},
+			IPs: append([]net.IP{net.ParseIP(ServiceIP)}, loopback...),
+		}},
+		{ClusterCA, KubeletClient, Request{CommonName: KubeletClientUser, Usages: clientAuth}},
+		{ClusterCA, Admin, Request{CommonName: "admin", Organizations: []string{"system:masters"}, Usages: clientAuth}},
+		{ClusterCA, ControllerManager, Request{CommonName: "system:kube-controller-manager", Usages: clientAuth}},
+		{ClusterCA, Scheduler, Request{CommonName: "system:kube-scheduler", Usages: clientAuth}},
+		{FrontProxyCA, FrontProxyClient, Request{CommonName: "front-proxy-client", Usages: clientAuth}},
+		{EtcdCA, EtcdServer, Request{CommonName: "etcd", Usages: bothAuth, DNSNames: []string{"localhost"}, IPs: loopback}},
+		{EtcdCA, EtcdClient, Request{CommonName: "kube-apiserver", Usages: clientAuth}},
+	}
+}
