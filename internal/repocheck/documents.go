@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repocheck
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	codeSpan   = regexp.MustCompile("`([^`\n]+)`")
+	makeTarget = regexp.MustCompile(`(?m)^([A-Za-z0-9][\w./ -]*):($|[^=])`)
+	makeCall   = regexp.MustCompile(`(?:^|&&|;)\s*(?:\$\s+)?(?:\w+=\S+\s+)*make((?:\s+[^\s;&|)]+)*)`)
+)
+
+// code returns what a Markdown text sets as code: the lines of fenced blocks,
+// without comments, and the spans in the prose.
+func code(markdown string) (lines []string) {
+	fenced := false
+	for line := range strings.Lines(markdown) {
+		line = strings.TrimRight(line, "\r\n")
+		switch {
+		case strings.HasPrefix(strings.TrimSpace(line), "```"):
+			fenced = !fenced
+		case fenced:
+			command, _, _ := strings.Cut(line, " #")
+			lines = append(lines, command)
+		default:
+			for _, m := range codeSpan.FindAllStringSubmatch(line, -1) {
+				lines = append(lines, m[1])
+			}
+		}
+	}
+	return lines
+}
+
+// MakeTargets checks that every target that a document tells its reader to
+// make is in the Makefile.
+func (t *Tree) MakeTargets(documents ...string) (breaches []string, err error) {
+	makefile, err := os.ReadFile(filepath.Join(t.Root, "Makefile"))
+	if err != nil {
+		return nil, err
+	}
+	var targets []string
+	for _, m := range makeTarget.FindAllStringSubmatch(string(makefile), -1) {
+		targets = append(targets, strings.Fields(m[1])...)
+	}
+	for _, document := range documents {
+		text, err := os.ReadFile(filepath.Join(t.Root, document))
+		if err != nil {
+			return nil, err
+		}
+		for _, line := range code(string(text)) {
+			for _, m := range makeCall.FindAllStringSubmatch(line, -1) {
+				for _, arg := range strings.Fields(m[1]) {
+					isTarget := !strings.HasPrefix(arg, "-") && !strings.Contains(arg, "=")
+					if isTarget && !slices.Contains(targets, arg) {
+						breaches = append(breaches, fmt.Sprintf("%s: says `make %s`, which is no target of the Makefile", document, arg))
+					}
+				}
+			}
+		}
+	}
+	return breaches, nil
+}
+
+// folderName matches a path in a document that means a folder of the tree:
+// relative, of plain names, with a slash at the end.
+var folderName = regexp.MustCompile(`^[A-Za-z][\w.-]*/(?:[\w.-]+/)*$`)
+
+// Map checks that a document names every top-level folder that holds Go
+// files, and no folder that is not there. Folders are named in code, with a
+// final slash; a path with a placeholder is left alone.
+func (t *Tree) Map(document string) (breaches []string, err error) {
+	text, err := os.ReadFile(filepath.Join(t.Root, document))
+	if err != nil {
+		return nil, err
+	}
+	named := map[string]bool{}
+	for _, line := range code(string(text)) {
+		for _, word := range strings.Fields(line) {
+			folder := strings.Trim(word, "(),;:")
+			if !folderName.MatchString(folder) {
+				continue
+			}
+			top, _, _ := strings.Cut(folder, "/")
+			named[top] = true
+			if info, err := os.Stat(filepath.Join(t.Root, filepath.FromSlash(folder))); err != nil || !info.IsDir() {
+				breaches = append(breaches, fmt.Sprintf("%s: names the folder %s, which is not there", document, folder))
+			}
+		}
+	}
+	for _, f := range t.Files {
+		if top, _, below := strings.Cut(f.Path, "/"); below && !named[top] {
+			named[top] = true
+			breaches = append(breaches, fmt.Sprintf("%s: does not name the folder %s/ (as code, with the slash)", document, top))
+		}
+	}
+	return breaches, nil
+}
+
+var decisionName = regexp.MustCompile(`^(\d{4})-[a-z0-9]+(-[a-z0-9]+)*\.md$`)
+
+// Decisions checks that the records in a folder are named NNNN-some-words.md
+// and that no number is used twice. A README.md may lie beside them.
+func (t *Tree) Decisions(dir string) (breaches []string, err error) {
+	entries, err := os.ReadDir(filepath.Join(t.Root, filepath.FromSlash(dir)))
+	if err != nil {
+		return nil, err
+	}
+	byNumber := map[string]string{}
+	for _, e := range entries {
+		if e.Name() == "README.md" {
+			continue
+		}
+		m := decisionName.FindStringSubmatch(e.Name())
+		if m == nil {
+			breaches = append(breaches, fmt.Sprintf("%s: want a name like 0001-what-was-decided.md", path.Join(dir, e.Name())))
+			continue
+		}
+		if other, taken := byNumber[m[1]]; taken {
+			breaches = append(breaches, fmt.Sprintf("%s: its number is taken by %s", path.Join(dir, e.Name()), other))
+		}
+		byNumber[m[1]] = e.Name()
+	}
+	return breaches, nil
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repocheck
+
+import (
+	"fmt"
+	"go/ast"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Direction says what some packages may import. Patterns are folders, with a
+// final /... for everything below.
+type Direction struct {
+	// Packages is the pattern of the packages that the rule is about.
+	Packages string
+	// May lists patterns of this repository's packages. Packages matched by the
+	// same rule may import each other.
+	May []string
+	// Outside, if not nil, lists the only import path prefixes allowed beyond this
+	// repository and the standard library.
+	Outside []string
+	// Why is what the rule protects.
+	Why string
+}
+
+// ImportDirections checks the imports of every package against the first
+// direction that matches it. Tests may import anything. A package that no
+// direction matches is a breach too.
+func (t *Tree) ImportDirections(directions []Direction) (breaches []string) {
+	for _, f := range t.Files {
+		if f.IsTest() {
+			continue
+		}
+		i := slices.IndexFunc(directions, func(d Direction) bool { return matches(d.Packages, f.Dir()) })
+		if i < 0 {
+			breaches = append(breaches, fmt.Sprintf("%s: no import direction covers folder %s; add one with its reason", f.Path, f.Dir()))
+			continue
+		}
+		for _, spec := range f.Syntax.Imports {
+			if d := directions[i]; !t.allowed(d, importPath(spec)) {
+				breaches = append(breaches, fmt.Sprintf("%s: %s must not import %s: %s", f.at(spec), d.Packages, importPath(spec), d.Why))
+			}
+		}
+	}
+	return breaches
+}
+
+func (t *Tree) allowed(d Direction, importPath string) bool {
+	if folder, ours := t.folder(importPath); ours {
+		return matches(d.Packages, folder) || matchesAny(d.May, folder)
+	}
+	first, _, _ := strings.Cut(importPath, "/")
+	if d.Outside == nil || !strings.Contains(first, ".") {
+		return true
+	}
+	return slices.ContainsFunc(d.Outside, func(prefix string) bool { return matches(prefix+"/...", importPath) })
+}
+
+// Confined says that a dependency is used in one place only.
+type Confined struct {
+	// Import is a prefix of import paths.
+	Import string
+	// To lists patterns of the folders that may import it.
+	To []string
+	// Why is what the rule protects.
+	Why string
+}
+
+// ConfinedImports checks that dependencies stay where they belong, in tests too.
+func (t *Tree) ConfinedImports(rules []Confined) (breaches []string) {
+	for _, f := range t.Files {
+		for _, spec := range f.Syntax.Imports {
+			for _, r := range rules {
+				if matches(r.Import+"/...", importPath(spec)) && !matchesAny(r.To, f.Dir()) {
+					breaches = append(breaches, fmt.Sprintf("%s: %s is imported outside %s: %s",
+						f.at(spec), importPath(spec), strings.Join(r.To, ", "), r.Why))
+				}
+			}
+		}
+	}
+	return breaches
+}
+
+// clockFuncs are the functions of package time that look at the clock or wait.
+var clockFuncs = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
+
+// Pure checks that a folder holds pure functions: no clock, no goroutine and
+// no channel.
+func (t *Tree) Pure(dir, why string) (breaches []string) {
+	for _, f := range t.Files {
+		if f.Dir() != dir || f.IsTest() {
+			continue
+		}
+		ast.Inspect(f.Syntax, func(n ast.Node) bool {
+			what := ""
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				what = "starts a goroutine"
+			case *ast.ChanType:
+				what = "uses a channel"
+			case *ast.SelectorExpr:
+				if f.isCall(n, "time", clockFuncs...) {
+					what = "looks at the clock (time." + n.Sel.Name + ")"
+				}
+			}
+			if what != "" {
+				breaches = append(breaches, fmt.Sprintf("%s: %s %s: %s", f.at(n), dir, what, why))
+			}
+			return true
+		})
+	}
+	return breaches
+}
+
+// isCall tells whether the selector names one of the functions of the standard
+// package pkg, which the file imports under its own name.
+func (f *File) isCall(s *ast.SelectorExpr, pkg string, funcs ...string) bool {
+	x, ok := s.X.(*ast.Ident)
+	return ok && x.Name == pkg && f.imports(pkg) && slices.Contains(funcs, s.Sel.Name)
+}
+
+func (f *File) imports(path string) bool {
+	return slices.ContainsFunc(f.Syntax.Imports, func(s *ast.ImportSpec) bool { return importPath(s) == path })
+}
+
+func importPath(spec *ast.ImportSpec) string {
+	path, err := strconv.Unquote(spec.Path.Value)
+	if err != nil {
+		panic(fmt.Sprintf("the parser accepted the import path %s: %v", spec.Path.Value, err))
+	}
+	return path
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repocheck
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+)
+
+// Replaces checks that a module which requires another module of the
+// repository takes it from the tree.
+func (t *Tree) Replaces() (breaches []string) {
+	for _, dir := range slices.Sorted(maps.Keys(t.Modules)) {
+		mod := t.Modules[dir]
+		for _, req := range mod.Require {
+			folder, ours := t.folder(req.Mod.Path)
+			if !ours || replacedBy(mod, dir, req.Mod.Path) == folder {
+				continue
+			}
+			breaches = append(breaches, fmt.Sprintf("%s: requires %s without replacing it by folder %s of the tree",
+				path.Join(dir, "go.mod"), req.Mod.Path, folder))
+		}
+	}
+	return breaches
+}
+
+// replacedBy returns the folder, relative to the root, that replaces a module.
+func replacedBy(mod *modfile.File, dir, modulePath string) string {
+	for _, r := range mod.Replace {
+		if r.Old.Path == modulePath && r.New.Version == "" {
+			return path.Join(dir, r.New.Path)
+		}
+	}
+	return ""
+}
+
+// Requirements checks that no module but those in the folders to requires a
+// module whose path begins with one of the prefixes, not even indirectly.
+func (t *Tree) Requirements(rules []Confined) (breaches []string) {
+	for _, dir := range slices.Sorted(maps.Keys(t.Modules)) {
+		for _, req := range t.Modules[dir].Require {
+			for _, r := range rules {
+				if matches(r.Import+"/...", req.Mod.Path) && !matchesAny(r.To, dir) {
+					breaches = append(breaches, fmt.Sprintf("%s: requires %s, which belongs to %s: %s",
+						path.Join(dir, "go.mod"), req.Mod.Path, strings.Join(r.To, ", "), r.Why))
+				}
+			}
+		}
+	}
+	return breaches
+}
+
+// Budget is a list of modules that may be depended upon, with one reason.
+type Budget struct {
+	Why     string
+	Modules []string
+}
+
+// DependencyBudget compares the modules that the packages need when they are
+// built, without their tests, with the budget. Modules that the budget lacks
+// are breaches, and so are modules in it that are no longer needed.
+func (t *Tree) DependencyBudget(ctx context.Context, budget []Budget, packages ...string) ([]string, error) {
+	needed, err := t.neededBy(ctx, packages)
+	if err != nil {
+		return nil, err
+	}
+	allowed := map[string]bool{}
+	var breaches []string
+	for _, b := range budget {
+		for _, m := range b.Modules {
+			if allowed[m] {
+				breaches = append(breaches, fmt.Sprintf("the budget lists %s twice", m))
+			}
+			allowed[m] = true
+			if needed[m] == "" {
+				breaches = append(breaches, fmt.Sprintf("the budget lists %s, which nothing needs: take it off", m))
+			}
+		}
+	}
+	for _, m := range slices.Sorted(maps.Keys(needed)) {
+		if !allowed[m] {
+			breaches = append(breaches, fmt.Sprintf("%s is needed (for its package %s) and not in the budget: do without it, or list it with its reason", m, needed[m]))
+		}
+	}
+	return breaches, nil
+}
+
+// neededBy returns the modules beyond the library that packages are built
+// from, each with one of the packages that are used.
+func (t *Tree) neededBy(ctx context.Context, packages []string) (map[string]string, error) {
+	args := append([]string{"list", "-deps", "-f", "{{with .Module}}{{.Path}} {{end}}{{.ImportPath}}"}, packages...)
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = t.Root
+	// What is needed depends on the platform; one of them is enough for a budget.
+	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the dependencies of %s: %w\n%s", strings.Join(packages, " "), err, stderr.String())
+	}
+	needed := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		module, pkg, found := strings.Cut(strings.TrimSpace(line), " ")
+		if found && module != t.ModulePath {
+			needed[module] = pkg
+		}
+	}
+	return needed, nil
+}

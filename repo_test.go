@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package repo_test holds the rules of this repository. Each has its reason
+// beside it; the checks themselves are in internal/repocheck.
+//
+// What surprises: the rules hold for the nested modules too, in files of
+// every build tag.
+package repo_test
+
+import (
+	"testing"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/repocheck"
+)
+
+// directions keep imports pointing one way:
+// cmd → cli → node/nodeutil → node, node/api → internal/*. The first match
+// counts.
+var directions = []repocheck.Direction{
+	{Packages: "errdefs", May: nil, Outside: []string{},
+		Why: "every provider imports the error kinds, so they cost nothing"},
+	{Packages: "log", May: nil, Outside: []string{},
+		Why: "the logger interface must not choose a logging library"},
+	{Packages: "trace", May: []string{"log"}, Outside: []string{},
+		Why: "the span interface must not choose a tracing library"},
+	{Packages: "log/...", May: []string{"log"},
+		Why: "an adapter joins the interface and one library"},
+	{Packages: "trace/...", May: []string{"log", "trace", "errdefs"},
+		Why: "an adapter joins the interface and one library"},
+
+	{Packages: "internal/lifecycle", May: nil, Outside: []string{"k8s.io/api", "k8s.io/apimachinery"},
+		Why: "the rules for a pod are pure functions: no client, no clock, no goroutine"},
+	{Packages: "internal/repocheck", May: nil, Outside: []string{"golang.org/x/mod"},
+		Why: "the rules must run even when the library does not compile"},
+	{Packages: "internal/...", May: []string{"errdefs", "log", "trace"},
+		Why: "the controllers stand on internal packages, not the other way round"},
+
+	{Packages: "node", May: []string{"internal/...", "errdefs", "log", "trace"},
+		Why: "the controllers know no HTTP server and no way to be assembled"},
+	{Packages: "node/api/...", May: []string{"internal/...", "errdefs", "log", "trace"},
+		Why: "the HTTP handlers serve programs that bring their own controllers"},
+	{Packages: "node/nodeutil", May: []string{"node", "node/api/...", "internal/...", "errdefs", "log", "trace"},
+		Why: "it assembles a node, and nothing but programs stands on it"},
+	{Packages: "podruntime/...", May: []string{"node/...", "internal/...", "errdefs", "log", "trace"},
+		Why: "it is a backend for providers, so it knows none of them"},
+	{Packages: "providertest/...", May: []string{"node/...", "errdefs", "log", "trace"},
+		Why: "the contract sees a provider as the controllers do"},
+	{Packages: "cli/...", May: []string{"node/...", "internal/...", "errdefs", "log/...", "trace/..."},
+		Why: "the main loop serves every provider, so it knows none of them"},
+
+	{Packages: "providers/...", May: []string{"node/...", "podruntime/...", "providertest/...", "cli/...", "errdefs", "log/...", "trace/..."},
+		Why: "a provider here uses what a provider elsewhere can use: the public packages"},
+	{Packages: "cmd/...", May: []string{"cli/...", "providers/...", "node/...", "errdefs", "log/...", "trace/..."},
+		Why: "the binary shows what anybody's main can do: public packages only"},
+	{Packages: "examples/...", May: []string{"node/...", "podruntime/...", "cli/...", "errdefs", "log/...", "trace/..."},
+		Why: "an example shows what anybody's program can do: public packages only"},
+	{Packages: "devcluster/...", May: nil,
+		Why: "the cluster is run as a process and knows nothing of what is tested in it"},
+
+	{Packages: "test/e2e", May: nil,
+		Why: "providers import the suite; it sees the node through the API server only"},
+	{Packages: "test/...", May: []string{"..."},
+		Why: "the library must not be built from test code"},
+	{Packages: "bench/...", May: []string{"node/...", "podruntime/...", "providertest/...", "cli/...", "providers/...", "internal/testapi", "errdefs", "log/...", "trace/..."},
+		Why: "measurements look at the library from outside"},
+	{Packages: "hack/...", May: nil,
+		Why: "tools must build without the library"},
+}
+
+// confined dependencies are heavy, or not to be found in the whole library.
+var confined = []repocheck.Confined{
+	{Import: "go.opencensus.io", To: []string{"trace/opencensus"},
+		Why: "OpenCensus is unmaintained and kept for programs that ask for its adapter"},
+	{Import: "k8s.io/kubernetes", To: []string{"devcluster/..."},
+		Why: "it takes minutes to build and cannot be a library's dependency"},
+	{Import: "go.etcd.io", To: []string{"devcluster/..."},
+		Why: "a node talks to the API server only"},
+	{Import: "github.com/virtual-kubelet/node-cli", To: nil,
+		Why: "it stands on another implementation of this module path"},
+}
+
+func load(t *testing.T) *repocheck.Tree {
+	t.Helper()
+	tree, err := repocheck.Load(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+// report fails the test for each breach; why says what the rule is good for.
+func report(t *testing.T, why string, breaches []string) {
+	t.Helper()
+	for _, b := range breaches {
+		t.Error(b)
+	}
+	if len(breaches) > 0 {
+		t.Logf("the rule exists because %s", why)
+	}
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	report(t, "a reader must be able to understand a package from what stands below it",
+		load(t).ImportDirections(directions))
+}
+
+func TestHeavyDependenciesStayInTheirPlace(t *testing.T) {
+	tree := load(t)
+	why := "whoever imports the library pays for each of its dependencies"
+	report(t, why, tree.ConfinedImports(confined))
+	report(t, why, tree.Requirements([]repocheck.Confined{confined[1], confined[2]}))
+}
+
+func TestLifecycleIsPure(t *testing.T) {
+	report(t, "rules without clock and goroutine can be tested as stories",
+		load(t).Pure("internal/lifecycle", "time comes in as a value, effects happen in node"))
+}
+
+func TestPackageDocs(t *testing.T) {
+	report(t, "a package comment is the contract that a reader sees first, and godoc joins several at random",
+		load(t).PackageDocs())
+}
+
+func TestLicenceLines(t *testing.T) {
+	report(t, "a file may be read without the repository around it", load(t).Licences())
+}
+
+func TestNothingIsUnfinished(t *testing.T) {
+	report(t, "a mark in a file is a task that nobody finds", load(t).Unfinished())
+}
+
+func TestTestsDoNotSleep(t *testing.T) {
+	report(t, "a sleep is too short on a slow machine and too long on a fast one", load(t).Sleeps())
+}
+
+func TestNestedModulesUseTheTree(t *testing.T) {
+	report(t, "the published module of this name is another implementation", load(t).Replaces())
+}
+
+func TestDocumentedTargetsExist(t *testing.T) {
+	breaches, err := load(t).MakeTargets("README.md", "CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	report(t, "the first command that a newcomer types must work", breaches)
+}
+
+func TestArchitectureNamesTheTree(t *testing.T) {
+	breaches, err := load(t).Map("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	report(t, "a map that is wrong is worse than none", breaches)
+}
+
+func TestDecisionsAreNumbered(t *testing.T) {
+	breaches, err := load(t).Decisions("docs/decisions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	report(t, "decisions refer to each other by number", breaches)
+}
