@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mock
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli/configfile"
+)
+
+// What a configuration file of this provider says about itself.
+const (
+	APIVersion = "mock.virtual-kubelet.io/v1alpha1"
+	Kind       = "MockProviderConfiguration"
+)
+
+// DefaultPodCIDR is where pods get their addresses from.
+const DefaultPodCIDR = "10.88.0.0/16"
+
+// Config is the configuration of the provider.
+type Config struct {
+	// APIVersion must be the constant APIVersion in a file.
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Kind must be the constant Kind in a file.
+	Kind string `json:"kind,omitempty"`
+	// Capacity is what the node offers, in any resources. Of cpu, memory and pods,
+	// those that are missing get the defaults of DefaultConfig.
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+	// ProviderID is the node's spec.providerID. Default "".
+	ProviderID string `json:"providerID,omitempty"`
+	// PodCIDR is the network that pods get addresses from, one each. The
+	// addresses are never used. Default DefaultPodCIDR.
+	PodCIDR string `json:"podCIDR,omitempty"`
+	// Defaults is how pods live whose annotations do not say otherwise.
+	Defaults Behavior `json:"defaults,omitempty"`
+}
+
+// DefaultConfig returns the configuration that is used without a file: a
+// node of 1000 CPUs, 4 TiB of memory and 5000 pods.
+func DefaultConfig() Config {
+	return Config{PodCIDR: DefaultPodCIDR, Capacity: corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("1000"),
+		corev1.ResourceMemory: resource.MustParse("4Ti"),
+		corev1.ResourcePods:   resource.MustParse("5000"),
+	}}
+}
+
+// LoadConfig reads the file at path for the node called nodeName. An empty path is
+// DefaultConfig. Besides the format of Config, a file may have the older
+// one: a JSON object with an entry for each node.
+func LoadConfig(path, nodeName string) (Config, error) {
+	if path == "" {
+		return DefaultConfig(), nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("read mock provider configuration: %w", err)
+	}
+	fields, err := configfile.Positions(path, data)
+	if err != nil {
+		return Config{}, err
+	}
+	_, hasVersion := fields["apiVersion"]
+	if _, hasKind := fields["kind"]; !hasVersion && !hasKind {
+		return loadNodeFile(path, data, nodeName)
+	}
+	var c Config
+	if err := configfile.Decode(path, data, &c); err != nil {
+		return Config{}, err
+	}
+	if c.APIVersion != APIVersion || c.Kind != Kind {
+		return Config{}, fmt.Errorf("%s: apiVersion %q, kind %q: want %s, %s", path, c.APIVersion, c.Kind, APIVersion, Kind)
+	}
+	return c, nil
+}
+
+// complete fills the defaults of c and refuses what cannot be.
+func (c Config) complete() (Config, netip.Prefix, error) {
+	defaults := DefaultConfig()
+	if c.PodCIDR == "" {
+		c.PodCIDR = defaults.PodCIDR
+	}
+	capacity := defaults.Capacity
+	for name, quantity := range c.Capacity {
+		if quantity.Sign() < 0 {
+			return c, netip.Prefix{}, fmt.Errorf("mock provider: capacity %s is %s, want 0 or more", name, quantity.String())
+		}
+		capacity[name] = quantity
+	}
+	c.Capacity = capacity
+	if err := c.Defaults.validate(); err != nil {
+		return c, netip.Prefix{}, fmt.Errorf("mock provider: defaults: %w", err)
+	}
+	prefix, err := netip.ParsePrefix(c.PodCIDR)
+	if err != nil {
+		return c, netip.Prefix{}, fmt.Errorf("mock provider: podCIDR %q: want a network such as %s", c.PodCIDR, DefaultPodCIDR)
+	}
+	return c, prefix.Masked(), nil
+}
+
+// nodeEntry is the entry of one node in a file of the older format.
+type nodeEntry struct {
+	CPU        resource.Quantity            `json:"cpu"`
+	Memory     resource.Quantity            `json:"memory"`
+	Pods       resource.Quantity            `json:"pods"`
+	Others     map[string]resource.Quantity `json:"others"`
+	ProviderID string                       `json:"providerID"`
+}
+
+// loadNodeFile reads a file of the older format, with its defaults.
+func loadNodeFile(path string, data []byte, nodeName string) (Config, error) {
+	var nodes map[string]*nodeEntry
+	if err := configfile.Decode(path, data, &nodes); err != nil {
+		return Config{}, err
+	}
+	entry := nodes[nodeName]
+	if entry == nil {
+		names := []string{}
+		for name := range nodes {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return Config{}, fmt.Errorf("%s: no entry for node %q, only for: %s", path, nodeName, strings.Join(names, ", "))
+	}
+	c := Config{ProviderID: entry.ProviderID, PodCIDR: DefaultPodCIDR, Capacity: corev1.ResourceList{}}
+	for name, quantity := range entry.Others {
+		c.Capacity[corev1.ResourceName(name)] = quantity
+	}
+	c.Capacity[corev1.ResourceCPU] = orDefault(entry.CPU, "20")
+	c.Capacity[corev1.ResourceMemory] = orDefault(entry.Memory, "100Gi")
+	c.Capacity[corev1.ResourcePods] = orDefault(entry.Pods, "20")
+	return c, nil
+}
+
+func orDefault(q resource.Quantity, fallback string) resource.Quantity {
+	if q.IsZero() {
+		return resource.MustParse(fallback)
+	}
+	return q
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mock
+
+import (
+	"context"
+	"io"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// RunInContainer runs a command in a container with a small shell of its own and an
+// in-memory file system. A command that it does not know ends with exit code 127.
+func (p *Provider) RunInContainer(ctx context.Context, namespace, podName, containerName string, cmd []string, attach api.AttachIO) error {
+	sh, err := p.shell(ctx, namespace, podName, containerName, attach)
+	if err != nil {
+		return err
+	}
+	return sh.run(cmd)
+}
+
+// shell returns a shell in a running container.
+func (p *Provider) shell(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) (*shell, error) {
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, container, err := p.container(namespace, podName, containerName, now)
+	if err != nil {
+		return nil, err
+	}
+	if s.life.at(now).stage != running {
+		return nil, errdefs.InvalidInputf("container %q of pod %s/%s is not running", containerName, namespace, podName)
+	}
+	if s.disks == nil {
+		s.disks = map[string]*disk{}
+	}
+	if s.disks[containerName] == nil {
+		s.disks[containerName] = newDisk(now)
+	}
+	hostname := s.pod.Spec.Hostname
+	if hostname == "" {
+		hostname = s.pod.Name
+	}
+	sh := &shell{
+		ctx: ctx, env: environment(container, hostname), hostname: hostname, dir: "/", disk: s.disks[containerName],
+		stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, tty: attach.TTY(),
+	}
+	if container.WorkingDir != "" {
+		sh.dir = clean(container.WorkingDir)
+	}
+	if in := attach.Stdin(); in != nil {
+		sh.stdin = in
+	}
+	if out := attach.Stdout(); out != nil {
+		sh.stdout, sh.stderr = out, out
+		if sh.tty {
+			sh.stdout, sh.stderr = terminal{out}, terminal{out}
+		}
+	}
+	if out := attach.Stderr(); out != nil {
+		sh.stderr = out
+	} else if !sh.tty {
+		sh.stderr = io.Discard
+	}
+	return sh, nil
+}
+
+// environment is what env prints: what every container has, and the
+// variables of its spec, as they were resolved for the provider.
+func environment(container *corev1.Container, hostname string) []string {
+	env := []string{
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"HOSTNAME=" + hostname,
+		"HOME=/root",
+	}
+	for _, v := range container.Env {
+		env = append(env, v.Name+"="+v.Value)
+	}
+	return env
+}

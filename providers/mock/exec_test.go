@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mock
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/utils/exec"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// streams is an api.AttachIO in memory.
+type streams struct {
+	in       io.Reader
+	out, err bytes.Buffer
+	tty      bool
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
+func (s *streams) Stdin() io.Reader            { return s.in }
+func (s *streams) Stdout() io.WriteCloser      { return nopCloser{&s.out} }
+func (s *streams) Stderr() io.WriteCloser      { return nopCloser{&s.err} }
+func (s *streams) TTY() bool                   { return s.tty }
+func (s *streams) Resize() <-chan api.TermSize { return nil }
+
+func TestExec(t *testing.T) {
+	p := newProvider(t, Config{})
+	create(t, p, newPod("a"))
+	for _, tc := range []struct {
+		name, in string
+		cmd      []string
+		out      string
+		code     int
+	}{
+		{"echo", "", []string{"echo", "a", "b"}, "a b\n", 0},
+		{"cat copies input", "text", []string{"cat"}, "text", 0},
+		{"exit code", "", []string{"sh", "-c", "exit 7"}, "", 7},
+		{"path and options", "", []string{"/bin/sh", "-ec", "echo x; exit 3; echo y"}, "x\n", 3},
+		{"unknown command", "", []string{"python"}, "", 127},
+		{"environment of the container", "", []string{"sh", "-c", `echo "$GREETING" '$GREETING' $HOSTNAME`}, "hello $GREETING a\n", 0},
+		{"printenv", "", []string{"printenv", "GREETING"}, "hello\n", 0},
+		{"hostname", "", []string{"hostname"}, "a\n", 0},
+		{"and", "", []string{"sh", "-c", "false && echo no; true && echo yes"}, "yes\n", 0},
+		{"files", "", []string{"sh", "-c", "mkdir -p /d && cd /d && echo 1 > f && cat f && ls /d && pwd"}, "1\nf\n/d\n", 0},
+		{"remove", "", []string{"sh", "-c", "rm -rf /d; ls /d"}, "", 2},
+		{"script from input", "echo 1\necho 2\nexit 4\necho 3\n", []string{"sh"}, "1\n2\n", 4},
+		{"test for a folder", "", []string{"test", "-d", "/tmp"}, "", 0},
+		{"test for no folder", "", []string{"test", "-d", "/tmp/x"}, "", 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := &streams{in: strings.NewReader(tc.in)}
+			err := p.RunInContainer(t.Context(), "ns", "a", "c", tc.cmd, s)
+			code := 0
+			var exit exec.ExitError
+			if errors.As(err, &exit) {
+				code = exit.ExitStatus()
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if s.out.String() != tc.out || code != tc.code {
+				t.Errorf("%q: got %q, code %d, want %q, code %d; stderr %q", tc.cmd, &s.out, code, tc.out, tc.code, &s.err)
+			}
+			if (code == 127) != strings.Contains(s.err.String(), "not found") {
+				t.Errorf("stderr: got %q", &s.err)
+			}
+		})
+	}
+}
+
+func TestExecOnTerminal(t *testing.T) {
+	p := newProvider(t, Config{})
+	create(t, p, newPod("a"))
+	s := &streams{in: strings.NewReader("echo bab\x7fd\rnonsense\x03\x04"), tty: true}
+	if err := p.RunInContainer(t.Context(), "ns", "a", "c", []string{"sh"}, s); err != nil {
+		t.Fatal(err)
+	}
+	want := "$ echo bab\b \bd\r\nbad\r\n$ nonsense^C\r\n$ \r\n"
+	if s.out.String() != want {
+		t.Errorf("got %q, want %q", s.out.String(), want)
+	}
+}
+
+func TestExecNeedsRunningContainer(t *testing.T) {
+	p := newProvider(t, Config{})
+	create(t, p, newPod("a", "start-delay", "1h"))
+	run := func(pod, container string) error {
+		return p.RunInContainer(t.Context(), "ns", pod, container, []string{"true"}, &streams{})
+	}
+	if err := run("b", "c"); !errdefs.IsNotFound(err) {
+		t.Errorf("unknown pod: got %v", err)
+	}
+	if err := run("a", "d"); !errdefs.IsNotFound(err) {
+		t.Errorf("unknown container: got %v", err)
+	}
+	if err := run("a", "c"); !errdefs.IsInvalidInput(err) {
+		t.Errorf("container that has not started: got %v", err)
+	}
+}
+
+func TestExecEndsWithContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProvider(t, Config{})
+		create(t, p, newPod("a"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := p.RunInContainer(ctx, "ns", "a", "c", []string{"sleep", "3600"}, &streams{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the end of the context", err)
+		}
+	})
+}
+
+// TestCopy does what `kubectl cp` does, in both directions.
+func TestCopy(t *testing.T) {
+	p := newProvider(t, Config{})
+	create(t, p, newPod("a"))
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	for name, text := range map[string]string{"f": "one", "sub/g": "two", "../../evil": "three"} {
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o640, Size: int64(len(text)), Typeflag: tar.TypeReg}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.RunInContainer(t.Context(), "ns", "a", "c", []string{"tar", "-xmf", "-", "-C", "/data"}, &streams{in: &archive}); err != nil {
+		t.Fatal(err)
+	}
+	out := &streams{}
+	if err := p.RunInContainer(t.Context(), "ns", "a", "c", []string{"tar", "cf", "-", "/data"}, out); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for r := tar.NewReader(&out.out); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, _ := io.ReadAll(r)
+		got[h.Name] = string(data)
+	}
+	for name, want := range map[string]string{"data/": "", "data/f": "one", "data/sub/": "", "data/sub/g": "two", "data/evil": "three"} {
+		if text, ok := got[name]; !ok || text != want {
+			t.Errorf("%s: got %q (%v), want %q; all: %v", name, text, ok, want, got)
+		}
+	}
+	big := &streams{in: strings.NewReader("cat > /big\n")}
+	if err := p.RunInContainer(t.Context(), "ns", "a", "c", []string{"tar", "cf", "-", "/none"}, big); err == nil {
+		t.Error("an archive of a file that is not there is no error")
+	}
+}
+
+func TestDiskIsLimited(t *testing.T) {
+	d := newDisk(time.Now())
+	if err := d.write("/a", file{data: make([]byte, diskLimit-10)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.write("/b", file{data: make([]byte, 20)}); err == nil || !strings.Contains(err.Error(), "No space left") {
+		t.Errorf("got %v, want no space left", err)
+	}
+	d.remove("/a")
+	if err := d.write("/b", file{data: make([]byte, 20)}); err != nil {
+		t.Errorf("after a removal: %v", err)
+	}
+}
+
+func TestAttach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProvider(t, Config{})
+		create(t, p, newPod("a"), newPod("job", "run-for", "2s"))
+		s := &streams{in: strings.NewReader("typed")}
+		if err := p.AttachToContainer(t.Context(), "ns", "a", "c", s); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := s.out.String(), "pod ns/a container c started\ntyped"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		s = &streams{}
+		if err := p.AttachToContainer(t.Context(), "ns", "job", "c", s); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(s.out.String(), "ended with exit code 0\n") {
+			t.Errorf("got %q, want the log to its end", s.out.String())
+		}
+	})
+}

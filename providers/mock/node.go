@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mock
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ConfigureNode writes into the Node object what this provider offers: capacity,
+// addresses, the daemon endpoint, conditions and labels. What others wrote stays.
+func (p *Provider) ConfigureNode(_ context.Context, n *corev1.Node) {
+	n.Status.Capacity = p.config.Capacity.DeepCopy()
+	n.Status.Allocatable = p.config.Capacity.DeepCopy()
+	n.Status.Conditions = nodeConditions(time.Now())
+	n.Status.NodeInfo.OperatingSystem = p.node.OperatingSystem
+	n.Status.NodeInfo.Architecture = runtime.GOARCH
+	if p.node.InternalIP != "" {
+		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: p.node.InternalIP}}
+	}
+	if p.node.DaemonPort != 0 {
+		n.Status.DaemonEndpoints.KubeletEndpoint.Port = p.node.DaemonPort
+	}
+	if p.config.ProviderID != "" {
+		n.Spec.ProviderID = p.config.ProviderID
+	}
+	if n.Labels == nil {
+		n.Labels = map[string]string{}
+	}
+	// A load balancer must not send traffic to a node that is not there.
+	n.Labels["alpha.service-controller.kubernetes.io/exclude-balancer"] = "true"
+	n.Labels[corev1.LabelNodeExcludeBalancers] = "true"
+}
+
+// nodeConditions are those of a node that is about to start; Ready follows when
+// its controllers run.
+func nodeConditions(now time.Time) []corev1.NodeCondition {
+	condition := func(kind corev1.NodeConditionType, reason, message string) corev1.NodeCondition {
+		return corev1.NodeCondition{
+			Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: message,
+			LastHeartbeatTime: metav1.NewTime(now), LastTransitionTime: metav1.NewTime(now),
+		}
+	}
+	return []corev1.NodeCondition{
+		condition(corev1.NodeReady, "KubeletPending", "kubelet is pending"),
+		condition(corev1.NodeDiskPressure, "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+		condition(corev1.NodeMemoryPressure, "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+		condition(corev1.NodePIDPressure, "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+		condition(corev1.NodeNetworkUnavailable, "RouteCreated", "the mock provider needs no routes"),
+	}
+}

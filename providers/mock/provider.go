@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mock
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// Node is what the provider needs to know about its node.
+type Node struct {
+	// Name is the name of the Node object.
+	Name string
+	// OperatingSystem is linux or windows. Default linux.
+	OperatingSystem string
+	// InternalIP is the address of the node, and of pods in its network. Default none.
+	InternalIP string
+	// DaemonPort is where the node serves the kubelet API. Default 0: nowhere.
+	DaemonPort int32
+}
+
+// Provider simulates pods. It is safe for concurrent use.
+type Provider struct {
+	node   Node
+	config Config
+	start  time.Time
+
+	// wake tells the reporting goroutine that the agenda changed.
+	wake chan struct{}
+
+	mu sync.Mutex
+	// guarded by mu
+	pods      map[types.NamespacedName]*simulated
+	addresses *addresses
+	agenda    agenda
+	reporters int // goroutines that send reports; 0 or 1
+}
+
+// New returns a provider for node. The configuration is completed with its
+// defaults; one that cannot work is an error.
+func New(node Node, config Config) (*Provider, error) {
+	config, prefix, err := config.complete()
+	if err != nil {
+		return nil, err
+	}
+	if node.OperatingSystem == "" {
+		node.OperatingSystem = "linux"
+	}
+	return &Provider{
+		node:      node,
+		config:    config,
+		start:     time.Now(),
+		wake:      make(chan struct{}, 1),
+		pods:      map[types.NamespacedName]*simulated{},
+		addresses: newAddresses(prefix),
+	}, nil
+}
+
+// CreatePod begins the life of a pod. A pod that is already there stays as it is; another
+// one of the same name is an error until that one is gone.
+func (p *Provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
+	behavior, err := p.config.Defaults.forPod(pod)
+	if err != nil {
+		return err
+	}
+	if behavior.FailCreate {
+		return fmt.Errorf("create pod %s/%s: it is told to fail by %s", pod.Namespace, pod.Name, AnnotationFailCreate)
+	}
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.find(pod.Namespace, pod.Name, now); s != nil && !s.life.at(now).stopped {
+		if s.pod.UID == pod.UID {
+			return nil
+		}
+		return errdefs.InvalidInputf("create pod %s/%s: the pod with UID %s has this name until it is deleted", pod.Namespace, pod.Name, s.pod.UID)
+	} else if s != nil {
+		p.forget(s)
+	}
+	s := &simulated{
+		pod:   pod.DeepCopy(),
+		life:  life{created: now, behavior: behavior, policy: pod.Spec.RestartPolicy},
+		index: -1,
+	}
+	if err := p.assignAddress(s); err != nil {
+		return fmt.Errorf("create pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	p.pods[key(pod.Namespace, pod.Name)] = s
+	p.reportAt(s, now)
+	return nil
+}
+
+// UpdatePod takes over the changed spec, labels and annotations of a pod. Its
+// plan stays the one that it was created with.
+func (p *Provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, err := p.get(pod.Namespace, pod.Name, now)
+	if err != nil {
+		return err
+	}
+	if s.pod.UID != pod.UID {
+		return notFound(pod.Namespace, pod.Name)
+	}
+	s.pod = pod.DeepCopy()
+	p.reportAt(s, now)
+	return nil
+}
+
+// DeletePod asks the containers of a pod to stop, within its grace period. It returns at
+// once; the last report of the pod says how the containers ended.
+func (p *Provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, err := p.get(pod.Namespace, pod.Name, now)
+	if err != nil {
+		return err
+	}
+	if s.pod.UID != pod.UID {
+		return notFound(pod.Namespace, pod.Name)
+	}
+	s.life.end(now, graceOf(pod))
+	p.reportAt(s, now)
+	return nil
+}
+
+// GetPod returns a copy of a pod with its status, or an error of the kind
+// not-found, also when its containers have stopped after a DeletePod.
+func (p *Provider) GetPod(_ context.Context, namespace, name string) (*corev1.Pod, error) {
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, err := p.get(namespace, name, now)
+	if err != nil {
+		return nil, err
+	}
+	return p.snapshot(s, now), nil
+}
+
+// GetPodStatus returns the status of a pod, or an error of the kind not-found.
+func (p *Provider) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
+	pod, err := p.GetPod(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return &pod.Status, nil
+}
+
+// GetPods returns copies of all pods with their status.
+func (p *Provider) GetPods(context.Context) ([]*corev1.Pod, error) {
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pods := make([]*corev1.Pod, 0, len(p.pods))
+	for name := range p.pods {
+		if s := p.find(name.Namespace, name.Name, now); s != nil {
+			pods = append(pods, p.snapshot(s, now))
+		}
+	}
+	return pods, nil
+}
+
+// graceOf is the time that pod has to stop: that of the request, else that of
+// the spec, else 30 s.
+func graceOf(pod *corev1.Pod) time.Duration {
+	for _, seconds := range []*int64{pod.DeletionGracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds} {
+		if seconds != nil {
+			return time.Duration(*seconds) * time.Second
+		}
+	}
+	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
+}
+
+func notFound(namespace, name string) error {
+	return errdefs.NotFoundf("pod %s/%s is not here", namespace, name)
+}
+
+func key(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mock
+
+import (
+	"net/netip"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// simulated is a pod of this provider. Provider.mu guards it.
+type simulated struct {
+	// pod is never changed, only replaced.
+	pod     *corev1.Pod
+	life    life
+	address netip.Addr
+	disks   map[string]*disk // by container
+
+	// due is when the next report is to be sent; index is the place in the
+	// agenda, or -1.
+	due   time.Time
+	index int
+}
+
+// find returns the pod called namespace/name, or nil. A pod that has stopped after
+// DeletePod is not found once its last report is sent, or when there
+// is nobody to report to. Provider.mu is held.
+func (p *Provider) find(namespace, name string, now time.Time) *simulated {
+	s := p.pods[key(namespace, name)]
+	if s != nil && p.reporters == 0 && s.life.at(now).stopped {
+		p.forget(s)
+		return nil
+	}
+	return s
+}
+
+// get is find with an error of the kind not-found in the place of nil.
+func (p *Provider) get(namespace, name string, now time.Time) (*simulated, error) {
+	if s := p.find(namespace, name, now); s != nil {
+		return s, nil
+	}
+	return nil, notFound(namespace, name)
+}
+
+// container returns the pod and its container; both must be there.
+func (p *Provider) container(namespace, name, container string, now time.Time) (*simulated, *corev1.Container, error) {
+	s, err := p.get(namespace, name, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, list := range [][]corev1.Container{s.pod.Spec.Containers, s.pod.Spec.InitContainers} {
+		for i := range list {
+			if list[i].Name == container {
+				return s, &list[i], nil
+			}
+		}
+	}
+	return nil, nil, errdefs.NotFoundf("pod %s/%s has no container %q", namespace, name, container)
+}
+
+// forget removes a pod and frees its address. A last report that is still
+// due is sent all the same. Provider.mu is held.
+func (p *Provider) forget(s *simulated) {
+	name := key(s.pod.Namespace, s.pod.Name)
+	if p.pods[name] != s {
+		return
+	}
+	delete(p.pods, name)
+	p.addresses.release(s.address)
+	if p.reporters == 0 {
+		p.agenda.plan(s, time.Time{})
+	}
+}
+
+// snapshot returns a copy of the pod as it is at now. Provider.mu is held.
+func (p *Provider) snapshot(s *simulated, now time.Time) *corev1.Pod {
+	pod := s.pod.DeepCopy()
+	pod.Status = statusOf(s.pod, s.life.created, s.life.at(now), p.node.InternalIP, p.podIP(s), now)
+	return pod
+}
+
+// podIP is the address of the pod: its own, or that of the node whose
+// network it shares.
+func (p *Provider) podIP(s *simulated) string {
+	if s.address.IsValid() {
+		return s.address.String()
+	}
+	return p.node.InternalIP
+}
+
+// assignAddress gives a new pod its address. One that the API server already
+// shows as started here, before this process was, goes on with the address and the
+// age that it had. Provider.mu is held.
+func (p *Provider) assignAddress(s *simulated) (err error) {
+	status := &s.pod.Status
+	resumed := status.StartTime != nil && len(status.ContainerStatuses) > 0 &&
+		strings.HasPrefix(status.ContainerStatuses[0].ContainerID, containerIDScheme)
+	if resumed && status.StartTime.Time.Before(s.life.created) {
+		s.life.created = status.StartTime.Time
+	}
+	if s.pod.Spec.HostNetwork {
+		return nil
+	}
+	if resumed {
+		if addr, free := p.addresses.claim(status.PodIP); free {
+			s.address = addr
+			return nil
+		}
+	}
+	s.address, err = p.addresses.take()
+	return err
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mock
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+)
+
+// What a container uses that requests nothing.
+const (
+	idleMilliCPU = 10
+	idleMemory   = 32 << 20
+)
+
+// usage is what a container, a pod or the node uses.
+type usage struct {
+	name     string
+	started  time.Time
+	milliCPU int64   // now
+	cpu      float64 // seconds since it started
+	memory   int64   // bytes
+}
+
+// podUsage is what a pod and its containers use.
+type podUsage struct {
+	usage
+	namespace, uid string
+	containers     []usage
+}
+
+// usages returns what the running pods use: half of what they request, without change.
+func (p *Provider) usages(now time.Time) []podUsage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var pods []podUsage
+	for name := range p.pods {
+		s := p.find(name.Namespace, name.Name, now)
+		if s == nil {
+			continue
+		}
+		m := s.life.at(now)
+		if m.stage != running {
+			continue
+		}
+		pod := podUsage{namespace: s.pod.Namespace, uid: string(s.pod.UID)}
+		pod.name, pod.started = s.pod.Name, s.life.created
+		for i := range s.pod.Spec.Containers {
+			c := containerUsage(&s.pod.Spec.Containers[i], m, now)
+			pod.containers = append(pod.containers, c)
+			pod.add(c)
+		}
+		pods = append(pods, pod)
+	}
+	return pods
+}
+
+func containerUsage(c *corev1.Container, m moment, now time.Time) usage {
+	u := usage{name: c.Name, started: m.started, milliCPU: idleMilliCPU, memory: idleMemory}
+	if cpu := c.Resources.Requests.Cpu().MilliValue() / 2; cpu > 0 {
+		u.milliCPU = cpu
+	}
+	if memory := c.Resources.Requests.Memory().Value() / 2; memory > 0 {
+		u.memory = memory
+	}
+	u.cpu = now.Sub(m.started).Seconds() * float64(u.milliCPU) / 1000
+	return u
+}
+
+func (u *usage) add(v usage) {
+	u.milliCPU += v.milliCPU
+	u.cpu += v.cpu
+	u.memory += v.memory
+}
+
+// GetStatsSummary returns what the node and its running pods use, as the kubelet's
+// /stats/summary.
+func (p *Provider) GetStatsSummary(context.Context) (*statsv1alpha1.Summary, error) {
+	now := time.Now()
+	node := usage{name: p.node.Name, started: p.start}
+	summary := &statsv1alpha1.Summary{Pods: []statsv1alpha1.PodStats{}}
+	for _, pod := range p.usages(now) {
+		node.add(pod.usage)
+		stats := statsv1alpha1.PodStats{
+			PodRef:    statsv1alpha1.PodReference{Name: pod.name, Namespace: pod.namespace, UID: pod.uid},
+			StartTime: metav1.NewTime(pod.started),
+			CPU:       pod.cpuStats(now),
+			Memory:    pod.memoryStats(now),
+		}
+		for _, c := range pod.containers {
+			stats.Containers = append(stats.Containers, statsv1alpha1.ContainerStats{
+				Name: c.name, StartTime: metav1.NewTime(c.started), CPU: c.cpuStats(now), Memory: c.memoryStats(now),
+			})
+		}
+		summary.Pods = append(summary.Pods, stats)
+	}
+	summary.Node = statsv1alpha1.NodeStats{
+		NodeName: p.node.Name, StartTime: metav1.NewTime(p.start), CPU: node.cpuStats(now), Memory: node.memoryStats(now),
+	}
+	return summary, nil
+}
+
+func (u usage) cpuStats(now time.Time) *statsv1alpha1.CPUStats {
+	nanoCores, nanoSeconds := uint64(u.milliCPU)*1e6, uint64(u.cpu*1e9)
+	return &statsv1alpha1.CPUStats{Time: metav1.NewTime(now), UsageNanoCores: &nanoCores, UsageCoreNanoSeconds: &nanoSeconds}
+}
+
+func (u usage) memoryStats(now time.Time) *statsv1alpha1.MemoryStats {
+	bytes := uint64(u.memory)
+	return &statsv1alpha1.MemoryStats{Time: metav1.NewTime(now), UsageBytes: &bytes, WorkingSetBytes: &bytes, RSSBytes: &bytes}
+}
