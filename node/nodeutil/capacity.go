@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+)
+
+// capacityWatch is a node provider that remembers what the node was last said to
+// have for pods, because the pod controller needs it and only the node controller is told.
+type capacityWatch struct {
+	node.NodeProvider
+	last atomic.Pointer[corev1.ResourceList]
+}
+
+// NotifyNodeStatus looks at each node on its way to cb.
+func (w *capacityWatch) NotifyNodeStatus(ctx context.Context, cb func(*corev1.Node)) {
+	w.NodeProvider.NotifyNodeStatus(ctx, func(n *corev1.Node) {
+		if n != nil {
+			w.observe(n)
+		}
+		cb(n)
+	})
+}
+
+func (w *capacityWatch) observe(n *corev1.Node) {
+	list := n.Status.Allocatable
+	if list == nil {
+		list = n.Status.Capacity
+	}
+	list = list.DeepCopy()
+	w.last.Store(&list)
+}
+
+// allocatable returns a list that callers must not change.
+func (w *capacityWatch) allocatable() corev1.ResourceList { return *w.last.Load() }

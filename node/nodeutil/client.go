@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// What a kubelet sends at most, by default.
+const (
+	defaultKubeAPIQPS   = 50
+	defaultKubeAPIBurst = 100
+)
+
+const (
+	protobuf       = "application/vnd.kubernetes.protobuf"
+	protobufOrJSON = protobuf + ",application/json"
+)
+
+// ClientsetFromEnv returns a client from the kubeconfig file at kubeConfigPath,
+// or from the service account of the pod that this process runs in when the path is
+// empty or the file does not exist. It sends up to 50 requests a second
+// (100 in a burst) and speaks protobuf.
+func ClientsetFromEnv(kubeConfigPath string) (*kubernetes.Clientset, error) {
+	cfg, err := restConfigFromEnv(kubeConfigPath)
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(withLimits(cfg, 0, 0))
+}
+
+// NodeLeaseV1Client returns the client for the namespace in which nodes have
+// their leases.
+func NodeLeaseV1Client(client kubernetes.Interface) coordinationclient.LeaseInterface {
+	return client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+}
+
+func restConfigFromEnv(path string) (*rest.Config, error) {
+	cfg, err := readRESTConfig(path)
+	if err != nil {
+		return nil, fmt.Errorf("error getting rest client config: %w", err)
+	}
+	return cfg, nil
+}
+
+func readRESTConfig(path string) (*rest.Config, error) {
+	if path != "" {
+		_, err := os.Stat(path)
+		if err == nil {
+			return clientcmd.BuildConfigFromFlags("", path)
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	cfg, err := rest.InClusterConfig()
+	if err != nil && path != "" {
+		return nil, fmt.Errorf("kubeconfig %s does not exist, and %w", path, err)
+	}
+	return cfg, err
+}
+
+// withLimits returns a copy of cfg with the given limits: 0 is the default,
+// a negative qps is none.
+func withLimits(cfg *rest.Config, qps float32, burst int) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	cfg.RateLimiter = nil // a limiter in cfg would be shared, and win over QPS and Burst
+	cfg.QPS, cfg.Burst = qps, burst
+	if qps == 0 {
+		cfg.QPS = defaultKubeAPIQPS
+	}
+	if burst == 0 {
+		cfg.Burst = defaultKubeAPIBurst
+	}
+	cfg.ContentType = protobuf
+	cfg.AcceptContentTypes = protobufOrJSON
+	return cfg
+}
+
+// checkClient finds what a comparison with nil does not: a nil pointer inside the
+// interface, left by a constructor whose error was ignored. It would
+// panic at the first request instead.
+func checkClient(client kubernetes.Interface) error {
+	if client == nil {
+		return errors.New("no client provided")
+	}
+	if v := reflect.ValueOf(client); v.Kind() == reflect.Pointer && v.IsNil() {
+		return fmt.Errorf("client is a nil %T; check the error of the function that made it", client)
+	}
+	return nil
+}

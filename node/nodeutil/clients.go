@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// clients are the ways to the API server, apart so that none delays another:
+// pods and everything else, heartbeats, events.
+type clients struct {
+	main   kubernetes.Interface
+	nodes  corev1client.NodeInterface
+	leases coordinationclient.LeaseInterface
+	events corev1client.EventsGetter
+}
+
+// connect makes the clients that cfg asks for, without a request. fromEnv is the client that
+// options could see before they ran; while it is still in place, the program has not
+// chosen one.
+func connect(cfg *NodeConfig, fromEnv *kubernetes.Clientset) (*clients, error) {
+	var c *clients
+	var err error
+	if chosen := cfg.Client != nil && cfg.Client != kubernetes.Interface(fromEnv); chosen {
+		c, err = clientsFrom(cfg.Client)
+	} else {
+		c, err = clientsFromPath(cfg)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if hb := cfg.HeartbeatClient; hb != nil {
+		if err := checkClient(hb); err != nil {
+			return nil, fmt.Errorf("heartbeats: %w", err)
+		}
+		c.nodes, c.leases = hb.CoreV1().Nodes(), NodeLeaseV1Client(hb)
+	}
+	return c, nil
+}
+
+// clientsFrom takes apart what the program gave, as far as that is possible.
+func clientsFrom(main kubernetes.Interface) (*clients, error) {
+	if err := checkClient(main); err != nil {
+		return nil, err
+	}
+	c := &clients{
+		main:   main,
+		nodes:  main.CoreV1().Nodes(),
+		leases: NodeLeaseV1Client(main),
+		events: main.CoreV1(),
+	}
+	// Only the plain client: another implementation may add to what its methods do.
+	if set, ok := main.(*kubernetes.Clientset); ok {
+		core, coordination := set.CoreV1().RESTClient(), set.CoordinationV1().RESTClient()
+		c.nodes = corev1client.New(unshared(core, corev1.SchemeGroupVersion, heartbeatTimeout)).Nodes()
+		c.leases = coordinationclient.New(unshared(coordination, coordinationv1.SchemeGroupVersion, heartbeatTimeout)).
+			Leases(corev1.NamespaceNodeLease)
+		c.events = corev1client.New(unshared(core, corev1.SchemeGroupVersion, heartbeatTimeout))
+	}
+	return c, nil
+}
+
+// clientsFromPath makes all of them from one kubeconfig or service account.
+func clientsFromPath(cfg *NodeConfig) (*clients, error) {
+	base, err := restConfigFromEnv(cfg.KubeconfigPath)
+	if err != nil {
+		return nil, fmt.Errorf("no client provided, and none can be made from KubeconfigPath %q: %w", cfg.KubeconfigPath, err)
+	}
+	main, err := kubernetes.NewForConfig(withLimits(base, cfg.KubeAPIQPS, cfg.KubeAPIBurst))
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	heartbeats, err := kubernetes.NewForConfig(heartbeatConfig(base, heartbeatTimeout))
+	if err != nil {
+		return nil, fmt.Errorf("make client for heartbeats: %w", err)
+	}
+	events, err := kubernetes.NewForConfig(withLimits(base, 0, 0))
+	if err != nil {
+		return nil, fmt.Errorf("make client for events: %w", err)
+	}
+	return &clients{
+		main:   main,
+		nodes:  heartbeats.CoreV1().Nodes(),
+		leases: NodeLeaseV1Client(heartbeats),
+		events: events.CoreV1(),
+	}, nil
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// NodeConfig is what a node is made from. NewNode fills in defaults, hands it
+// to each option in order, and checks the result.
+type NodeConfig struct {
+	// Client talks to the API server. The default is made from KubeconfigPath.
+	// Options find there a client made from $KUBECONFIG or the pod's service
+	// account, when one can be made.
+	Client kubernetes.Interface
+
+	// HeartbeatClient keeps the Node object and its lease up to date. The
+	// default is made from KubeconfigPath, with a connection, limits and a
+	// time-out (10 s) of its own. If the program sets only Client, heartbeats
+	// and events share its connection; of a *kubernetes.Clientset they do not
+	// share the limits, of another implementation they do.
+	HeartbeatClient kubernetes.Interface
+
+	// KubeAPIQPS and KubeAPIBurst limit the requests a second of a client
+	// made from KubeconfigPath. 0 is what a kubelet has, 50 and 100; a
+	// negative KubeAPIQPS is no limit. Heartbeats and events have limits of
+	// their own.
+	KubeAPIQPS   float32
+	KubeAPIBurst int
+
+	// NodeSpec is the node to register. An empty name becomes the name given
+	// to NewNode; another name is an error. Versions, architecture, operating
+	// system and the server's port are filled in where they are empty.
+	NodeSpec corev1.Node
+
+	// KubeconfigPath is the file that clients are made from; default $KUBECONFIG.
+	// Without such a file the pod's service account is used.
+	KubeconfigPath string
+
+	// InformerResyncPeriod is how often every pod is looked at again without a
+	// change. NewNode starts from 1 minute; 0 turns it off.
+	InformerResyncPeriod time.Duration
+
+	// HTTPListenAddr is where the server listens, default ":10250". With port
+	// 0 the system chooses one, and the node says which.
+	HTTPListenAddr string
+
+	// Handler answers the requests to the server. The server runs only if
+	// both Handler and TLSConfig are set.
+	//
+	// Nothing is served without authentication unless asked for by name:
+	//   - a handler from WithAuth, also inside api.InstrumentHandler, is served as it is;
+	//   - another handler gets WebhookAuth with Client and TLSConfig.ClientCAs
+	//     around it. If the program has put a wrapper of its own around WithAuth
+	//     and the mux of AttachProviderRoutes, the authentication goes around the provider
+	//     routes instead, for requests that no WithAuth has let through; elsewhere
+	//     a request may be authenticated twice;
+	//   - a TLSConfig that requires verified client certificates, and
+	//     WithInsecureUnauthenticatedServer, turn the addition off.
+	Handler http.Handler
+
+	// StreamIdleTimeout ends an exec, attach or port-forward without traffic;
+	// StreamCreationTimeout bounds its beginning. 0 is the default of
+	// package api.
+	StreamIdleTimeout     time.Duration
+	StreamCreationTimeout time.Duration
+
+	// DebugHTTP is kept for programs that set it and changes nothing:
+	// AttachProviderRoutes serves /runningpods/ either way, as a kubelet
+	// does by default. Programs rely on that route without having set the field,
+	// it is behind the same authentication as the rest, and no other debugging is
+	// offered on this port.
+	DebugHTTP bool
+
+	// TLSConfig is how the server proves itself and asks for client certificates;
+	// see WithTLSConfig. It is cloned.
+	TLSConfig *tls.Config
+
+	// EventRecorder receives the events about pods. By default they are sent
+	// to the API server, as from component "<node>/pod-controller".
+	EventRecorder record.EventRecorder
+
+	// NumWorkers is how many pods are worked on at the same time. The default is the
+	// number of CPUs.
+	NumWorkers int
+
+	// NodeStatusUpdateErrorHandler is asked when the node status cannot be
+	// written; see node.WithNodeStatusUpdateErrorHandler.
+	NodeStatusUpdateErrorHandler node.ErrorHandler
+
+	// SkipDownwardAPIResolution hands pods to the provider with env and
+	// envFrom as they were written.
+	SkipDownwardAPIResolution bool
+
+	// PodControllerConfigOpts change the configuration of the pod controller, in
+	// order, after everything else in it is set.
+	PodControllerConfigOpts []PodControllerConfigOpt
+
+	mux             api.ServeMux
+	unauthenticated bool
+}
+
+// NodeOpt changes a NodeConfig. An error ends NewNode.
+type NodeOpt func(*NodeConfig) error
+
+// PodControllerConfigOpt changes the configuration of the pod controller. An
+// error ends NewNode.
+type PodControllerConfigOpt func(*node.PodControllerConfig) error
+
+// WithNodeConfig replaces the whole configuration by c, including what earlier
+// options have set.
+func WithNodeConfig(c NodeConfig) NodeOpt {
+	return func(cfg *NodeConfig) error {
+		*cfg = c
+		return nil
+	}
+}
+
+// WithClient sets NodeConfig.Client. A nil client, also a nil pointer within the
+// interface, is an error.
+func WithClient(client kubernetes.Interface) NodeOpt {
+	return func(cfg *NodeConfig) error {
+		if err := checkClient(client); err != nil {
+			return fmt.Errorf("WithClient: %w", err)
+		}
+		cfg.Client = client
+		return nil
+	}
+}
+
+// WithTLSConfig sets NodeConfig.TLSConfig: TLS 1.2 or newer, the cipher suites
+// of DefaultServerCiphers, client certificates asked for and not required; then opts, in
+// order. A second WithTLSConfig adds to the first.
+func WithTLSConfig(opts ...func(*tls.Config) error) NodeOpt {
+	return func(cfg *NodeConfig) error {
+		tlsConfig := defaultTLSConfig()
+		if cfg.TLSConfig != nil {
+			tlsConfig = cfg.TLSConfig.Clone()
+		}
+		for _, opt := range opts {
+			if err := opt(tlsConfig); err != nil {
+				return fmt.Errorf("TLS: %w", err)
+			}
+		}
+		cfg.TLSConfig = tlsConfig
+		return nil
+	}
+}
+
+// AttachProviderRoutes mounts the routes of a kubelet, answered by the
+// provider, at "/" of mux once the provider exists. The program serves them by setting
+// NodeConfig.Handler to mux or to something around it.
+func AttachProviderRoutes(mux api.ServeMux) NodeOpt {
+	return func(cfg *NodeConfig) error {
+		cfg.mux = mux
+		return nil
+	}
+}
+
+// WithPodControllerConfigOverrides appends to NodeConfig.PodControllerConfigOpts.
+func WithPodControllerConfigOverrides(opts ...PodControllerConfigOpt) NodeOpt {
+	return func(cfg *NodeConfig) error {
+		cfg.PodControllerConfigOpts = append(cfg.PodControllerConfigOpts, opts...)
+		return nil
+	}
+}
+
+// WithInsecureUnauthenticatedServer serves NodeConfig.Handler to everybody who
+// reaches the port, if it does not authenticate by itself: whoever does can run commands in every pod of
+// the node. It is for tests and for servers behind something that authenticates.
+func WithInsecureUnauthenticatedServer() NodeOpt {
+	return func(cfg *NodeConfig) error {
+		cfg.unauthenticated = true
+		return nil
+	}
+}

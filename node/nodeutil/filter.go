@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	kubeinformers "k8s.io/client-go/informers"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+)
+
+// FilterPodsForNodeName returns a filter that is true for pods bound to the node name.
+func FilterPodsForNodeName(name string) node.PodEventFilterFunc {
+	return func(_ context.Context, pod *corev1.Pod) bool {
+		return pod.Spec.NodeName == name
+	}
+}
+
+// PodFilters returns a filter that is true for pods for which any of filters is
+// true. Without filters it is always false.
+func PodFilters(filters ...node.PodEventFilterFunc) node.PodEventFilterFunc {
+	return func(ctx context.Context, pod *corev1.Pod) bool {
+		for _, keep := range filters {
+			if keep(ctx, pod) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// PodInformerFilter returns an informer option that lists and watches only pods
+// bound to the node name. It applies to everything that the factory makes, so a factory with
+// it is for pods only.
+func PodInformerFilter(name string) kubeinformers.SharedInformerOption {
+	return kubeinformers.WithTweakListOptions(func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", name).String()
+	})
+}
+
+// dropManagedFields is an informer transform. The managed fields are often half of an
+// object, and nothing here reads them.
+func dropManagedFields(obj any) (any, error) {
+	if accessor, err := meta.Accessor(obj); err == nil {
+		accessor.SetManagedFields(nil)
+	}
+	return obj, nil // tombstones and the like are passed on
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
+	"k8s.io/client-go/util/flowcontrol"
+)
+
+// heartbeatTimeout bounds one heartbeat request. It leaves room for several attempts
+// within the life of a lease.
+const heartbeatTimeout = 10 * time.Second
+
+// heartbeatConfig returns a copy of base for the client that sends heartbeats: it
+// shares neither the limiter nor the connection of pod traffic. A Dial of its own
+// also keeps client-go from handing out a cached transport.
+//
+// After a time-out it connects anew: on a connection whose packets vanish, HTTP/2
+// would wait for about 45 seconds, which is longer than a lease lives.
+func heartbeatConfig(base *rest.Config, timeout time.Duration) *rest.Config {
+	cfg := withLimits(base, 0, 0)
+	dial := base.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: timeout, KeepAlive: 30 * time.Second}).DialContext
+	}
+	conns := connrotation.NewDialer(dial)
+	cfg.Dial = conns.DialContext
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &impatient{next: next, timeout: timeout, onTimeout: conns.CloseAll}
+	})
+	return cfg
+}
+
+// unshared returns a client for the same server and group as c that has a limiter and a
+// time-out of its own. It shares the connection, which belongs to the program
+// that made c. A client that it cannot take apart comes back as it is.
+func unshared(c rest.Interface, gv schema.GroupVersion, timeout time.Duration) rest.Interface {
+	shared, ok := c.(*rest.RESTClient)
+	if !ok || shared == nil || shared.Client == nil {
+		return c
+	}
+	httpClient := *shared.Client
+	next := httpClient.Transport
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	httpClient.Transport = &impatient{next: next, timeout: timeout, onTimeout: func() {}}
+
+	prefix := shared.Get().URL()
+	own, err := rest.NewRESTClient(
+		&url.URL{Scheme: prefix.Scheme, Host: prefix.Host},
+		prefix.Path,
+		rest.ClientContentConfig{
+			AcceptContentTypes: runtime.ContentTypeJSON,
+			ContentType:        runtime.ContentTypeJSON,
+			GroupVersion:       gv,
+			Negotiator:         runtime.NewClientNegotiator(scheme.Codecs.WithoutConversion(), gv),
+		},
+		flowcontrol.NewTokenBucketRateLimiter(defaultKubeAPIQPS, defaultKubeAPIBurst),
+		&httpClient,
+	)
+	if err != nil {
+		return c
+	}
+	return own
+}
+
+// impatient bounds a request until its answer is read, and a watch until its answer
+// begins. The time-out of http.Client would cut watches as well.
+type impatient struct {
+	next      http.RoundTripper
+	timeout   time.Duration
+	onTimeout func()
+}
+
+func (t *impatient) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	timer := time.AfterFunc(t.timeout, func() {
+		cancel(context.DeadlineExceeded)
+		t.onTimeout()
+	})
+	stop := func() {
+		timer.Stop()
+		cancel(nil)
+	}
+
+	resp, err := t.next.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		if cause := context.Cause(ctx); errors.Is(cause, context.DeadlineExceeded) {
+			t.onTimeout() // the caller's own deadline may have come first
+			err = fmt.Errorf("no answer in time: %w", cause)
+		}
+		stop()
+		return nil, err
+	}
+	if req.URL.Query().Has("watch") {
+		timer.Stop()
+	}
+	resp.Body = &closingBody{ReadCloser: resp.Body, closed: stop}
+	return resp, nil
+}
+
+// closingBody tells when an answer has been read.
+type closingBody struct {
+	io.ReadCloser
+	closed func()
+}
+
+func (b *closingBody) Close() error {
+	defer b.closed()
+	return b.ReadCloser.Close()
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"net"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	labelType      = "type"
+	labelRole      = "kubernetes.io/role"
+	valueType      = "virtual-kubelet"
+	valueRole      = "agent"
+	clientGoModule = "k8s.io/client-go"
+)
+
+// defaultNode returns the node that options start from.
+func defaultNode(name string) corev1.Node {
+	return corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name,
+			Labels: map[string]string{
+				labelType:              valueType,
+				labelRole:              valueRole,
+				corev1.LabelHostname:   name,
+				corev1.LabelOSStable:   runtime.GOOS,
+				corev1.LabelArchStable: runtime.GOARCH,
+			},
+		},
+		Status: corev1.NodeStatus{
+			Phase: corev1.NodePending,
+			Conditions: []corev1.NodeCondition{
+				{Type: corev1.NodeReady},
+				{Type: corev1.NodeDiskPressure},
+				{Type: corev1.NodeMemoryPressure},
+				{Type: corev1.NodePIDPressure},
+				{Type: corev1.NodeNetworkUnavailable},
+			},
+		},
+	}
+}
+
+// completeNode fills in what the program left empty.
+func completeNode(n *corev1.Node) {
+	info := &n.Status.NodeInfo
+	if info.OperatingSystem == "" {
+		info.OperatingSystem = runtime.GOOS
+	}
+	if info.Architecture == "" {
+		info.Architecture = runtime.GOARCH
+	}
+	if info.KubeletVersion == "" {
+		info.KubeletVersion = kubeletVersion()
+	}
+	follow(n.Labels, corev1.LabelOSStable, runtime.GOOS, info.OperatingSystem)
+	follow(n.Labels, corev1.LabelArchStable, runtime.GOARCH, info.Architecture)
+}
+
+// follow corrects a label that still has our default although the program has set
+// another value in the node's status: the scheduler goes by the label.
+func follow(labels map[string]string, key, ours, actual string) {
+	if labels[key] == ours {
+		labels[key] = actual
+	}
+}
+
+// completePort publishes the port at which the API server reaches the node's
+// server, unless the program has named one.
+func completePort(n *corev1.Node, addr string) {
+	if n.Status.DaemonEndpoints.KubeletEndpoint.Port != 0 {
+		return
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return
+	}
+	if p, err := strconv.ParseUint(port, 10, 16); err == nil {
+		n.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(p)
+	}
+}
+
+// kubeletVersion says which Kubernetes release the client libraries in this binary belong
+// to, since that is the behaviour the node shows, and that it is no kubelet. API
+// clients expect a semantic version.
+func kubeletVersion() string {
+	version := "v0.0.0"
+	if build, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range build.Deps {
+			if m.Path != clientGoModule {
+				continue
+			}
+			if m.Replace != nil {
+				m = m.Replace
+			}
+			// The libraries are v0.X.Y for Kubernetes v1.X.Y.
+			if rest, ok := strings.CutPrefix(m.Version, "v0."); ok {
+				version = "v1." + rest
+			}
+		}
+	}
+	return version + "-vk"
+}
+
+// readyNode returns a copy of n that is ready, for backends without a NodeProvider.
+func readyNode(n *corev1.Node, at time.Time) *corev1.Node {
+	n = n.DeepCopy()
+	n.Status.Phase = corev1.NodeRunning
+	now := metav1.NewTime(at)
+	ready := corev1.NodeCondition{
+		Type:               corev1.NodeReady,
+		Status:             corev1.ConditionTrue,
+		Reason:             "KubeletReady",
+		Message:            "Kubelet is ready",
+		LastHeartbeatTime:  now,
+		LastTransitionTime: now,
+	}
+	for i, c := range n.Status.Conditions {
+		if c.Type != corev1.NodeReady {
+			continue
+		}
+		if c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
+			ready.LastTransitionTime = c.LastTransitionTime
+		}
+		n.Status.Conditions[i] = ready
+		return n
+	}
+	n.Status.Conditions = append(n.Status.Conditions, ready)
+	return n
+}

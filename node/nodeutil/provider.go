@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+	"io"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// Provider is what a backend implements to be a whole node: running pods, and
+// answering the requests that a kubelet answers.
+//
+// The methods for requests may be called at any time and concurrently. An error of a
+// kind in package errdefs chooses the HTTP status: not-found is 404, invalid-input 400,
+// any other 500. ctx ends when the caller has gone.
+type Provider interface {
+	node.PodLifecycleHandler
+
+	// GetContainerLogs returns the log of a container. The caller closes it.
+	GetContainerLogs(ctx context.Context, namespace, podName, containerName string, opts api.ContainerLogOpts) (io.ReadCloser, error)
+
+	// RunInContainer runs a command in a container and copies between it and
+	// attach until it has ended. A command that ran and failed is an error with
+	// an exit status (k8s.io/utils/exec.ExitError).
+	RunInContainer(ctx context.Context, namespace, podName, containerName string, cmd []string, attach api.AttachIO) error
+
+	// AttachToContainer copies between the main process of a container and attach.
+	AttachToContainer(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) error
+
+	// GetStatsSummary returns the usage of the node and its pods.
+	GetStatsSummary(context.Context) (*statsv1alpha1.Summary, error)
+
+	// GetMetricsResource returns the metrics that metrics-server reads.
+	GetMetricsResource(context.Context) ([]*dto.MetricFamily, error)
+
+	// PortForward copies between a port of a pod and stream.
+	PortForward(ctx context.Context, namespace, pod string, port int32, stream io.ReadWriteCloser) error
+}
+
+// ProviderConfig is what a provider is given when it is made.
+//
+// The listers answer once Run has started. Pods are those of this node.
+// ConfigMaps and Secrets are read one by one as the pods of this node name
+// them; listing them starts a watch on all of the cluster's, which needs the
+// permission and the memory for it.
+type ProviderConfig struct {
+	Pods       corev1listers.PodLister
+	ConfigMaps corev1listers.ConfigMapLister
+	Secrets    corev1listers.SecretLister
+	Services   corev1listers.ServiceLister
+	// Node is the node that will be registered. The provider may change it
+	// until NewProviderFunc returns, and must not afterwards.
+	Node *corev1.Node
+}
+
+// NewProviderFunc makes the provider of a node. NewNode calls it once, after
+// all options. A nil NodeProvider gets one that never fails, and the node is
+// Ready as soon as both controllers are. An error ends NewNode.
+type NewProviderFunc func(ProviderConfig) (Provider, node.NodeProvider, error)
+
+// attachProvider mounts the routes of p at mux. The guard is around each of them,
+// behind whatever the program puts around mux.
+func attachProvider(p Provider, cfg *NodeConfig, mux api.ServeMux, pods corev1listers.PodLister, n *Node) {
+	api.AttachPodRoutes(api.PodHandlerConfig{
+		RunInContainer:    p.RunInContainer,
+		AttachToContainer: p.AttachToContainer,
+		PortForward:       p.PortForward,
+		GetContainerLogs:  p.GetContainerLogs,
+		GetPods:           p.GetPods,
+		GetPodsFromKubernetes: func(context.Context) ([]*corev1.Pod, error) {
+			return pods.List(labels.Everything())
+		},
+		GetStatsSummary:       p.GetStatsSummary,
+		GetMetricsResource:    p.GetMetricsResource,
+		StreamIdleTimeout:     cfg.StreamIdleTimeout,
+		StreamCreationTimeout: cfg.StreamCreationTimeout,
+		Metrics:               promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{}),
+		Health:                n.health,
+		GetPod: func(namespace, name string) (*corev1.Pod, error) {
+			pod, err := pods.Pods(namespace).Get(name)
+			if apierrors.IsNotFound(err) {
+				return nil, nil
+			}
+			return pod, err
+		},
+	}, mux, true)
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// podsHeadStart is how long the node controller waits for the pod controller.
+// A backend or a cache that hangs then no longer keeps the node from being
+// registered; its Ready condition tells what is wrong.
+const podsHeadStart = 10 * time.Second
+
+// Run runs the node until ctx ends, and then returns the error of ctx. It opens the
+// server's port first, so that a port in use is an error before the node appears; then come
+// informers, the pod controller, and the node controller when the pod controller is
+// ready. If one of them ends, the others are stopped and Run returns its error.
+//
+// Everything that Run started has ended when it returns, except a provider call that
+// ignores its context. The Node object is left in place. A second call is an error.
+func (n *Node) Run(ctx context.Context) error {
+	n.mu.Lock()
+	if n.started {
+		n.mu.Unlock()
+		return fmt.Errorf("run node %s: it was run before; make a new one", n.name)
+	}
+	n.started = true
+	n.mu.Unlock()
+
+	err := n.run(ctx)
+
+	n.mu.Lock()
+	n.err = err
+	n.mu.Unlock()
+	close(n.done)
+	return err
+}
+
+func (n *Node) run(parent context.Context) error {
+	parent = log.WithLogger(parent, log.G(parent).WithField("node", n.name))
+	listener, err := n.listen(parent)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(parent)
+	// start runs one part. The first part to end early ends them all, with its error or
+	// without one; what the others say when they are stopped is no error.
+	start := func(what string, part func(context.Context) error) {
+		group.Go(func() error {
+			switch err := part(ctx); {
+			case parent.Err() != nil:
+				return parent.Err()
+			case ctx.Err() != nil:
+				return nil
+			case err != nil:
+				return fmt.Errorf("run %s: %w", what, err)
+			default:
+				return fmt.Errorf("run %s: it ended by itself", what)
+			}
+		})
+	}
+
+	if n.events != nil {
+		stop := n.events.run(ctx, n.clients.events)
+		defer stop()
+	}
+	if n.server != nil {
+		start("server", func(ctx context.Context) error { return n.server.serve(ctx, listener) })
+	}
+	for _, informers := range n.informers {
+		informers.StartWithContext(ctx)
+		defer informers.Shutdown()
+	}
+	start("object store", n.objects.Run)
+	start("pod controller", func(ctx context.Context) error { return n.pods.Run(ctx, n.cfg.NumWorkers) })
+	start("node controller", func(ctx context.Context) error {
+		n.waitForPods(ctx)
+		return n.node.Run(ctx)
+	})
+	group.Go(func() error { return n.becomeReady(ctx) })
+	return group.Wait()
+}
+
+// listen opens the port of the server, if there is one, and puts it into the node.
+func (n *Node) listen(ctx context.Context) (net.Listener, error) {
+	if n.server == nil {
+		log.G(ctx).Warn("TLSConfig or Handler is not set: the node has no server, so kubectl logs and exec will not work")
+		return nil, nil
+	}
+	listener, err := n.server.listen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n.listenPort(listener.Addr())
+	return listener, nil
+}
+
+// waitForPods gives the pod controller its head start.
+func (n *Node) waitForPods(ctx context.Context) {
+	timer := time.NewTimer(podsHeadStart)
+	defer timer.Stop()
+	select {
+	case <-n.pods.Ready():
+	case <-ctx.Done():
+	case <-timer.C:
+		log.G(ctx).Warn("Pod controller is not ready yet; registering the node meanwhile")
+	}
+}
+
+// becomeReady closes ready once both controllers are. An error other than the end
+// of ctx ends the node.
+func (n *Node) becomeReady(ctx context.Context) error {
+	for _, ready := range []<-chan struct{}{n.pods.Ready(), n.node.Ready()} {
+		select {
+		case <-ready:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	if n.naive != nil {
+		err := n.naive.UpdateStatus(ctx, readyNode(&n.cfg.NodeSpec, time.Now()))
+		if err != nil && !errors.Is(err, ctx.Err()) {
+			return fmt.Errorf("make the node ready: %w", err)
+		}
+	}
+	if ctx.Err() == nil {
+		close(n.ready)
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	stdlog "log"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+const (
+	readHeaderTimeout = 10 * time.Second
+	idleTimeout       = 90 * time.Second
+	maxHeaderBytes    = 64 << 10
+	// closeTimeout bounds the end of the server, also when a handler ignores its context.
+	closeTimeout = 4 * time.Second
+)
+
+// server is the HTTPS server of a node. It exists only if the program has set
+// both Handler and TLSConfig.
+type server struct {
+	addr      string
+	tls       *tls.Config
+	handler   http.Handler
+	routeAuth Auth // nil: the routes ask nobody
+}
+
+// newServer returns the server that cfg asks for, or nil.
+func newServer(cfg *NodeConfig, client kubernetes.Interface, nodeName string) (*server, error) {
+	if cfg.TLSConfig == nil || cfg.Handler == nil {
+		return nil, nil
+	}
+	if err := checkTLS(cfg.TLSConfig); err != nil {
+		return nil, err
+	}
+	auth, err := defaultAuth(cfg, client, nodeName)
+	if err != nil {
+		return nil, fmt.Errorf("authentication of the server: %w", err)
+	}
+	return &server{
+		addr:      cfg.HTTPListenAddr,
+		tls:       cfg.TLSConfig,
+		handler:   guardHandler(auth, cfg),
+		routeAuth: auth,
+	}, nil
+}
+
+// checkTLS finds early what would otherwise fail every handshake.
+func checkTLS(cfg *tls.Config) error {
+	if len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil {
+		return errors.New("TLSConfig has no serving certificate; add one with WithKeyPairFromPath or set GetCertificate")
+	}
+	return nil
+}
+
+// listen opens the port. Connections wait in the kernel until serve.
+func (s *server) listen(ctx context.Context) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", s.addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen for requests to the node: %w", err)
+	}
+	return l, nil
+}
+
+// serve answers requests until ctx ends, and then returns nil. Requests and streams
+// see the end of ctx in their own context; serve waits for them a few seconds.
+func (s *server) serve(ctx context.Context, l net.Listener) error {
+	base := ctx
+	if s.routeAuth != nil {
+		base = withRouteAuth(ctx, s.routeAuth)
+	}
+	// The server itself forgets connections that a stream has taken over.
+	var busy sync.WaitGroup
+	srv := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			busy.Add(1)
+			defer busy.Done()
+			s.handler.ServeHTTP(w, req)
+		}),
+		TLSConfig:         http1Only(s.tls),
+		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){},
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          stdlog.New(errorLog{log.G(ctx)}, "", 0),
+		BaseContext:       func(net.Listener) context.Context { return base },
+	}
+
+	served := make(chan error, 1)
+	go func() { served <- srv.ServeTLS(l, "", "") }()
+	select {
+	case err := <-served:
+		err = fmt.Errorf("serve requests to the node: %w", err)
+		return errors.Join(err, srv.Close())
+	case <-ctx.Done():
+	}
+
+	closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	err := srv.Shutdown(closeCtx) //nolint:contextcheck // ctx has ended; this is its end.
+	<-served
+	if err == nil {
+		err = waitFor(closeCtx, &busy)
+	}
+	if err != nil {
+		log.G(ctx).WithError(err).Warn("Requests did not end in time; closing their connections")
+		_ = srv.Close()
+	}
+	return nil
+}
+
+// waitFor waits until wg is done or ctx ends. In the second case its goroutine stays
+// for as long as the handlers that ignore their context.
+func waitFor(ctx context.Context, wg *sync.WaitGroup) error {
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// http1Only leaves HTTP/2 out: SPDY upgrades need HTTP/1.1, and its known ways to
+// exhaust a server go with it.
+func http1Only(cfg *tls.Config) *tls.Config {
+	cfg = cfg.Clone()
+	cfg.NextProtos = []string{"http/1.1"}
+	if cfg.MinVersion == 0 {
+		cfg.MinVersion = tls.VersionTLS12
+	}
+	return cfg
+}
+
+// errorLog receives the lines of http.Server. Handshakes fail whenever somebody knocks at the
+// port, so they are not worth a warning.
+type errorLog struct{ logger log.Logger }
+
+func (l errorLog) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	if strings.Contains(text, "TLS handshake error") {
+		l.logger.Debug(text)
+	} else {
+		l.logger.Warn(text)
+	}
+	return len(line), nil
+}

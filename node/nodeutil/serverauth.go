@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"reflect"
+
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// defaultAuth returns the authentication that the server adds, or nil when the
+// program has chosen by name to do without, or when TLS already refuses everybody
+// without a certificate of a trusted authority.
+func defaultAuth(cfg *NodeConfig, client kubernetes.Interface, nodeName string) (Auth, error) {
+	if cfg.unauthenticated || verifiesClients(cfg.TLSConfig) {
+		return nil, nil
+	}
+	return WebhookAuth(client, nodeName, func(auth *WebhookAuthConfig) error {
+		if pool := cfg.TLSConfig.ClientCAs; pool != nil {
+			auth.AuthnConfig.ClientCertificateCAContentProvider = clientCAs{pool}
+		}
+		return nil
+	})
+}
+
+func verifiesClients(cfg *tls.Config) bool {
+	return cfg.ClientAuth == tls.RequireAndVerifyClientCert && cfg.GetConfigForClient == nil
+}
+
+// authenticates reports whether h came from WithAuth, looking through wrappers that
+// show what they wrap.
+func authenticates(h http.Handler) bool {
+	for h != nil {
+		if _, ok := h.(*authHandler); ok {
+			return true
+		}
+		wrapper, ok := h.(interface{ Unwrap() http.Handler })
+		if !ok {
+			return false
+		}
+		h = wrapper.Unwrap()
+	}
+	return false
+}
+
+// guardHandler returns what the server serves for cfg.Handler.
+func guardHandler(auth Auth, cfg *NodeConfig) http.Handler {
+	wrapped := cfg.mux != nil && !sameValue(cfg.Handler, cfg.mux)
+	if auth == nil || authenticates(cfg.Handler) || wrapped {
+		return cfg.Handler // what remains is caught at the routes, see guardedMux
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		authenticateOnce(auth, cfg.Handler, w, req)
+	})
+}
+
+// authenticateOnce asks auth, unless another Auth has let the request through.
+// It leaves the credentials in place for a WithAuth further down.
+func authenticateOnce(auth Auth, next http.Handler, w http.ResponseWriter, req *http.Request) {
+	if _, ok := callerOf(req.Context()); ok {
+		next.ServeHTTP(w, req)
+		return
+	}
+	who, refused := decide(auth, req.Clone(req.Context())) // authenticators take the token out of the header
+	if refused != nil {
+		refused.write(w)
+		return
+	}
+	next.ServeHTTP(w, req.WithContext(withCaller(req.Context(), who)))
+}
+
+type routeAuthKey struct{}
+
+// withRouteAuth makes the routes of a guardedMux insist on auth. The server puts it
+// into every request; a program that serves the mux with a server of its own
+// also authenticates on its own.
+func withRouteAuth(ctx context.Context, auth Auth) context.Context {
+	return context.WithValue(ctx, routeAuthKey{}, auth)
+}
+
+// guardedMux puts the guard behind whatever surrounds mux: there it can tell whether
+// a WithAuth has let the request through.
+type guardedMux struct{ api.ServeMux }
+
+func (m guardedMux) Handle(path string, h http.Handler) {
+	m.ServeMux.Handle(path, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		auth, ok := req.Context().Value(routeAuthKey{}).(Auth)
+		if !ok {
+			h.ServeHTTP(w, req)
+			return
+		}
+		authenticateOnce(auth, h, w, req)
+	}))
+}
+
+// sameValue compares two interfaces without panicking on values, such as
+// functions, that cannot be compared.
+func sameValue(a, b any) bool {
+	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
+	return va.IsValid() && vb.IsValid() && va.Comparable() && vb.Comparable() && a == b
+}
+
+// clientCAs makes a pool of authorities usable for authentication. The content
+// cannot be had back from a pool; nothing in authentication asks for it.
+type clientCAs struct{ pool *x509.CertPool }
+
+var _ dynamiccertificates.CAContentProvider = clientCAs{}
+
+func (clientCAs) Name() string                             { return "TLSConfig.ClientCAs" }
+func (clientCAs) CurrentCABundleContent() []byte           { return nil }
+func (clientCAs) AddListener(dynamiccertificates.Listener) {}
+
+func (c clientCAs) VerifyOptions() (x509.VerifyOptions, bool) {
+	return x509.VerifyOptions{
+		Roots:     c.pool,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, true
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/apis/apiserver"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/client-go/kubernetes"
+)
+
+const (
+	tokenCacheTTL = 2 * time.Minute
+	allowCacheTTL = 5 * time.Minute
+	denyCacheTTL  = 30 * time.Second
+	// reviewTimeout bounds one question to the API server, so that an API server
+	// that does not answer costs a caller seconds and the server no goroutine for ever.
+	reviewTimeout = 10 * time.Second
+)
+
+// WebhookAuthConfig is what WebhookAuth is made from. Options may change any of it.
+type WebhookAuthConfig struct {
+	// AuthnConfig tells who a caller is. Set ClientCertificateCAContentProvider
+	// to accept client certificates beside tokens.
+	AuthnConfig authenticatorfactory.DelegatingAuthenticatorConfig
+	// AuthzConfig tells what a caller may do.
+	AuthzConfig authorizerfactory.DelegatingAuthorizerConfig
+}
+
+// WebhookAuthOption changes a WebhookAuthConfig. An error ends WebhookAuth.
+type WebhookAuthOption func(*WebhookAuthConfig) error
+
+// WebhookAuth returns an Auth that asks the API server, as a kubelet does: bearer
+// tokens by TokenReview, permissions by SubjectAccessReview on the Node object
+// nodeName (see NodeRequestAttr). Answers are kept: 2 minutes for tokens, 5 minutes for
+// allowed and 30 seconds for denied permissions. Anonymous requests are refused,
+// and so is everything new while the API server does not answer.
+//
+// Client certificates count only with a ClientCertificateCAContentProvider.
+func WebhookAuth(client kubernetes.Interface, nodeName string, opts ...WebhookAuthOption) (Auth, error) {
+	if err := checkClient(client); err != nil {
+		return nil, fmt.Errorf("webhook auth for node %s: %w", nodeName, err)
+	}
+	if nodeName == "" {
+		return nil, errors.New("webhook auth: node name is empty, so permissions cannot be asked for")
+	}
+	cfg := WebhookAuthConfig{
+		AuthnConfig: authenticatorfactory.DelegatingAuthenticatorConfig{
+			Anonymous:                &apiserver.AnonymousAuthConfig{Enabled: false},
+			TokenAccessReviewClient:  client.AuthenticationV1(),
+			TokenAccessReviewTimeout: reviewTimeout,
+			WebhookRetryBackoff:      reviewBackoff(),
+			CacheTTL:                 tokenCacheTTL,
+		},
+		AuthzConfig: authorizerfactory.DelegatingAuthorizerConfig{
+			SubjectAccessReviewClient: client.AuthorizationV1(),
+			AllowCacheTTL:             allowCacheTTL,
+			DenyCacheTTL:              denyCacheTTL,
+			WebhookRetryBackoff:       reviewBackoff(),
+		},
+	}
+	for _, opt := range opts {
+		if err := opt(&cfg); err != nil {
+			return nil, fmt.Errorf("webhook auth for node %s: apply option: %w", nodeName, err)
+		}
+	}
+
+	authn, _, err := cfg.AuthnConfig.New()
+	if err != nil {
+		return nil, fmt.Errorf("webhook auth for node %s: make authenticator: %w", nodeName, err)
+	}
+	authz, err := cfg.AuthzConfig.New()
+	if err != nil {
+		return nil, fmt.Errorf("webhook auth for node %s: make authorizer: %w", nodeName, err)
+	}
+	return &webhookAuth{
+		Request:         authn,
+		NodeRequestAttr: NodeRequestAttr{NodeName: nodeName},
+		authz:           authz,
+	}, nil
+}
+
+// reviewBackoff gives a question five attempts within about four seconds.
+func reviewBackoff() *wait.Backoff {
+	return &wait.Backoff{Duration: 300 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 5}
+}
+
+type webhookAuth struct {
+	authenticator.Request
+	NodeRequestAttr
+	authz authorizer.UnconditionalAuthorizer
+}
+
+func (a *webhookAuth) Authorize(ctx context.Context, attrs authorizer.Attributes) (authorizer.Decision, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	return a.authz.Authorize(ctx, attrs)
+}

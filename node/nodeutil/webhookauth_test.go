@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// reviews is an API server's answers about users and permissions: the token is
+// the user's name, unless it is "bad"; "root" may do everything.
+type reviews struct {
+	client   *fake.Clientset
+	down     bool // every review is an error
+	tokens   int
+	accesses []authorizationv1.ResourceAttributes
+}
+
+func newReviews() *reviews {
+	r := &reviews{client: fake.NewClientset()}
+	r.client.PrependReactor("create", "tokenreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		r.tokens++
+		if r.down {
+			return true, nil, errors.New("connection refused")
+		}
+		review := a.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenReview).DeepCopy()
+		if review.Spec.Token != "bad" {
+			review.Status.Authenticated = true
+			review.Status.User = authenticationv1.UserInfo{Username: review.Spec.Token}
+		}
+		return true, review, nil
+	})
+	r.client.PrependReactor("create", "subjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		review := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
+		r.accesses = append(r.accesses, *review.Spec.ResourceAttributes)
+		if r.down {
+			return true, nil, errors.New("connection refused")
+		}
+		review.Status.Allowed = review.Spec.User == "root"
+		return true, review, nil
+	})
+	return r
+}
+
+func request(method, path, token string) *http.Request {
+	req := httptest.NewRequest(method, path, nil)
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	return req
+}
+
+// once makes reviews that fail give up at once.
+func once(cfg *WebhookAuthConfig) error {
+	cfg.AuthnConfig.WebhookRetryBackoff = &wait.Backoff{Steps: 1}
+	cfg.AuthzConfig.WebhookRetryBackoff = &wait.Backoff{Steps: 1}
+	return nil
+}
+
+func TestWebhookAuth(t *testing.T) {
+	api := newReviews()
+	auth, err := WebhookAuth(api.client, "n1", once)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := func(method, path, token string) int {
+		w := httptest.NewRecorder()
+		WithAuth(auth, hello).ServeHTTP(w, request(method, path, token))
+		return w.Code
+	}
+
+	for range 3 {
+		for token, want := range map[string]int{"": 401, "bad": 401, "root": 200, "bob": 403} {
+			if got := status("GET", "/stats/summary", token); got != want {
+				t.Errorf("token %q: got %d, want %d", token, got, want)
+			}
+		}
+	}
+	if len(api.accesses) != 2 {
+		t.Errorf("permissions asked for %d times, want 2: one allowed and one denied, then from the cache", len(api.accesses))
+	}
+	want := authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "nodes", Subresource: "stats", Name: "n1"}
+	if api.accesses[0] != want {
+		t.Errorf("permission: got %+v, want %+v", api.accesses[0], want)
+	}
+
+	// Known answers survive an API server that is away; nothing new gets in.
+	api.down = true
+	for _, tc := range []struct {
+		path, token string
+		want        int
+	}{
+		{"/stats/summary", "root", 200},
+		{"/exec/ns/p/c", "root", 500},
+		{"/stats/summary", "carol", 401},
+	} {
+		if got := status("GET", tc.path, tc.token); got != tc.want {
+			t.Errorf("API server away, %s by %s: got %d, want %d", tc.path, tc.token, got, tc.want)
+		}
+	}
+}
+
+func TestWebhookAuthErrors(t *testing.T) {
+	var typedNil *kubernetes.Clientset
+	boom := errors.New("boom")
+	fails := func(*WebhookAuthConfig) error { return boom }
+	if _, err := WebhookAuth(fake.NewClientset(), "n1", fails); !errors.Is(err, boom) {
+		t.Errorf("error of an option: got %v", err)
+	}
+	for name, make := range map[string]func() (Auth, error){
+		"nil client":       func() (Auth, error) { return WebhookAuth(nil, "n1") },
+		"typed nil client": func() (Auth, error) { return WebhookAuth(typedNil, "n1") },
+		"no name":          func() (Auth, error) { return WebhookAuth(fake.NewClientset(), "") },
+		"nothing to ask": func() (Auth, error) {
+			return WebhookAuth(fake.NewClientset(), "n1", func(cfg *WebhookAuthConfig) error {
+				cfg.AuthnConfig.TokenAccessReviewClient = nil
+				return nil
+			})
+		},
+	} {
+		if auth, err := make(); err == nil || auth != nil {
+			t.Errorf("%s: got %v, %v; want an error", name, auth, err)
+		}
+	}
+}
+
+// TestWebhookAuthKeepsTheTokenOut checks that no log line and no answer has a token.
+func TestWebhookAuthKeepsTheTokenOut(t *testing.T) {
+	const secret = "canary-token"
+	api := newReviews()
+	api.down = true
+	auth, err := WebhookAuth(api.client, "n1", once)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := &lineLogger{}
+	w := httptest.NewRecorder()
+	req := request("GET", "/pods", secret)
+	WithAuth(InstrumentAuth(auth), hello).ServeHTTP(w, req.WithContext(lines.into(context.Background())))
+	if got := lines.text() + w.Body.String(); strings.Contains(got, secret) {
+		t.Errorf("the token is in %q", got)
+	}
+	if w.Code != 401 || lines.text() == "" {
+		t.Errorf("got %d and log %q, want 401 and a reason in the log", w.Code, lines.text())
+	}
+}
