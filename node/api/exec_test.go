@@ -282,7 +282,13 @@ func TestContextEndsWhenServerStops(t *testing.T) {
 }
 
 func TestNothingIsLeftAfterDisconnects(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	const client = "k8s.io/client-go/tools/remotecommand."
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent(),
+		// The client's own goroutines: over WebSocket it leaves some behind.
+		goleak.IgnoreAnyFunction(client+"(*wsStreamExecutor).StreamWithContext.func1"),
+		goleak.IgnoreAnyFunction(client+"(*streamProtocolV2).copyStdout.func1"),
+		goleak.IgnoreAnyFunction(client+"watchErrorStream.func1"),
+		goleak.IgnoreAnyFunction(client+"(*heartbeat).start"))
 	started := make(chan struct{}, 1)
 	srv := serve(t, api.PodHandlerConfig{RunInContainer: func(ctx context.Context, _, _, _ string, _ []string, _ api.AttachIO) error {
 		started <- struct{}{}

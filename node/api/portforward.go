@@ -91,12 +91,12 @@ type forwarder struct {
 // PortForward is called by the library in a goroutine per connection.
 func (f *forwarder) PortForward(_ context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
 	if !f.begin() {
-		return context.Canceled
+		return nil // the client has left
 	}
 	defer f.running.Done()
-	return guard(f.ctx, func() error {
+	return unlessGone(f.ctx, guard(f.ctx, func() error {
 		return f.forward(f.ctx, f.target.Namespace, f.target.Pod, port, stream)
-	})
+	}))
 }
 
 func (f *forwarder) begin() bool {

@@ -12,6 +12,8 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 	utilexec "k8s.io/utils/exec"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
 // sessionFunc runs one exec or attach session.
@@ -60,9 +62,19 @@ func (s session) do(ctx context.Context, in io.Reader, out, err io.WriteCloser, 
 		cancel()
 		<-forwarded
 	}()
-	return exitError(guard(ctx, func() error {
+	return exitError(unlessGone(ctx, guard(ctx, func() error {
 		return s.run(ctx, makeAttachIO(s.opts, in, out, err, sizes))
-	}))
+	})))
+}
+
+// unlessGone keeps an error from the library when the client has left: nobody
+// would read it, and the library would log every such end as an error.
+func unlessGone(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	log.G(ctx).WithError(err).Debug("session ended because the client left")
+	return nil
 }
 
 // exitError takes the exit error out of its wrapping, because the library recognises

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/transport/spdy"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+func sayHello(_ context.Context, _, _, _ string, _ []string, attach api.AttachIO) error {
+	_, err := fmt.Fprint(attach.Stdout(), "hello")
+	return err
+}
+
+// A client that offers v5 over SPDY gets v4, which can do the same there.
+func TestSPDYProtocols(t *testing.T) {
+	s := serve(t, api.PodHandlerConfig{RunInContainer: sayHello})
+	for _, protocols := range [][]string{
+		{"channel.k8s.io"}, {"v2.channel.k8s.io"}, {"v3.channel.k8s.io"}, {"v4.channel.k8s.io"}, {"v5.channel.k8s.io", "v4.channel.k8s.io"},
+	} {
+		transport, upgrader, err := spdy.RoundTripperFor(s.config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		executor, err := remotecommand.NewSPDYExecutorForProtocols(transport, upgrader, http.MethodPost, mustURL(s.URL+execPath+"&output=1"), protocols...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stdout buffer
+		if err := executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdout: &stdout}); err != nil || stdout.String() != "hello" {
+			t.Errorf("%s: got %q, %v", protocols, stdout.String(), err)
+		}
+	}
+}
+
+// The oldest clients name no protocol.
+func TestSPDYWithoutProtocolHeaderIsV1(t *testing.T) {
+	s := serve(t, api.PodHandlerConfig{RunInContainer: sayHello, PortForward: greet})
+	for path, want := range map[string]string{execPath + "&output=1": "channel.k8s.io", "/portForward/default/web": "portforward.k8s.io"} {
+		conn, err := net.Dial("tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n", path)
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || resp.StatusCode != http.StatusSwitchingProtocols || resp.Header.Get("X-Stream-Protocol-Version") != want {
+			t.Errorf("%s: got %v, %v, want 101 with %s", path, resp, err, want)
+		}
+		conn.Close()
+	}
+}
+
+func TestWebSocketProtocols(t *testing.T) {
+	s := serve(t, api.PodHandlerConfig{RunInContainer: sayHello})
+	for protocol, want := range map[string]string{
+		"":                         "\x01hello",
+		"channel.k8s.io":           "\x01hello",
+		"base64.channel.k8s.io":    "1" + base64.StdEncoding.EncodeToString([]byte("hello")),
+		"v4.channel.k8s.io":        "\x01hello",
+		"v4.base64.channel.k8s.io": "1" + base64.StdEncoding.EncodeToString([]byte("hello")),
+		"v5.channel.k8s.io":        "\x01hello",
+	} {
+		dialer := websocket.Dialer{}
+		if protocol != "" {
+			dialer.Subprotocols = []string{protocol}
+		}
+		conn, resp, err := dialer.DialContext(t.Context(), strings.Replace(s.URL, "http", "ws", 1)+execPath+"&output=1", nil)
+		if err != nil {
+			t.Fatalf("%q: %v", protocol, err)
+		}
+		resp.Body.Close()
+		var got string
+		for len(got) <= 1 { // empty messages come first
+			_, message, err := conn.ReadMessage()
+			if err != nil {
+				t.Fatalf("%q: %v", protocol, err)
+			}
+			got = string(message)
+		}
+		if got != want {
+			t.Errorf("%q: got %q, want %q", protocol, got, want)
+		}
+		conn.Close()
+		within(t, s.served, 5*time.Second, "end of the request")
+	}
+}
+
+// A client that creates its streams in a way that the library did not expect
+// costs its own session.
+func TestSPDYWithoutErrorStream(t *testing.T) {
+	s := serve(t, api.PodHandlerConfig{RunInContainer: sayHello})
+	conn := dial(t, s, execPath+"&output=1", "v4.channel.k8s.io")
+	for range 2 {
+		if _, err := conn.CreateStream(http.Header{"Streamtype": {"stdout"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	within(t, s.served, 5*time.Second, "end of the request")
+	within(t, conn.CloseChan(), 5*time.Second, "end of the connection")
+}

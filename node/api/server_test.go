@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+func TestNilFunctionsAnswer501Or404(t *testing.T) {
+	s := serve(t, api.PodHandlerConfig{})
+	for path, want := range map[string]int{
+		"/exec/default/web/app?command=ls&output=1": http.StatusNotImplemented,
+		"/exec/default/web/uid/app":                 http.StatusNotImplemented,
+		"/attach/default/web/app":                   http.StatusNotImplemented,
+		"/attach/default/web/uid/app":               http.StatusNotImplemented,
+		"/portForward/default/web":                  http.StatusNotImplemented,
+		"/portForward/default/web/uid":              http.StatusNotImplemented,
+		"/containerLogs/default/web/app":            http.StatusNotImplemented,
+		"/pods":                                     http.StatusNotImplemented,
+		"/runningpods/":                             http.StatusNotImplemented,
+		"/stats/summary":                            http.StatusNotFound,
+		"/metrics/resource":                         http.StatusNotFound,
+		"/metrics":                                  http.StatusNotFound,
+		"/":                                         http.StatusNotFound,
+		"/configz":                                  http.StatusNotFound,
+		"/run/default/web/app":                      http.StatusNotFound,
+		"//pods":                                    http.StatusNotFound,
+		"/healthz":                                  http.StatusOK,
+		"/healthz/ping":                             http.StatusOK,
+	} {
+		code, body := s.get(t, path)
+		if code != want {
+			t.Errorf("GET %s: got %d, want %d", path, code, want)
+		}
+		if want == http.StatusNotFound && body != "404 request not found\n" {
+			t.Errorf("GET %s: got %q", path, body)
+		}
+		if want == http.StatusNotImplemented && body != "501 not implemented\n" {
+			t.Errorf("GET %s: got %q", path, body)
+		}
+	}
+}
+
+func whole() api.PodHandlerConfig {
+	list := func(context.Context) ([]*corev1.Pod, error) { return []*corev1.Pod{resolvedPod(), nil}, nil }
+	return api.PodHandlerConfig{
+		RunInContainer:        func(context.Context, string, string, string, []string, api.AttachIO) error { return nil },
+		AttachToContainer:     func(context.Context, string, string, string, api.AttachIO) error { return nil },
+		PortForward:           func(context.Context, string, string, int32, io.ReadWriteCloser) error { return nil },
+		GetContainerLogs:      plainLog("hello\n"),
+		GetPods:               list,
+		GetPodsFromKubernetes: list,
+		GetStatsSummary: func(context.Context) (*statsv1alpha1.Summary, error) {
+			return &statsv1alpha1.Summary{Node: statsv1alpha1.NodeStats{NodeName: "vk"}}, nil
+		},
+		GetMetricsResource: func(context.Context) ([]*dto.MetricFamily, error) {
+			name, value, kind := "node_cpu_usage_seconds_total", 1.5, dto.MetricType_COUNTER
+			return []*dto.MetricFamily{{Name: &name, Type: &kind, Metric: []*dto.Metric{{Counter: &dto.Counter{Value: &value}}}}}, nil
+		},
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "metrics") }),
+	}
+}
+
+// resolvedPod is a pod as a provider has it: with Secrets in its environment.
+func resolvedPod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1234", Annotations: map[string]string{"a": "canary"}},
+		Spec: corev1.PodSpec{
+			NodeName:       "vk",
+			InitContainers: []corev1.Container{{Name: "init", Args: []string{"canary"}}},
+			Containers: []corev1.Container{{
+				Name: "app", Image: "nginx", Command: []string{"canary"}, Args: []string{"canary"},
+				Env: []corev1.EnvVar{{Name: "TOKEN", Value: "canary"}},
+			}},
+			EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug"}}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+}
+
+// Every path works with and without a slash at its end; nothing redirects.
+func TestNoRedirects(t *testing.T) {
+	s := serve(t, whole())
+	for _, path := range []string{
+		"/pods", "/runningpods", "/healthz", "/healthz/ping", "/stats/summary", "/metrics/resource", "/metrics", "/containerLogs/default/web/app",
+	} {
+		for _, spelling := range []string{path, path + "/"} {
+			if code, _ := s.get(t, spelling); code != http.StatusOK {
+				t.Errorf("GET %s: got %d, want 200", spelling, code)
+			}
+		}
+	}
+	for _, path := range []string{
+		"/exec/default/web/app", "/exec/default/web/1234/app", "/attach/default/web/app", "/attach/default/web/1234/app",
+		"/portForward/default/web", "/portForward/default/web/1234",
+	} {
+		for _, spelling := range []string{path, path + "/"} {
+			for _, method := range []string{http.MethodGet, http.MethodPost} {
+				if code, _, _ := s.do(t, method, spelling); code != http.StatusBadRequest {
+					t.Errorf("%s %s without an upgrade: got %d, want 400", method, spelling, code)
+				}
+			}
+		}
+	}
+	for _, path := range []string{"//exec/default/web/app", "/exec/../pods", "/exec//default/web/app", "/./pods", "/exec/%2e%2e/web/app", "/PODS", "/exec/default/web/app//"} {
+		if code, _ := s.get(t, path); code != http.StatusNotFound && code != http.StatusBadRequest {
+			t.Errorf("GET %s: got %d, want 404 or 400", path, code)
+		}
+	}
+}
+
+func TestWrongMethodAnswers405(t *testing.T) {
+	s := serve(t, whole())
+	for path, method := range map[string]string{
+		"/pods": http.MethodPost, "/runningpods/": http.MethodDelete, "/containerLogs/default/web/app": http.MethodPost,
+		"/exec/default/web/app": http.MethodPut, "/attach/default/web/app": http.MethodDelete,
+		"/portForward/default/web": http.MethodPatch, "/stats/summary": http.MethodPost, "/metrics/resource": http.MethodPut,
+		"/healthz": http.MethodPost, "/metrics": http.MethodPost,
+	} {
+		if code, _, _ := s.do(t, method, path); code != http.StatusMethodNotAllowed {
+			t.Errorf("%s %s: got %d, want 405", method, path, code)
+		}
+	}
+}
+
+func TestRunningPodsOnlyWithDebug(t *testing.T) {
+	s := serveHandler(t, api.PodHandler(whole(), false))
+	for _, path := range []string{"/runningpods", "/runningpods/"} {
+		if code, _ := s.get(t, path); code != http.StatusNotFound {
+			t.Errorf("GET %s: got %d, want 404", path, code)
+		}
+	}
+}
+
+func TestRunningPodsShowNoSecrets(t *testing.T) {
+	s := serve(t, whole())
+	code, header, body := s.do(t, http.MethodGet, "/runningpods/")
+	if code != http.StatusOK || header.Get("Content-Type") != "application/json" {
+		t.Fatalf("got %d %s", code, header.Get("Content-Type"))
+	}
+	if strings.Contains(body, "canary") {
+		t.Errorf("a resolved value leaves the node: %s", body)
+	}
+	list := decodePods(t, body)
+	pod := list.Items[0]
+	if pod.Namespace != "default" || pod.Name != "web" || pod.UID != "1234" || pod.Spec.Containers[0].Image != "nginx" || pod.Status.Phase != corev1.PodRunning {
+		t.Errorf("got %+v", pod)
+	}
+}
+
+func TestPodsAreAPodList(t *testing.T) {
+	cfg := whole()
+	if list := decodePods(t, body(t, serve(t, cfg), "/pods")); list.Items[0].Spec.Containers[0].Command == nil {
+		t.Errorf("got %+v, want whole pods", list.Items[0])
+	}
+	cfg.GetPodsFromKubernetes = func(context.Context) ([]*corev1.Pod, error) { return nil, nil }
+	if got := body(t, serve(t, cfg), "/pods"); !strings.Contains(got, `"items":[]`) {
+		t.Errorf("got %s, want an empty list of items", got)
+	}
+	cfg.GetPodsFromKubernetes = func(context.Context) ([]*corev1.Pod, error) { return nil, errBackend }
+	if code, got := serve(t, cfg).get(t, "/pods"); code != http.StatusInternalServerError || !strings.Contains(got, errBackend.Error()) {
+		t.Errorf("got %d %q, want 500", code, got)
+	}
+}
+
+func body(t *testing.T, s server, path string) string {
+	t.Helper()
+	code, got := s.get(t, path)
+	if code != http.StatusOK {
+		t.Fatalf("GET %s: got %d %q", path, code, got)
+	}
+	return got
+}
+
+func decodePods(t *testing.T, body string) corev1.PodList {
+	t.Helper()
+	var list corev1.PodList
+	if err := json.Unmarshal([]byte(body), &list); err != nil {
+		t.Fatal(err)
+	}
+	if list.Kind != "PodList" || list.APIVersion != "v1" || len(list.Items) != 1 {
+		t.Fatalf("got %s %s with %d pods, want v1 PodList with 1", list.APIVersion, list.Kind, len(list.Items))
+	}
+	return list
+}
+
+func TestStatsAndMetricsFormats(t *testing.T) {
+	s := serve(t, whole())
+	_, header, stats := s.do(t, http.MethodGet, "/stats/summary")
+	if header.Get("Content-Type") != "application/json" || !strings.Contains(stats, `"nodeName":"vk"`) {
+		t.Errorf("got %s %s", header.Get("Content-Type"), stats)
+	}
+	_, header, metrics := s.do(t, http.MethodGet, "/metrics/resource")
+	want := "# TYPE node_cpu_usage_seconds_total counter\nnode_cpu_usage_seconds_total 1.5\n"
+	if header.Get("Content-Type") != "text/plain; version=0.0.4" || metrics != want {
+		t.Errorf("got %s %q, want %q", header.Get("Content-Type"), metrics, want)
+	}
+}
+
+// It used to panic: two handlers for one pattern.
+func TestAttachPodMetricsRoutesOnServeMux(t *testing.T) {
+	cfg := whole()
+	mux := http.NewServeMux()
+	api.AttachPodMetricsRoutes(api.PodMetricsConfig{GetStatsSummary: cfg.GetStatsSummary, GetMetricsResource: cfg.GetMetricsResource}, mux)
+	s := serveHandler(t, mux)
+	for path, want := range map[string]int{
+		"/stats/summary": 200, "/stats/summary/": 200, "/metrics/resource": 200, "/metrics/resource/": 200,
+		"/stats/summary/x": 404, "/metrics": 404, "/": 404,
+	} {
+		if code, _ := s.get(t, path); code != want {
+			t.Errorf("GET %s: got %d, want %d", path, code, want)
+		}
+	}
+}
+
+func TestStandaloneHandlers(t *testing.T) {
+	for _, h := range []http.Handler{api.PodStatsSummaryHandler(nil), api.PodMetricsResourceHandler(nil), api.HandleRunningPods(nil), api.HandlePodStatsSummary(nil), api.HandlePodMetricsResource(nil)} {
+		if code, _ := serveHandler(t, h).get(t, "/anything"); code != http.StatusNotImplemented {
+			t.Errorf("got %d, want 501", code)
+		}
+	}
+}
+
+func TestAttachPodRoutesOnServeMux(t *testing.T) {
+	mux := http.NewServeMux()
+	api.AttachPodRoutes(whole(), mux, true)
+	if got := body(t, serveHandler(t, mux), "/containerLogs/default/web/app"); got != "hello\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	var health error
+	s := serve(t, api.PodHandlerConfig{Health: func(context.Context) error { return health }})
+	if code, got := s.get(t, "/healthz"); code != http.StatusOK || got != "ok" {
+		t.Errorf("got %d %q", code, got)
+	}
+	health = errdefs.NotFound("backend is gone")
+	if code, got := s.get(t, "/healthz"); code != http.StatusInternalServerError || !strings.Contains(got, "backend is gone") {
+		t.Errorf("got %d %q, want 500 with the reason", code, got)
+	}
+	if code, _ := s.get(t, "/healthz/ping"); code != http.StatusOK {
+		t.Errorf("ping: got %d", code)
+	}
+}
+
+// With GetPod the provider is asked only about what exists on this node.
+func TestUnknownPodUIDOrContainerAnswers404(t *testing.T) {
+	var lookup error
+	cfg := api.PodHandlerConfig{
+		RunInContainer: func(context.Context, string, string, string, []string, api.AttachIO) error {
+			t.Error("provider was called")
+			return nil
+		},
+		GetContainerLogs: func(_ context.Context, _, _, container string, _ api.ContainerLogOpts) (io.ReadCloser, error) {
+			if container == "other" {
+				t.Error("provider was called")
+			}
+			return io.NopCloser(strings.NewReader("hello\n")), nil
+		},
+		GetPod: func(namespace, name string) (*corev1.Pod, error) {
+			switch {
+			case lookup != nil:
+				return nil, lookup
+			case namespace == "default" && name == "web":
+				return resolvedPod(), nil
+			case name == "none":
+				return nil, nil
+			}
+			return nil, errdefs.NotFound("no such pod")
+		},
+	}
+	cfg.AttachToContainer = func(context.Context, string, string, string, api.AttachIO) error { return nil }
+	cfg.PortForward = func(context.Context, string, string, int32, io.ReadWriteCloser) error { return nil }
+	s := serve(t, cfg)
+	for path, want := range map[string]int{
+		"/containerLogs/default/web/app":               200,
+		"/containerLogs/default/web/init":              200,
+		"/containerLogs/default/web/debug":             200,
+		"/containerLogs/default/web/other":             404,
+		"/containerLogs/default/web/other?tailLines=0": 404,
+		"/containerLogs/kube-system/web/app":           404,
+		"/containerLogs/default/none/app":              404,
+		"/containerLogs/default/w_b/app":               400,
+		"/exec/default/web/other?command=ls&output=1":  404,
+		"/exec/default/web/5678/app?command=ls":        404,
+		"/exec/default/web/1234/app?command=ls":        400, // it exists, but there is no upgrade
+		"/attach/default/web/5678/app":                 404,
+		"/attach/default/web/1234/app":                 400,
+		"/portForward/default/web/5678":                404,
+		"/portForward/default/web/1234":                400,
+		"/portForward/default/gone":                    404,
+	} {
+		if code, got := s.get(t, path); code != want {
+			t.Errorf("GET %s: got %d %q, want %d", path, code, got, want)
+		}
+	}
+	lookup = errors.New("cache is not synced")
+	if code, _ := s.get(t, "/containerLogs/default/web/app"); code != http.StatusInternalServerError {
+		t.Errorf("got %d, want 500", code)
+	}
+}
+
+// fieldsLogger keeps the fields.
+type fieldsLogger struct {
+	log.Logger
+	got log.Fields
+}
+
+func (l *fieldsLogger) WithFields(f log.Fields) log.Logger { l.got = f; return l }
+
+func TestInstrumentHandlerLogsPathWithoutQuery(t *testing.T) {
+	logger := &fieldsLogger{}
+	h := api.InstrumentHandler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	s := serveHandler(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		h.ServeHTTP(w, req.WithContext(log.WithLogger(req.Context(), logger)))
+	}))
+	s.get(t, "/exec/default/web/app?command=canary")
+	if logger.got["uri"] != "/exec/default/web/app" {
+		t.Errorf("got %v, want the path only", logger.got)
+	}
+	if _, ok := logger.got["vars"]; !ok {
+		t.Errorf("got %v, want vars", logger.got)
+	}
+}
+
+func TestPanicInListAnswers500(t *testing.T) {
+	s := serve(t, api.PodHandlerConfig{GetPodsFromKubernetes: func(context.Context) ([]*corev1.Pod, error) { panic("canary") }})
+	if code, got := s.get(t, "/pods"); code != http.StatusInternalServerError || strings.Contains(got, "canary") {
+		t.Errorf("got %d %q, want 500 without the value", code, got)
+	}
+}

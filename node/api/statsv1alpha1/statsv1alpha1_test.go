@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package statsv1alpha1_test
+
+import (
+	"go/types"
+	"testing"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// Whatever the kubelet's package exports is here too, and is the same.
+func TestEveryNameIsHere(t *testing.T) {
+	const (
+		kubelet = "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+		ours    = "github.com/virtual-kubelet/virtual-kubelet/node/api/statsv1alpha1"
+	)
+	loaded, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports | packages.NeedDeps}, kubelet, ours)
+	if err != nil || len(loaded) != 2 {
+		t.Fatalf("load %s and %s: %v", kubelet, ours, err)
+	}
+	scopes := map[string]*types.Scope{}
+	for _, p := range loaded {
+		scopes[p.PkgPath] = p.Types.Scope()
+	}
+	names := scopes[kubelet].Names()
+	if len(names) < 20 {
+		t.Fatalf("got %d names in %s", len(names), kubelet)
+	}
+	for _, name := range names {
+		want := scopes[kubelet].Lookup(name)
+		if !want.Exported() {
+			continue
+		}
+		got := scopes[ours].Lookup(name)
+		if got == nil {
+			t.Errorf("%s is missing", name)
+		} else if !types.Identical(types.Unalias(got.Type()), types.Unalias(want.Type())) {
+			t.Errorf("%s is a %s, want %s", name, got.Type(), want.Type())
+		}
+	}
+}
