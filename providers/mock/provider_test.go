@@ -90,6 +90,7 @@ func TestReports(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(4 * time.Second)
+		synctest.Wait()
 		want := []string{
 			"0s job Pending", "0s slow Running", "2s job Running ready", "5s slow Running ready", "12s job Succeeded",
 			"1h0m0s slow Running ready", "1h0m3s slow Succeeded",
