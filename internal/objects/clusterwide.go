@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// listTimeout bounds how long a lister, which has no context, waits for an answer.
+const listTimeout = 30 * time.Second
+
+// clusterWide is the informer for all objects of a kind in the cluster. It
+// exists only once somebody asks for it.
+type clusterWide struct {
+	store *Store
+	kind  *kind
+
+	once     sync.Once
+	informer cache.SharedIndexInformer
+}
+
+// get returns the informer, which runs for as long as Run does.
+func (c *clusterWide) get() cache.SharedIndexInformer {
+	c.once.Do(func() {
+		c.informer = cache.NewSharedIndexInformer(clusterSource{c}, c.kind.example, 0,
+			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+		// It fails only for an informer that runs already.
+		_ = c.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
+			log.G(ctx).WithError(err).Warn("watch of all " + c.kind.resource.Resource + " ended, trying again")
+		})
+		c.store.mu.Lock()
+		defer c.store.mu.Unlock()
+		c.store.startLocked(c.informer.RunWithContext)
+	})
+	return c.informer
+}
+
+// synced returns the indexer of the informer when it has seen the whole cluster.
+func (c *clusterWide) synced() (cache.Indexer, error) {
+	informer := c.get()
+	timeout := time.NewTimer(listTimeout)
+	defer timeout.Stop()
+	select {
+	case <-c.store.stopped: // what was seen before is history, even if there is a list
+		return nil, fmt.Errorf("list %s: %w", c.kind.resource, errStopped)
+	default:
+	}
+	select {
+	case <-informer.HasSyncedChecker().Done():
+		return informer.GetIndexer(), nil
+	case <-c.store.stopped:
+		return nil, fmt.Errorf("list %s: %w", c.kind.resource, errStopped)
+	case <-timeout.C:
+		return nil, fmt.Errorf("list %s: the API server did not answer within %s; check that the node may list them in all namespaces", c.kind.resource, listTimeout)
+	}
+}
+
+// clusterSource lists and watches all objects of a kind.
+type clusterSource struct{ *clusterWide }
+
+// IsWatchListSemanticsUnSupported has the reason that it has in singleObject.
+func (clusterSource) IsWatchListSemanticsUnSupported() bool { return true }
+
+// ListWithContext lists the objects of all namespaces.
+func (c clusterSource) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	return c.kind.list(ctx, c.store.client, metav1.NamespaceAll, options)
+}
+
+// WatchWithContext watches the objects of all namespaces.
+func (c clusterSource) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	return c.kind.watch(ctx, c.store.client, metav1.NamespaceAll, options)
+}
+
+// List is ListWithContext for callers without a context.
+func (c clusterSource) List(options metav1.ListOptions) (runtime.Object, error) {
+	return c.ListWithContext(context.Background(), options)
+}
+
+// Watch is WatchWithContext for callers without a context.
+func (c clusterSource) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	return c.WatchWithContext(context.Background(), options)
+}

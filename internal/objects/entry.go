@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// entry is what is known about one object, by a watch or by a single request.
+type entry struct {
+	store *Store
+	key   key
+	// answered is closed at the first answer, be it an error, and when the entry
+	// is dropped.
+	answered chan struct{}
+
+	// guarded by Store.mu
+	told    bool // answered is closed
+	synced  bool // the API server has said what object is
+	object  object
+	err     error // of the last attempt, while not synced
+	refused bool  // somebody asked and did not get what the next answer may hold
+	dropped bool
+	stop    context.CancelFunc // ends the watch; nil while it has not started
+}
+
+func newEntry(s *Store, k key) *entry {
+	return &entry{store: s, key: k, answered: make(chan struct{})}
+}
+
+// read asks once, for everybody who waits.
+func (e *entry) read(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	k := e.key
+	o, err := k.kind.get(ctx, e.store.client, k.namespace, k.name)
+	e.store.mu.Lock()
+	defer e.store.mu.Unlock()
+	switch {
+	case err == nil:
+		e.object, e.synced = o, true
+	case apierrors.IsNotFound(err):
+		e.synced = true
+	default:
+		e.err = err
+	}
+	delete(e.store.reads, k)
+	e.tellLocked()
+}
+
+// fail makes err the answer, unless the API server has already said what the
+// object is: then it reports false, and what is known stays.
+func (e *entry) fail(err error) bool {
+	e.store.mu.Lock()
+	defer e.store.mu.Unlock()
+	if e.synced || e.dropped {
+		return false
+	}
+	e.err = err
+	e.tellLocked()
+	return true
+}
+
+// set records what the API server says the object is; nil means that it does not exist.
+func (e *entry) set(o object) {
+	s := e.store
+	s.mu.Lock()
+	if e.dropped {
+		s.mu.Unlock()
+		return
+	}
+	// The first answer is news only to those who could not wait for it; what waits for
+	// it now is not woken a second time.
+	news := e.refused && !e.synced || e.synced && !same(e.object, o)
+	e.object, e.synced, e.err = o, true, nil
+	e.tellLocked()
+	if o != nil && e.key.kind.immutable(o) {
+		e.stop()
+	}
+	var pods map[types.NamespacedName]struct{}
+	if news {
+		pods = make(map[types.NamespacedName]struct{}, len(s.referrers[e.key]))
+		for id := range s.referrers[e.key] {
+			pods[id.NamespacedName] = struct{}{}
+		}
+	}
+	callbacks := s.onChange
+	s.mu.Unlock()
+	for pod := range pods {
+		for _, f := range callbacks {
+			f(pod)
+		}
+	}
+}
+
+// dropLocked ends the watch. Those who wait for it ask again.
+func (e *entry) dropLocked() {
+	e.dropped = true
+	if e.stop != nil {
+		e.stop()
+	}
+	e.tellLocked()
+}
+
+func (e *entry) tellLocked() {
+	if !e.told {
+		e.told = true
+		close(e.answered)
+	}
+}
+
+// same compares by version. Without versions nothing is the same.
+func same(a, b object) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion() && a.GetUID() == b.GetUID()
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// errStopped answers questions that come too late to be asked of the API server.
+var errStopped = errors.New("the store of ConfigMaps and Secrets has stopped")
+
+// Store reads ConfigMaps and Secrets by name. Its methods can be called from any
+// goroutine, before and during Run.
+type Store struct {
+	client  kubernetes.Interface
+	cluster map[*kind]*clusterWide
+
+	stopped chan struct{} // closed when Run has ended
+	wake    chan struct{} // holds one token while there is work for Run
+
+	mu         sync.Mutex // never held during a request or a callback
+	running    bool
+	work       []func(context.Context) // what Run has not started yet
+	pods       map[podID]map[key]struct{}
+	referrers  map[key]map[podID]struct{}
+	watches    map[key]*entry // of referenced objects only
+	reads      map[key]*entry // requests under way for objects that no pod references
+	onChange   []func(pod types.NamespacedName)
+	hasStopped bool
+}
+
+// podID tells apart pods of the same name.
+type podID struct {
+	types.NamespacedName
+	uid types.UID
+}
+
+// NewStore returns a store that reads with client. Nothing is read before Run.
+func NewStore(client kubernetes.Interface) *Store {
+	s := &Store{
+		client:    client,
+		stopped:   make(chan struct{}),
+		wake:      make(chan struct{}, 1),
+		pods:      map[podID]map[key]struct{}{},
+		referrers: map[key]map[podID]struct{}{},
+		watches:   map[key]*entry{},
+		reads:     map[key]*entry{},
+	}
+	s.cluster = map[*kind]*clusterWide{
+		configMaps: {store: s, kind: configMaps},
+		secrets:    {store: s, kind: secrets},
+	}
+	return s
+}
+
+// Run reads and watches until ctx ends, and then waits until every watch has
+// ended. It returns nil when ctx ends, and an error when it is called a second time.
+func (s *Store) Run(ctx context.Context) error {
+	s.mu.Lock()
+	again := s.running
+	s.running = true
+	s.mu.Unlock()
+	if again {
+		return errors.New("a store of ConfigMaps and Secrets runs only once")
+	}
+	var all sync.WaitGroup
+	for {
+		for _, start := range s.takeWork() {
+			all.Go(func() { start(ctx) })
+		}
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			s.mu.Lock()
+			s.hasStopped, s.work = true, nil
+			s.mu.Unlock()
+			all.Wait()
+			close(s.stopped)
+			return nil
+		}
+	}
+}
+
+func (s *Store) takeWork() []func(context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	work := s.work
+	s.work = nil
+	return work
+}
+
+// startLocked has Run start a goroutine. Before Run it waits there; afterwards nothing
+// starts. The caller holds mu.
+func (s *Store) startLocked(f func(context.Context)) {
+	if s.hasStopped {
+		return
+	}
+	s.work = append(s.work, f)
+	select {
+	case s.wake <- struct{}{}:
+	default: // Run already knows
+	}
+}
+
+// OnChange registers a function that is called when an object that a tracked pod
+// references, and that somebody has asked for, appears, changes or goes, once for
+// each such pod. It is called from any goroutine, several at a time, and must not
+// block. Register before Run.
+func (s *Store) OnChange(f func(pod types.NamespacedName)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onChange = append(s.onChange, f)
+}
+
+// Track remembers which objects a pod references. Called again for the same pod
+// (by name and UID), it replaces what the pod referenced before. It sends no request.
+func (s *Store) Track(pod *corev1.Pod) {
+	id := podID{types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, pod.UID}
+	refs := references(pod)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.pods[id]
+	s.pods[id] = refs
+	for k := range refs {
+		if s.referrers[k] == nil {
+			s.referrers[k] = map[podID]struct{}{}
+		}
+		s.referrers[k][id] = struct{}{}
+	}
+	for k := range before {
+		if _, still := refs[k]; !still {
+			s.releaseLocked(k, id)
+		}
+	}
+}
+
+// Forget drops the references of a pod. An object that no pod references any more is
+// neither watched nor remembered. A pod that is not tracked is fine.
+func (s *Store) Forget(namespace, name string, uid types.UID) {
+	id := podID{types.NamespacedName{Namespace: namespace, Name: name}, uid}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k := range s.pods[id] {
+		s.releaseLocked(k, id)
+	}
+	delete(s.pods, id)
+}
+
+func (s *Store) releaseLocked(k key, id podID) {
+	delete(s.referrers[k], id)
+	if len(s.referrers[k]) > 0 {
+		return
+	}
+	delete(s.referrers, k)
+	if e := s.watches[k]; e != nil {
+		delete(s.watches, k)
+		e.dropLocked()
+	}
+}

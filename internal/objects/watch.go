@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// minWatchTimeout is longer than the default for lists of many objects: a node has
+// many of these watches, and most never see an event.
+const minWatchTimeout = 30 * time.Minute
+
+// backoffReset is how long a watch has to last for its next failure to be a first one.
+const backoffReset = 2 * time.Minute
+
+// watch lists and watches the object by name until the entry is dropped, the
+// object is known to be immutable, or Run ends.
+func (e *entry) watch(ctx context.Context) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	e.store.mu.Lock()
+	dropped := e.dropped
+	e.stop = stop
+	e.store.mu.Unlock()
+	if dropped {
+		return
+	}
+	source := &singleObject{entry: e}
+	// The first retries come sooner than a reflector's: the Node authorizer learns of a
+	// pod a little later than the node does, and refuses until then.
+	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 9, Cap: 30 * time.Second}
+	reflector := cache.NewReflectorWithOptions(source, e.key.kind.example, source, cache.ReflectorOptions{
+		Name: e.key.String(), MinWatchTimeout: minWatchTimeout, Backoff: &backoff,
+	})
+	// This is Reflector.Run, except that an error becomes an answer. It ends with ctx.
+	_ = backoff.DelayWithReset(clock.RealClock{}, backoffReset).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		if err := reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil && !e.fail(err) {
+			log.G(ctx).WithError(err).WithField("object", e.key.String()).Warn("watch ended, the object is served as it was last seen")
+		}
+		return false, nil
+	})
+	source.close()
+}
+
+// singleObject is the reflector's source and its store: a list of at most one
+// object. It implements cache.ListerWatcherWithContext and cache.ReflectorStore.
+type singleObject struct {
+	entry *entry
+
+	mu       sync.Mutex
+	closed   bool
+	requests sync.WaitGroup // lists under way
+}
+
+// IsWatchListSemanticsUnSupported keeps the reflector from streaming its first list.
+// For one object that saves nothing, and a reflector that waits to try a stream
+// again does not notice that its context has ended.
+func (*singleObject) IsWatchListSemanticsUnSupported() bool { return true }
+
+// ListWithContext reads the object. It asks for the latest version: a cache of an API server
+// that lags behind could say of a new object that it does not exist.
+func (l *singleObject) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if !l.open() {
+		return nil, context.Canceled
+	}
+	defer l.requests.Done()
+	if options.ResourceVersion == "0" {
+		options.ResourceVersion = ""
+	}
+	k := l.entry.key
+	options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, k.name).String()
+	return k.kind.list(ctx, l.entry.store.client, k.namespace, options)
+}
+
+// WatchWithContext watches the object.
+func (l *singleObject) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	k := l.entry.key
+	options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, k.name).String()
+	return k.kind.watch(ctx, l.entry.store.client, k.namespace, options)
+}
+
+// List is ListWithContext for callers without a context; the reflector is none.
+func (l *singleObject) List(options metav1.ListOptions) (runtime.Object, error) {
+	return l.ListWithContext(context.Background(), options)
+}
+
+// Watch is WatchWithContext for callers without a context; the reflector is none.
+func (l *singleObject) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	return l.WatchWithContext(context.Background(), options)
+}
+
+// open counts a list. A reflector lists in a goroutine that it leaves behind when it is
+// stopped, so that a list may begin, or still go on, after it has returned.
+func (l *singleObject) open() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	l.requests.Add(1)
+	return true
+}
+
+// close refuses further lists and waits for those under way.
+func (l *singleObject) close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.requests.Wait()
+}
+
+// Replace takes the result of a list.
+func (l *singleObject) Replace(items []any, _ string) error {
+	for _, item := range items {
+		if o, ok := l.mine(item); ok {
+			l.entry.set(o)
+			return nil
+		}
+	}
+	l.entry.set(nil)
+	return nil
+}
+
+// Add takes an event of the watch.
+func (l *singleObject) Add(item any) error {
+	if o, ok := l.mine(item); ok {
+		l.entry.set(o)
+	}
+	return nil
+}
+
+// Update takes an event of the watch.
+func (l *singleObject) Update(item any) error { return l.Add(item) }
+
+// Delete takes an event of the watch.
+func (l *singleObject) Delete(item any) error {
+	if _, ok := l.mine(item); ok {
+		l.entry.set(nil)
+	}
+	return nil
+}
+
+// Resync does nothing: there is nobody to tell again.
+func (*singleObject) Resync() error { return nil }
+
+// mine guards against a server that does not honour the field selector: another
+// object must never be taken for this one.
+func (l *singleObject) mine(item any) (object, bool) {
+	o, ok := item.(object)
+	return o, ok && o.GetName() == l.entry.key.name && o.GetNamespace() == l.entry.key.namespace
+}
