@@ -60,11 +60,13 @@ func attributesFor(req *http.Request) authorizer.AttributesRecord {
 // Whatever a router behind us might read another way, such as /stats/../exec, needs
 // the permission for everything.
 func subresourceFor(p string) string {
-	if plain := strings.TrimSuffix(p, "/"); path.Clean(p) == plain {
-		first, _, _ := strings.Cut(strings.TrimPrefix(plain, "/"), "/")
-		if sub, ok := subresources[first]; ok {
-			return sub
-		}
+	plain := strings.TrimSuffix(p, "/")
+	if !strings.HasPrefix(p, "/") || path.Clean(p) != plain {
+		return "proxy"
+	}
+	first, _, _ := strings.Cut(plain[1:], "/")
+	if sub, ok := subresources[first]; ok {
+		return sub
 	}
 	return "proxy"
 }

@@ -4,54 +4,77 @@ package nodeutil
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/rest"
 )
 
-// reviews is an API server's answers about users and permissions: the token is
-// the user's name, unless it is "bad"; "root" may do everything.
+// reviews is an API server that answers about users and permissions only: the
+// token is the user's name, unless it is "bad"; "root" may do everything.
 type reviews struct {
-	client   *fake.Clientset
+	client *kubernetes.Clientset
+
+	mu       sync.Mutex
 	down     bool // every review is an error
 	tokens   int
 	accesses []authorizationv1.ResourceAttributes
 }
 
-func newReviews() *reviews {
-	r := &reviews{client: fake.NewClientset()}
-	r.client.PrependReactor("create", "tokenreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
+func newReviews(t *testing.T) *reviews {
+	t.Helper()
+	r := &reviews{}
+	mux := http.NewServeMux()
+	handleReview(r, mux, "/apis/authentication.k8s.io/v1/tokenreviews", func(review *authenticationv1.TokenReview) {
 		r.tokens++
-		if r.down {
-			return true, nil, errors.New("connection refused")
-		}
-		review := a.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenReview).DeepCopy()
 		if review.Spec.Token != "bad" {
 			review.Status.Authenticated = true
 			review.Status.User = authenticationv1.UserInfo{Username: review.Spec.Token}
 		}
-		return true, review, nil
 	})
-	r.client.PrependReactor("create", "subjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		review := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
+	handleReview(r, mux, "/apis/authorization.k8s.io/v1/subjectaccessreviews", func(review *authorizationv1.SubjectAccessReview) {
 		r.accesses = append(r.accesses, *review.Spec.ResourceAttributes)
-		if r.down {
-			return true, nil, errors.New("connection refused")
-		}
 		review.Status.Allowed = review.Spec.User == "root"
-		return true, review, nil
 	})
+	srv := httptest.NewServer(mux)
+	t.Cleanup(srv.Close)
+	var err error
+	if r.client, err = kubernetes.NewForConfig(&rest.Config{Host: srv.URL}); err != nil {
+		t.Fatal(err)
+	}
 	return r
+}
+
+func handleReview[T any](r *reviews, mux *http.ServeMux, path string, answer func(*T)) {
+	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, req *http.Request) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		review := new(T)
+		err := json.NewDecoder(req.Body).Decode(review)
+		if err != nil || r.down {
+			http.Error(w, "not now", http.StatusServiceUnavailable)
+			return
+		}
+		answer(review)
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(review)
+	})
+}
+
+func (r *reviews) setDown() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.down = true
 }
 
 func request(method, path, token string) *http.Request {
@@ -70,7 +93,7 @@ func once(cfg *WebhookAuthConfig) error {
 }
 
 func TestWebhookAuth(t *testing.T) {
-	api := newReviews()
+	api := newReviews(t)
 	auth, err := WebhookAuth(api.client, "n1", once)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +112,7 @@ func TestWebhookAuth(t *testing.T) {
 		}
 	}
 	if len(api.accesses) != 2 {
-		t.Errorf("permissions asked for %d times, want 2: one allowed and one denied, then from the cache", len(api.accesses))
+		t.Fatalf("permissions asked for %d times, want 2: one allowed and one denied, then from the cache", len(api.accesses))
 	}
 	want := authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "nodes", Subresource: "stats", Name: "n1"}
 	if api.accesses[0] != want {
@@ -97,7 +120,7 @@ func TestWebhookAuth(t *testing.T) {
 	}
 
 	// Known answers survive an API server that is away; nothing new gets in.
-	api.down = true
+	api.setDown()
 	for _, tc := range []struct {
 		path, token string
 		want        int
@@ -139,8 +162,8 @@ func TestWebhookAuthErrors(t *testing.T) {
 // TestWebhookAuthKeepsTheTokenOut checks that no log line and no answer has a token.
 func TestWebhookAuthKeepsTheTokenOut(t *testing.T) {
 	const secret = "canary-token"
-	api := newReviews()
-	api.down = true
+	api := newReviews(t)
+	api.setDown()
 	auth, err := WebhookAuth(api.client, "n1", once)
 	if err != nil {
 		t.Fatal(err)
