@@ -43,9 +43,11 @@ type Sent struct {
 	// Accepted says that the backend acknowledged the pod or was seen to have it.
 	Accepted   bool
 	AcceptedAt time.Time
+	// Recreate says that the backend lost the pod and is to get it again.
+	Recreate bool
 	// MissingSince is when the backend was first seen without an accepted pod.
 	MissingSince time.Time
-	// Stop is the last stop request, if StopAskedAt is set.
+	// StopAskedAt and StopGrace (seconds) are the last stop request, if any.
 	StopAskedAt time.Time
 	StopGrace   int64
 	// StopAcked says that a DeletePod returned without error (or not-found).
@@ -152,7 +154,7 @@ func nextAbsent(f Facts) Decision {
 	switch {
 	case f.Finished:
 		return Decision{} // the backend forgets what has ended
-	case !f.Sent.Accepted && f.API.Status.Phase != corev1.PodRunning:
+	case !f.Sent.Accepted && (f.Sent.Recreate || f.API.Status.Phase != corev1.PodRunning):
 		return Decision{Step: Create}
 	case f.Sent.MissingSince.IsZero():
 		return Decision{Step: Missing, Again: missingAfter}

@@ -39,6 +39,7 @@ type View struct {
 	Verdict    *Verdict
 	Stopped    bool  // the backend has confirmed the stop
 	StopAsked  bool  // DeletePod was called at least once
+	LastWord   bool  // the terminal status was written already
 	Attempted  bool  // CreatePod was called, or the backend had the pod
 	Generation int64 // of the spec that the backend accepted; 0: none
 	Now        time.Time
@@ -72,7 +73,7 @@ func Publish(v View) (Write, corev1.PodStatus) {
 			return Patch, want
 		}
 		return Keep, want
-	case changed && (v.Attempted || v.Report != nil || len(v.API.Finalizers) > 0):
+	case changed && !v.LastWord && (v.Attempted || v.Report != nil || len(v.API.Finalizers) > 0):
 		return Patch, want // the last word, before the object goes
 	case len(v.API.Finalizers) > 0 && Grace(v.API) == 0:
 		return Keep, want // asked already; somebody's finalizer holds the object

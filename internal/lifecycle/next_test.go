@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+type podOpt func(*corev1.Pod)
+
+func pod(uid types.UID, opts ...podOpt) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: uid, Generation: 1},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+	for _, o := range opts {
+		o(p)
+	}
+	return p
+}
+
+func inPhase(phase corev1.PodPhase) podOpt { return func(p *corev1.Pod) { p.Status.Phase = phase } }
+
+func deleting(grace int64) podOpt {
+	return func(p *corev1.Pod) {
+		p.DeletionTimestamp = &metav1.Time{Time: now}
+		p.DeletionGracePeriodSeconds = &grace
+	}
+}
+
+func withImage(image string) podOpt {
+	return func(p *corev1.Pod) { p.Spec.Containers[0].Image = image; p.Generation++ }
+}
+
+func withLabel(k, v string) podOpt {
+	return func(p *corev1.Pod) { p.Labels = map[string]string{k: v} }
+}
+
+// accepted is what is remembered of a pod that the backend took a minute ago.
+func accepted(p *corev1.Pod) Sent {
+	return Sent{UID: p.UID, Generation: p.Generation, Fingerprint: Fingerprint(p), Attempted: true, Accepted: true, AcceptedAt: now.Add(-time.Minute)}
+}
+
+func asked(s Sent, ago time.Duration, grace int64, acked bool) Sent {
+	s.StopAskedAt, s.StopGrace, s.StopAcked = now.Add(-ago), grace, acked
+	return s
+}
+
+func TestNext(t *testing.T) {
+	running, changed := pod("a", inPhase(corev1.PodRunning)), pod("a", withImage("j"))
+	doomed := pod("a", deleting(10))
+	ended := pod("a", inPhase(corev1.PodSucceeded))
+	missing := func(ago time.Duration) Sent {
+		s := accepted(running)
+		s.MissingSince = now.Add(-ago)
+		return s
+	}
+	for _, story := range []struct {
+		name  string
+		facts Facts
+		want  Step
+		again time.Duration
+	}{
+		{name: "nothing on either side", want: Rest},
+		{name: "a new pod", facts: Facts{API: pod("a")}, want: Create},
+		{name: "a create that failed", facts: Facts{API: pod("a"), Sent: Sent{UID: "a", Attempted: true}}, want: Create},
+		{name: "all is as it should be", facts: Facts{API: running, Sent: accepted(running), Backend: running}, want: Rest},
+		{name: "found at the backend after a restart", facts: Facts{API: running, Backend: running}, want: Adopt},
+		{name: "found at a backend that keeps no UID", facts: Facts{API: running, Backend: pod("")}, want: Adopt},
+		{name: "found with less than we know", facts: Facts{API: pod("a", withLabel("k", "v")), Backend: &corev1.Pod{}}, want: Adopt},
+		{name: "changed while nobody watched", facts: Facts{API: changed, Backend: running}, want: Update},
+		{name: "relabelled while nobody watched", facts: Facts{API: pod("a", withLabel("k", "v")), Backend: pod("a", withLabel("k", "w"))}, want: Update},
+		{name: "changed", facts: Facts{API: changed, Sent: accepted(running), Backend: running}, want: Update},
+		{name: "relabelled", facts: Facts{API: pod("a", withLabel("k", "v")), Sent: accepted(pod("a")), Backend: pod("a")}, want: Update},
+		{name: "a lossy copy is no change", facts: Facts{API: running, Sent: accepted(running), Backend: pod("a", withImage("x"))}, want: Rest},
+
+		{name: "only at the backend", facts: Facts{Backend: running}, want: Orphan},
+		{name: "an older pod of the same name", facts: Facts{API: pod("b"), Backend: pod("a")}, want: Orphan},
+		{name: "an older pod, while the new one is deleted", facts: Facts{API: pod("b", deleting(1)), Backend: pod("a")}, want: Orphan},
+
+		{name: "deleted before it was created", facts: Facts{API: doomed}, want: Stopped},
+		{name: "deleted after a create with unknown outcome", facts: Facts{API: doomed, Sent: Sent{UID: "a", Attempted: true}}, want: Stop},
+		{name: "deleted", facts: Facts{API: doomed, Sent: accepted(running), Backend: running}, want: Stop},
+		{name: "deleted while nobody watched", facts: Facts{API: doomed, Backend: running}, want: Stop},
+		{name: "the stop was refused", facts: Facts{API: doomed, Sent: asked(accepted(running), time.Second, 10, false), Backend: running}, want: Stop},
+		{name: "the stop is under way", facts: Facts{API: doomed, Sent: asked(accepted(running), 4*time.Second, 10, true), Backend: running}, want: Rest, again: 2 * time.Second},
+		{name: "the grace period is over, which confirms nothing", facts: Facts{API: doomed, Sent: asked(accepted(running), 30*time.Second, 10, true), Backend: running}, want: Rest, again: 10 * time.Second},
+		{name: "the stop is overdue", facts: Facts{API: doomed, Sent: asked(accepted(running), 41*time.Second, 10, true), Backend: running}, want: Stop},
+		{name: "deleted again with less grace", facts: Facts{API: pod("a", deleting(0)), Sent: asked(accepted(running), time.Second, 10, true), Backend: running}, want: Stop},
+		{name: "stopped and gone", facts: Facts{API: doomed, Sent: asked(accepted(running), time.Second, 10, true)}, want: Stopped},
+		{name: "stopped and kept by the backend", facts: Facts{API: doomed, Sent: asked(accepted(running), time.Second, 10, true), Backend: ended}, want: Stopped},
+		{name: "stopped, as reported", facts: Facts{API: doomed, Sent: asked(accepted(running), time.Second, 10, true), Backend: running, Finished: true}, want: Stopped},
+
+		{name: "ended", facts: Facts{API: ended, Sent: accepted(running), Backend: ended}, want: Rest},
+		{name: "ended and forgotten by the backend", facts: Facts{API: ended}, want: Rest},
+		{name: "ended, and the backend's copy is old", facts: Facts{API: ended, Sent: accepted(running), Backend: running, Finished: true}, want: Rest},
+		{name: "declared as failed by somebody else", facts: Facts{API: pod("a", inPhase(corev1.PodFailed)), Sent: accepted(running), Backend: running}, want: Stop},
+		{name: "failed by our verdict", facts: Facts{API: running, Sent: accepted(running), Backend: running, Verdict: true}, want: Stop},
+		{name: "failed by our verdict, gone", facts: Facts{API: running, Sent: asked(accepted(running), 0, 30, true), Verdict: true}, want: Stopped},
+
+		{name: "missing for the first time", facts: Facts{API: running, Sent: accepted(running)}, want: Missing, again: missingAfter},
+		{name: "missing after a restart", facts: Facts{API: running}, want: Missing, again: missingAfter},
+		{name: "missing for a while", facts: Facts{API: running, Sent: missing(4 * time.Second)}, want: Rest, again: 6 * time.Second},
+		{name: "lost", facts: Facts{API: running, Sent: missing(10 * time.Second)}, want: Lost},
+		{name: "seen again", facts: Facts{API: running, Sent: missing(4 * time.Second), Backend: running}, want: Adopt},
+		{name: "missing because it has finished", facts: Facts{API: running, Sent: accepted(running), Finished: true}, want: Rest},
+		{name: "accepted a moment ago by a slow backend", facts: Facts{API: pod("a"), Sent: func() Sent {
+			s := missing(10 * time.Second)
+			s.AcceptedAt = now.Add(-12 * time.Second)
+			return s
+		}()}, want: Rest, again: 18 * time.Second},
+	} {
+		t.Run(story.name, func(t *testing.T) {
+			story.facts.Now = now
+			got := Next(story.facts)
+			if got.Step != story.want || got.Again != story.again {
+				t.Errorf("got step %d again %v, want step %d again %v", got.Step, got.Again, story.want, story.again)
+			}
+		})
+	}
+}
+
+// TestQuietMeansRest: what is decided without asking the backend is what would
+// have been decided after asking it, had it the pod.
+func TestQuietMeansRest(t *testing.T) {
+	for _, api := range []*corev1.Pod{nil, pod("a"), pod("a", inPhase(corev1.PodRunning)), pod("a", deleting(1)), pod("a", inPhase(corev1.PodFailed)), pod("a", withImage("j")), pod("b")} {
+		for _, sent := range []Sent{{}, accepted(pod("a")), {UID: "a", Attempted: true}} {
+			for _, verdict := range []bool{false, true} {
+				if !Quiet(api, sent, verdict) {
+					continue
+				}
+				if d := Next(Facts{API: api, Sent: sent, Backend: pod("a"), Verdict: verdict, Now: now}); d != (Decision{}) {
+					t.Errorf("quiet, but Next says %+v for %+v, %+v", d, api, sent)
+				}
+			}
+		}
+	}
+	if !Quiet(pod("a"), accepted(pod("a")), false) {
+		t.Error("an accepted pod is not quiet")
+	}
+}
+
+func TestDeadline(t *testing.T) {
+	seconds := int64(60)
+	p := pod("a")
+	p.Spec.ActiveDeadlineSeconds = &seconds
+	if _, has := Deadline(p); has {
+		t.Error("a pod that has not started has a deadline")
+	}
+	p.Status.StartTime = &metav1.Time{Time: now}
+	if d, has := Deadline(p); !has || !d.Equal(now.Add(time.Minute)) {
+		t.Errorf("got %v %v, want a minute after the start", d, has)
+	}
+}
+
+func BenchmarkQuiet(b *testing.B) {
+	p := pod("a", withLabel("k", "v"), inPhase(corev1.PodRunning))
+	s := accepted(p)
+	b.ReportAllocs()
+	for b.Loop() {
+		if !Quiet(p, s, false) {
+			b.Fatal("not quiet")
+		}
+	}
+}

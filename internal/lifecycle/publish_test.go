@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+)
+
+func runningStatus() *corev1.PodStatus {
+	return &corev1.PodStatus{
+		Phase: corev1.PodRunning, PodIP: "10.0.0.1", HostIP: "192.0.2.1",
+		StartTime: &metav1.Time{Time: now.Add(123456789)},
+		ContainerStatuses: []corev1.ContainerStatus{{
+			Name: "c", Ready: true, ContainerID: "x://1",
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: now.Add(5)}}},
+		}},
+	}
+}
+
+func endedStatus(exitCode int32) *corev1.PodStatus {
+	s := runningStatus()
+	s.Phase = corev1.PodSucceeded
+	if exitCode != 0 {
+		s.Phase = corev1.PodFailed
+	}
+	s.ContainerStatuses[0].Ready = false
+	s.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: exitCode}}
+	return s
+}
+
+// applied is what the API server has after the patch.
+func applied(t *testing.T, pod *corev1.Pod, change Change) *corev1.Pod {
+	t.Helper()
+	body, any := PatchBody(pod, change)
+	if !any {
+		return pod
+	}
+	before, err := json.Marshal(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := strategicpatch.StrategicMergePatch(before, body, corev1.Pod{})
+	if err != nil {
+		t.Fatalf("patch %s: %v", body, err)
+	}
+	var out corev1.Pod
+	if err := json.Unmarshal(after, &out); err != nil {
+		t.Fatal(err)
+	}
+	return &out
+}
+
+func publish(t *testing.T, v View) (Write, *corev1.Pod) {
+	t.Helper()
+	v.Now = now
+	w, status := Publish(v)
+	if w != Patch {
+		return w, v.API
+	}
+	return w, applied(t, v.API, Change{Status: status})
+}
+
+// TestPublishSettles: after the patch there is nothing left to write.
+func TestPublishSettles(t *testing.T) {
+	for name, v := range map[string]View{
+		"running":   {API: pod("a"), Report: runningStatus(), Generation: 1},
+		"succeeded": {API: pod("a"), Report: endedStatus(0), Generation: 1},
+		"trouble":   {API: pod("a"), Trouble: &Trouble{Reason: ReasonProviderFailed, Message: "no"}},
+		"waiting":   {API: pod("a"), Trouble: &Trouble{Reason: ReasonProviderFailed, Message: "no", Container: "c", WaitingReason: "CreateContainerConfigError"}},
+		"verdict":   {API: pod("a"), Report: runningStatus(), Stopped: true, Verdict: &Verdict{Reason: "DeadlineExceeded", Message: "late"}},
+		"bare":      {API: pod("a"), Report: &corev1.PodStatus{Phase: corev1.PodRunning}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, after := publish(t, v)
+			if w != Patch {
+				t.Fatalf("got %d, want a patch", w)
+			}
+			v.API, v.Now = after, now.Add(time.Minute)
+			if w, status := Publish(v); w != Keep {
+				t.Errorf("a second time: %s", cmp.Diff(after.Status, status))
+			}
+		})
+	}
+}
+
+func TestTerminalPhaseIsAbsorbingButExitCodesArrive(t *testing.T) {
+	api := pod("a")
+	api.Status = *endedStatus(1)
+	api.Status.ContainerStatuses[0].RestartCount = 3
+	late := endedStatus(0)
+	late.ContainerStatuses[0].State.Terminated.ExitCode = 42
+	_, after := publish(t, View{API: api, Report: late})
+	if after.Status.Phase != corev1.PodFailed {
+		t.Errorf("phase %s, want Failed", after.Status.Phase)
+	}
+	got := after.Status.ContainerStatuses[0]
+	if got.State.Terminated == nil || got.State.Terminated.ExitCode != 42 || got.RestartCount != 3 {
+		t.Errorf("got %+v, want exit code 42 and 3 restarts", got)
+	}
+	_, after = publish(t, View{API: after, Report: runningStatus()})
+	if after.Status.ContainerStatuses[0].State.Terminated == nil || after.Status.Phase != corev1.PodFailed {
+		t.Errorf("a container starts again after the end: %+v", after.Status)
+	}
+}
+
+func TestConditionsOfOthersSurvive(t *testing.T) {
+	api := pod("a")
+	api.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "gate"}}
+	api.Status.Conditions = []corev1.PodCondition{{Type: "gate", Status: corev1.ConditionTrue}, {Type: "theirs", Status: corev1.ConditionFalse}}
+	report := runningStatus()
+	report.Conditions = []corev1.PodCondition{{Type: "gate", Status: corev1.ConditionFalse}, {Type: "mine", Status: corev1.ConditionTrue}}
+	_, after := publish(t, View{API: api, Report: report})
+	for cond, want := range map[corev1.PodConditionType]corev1.ConditionStatus{
+		"gate": corev1.ConditionTrue, "theirs": corev1.ConditionFalse, "mine": corev1.ConditionTrue,
+		corev1.PodReady: corev1.ConditionTrue, corev1.ContainersReady: corev1.ConditionTrue,
+		corev1.PodInitialized: corev1.ConditionTrue, corev1.PodScheduled: corev1.ConditionTrue,
+	} {
+		if c := condition(after.Status.Conditions, cond); c == nil || c.Status != want {
+			t.Errorf("condition %s is %+v, want %s", cond, c, want)
+		}
+	}
+	dropped := applied(t, after, Change{Status: after.Status, DropConditions: []corev1.PodConditionType{"mine"}})
+	if condition(dropped.Status.Conditions, "mine") != nil || condition(dropped.Status.Conditions, "theirs") == nil {
+		t.Errorf("after the drop of mine: %+v", dropped.Status.Conditions)
+	}
+}
+
+func TestReadyWaitsForReadinessGates(t *testing.T) {
+	api := pod("a")
+	api.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "gate"}}
+	_, after := publish(t, View{API: api, Report: runningStatus()})
+	ready := condition(after.Status.Conditions, corev1.PodReady)
+	if ready == nil || ready.Status != corev1.ConditionFalse || ready.Reason != "ReadinessGatesNotReady" || !strings.Contains(ready.Message, "gate") {
+		t.Errorf("Ready without its gate: %+v", ready)
+	}
+	after.Status.Conditions = append(after.Status.Conditions, corev1.PodCondition{Type: "gate", Status: corev1.ConditionTrue})
+	_, after = publish(t, View{API: after, Report: runningStatus()})
+	if ready := condition(after.Status.Conditions, corev1.PodReady); ready.Status != corev1.ConditionTrue {
+		t.Errorf("Ready with its gate: %+v", ready)
+	}
+}
+
+func TestChangedAddressReplacesTheOldOne(t *testing.T) {
+	_, after := publish(t, View{API: pod("a"), Report: runningStatus()})
+	moved := runningStatus()
+	moved.PodIP = "10.0.0.2"
+	_, after = publish(t, View{API: after, Report: moved})
+	want := []corev1.PodIP{{IP: "10.0.0.2"}}
+	if d := cmp.Diff(want, after.Status.PodIPs); d != "" || after.Status.PodIP != "10.0.0.2" {
+		t.Errorf("podIP %s, podIPs (-want +got): %s", after.Status.PodIP, d)
+	}
+}
+
+func TestObservedGenerationFollowsTheBackend(t *testing.T) {
+	api := pod("a")
+	api.Generation = 3
+	_, after := publish(t, View{API: api, Report: runningStatus(), Generation: 2})
+	if after.Status.ObservedGeneration != 2 || condition(after.Status.Conditions, corev1.PodReady).ObservedGeneration != 2 {
+		t.Errorf("got %+v, want generation 2 observed", after.Status)
+	}
+}
+
+func TestStopWithoutAWordInventsNoSuccess(t *testing.T) {
+	api := pod("a", deleting(1))
+	w, after := publish(t, View{API: api, Report: runningStatus(), Stopped: true, StopAsked: true, Attempted: true})
+	end := after.Status.ContainerStatuses[0].State.Terminated
+	if w != Patch || after.Status.Phase != corev1.PodFailed || end == nil || end.ExitCode == 0 || end.Reason != "ContainerStatusUnknown" {
+		t.Errorf("got write %d, phase %s, end %+v", w, after.Status.Phase, end)
+	}
+	if w, _ := publish(t, View{API: after, Report: runningStatus(), Stopped: true, StopAsked: true, Attempted: true}); w != Remove {
+		t.Errorf("then: got write %d, want Remove", w)
+	}
+}
+
+func TestRemoveOnlyAfterConfirmation(t *testing.T) {
+	doomed := pod("a", deleting(0))
+	ended := pod("a", deleting(0))
+	ended.Status = *endedStatus(0)
+	held := pod("a", deleting(0))
+	held.Finalizers = []string{"somebody/else"}
+	held.Status = *endedStatus(0)
+	for _, story := range []struct {
+		name string
+		view View
+		want Write
+	}{
+		{"nothing confirmed, although the grace period is over", View{API: doomed, Attempted: true}, Keep},
+		{"asked", View{API: doomed, StopAsked: true, Attempted: true}, Keep},
+		{"never started", View{API: doomed, Stopped: true}, Remove},
+		{"reported and asked", View{API: ended, Report: &ended.Status, StopAsked: true, LastWord: true}, Remove},
+		{"reported but not asked: the backend may have to clean up", View{API: ended, Report: &ended.Status, LastWord: true}, Keep},
+		{"held by a finalizer: asked for once", View{API: held, Stopped: true, LastWord: true}, Keep},
+	} {
+		t.Run(story.name, func(t *testing.T) {
+			story.view.Now = now
+			if story.view.Report != nil {
+				story.view.Report = nil
+				_, story.view.API = publish(t, View{API: story.view.API, Report: endedStatus(0)})
+				story.view.Report = endedStatus(0)
+			}
+			if got, status := Publish(story.view); got != story.want {
+				t.Errorf("got %d, want %d\n%s", got, story.want, cmp.Diff(story.view.API.Status, status))
+			}
+		})
+	}
+}
+
+func TestPatchNamesTheUIDAndOnlyWhatDiffers(t *testing.T) {
+	api := pod("a")
+	api.Status = *runningStatus()
+	api.Status.QOSClass = corev1.PodQOSBurstable
+	want := *api.Status.DeepCopy()
+	want.Message = "hello"
+	body, _ := PatchBody(api, Change{Status: want})
+	if got, want := string(body), `{"metadata":{"uid":"a"},"status":{"message":"hello"}}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if body, any := PatchBody(api, Change{Status: api.Status}); any {
+		t.Errorf("got %s, want nothing", body)
+	}
+}
+
+func TestMetadataDiffIsWhatTheProviderChanged(t *testing.T) {
+	handed := map[string]string{"same": "1", "changed": "1", "lacking": "1", "users": "old"}
+	reported := map[string]string{"same": "1", "changed": "2", "added": "1", "users": "old"}
+	api := map[string]string{"same": "1", "changed": "1", "lacking": "1", "users": "new", "mine": "1"}
+	got := MetadataDiff(handed, reported, api, map[string]bool{"mine": true})
+	two, one := "2", "1"
+	want := map[string]*string{"changed": &two, "added": &one, "mine": nil}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got): %s", d)
+	}
+}
+
+func BenchmarkPublishNoChange(b *testing.B) {
+	api := pod("a")
+	v := View{API: api, Report: runningStatus(), Generation: 1, Now: now}
+	_, api.Status = Publish(v)
+	b.ReportAllocs()
+	for b.Loop() {
+		if w, _ := Publish(v); w != Keep {
+			b.Fatal("changed")
+		}
+	}
+}
+
+func BenchmarkPatchBody(b *testing.B) {
+	api := pod("a")
+	_, status := Publish(View{API: api, Report: runningStatus(), Generation: 1, Now: now})
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, any := PatchBody(api, Change{Status: status}); !any {
+			b.Fatal("no change")
+		}
+	}
+}

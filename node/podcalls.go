@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// create gives a pod to the backend.
+func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod) error {
+	pod, err := c.prepare(ctx, api)
+	if err != nil {
+		return c.failure(api, "", fmt.Errorf("resolve the environment of pod %s: %w", key, err))
+	}
+	c.states.update(key, func(st *podState) {
+		st.sent.Attempted = true
+		st.handed = metadataOf(api) // before the call: it may report at once
+	})
+	if err := c.guard.Do(ctx, "CreatePod", func(ctx context.Context) error { return c.provider.CreatePod(ctx, pod) }); err != nil {
+		return c.failure(api, eventCreateFailed, fmt.Errorf("create pod %s: %w", key, err))
+	}
+	c.accepted(ctx, key, api)
+	c.recorder.Event(api, corev1.EventTypeNormal, eventCreateSuccess, "the provider has accepted the pod")
+	return nil
+}
+
+// update tells the backend of a changed pod.
+func (c *PodController) update(ctx context.Context, key string, api *corev1.Pod) error {
+	pod, err := c.prepare(ctx, api)
+	if err != nil {
+		return c.failure(api, "", fmt.Errorf("resolve the environment of pod %s: %w", key, err))
+	}
+	if err := c.guard.Do(ctx, "UpdatePod", func(ctx context.Context) error { return c.provider.UpdatePod(ctx, pod) }); err != nil {
+		return c.failure(api, eventUpdateFailed, fmt.Errorf("update pod %s: %w", key, err))
+	}
+	c.accepted(ctx, key, api)
+	c.recorder.Event(api, corev1.EventTypeNormal, eventUpdateSuccess, "the provider has accepted the change")
+	return nil
+}
+
+// adopt takes over a pod that the backend has already, after a restart for
+// example, with the status that it has there: nobody will report it again.
+func (c *PodController) adopt(ctx context.Context, key string, api, backend *corev1.Pod) {
+	c.accepted(ctx, key, api)
+	if len(backend.Labels)+len(backend.Annotations) > 0 {
+		c.states.update(key, func(st *podState) { st.handed = metadataOf(backend.DeepCopy()) })
+	}
+	if c.notifies {
+		c.poll(ctx, api)
+	}
+}
+
+// accepted notes that the backend has the pod as it is in api.
+func (c *PodController) accepted(ctx context.Context, key string, api *corev1.Pod) {
+	c.states.update(key, func(st *podState) {
+		st.sent.Attempted, st.sent.Accepted, st.sent.Recreate = true, true, false
+		st.sent.AcceptedAt, st.sent.MissingSince = time.Now(), time.Time{}
+		st.sent.Generation, st.sent.Fingerprint = api.Generation, lifecycle.Fingerprint(api)
+		st.handed = metadataOf(api)
+		st.trouble = nil
+	})
+	c.statusLane.Add(key)
+	if !c.notifies {
+		c.poll(ctx, api)
+		c.pollSoon()
+	}
+}
+
+// stop asks the backend to stop a pod, and looks at once whether it has.
+func (c *PodController) stop(ctx context.Context, key string, api *corev1.Pod) error {
+	grace := lifecycle.Grace(api)
+	c.states.update(key, func(st *podState) {
+		st.sent.StopAskedAt, st.sent.StopGrace, st.sent.StopAcked = time.Now(), grace, false
+	})
+	pod := api.DeepCopy()
+	pod.DeletionGracePeriodSeconds = &grace // also when the node itself stops it
+	err := c.guard.Do(ctx, "DeletePod", func(ctx context.Context) error { return c.provider.DeletePod(ctx, pod) })
+	c.statusLane.Add(key) // a terminal report may have waited for the request
+	if err != nil && !errdefs.IsNotFound(err) {
+		return c.failure(api, eventDeleteFailed, fmt.Errorf("delete pod %s: %w", key, err))
+	}
+	c.states.update(key, func(st *podState) { st.sent.StopAcked, st.trouble = true, nil })
+	c.recorder.Event(api, corev1.EventTypeNormal, eventDeleteSuccess, "the provider has accepted the stop")
+	c.syncLane.Add(key)
+	if !c.notifies {
+		c.pollSoon()
+	}
+	return nil
+}
+
+// replaceLost deals with a pod that the backend had and no longer has: by its
+// restart policy it is created again, or has failed.
+func (c *PodController) replaceLost(ctx context.Context, key string, api *corev1.Pod) error {
+	const message = "the backend no longer has the pod"
+	log.G(ctx).Warn(message)
+	if api.Spec.RestartPolicy == corev1.RestartPolicyNever {
+		c.recorder.Event(api, corev1.EventTypeWarning, eventPodLost, message)
+		c.states.update(key, func(st *podState) {
+			st.verdict = &lifecycle.Verdict{Reason: eventPodLost, Message: message}
+		})
+		c.syncLane.Add(key)
+		return nil
+	}
+	c.recorder.Event(api, corev1.EventTypeWarning, eventPodLost, message+"; creating it again")
+	c.states.update(key, func(st *podState) {
+		st.sent.Accepted, st.sent.Recreate, st.sent.MissingSince = false, true, time.Time{}
+	})
+	return c.create(ctx, key, api)
+}
+
+// prepare returns the private copy of a pod that a provider is given: with its
+// environment resolved, and without the status, which is the provider's to tell:
+// a backend that keeps the pod as given would hand it back as news.
+func (c *PodController) prepare(ctx context.Context, api *corev1.Pod) (*corev1.Pod, error) {
+	pod := api.DeepCopy()
+	if !c.skipEnv {
+		if err := podenv.Resolve(ctx, c.env, pod); err != nil {
+			return nil, err
+		}
+	}
+	pod.Status = corev1.PodStatus{QOSClass: api.Status.QOSClass}
+	return pod, nil
+}
+
+// syncError is a failure of the sync lane on its way to syncFailed, where it ends.
+type syncError struct {
+	pod   *corev1.Pod // nil: gone from the API server
+	event string      // "": whoever failed has made one
+	err   error
+}
+
+func (e *syncError) Error() string { return e.err.Error() }
+func (e *syncError) Unwrap() error { return e.err }
+
+func (c *PodController) failure(pod *corev1.Pod, event string, err error) error {
+	return &syncError{pod: pod, event: event, err: err}
+}
+
+// syncFailed is where failures of the sync lane end: in the log, in an event,
+// and in the pod's status, with the time of the next try.
+func (c *PodController) syncFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
+	next := "given up until the pod changes"
+	if again {
+		next = "next try at " + time.Now().Add(delay).UTC().Format(time.RFC3339)
+	}
+	log.G(ctx).WithField("pod", key).WithError(err).Warn("pod is not in step with the backend; " + next)
+	var failed *syncError
+	if !errors.As(err, &failed) || failed.pod == nil {
+		return
+	}
+	t := &lifecycle.Trouble{Reason: lifecycle.ReasonProviderFailed, Message: brief(failed.err) + "; " + next}
+	var notReady *podenv.NotReadyError
+	if errors.As(err, &notReady) {
+		t.Container, t.WaitingReason = notReady.Container, "CreateContainerConfigError"
+	}
+	c.states.update(key, func(st *podState) {
+		if st.sent.UID == failed.pod.UID {
+			st.trouble = t
+		}
+	})
+	c.statusLane.Add(key)
+	if failed.event != "" {
+		c.recorder.Event(failed.pod, corev1.EventTypeWarning, failed.event, t.Message)
+	}
+}
+
+// briefLimit caps what an error may add to an event or a status.
+const briefLimit = 1024
+
+// brief is the text of an error, cut to a length that objects can carry.
+func brief(err error) string {
+	s := err.Error()
+	if len(s) <= briefLimit {
+		return s
+	}
+	cut := briefLimit - len("…")
+	for cut > 0 && s[cut]&0xC0 == 0x80 { // not within a character
+		cut--
+	}
+	return s[:cut] + "…"
+}

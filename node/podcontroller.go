@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1informers "k8s.io/client-go/informers/core/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/guard"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/objects"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+const (
+	defaultProviderCallTimeout = 10 * time.Minute
+	defaultPollInterval        = 5 * time.Second
+	// slowCall is after how long a provider call lets another pod have its worker.
+	slowCall = 10 * time.Second
+	// readTimeout ends the context of a provider call that only asks.
+	readTimeout = time.Minute
+)
+
+// PodControllerConfig says what a pod controller works with. The first seven
+// fields are required.
+type PodControllerConfig struct {
+	// PodClient writes pods: status patches and deletes, nothing else.
+	PodClient corev1client.PodsGetter
+
+	// PodInformer watches the pods. The controller handles all that it sees, so
+	// it should be limited to one node, or PodEventFilterFunc should be set.
+	PodInformer corev1informers.PodInformer
+
+	// EventRecorder takes the events about pods.
+	EventRecorder record.EventRecorder
+
+	// Provider runs the pods.
+	Provider PodLifecycleHandler
+
+	// ConfigMapInformer, SecretInformer and ServiceInformer are what the
+	// environment of containers is resolved from.
+	ConfigMapInformer corev1informers.ConfigMapInformer
+	SecretInformer    corev1informers.SecretInformer
+	ServiceInformer   corev1informers.ServiceInformer
+
+	// SyncPodsFromKubernetesRateLimiter delays retries of provider calls.
+	// Default: exponential per pod, 250 ms to 60 s.
+	SyncPodsFromKubernetesRateLimiter workqueue.TypedRateLimiter[any]
+	// SyncPodsFromKubernetesShouldRetryFunc decides on retries of provider
+	// calls. Default: always, by the rate limiter.
+	SyncPodsFromKubernetesShouldRetryFunc ShouldRetryFunc
+
+	// DeletePodsFromKubernetesRateLimiter delays retries of removals from the
+	// API server. Default: as above.
+	DeletePodsFromKubernetesRateLimiter workqueue.TypedRateLimiter[any]
+	// DeletePodsFromKubernetesShouldRetryFunc decides on retries of removals.
+	// Default: always.
+	DeletePodsFromKubernetesShouldRetryFunc ShouldRetryFunc
+
+	// SyncPodStatusFromProviderRateLimiter delays retries of status writes.
+	// Default: as above.
+	SyncPodStatusFromProviderRateLimiter workqueue.TypedRateLimiter[any]
+	// SyncPodStatusFromProviderShouldRetryFunc decides on retries of status
+	// writes. Default: always.
+	SyncPodStatusFromProviderShouldRetryFunc ShouldRetryFunc
+
+	// PodEventFilterFunc tells which pods to handle. Default: all.
+	PodEventFilterFunc PodEventFilterFunc
+
+	// SkipDownwardAPIResolution hands pods to the provider with env and envFrom
+	// as they are in the API server.
+	SkipDownwardAPIResolution bool
+
+	// NodeName is the name of the node, for live reads that the Node authorizer
+	// allows. Default: live reads are by pod name only.
+	NodeName string
+
+	// NodeAllocatable returns what the node can give to pods: the value of a
+	// resourceFieldRef to a limit that the container does not set. Default: such
+	// variables are left to the provider.
+	NodeAllocatable func() corev1.ResourceList
+
+	// PollInterval is how often a provider without PodNotifier is asked for the
+	// status of its pods when all is calm; it is asked once a second while a pod
+	// starts or stops. Default: 5 s.
+	PollInterval time.Duration
+
+	// ProviderCallTimeout ends the context of a provider call. Default: 10 min.
+	ProviderCallTimeout time.Duration
+}
+
+// PodController keeps the pods of the backend and of the API server in step.
+// The package documentation has its guarantees. Make one with NewPodController.
+type PodController struct {
+	provider   PodLifecycleHandler
+	notifies   bool
+	guard      guard.Guard // for calls that change something
+	reads      guard.Guard // for calls that only ask
+	client     corev1client.PodsGetter
+	pods       corev1listers.PodLister
+	informer   cache.SharedIndexInformer
+	wanted     PodEventFilterFunc
+	recorder   record.EventRecorder
+	nodeName   string
+	pollPeriod time.Duration
+
+	skipEnv bool
+	env     podenv.Config
+	store   *objects.Store         // nil: the caller's own informers
+	synced  []cache.InformerSynced // of the caller's own informers
+
+	syncLane   *keyqueue.Queue
+	statusLane *keyqueue.Queue
+	pollLane   *keyqueue.Queue // for a provider without PodNotifier
+	states     podStates
+	orphans    orphanWatch
+	polled     chan struct{} // holds a token when a poll is wanted soon
+
+	ready, done chan struct{}
+	mu          sync.Mutex
+	started     bool  // guarded by mu
+	err         error // guarded by mu
+}
+
+// NewPodController checks the configuration and returns a controller. It has no
+// side effects but that it takes the informers from their factory, whose Start
+// then starts them. A missing field is an error of the kind invalid-input.
+func NewPodController(cfg PodControllerConfig) (*PodController, error) {
+	for _, required := range []struct {
+		name  string
+		value any
+	}{
+		{"core client", cfg.PodClient},
+		{"event recorder", cfg.EventRecorder},
+		{"pod informer", cfg.PodInformer},
+		{"config map informer", cfg.ConfigMapInformer},
+		{"secret informer", cfg.SecretInformer},
+		{"service informer", cfg.ServiceInformer},
+		{"provider", cfg.Provider},
+	} {
+		if isNil(required.value) {
+			return nil, errdefs.InvalidInput("missing " + required.name)
+		}
+	}
+	if cfg.PodEventFilterFunc == nil {
+		cfg.PodEventFilterFunc = func(context.Context, *corev1.Pod) bool { return true }
+	}
+	if cfg.PollInterval <= 0 {
+		cfg.PollInterval = defaultPollInterval
+	}
+	if cfg.ProviderCallTimeout <= 0 {
+		cfg.ProviderCallTimeout = defaultProviderCallTimeout
+	}
+	_, notifies := cfg.Provider.(PodNotifier)
+	c := &PodController{
+		provider:   cfg.Provider,
+		notifies:   notifies,
+		guard:      guard.Guard{Deadline: cfg.ProviderCallTimeout, SlowAfter: slowCall, Slow: keyqueue.Yield},
+		reads:      guard.Guard{Deadline: min(cfg.ProviderCallTimeout, readTimeout), SlowAfter: slowCall, Slow: keyqueue.Yield},
+		client:     cfg.PodClient,
+		pods:       cfg.PodInformer.Lister(),
+		informer:   cfg.PodInformer.Informer(),
+		wanted:     cfg.PodEventFilterFunc,
+		recorder:   cfg.EventRecorder,
+		nodeName:   cfg.NodeName,
+		pollPeriod: cfg.PollInterval,
+		skipEnv:    cfg.SkipDownwardAPIResolution,
+		states:     podStates{m: map[string]*podState{}},
+		orphans:    orphanWatch{since: map[string]time.Time{}},
+		polled:     make(chan struct{}, 1),
+		ready:      make(chan struct{}),
+		done:       make(chan struct{}),
+	}
+	c.useObjects(&cfg)
+	c.syncLane = keyqueue.New(
+		&retryPolicy{limiter: cfg.SyncPodsFromKubernetesRateLimiter, should: cfg.SyncPodsFromKubernetesShouldRetryFunc, failed: c.syncFailed})
+	c.statusLane = keyqueue.New(
+		&retryPolicy{limiter: cfg.SyncPodStatusFromProviderRateLimiter, should: cfg.SyncPodStatusFromProviderShouldRetryFunc, failed: c.writeFailed},
+		&retryPolicy{limiter: cfg.DeletePodsFromKubernetesRateLimiter, should: cfg.DeletePodsFromKubernetesShouldRetryFunc, failed: c.writeFailed})
+	c.pollLane = keyqueue.New(&retryPolicy{failed: c.syncFailed})
+	return c, nil
+}
+
+// useObjects decides where ConfigMaps and Secrets come from: by name from the
+// store, or from the caller's own informers.
+func (c *PodController) useObjects(cfg *PodControllerConfig) {
+	c.env = podenv.Config{
+		Services:        cfg.ServiceInformer.Lister(),
+		Recorder:        cfg.EventRecorder,
+		NodeAllocatable: cfg.NodeAllocatable,
+	}
+	c.synced = []cache.InformerSynced{c.informer.HasSynced, cfg.ServiceInformer.Informer().HasSynced}
+	if byName, ok := cfg.ConfigMapInformer.(interface{ Store() *objects.Store }); ok {
+		c.store = byName.Store()
+		c.env.Objects = c.store
+		return
+	}
+	c.env.Objects = objects.FromListers(cfg.ConfigMapInformer.Lister(), cfg.SecretInformer.Lister())
+	c.synced = append(c.synced, cfg.ConfigMapInformer.Informer().HasSynced, cfg.SecretInformer.Informer().HasSynced)
+}
+
+// Run handles pods until ctx ends, with up to podSyncWorkers provider calls and
+// as many writes to the API server at a time. It returns nil when ctx ended, and
+// an error when the informers' caches did not fill before that, when the
+// number of workers is below one, or at a second call.
+func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error) {
+	if podSyncWorkers < 1 {
+		return errdefs.InvalidInputf("pod sync workers: got %d, want at least 1", podSyncWorkers)
+	}
+	if !c.begin() {
+		return errors.New("run pod controller: it was run before; make a new one")
+	}
+	defer func() {
+		c.mu.Lock()
+		c.err = err
+		c.mu.Unlock()
+		close(c.done)
+	}()
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+
+	if n, ok := c.provider.(PodNotifier); ok {
+		n.NotifyPods(ctx, func(pod *corev1.Pod) { c.report(ctx, pod) })
+	}
+	registration, err := c.informer.AddEventHandler(c.handler(ctx))
+	if err != nil {
+		return fmt.Errorf("watch pods: %w", err)
+	}
+	defer func() { _ = c.informer.RemoveEventHandler(registration) }()
+	if c.store != nil {
+		c.store.OnChange(c.objectChanged)
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), append(c.synced, registration.HasSynced)...) {
+		return errors.New("failed to wait for caches to sync")
+	}
+	wg.Go(func() { c.syncLane.Run(ctx, podSyncWorkers, c.syncPod) })
+	wg.Go(func() { c.statusLane.Run(ctx, podSyncWorkers, c.writeStatus) })
+	wg.Go(func() { c.pollLane.Run(ctx, pollers, c.pollPod) })
+	wg.Go(func() { c.survey(ctx) })
+	log.G(ctx).Debug("pod controller is running")
+	close(c.ready)
+	<-ctx.Done()
+	return nil
+}
+
+func (c *PodController) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first := !c.started
+	c.started = true
+	return first
+}
+
+// Ready is closed when the controller handles pods.
+func (c *PodController) Ready() <-chan struct{} { return c.ready }
+
+// Done is closed when Run has returned.
+func (c *PodController) Done() <-chan struct{} { return c.done }
+
+// Err returns the error that Run returned, nil before that.
+func (c *PodController) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// Kick lets all work that waits for a retry begin at once, for use when the
+// backend or the API server is known to be healthy again.
+func (c *PodController) Kick() {
+	c.syncLane.Kick()
+	c.statusLane.Kick()
+}
+
+// isNil also finds a nil pointer inside an interface, which would otherwise
+// fail at its first use, far from the mistake.
+func isNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	r := reflect.ValueOf(v)
+	switch r.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Func, reflect.Interface, reflect.Chan, reflect.Slice:
+		return r.IsNil()
+	default:
+		return false
+	}
+}

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// The nine guarantees of doc.go, each by its name.
+
+func TestOneCallPerPod(t *testing.T) {
+	b := newBackend()
+	b.fault = func(ctx context.Context, method, _ string) error {
+		if method == "create" || method == "update" || method == "delete" {
+			time.Sleep(3 * time.Second)
+		}
+		return nil
+	}
+	inWorld(t, b, func(w *world) { // the harness looks for overlaps
+		w.start()
+		for i := range 10 {
+			w.api.Create(bound(fmt.Sprint("p", i), ""))
+		}
+		for range 5 {
+			w.pass(time.Second)
+			for i := range 10 {
+				w.api.Change("d", fmt.Sprint("p", i), func(p *corev1.Pod) { p.Spec.Containers[0].Image += "x" })
+			}
+		}
+		for i := range 10 {
+			w.api.Delete("d", fmt.Sprint("p", i), 1)
+		}
+		w.pass(time.Minute)
+		if n := w.api.Len(); n != 0 {
+			t.Errorf("%d pods are left", n)
+		}
+	})
+}
+
+func TestOneWriter(t *testing.T) {
+	inWorld(t, newBackend(), func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "a"))
+		w.pass(time.Second)
+		w.api.Change("d", "p", func(p *corev1.Pod) {
+			p.Labels = map[string]string{"user": "1"}
+			p.Annotations = map[string]string{"user": "1"}
+			p.Finalizers = []string{"some/body"}
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: "theirs", Status: corev1.ConditionTrue})
+		})
+		w.backend.change("d/p", func(p *corev1.Pod) {
+			p.Annotations = map[string]string{"backend": "arn:1"}
+			p.Status.Message = "hello"
+		})
+		w.pass(time.Minute)
+		p := w.api.Pod("d", "p")
+		if p.Labels["user"] != "1" || p.Annotations["user"] != "1" || p.Annotations["backend"] != "arn:1" || len(p.Finalizers) != 1 || p.Status.Message != "hello" {
+			t.Errorf("labels %v, annotations %v, finalizers %v, message %q", p.Labels, p.Annotations, p.Finalizers, p.Status.Message)
+		}
+		if !hasCondition(p, "theirs") {
+			t.Errorf("a foreign condition is lost: %v", p.Status.Conditions)
+		}
+		for _, write := range w.api.Writes("") {
+			if write.Verb == "patch" && (strings.Contains(write.Body, `"spec"`) || !strings.Contains(write.Body, `"uid":"a"`)) {
+				t.Errorf("patch has a spec or no UID: %s", write.Body)
+			}
+		}
+	})
+}
+
+func hasCondition(p *corev1.Pod, kind corev1.PodConditionType) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == kind {
+			return true
+		}
+	}
+	return false
+}
+
+func TestStateNotEvents(t *testing.T) {
+	b := newBackend()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("kept", "a"))
+		w.api.Create(bound("lost", "b"))
+		w.pass(time.Second)
+		// The deletion of one pod and the creation of another happen in a gap of
+		// the watch: a tombstone and a list are all that is seen of them.
+		w.api.Vanish("d", "lost")
+		w.api.Compact()
+		w.api.Create(bound("new", "c"))
+		w.pass(10 * time.Second)
+		if b.has("d/lost") != nil || b.has("d/new") == nil || b.has("d/kept") == nil {
+			t.Errorf("backend has lost %v, new %v, kept %v", b.has("d/lost") != nil, b.has("d/new") != nil, b.has("d/kept") != nil)
+		}
+		for _, call := range []string{"create d/kept", "create d/lost", "create d/new", "delete d/lost"} {
+			if b.count(call) != 1 {
+				t.Errorf("%d calls of %s, want 1", b.count(call), call)
+			}
+		}
+		w.pass(time.Hour) // sixty resyncs
+		if n := len(b.calls); n != 4 {
+			t.Errorf("%d calls after an hour of resyncs, want 4: %q", n, b.calls)
+		}
+	})
+}
+
+func TestSameNameIsAnotherPod(t *testing.T) {
+	for _, noUID := range []bool{false, true} {
+		t.Run(fmt.Sprintf("keepsNoUID=%v", noUID), func(t *testing.T) {
+			b := newBackend()
+			b.stopTime, b.keepsNoUID = 5*time.Second, noUID
+			inWorld(t, b, func(w *world) {
+				w.start()
+				w.api.Create(bound("p", "old"))
+				w.pass(time.Second)
+				old := b.has("d/p")
+				old.UID = "old"
+				w.api.Delete("d", "p", 0) // by force: gone at once
+				w.api.Create(bound("p", "new"))
+				w.pass(4 * time.Second)
+				if b.count("create d/p") != 1 {
+					t.Errorf("the new pod was created before the old one had stopped: %q", b.calls)
+				}
+				w.pass(10 * time.Second)
+				b.wantCalls(t, "create d/p", "delete d/p", "create d/p")
+				b.tell(ended(old, 1)) // a late word about the old one
+				w.pass(time.Second)
+				w.wantPhase("p", corev1.PodRunning)
+				if got := w.api.Pod("d", "p").UID; got != "new" {
+					t.Errorf("the pod in the API server is %s", got)
+				}
+			})
+		})
+	}
+}
+
+func TestTerminalIsFinal(t *testing.T) {
+	b := newBackend()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		p := bound("p", "a")
+		p.Spec.RestartPolicy = corev1.RestartPolicyNever
+		w.api.Create(p)
+		w.pass(time.Second)
+		b.change("d/p", func(p *corev1.Pod) { *p = *ended(p, 1) })
+		w.pass(time.Second)
+		w.wantPhase("p", corev1.PodFailed)
+		b.change("d/p", func(p *corev1.Pod) { *p = *ended(p, 42) })
+		w.pass(time.Second)
+		late := b.has("d/p")
+		late.Status.Phase = corev1.PodRunning
+		late.Status.ContainerStatuses[0].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+		b.tell(late) // out of order
+		w.pass(time.Minute)
+		w.wantPhase("p", corev1.PodFailed)
+		if code := w.api.Pod("d", "p").Status.ContainerStatuses[0].State.Terminated.ExitCode; code != 42 {
+			t.Errorf("exit code is %d, want the late one, 42", code)
+		}
+		b.wantCalls(t, "create d/p")
+	})
+}
+
+func TestRemoveOnlyWhenStopped(t *testing.T) {
+	b := newBackend()
+	b.stopTime = time.Minute // longer than the grace period
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "a"))
+		w.pass(time.Second)
+		w.api.Delete("d", "p", 10)
+		w.pass(55 * time.Second)
+		if w.api.Pod("d", "p") == nil {
+			t.Fatal("the API object is gone while the backend still runs the pod")
+		}
+		w.pass(10 * time.Second)
+		if w.api.Pod("d", "p") != nil {
+			t.Error("the API object is still there although the backend has confirmed the stop")
+		}
+		w.wantWrites("d/p", "patch", "patch", "delete")
+		if last := w.api.Writes("d/p")[2]; last.UID != "a" {
+			t.Errorf("removed with the precondition %q, want UID a", last.UID)
+		}
+	})
+}
+
+func TestNeverGiveUp(t *testing.T) {
+	b := newBackend()
+	b.fault = failFirst("create", 30)
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "a"))
+		w.pass(5 * time.Minute)
+		p := w.api.Pod("d", "p")
+		if p.Status.Phase != corev1.PodPending || p.Status.Reason != "ProviderFailed" ||
+			!strings.Contains(p.Status.Message, errBackend.Error()) || !strings.Contains(p.Status.Message, "next try at") {
+			t.Errorf("status is %s %q %q, want the backend's error and the next try", p.Status.Phase, p.Status.Reason, p.Status.Message)
+		}
+		if e := w.events(); len(e) == 0 || !strings.Contains(e[0], "ProviderCreateFailed") || !strings.Contains(e[0], errBackend.Error()) {
+			t.Errorf("events are %q, want ProviderCreateFailed with the backend's error", e)
+		}
+		w.pass(30 * time.Minute)
+		w.wantPhase("p", corev1.PodRunning)
+		if p := w.api.Pod("d", "p"); p.Status.Reason != "" || p.Status.Message != "" {
+			t.Errorf("the trouble is over, but the status says %q %q", p.Status.Reason, p.Status.Message)
+		}
+		if n := b.count("create d/p"); n != 31 {
+			t.Errorf("%d creates, want 31", n)
+		}
+	})
+}
+
+func TestNeverGiveUpRestartsAtOnceWhenHealthy(t *testing.T) {
+	b := newBackend()
+	b.fault = failFirst("create", 10)
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "a"))
+		w.pass(2*time.Minute + 20*time.Second) // 10 failures; the next try is most of a minute away
+		before := b.count("create d/p")
+		w.ctl.Kick()
+		w.pass(time.Millisecond)
+		if n := b.count("create d/p"); n != before+1 {
+			t.Errorf("%d creates after the kick, want %d", n, before+1)
+		}
+	})
+}
+
+func TestNeverDestroyOnSilence(t *testing.T) {
+	t.Run("a failing, empty or partial list destroys nothing", func(t *testing.T) {
+		b := newBackend()
+		inWorld(t, b, func(w *world) {
+			w.start()
+			for i := range 20 {
+				w.api.Create(bound(fmt.Sprint("p", i), ""))
+			}
+			w.pass(time.Second)
+			b.fault = func(_ context.Context, method, _ string) error {
+				if method == "list" || method == "get" {
+					return errBackend
+				}
+				return nil
+			}
+			w.pass(10 * time.Minute)
+			for _, c := range b.calls {
+				if strings.HasPrefix(c, "delete") {
+					t.Errorf("unexpected %s", c)
+				}
+			}
+		})
+	})
+	t.Run("an API server that has forgotten most pods is not believed", func(t *testing.T) {
+		b := newBackend()
+		inWorld(t, b, func(w *world) {
+			w.start()
+			for i := range 20 {
+				w.api.Create(bound(fmt.Sprint("p", i), ""))
+			}
+			w.pass(time.Second)
+			for i := range 15 {
+				w.api.Vanish("d", fmt.Sprint("p", i))
+			}
+			w.api.Compact()
+			w.pass(4 * time.Minute)
+			if len(b.pods) != 20 {
+				t.Errorf("%d pods are left at the backend, want all 20 to be held", len(b.pods))
+			}
+		})
+	})
+	t.Run("a live read has the last word", func(t *testing.T) {
+		b := newBackend()
+		inWorld(t, b, func(w *world) {
+			w.api.Create(bound("p", "a"))
+			b.run(bound("p", "a"))
+			// The cache never sees the pod: the filter hides it.
+			w.start()
+			w.pass(time.Hour)
+			b.wantCalls(t)
+		}, func(cfg *PodControllerConfig) {
+			cfg.PodEventFilterFunc = func(context.Context, *corev1.Pod) bool { return false }
+		})
+	})
+	t.Run("an orphan goes after its quarantine, for as long as the node runs", func(t *testing.T) {
+		b := newBackend()
+		inWorld(t, b, func(w *world) {
+			w.start()
+			w.pass(time.Hour)
+			b.run(bound("stray", "s"))
+			w.pass(5 * time.Second)
+			b.wantCalls(t)
+			w.pass(time.Minute)
+			b.wantCalls(t, "delete d/stray")
+		})
+	})
+	t.Run("a live read that fails is no evidence", func(t *testing.T) {
+		b := newBackend()
+		inWorld(t, b, func(w *world) {
+			w.api.Fault = func(verb, _, _ string) error {
+				if verb == "get" {
+					return apierrors.NewServiceUnavailable("try later")
+				}
+				return nil
+			}
+			b.run(bound("stray", "s"))
+			w.start()
+			w.pass(10 * time.Minute)
+			b.wantCalls(t)
+		})
+	})
+}
+
+func TestRunReturnsClean(t *testing.T) {
+	b := newBackend()
+	b.fault = func(ctx context.Context, method, key string) error {
+		if key == "d/hung" && method == "create" {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	}
+	inWorld(t, b, func(w *world) { // a goroutine that is left would deadlock the bubble
+		w.start()
+		for i := range 50 {
+			w.api.Create(bound(fmt.Sprint("p", i), ""))
+		}
+		w.api.Create(bound("hung", ""))
+		w.pass(time.Second)
+		w.halt()
+		select {
+		case <-w.ctl.Done():
+		default:
+			t.Error("Run has returned, but Done is open")
+		}
+		if err := w.ctl.Err(); err != nil {
+			t.Errorf("Err is %v, want nil", err)
+		}
+		if err := w.ctl.Run(t.Context(), 1); err == nil {
+			t.Error("a second Run returned no error")
+		}
+	})
+}
+
+func TestRunNeedsWorkersAndCaches(t *testing.T) {
+	b := newBackend()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.halt()
+		cfg := PodControllerConfig{}
+		if _, err := NewPodController(cfg); err == nil || err.Error() != "missing core client" {
+			t.Errorf("got %v, want missing core client", err)
+		}
+		if err := w.ctl.Run(t.Context(), 0); err == nil || errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want an error about the number of workers", err)
+		}
+	})
+}
+

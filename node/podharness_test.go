@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/memapi"
+)
+
+// world is a pod controller between an API server and a backend, in fake time.
+type world struct {
+	*testing.T
+	api      *memapi.API
+	backend  *backend
+	recorder *record.FakeRecorder
+	objects  *fake.Clientset
+	ctl      *PodController
+	configs  []func(*PodControllerConfig)
+
+	stop context.CancelFunc
+	done chan error
+}
+
+// inWorld runs a story in a bubble. A goroutine that outlives Run fails it.
+func inWorld(t *testing.T, b *backend, story func(w *world), configs ...func(*PodControllerConfig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t, api: memapi.New(), backend: b, recorder: record.NewFakeRecorder(1 << 14), objects: fake.NewClientset(), configs: configs}
+		story(w)
+		w.halt()
+		if len(b.overlap) > 0 {
+			t.Errorf("calls overlapped for %q", b.overlap)
+		}
+		if len(b.doubles) > 0 {
+			t.Errorf("ran twice: %q", b.doubles)
+		}
+	})
+}
+
+// start begins a life of the daemon.
+func (w *world) start() {
+	w.Helper()
+	ctx, cancel := context.WithCancel(w.Context())
+	factory := informers.NewSharedInformerFactory(w.objects, 0)
+	pods := w.api.Informer(time.Minute)
+	var provider PodLifecycleHandler = notifyingBackend{w.backend}
+	if w.backend.silent {
+		provider = struct{ PodLifecycleHandler }{w.backend}
+	}
+	cfg := PodControllerConfig{
+		PodClient: w.api, PodInformer: pods, EventRecorder: w.recorder, Provider: provider,
+		ConfigMapInformer: factory.Core().V1().ConfigMaps(), SecretInformer: factory.Core().V1().Secrets(),
+		ServiceInformer: factory.Core().V1().Services(),
+	}
+	for _, change := range w.configs {
+		change(&cfg)
+	}
+	ctl, err := NewPodController(cfg)
+	if err != nil {
+		w.Fatal(err)
+	}
+	factory.Start(ctx.Done())
+	informed := make(chan struct{})
+	go func() { defer close(informed); pods.Informer().RunWithContext(ctx) }()
+	w.ctl, w.done = ctl, make(chan error, 1)
+	w.stop = func() { cancel(); <-informed; factory.Shutdown() }
+	go func() { w.done <- ctl.Run(ctx, 4) }()
+	<-ctl.Ready()
+	synctest.Wait()
+}
+
+// halt ends a life of the daemon and waits for it.
+func (w *world) halt() {
+	w.Helper()
+	if w.stop == nil {
+		return
+	}
+	w.stop()
+	w.stop = nil
+	if err := <-w.done; err != nil {
+		w.Errorf("Run returned %v", err)
+	}
+}
+
+// pass lets time pass.
+func (w *world) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// bound is a pod as the scheduler leaves it.
+func bound(name string, uid types.UID) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: name, UID: uid},
+		Spec:       corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+}
+
+// phase is the phase of a pod in the API server, "" if there is none.
+func (w *world) phase(name string) corev1.PodPhase {
+	if p := w.api.Pod("d", name); p != nil {
+		return p.Status.Phase
+	}
+	return ""
+}
+
+func (w *world) wantPhase(name string, want corev1.PodPhase) {
+	w.Helper()
+	if got := w.phase(name); got != want {
+		w.Errorf("pod %s is %q, want %q", name, got, want)
+	}
+}
+
+func (w *world) wantWrites(key string, want ...string) {
+	w.Helper()
+	var got []string
+	for _, write := range w.api.Writes(key) {
+		got = append(got, write.Verb)
+	}
+	if len(got) != len(want) {
+		w.Errorf("writes of %s are %q, want %q: %+v", key, got, want, w.api.Writes(key))
+		return
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			w.Errorf("writes of %s are %q, want %q", key, got, want)
+		}
+	}
+}
+
+// events returns the events so far and forgets them.
+func (w *world) events() (out []string) {
+	for {
+		select {
+		case e := <-w.recorder.Events:
+			out = append(out, e)
+		default:
+			return out
+		}
+	}
+}

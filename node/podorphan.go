@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+const (
+	// quarantineKnown is how long a pod that this process ran must be unwanted
+	// before it is deleted at the backend, when nobody saw the deletion: long enough for
+	// all the tombstones of one list to arrive, so that a mass of them shows.
+	quarantineKnown = 2 * time.Second
+	// quarantineUnknown is the same for pods that this process never ran.
+	quarantineUnknown = 10 * time.Second
+	// quarantineMass is how long orphans are held when there are too many at once.
+	quarantineMass = 5 * time.Minute
+	// massMinimum and massFraction: more orphans than both are too many.
+	massMinimum  = 10
+	massFraction = 5 // one in five
+)
+
+var orphansHeld = metrics.NewGauge("virtual_kubelet_orphans_held", "Pods at the backend that nobody seems to want, held back because there are too many at once.")
+
+// orphan is the sync lane's progress with a pod that only the backend has.
+type orphan struct {
+	uid     types.UID
+	since   time.Time
+	asked   time.Time // of the last DeletePod that was acknowledged
+	present bool      // there is one
+}
+
+// deleteOrphan deletes a pod at the backend that is not the one in the API
+// server, or that is not in the API server at all, on evidence: it was an
+// orphan for a while, there are not suddenly many, and a live read says so.
+func (c *PodController) deleteOrphan(ctx context.Context, key string, backend *corev1.Pod) error {
+	now := time.Now()
+	st := c.states.get(key)
+	o := st.orphan
+	if !o.present || o.uid != backend.UID {
+		o = orphan{uid: backend.UID, since: now, present: true}
+	}
+	save := func() { c.states.update(key, func(st *podState) { st.orphan = o }) }
+	grace := orphanGrace(backend)
+	if !o.asked.IsZero() && now.Sub(o.asked) < grace+quarantineUnknown {
+		c.syncLane.AddAfter(key, min(max(now.Sub(o.asked)/2, 250*time.Millisecond), 10*time.Second))
+		return nil
+	}
+	witnessed := st.witnessed != "" && st.witnessed == backend.UID
+	if !witnessed {
+		c.orphans.note(key, now)
+		quarantine := quarantineUnknown
+		if st.previous == backend.UID && backend.UID != "" || st.sent.Accepted && (backend.UID == "" || st.sent.UID == backend.UID) {
+			quarantine = quarantineKnown
+		}
+		if left := o.since.Add(quarantine).Sub(now); left > 0 {
+			save()
+			c.syncLane.AddAfter(key, left)
+			return nil
+		}
+		if left := c.orphans.hold(ctx, now, c.states.size()); left > 0 {
+			save()
+			c.syncLane.AddAfter(key, min(left, time.Minute))
+			return nil
+		}
+	}
+	live, err := c.live(ctx, key)
+	if err != nil {
+		save()
+		return c.failure(nil, "", fmt.Errorf("read pod %s before deleting it at the backend: %w", key, err))
+	}
+	if live != nil && (backend.UID == "" || live.UID == backend.UID) {
+		// Wanted after all: the cache is behind, or the pod is not for this controller.
+		c.states.update(key, func(st *podState) { st.orphan = orphan{} })
+		c.orphans.forget(key)
+		c.syncLane.AddAfter(key, quarantineUnknown)
+		return nil
+	}
+	pod := backend.DeepCopy()
+	seconds := int64(grace / time.Second)
+	pod.DeletionGracePeriodSeconds = &seconds
+	if pod.DeletionTimestamp == nil {
+		pod.DeletionTimestamp = &metav1.Time{Time: now}
+	}
+	err = c.guard.Do(ctx, "DeletePod", func(ctx context.Context) error { return c.provider.DeletePod(ctx, pod) })
+	if err != nil && !errdefs.IsNotFound(err) {
+		save()
+		return c.failure(nil, "", fmt.Errorf("delete pod %s (UID %s), which is no longer in the API server, at the backend: %w", key, backend.UID, err))
+	}
+	log.G(ctx).WithField("pod", key).Infof("deleted a pod at the backend that is no longer in the API server (UID %s)", backend.UID)
+	o.asked = now
+	save()
+	c.syncLane.Add(key) // look at once whether it is gone
+	return nil
+}
+
+func orphanGrace(pod *corev1.Pod) time.Duration {
+	return time.Duration(lifecycle.Grace(pod)) * time.Second
+}
+
+// live reads a pod from the API server itself, past every cache; nil means that
+// it does not exist. With a known node name it reads in the way that the Node
+// authorizer allows for pods that do not exist: a GET would be forbidden.
+func (c *PodController) live(ctx context.Context, key string) (*corev1.Pod, error) {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return nil, err
+	}
+	if c.nodeName == "" {
+		pod, err := c.client.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return pod, err
+	}
+	list, err := c.client.Pods(namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.Set{"metadata.name": name, "spec.nodeName": c.nodeName}.String(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		if list.Items[i].Name == name {
+			return &list.Items[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// orphanWatch notices when suddenly many pods seem unwanted, which is more
+// often a fault of the API server's data than anybody's wish.
+type orphanWatch struct {
+	mu    sync.Mutex
+	since map[string]time.Time // guarded by mu; orphans that nobody saw being deleted
+	mass  time.Time            // guarded by mu; since when there are too many
+}
+
+func (w *orphanWatch) note(key string, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, known := w.since[key]; !known {
+		w.since[key] = now
+	}
+}
+
+func (w *orphanWatch) forget(key string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.since, key)
+}
+
+// hold returns for how long no orphan may be deleted, 0 when they may. of is
+// how many pods there are in all.
+func (w *orphanWatch) hold(ctx context.Context, now time.Time, of int) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.since) <= massMinimum || len(w.since)*massFraction <= of {
+		w.mass = time.Time{}
+		orphansHeld.Set(0)
+		return 0
+	}
+	if w.mass.IsZero() {
+		w.mass = now
+		log.G(ctx).Errorf("%d of %d pods at the backend are suddenly unknown to the API server; holding their deletion for %v. If they are to be kept, restore them or stop this process", len(w.since), of, quarantineMass)
+	}
+	if left := w.mass.Add(quarantineMass).Sub(now); left > 0 {
+		orphansHeld.Set(float64(len(w.since)))
+		return left
+	}
+	orphansHeld.Set(0)
+	return 0
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import "github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
+
+// Classes of work in the status lane.
+const (
+	classStatus = iota
+	classRemoval
+)
+
+func unprocessed(q *keyqueue.Queue, class int) int { n, _ := q.Len(class); return n }
+func processing(q *keyqueue.Queue, class int) int  { _, n := q.Len(class); return n }
+func length(q *keyqueue.Queue, class int) int      { n, m := q.Len(class); return n + m }
+
+// SyncPodsFromKubernetesQueueLen returns how many pods wait for, or are in, work
+// towards the provider.
+func (c *PodController) SyncPodsFromKubernetesQueueLen() int { return length(c.syncLane, 0) }
+
+// SyncPodsFromKubernetesQueueUnprocessedLen returns how many pods wait for work
+// towards the provider.
+func (c *PodController) SyncPodsFromKubernetesQueueUnprocessedLen() int {
+	return unprocessed(c.syncLane, 0)
+}
+
+// SyncPodsFromKubernetesQueueItemsBeingProcessedLen returns how many pods are in
+// work towards the provider.
+func (c *PodController) SyncPodsFromKubernetesQueueItemsBeingProcessedLen() int {
+	return processing(c.syncLane, 0)
+}
+
+// DeletePodsFromKubernetesQueueLen returns how many pods wait for, or are in,
+// removal from the API server.
+func (c *PodController) DeletePodsFromKubernetesQueueLen() int {
+	return length(c.statusLane, classRemoval)
+}
+
+// DeletePodsFromKubernetesQueueUnprocessedLen returns how many pods wait for
+// removal from the API server.
+func (c *PodController) DeletePodsFromKubernetesQueueUnprocessedLen() int {
+	return unprocessed(c.statusLane, classRemoval)
+}
+
+// DeletePodsFromKubernetesQueueItemsBeingProcessedLen returns how many pods are
+// being removed from the API server.
+func (c *PodController) DeletePodsFromKubernetesQueueItemsBeingProcessedLen() int {
+	return processing(c.statusLane, classRemoval)
+}
+
+// SyncPodStatusFromProviderQueueLen returns how many pods wait for, or are in, a
+// status write.
+func (c *PodController) SyncPodStatusFromProviderQueueLen() int {
+	return length(c.statusLane, classStatus)
+}
+
+// SyncPodStatusFromProviderQueueUnprocessedLen returns how many pods wait for a
+// status write.
+func (c *PodController) SyncPodStatusFromProviderQueueUnprocessedLen() int {
+	return unprocessed(c.statusLane, classStatus)
+}
+
+// SyncPodStatusFromProviderQueueItemsBeingProcessedLen returns how many pods are
+// in a status write.
+func (c *PodController) SyncPodStatusFromProviderQueueItemsBeingProcessedLen() int {
+	return processing(c.statusLane, classStatus)
+}

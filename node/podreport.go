@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+)
+
+// report takes the provider's word on a pod. It only remembers it and marks the
+// lanes, so it never waits for the API server. The newest word counts; a word
+// about another pod of the same name only makes the sync lane look.
+func (c *PodController) report(ctx context.Context, pod *corev1.Pod) {
+	if pod == nil || ctx.Err() != nil {
+		return
+	}
+	key := keyOf(pod)
+	api := c.pod(ctx, key)
+	if api == nil || !lifecycle.SamePod(api, pod) {
+		// Either the cache is behind the provider, which knows the pod from a former
+		// life of this process: it is adopted with its status. Or the pod is gone.
+		c.syncLane.Add(key)
+		return
+	}
+	r := &report{
+		uid:      pod.UID,
+		status:   pod.Status.DeepCopy(),
+		metadata: metadata{maps.Clone(pod.Labels), maps.Clone(pod.Annotations)},
+	}
+	if !c.remember(key, api, r) {
+		return
+	}
+	c.statusLane.Add(key)
+	switch {
+	case lifecycle.Terminal(r.status):
+		c.syncLane.AddNow(key)
+	case api.DeletionTimestamp != nil:
+		c.syncLane.Add(key)
+	}
+}
+
+// remember stores the report if it says anything new about the pod.
+func (c *PodController) remember(key string, api *corev1.Pod, r *report) (news bool) {
+	c.states.begin(key, api.UID)
+	c.states.update(key, func(st *podState) {
+		if r.uid == "" && !st.sent.Attempted {
+			return // about an older pod of this name: this one was never started
+		}
+		if old := st.report; old.about(api.UID) {
+			if equality.Semantic.DeepEqual(old.status, r.status) &&
+				maps.Equal(old.labels, r.labels) && maps.Equal(old.annotations, r.annotations) {
+				return
+			}
+			for _, cond := range old.status.Conditions {
+				if !slices.ContainsFunc(r.status.Conditions, func(n corev1.PodCondition) bool { return n.Type == cond.Type }) {
+					st.dropped = append(slices.Clone(st.dropped), cond.Type)
+				}
+			}
+		}
+		st.dropped = slices.DeleteFunc(slices.Clone(st.dropped), func(t corev1.PodConditionType) bool {
+			return !droppable(t) || slices.ContainsFunc(r.status.Conditions, func(n corev1.PodCondition) bool { return n.Type == t })
+		})
+		st.report = r
+		news = true
+	})
+	return news
+}
+
+// droppable reports whether a condition goes when the provider stops reporting
+// it; those of a kubelet are derived instead.
+func droppable(t corev1.PodConditionType) bool {
+	switch t {
+	case corev1.PodReady, corev1.ContainersReady, corev1.PodInitialized, corev1.PodScheduled:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+)
+
+const (
+	firstRetry = 250 * time.Millisecond
+	lastRetry  = 60 * time.Second
+)
+
+// ShouldRetryFunc decides, after work on a pod failed, whether and when it is
+// tried again. key is namespace/name, timesTried counts from 1, originallyAdded
+// is when the work was first asked for. A returned error gives up until the pod changes or is looked at
+// anew; nil and nil leave the delay to the rate limiter; a duration is the
+// delay, and a negative one comes before all other work.
+type ShouldRetryFunc = func(ctx context.Context, key string, timesTried int, originallyAdded time.Time, err error) (*time.Duration, error)
+
+// MaxRetries is how often DefaultRetryFunc tries. The controllers do not use it:
+// without a ShouldRetryFunc, they never give up.
+var MaxRetries = 20
+
+// DefaultRetryFunc leaves the delay to the rate limiter and gives up after
+// MaxRetries tries. It is for programs that call it; the controllers' own
+// default never gives up.
+var DefaultRetryFunc = func(_ context.Context, _ string, timesTried int, _ time.Time, err error) (*time.Duration, error) {
+	if timesTried < MaxRetries {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("maximum retries (%d) reached: %w", MaxRetries, err)
+}
+
+// retryPolicy is one of the three policies of the configuration: for provider
+// calls, removals, and status writes.
+type retryPolicy struct {
+	limiter workqueue.TypedRateLimiter[any]
+	should  ShouldRetryFunc
+	// failed is told of each failure and what follows; it is where failures end.
+	failed func(ctx context.Context, key string, err error, next time.Duration, again bool)
+}
+
+func (p *retryPolicy) Failed(ctx context.Context, key string, tries int, firstAdded time.Time, err error) (time.Duration, bool) {
+	delay, again := p.decide(ctx, key, tries, firstAdded, err)
+	p.failed(ctx, key, err, delay, again)
+	return delay, again
+}
+
+func (p *retryPolicy) decide(ctx context.Context, key string, tries int, firstAdded time.Time, err error) (time.Duration, bool) {
+	if p.should != nil {
+		d, giveUp := p.should(ctx, key, tries, firstAdded, err)
+		if giveUp != nil {
+			return 0, false
+		}
+		if d != nil {
+			return *d, true
+		}
+	}
+	if p.limiter != nil {
+		return p.limiter.When(key), true
+	}
+	return backoff(tries), true
+}
+
+// Succeeded lets the rate limiter forget the pod's failures.
+func (p *retryPolicy) Succeeded(key string) {
+	if p.limiter != nil {
+		p.limiter.Forget(key)
+	}
+}
+
+// backoff doubles from 250 ms to 60 s.
+func backoff(tries int) time.Duration {
+	d := firstRetry
+	for i := 1; i < tries && d < lastRetry; i++ {
+		d *= 2
+	}
+	return min(d, lastRetry)
+}

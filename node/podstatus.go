@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/trace"
+)
+
+// removeAgain is after how long a pod that was removed, but is still in the
+// cache, is removed again.
+const removeAgain = 30 * time.Second
+
+// writeStatus tells the API server what it should know about one pod. It is the
+// only code that writes pods.
+func (c *PodController) writeStatus(ctx context.Context, key string) (class int, err error) {
+	ctx, span := trace.StartSpan(ctx, "writeStatus")
+	defer func() { span.SetStatus(err); span.End() }()
+	ctx = span.WithField(ctx, "pod", key)
+
+	cached := c.pod(ctx, key)
+	if cached == nil {
+		return classStatus, nil // the sync lane forgets what there is to forget
+	}
+	st := c.states.get(key)
+	if st.sent.UID != cached.UID {
+		return classStatus, nil // the sync lane has not met this pod yet
+	}
+	api := newer(cached, st.written)
+	if api == cached && st.written != nil {
+		c.states.update(key, func(s *podState) {
+			if s.written == st.written {
+				s.written = nil
+			}
+		})
+	}
+	view := lifecycle.View{
+		API: api, Trouble: st.trouble, Verdict: st.verdict,
+		Stopped: st.stopped, StopAsked: !st.sent.StopAskedAt.IsZero(),
+		LastWord:  st.lastWord && st.lastReport == st.report,
+		Attempted: st.sent.Attempted, Generation: st.sent.Generation, Now: time.Now(),
+	}
+	if st.report.about(api.UID) {
+		view.Report = st.report.status
+	}
+	write, status := lifecycle.Publish(view)
+	if write == lifecycle.Remove {
+		if time.Since(st.removedAt) < removeAgain {
+			return classRemoval, nil // the cache is about to show it; if not, a resync asks anew
+		}
+		return classRemoval, c.remove(ctx, key, api)
+	}
+	return classStatus, c.patch(ctx, key, api, st, status)
+}
+
+// newer returns the API server's last answer if the cache is still behind it:
+// a comparison with the cache would then take back or repeat what was written.
+func newer(cached, written *corev1.Pod) *corev1.Pod {
+	if written == nil || written.UID != cached.UID {
+		return cached
+	}
+	if order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, written.ResourceVersion); err == nil && order < 0 {
+		return written
+	}
+	return cached
+}
+
+// patch writes what differs, if anything does.
+func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, st podState, status corev1.PodStatus) error {
+	change := lifecycle.Change{Status: status, DropConditions: st.dropped}
+	if st.report.about(api.UID) {
+		change.Labels = lifecycle.MetadataDiff(st.handed.labels, st.report.labels, api.Labels, st.own.labels)
+		change.Annotations = lifecycle.MetadataDiff(st.handed.annotations, st.report.annotations, api.Annotations, st.own.annotations)
+	}
+	body, any := lifecycle.PatchBody(api, change)
+	if !any {
+		return nil
+	}
+	var wait time.Duration
+	c.states.update(key, func(s *podState) { wait = s.budget.take(time.Now()) })
+	if wait > 0 {
+		c.statusLane.AddAfter(key, wait)
+		return nil
+	}
+	got, err := c.sendPatch(ctx, api, body)
+	if apierrors.IsForbidden(err) && len(change.Labels) > 0 {
+		// A node's own identity may not change labels; its status must not wait for that.
+		log.G(ctx).WithError(err).Warn("the API server refuses the labels that the provider changed; writing the status without them")
+		change.Labels = nil
+		if body, any = lifecycle.PatchBody(api, change); !any {
+			return nil
+		}
+		got, err = c.sendPatch(ctx, api, body)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil // the deletion is on its way to the cache
+	case err != nil:
+		return c.failure(api, eventStatusFailed, fmt.Errorf("write status of pod %s: %w", key, err))
+	}
+	c.states.update(key, func(s *podState) {
+		if s.sent.UID != got.UID {
+			return
+		}
+		s.written = got
+		s.lastWord, s.lastReport = lifecycle.Terminal(&status), st.report
+		if s.report == st.report {
+			s.dropped = nil
+		}
+		s.own.labels = ownedAfter(s.own.labels, change.Labels)
+		s.own.annotations = ownedAfter(s.own.annotations, change.Annotations)
+	})
+	if api.DeletionTimestamp != nil && lifecycle.Terminal(&status) {
+		c.statusLane.Add(key) // the last word is said: remove
+	}
+	return nil
+}
+
+func (c *PodController) sendPatch(ctx context.Context, api *corev1.Pod, body []byte) (*corev1.Pod, error) {
+	return c.client.Pods(api.Namespace).Patch(ctx, api.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
+}
+
+// remove deletes the API object at once, if it is still that of the pod.
+func (c *PodController) remove(ctx context.Context, key string, api *corev1.Pod) error {
+	opts := metav1.NewDeleteOptions(0)
+	opts.Preconditions = metav1.NewUIDPreconditions(string(api.UID))
+	err := c.client.Pods(api.Namespace).Delete(ctx, api.Name, *opts)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return c.failure(api, "", fmt.Errorf("remove pod %s: %w", key, err))
+	}
+	c.states.update(key, func(s *podState) {
+		if s.sent.UID == api.UID {
+			s.removedAt = time.Now()
+		}
+	})
+	return nil
+}
+
+// ownedAfter returns the keys that the provider has added, after a change.
+func ownedAfter(own map[string]bool, change map[string]*string) map[string]bool {
+	if len(change) == 0 {
+		return own
+	}
+	after := make(map[string]bool, len(own)+len(change))
+	for k := range own {
+		after[k] = true
+	}
+	for k, v := range change {
+		if v == nil {
+			delete(after, k)
+		} else {
+			after[k] = true
+		}
+	}
+	return after
+}
+
+// writeFailed is where failures of the status lane end: in the log and, when
+// the API server understood and refused, in an event.
+func (c *PodController) writeFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
+	logger := log.G(ctx).WithField("pod", key).WithError(err)
+	if again {
+		logger.Warnf("pod in the API server is not up to date; next try in %v", delay)
+	} else {
+		logger.Warn("pod in the API server is not up to date; given up until the pod changes")
+	}
+	var failed *syncError
+	if errors.As(err, &failed) && failed.event != "" && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err)) {
+		c.recorder.Event(failed.pod, corev1.EventTypeWarning, failed.event, brief(err))
+	}
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+const (
+	// surveyPeriod is how often the pods of the backend are compared with those
+	// of the API server, for a provider that reports by itself.
+	surveyPeriod = 30 * time.Second
+	// hurriedPoll is how often a provider that does not is asked while a pod
+	// starts or stops.
+	hurriedPoll = time.Second
+	// pollers is how many pods are asked for at a time; one that hangs gives up its
+	// place.
+	pollers = 10
+)
+
+var runningPods = metrics.NewGauge("kubelet_running_pods", "Number of pods that the backend reported as running at the last survey.")
+
+// survey compares, for as long as the node runs, what the backend has with what
+// the API server has, and marks the pods for which they differ. For a provider
+// that does not report by itself it also collects the statuses.
+func (c *PodController) survey(ctx context.Context) {
+	failures := 0
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	soon := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.polled:
+			if !soon && failures == 0 {
+				soon = true
+				timer.Reset(hurriedPoll)
+			}
+			continue
+		case <-timer.C:
+		}
+		soon = false
+		pods, err := c.list(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			failures++
+			log.G(ctx).WithError(err).Warn("the provider does not list its pods; nothing is concluded from that")
+			if !c.notifies {
+				for key := range c.states.accepted() {
+					c.pollLane.Add(key)
+				}
+			}
+			timer.Reset(min(backoff(failures+2), surveyPeriod))
+			continue
+		}
+		failures = 0
+		c.compare(ctx, pods)
+		timer.Reset(c.pause(ctx))
+	}
+}
+
+// pollSoon asks for the statuses to be collected within a second.
+func (c *PodController) pollSoon() {
+	select {
+	case c.polled <- struct{}{}:
+	default:
+	}
+}
+
+// pause is how long to wait for the next survey.
+func (c *PodController) pause(ctx context.Context) time.Duration {
+	if c.notifies {
+		return surveyPeriod
+	}
+	for key := range c.states.accepted() {
+		if api := c.pod(ctx, key); api != nil && !lifecycle.Terminal(&api.Status) &&
+			(api.DeletionTimestamp != nil || api.Status.Phase != corev1.PodRunning) {
+			return hurriedPoll
+		}
+	}
+	return c.pollPeriod
+}
+
+// compare marks the pods whose presence differs. Presence in a list is
+// believed; absence only makes the sync lane ask for that pod.
+func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod) {
+	accepted := c.states.accepted()
+	running := 0
+	for _, pod := range backend {
+		if pod == nil {
+			continue
+		}
+		if pod.Status.Phase == corev1.PodRunning {
+			running++
+		}
+		key := keyOf(pod)
+		api := c.pod(ctx, key)
+		_, known := accepted[key]
+		delete(accepted, key)
+		switch {
+		case api == nil || !lifecycle.SamePod(api, pod) || !known:
+			c.syncLane.Add(key)
+		case c.notifies:
+		case telling(&pod.Status):
+			c.report(ctx, pod)
+		default:
+			c.pollLane.Add(key)
+		}
+	}
+	runningPods.Set(float64(running))
+	for key, uid := range accepted {
+		if api := c.pod(ctx, key); api != nil && api.UID == uid && !lifecycle.Terminal(&api.Status) {
+			c.states.update(key, func(st *podState) { st.suspect = true })
+			c.syncLane.Add(key)
+		}
+	}
+}
+
+// telling reports whether a status in a list is one that the backend made, and
+// not an echo of the pod that it was given, which carries neither of these.
+func telling(s *corev1.PodStatus) bool {
+	return s.Phase != "" && (len(s.ContainerStatuses) > 0 || lifecycle.Terminal(s))
+}
+
+// pollPod is the work of the poll lane.
+func (c *PodController) pollPod(ctx context.Context, key string) (class int, err error) {
+	if api := c.pod(ctx, key); api != nil && c.states.get(key).sent.UID == api.UID {
+		c.poll(ctx, api)
+	}
+	return 0, nil
+}
+
+// poll asks the provider for the status of one pod and takes it as a report.
+func (c *PodController) poll(ctx context.Context, api *corev1.Pod) {
+	var status *corev1.PodStatus
+	err := c.reads.Do(ctx, "GetPodStatus", func(ctx context.Context) (err error) {
+		status, err = c.provider.GetPodStatus(ctx, api.Namespace, api.Name)
+		return err
+	})
+	switch {
+	case errdefs.IsNotFound(err), err == nil && status == nil:
+		c.states.update(keyOf(api), func(st *podState) { st.suspect = true })
+		c.syncLane.Add(keyOf(api))
+	case err != nil:
+		log.G(ctx).WithField("pod", keyOf(api)).WithError(err).Warn("the provider does not tell the status of a pod; it stays as it was")
+	case status.Phase != "":
+		pod := api.DeepCopy()
+		pod.Status = *status
+		c.report(ctx, pod)
+	}
+}
