@@ -50,7 +50,7 @@ type leaseKeeper struct {
 }
 
 func (k *leaseKeeper) run(ctx context.Context) {
-	retry := backoff{first: leaseFirstRetry, max: min(leaseMaxRetry, k.interval)}
+	retry := retryPause{first: leaseFirstRetry, max: min(leaseMaxRetry, k.interval)}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {

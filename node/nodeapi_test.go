@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
 	coordclientset "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	v1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
@@ -38,13 +39,14 @@ type nodeAPI struct {
 	leases coordclientset.LeaseInterface
 
 	mu       sync.Mutex
-	requests []string                                         // guarded by mu: "patch node/status {...}"
+	requests []string                                        // guarded by mu: "patch node/status {...}"
 	fault    func(ctx context.Context, request string) error // guarded by mu; nil means none
+	strip    func(*corev1.Node)                              // set before use: drops what this server does not know
 }
 
 func newNodeAPI(t *testing.T, objects ...runtime.Object) *nodeAPI {
 	t.Helper()
-	api := &nodeAPI{t: t, others: fake.NewClientset(objects...)}
+	api := &nodeAPI{t: t, others: plainClientset(objects...)}
 	created := 0
 	api.others.PrependReactor("create", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		created++
@@ -55,6 +57,24 @@ func newNodeAPI(t *testing.T, objects ...runtime.Object) *nodeAPI {
 	api.nodes = recordedNodes{api.others.CoreV1().Nodes(), api}
 	api.leases = recordedLeases{api.others.CoordinationV1().Leases(corev1.NamespaceNodeLease), api}
 	return api
+}
+
+// plainClientset is fake.NewClientset without the tracking of field managers,
+// which takes most of the time of a test that lasts for hours of fake time.
+func plainClientset(objects ...runtime.Object) *fake.Clientset {
+	tracker := clienttesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder())
+	for _, object := range objects {
+		if err := tracker.Add(object); err != nil {
+			panic(err)
+		}
+	}
+	clientset := &fake.Clientset{}
+	clientset.AddReactor("*", "*", clienttesting.ObjectReaction(tracker))
+	clientset.AddWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		events, err := tracker.Watch(action.GetResource(), action.GetNamespace())
+		return true, events, err
+	})
+	return clientset
 }
 
 func (a *nodeAPI) request(ctx context.Context, request string) error {
@@ -147,7 +167,13 @@ func (n recordedNodes) Patch(ctx context.Context, name string, kind types.PatchT
 	if err := n.api.request(ctx, "patch "+path+" "+string(body)); err != nil {
 		return nil, err
 	}
-	return n.NodeInterface.Patch(ctx, name, kind, body, opts, sub...)
+	node, err := n.NodeInterface.Patch(ctx, name, kind, body, opts, sub...)
+	if err != nil || n.api.strip == nil {
+		return node, err
+	}
+	node = node.DeepCopy()
+	n.api.strip(node)
+	return n.NodeInterface.Update(ctx, node, metav1.UpdateOptions{})
 }
 
 func (n recordedNodes) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
@@ -223,6 +249,13 @@ func (p *pingScript) set(script func(context.Context) error) {
 	p.script = script
 }
 
+// atOnce returns the most Pings that ever ran at one time.
+func (p *pingScript) atOnce() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.most
+}
+
 func (p *pingScript) say(node *corev1.Node) {
 	p.mu.Lock()
 	notify := p.notify
@@ -271,7 +304,7 @@ func startNode(t *testing.T, p NodeProvider, node *corev1.Node, api *nodeAPI, op
 	return c, stop
 }
 
-func condition(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
+func nodeCondition(node *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
 	for _, c := range node.Status.Conditions {
 		if c.Type == kind {
 			return c

@@ -65,11 +65,11 @@ func NewNodeController(p NodeProvider, node *corev1.Node, nodes v1.NodeInterface
 		done:     make(chan struct{}),
 	}
 	switch {
-	case isNil(p):
+	case holdsNil(p):
 		return nil, errdefs.InvalidInput("missing node provider")
 	case node == nil:
 		return nil, errdefs.InvalidInput("missing node")
-	case isNil(nodes):
+	case holdsNil(nodes):
 		return nil, errdefs.InvalidInput("missing node client")
 	}
 	for _, opt := range opts {

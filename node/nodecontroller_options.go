@@ -60,7 +60,7 @@ func WithNodeEnableLeaseV1(client coordclientset.LeaseInterface, leaseDurationSe
 // duration. It panics when client is nil or holds a nil pointer. The name of the
 // lease is that of the node; its namespace is the one client is made for.
 func WithNodeEnableLeaseV1WithRenewInterval(client coordclientset.LeaseInterface, leaseDurationSeconds int32, interval time.Duration) NodeControllerOpt {
-	if isNil(client) {
+	if holdsNil(client) {
 		panic("client is nil")
 	}
 	return func(n *NodeController) error {
@@ -142,9 +142,9 @@ func notNegative(what string, d time.Duration) error {
 	return nil
 }
 
-// isNil also sees a nil pointer inside an interface, which a comparison with
+// holdsNil also sees a nil pointer inside an interface, which a comparison with
 // nil does not.
-func isNil(v any) bool {
+func holdsNil(v any) bool {
 	if v == nil {
 		return true
 	}

@@ -23,7 +23,7 @@ func TestNodeIsRegistered(t *testing.T) {
 			t.Fatal("Ready is not closed after registration")
 		}
 		node := api.node()
-		if got := condition(node, corev1.NodeReady); got.Status != corev1.ConditionTrue || got.LastHeartbeatTime.IsZero() || got.LastTransitionTime.IsZero() {
+		if got := nodeCondition(node, corev1.NodeReady); got.Status != corev1.ConditionTrue || got.LastHeartbeatTime.IsZero() || got.LastTransitionTime.IsZero() {
 			t.Errorf("Ready condition is %+v, want True with both times", got)
 		}
 		if node.Labels["type"] != "virtual-kubelet" || len(node.Spec.Taints) != 1 || node.Status.NodeInfo.KubeletVersion != "v1.37.1" {
@@ -88,7 +88,7 @@ func TestAPIDownAtStart(t *testing.T) {
 		}
 		api.setFault(nil)
 		time.Sleep(5 * time.Second)
-		if !isClosed(c.Ready()) || condition(api.node(), corev1.NodeReady).Status != corev1.ConditionTrue {
+		if !isClosed(c.Ready()) || nodeCondition(api.node(), corev1.NodeReady).Status != corev1.ConditionTrue {
 			t.Error("the node is not registered 5 s after the API server came up")
 		}
 	})
@@ -107,7 +107,7 @@ func TestBlackholedRequestsEnd(t *testing.T) {
 		time.Sleep(90 * time.Second)
 		api.setFault(nil)
 		time.Sleep(10 * time.Second)
-		if got := condition(api.node(), corev1.NodeReady).Status; got != corev1.ConditionTrue || isClosed(c.Done()) {
+		if got := nodeCondition(api.node(), corev1.NodeReady).Status; got != corev1.ConditionTrue || isClosed(c.Done()) {
 			t.Errorf("Ready is %q 10 s after packets pass again, want True", got)
 		}
 		if age := time.Since(api.lease().Spec.RenewTime.Time); age > 10*time.Second {
@@ -142,7 +142,7 @@ func TestNodeDeletedIsRegisteredAgain(t *testing.T) {
 					time.Sleep(test.within)
 					after := api.node()
 					if after.UID == before.UID || len(after.Spec.Taints) != 1 || after.Labels["type"] == "" ||
-						condition(after, corev1.NodeReady).Status != corev1.ConditionTrue {
+						nodeCondition(after, corev1.NodeReady).Status != corev1.ConditionTrue {
 						t.Errorf("node is %+v, want a new one with taints, labels and Ready=True", after)
 					}
 				}
@@ -177,13 +177,13 @@ func TestExistingNodeIsAdopted(t *testing.T) {
 		if _, there := node.Labels["ours"]; there || node.Labels["zone"] != "a" || node.Labels["type"] == "" || node.Annotations["foreign"] != "yes" {
 			t.Errorf("labels %v, annotations %v: want ours replaced and foreign ones kept", node.Labels, node.Annotations)
 		}
-		if _, there := node.Status.Capacity["example.com/gpu"]; there || condition(node, "Gone").Type != "" {
+		if _, there := node.Status.Capacity["example.com/gpu"]; there || nodeCondition(node, "Gone").Type != "" {
 			t.Error("capacity and condition that an older version set and the provider dropped are still there")
 		}
 		if _, there := node.Annotations[lastAppliedStatusAnnotation]; there {
 			t.Error("the annotation of the older version is still there")
 		}
-		ready := condition(node, corev1.NodeReady)
+		ready := nodeCondition(node, corev1.NodeReady)
 		if !ready.LastTransitionTime.Equal(&old) || !ready.LastHeartbeatTime.After(old.Time) {
 			t.Errorf("Ready is %+v, want a new heartbeat and the old transition time", ready)
 		}

@@ -5,8 +5,6 @@ package node
 import (
 	"context"
 	"errors"
-	"maps"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,8 +24,6 @@ const (
 	keeperFirstRetry = 200 * time.Millisecond
 	// keeperMaxRetry is short: the node must be back soon after the API server is.
 	keeperMaxRetry = 4 * time.Second
-
-	maxConditionMessage = 1024
 )
 
 // nodeKeeper owns what we want the node to be, and what the API server was last
@@ -56,7 +52,7 @@ type nodeKeeper struct {
 	refused     string // what the API server does not take, see drifted
 	forbidden   string // the metadata patch that no mode may send
 	forbiddenAt time.Time
-	retry       backoff
+	retry       retryPause
 	retryAt     time.Time
 	lastWrite   time.Time
 	lastReport  time.Time
@@ -72,20 +68,8 @@ func newNodeKeeper(c *NodeController) *nodeKeeper {
 		owners:     newLatest[types.UID](),
 		registered: make(chan struct{}),
 		want:       c.node.DeepCopy(),
-		retry:      backoff{first: keeperFirstRetry, max: keeperMaxRetry},
+		retry:      retryPause{first: keeperFirstRetry, max: keeperMaxRetry},
 	}
-}
-
-// report takes over what a provider says about its node.
-func (k *nodeKeeper) report(node *corev1.Node) {
-	if node == nil {
-		return
-	}
-	said := &corev1.Node{}
-	node.Status.DeepCopyInto(&said.Status)
-	said.Labels = maps.Clone(node.Labels)
-	said.Annotations = maps.Clone(node.Annotations)
-	k.reports.put(said)
 }
 
 func (k *nodeKeeper) waitRegistered(ctx context.Context) bool {
@@ -124,43 +108,6 @@ func (k *nodeKeeper) run(ctx context.Context) {
 			k.attempt(ctx)
 		}
 		timer.Reset(time.Until(k.due()))
-	}
-}
-
-func (k *nodeKeeper) takeReport() {
-	if said, ok := k.reports.take(); ok {
-		k.want.Status, k.want.Labels, k.want.Annotations = said.Status, said.Labels, said.Annotations
-		k.urgent = true
-	}
-}
-
-// takePing ignores a new text for the same kind of failure for a while: a text
-// with a time or a number in it would be written at every Ping.
-func (k *nodeKeeper) takePing() {
-	result, ok := k.pings.take()
-	if !ok {
-		return
-	}
-	same := result.reason == k.ping.reason
-	if same && time.Since(k.pingChanged) < k.c.statusInterval {
-		return
-	}
-	k.ping, k.pingChanged = result, time.Now()
-	k.urgent = k.urgent || !same
-}
-
-func (k *nodeKeeper) takeSighting() {
-	seen, ok := k.sightings.take()
-	switch {
-	case !ok || k.server == nil:
-	case seen.node != nil:
-		if seen.node.UID != k.server.UID {
-			k.urgent, k.lastReport = true, time.Time{}
-		}
-		k.meet(seen.node)
-	case seen.uid == "" || seen.uid == k.server.UID:
-		// Else it is old news: the deletion of a node that was already replaced.
-		k.server, k.lost = nil, true
 	}
 }
 
@@ -257,54 +204,12 @@ func (k *nodeKeeper) markReady() {
 	}
 }
 
-// meet takes node for what the API server holds.
-func (k *nodeKeeper) meet(node *corev1.Node) {
-	if k.server == nil || k.server.UID != node.UID || !k.seenBefore {
-		k.owners.put(node.UID)
-	}
-	k.server = node
-	if !k.seenBefore {
-		k.seenBefore = true
-		close(k.registered)
-	}
-}
-
 // drifted reports whether the node is not what it should be. What the API server
 // did not take the last time, a field of a newer version for example, would
 // differ for ever and does not count.
 func (k *nodeKeeper) drifted() bool {
 	difference := k.difference()
 	return difference != "" && difference != k.refused
-}
-
-// effectiveStatus is the provider's status, with Ready in the light of the last Ping.
-func (k *nodeKeeper) effectiveStatus() *corev1.NodeStatus {
-	status := k.want.Status.DeepCopy()
-	if k.ping.ok() {
-		return status
-	}
-	unready := corev1.NodeCondition{
-		Type: corev1.NodeReady, Status: corev1.ConditionFalse,
-		Reason: k.ping.reason, Message: shorten(k.ping.err.Error(), maxConditionMessage),
-	}
-	for i := range status.Conditions {
-		if status.Conditions[i].Type == corev1.NodeReady {
-			status.Conditions[i] = unready
-			return status
-		}
-	}
-	status.Conditions = append(status.Conditions, unready)
-	return status
-}
-
-// shorten cuts text to at most limit bytes without splitting a character.
-func shorten(text string, limit int) string {
-	text = strings.ToValidUTF8(text, "?")
-	if len(text) <= limit {
-		return text
-	}
-	const mark = "..."
-	return strings.ToValidUTF8(text[:limit-len(mark)], "") + mark
 }
 
 func earlier(a, b time.Time) time.Time {

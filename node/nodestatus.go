@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -116,9 +117,10 @@ func transitionTime(old, c corev1.NodeCondition, now metav1.Time) metav1.Time {
 }
 
 // diffAddresses replaces the whole list: merging by the declared key, the type,
-// would lose the second of two addresses of one type.
+// would lose the second of two addresses of one type. A merge still groups the
+// list by type, so the order counts within a type only.
 func diffAddresses(patch map[string]any, have, want []corev1.NodeAddress, owned []string) {
-	if slices.Equal(have, want) || len(want) == 0 && !slices.Contains(owned, addressesField) {
+	if slices.Equal(byType(have), byType(want)) || len(want) == 0 && !slices.Contains(owned, addressesField) {
 		return
 	}
 	list := []any{map[string]any{patchDirective: patchReplace}}
@@ -126,6 +128,12 @@ func diffAddresses(patch map[string]any, have, want []corev1.NodeAddress, owned 
 		list = append(list, address)
 	}
 	patch[addressesField] = list
+}
+
+func byType(addresses []corev1.NodeAddress) []corev1.NodeAddress {
+	return slices.SortedStableFunc(slices.Values(addresses), func(a, b corev1.NodeAddress) int {
+		return strings.Compare(string(a.Type), string(b.Type))
+	})
 }
 
 // diffResources compares amounts, not their spelling.

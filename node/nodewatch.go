@@ -54,7 +54,7 @@ func (w *nodeWatcher) checkSoon() {
 }
 
 func (w *nodeWatcher) run(ctx context.Context) {
-	retry := backoff{first: 200 * time.Millisecond, max: w.maxPause}
+	retry := retryPause{first: 200 * time.Millisecond, max: w.maxPause}
 	version := ""
 	for ctx.Err() == nil {
 		start := time.Now()

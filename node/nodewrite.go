@@ -53,7 +53,7 @@ func (k *nodeKeeper) register(ctx context.Context) (err error) {
 			return fmt.Errorf("create node %s: %w", k.want.Name, err)
 		}
 		nodeRegistrations.Inc()
-		k.lastReport, k.lastWrite = time.Now(), time.Now()
+		k.lastReport = time.Now()
 	default:
 		return fmt.Errorf("get node %s: %w", k.want.Name, err)
 	}

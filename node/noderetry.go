@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// backoff doubles the pause between tries from first to max. The pauses are
+// retryPause doubles the pause between tries from first to max. The pauses are
 // shortened by up to a fifth at random, so that nodes do not come together.
-type backoff struct {
+type retryPause struct {
 	first, max time.Duration
 	pause      time.Duration
 }
 
-func (b *backoff) next() time.Duration {
+func (b *retryPause) next() time.Duration {
 	b.pause = min(max(2*b.pause, b.first), b.max)
 	return b.pause - time.Duration(rand.Int64N(int64(b.pause)/5+1))
 }
 
-func (b *backoff) reset() { b.pause = 0 }
+func (b *retryPause) reset() { b.pause = 0 }
 
 // sleep waits for d, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) {

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+func forbidden(why string) error {
+	return apierrors.NewForbidden(corev1.Resource("nodes"), testNodeName, errors.New(why))
+}
+
+func TestSteadyStateIsQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newNodeAPI(t)
+		startNode(t, &pingScript{}, testNode(), api, WithNodeEnableLeaseV1(api.leases, 40))
+		time.Sleep(time.Minute)
+		api.taken("")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		counts := map[string]int{}
+		for _, request := range api.taken("") {
+			kind, _, _ := strings.Cut(request, "{")
+			counts[strings.TrimSpace(kind)]++
+		}
+		if n := counts["update lease"]; counts["patch node/status"] != 12 || n < 359 || n > 361 || len(counts) != 2 {
+			t.Errorf("requests in an hour: %v, want 12 status reports and about 360 lease renewals only", counts)
+		}
+	})
+}
+
+func TestWithoutLeaseTheNodeIsTheHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newNodeAPI(t)
+		p := &pingScript{}
+		startNode(t, p, testNode(), api)
+		p.set(func(context.Context) error { return errors.New("down") })
+		for range 30 {
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+			if age := time.Since(nodeCondition(api.node(), corev1.NodeReady).LastHeartbeatTime.Time); age > 11*time.Second {
+				t.Fatalf("the last heartbeat is %s old, want at most one ping interval", age)
+			}
+		}
+	})
+}
+
+func TestForeignConditionSurvives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newNodeAPI(t)
+		p := &pingScript{}
+		startNode(t, p, testNode(), api)
+		lost := 0
+		for i := range 100 {
+			api.change(func(n *corev1.Node) {
+				n.Labels["counter"] = fmt.Sprint(i)
+				n.Annotations["counter"] = fmt.Sprint(i)
+				for j := range n.Status.Conditions {
+					if n.Status.Conditions[j].Type == "Foreign" {
+						n.Status.Conditions[j].Message = fmt.Sprint(i)
+						return
+					}
+				}
+				n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: "Foreign", Status: corev1.ConditionTrue, Message: "0"})
+			})
+			node := testNode()
+			node.Labels["ours"] = fmt.Sprint(i)
+			node.Status.Conditions[0].Message = fmt.Sprint(i)
+			p.say(node)
+			time.Sleep(time.Second)
+			got := api.node()
+			if want := fmt.Sprint(i); nodeCondition(got, "Foreign").Message != want || got.Labels["counter"] != want || got.Annotations["counter"] != want ||
+				got.Labels["ours"] != want || nodeCondition(got, corev1.NodeReady).Message != want {
+				lost++
+			}
+		}
+		if lost > 0 {
+			t.Errorf("%d of 100 writes were lost", lost)
+		}
+	})
+}
+
+func TestForeignWritersCauseNoWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newNodeAPI(t)
+		startNode(t, &pingScript{}, testNode(), api, WithNodeEnableLeaseV1(api.leases, 40))
+		api.taken("")
+		for i := range 500 {
+			api.change(func(n *corev1.Node) { n.Annotations["counter"] = fmt.Sprint(i) })
+			time.Sleep(20 * time.Millisecond)
+		}
+		if got := api.taken("patch"); len(got) != 0 {
+			t.Errorf("foreign changes made us write %v, want nothing", got)
+		}
+	})
+}
+
+func TestDriftIsRepaired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newNodeAPI(t)
+		startNode(t, &pingScript{}, testNode(), api, WithNodeEnableLeaseV1(api.leases, 40))
+		time.Sleep(time.Minute)
+		api.taken("")
+		for range 100 {
+			api.change(func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown })
+			time.Sleep(time.Second)
+		}
+		time.Sleep(10 * time.Second)
+		if got := nodeCondition(api.node(), corev1.NodeReady); got.Status != corev1.ConditionTrue {
+			t.Errorf("Ready is %+v 10 s after another writer changed it, want what we say", got)
+		}
+		if n := len(api.taken("patch")); n > 12 {
+			t.Errorf("%d writes in 110 s of fighting, want at most one every 10 s", n)
+		}
+	})
+}
+
+func TestFieldTheServerDropsIsNotSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newNodeAPI(t)
+		api.strip = func(n *corev1.Node) { n.Status.NodeInfo.BootID = "" }
+		node := testNode()
+		node.Status.NodeInfo.BootID = "dropped"
+		p := &pingScript{}
+		startNode(t, p, testNode(), api, WithNodeEnableLeaseV1(api.leases, 40))
+		p.say(node)
+		time.Sleep(time.Hour)
+		if n := len(api.taken("patch")); n < 12 || n > 14 {
+			t.Errorf("%d writes in an hour, want the first one and the regular reports", n)
+		}
+	})
+}
+
+func TestReportsAreCoalesced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newNodeAPI(t)
+		p := &pingScript{}
+		startNode(t, p, testNode(), api, WithNodeEnableLeaseV1(api.leases, 40))
+		api.taken("")
+		node := testNode()
+		for i := range 1000 {
+			node.Status.Conditions[0].Message = fmt.Sprint(i)
+			p.say(node)
+			time.Sleep(time.Millisecond)
+		}
+		node.Status.Conditions[0].Message = "changed after the call"
+		time.Sleep(writeSpacing)
+		if got := nodeCondition(api.node(), corev1.NodeReady).Message; got != "999" {
+			t.Errorf("message is %q, want that of the last report", got)
+		}
+		if n := len(api.taken("patch")); n > 12 {
+			t.Errorf("1000 reports in a second made %d writes, want at most one every 100 ms", n)
+		}
+	})
+}
+
+func TestForbiddenLabelDoesNotStopTheStatus(t *testing.T) {
+	// The rule of the NodeRestriction admission plugin.
+	restriction := func(_ context.Context, request string) error {
+		if strings.Contains(request, "kubernetes.io/role") && !strings.Contains(request, ownedStatusAnnotation) {
+			return forbidden("is not allowed to set the following labels: kubernetes.io/role")
+		}
+		return nil
+	}
+	for name, exists := range map[string]bool{"created": false, "adopted": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := newNodeAPI(t)
+				if exists {
+					node := testNode()
+					node.Labels, node.Status = nil, corev1.NodeStatus{}
+					api = newNodeAPI(t, node)
+				}
+				api.setFault(restriction)
+				node := testNode()
+				node.Labels["kubernetes.io/role"] = "agent"
+				c, _ := startNode(t, &pingScript{}, node, api, WithNodeEnableLeaseV1(api.leases, 40))
+				got := api.node()
+				if !isClosed(c.Ready()) || got.Labels["type"] == "" || nodeCondition(got, corev1.NodeReady).Status != corev1.ConditionTrue {
+					t.Errorf("node is %+v, want registered with the label that is allowed", got)
+				}
+				time.Sleep(time.Minute)
+				api.taken("")
+				time.Sleep(time.Hour)
+				if n := len(api.taken("patch node {")); n != 0 {
+					t.Errorf("%d metadata writes in an hour, want none: the answer is known", n)
+				}
+			})
+		})
+	}
+}
+
+func TestRoleForStatusOnlyIsEnough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		existing := testNode()
+		existing.Labels = nil
+		api := newNodeAPI(t, existing)
+		api.setFault(func(_ context.Context, request string) error {
+			if strings.HasPrefix(request, "patch node {") || request == "watch node" {
+				return forbidden("no such rule")
+			}
+			return nil
+		})
+		startNode(t, &pingScript{}, testNode(), api, WithNodeEnableLeaseV1(api.leases, 40))
+		if got := api.node().Labels["type"]; got != "virtual-kubelet" {
+			t.Errorf("label is %q with a role for nodes/status only, want it set", got)
+		}
+	})
+}
+
+func TestMetadataForbiddenIsTriedRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		existing := testNode()
+		existing.Labels = nil
+		api := newNodeAPI(t, existing)
+		api.setFault(func(_ context.Context, request string) error {
+			if strings.HasPrefix(request, "patch") && !strings.Contains(request, "conditions") {
+				return forbidden("metadata is ours")
+			}
+			return nil
+		})
+		c, _ := startNode(t, &pingScript{}, testNode(), api)
+		time.Sleep(time.Hour)
+		if n := len(api.taken("patch node {")); n == 0 || n > 13 {
+			t.Errorf("%d metadata writes in an hour, want one every five minutes", n)
+		}
+		if !isClosed(c.Ready()) {
+			t.Error("forbidden metadata kept the controller from being ready")
+		}
+	})
+}
+
+func TestStatusErrorHandler(t *testing.T) {
+	refused := errors.New("handler refuses")
+	for name, test := range map[string]struct {
+		answer error
+		writes int // status writes within the first 150 ms
+	}{
+		"handled means one more try":  {nil, 2},
+		"refused means no second try": {refused, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := newNodeAPI(t)
+				p := &pingScript{}
+				var seen []error
+				startNode(t, p, testNode(), api, WithNodeEnableLeaseV1(api.leases, 40),
+					WithNodeStatusUpdateErrorHandler(func(_ context.Context, err error) error {
+						seen = append(seen, err)
+						return test.answer
+					}))
+				api.taken("")
+				api.setFault(func(_ context.Context, request string) error {
+					if strings.HasPrefix(request, "patch node/status") {
+						return errAPIDown
+					}
+					return nil
+				})
+				node := testNode()
+				node.Status.Conditions[0].Message = "new"
+				p.say(node)
+				time.Sleep(150 * time.Millisecond)
+				synctest.Wait()
+				if len(seen) != 1 || !errors.Is(seen[0], errAPIDown) {
+					t.Errorf("the handler saw %v, want the one error", seen)
+				}
+				if n := len(api.taken("patch node/status")); n != test.writes {
+					t.Errorf("%d status writes, want %d", n, test.writes)
+				}
+				api.setFault(nil)
+				time.Sleep(keeperMaxRetry)
+				if got := nodeCondition(api.node(), corev1.NodeReady).Message; got != "new" {
+					t.Errorf("message is %q after the fault, want \"new\"", got)
+				}
+			})
+		})
+	}
+}
+
+func TestErrorHandlerIsToldOfADeletedNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newNodeAPI(t)
+		var seen []error
+		startNode(t, &pingScript{}, testNode(), api, WithNodeEnableLeaseV1(api.leases, 40),
+			WithNodeStatusUpdateErrorHandler(func(_ context.Context, err error) error {
+				seen = append(seen, err)
+				return err
+			}))
+		if len(seen) != 0 {
+			t.Fatalf("the handler saw %v at registration, want nothing", seen)
+		}
+		api.deleteNode()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if len(seen) != 1 || !apierrors.IsNotFound(seen[0]) {
+			t.Errorf("the handler saw %v, want one not-found error", seen)
+		}
+		if api.node().UID != "uid-2" {
+			t.Error("the node is not registered again when the handler returns an error")
+		}
+	})
+}
