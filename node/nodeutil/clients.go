@@ -24,10 +24,10 @@ type clients struct {
 // connect makes the clients that cfg asks for, without a request. fromEnv is the client that
 // options could see before they ran; while it is still in place, the program has not
 // chosen one.
-func connect(cfg *NodeConfig, fromEnv *kubernetes.Clientset) (*clients, error) {
+func connect(cfg *NodeConfig, fromEnv kubernetes.Interface) (*clients, error) {
 	var c *clients
 	var err error
-	if chosen := cfg.Client != nil && cfg.Client != kubernetes.Interface(fromEnv); chosen {
+	if chosen := cfg.Client != nil && cfg.Client != fromEnv; chosen {
 		c, err = clientsFrom(cfg.Client)
 	} else {
 		c, err = clientsFromPath(cfg)

@@ -20,7 +20,7 @@ const (
 // defaultConfig returns the configuration that options start from, and the client in it,
 // nil when the environment has none. That is no error here: an option may
 // still bring one.
-func defaultConfig(name string) (NodeConfig, *kubernetes.Clientset) {
+func defaultConfig(name string) (NodeConfig, kubernetes.Interface) {
 	cfg := NodeConfig{
 		NodeSpec:             defaultNode(name),
 		KubeconfigPath:       os.Getenv("KUBECONFIG"),
@@ -33,7 +33,7 @@ func defaultConfig(name string) (NodeConfig, *kubernetes.Clientset) {
 	if err != nil {
 		return cfg, nil
 	}
-	cfg.Client = fromEnv // never a nil pointer in the interface
+	cfg.Client = fromEnv
 	return cfg, fromEnv
 }
 

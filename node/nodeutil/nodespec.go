@@ -89,24 +89,29 @@ func completePort(n *corev1.Node, addr string) {
 
 // kubeletVersion says which Kubernetes release the client libraries in this binary belong
 // to, since that is the behaviour the node shows, and that it is no kubelet. API
-// clients expect a semantic version.
+// clients expect a semantic version. Test binaries do not know their libraries.
 func kubeletVersion() string {
-	version := "v0.0.0"
+	var libraries []*debug.Module
 	if build, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range build.Deps {
-			if m.Path != clientGoModule {
-				continue
-			}
-			if m.Replace != nil {
-				m = m.Replace
-			}
-			// The libraries are v0.X.Y for Kubernetes v1.X.Y.
-			if rest, ok := strings.CutPrefix(m.Version, "v0."); ok {
-				version = "v1." + rest
-			}
+		libraries = build.Deps
+	}
+	return releaseOf(libraries) + "-vk"
+}
+
+func releaseOf(libraries []*debug.Module) string {
+	for _, m := range libraries {
+		if m.Path != clientGoModule {
+			continue
+		}
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		// The libraries are v0.X.Y for Kubernetes v1.X.Y.
+		if rest, ok := strings.CutPrefix(m.Version, "v0."); ok {
+			return "v1." + rest
 		}
 	}
-	return version + "-vk"
+	return "v0.0.0"
 }
 
 // readyNode returns a copy of n that is ready, for backends without a NodeProvider.
