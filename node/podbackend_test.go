@@ -74,10 +74,20 @@ func (b *backend) call(ctx context.Context, method string, pod *corev1.Pod) (lea
 }
 
 func (b *backend) ask(ctx context.Context, method, key string) error {
-	if b.fault == nil {
+	b.mu.Lock()
+	fault := b.fault
+	b.mu.Unlock()
+	if fault == nil {
 		return nil
 	}
-	return b.fault(ctx, method, key)
+	return fault(ctx, method, key)
+}
+
+// script sets the faults while the controller runs.
+func (b *backend) script(fault func(ctx context.Context, method, key string) error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fault = fault
 }
 
 func (b *backend) CreatePod(ctx context.Context, pod *corev1.Pod) error {

@@ -192,6 +192,9 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 		&retryPolicy{limiter: cfg.SyncPodStatusFromProviderRateLimiter, should: cfg.SyncPodStatusFromProviderShouldRetryFunc, failed: c.writeFailed},
 		&retryPolicy{limiter: cfg.DeletePodsFromKubernetesRateLimiter, should: cfg.DeletePodsFromKubernetesShouldRetryFunc, failed: c.writeFailed})
 	c.pollLane = keyqueue.New(&retryPolicy{failed: c.syncFailed})
+	if c.store != nil {
+		c.store.OnChange(c.objectChanged)
+	}
 	return c, nil
 }
 
@@ -243,9 +246,6 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	defer func() { _ = c.informer.RemoveEventHandler(registration) }()
-	if c.store != nil {
-		c.store.OnChange(c.objectChanged)
-	}
 	if !cache.WaitForCacheSync(ctx.Done(), append(c.synced, registration.HasSynced)...) {
 		return errors.New("failed to wait for caches to sync")
 	}

@@ -243,12 +243,12 @@ func TestNeverDestroyOnSilence(t *testing.T) {
 				w.api.Create(bound(fmt.Sprint("p", i), ""))
 			}
 			w.pass(time.Second)
-			b.fault = func(_ context.Context, method, _ string) error {
+			b.script(func(_ context.Context, method, _ string) error {
 				if method == "list" || method == "get" {
 					return errBackend
 				}
 				return nil
-			}
+			})
 			w.pass(10 * time.Minute)
 			for _, c := range b.calls {
 				if strings.HasPrefix(c, "delete") {

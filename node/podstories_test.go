@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -329,9 +330,10 @@ func TestStatusBackAndForthEndsWithTheLast(t *testing.T) {
 func TestStatusWriteIsRetried(t *testing.T) {
 	b := newBackend()
 	inWorld(t, b, func(w *world) {
-		refuse := true
+		var refuse atomic.Bool
+		refuse.Store(true)
 		w.api.Fault = func(verb, _, _ string) error {
-			if verb == "patch" && refuse {
+			if verb == "patch" && refuse.Load() {
 				return apierrors.NewTooManyRequests("slow down", 1)
 			}
 			return nil
@@ -340,7 +342,7 @@ func TestStatusWriteIsRetried(t *testing.T) {
 		w.api.Create(bound("p", "a"))
 		w.pass(time.Hour)
 		w.wantPhase("p", corev1.PodPending)
-		refuse = false
+		refuse.Store(false)
 		w.pass(time.Minute + 10*time.Second)
 		w.wantPhase("p", corev1.PodRunning)
 	})
@@ -352,9 +354,8 @@ func TestForbiddenLabelDoesNotHoldUpTheStatus(t *testing.T) {
 		w.start()
 		w.api.Create(bound("p", "a"))
 		w.pass(time.Second)
-		forbid := true
 		w.api.Fault = func(verb, _, _ string) error {
-			if writes := w.api.Writes("d/p"); forbid && verb == "patch" && strings.Contains(writes[len(writes)-1].Body, `"labels"`) {
+			if writes := w.api.Writes("d/p"); verb == "patch" && strings.Contains(writes[len(writes)-1].Body, `"labels"`) {
 				return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", errors.New("labels"))
 			}
 			return nil
