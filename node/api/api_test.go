@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -131,6 +132,55 @@ func (b *buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
+}
+
+// through returns s behind a relay, and a function that breaks every
+// connection without a word, as a dying client or network does.
+func (s server) through(t *testing.T) (server, func()) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var conns []net.Conn
+	hold := func(conn net.Conn) {
+		mu.Lock()
+		defer mu.Unlock()
+		conns = append(conns, conn)
+	}
+	breakAll := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, conn := range conns {
+			conn.Close()
+		}
+	}
+	var relays sync.WaitGroup
+	relays.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			node, err := net.Dial("tcp", s.Listener.Addr().String())
+			if err != nil {
+				client.Close()
+				return
+			}
+			hold(client)
+			hold(node)
+			relays.Go(func() { io.Copy(node, client); node.Close() })
+			relays.Go(func() { io.Copy(client, node); client.Close() })
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		breakAll()
+		relays.Wait()
+	})
+	relayed := &httptest.Server{URL: "http://" + listener.Addr().String()}
+	return server{relayed, s.served}, breakAll
 }
 
 var errBackend = errors.New("backend is on fire")

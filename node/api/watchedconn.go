@@ -87,11 +87,17 @@ func (c *watchedConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// Close may be called again, which is no error: the library keeps a goroutine
+// for a second to hand over an error of closing.
 func (c *watchedConn) Close() error {
 	c.mu.Lock()
+	closed := c.closed
 	c.closed = true
 	c.changed.Broadcast()
 	c.mu.Unlock()
+	if closed {
+		return nil
+	}
 	return c.Conn.Close()
 }
 
