@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// absent is the name of the ConfigMap and the Secret that do not exist.
+const absent = "e2e-does-not-exist"
+
+// TestCreatePodWithOptionalInexistentSecrets checks that a pod runs without an
+// optional Secret, and that an event says that it does.
+func (s *EndToEndTestSuite) TestCreatePodWithOptionalInexistentSecrets(t *testing.T) {
+	s.runsWithout(t, secretKey(true), "OptionalSecretNotFound")
+}
+
+// TestCreatePodWithMandatoryInexistentSecrets checks that a pod does not reach
+// the provider without a Secret that it needs, and that an event says why.
+func (s *EndToEndTestSuite) TestCreatePodWithMandatoryInexistentSecrets(t *testing.T) {
+	s.waitsFor(t, secretKey(false), "MandatorySecretNotFound")
+}
+
+// TestCreatePodWithOptionalInexistentConfigMap checks that a pod runs without
+// an optional ConfigMap, and that an event says that it does.
+func (s *EndToEndTestSuite) TestCreatePodWithOptionalInexistentConfigMap(t *testing.T) {
+	s.runsWithout(t, configMapKey(true), "OptionalConfigMapNotFound")
+}
+
+// TestCreatePodWithMandatoryInexistentConfigMap checks that a pod does not
+// reach the provider without a ConfigMap that it needs, and that an event says
+// why.
+func (s *EndToEndTestSuite) TestCreatePodWithMandatoryInexistentConfigMap(t *testing.T) {
+	s.waitsFor(t, configMapKey(false), "MandatoryConfigMapNotFound")
+}
+
+func (s *EndToEndTestSuite) runsWithout(t *testing.T, source *corev1.EnvVarSource, reason string) {
+	t.Helper()
+	pod := s.start(t, s.podWithVariable(source))
+	s.waitForEvent(t, pod, reason)
+	s.eventually(t, "the provider has the pod", func(ctx context.Context) error { return s.runs(ctx, pod, true) })
+}
+
+func (s *EndToEndTestSuite) waitsFor(t *testing.T, source *corev1.EnvVarSource, reason string) {
+	t.Helper()
+	pod := s.create(t, s.podWithVariable(source))
+	s.waitForEvent(t, pod, reason)
+	if err := s.runs(t.Context(), pod, false); err != nil {
+		t.Error(err)
+	}
+	s.waitForPod(t, pod, "is Pending", func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodPending })
+}
+
+func (s *EndToEndTestSuite) podWithVariable(source *corev1.EnvVarSource) *corev1.Pod {
+	pod := s.newPod("reference", "one")
+	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "VALUE", ValueFrom: source}}
+	return pod
+}
+
+func secretKey(optional bool) *corev1.EnvVarSource {
+	return &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+		LocalObjectReference: corev1.LocalObjectReference{Name: absent}, Key: "key", Optional: &optional,
+	}}
+}
+
+func configMapKey(optional bool) *corev1.EnvVarSource {
+	return &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+		LocalObjectReference: corev1.LocalObjectReference{Name: absent}, Key: "key", Optional: &optional,
+	}}
+}

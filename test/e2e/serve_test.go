@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestLabelsAreFoundByName holds for the kubelet's names and the ones that
+// providers in the field use, in any order.
+func TestLabelsAreFoundByName(t *testing.T) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(`
+x{container="a",namespace="ns",pod="p"} 1
+x{NodeName="p",PodName="p",containerName="b"} 1
+x{pod_name="p",container_name="c"} 1
+x{container="d",namespace="other",pod="p"} 1
+x{container="p",namespace="ns",pod="q"} 1
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
+	var got []string
+	for _, m := range ofPod(families["x"], pod) {
+		got = append(got, label(m, "container"))
+	}
+	if diff := cmp.Diff([]string{"a", "b", "c"}, got); diff != "" {
+		t.Errorf("containers of the pod (-want +got):\n%s", diff)
+	}
+	if got := ofPod(nil, pod); got != nil {
+		t.Errorf("a family that is not there has the metrics %v", got)
+	}
+}
+
+func TestContainersAreComparedInAnyOrder(t *testing.T) {
+	pod := (&EndToEndTestSuite{}).newPod("x", "one", "two")
+	if err := wantContainers(pod, []string{"two", "one"}); err != nil {
+		t.Error(err)
+	}
+	for _, names := range [][]string{nil, {"one"}, {"one", "one"}, {"one", "two", "three"}} {
+		if wantContainers(pod, names) == nil {
+			t.Errorf("%q counts as the containers one and two", names)
+		}
+	}
+}
