@@ -12,13 +12,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
 )
 
 // The nine guarantees of doc.go, each by its name.
 
 func TestOneCallPerPod(t *testing.T) {
-	b := newBackend()
-	b.fault = func(ctx context.Context, method, _ string) error {
+	b := membackend.New()
+	b.Fault = func(ctx context.Context, method, _ string) error {
 		if method == "create" || method == "update" || method == "delete" {
 			time.Sleep(3 * time.Second)
 		}
@@ -46,7 +48,7 @@ func TestOneCallPerPod(t *testing.T) {
 }
 
 func TestOneWriter(t *testing.T) {
-	inWorld(t, newBackend(), func(w *world) {
+	inWorld(t, membackend.New(), func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
 		w.pass(time.Second)
@@ -56,7 +58,7 @@ func TestOneWriter(t *testing.T) {
 			p.Finalizers = []string{"some/body"}
 			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: "theirs", Status: corev1.ConditionTrue})
 		})
-		w.backend.change("d/p", func(p *corev1.Pod) {
+		w.backend.Change("d/p", func(p *corev1.Pod) {
 			p.Annotations = map[string]string{"backend": "arn:1"}
 			p.Status.Message = "hello"
 		})
@@ -86,7 +88,7 @@ func hasCondition(p *corev1.Pod, kind corev1.PodConditionType) bool {
 }
 
 func TestStateNotEvents(t *testing.T) {
-	b := newBackend()
+	b := membackend.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("kept", "a"))
@@ -98,17 +100,17 @@ func TestStateNotEvents(t *testing.T) {
 		w.api.Compact()
 		w.api.Create(bound("new", "c"))
 		w.pass(10 * time.Second)
-		if b.has("d/lost") != nil || b.has("d/new") == nil || b.has("d/kept") == nil {
-			t.Errorf("backend has lost %v, new %v, kept %v", b.has("d/lost") != nil, b.has("d/new") != nil, b.has("d/kept") != nil)
+		if b.Has("d/lost") != nil || b.Has("d/new") == nil || b.Has("d/kept") == nil {
+			t.Errorf("backend has lost %v, new %v, kept %v", b.Has("d/lost") != nil, b.Has("d/new") != nil, b.Has("d/kept") != nil)
 		}
 		for _, call := range []string{"create d/kept", "create d/lost", "create d/new", "delete d/lost"} {
-			if b.count(call) != 1 {
-				t.Errorf("%d calls of %s, want 1", b.count(call), call)
+			if b.Count(call) != 1 {
+				t.Errorf("%d calls of %s, want 1", b.Count(call), call)
 			}
 		}
 		w.pass(time.Hour) // sixty resyncs
-		if n := len(b.calls); n != 4 {
-			t.Errorf("%d calls after an hour of resyncs, want 4: %q", n, b.calls)
+		if n := len(b.Calls()); n != 4 {
+			t.Errorf("%d calls after an hour of resyncs, want 4: %q", n, b.Calls())
 		}
 	})
 }
@@ -116,23 +118,23 @@ func TestStateNotEvents(t *testing.T) {
 func TestSameNameIsAnotherPod(t *testing.T) {
 	for _, noUID := range []bool{false, true} {
 		t.Run(fmt.Sprintf("keepsNoUID=%v", noUID), func(t *testing.T) {
-			b := newBackend()
-			b.stopTime, b.keepsNoUID = 5*time.Second, noUID
+			b := membackend.New()
+			b.StopTime, b.KeepsNoUID = 5*time.Second, noUID
 			inWorld(t, b, func(w *world) {
 				w.start()
 				w.api.Create(bound("p", "old"))
 				w.pass(time.Second)
-				old := b.has("d/p")
+				old := b.Has("d/p")
 				old.UID = "old"
 				w.api.Delete("d", "p", 0) // by force: gone at once
 				w.api.Create(bound("p", "new"))
 				w.pass(4 * time.Second)
-				if b.count("create d/p") != 1 {
-					t.Errorf("the new pod was created before the old one had stopped: %q", b.calls)
+				if b.Count("create d/p") != 1 {
+					t.Errorf("the new pod was created before the old one had stopped: %q", b.Calls())
 				}
 				w.pass(10 * time.Second)
-				b.wantCalls(t, "create d/p", "delete d/p", "create d/p")
-				b.tell(ended(old, 1)) // a late word about the old one
+				wantCalls(t, b, "create d/p", "delete d/p", "create d/p")
+				b.Tell(membackend.Ended(old, 1)) // a late word about the old one
 				w.pass(time.Second)
 				w.wantPhase("p", corev1.PodRunning)
 				if got := w.api.Pod("d", "p").UID; got != "new" {
@@ -144,34 +146,34 @@ func TestSameNameIsAnotherPod(t *testing.T) {
 }
 
 func TestTerminalIsFinal(t *testing.T) {
-	b := newBackend()
+	b := membackend.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		p := bound("p", "a")
 		p.Spec.RestartPolicy = corev1.RestartPolicyNever
 		w.api.Create(p)
 		w.pass(time.Second)
-		b.change("d/p", func(p *corev1.Pod) { *p = *ended(p, 1) })
+		b.Change("d/p", func(p *corev1.Pod) { *p = *membackend.Ended(p, 1) })
 		w.pass(time.Second)
 		w.wantPhase("p", corev1.PodFailed)
-		b.change("d/p", func(p *corev1.Pod) { *p = *ended(p, 42) })
+		b.Change("d/p", func(p *corev1.Pod) { *p = *membackend.Ended(p, 42) })
 		w.pass(time.Second)
-		late := b.has("d/p")
+		late := b.Has("d/p")
 		late.Status.Phase = corev1.PodRunning
 		late.Status.ContainerStatuses[0].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
-		b.tell(late) // out of order
+		b.Tell(late) // out of order
 		w.pass(time.Minute)
 		w.wantPhase("p", corev1.PodFailed)
 		if code := w.api.Pod("d", "p").Status.ContainerStatuses[0].State.Terminated.ExitCode; code != 42 {
 			t.Errorf("exit code is %d, want the late one, 42", code)
 		}
-		b.wantCalls(t, "create d/p")
+		wantCalls(t, b, "create d/p")
 	})
 }
 
 func TestRemoveOnlyWhenStopped(t *testing.T) {
-	b := newBackend()
-	b.stopTime = time.Minute // longer than the grace period
+	b := membackend.New()
+	b.StopTime = time.Minute // longer than the grace period
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
@@ -193,18 +195,18 @@ func TestRemoveOnlyWhenStopped(t *testing.T) {
 }
 
 func TestNeverGiveUp(t *testing.T) {
-	b := newBackend()
-	b.fault = failFirst("create", 30)
+	b := membackend.New()
+	b.Fault = membackend.FailFirst("create", 30)
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
 		w.pass(5 * time.Minute)
 		p := w.api.Pod("d", "p")
 		if p.Status.Phase != corev1.PodPending || p.Status.Reason != "ProviderFailed" ||
-			!strings.Contains(p.Status.Message, errBackend.Error()) || !strings.Contains(p.Status.Message, "next try at") {
+			!strings.Contains(p.Status.Message, membackend.ErrUnwell.Error()) || !strings.Contains(p.Status.Message, "next try at") {
 			t.Errorf("status is %s %q %q, want the backend's error and the next try", p.Status.Phase, p.Status.Reason, p.Status.Message)
 		}
-		if e := w.events(); len(e) == 0 || !strings.Contains(e[0], "ProviderCreateFailed") || !strings.Contains(e[0], errBackend.Error()) {
+		if e := w.events(); len(e) == 0 || !strings.Contains(e[0], "ProviderCreateFailed") || !strings.Contains(e[0], membackend.ErrUnwell.Error()) {
 			t.Errorf("events are %q, want ProviderCreateFailed with the backend's error", e)
 		}
 		w.pass(30 * time.Minute)
@@ -212,23 +214,23 @@ func TestNeverGiveUp(t *testing.T) {
 		if p := w.api.Pod("d", "p"); p.Status.Reason != "" || p.Status.Message != "" {
 			t.Errorf("the trouble is over, but the status says %q %q", p.Status.Reason, p.Status.Message)
 		}
-		if n := b.count("create d/p"); n != 31 {
+		if n := b.Count("create d/p"); n != 31 {
 			t.Errorf("%d creates, want 31", n)
 		}
 	})
 }
 
 func TestNeverGiveUpRestartsAtOnceWhenHealthy(t *testing.T) {
-	b := newBackend()
-	b.fault = failFirst("create", 10)
+	b := membackend.New()
+	b.Fault = membackend.FailFirst("create", 10)
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
 		w.pass(2*time.Minute + 20*time.Second) // 10 failures; the next try is most of a minute away
-		before := b.count("create d/p")
+		before := b.Count("create d/p")
 		w.ctl.Kick()
 		w.pass(time.Millisecond)
-		if n := b.count("create d/p"); n != before+1 {
+		if n := b.Count("create d/p"); n != before+1 {
 			t.Errorf("%d creates after the kick, want %d", n, before+1)
 		}
 	})
@@ -236,21 +238,21 @@ func TestNeverGiveUpRestartsAtOnceWhenHealthy(t *testing.T) {
 
 func TestNeverDestroyOnSilence(t *testing.T) {
 	t.Run("a failing, empty or partial list destroys nothing", func(t *testing.T) {
-		b := newBackend()
+		b := membackend.New()
 		inWorld(t, b, func(w *world) {
 			w.start()
 			for i := range 20 {
 				w.api.Create(bound(fmt.Sprint("p", i), ""))
 			}
 			w.pass(time.Second)
-			b.script(func(_ context.Context, method, _ string) error {
+			b.Script(func(_ context.Context, method, _ string) error {
 				if method == "list" || method == "get" {
-					return errBackend
+					return membackend.ErrUnwell
 				}
 				return nil
 			})
 			w.pass(10 * time.Minute)
-			for _, c := range b.calls {
+			for _, c := range b.Calls() {
 				if strings.HasPrefix(c, "delete") {
 					t.Errorf("unexpected %s", c)
 				}
@@ -258,7 +260,7 @@ func TestNeverDestroyOnSilence(t *testing.T) {
 		})
 	})
 	t.Run("an API server that has forgotten most pods is not believed", func(t *testing.T) {
-		b := newBackend()
+		b := membackend.New()
 		inWorld(t, b, func(w *world) {
 			w.start()
 			for i := range 20 {
@@ -270,38 +272,38 @@ func TestNeverDestroyOnSilence(t *testing.T) {
 			}
 			w.api.Compact()
 			w.pass(4 * time.Minute)
-			if len(b.pods) != 20 {
-				t.Errorf("%d pods are left at the backend, want all 20 to be held", len(b.pods))
+			if b.Len() != 20 {
+				t.Errorf("%d pods are left at the backend, want all 20 to be held", b.Len())
 			}
 		})
 	})
 	t.Run("a live read has the last word", func(t *testing.T) {
-		b := newBackend()
+		b := membackend.New()
 		inWorld(t, b, func(w *world) {
 			w.api.Create(bound("p", "a"))
-			b.run(bound("p", "a"))
+			b.Run(bound("p", "a"))
 			// The cache never sees the pod: the filter hides it.
 			w.start()
 			w.pass(time.Hour)
-			b.wantCalls(t)
+			wantCalls(t, b)
 		}, func(cfg *PodControllerConfig) {
 			cfg.PodEventFilterFunc = func(context.Context, *corev1.Pod) bool { return false }
 		})
 	})
 	t.Run("an orphan goes after its quarantine, for as long as the node runs", func(t *testing.T) {
-		b := newBackend()
+		b := membackend.New()
 		inWorld(t, b, func(w *world) {
 			w.start()
 			w.pass(time.Hour)
-			b.run(bound("stray", "s"))
+			b.Run(bound("stray", "s"))
 			w.pass(5 * time.Second)
-			b.wantCalls(t)
+			wantCalls(t, b)
 			w.pass(time.Minute)
-			b.wantCalls(t, "delete d/stray")
+			wantCalls(t, b, "delete d/stray")
 		})
 	})
 	t.Run("a live read that fails is no evidence", func(t *testing.T) {
-		b := newBackend()
+		b := membackend.New()
 		inWorld(t, b, func(w *world) {
 			w.api.Fault = func(verb, _, _ string) error {
 				if verb == "get" {
@@ -309,17 +311,17 @@ func TestNeverDestroyOnSilence(t *testing.T) {
 				}
 				return nil
 			}
-			b.run(bound("stray", "s"))
+			b.Run(bound("stray", "s"))
 			w.start()
 			w.pass(10 * time.Minute)
-			b.wantCalls(t)
+			wantCalls(t, b)
 		})
 	})
 }
 
 func TestRunReturnsClean(t *testing.T) {
-	b := newBackend()
-	b.fault = func(ctx context.Context, method, key string) error {
+	b := membackend.New()
+	b.Fault = func(ctx context.Context, method, key string) error {
 		if key == "d/hung" && method == "create" {
 			<-ctx.Done()
 			return ctx.Err()
@@ -349,7 +351,7 @@ func TestRunReturnsClean(t *testing.T) {
 }
 
 func TestRunNeedsWorkersAndCaches(t *testing.T) {
-	b := newBackend()
+	b := membackend.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.halt()
@@ -362,4 +364,3 @@ func TestRunNeedsWorkersAndCaches(t *testing.T) {
 		}
 	})
 }
-

@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,13 +17,14 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/memapi"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
 )
 
 // world is a pod controller between an API server and a backend, in fake time.
 type world struct {
 	*testing.T
 	api      *memapi.API
-	backend  *backend
+	backend  *membackend.Backend
 	recorder *record.FakeRecorder
 	objects  *fake.Clientset
 	ctl      *PodController
@@ -33,17 +35,14 @@ type world struct {
 }
 
 // inWorld runs a story in a bubble. A goroutine that outlives Run fails it.
-func inWorld(t *testing.T, b *backend, story func(w *world), configs ...func(*PodControllerConfig)) {
+func inWorld(t *testing.T, b *membackend.Backend, story func(w *world), configs ...func(*PodControllerConfig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, api: memapi.New(), backend: b, recorder: record.NewFakeRecorder(1 << 14), objects: fake.NewClientset(), configs: configs}
 		story(w)
 		w.halt()
-		if len(b.overlap) > 0 {
-			t.Errorf("calls overlapped for %q", b.overlap)
-		}
-		if len(b.doubles) > 0 {
-			t.Errorf("ran twice: %q", b.doubles)
+		for _, fault := range b.Faults() {
+			t.Error(fault)
 		}
 	})
 }
@@ -54,12 +53,8 @@ func (w *world) start() {
 	ctx, cancel := context.WithCancel(w.Context())
 	factory := informers.NewSharedInformerFactory(w.objects, 0)
 	pods := w.api.Informer(time.Minute)
-	var provider PodLifecycleHandler = notifyingBackend{w.backend}
-	if w.backend.silent {
-		provider = struct{ PodLifecycleHandler }{w.backend}
-	}
 	cfg := PodControllerConfig{
-		PodClient: w.api, PodInformer: pods, EventRecorder: w.recorder, Provider: provider,
+		PodClient: w.api, PodInformer: pods, EventRecorder: w.recorder, Provider: membackend.Notifying{Backend: w.backend},
 		ConfigMapInformer: factory.Core().V1().ConfigMaps(), SecretInformer: factory.Core().V1().Secrets(),
 		ServiceInformer: factory.Core().V1().Services(),
 	}
@@ -148,5 +143,16 @@ func (w *world) events() (out []string) {
 		default:
 			return out
 		}
+	}
+}
+
+// silent makes the provider one that does not report.
+func silent(cfg *PodControllerConfig) { cfg.Provider = cfg.Provider.(membackend.Notifying).Backend }
+
+// wantCalls fails the test unless exactly these mutating calls were made.
+func wantCalls(t *testing.T, b *membackend.Backend, want ...string) {
+	t.Helper()
+	if got := b.Calls(); !slices.Equal(got, want) {
+		t.Errorf("calls are %q, want %q", got, want)
 	}
 }

@@ -18,10 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
 )
 
 func TestLifeOfAPodTakesThreeWrites(t *testing.T) {
-	inWorld(t, newBackend(), func(w *world) {
+	inWorld(t, membackend.New(), func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
 		w.pass(time.Second)
@@ -30,7 +31,7 @@ func TestLifeOfAPodTakesThreeWrites(t *testing.T) {
 		w.pass(time.Minute)
 		w.wantPhase("p", "")
 		w.wantWrites("d/p", "patch", "patch", "delete")
-		w.backend.wantCalls(t, "create d/p", "delete d/p")
+		wantCalls(t, w.backend, "create d/p", "delete d/p")
 		if n := w.ctl.states.size(); n != 0 {
 			t.Errorf("%d states are left", n)
 		}
@@ -41,14 +42,13 @@ func TestLifeOfAPodTakesThreeWrites(t *testing.T) {
 }
 
 func TestProviderWithoutNotifierIsPolled(t *testing.T) {
-	b := newBackend()
-	b.silent = true
+	b := membackend.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
 		w.pass(time.Second)
 		w.wantPhase("p", corev1.PodRunning)
-		b.change("d/p", func(p *corev1.Pod) { p.Status.Message = "busy" })
+		b.Change("d/p", func(p *corev1.Pod) { p.Status.Message = "busy" })
 		w.pass(6 * time.Second)
 		if got := w.api.Pod("d", "p").Status.Message; got != "busy" {
 			t.Errorf("message is %q, want busy", got)
@@ -61,12 +61,11 @@ func TestProviderWithoutNotifierIsPolled(t *testing.T) {
 				t.Errorf("an exit code 0 is invented: %s", write.Body)
 			}
 		}
-	})
+	}, silent)
 }
 
 func TestProviderWhoseListHasNoStatusIsPolledOneByOne(t *testing.T) {
-	b := newBackend()
-	b.silent = true
+	b := membackend.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		for i := range 30 {
@@ -74,7 +73,7 @@ func TestProviderWhoseListHasNoStatusIsPolledOneByOne(t *testing.T) {
 		}
 		w.pass(2 * time.Second)
 		for i := range 30 {
-			b.change(fmt.Sprint("d/p", i), func(p *corev1.Pod) { p.Status.Message = "busy" })
+			b.Change(fmt.Sprint("d/p", i), func(p *corev1.Pod) { p.Status.Message = "busy" })
 		}
 		w.pass(6 * time.Second)
 		for i := range 30 {
@@ -97,26 +96,26 @@ func (b bareLists) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 }
 
 func TestRestartChangesNothing(t *testing.T) {
-	b := newBackend()
+	b := membackend.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		for i := range 20 {
 			w.api.Create(bound(fmt.Sprint("p", i), ""))
 		}
 		w.pass(time.Second)
-		calls := len(b.calls)
+		calls := len(b.Calls())
 		writes := len(w.api.Writes(""))
 		w.halt()
 		w.start()
 		w.pass(10 * time.Minute)
-		if len(b.calls) != calls || len(w.api.Writes("")) != writes {
-			t.Errorf("after a restart: calls %q, writes %v", b.calls[calls:], w.api.Writes("")[writes:])
+		if len(b.Calls()) != calls || len(w.api.Writes("")) != writes {
+			t.Errorf("after a restart: calls %q, writes %v", b.Calls()[calls:], w.api.Writes("")[writes:])
 		}
 	})
 }
 
 func TestWhatHappenedWhileTheDaemonWasDown(t *testing.T) {
-	b := newBackend()
+	b := membackend.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		for _, name := range []string{"deleted", "forced", "ended", "replaced", "changed"} {
@@ -126,8 +125,8 @@ func TestWhatHappenedWhileTheDaemonWasDown(t *testing.T) {
 		w.halt()
 		w.api.Delete("d", "deleted", 30)
 		w.api.Delete("d", "forced", 0)
-		b.notify = nil
-		b.change("d/ended", func(p *corev1.Pod) { *p = *ended(p, 3) })
+		b.Mute()
+		b.Change("d/ended", func(p *corev1.Pod) { *p = *membackend.Ended(p, 3) })
 		w.api.Delete("d", "replaced", 0)
 		w.api.Create(bound("replaced", "new"))
 		w.api.Change("d", "changed", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "j" })
@@ -136,20 +135,20 @@ func TestWhatHappenedWhileTheDaemonWasDown(t *testing.T) {
 		w.wantPhase("deleted", "")
 		w.wantPhase("ended", corev1.PodFailed)
 		w.wantPhase("replaced", corev1.PodRunning)
-		if b.has("d/deleted") != nil || b.has("d/forced") != nil {
+		if b.Has("d/deleted") != nil || b.Has("d/forced") != nil {
 			t.Error("a deleted pod is left at the backend")
 		}
-		if got := b.has("d/replaced"); got == nil || got.UID != "new" {
+		if got := b.Has("d/replaced"); got == nil || got.UID != "new" {
 			t.Errorf("the backend's pod is %v, want the new one", got)
 		}
-		if got := b.has("d/changed").Spec.Containers[0].Image; got != "j" {
+		if got := b.Has("d/changed").Spec.Containers[0].Image; got != "j" {
 			t.Errorf("image at the backend is %s, want j", got)
 		}
 	})
 }
 
 func TestReadinessGateOfAnotherWriterIsKept(t *testing.T) {
-	inWorld(t, newBackend(), func(w *world) {
+	inWorld(t, membackend.New(), func(w *world) {
 		w.start()
 		p := bound("p", "a")
 		p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "gate"}}
@@ -178,7 +177,7 @@ func (w *world) wantReady(name string, want corev1.ConditionStatus) {
 }
 
 func TestPodWaitsForItsConfigMap(t *testing.T) {
-	b := newBackend()
+	b := membackend.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		p := bound("p", "a")
@@ -192,14 +191,14 @@ func TestPodWaitsForItsConfigMap(t *testing.T) {
 		if e := strings.Join(w.events(), "\n"); !strings.Contains(e, "MandatoryConfigMapNotFound") {
 			t.Errorf("events are %q, want MandatoryConfigMapNotFound", e)
 		}
-		b.wantCalls(t)
+		wantCalls(t, b)
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "cm"}, Data: map[string]string{"k": "v"}}
 		if _, err := w.objects.CoreV1().ConfigMaps("d").Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		w.pass(time.Minute)
 		w.wantPhase("p", corev1.PodRunning)
-		if env := b.has("d/p").Spec.Containers[0].Env; len(env) == 0 || env[0].Value != "v" {
+		if env := b.Has("d/p").Spec.Containers[0].Env; len(env) == 0 || env[0].Value != "v" {
 			t.Errorf("environment is %v, want X=v", env)
 		}
 	})
@@ -207,8 +206,8 @@ func TestPodWaitsForItsConfigMap(t *testing.T) {
 
 func TestSecretsStayOutOfRequests(t *testing.T) {
 	const canary = "c4n4ry"
-	b := newBackend()
-	b.fault = failFirst("create", 2)
+	b := membackend.New()
+	b.Fault = membackend.FailFirst("create", 2)
 	inWorld(t, b, func(w *world) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "s"}, Data: map[string][]byte{"k": []byte(canary)}}
 		if _, err := w.objects.CoreV1().Secrets("d").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
@@ -219,7 +218,7 @@ func TestSecretsStayOutOfRequests(t *testing.T) {
 		p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}}
 		w.api.Create(p)
 		w.pass(time.Minute)
-		if env := fmt.Sprint(b.has("d/p").Spec.Containers[0].Env); !strings.Contains(env, canary) {
+		if env := fmt.Sprint(b.Has("d/p").Spec.Containers[0].Env); !strings.Contains(env, canary) {
 			t.Fatalf("the provider was not given the secret: %s", env)
 		}
 		w.api.Delete("d", "p", 1)
@@ -236,7 +235,7 @@ func TestSecretsStayOutOfRequests(t *testing.T) {
 }
 
 func TestActiveDeadlineFailsThePod(t *testing.T) {
-	b := newBackend()
+	b := membackend.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		p := bound("p", "a")
@@ -250,13 +249,13 @@ func TestActiveDeadlineFailsThePod(t *testing.T) {
 		if got := w.api.Pod("d", "p").Status.Reason; got != "DeadlineExceeded" {
 			t.Errorf("reason is %q, want DeadlineExceeded", got)
 		}
-		b.wantCalls(t, "create d/p", "delete d/p")
+		wantCalls(t, b, "create d/p", "delete d/p")
 	})
 }
 
 func TestHungCallsDoNotStopOthers(t *testing.T) {
-	b := newBackend()
-	b.fault = func(ctx context.Context, method, key string) error {
+	b := membackend.New()
+	b.Fault = func(ctx context.Context, method, key string) error {
 		if method == "create" && strings.HasPrefix(key, "d/hung") {
 			<-ctx.Done()
 			return ctx.Err()
@@ -280,9 +279,9 @@ func TestHungCallsDoNotStopOthers(t *testing.T) {
 }
 
 func TestPanicCostsOnePodOneBackoff(t *testing.T) {
-	b := newBackend()
+	b := membackend.New()
 	var once sync.Once
-	b.fault = func(_ context.Context, method, key string) error {
+	b.Fault = func(_ context.Context, method, key string) error {
 		if method == "create" && key == "d/bad" {
 			once.Do(func() { panic("boom") })
 		}
@@ -301,20 +300,20 @@ func TestPanicCostsOnePodOneBackoff(t *testing.T) {
 }
 
 func TestStatusBackAndForthEndsWithTheLast(t *testing.T) {
-	b := newBackend()
+	b := membackend.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
 		w.pass(10 * time.Second)
-		b.change("d/p", func(p *corev1.Pod) { p.Status.Message = "B" })
-		b.change("d/p", func(p *corev1.Pod) { p.Status.Message = "" })
+		b.Change("d/p", func(p *corev1.Pod) { p.Status.Message = "B" })
+		b.Change("d/p", func(p *corev1.Pod) { p.Status.Message = "" })
 		w.pass(10 * time.Second)
 		if got := w.api.Pod("d", "p").Status.Message; got != "" {
 			t.Errorf("message is %q, want none", got)
 		}
 		before := len(w.api.Writes("d/p"))
 		for i := range 2000 {
-			b.change("d/p", func(p *corev1.Pod) { p.Status.Message = fmt.Sprint(i) })
+			b.Change("d/p", func(p *corev1.Pod) { p.Status.Message = fmt.Sprint(i) })
 			w.pass(5 * time.Millisecond)
 		}
 		w.pass(5 * time.Second)
@@ -328,7 +327,7 @@ func TestStatusBackAndForthEndsWithTheLast(t *testing.T) {
 }
 
 func TestStatusWriteIsRetried(t *testing.T) {
-	b := newBackend()
+	b := membackend.New()
 	inWorld(t, b, func(w *world) {
 		var refuse atomic.Bool
 		refuse.Store(true)
@@ -349,7 +348,7 @@ func TestStatusWriteIsRetried(t *testing.T) {
 }
 
 func TestForbiddenLabelDoesNotHoldUpTheStatus(t *testing.T) {
-	b := newBackend()
+	b := membackend.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
@@ -360,7 +359,7 @@ func TestForbiddenLabelDoesNotHoldUpTheStatus(t *testing.T) {
 			}
 			return nil
 		}
-		b.change("d/p", func(p *corev1.Pod) {
+		b.Change("d/p", func(p *corev1.Pod) {
 			p.Labels = map[string]string{"backend": "1"}
 			p.Status.Message = "hello"
 		})
@@ -378,17 +377,17 @@ func TestLostPod(t *testing.T) {
 		calls  int
 	}{{corev1.RestartPolicyAlways, corev1.PodRunning, 2}, {corev1.RestartPolicyNever, corev1.PodFailed, 1}} {
 		t.Run(string(story.policy), func(t *testing.T) {
-			b := newBackend()
+			b := membackend.New()
 			inWorld(t, b, func(w *world) {
 				w.start()
 				p := bound("p", "a")
 				p.Spec.RestartPolicy = story.policy
 				w.api.Create(p)
 				w.pass(time.Minute)
-				b.lose("d/p")
+				b.Lose("d/p")
 				w.pass(2 * time.Minute)
 				w.wantPhase("p", story.want)
-				if n := b.count("create d/p"); n != story.calls {
+				if n := b.Count("create d/p"); n != story.calls {
 					t.Errorf("%d creates, want %d", n, story.calls)
 				}
 				if e := strings.Join(w.events(), "\n"); strings.Count(e, "ProviderPodLost") != 1 {
@@ -402,9 +401,9 @@ func TestLostPod(t *testing.T) {
 // TestGetPodErrorWithoutAKind: many providers return a plain error for a pod
 // that they do not have.
 func TestGetPodErrorWithoutAKind(t *testing.T) {
-	b := newBackend()
-	b.fault = func(_ context.Context, method, key string) error {
-		if method == "get" && b.has(key) == nil {
+	b := membackend.New()
+	b.Fault = func(_ context.Context, method, key string) error {
+		if method == "get" && b.Has(key) == nil {
 			return errors.New("unknown pod")
 		}
 		return nil
@@ -421,7 +420,7 @@ func TestGetPodErrorWithoutAKind(t *testing.T) {
 }
 
 func TestUpdateReachesTheBackendAndIsObserved(t *testing.T) {
-	b := newBackend()
+	b := membackend.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
@@ -431,14 +430,14 @@ func TestUpdateReachesTheBackendAndIsObserved(t *testing.T) {
 		}
 		w.pass(time.Minute)
 		p := w.api.Pod("d", "p")
-		if p.Status.ObservedGeneration != p.Generation || b.has("d/p").Spec.Containers[0].Image != p.Spec.Containers[0].Image {
+		if p.Status.ObservedGeneration != p.Generation || b.Has("d/p").Spec.Containers[0].Image != p.Spec.Containers[0].Image {
 			t.Errorf("generation %d, observed %d", p.Generation, p.Status.ObservedGeneration)
 		}
 	})
 }
 
 func TestFinalizerHoldsTheObjectWithoutAStorm(t *testing.T) {
-	b := newBackend()
+	b := membackend.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		p := bound("p", "a")
@@ -447,7 +446,7 @@ func TestFinalizerHoldsTheObjectWithoutAStorm(t *testing.T) {
 		w.pass(time.Second)
 		w.api.Delete("d", "p", 5)
 		w.pass(time.Minute)
-		if b.has("d/p") != nil {
+		if b.Has("d/p") != nil {
 			t.Error("the backend still has the pod")
 		}
 		w.wantPhase("p", corev1.PodSucceeded)
@@ -465,7 +464,7 @@ func TestFinalizerHoldsTheObjectWithoutAStorm(t *testing.T) {
 func TestFilterIsAskedAtAddUpdateAndDelete(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]bool{}
-	inWorld(t, newBackend(), func(w *world) {
+	inWorld(t, membackend.New(), func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
 		w.pass(time.Second)
@@ -473,7 +472,7 @@ func TestFilterIsAskedAtAddUpdateAndDelete(t *testing.T) {
 		w.pass(time.Second)
 		w.api.Create(bound("foreign", "b"))
 		w.pass(time.Second)
-		w.backend.wantCalls(t, "create d/p", "update d/p")
+		wantCalls(t, w.backend, "create d/p", "update d/p")
 		w.api.Delete("d", "p", 5)
 		w.pass(10 * time.Second)
 		if !seen["add"] || !seen["update"] || !seen["delete"] {
@@ -497,22 +496,22 @@ func TestFilterIsAskedAtAddUpdateAndDelete(t *testing.T) {
 }
 
 func TestShouldRetryFuncDecides(t *testing.T) {
-	b := newBackend()
-	b.fault = failFirst("create", 100)
+	b := membackend.New()
+	b.Fault = membackend.FailFirst("create", 100)
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
 		w.pass(30 * time.Second)
-		if n := b.count("create d/p"); n != 3 {
+		if n := b.Count("create d/p"); n != 3 {
 			t.Errorf("%d tries, want 3", n)
 		}
 		w.pass(31 * time.Second) // the resync looks anew
-		if n := b.count("create d/p"); n <= 3 {
+		if n := b.Count("create d/p"); n <= 3 {
 			t.Errorf("%d tries after a resync, want more", n)
 		}
 	}, func(cfg *PodControllerConfig) {
 		cfg.SyncPodsFromKubernetesShouldRetryFunc = func(_ context.Context, key string, tries int, _ time.Time, err error) (*time.Duration, error) {
-			if key != "d/p" || !errors.Is(err, errBackend) {
+			if key != "d/p" || !errors.Is(err, membackend.ErrUnwell) {
 				t.Errorf("asked about %s, %v", key, err)
 			}
 			if tries == 3 {
@@ -525,22 +524,22 @@ func TestShouldRetryFuncDecides(t *testing.T) {
 }
 
 func TestDefaultRetryFunc(t *testing.T) {
-	if d, err := DefaultRetryFunc(t.Context(), "k", 19, time.Now(), errBackend); d != nil || err != nil {
+	if d, err := DefaultRetryFunc(t.Context(), "k", 19, time.Now(), membackend.ErrUnwell); d != nil || err != nil {
 		t.Errorf("19th try: %v, %v", d, err)
 	}
-	if _, err := DefaultRetryFunc(t.Context(), "k", 20, time.Now(), errBackend); err == nil || !errors.Is(err, errBackend) || !strings.Contains(err.Error(), "maximum retries (20) reached") {
+	if _, err := DefaultRetryFunc(t.Context(), "k", 20, time.Now(), membackend.ErrUnwell); err == nil || !errors.Is(err, membackend.ErrUnwell) || !strings.Contains(err.Error(), "maximum retries (20) reached") {
 		t.Errorf("20th try: %v", err)
 	}
 	defer func(n int) { MaxRetries = n }(MaxRetries)
 	MaxRetries = 2
-	if _, err := DefaultRetryFunc(t.Context(), "k", 2, time.Now(), errBackend); err == nil {
+	if _, err := DefaultRetryFunc(t.Context(), "k", 2, time.Now(), membackend.ErrUnwell); err == nil {
 		t.Error("an assigned MaxRetries has no effect")
 	}
 }
 
 func TestNewPodControllerNamesWhatIsMissing(t *testing.T) {
-	var typedNil *backend
-	inWorld(t, newBackend(), func(w *world) {
+	var typedNil *membackend.Backend
+	inWorld(t, membackend.New(), func(w *world) {
 		w.configs = append(w.configs, func(cfg *PodControllerConfig) {
 			for name, lack := range map[string]func(*PodControllerConfig){
 				"missing core client":         func(c *PodControllerConfig) { c.PodClient = nil },

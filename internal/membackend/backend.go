@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package node
+// Package membackend is a provider in memory for tests of controllers: with
+// scripted faults, and a record of every call.
+//
+// The guarantee: it notices when calls for one pod overlap and when one UID runs twice.
+//
+// What surprises: a Backend does not report by itself; its Notifying form does.
+package membackend
 
 import (
 	"context"
@@ -8,7 +14,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,19 +22,18 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// backend is a provider in memory with faults and a record of its calls. It
-// does not report by itself; notifyingBackend does.
-type backend struct {
-	// faults, by method and pod; asked before the call does anything
-	fault func(ctx context.Context, method, key string) error
-	// stopTime is how long a pod takes to stop; until then GetPod returns it.
-	stopTime time.Duration
-	// keepsNoUID drops the UID of the pods it keeps.
-	keepsNoUID bool
-	// silent backends never report and forget a pod at once when it is deleted.
-	silent bool
-	// exitCode of the containers when a pod is stopped.
-	exitCode int32
+// Backend is the provider. Its exported fields are set before it is used. Make
+// one with New.
+type Backend struct {
+	// Fault is asked before a call does anything; method is create, update,
+	// delete, get, status or list, key is namespace/name. Script changes it later.
+	Fault func(ctx context.Context, method, key string) error
+	// StopTime is how long a pod takes to stop; until then GetPod returns it.
+	StopTime time.Duration
+	// KeepsNoUID drops the UID of the pods it keeps.
+	KeepsNoUID bool
+	// ExitCode is that of the containers when a pod is stopped.
+	ExitCode int32
 
 	mu      sync.Mutex
 	pods    map[string]*corev1.Pod // guarded by mu
@@ -41,21 +45,22 @@ type backend struct {
 	doubles []string               // guarded by mu; UIDs that ran twice
 }
 
-type notifyingBackend struct{ *backend }
+// Notifying is a Backend with the ability node.PodNotifier.
+type Notifying struct{ *Backend }
 
-func (b notifyingBackend) NotifyPods(_ context.Context, notify func(*corev1.Pod)) {
+func (b Notifying) NotifyPods(_ context.Context, notify func(*corev1.Pod)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.notify = notify
 }
 
-func newBackend() *backend {
-	return &backend{pods: map[string]*corev1.Pod{}, inside: map[string]int{}, live: map[string]int{}}
+func New() *Backend {
+	return &Backend{pods: map[string]*corev1.Pod{}, inside: map[string]int{}, live: map[string]int{}}
 }
 
 // call records a mutating call and asks for its fault.
-func (b *backend) call(ctx context.Context, method string, pod *corev1.Pod) (leave func(), err error) {
-	key := keyOf(pod)
+func (b *Backend) call(ctx context.Context, method string, pod *corev1.Pod) (leave func(), err error) {
+	key := Key(pod)
 	b.mu.Lock()
 	b.calls = append(b.calls, method+" "+key)
 	b.inside[key]++
@@ -73,9 +78,9 @@ func (b *backend) call(ctx context.Context, method string, pod *corev1.Pod) (lea
 	return leave, b.ask(ctx, method, key)
 }
 
-func (b *backend) ask(ctx context.Context, method, key string) error {
+func (b *Backend) ask(ctx context.Context, method, key string) error {
 	b.mu.Lock()
-	fault := b.fault
+	fault := b.Fault
 	b.mu.Unlock()
 	if fault == nil {
 		return nil
@@ -83,25 +88,25 @@ func (b *backend) ask(ctx context.Context, method, key string) error {
 	return fault(ctx, method, key)
 }
 
-// script sets the faults while the controller runs.
-func (b *backend) script(fault func(ctx context.Context, method, key string) error) {
+// Script sets the faults while the controller runs.
+func (b *Backend) Script(fault func(ctx context.Context, method, key string) error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.fault = fault
+	b.Fault = fault
 }
 
-func (b *backend) CreatePod(ctx context.Context, pod *corev1.Pod) error {
+func (b *Backend) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	leave, err := b.call(ctx, "create", pod)
 	defer leave()
 	if err != nil {
 		return err
 	}
-	b.run(pod)
+	b.Run(pod)
 	return nil
 }
 
-// run starts an instance and reports it as running.
-func (b *backend) run(pod *corev1.Pod) {
+// Run starts an instance and reports it as running.
+func (b *Backend) Run(pod *corev1.Pod) {
 	kept := pod.DeepCopy()
 	kept.Status.Phase = corev1.PodRunning
 	kept.Status.PodIP = "10.0.0.1"
@@ -115,43 +120,43 @@ func (b *backend) run(pod *corev1.Pod) {
 	if b.live[string(pod.UID)]++; b.live[string(pod.UID)] > 1 {
 		b.doubles = append(b.doubles, string(pod.UID))
 	}
-	if b.keepsNoUID {
+	if b.KeepsNoUID {
 		kept.UID = ""
 	}
-	b.pods[keyOf(pod)] = kept
+	b.pods[Key(pod)] = kept
 	b.mu.Unlock()
-	b.tell(kept)
+	b.Tell(kept)
 }
 
-// tell reports a pod, if the backend does such things.
-func (b *backend) tell(pod *corev1.Pod) {
+// Tell reports a pod, if the backend does such things.
+func (b *Backend) Tell(pod *corev1.Pod) {
 	b.mu.Lock()
 	notify := b.notify
 	b.mu.Unlock()
-	if notify != nil && !b.silent {
+	if notify != nil {
 		notify(pod.DeepCopy())
 	}
 }
 
-// change changes a pod at the backend and reports it.
-func (b *backend) change(key string, change func(*corev1.Pod)) {
+// Change changes a pod at the backend and reports it.
+func (b *Backend) Change(key string, change func(*corev1.Pod)) {
 	b.mu.Lock()
 	pod := b.pods[key].DeepCopy()
 	change(pod)
 	b.pods[key] = pod
 	b.mu.Unlock()
-	b.tell(pod)
+	b.Tell(pod)
 }
 
-// lose forgets a pod, as when somebody else deleted it.
-func (b *backend) lose(key string) {
+// Lose forgets a pod, as when somebody else deleted it.
+func (b *Backend) Lose(key string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.live, string(b.pods[key].UID))
 	delete(b.pods, key)
 }
 
-func (b *backend) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
+func (b *Backend) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	leave, err := b.call(ctx, "update", pod)
 	defer leave()
 	if err != nil {
@@ -159,50 +164,50 @@ func (b *backend) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	old := b.pods[keyOf(pod)]
+	old := b.pods[Key(pod)]
 	if old == nil {
 		return errdefs.NotFound("no such pod")
 	}
 	kept := pod.DeepCopy()
 	kept.Status = old.Status
-	b.pods[keyOf(pod)] = kept
+	b.pods[Key(pod)] = kept
 	return nil
 }
 
-func (b *backend) DeletePod(ctx context.Context, pod *corev1.Pod) error {
+func (b *Backend) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	leave, err := b.call(ctx, "delete", pod)
 	defer leave()
 	if err != nil {
 		return err
 	}
-	key := keyOf(pod)
+	key := Key(pod)
 	b.mu.Lock()
 	kept := b.pods[key].DeepCopy()
 	b.mu.Unlock()
 	if kept == nil {
 		return errdefs.NotFound("no such pod")
 	}
-	if b.stopTime == 0 {
+	if b.StopTime == 0 {
 		b.end(key, kept)
 		return nil
 	}
-	time.AfterFunc(b.stopTime, func() { b.end(key, kept) })
+	time.AfterFunc(b.StopTime, func() { b.end(key, kept) })
 	return nil
 }
 
 // end stops an instance and reports how it ended.
-func (b *backend) end(key string, kept *corev1.Pod) {
+func (b *Backend) end(key string, kept *corev1.Pod) {
 	b.mu.Lock()
 	if now := b.pods[key]; now != nil && now.UID == kept.UID {
 		delete(b.pods, key)
 	}
 	delete(b.live, string(kept.UID))
 	b.mu.Unlock()
-	b.tell(ended(kept, b.exitCode))
+	b.Tell(Ended(kept, b.ExitCode))
 }
 
-// ended is a pod whose containers have all ended with the exit code.
-func ended(pod *corev1.Pod, exitCode int32) *corev1.Pod {
+// Ended is a pod whose containers have all ended with the exit code.
+func Ended(pod *corev1.Pod, exitCode int32) *corev1.Pod {
 	pod = pod.DeepCopy()
 	pod.Status.Phase = corev1.PodSucceeded
 	if exitCode != 0 {
@@ -216,7 +221,7 @@ func ended(pod *corev1.Pod, exitCode int32) *corev1.Pod {
 	return pod
 }
 
-func (b *backend) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+func (b *Backend) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	if err := b.ask(ctx, "get", namespace+"/"+name); err != nil {
 		return nil, err
 	}
@@ -228,7 +233,7 @@ func (b *backend) GetPod(ctx context.Context, namespace, name string) (*corev1.P
 	return nil, errdefs.NotFound("no such pod")
 }
 
-func (b *backend) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
+func (b *Backend) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
 	if err := b.ask(ctx, "status", namespace+"/"+name); err != nil {
 		return nil, err
 	}
@@ -239,7 +244,7 @@ func (b *backend) GetPodStatus(ctx context.Context, namespace, name string) (*co
 	return &pod.Status, nil
 }
 
-func (b *backend) GetPods(ctx context.Context) (out []*corev1.Pod, err error) {
+func (b *Backend) GetPods(ctx context.Context) (out []*corev1.Pod, err error) {
 	if err := b.ask(ctx, "list", ""); err != nil {
 		return nil, err
 	}
@@ -251,8 +256,8 @@ func (b *backend) GetPods(ctx context.Context) (out []*corev1.Pod, err error) {
 	return out, nil
 }
 
-// count returns how often a call was made.
-func (b *backend) count(call string) (n int) {
+// Count returns how often a call was made.
+func (b *Backend) Count(call string) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, c := range b.calls {
@@ -263,25 +268,53 @@ func (b *backend) count(call string) (n int) {
 	return n
 }
 
-// wantCalls fails the test unless exactly these mutating calls were made.
-func (b *backend) wantCalls(t *testing.T, want ...string) {
-	t.Helper()
+// Calls returns the mutating calls so far, as method and key.
+func (b *Backend) Calls() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !slices.Equal(b.calls, want) {
-		t.Errorf("calls are %q, want %q", b.calls, want)
-	}
+	return slices.Clone(b.calls)
 }
 
-// has returns the backend's pod of the key.
-func (b *backend) has(key string) *corev1.Pod {
+// Faults returns what must never happen and did: overlapping calls and second
+// instances of one UID.
+func (b *Backend) Faults() (out []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, key := range b.overlap {
+		out = append(out, "calls overlapped for "+key)
+	}
+	for _, uid := range b.doubles {
+		out = append(out, "ran twice: "+uid)
+	}
+	return out
+}
+
+// Len returns the number of pods that the backend has.
+func (b *Backend) Len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.pods)
+}
+
+// Mute lets a Notifying backend forget whom to report to, as when the daemon is down.
+func (b *Backend) Mute() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.notify = nil
+}
+
+// Key is namespace/name of a pod.
+func Key(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
+
+// Has returns the backend's pod of the key.
+func (b *Backend) Has(key string) *corev1.Pod {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.pods[key].DeepCopy()
 }
 
-// failFirst fails the first n calls of a method.
-func failFirst(method string, n int) func(context.Context, string, string) error {
+// FailFirst returns a script that fails the first n calls of a method.
+func FailFirst(method string, n int) func(context.Context, string, string) error {
 	var mu sync.Mutex
 	return func(_ context.Context, m, key string) error {
 		mu.Lock()
@@ -290,8 +323,9 @@ func failFirst(method string, n int) func(context.Context, string, string) error
 			return nil
 		}
 		n--
-		return fmt.Errorf("%s of %s: %w", m, key, errBackend)
+		return fmt.Errorf("%s of %s: %w", m, key, ErrUnwell)
 	}
 }
 
-var errBackend = errors.New("backend is not well")
+// ErrUnwell is the error of FailFirst.
+var ErrUnwell = errors.New("backend is not well")
