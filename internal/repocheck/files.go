@@ -4,7 +4,6 @@ package repocheck
 
 import (
 	"fmt"
-	"go/ast"
 	"maps"
 	"path"
 	"regexp"
@@ -40,23 +39,6 @@ func (t *Tree) Unfinished() (breaches []string) {
 				breaches = append(breaches, fmt.Sprintf("%s:%d: %s: finish it, or say in a plain sentence what is left out and why", f.Path, n, mark))
 			}
 		}
-	}
-	return breaches
-}
-
-// Sleeps checks that tests do not sleep. Files that use testing/synctest may,
-// as time there is not real.
-func (t *Tree) Sleeps() (breaches []string) {
-	for _, f := range t.Files {
-		if !f.IsTest() || f.imports("testing/synctest") {
-			continue
-		}
-		ast.Inspect(f.Syntax, func(n ast.Node) bool {
-			if s, ok := n.(*ast.SelectorExpr); ok && f.isCall(s, "time", "Sleep") {
-				breaches = append(breaches, fmt.Sprintf("%s: the test sleeps: wait on a condition, or run it in a synctest bubble", f.at(s)))
-			}
-			return true
-		})
 	}
 	return breaches
 }

@@ -82,6 +82,7 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 		}},
 		{"Sleeps", tree.Sleeps(), []string{
 			"core/core_test.go:7: the test sleeps: wait on a condition, or run it in a synctest bubble",
+			"core/story_test.go:9: the test sleeps: wait on a condition, or run it in a synctest bubble",
 		}},
 		{"PackageDocs", tree.PackageDocs(), []string{
 			"core: 2 package comments, want one: core/core.go, core/doc.go",
