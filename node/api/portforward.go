@@ -61,7 +61,7 @@ func HandlePortForward(h PortForwardHandlerFunc, opts ...PortForwardHandlerOptio
 			return err
 		}
 		if wsstream.IsWebSocketRequestWithTunnelingProtocol(req) {
-			return errdefs.InvalidInputf("port-forward over WebSocket supports v4.channel.k8s.io, not the tunnelling of SPDY")
+			return errdefs.InvalidInput("port-forward over WebSocket supports v4.channel.k8s.io, not the tunnelling of SPDY")
 		}
 		ports, err := portforward.NewV4Options(req)
 		if err != nil {

@@ -63,8 +63,14 @@ func serveUpgraded(w http.ResponseWriter, req *http.Request, legacyProtocol stri
 	if !wsstream.IsWebSocketRequest(req) && req.Header.Get(httpstream.HeaderProtocolVersion) == "" {
 		req.Header.Set(httpstream.HeaderProtocolVersion, legacyProtocol)
 	}
-	serve(up, req)
-	return nil
+	err := guard(ctx, func() error {
+		serve(up, req)
+		return nil
+	})
+	if up.taken() {
+		return nil // the connection is no longer HTTP: there is no way to answer
+	}
+	return err
 }
 
 // requireUpgrade refuses a request that asks for no upgrade. The library

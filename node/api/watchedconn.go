@@ -129,6 +129,13 @@ func (w *upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return w.conn, bufio.NewReadWriter(bufio.NewReader(w.conn), bufio.NewWriter(w.conn)), nil
 }
 
+// taken reports whether the connection was taken over.
+func (w *upgradeWriter) taken() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.conn != nil
+}
+
 // close closes the connection if it was taken over.
 func (w *upgradeWriter) close() {
 	w.mu.Lock()

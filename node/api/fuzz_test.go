@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"io"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+// Whatever a client sends is refused or understood.
+func FuzzParseLogOpts(f *testing.F) {
+	for _, query := range []string{"tailLines=0&follow=true", "sinceSeconds=1", "sinceTime=2026-01-02T03:04:05Z", "limitBytes=-1", "%zz", "tailLines=1&tailLines=2"} {
+		f.Add(query)
+	}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, query string) {
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			return
+		}
+		opts, err := parseLogOpts(values, now)
+		if err != nil && opts != (ContainerLogOpts{}) {
+			t.Errorf("%q: options %+v with error %v", query, opts, err)
+		}
+		if opts.Tail < 0 || opts.LimitBytes < 0 || opts.SinceSeconds < 0 {
+			t.Errorf("%q: negative option in %+v", query, opts)
+		}
+		if opts.TailLines != nil && *opts.TailLines != opts.Tail {
+			t.Errorf("%q: two opinions about the tail in %+v", query, opts)
+		}
+	})
+}
+
+// The tail is the last lines, in whatever pieces the source comes, and the
+// tail of the tail is the tail.
+func FuzzTail(f *testing.F) {
+	f.Add("a\nb\nc\n", uint8(2))
+	f.Add("a\nb", uint8(1))
+	f.Add("\n\n", uint8(3))
+	f.Fuzz(func(t *testing.T, text string, n uint8) {
+		if n == 0 {
+			return
+		}
+		lines := strings.SplitAfter(text, "\n")
+		if lines[len(lines)-1] == "" {
+			lines = lines[:len(lines)-1]
+		}
+		want := strings.Join(lines[max(0, len(lines)-int(n)):], "")
+		for _, source := range []io.Reader{
+			strings.NewReader(text),
+			iotest.OneByteReader(strings.NewReader(text)),
+			iotest.DataErrReader(strings.NewReader(text)),
+			&tailReader{source: strings.NewReader(text), lines: int(n)},
+		} {
+			got, err := io.ReadAll(&tailReader{source: source, lines: int(n)})
+			if err != nil || string(got) != want {
+				t.Errorf("last %d lines of %q: got %q, %v, want %q", n, text, got, err, want)
+			}
+		}
+	})
+}
+
+// A log with timestamps loses these and nothing else.
+func FuzzStamped(f *testing.F) {
+	f.Add("hello", "world")
+	f.Add("", " 2026-01-02T03:04:05Z x")
+	f.Fuzz(func(t *testing.T, first, second string) {
+		if strings.Contains(first+second, "\n") {
+			return
+		}
+		const stamp = "2026-01-02T03:04:05.678901234Z "
+		source := stamp + first + "\n" + stamp + second
+		for _, keep := range []bool{false, true} {
+			want := source
+			if !keep {
+				want = first + "\n" + second
+			}
+			r := newStampedReader(iotest.HalfReader(strings.NewReader(source)), time.Time{}, keep)
+			if got, err := io.ReadAll(r); err != nil || string(got) != want {
+				t.Errorf("%q with timestamps=%t: got %q, %v, want %q", source, keep, got, err, want)
+			}
+		}
+	})
+}

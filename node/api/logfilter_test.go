@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+func TestLogOptionsReachProvider(t *testing.T) {
+	var got api.ContainerLogOpts
+	s := serve(t, api.PodHandlerConfig{GetContainerLogs: func(_ context.Context, ns, pod, container string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
+		if ns != "default" || pod != "web" || container != "app" {
+			t.Errorf("got %s/%s/%s", ns, pod, container)
+		}
+		got = opts
+		return io.NopCloser(strings.NewReader("")), nil
+	}})
+	five := 5
+	for query, want := range map[string]api.ContainerLogOpts{
+		"":                           {},
+		"?tailLines=":                {},
+		"?tailLines=5&limitBytes=10": {Tail: 5, TailLines: &five, LimitBytes: 10},
+		"?follow=true&timestamps=1&previous=t&stream=All": {Follow: true, Timestamps: true, Previous: true},
+		"?sinceSeconds=7":                   {SinceSeconds: 7},
+		"?sinceTime=2026-01-02T03:04:05.5Z": {SinceTime: time.Date(2026, 1, 2, 3, 4, 5, 5e8, time.UTC)},
+	} {
+		if code, body := s.get(t, logsPath+query); code != http.StatusOK || body != "" {
+			t.Errorf("%s: got %d %q", query, code, body)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: -want +got\n%s", query, diff)
+		}
+	}
+}
+
+func TestBadLogOptionsAreRefused(t *testing.T) {
+	s := serve(t, api.PodHandlerConfig{GetContainerLogs: func(context.Context, string, string, string, api.ContainerLogOpts) (io.ReadCloser, error) {
+		t.Error("provider was called")
+		return nil, errBackend
+	}})
+	for query, option := range map[string]string{
+		"tailLines=-1":                   "tailLines",
+		"tailLines=many":                 "tailLines",
+		"limitBytes=0":                   "limitBytes",
+		"sinceSeconds=0":                 "sinceSeconds",
+		"sinceSeconds=1.5":               "sinceSeconds",
+		"sinceTime=yesterday":            "sinceTime",
+		"follow=maybe":                   "follow",
+		"timestamps=2":                   "timestamps",
+		"previous=x":                     "previous",
+		"stream=Stdout":                  "stream",
+		"tailLines=99999999999999999999": "tailLines",
+		"sinceSeconds=1&sinceTime=2026-01-02T03:04:05Z": "exclude each other",
+	} {
+		code, header, body := s.do(t, http.MethodGet, logsPath+"?"+query)
+		if code != http.StatusBadRequest || !strings.Contains(body, option) || !strings.HasPrefix(header.Get("Content-Type"), "text/plain") {
+			t.Errorf("%s: got %d %q, want 400 and %q in plain text", query, code, body, option)
+		}
+	}
+}
+
+// A provider that looks at no options gives its whole log, one that does gives
+// the part that was asked for. The answer is the same.
+func TestLimitsAreAppliedOnce(t *testing.T) {
+	for _, tc := range []struct{ query, provider, want string }{
+		{"tailLines=2", "a\nb\nc\n", "b\nc\n"},
+		{"tailLines=2", "b\nc\n", "b\nc\n"},
+		{"tailLines=2", "a\nb\nc", "b\nc"},
+		{"tailLines=2", "b\nc", "b\nc"},
+		{"tailLines=9", "a\nb\nc", "a\nb\nc"},
+		{"tailLines=1", "\n\n\n", "\n"},
+		{"tailLines=0", "a\nb\n", ""},
+		{"limitBytes=3", "a\nb\nc\n", "a\nb"},
+		{"limitBytes=3", "a\nb", "a\nb"},
+		{"tailLines=2&limitBytes=3", "a\nb\nc\n", "b\nc"},
+		{"tailLines=2&limitBytes=3", "b\nc", "b\nc"},
+		{"", "a\nb\nc", "a\nb\nc"},
+	} {
+		s := serve(t, api.PodHandlerConfig{GetContainerLogs: plainLog(tc.provider)})
+		if code, body := s.get(t, logsPath+"?"+tc.query); code != http.StatusOK || body != tc.want {
+			t.Errorf("%s of %q: got %d %q, want %q", tc.query, tc.provider, code, body, tc.want)
+		}
+	}
+}
+
+// A tail that the provider has cut already is never cut again, however big it is.
+func TestBigTailIsComplete(t *testing.T) {
+	line := strings.Repeat("x", 1<<20) + "\n"
+	text := strings.Repeat(line, 12)
+	s := serve(t, api.PodHandlerConfig{GetContainerLogs: plainLog(text)})
+	if code, body := s.get(t, logsPath+"?tailLines=12"); code != http.StatusOK || body != text {
+		t.Errorf("got %d and %d bytes, want %d", code, len(body), len(text))
+	}
+	if code, body := s.get(t, logsPath+"?tailLines=2"); code != http.StatusOK || body != line+line {
+		t.Errorf("got %d and %d bytes, want %d", code, len(body), 2*len(line))
+	}
+}
+
+func TestTailZeroWithFollowAsksForNewLines(t *testing.T) {
+	before := time.Now()
+	var got api.ContainerLogOpts
+	s := serve(t, api.PodHandlerConfig{GetContainerLogs: func(_ context.Context, _, _, _ string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
+		got = opts
+		return io.NopCloser(strings.NewReader("new\n")), nil
+	}})
+	if code, body := s.get(t, logsPath+"?tailLines=0&follow=true&sinceSeconds=60"); code != http.StatusOK || body != "new\n" {
+		t.Errorf("got %d %q", code, body)
+	}
+	if got.SinceTime.Before(before) || got.SinceTime.After(time.Now()) || got.SinceSeconds != 0 || got.TailLines == nil || *got.TailLines != 0 {
+		t.Errorf("provider got %+v, want only lines from now on", got)
+	}
+}
+
+// stamped is a provider that knows only how to read its log from the start.
+// With Follow it goes on with fresh.
+type stamped struct {
+	old, fresh string
+	calls      int
+}
+
+type stampedLog struct{ io.ReadCloser }
+
+func (p *stamped) open(_ context.Context, _, _, _ string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
+	p.calls++
+	text := p.old
+	if opts.Follow {
+		text += p.fresh
+	}
+	return stampedLog{io.NopCloser(strings.NewReader(text))}, nil
+}
+
+func TestTimestampedLogIsFilteredByServer(t *testing.T) {
+	now := time.Now().UTC()
+	stamp := func(age time.Duration) string { return now.Add(-age).Format(time.RFC3339Nano) }
+	hour, minute, second := stamp(time.Hour), stamp(time.Minute), stamp(time.Second)
+	long := strings.Repeat("x", 100<<10)
+	old := hour + " one\n" + minute + " two\n" + second + " three\n"
+	future := stamp(-time.Hour)
+	for _, tc := range []struct{ query, old, fresh, want string }{
+		{"", old, "", "one\ntwo\nthree\n"},
+		{"timestamps=true", old, "", old},
+		{"tailLines=2", old, "", "two\nthree\n"},
+		{"tailLines=0", old, "", ""},
+		{"sinceSeconds=120", old, "", "two\nthree\n"},
+		{"sinceTime=" + minute, old, "", "two\nthree\n"},
+		{"sinceSeconds=120&tailLines=1&timestamps=true", old, "", second + " three\n"},
+		{"limitBytes=5&tailLines=2", old, "", "two\nt"},
+		{"follow=true", old, second + " four\n", "one\ntwo\nthree\nfour\n"},
+		{"follow=true&tailLines=1", old, second + " four\n" + second + " five\n", "three\nfour\nfive\n"},
+		{"follow=true&tailLines=2", old + second + " fo", "ur\n", "three\nfour\n"},
+		{"follow=true&tailLines=0", old, future + " four\n", "four\n"},
+		{"sinceSeconds=120", hour + " " + long + "\n" + second + " " + long + "\n", "", long + "\n"},
+		{"tailLines=1", "no stamp\n", "", "no stamp\n"},
+		{"", second + " \n" + second + "  b\n", "", "\n b\n"},
+	} {
+		p := &stamped{old: tc.old, fresh: tc.fresh}
+		s := serve(t, api.PodHandlerConfig{GetContainerLogs: p.open})
+		if code, body := s.get(t, logsPath+"?"+tc.query); code != http.StatusOK || body != tc.want {
+			t.Errorf("%s of %.200q: got %d %.200q, want %.200q", tc.query, tc.old+tc.fresh, code, body, tc.want)
+		}
+	}
+}

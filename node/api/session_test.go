@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"k8s.io/client-go/tools/remotecommand"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+func TestProviderPanicCostsOneSession(t *testing.T) {
+	s := serve(t, api.PodHandlerConfig{RunInContainer: func(context.Context, string, string, string, []string, api.AttachIO) error {
+		panic("canary")
+	}})
+	overTransports(t, func(t *testing.T, stream streamFunc) {
+		err := stream(t.Context(), s, execPath+"&output=1", remotecommand.StreamOptions{Stdout: io.Discard})
+		if err == nil || !strings.Contains(err.Error(), "panicked") || strings.Contains(err.Error(), "canary") {
+			t.Errorf("got %v, want an error that tells of a panic without its value", err)
+		}
+	})
+}
+
+// typed is a stdin that says when all of it was sent.
+type typed struct {
+	io.Reader
+	sent chan struct{}
+}
+
+func typing(size int) *typed {
+	return &typed{strings.NewReader(strings.Repeat("x", size)), make(chan struct{})}
+}
+
+func (r *typed) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err == io.EOF {
+		close(r.sent)
+	}
+	return n, err
+}
+
+// The provider never reads stdin, and the client has sent more of it than the
+// streaming libraries read ahead.
+func TestContextEndsWhenClientLeaves(t *testing.T) {
+	for name, broken := range map[string]bool{"says goodbye": false, "breaks": true} {
+		t.Run(name, func(t *testing.T) {
+			overTransports(t, func(t *testing.T, stream streamFunc) {
+				started := make(chan struct{})
+				ended := make(chan struct{})
+				s, breakAll := serve(t, api.PodHandlerConfig{RunInContainer: func(ctx context.Context, _, _, _ string, _ []string, _ api.AttachIO) error {
+					close(started)
+					<-ctx.Done()
+					close(ended)
+					return ctx.Err()
+				}}).through(t)
+				ctx, leave := context.WithCancel(t.Context())
+				defer leave()
+				stdin := typing(200 << 10)
+				go stream(ctx, s, execPath+"&input=1&output=1", remotecommand.StreamOptions{Stdin: stdin, Stdout: io.Discard})
+				within(t, started, 5*time.Second, "start of the session")
+				within(t, stdin.sent, 5*time.Second, "sending of stdin")
+				if broken {
+					breakAll()
+				} else {
+					leave()
+				}
+				within(t, ended, time.Second, "end of the provider's context")
+				within(t, s.served, 5*time.Second, "end of the request")
+			})
+		})
+	}
+}
+
+func TestStreamsEndWhenClientLeaves(t *testing.T) {
+	overTransports(t, func(t *testing.T, stream streamFunc) {
+		started := make(chan struct{})
+		ended := make(chan struct{})
+		s := serve(t, api.PodHandlerConfig{AttachToContainer: func(_ context.Context, _, _, _ string, attach api.AttachIO) error {
+			close(started)
+			_, err := io.Copy(io.Discard, attach.Stdin()) // and never looks at the context
+			close(ended)
+			return err
+		}})
+		ctx, leave := context.WithCancel(t.Context())
+		stdin, typing := io.Pipe()
+		defer typing.Close()
+		go stream(ctx, s, "/attach/default/web/app?input=1&output=1", remotecommand.StreamOptions{Stdin: stdin, Stdout: io.Discard})
+		within(t, started, 5*time.Second, "start of the session")
+		leave()
+		within(t, ended, time.Second, "end of stdin")
+	})
+}
+
+// A server that stops ends its sessions by its base context; the connections
+// are not net/http's any more. The provider never looks at the context.
+func TestSessionEndsWhenServerStops(t *testing.T) {
+	overTransports(t, func(t *testing.T, stream streamFunc) {
+		base, stop := context.WithCancel(t.Context())
+		started := make(chan struct{})
+		h := api.PodHandler(api.PodHandlerConfig{RunInContainer: func(_ context.Context, _, _, _ string, _ []string, attach api.AttachIO) error {
+			close(started)
+			_, err := io.Copy(io.Discard, attach.Stdin())
+			return err
+		}}, true)
+		s := serveHandler(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			h.ServeHTTP(w, req.WithContext(base))
+		}))
+		stdin, terminal := io.Pipe()
+		defer terminal.Close()
+		go stream(t.Context(), s, execPath+"&input=1&output=1", remotecommand.StreamOptions{Stdin: stdin, Stdout: io.Discard})
+		within(t, started, 5*time.Second, "start of the session")
+		stop()
+		within(t, s.served, time.Second, "end of the request")
+	})
+}
+
+func TestNothingIsLeftAfterDisconnects(t *testing.T) {
+	const client = "k8s.io/client-go/tools/remotecommand."
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent(),
+		// The client's own goroutines: over WebSocket it leaves some behind.
+		goleak.IgnoreAnyFunction(client+"(*wsStreamExecutor).StreamWithContext.func1"),
+		goleak.IgnoreAnyFunction(client+"(*streamProtocolV2).copyStdout.func1"),
+		goleak.IgnoreAnyFunction(client+"watchErrorStream.func1"),
+		goleak.IgnoreAnyFunction(client+"(*heartbeat).start"))
+	started := make(chan struct{}, 1)
+	srv := serve(t, api.PodHandlerConfig{RunInContainer: func(ctx context.Context, _, _, _ string, _ []string, _ api.AttachIO) error {
+		started <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	}})
+	defer srv.Close()
+	overTransports(t, func(t *testing.T, stream streamFunc) {
+		for range 17 {
+			ctx, leave := context.WithCancel(t.Context())
+			left := make(chan error, 1)
+			terminal := make(sizes)
+			go func() {
+				left <- stream(ctx, srv, execPath+"&output=1&tty=1", remotecommand.StreamOptions{
+					Stdout: io.Discard, Tty: true, TerminalSizeQueue: terminal,
+				})
+			}()
+			within(t, started, 5*time.Second, "start of the session")
+			leave()
+			within(t, left, 5*time.Second, "end of the client")
+			within(t, srv.served, 5*time.Second, "end of the request")
+			close(terminal)
+		}
+	})
+}
