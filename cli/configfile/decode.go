@@ -41,7 +41,7 @@ func Decode(name string, data []byte, into any) error {
 
 // Position is where a value stands in a file.
 type Position struct {
-	// File is the name that was handed to Positions.
+	// File is the name that was handed to Decode or Fields.
 	File string
 	// Line counts from 1.
 	Line int
@@ -50,17 +50,63 @@ type Position struct {
 // String returns file:line.
 func (p Position) String() string { return fmt.Sprintf("%s:%d", p.File, p.Line) }
 
-// Positions returns where each top-level field of the file stands.
-func Positions(name string, data []byte) (map[string]Position, error) {
+// Field is a top-level field of a file.
+type Field struct {
+	// Name is its name as it is written.
+	Name string
+	// Position is where it stands.
+	Position Position
+	node     *yaml.Node
+}
+
+// Fields returns the top-level fields of the file, in order. A field that comes twice is an error.
+func Fields(name string, data []byte) ([]Field, error) {
 	root, err := parse(name, data)
-	if err != nil || root == nil || root.Kind != yaml.MappingNode {
+	if err != nil || root == nil {
 		return nil, err
 	}
-	positions := map[string]Position{}
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		positions[root.Content[i].Value] = Position{File: name, Line: root.Content[i].Line}
+	d, fields := decoder{file: name}, []Field{}
+	d.mapping(root, "", func(key, val *yaml.Node) {
+		fields = append(fields, Field{Name: key.Value, Position: Position{File: name, Line: key.Line}, node: val})
+	})
+	return fields, errors.Join(d.errs...)
+}
+
+// Values returns the value of a field that holds a scalar or a list of scalars, and
+// name=value for each entry of a mapping of scalars.
+func (f Field) Values() ([]string, error) {
+	wrong := fmt.Errorf("field %q at %s must be a value, a list of values or a mapping of values", f.Name, f.Position)
+	var values []string
+	add := func(prefix string, n *yaml.Node) error {
+		if n.Kind != yaml.ScalarNode {
+			return wrong
+		}
+		if n.Tag == "!!null" {
+			return fmt.Errorf("field %q at %s has no value", f.Name, f.Position)
+		}
+		values = append(values, prefix+n.Value)
+		return nil
 	}
-	return positions, nil
+	switch f.node.Kind {
+	case yaml.ScalarNode:
+		err := add("", f.node)
+		return values, err
+	case yaml.SequenceNode:
+		for _, n := range f.node.Content {
+			if err := add("", n); err != nil {
+				return nil, err
+			}
+		}
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(f.node.Content); i += 2 {
+			if err := add(f.node.Content[i].Value+"=", f.node.Content[i+1]); err != nil {
+				return nil, err
+			}
+		}
+	default:
+		return nil, wrong
+	}
+	return values, nil
 }
 
 // parse returns the top node of the only document, or nil for an empty file.

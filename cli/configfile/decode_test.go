@@ -3,6 +3,7 @@
 package configfile_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -84,10 +85,25 @@ func TestEmptyFileKeepsDefaults(t *testing.T) {
 	}
 }
 
-func TestPositions(t *testing.T) {
-	got, err := configfile.Positions("c.yaml", []byte("a: 1\n\nb:\n  c: 2\n"))
-	want := map[string]configfile.Position{"a": {File: "c.yaml", Line: 1}, "b": {File: "c.yaml", Line: 3}}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("%v %s", err, diff)
+func TestFields(t *testing.T) {
+	fields, err := configfile.Fields("c.yaml", []byte("a: 1\n\nb:\n  c: 2\nd: [x, y]\ne: [[1]]\nf:\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, f := range fields {
+		values, err := f.Values()
+		got[f.Name] = fmt.Sprint(f.Position, values)
+		if err != nil {
+			got[f.Name] = err.Error()
+		}
+	}
+	want := map[string]string{
+		"a": "c.yaml:1 [1]", "b": "c.yaml:3 [c=2]", "d": "c.yaml:5 [x y]",
+		"e": `field "e" at c.yaml:6 must be a value, a list of values or a mapping of values`,
+		"f": `field "f" at c.yaml:7 has no value`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

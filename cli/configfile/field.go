@@ -43,11 +43,7 @@ func (d *decoder) field(key, val *yaml.Node, v reflect.Value, path string) {
 	for name := range known {
 		names = append(names, name)
 	}
-	hint := ""
-	if near := Nearest(key.Value, names); near != "" {
-		hint = "; did you mean " + near + "?"
-	}
-	d.errs = append(d.errs, unknown(join(path, key.Value), Position{d.file, key.Line}, hint))
+	d.errs = append(d.errs, Unknown(join(path, key.Value), Position{d.file, key.Line}, Nearest(key.Value, names)))
 }
 
 // fields returns the settable fields of the struct v by their name in a file.

@@ -45,6 +45,11 @@ func distance(a, b string) int {
 	return last[len(b)]
 }
 
-func unknown(field string, at Position, hint string) error {
-	return fmt.Errorf("unknown field %q at %s%s", field, at, hint)
+// Unknown returns the error for a field that is not known; nearest is the one
+// that was likely meant, or "".
+func Unknown(field string, at Position, nearest string) error {
+	if nearest == "" {
+		return fmt.Errorf("unknown field %q at %s", field, at)
+	}
+	return fmt.Errorf("unknown field %q at %s; did you mean %s?", field, at, nearest)
 }

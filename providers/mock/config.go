@@ -63,12 +63,11 @@ func LoadConfig(path, nodeName string) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("read mock provider configuration: %w", err)
 	}
-	fields, err := configfile.Positions(path, data)
+	fields, err := configfile.Fields(path, data)
 	if err != nil {
 		return Config{}, err
 	}
-	_, hasVersion := fields["apiVersion"]
-	if _, hasKind := fields["kind"]; !hasVersion && !hasKind {
+	if !slices.ContainsFunc(fields, func(f configfile.Field) bool { return f.Name == "apiVersion" || f.Name == "kind" }) {
 		return loadNodeFile(path, data, nodeName)
 	}
 	var c Config

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"io"
+	stdslog "log/slog"
+	"strconv"
+	"strings"
+
+	"k8s.io/klog/v2"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/log/slog"
+)
+
+// parseLevel knows the levels of slog, and the names that logrus has for others.
+func parseLevel(name string) (stdslog.Level, error) {
+	switch strings.ToLower(name) {
+	case "trace", "debug":
+		return stdslog.LevelDebug, nil
+	case "info":
+		return stdslog.LevelInfo, nil
+	case "warn", "warning":
+		return stdslog.LevelWarn, nil
+	case "error", "fatal", "panic":
+		return stdslog.LevelError, nil
+	}
+	return 0, fmt.Errorf("--log-level %q: want debug, info, warn or error", name)
+}
+
+// startLogging sends everything that is logged in this process, also by the
+// Kubernetes libraries, to w.
+func (o *options) startLogging(w io.Writer) error {
+	level, err := parseLevel(o.LogLevel)
+	if err != nil {
+		return err
+	}
+	log.L = slog.FromSlog(stdslog.New(o.handler(w, level)))
+	// klog decides by its own verbosity what it logs; V(n) arrives at level -n.
+	verbosity, err := strconv.Atoi(o.klog.value("v"))
+	if err != nil {
+		return fmt.Errorf("--klog.v: %w", err)
+	}
+	klog.SetSlogLogger(stdslog.New(o.handler(w, min(level, stdslog.Level(-verbosity)))))
+	return nil
+}
+
+func (o *options) handler(w io.Writer, level stdslog.Level) stdslog.Handler {
+	opts := &stdslog.HandlerOptions{Level: level, ReplaceAttr: nameFatal}
+	if o.LogFormat == "json" {
+		return stdslog.NewJSONHandler(w, opts)
+	}
+	return stdslog.NewTextHandler(w, opts)
+}
+
+// nameFatal writes FATAL for the level that slog calls ERROR+4.
+func nameFatal(groups []string, a stdslog.Attr) stdslog.Attr {
+	if level, ok := a.Value.Any().(stdslog.Level); ok && len(groups) == 0 && a.Key == stdslog.LevelKey && level == slog.LevelFatal {
+		a.Value = stdslog.StringValue("FATAL")
+	}
+	return a
+}

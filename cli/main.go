@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+)
+
+// Program is a program that runs one of its providers as a node.
+type Program struct {
+	// Name is the name of the command. Default: what it was called as.
+	Name string
+	// Version and BuildTime are what the command version prints, usually set by the
+	// linker. Default: what Go recorded at the build.
+	Version, BuildTime string
+	// Providers are what users can choose from. At least one.
+	Providers []Provider
+}
+
+// Main runs a program with the given providers; see Program.Main.
+func Main(providers ...Provider) { Program{Providers: providers}.Main() }
+
+// Main runs the program with the arguments and the environment of the process, and
+// ends the process: with 0, or with 1 and an error on standard error. The first SIGINT or SIGTERM
+// stops it within five seconds, the second one at once.
+func (p Program) Main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// From then on, a signal does what it does by default.
+	context.AfterFunc(ctx, stop)
+	os.Exit(p.execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// execute returns the exit code.
+func (p Program) execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	cmd := p.Command()
+	cmd.SetArgs(args)
+	cmd.SetOut(stdout)
+	cmd.SetErr(stderr)
+	if err := cmd.ExecuteContext(ctx); err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", cmd.Name(), err)
+		return 1
+	}
+	return 0
+}
+
+func (p Program) name() string {
+	if p.Name != "" {
+		return p.Name
+	}
+	return filepath.Base(os.Args[0])
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/component-base/metrics/legacyregistry"
+	_ "k8s.io/component-base/metrics/prometheus/restclient" // registers rest_client_*
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
+)
+
+const metricsPath = "/metrics"
+
+// metricsHandler serves our own metrics, and those of the process and of the
+// Kubernetes client.
+func metricsHandler() http.Handler {
+	return promhttp.HandlerFor(
+		prometheus.Gatherers{metrics.Registry, legacyregistry.DefaultGatherer},
+		promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError},
+	)
+}
+
+// serveMetrics serves /metrics at --metrics-addr until ctx ends.
+func (o *options) serveMetrics(ctx context.Context) error {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", o.MetricsAddr)
+	if err != nil {
+		return fmt.Errorf("serve metrics: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET "+metricsPath, metricsHandler())
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 90 * time.Second}
+	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
+	defer stop()
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve metrics: %w", err)
+	}
+	return nil
+}

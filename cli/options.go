@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"net"
+	"strconv"
+	"time"
+)
+
+// options are the effective settings. The table in settings.go says where
+// each comes from and what it means.
+type options struct {
+	ConfigFile string
+
+	Kubeconfig   string
+	KubeAPIQPS   float32
+	KubeAPIBurst int
+
+	NodeName        string
+	NodeIP          string
+	OperatingSystem string
+	ClusterDomain   string
+	DisableTaint    bool
+	TaintKey        string
+	TaintValue      string
+	TaintEffect     string
+
+	Provider       string
+	ProviderConfig string
+	PodSyncWorkers int
+	FullResync     time.Duration
+	StartupTimeout time.Duration
+
+	DisableKubeletAPI     bool
+	ListenAddress         string
+	Port                  int
+	TLSCertFile           string
+	TLSPrivateKeyFile     string
+	ClientCAFile          string
+	SelfSigned            bool
+	NoAuthentication      bool
+	StreamIdleTimeout     time.Duration
+	StreamCreationTimeout time.Duration
+
+	LogLevel    string
+	LogFormat   string
+	MetricsAddr string
+
+	TraceEndpoint    string
+	TraceServiceName string
+	TraceTags        map[string]string
+	TraceSampleRate  string
+
+	noEffect noEffect
+	klog     klogFlags
+}
+
+// noEffect are settings that only old scripts have.
+type noEffect struct {
+	namespace string
+	nodeLease bool
+	exporters []string
+}
+
+// listenAddr is where the kubelet API listens.
+func (o *options) listenAddr() string {
+	return net.JoinHostPort(o.ListenAddress, strconv.Itoa(o.Port))
+}
+
+// daemonPort is the port of the kubelet API as providers are told.
+func (o *options) daemonPort() int32 {
+	if o.DisableKubeletAPI {
+		return 0
+	}
+	return int32(o.Port)
+}

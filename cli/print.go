@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+// print writes the effective settings as a configuration file whose comments
+// say where each comes from.
+func (r *resolved) print() ([]byte, error) {
+	document := &yaml.Node{Kind: yaml.MappingNode}
+	add := func(name string, value *yaml.Node, comment string) {
+		key := &yaml.Node{Kind: yaml.ScalarNode, Value: name}
+		if value.Kind == yaml.MappingNode {
+			key.LineComment = comment
+		} else {
+			value.LineComment = comment
+		}
+		document.Content = append(document.Content, key, value)
+	}
+	add("apiVersion", &yaml.Node{Kind: yaml.ScalarNode, Value: configAPIVersion}, "")
+	add("kind", &yaml.Node{Kind: yaml.ScalarNode, Value: configKind}, "")
+	for _, s := range settings() {
+		if s.field != "" {
+			add(s.field, yamlValue(r.flags.Lookup(s.flag), r.TraceTags), r.origins[s.flag])
+		}
+	}
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	if err := enc.Encode(document); err != nil {
+		return nil, fmt.Errorf("print configuration: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// yamlValue is the value of f; tags is that of the only mapping.
+func yamlValue(f *pflag.Flag, tags map[string]string) *yaml.Node {
+	switch f.Value.Type() {
+	case "stringToString":
+		mapping := &yaml.Node{Kind: yaml.MappingNode}
+		if len(tags) == 0 {
+			mapping.Style = yaml.FlowStyle
+		}
+		for _, key := range slices.Sorted(maps.Keys(tags)) {
+			mapping.Content = append(mapping.Content, yamlText(key), yamlText(tags[key]))
+		}
+		return mapping
+	case "string":
+		return yamlText(f.Value.String())
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: f.Value.String()}
+}
+
+// yamlText is a string, with quotes where YAML would read something else.
+func yamlText(s string) *yaml.Node {
+	n := &yaml.Node{}
+	n.SetString(s)
+	return n
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli/configfile"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+)
+
+// Provider is a provider that the program can run.
+type Provider struct {
+	// Name is what users choose it by, with --provider. A program with
+	// only one provider runs that one by default.
+	Name string
+	// New makes the provider. It is called once, before the node is registered; ctx lives as
+	// long as the program. What it returns may have more abilities than
+	// nodeutil.Provider, found by assertion:
+	//   - node.PodNotifier: reports changes of pods, else they are polled;
+	//   - node.NodeProvider: decides whether the node is Ready, else it is;
+	//   - NodeConfigurer: writes capacity and the like into the Node object.
+	New func(ctx context.Context, in ProviderInput) (nodeutil.Provider, error)
+}
+
+// NodeConfigurer is an ability of a provider: it writes into the Node object, before that is
+// registered, what the backend offers.
+type NodeConfigurer interface {
+	// ConfigureNode changes n, which has the name, labels, taints and addresses that
+	// the settings ask for.
+	ConfigureNode(ctx context.Context, n *corev1.Node)
+}
+
+// ProviderInput is what a provider is made from.
+type ProviderInput struct {
+	// ProviderConfig holds the listers, and the Node object, which the provider may
+	// change until New returns.
+	nodeutil.ProviderConfig
+	// ConfigPath is the provider's own configuration file; "" for none.
+	ConfigPath string
+	// NodeName is the name of the node.
+	NodeName string
+	// OperatingSystem is linux or windows.
+	OperatingSystem string
+	// InternalIP is the address of the node; "" if it is not set.
+	InternalIP string
+	// DaemonPort is the port of the kubelet API; 0 if it is not served, or if the
+	// system is to choose one.
+	DaemonPort int32
+	// KubeClusterDomain is the domain of the cluster's DNS, such as cluster.local.
+	KubeClusterDomain string
+}
+
+// newProvider returns the function that NewNode makes the provider with.
+func (o *options) newProvider(ctx context.Context, p Provider) nodeutil.NewProviderFunc {
+	return func(config nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
+		made, err := p.New(ctx, ProviderInput{
+			ProviderConfig:    config,
+			ConfigPath:        o.ProviderConfig,
+			NodeName:          o.NodeName,
+			OperatingSystem:   o.OperatingSystem,
+			InternalIP:        o.NodeIP,
+			DaemonPort:        o.daemonPort(),
+			KubeClusterDomain: o.ClusterDomain,
+		})
+		if err != nil {
+			return nil, nil, fmt.Errorf("provider %s: %w", p.Name, err)
+		}
+		if c, ok := made.(NodeConfigurer); ok {
+			c.ConfigureNode(ctx, config.Node)
+		}
+		nodeProvider, _ := made.(node.NodeProvider)
+		return made, nodeProvider, nil
+	}
+}
+
+// choose returns the provider called name, or the only one.
+func choose(providers []Provider, name string) (Provider, error) {
+	names := providerNames(providers)
+	if name == "" && len(providers) == 1 {
+		return providers[0], nil
+	}
+	if name == "" {
+		return Provider{}, fmt.Errorf("no provider chosen: set --provider to one of: %s", strings.Join(names, ", "))
+	}
+	for _, p := range providers {
+		if p.Name == name {
+			return p, nil
+		}
+	}
+	hint := ""
+	if near := configfile.Nearest(name, slices.Clone(names)); near != "" {
+		hint = "; did you mean " + near + "?"
+	}
+	return Provider{}, fmt.Errorf("no such provider %q: there are: %s%s", name, strings.Join(names, ", "), hint)
+}
+
+// providerNames returns the names in alphabetical order.
+func providerNames(providers []Provider) []string {
+	names := make([]string, 0, len(providers))
+	for _, p := range providers {
+		names = append(names, p.Name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli/configfile"
+)
+
+// What a configuration file says about itself.
+const (
+	configAPIVersion = "virtual-kubelet.io/v1alpha1"
+	configKind       = "VirtualKubeletConfiguration"
+)
+
+// resolved are settings with what is known about their origin.
+type resolved struct {
+	*options
+	flags *pflag.FlagSet
+	// origins says, by flag, where the value comes from.
+	origins map[string]string
+	// warnings are about settings that do nothing.
+	warnings []string
+}
+
+// resolve completes the parsed flags from the environment and the file, and
+// checks everything. Several errors are joined.
+func (o *options) resolve(fs *pflag.FlagSet, getenv func(string) string) (*resolved, error) {
+	r := &resolved{options: o, flags: fs, origins: map[string]string{}}
+	fields, err := readConfigFile(o.ConfigFile)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, s := range settings() {
+		errs = append(errs, r.settle(s, getenv, fields))
+	}
+	for _, name := range slices.Sorted(maps.Keys(goneVariables)) {
+		if instead := goneVariables[name]; getenv(name) != "" {
+			r.warnings = append(r.warnings, fmt.Sprintf("environment variable %s has no effect: %s", name, instead))
+		}
+	}
+	r.warnings = append(r.warnings, o.klog.warnings(fs)...)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return r, o.validate()
+}
+
+// settle finds the value of one setting.
+func (r *resolved) settle(s setting, getenv func(string) string, fields map[string]configfile.Field) error {
+	f := r.flags.Lookup(s.flag)
+	r.origins[s.flag] = "default"
+	used := ""
+	for _, name := range []string{s.flag, s.alias} {
+		if name != "" && r.flags.Changed(name) {
+			used = name
+		}
+	}
+	switch {
+	case used != "" && s.gone != "":
+		return fmt.Errorf("flag --%s is gone: %s", used, s.gone)
+	case used != "" && s.deprecated != "":
+		r.warnings = append(r.warnings, fmt.Sprintf("flag --%s has no effect: %s", used, s.deprecated))
+	case used != "":
+		if used == s.alias {
+			r.warnings = append(r.warnings, fmt.Sprintf("flag --%s is deprecated: use --%s", used, s.flag))
+		}
+		r.origins[s.flag] = "flag --" + used
+		return nil
+	}
+	for _, name := range s.env {
+		if value := getenv(name); value != "" {
+			r.origins[s.flag] = "environment " + name
+			if err := f.Value.Set(value); err != nil {
+				return fmt.Errorf("environment variable %s is %q, want %s", name, value, typeName(f))
+			}
+			return nil
+		}
+	}
+	if field, ok := fields[s.field]; ok {
+		r.origins[s.flag] = field.Position.String()
+		return setFromFile(f, field)
+	}
+	return nil
+}
+
+func setFromFile(f *pflag.Flag, field configfile.Field) error {
+	values, err := field.Values()
+	if err != nil {
+		return err
+	}
+	if len(values) != 1 && f.Value.Type() != "stringToString" {
+		return fmt.Errorf("field %q at %s must be one value", field.Name, field.Position)
+	}
+	for _, value := range values {
+		if err := f.Value.Set(value); err != nil {
+			return fmt.Errorf("field %q at %s is %q, want %s", field.Name, field.Position, value, typeName(f))
+		}
+	}
+	return nil
+}
+
+// readConfigFile returns the fields of the file at path, all of them known.
+func readConfigFile(path string) (map[string]configfile.Field, error) {
+	if path == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	fields, err := configfile.Fields(path, data)
+	if err != nil {
+		return nil, err
+	}
+	known := []string{"apiVersion", "kind"}
+	for _, s := range settings() {
+		if s.field != "" {
+			known = append(known, s.field)
+		}
+	}
+	byName, errs := map[string]configfile.Field{}, []error{}
+	for _, f := range fields {
+		byName[f.Name] = f
+		if !slices.Contains(known, f.Name) {
+			errs = append(errs, configfile.Unknown(f.Name, f.Position, configfile.Nearest(f.Name, known)))
+		}
+	}
+	for _, header := range [][2]string{{"apiVersion", configAPIVersion}, {"kind", configKind}} {
+		name, want := header[0], header[1]
+		f, ok := byName[name]
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s: %s is missing, want %s: %s", path, name, name, want))
+			continue
+		}
+		if got, err := f.Values(); err != nil || len(got) != 1 || got[0] != want {
+			errs = append(errs, fmt.Errorf("field %q at %s must be %s", name, f.Position, want))
+		}
+	}
+	return byName, errors.Join(errs...)
+}
+
+// typeName is what a person calls the type of a flag.
+func typeName(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "int":
+		return "a whole number"
+	case "float32":
+		return "a number"
+	case "bool":
+		return "true or false"
+	case "duration":
+		return "a duration such as 1m30s"
+	case "stringToString":
+		return "a mapping of key=value"
+	}
+	return f.Value.Type()
+}

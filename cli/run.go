@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// stopTimeout bounds the end of the program.
+const stopTimeout = 5 * time.Second
+
+// run runs the node until ctx ends, which is no error, and returns at the latest
+// stopTimeout later.
+func (p Program) run(ctx context.Context, r *resolved, stderr io.Writer) error {
+	provider, err := choose(p.Providers, r.Provider)
+	if err != nil {
+		return err
+	}
+	if err := r.startLogging(stderr); err != nil {
+		return err
+	}
+	logger := log.L.WithField("provider", provider.Name)
+	ctx = log.WithLogger(ctx, logger)
+	for _, warning := range r.warnings {
+		logger.Warn(warning)
+	}
+	if r.NodeIP == "" && !r.DisableKubeletAPI {
+		logger.Warn("--node-ip is not set: the API server may not find the node for kubectl logs and exec")
+	}
+	if r.NoAuthentication {
+		logger.Warn("The kubelet API is served without authentication: everybody who reaches the port can run commands in the pods of this node")
+	}
+	endTraces, err := r.startTracing(ctx, provider.Name, p.version())
+	if err != nil {
+		return fmt.Errorf("start tracing: %w", err)
+	}
+
+	done := make(chan error, 1)
+	go func() { done <- r.runNode(ctx, provider, p.kubeletVersion()) }()
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		logger.Info("Stopping")
+		err = waitToStop(done)
+	}
+	// The spans of the end are sent too, within the time that is left for them.
+	endCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if err := endTraces(endCtx); err != nil {
+		logger.WithError(err).Warn("The last traces were not sent")
+	}
+	return err
+}
+
+// waitToStop waits for the node, but not for ever.
+func waitToStop(done <-chan error) error {
+	timer := time.NewTimer(stopTimeout - time.Second)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return fmt.Errorf("stopped with work left: the node did not end within %s", stopTimeout-time.Second)
+	}
+}
+
+// runNode runs the node and what is served beside it.
+func (o *options) runNode(ctx context.Context, p Provider, version string) error {
+	n, err := o.newNode(ctx, p, version)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return n.Run(ctx) })
+	group.Go(func() error {
+		err := n.WaitReady(ctx, o.StartupTimeout)
+		switch {
+		case err == nil:
+			log.G(ctx).WithField("node", o.NodeName).Info("Node is ready")
+			return nil
+		case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+			return fmt.Errorf("node %s was not ready within --startup-timeout %s", o.NodeName, o.StartupTimeout)
+		}
+		return nil // Run tells why
+	})
+	if o.MetricsAddr != "" {
+		group.Go(func() error { return o.serveMetrics(ctx) })
+	}
+	if err := group.Wait(); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+
+	"k8s.io/client-go/util/cert"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+)
+
+// serving returns the options for how the node serves the kubelet API. Without one of
+// them, NewNode puts authentication and authorization by the API server around it.
+func (o *options) serving() ([]nodeutil.NodeOpt, error) {
+	if o.DisableKubeletAPI {
+		return nil, nil
+	}
+	pair, err := o.keyPair()
+	if err != nil {
+		return nil, err
+	}
+	tlsOpts := []func(*tls.Config) error{pair}
+	if o.ClientCAFile != "" {
+		pem, err := os.ReadFile(o.ClientCAFile)
+		if err != nil {
+			return nil, fmt.Errorf("read --client-ca-file: %w", err)
+		}
+		tlsOpts = append(tlsOpts, nodeutil.WithCACert(pem))
+	}
+	handler := &routes{metrics: metricsHandler()}
+	opts := []nodeutil.NodeOpt{
+		nodeutil.WithTLSConfig(tlsOpts...),
+		nodeutil.AttachProviderRoutes(handler),
+		func(cfg *nodeutil.NodeConfig) error {
+			cfg.Handler = handler
+			return nil
+		},
+	}
+	if o.NoAuthentication {
+		opts = append(opts, nodeutil.WithInsecureUnauthenticatedServer())
+	}
+	return opts, nil
+}
+
+// keyPair returns the option that sets the certificate to serve with.
+func (o *options) keyPair() (func(*tls.Config) error, error) {
+	if !o.SelfSigned {
+		return nodeutil.WithKeyPairFromPath(o.TLSCertFile, o.TLSPrivateKeyFile), nil
+	}
+	var ips []net.IP
+	if ip := net.ParseIP(o.NodeIP); ip != nil {
+		ips = append(ips, ip)
+	}
+	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKey(o.NodeName, ips, nil)
+	if err != nil {
+		return nil, fmt.Errorf("make self-signed certificate: %w", err)
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("make self-signed certificate: %w", err)
+	}
+	return func(cfg *tls.Config) error {
+		cfg.Certificates = append(cfg.Certificates, pair)
+		return nil
+	}, nil
+}
+
+// routes is the handler of the kubelet API: the routes of the provider, and
+// /metrics with those of the Kubernetes client added. It never redirects, as
+// http.ServeMux does.
+type routes struct {
+	metrics, provider http.Handler
+}
+
+// Handle takes the routes of the provider, which NewNode mounts once.
+func (r *routes) Handle(_ string, h http.Handler) { r.provider = h }
+
+// ServeHTTP answers a request.
+func (r *routes) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if req.URL.Path == metricsPath && req.Method == http.MethodGet {
+		r.metrics.ServeHTTP(w, req)
+		return
+	}
+	r.provider.ServeHTTP(w, req)
+}

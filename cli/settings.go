@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// The headings of the reference, in order.
+var groups = []string{groupCluster, groupNode, groupPods, groupAPI, groupLogs, groupTraces}
+
+const (
+	groupCluster = "Cluster"
+	groupNode    = "Node"
+	groupPods    = "Provider and pods"
+	groupAPI     = "Kubelet API"
+	groupLogs    = "Logs and metrics"
+	groupTraces  = "Traces"
+)
+
+// settings is the table. Its order is that of `config print` and the reference.
+func settings() []setting {
+	return []setting{
+		{flag: "config", usage: "configuration `file`", bind: text(func(o *options) *string { return &o.ConfigFile }, "")},
+
+		{flag: "kubeconfig", field: "kubeconfig", env: []string{"KUBECONFIG"}, group: groupCluster,
+			usage: "kubeconfig `file`; if it does not exist, the service account of the pod is used",
+			bind:  text(func(o *options) *string { return &o.Kubeconfig }, defaultKubeconfig())},
+		{flag: "kube-api-qps", field: "kubeAPIQPS", group: groupCluster,
+			usage: "requests a second to the API server, heartbeats and events apart; below 0 is no limit",
+			bind: func(fs *pflag.FlagSet, o *options, name, usage string) {
+				fs.Float32Var(&o.KubeAPIQPS, name, 50, usage)
+			}},
+		{flag: "kube-api-burst", field: "kubeAPIBurst", group: groupCluster,
+			usage: "requests to the API server that may exceed --kube-api-qps at once",
+			bind:  number(func(o *options) *int { return &o.KubeAPIBurst }, 100)},
+
+		{flag: "nodename", field: "nodeName", env: []string{"DEFAULT_NODE_NAME"}, group: groupNode, usage: "`name` of the node",
+			bind: text(func(o *options) *string { return &o.NodeName }, "virtual-kubelet")},
+		{flag: "node-ip", field: "nodeIP", env: []string{"VKUBELET_POD_IP"}, group: groupNode,
+			usage: "`address` of the node, at which the API server reaches the kubelet API",
+			bind:  text(func(o *options) *string { return &o.NodeIP }, "")},
+		{flag: "os", field: "operatingSystem", group: groupNode, usage: "operating `system` of the node: linux or windows",
+			bind: text(func(o *options) *string { return &o.OperatingSystem }, "linux")},
+		{flag: "cluster-domain", field: "clusterDomain", group: groupNode, usage: "DNS `domain` of the cluster",
+			bind: text(func(o *options) *string { return &o.ClusterDomain }, "cluster.local")},
+		{flag: "disable-taint", field: "disableTaint", group: groupNode, usage: "register the node without a taint",
+			bind: boolean(func(o *options) *bool { return &o.DisableTaint })},
+		{flag: "taint-key", field: "taintKey", env: []string{"VKUBELET_TAINT_KEY"}, alias: "taint", group: groupNode, usage: "`key` of the taint",
+			bind: text(func(o *options) *string { return &o.TaintKey }, "virtual-kubelet.io/provider")},
+		{flag: "taint-value", field: "taintValue", env: []string{"VKUBELET_TAINT_VALUE"}, group: groupNode, usage: "`value` of the taint; by default the name of the provider",
+			bind: text(func(o *options) *string { return &o.TaintValue }, "")},
+		{flag: "taint-effect", field: "taintEffect", env: []string{"VKUBELET_TAINT_EFFECT"}, group: groupNode, usage: "`effect` of the taint: NoSchedule, PreferNoSchedule or NoExecute",
+			bind: text(func(o *options) *string { return &o.TaintEffect }, "NoSchedule")},
+
+		{flag: "provider", field: "provider", group: groupPods, usage: "`name` of the provider; needed only where there are several",
+			bind: text(func(o *options) *string { return &o.Provider }, "")},
+		{flag: "provider-config", field: "providerConfig", group: groupPods, usage: "configuration `file` of the provider",
+			bind: text(func(o *options) *string { return &o.ProviderConfig }, "")},
+		{flag: "pod-sync-workers", field: "podSyncWorkers", group: groupPods, usage: "`number` of pods that are worked on at the same time",
+			bind: number(func(o *options) *int { return &o.PodSyncWorkers }, 10)},
+		{flag: "full-resync-period", field: "fullResyncPeriod", group: groupPods, usage: "how often every pod is looked at again without a change; 0 is never",
+			bind: duration(func(o *options) *time.Duration { return &o.FullResync }, time.Minute)},
+		{flag: "startup-timeout", field: "startupTimeout", group: groupPods, usage: "how long the node may take to be ready before the program gives up; 0 is forever",
+			bind: duration(func(o *options) *time.Duration { return &o.StartupTimeout }, 0)},
+
+		{flag: "disable-kubelet-api", field: "disableKubeletAPI", group: groupAPI, usage: "serve nothing: kubectl logs, exec, attach and port-forward will not work",
+			bind: boolean(func(o *options) *bool { return &o.DisableKubeletAPI })},
+		{flag: "listen-address", field: "listenAddress", group: groupAPI, usage: "`address` to listen at; empty is all addresses",
+			bind: text(func(o *options) *string { return &o.ListenAddress }, "")},
+		{flag: "port", field: "port", env: []string{"KUBELET_PORT"}, group: groupAPI, usage: "`port` to listen at; with 0 the system chooses one",
+			bind: number(func(o *options) *int { return &o.Port }, 10250)},
+		{flag: "tls-cert-file", field: "tlsCertFile", env: []string{"APISERVER_CERT_LOCATION"}, group: groupAPI, usage: "PEM `file` with the certificate to serve with",
+			bind: text(func(o *options) *string { return &o.TLSCertFile }, "")},
+		{flag: "tls-private-key-file", field: "tlsPrivateKeyFile", env: []string{"APISERVER_KEY_LOCATION"}, group: groupAPI, usage: "PEM `file` with the key of the certificate",
+			bind: text(func(o *options) *string { return &o.TLSPrivateKeyFile }, "")},
+		{flag: "client-ca-file", field: "clientCAFile", env: []string{"APISERVER_CA_CERT_LOCATION"}, group: groupAPI,
+			usage: "PEM `file` with the authorities whose client certificates are accepted; bearer tokens always are, if the API server knows them",
+			bind:  text(func(o *options) *string { return &o.ClientCAFile }, "")},
+		{flag: "self-signed-serving-certificate", field: "selfSignedServingCertificate", group: groupAPI,
+			usage: "make a certificate at start that nobody can check; for development",
+			bind:  boolean(func(o *options) *bool { return &o.SelfSigned })},
+		{flag: "dangerously-serve-kubelet-api-without-authentication", field: "dangerouslyServeKubeletAPIWithoutAuthentication", group: groupAPI,
+			usage: "let everybody who reaches the port run commands in every pod of the node",
+			bind:  boolean(func(o *options) *bool { return &o.NoAuthentication })},
+		{flag: "stream-idle-timeout", field: "streamIdleTimeout", group: groupAPI, usage: "how long an exec, attach or port-forward may be silent",
+			bind: duration(func(o *options) *time.Duration { return &o.StreamIdleTimeout }, 4*time.Hour)},
+		{flag: "stream-creation-timeout", field: "streamCreationTimeout", group: groupAPI, usage: "how long the beginning of an exec, attach or port-forward may take",
+			bind: duration(func(o *options) *time.Duration { return &o.StreamCreationTimeout }, 30*time.Second)},
+
+		{flag: "log-level", field: "logLevel", group: groupLogs, usage: "`level` from which lines are logged: debug, info, warn or error",
+			bind: text(func(o *options) *string { return &o.LogLevel }, "info")},
+		{flag: "log-format", field: "logFormat", group: groupLogs, usage: "`format` of the log, on standard error: text or json",
+			bind: text(func(o *options) *string { return &o.LogFormat }, "text")},
+		{flag: "metrics-addr", field: "metricsAddress", group: groupLogs,
+			usage: "loopback `address` and port for /metrics without TLS and authentication; empty is none. The kubelet API has /metrics too",
+			bind:  text(func(o *options) *string { return &o.MetricsAddr }, "")},
+
+		{flag: "trace-endpoint", field: "traceEndpoint", group: groupTraces,
+			usage: "`URL` to send OpenTelemetry traces to: http(s)://HOST:PORT for OTLP over HTTP, grpc(s)://HOST:PORT over gRPC; empty is none",
+			bind:  text(func(o *options) *string { return &o.TraceEndpoint }, "")},
+		{flag: "trace-service-name", field: "traceServiceName", group: groupTraces, usage: "service `name` in traces",
+			bind: text(func(o *options) *string { return &o.TraceServiceName }, "virtual-kubelet")},
+		{flag: "trace-tag", field: "traceTags", group: groupTraces, usage: "attributes of every trace, as `key=value`; may be repeated",
+			bind: func(fs *pflag.FlagSet, o *options, name, usage string) {
+				fs.StringToStringVar(&o.TraceTags, name, nil, usage)
+			}},
+		{flag: "trace-sample-rate", field: "traceSampleRate", group: groupTraces, usage: "which traces are sent: always, never, or a `percentage` from 0 to 100",
+			bind: text(func(o *options) *string { return &o.TraceSampleRate }, "always")},
+
+		{flag: "trace-exporter", usage: "exporters of traces", gone: insteadOfExporters + " in the place of jaeger, ocagent and zpages",
+			bind: func(fs *pflag.FlagSet, o *options, name, usage string) {
+				fs.StringSliceVar(&o.noEffect.exporters, name, nil, usage)
+			}},
+		{flag: "namespace", usage: "namespace to watch", deprecated: "the pods of a node are in all namespaces",
+			bind: text(func(o *options) *string { return &o.noEffect.namespace }, "")},
+		{flag: "enable-node-lease", usage: "use a lease for heartbeats", deprecated: "the node always has a lease",
+			bind: boolean(func(o *options) *bool { return &o.noEffect.nodeLease })},
+	}
+}
+
+// defaultKubeconfig is ~/.kube/config, or "" where there is no home.
+func defaultKubeconfig() string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".kube", "config")
+}
+
+type binder = func(fs *pflag.FlagSet, o *options, name, usage string)
+
+func text(field func(*options) *string, def string) binder {
+	return func(fs *pflag.FlagSet, o *options, name, usage string) { fs.StringVar(field(o), name, def, usage) }
+}
+
+func number(field func(*options) *int, def int) binder {
+	return func(fs *pflag.FlagSet, o *options, name, usage string) { fs.IntVar(field(o), name, def, usage) }
+}
+
+func boolean(field func(*options) *bool) binder {
+	return func(fs *pflag.FlagSet, o *options, name, usage string) { fs.BoolVar(field(o), name, false, usage) }
+}
+
+func duration(field func(*options) *time.Duration, def time.Duration) binder {
+	return func(fs *pflag.FlagSet, o *options, name, usage string) { fs.DurationVar(field(o), name, def, usage) }
+}

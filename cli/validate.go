@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// reservedTags are attributes that the program sets itself.
+var reservedTags = []string{"operatingSystem", "provider", "nodeName"}
+
+// validate refuses what cannot work, all of it at once, and brings values
+// into the form that they are used in.
+func (o *options) validate() error {
+	var errs []error
+	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+
+	if problems := validation.IsDNS1123Subdomain(o.NodeName); len(problems) > 0 {
+		refuse("--nodename %q: %s", o.NodeName, problems[0])
+	}
+	if o.NodeIP != "" && net.ParseIP(o.NodeIP) == nil {
+		refuse("--node-ip %q: want an IP address", o.NodeIP)
+	}
+	o.OperatingSystem = strings.ToLower(o.OperatingSystem)
+	if o.OperatingSystem != string(corev1.Linux) && o.OperatingSystem != string(corev1.Windows) {
+		refuse("--os %q: want linux or windows", o.OperatingSystem)
+	}
+	effects := []string{string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule), string(corev1.TaintEffectNoExecute)}
+	if !slices.Contains(effects, o.TaintEffect) {
+		refuse("--taint-effect %q: want one of %s", o.TaintEffect, strings.Join(effects, ", "))
+	}
+	if problems := validation.IsQualifiedName(o.TaintKey); len(problems) > 0 && !o.DisableTaint {
+		refuse("--taint-key %q: %s", o.TaintKey, problems[0])
+	}
+	if o.PodSyncWorkers <= 0 {
+		refuse("--pod-sync-workers %d: want 1 or more", o.PodSyncWorkers)
+	}
+	if o.Port < 0 || o.Port > 65535 {
+		refuse("--port %d: want 0 to 65535", o.Port)
+	}
+	for name, d := range map[string]time.Duration{
+		"full-resync-period": o.FullResync, "startup-timeout": o.StartupTimeout,
+		"stream-idle-timeout": o.StreamIdleTimeout, "stream-creation-timeout": o.StreamCreationTimeout,
+	} {
+		if d < 0 {
+			refuse("--%s %s: want 0 or more", name, d)
+		}
+	}
+	if o.KubeAPIBurst < 0 {
+		refuse("--kube-api-burst %d: want 0 or more", o.KubeAPIBurst)
+	}
+	errs = append(errs, o.validateServing(), o.validateTraces(), o.validateLogs())
+	return errors.Join(errs...)
+}
+
+// validateServing makes sure that how the kubelet API is served was chosen, and
+// chosen once.
+func (o *options) validateServing() error {
+	var errs []error
+	files := o.TLSCertFile != "" || o.TLSPrivateKeyFile != ""
+	switch {
+	case o.DisableKubeletAPI && (files || o.SelfSigned || o.NoAuthentication):
+		errs = append(errs, errors.New("--disable-kubelet-api contradicts the settings for how to serve it"))
+	case o.DisableKubeletAPI:
+	case files && o.SelfSigned:
+		errs = append(errs, errors.New("--self-signed-serving-certificate contradicts --tls-cert-file and --tls-private-key-file"))
+	case files && (o.TLSCertFile == "" || o.TLSPrivateKeyFile == ""):
+		errs = append(errs, errors.New("--tls-cert-file and --tls-private-key-file need each other"))
+	case !files && !o.SelfSigned:
+		errs = append(errs, errors.New("no certificate for the kubelet API: set --tls-cert-file and --tls-private-key-file; or, "+
+			"for development, --self-signed-serving-certificate; or --disable-kubelet-api to do without kubectl logs and exec"))
+	}
+	if o.NoAuthentication && o.ClientCAFile != "" {
+		errs = append(errs, errors.New("--dangerously-serve-kubelet-api-without-authentication contradicts --client-ca-file"))
+	}
+	if o.MetricsAddr != "" && !loopback(o.MetricsAddr) {
+		errs = append(errs, fmt.Errorf("--metrics-addr %q: want a loopback address such as 127.0.0.1:10255, because it has no authentication; "+
+			"from elsewhere, read /metrics of the kubelet API", o.MetricsAddr))
+	}
+	return errors.Join(errs...)
+}
+
+func loopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+func (o *options) validateTraces() error {
+	var errs []error
+	if _, err := parseEndpoint(o.TraceEndpoint); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := sampler(o.TraceSampleRate); err != nil {
+		errs = append(errs, err)
+	}
+	for _, tag := range reservedTags {
+		if _, ok := o.TraceTags[tag]; ok {
+			errs = append(errs, fmt.Errorf("--trace-tag %s: the name is reserved; it is set by the program", tag))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (o *options) validateLogs() error {
+	var errs []error
+	if _, err := parseLevel(o.LogLevel); err != nil {
+		errs = append(errs, err)
+	}
+	if o.LogFormat != "text" && o.LogFormat != "json" {
+		errs = append(errs, fmt.Errorf("--log-format %q: want text or json", o.LogFormat))
+	}
+	if _, err := strconv.Atoi(o.klog.value("v")); err != nil {
+		errs = append(errs, fmt.Errorf("--klog.v: %w", err))
+	}
+	return errors.Join(errs...)
+}
