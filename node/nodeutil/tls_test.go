@@ -95,3 +95,9 @@ func TestTLSErrorsNameTheFile(t *testing.T) {
 		t.Error("empty CA: got no error")
 	}
 }
+
+// requireCert is what WithCAFromPath adds to WithCACert.
+func requireCert(cfg *NodeConfig) error {
+	cfg.TLSConfig.ClientAuth = tls.RequireAndVerifyClientCert
+	return nil
+}

@@ -24,6 +24,7 @@ import (
 // token is the user's name, unless it is "bad"; "root" may do everything.
 type reviews struct {
 	client *kubernetes.Clientset
+	close  func()
 
 	mu       sync.Mutex
 	down     bool // every review is an error
@@ -47,7 +48,11 @@ func newReviews(t *testing.T) *reviews {
 		review.Status.Allowed = review.Spec.User == "root"
 	})
 	srv := httptest.NewServer(mux)
-	t.Cleanup(srv.Close)
+	r.close = func() {
+		srv.CloseClientConnections()
+		srv.Close()
+	}
+	t.Cleanup(r.close)
 	var err error
 	if r.client, err = kubernetes.NewForConfig(&rest.Config{Host: srv.URL}); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+)
+
+func withCPU(cpu string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+}
+
+func TestCapacityFollowsTheProvider(t *testing.T) {
+	naive := node.NewNaiveNodeProvider()
+	w := &capacityWatch{NodeProvider: naive}
+	n := &corev1.Node{Status: corev1.NodeStatus{Capacity: withCPU("8")}}
+	w.observe(n)
+	if got := w.allocatable().Cpu().String(); got != "8" {
+		t.Errorf("capacity alone: got %s, want 8", got)
+	}
+
+	var told *corev1.Node
+	w.NotifyNodeStatus(t.Context(), func(n *corev1.Node) { told = n })
+	n = &corev1.Node{Status: corev1.NodeStatus{Capacity: withCPU("8"), Allocatable: withCPU("6")}}
+	if err := naive.UpdateStatus(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.allocatable().Cpu().String(); got != "6" || told != n {
+		t.Errorf("after an update: got %s, told %v", got, told)
+	}
+}
+
+// TestNodeDoesNotWaitForPodsForever has a pod controller that never gets ready.
+func TestNodeDoesNotWaitForPodsForever(t *testing.T) {
+	outsideCluster(t)
+	synctest.Test(t, func(t *testing.T) {
+		n, err := NewNode("n1", newMemory().asProvider, WithClient(fake.NewClientset()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		n.waitForPods(t.Context())
+		if took := time.Since(begin); took != podsHeadStart {
+			t.Errorf("the node controller waited %s, want %s", took, podsHeadStart)
+		}
+	})
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// serverConfig has a certificate of ca and no handler.
+func serverConfig(t *testing.T, ca *authority, opts ...NodeOpt) *NodeConfig {
+	t.Helper()
+	cfg := &NodeConfig{}
+	for _, opt := range append([]NodeOpt{WithTLSConfig(WithKeyPairFromPath(ca.issue(t, "n1")))}, opts...) {
+		if err := opt(cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cfg
+}
+
+// nodeMux is the mux of a program: routes of the provider at "/", and one of
+// the program's own.
+func nodeMux() *http.ServeMux {
+	mux := http.NewServeMux()
+	guardedMux{mux}.Handle("/", hello)
+	mux.Handle("/own", hello)
+	return mux
+}
+
+// middleware stands for a wrapper that does not show what it wraps.
+func middleware(h http.Handler) http.Handler {
+	return http.HandlerFunc(h.ServeHTTP)
+}
+
+// showing is a wrapper that does.
+type showing struct{ http.Handler }
+
+func (s showing) Unwrap() http.Handler { return s.Handler }
+
+func TestNoServerWithoutAuthenticationByAccident(t *testing.T) {
+	ca := newAuthority(t)
+	reviews := newReviews(t)
+	webhook, err := WebhookAuth(reviews.client, "n1", once)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byWebhook := map[string]int{"": 401, "bad": 401, "bob": 403, "root": 200}
+	everybody := map[string]int{"": 200, "bad": 200, "bob": 200}
+
+	for _, tc := range []struct {
+		name    string
+		handler func(mux http.Handler) http.Handler
+		noMux   bool // the program does not use AttachProviderRoutes
+		opts    []NodeOpt
+		want    map[string]int // of a provider route, by token
+		own     map[string]int // of the program's own route
+	}{
+		{name: "bare mux", handler: func(mux http.Handler) http.Handler { return mux }, want: byWebhook, own: byWebhook},
+		{name: "bare handler", noMux: true, handler: func(http.Handler) http.Handler { return hello }, want: byWebhook, own: byWebhook},
+		{name: "mux behind middleware", handler: middleware, want: byWebhook, own: everybody},
+		{name: "WithAuth", handler: func(mux http.Handler) http.Handler { return WithAuth(webhook, mux) }, want: byWebhook, own: byWebhook},
+		{name: "WithAuth behind middleware", handler: func(mux http.Handler) http.Handler { return middleware(WithAuth(webhook, mux)) }, want: byWebhook, own: byWebhook},
+		{name: "WithAuth behind middleware, no mux", noMux: true, handler: func(http.Handler) http.Handler { return middleware(WithAuth(webhook, hello)) }, want: byWebhook},
+		{name: "WithAuth behind a wrapper that shows it", noMux: true, handler: func(http.Handler) http.Handler { return showing{WithAuth(NoAuth(), hello)} }, want: everybody},
+		{name: "instrumented NoAuth", handler: func(mux http.Handler) http.Handler { return api.InstrumentHandler(WithAuth(NoAuth(), mux)) }, want: everybody, own: everybody},
+		{name: "NoAuth", handler: func(mux http.Handler) http.Handler { return WithAuth(NoAuth(), mux) }, want: everybody, own: everybody},
+		{name: "asked for by name", handler: func(mux http.Handler) http.Handler { return mux }, opts: []NodeOpt{WithInsecureUnauthenticatedServer()}, want: everybody, own: everybody},
+	} {
+		mux := nodeMux()
+		cfg := serverConfig(t, ca, tc.opts...)
+		cfg.Handler = tc.handler(mux)
+		if !tc.noMux {
+			cfg.mux = mux
+		}
+		s := serve(t, cfg, reviews, &lineLogger{})
+		client := clientOf(ca.clientConfig(t, nil, ""))
+		for path, want := range map[string]map[string]int{"/pods": tc.want, "/own": tc.own} {
+			for token, want := range want {
+				if got, _ := fetch(t, client, s.url+path, token); got != want {
+					t.Errorf("%s: %s with token %q: got %d, want %d", tc.name, path, token, got, want)
+				}
+			}
+		}
+		s.end(t)
+	}
+}
+
+// TestNoPathGetsAround tries spellings that routers read in different ways.
+func TestNoPathGetsAround(t *testing.T) {
+	ca := newAuthority(t)
+	cfg := serverConfig(t, ca)
+	mux := http.NewServeMux()
+	reached := func(w http.ResponseWriter, req *http.Request) { t.Errorf("%s reached the provider", req.URL) }
+	guardedMux{mux}.Handle("/", http.HandlerFunc(reached))
+	cfg.mux, cfg.Handler = mux, middleware(mux)
+	s := serve(t, cfg, newReviews(t), &lineLogger{})
+	client := clientOf(ca.clientConfig(t, nil, ""))
+	for _, path := range []string{
+		"/", "/pods", "/pods/", "/runningpods/", "//exec/ns/p/c", "/exec/../pods", "/%2e%2e/exec", "/EXEC/ns/p/c",
+		"/exec/ns/p/c?command=id", "/stats/../exec/ns/p/c", "/metrics", "/healthz", "/%00", "/;/exec", "/.",
+	} {
+		if got, _ := fetch(t, client, s.url+path, ""); got != 401 && got/100 != 3 {
+			t.Errorf("%s without credentials: got %d, want 401", path, got)
+		}
+	}
+}
+
+func TestClientCertificates(t *testing.T) {
+	ca, other := newAuthority(t), newAuthority(t)
+	for _, tc := range []struct {
+		name  string
+		opt   NodeOpt
+		by    *authority
+		as    string
+		token string
+		want  int
+	}{
+		{name: "allowed", by: ca, as: "root", want: 200},
+		{name: "not allowed", by: ca, as: "bob", want: 403},
+		{name: "of another authority", by: other, as: "root", want: 401},
+		{name: "of another authority, with a token", by: other, as: "root", token: "root", want: 200},
+		{name: "token only", token: "root", want: 200},
+		{name: "required: any", opt: requireCert, by: ca, as: "bob", want: 200},
+		{name: "required: none", opt: requireCert, want: 0},
+		{name: "required: of another authority", opt: requireCert, by: other, as: "root", want: 0},
+	} {
+		opts := []NodeOpt{WithTLSConfig(WithCACert(ca.pem))}
+		if tc.opt != nil {
+			opts = append(opts, tc.opt)
+		}
+		cfg := serverConfig(t, ca, opts...)
+		cfg.Handler = nodeMux()
+		s := serve(t, cfg, newReviews(t), &lineLogger{})
+		if got, text := fetch(t, clientOf(ca.clientConfig(t, tc.by, tc.as)), s.url+"/pods", tc.token); got != tc.want {
+			t.Errorf("%s: got %d (%s), want %d", tc.name, got, text, tc.want)
+		}
+		s.end(t)
+	}
+}
+
+// TestMuxOnAnotherServer leaves a program that serves the mux itself alone.
+func TestMuxOnAnotherServer(t *testing.T) {
+	w := httptest.NewRecorder()
+	nodeMux().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/pods", nil))
+	if w.Code != http.StatusOK {
+		t.Errorf("got %d, want 200: that server is not ours to guard", w.Code)
+	}
+}
+
+func TestSameValue(t *testing.T) {
+	mux := http.NewServeMux()
+	if !sameValue(http.Handler(mux), api.ServeMux(mux)) || sameValue(mux, http.NewServeMux()) ||
+		sameValue(hello, hello) || sameValue(nil, nil) {
+		t.Error("sameValue is true for the same pointer only")
+	}
+}
