@@ -51,7 +51,7 @@ type leaseKeeper struct {
 
 func (k *leaseKeeper) run(ctx context.Context) {
 	retry := retryPause{first: leaseFirstRetry, max: min(leaseMaxRetry, k.interval)}
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(k.interval) // The first renewal is due to the first owner, which is known by now.
 	defer timer.Stop()
 	for {
 		select {

@@ -16,7 +16,7 @@ import (
 )
 
 // NodeProvider is what a provider implements to say how its node is doing.
-type NodeProvider interface { //nolint:revive // The name is part of the public API.
+type NodeProvider interface {
 	// Ping returns nil when the backend can run pods. Otherwise the Ready
 	// condition of the node turns False with the error as its message, which
 	// must therefore hold nothing secret. Calls never overlap. A Ping that
@@ -33,7 +33,7 @@ type NodeProvider interface { //nolint:revive // The name is part of the public 
 
 // NodeController registers a node with the API server and keeps it up to date.
 // See the documentation of the package for what it guarantees.
-type NodeController struct { //nolint:revive // The name is part of the public API.
+type NodeController struct {
 	// Set by NewNodeController and its options, constant afterwards.
 	provider           NodeProvider
 	node               *corev1.Node

@@ -66,19 +66,17 @@ func (p *pinger) run(ctx context.Context) {
 func (p *pinger) ping(ctx context.Context) {
 	callCtx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
-	done := make(chan error, 1)
+	done := make(chan pingResult, 1)
 	go func() { done <- p.call(callCtx) }()
 
 	select {
-	case err := <-done:
+	case result := <-done:
 		switch {
 		case ctx.Err() != nil:
-		case err == nil:
-			p.report(ctx, pingResult{})
-		case callCtx.Err() != nil:
+		case !result.ok() && callCtx.Err() != nil:
 			p.reportTimeout(ctx)
 		default:
-			p.report(ctx, pingResult{reason: reasonPingFailed, err: err})
+			p.report(ctx, result)
 		}
 		return
 	case <-callCtx.Done():
@@ -101,18 +99,21 @@ func (p *pinger) ping(ctx context.Context) {
 	}
 }
 
-// call runs Ping and turns a panic into an error.
-func (p *pinger) call(ctx context.Context) (err error) {
+// call runs Ping. A panic is a failure.
+func (p *pinger) call(ctx context.Context) (result pingResult) {
 	ctx, span := trace.StartSpan(ctx, "node.ping")
 	defer span.End()
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("ping panicked: %v", r)
-			log.G(ctx).WithError(err).Errorf("the provider's Ping panicked\n%s", debug.Stack())
+			result = pingResult{reason: reasonPingFailed, err: fmt.Errorf("ping panicked: %v", r)}
+			log.G(ctx).Errorf("the provider's Ping panicked: %v\n%s", r, debug.Stack())
 		}
-		span.SetStatus(err)
+		span.SetStatus(result.err)
 	}()
-	return p.provider.Ping(ctx)
+	if err := p.provider.Ping(ctx); err != nil {
+		return pingResult{reason: reasonPingFailed, err: err}
+	}
+	return pingResult{}
 }
 
 func (p *pinger) reportTimeout(ctx context.Context) {
