@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command virtual-kubelet runs a virtual node with one of the built-in providers.
+//
+// Its settings are in docs/configuration.md. Without a provider of that name in
+// providers.go there is none: a provider of your own needs only a main
+// like this one.
+package main
+
+import "github.com/virtual-kubelet/virtual-kubelet/cli"
+
+// Set by the linker: -X main.buildVersion=… -X main.buildTime=….
+var buildVersion, buildTime string
+
+func main() {
+	cli.Program{Version: buildVersion, BuildTime: buildTime, Providers: providers()}.Main()
+}

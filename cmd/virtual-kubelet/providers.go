@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/mock"
+)
+
+// providers are the built-in providers.
+func providers() []cli.Provider {
+	return []cli.Provider{
+		{Name: "mock", New: newMock},
+	}
+}
+
+func newMock(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
+	config, err := mock.LoadConfig(in.ConfigPath, in.NodeName)
+	if err != nil {
+		return nil, err
+	}
+	return mock.New(mock.Node{
+		Name:            in.NodeName,
+		OperatingSystem: in.OperatingSystem,
+		InternalIP:      in.InternalIP,
+		DaemonPort:      in.DaemonPort,
+	}, config)
+}
