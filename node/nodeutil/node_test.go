@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -204,27 +203,6 @@ func TestProviderShapesTheNode(t *testing.T) {
 	}
 	if n.events != nil || n.naive != nil {
 		t.Error("the program's event recorder or node provider is not used")
-	}
-}
-
-func TestReleaseOfTheLibraries(t *testing.T) {
-	module := func(path, version string, replaced *debug.Module) *debug.Module {
-		return &debug.Module{Path: path, Version: version, Replace: replaced}
-	}
-	api := module("k8s.io/api", "v0.1.0", nil)
-	for _, tc := range []struct {
-		libraries []*debug.Module
-		want      string
-	}{
-		{[]*debug.Module{api, module("k8s.io/client-go", "v0.37.1", nil)}, "v1.37.1"},
-		{[]*debug.Module{module("k8s.io/client-go", "v0.37.1", module("example/client-go", "v0.36.0", nil))}, "v1.36.0"},
-		{[]*debug.Module{module("k8s.io/client-go", "v0.37.1", module("./local", "", nil))}, "v0.0.0"},
-		{[]*debug.Module{api}, "v0.0.0"},
-		{nil, "v0.0.0"},
-	} {
-		if got := releaseOf(tc.libraries); got != tc.want {
-			t.Errorf("%+v: got %s, want %s", tc.libraries, got, tc.want)
-		}
 	}
 }
 
