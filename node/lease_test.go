@@ -134,7 +134,7 @@ func TestLeaseIsRenewedSoonAfterAnOutage(t *testing.T) {
 		api := newNodeAPI(t)
 		startNode(t, &pingScript{}, testNode(), api, WithNodeEnableLeaseV1(api.leases, 40))
 		api.setFault(func(context.Context, string) error { return errAPIDown })
-		time.Sleep(time.Hour)
+		time.Sleep(10 * time.Minute)
 		api.setFault(nil)
 		healed := time.Now()
 		time.Sleep(leaseMaxRetry)
