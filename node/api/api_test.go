@@ -170,8 +170,8 @@ func (s server) through(t *testing.T) (server, func()) {
 			}
 			hold(client)
 			hold(node)
-			relays.Go(func() { io.Copy(node, client); node.Close() })
-			relays.Go(func() { io.Copy(client, node); client.Close() })
+			relays.Go(func() { _, _ = io.Copy(node, client); node.Close() })
+			relays.Go(func() { _, _ = io.Copy(client, node); client.Close() })
 		}
 	})
 	t.Cleanup(func() {

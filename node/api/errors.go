@@ -73,9 +73,6 @@ func guard(ctx context.Context, f func() error) (err error) {
 		if v == nil {
 			return
 		}
-		if v == http.ErrAbortHandler {
-			panic(v)
-		}
 		err = errPanic
 		log.G(ctx).WithFields(log.Fields{
 			"panic": fmt.Sprint(v),

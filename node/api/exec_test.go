@@ -175,7 +175,7 @@ func TestResizeArrivesAndIsClosedAtTheEnd(t *testing.T) {
 			t.Errorf("got size %v, want %v", got, want)
 		}
 		within(t, s.served, 5*time.Second, "end of the request")
-		for range <-resize { //nolint:revive // ends when the channel is closed
+		for range <-resize {
 		}
 	})
 }

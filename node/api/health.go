@@ -4,6 +4,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 )
@@ -13,8 +14,8 @@ func handleHealth(check func(context.Context) error) http.HandlerFunc {
 	return answerErrors(func(w http.ResponseWriter, req *http.Request) error {
 		if check != nil {
 			if err := check(req.Context()); err != nil {
-				// %v: the kind of the cause must not decide on the answer.
-				return fmt.Errorf("node is not healthy: %v", err)
+				// Not wrapped: the kind of the cause must not decide on the answer.
+				return errors.New("node is not healthy: " + err.Error())
 			}
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -151,7 +151,9 @@ func TestLogIsClosedWhenClientLeaves(t *testing.T) {
 	within(t, stream.closed, time.Second, "closing of the log")
 	within(t, providerCtx.Done(), time.Second, "end of the provider's context")
 	within(t, s.served, 5*time.Second, "end of the request")
-	<-left
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("client got %v", err)
+	}
 }
 
 // recorder is a logger that keeps warnings and errors.

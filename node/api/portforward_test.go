@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
@@ -90,7 +90,9 @@ func TestPortForwardManyPortsManyConnections(t *testing.T) {
 	}
 	clients.Wait()
 	close(f.stop)
-	within(t, f.done, 5*time.Second, "end of the client")
+	if err := within(t, f.done, 5*time.Second, "end of the client"); err != nil {
+		t.Error(err)
+	}
 	within(t, s.served, 5*time.Second, "end of the request")
 }
 
@@ -135,6 +137,11 @@ func TestPortForwardContextEndsWhenClientLeaves(t *testing.T) {
 // One connection that fails, or panics, leaves the other ones alone.
 func TestPortForwardErrorReachesClient(t *testing.T) {
 	s := serve(t, api.PodHandlerConfig{PortForward: func(ctx context.Context, ns, pod string, port int32, stream io.ReadWriteCloser) error {
+		if port < 3 { // a stream may be reset before it is opened if the provider fails at once
+			if _, err := stream.Read(make([]byte, 1)); err != nil {
+				return err
+			}
+		}
 		switch port {
 		case 1:
 			return errBackend
@@ -146,7 +153,8 @@ func TestPortForwardErrorReachesClient(t *testing.T) {
 	}})
 	conn := dial(t, s, "/portForward/default/web", "portforward.k8s.io")
 	for port, want := range map[int]string{1: errBackend.Error(), 2: "panicked"} {
-		_, errors := connect(t, conn, port, port)
+		data, errors := connect(t, conn, port, port)
+		fmt.Fprint(data, "x")
 		if got, err := io.ReadAll(errors); !strings.Contains(string(got), want) || strings.Contains(string(got), "canary") {
 			t.Errorf("port %d: got %q, %v on the error stream, want %q in it", port, got, err, want)
 		}

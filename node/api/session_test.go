@@ -63,7 +63,9 @@ func TestContextEndsWhenClientLeaves(t *testing.T) {
 				ctx, leave := context.WithCancel(t.Context())
 				defer leave()
 				stdin := typing(200 << 10)
-				go stream(ctx, s, execPath+"&input=1&output=1", remotecommand.StreamOptions{Stdin: stdin, Stdout: io.Discard})
+				go func() {
+					_ = stream(ctx, s, execPath+"&input=1&output=1", remotecommand.StreamOptions{Stdin: stdin, Stdout: io.Discard})
+				}()
 				within(t, started, 5*time.Second, "start of the session")
 				within(t, stdin.sent, 5*time.Second, "sending of stdin")
 				if broken {
@@ -91,7 +93,9 @@ func TestStreamsEndWhenClientLeaves(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		stdin, typing := io.Pipe()
 		defer typing.Close()
-		go stream(ctx, s, "/attach/default/web/app?input=1&output=1", remotecommand.StreamOptions{Stdin: stdin, Stdout: io.Discard})
+		go func() {
+			_ = stream(ctx, s, "/attach/default/web/app?input=1&output=1", remotecommand.StreamOptions{Stdin: stdin, Stdout: io.Discard})
+		}()
 		within(t, started, 5*time.Second, "start of the session")
 		leave()
 		within(t, ended, time.Second, "end of stdin")
@@ -114,7 +118,9 @@ func TestSessionEndsWhenServerStops(t *testing.T) {
 		}))
 		stdin, terminal := io.Pipe()
 		defer terminal.Close()
-		go stream(t.Context(), s, execPath+"&input=1&output=1", remotecommand.StreamOptions{Stdin: stdin, Stdout: io.Discard})
+		go func() {
+			_ = stream(t.Context(), s, execPath+"&input=1&output=1", remotecommand.StreamOptions{Stdin: stdin, Stdout: io.Discard})
+		}()
 		within(t, started, 5*time.Second, "start of the session")
 		stop()
 		within(t, s.served, time.Second, "end of the request")
@@ -122,13 +128,17 @@ func TestSessionEndsWhenServerStops(t *testing.T) {
 }
 
 func TestNothingIsLeftAfterDisconnects(t *testing.T) {
-	const client = "k8s.io/client-go/tools/remotecommand."
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent(),
-		// The client's own goroutines: over WebSocket it leaves some behind.
-		goleak.IgnoreAnyFunction(client+"(*wsStreamExecutor).StreamWithContext.func1"),
-		goleak.IgnoreAnyFunction(client+"(*streamProtocolV2).copyStdout.func1"),
-		goleak.IgnoreAnyFunction(client+"watchErrorStream.func1"),
-		goleak.IgnoreAnyFunction(client+"(*heartbeat).start"))
+	// The client's own goroutines do not count: over WebSocket it leaves some
+	// behind, and those of other tests may still be ending.
+	options := []goleak.Option{goleak.IgnoreCurrent()}
+	for _, name := range []string{
+		"(*wsStreamExecutor).StreamWithContext.func1", "(*wsStreamCreator).readDemuxLoop", "(*heartbeat).start",
+		"(*streamProtocolV2).copyStdin.func1", "(*streamProtocolV2).copyStdin.func2", "(*streamProtocolV2).copyStdout.func1",
+		"(*streamProtocolV3).handleResizes.func1", "watchErrorStream.func1",
+	} {
+		options = append(options, goleak.IgnoreAnyFunction("k8s.io/client-go/tools/remotecommand."+name))
+	}
+	defer goleak.VerifyNone(t, options...)
 	started := make(chan struct{}, 1)
 	srv := serve(t, api.PodHandlerConfig{RunInContainer: func(ctx context.Context, _, _, _ string, _ []string, _ api.AttachIO) error {
 		started <- struct{}{}
@@ -148,7 +158,9 @@ func TestNothingIsLeftAfterDisconnects(t *testing.T) {
 			}()
 			within(t, started, 5*time.Second, "start of the session")
 			leave()
-			within(t, left, 5*time.Second, "end of the client")
+			if err := within(t, left, 5*time.Second, "end of the client"); err == nil {
+				t.Error("a client that left early got no error")
+			}
 			within(t, srv.served, 5*time.Second, "end of the request")
 			close(terminal)
 		}
