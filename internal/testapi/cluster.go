@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testapi
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// startTimeout is for a machine that does much else: a start usually takes three seconds.
+const startTimeout = 3 * time.Minute
+
+// cluster is a devcluster that runs as a child of this process, or did.
+type cluster struct {
+	binary, base, name string
+	args               []string // of "devcluster up", beyond those that every start has
+	options            Options
+	port               string // of the API server, once known
+
+	mu      sync.Mutex
+	running *process // nil when it was stopped on purpose
+}
+
+// process is one start of a cluster.
+type process struct {
+	cmd    *exec.Cmd
+	stdin  io.Closer     // its end is devcluster's end; the kernel closes it when this process dies
+	stderr *bytes.Buffer // read after done
+	done   chan struct{} // closed when the process has ended
+	err    error         // read after done
+}
+
+func (c *cluster) dir() string { return filepath.Join(c.base, c.name) }
+
+// open starts the cluster for the first time.
+func (c *cluster) open() (*API, error) {
+	if err := c.start(); err != nil {
+		return nil, err
+	}
+	api, err := open(filepath.Join(c.dir(), "kubeconfig"), c.dir())
+	if err != nil {
+		c.kill()
+		return nil, err
+	}
+	server, err := url.Parse(api.Config.Host)
+	if err != nil {
+		c.kill()
+		return nil, fmt.Errorf("parse the API server's address: %w", err)
+	}
+	c.port = server.Port()
+	api.binary, api.cluster = c.binary, c
+	return api, nil
+}
+
+// start starts the cluster and returns when a pod can be created. A later start insists on the
+// first one's port, because clients know it.
+func (c *cluster) start() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running != nil {
+		return errors.New("the cluster runs already")
+	}
+	args := append([]string{"up", "--dir=" + c.base, "--name=" + c.name, "--exit-with-stdin", "--progress-fd=3"}, c.args...)
+	if c.port != "" {
+		args = append(args, "--port="+c.port)
+	}
+	p := &process{cmd: exec.Command(c.binary, args...), stderr: new(bytes.Buffer), done: make(chan struct{})}
+	p.cmd.Stderr = p.stderr
+	stdin, err := p.cmd.StdinPipe()
+	if err != nil {
+		return fmt.Errorf("make pipe: %w", err)
+	}
+	p.stdin = stdin
+	progress, theirs, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("make pipe: %w", err)
+	}
+	defer progress.Close()
+	p.cmd.ExtraFiles = []*os.File{theirs}
+	err = p.cmd.Start()
+	_ = theirs.Close() // or the end of the child would not be the end of the pipe
+	if err != nil {
+		return fmt.Errorf("start %s: %w", c.binary, err)
+	}
+	go func() {
+		defer close(p.done)
+		p.err = p.cmd.Wait()
+	}()
+
+	timeout := time.AfterFunc(startTimeout, func() { _ = p.cmd.Process.Kill() })
+	defer timeout.Stop()
+	if !ready(progress) {
+		_ = p.cmd.Process.Kill() // it is usually gone already
+		<-p.done
+		return p.failure()
+	}
+	c.running = p
+	return nil
+}
+
+// ready reads devcluster's progress to the line "ready", and says whether there was one.
+func ready(progress io.Reader) bool {
+	lines := bufio.NewScanner(progress)
+	for lines.Scan() {
+		if lines.Text() == "ready" {
+			return true
+		}
+	}
+	return false
+}
+
+// lost says why a cluster that nobody stopped is not there.
+func (c *cluster) lost() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running == nil {
+		return nil
+	}
+	select {
+	case <-c.running.done:
+		return c.running.failure()
+	default:
+		return nil
+	}
+}
+
+func (p *process) failure() error {
+	said := strings.TrimSpace(p.stderr.String())
+	if p.err == nil {
+		return fmt.Errorf("devcluster ended: %s", said)
+	}
+	return fmt.Errorf("devcluster ended: %w: %s", p.err, said)
+}
+
+// end ends the cluster with a signal and waits for it.
+func (c *cluster) end(s syscall.Signal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running == nil {
+		return
+	}
+	p := c.running
+	c.running = nil
+	_ = p.cmd.Process.Signal(s)               // an error means that it is gone
+	_ = p.cmd.Process.Signal(syscall.SIGCONT) // a paused process would not see it
+	<-p.done
+	_ = p.stdin.Close()
+}
+
+func (c *cluster) kill() { c.end(syscall.SIGKILL) }

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testapi
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// NodeCredentials are the files with which a node joins the cluster as itself.
+type NodeCredentials struct {
+	// Kubeconfig is that of the user system:node:NAME in group system:nodes.
+	Kubeconfig string
+	// CertFile and KeyFile are for the node's HTTPS server, valid for localhost and 127.0.0.1. The
+	// API server of a cluster of ours verifies them.
+	CertFile, KeyFile string
+	// CAFile checks client certificates that the API server shows to the node.
+	CAFile string
+}
+
+// NodeCredentials makes credentials for a node. They are deleted at the test's end.
+func (a *API) NodeCredentials(t testing.TB, node string) NodeCredentials {
+	t.Helper()
+	dir := t.TempDir()
+	c := NodeCredentials{
+		Kubeconfig: filepath.Join(dir, "kubeconfig"),
+		CertFile:   filepath.Join(dir, "kubelet.crt"),
+		KeyFile:    filepath.Join(dir, "kubelet.key"),
+		CAFile:     a.CAFile,
+	}
+	if a.cluster == nil {
+		a.requestCredentials(t, node, c)
+		return c
+	}
+	cmd := exec.CommandContext(t.Context(), a.binary, "node-credentials", node,
+		"--dir="+a.cluster.base, "--name="+a.cluster.name, "--out="+dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("make credentials of node %s: %v: %s", node, err, out)
+	}
+	return c
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testapi
+
+import (
+	"syscall"
+	"testing"
+)
+
+// Stop stops a private cluster cleanly and waits until it has ended. Its data stays.
+func (a *API) Stop(t testing.TB) {
+	t.Helper()
+	a.private(t).end(syscall.SIGTERM)
+}
+
+// Kill ends a private cluster like a power failure of the process, without a clean stop. Its data stays.
+func (a *API) Kill(t testing.TB) {
+	t.Helper()
+	a.private(t).kill()
+}
+
+// Restart starts a private cluster again after [API.Stop] or [API.Kill], on the same address and
+// data, and returns when it is ready. A cluster that still runs is stopped first.
+func (a *API) Restart(t testing.TB) {
+	t.Helper()
+	c := a.private(t)
+	c.end(syscall.SIGTERM)
+	if err := c.start(); err != nil {
+		t.Fatalf("start the private API server again: %v", err)
+	}
+}
+
+// Pause lets a private cluster hang: connections stay open and nothing answers, until [API.Resume].
+func (a *API) Pause(t testing.TB) {
+	t.Helper()
+	a.signal(t, syscall.SIGSTOP)
+}
+
+// Resume ends a [API.Pause].
+func (a *API) Resume(t testing.TB) {
+	t.Helper()
+	a.signal(t, syscall.SIGCONT)
+}
+
+func (a *API) signal(t testing.TB, s syscall.Signal) {
+	t.Helper()
+	c := a.private(t)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running == nil {
+		t.Fatalf("send %s to the private API server: it is stopped", s)
+	}
+	if err := c.running.cmd.Process.Signal(s); err != nil {
+		t.Fatalf("send %s to the private API server: %v", s, err)
+	}
+}
+
+// private returns the cluster if it belongs to one test: others would suffer from a fault in a shared one.
+func (a *API) private(t testing.TB) *cluster {
+	t.Helper()
+	if a.cluster == nil || a.cluster.name != privateName {
+		t.Fatal("this API server is shared with other tests: use one from testapi.New for faults")
+	}
+	return a.cluster
+}
