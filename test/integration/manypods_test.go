@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"testing"
+)
+
+// maxWrites is what one pod may cost the API server: it runs, it has ended, it is removed.
+const maxWrites = 3
+
+func TestManyPods(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.manyPods(200)
+	for key, writes := range w.requests.podWrites() {
+		if len(writes) > maxWrites {
+			t.Errorf("pod %s cost %d writes, want at most %d:\n%s", key, len(writes), maxWrites, lines(writes))
+		}
+	}
+}
+
+func TestManyPodsWithoutNotifier(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.polled = true
+	w.manyPods(100)
+}
+
+// manyPods runs n pods through their whole life.
+func (w *world) manyPods(n int) {
+	w.Helper()
+	w.start()
+	names := w.createMany("many", n)
+	w.awaitRunning(n)
+	if got := w.backend.Len(); got != n {
+		w.Errorf("the backend has %d pods, want %d", got, n)
+	}
+	w.removeMany(names)
+	w.awaitNoPods()
+	w.awaitEmptyBackend()
+	w.createdOnce(names)
+	if got := len(w.requests.podWrites()); got != n {
+		w.Errorf("the node wrote to %d pods, want %d", got, n)
+	}
+}

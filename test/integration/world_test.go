@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	slogadapter "github.com/virtual-kubelet/virtual-kubelet/log/slog"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+)
+
+// world is what one test works with. The backend outlives the node, which may be
+// started and stopped more than once.
+type world struct {
+	*testing.T
+	api       *testapi.API
+	namespace string
+	nodeName  string
+	backend   *membackend.Backend
+	changed   *signal // the backend has changed
+	requests  *requests
+
+	// For start; set before it.
+	polled bool         // the provider has no PodNotifier
+	config *rest.Config // of the node
+	opts   []nodeutil.NodeOpt
+}
+
+// newWorld returns one in the shared cluster.
+func newWorld(t *testing.T) *world { return newWorldIn(t, testapi.Start(t)) }
+
+func newWorldIn(t *testing.T, api *testapi.API) *world {
+	t.Helper()
+	w := &world{
+		T: t, api: api, namespace: api.Namespace(t), nodeName: api.NodeName(t),
+		backend: membackend.New(), changed: &signal{}, requests: &requests{},
+		config: rest.CopyConfig(api.Config),
+	}
+	t.Cleanup(func() {
+		for _, fault := range w.backend.Faults() {
+			t.Errorf("at the backend: %s", fault)
+		}
+	})
+	return w
+}
+
+// process is one life of the node's daemon.
+type process struct {
+	*nodeutil.Node
+	stop func() // ends Run and waits for it
+}
+
+// start runs the node and waits until it is ready. It ends with the test.
+func (w *world) start() *process {
+	w.Helper()
+	p := w.launch()
+	if err := p.WaitReady(w.Context(), patience); err != nil {
+		w.Fatalf("start node %s: %v", w.nodeName, err)
+	}
+	return p
+}
+
+// launch runs the node.
+func (w *world) launch() *process {
+	w.Helper()
+	config := rest.CopyConfig(w.config)
+	w.requests.watch(config)
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		w.Fatalf("make the node's client: %v", err)
+	}
+	opts := append([]nodeutil.NodeOpt{nodeutil.WithClient(client), roomy}, w.opts...)
+	n, err := nodeutil.NewNode(w.nodeName, w.newProvider, opts...)
+	if err != nil {
+		w.Fatalf("make node %s: %v", w.nodeName, err)
+	}
+	said := &lockedBuffer{}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
+	ctx = log.WithLogger(ctx, slogadapter.FromSlog(slog.New(slog.NewTextHandler(said, nil))))
+	stop := sync.OnceFunc(func() {
+		cancel()
+		<-n.Done()
+		if err := n.Err(); !errors.Is(err, context.Canceled) {
+			w.Errorf("node %s ended with %v, want the end of its context", w.nodeName, err)
+		}
+	})
+	w.Cleanup(func() {
+		stop()
+		if w.Failed() {
+			w.Logf("node %s said:\n%s", w.nodeName, said.tail())
+		}
+	})
+	go func() { _ = n.Run(ctx) }() // Err has the error
+	return &process{Node: n, stop: stop}
+}
+
+func (w *world) newProvider(nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
+	p := polled{Backend: w.backend, changed: w.changed}
+	if w.polled {
+		return p, nil, nil
+	}
+	return notifying{p}, nil, nil
+}
+
+// roomy makes a node that a scheduler gives many pods.
+func roomy(cfg *nodeutil.NodeConfig) error {
+	cfg.NodeSpec.Status.Capacity = corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("1k"),
+		corev1.ResourceMemory: resource.MustParse("1Ti"),
+		corev1.ResourcePods:   resource.MustParse("1k"),
+	}
+	cfg.NodeSpec.Status.Allocatable = cfg.NodeSpec.Status.Capacity
+	return nil
+}
+
+// awaitBackend waits until the backend is as done wants it.
+func (w *world) awaitBackend(what string, done func() bool) {
+	w.Helper()
+	w.changed.wait(w.T, fmt.Sprintf("%s (it has %d pods)", what, w.backend.Len()), done)
+}
+
+// awaitEmptyBackend waits until nothing is left at the backend.
+func (w *world) awaitEmptyBackend() {
+	w.Helper()
+	w.awaitBackend("the backend has no pods", func() bool { return w.backend.Len() == 0 })
+}
+
+// createdOnce checks that the backend was asked for each pod exactly once.
+func (w *world) createdOnce(names []string) {
+	w.Helper()
+	for _, name := range names {
+		if n := w.backend.Count("create " + w.key(name)); n != 1 {
+			w.Errorf("CreatePod was called %d times for pod %s, want once", n, name)
+		}
+	}
+}
+
+// key is that of a pod in the test's namespace.
+func (w *world) key(name string) string { return w.namespace + "/" + name }
+
+// lockedBuffer holds the log of a node.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer // guarded by mu
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+// tail returns the end of it, which is what a failure is about.
+func (b *lockedBuffer) tail() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	const limit = 8 << 10
+	all := b.buf.Bytes()
+	return string(all[max(0, len(all)-limit):])
+}
