@@ -15,10 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-func forbidden(why string) error {
-	return apierrors.NewForbidden(corev1.Resource("nodes"), testNodeName, errors.New(why))
-}
-
 func TestSteadyStateIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newNodeAPI(t)
@@ -159,82 +155,6 @@ func TestReportsAreCoalesced(t *testing.T) {
 		}
 		if n := len(api.taken("patch")); n > 12 {
 			t.Errorf("1000 reports in a second made %d writes, want at most one every 100 ms", n)
-		}
-	})
-}
-
-func TestForbiddenLabelDoesNotStopTheStatus(t *testing.T) {
-	// The rule of the NodeRestriction admission plugin.
-	restriction := func(_ context.Context, request string) error {
-		if strings.Contains(request, "kubernetes.io/role") && !strings.Contains(request, ownedStatusAnnotation) {
-			return forbidden("is not allowed to set the following labels: kubernetes.io/role")
-		}
-		return nil
-	}
-	for name, exists := range map[string]bool{"created": false, "adopted": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				api := newNodeAPI(t)
-				if exists {
-					node := testNode()
-					node.Labels, node.Status = nil, corev1.NodeStatus{}
-					api = newNodeAPI(t, node)
-				}
-				api.setFault(restriction)
-				node := testNode()
-				node.Labels["kubernetes.io/role"] = "agent"
-				c, _ := startNode(t, &pingScript{}, node, api, WithNodeEnableLeaseV1(api.leases, 40))
-				got := api.node()
-				if !isClosed(c.Ready()) || got.Labels["type"] == "" || nodeCondition(got, corev1.NodeReady).Status != corev1.ConditionTrue {
-					t.Errorf("node is %+v, want registered with the label that is allowed", got)
-				}
-				time.Sleep(time.Minute)
-				api.taken("")
-				time.Sleep(20 * time.Minute)
-				if n := len(api.taken("patch node {")); n != 0 {
-					t.Errorf("%d metadata writes in 20 minutes, want none: the answer is known", n)
-				}
-			})
-		})
-	}
-}
-
-func TestRoleForStatusOnlyIsEnough(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		existing := testNode()
-		existing.Labels = nil
-		api := newNodeAPI(t, existing)
-		api.setFault(func(_ context.Context, request string) error {
-			if strings.HasPrefix(request, "patch node {") || request == "watch node" {
-				return forbidden("no such rule")
-			}
-			return nil
-		})
-		startNode(t, &pingScript{}, testNode(), api, WithNodeEnableLeaseV1(api.leases, 40))
-		if got := api.node().Labels["type"]; got != "virtual-kubelet" {
-			t.Errorf("label is %q with a role for nodes/status only, want it set", got)
-		}
-	})
-}
-
-func TestMetadataForbiddenIsTriedRarely(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		existing := testNode()
-		existing.Labels = nil
-		api := newNodeAPI(t, existing)
-		api.setFault(func(_ context.Context, request string) error {
-			if strings.HasPrefix(request, "patch") && !strings.Contains(request, "conditions") {
-				return forbidden("metadata is ours")
-			}
-			return nil
-		})
-		c, _ := startNode(t, &pingScript{}, testNode(), api)
-		time.Sleep(20 * time.Minute)
-		if n := len(api.taken("patch node {")); n == 0 || n > 5 {
-			t.Errorf("%d metadata writes in 20 minutes, want one every five minutes", n)
-		}
-		if !isClosed(c.Ready()) {
-			t.Error("forbidden metadata kept the controller from being ready")
 		}
 	})
 }
