@@ -11,17 +11,31 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
 
-// InstrumentHandler opens a span for each request and adds the path and the
-// variables of the route to the log fields of its context. The query stays out of
-// both: it may hold the command of an exec.
+// InstrumentHandler opens a span for each request and adds the path, as uri, to
+// the log fields of its context. Inside a gorilla/mux route it adds the
+// variables of the route too, as vars. The query stays out: it may hold the
+// command of an exec.
 func InstrumentHandler(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		ctx, span := trace.StartSpan(req.Context(), "api.ServeHTTP")
 		defer span.End()
-		ctx = span.WithFields(ctx, log.Fields{
-			"uri":  req.URL.Path,
-			"vars": mux.Vars(req),
-		})
+		fields := log.Fields{"uri": req.URL.Path}
+		if vars := mux.Vars(req); len(vars) > 0 {
+			fields["vars"] = vars
+		}
+		ctx = span.WithFields(ctx, fields)
 		handler.ServeHTTP(w, req.WithContext(ctx))
+	})
+}
+
+// logVars adds the variables of the route to the log fields of a request. A
+// router applies it after the match; InstrumentHandler around a router comes too early for them.
+func logVars(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if vars := mux.Vars(req); len(vars) > 0 {
+			ctx := req.Context()
+			req = req.WithContext(log.WithLogger(ctx, log.G(ctx).WithField("vars", vars)))
+		}
+		next.ServeHTTP(w, req)
 	})
 }

@@ -29,9 +29,10 @@ type ContainerLogOpts struct {
 	SinceTime time.Time
 
 	// TailLines is Tail with a difference between 0 and nothing: nil means
-	// all lines. When it points to 0, only lines that are written from now on are wanted; SinceTime
-	// is then the time of the request, so that a provider that
-	// does not look at TailLines gives the right lines too.
+	// all lines. It points to 0 only together with Follow, and then only lines
+	// that are written from now on are wanted; SinceTime is then the time of
+	// the request, so that a provider that does not look at TailLines gives the
+	// right lines too. Without Follow the provider is not asked for 0 lines.
 	TailLines *int
 }
 

@@ -19,8 +19,8 @@ import (
 //
 // A plain stream is taken to be what opts asks for. As a safeguard against
 // providers that look at no options, an answer longer than LimitBytes is cut, and without
-// Follow so is one with more lines than Tail. A stream that implements
-// TimestampedLog leaves all filtering to the server.
+// Follow so is one with more lines than Tail, as long as these fit in 8 MiB. A
+// stream that implements TimestampedLog leaves all filtering to the server.
 //
 // The kind of the error, see package errdefs, decides on the answer: 404
 // for not-found, 400 for invalid-input, else 500.

@@ -19,6 +19,7 @@ type router struct{ *mux.Router }
 
 func newRouter() router {
 	r := mux.NewRouter().SkipClean(true)
+	r.Use(logVars)
 	r.NotFoundHandler = http.HandlerFunc(NotFound)
 	r.MethodNotAllowedHandler = http.HandlerFunc(methodNotAllowed)
 	return router{r}

@@ -6,10 +6,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/gorilla/mux"
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
@@ -135,9 +138,9 @@ func TestStatsAndMetricsFormats(t *testing.T) {
 // It used to panic: two handlers for one pattern.
 func TestAttachPodMetricsRoutesOnServeMux(t *testing.T) {
 	cfg := whole()
-	mux := http.NewServeMux()
-	api.AttachPodMetricsRoutes(api.PodMetricsConfig{GetStatsSummary: cfg.GetStatsSummary, GetMetricsResource: cfg.GetMetricsResource}, mux)
-	s := serveHandler(t, mux)
+	serveMux := http.NewServeMux()
+	api.AttachPodMetricsRoutes(api.PodMetricsConfig{GetStatsSummary: cfg.GetStatsSummary, GetMetricsResource: cfg.GetMetricsResource}, serveMux)
+	s := serveHandler(t, serveMux)
 	for path, want := range map[string]int{
 		"/stats/summary": 200, "/stats/summary/": 200, "/metrics/resource": 200, "/metrics/resource/": 200,
 		"/stats/summary/x": 404, "/metrics": 404, "/": 404,
@@ -157,9 +160,9 @@ func TestStandaloneHandlers(t *testing.T) {
 }
 
 func TestAttachPodRoutesOnServeMux(t *testing.T) {
-	mux := http.NewServeMux()
-	api.AttachPodRoutes(whole(), mux, true)
-	if got := body(t, serveHandler(t, mux), "/containerLogs/default/web/app"); got != "hello\n" {
+	serveMux := http.NewServeMux()
+	api.AttachPodRoutes(whole(), serveMux, true)
+	if got := body(t, serveHandler(t, serveMux), "/containerLogs/default/web/app"); got != "hello\n" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -185,19 +188,33 @@ type fieldsLogger struct {
 	got log.Fields
 }
 
-func (l *fieldsLogger) WithFields(f log.Fields) log.Logger { l.got = f; return l }
+func (l *fieldsLogger) WithFields(fields log.Fields) log.Logger {
+	maps.Copy(l.got, fields)
+	return l
+}
 
-func TestInstrumentHandlerLogsPathWithoutQuery(t *testing.T) {
-	logger := &fieldsLogger{}
-	h := api.InstrumentHandler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	s := serveHandler(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		h.ServeHTTP(w, req.WithContext(log.WithLogger(req.Context(), logger)))
-	}))
-	s.get(t, "/exec/default/web/app?command=canary")
-	if logger.got["uri"] != "/exec/default/web/app" {
-		t.Errorf("got %v, want the path only", logger.got)
-	}
-	if _, ok := logger.got["vars"]; !ok {
-		t.Errorf("got %v, want vars", logger.got)
+func (l *fieldsLogger) WithField(key string, value any) log.Logger {
+	return l.WithFields(log.Fields{key: value})
+}
+
+func (l *fieldsLogger) WithError(error) log.Logger { return l }
+func (l *fieldsLogger) Debug(...any)               {}
+
+func TestLogFieldsArePathAndVarsWithoutQuery(t *testing.T) {
+	vars := map[string]string{"namespace": "default", "pod": "web", "container": "app"}
+	mounted := http.NewServeMux()
+	api.AttachPodRoutes(whole(), mounted, true)
+	own := mux.NewRouter()
+	own.Handle("/exec/{namespace}/{pod}/{container}", api.InstrumentHandler(http.HandlerFunc(api.NotFound)))
+	for name, h := range map[string]http.Handler{"AttachPodRoutes": mounted, "own router": own} {
+		logger := &fieldsLogger{got: log.Fields{}}
+		s := serveHandler(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			h.ServeHTTP(w, req.WithContext(log.WithLogger(req.Context(), logger)))
+		}))
+		s.get(t, "/exec/default/web/app?command=canary")
+		want := log.Fields{"uri": "/exec/default/web/app", "vars": vars}
+		if diff := cmp.Diff(want, logger.got); diff != "" {
+			t.Errorf("%s: -want +got\n%s", name, diff)
+		}
 	}
 }
