@@ -8,6 +8,7 @@
 package repo_test
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/repocheck"
@@ -79,9 +80,12 @@ var confined = []repocheck.Confined{
 		Why: "it stands on another implementation of this module path"},
 }
 
+// theTree reads the tree once for all rules.
+var theTree = sync.OnceValues(func() (*repocheck.Tree, error) { return repocheck.Load(".") })
+
 func load(t *testing.T) *repocheck.Tree {
 	t.Helper()
-	tree, err := repocheck.Load(".")
+	tree, err := theTree()
 	if err != nil {
 		t.Fatal(err)
 	}
