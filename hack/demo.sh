@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# What hack/up.sh and hack/down.sh share; sourced, not run.
+
+root=$PWD
+cluster=${CLUSTER:-vk-demo}
+node=${NODE:-virtual-node}
+provider=${PROVIDER:-mock}
+state=${XDG_CACHE_HOME:-$HOME/.cache}/virtual-kubelet/nodes/$cluster/$node
+kubectl=("$root/bin/devcluster" kubectl --name "$cluster")
+
+# node_runs tells whether the recorded process is still this virtual node.
+node_runs() {
+  [ -f "$state/pid" ] && tr '\0' ' ' <"/proc/$(cat "$state/pid")/cmdline" 2>/dev/null | grep -q -- "--nodename $node "
+}
+
+# free_port prints a TCP port of the loopback interface that nobody listens on.
+free_port() {
+  local port
+  for port in $(shuf -i 20000-29999 -n 50); do
+    if ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+      echo "$port"
+      return
+    fi
+  done
+  echo "no free port found between 20000 and 29999" >&2
+  return 1
+}
