@@ -84,7 +84,7 @@ func TestKubeconfigPathOfAnOption(t *testing.T) {
 	if got := rest.Get().URL().Host; got != "option.example" || rest.GetRateLimiter().QPS() != 7 {
 		t.Errorf("client: got host %s with QPS %v, want option.example with 7", got, rest.GetRateLimiter().QPS())
 	}
-	if n.cfg.Client != kubernetes.Interface(n.clients.main) {
+	if n.cfg.Client != n.clients.main {
 		t.Error("the configuration keeps another client than the node uses")
 	}
 }

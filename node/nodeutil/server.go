@@ -110,7 +110,9 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 	closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	err := srv.Shutdown(closeCtx) //nolint:contextcheck // ctx has ended; this is its end.
-	<-served
+	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
 	if err == nil {
 		err = waitFor(closeCtx, &busy)
 	}

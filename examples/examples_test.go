@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package examples
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
+)
+
+// build compiles all programs and returns their folder.
+func build(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "./lowlevel", "./nodeutil", "./polled")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build the examples: %v\n%s", err, out)
+	}
+	return dir
+}
+
+func TestExamples(t *testing.T) {
+	programs := build(t)
+	api := testapi.Start(t)
+
+	t.Run("lowlevel", func(t *testing.T) {
+		node := api.NodeName(t)
+		run(t, filepath.Join(programs, "lowlevel"), "-kubeconfig", api.KubeconfigPath, "-nodename", node)
+		awaitReady(t, api, node)
+		livePod(t, api, node, func(*corev1.Pod) {})
+	})
+
+	t.Run("polled", func(t *testing.T) {
+		node := api.NodeName(t)
+		run(t, filepath.Join(programs, "polled"), "-kubeconfig", api.KubeconfigPath, "-nodename", node)
+		awaitReady(t, api, node)
+		livePod(t, api, node, func(*corev1.Pod) {})
+	})
+
+	// This one joins as the node itself, with the permissions that the API server gives to nodes and no others.
+	t.Run("nodeutil", func(t *testing.T) {
+		name := api.NodeName(t)
+		own := api.NodeCredentials(t, name)
+		run(t, filepath.Join(programs, "nodeutil"), "-kubeconfig", own.Kubeconfig, "-nodename", name,
+			"-listen", "127.0.0.1:0", "-cert-file", own.CertFile, "-key-file", own.KeyFile, "-ca-file", own.CAFile)
+		node := awaitReady(t, api, name)
+		refuseStrangers(t, node)
+		livePod(t, api, name, func(pod *corev1.Pod) {
+			log, err := api.Client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
+			if want := "hello from p/c\n"; err != nil || string(log) != want {
+				t.Errorf("kubectl logs: got %q, %v; want %q", log, err, want)
+			}
+			out, stderr, err := api.Kubectl(t, "exec", "-n", pod.Namespace, pod.Name, "--", "one", "two")
+			if err != nil || out != "one two\n" {
+				t.Errorf("kubectl exec: got %q, %v: %s", out, err, stderr)
+			}
+		})
+	})
+}
+
+// run starts a program and, at the test's end, asks it to stop and checks how it did.
+func run(t *testing.T, program string, args ...string) {
+	t.Helper()
+	var output bytes.Buffer
+	cmd := exec.Command(program, args...)
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("%s: %v", filepath.Base(program), err)
+			}
+		case <-time.After(6 * time.Second):
+			_ = cmd.Process.Kill()
+			<-ended
+			t.Errorf("%s did not stop within 6 s", filepath.Base(program))
+		}
+		if t.Failed() {
+			t.Logf("output of %s:\n%s", filepath.Base(program), output.String())
+		}
+	})
+}
+
+// livePod has a pod run on the node, calls use while it does, and has it deleted.
+func livePod(t *testing.T, api *testapi.API, node string, use func(*corev1.Pod)) {
+	t.Helper()
+	pods := api.Client.CoreV1().Pods(api.Namespace(t))
+	changes, err := pods.Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer changes.Stop()
+
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "p"},
+		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "example/image"}}},
+	}
+	if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pod = await(t, "the pod to run", changes, func(e watch.EventType, p *corev1.Pod) bool {
+		return p.Status.Phase == corev1.PodRunning
+	})
+	use(pod)
+
+	if err := pods.Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the pod to be gone", changes, func(e watch.EventType, _ *corev1.Pod) bool { return e == watch.Deleted })
+}
+
+func awaitReady(t *testing.T, api *testapi.API, name string) *corev1.Node {
+	t.Helper()
+	// A watch without a resource version begins with what is there.
+	changes, err := api.Client.CoreV1().Nodes().Watch(t.Context(),
+		metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer changes.Stop()
+	return await(t, "the node to be ready", changes, func(_ watch.EventType, n *corev1.Node) bool {
+		for _, c := range n.Status.Conditions {
+			if c.Type == corev1.NodeReady {
+				return c.Status == corev1.ConditionTrue
+			}
+		}
+		return false
+	})
+}
+
+// refuseStrangers asks the node's server without credentials.
+func refuseStrangers(t *testing.T, node *corev1.Node) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // Who the server is does not matter here.
+		DisableKeepAlives: true,
+	}}
+	url := fmt.Sprintf("https://127.0.0.1:%d/runningpods/", node.Status.DaemonEndpoints.KubeletEndpoint.Port)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a stranger gets %s, want 401", resp.Status)
+	}
+}
+
+// await returns the first object of a watch for which good is true.
+func await[T any](t *testing.T, what string, changes watch.Interface, good func(watch.EventType, T) bool) T {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var seen []string
+	for {
+		select {
+		case e, ok := <-changes.ResultChan():
+			if !ok {
+				t.Fatalf("the watch ended while waiting for %s", what)
+			}
+			obj, ok := e.Object.(T)
+			if ok && good(e.Type, obj) {
+				return obj
+			}
+			seen = append(seen, fmt.Sprintf("%s %T", e.Type, e.Object))
+		case <-ctx.Done():
+			t.Fatalf("waiting for %s; saw %s", what, strings.Join(seen, ", "))
+		}
+	}
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+)
+
+// errNoStreams answers what this backend cannot do. This example has no server, so nobody asks.
+var errNoStreams = errors.New("this backend has no logs, exec or port-forward")
+
+// provider stands for a batch service: jobs are submitted, take a while to
+// start, and are looked at by asking.
+type provider struct {
+	startUp time.Duration // how long a job takes to start
+
+	mu   sync.Mutex
+	jobs map[string]*job // by namespace/name; guarded by mu
+}
+
+// job is a pod as the service knows it.
+type job struct {
+	pod       *corev1.Pod
+	submitted time.Time
+}
+
+var _ nodeutil.Provider = (*provider)(nil)
+
+// CreatePod submits a job. A second call for the same pod does not start it again.
+func (p *provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := pod.Namespace + "/" + pod.Name
+	if known, ok := p.jobs[key]; ok && known.pod.UID == pod.UID {
+		return nil
+	}
+	p.jobs[key] = &job{pod: pod, submitted: time.Now()}
+	return nil
+}
+
+// UpdatePod accepts changes of labels and annotations, which the service does not have.
+func (p *provider) UpdatePod(context.Context, *corev1.Pod) error { return nil }
+
+// DeletePod cancels a job.
+func (p *provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := pod.Namespace + "/" + pod.Name
+	if _, ok := p.jobs[key]; !ok {
+		return errdefs.NotFoundf("job %s is not known", key)
+	}
+	delete(p.jobs, key)
+	return nil
+}
+
+// GetPod returns the pod of a job with its status of this moment.
+func (p *provider) GetPod(_ context.Context, namespace, name string) (*corev1.Pod, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	j, ok := p.jobs[namespace+"/"+name]
+	if !ok {
+		return nil, errdefs.NotFoundf("job %s/%s is not known", namespace, name)
+	}
+	return p.look(j, time.Now()), nil
+}
+
+// GetPodStatus returns the status of a job. It is what polling calls.
+func (p *provider) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
+	pod, err := p.GetPod(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return &pod.Status, nil
+}
+
+// GetPods returns the pods of all jobs.
+func (p *provider) GetPods(context.Context) ([]*corev1.Pod, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	all := make([]*corev1.Pod, 0, len(p.jobs))
+	for _, j := range p.jobs {
+		all = append(all, p.look(j, now))
+	}
+	return all, nil
+}
+
+// look works out how far a job is.
+func (p *provider) look(j *job, now time.Time) *corev1.Pod {
+	pod := j.pod.DeepCopy()
+	started := metav1.NewTime(j.submitted.Add(p.startUp))
+	running := !now.Before(started.Time)
+	state := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, StartTime: &metav1.Time{Time: j.submitted}}
+	if running {
+		pod.Status.Phase = corev1.PodRunning
+		state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: started}}
+	}
+	for _, c := range pod.Spec.Containers {
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
+			Name: c.Name, Image: c.Image, Ready: running, State: state,
+		})
+	}
+	return pod
+}
+
+// GetContainerLogs is not supported.
+func (*provider) GetContainerLogs(context.Context, string, string, string, api.ContainerLogOpts) (io.ReadCloser, error) {
+	return nil, errNoStreams
+}
+
+// RunInContainer is not supported.
+func (*provider) RunInContainer(context.Context, string, string, string, []string, api.AttachIO) error {
+	return errNoStreams
+}
+
+// AttachToContainer is not supported.
+func (*provider) AttachToContainer(context.Context, string, string, string, api.AttachIO) error {
+	return errNoStreams
+}
+
+// PortForward is not supported.
+func (*provider) PortForward(context.Context, string, string, int32, io.ReadWriteCloser) error {
+	return errNoStreams
+}
+
+// GetStatsSummary has nothing to tell.
+func (*provider) GetStatsSummary(context.Context) (*statsv1alpha1.Summary, error) {
+	return &statsv1alpha1.Summary{}, nil
+}
+
+// GetMetricsResource has nothing to tell.
+func (*provider) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) { return nil, nil }
