@@ -11,8 +11,7 @@ SHELL := bash
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 BUILT   ?= $(shell git log -1 --format=%cI 2>/dev/null || echo unknown)
-PKG     := github.com/virtual-kubelet/virtual-kubelet
-LDFLAGS := -s -w -X $(PKG)/cli.buildVersion=$(VERSION) -X $(PKG)/cli.buildTime=$(BUILT)
+LDFLAGS := -s -w -X main.buildVersion=$(VERSION) -X main.buildTime=$(BUILT)
 
 GO_SOURCES := $(shell find . -path ./devcluster -prune -o -path ./bin -prune -o \( -name '*.go' -o -name go.mod -o -name go.sum \) -print 2>/dev/null)
 CLUSTER_SOURCES := $(shell find devcluster \( -name '*.go' -o -name go.mod -o -name go.sum \) -print 2>/dev/null) hack/build-devcluster.sh
