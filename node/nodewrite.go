@@ -187,5 +187,5 @@ func (k *nodeKeeper) restrictedLabels() []string {
 
 func (k *nodeKeeper) logRestricted(ctx context.Context, refusal error) {
 	log.G(ctx).WithError(refusal).WithField("labels", k.restrictedLabels()).
-		Error("the node goes without labels that a node identity may not set: remove them from the node, or have an administrator set them")
+		Info("the node goes without labels that a node identity may not set; an administrator can set them")
 }

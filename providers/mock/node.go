@@ -32,7 +32,6 @@ func (p *Provider) ConfigureNode(_ context.Context, n *corev1.Node) {
 		n.Labels = map[string]string{}
 	}
 	// A load balancer must not send traffic to a node that is not there.
-	n.Labels["alpha.service-controller.kubernetes.io/exclude-balancer"] = "true"
 	n.Labels[corev1.LabelNodeExcludeBalancers] = "true"
 }
 
