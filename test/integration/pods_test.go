@@ -66,32 +66,49 @@ func atOnce() metav1.DeleteOptions { return *metav1.NewDeleteOptions(0) }
 // createMany creates pods, several at a time, and returns their names.
 func (w *world) createMany(prefix string, n int) (names []string) {
 	w.Helper()
+	names = numbered(prefix, n)
+	w.forEach(names, w.tryCreate)
+	return names
+}
+
+func (w *world) tryCreate(name string) error {
+	_, err := w.pods().Create(w.Context(), w.pod(name), metav1.CreateOptions{})
+	return err
+}
+
+func (w *world) tryRemove(name string) error {
+	return w.pods().Delete(w.Context(), name, metav1.DeleteOptions{})
+}
+
+// numbered returns n names.
+func numbered(prefix string, n int) (names []string) {
 	for i := range n {
 		names = append(names, fmt.Sprintf("%s-%03d", prefix, i))
 	}
-	w.forEach(names, func(name string) error {
-		_, err := w.pods().Create(w.Context(), w.pod(name), metav1.CreateOptions{})
-		return err
-	})
 	return names
 }
 
 // removeMany deletes pods, several at a time.
 func (w *world) removeMany(names []string) {
 	w.Helper()
-	w.forEach(names, func(name string) error { return w.pods().Delete(w.Context(), name, metav1.DeleteOptions{}) })
+	w.forEach(names, w.tryRemove)
 }
 
 func (w *world) forEach(names []string, do func(string) error) {
 	w.Helper()
+	if err := forEach(names, do); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// forEach does something with each name, ten at a time.
+func forEach(names []string, do func(string) error) error {
 	var group errgroup.Group
 	group.SetLimit(10)
 	for _, name := range names {
 		group.Go(func() error { return do(name) })
 	}
-	if err := group.Wait(); err != nil {
-		w.Fatal(err)
-	}
+	return group.Wait()
 }
 
 func (w *world) podQuery(name string) query {

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"io"
+	"os"
+	"testing"
+
+	"k8s.io/klog/v2"
+)
+
+// TestMain silences what the Kubernetes libraries say when a node ends in the middle of something, which
+// these tests let it do all the time. What the node says is shown when its test fails.
+func TestMain(m *testing.M) {
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+	os.Exit(m.Run())
+}
