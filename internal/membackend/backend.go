@@ -48,12 +48,14 @@ type Backend struct {
 // Notifying is a Backend with the ability node.PodNotifier.
 type Notifying struct{ *Backend }
 
+// NotifyPods remembers whom to report to.
 func (b Notifying) NotifyPods(_ context.Context, notify func(*corev1.Pod)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.notify = notify
 }
 
+// New returns a backend without pods or faults.
 func New() *Backend {
 	return &Backend{pods: map[string]*corev1.Pod{}, inside: map[string]int{}, live: map[string]int{}}
 }
@@ -95,6 +97,7 @@ func (b *Backend) Script(fault func(ctx context.Context, method, key string) err
 	b.Fault = fault
 }
 
+// CreatePod starts an instance, which runs at once.
 func (b *Backend) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	leave, err := b.call(ctx, "create", pod)
 	defer leave()
@@ -156,6 +159,7 @@ func (b *Backend) Lose(key string) {
 	delete(b.pods, key)
 }
 
+// UpdatePod replaces what is kept of the pod and leaves its status.
 func (b *Backend) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	leave, err := b.call(ctx, "update", pod)
 	defer leave()
@@ -174,6 +178,7 @@ func (b *Backend) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
+// DeletePod stops an instance, at once or after StopTime.
 func (b *Backend) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	leave, err := b.call(ctx, "delete", pod)
 	defer leave()
@@ -221,6 +226,7 @@ func Ended(pod *corev1.Pod, exitCode int32) *corev1.Pod {
 	return pod
 }
 
+// GetPod returns a copy of a pod.
 func (b *Backend) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	if err := b.ask(ctx, "get", namespace+"/"+name); err != nil {
 		return nil, err
@@ -233,6 +239,7 @@ func (b *Backend) GetPod(ctx context.Context, namespace, name string) (*corev1.P
 	return nil, errdefs.NotFound("no such pod")
 }
 
+// GetPodStatus returns the status of a pod.
 func (b *Backend) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
 	if err := b.ask(ctx, "status", namespace+"/"+name); err != nil {
 		return nil, err
@@ -244,6 +251,7 @@ func (b *Backend) GetPodStatus(ctx context.Context, namespace, name string) (*co
 	return &pod.Status, nil
 }
 
+// GetPods returns copies of all pods.
 func (b *Backend) GetPods(ctx context.Context) (out []*corev1.Pod, err error) {
 	if err := b.ask(ctx, "list", ""); err != nil {
 		return nil, err
