@@ -5,6 +5,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -52,6 +53,31 @@ func TestForbiddenLabelDoesNotStopTheStatus(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestForbiddenLabelIsTriedOnceAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		want := testNode()
+		want.Labels["kubernetes.io/role"] = "agent"
+		api := newNodeAPI(t, newNode(want, &want.Status, isRestrictedLabel)) // as the last process left it
+		api.setFault(func(_ context.Context, request string) error {
+			if strings.HasPrefix(request, "patch node {") && strings.Contains(request, `"kubernetes.io/role":"agent"`) {
+				return forbidden("is not allowed to modify labels: kubernetes.io/role")
+			}
+			return nil
+		})
+		p := &pingScript{}
+		startNode(t, p, want, api, WithNodeEnableLeaseV1(api.leases, 40))
+		for i := range 10 {
+			node := want.DeepCopy()
+			node.Status.Conditions[0].Message = fmt.Sprint(i)
+			p.say(node)
+			time.Sleep(time.Minute)
+		}
+		if n := len(api.taken("patch node {")); n != 1 {
+			t.Errorf("%d metadata writes, want one: the answer is known then", n)
+		}
+	})
 }
 
 func TestRoleForStatusOnlyIsEnough(t *testing.T) {

@@ -122,8 +122,15 @@ func (k *nodeKeeper) writeMetadata(ctx context.Context) error {
 	for mode := k.mode; mode < len(metadataModes); mode++ {
 		m := metadataModes[mode]
 		body, err := metadataPatch(k.server, k.want, m.skip)
-		if err != nil || body == nil {
+		if err != nil {
 			return err
+		}
+		if body == nil { // only what was refused is missing, as after a restart
+			if refusal != nil {
+				k.mode = mode
+				k.logRestricted(ctx, refusal)
+			}
+			return nil
 		}
 		key := strings.Join(m.subresources, "/") + string(body)
 		if key == tried {
