@@ -37,5 +37,5 @@ func redirectLog(path string, verbosity int) (restore func(), err error) {
 		return nil, errors.Join(fmt.Errorf("redirect standard error: %w", err), terminal.Close(), file.Close())
 	}
 	// Back at the end of the process: if that fails there is nobody left to tell.
-	return func() { _ = unix.Dup2(original, stderr) }, nil
+	return func() { _ = unix.Dup2(int(terminal.Fd()), stderr) }, nil
 }

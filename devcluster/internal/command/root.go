@@ -66,6 +66,9 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	// Kubernetes puts a flag of this name, with another meaning, among those of every program.
+	root.Flags().Bool("version", false, "print the versions of Kubernetes and etcd")
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().StringVar(&t.name, "name", "default", "the cluster's `name`")
 	root.PersistentFlags().StringVar(&t.base, "dir", "", "base `directory` of all clusters (default $DEVCLUSTER_HOME or the cache directory)")
 	root.AddCommand(newUp(t), newDown(t), newStatus(t), newList(t), newKubectl(t), newKubeconfig(t), newNodeCredentials(t))

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/virtual-kubelet/virtual-kubelet/devcluster/internal/controlplane"
+	"github.com/virtual-kubelet/virtual-kubelet/devcluster/internal/loopback"
 	"github.com/virtual-kubelet/virtual-kubelet/devcluster/internal/pki"
 	"github.com/virtual-kubelet/virtual-kubelet/devcluster/internal/state"
 )
@@ -60,6 +61,7 @@ func newUp(t *target) *cobra.Command {
 	f.IntVarP(&o.verbosity, "verbosity", "v", 0, "how much the components log, 0 to 10")
 	f.BoolVar(&o.exitWithStdin, "exit-with-stdin", false, "stop when standard input ends, for programs that start a cluster for themselves")
 	f.IntVar(&o.progressFD, "progress-fd", 0, "write lines \"step TEXT\", then \"ready\" or \"error TEXT\", to this open file `descriptor`")
+	c.MarkFlagsMutuallyExclusive("detach", "exit-with-stdin") // a detached process has no standard input
 	return c
 }
 
@@ -120,9 +122,9 @@ func (o *upOptions) serve(ctx context.Context, dir state.Dir, report *reporter) 
 	if err != nil {
 		return err
 	}
-	listener, err := controlplane.Listen(o.port, last.Port)
+	listener, err := loopback.Listen(o.port, last.Port)
 	if err != nil {
-		return err
+		return fmt.Errorf("listen for the API server (another --port may be free, 0 takes one): %w", err)
 	}
 	server := "https://" + listener.Addr().String()
 	if err := writeKubeconfigs(dir, server); err != nil {

@@ -6,14 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
-	"strconv"
 	"syscall"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 
+	"github.com/virtual-kubelet/virtual-kubelet/devcluster/internal/loopback"
 	"github.com/virtual-kubelet/virtual-kubelet/devcluster/internal/pki"
 )
 
@@ -55,9 +54,10 @@ func startEtcd(ctx context.Context, o Options) (*etcdServer, error) {
 	return nil, fmt.Errorf("start etcd: no free port in %d attempts: %w", etcdBindAttempts, err)
 }
 
-// run waits until etcd is told to end or ends on its own, and closes it.
+// run waits until etcd is told to end or ends on its own. It stops the member, which closes the
+// database; its listeners end with the process, because closing them waits for clients.
 func (e *etcdServer) run(ctx context.Context) error {
-	defer e.Close()
+	defer e.Server.Stop()
 	select {
 	case err := <-e.Err():
 		return err
@@ -69,10 +69,12 @@ func (e *etcdServer) run(ctx context.Context) error {
 }
 
 func etcdConfig(o Options) (*embed.Config, error) {
-	client, peer, err := etcdURLs()
+	ports, err := loopback.FreePorts(2)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("start etcd: %w", err)
 	}
+	client := url.URL{Scheme: "https", Host: fmt.Sprintf("127.0.0.1:%d", ports[0])}
+	peer := url.URL{Scheme: "https", Host: fmt.Sprintf("127.0.0.1:%d", ports[1])}
 	dir := o.Dir.PKI()
 	tls := transport.TLSInfo{
 		CertFile: dir.Cert(pki.EtcdServer), KeyFile: dir.Key(pki.EtcdServer),
@@ -93,37 +95,4 @@ func etcdConfig(o Options) (*embed.Config, error) {
 	c.AutoCompactionMode = "periodic"
 	c.AutoCompactionRetention = "10m"
 	return c, nil
-}
-
-// etcdURLs chooses two ports that are free now, both held until both are known.
-func etcdURLs() (client, peer url.URL, err error) {
-	var urls [2]url.URL
-	for i := range urls {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return url.URL{}, url.URL{}, fmt.Errorf("choose a port for etcd: %w", err)
-		}
-		defer func() { _ = l.Close() }() // nobody has used it
-		urls[i] = url.URL{Scheme: "https", Host: l.Addr().String()}
-	}
-	return urls[0], urls[1], nil
-}
-
-// Listen opens the API server's listener on the loopback interface. Port 0 takes preferred if it is
-// free, else any free port; another port is taken or refused.
-func Listen(port, preferred int) (net.Listener, error) {
-	if port == 0 && preferred != 0 {
-		if l, err := listen(preferred); err == nil {
-			return l, nil
-		}
-	}
-	l, err := listen(port)
-	if err != nil {
-		return nil, fmt.Errorf("listen for the API server (choose another --port, 0 takes a free one): %w", err)
-	}
-	return l, nil
-}
-
-func listen(port int) (net.Listener, error) {
-	return net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }

@@ -21,12 +21,12 @@ func Run(ctx context.Context, o Options) error {
 		fail(err)
 	}
 	<-whole.Done()
-	err := p.stop()
+	p.stop()
 	// The first cause stays: what ends after it is a consequence.
 	if cause := context.Cause(whole); !errors.Is(cause, context.Cause(ctx)) {
-		err = errors.Join(cause, err)
+		return cause
 	}
-	return err
+	return nil
 }
 
 // plane is a control plane in the order in which its components were started.
@@ -41,12 +41,10 @@ func (p *plane) add(name string, run func(context.Context) error) {
 }
 
 // stop ends the components in reverse order, so that each has what it needs until its end.
-func (p *plane) stop() error {
-	var errs []error
+func (p *plane) stop() {
 	for _, c := range slices.Backward(p.components) {
-		errs = append(errs, c.stop())
+		c.stop()
 	}
-	return errors.Join(errs...)
 }
 
 func (p *plane) start(ctx context.Context) error {

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package loopback opens listeners that only this machine can reach, and chooses free ports.
+//
+// A listener from here holds its port. A chosen port does not: somebody else may take it before it
+// is used, so the caller tries again with others.
+package loopback
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+)
+
+// Listen opens a TCP listener on 127.0.0.1. Port 0 takes the preferred port if that is not 0 and
+// free, and any free one otherwise; another port is taken or refused.
+func Listen(port, preferred int) (net.Listener, error) {
+	if port == 0 && preferred != 0 {
+		if l, err := listen(preferred); err == nil {
+			return l, nil
+		}
+	}
+	return listen(port)
+}
+
+// FreePorts returns n different ports of 127.0.0.1 that are free now.
+func FreePorts(n int) ([]int, error) {
+	ports := make([]int, n)
+	for i := range ports {
+		l, err := listen(0)
+		if err != nil {
+			return nil, fmt.Errorf("choose a port: %w", err)
+		}
+		defer func() { _ = l.Close() }() // after the last one, so that no port comes twice
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+	}
+	return ports, nil
+}
+
+func listen(port int) (net.Listener, error) {
+	return net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+}
