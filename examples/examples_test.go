@@ -93,8 +93,7 @@ func run(t *testing.T, program string, args ...string) {
 			}
 		case <-time.After(6 * time.Second):
 			_ = cmd.Process.Kill()
-			<-ended
-			t.Errorf("%s did not stop within 6 s", filepath.Base(program))
+			t.Errorf("%s did not stop within 6 s and was killed: %v", filepath.Base(program), <-ended)
 		}
 		if t.Failed() {
 			t.Logf("output of %s:\n%s", filepath.Base(program), output.String())

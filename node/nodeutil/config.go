@@ -59,12 +59,14 @@ type NodeConfig struct {
 	// both Handler and TLSConfig are set.
 	//
 	// Nothing is served without authentication unless asked for by name:
-	//   - a handler from WithAuth, also inside api.InstrumentHandler, is served as it is;
-	//   - another handler gets WebhookAuth with Client and TLSConfig.ClientCAs
-	//     around it. If the program has put a wrapper of its own around WithAuth
-	//     and the mux of AttachProviderRoutes, the authentication goes around the provider
-	//     routes instead, for requests that no WithAuth has let through; elsewhere
-	//     a request may be authenticated twice;
+	//   - a handler from WithAuth is served as it is, also inside a wrapper that
+	//     has a method Unwrap() http.Handler;
+	//   - any other handler gets WebhookAuth, with Client and
+	//     TLSConfig.ClientCAs, around it. A WithAuth inside is asked as well;
+	//   - but if it is a wrapper, such as api.InstrumentHandler, around the mux
+	//     of AttachProviderRoutes, WebhookAuth goes around the provider's routes
+	//     instead, for requests that no WithAuth has let through. Other
+	//     routes of that mux are the program's to guard;
 	//   - a TLSConfig that requires verified client certificates, and
 	//     WithInsecureUnauthenticatedServer, turn the addition off.
 	Handler http.Handler
