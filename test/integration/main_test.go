@@ -3,7 +3,6 @@
 package integration
 
 import (
-	"io"
 	"os"
 	"testing"
 
@@ -13,7 +12,6 @@ import (
 // TestMain silences what the Kubernetes libraries say when a node ends in the middle of something, which
 // these tests let it do all the time. What the node says is shown when its test fails.
 func TestMain(m *testing.M) {
-	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard)
+	klog.SetLogger(klog.New(nil))
 	os.Exit(m.Run())
 }

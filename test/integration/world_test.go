@@ -36,9 +36,10 @@ type world struct {
 	requests  *requests
 
 	// For start; set before it.
-	polled bool         // the provider has no PodNotifier
-	config *rest.Config // of the node
-	opts   []nodeutil.NodeOpt
+	polled   bool                     // the provider has no PodNotifier
+	provider nodeutil.NewProviderFunc // default newProvider
+	config   *rest.Config             // of the node
+	opts     []nodeutil.NodeOpt
 }
 
 // newWorld returns one in the shared cluster.
@@ -51,6 +52,7 @@ func newWorldIn(t *testing.T, api *testapi.API) *world {
 		backend: membackend.New(), changed: &signal{}, requests: &requests{},
 		config: rest.CopyConfig(api.Config),
 	}
+	w.provider = w.newProvider
 	t.Cleanup(func() {
 		for _, fault := range w.backend.Faults() {
 			t.Errorf("at the backend: %s", fault)
@@ -85,7 +87,7 @@ func (w *world) launch() *process {
 		w.Fatalf("make the node's client: %v", err)
 	}
 	opts := append([]nodeutil.NodeOpt{nodeutil.WithClient(client), roomy}, w.opts...)
-	n, err := nodeutil.NewNode(w.nodeName, w.newProvider, opts...)
+	n, err := nodeutil.NewNode(w.nodeName, w.provider, opts...)
 	if err != nil {
 		w.Fatalf("make node %s: %v", w.nodeName, err)
 	}

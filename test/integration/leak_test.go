@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// TestNothingOutlivesRun runs a whole node ten times, with pods. It is not parallel: other tests'
+// goroutines would be counted.
+func TestNothingOutlivesRun(t *testing.T) {
+	w := newWorld(t)
+	w.life() // connections and caches that the process keeps are there afterwards
+	before := goleak.IgnoreCurrent()
+	for range 10 {
+		w.life()
+	}
+	goleak.VerifyNone(t, before)
+}
+
+// life is a node from its start to its end, with pods that come and go and one that stays until the end.
+func (w *world) life() {
+	w.Helper()
+	daemon := w.start()
+	names := w.createMany("pod", 3)
+	w.awaitRunning(3)
+	w.removeMany(names[1:])
+	w.awaitRunning(1)
+	daemon.stop()
+	w.remove(names[0], atOnce())
+	w.awaitNoPods()
+	w.backend.Lose(w.key(names[0]))
+}
