@@ -38,12 +38,17 @@ func (o *options) startLogging(w io.Writer) error {
 		return err
 	}
 	log.L = slog.FromSlog(stdslog.New(o.handler(w, level)))
-	// klog decides by its own verbosity what it logs; V(n) arrives at level -n.
+	// --log-level=debug is about this program: what the Kubernetes libraries say
+	// beyond info is chosen by --klog.v. Their V(n) arrives at level -n.
 	verbosity, err := strconv.Atoi(o.klog.value("v"))
 	if err != nil {
 		return fmt.Errorf("--klog.v: %w", err)
 	}
-	klog.SetSlogLogger(stdslog.New(o.handler(w, min(level, stdslog.Level(-verbosity)))))
+	klogLevel := max(level, stdslog.LevelInfo)
+	if verbosity > 0 {
+		klogLevel = stdslog.Level(-verbosity)
+	}
+	klog.SetSlogLogger(stdslog.New(o.handler(w, klogLevel)))
 	return nil
 }
 

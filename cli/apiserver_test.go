@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// apiServer is as much of an API server as a node without pods needs: it keeps what is
+// created, and lets everybody in who has the token "good".
+type apiServer struct {
+	mu      sync.Mutex
+	objects map[string]runtime.Object // by path; guarded by mu
+	node    *corev1.Node              // as it was created; guarded by mu
+}
+
+// startAPIServer returns a kubeconfig file for the server.
+func startAPIServer(t *testing.T, h http.Handler) string {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	config := clientcmdapi.NewConfig()
+	config.Clusters["test"] = &clientcmdapi.Cluster{Server: srv.URL}
+	config.Contexts["test"] = &clientcmdapi.Context{Cluster: "test"}
+	config.CurrentContext = "test"
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func (s *apiServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if req.URL.Query().Get("sendInitialEvents") != "" {
+		// The client then lists first, as it does with older servers.
+		s.answer(w, http.StatusUnprocessableEntity, &metav1.Status{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity,
+		})
+		return
+	}
+	if req.URL.Query().Get("watch") != "" {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		<-req.Context().Done()
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	path := strings.TrimSuffix(req.URL.Path, "/status")
+	switch req.Method {
+	case http.MethodGet:
+		if obj, ok := s.objects[path]; ok {
+			s.answer(w, http.StatusOK, obj)
+			return
+		}
+		if name := filepath.Base(path); name == "pods" || name == "services" {
+			s.answer(w, http.StatusOK, &corev1.PodList{
+				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: strings.ToUpper(name[:1]) + name[1:len(name)-1] + "List"},
+				ListMeta: metav1.ListMeta{ResourceVersion: "1"},
+			})
+			return
+		}
+		s.answer(w, http.StatusNotFound, &metav1.Status{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound,
+		})
+	case http.MethodPost, http.MethodPut:
+		s.create(w, req, path)
+	default: // patches are taken and forgotten
+		s.answer(w, http.StatusOK, s.objects[path])
+	}
+}
+
+func (s *apiServer) create(w http.ResponseWriter, req *http.Request, path string) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return // the client is gone
+	}
+	obj, kind, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	obj.GetObjectKind().SetGroupVersionKind(*kind)
+	switch o := obj.(type) {
+	case *authenticationv1.TokenReview:
+		o.Status.Authenticated = o.Spec.Token == "good"
+		o.Status.User.Username = "tester"
+	case *authorizationv1.SubjectAccessReview:
+		o.Status.Allowed = o.Spec.User == "tester"
+	case metav1.Object:
+		o.SetUID("uid")
+		o.SetResourceVersion("1")
+		if req.Method == http.MethodPost {
+			path += "/" + o.GetName()
+		}
+		s.objects[path] = obj
+		if n, ok := obj.(*corev1.Node); ok {
+			s.node = n.DeepCopy()
+		}
+	}
+	s.answer(w, http.StatusCreated, obj)
+}
+
+func (s *apiServer) answer(w http.ResponseWriter, status int, obj any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(obj)
+}
+
+// writeFile writes a file for one test and returns its path.
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/klog/v2"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+func TestLogging(t *testing.T) {
+	defer func(l log.Logger) {
+		log.L = l
+		klog.ClearLogger()
+	}(log.L)
+	for _, tc := range []struct {
+		name string
+		args []string
+		want []string
+	}{
+		{"default", nil, []string{"INFO ours", "ERROR ours", "FATAL ours", "INFO theirs"}},
+		{"debug is about our own lines", []string{"--log-level=debug"}, []string{"DEBUG ours", "INFO ours", "ERROR ours", "FATAL ours", "INFO theirs"}},
+		{"errors", []string{"--log-level=error"}, []string{"ERROR ours", "FATAL ours"}},
+		{"klog", []string{"--log-level=error", "--klog.v=2"}, []string{"ERROR ours", "FATAL ours", "INFO theirs", "DEBUG+2 theirs in detail"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r, err := resolveWith(t, append(tc.args, "--disable-kubelet-api", "--log-format=json"), nil, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			if err := r.startLogging(&out); err != nil {
+				t.Fatal(err)
+			}
+			log.L.Debug("ours")
+			log.L.Info("ours")
+			log.L.Error("ours")
+			log.L.Fatal("ours")
+			klog.InfoS("theirs")
+			klog.V(2).InfoS("theirs in detail")
+			var got []string
+			for line := range strings.Lines(out.String()) {
+				var l struct{ Level, Msg string }
+				if err := json.Unmarshal([]byte(line), &l); err != nil {
+					t.Fatalf("%s: %v", line, err)
+				}
+				got = append(got, l.Level+" "+l.Msg)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
