@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// makeNamespace makes a namespace in which pods can be created. Its service account is made here
+// because no controller may be running that does it.
+func makeNamespace(ctx context.Context, client kubernetes.Interface, name string) error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create namespace: %w", err)
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: name}}
+	_, err := client.CoreV1().ServiceAccounts(name).Create(ctx, account, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create service account: %w", err)
+	}
+	return nil
+}
+
+// newPod is the i-th pod: bound already, with nothing but one container, so that no time
+// goes into what nodes do for pods with more.
+func newPod(namespace, node string, i int) *corev1.Pod {
+	noToken := false
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: podName(i), Namespace: namespace},
+		Spec: corev1.PodSpec{
+			NodeName:                     node,
+			AutomountServiceAccountToken: &noToken,
+			Containers:                   []corev1.Container{{Name: "app", Image: "example.com/app:1"}},
+			// As a node with a taint wants it, should a controller look.
+			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		},
+	}
+}
+
+// forAll calls do for 0 to n-1, workers at a time, and returns when each was answered. The first error
+// ends it.
+func forAll(ctx context.Context, workers, n int, do func(context.Context, int) error) ([]time.Time, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	answered := make([]time.Time, n)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if err := do(ctx, i); err != nil {
+					cancel(err)
+					return
+				}
+				answered[i] = time.Now()
+			}
+		})
+	}
+	wg.Wait()
+	return answered, context.Cause(ctx)
+}

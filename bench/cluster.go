@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// cluster is a control plane that runs as a child process.
+type cluster struct {
+	*process
+	client  kubernetes.Interface // as an administrator, without limits
+	program string
+	base    string
+	stdin   io.Closer // devcluster ends when this does, also if this program is killed
+}
+
+const clusterName = "bench"
+
+// startCluster starts a control plane with its files below base, and returns when it is ready.
+// Scheduler and controller manager would only take part by using the machine.
+func startCluster(ctx context.Context, cfg config, base string, apiServerArgs ...string) (*cluster, error) {
+	c := &cluster{program: filepath.Join(cfg.bin, "devcluster"), base: base}
+	args := []string{"up", "--dir=" + base, "--name=" + clusterName, "--keep=false", "--exit-with-stdin", "--progress-fd=3",
+		fmt.Sprintf("--controller-manager=%t", cfg.managers), fmt.Sprintf("--scheduler=%t", cfg.managers)}
+	for _, a := range apiServerArgs {
+		args = append(args, "--apiserver-arg="+a)
+	}
+	cmd := exec.Command(c.program, args...) //nolint:noctx // it is ended by stop, gently
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("make pipe: %w", err)
+	}
+	c.stdin = stdin
+	progress, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make pipe: %w", err)
+	}
+	defer progress.Close()
+	cmd.ExtraFiles = []*os.File{theirs}
+	c.process, err = start("devcluster", cmd, cfg.logs)
+	_ = theirs.Close() // or the end of the child would not be the end of the pipe
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+	defer stop()
+	if !saysReady(progress) {
+		_ = cmd.Process.Kill() // it is usually gone already
+		return nil, c.lost()
+	}
+	if err := c.connect(); err != nil {
+		c.stop()
+		return nil, err
+	}
+	return c, nil
+}
+
+// saysReady reads devcluster's progress to the line "ready", and says whether there was one.
+func saysReady(progress io.Reader) bool {
+	lines := bufio.NewScanner(progress)
+	for lines.Scan() {
+		if lines.Text() == "ready" {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *cluster) connect() error {
+	rest, err := clientcmd.BuildConfigFromFlags("", filepath.Join(c.base, clusterName, "kubeconfig"))
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	rest.QPS = -1
+	rest.ContentType = "application/vnd.kubernetes.protobuf"
+	rest.AcceptContentTypes = rest.ContentType + ",application/json"
+	if c.client, err = kubernetes.NewForConfig(rest); err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	return nil
+}
+
+// credentials are the files with which a node joins.
+type credentials struct {
+	node                          string
+	kubeconfig, cert, key, rootCA string
+}
+
+// credentials makes the credentials of a node.
+func (c *cluster) credentials(ctx context.Context, node string) (credentials, error) {
+	dir := filepath.Join(c.base, "nodes", node)
+	cmd := exec.CommandContext(ctx, c.program, "node-credentials", node, "--dir="+c.base, "--name="+clusterName, "--out="+dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return credentials{}, fmt.Errorf("make credentials of node %s: %w: %s", node, err, out)
+	}
+	return credentials{
+		node:       node,
+		kubeconfig: filepath.Join(dir, "kubeconfig"),
+		cert:       filepath.Join(dir, "kubelet.crt"),
+		key:        filepath.Join(dir, "kubelet.key"),
+		rootCA:     filepath.Join(dir, "ca.crt"),
+	}, nil
+}
+
+// stop ends the cluster and throws its data away.
+func (c *cluster) stop() {
+	c.process.stop()
+	_ = c.stdin.Close()
+}

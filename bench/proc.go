@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tick is the unit of CPU times in /proc; Linux shows user space 100 a second on every machine.
+const tick = 10 * time.Millisecond
+
+// cpuTime returns the CPU time, user and system, that a process has used.
+func cpuTime(pid int) (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	return parseCPUTime(stat)
+}
+
+// parseCPUTime reads utime and stime, the 14th and 15th field. The second is the program's
+// name in parentheses, which may contain anything, so fields are counted from its end.
+func parseCPUTime(stat []byte) (time.Duration, error) {
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	const utime, stime = 14 - 3, 15 - 3
+	if len(fields) <= stime {
+		return 0, fmt.Errorf("read CPU time: too few fields in %q", stat)
+	}
+	var sum time.Duration
+	for _, i := range []int{utime, stime} {
+		ticks, err := strconv.ParseInt(string(fields[i]), 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("read CPU time: %w", err)
+		}
+		sum += time.Duration(ticks) * tick
+	}
+	return sum, nil
+}
+
+// peakMemory returns the most memory in bytes that a process has had resident.
+func peakMemory(pid int) (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	return parsePeakMemory(string(status))
+}
+
+func parsePeakMemory(status string) (int64, error) {
+	for line := range strings.Lines(status) {
+		value, ok := strings.CutPrefix(line, "VmHWM:")
+		if !ok {
+			continue
+		}
+		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("read VmHWM: %w", err)
+		}
+		return kib << 10, nil
+	}
+	return 0, fmt.Errorf("read VmHWM: no such line; does the process still run?")
+}
+
+// load is the machine's load average over the last minute, for the reader who
+// wonders who else was at work.
+func load() (float64, error) {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0, err
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	return strconv.ParseFloat(first, 64)
+}

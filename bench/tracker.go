@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+)
+
+var errWatchEnded = errors.New("the watch ended before what was waited for")
+
+const podPrefix = "pod-"
+
+func podName(i int) string { return podPrefix + strconv.Itoa(i) }
+
+// tracker notes when pods are seen Running and gone, by one watch.
+type tracker struct {
+	allRunning, allGone chan struct{} // closed when that is so
+
+	// written by run; read by others once the channel of their kind is closed
+	running, gone []time.Time
+
+	runningLeft, goneLeft atomic.Int64 // written by run
+}
+
+func newTracker(pods int) *tracker {
+	t := &tracker{
+		allRunning: make(chan struct{}), allGone: make(chan struct{}),
+		running: make([]time.Time, pods), gone: make([]time.Time, pods),
+	}
+	t.runningLeft.Store(int64(pods))
+	t.goneLeft.Store(int64(pods))
+	return t
+}
+
+// watchPods begins to watch an empty namespace.
+func watchPods(ctx context.Context, client kubernetes.Interface, namespace string) (watch.Interface, error) {
+	list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	day := int64(24 * time.Hour / time.Second) // or the API server would end it after a random time
+	w, err := client.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion, TimeoutSeconds: &day})
+	if err != nil {
+		return nil, fmt.Errorf("watch pods: %w", err)
+	}
+	return w, nil
+}
+
+// run follows the watch until all pods are gone. An earlier end of the watch is an error.
+func (t *tracker) run(events <-chan watch.Event) error {
+	for event := range events {
+		pod, ok := event.Object.(*corev1.Pod)
+		if !ok {
+			return fmt.Errorf("watch pods: got %T: %w", event.Object, errWatchEnded)
+		}
+		if t.see(event.Type, pod, time.Now()) {
+			return nil
+		}
+	}
+	return fmt.Errorf("watch pods: %w", errWatchEnded)
+}
+
+// see takes note of one event, and says whether all pods are gone.
+func (t *tracker) see(event watch.EventType, pod *corev1.Pod, now time.Time) bool {
+	i, err := strconv.Atoi(strings.TrimPrefix(pod.Name, podPrefix))
+	if err != nil || i < 0 || i >= len(t.running) {
+		return false // not ours
+	}
+	if pod.Status.Phase == corev1.PodRunning && t.running[i].IsZero() {
+		t.running[i] = now
+		if t.runningLeft.Add(-1) == 0 {
+			close(t.allRunning)
+		}
+	}
+	if event == watch.Deleted && t.gone[i].IsZero() {
+		t.gone[i] = now
+		if t.goneLeft.Add(-1) == 0 {
+			close(t.allGone)
+			return true
+		}
+	}
+	return false
+}
