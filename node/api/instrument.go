@@ -15,18 +15,25 @@ import (
 // the log fields of its context. Inside a gorilla/mux route it adds the
 // variables of the route too, as vars. The query stays out: it may hold the
 // command of an exec.
-func InstrumentHandler(handler http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		ctx, span := trace.StartSpan(req.Context(), "api.ServeHTTP")
-		defer span.End()
-		fields := log.Fields{"uri": req.URL.Path}
-		if vars := mux.Vars(req); len(vars) > 0 {
-			fields["vars"] = vars
-		}
-		ctx = span.WithFields(ctx, fields)
-		handler.ServeHTTP(w, req.WithContext(ctx))
-	})
+func InstrumentHandler(handler http.Handler) http.Handler { return &instrumented{handler} }
+
+type instrumented struct{ handler http.Handler }
+
+// ServeHTTP serves the handler within a span.
+func (i *instrumented) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	ctx, span := trace.StartSpan(req.Context(), "api.ServeHTTP")
+	defer span.End()
+	fields := log.Fields{"uri": req.URL.Path}
+	if vars := mux.Vars(req); len(vars) > 0 {
+		fields["vars"] = vars
+	}
+	ctx = span.WithFields(ctx, fields)
+	i.handler.ServeHTTP(w, req.WithContext(ctx))
 }
+
+// Unwrap shows what is instrumented, so that a server can see that it
+// authenticates already.
+func (i *instrumented) Unwrap() http.Handler { return i.handler }
 
 // logVars adds the variables of the route to the log fields of a request. A
 // router applies it after the match; InstrumentHandler around a router comes too early for them.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	kubeinformers "k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/objects"
@@ -23,7 +23,7 @@ type Node struct {
 	name      string
 	cfg       NodeConfig // NodeSpec is the node controller's once that runs
 	clients   *clients
-	informers []kubeinformers.SharedInformerFactory
+	informers []cache.SharedIndexInformer
 	objects   *objects.Store
 	events    *lateRecorder             // nil: the program records events
 	server    *server                   // nil: none
@@ -62,13 +62,10 @@ func newNode(name string, newProvider NewProviderFunc, opts []NodeOpt) (*Node, e
 		return nil, err
 	}
 
-	podFactory := kubeinformers.NewSharedInformerFactoryWithOptions(n.clients.main, n.cfg.InformerResyncPeriod,
-		PodInformerFilter(name), kubeinformers.WithTransform(dropManagedFields))
-	serviceFactory := kubeinformers.NewSharedInformerFactoryWithOptions(n.clients.main, n.cfg.InformerResyncPeriod,
-		kubeinformers.WithTransform(dropManagedFields))
-	n.informers = []kubeinformers.SharedInformerFactory{podFactory, serviceFactory}
+	pods := newPodInformer(n.clients.main, name, n.cfg.InformerResyncPeriod)
+	services := newServiceInformer(n.clients.main, n.cfg.InformerResyncPeriod)
+	n.informers = []cache.SharedIndexInformer{pods.Informer(), services.Informer()}
 	n.objects = objects.NewStore(n.clients.main)
-	pods, services := podFactory.Core().V1().Pods(), serviceFactory.Core().V1().Services()
 
 	provider, nodeProvider, err := newProvider(ProviderConfig{
 		Pods:       pods.Lister(),

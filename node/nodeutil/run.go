@@ -75,9 +75,8 @@ func (n *Node) run(parent context.Context) error {
 	if n.server != nil {
 		start("server", func(ctx context.Context) error { return n.server.serve(ctx, listener) })
 	}
-	for _, informers := range n.informers {
-		informers.StartWithContext(ctx)
-		defer informers.Shutdown()
+	for _, informer := range n.informers {
+		group.Go(func() error { informer.RunWithContext(ctx); return nil })
 	}
 	start("object store", n.objects.Run)
 	start("pod controller", func(ctx context.Context) error { return n.pods.Run(ctx, n.cfg.NumWorkers) })

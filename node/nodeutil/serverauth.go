@@ -4,7 +4,6 @@ package nodeutil
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"net/http"
 	"reflect"
@@ -15,11 +14,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// defaultAuth returns the authentication that the server adds, or nil when the
-// program has chosen by name to do without, or when TLS already refuses everybody
-// without a certificate of a trusted authority.
+// defaultAuth returns the authentication and authorization that the server adds, or
+// nil when the program has chosen by name to do without. A TLSConfig that requires client
+// certificates is no such choice: every node of a cluster has one of the same
+// authority.
 func defaultAuth(cfg *NodeConfig, client kubernetes.Interface, nodeName string) (Auth, error) {
-	if cfg.unauthenticated || verifiesClients(cfg.TLSConfig) {
+	if cfg.unauthenticated {
 		return nil, nil
 	}
 	return WebhookAuth(client, nodeName, func(auth *WebhookAuthConfig) error {
@@ -28,10 +28,6 @@ func defaultAuth(cfg *NodeConfig, client kubernetes.Interface, nodeName string) 
 		}
 		return nil
 	})
-}
-
-func verifiesClients(cfg *tls.Config) bool {
-	return cfg.ClientAuth == tls.RequireAndVerifyClientCert && cfg.GetConfigForClient == nil
 }
 
 // authenticates reports whether h came from WithAuth, looking through wrappers that

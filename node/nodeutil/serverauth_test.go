@@ -124,7 +124,8 @@ func TestClientCertificates(t *testing.T) {
 		{name: "of another authority", by: other, as: "root", want: 401},
 		{name: "of another authority, with a token", by: other, as: "root", token: "root", want: 200},
 		{name: "token only", token: "root", want: 200},
-		{name: "required: any", opt: requireCert, by: ca, as: "bob", want: 200},
+		{name: "required: allowed", opt: requireCert, by: ca, as: "root", want: 200},
+		{name: "required: not allowed", opt: requireCert, by: ca, as: "bob", want: 403},
 		{name: "required: none", opt: requireCert, want: 0},
 		{name: "required: of another authority", opt: requireCert, by: other, as: "root", want: 0},
 	} {

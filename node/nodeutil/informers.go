@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// podInformer watches the pods of one node.
+type podInformer struct{ shared cache.SharedIndexInformer }
+
+func newPodInformer(client kubernetes.Interface, nodeName string, resync time.Duration) podInformer {
+	ours := fields.OneTermEqualSelector("spec.nodeName", nodeName).String()
+	return podInformer{newInformer(&corev1.Pod{}, resync, &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = ours
+			return client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = ours
+			return client.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, options)
+		},
+	})}
+}
+
+// Informer returns the shared informer.
+func (p podInformer) Informer() cache.SharedIndexInformer { return p.shared }
+
+// Lister returns a lister of its cache.
+func (p podInformer) Lister() corev1listers.PodLister {
+	return corev1listers.NewPodLister(p.shared.GetIndexer())
+}
+
+// serviceInformer watches the services of the cluster, as a kubelet does: every
+// pod gets variables for those of its namespace.
+type serviceInformer struct{ shared cache.SharedIndexInformer }
+
+func newServiceInformer(client kubernetes.Interface, resync time.Duration) serviceInformer {
+	return serviceInformer{newInformer(&corev1.Service{}, resync, &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return client.CoreV1().Services(metav1.NamespaceAll).List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return client.CoreV1().Services(metav1.NamespaceAll).Watch(ctx, options)
+		},
+	})}
+}
+
+// Informer returns the shared informer.
+func (s serviceInformer) Informer() cache.SharedIndexInformer { return s.shared }
+
+// Lister returns a lister of its cache.
+func (s serviceInformer) Lister() corev1listers.ServiceLister {
+	return corev1listers.NewServiceLister(s.shared.GetIndexer())
+}
+
+func newInformer(example runtime.Object, resync time.Duration, lw *cache.ListWatch) cache.SharedIndexInformer {
+	informer := cache.NewSharedIndexInformer(plainList{lw}, example, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	// It fails only for an informer that runs already.
+	_ = informer.SetTransform(dropManagedFields)
+	return informer
+}
+
+// plainList keeps a reflector from asking for its list as a stream. While the
+// API server refuses connections, the reflector waits between such attempts for
+// up to a minute without looking at its context, and Run would wait with it.
+type plainList struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is asked by the reflector.
+func (plainList) IsWatchListSemanticsUnSupported() bool { return true }
