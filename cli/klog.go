@@ -3,7 +3,11 @@
 package cli
 
 import (
+	"context"
 	stdflag "flag"
+	stdslog "log/slog"
+	"sync"
+	"sync/atomic"
 
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
@@ -40,4 +44,36 @@ func (k *klogFlags) warnings(fs *pflag.FlagSet) []string {
 		}
 	})
 	return warnings
+}
+
+// current is where klog writes. Its logger is set once in a process, and only
+// the handler behind it changes: goroutines of the Kubernetes libraries that outlive
+// a node for a moment read the logger without a lock.
+var (
+	current       atomic.Pointer[stdslog.Handler]
+	setKlogLogger = sync.OnceFunc(func() { klog.SetSlogLogger(stdslog.New(currentHandler{})) })
+)
+
+func setKlogHandler(h stdslog.Handler) {
+	current.Store(&h)
+	setKlogLogger()
+}
+
+// currentHandler is the handler that was set last.
+type currentHandler struct{}
+
+func (currentHandler) Enabled(ctx context.Context, level stdslog.Level) bool {
+	return (*current.Load()).Enabled(ctx, level)
+}
+
+func (currentHandler) Handle(ctx context.Context, r stdslog.Record) error {
+	return (*current.Load()).Handle(ctx, r)
+}
+
+func (currentHandler) WithAttrs(attrs []stdslog.Attr) stdslog.Handler {
+	return (*current.Load()).WithAttrs(attrs)
+}
+
+func (currentHandler) WithGroup(name string) stdslog.Handler {
+	return (*current.Load()).WithGroup(name)
 }

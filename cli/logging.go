@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/klog/v2"
-
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/log/slog"
 )
@@ -48,7 +46,7 @@ func (o *options) startLogging(w io.Writer) error {
 	if verbosity > 0 {
 		klogLevel = stdslog.Level(-verbosity)
 	}
-	klog.SetSlogLogger(stdslog.New(o.handler(w, klogLevel)))
+	setKlogHandler(o.handler(w, klogLevel))
 	return nil
 }
 

@@ -15,10 +15,7 @@ import (
 )
 
 func TestLogging(t *testing.T) {
-	defer func(l log.Logger) {
-		log.L = l
-		klog.ClearLogger()
-	}(log.L)
+	defer func(l log.Logger) { log.L = l }(log.L)
 	for _, tc := range []struct {
 		name string
 		args []string
