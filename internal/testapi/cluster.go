@@ -75,7 +75,8 @@ func (c *cluster) start() error {
 	if c.port != "" {
 		args = append(args, "--port="+c.port)
 	}
-	p := &process{cmd: exec.Command(c.binary, args...), stderr: new(bytes.Buffer), done: make(chan struct{})}
+	cmd := exec.Command(c.binary, args...) //nolint:noctx // a shared cluster outlives the test that starts it
+	p := &process{cmd: cmd, stderr: new(bytes.Buffer), done: make(chan struct{})}
 	p.cmd.Stderr = p.stderr
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {

@@ -68,6 +68,7 @@ func (t *target) takeFlags(args []string) (rest []string, err error) {
 // Kubectl runs kubectl with the given command line, whose first word is the program's name. It
 // returns on success and ends the process with kubectl's exit code otherwise.
 func Kubectl(args []string) {
+	forgetGlobalFlags()
 	os.Args = args // kubectl reads it in several places, for plugins among others
 	_, _ = logs.GlogSetter(cmd.GetLogVerbosity(args))
 	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {

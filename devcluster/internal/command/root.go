@@ -13,6 +13,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/virtual-kubelet/virtual-kubelet/devcluster/internal/controlplane"
 	"github.com/virtual-kubelet/virtual-kubelet/devcluster/internal/state"
@@ -42,6 +43,7 @@ func (s silent) Error() string { return fmt.Sprintf("exit code %d", int(s)) }
 
 // Main runs the command line of this process and returns its exit code.
 func Main() int {
+	forgetGlobalFlags()
 	err := newRoot().Execute()
 	var code silent
 	switch {
@@ -55,6 +57,12 @@ func Main() int {
 	}
 }
 
+// forgetGlobalFlags drops the flags that the components' packages register for every program in this
+// process, among them a --version with a meaning of its own.
+func forgetGlobalFlags() {
+	pflag.CommandLine = pflag.NewFlagSet("devcluster", pflag.ExitOnError)
+}
+
 func newRoot() *cobra.Command {
 	t := &target{}
 	root := &cobra.Command{
@@ -66,8 +74,6 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	// Kubernetes puts a flag of this name, with another meaning, among those of every program.
-	root.Flags().Bool("version", false, "print the versions of Kubernetes and etcd")
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().StringVar(&t.name, "name", "default", "the cluster's `name`")
 	root.PersistentFlags().StringVar(&t.base, "dir", "", "base `directory` of all clusters (default $DEVCLUSTER_HOME or the cache directory)")
