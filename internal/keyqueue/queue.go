@@ -62,7 +62,7 @@ type item struct {
 	firstAdded time.Time // since the last success
 
 	again   bool      // when working: was added meanwhile
-	urgent  bool      // when working: was added meanwhile by AddNow
+	urgent  bool      // when working: a retry is not to be delayed, after AddNow or Kick
 	againAt time.Time // when working: was asked to be worked on again at this time
 }
 
@@ -118,10 +118,14 @@ func (q *Queue) add(key string, d time.Duration, urgent bool) {
 }
 
 // Kick lets every key that waits for a retry be worked on at once, for use
-// when what they failed on is known to work again.
+// when what they failed on is known to work again. Work that is under way may
+// have begun before that: if it fails, it does not wait either.
 func (q *Queue) Kick() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	for _, it := range q.items {
+		it.urgent = it.urgent || it.state == working
+	}
 	for _, it := range append(delayed(nil), q.later...) {
 		if it.isRetry {
 			heap.Remove(&q.later, it.pos)
