@@ -24,12 +24,12 @@ func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod)
 	}
 	c.states.update(key, func(st *podState) {
 		st.sent.Attempted = true
-		st.handed = metadataOf(api) // before the call: it may report at once
+		st.handed.add(metadataOf(api)) // before the call: it may report at once
 	})
 	if err := c.guard.Do(ctx, "CreatePod", func(ctx context.Context) error { return c.provider.CreatePod(ctx, pod) }); err != nil {
 		return c.failure(api, eventCreateFailed, fmt.Errorf("create pod %s: %w", key, err))
 	}
-	c.accepted(ctx, key, api)
+	c.accepted(key, api)
 	c.recorder.Event(api, corev1.EventTypeNormal, eventCreateSuccess, "the provider has accepted the pod")
 	return nil
 }
@@ -40,39 +40,48 @@ func (c *PodController) update(ctx context.Context, key string, api *corev1.Pod)
 	if err != nil {
 		return c.failure(api, "", fmt.Errorf("resolve the environment of pod %s: %w", key, err))
 	}
+	c.states.update(key, func(st *podState) { st.handed.add(metadataOf(api)) }) // before the call, as in create
 	if err := c.guard.Do(ctx, "UpdatePod", func(ctx context.Context) error { return c.provider.UpdatePod(ctx, pod) }); err != nil {
 		return c.failure(api, eventUpdateFailed, fmt.Errorf("update pod %s: %w", key, err))
 	}
-	c.accepted(ctx, key, api)
+	c.accepted(key, api)
+	c.learn(key)
 	c.recorder.Event(api, corev1.EventTypeNormal, eventUpdateSuccess, "the provider has accepted the change")
 	return nil
 }
 
 // adopt takes over a pod that the backend has already, after a restart for
-// example, with the status that it has there: nobody will report it again.
-func (c *PodController) adopt(ctx context.Context, key string, api, backend *corev1.Pod) {
-	c.accepted(ctx, key, api)
-	if len(backend.Labels)+len(backend.Annotations) > 0 {
-		c.states.update(key, func(st *podState) { st.handed = metadataOf(backend.DeepCopy()) })
-	}
-	if c.notifies {
-		c.poll(ctx, api)
-	}
+// example.
+func (c *PodController) adopt(key string, api, backend *corev1.Pod) {
+	c.states.update(key, func(st *podState) {
+		st.handed.add(metadataOf(backend.DeepCopy()))
+		st.handed.add(metadataOf(api))
+	})
+	c.accepted(key, api)
+	c.learn(key)
 }
 
 // accepted notes that the backend has the pod as it is in api.
-func (c *PodController) accepted(ctx context.Context, key string, api *corev1.Pod) {
+func (c *PodController) accepted(key string, api *corev1.Pod) {
 	c.states.update(key, func(st *podState) {
 		st.sent.Attempted, st.sent.Accepted, st.sent.Recreate = true, true, false
 		st.sent.AcceptedAt, st.sent.MissingSince = time.Now(), time.Time{}
 		st.sent.Generation, st.sent.Fingerprint = api.Generation, lifecycle.Fingerprint(api)
-		st.handed = metadataOf(api)
+		st.previous, st.left = "", nil
 		st.trouble = nil
 	})
 	c.statusLane.Add(key)
 	if !c.notifies {
-		c.poll(ctx, api)
+		c.pollLane.Add(key)
 		c.pollSoon()
+	}
+}
+
+// learn asks for the status of a pod that was found at the backend, if the
+// provider has not reported it: it may have done so to a former life.
+func (c *PodController) learn(key string) {
+	if st := c.states.get(key); !st.report.about(st.sent.UID) {
+		c.pollLane.Add(key)
 	}
 }
 

@@ -125,7 +125,7 @@ type PodController struct {
 
 	syncLane   *keyqueue.Queue
 	statusLane *keyqueue.Queue
-	pollLane   *keyqueue.Queue // for a provider without PodNotifier
+	pollLane   *keyqueue.Queue // asks for what a PodNotifier has not told, and others do not tell
 	states     podStates
 	orphans    orphanWatch
 	polled     chan struct{} // holds a token when a poll is wanted soon
@@ -191,7 +191,11 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 	c.statusLane = keyqueue.New(
 		&retryPolicy{limiter: cfg.SyncPodStatusFromProviderRateLimiter, should: cfg.SyncPodStatusFromProviderShouldRetryFunc, failed: c.writeFailed},
 		&retryPolicy{limiter: cfg.DeletePodsFromKubernetesRateLimiter, should: cfg.DeletePodsFromKubernetesShouldRetryFunc, failed: c.writeFailed})
-	c.pollLane = keyqueue.New(&retryPolicy{failed: c.syncFailed})
+	poll := &retryPolicy{failed: c.pollFailed}
+	if !notifies {
+		poll.should = pollAgain
+	}
+	c.pollLane = keyqueue.New(poll)
 	if c.store != nil {
 		c.store.OnChange(c.objectChanged)
 	}
@@ -285,6 +289,7 @@ func (c *PodController) Err() error {
 func (c *PodController) Kick() {
 	c.syncLane.Kick()
 	c.statusLane.Kick()
+	c.pollLane.Kick()
 }
 
 // isNil also finds a nil pointer inside an interface, which would otherwise

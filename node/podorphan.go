@@ -48,7 +48,8 @@ type orphan struct {
 // deleteOrphan deletes a pod at the backend that is not the one in the API
 // server, or that is not in the API server at all, on evidence: it was an
 // orphan for a while, there are not suddenly many, and a live read says so.
-func (c *PodController) deleteOrphan(ctx context.Context, key string, backend *corev1.Pod) error {
+// api is the pod that waits for the name, if there is one.
+func (c *PodController) deleteOrphan(ctx context.Context, key string, api, backend *corev1.Pod) error {
 	now := time.Now()
 	st := c.states.get(key)
 	o := st.orphan
@@ -57,6 +58,11 @@ func (c *PodController) deleteOrphan(ctx context.Context, key string, backend *c
 	}
 	save := func() { c.states.update(key, func(st *podState) { st.orphan = o }) }
 	grace := orphanGrace(backend)
+	if !o.asked.IsZero() && lifecycle.Terminal(&backend.Status) {
+		c.states.update(key, func(st *podState) { st.left = &o.uid })
+		c.syncLane.Add(key)
+		return nil
+	}
 	if !o.asked.IsZero() && now.Sub(o.asked) < grace+quarantineUnknown {
 		c.syncLane.AddAfter(key, min(max(now.Sub(o.asked)/2, 250*time.Millisecond), 10*time.Second))
 		return nil
@@ -65,7 +71,7 @@ func (c *PodController) deleteOrphan(ctx context.Context, key string, backend *c
 	if !witnessed {
 		c.orphans.note(key, now)
 		quarantine := quarantineUnknown
-		if st.previous == backend.UID && backend.UID != "" || st.sent.Accepted && (backend.UID == "" || st.sent.UID == backend.UID) {
+		if backend.UID != "" && (st.previous == backend.UID || st.sent.Accepted && st.sent.UID == backend.UID) {
 			quarantine = quarantineKnown
 		}
 		if left := o.since.Add(quarantine).Sub(now); left > 0 {
@@ -82,7 +88,7 @@ func (c *PodController) deleteOrphan(ctx context.Context, key string, backend *c
 	live, err := c.live(ctx, key)
 	if err != nil {
 		save()
-		return c.failure(nil, "", fmt.Errorf("read pod %s before deleting it at the backend: %w", key, err))
+		return c.failure(api, eventFailedSync, fmt.Errorf("read pod %s before deleting it at the backend: %w", key, err))
 	}
 	if live != nil && (backend.UID == "" || live.UID == backend.UID) {
 		// Wanted after all: the cache is behind, or the pod is not for this controller.
@@ -100,11 +106,12 @@ func (c *PodController) deleteOrphan(ctx context.Context, key string, backend *c
 	err = c.guard.Do(ctx, "DeletePod", func(ctx context.Context) error { return c.provider.DeletePod(ctx, pod) })
 	if err != nil && !errdefs.IsNotFound(err) {
 		save()
-		return c.failure(nil, "", fmt.Errorf("delete pod %s (UID %s), which is no longer in the API server, at the backend: %w", key, backend.UID, err))
+		return c.failure(api, eventDeleteFailed, fmt.Errorf("delete pod %s (UID %s), which is no longer in the API server, at the backend: %w", key, backend.UID, err))
 	}
 	log.G(ctx).WithField("pod", key).Infof("deleted a pod at the backend that is no longer in the API server (UID %s)", backend.UID)
 	o.asked = now
 	save()
+	c.orphans.forget(key)
 	c.syncLane.Add(key) // look at once whether it is gone
 	return nil
 }
@@ -162,6 +169,9 @@ func (w *orphanWatch) forget(key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.since, key)
+	if len(w.since) <= massMinimum {
+		w.mass = time.Time{} // it is over: the next one is another
+	}
 }
 
 // hold returns for how long no orphan may be deleted, 0 when they may. of is

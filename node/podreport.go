@@ -20,6 +20,15 @@ func (c *PodController) report(ctx context.Context, pod *corev1.Pod) {
 	if pod == nil || ctx.Err() != nil {
 		return
 	}
+	c.take(ctx, pod, &report{
+		uid:      pod.UID,
+		status:   pod.Status.DeepCopy(),
+		metadata: metadata{maps.Clone(pod.Labels), maps.Clone(pod.Annotations)},
+	})
+}
+
+// take works with a report about the pod.
+func (c *PodController) take(ctx context.Context, pod *corev1.Pod, r *report) {
 	key := keyOf(pod)
 	api := c.pod(ctx, key)
 	if api == nil || !lifecycle.SamePod(api, pod) {
@@ -27,11 +36,6 @@ func (c *PodController) report(ctx context.Context, pod *corev1.Pod) {
 		// life of this process: it is adopted with its status. Or the pod is gone.
 		c.syncLane.Add(key)
 		return
-	}
-	r := &report{
-		uid:      pod.UID,
-		status:   pod.Status.DeepCopy(),
-		metadata: metadata{maps.Clone(pod.Labels), maps.Clone(pod.Annotations)},
 	}
 	if !c.remember(key, api, r) {
 		return
@@ -47,12 +51,19 @@ func (c *PodController) report(ctx context.Context, pod *corev1.Pod) {
 
 // remember stores the report if it says anything new about the pod.
 func (c *PodController) remember(key string, api *corev1.Pod, r *report) (news bool) {
-	c.states.begin(key, api.UID)
+	c.meet(key, api)
 	c.states.update(key, func(st *podState) {
 		if r.uid == "" && !st.sent.Attempted {
 			return // about an older pod of this name: this one was never started
 		}
-		if old := st.report; old.about(api.UID) {
+		old := st.report
+		if r.polled && old != r.after {
+			return // older than what the provider has reported since it was asked
+		}
+		if old.about(api.UID) {
+			if r.polled {
+				r.metadata = old.metadata
+			}
 			if equality.Semantic.DeepEqual(old.status, r.status) &&
 				maps.Equal(old.labels, r.labels) && maps.Equal(old.annotations, r.annotations) {
 				return
@@ -64,7 +75,7 @@ func (c *PodController) remember(key string, api *corev1.Pod, r *report) (news b
 			}
 		}
 		st.dropped = slices.DeleteFunc(slices.Clone(st.dropped), func(t corev1.PodConditionType) bool {
-			return !droppable(t) || slices.ContainsFunc(r.status.Conditions, func(n corev1.PodCondition) bool { return n.Type == t })
+			return !droppable(api, t) || slices.ContainsFunc(r.status.Conditions, func(n corev1.PodCondition) bool { return n.Type == t })
 		})
 		st.report = r
 		news = true
@@ -73,11 +84,12 @@ func (c *PodController) remember(key string, api *corev1.Pod, r *report) (news b
 }
 
 // droppable reports whether a condition goes when the provider stops reporting
-// it; those of a kubelet are derived instead.
-func droppable(t corev1.PodConditionType) bool {
+// it. Those of a kubelet are derived instead, and a readiness gate is another
+// writer's, of which the provider had a copy.
+func droppable(pod *corev1.Pod, t corev1.PodConditionType) bool {
 	switch t {
 	case corev1.PodReady, corev1.ContainersReady, corev1.PodInitialized, corev1.PodScheduled:
 		return false
 	}
-	return true
+	return !slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == t })
 }

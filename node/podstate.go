@@ -19,11 +19,12 @@ type podState struct {
 	// written by the sync lane, which works on one key at a time
 	sent     lifecycle.Sent
 	previous types.UID // an older pod of this name that the backend may still have
-	handed   metadata  // of the pod that the backend was given last
+	handed   handed
 	trouble  *lifecycle.Trouble
 	verdict  *lifecycle.Verdict
 	stopped  bool // the backend confirmed the stop of sent.UID
 	orphan   orphan
+	left     *types.UID // what the backend keeps although it ended and DeletePod was acknowledged
 
 	// written by events and the survey: reasons to ask the backend
 	suspect   bool      // the backend's list lacks the pod
@@ -36,27 +37,23 @@ type podState struct {
 	// written by the status lane
 	written *corev1.Pod // the API server's last answer, while the cache is behind it
 	own     ownedKeys
-	// lastWord says that the terminal status of the stopped pod was written, and
-	// lastReport on which report: the object can go.
+	// lastWord says that the terminal status of the stopped pod was written, or
+	// refused for good, and lastReport on which report: the object can go.
 	lastWord   bool
 	lastReport *report
 	removedAt  time.Time // when the API server accepted the removal
 	budget     writeBudget
 }
 
-// metadata are the two maps of a pod that a provider may change.
-type metadata struct{ labels, annotations map[string]string }
-
-func metadataOf(pod *corev1.Pod) metadata { return metadata{pod.Labels, pod.Annotations} }
-
-// ownedKeys are the keys that the provider itself added to a pod.
-type ownedKeys struct{ labels, annotations map[string]bool }
-
 // report is the provider's newest word on one pod.
 type report struct {
 	uid    types.UID // "": the backend keeps none
 	status *corev1.PodStatus
 	metadata
+	// polled says that it is an answer of GetPodStatus, which knows of no
+	// metadata, and after which report the question was asked.
+	polled bool
+	after  *report
 }
 
 // about reports whether the report speaks about the pod.
@@ -103,13 +100,15 @@ func (s *podStates) drop(key string) podState {
 }
 
 // begin makes the state that of the pod with the UID. What was known of an
-// older pod of the same name is kept only as far as the backend may still have it.
-func (s *podStates) begin(key string, uid types.UID) {
+// older pod of the same name, which is returned, is kept only as far as the
+// backend may still have it.
+func (s *podStates) begin(key string, uid types.UID) (older types.UID) {
 	s.update(key, func(st *podState) {
 		if st.sent.UID == uid {
 			return
 		}
-		fresh := podState{sent: lifecycle.Sent{UID: uid}, previous: st.previous, orphan: st.orphan, witnessed: st.witnessed}
+		older = st.sent.UID
+		fresh := podState{sent: lifecycle.Sent{UID: uid}, previous: st.previous, orphan: st.orphan, left: st.left, witnessed: st.witnessed}
 		if st.sent.Attempted && !st.stopped {
 			fresh.previous = st.sent.UID
 		}
@@ -118,6 +117,35 @@ func (s *podStates) begin(key string, uid types.UID) {
 		}
 		*st = fresh
 	})
+	return older
+}
+
+// finished reports whether the provider reported the pod as Succeeded or Failed.
+func (st *podState) finished(uid types.UID) bool {
+	return st.report.about(uid) && lifecycle.Terminal(st.report.status)
+}
+
+// named returns the backend's pod with the UID that it must have, if the
+// backend keeps none: that of an older pod of the name which has not left yet,
+// or of the last one that it was given. wanted tells whether the API server has
+// a pod of that name.
+func (st *podState) named(backend *corev1.Pod, wanted bool) *corev1.Pod {
+	uid := st.previous
+	if uid == "" && !wanted && st.sent.Attempted {
+		uid = st.sent.UID
+	}
+	if backend == nil || backend.UID != "" || uid == "" {
+		return backend
+	}
+	backend = backend.DeepCopy()
+	backend.UID = uid
+	return backend
+}
+
+// hasLeft reports whether the pod has stopped and is merely kept by the backend:
+// some keep for ever what has ended.
+func (st *podState) hasLeft(backend *corev1.Pod) bool {
+	return st.left != nil && *st.left == backend.UID && lifecycle.Terminal(&backend.Status)
 }
 
 // accepted returns the keys and UIDs of the pods that the backend accepted.
@@ -128,6 +156,19 @@ func (s *podStates) accepted() map[string]types.UID {
 	for key, st := range s.m {
 		if st.sent.Accepted && !st.stopped {
 			keys[key] = st.sent.UID
+		}
+	}
+	return keys
+}
+
+// leftovers returns the keys under which the backend keeps a pod that has left.
+func (s *podStates) leftovers() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keys := map[string]bool{}
+	for key, st := range s.m {
+		if st.left != nil {
+			keys[key] = true
 		}
 	}
 	return keys

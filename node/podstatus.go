@@ -81,11 +81,12 @@ func newer(cached, written *corev1.Pod) *corev1.Pod {
 func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, st podState, status corev1.PodStatus) error {
 	change := lifecycle.Change{Status: status, DropConditions: st.dropped}
 	if st.report.about(api.UID) {
-		change.Labels = lifecycle.MetadataDiff(st.handed.labels, st.report.labels, api.Labels, st.own.labels)
-		change.Annotations = lifecycle.MetadataDiff(st.handed.annotations, st.report.annotations, api.Annotations, st.own.annotations)
+		change.Labels = lifecycle.MetadataDiff(st.report.labels, api.Labels, st.handed.hadLabel, st.own.labels)
+		change.Annotations = lifecycle.MetadataDiff(st.report.annotations, api.Annotations, st.handed.hadAnnotation, st.own.annotations)
 	}
 	body, any := lifecycle.PatchBody(api, change)
 	if !any {
+		c.noneDropped(key, st)
 		return nil
 	}
 	var wait time.Duration
@@ -108,6 +109,14 @@ func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, 
 	case apierrors.IsNotFound(err):
 		return nil // the deletion is on its way to the cache
 	case err != nil:
+		if apierrors.IsInvalid(err) && lifecycle.Terminal(&status) {
+			// It will never be taken, and must not hold a pod that is deleted and has stopped.
+			c.states.update(key, func(s *podState) {
+				if s.sent.UID == api.UID {
+					s.lastWord, s.lastReport = true, st.report
+				}
+			})
+		}
 		return c.failure(api, eventStatusFailed, fmt.Errorf("write status of pod %s: %w", key, err))
 	}
 	c.states.update(key, func(s *podState) {
@@ -116,16 +125,27 @@ func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, 
 		}
 		s.written = got
 		s.lastWord, s.lastReport = lifecycle.Terminal(&status), st.report
-		if s.report == st.report {
-			s.dropped = nil
-		}
 		s.own.labels = ownedAfter(s.own.labels, change.Labels)
 		s.own.annotations = ownedAfter(s.own.annotations, change.Annotations)
 	})
+	c.noneDropped(key, st)
 	if api.DeletionTimestamp != nil && lifecycle.Terminal(&status) {
 		c.statusLane.Add(key) // the last word is said: remove
 	}
 	return nil
+}
+
+// noneDropped notes that the API server has none of the conditions that the
+// provider dropped up to the report in st: if one comes back, it is another's.
+func (c *PodController) noneDropped(key string, st podState) {
+	if len(st.dropped) == 0 {
+		return
+	}
+	c.states.update(key, func(s *podState) {
+		if s.report == st.report {
+			s.dropped = nil
+		}
+	})
 }
 
 func (c *PodController) sendPatch(ctx context.Context, api *corev1.Pod, body []byte) (*corev1.Pod, error) {
@@ -146,25 +166,6 @@ func (c *PodController) remove(ctx context.Context, key string, api *corev1.Pod)
 		}
 	})
 	return nil
-}
-
-// ownedAfter returns the keys that the provider has added, after a change.
-func ownedAfter(own map[string]bool, change map[string]*string) map[string]bool {
-	if len(change) == 0 {
-		return own
-	}
-	after := make(map[string]bool, len(own)+len(change))
-	for k := range own {
-		after[k] = true
-	}
-	for k, v := range change {
-		if v == nil {
-			delete(after, k)
-		} else {
-			after[k] = true
-		}
-	}
-	return after
 }
 
 // writeFailed is where failures of the status lane end: in the log and, when

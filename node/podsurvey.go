@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,6 +50,7 @@ func (c *PodController) survey(ctx context.Context) {
 		case <-timer.C:
 		}
 		soon = false
+		asked := time.Now()
 		pods, err := c.list(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -65,7 +67,7 @@ func (c *PodController) survey(ctx context.Context) {
 			continue
 		}
 		failures = 0
-		c.compare(ctx, pods)
+		c.compare(ctx, pods, asked)
 		timer.Reset(c.pause(ctx))
 	}
 }
@@ -93,25 +95,25 @@ func (c *PodController) pause(ctx context.Context) time.Duration {
 }
 
 // compare marks the pods whose presence differs. Presence in a list is
-// believed; absence only makes the sync lane ask for that pod.
-func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod) {
-	accepted := c.states.accepted()
+// believed; absence only makes the sync lane ask for that pod. A list says
+// nothing about pods that were accepted after it was asked for.
+func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, asked time.Time) {
+	accepted, leftovers := c.states.accepted(), c.states.leftovers()
 	running := 0
 	for _, pod := range backend {
-		if pod == nil {
-			continue
-		}
 		if pod.Status.Phase == corev1.PodRunning {
 			running++
 		}
 		key := keyOf(pod)
-		api := c.pod(ctx, key)
+		api, st := c.pod(ctx, key), c.states.get(key)
 		_, known := accepted[key]
 		delete(accepted, key)
+		delete(leftovers, key)
 		switch {
+		case api == nil && st.hasLeft(st.named(pod, false)):
 		case api == nil || !lifecycle.SamePod(api, pod) || !known:
 			c.syncLane.Add(key)
-		case c.notifies:
+		case c.notifies, st.sent.AcceptedAt.After(asked):
 		case telling(&pod.Status):
 			c.report(ctx, pod)
 		default:
@@ -119,8 +121,11 @@ func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod) {
 		}
 	}
 	runningPods.Set(float64(running))
+	for key := range leftovers {
+		c.syncLane.Add(key) // the backend has forgotten it, and so can we
+	}
 	for key, uid := range accepted {
-		if api := c.pod(ctx, key); api != nil && api.UID == uid && !lifecycle.Terminal(&api.Status) {
+		if api := c.pod(ctx, key); api != nil && api.UID == uid && !c.states.get(key).sent.AcceptedAt.After(asked) && !lifecycle.Terminal(&api.Status) {
 			c.states.update(key, func(st *podState) { st.suspect = true })
 			c.syncLane.Add(key)
 		}
@@ -133,30 +138,42 @@ func telling(s *corev1.PodStatus) bool {
 	return s.Phase != "" && (len(s.ContainerStatuses) > 0 || lifecycle.Terminal(s))
 }
 
-// pollPod is the work of the poll lane.
+// pollPod asks the provider for the status of one pod and takes it as a report.
+// It is the work of the poll lane.
 func (c *PodController) pollPod(ctx context.Context, key string) (class int, err error) {
-	if api := c.pod(ctx, key); api != nil && c.states.get(key).sent.UID == api.UID {
-		c.poll(ctx, api)
+	api, st := c.pod(ctx, key), c.states.get(key)
+	if api == nil || st.sent.UID != api.UID {
+		return 0, nil
 	}
-	return 0, nil
-}
-
-// poll asks the provider for the status of one pod and takes it as a report.
-func (c *PodController) poll(ctx context.Context, api *corev1.Pod) {
 	var status *corev1.PodStatus
-	err := c.reads.Do(ctx, "GetPodStatus", func(ctx context.Context) (err error) {
+	err = c.reads.Do(ctx, "GetPodStatus", func(ctx context.Context) (err error) {
 		status, err = c.provider.GetPodStatus(ctx, api.Namespace, api.Name)
 		return err
 	})
 	switch {
 	case errdefs.IsNotFound(err), err == nil && status == nil:
-		c.states.update(keyOf(api), func(st *podState) { st.suspect = true })
-		c.syncLane.Add(keyOf(api))
+		c.states.update(key, func(st *podState) { st.suspect = true })
+		c.syncLane.Add(key)
 	case err != nil:
-		log.G(ctx).WithField("pod", keyOf(api)).WithError(err).Warn("the provider does not tell the status of a pod; it stays as it was")
+		return 0, fmt.Errorf("ask the provider for the status of pod %s: %w", key, err)
 	case status.Phase != "":
-		pod := api.DeepCopy()
-		pod.Status = *status
-		c.report(ctx, pod)
+		c.take(ctx, api, &report{uid: api.UID, status: status.DeepCopy(), polled: true, after: st.report})
+	}
+	return 0, nil
+}
+
+// pollAgain is the retry policy of the poll lane for a provider that is asked
+// anew by every survey.
+func pollAgain(_ context.Context, _ string, _ int, _ time.Time, err error) (*time.Duration, error) {
+	return nil, err
+}
+
+// pollFailed is where failures of the poll lane end.
+func (c *PodController) pollFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
+	logger := log.G(ctx).WithField("pod", key).WithError(err)
+	if again {
+		logger.Warnf("the status of the pod stays as it was; next try in %v", delay)
+	} else {
+		logger.Warn("the status of the pod stays as it was until the next survey")
 	}
 }

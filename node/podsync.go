@@ -6,12 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/guard"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
@@ -25,14 +28,18 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 
 	api := c.pod(ctx, key)
 	if api != nil {
-		c.states.begin(key, api.UID)
+		c.meet(key, api)
 		if c.store != nil {
 			c.store.Track(api)
 		}
 		c.judge(key, api)
 	}
 	st := c.states.get(key)
-	if api == nil && st.stopped && st.previous == "" || !st.suspect && lifecycle.Quiet(api, st.sent, st.verdict != nil) {
+	switch {
+	case api == nil && st.stopped && st.previous == "" && st.left == nil:
+		return 0, c.rest(key, api)
+	case !st.suspect && lifecycle.Quiet(api, st.sent, st.verdict != nil):
+		c.noOrphan(key, st)
 		return 0, c.rest(key, api)
 	}
 	backend, err := c.lookup(ctx, key)
@@ -40,26 +47,33 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		if api == nil || api.DeletionTimestamp == nil {
 			return 0, c.failure(api, eventFailedSync, fmt.Errorf("ask the provider for pod %s: %w", key, err))
 		}
-		backend = api // unknown: ask for the stop all the same
+		backend = api.DeepCopy() // unknown: ask for the stop all the same
+		backend.Status = corev1.PodStatus{}
 	}
 	c.states.update(key, func(s *podState) {
 		s.suspect = false
 		if backend == nil {
-			s.previous, s.orphan = "", orphan{}
+			s.previous, s.left = "", nil
 		}
 		st = *s
 	})
-	if backend == nil {
-		c.orphans.forget(key)
-	} else if st.previous != "" && backend.UID == "" {
-		backend = backend.DeepCopy()
-		backend.UID = st.previous // no UID is kept there, but we know whom it was
+	backend = st.named(backend, api != nil)
+	if backend != nil && (api == nil || !lifecycle.SamePod(api, backend)) && st.hasLeft(backend) {
+		if api == nil {
+			c.noOrphan(key, st)
+			c.forgetObjects(key, st.sent.UID)
+			return 0, nil // the state goes when the backend's pod does
+		}
+		backend = nil
 	}
 	decision := lifecycle.Next(lifecycle.Facts{
 		API: api, Sent: st.sent, Backend: backend, Now: time.Now(),
-		Finished: api != nil && st.report.about(api.UID) && lifecycle.Terminal(st.report.status),
+		Finished: api != nil && st.finished(api.UID),
 		Verdict:  st.verdict != nil,
 	})
+	if decision.Step != lifecycle.Orphan {
+		c.noOrphan(key, st)
+	}
 	if decision.Again > 0 {
 		c.syncLane.AddAfter(key, decision.Again)
 	}
@@ -73,14 +87,20 @@ func (c *PodController) do(ctx context.Context, step lifecycle.Step, key string,
 	case lifecycle.Update:
 		return c.update(ctx, key, api)
 	case lifecycle.Adopt:
-		c.adopt(ctx, key, api, backend)
+		c.adopt(key, api, backend)
 	case lifecycle.Stop:
 		return c.stop(ctx, key, api)
 	case lifecycle.Stopped:
-		c.states.update(key, func(st *podState) { st.stopped = true })
+		c.states.update(key, func(st *podState) {
+			st.stopped = true
+			if backend != nil {
+				uid := api.UID
+				st.left = &uid
+			}
+		})
 		c.statusLane.Add(key)
 	case lifecycle.Orphan:
-		return c.deleteOrphan(ctx, key, backend)
+		return c.deleteOrphan(ctx, key, api, backend)
 	case lifecycle.Missing:
 		c.states.update(key, func(st *podState) { st.sent.MissingSince = time.Now() })
 	case lifecycle.Lost:
@@ -91,16 +111,37 @@ func (c *PodController) do(ctx context.Context, step lifecycle.Step, key string,
 	return nil
 }
 
+// meet begins the state of the pod, if it is not that of the pod already.
+func (c *PodController) meet(key string, api *corev1.Pod) {
+	if older := c.states.begin(key, api.UID); older != "" {
+		c.forgetObjects(key, older)
+	}
+}
+
+// noOrphan ends what was counted against a pod that only the backend had: it is
+// wanted, or gone.
+func (c *PodController) noOrphan(key string, st podState) {
+	if st.orphan.present {
+		c.states.update(key, func(s *podState) { s.orphan = orphan{} })
+		c.orphans.forget(key)
+	}
+}
+
+// forgetObjects lets go of the ConfigMaps and Secrets that the pod names.
+func (c *PodController) forgetObjects(key string, uid types.UID) {
+	if c.store != nil && uid != "" {
+		namespace, name, _ := cache.SplitMetaNamespaceKey(key)
+		c.store.Forget(namespace, name, uid)
+	}
+}
+
 // rest is the end of the work on a pod for now: trouble is over, and a pod that
 // is gone on both sides is forgotten.
 func (c *PodController) rest(key string, api *corev1.Pod) error {
 	if api == nil {
 		st := c.states.drop(key)
 		c.orphans.forget(key)
-		if c.store != nil && st.sent.UID != "" {
-			namespace, name, _ := cache.SplitMetaNamespaceKey(key)
-			c.store.Forget(namespace, name, st.sent.UID)
-		}
+		c.forgetObjects(key, st.sent.UID)
 		return nil
 	}
 	c.settle(key)
@@ -120,7 +161,8 @@ func (c *PodController) settle(key string) {
 // looks again when it will have.
 func (c *PodController) judge(key string, api *corev1.Pod) {
 	deadline, has := lifecycle.Deadline(api)
-	if !has || lifecycle.Terminal(&api.Status) || api.DeletionTimestamp != nil || c.states.get(key).verdict != nil {
+	st := c.states.get(key)
+	if !has || lifecycle.Terminal(&api.Status) || api.DeletionTimestamp != nil || st.verdict != nil || st.finished(api.UID) {
 		return
 	}
 	if left := time.Until(deadline); left > 0 {
@@ -144,26 +186,39 @@ func (c *PodController) lookup(ctx context.Context, key string) (pod *corev1.Pod
 		pod, err = c.provider.GetPod(ctx, namespace, name)
 		return err
 	})
-	if err == nil || errdefs.IsNotFound(err) {
+	var panicked *guard.Panic
+	switch {
+	case err == nil && pod != nil && c.foreign(pod):
+		return nil, nil
+	case err == nil || errdefs.IsNotFound(err):
 		return pod, nil
+	case errors.As(err, &panicked), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return nil, err // no answer at all
 	}
 	pods, listErr := c.list(ctx)
 	if listErr != nil {
 		return nil, errors.Join(err, listErr)
 	}
 	for _, p := range pods {
-		if p != nil && p.Namespace == namespace && p.Name == name {
+		if p.Namespace == namespace && p.Name == name {
 			return p, nil
 		}
 	}
 	return nil, nil
 }
 
-// list returns all pods that the backend has.
+// list returns all pods of this node that the backend has.
 func (c *PodController) list(ctx context.Context) (pods []*corev1.Pod, err error) {
 	err = c.reads.Do(ctx, "GetPods", func(ctx context.Context) (err error) {
 		pods, err = c.provider.GetPods(ctx)
 		return err
 	})
-	return pods, err
+	pods = slices.Clone(pods) // the provider's own list, perhaps
+	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p == nil || c.foreign(p) }), err
+}
+
+// foreign reports whether the pod is another node's: some backends list more
+// than they were asked for, and what is not ours must not be touched.
+func (c *PodController) foreign(pod *corev1.Pod) bool {
+	return c.nodeName != "" && pod.Spec.NodeName != "" && pod.Spec.NodeName != c.nodeName
 }

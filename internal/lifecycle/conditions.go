@@ -21,7 +21,10 @@ func conditions(v View, s *corev1.PodStatus) []corev1.PodCondition {
 	if v.Report != nil {
 		reported = v.Report.Conditions
 	}
-	for _, c := range reported {
+	for i, c := range reported {
+		if condition(reported[i+1:], c.Type) != nil {
+			continue // said twice: the last counts
+		}
 		switch c.Type {
 		case corev1.PodReady, corev1.ContainersReady, corev1.PodInitialized:
 			continue // below

@@ -17,8 +17,8 @@ const (
 
 // mergeContainers returns the statuses that follow from the reported ones. A
 // report without any leaves the old ones. Restart counts never fall; after the
-// end of the pod, no container starts again.
-func mergeContainers(old, reported []corev1.ContainerStatus, ended bool) []corev1.ContainerStatus {
+// end of the pod, no container starts again, and before it none that is final.
+func mergeContainers(old, reported []corev1.ContainerStatus, ended bool, final func(*corev1.ContainerStatus) bool) []corev1.ContainerStatus {
 	if len(reported) == 0 {
 		return old
 	}
@@ -31,7 +31,7 @@ func mergeContainers(old, reported []corev1.ContainerStatus, ended bool) []corev
 		merged[i] = *reported[i].DeepCopy()
 		if before := was[merged[i].Name]; before != nil {
 			merged[i].RestartCount = max(merged[i].RestartCount, before.RestartCount)
-			if ended && before.State.Terminated != nil && merged[i].State.Terminated == nil {
+			if before.State.Terminated != nil && merged[i].State.Terminated == nil && (ended || final(before)) {
 				merged[i] = *before.DeepCopy()
 			}
 		}
@@ -42,6 +42,25 @@ func mergeContainers(old, reported []corev1.ContainerStatus, ended bool) []corev
 	}
 	return merged
 }
+
+// byPolicy says of a terminated container of the pod that it can never run
+// again: a report that says otherwise is late, and the API server refuses it.
+func byPolicy(pod *corev1.Pod) func(*corev1.ContainerStatus) bool {
+	return func(st *corev1.ContainerStatus) bool {
+		for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+			for i := range list {
+				if c := &list[i]; c.Name == st.Name && (c.RestartPolicy != nil || len(c.RestartPolicyRules) > 0) {
+					return false // it has rules of its own
+				}
+			}
+		}
+		policy := pod.Spec.RestartPolicy
+		return policy == corev1.RestartPolicyNever || policy == corev1.RestartPolicyOnFailure && st.State.Terminated.ExitCode == 0
+	}
+}
+
+// once is byPolicy for ephemeral containers, which are never restarted.
+func once(*corev1.ContainerStatus) bool { return true }
 
 // applyStop ends a pod whose backend confirmed the stop without telling how
 // the containers ended.

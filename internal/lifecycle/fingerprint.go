@@ -51,10 +51,13 @@ func specHash(spec *corev1.PodSpec) uint64 {
 	return h.Sum64()
 }
 
-// adoptable reports whether the backend's copy agrees with the API server's
-// pod as far as the copy goes. Backends drop fields, so what the copy lacks
-// says nothing; an update that was missed while nobody watched does.
+// adoptable reports whether the backend has the pod as the API server has it:
+// no generation was missed while nobody watched, and the backend's copy agrees
+// as far as it goes. Backends drop fields, so what the copy lacks says nothing.
 func adoptable(api, backend *corev1.Pod) bool {
+	if observed := api.Status.ObservedGeneration; observed != 0 && observed < api.Generation {
+		return false
+	}
 	images := map[string]string{}
 	for _, c := range backend.Spec.Containers {
 		images[c.Name] = c.Image

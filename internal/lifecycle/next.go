@@ -136,10 +136,10 @@ func nextStop(f Facts) Decision {
 	grace := Grace(f.API)
 	waited := f.Now.Sub(f.Sent.StopAskedAt)
 	switch {
-	case f.Backend == nil && (!f.Sent.Attempted || f.Sent.StopAcked):
+	case f.Backend == nil && (f.Sent.StopAcked || !f.Sent.Attempted && !hasRun(f.API)):
 		return Decision{Step: Stopped}
 	case f.Backend == nil:
-		return Decision{Step: Stop} // a create with an unknown outcome: make sure
+		return Decision{Step: Stop} // it was created, with whatever outcome: make sure
 	case f.Sent.StopAcked && (Terminal(&f.Backend.Status) || f.Finished):
 		return Decision{Step: Stopped}
 	case !asked, !f.Sent.StopAcked, f.Sent.StopGrace != grace,
@@ -147,6 +147,12 @@ func nextStop(f Facts) Decision {
 		return Decision{Step: Stop}
 	}
 	return Decision{Again: min(max(waited/2, 250*time.Millisecond), 10*time.Second)}
+}
+
+// hasRun reports whether the status shows that the backend had the pod, before
+// a restart for example, and does not show that it has ended.
+func hasRun(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodRunning || pod.Status.StartTime != nil && !Terminal(&pod.Status)
 }
 
 // nextAbsent decides for a wanted pod that the backend does not have.

@@ -76,6 +76,7 @@ func TestNext(t *testing.T) {
 		{name: "found at a backend that keeps no UID", facts: Facts{API: running, Backend: pod("")}, want: Adopt},
 		{name: "found with less than we know", facts: Facts{API: pod("a", withLabel("k", "v")), Backend: &corev1.Pod{}}, want: Adopt},
 		{name: "changed while nobody watched", facts: Facts{API: changed, Backend: running}, want: Update},
+		{name: "changed while nobody watched, in what the backend's copy lacks", facts: Facts{API: pod("a", func(p *corev1.Pod) { p.Generation, p.Status.ObservedGeneration = 3, 2 }), Backend: pod("a")}, want: Update},
 		{name: "relabelled while nobody watched", facts: Facts{API: pod("a", withLabel("k", "v")), Backend: pod("a", withLabel("k", "w"))}, want: Update},
 		{name: "changed", facts: Facts{API: changed, Sent: accepted(running), Backend: running}, want: Update},
 		{name: "relabelled", facts: Facts{API: pod("a", withLabel("k", "v")), Sent: accepted(pod("a")), Backend: pod("a")}, want: Update},
@@ -86,6 +87,8 @@ func TestNext(t *testing.T) {
 		{name: "an older pod, while the new one is deleted", facts: Facts{API: pod("b", deleting(1)), Backend: pod("a")}, want: Orphan},
 
 		{name: "deleted before it was created", facts: Facts{API: doomed}, want: Stopped},
+		{name: "deleted after a former life ran it", facts: Facts{API: pod("a", deleting(10), inPhase(corev1.PodRunning))}, want: Stop},
+		{name: "deleted after a former life saw it end", facts: Facts{API: pod("a", deleting(10), inPhase(corev1.PodFailed))}, want: Stopped},
 		{name: "deleted after a create with unknown outcome", facts: Facts{API: doomed, Sent: Sent{UID: "a", Attempted: true}}, want: Stop},
 		{name: "deleted", facts: Facts{API: doomed, Sent: accepted(running), Backend: running}, want: Stop},
 		{name: "deleted while nobody watched", facts: Facts{API: doomed, Backend: running}, want: Stop},

@@ -115,15 +115,12 @@ func conditionsDiff(old, want []corev1.PodCondition, drop []corev1.PodConditionT
 // MetadataDiff returns what the provider changed in the labels or annotations
 // that it was handed: keys that it added or set to another value, and keys
 // that it had added (own) and dropped again. What it merely lacks it may never
-// have kept. Keys that the API server's pod has already as wanted are left out.
-func MetadataDiff(handed, reported, api map[string]string, own map[string]bool) map[string]*string {
+// have kept, and a value that it was handed at any time it only repeats, late.
+// Keys that the API server's pod has already as wanted are left out.
+func MetadataDiff(reported, api map[string]string, handed func(k, v string) bool, own map[string]bool) map[string]*string {
 	d := map[string]*string{}
 	for k, v := range reported {
-		was, had := handed[k]
-		if had && was == v && !own[k] {
-			continue
-		}
-		if now, ok := api[k]; !ok || now != v {
+		if now, ok := api[k]; (!ok || now != v) && !handed(k, v) {
 			d[k] = &v
 		}
 	}

@@ -57,8 +57,8 @@ const (
 	Remove
 )
 
-// Publish decides what the API server must be told about one pod. The status
-// is meant for Patch only.
+// Publish decides what the API server must be told about one pod, and returns
+// the status that it should have: with Keep, the one that it has.
 func Publish(v View) (Write, corev1.PodStatus) {
 	if v.API == nil {
 		return Keep, corev1.PodStatus{}
@@ -72,11 +72,11 @@ func Publish(v View) (Write, corev1.PodStatus) {
 		if changed {
 			return Patch, want
 		}
-		return Keep, want
+		return Keep, v.API.Status
 	case changed && !v.LastWord && (v.Attempted || v.Report != nil || len(v.API.Finalizers) > 0):
 		return Patch, want // the last word, before the object goes
 	case len(v.API.Finalizers) > 0 && Grace(v.API) == 0:
-		return Keep, want // asked already; somebody's finalizer holds the object
+		return Keep, v.API.Status // asked already; somebody's finalizer holds the object
 	}
 	return Remove, want
 }
@@ -87,7 +87,7 @@ func compose(v View) corev1.PodStatus {
 	s := *v.API.Status.DeepCopy()
 	absorbed := Terminal(&s)
 	if v.Report != nil {
-		applyReport(&s, v.Report, absorbed, v.Now)
+		applyReport(&s, v.API, v.Report, absorbed, v.Now)
 	}
 	if !absorbed {
 		applyTrouble(&s, v)
@@ -109,7 +109,7 @@ func compose(v View) corev1.PodStatus {
 
 // applyReport lays the provider's status over s, within the rules: a terminal
 // phase stays, restart counts never fall, what a report leaves out stays.
-func applyReport(s, r *corev1.PodStatus, absorbed bool, now time.Time) {
+func applyReport(s *corev1.PodStatus, pod *corev1.Pod, r *corev1.PodStatus, absorbed bool, now time.Time) {
 	if !absorbed {
 		if r.Phase != "" {
 			s.Phase = r.Phase
@@ -121,13 +121,14 @@ func applyReport(s, r *corev1.PodStatus, absorbed bool, now time.Time) {
 		if len(s.HostIPs) == 0 {
 			s.HostIPs = []corev1.HostIP{{IP: r.HostIP}}
 		}
+		s.HostIP = s.HostIPs[0].IP // the API server insists
 	}
 	if r.PodIP != "" || len(r.PodIPs) > 0 {
 		s.PodIP, s.PodIPs = r.PodIP, r.PodIPs
 		if len(s.PodIPs) == 0 {
 			s.PodIPs = []corev1.PodIP{{IP: r.PodIP}}
 		}
-		s.PodIP = s.PodIPs[0].IP // the API server insists
+		s.PodIP = s.PodIPs[0].IP // as above
 	}
 	if s.StartTime == nil {
 		s.StartTime = r.StartTime
@@ -135,9 +136,9 @@ func applyReport(s, r *corev1.PodStatus, absorbed bool, now time.Time) {
 			s.StartTime = &metav1.Time{Time: now}
 		}
 	}
-	s.InitContainerStatuses = mergeContainers(s.InitContainerStatuses, r.InitContainerStatuses, absorbed)
-	s.ContainerStatuses = mergeContainers(s.ContainerStatuses, r.ContainerStatuses, absorbed)
-	s.EphemeralContainerStatuses = mergeContainers(s.EphemeralContainerStatuses, r.EphemeralContainerStatuses, absorbed)
+	s.InitContainerStatuses = mergeContainers(s.InitContainerStatuses, r.InitContainerStatuses, absorbed, byPolicy(pod))
+	s.ContainerStatuses = mergeContainers(s.ContainerStatuses, r.ContainerStatuses, absorbed, byPolicy(pod))
+	s.EphemeralContainerStatuses = mergeContainers(s.EphemeralContainerStatuses, r.EphemeralContainerStatuses, absorbed, once)
 	if r.Resize != "" {
 		s.Resize = r.Resize
 	}

@@ -232,11 +232,61 @@ func TestMetadataDiffIsWhatTheProviderChanged(t *testing.T) {
 	handed := map[string]string{"same": "1", "changed": "1", "lacking": "1", "users": "old"}
 	reported := map[string]string{"same": "1", "changed": "2", "added": "1", "users": "old"}
 	api := map[string]string{"same": "1", "changed": "1", "lacking": "1", "users": "new", "mine": "1"}
-	got := MetadataDiff(handed, reported, api, map[string]bool{"mine": true})
+	got := MetadataDiff(reported, api, func(k, v string) bool { return handed[k] == v }, map[string]bool{"mine": true})
 	two, one := "2", "1"
 	want := map[string]*string{"changed": &two, "added": &one, "mine": nil}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got): %s", d)
+	}
+}
+
+// TestKeepKeeps: a status that the API server does not take as it is, an old
+// one for example that lacks a field, is not written to a held pod for ever.
+func TestKeepKeeps(t *testing.T) {
+	held := pod("a", deleting(0))
+	held.Finalizers = []string{"somebody/else"}
+	v := View{API: held, Report: endedStatus(0), Stopped: true, StopAsked: true, Generation: 1}
+	_, v.API = publish(t, v)
+	v.API.Status.ObservedGeneration, v.LastWord = 0, true
+	w, status := Publish(v)
+	if _, any := PatchBody(v.API, Change{Status: status}); w != Keep || any {
+		t.Errorf("got write %d, patch %v, want nothing to write", w, any)
+	}
+}
+
+func TestContradictoryReportSettles(t *testing.T) {
+	report := runningStatus()
+	report.HostIPs = []corev1.HostIP{{IP: "192.0.2.9"}, {IP: "192.0.2.1"}}
+	report.Conditions = []corev1.PodCondition{{Type: "twice", Status: corev1.ConditionTrue}, {Type: "twice", Status: corev1.ConditionFalse}}
+	v := View{API: pod("a"), Report: report, Now: now}
+	_, v.API = publish(t, v)
+	if s := v.API.Status; s.HostIP != s.HostIPs[0].IP {
+		t.Errorf("hostIP %s, hostIPs %v: the API server refuses that", s.HostIP, s.HostIPs)
+	}
+	v.Now = now.Add(time.Minute)
+	if w, status := Publish(v); w != Keep {
+		t.Errorf("a second time: %s", cmp.Diff(v.API.Status, status))
+	}
+}
+
+func TestContainerThatMustNotRestartStaysTerminated(t *testing.T) {
+	for _, story := range []struct {
+		policy   corev1.RestartPolicy
+		exitCode int32
+		restarts bool
+	}{
+		{corev1.RestartPolicyNever, 1, false},
+		{corev1.RestartPolicyOnFailure, 0, false},
+		{corev1.RestartPolicyOnFailure, 1, true},
+		{corev1.RestartPolicyAlways, 0, true},
+	} {
+		api := pod("a", inPhase(corev1.PodRunning))
+		api.Spec.RestartPolicy = story.policy
+		api.Status.ContainerStatuses = endedStatus(story.exitCode).ContainerStatuses
+		_, after := publish(t, View{API: api, Report: runningStatus()})
+		if got := after.Status.ContainerStatuses[0].State.Running != nil; got != story.restarts {
+			t.Errorf("policy %s, exit code %d: running again is %v, want %v", story.policy, story.exitCode, got, story.restarts)
+		}
 	}
 }
 
