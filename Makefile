@@ -49,7 +49,7 @@ test: build ## run unit and integration tests with the race detector
 	  (cd $$module && VK_REQUIRE_TESTAPI=1 go test -race -timeout 20m ./...); \
 	done
 	@echo "test devcluster"
-	@cd devcluster && DEVCLUSTER_BIN=$(CURDIR)/bin/devcluster go test -timeout 20m ./...
+	@cd devcluster && DEVCLUSTER_BIN=$(CURDIR)/bin/devcluster go test -count=1 -timeout 20m ./...
 
 .PHONY: unit
 unit: ## run the tests that need no API server, with the race detector
