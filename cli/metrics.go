@@ -16,6 +16,7 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/restclient" // registers rest_client_*
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
 const metricsPath = "/metrics"
@@ -36,6 +37,7 @@ func (o *options) serveMetrics(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("serve metrics: %w", err)
 	}
+	log.G(ctx).WithField("address", l.Addr().String()).Info("Serving metrics")
 	mux := http.NewServeMux()
 	mux.Handle("GET "+metricsPath, metricsHandler())
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 90 * time.Second}

@@ -61,3 +61,24 @@ func TestManyPodsAtOnce(t *testing.T) {
 		t.Errorf("%d pods and %d addresses are left, want none", len(left), len(p.addresses.used))
 	}
 }
+
+// BenchmarkPods creates, reports and deletes pods on a node that has 5,000 of them.
+func BenchmarkPods(b *testing.B) {
+	p := newProvider(b, Config{})
+	reports := make(chan *corev1.Pod, 100)
+	p.NotifyPods(b.Context(), func(pod *corev1.Pod) { reports <- pod })
+	for i := range 5000 {
+		create(b, p, newPod(fmt.Sprintf("resident-%d", i)))
+		<-reports
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		pod := newPod("guest")
+		create(b, p, pod)
+		<-reports
+		if err := p.DeletePod(b.Context(), pod); err != nil {
+			b.Fatal(err)
+		}
+		<-reports
+	}
+}
