@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,7 +55,7 @@ func (c *PodController) update(ctx context.Context, key string, api *corev1.Pod)
 // example.
 func (c *PodController) adopt(key string, api, backend *corev1.Pod) {
 	c.states.update(key, func(st *podState) {
-		st.handed.add(metadataOf(backend.DeepCopy()))
+		st.handed.add(metadata{maps.Clone(backend.Labels), maps.Clone(backend.Annotations)})
 		st.handed.add(metadataOf(api))
 	})
 	c.accepted(key, api)

@@ -22,7 +22,6 @@ const (
 	eventDeleteFailed  = "ProviderDeleteFailed"
 	eventDeleteSuccess = "ProviderDeleteSuccess"
 	eventPodLost       = "ProviderPodLost"
-	eventOrphan        = "ProviderOrphanDeleted"
 	eventStatusFailed  = "ProviderStatusRejected"
 	// as a kubelet names them
 	eventDeadline   = "DeadlineExceeded"

@@ -58,11 +58,6 @@ func (c *PodController) deleteOrphan(ctx context.Context, key string, api, backe
 	}
 	save := func() { c.states.update(key, func(st *podState) { st.orphan = o }) }
 	grace := orphanGrace(backend)
-	if !o.asked.IsZero() && lifecycle.Terminal(&backend.Status) {
-		c.states.update(key, func(st *podState) { st.left = &o.uid })
-		c.syncLane.Add(key)
-		return nil
-	}
 	if !o.asked.IsZero() && now.Sub(o.asked) < grace+quarantineUnknown {
 		c.syncLane.AddAfter(key, min(max(now.Sub(o.asked)/2, 250*time.Millisecond), 10*time.Second))
 		return nil
@@ -128,6 +123,8 @@ func (c *PodController) live(ctx context.Context, key string) (*corev1.Pod, erro
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, podRequestTimeout)
+	defer cancel()
 	if c.nodeName == "" {
 		pod, err := c.client.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {

@@ -14,8 +14,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
@@ -432,6 +435,94 @@ func (s *slowLists) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 		time.Sleep(10 * time.Second)
 	}
 	return pods, err
+}
+
+// TestFinishedPodsCostNothing: a pod that has ended is looked at once more, and
+// not at every resync for as long as its object exists.
+func TestFinishedPodsCostNothing(t *testing.T) {
+	for name, forgets := range map[string]bool{"kept": false, "forgotten": true} {
+		t.Run(name, func(t *testing.T) {
+			b := membackend.New()
+			inWorld(t, b, func(w *world) {
+				var gets atomic.Int32
+				b.Script(func(_ context.Context, method, _ string) error {
+					if method == "get" {
+						gets.Add(1)
+					}
+					return nil
+				})
+				p := bound("p", "a")
+				p.Spec.RestartPolicy = corev1.RestartPolicyNever
+				for range 2 { // lives
+					w.start()
+					if w.api.Pod("d", "p") == nil {
+						w.api.Create(p)
+						w.pass(time.Second)
+						b.Change("d/p", func(p *corev1.Pod) { *p = *membackend.Ended(p, 0) })
+						if forgets {
+							b.Lose("d/p")
+						}
+					}
+					w.pass(time.Minute)
+					before := gets.Load()
+					w.pass(time.Hour)
+					if n := gets.Load() - before; n > 0 {
+						t.Errorf("%d calls of GetPod in an hour for a pod that has ended", n)
+					}
+					if !forgets { // and yet one that runs on is noticed
+						b.Change("d/p", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
+						w.pass(2 * time.Minute)
+						if b.Has("d/p") != nil {
+							t.Error("a pod that ended runs again, and nobody stops it")
+						}
+						forgets = true
+					}
+					w.halt()
+				}
+			})
+		})
+	}
+}
+
+// TestRequestThatHangsIsGivenUp: a connection may be dead without a word.
+func TestRequestThatHangsIsGivenUp(t *testing.T) {
+	b := membackend.New()
+	inWorld(t, b, func(w *world) {
+		dead := &deadAtFirst{PodsGetter: w.api}
+		dead.left.Store(10)
+		w.configs = append(w.configs, func(cfg *PodControllerConfig) { cfg.PodClient = dead })
+		w.start()
+		for i := range 10 {
+			w.api.Create(bound(fmt.Sprint("p", i), ""))
+		}
+		w.pass(5 * time.Minute)
+		for i := range 10 {
+			w.wantPhase(fmt.Sprint("p", i), corev1.PodRunning)
+		}
+	})
+}
+
+// deadAtFirst answers no patch for a number of times.
+type deadAtFirst struct {
+	corev1client.PodsGetter
+	left atomic.Int32
+}
+
+func (d *deadAtFirst) Pods(namespace string) corev1client.PodInterface {
+	return deadPods{d.PodsGetter.Pods(namespace), &d.left}
+}
+
+type deadPods struct {
+	corev1client.PodInterface
+	left *atomic.Int32
+}
+
+func (d deadPods) Patch(ctx context.Context, name string, kind types.PatchType, body []byte, opts metav1.PatchOptions, sub ...string) (*corev1.Pod, error) {
+	if d.left.Add(-1) >= 0 {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return d.PodInterface.Patch(ctx, name, kind, body, opts, sub...)
 }
 
 // TestTroubleWithTheOldPodShowsInTheNewOne: it is why the new one waits.

@@ -23,6 +23,7 @@ type podState struct {
 	trouble  *lifecycle.Trouble
 	verdict  *lifecycle.Verdict
 	stopped  bool // the backend confirmed the stop of sent.UID
+	over     bool // the pod has ended in the API server, and the backend does not run it
 	orphan   orphan
 	left     *types.UID // what the backend keeps although it ended and DeletePod was acknowledged
 
@@ -120,6 +121,12 @@ func (s *podStates) begin(key string, uid types.UID) (older types.UID) {
 	return older
 }
 
+// isOver reports whether nothing is left to do for a pod that has ended until
+// it is deleted, or is seen to run.
+func (st *podState) isOver(api *corev1.Pod) bool {
+	return st.over && api != nil && api.UID == st.sent.UID && api.DeletionTimestamp == nil && lifecycle.Terminal(&api.Status)
+}
+
 // finished reports whether the provider reported the pod as Succeeded or Failed.
 func (st *podState) finished(uid types.UID) bool {
 	return st.report.about(uid) && lifecycle.Terminal(st.report.status)
@@ -142,10 +149,13 @@ func (st *podState) named(backend *corev1.Pod, wanted bool) *corev1.Pod {
 	return backend
 }
 
-// hasLeft reports whether the pod has stopped and is merely kept by the backend:
-// some keep for ever what has ended.
+// hasLeft reports whether the pod has stopped, as it was asked to, and is merely
+// kept by the backend: some keep for ever what has ended.
 func (st *podState) hasLeft(backend *corev1.Pod) bool {
-	return st.left != nil && *st.left == backend.UID && lifecycle.Terminal(&backend.Status)
+	asked := st.left != nil && *st.left == backend.UID ||
+		st.sent.StopAcked && st.sent.UID == backend.UID ||
+		!st.orphan.asked.IsZero() && st.orphan.uid == backend.UID
+	return asked && lifecycle.Terminal(&backend.Status)
 }
 
 // accepted returns the keys and UIDs of the pods that the backend accepted.

@@ -23,6 +23,10 @@ import (
 // cache, is removed again.
 const removeAgain = 30 * time.Second
 
+// podRequestTimeout is how long the API server may take to answer: a connection
+// can be dead without a word, and must not keep a worker.
+const podRequestTimeout = 30 * time.Second
+
 // writeStatus tells the API server what it should know about one pod. It is the
 // only code that writes pods.
 func (c *PodController) writeStatus(ctx context.Context, key string) (class int, err error) {
@@ -149,6 +153,8 @@ func (c *PodController) noneDropped(key string, st podState) {
 }
 
 func (c *PodController) sendPatch(ctx context.Context, api *corev1.Pod, body []byte) (*corev1.Pod, error) {
+	ctx, cancel := context.WithTimeout(ctx, podRequestTimeout)
+	defer cancel()
 	return c.client.Pods(api.Namespace).Patch(ctx, api.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
 }
 
@@ -156,6 +162,8 @@ func (c *PodController) sendPatch(ctx context.Context, api *corev1.Pod, body []b
 func (c *PodController) remove(ctx context.Context, key string, api *corev1.Pod) error {
 	opts := metav1.NewDeleteOptions(0)
 	opts.Preconditions = metav1.NewUIDPreconditions(string(api.UID))
+	ctx, cancel := context.WithTimeout(ctx, podRequestTimeout)
+	defer cancel()
 	err := c.client.Pods(api.Namespace).Delete(ctx, api.Name, *opts)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return c.failure(api, "", fmt.Errorf("remove pod %s: %w", key, err))

@@ -111,12 +111,14 @@ func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, aske
 		delete(leftovers, key)
 		switch {
 		case api == nil && st.hasLeft(st.named(pod, false)):
-		case api == nil || !lifecycle.SamePod(api, pod) || !known:
+		case api == nil || !lifecycle.SamePod(api, pod) || !known && !st.isOver(api):
 			c.syncLane.Add(key)
+		case st.isOver(api) && pod.Status.Phase == corev1.PodRunning:
+			c.suspect(key)
 		case c.notifies, st.sent.AcceptedAt.After(asked):
 		case telling(&pod.Status):
 			c.report(ctx, pod)
-		default:
+		case !st.isOver(api):
 			c.pollLane.Add(key)
 		}
 	}
@@ -126,10 +128,16 @@ func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, aske
 	}
 	for key, uid := range accepted {
 		if api := c.pod(ctx, key); api != nil && api.UID == uid && !c.states.get(key).sent.AcceptedAt.After(asked) && !lifecycle.Terminal(&api.Status) {
-			c.states.update(key, func(st *podState) { st.suspect = true })
-			c.syncLane.Add(key)
+			c.suspect(key)
 		}
 	}
+}
+
+// suspect makes the sync lane ask the backend for a pod, even if there seems to
+// be nothing to do.
+func (c *PodController) suspect(key string) {
+	c.states.update(key, func(st *podState) { st.suspect = true })
+	c.syncLane.Add(key)
 }
 
 // telling reports whether a status in a list is one that the backend made, and
@@ -152,8 +160,7 @@ func (c *PodController) pollPod(ctx context.Context, key string) (class int, err
 	})
 	switch {
 	case errdefs.IsNotFound(err), err == nil && status == nil:
-		c.states.update(key, func(st *podState) { st.suspect = true })
-		c.syncLane.Add(key)
+		c.suspect(key)
 	case err != nil:
 		return 0, fmt.Errorf("ask the provider for the status of pod %s: %w", key, err)
 	case status.Phase != "":

@@ -38,7 +38,7 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 	switch {
 	case api == nil && st.stopped && st.previous == "" && st.left == nil:
 		return 0, c.rest(key, api)
-	case !st.suspect && lifecycle.Quiet(api, st.sent, st.verdict != nil):
+	case !st.suspect && (st.isOver(api) || lifecycle.Quiet(api, st.sent, st.verdict != nil)):
 		c.noOrphan(key, st)
 		return 0, c.rest(key, api)
 	}
@@ -59,6 +59,7 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 	})
 	backend = st.named(backend, api != nil)
 	if backend != nil && (api == nil || !lifecycle.SamePod(api, backend)) && st.hasLeft(backend) {
+		c.keep(key, backend.UID)
 		if api == nil {
 			c.noOrphan(key, st)
 			c.forgetObjects(key, st.sent.UID)
@@ -93,11 +94,11 @@ func (c *PodController) do(ctx context.Context, step lifecycle.Step, key string,
 	case lifecycle.Stopped:
 		c.states.update(key, func(st *podState) {
 			st.stopped = true
-			if backend != nil {
-				uid := api.UID
-				st.left = &uid
-			}
+			st.over = lifecycle.Terminal(&api.Status)
 		})
+		if backend != nil {
+			c.keep(key, api.UID)
+		}
 		c.statusLane.Add(key)
 	case lifecycle.Orphan:
 		return c.deleteOrphan(ctx, key, api, backend)
@@ -106,6 +107,9 @@ func (c *PodController) do(ctx context.Context, step lifecycle.Step, key string,
 	case lifecycle.Lost:
 		return c.replaceLost(ctx, key, api)
 	default:
+		if api != nil && lifecycle.Terminal(&api.Status) {
+			c.states.update(key, func(st *podState) { st.over = true })
+		}
 		return c.rest(key, api)
 	}
 	return nil
@@ -116,6 +120,11 @@ func (c *PodController) meet(key string, api *corev1.Pod) {
 	if older := c.states.begin(key, api.UID); older != "" {
 		c.forgetObjects(key, older)
 	}
+}
+
+// keep remembers that the backend keeps a pod that has left.
+func (c *PodController) keep(key string, uid types.UID) {
+	c.states.update(key, func(st *podState) { st.left = &uid })
 }
 
 // noOrphan ends what was counted against a pod that only the backend had: it is

@@ -33,7 +33,7 @@ func conditions(v View, s *corev1.PodStatus) []corev1.PodCondition {
 				continue // the scheduler's
 			}
 		}
-		if isGate(v.API, c.Type) && condition(out, c.Type) != nil {
+		if gate := condition(out, c.Type); gate != nil && isGate(v.API, c.Type) && !c.LastTransitionTime.After(gate.LastTransitionTime.Time) {
 			continue // a copy of what its own writer may have changed since
 		}
 		set(c)
@@ -46,7 +46,7 @@ func conditions(v View, s *corev1.PodStatus) []corev1.PodCondition {
 	}
 	if c, known := containersReady(v.API, s, reported); known {
 		set(c)
-		set(podReady(v.API, s, reported, c))
+		set(podReady(v.API, s, reported, out, c))
 	}
 	return out
 }
@@ -155,8 +155,8 @@ func unreadyContainers(pod *corev1.Pod, s *corev1.PodStatus) (names []string) {
 }
 
 // podReady is the provider's word, else that of the containers, and False as
-// long as a readiness gate is not True.
-func podReady(pod *corev1.Pod, s *corev1.PodStatus, reported []corev1.PodCondition, containers corev1.PodCondition) corev1.PodCondition {
+// long as a readiness gate is not True in all.
+func podReady(pod *corev1.Pod, s *corev1.PodStatus, reported, all []corev1.PodCondition, containers corev1.PodCondition) corev1.PodCondition {
 	c := containers
 	c.Type, c.LastTransitionTime = corev1.PodReady, metav1.Time{}
 	if r := condition(reported, corev1.PodReady); r != nil && !Terminal(s) {
@@ -167,10 +167,7 @@ func podReady(pod *corev1.Pod, s *corev1.PodStatus, reported []corev1.PodConditi
 	}
 	var unmet []string
 	for _, gate := range pod.Spec.ReadinessGates {
-		g := condition(pod.Status.Conditions, gate.ConditionType)
-		if g == nil {
-			g = condition(reported, gate.ConditionType)
-		}
+		g := condition(all, gate.ConditionType)
 		switch {
 		case g == nil:
 			unmet = append(unmet, fmt.Sprintf("readiness gate %q has no condition", gate.ConditionType))

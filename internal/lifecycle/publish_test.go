@@ -133,6 +133,21 @@ func TestConditionsOfOthersSurvive(t *testing.T) {
 	}
 }
 
+// TestGateThatIsTheProviders: a copy of a condition is never newer than the
+// condition itself, so what is newer is the provider's own word.
+func TestGateThatIsTheProviders(t *testing.T) {
+	api := pod("a")
+	api.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "gate"}}
+	report := runningStatus()
+	report.Conditions = []corev1.PodCondition{{Type: "gate", Status: corev1.ConditionFalse, LastTransitionTime: metav1.Time{Time: now}}}
+	_, after := publish(t, View{API: api, Report: report})
+	report.Conditions = []corev1.PodCondition{{Type: "gate", Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: now.Add(time.Minute)}}}
+	_, after = publish(t, View{API: after, Report: report})
+	if ready := condition(after.Status.Conditions, corev1.PodReady); ready.Status != corev1.ConditionTrue {
+		t.Errorf("Ready is %+v although its gate is open: %+v", ready, after.Status.Conditions)
+	}
+}
+
 func TestReadyWaitsForReadinessGates(t *testing.T) {
 	api := pod("a")
 	api.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "gate"}}
