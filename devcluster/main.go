@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Devcluster is a Kubernetes control plane for development and tests in one binary: etcd,
+// Command devcluster is a Kubernetes control plane for development and tests in one binary: etcd,
 // kube-apiserver, kube-controller-manager, kube-scheduler and kubectl.
 //
 // Everything listens on the loopback interface only, with certificates and RBAC as in a real
