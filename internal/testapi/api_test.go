@@ -54,12 +54,12 @@ func TestNodeCredentials(t *testing.T) {
 	a := Start(t)
 	t.Run("made", func(t *testing.T) {
 		node := a.NodeName(t)
-		checkNode(t, node, a.NodeCredentials(t, node))
+		checkNode(t, node, a.NodeCredentials(t, node, "node.example"))
 	})
 	t.Run("requested", func(t *testing.T) {
 		node, dir := a.NodeName(t), t.TempDir()
 		c := NodeCredentials{Kubeconfig: dir + "/kubeconfig", CertFile: dir + "/crt", KeyFile: dir + "/key", CAFile: a.CAFile}
-		a.requestCredentials(t, node, c)
+		a.requestCredentials(t, node, []string{"node.example"}, c)
 		checkNode(t, node, c)
 	})
 }
@@ -90,7 +90,7 @@ func checkNode(t *testing.T, node string, c NodeCredentials) {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca)
-	for _, name := range []string{"localhost", "127.0.0.1", node} {
+	for _, name := range []string{"localhost", "127.0.0.1", "node.example", node} {
 		if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: name}); err != nil {
 			t.Errorf("verify the serving certificate for %s: %v", name, err)
 		}

@@ -5,6 +5,7 @@ package testapi
 import (
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -12,15 +13,16 @@ import (
 type NodeCredentials struct {
 	// Kubeconfig is that of the user system:node:NAME in group system:nodes.
 	Kubeconfig string
-	// CertFile and KeyFile are for the node's HTTPS server, valid for localhost and 127.0.0.1. The
-	// API server of a cluster of ours verifies them.
+	// CertFile and KeyFile are for the node's HTTPS server, valid for localhost, 127.0.0.1 and the
+	// further names asked for. The API server of a cluster of ours verifies them.
 	CertFile, KeyFile string
 	// CAFile checks client certificates that the API server shows to the node.
 	CAFile string
 }
 
-// NodeCredentials makes credentials for a node. They are deleted at the test's end.
-func (a *API) NodeCredentials(t testing.TB, node string) NodeCredentials {
+// NodeCredentials makes credentials for a node, whose server is also reached by the names or
+// addresses sans. They are deleted at the test's end.
+func (a *API) NodeCredentials(t testing.TB, node string, sans ...string) NodeCredentials {
 	t.Helper()
 	dir := t.TempDir()
 	c := NodeCredentials{
@@ -30,11 +32,11 @@ func (a *API) NodeCredentials(t testing.TB, node string) NodeCredentials {
 		CAFile:     a.CAFile,
 	}
 	if a.cluster == nil {
-		a.requestCredentials(t, node, c)
+		a.requestCredentials(t, node, sans, c)
 		return c
 	}
 	cmd := exec.CommandContext(t.Context(), a.binary, "node-credentials", node,
-		"--dir="+a.cluster.base, "--name="+a.cluster.name, "--out="+dir)
+		"--dir="+a.cluster.base, "--name="+a.cluster.name, "--out="+dir, "--san="+strings.Join(sans, ","))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("make credentials of node %s: %v: %s", node, err, out)
 	}

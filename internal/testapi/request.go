@@ -26,11 +26,11 @@ import (
 
 // requestCredentials asks a cluster that is not ours, whose authority's key we do not have, to sign
 // a node's certificates, and approves that as its administrator.
-func (a *API) requestCredentials(t testing.TB, node string, c NodeCredentials) {
+func (a *API) requestCredentials(t testing.TB, node string, sans []string, c NodeCredentials) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), namespaceTimeout)
 	defer cancel()
-	cert, key, err := a.requestCertificate(ctx, node, certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth)
+	cert, key, err := a.requestCertificate(ctx, node, nil, certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth)
 	if err != nil {
 		t.Fatalf("request client certificate of node %s: %v", node, err)
 	}
@@ -43,7 +43,7 @@ func (a *API) requestCredentials(t testing.TB, node string, c NodeCredentials) {
 		t.Fatalf("write kubeconfig of node %s: %v", node, err)
 	}
 
-	cert, key, err = a.requestCertificate(ctx, node, certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth)
+	cert, key, err = a.requestCertificate(ctx, node, sans, certificatesv1.KubeletServingSignerName, certificatesv1.UsageServerAuth)
 	if err != nil {
 		t.Fatalf("request serving certificate of node %s: %v", node, err)
 	}
@@ -54,8 +54,8 @@ func (a *API) requestCredentials(t testing.TB, node string, c NodeCredentials) {
 	}
 }
 
-func (a *API) requestCertificate(ctx context.Context, node, signer string, usage certificatesv1.KeyUsage) (cert, key []byte, err error) {
-	request, key, err := nodeRequest(node, usage == certificatesv1.UsageServerAuth)
+func (a *API) requestCertificate(ctx context.Context, node string, sans []string, signer string, usage certificatesv1.KeyUsage) (cert, key []byte, err error) {
+	request, key, err := nodeRequest(node, sans, usage == certificatesv1.UsageServerAuth)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -93,7 +93,7 @@ func (a *API) requestCertificate(ctx context.Context, node, signer string, usage
 }
 
 // nodeRequest makes a key and a request with the identity that the signers demand of a node.
-func nodeRequest(node string, serving bool) (request, key []byte, err error) {
+func nodeRequest(node string, sans []string, serving bool) (request, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, fmt.Errorf("generate key: %w", err)
@@ -104,6 +104,13 @@ func nodeRequest(node string, serving bool) (request, key []byte, err error) {
 	if serving {
 		template.DNSNames = []string{"localhost", node}
 		template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+		for _, san := range sans {
+			if ip := net.ParseIP(san); ip != nil {
+				template.IPAddresses = append(template.IPAddresses, ip)
+			} else {
+				template.DNSNames = append(template.DNSNames, san)
+			}
+		}
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, private)
 	if err != nil {
