@@ -9,8 +9,8 @@
 // provider that panics costs one request, not the process.
 //
 // What surprises: a handler returns only when the function of the provider
-// has returned. When the client goes, or when the base context of the server
-// ends, the connection is closed and the streams end, so a provider that
+// has returned. When the client goes, or half a second after the base context of
+// the server ends, the connection is closed and the streams end, so a provider that
 // copies streams stops without looking at the context. A provider that ignores
 // both keeps a goroutine, but not the connection, and does not hold up the
 // Shutdown of the server for exec, attach and port-forward; for logs it does,

@@ -62,15 +62,25 @@ func (s session) do(ctx context.Context, in io.Reader, out, err io.WriteCloser, 
 		cancel()
 		<-forwarded
 	}()
-	return exitError(unlessGone(ctx, guard(ctx, func() error {
+	ended := guard(ctx, func() error {
 		return s.run(ctx, makeAttachIO(s.opts, in, out, err, sizes))
-	})))
+	})
+	if ended == nil && ctx.Err() != nil {
+		ended = errCutShort
+	}
+	return exitError(unlessGone(ctx, ended))
 }
 
+// errCutShort is the outcome of a session whose provider returned nil after its
+// context had ended: nobody knows whether the command has done its work, and a
+// client that is still there when the server stops must not be told so.
+var errCutShort = errors.New("the node ended the session")
+
 // unlessGone keeps an error from the library when the client has left: nobody
-// would read it, and the library would log every such end as an error.
+// would read it, and the library would log every such end as an error. A
+// client that is still there gets it, because no error means success.
 func unlessGone(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() == nil {
+	if err == nil || !clientLeft(ctx) {
 		return err
 	}
 	log.G(ctx).WithError(err).Debug("session ended because the client left")

@@ -4,6 +4,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -39,6 +40,26 @@ func makeStreamTimeouts(idle, creation time.Duration) streamTimeouts {
 	return t
 }
 
+// stopGrace is how long a connection outlives the context of a server that
+// stops, so that the client still learns how its session ended: a SPDY client
+// takes a connection that closes without a word for success.
+const stopGrace = 500 * time.Millisecond
+
+// errClientLeft is the cause of a context that ended because the client went
+// away, and not because the server stops.
+var errClientLeft = errors.New("the client left")
+
+func clientLeft(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errClientLeft) }
+
+func waitUpTo(d time.Duration, ended <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ended:
+	}
+}
+
 // serveUpgraded calls serve with a writer whose connection is watched and with
 // a request whose context ends when the client goes away, or when the server's
 // base context ends. It closes the connection at the end: the library leaves it open when
@@ -49,12 +70,19 @@ func serveUpgraded(w http.ResponseWriter, req *http.Request, legacyProtocol stri
 	if err := requireUpgrade(req); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(req.Context())
-	up := &upgradeWriter{ResponseWriter: w, gone: cancel}
-	stop := context.AfterFunc(ctx, up.close)
+	ctx, cancel := context.WithCancelCause(req.Context())
+	up := &upgradeWriter{ResponseWriter: w, gone: func() { cancel(errClientLeft) }}
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		if !clientLeft(ctx) {
+			waitUpTo(stopGrace, ended)
+		}
+		up.close()
+	})
 	defer func() {
+		close(ended)
 		stop()
-		cancel()
+		cancel(nil)
 		up.close()
 		up.wait()
 	}()

@@ -127,6 +127,39 @@ func TestSessionEndsWhenServerStops(t *testing.T) {
 	})
 }
 
+// A client that is still there must not take the end of the server for the
+// success of its command, whatever the provider makes of the end of its context.
+func TestStopOfServerIsNoSuccess(t *testing.T) {
+	for name, outcome := range map[string]func(context.Context) error{
+		"provider returns the error of its context": context.Context.Err,
+		"provider returns nil":                      func(context.Context) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			overTransports(t, func(t *testing.T, stream streamFunc) {
+				base, stop := context.WithCancel(t.Context())
+				started := make(chan struct{})
+				h := api.PodHandler(api.PodHandlerConfig{RunInContainer: func(ctx context.Context, _, _, _ string, _ []string, _ api.AttachIO) error {
+					close(started)
+					<-ctx.Done()
+					return outcome(ctx)
+				}}, true)
+				s := serveHandler(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+					h.ServeHTTP(w, req.WithContext(base))
+				}))
+				result := make(chan error, 1)
+				go func() {
+					result <- stream(t.Context(), s, execPath+"&output=1", remotecommand.StreamOptions{Stdout: io.Discard})
+				}()
+				within(t, started, 5*time.Second, "start of the session")
+				stop()
+				if err := within(t, result, 5*time.Second, "end of the client"); err == nil {
+					t.Error("the client was told that its command succeeded")
+				}
+			})
+		})
+	}
+}
+
 func TestNothingIsLeftAfterDisconnects(t *testing.T) {
 	// The client's own goroutines do not count: over WebSocket it leaves some
 	// behind, and those of other tests may still be ending.
