@@ -5,6 +5,7 @@ package nodeutil
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -51,7 +52,7 @@ type authHandler struct {
 func (h *authHandler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	who, refused := decide(h.auth, req)
 	if refused != nil {
-		refused.write(w)
+		refused.write(w, req)
 		return
 	}
 	h.next.ServeHTTP(w, req.WithContext(withCaller(req.Context(), who)))
@@ -63,7 +64,15 @@ type refusal struct {
 	text   string
 }
 
-func (r *refusal) write(w http.ResponseWriter) { http.Error(w, r.text, r.status) }
+// write answers req. It does not wait for the body, of which net/http would read
+// a part before it answers: without credentials, anybody could hold a
+// connection for ever by promising a body.
+func (r *refusal) write(w http.ResponseWriter, req *http.Request) {
+	if req.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // a wrapper may hide it
+	}
+	http.Error(w, r.text, r.status)
+}
 
 var (
 	unauthorized = &refusal{http.StatusUnauthorized, "Unauthorized"}

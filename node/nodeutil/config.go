@@ -67,8 +67,8 @@ type NodeConfig struct {
 	//     of AttachProviderRoutes, WebhookAuth goes around the provider's routes
 	//     instead, for requests that no WithAuth has let through. Other
 	//     routes of that mux are the program's to guard;
-	//   - a TLSConfig that requires verified client certificates, and
-	//     WithInsecureUnauthenticatedServer, turn the addition off.
+	//   - WithInsecureUnauthenticatedServer turns the addition off. A TLSConfig
+	//     that requires verified client certificates does not.
 	Handler http.Handler
 
 	// StreamIdleTimeout ends an exec, attach or port-forward without traffic;
@@ -178,8 +178,9 @@ func WithPodControllerConfigOverrides(opts ...PodControllerConfigOpt) NodeOpt {
 }
 
 // WithInsecureUnauthenticatedServer serves NodeConfig.Handler to everybody who
-// reaches the port, if it does not authenticate by itself: whoever does can run commands in every pod of
-// the node. It is for tests and for servers behind something that authenticates.
+// reaches the port, if it does not authenticate by itself: whoever does can run
+// commands in every pod of the node. It is for tests and for servers behind
+// something that authenticates.
 func WithInsecureUnauthenticatedServer() NodeOpt {
 	return func(cfg *NodeConfig) error {
 		cfg.unauthenticated = true

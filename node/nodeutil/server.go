@@ -95,7 +95,9 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          stdlog.New(errorLog{log.G(ctx)}, "", 0),
-		BaseContext:       func(net.Listener) context.Context { return base },
+		// Else net/http answers OPTIONS * itself, whoever asks.
+		DisableGeneralOptionsHandler: true,
+		BaseContext:                  func(net.Listener) context.Context { return base },
 	}
 
 	served := make(chan error, 1)

@@ -66,7 +66,7 @@ func authenticateOnce(auth Auth, next http.Handler, w http.ResponseWriter, req *
 	}
 	who, refused := decide(auth, req.Clone(req.Context())) // authenticators take the token out of the header
 	if refused != nil {
-		refused.write(w)
+		refused.write(w, req)
 		return
 	}
 	next.ServeHTTP(w, req.WithContext(withCaller(req.Context(), who)))
