@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -217,6 +218,11 @@ func TestNeverGiveUp(t *testing.T) {
 		if n := b.Count("create d/p"); n != 31 {
 			t.Errorf("%d creates, want 31", n)
 		}
+		for _, e := range w.events() {
+			if strings.Contains(e, "given up") {
+				t.Errorf("event %q", e)
+			}
+		}
 	})
 }
 
@@ -237,7 +243,17 @@ func TestNeverGiveUpRestartsAtOnceWhenHealthy(t *testing.T) {
 }
 
 func TestNeverDestroyOnSilence(t *testing.T) {
-	t.Run("a failing, empty or partial list destroys nothing", func(t *testing.T) {
+	t.Run("an empty list destroys nothing", func(t *testing.T) {
+		b := membackend.New()
+		inWorld(t, b, func(w *world) {
+			w.start()
+			w.api.Create(bound("p", "a"))
+			w.pass(time.Hour)
+			wantCalls(t, b, "create d/p")
+			w.wantPhase("p", corev1.PodRunning)
+		}, func(cfg *PodControllerConfig) { cfg.Provider = emptyLists{membackend.Notifying{Backend: b}} })
+	})
+	t.Run("a backend that does not answer destroys nothing", func(t *testing.T) {
 		b := membackend.New()
 		inWorld(t, b, func(w *world) {
 			w.start()
@@ -251,11 +267,13 @@ func TestNeverDestroyOnSilence(t *testing.T) {
 				}
 				return nil
 			})
+			w.api.Change("d", "p0", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "j" }) // it has to be asked for
 			w.pass(10 * time.Minute)
-			for _, c := range b.Calls() {
-				if strings.HasPrefix(c, "delete") {
-					t.Errorf("unexpected %s", c)
-				}
+			if calls := b.Calls(); len(calls) != 20 {
+				t.Errorf("calls are %q, want 20 creates", calls)
+			}
+			if b.Len() != 20 {
+				t.Errorf("%d pods are left, want 20", b.Len())
 			}
 		})
 	})
@@ -295,8 +313,9 @@ func TestNeverDestroyOnSilence(t *testing.T) {
 		inWorld(t, b, func(w *world) {
 			w.start()
 			w.pass(time.Hour)
+			b.Mute() // nobody tells of it: it has to be found
 			b.Run(bound("stray", "s"))
-			w.pass(5 * time.Second)
+			w.pass(9 * time.Second)
 			wantCalls(t, b)
 			w.pass(time.Minute)
 			wantCalls(t, b, "delete d/stray")
@@ -321,9 +340,12 @@ func TestNeverDestroyOnSilence(t *testing.T) {
 
 func TestRunReturnsClean(t *testing.T) {
 	b := membackend.New()
+	var returned atomic.Bool
 	b.Fault = func(ctx context.Context, method, key string) error {
 		if key == "d/hung" && method == "create" {
 			<-ctx.Done()
+			time.Sleep(3 * time.Second) // it cleans up
+			returned.Store(true)
 			return ctx.Err()
 		}
 		return nil
@@ -335,7 +357,11 @@ func TestRunReturnsClean(t *testing.T) {
 		}
 		w.api.Create(bound("hung", ""))
 		w.pass(time.Second)
+		before := time.Now()
 		w.halt()
+		if took := time.Since(before); !returned.Load() || took > 3*time.Second {
+			t.Errorf("Run returned after %v, the hung call has returned: %v; want 3s and true", took, returned.Load())
+		}
 		select {
 		case <-w.ctl.Done():
 		default:
