@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,16 +24,15 @@ type agent struct {
 	command  func(credentials) *exec.Cmd
 }
 
-// virtualKubelet is the agent of this project, with pods that start and stop at once. More
-// arguments follow its own.
-func virtualKubelet(bin, settings string, args ...string) agent {
-	return agent{name: "virtual-kubelet", settings: settings, command: func(c credentials) *exec.Cmd {
+// virtualKubelet is the agent of this project, with pods that start and stop at once.
+func virtualKubelet(bin string, settings ...string) agent {
+	return agent{name: "virtual-kubelet", settings: strings.Join(settings, " "), command: func(c credentials) *exec.Cmd {
 		own := []string{
 			"--kubeconfig=" + c.kubeconfig, "--nodename=" + c.node, "--provider=mock",
 			"--node-ip=127.0.0.1", "--listen-address=127.0.0.1", "--port=0",
 			"--tls-cert-file=" + c.cert, "--tls-private-key-file=" + c.key, "--client-ca-file=" + c.rootCA,
 		}
-		return exec.Command(filepath.Join(bin, "virtual-kubelet"), append(own, args...)...) //nolint:noctx // it is ended by stop, gently
+		return exec.Command(filepath.Join(bin, "virtual-kubelet"), append(own, settings...)...) //nolint:noctx // it is ended by stop, gently
 	}}
 }
 

@@ -19,6 +19,7 @@ import (
 type cluster struct {
 	*process
 	client  kubernetes.Interface // as an administrator, without limits
+	watcher kubernetes.Interface // the same on a connection of its own, so that watches need not share it with requests
 	program string
 	base    string
 	stdin   io.Closer // devcluster ends when this does, also if this program is killed
@@ -85,6 +86,10 @@ func (c *cluster) connect() error {
 	rest.ContentType = "application/vnd.kubernetes.protobuf"
 	rest.AcceptContentTypes = rest.ContentType + ",application/json"
 	if c.client, err = kubernetes.NewForConfig(rest); err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	rest.NextProtos = []string{"http/1.1"} // one connection for each request that is under way
+	if c.watcher, err = kubernetes.NewForConfig(rest); err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
 	return nil

@@ -19,9 +19,9 @@ type life struct {
 	agent   *process
 	node    string // also the namespace of its pods
 
-	watch    watch.Interface
 	tracker  *tracker
-	tracking chan error // the error with which the tracker ended early
+	tracking chan error         // takes the tracker's outcome
+	untrack  context.CancelFunc // ends the tracker
 }
 
 // beginLife starts the agent as a new node, and gets ready for its pods.
@@ -38,21 +38,27 @@ func beginLife(ctx context.Context, cfg config, c *cluster, a agent, node string
 	return l, nil
 }
 
-func (l *life) prepare(ctx context.Context) (err error) {
+func (l *life) prepare(ctx context.Context) error {
 	if err := makeNamespace(ctx, l.cluster.client, l.node); err != nil {
 		return err
 	}
-	if l.watch, err = watchPods(ctx, l.cluster.client, l.node); err != nil {
+	ctx, l.untrack = context.WithCancel(ctx)
+	open := func(version string) (watch.Interface, error) {
+		return watchPods(ctx, l.cluster.watcher, l.node, version)
+	}
+	w, err := open("")
+	if err != nil {
+		l.untrack()
 		return err
 	}
-	go func() { l.tracking <- l.tracker.run(l.watch.ResultChan()) }()
+	go func() { l.tracking <- l.tracker.run(w, open) }()
 	return nil
 }
 
 // end stops the agent and the watch.
 func (l *life) end() {
 	l.agent.stop()
-	l.watch.Stop()
+	l.untrack()
 }
 
 // phase is what happened to all pods: what the client did, and what the node made of it.

@@ -15,25 +15,38 @@ import (
 )
 
 func event(kind watch.EventType, name string, phase corev1.PodPhase) watch.Event {
-	return watch.Event{Type: kind, Object: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.PodStatus{Phase: phase}}}
+	return watch.Event{Type: kind, Object: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "7"}, Status: corev1.PodStatus{Phase: phase}}}
 }
 
 func TestTrackerSeesEachPodOnce(t *testing.T) {
-	events := make(chan watch.Event, 16)
+	before, after := watch.NewFakeWithChanSize(16, false), watch.NewFakeWithChanSize(16, false)
 	for _, e := range []watch.Event{
 		event(watch.Added, podName(0), corev1.PodPending),
 		event(watch.Modified, podName(0), corev1.PodRunning),
 		event(watch.Modified, podName(0), corev1.PodRunning),
 		event(watch.Modified, "stranger", corev1.PodRunning),
+	} {
+		before.Action(e.Type, e.Object)
+	}
+	before.Stop()
+	for _, e := range []watch.Event{
 		event(watch.Deleted, podName(0), corev1.PodSucceeded),
 		event(watch.Added, podName(1), corev1.PodRunning),
 		event(watch.Deleted, podName(1), corev1.PodRunning),
 	} {
-		events <- e
+		after.Action(e.Type, e.Object)
 	}
 	tr := newTracker(2)
-	if err := tr.run(events); err != nil {
+	resumedAt := ""
+	err := tr.run(before, func(version string) (watch.Interface, error) {
+		resumedAt = version
+		return after, nil
+	})
+	if err != nil {
 		t.Fatal(err)
+	}
+	if resumedAt != "7" || tr.resumed.Load() != 1 {
+		t.Errorf("resumed %d times, at version %q, want once at 7", tr.resumed.Load(), resumedAt)
 	}
 	<-tr.allRunning
 	<-tr.allGone
@@ -44,16 +57,18 @@ func TestTrackerSeesEachPodOnce(t *testing.T) {
 	}
 }
 
-func TestAnEarlyEndOfTheWatchIsAnError(t *testing.T) {
-	for name, fill := range map[string]func(chan watch.Event){
-		"closed": func(ch chan watch.Event) { close(ch) },
-		"error":  func(ch chan watch.Event) { ch <- watch.Event{Type: watch.Error, Object: &metav1.Status{}} },
-	} {
-		events := make(chan watch.Event, 1)
-		fill(events)
-		if err := newTracker(1).run(events); !errors.Is(err, errWatchEnded) {
-			t.Errorf("%s: got %v", name, err)
-		}
+func TestAWatchThatCannotGoOnIsAnError(t *testing.T) {
+	gone := errors.New("gone")
+	again := func(string) (watch.Interface, error) { return nil, gone }
+	ended := watch.NewFake()
+	ended.Stop()
+	if err := newTracker(1).run(ended, again); !errors.Is(err, gone) {
+		t.Errorf("after its end: got %v, want %v", err, gone)
+	}
+	failed := watch.NewFakeWithChanSize(1, false)
+	failed.Error(&metav1.Status{})
+	if err := newTracker(1).run(failed, again); !errors.Is(err, errWatchEnded) {
+		t.Errorf("after an error event: got %v, want %v", err, errWatchEnded)
 	}
 }
 

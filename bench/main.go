@@ -31,6 +31,7 @@ type config struct {
 	timeout  time.Duration
 	qps      int
 	burst    int
+	args     []string
 	defaults bool
 	requests bool
 	managers bool
@@ -50,6 +51,10 @@ func parseFlags(args []string) (config, error) {
 	f.DurationVar(&c.timeout, "timeout", 5*time.Minute, "how long one round may take, the idle time apart")
 	f.IntVar(&c.qps, "kube-api-qps", 5000, "requests a second that the node may send")
 	f.IntVar(&c.burst, "kube-api-burst", 10000, "requests beyond that that the node may send at once")
+	f.Func("node-arg", "further `flag` of virtual-kubelet, such as --pod-sync-workers=50 (repeatable)", func(arg string) error {
+		c.args = append(c.args, arg)
+		return nil
+	})
 	f.BoolVar(&c.defaults, "compare-defaults", false, "one round more, with the node's default limits on requests")
 	f.BoolVar(&c.requests, "requests", true, "one round more, with an audit log, to count requests and to watch the idle node")
 	f.BoolVar(&c.managers, "managers", false, "run kube-controller-manager and kube-scheduler too")

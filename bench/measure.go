@@ -28,8 +28,7 @@ type report struct {
 
 // measure runs all rounds.
 func measure(ctx context.Context, cfg config) (*report, error) {
-	a := virtualKubelet(cfg.bin, fmt.Sprintf("--kube-api-qps=%d --kube-api-burst=%d", cfg.qps, cfg.burst),
-		"--kube-api-qps="+strconv.Itoa(cfg.qps), "--kube-api-burst="+strconv.Itoa(cfg.burst))
+	a := virtualKubelet(cfg.bin, append([]string{"--kube-api-qps=" + strconv.Itoa(cfg.qps), "--kube-api-burst=" + strconv.Itoa(cfg.burst)}, cfg.args...)...)
 	r := &report{
 		Agent: a.name, Settings: a.settings, Pods: cfg.pods, Workers: cfg.workers,
 		CPUs: runtime.NumCPU(), Began: time.Now().UTC().Truncate(time.Second),
@@ -77,7 +76,7 @@ func (r *report) runTimed(ctx context.Context, cfg config, a agent) error {
 	}
 	if cfg.defaults {
 		progress("one round with the default limits")
-		result, err := runRound(ctx, cfg, c, virtualKubelet(cfg.bin, "default limits"), "defaults")
+		result, err := runRound(ctx, cfg, c, virtualKubelet(cfg.bin, cfg.args...), "defaults")
 		if err != nil {
 			return fmt.Errorf("round with default limits: %w", err)
 		}

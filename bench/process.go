@@ -50,7 +50,10 @@ func (p *process) pid() int { return p.cmd.Process.Pid }
 // lost says why a process that nobody stopped has ended.
 func (p *process) lost() error {
 	<-p.done
-	return fmt.Errorf("%s ended (%v): %s", p.name, p.err, p.said)
+	if p.err == nil {
+		return fmt.Errorf("%s ended: %s", p.name, p.said)
+	}
+	return fmt.Errorf("%s ended: %w: %s", p.name, p.err, p.said)
 }
 
 // stop ends the process and waits for it.

@@ -34,6 +34,7 @@ var metrics = []metric{
 	{"  control plane", "%.2f ms", 0, func(r round) float64 { return r.ClusterCPUMillis }},
 	{"  client", "%.2f ms", 0, func(r round) float64 { return r.ClientCPUMillis }},
 	{"peak memory of the node", "%.1f MiB", 0, func(r round) float64 { return r.AgentPeakMiB }},
+	{"watch of the client resumed", "%.0f", 0, func(r round) float64 { return r.WatchResumed }},
 	{"load average before", "%.1f", 0, func(r round) float64 { return r.LoadBefore }},
 }
 

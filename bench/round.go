@@ -25,6 +25,7 @@ type round struct {
 	AgentPeakMiB      float64 `json:"agentPeakMemoryMiB"`
 	ClusterCPUMillis  float64 `json:"clusterCPUMillisPerPod"`
 	ClientCPUMillis   float64 `json:"clientCPUMillisPerPod"`
+	WatchResumed      float64 `json:"clientWatchResumed"`
 	LoadBefore        float64 `json:"loadAverageBefore"`
 }
 
@@ -61,6 +62,7 @@ func runRound(ctx context.Context, cfg config, c *cluster, a agent, node string)
 		return r, err
 	}
 	r.setTimes(up, down)
+	r.WatchResumed = float64(l.tracker.resumed.Load())
 	pods := float64(cfg.pods)
 	r.AgentCPUMillis = millis(after.agent-before.agent) / pods
 	r.ClusterCPUMillis = millis(after.cluster-before.cluster) / pods

@@ -30,7 +30,9 @@ type tracker struct {
 	// written by run; read by others once the channel of their kind is closed
 	running, gone []time.Time
 
-	runningLeft, goneLeft atomic.Int64 // written by run
+	// written by run
+	runningLeft, goneLeft atomic.Int64
+	resumed               atomic.Int64 // how often the watch was ended and begun again
 }
 
 func newTracker(pods int) *tracker {
@@ -43,32 +45,47 @@ func newTracker(pods int) *tracker {
 	return t
 }
 
-// watchPods begins to watch an empty namespace.
-func watchPods(ctx context.Context, client kubernetes.Interface, namespace string) (watch.Interface, error) {
-	list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil {
-		return nil, fmt.Errorf("list pods: %w", err)
+// watchPods begins to watch the pods of a namespace. Without a version it begins with the
+// state of now, which must be that there are none.
+func watchPods(ctx context.Context, client kubernetes.Interface, namespace, version string) (watch.Interface, error) {
+	if version == "" {
+		list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{Limit: 1})
+		if err != nil {
+			return nil, fmt.Errorf("list pods: %w", err)
+		}
+		version = list.ResourceVersion
 	}
 	day := int64(24 * time.Hour / time.Second) // or the API server would end it after a random time
-	w, err := client.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion, TimeoutSeconds: &day})
+	w, err := client.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: version, TimeoutSeconds: &day})
 	if err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)
 	}
 	return w, nil
 }
 
-// run follows the watch until all pods are gone. An earlier end of the watch is an error.
-func (t *tracker) run(events <-chan watch.Event) error {
-	for event := range events {
-		pod, ok := event.Object.(*corev1.Pod)
-		if !ok {
-			return fmt.Errorf("watch pods: got %T: %w", event.Object, errWatchEnded)
+// run follows the watch until all pods are gone. The API server ends a watch whose reader is
+// slower than its writers, as on a busy machine; again begins one at the version where the last one
+// ended, so nothing is missed, and it is counted.
+func (t *tracker) run(w watch.Interface, again func(version string) (watch.Interface, error)) error {
+	defer func() { w.Stop() }()
+	for version := ""; ; t.resumed.Add(1) {
+		for event := range w.ResultChan() {
+			pod, ok := event.Object.(*corev1.Pod)
+			if !ok {
+				return fmt.Errorf("watch pods: got %s event with %T: %w", event.Type, event.Object, errWatchEnded)
+			}
+			version = pod.ResourceVersion
+			if t.see(event.Type, pod, time.Now()) {
+				return nil
+			}
 		}
-		if t.see(event.Type, pod, time.Now()) {
-			return nil
+		w.Stop()
+		next, err := again(version)
+		if err != nil {
+			return err
 		}
+		w = next
 	}
-	return fmt.Errorf("watch pods: %w", errWatchEnded)
 }
 
 // see takes note of one event, and says whether all pods are gone.
