@@ -116,14 +116,14 @@ func (n *NodeController) Run(ctx context.Context) (err error) {
 		return errdefs.InvalidInput("run node controller: the node has no name")
 	}
 	ctx = log.WithLogger(ctx, log.G(ctx).WithField("node", n.node.Name))
+	var wg sync.WaitGroup
+	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	defer cancel() // before Wait: a panic here must not wait for goroutines that go on
 
 	k := newNodeKeeper(n)
 	n.provider.NotifyNodeStatus(ctx, k.report)
 
-	var wg sync.WaitGroup
-	defer wg.Wait()
 	pings := &pinger{
 		provider: n.provider, interval: n.pingInterval, timeout: n.pingTimeout,
 		recovered: n.healthyHooks, results: k.pings,

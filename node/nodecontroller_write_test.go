@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 func TestSteadyStateIsQuiet(t *testing.T) {
@@ -155,77 +154,6 @@ func TestReportsAreCoalesced(t *testing.T) {
 		}
 		if n := len(api.taken("patch")); n > 12 {
 			t.Errorf("1000 reports in a second made %d writes, want at most one every 100 ms", n)
-		}
-	})
-}
-
-func TestStatusErrorHandler(t *testing.T) {
-	refused := errors.New("handler refuses")
-	for name, test := range map[string]struct {
-		answer error
-		writes int // status writes within the first 150 ms
-	}{
-		"handled means one more try":  {nil, 2},
-		"refused means no second try": {refused, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				api := newNodeAPI(t)
-				p := &pingScript{}
-				var seen []error
-				startNode(t, p, testNode(), api, WithNodeEnableLeaseV1(api.leases, 40),
-					WithNodeStatusUpdateErrorHandler(func(_ context.Context, err error) error {
-						seen = append(seen, err)
-						return test.answer
-					}))
-				api.taken("")
-				api.setFault(func(_ context.Context, request string) error {
-					if strings.HasPrefix(request, "patch node/status") {
-						return errAPIDown
-					}
-					return nil
-				})
-				node := testNode()
-				node.Status.Conditions[0].Message = "new"
-				p.say(node)
-				time.Sleep(150 * time.Millisecond)
-				synctest.Wait()
-				if len(seen) != 1 || !errors.Is(seen[0], errAPIDown) {
-					t.Errorf("the handler saw %v, want the one error", seen)
-				}
-				if n := len(api.taken("patch node/status")); n != test.writes {
-					t.Errorf("%d status writes, want %d", n, test.writes)
-				}
-				api.setFault(nil)
-				time.Sleep(keeperMaxRetry)
-				if got := nodeCondition(api.node(), corev1.NodeReady).Message; got != "new" {
-					t.Errorf("message is %q after the fault, want \"new\"", got)
-				}
-			})
-		})
-	}
-}
-
-func TestErrorHandlerIsToldOfADeletedNode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api := newNodeAPI(t)
-		var seen []error
-		startNode(t, &pingScript{}, testNode(), api, WithNodeEnableLeaseV1(api.leases, 40),
-			WithNodeStatusUpdateErrorHandler(func(_ context.Context, err error) error {
-				seen = append(seen, err)
-				return err
-			}))
-		if len(seen) != 0 {
-			t.Fatalf("the handler saw %v at registration, want nothing", seen)
-		}
-		api.deleteNode()
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
-		if len(seen) != 1 || !apierrors.IsNotFound(seen[0]) {
-			t.Errorf("the handler saw %v, want one not-found error", seen)
-		}
-		if api.node().UID != "uid-2" {
-			t.Error("the node is not registered again when the handler returns an error")
 		}
 	})
 }

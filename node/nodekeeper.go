@@ -5,6 +5,8 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -142,8 +144,8 @@ func (k *nodeKeeper) attempt(ctx context.Context) {
 	known := k.seenBefore
 	err := k.write(ctx)
 	if handler := k.c.statusErrorHandler; err != nil && known && handler != nil && ctx.Err() == nil {
-		if handled := handler(ctx, err); handled != nil {
-			err = handled
+		if refused := askHandler(ctx, handler, err); refused != nil {
+			err = refused
 		} else {
 			err = k.write(ctx)
 		}
@@ -166,6 +168,17 @@ func (k *nodeKeeper) attempt(ctx context.Context) {
 		}
 		k.failing, k.urgent, k.retryAt = true, true, time.Now().Add(k.retry.next())
 	}
+}
+
+// askHandler returns what handler makes of err. A panic is a refusal.
+func askHandler(ctx context.Context, handler ErrorHandler, err error) (refused error) {
+	defer func() {
+		if r := recover(); r != nil {
+			refused = fmt.Errorf("node status update error handler panicked: %v: %w", r, err)
+			log.G(ctx).Errorf("the node status update error handler panicked: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return handler(ctx, err)
 }
 
 // write registers the node if it is not there and brings it up to date.
