@@ -4,6 +4,7 @@ package integration
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"os/exec"
@@ -16,7 +17,8 @@ import (
 // user is somebody with kubectl.
 type user struct {
 	*world
-	t *testing.T // of the subtest
+	t   *testing.T // of the subtest
+	env []string   // settings of kubectl
 }
 
 // TestKubectl uses a node as its users do, through the API server, with the real program.
@@ -28,17 +30,20 @@ func TestKubectl(t *testing.T) {
 	pod.Spec.Containers[0].Stdin = true
 	pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80}}
 	w.startPod(pod)
-	for name, test := range map[string]func(user){
-		"logs":         user.logs,
-		"logs options": user.logOptions,
-		"logs end":     user.logsEnd,
-		"exec":         user.exec,
-		"attach":       user.attach,
-		"port-forward": user.portForward,
-		"cp":           user.cp,
-	} {
-		t.Run(name, func(t *testing.T) { test(user{w, t}) })
+	streams := map[string]func(user){
+		"exec": user.exec, "attach": user.attach, "port-forward": user.portForward, "cp": user.cp,
 	}
+	for protocol, env := range map[string][]string{
+		"websocket": {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true", "KUBECTL_PORT_FORWARD_WEBSOCKETS=true"},
+		"spdy":      {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=false", "KUBECTL_PORT_FORWARD_WEBSOCKETS=false"},
+	} {
+		for name, test := range streams {
+			t.Run(name+" over "+protocol, func(t *testing.T) { test(user{w, t, env}) })
+		}
+	}
+	t.Run("logs", func(t *testing.T) { user{world: w, t: t}.logs() })
+	t.Run("logs options", func(t *testing.T) { user{world: w, t: t}.logOptions() })
+	t.Run("logs end", func(t *testing.T) { user{world: w, t: t}.logsEnd() })
 }
 
 // TestNodeProxy asks for what the node itself serves.
@@ -47,13 +52,37 @@ func TestNodeProxy(t *testing.T) {
 	w := newWorld(t)
 	w.startProxied()
 	w.startPod(w.pod("web"))
-	user{w, t}.raw()
+	user{world: w, t: t}.raw()
 }
 
-// kubectl runs kubectl in the test's namespace and returns its output.
+// command is kubectl in the test's namespace.
+func (u user) command(args []string) *exec.Cmd {
+	u.t.Helper()
+	cmd := u.api.KubectlCommand(u.t, append([]string{"--namespace=" + u.namespace}, args...)...)
+	cmd.Env = append(cmd.Env, u.env...)
+	return cmd
+}
+
+// run runs kubectl with the input.
+func (u user) run(input string, args []string) (stdout, stderr string, err error) {
+	u.t.Helper()
+	var out, errs bytes.Buffer
+	cmd := u.command(args)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &errs
+	err = cmd.Run()
+	return out.String(), errs.String(), err
+}
+
+// kubectl runs kubectl and returns its output.
 func (u user) kubectl(args ...string) string {
 	u.t.Helper()
-	stdout, stderr, err := u.api.Kubectl(u.t, u.scoped(args)...)
+	return u.typing("", args...)
+}
+
+// typing is kubectl with input.
+func (u user) typing(input string, args ...string) string {
+	u.t.Helper()
+	stdout, stderr, err := u.run(input, args)
 	if err != nil {
 		u.t.Fatalf("kubectl %q: %v: %s", args, err, stderr)
 	}
@@ -63,7 +92,7 @@ func (u user) kubectl(args ...string) string {
 // fails runs kubectl, which must fail, and returns its exit code and what it wrote.
 func (u user) fails(args ...string) (code int, stdout, stderr string) {
 	u.t.Helper()
-	stdout, stderr, err := u.api.Kubectl(u.t, u.scoped(args)...)
+	stdout, stderr, err := u.run("", args)
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
 		u.t.Fatalf("kubectl %q: got %v, want an exit code; it wrote %q and %q", args, err, stdout, stderr)
@@ -71,24 +100,11 @@ func (u user) fails(args ...string) (code int, stdout, stderr string) {
 	return exit.ExitCode(), stdout, stderr
 }
 
-// typing runs kubectl with the input and returns its output.
-func (u user) typing(input string, args ...string) string {
-	u.t.Helper()
-	var stderr strings.Builder
-	cmd := u.api.KubectlCommand(u.t, u.scoped(args)...)
-	cmd.Stdin, cmd.Stderr = strings.NewReader(input), &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		u.t.Fatalf("kubectl %q: %v: %s", args, err, &stderr)
-	}
-	return string(out)
-}
-
 // reading starts kubectl, which goes on until the returned function is called, and returns
 // a scanner of its output lines.
 func (u user) reading(args ...string) (lines *bufio.Scanner, end func()) {
 	u.t.Helper()
-	cmd := u.api.KubectlCommand(u.t, u.scoped(args)...)
+	cmd := u.command(args)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		u.t.Fatal(err)
@@ -101,8 +117,4 @@ func (u user) reading(args ...string) (lines *bufio.Scanner, end func()) {
 		_, _ = io.Copy(io.Discard, out)
 		_ = cmd.Wait() // it was killed
 	}
-}
-
-func (u user) scoped(args []string) []string {
-	return append([]string{"--namespace=" + u.namespace}, args...)
 }

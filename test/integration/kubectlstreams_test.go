@@ -82,6 +82,7 @@ func (u user) cp() {
 		u.t.Fatal(err)
 	}
 	inPod := u.key("web") + ":/data/file"
+	u.kubectl("exec", "web", "--", "rm", "-f", "/data/file")
 	u.kubectl("exec", "web", "--", "mkdir", "-p", "/data")
 	u.kubectl("cp", there, inPod)
 	u.kubectl("cp", inPod, back)

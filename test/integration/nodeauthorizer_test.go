@@ -24,9 +24,13 @@ func TestNodeAuthorizer(t *testing.T) {
 	w.awaitNode("is ready", nodeReady)
 
 	w.createSources()
-	pod := w.startPod(w.podFromSources("web"))
+	w.createService("database")
+	token := w.podFromSources("web")
+	token.Spec.AutomountServiceAccountToken = nil // so it also has the projected volume that most pods have
+	pod := w.startPod(token)
 	env := w.backend.Has(w.key("web")).Spec.Containers[0].Env
-	for name, want := range map[string]string{"COLOUR": "blue", "PASSWORD": "hidden", "ALL_colour": "blue", "ALL_password": "hidden"} {
+	for name, want := range map[string]string{"COLOUR": "blue", "PASSWORD": "hidden", "ALL_colour": "blue", "ALL_password": "hidden",
+		"DATABASE_SERVICE_PORT": "5432"} {
 		if got := valueOf(env, name); got != want {
 			t.Errorf("variable %s: got %q, want %q", name, got, want)
 		}
@@ -119,6 +123,17 @@ func (w *world) createSources() {
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "credentials"}, StringData: map[string]string{"password": "hidden"}}
 	if _, err := w.client().CoreV1().Secrets(w.namespace).Create(w.Context(), secret, metav1.CreateOptions{}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) createService(name string) {
+	w.Helper()
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 5432}}},
+	}
+	if _, err := w.client().CoreV1().Services(w.namespace).Create(w.Context(), service, metav1.CreateOptions{}); err != nil {
 		w.Fatal(err)
 	}
 }
