@@ -14,28 +14,31 @@
 //
 //  1. OneCallPerPod: CreatePod, UpdatePod and DeletePod for one pod never
 //     overlap.
-//  2. OneWriter: one function writes pods. It patches the fields that are
-//     the node's, with the UID as precondition, and the labels and annotations
-//     that the provider itself changed. What others write survives. It
-//     never sends a spec.
+//  2. OneWriter: one function writes pods. It patches the fields that are the
+//     node's, with the UID as precondition, and the labels and annotations that
+//     the provider itself changed. What others write survives. It never sends a
+//     spec.
 //  3. StateNotEvents: decisions read the cache and the provider, never the
 //     payload of an event. Lost, doubled and late events are harmless; a resync
 //     is a real re-evaluation.
 //  4. SameNameIsAnotherPod: a pod is its UID. The old pod leaves the backend
-//     before the new one of the same name comes, and what is reported about the old one is not
-//     believed about the new one. A backend that keeps no UID is matched by name.
-//  5. TerminalIsFinal: a pod that Succeeded or Failed stays so, but late exit codes
-//     still arrive.
-//  6. RemoveOnlyWhenStopped: the API object goes when the backend has
-//     confirmed the stop: by a terminal report for that UID, or by a DeletePod that
-//     succeeded and a GetPod that no longer returns the pod. The end of the grace period is no confirmation.
-//  7. NeverGiveUp: retries never end. Their delay grows to a minute, and ends
-//     at once when the backend is healthy again (Kick). The pod shows the backend's own error and
-//     the time of the next try in its status and in an event.
+//     before the new one of the same name comes, and what is reported about the
+//     old one is not believed about the new one. A backend that keeps no UID is
+//     matched by name.
+//  5. TerminalIsFinal: a pod that Succeeded or Failed stays so, but late exit
+//     codes still arrive.
+//  6. RemoveOnlyWhenStopped: the API object goes when the backend has confirmed
+//     the stop: by a terminal report for that UID, or by a DeletePod that
+//     succeeded and a GetPod that no longer returns the pod, or returns it as
+//     terminal. The end of the grace period is no confirmation.
+//  7. NeverGiveUp: retries never end. Their delay grows to a minute, and ends at
+//     once when the backend is healthy again (Kick). The pod shows the backend's
+//     own error and the time of the next try in its status and in an event.
 //  8. NeverDestroyOnSilence: a pod that only the backend has is deleted on
 //     evidence: it was so for a while, there are not suddenly many, and a live
-//     read says that the pod does not exist or has another UID. A list that failed, was empty or was
-//     partial is no evidence. Both sides are compared for as long as the controller runs.
+//     read says that the pod does not exist or has another UID. A list that
+//     failed, was empty or was partial is no evidence. Both sides are compared
+//     for as long as the controller runs.
 //  9. RunReturnsClean: goroutines start in Run only and have ended when it
 //     returns. Run waits for provider calls, whose contexts it cancels.
 //
@@ -43,9 +46,12 @@
 //
 // Every pod has two lanes. The sync lane tells the backend what the API server
 // wants (syncPod); the status lane tells the API server what the backend has
-// (writeStatus). Both work on one pod at a time each, so a slow
-// CreatePod never holds up a status, and one status write never races another.
+// (writeStatus). Both work on one pod at a time each, so a slow CreatePod never
+// holds up a status, and one status write never races another.
 //
-// What surprises: a pod that was deleted stays Terminating for as long as the backend does not
-// confirm its stop, however long that takes.
+// A third lane asks for statuses (pollPod): those of a provider without
+// PodNotifier, and those that a PodNotifier told to a former life.
+//
+// What surprises: a pod that was deleted stays Terminating for as long as the
+// backend does not confirm its stop, however long that takes.
 package node

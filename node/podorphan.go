@@ -23,8 +23,9 @@ import (
 
 const (
 	// quarantineKnown is how long a pod that this process ran must be unwanted
-	// before it is deleted at the backend, when nobody saw the deletion: long enough for
-	// all the tombstones of one list to arrive, so that a mass of them shows.
+	// before it is deleted at the backend, when nobody saw the deletion: long
+	// enough for all the tombstones of one list to arrive, so that a mass of them
+	// shows.
 	quarantineKnown = 2 * time.Second
 	// quarantineUnknown is the same for pods that this process never ran.
 	quarantineUnknown = 10 * time.Second

@@ -17,9 +17,9 @@ const (
 
 // ShouldRetryFunc decides, after work on a pod failed, whether and when it is
 // tried again. key is namespace/name, timesTried counts from 1, originallyAdded
-// is when the work was first asked for. A returned error gives up until the pod changes or is looked at
-// anew; nil and nil leave the delay to the rate limiter; a duration is the
-// delay, and a negative one comes before all other work.
+// is when the work was first asked for. A returned error gives up until the pod
+// changes or is looked at anew; nil and nil leave the delay to the rate limiter;
+// a duration is the delay, and a negative one comes before all other work.
 type ShouldRetryFunc = func(ctx context.Context, key string, timesTried int, originallyAdded time.Time, err error) (*time.Duration, error)
 
 // MaxRetries is how often DefaultRetryFunc tries. The controllers do not use it:

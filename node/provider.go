@@ -29,15 +29,15 @@ type PodLifecycleHandler interface {
 
 	// DeletePod stops a pod, within the grace period in
 	// pod.DeletionGracePeriodSeconds. It may return before the pod has stopped;
-	// callers believe that it stopped when a report says so or when GetPod no
-	// longer returns it. It is called again if a stop request changes, and until the
-	// pod is gone. A pod that the backend does not have is an error of the kind
+	// callers believe that it stopped when a report says so, or when GetPod no
+	// longer returns it or returns it as Succeeded or Failed. It is called again
+	// if a stop request changes, and until the pod has stopped. A pod that the backend does not have is an error of the kind
 	// not-found, and counts as stopped.
 	DeletePod(ctx context.Context, pod *corev1.Pod) error
 
-	// GetPod returns a pod that the backend has, with its status. A pod that the backend
-	// does not have is nil or an error of the kind not-found. Any other error
-	// says nothing about whether the pod exists.
+	// GetPod returns a pod that the backend has, with its status. A pod that the
+	// backend does not have is nil or an error of the kind not-found. After any
+	// other error but a time-out, GetPods decides.
 	GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error)
 
 	// GetPodStatus returns the status of a pod that the backend has. A pod that it
