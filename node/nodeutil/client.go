@@ -87,15 +87,20 @@ func withLimits(cfg *rest.Config, qps float32, burst int) *rest.Config {
 	return cfg
 }
 
-// checkClient finds what a comparison with nil does not: a nil pointer inside the
-// interface, left by a constructor whose error was ignored. It would
-// panic at the first request instead.
+// checkClient refuses a client that would panic at the first request.
 func checkClient(client kubernetes.Interface) error {
 	if client == nil {
 		return errors.New("no client provided")
 	}
-	if v := reflect.ValueOf(client); v.Kind() == reflect.Pointer && v.IsNil() {
+	if isNilPointer(client) {
 		return fmt.Errorf("client is a nil %T; check the error of the function that made it", client)
 	}
 	return nil
+}
+
+// isNilPointer finds what a comparison with nil does not: a nil pointer inside an
+// interface, left by a constructor whose error was ignored.
+func isNilPointer(v any) bool {
+	value := reflect.ValueOf(v)
+	return value.Kind() == reflect.Pointer && value.IsNil()
 }

@@ -77,10 +77,14 @@ func newNode(name string, newProvider NewProviderFunc, opts []NodeOpt) (*Node, e
 	if err != nil {
 		return nil, fmt.Errorf("make provider: %w", err)
 	}
-	if provider == nil {
+	switch {
+	case provider == nil:
 		return nil, errors.New("make provider: it is nil, and so is the error")
-	}
-	if nodeProvider == nil {
+	case isNilPointer(provider):
+		return nil, fmt.Errorf("make provider: it is a nil %T, and the error is nil", provider)
+	case isNilPointer(nodeProvider):
+		return nil, fmt.Errorf("make node provider: it is a nil %T; return a plain nil for a node that is always healthy", nodeProvider)
+	case nodeProvider == nil:
 		n.naive = node.NewNaiveNodeProvider()
 		nodeProvider = n.naive
 	}

@@ -155,6 +155,10 @@ func TestNewNodeErrors(t *testing.T) {
 		{"no certificate", "n1", good, []NodeOpt{client, WithTLSConfig(), set(func(c *NodeConfig) { c.Handler = hello })}, "certificate"},
 		{"provider", "n1", func(ProviderConfig) (Provider, node.NodeProvider, error) { return nil, nil, boom }, []NodeOpt{client}, "boom"},
 		{"nil provider", "n1", func(ProviderConfig) (Provider, node.NodeProvider, error) { return nil, nil, nil }, []NodeOpt{client}, "nil"},
+		{"typed nil provider", "n1", func(ProviderConfig) (Provider, node.NodeProvider, error) { return (*memory)(nil), nil, nil }, []NodeOpt{client}, "nil *nodeutil.memory"},
+		{"typed nil node provider", "n1", func(ProviderConfig) (Provider, node.NodeProvider, error) {
+			return newMemory(), (*node.NaiveNodeProvider)(nil), nil
+		}, []NodeOpt{client}, "nil *node.NaiveNodeProvider"},
 	} {
 		n, err := NewNode(tc.node, tc.make, tc.opts...)
 		if err == nil || n != nil || !strings.Contains(err.Error(), tc.want) {

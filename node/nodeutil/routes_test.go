@@ -105,5 +105,7 @@ func TestProviderRoutes(t *testing.T) {
 	if took := time.Since(begin); took > 4*time.Second {
 		t.Errorf("Run took %s to end although the exec follows its context", took)
 	}
-	t.Logf("exec ended with %v", <-ended)
+	if err := <-ended; err == nil {
+		t.Error("the client of the exec was told that its command succeeded")
+	}
 }
