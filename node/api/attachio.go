@@ -74,6 +74,24 @@ func makeAttachIO(opts remotecommand.Options, in io.Reader, out, err io.WriteClo
 	return a
 }
 
+// requireStreams makes sure that the client created each stream that it asked
+// for: the library only counts them over SPDY.
+func requireStreams(opts remotecommand.Options, in io.Reader, out, err io.WriteCloser) error {
+	for _, stream := range []struct {
+		name          string
+		wanted, there bool
+	}{
+		{"stdin", opts.Stdin, in != nil},
+		{"stdout", opts.Stdout, out != nil},
+		{"stderr", opts.Stderr, err != nil},
+	} {
+		if stream.wanted && !stream.there {
+			return errdefs.InvalidInputf("the client asked for %s and created no stream for it", stream.name)
+		}
+	}
+	return nil
+}
+
 // forwardResize passes terminal sizes on until in is closed or ctx ends, and
 // closes out. It never waits for the reader of out, which needs room for one
 // size: a provider that reads no sizes would block the other streams of the connection.

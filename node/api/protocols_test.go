@@ -111,3 +111,29 @@ func TestSPDYWithoutErrorStream(t *testing.T) {
 	within(t, s.served, 5*time.Second, "end of the request")
 	within(t, conn.CloseChan(), 5*time.Second, "end of the connection")
 }
+
+// The library counts the streams and does not look which ones they are. A
+// provider that was promised a stream must get it: writing to nil in a goroutine
+// of its own would end the process.
+func TestSPDYWithoutPromisedStream(t *testing.T) {
+	s := serve(t, api.PodHandlerConfig{RunInContainer: func(context.Context, string, string, string, []string, api.AttachIO) error {
+		t.Error("provider was called")
+		return nil
+	}})
+	conn := dial(t, s, execPath+"&input=1&output=1", "v4.channel.k8s.io")
+	status, err := conn.CreateStream(http.Header{"Streamtype": {"error"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := conn.CreateStream(http.Header{"Streamtype": {"stdin"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := make([]byte, 1024)
+	n, err := status.Read(got)
+	if !strings.Contains(string(got[:n]), "stdout") {
+		t.Errorf("got %q, %v on the error stream, want one that names the missing stream", got[:n], err)
+	}
+	within(t, s.served, 5*time.Second, "end of the request")
+}

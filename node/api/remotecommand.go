@@ -46,6 +46,9 @@ func (s session) ExecInContainer(ctx context.Context, _, _, _ string, _ []string
 // do calls run with the streams that were asked for and returns what the
 // client is to learn: nil, an ExitError, or any other error.
 func (s session) do(ctx context.Context, in io.Reader, out, err io.WriteCloser, resize <-chan remotecommand.TerminalSize) error {
+	if err := requireStreams(s.opts, in, out, err); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	sizes := make(chan TermSize, 1)
 	forwarded := make(chan struct{})
