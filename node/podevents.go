@@ -78,7 +78,7 @@ func (c *PodController) markUpdated(old, pod *corev1.Pod) {
 func (c *PodController) markDeleted(pod *corev1.Pod, seen bool) {
 	key := keyOf(pod)
 	if seen {
-		c.states.update(key, func(st *podState) { st.witnessed = pod.UID })
+		c.states.ensure(key, func(st *podState) { st.witnessed = pod.UID })
 	}
 	c.syncLane.AddNow(key)
 }

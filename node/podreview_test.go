@@ -619,3 +619,35 @@ func TestOldPodsConfigMapIsLetGo(t *testing.T) {
 		}
 	})
 }
+
+// TestStateOfARemovedPodStaysForgotten: the watch may tell of the removal before
+// the answer to the request does.
+func TestStateOfARemovedPodStaysForgotten(t *testing.T) {
+	inWorld(t, membackend.New(), func(w *world) {
+		w.configs = append(w.configs, func(cfg *PodControllerConfig) { cfg.PodClient = lateAnswers{w.api} })
+		w.start()
+		w.api.Create(bound("p", "a"))
+		w.pass(time.Second)
+		w.api.Delete("d", "p", -1)
+		w.pass(time.Minute)
+		w.wantPhase("p", "")
+		if n := w.ctl.states.size(); n != 0 {
+			t.Errorf("%d states are left", n)
+		}
+	})
+}
+
+// lateAnswers answers a delete a second after it was done.
+type lateAnswers struct{ corev1client.PodsGetter }
+
+func (l lateAnswers) Pods(namespace string) corev1client.PodInterface {
+	return latePods{l.PodsGetter.Pods(namespace)}
+}
+
+type latePods struct{ corev1client.PodInterface }
+
+func (l latePods) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
+	err := l.PodInterface.Delete(ctx, name, opts)
+	time.Sleep(time.Second)
+	return err
+}

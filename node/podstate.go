@@ -76,8 +76,19 @@ func (s *podStates) get(key string) podState {
 	return podState{}
 }
 
-// update changes the state, which is made if there is none.
+// update changes the state, if there is one: what comes back late from a
+// provider or the API server must not bring back what was forgotten.
 func (s *podStates) update(key string, change func(*podState)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.m[key]; st != nil {
+		change(st)
+	}
+}
+
+// ensure changes the state, which is made if there is none. It is for those who
+// see to it that the sync lane looks at the key, and forgets it in the end.
+func (s *podStates) ensure(key string, change func(*podState)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.m[key]
@@ -104,7 +115,7 @@ func (s *podStates) drop(key string) podState {
 // older pod of the same name, which is returned, is kept only as far as the
 // backend may still have it.
 func (s *podStates) begin(key string, uid types.UID) (older types.UID) {
-	s.update(key, func(st *podState) {
+	s.ensure(key, func(st *podState) {
 		if st.sent.UID == uid {
 			return
 		}

@@ -50,7 +50,7 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		backend = api.DeepCopy() // unknown: ask for the stop all the same
 		backend.Status = corev1.PodStatus{}
 	}
-	c.states.update(key, func(s *podState) {
+	c.states.ensure(key, func(s *podState) {
 		s.suspect = false
 		if backend == nil {
 			s.previous, s.left = "", nil
