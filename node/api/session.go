@@ -70,6 +70,10 @@ func serveUpgraded(w http.ResponseWriter, req *http.Request, legacyProtocol stri
 	if err := requireUpgrade(req); err != nil {
 		return err
 	}
+	if req.Context().Err() != nil { // it may have ended while the request was authorized
+		http.Error(w, "503 the request has ended", http.StatusServiceUnavailable)
+		return nil
+	}
 	ctx, cancel := context.WithCancelCause(req.Context())
 	up := &upgradeWriter{ResponseWriter: w, gone: func() { cancel(errClientLeft) }}
 	ended := make(chan struct{})

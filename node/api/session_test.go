@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorilla/websocket"
 	"go.uber.org/goleak"
 	"k8s.io/client-go/tools/remotecommand"
 
@@ -125,6 +126,25 @@ func TestSessionEndsWhenServerStops(t *testing.T) {
 		stop()
 		within(t, s.served, time.Second, "end of the request")
 	})
+}
+
+// The context has ended while the request was authorized. The WebSocket library
+// would panic, and the log would blame the provider.
+func TestSessionDoesNotBeginAfterTheEnd(t *testing.T) {
+	h := api.PodHandler(api.PodHandlerConfig{RunInContainer: func(context.Context, string, string, string, []string, api.AttachIO) error {
+		t.Error("provider was called")
+		return nil
+	}}, true)
+	s := serveHandler(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		ctx, cancel := context.WithCancel(req.Context())
+		cancel()
+		h.ServeHTTP(w, req.WithContext(ctx))
+	}))
+	_, resp, err := (&websocket.Dialer{Subprotocols: []string{"v5.channel.k8s.io"}}).
+		DialContext(t.Context(), strings.Replace(s.URL, "http", "ws", 1)+execPath+"&output=1", nil)
+	if err == nil || resp == nil || resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("got %v, %v, want 503", resp, err)
+	}
 }
 
 // A client that is still there must not take the end of the server for the
