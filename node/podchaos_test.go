@@ -79,7 +79,7 @@ func (c *chaos) fault(ctx context.Context, method, _ string) error {
 		return fmt.Errorf("%s: %w", method, membackend.ErrUnwell)
 	}
 	if method == "create" && c.unlucky() {
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 	}
 	return nil
 }

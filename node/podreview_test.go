@@ -125,7 +125,7 @@ type slowStatus struct{ membackend.Notifying }
 func (s slowStatus) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
 	status, err := s.Notifying.GetPodStatus(ctx, namespace, name)
 	status = status.DeepCopy()
-	time.Sleep(5 * time.Second)
+	<-time.After(5 * time.Second)
 	return status, err
 }
 
@@ -432,7 +432,7 @@ type slowLists struct {
 func (s *slowLists) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	pods, err := s.Backend.GetPods(ctx)
 	if s.slow.Load() {
-		time.Sleep(10 * time.Second)
+		<-time.After(10 * time.Second)
 	}
 	return pods, err
 }
@@ -648,6 +648,6 @@ type latePods struct{ corev1client.PodInterface }
 
 func (l latePods) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
 	err := l.PodInterface.Delete(ctx, name, opts)
-	time.Sleep(time.Second)
+	<-time.After(time.Second)
 	return err
 }
