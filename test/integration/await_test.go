@@ -18,7 +18,7 @@ import (
 )
 
 // patience is how long anything may take on a machine that does much else.
-const patience = 90 * time.Second
+const patience = 2 * time.Minute
 
 // query names objects to watch.
 type query struct {

@@ -4,6 +4,7 @@ package integration
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,10 +107,15 @@ func (w *world) asNode() {
 	})
 }
 
-// allowed checks that the API server allowed whatever the node asked for.
+// allowed checks that the API server allowed whatever the node asked for. The Node authorizer learns
+// of a pod by a watch of its own; while that is behind the node's, it refuses what the pod names, and
+// the node asks again.
 func (w *world) allowed() {
 	w.Helper()
-	if refused := w.requests.refusals(); len(refused) > 0 {
+	refused := slices.DeleteFunc(w.requests.refusals(), func(r request) bool {
+		return r.method == http.MethodGet && strings.Contains(r.answer, "no relationship found between node")
+	})
+	if len(refused) > 0 {
 		w.Errorf("the API server does not allow:\n%s", lines(refused))
 	}
 }
