@@ -31,6 +31,16 @@ func serve(t *testing.T, cfg api.PodHandlerConfig) server {
 	return serveHandler(t, api.PodHandler(cfg, true))
 }
 
+// serveUntil is serve with a base context for requests, which stop ends.
+func serveUntil(t *testing.T, cfg api.PodHandlerConfig) (s server, stop context.CancelFunc) {
+	t.Helper()
+	base, stop := context.WithCancel(t.Context())
+	h := api.PodHandler(cfg, true)
+	return serveHandler(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		h.ServeHTTP(w, req.WithContext(base))
+	})), stop
+}
+
 func serveHandler(t *testing.T, h http.Handler) server {
 	t.Helper()
 	served := make(chan struct{}, 1000)

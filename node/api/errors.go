@@ -27,8 +27,13 @@ func methodNotAllowed(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "405 method not allowed", http.StatusMethodNotAllowed)
 }
 
+// errCut is returned after a part of the answer was written, and whatever went
+// wrong was logged. The connection is cut, so that the client does not take the
+// part for the whole.
+var errCut = errors.New("the answer is cut short")
+
 // handlerFunc is a handler that leaves the answer to an error to its caller.
-// An error may be returned only while nothing of the answer was written.
+// An error other than errCut may be returned only while nothing of the answer was written.
 type handlerFunc func(w http.ResponseWriter, req *http.Request) error
 
 // answerErrors turns the error of h into a plain text answer, by its kind,
@@ -38,6 +43,9 @@ func answerErrors(h handlerFunc) http.HandlerFunc {
 		err := guard(req.Context(), func() error { return h(w, req) })
 		if err == nil {
 			return
+		}
+		if errors.Is(err, errCut) {
+			panic(http.ErrAbortHandler)
 		}
 		code := statusCode(err)
 		if code == http.StatusInternalServerError {

@@ -23,7 +23,8 @@ import (
 // stream that implements TimestampedLog leaves all filtering to the server.
 //
 // The kind of the error, see package errdefs, decides on the answer: 404
-// for not-found, 400 for invalid-input, else 500.
+// for not-found, 400 for invalid-input, else 500. An error of a later Read
+// cuts the connection, so that the client does not take a part for the whole.
 type ContainerLogsHandlerFunc func(ctx context.Context, namespace, podName, containerName string, opts ContainerLogOpts) (io.ReadCloser, error)
 
 // HandleContainerLogs returns a handler that answers with the log that h
@@ -98,8 +99,8 @@ func setLogHeader(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 }
 
-// sendLog sends body and flushes each piece. It returns an error only while
-// nothing was sent; later there is no way to tell the client, and the error is logged.
+// sendLog sends body and flushes each piece. What goes wrong after the first
+// piece is logged, and is errCut for the caller.
 func sendLog(ctx context.Context, w http.ResponseWriter, body io.Reader, t target) error {
 	flush := http.NewResponseController(w).Flush
 	chunk := make([]byte, 32<<10)
@@ -110,8 +111,8 @@ func sendLog(ctx context.Context, w http.ResponseWriter, body io.Reader, t targe
 			n, err = body.Read(chunk)
 			return err
 		})
-		if ctx.Err() != nil {
-			return nil
+		if ctx.Err() != nil { // the client left, or the server stops
+			return errCut
 		}
 		if !started && (n > 0 || errors.Is(err, io.EOF)) {
 			setLogHeader(w)
@@ -132,8 +133,8 @@ func sendLog(ctx context.Context, w http.ResponseWriter, body io.Reader, t targe
 		case !started:
 			return fmt.Errorf("read logs of %s: %w", t, err)
 		default:
-			log.G(ctx).WithError(err).Errorf("read logs of %s: the answer is cut short", t)
-			return nil
+			log.G(ctx).WithError(err).Errorf("read logs of %s: %v", t, errCut)
+			return errCut
 		}
 	}
 }

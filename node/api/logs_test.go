@@ -66,7 +66,8 @@ type brokenReader struct{ err error }
 
 func (r brokenReader) Read([]byte) (int, error) { return 0, r.err }
 
-func TestLogErrorInTheMiddleIsLoggedOnce(t *testing.T) {
+// The client must not take a part of a log for the whole.
+func TestLogErrorInTheMiddleCutsTheAnswer(t *testing.T) {
 	s := serve(t, api.PodHandlerConfig{GetContainerLogs: func(context.Context, string, string, string, api.ContainerLogOpts) (io.ReadCloser, error) {
 		return io.NopCloser(io.MultiReader(strings.NewReader("begin\n"), brokenReader{errBackend})), nil
 	}})
@@ -75,11 +76,34 @@ func TestLogErrorInTheMiddleIsLoggedOnce(t *testing.T) {
 	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		h.ServeHTTP(w, req.WithContext(log.WithLogger(req.Context(), &logged)))
 	})
-	if code, body := s.get(t, logsPath+"?timestamps=true"); code != http.StatusOK || body != "begin\n" {
-		t.Errorf("got %d %q", code, body)
+	resp, err := http.Get(s.URL + logsPath + "?timestamps=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if resp.StatusCode != http.StatusOK || string(body) != "begin\n" || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("got %d %q, %v, want the beginning and an unexpected end", resp.StatusCode, body, err)
 	}
 	if lines := logged.lines(); len(lines) != 1 || !strings.Contains(lines[0], errBackend.Error()) || strings.Contains(lines[0], "timestamps") {
 		t.Errorf("logged %q, want the error once and no query", lines)
+	}
+}
+
+func TestStopOfServerCutsTheLog(t *testing.T) {
+	provider, written := io.Pipe()
+	s, stop := serveUntil(t, api.PodHandlerConfig{GetContainerLogs: func(context.Context, string, string, string, api.ContainerLogOpts) (io.ReadCloser, error) {
+		return provider, nil
+	}})
+	go fmt.Fprintln(written, "begin")
+	resp, err := http.Get(s.URL + logsPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	stop()
+	if body, err := io.ReadAll(resp.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("got %q, %v, want an unexpected end", body, err)
 	}
 }
 

@@ -40,9 +40,10 @@ type PodHandlerConfig struct {
 
 	// GetPod looks up a pod that is bound to this node; the pod is not changed.
 	// When it is set, logs, exec, attach and port-forward answer 404 without
-	// calling the provider if the pod is nil or the error is of the kind not-found, if the route has another
-	// UID than the pod, or if the pod has no such container. When it is nil, nothing is
-	// checked and the UID in a route is ignored.
+	// calling the provider if the pod is nil or the error is of the kind
+	// not-found, if the route has another UID than the pod, or if the pod has no
+	// such container. When it is nil, nothing is checked and the UID in a route
+	// is ignored.
 	GetPod func(namespace, name string) (*corev1.Pod, error)
 	// Metrics serves /metrics; nil leaves the route out.
 	Metrics http.Handler

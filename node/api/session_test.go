@@ -107,16 +107,12 @@ func TestStreamsEndWhenClientLeaves(t *testing.T) {
 // are not net/http's any more. The provider never looks at the context.
 func TestSessionEndsWhenServerStops(t *testing.T) {
 	overTransports(t, func(t *testing.T, stream streamFunc) {
-		base, stop := context.WithCancel(t.Context())
 		started := make(chan struct{})
-		h := api.PodHandler(api.PodHandlerConfig{RunInContainer: func(_ context.Context, _, _, _ string, _ []string, attach api.AttachIO) error {
+		s, stop := serveUntil(t, api.PodHandlerConfig{RunInContainer: func(_ context.Context, _, _, _ string, _ []string, attach api.AttachIO) error {
 			close(started)
 			_, err := io.Copy(io.Discard, attach.Stdin())
 			return err
-		}}, true)
-		s := serveHandler(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			h.ServeHTTP(w, req.WithContext(base))
-		}))
+		}})
 		stdin, terminal := io.Pipe()
 		defer terminal.Close()
 		go func() {
@@ -156,16 +152,12 @@ func TestStopOfServerIsNoSuccess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			overTransports(t, func(t *testing.T, stream streamFunc) {
-				base, stop := context.WithCancel(t.Context())
 				started := make(chan struct{})
-				h := api.PodHandler(api.PodHandlerConfig{RunInContainer: func(ctx context.Context, _, _, _ string, _ []string, _ api.AttachIO) error {
+				s, stop := serveUntil(t, api.PodHandlerConfig{RunInContainer: func(ctx context.Context, _, _, _ string, _ []string, _ api.AttachIO) error {
 					close(started)
 					<-ctx.Done()
 					return outcome(ctx)
-				}}, true)
-				s := serveHandler(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-					h.ServeHTTP(w, req.WithContext(base))
-				}))
+				}})
 				result := make(chan error, 1)
 				go func() {
 					result <- stream(t.Context(), s, execPath+"&output=1", remotecommand.StreamOptions{Stdout: io.Discard})
