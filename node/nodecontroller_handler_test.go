@@ -14,6 +14,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
+// statusRefused is a fault: the status cannot be written.
+func statusRefused(_ context.Context, request string) error {
+	if strings.HasPrefix(request, "patch node/status") {
+		return errAPIDown
+	}
+	return nil
+}
+
 func TestStatusErrorHandler(t *testing.T) {
 	refused := errors.New("handler refuses")
 	for name, test := range map[string]struct {
@@ -34,12 +42,7 @@ func TestStatusErrorHandler(t *testing.T) {
 						return test.answer
 					}))
 				api.taken("")
-				api.setFault(func(_ context.Context, request string) error {
-					if strings.HasPrefix(request, "patch node/status") {
-						return errAPIDown
-					}
-					return nil
-				})
+				api.setFault(statusRefused)
 				node := testNode()
 				node.Status.Conditions[0].Message = "new"
 				p.say(node)
@@ -69,12 +72,7 @@ func TestPanicInErrorHandlerIsARefusal(t *testing.T) {
 		p := &pingScript{}
 		c, _ := startNode(t, p, testNode(), api, WithNodeEnableLeaseV1(api.leases, 40),
 			WithNodeStatusUpdateErrorHandler(func(context.Context, error) error { panic("nil map") }))
-		api.setFault(func(_ context.Context, request string) error {
-			if strings.HasPrefix(request, "patch node/status") {
-				return errAPIDown
-			}
-			return nil
-		})
+		api.setFault(statusRefused)
 		node := testNode()
 		node.Status.Conditions[0].Message = "new"
 		p.say(node)
