@@ -97,7 +97,8 @@ func compose(v View) corev1.PodStatus {
 			s.Phase, s.Reason, s.Message = corev1.PodFailed, v.Verdict.Reason, v.Verdict.Message
 		}
 	}
-	if v.Generation > s.ObservedGeneration {
+	// Before there is a status that it could be about, the generation is not worth a write.
+	if v.Generation > s.ObservedGeneration && (v.Report != nil || Terminal(&s)) {
 		s.ObservedGeneration = v.Generation
 	}
 	if v.Report != nil || Terminal(&s) && !absorbed {

@@ -183,6 +183,13 @@ func TestObservedGenerationFollowsTheBackend(t *testing.T) {
 	}
 }
 
+func TestGenerationWaitsForAReport(t *testing.T) {
+	api := pod("a")
+	if w, after := publish(t, View{API: api, Attempted: true, Generation: 1}); w != Keep {
+		t.Errorf("got write %d of %+v, want none: the first report carries it", w, after.Status)
+	}
+}
+
 func TestStopWithoutAWordInventsNoSuccess(t *testing.T) {
 	api := pod("a", deleting(1))
 	w, after := publish(t, View{API: api, Report: runningStatus(), Stopped: true, StopAsked: true, Attempted: true})
