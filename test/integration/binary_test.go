@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
 )
 
@@ -42,39 +40,61 @@ func program(t *testing.T) string {
 	return ""
 }
 
-// startProgram runs virtual-kubelet with the provider mock and the identity of a node, waits until its
-// node is ready, and returns that. The node's server listens at the address. The program ends with the test, within stopTime.
-func (w *world) startProgram(address string, credentials testapi.NodeCredentials) *corev1.Node {
+// child is a run of virtual-kubelet.
+type child struct {
+	*world
+	cmd   *exec.Cmd
+	said  *lockedBuffer
+	ended bool
+}
+
+// startProgram runs virtual-kubelet with the provider mock and the identity of a node. The node's server
+// listens at the address. The program ends with the test, within stopTime.
+func (w *world) startProgram(address string, credentials testapi.NodeCredentials) *child {
 	w.Helper()
-	said := &lockedBuffer{}
-	cmd := exec.Command(program(w.T),
+	c := &child{world: w, said: &lockedBuffer{}}
+	c.cmd = exec.Command(program(w.T),
 		"--nodename="+w.nodeName, "--provider=mock",
 		"--kubeconfig="+credentials.Kubeconfig,
 		"--tls-cert-file="+credentials.CertFile, "--tls-private-key-file="+credentials.KeyFile,
 		"--client-ca-file="+credentials.CAFile,
 		"--node-ip="+address, "--listen-address="+address, "--port=0",
 	)
-	cmd.Env = withoutSettings(os.Environ())
-	cmd.Stdout, cmd.Stderr = said, said
-	if err := cmd.Start(); err != nil {
+	c.cmd.Env = withoutSettings(os.Environ())
+	c.cmd.Stdout, c.cmd.Stderr = c.said, c.said
+	if err := c.cmd.Start(); err != nil {
 		w.Fatalf("start virtual-kubelet: %v", err)
 	}
-	w.Cleanup(func() {
-		began := time.Now()
-		_ = cmd.Process.Signal(syscall.SIGTERM)                             // an error means that it has ended, which Wait tells
-		kill := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() }) // so that the test ends
-		if err := cmd.Wait(); err != nil {
-			w.Errorf("virtual-kubelet ended: %v", err)
-		}
-		kill.Stop()
-		if took := time.Since(began); took > stopTime {
-			w.Errorf("virtual-kubelet took %v to stop, want at most %v", took, stopTime)
-		}
-		if w.Failed() {
-			w.Logf("virtual-kubelet said:\n%s", said.tail())
-		}
-	})
-	return w.awaitNode("is ready", nodeReady)
+	w.Cleanup(c.end)
+	w.awaitNode("is ready", nodeReady)
+	return c
+}
+
+// end stops the program as a system would.
+func (c *child) end() {
+	if c.ended {
+		return
+	}
+	began := time.Now()
+	_ = c.cmd.Process.Signal(syscall.SIGTERM)                             // an error means that it has ended, which Wait tells
+	kill := time.AfterFunc(patience, func() { _ = c.cmd.Process.Kill() }) // so that the test ends
+	defer kill.Stop()
+	if err := c.cmd.Wait(); err != nil {
+		c.Errorf("virtual-kubelet ended: %v", err)
+	}
+	if took := time.Since(began); took > stopTime {
+		c.Errorf("virtual-kubelet took %v to stop, want at most %v", took, stopTime)
+	}
+	if c.Failed() {
+		c.Logf("virtual-kubelet said:\n%s", c.said.tail())
+	}
+}
+
+// kill ends the program without a chance to do anything.
+func (c *child) kill() {
+	_ = c.cmd.Process.Kill() // an error means that it has ended
+	_ = c.cmd.Wait()         // it was killed
+	c.ended = true
 }
 
 // startProxied is startProgram at an address to which the API server sends requests for

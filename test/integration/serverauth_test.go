@@ -19,7 +19,8 @@ func TestNodeServerAsksWhoCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	credentials := w.api.NodeCredentials(t, w.nodeName)
-	node := w.startProgram("127.0.0.1", credentials)
+	w.startProgram("127.0.0.1", credentials)
+	node := w.awaitNode("is ready", nodeReady)
 	w.startPod(w.pod("web"))
 	server := fmt.Sprintf("https://127.0.0.1:%d", node.Status.DaemonEndpoints.KubeletEndpoint.Port)
 
