@@ -162,9 +162,19 @@ func (k *leaseKeeper) claim(ctx context.Context, seen *coordinationv1.Lease) *co
 	lease := seen.DeepCopy()
 	lease.Spec.HolderIdentity = ptr.To(k.name)
 	lease.Spec.LeaseDurationSeconds = ptr.To(k.durationSeconds)
-	lease.Spec.RenewTime = ptr.To(metav1.NowMicro())
+	lease.Spec.RenewTime = ptr.To(laterThan(seen.Spec.RenewTime, metav1.NowMicro()))
 	lease.OwnerReferences = k.ownedByNode(lease.OwnerReferences)
 	return lease
+}
+
+// laterThan returns now, or the next moment after seen when the clock was set back
+// since: the control plane does not take an earlier time for a renewal, and
+// would declare the node dead until the clock has caught up.
+func laterThan(seen *metav1.MicroTime, now metav1.MicroTime) metav1.MicroTime {
+	if seen == nil || seen.Before(&now) {
+		return now
+	}
+	return metav1.NewMicroTime(seen.Add(time.Microsecond))
 }
 
 // ownedByNode replaces owners of the kind Node by the current one: the garbage

@@ -64,6 +64,35 @@ func TestLeaseOwnerFollows(t *testing.T) {
 	})
 }
 
+// The lease was renewed by a clock that was an hour ahead: of this machine before
+// it was set right, or of another one. The control plane takes only a later time
+// for a renewal.
+func TestLeaseTimeNeverGoesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newNodeAPI(t)
+		ahead := metav1.NewMicroTime(time.Now().Add(time.Hour))
+		lease := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(testNodeName), RenewTime: &ahead}}
+		lease.Name = testNodeName
+		if _, err := api.others.CoordinationV1().Leases(corev1.NamespaceNodeLease).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		startNode(t, &pingScript{}, testNode(), api, WithNodeEnableLeaseV1(api.leases, 40))
+		last := ahead
+		for range 6 {
+			now := *api.lease().Spec.RenewTime
+			if !last.Before(&now) {
+				t.Fatalf("renewed at %s after %s, want a later time", now, last)
+			}
+			last = now
+			time.Sleep(11 * time.Second)
+		}
+		time.Sleep(time.Hour)
+		if now := api.lease().Spec.RenewTime; now.After(time.Now()) {
+			t.Errorf("renewed at %s an hour later, want the time of the clock, which has caught up", now)
+		}
+	})
+}
+
 func TestLeaseDeletedIsCreatedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newNodeAPI(t)

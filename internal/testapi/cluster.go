@@ -21,6 +21,9 @@ import (
 // startTimeout is for a machine that does much else: a start usually takes three seconds.
 const startTimeout = 3 * time.Minute
 
+// failureTimeout is how long a cluster that does not start has to say why.
+const failureTimeout = 10 * time.Second
+
 // cluster is a devcluster that runs as a child of this process, or did.
 type cluster struct {
 	binary, base, name string
@@ -102,7 +105,9 @@ func (c *cluster) start() error {
 	timeout := time.AfterFunc(startTimeout, func() { _ = p.cmd.Process.Kill() })
 	defer timeout.Stop()
 	if !ready(progress) {
-		_ = p.cmd.Process.Kill() // it is usually gone already
+		// It is on its way out, and has still to say why; only one that hangs is killed.
+		hung := time.AfterFunc(failureTimeout, func() { _ = p.cmd.Process.Kill() })
+		defer hung.Stop()
 		<-p.done
 		return p.failure()
 	}

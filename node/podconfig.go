@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1informers "k8s.io/client-go/informers/core/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// PodControllerConfig says what a pod controller works with. The first seven
+// fields are required.
+type PodControllerConfig struct {
+	// PodClient writes pods: status patches and deletes, nothing else.
+	PodClient corev1client.PodsGetter
+
+	// PodInformer watches the pods. The controller handles all that it sees, so
+	// it should be limited to one node, or PodEventFilterFunc should be set.
+	PodInformer corev1informers.PodInformer
+
+	// EventRecorder takes the events about pods.
+	EventRecorder record.EventRecorder
+
+	// Provider runs the pods.
+	Provider PodLifecycleHandler
+
+	// ConfigMapInformer, SecretInformer and ServiceInformer are what the
+	// environment of containers is resolved from.
+	ConfigMapInformer corev1informers.ConfigMapInformer
+	SecretInformer    corev1informers.SecretInformer
+	ServiceInformer   corev1informers.ServiceInformer
+
+	// SyncPodsFromKubernetesRateLimiter delays retries of provider calls.
+	// Default: exponential per pod, 250 ms to 60 s.
+	SyncPodsFromKubernetesRateLimiter workqueue.TypedRateLimiter[any]
+	// SyncPodsFromKubernetesShouldRetryFunc decides on retries of provider
+	// calls. Default: always, by the rate limiter.
+	SyncPodsFromKubernetesShouldRetryFunc ShouldRetryFunc
+
+	// DeletePodsFromKubernetesRateLimiter delays retries of removals from the
+	// API server. Default: as above.
+	DeletePodsFromKubernetesRateLimiter workqueue.TypedRateLimiter[any]
+	// DeletePodsFromKubernetesShouldRetryFunc decides on retries of removals.
+	// Default: always.
+	DeletePodsFromKubernetesShouldRetryFunc ShouldRetryFunc
+
+	// SyncPodStatusFromProviderRateLimiter delays retries of status writes.
+	// Default: as above.
+	SyncPodStatusFromProviderRateLimiter workqueue.TypedRateLimiter[any]
+	// SyncPodStatusFromProviderShouldRetryFunc decides on retries of status
+	// writes. Default: always.
+	SyncPodStatusFromProviderShouldRetryFunc ShouldRetryFunc
+
+	// PodEventFilterFunc tells which pods to handle. Default: all.
+	PodEventFilterFunc PodEventFilterFunc
+
+	// SkipDownwardAPIResolution hands pods to the provider with env and envFrom
+	// as they are in the API server.
+	SkipDownwardAPIResolution bool
+
+	// NodeName is the name of the node, for live reads that the Node authorizer
+	// allows. Default: live reads are by pod name only.
+	NodeName string
+
+	// NodeAllocatable returns what the node can give to pods: the value of a
+	// resourceFieldRef to a limit that the container does not set. Default: such
+	// variables are left to the provider.
+	NodeAllocatable func() corev1.ResourceList
+
+	// PollInterval is how often a provider without PodNotifier is asked for the
+	// status of its pods when all is calm; it is asked once a second while a pod
+	// starts or stops. Default: 5 s.
+	PollInterval time.Duration
+
+	// ProviderCallTimeout ends the context of a provider call. Default: 10 min.
+	ProviderCallTimeout time.Duration
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
+)
+
+func TestPodWaitsForItsConfigMap(t *testing.T) {
+	b := membackend.New()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		p := bound("p", "a")
+		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "X", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "cm"}, Key: "k"}}}}
+		w.api.Create(p)
+		w.pass(time.Second)
+		s := w.api.Pod("d", "p").Status
+		if s.Phase != corev1.PodPending || len(s.ContainerStatuses) != 1 || s.ContainerStatuses[0].State.Waiting == nil || s.ContainerStatuses[0].State.Waiting.Reason != "CreateContainerConfigError" {
+			t.Errorf("status is %+v, want a container that waits with CreateContainerConfigError", s)
+		}
+		if e := strings.Join(w.events(), "\n"); !strings.Contains(e, "MandatoryConfigMapNotFound") {
+			t.Errorf("events are %q, want MandatoryConfigMapNotFound", e)
+		}
+		wantCalls(t, b)
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "cm"}, Data: map[string]string{"k": "v"}}
+		if _, err := w.objects.CoreV1().ConfigMaps("d").Create(t.Context(), cm, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(time.Minute)
+		w.wantPhase("p", corev1.PodRunning)
+		if env := b.Has("d/p").Spec.Containers[0].Env; len(env) == 0 || env[0].Value != "v" {
+			t.Errorf("environment is %v, want X=v", env)
+		}
+	})
+}
+
+func TestSecretsStayOutOfRequests(t *testing.T) {
+	const canary = "c4n4ry"
+	b := membackend.New()
+	b.Fault = membackend.FailFirst("create", 2)
+	inWorld(t, b, func(w *world) {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "s"}, Data: map[string][]byte{"k": []byte(canary)}}
+		if _, err := w.objects.CoreV1().Secrets("d").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.start()
+		p := bound("p", "a")
+		p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}}
+		w.api.Create(p)
+		w.pass(time.Minute)
+		if env := fmt.Sprint(b.Has("d/p").Spec.Containers[0].Env); !strings.Contains(env, canary) {
+			t.Fatalf("the provider was not given the secret: %s", env)
+		}
+		w.api.Delete("d", "p", 1)
+		w.pass(time.Minute)
+		for _, write := range w.api.Writes("") {
+			if strings.Contains(write.Body, canary) {
+				t.Errorf("the secret is in a request: %s", write.Body)
+			}
+		}
+		if e := fmt.Sprint(w.events()); strings.Contains(e, canary) {
+			t.Errorf("the secret is in an event: %s", e)
+		}
+	})
+}

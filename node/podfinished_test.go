@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
+)
+
+// TestSomebodyElsesFailedIsNoStop: PodGC or an eviction may declare a pod
+// failed; while the backend cannot be asked, that is no word of the backend's.
+func TestSomebodyElsesFailedIsNoStop(t *testing.T) {
+	b := membackend.New()
+	b.StopTime = 10 * time.Minute
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "a"))
+		w.pass(time.Second)
+		b.Script(func(_ context.Context, method, _ string) error {
+			if method == "get" || method == "list" {
+				return membackend.ErrUnwell
+			}
+			return nil
+		})
+		w.api.Change("d", "p", func(p *corev1.Pod) { p.Finalizers = []string{"x/y"} })
+		w.api.Delete("d", "p", 30)
+		w.api.Change("d", "p", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed; p.Finalizers = nil })
+		w.pass(5 * time.Minute)
+		if w.api.Pod("d", "p") == nil {
+			t.Error("the API object is gone while the backend still runs the pod")
+		}
+	})
+}
+
+// hoarder is a backend that keeps what has ended, for ever.
+type hoarder struct {
+	membackend.Notifying
+	deletes *atomic.Int32
+}
+
+func (h hoarder) DeletePod(_ context.Context, pod *corev1.Pod) error {
+	h.deletes.Add(1)
+	if kept := h.Has(membackend.Key(pod)); kept != nil && kept.Status.Phase == corev1.PodRunning {
+		h.Change(membackend.Key(pod), func(p *corev1.Pod) { *p = *membackend.Ended(p, 0) })
+	}
+	return nil
+}
+
+func TestBackendThatKeepsFinishedPods(t *testing.T) {
+	b := membackend.New()
+	var deletes atomic.Int32
+	inWorld(t, b, func(w *world) {
+		w.start()
+		const n = 15
+		for i := range n {
+			w.api.Create(bound(fmt.Sprint("p", i), ""))
+		}
+		w.pass(time.Second)
+		for i := range n {
+			w.api.Delete("d", fmt.Sprint("p", i), -1)
+		}
+		w.pass(time.Hour)
+		if w.api.Len() != 0 {
+			t.Errorf("%d pods are left in the API server", w.api.Len())
+		}
+		if got := deletes.Load(); got != n {
+			t.Errorf("%d deletes, want one for each of %d pods", got, n)
+		}
+		w.ctl.orphans.mu.Lock()
+		if held := len(w.ctl.orphans.since); held != 0 {
+			t.Errorf("%d finished pods count as orphans", held)
+		}
+		w.ctl.orphans.mu.Unlock()
+		w.api.Create(bound("p0", "again")) // as a StatefulSet does
+		w.pass(time.Minute)
+		w.wantPhase("p0", corev1.PodRunning)
+		for i := range n {
+			b.Lose(fmt.Sprint("d/p", i))
+		}
+		w.api.Delete("d", "p0", 0)
+		w.pass(10 * time.Minute)
+		if left := w.ctl.states.size(); left != 0 {
+			t.Errorf("%d states are left", left)
+		}
+	}, func(cfg *PodControllerConfig) { cfg.Provider = hoarder{membackend.Notifying{Backend: b}, &deletes} })
+}
+
+// TestEndedInTimeAlthoughTheAPIServerIsDown: the deadline of a pod that has
+// ended before it means nothing, however late its status can be written.
+func TestEndedInTimeAlthoughTheAPIServerIsDown(t *testing.T) {
+	b := membackend.New()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		p := bound("p", "a")
+		p.Spec.RestartPolicy = corev1.RestartPolicyNever
+		seconds := int64(90)
+		p.Spec.ActiveDeadlineSeconds = &seconds
+		w.api.Create(p)
+		w.pass(10 * time.Second)
+		var down atomic.Bool
+		down.Store(true)
+		w.api.Fault = func(verb, _, _ string) error {
+			if verb == "patch" && down.Load() {
+				return apierrors.NewServiceUnavailable("try later")
+			}
+			return nil
+		}
+		b.Change("d/p", func(p *corev1.Pod) { *p = *membackend.Ended(p, 0) })
+		w.pass(10 * time.Minute)
+		down.Store(false)
+		w.pass(2 * time.Minute)
+		w.wantPhase("p", corev1.PodSucceeded)
+	})
+}
+
+// TestFinishedPodsCostNothing: a pod that has ended is looked at once more, and
+// not at every resync for as long as its object exists.
+func TestFinishedPodsCostNothing(t *testing.T) {
+	for name, forgets := range map[string]bool{"kept": false, "forgotten": true} {
+		t.Run(name, func(t *testing.T) {
+			b := membackend.New()
+			inWorld(t, b, func(w *world) {
+				var gets atomic.Int32
+				b.Script(func(_ context.Context, method, _ string) error {
+					if method == "get" {
+						gets.Add(1)
+					}
+					return nil
+				})
+				p := bound("p", "a")
+				p.Spec.RestartPolicy = corev1.RestartPolicyNever
+				for range 2 { // lives
+					w.start()
+					if w.api.Pod("d", "p") == nil {
+						w.api.Create(p)
+						w.pass(time.Second)
+						b.Change("d/p", func(p *corev1.Pod) { *p = *membackend.Ended(p, 0) })
+						if forgets {
+							b.Lose("d/p")
+						}
+					}
+					w.pass(time.Minute)
+					before := gets.Load()
+					w.pass(time.Hour)
+					if n := gets.Load() - before; n > 0 {
+						t.Errorf("%d calls of GetPod in an hour for a pod that has ended", n)
+					}
+					if !forgets { // and yet one that runs on is noticed
+						b.Change("d/p", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
+						w.pass(2 * time.Minute)
+						if b.Has("d/p") != nil {
+							t.Error("a pod that ended runs again, and nobody stops it")
+						}
+						forgets = true
+					}
+					w.halt()
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/objects"
+)
+
+// TestQuarantineBeginsAnewForAPodThatCameBack: what looked like an orphan and
+// then was wanted is one no longer.
+func TestQuarantineBeginsAnewForAPodThatCameBack(t *testing.T) {
+	b := membackend.New()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		for i := range 20 {
+			w.api.Create(bound(fmt.Sprint("p", i), ""))
+		}
+		w.pass(time.Second)
+		lost := make([]*corev1.Pod, 15)
+		for i := range lost {
+			lost[i] = w.api.Pod("d", fmt.Sprint("p", i))
+			w.api.Vanish("d", lost[i].Name)
+		}
+		w.api.Compact()
+		w.pass(time.Minute)
+		for _, p := range lost {
+			w.api.Create(p)
+		}
+		w.pass(time.Minute)
+		w.ctl.orphans.mu.Lock()
+		left := len(w.ctl.orphans.since)
+		w.ctl.orphans.mu.Unlock()
+		if left != 0 {
+			t.Errorf("%d pods still count as orphans after all came back", left)
+		}
+		if st := w.ctl.states.get("d/p0"); st.orphan.present {
+			t.Errorf("p0 is still in quarantine: %+v", st.orphan)
+		}
+		w.pass(10 * time.Minute)
+		for _, p := range lost {
+			w.api.Vanish("d", p.Name)
+		}
+		w.api.Compact()
+		w.pass(4 * time.Minute)
+		if b.Len() != 20 {
+			t.Errorf("%d pods are left at the backend, want all 20 to be held a second time", b.Len())
+		}
+	})
+}
+
+// TestAPanicIsNoAnswer: only a GetPod that answers makes a list count.
+func TestAPanicIsNoAnswer(t *testing.T) {
+	b := membackend.New()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		p := bound("p", "a")
+		p.Spec.RestartPolicy = corev1.RestartPolicyNever
+		w.api.Create(p)
+		w.pass(time.Minute)
+		b.Script(func(_ context.Context, method, _ string) error {
+			if method == "get" {
+				panic("boom")
+			}
+			return nil
+		})
+		w.pass(10 * time.Minute)
+		w.wantPhase("p", corev1.PodRunning)
+		wantCalls(t, b, "create d/p")
+	}, func(cfg *PodControllerConfig) { cfg.Provider = emptyLists{membackend.Notifying{Backend: b}} })
+}
+
+// TestTroubleWithTheOldPodShowsInTheNewOne: it is why the new one waits.
+func TestTroubleWithTheOldPodShowsInTheNewOne(t *testing.T) {
+	b := membackend.New()
+	b.Fault = membackend.FailFirst("delete", 1000)
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "old"))
+		w.pass(time.Second)
+		w.api.Delete("d", "p", 0)
+		w.api.Create(bound("p", "new"))
+		w.pass(time.Minute)
+		if got := w.api.Pod("d", "p").Status.Message; !strings.Contains(got, membackend.ErrUnwell.Error()) {
+			t.Errorf("message of the new pod is %q, want why the old one does not go", got)
+		}
+	})
+}
+
+// TestOldPodsConfigMapIsLetGo: a pod of the same name replaces the one that
+// named a ConfigMap, without a moment in between.
+func TestOldPodsConfigMapIsLetGo(t *testing.T) {
+	b := membackend.New()
+	inWorld(t, b, func(w *world) {
+		var mu sync.Mutex
+		var watches []*watch.FakeWatcher
+		w.objects.PrependWatchReactor("configmaps", func(k8stesting.Action) (bool, watch.Interface, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			watches = append(watches, watch.NewFake())
+			return true, watches[len(watches)-1], nil
+		})
+		store := objects.NewStore(w.objects)
+		ctx, cancel := context.WithCancel(w.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- store.Run(ctx) }()
+		defer func() {
+			w.halt()
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}()
+		w.configs = append(w.configs, func(cfg *PodControllerConfig) {
+			cfg.ConfigMapInformer, cfg.SecretInformer = store.ConfigMaps(), store.Secrets()
+		})
+		w.start()
+		optional := true
+		old := bound("p", "old")
+		old.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "cm"}, Optional: &optional,
+		}}}
+		w.api.Create(old)
+		w.pass(time.Second)
+		w.api.Delete("d", "p", 0)
+		w.api.Create(bound("p", "new"))
+		w.pass(time.Minute)
+		w.wantPhase("p", corev1.PodRunning)
+		mu.Lock()
+		defer mu.Unlock()
+		if len(watches) != 1 || !watches[0].IsStopped() {
+			t.Errorf("%d watches of the old pod's ConfigMap, want one, which has ended", len(watches))
+		}
+	})
+}
