@@ -11,7 +11,6 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -26,8 +25,6 @@ const (
 	// place.
 	pollers = 10
 )
-
-var runningPods = metrics.NewGauge("kubelet_running_pods", "Number of pods that the backend reported as running at the last survey.")
 
 // survey compares, for as long as the node runs, what the backend has with what
 // the API server has, and marks the pods for which they differ. For a provider

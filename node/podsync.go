@@ -82,6 +82,7 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 }
 
 func (c *PodController) do(ctx context.Context, step lifecycle.Step, key string, api, backend *corev1.Pod) error {
+	defer observeWork(step, time.Now())
 	switch step {
 	case lifecycle.Create:
 		return c.create(ctx, key, api)
