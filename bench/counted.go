@@ -11,18 +11,20 @@ import (
 
 // counted is the outcome of the round with an audit log.
 type counted struct {
-	Requests       requests `json:"requests"`              // of all pod lives, by verb and resource
-	RequestsPerPod float64  `json:"requestsPerPod"`        // the sum of them
-	WritesPerPod   float64  `json:"podWritesPerPod"`       // those that write pods
-	EventsPerPod   float64  `json:"eventsPerPod"`          // those that write events
-	AgentCPUMillis float64  `json:"agentCPUMillisPerPod"`  // until the last event was sent
-	EventsTrail    float64  `json:"eventsTrailSeconds"`    // how long requests went on after all pods were Running
-	IdleSeconds    float64  `json:"idleSeconds"`           //
-	IdleRequests   requests `json:"idleRequests"`          //
-	IdlePerMinute  float64  `json:"idleRequestsPerMinute"` //
-	IdleCPUPercent float64  `json:"idleCPUPercent"`        // of one core
-	AgentPeakMiB   float64  `json:"agentPeakMemoryMiB"`    //
-	RunningLag     float64  `json:"runningLagSeconds"`     // with the audit log in the way
+	Requests       requests `json:"requests"`             // of all pod lives, by verb and resource
+	RequestsPerPod float64  `json:"requestsPerPod"`       // all of them
+	WritesPerPod   float64  `json:"podWritesPerPod"`      // those that write pods
+	EventsPerPod   float64  `json:"eventsPerPod"`         // those that write events
+	AgentCPUMillis float64  `json:"agentCPUMillisPerPod"` // until the last event was sent
+	AgentPeakMiB   float64  `json:"agentPeakMemoryMiB"`
+	RunningLag     float64  `json:"runningLagSeconds"`  // with the audit log in the way
+	EventsTrail    float64  `json:"eventsTrailSeconds"` // how long requests went on after all pods were Running
+
+	// the time with all pods Running and nothing to do
+	IdleSeconds    float64  `json:"idleSeconds"`
+	IdleRequests   requests `json:"idleRequests"`
+	IdlePerMinute  float64  `json:"idleRequestsPerMinute"`
+	IdleCPUPercent float64  `json:"idleCPUPercent"` // of one core
 }
 
 // runCounted lets all pods live once more, in a cluster that writes an audit log, with an
@@ -109,6 +111,6 @@ func (r *counted) count(pods float64, spans []requests) {
 	r.Requests.add(spans[2])
 	r.RequestsPerPod = float64(r.Requests.sum()) / pods
 	r.WritesPerPod = float64(r.Requests["patch pods/status"]+r.Requests["update pods/status"]+r.Requests["patch pods"]+r.Requests["delete pods"]) / pods
-	r.EventsPerPod = float64(r.Requests["create events"]+r.Requests["patch events"]) / pods
+	r.EventsPerPod = float64(r.Requests["create events"]+r.Requests["patch events"]+r.Requests["update events"]) / pods
 	r.IdlePerMinute = float64(r.IdleRequests.sum()) / r.IdleSeconds * 60
 }

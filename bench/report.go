@@ -106,6 +106,8 @@ func (r *counted) print(w io.Writer, pods int) error {
 		fmt.Fprintf(t, "  %s\t%d\t%.2f\n", key, r.Requests[key], float64(r.Requests[key])/float64(pods))
 	}
 	fmt.Fprintf(t, "  sum\t%d\t%.2f\n", r.Requests.sum(), r.RequestsPerPod)
+	fmt.Fprintf(t, "  of them writes of pods\t\t%.2f\n", r.WritesPerPod)
+	fmt.Fprintf(t, "  of them events\t\t%.2f\n", r.EventsPerPod)
 	fmt.Fprintf(t, "requests after all were Running\t\t%.0f s more\n", r.EventsTrail)
 	fmt.Fprintf(t, "CPU per pod life: node, until the last request\t\t%.2f ms\n", r.AgentCPUMillis)
 	fmt.Fprintf(t, "idle for %.0f s: CPU of the node\t\t%.2f %% of a core\n", r.IdleSeconds, r.IdleCPUPercent)
