@@ -6,9 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/guard"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
@@ -105,8 +105,7 @@ func (p *pinger) call(ctx context.Context) (result pingResult) {
 	defer span.End()
 	defer func() {
 		if r := recover(); r != nil {
-			result = pingResult{reason: reasonPingFailed, err: fmt.Errorf("ping panicked: %v", r)}
-			log.G(ctx).Errorf("the provider's Ping panicked: %v\n%s", r, debug.Stack())
+			result = pingResult{reason: reasonPingFailed, err: guard.Caught(ctx, "Ping", r)}
 		}
 		span.SetStatus(result.err)
 	}()

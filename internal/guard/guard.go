@@ -48,6 +48,15 @@ type Panic struct {
 // Error names the method and the value, without the stack, which is logged.
 func (p *Panic) Error() string { return fmt.Sprintf("provider panicked in %s: %v", p.Method, p.Value) }
 
+// Caught counts and logs a panic of the named method that its caller recovered
+// from, with the stack, and returns it as an error. It is for calls that Do does
+// not make, such as the streams of a request.
+func Caught(ctx context.Context, method string, value any) *Panic {
+	panics.WithLabelValues(method).Inc()
+	log.G(ctx).WithField("method", method).Errorf("provider panicked: %v\n%s", value, debug.Stack())
+	return &Panic{Method: method, Value: value}
+}
+
 // Do runs call, which stands for the named method of the provider. A call that
 // outlasts its deadline and returns no error of its own has succeeded, late.
 func (g *Guard) Do(ctx context.Context, method string, call func(context.Context) error) (err error) {
@@ -72,9 +81,7 @@ func (g *Guard) Do(ctx context.Context, method string, call func(context.Context
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			panics.WithLabelValues(method).Inc()
-			log.G(ctx).WithField("method", method).Errorf("provider panicked: %v\n%s", v, debug.Stack())
-			err = &Panic{Method: method, Value: v}
+			err = Caught(ctx, method, v)
 		}
 		result := "ok"
 		if err != nil {

@@ -5,11 +5,10 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"runtime/debug"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	calls "github.com/virtual-kubelet/virtual-kubelet/internal/guard"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -77,15 +76,10 @@ var errPanic = errors.New("the provider panicked; the log of the node has the de
 // end the process.
 func guard(ctx context.Context, f func() error) (err error) {
 	defer func() {
-		v := recover()
-		if v == nil {
-			return
+		if v := recover(); v != nil {
+			_ = calls.Caught(ctx, "request", v)
+			err = errPanic
 		}
-		err = errPanic
-		log.G(ctx).WithFields(log.Fields{
-			"panic": fmt.Sprint(v),
-			"stack": string(debug.Stack()),
-		}).Error("provider panicked while it served a request")
 	}()
 	return f()
 }

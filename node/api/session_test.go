@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/client-go/tools/remotecommand"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
@@ -21,12 +22,35 @@ func TestProviderPanicCostsOneSession(t *testing.T) {
 	s := serve(t, api.PodHandlerConfig{RunInContainer: func(context.Context, string, string, string, []string, api.AttachIO) error {
 		panic("canary")
 	}})
+	before := panicsCounted(t)
 	overTransports(t, func(t *testing.T, stream streamFunc) {
 		err := stream(t.Context(), s, execPath+"&output=1", remotecommand.StreamOptions{Stdout: io.Discard})
 		if err == nil || !strings.Contains(err.Error(), "panicked") || strings.Contains(err.Error(), "canary") {
 			t.Errorf("got %v, want an error that tells of a panic without its value", err)
 		}
 	})
+	if got := panicsCounted(t); got < before+len(transports) {
+		t.Errorf("%d panics were counted, want one for each session", got-before)
+	}
+}
+
+// panicsCounted reads the metric that operators watch.
+func panicsCounted(t *testing.T) int {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0.0
+	for _, family := range families {
+		if family.GetName() != "virtual_kubelet_provider_panics_total" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			total += metric.GetCounter().GetValue()
+		}
+	}
+	return int(total)
 }
 
 // typed is a stdin that says when all of it was sent.
