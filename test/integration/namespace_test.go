@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+const (
+	// insideVar marks a process that is in its own network namespace.
+	insideVar = "VK_TEST_IN_NAMESPACE"
+	// nodeAddress is what a node has in there beside loopback: the API server refuses to
+	// proxy to a loopback address. It is reserved for documentation, so nobody else has it.
+	nodeAddress = "192.0.2.10"
+	// prepare brings up the loopback interface with that address, and becomes the tests.
+	prepare = "ip link set lo up && ip addr add " + nodeAddress + `/32 dev lo && exec "$0" "$@"`
+)
+
+// enterNamespace starts the tests over in a network namespace of their own, where
+// nothing else listens and no packet leaves. Where that is not allowed it returns, and the tests
+// that need the address skip.
+func enterNamespace() {
+	if inNamespace() || os.Getenv("VK_TEST_KUBECONFIG") != "" { // the latter cannot be reached from in there
+		return
+	}
+	unshare, err := exec.LookPath("unshare")
+	if err != nil {
+		return
+	}
+	args := []string{unshare, "--net"}
+	if os.Geteuid() != 0 {
+		args = append(args, "--user", "--map-root-user")
+	}
+	args = append(args, "sh", "-c", prepare)
+	if exec.Command(args[0], append(args[1:], "true")...).Run() != nil {
+		return
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return
+	}
+	env := append(os.Environ(), insideVar+"=1")
+	// Only an error returns; the process goes on as the same one, for signals and time-outs.
+	_ = syscall.Exec(unshare, append(append(args, self), os.Args[1:]...), env)
+}
+
+// inNamespace tells whether the tests are in their own namespace, with nodeAddress.
+func inNamespace() bool { return os.Getenv(insideVar) != "" }
