@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
@@ -15,6 +17,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/client-go/kubernetes"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 )
 
 const (
@@ -42,7 +46,8 @@ type WebhookAuthOption func(*WebhookAuthConfig) error
 // tokens by TokenReview, permissions by SubjectAccessReview on the Node object
 // nodeName (see NodeRequestAttr). Answers are kept: 2 minutes for tokens, 5 minutes for
 // allowed and 30 seconds for denied permissions. Anonymous requests are refused,
-// and so is everything new while the API server does not answer.
+// and so is everything new while the API server does not answer. Of a
+// *kubernetes.Clientset it shares the connection and not the limits.
 //
 // Client certificates count only with a ClientCertificateCAContentProvider.
 func WebhookAuth(client kubernetes.Interface, nodeName string, opts ...WebhookAuthOption) (Auth, error) {
@@ -52,16 +57,17 @@ func WebhookAuth(client kubernetes.Interface, nodeName string, opts ...WebhookAu
 	if nodeName == "" {
 		return nil, errors.New("webhook auth: node name is empty, so permissions cannot be asked for")
 	}
+	askWho, askWhether := reviewClients(client)
 	cfg := WebhookAuthConfig{
 		AuthnConfig: authenticatorfactory.DelegatingAuthenticatorConfig{
 			Anonymous:                &apiserver.AnonymousAuthConfig{Enabled: false},
-			TokenAccessReviewClient:  client.AuthenticationV1(),
+			TokenAccessReviewClient:  askWho,
 			TokenAccessReviewTimeout: reviewTimeout,
 			WebhookRetryBackoff:      reviewBackoff(),
 			CacheTTL:                 tokenCacheTTL,
 		},
 		AuthzConfig: authorizerfactory.DelegatingAuthorizerConfig{
-			SubjectAccessReviewClient: client.AuthorizationV1(),
+			SubjectAccessReviewClient: askWhether,
 			AllowCacheTTL:             allowCacheTTL,
 			DenyCacheTTL:              denyCacheTTL,
 			WebhookRetryBackoff:       reviewBackoff(),
@@ -86,6 +92,18 @@ func WebhookAuth(client kubernetes.Interface, nodeName string, opts ...WebhookAu
 		NodeRequestAttr: NodeRequestAttr{NodeName: nodeName},
 		authz:           authz,
 	}, nil
+}
+
+// reviewClients returns clients with limits of their own. Anybody who reaches the
+// server can make it ask about tokens, and with shared limits hold up what the
+// pods need.
+func reviewClients(client kubernetes.Interface) (authenticationclient.AuthenticationV1Interface, authorizationclient.AuthorizationV1Interface) {
+	who, whether := client.AuthenticationV1(), client.AuthorizationV1()
+	if _, ok := client.(*kubernetes.Clientset); !ok {
+		return who, whether // another implementation may add to what its methods do
+	}
+	return authenticationclient.New(unshared(who.RESTClient(), authenticationv1.SchemeGroupVersion, reviewTimeout)),
+		authorizationclient.New(unshared(whether.RESTClient(), authorizationv1.SchemeGroupVersion, reviewTimeout))
 }
 
 // reviewBackoff gives a question five attempts within about four seconds.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -18,11 +19,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 // reviews is an API server that answers about users and permissions only: the
 // token is the user's name, unless it is "bad"; "root" may do everything.
 type reviews struct {
+	url    string
 	client *kubernetes.Clientset
 	close  func()
 
@@ -48,6 +51,7 @@ func newReviews(t *testing.T) *reviews {
 		review.Status.Allowed = review.Spec.User == "root"
 	})
 	srv := httptest.NewServer(mux)
+	r.url = srv.URL
 	r.close = func() {
 		srv.CloseClientConnections()
 		srv.Close()
@@ -95,6 +99,29 @@ func once(cfg *WebhookAuthConfig) error {
 	cfg.AuthnConfig.WebhookRetryBackoff = &wait.Backoff{Steps: 1}
 	cfg.AuthzConfig.WebhookRetryBackoff = &wait.Backoff{Steps: 1}
 	return nil
+}
+
+// TestReviewsHaveTheirOwnLimits exhausts the client: whoever sends tokens to the
+// server, without any that is good, must not hold up what the pods need, nor the
+// other way round.
+func TestReviewsHaveTheirOwnLimits(t *testing.T) {
+	api := newReviews(t)
+	exhausted := &rest.Config{Host: api.url, RateLimiter: flowcontrol.NewFakeNeverRateLimiter()}
+	client, err := kubernetes.NewForConfig(exhausted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	auth, err := WebhookAuth(client, "n1", once)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	w := httptest.NewRecorder()
+	WithAuth(auth, hello).ServeHTTP(w, request("GET", "/pods", "root").WithContext(ctx))
+	if w.Code != http.StatusOK {
+		t.Errorf("got %d, want 200 although nothing else gets through", w.Code)
+	}
 }
 
 func TestWebhookAuth(t *testing.T) {
