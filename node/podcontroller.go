@@ -29,6 +29,9 @@ const (
 	defaultPollInterval        = 5 * time.Second
 	// slowCall is after how long a provider call lets another pod have its worker.
 	slowCall = 10 * time.Second
+	// statusWriters is how many writes of pods may be under way at least. They wait
+	// for the API server, not for a processor; the client's limiter bounds their rate.
+	statusWriters = 32
 	// readTimeout ends the context of a provider call that only asks.
 	readTimeout = time.Minute
 )
@@ -150,8 +153,8 @@ func (c *PodController) useObjects(cfg *PodControllerConfig) {
 	c.synced = append(c.synced, cfg.ConfigMapInformer.Informer().HasSynced, cfg.SecretInformer.Informer().HasSynced)
 }
 
-// Run handles pods until ctx ends, with up to podSyncWorkers provider calls and
-// as many writes to the API server at a time. It returns nil when ctx ended, and
+// Run handles pods until ctx ends, with up to podSyncWorkers provider calls at a
+// time and as many writes to the API server, but at least 32. It returns nil when ctx ended, and
 // an error when the informers' caches did not fill before that, when the
 // number of workers is below one, or at a second call.
 func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error) {
@@ -184,7 +187,7 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 		return errors.New("failed to wait for caches to sync")
 	}
 	wg.Go(func() { c.syncLane.Run(ctx, podSyncWorkers, c.syncPod) })
-	wg.Go(func() { c.statusLane.Run(ctx, podSyncWorkers, c.writeStatus) })
+	wg.Go(func() { c.statusLane.Run(ctx, max(podSyncWorkers, statusWriters), c.writeStatus) })
 	wg.Go(func() { c.pollLane.Run(ctx, pollers, c.pollPod) })
 	wg.Go(func() { c.survey(ctx) })
 	log.G(ctx).Debug("pod controller is running")

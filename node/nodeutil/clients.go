@@ -13,12 +13,15 @@ import (
 )
 
 // clients are the ways to the API server, apart so that none delays another:
-// pods and everything else, heartbeats, events.
+// writes of pods and everything else, watches, heartbeats, events.
 type clients struct {
-	main   kubernetes.Interface
-	nodes  corev1client.NodeInterface
-	leases coordinationclient.LeaseInterface
-	events corev1client.EventsGetter
+	main kubernetes.Interface
+	// watches has a connection of its own: on one that is shared with many writes, the
+	// API server finds the watch of the pods too slow and ends it.
+	watches kubernetes.Interface
+	nodes   corev1client.NodeInterface
+	leases  coordinationclient.LeaseInterface
+	events  corev1client.EventsGetter
 }
 
 // connect makes the clients that cfg asks for, without a request. fromEnv is the client that
@@ -50,10 +53,11 @@ func clientsFrom(main kubernetes.Interface) (*clients, error) {
 		return nil, err
 	}
 	c := &clients{
-		main:   main,
-		nodes:  main.CoreV1().Nodes(),
-		leases: NodeLeaseV1Client(main),
-		events: main.CoreV1(),
+		main:    main,
+		watches: main,
+		nodes:   main.CoreV1().Nodes(),
+		leases:  NodeLeaseV1Client(main),
+		events:  main.CoreV1(),
 	}
 	// Only the plain client: another implementation may add to what its methods do.
 	if set, ok := main.(*kubernetes.Clientset); ok {
@@ -76,6 +80,10 @@ func clientsFromPath(cfg *NodeConfig) (*clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
+	watches, err := kubernetes.NewForConfig(apart(withLimits(base, 0, 0)))
+	if err != nil {
+		return nil, fmt.Errorf("make client for watches: %w", err)
+	}
 	heartbeats, err := kubernetes.NewForConfig(heartbeatConfig(base, heartbeatTimeout))
 	if err != nil {
 		return nil, fmt.Errorf("make client for heartbeats: %w", err)
@@ -85,9 +93,10 @@ func clientsFromPath(cfg *NodeConfig) (*clients, error) {
 		return nil, fmt.Errorf("make client for events: %w", err)
 	}
 	return &clients{
-		main:   main,
-		nodes:  heartbeats.CoreV1().Nodes(),
-		leases: NodeLeaseV1Client(heartbeats),
-		events: events.CoreV1(),
+		main:    main,
+		watches: watches,
+		nodes:   heartbeats.CoreV1().Nodes(),
+		leases:  NodeLeaseV1Client(heartbeats),
+		events:  events.CoreV1(),
 	}, nil
 }

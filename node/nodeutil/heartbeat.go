@@ -24,6 +24,15 @@ import (
 // within the life of a lease.
 const heartbeatTimeout = 10 * time.Second
 
+// apart lets cfg, a copy, have a connection of its own: a Dial of its own keeps client-go
+// from handing out a cached transport.
+func apart(cfg *rest.Config) *rest.Config {
+	if cfg.Dial == nil {
+		cfg.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	}
+	return cfg
+}
+
 // heartbeatConfig returns a copy of base for the client that sends heartbeats: it
 // shares neither the limiter nor the connection of pod traffic. A Dial of its own
 // also keeps client-go from handing out a cached transport.

@@ -62,8 +62,8 @@ func newNode(name string, newProvider NewProviderFunc, opts []NodeOpt) (*Node, e
 		return nil, err
 	}
 
-	pods := newPodInformer(n.clients.main, name, n.cfg.InformerResyncPeriod)
-	services := newServiceInformer(n.clients.main, n.cfg.InformerResyncPeriod)
+	pods := newPodInformer(n.clients.watches, name, n.cfg.InformerResyncPeriod)
+	services := newServiceInformer(n.clients.watches, n.cfg.InformerResyncPeriod)
 	n.informers = []cache.SharedIndexInformer{pods.Informer(), services.Informer()}
 	n.objects = objects.NewStore(n.clients.main)
 
