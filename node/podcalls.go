@@ -24,8 +24,9 @@ func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod)
 		return c.failure(api, "", fmt.Errorf("resolve the environment of pod %s: %w", key, err))
 	}
 	c.states.update(key, func(st *podState) {
-		st.sent.Attempted = true
-		st.handed.add(metadataOf(api)) // before the call: it may report at once
+		// All before the call: it may report at once, on what it was handed.
+		st.sent.Attempted, st.sent.Generation = true, api.Generation
+		st.handed.add(metadataOf(api))
 	})
 	if err := c.guard.Do(ctx, "CreatePod", func(ctx context.Context) error { return c.provider.CreatePod(ctx, pod) }); err != nil {
 		return c.failure(api, eventCreateFailed, fmt.Errorf("create pod %s: %w", key, err))

@@ -160,3 +160,28 @@ func (l latePods) Delete(ctx context.Context, name string, opts metav1.DeleteOpt
 	<-time.After(time.Second)
 	return err
 }
+
+// TestReportDuringCreateIsOneWrite: a backend may report before CreatePod
+// returns; the generation that it was given goes with that report.
+func TestReportDuringCreateIsOneWrite(t *testing.T) {
+	inWorld(t, membackend.New(), func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "a"))
+		w.pass(time.Minute)
+		w.wantWrites("d/p", "patch")
+		if got := w.api.Pod("d", "p").Status.ObservedGeneration; got != 1 {
+			t.Errorf("observed generation is %d, want 1", got)
+		}
+	}, func(cfg *PodControllerConfig) {
+		cfg.Provider = slowReturn{cfg.Provider.(membackend.Notifying)}
+	})
+}
+
+// slowReturn runs and reports a pod five seconds before CreatePod returns.
+type slowReturn struct{ membackend.Notifying }
+
+func (s slowReturn) CreatePod(ctx context.Context, pod *corev1.Pod) error {
+	err := s.Notifying.CreatePod(ctx, pod)
+	<-time.After(5 * time.Second)
+	return err
+}

@@ -35,7 +35,8 @@ const (
 // told and what it acknowledged. The zero value knows nothing.
 type Sent struct {
 	UID types.UID
-	// Generation and Fingerprint describe the pod that the backend accepted last.
+	// Generation is that of the pod which the backend was created with or accepted
+	// last. Fingerprint is of the pod that it accepted last.
 	Generation  int64
 	Fingerprint uint64
 	// Attempted says that CreatePod was called, with whatever result.
