@@ -16,7 +16,10 @@ LDFLAGS := -s -w -X main.buildVersion=$(VERSION) -X main.buildTime=$(BUILT)
 GO_SOURCES := $(shell find . -path ./devcluster -prune -o -path ./bin -prune -o \( -name '*.go' -o -name go.mod -o -name go.sum \) -print 2>/dev/null)
 CLUSTER_SOURCES := $(shell find devcluster \( -name '*.go' -o -name go.mod -o -name go.sum \) -print 2>/dev/null) hack/build-devcluster.sh
 # Modules whose tests run with the race detector. devcluster is apart: its tests drive the built binary.
-TEST_MODULES := . providers cmd/virtual-kubelet
+TEST_MODULES := . providers cmd/virtual-kubelet bench
+# The race detector needs a C compiler.
+RACE := $(if $(shell command -v gcc || command -v clang),-race)
+NO_RACE := $(if $(RACE),,echo "no C compiler found: the tests run without the race detector; install gcc to have it";)
 
 ##@ Try it
 
@@ -44,17 +47,17 @@ bin/virtual-kubelet: $(GO_SOURCES)
 
 .PHONY: test
 test: build ## run unit and integration tests with the race detector
-	@for module in $(TEST_MODULES); do \
+	@$(NO_RACE) for module in $(TEST_MODULES); do \
 	  echo "test $$module"; \
-	  (cd $$module && VK_REQUIRE_TESTAPI=1 go test -race -timeout 20m ./...); \
+	  (cd $$module && VK_REQUIRE_TESTAPI=1 go test $(RACE) -timeout 20m ./...); \
 	done
 	@echo "test devcluster"
 	@cd devcluster && DEVCLUSTER_BIN=$(CURDIR)/bin/devcluster go test -count=1 -timeout 20m ./...
 
 .PHONY: unit
 unit: ## run the tests that need no API server, with the race detector
-	@for module in $(TEST_MODULES); do \
-	  (cd $$module && go test -race $$(go list ./... | grep -v -e /test/integration -e /examples)); \
+	@$(NO_RACE) for module in $(TEST_MODULES); do \
+	  (cd $$module && go test $(RACE) $$(go list ./... | grep -v -e /test/integration -e /examples)); \
 	done
 
 .PHONY: check
