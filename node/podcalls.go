@@ -115,10 +115,7 @@ func (c *PodController) replaceLost(ctx context.Context, key string, api *corev1
 	const message = "the backend no longer has the pod"
 	log.G(ctx).Warn(message)
 	if api.Spec.RestartPolicy == corev1.RestartPolicyNever {
-		c.recorder.Event(api, corev1.EventTypeWarning, eventPodLost, message)
-		c.states.update(key, func(st *podState) {
-			st.verdict = &lifecycle.Verdict{Reason: eventPodLost, Message: message}
-		})
+		c.fail(key, api, corev1.EventTypeWarning, eventPodLost, message)
 		c.syncLane.Add(key)
 		return nil
 	}

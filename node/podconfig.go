@@ -66,6 +66,10 @@ type PodControllerConfig struct {
 	// allows. Default: live reads are by pod name only.
 	NodeName string
 
+	// OperatingSystem of the node, linux or windows: a pod whose spec.os names
+	// another fails with the reason PodOSNotSupported. Default: pods are not asked.
+	OperatingSystem string
+
 	// NodeAllocatable returns what the node can give to pods: the value of a
 	// resourceFieldRef to a limit that the container does not set. Default: such
 	// variables are left to the provider.

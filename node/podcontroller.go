@@ -49,6 +49,7 @@ type PodController struct {
 	wanted     PodEventFilterFunc
 	recorder   record.EventRecorder
 	nodeName   string
+	os         string // of the node; "": unknown
 	pollPeriod time.Duration
 
 	skipEnv bool
@@ -110,6 +111,7 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 		wanted:     cfg.PodEventFilterFunc,
 		recorder:   cfg.EventRecorder,
 		nodeName:   cfg.NodeName,
+		os:         cfg.OperatingSystem,
 		pollPeriod: cfg.PollInterval,
 		skipEnv:    cfg.SkipDownwardAPIResolution,
 		states:     podStates{m: map[string]*podState{}},

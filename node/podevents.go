@@ -25,6 +25,7 @@ const (
 	eventStatusFailed  = "ProviderStatusRejected"
 	// as a kubelet names them
 	eventDeadline   = "DeadlineExceeded"
+	eventWrongOS    = "PodOSNotSupported"
 	eventFailedSync = "FailedSync"
 )
 

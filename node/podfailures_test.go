@@ -150,3 +150,25 @@ func TestDefaultRetryFunc(t *testing.T) {
 		t.Error("an assigned MaxRetries has no effect")
 	}
 }
+
+func TestPodForAnotherOperatingSystemIsRefused(t *testing.T) {
+	b := membackend.New()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		foreign, ours := bound("foreign", "f"), bound("ours", "o")
+		foreign.Spec.OS = &corev1.PodOS{Name: corev1.Windows}
+		ours.Spec.OS = &corev1.PodOS{Name: corev1.Linux}
+		w.api.Create(foreign)
+		w.api.Create(ours)
+		w.pass(time.Second)
+		w.wantPhase("ours", corev1.PodRunning)
+		w.wantPhase("foreign", corev1.PodFailed)
+		if s := w.api.Pod("d", "foreign").Status; s.Reason != "PodOSNotSupported" || len(s.ContainerStatuses) != 0 {
+			t.Errorf("status is %+v, want the reason PodOSNotSupported and no container that ended", s)
+		}
+		wantCalls(t, b, "create d/ours")
+		w.api.Delete("d", "foreign", -1)
+		w.pass(time.Second)
+		w.wantPhase("foreign", "")
+	}, func(cfg *PodControllerConfig) { cfg.OperatingSystem = "linux" })
+}

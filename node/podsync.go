@@ -167,21 +167,35 @@ func (c *PodController) settle(key string) {
 	c.statusLane.Add(key)
 }
 
-// judge decides that a pod has failed when its active deadline has passed, and
-// looks again when it will have.
+// judge decides that a pod has failed: it is for another operating system, as a
+// kubelet would say, or its active deadline has passed. If that is still to come, the pod
+// is looked at again then.
 func (c *PodController) judge(key string, api *corev1.Pod) {
-	deadline, has := lifecycle.Deadline(api)
 	st := c.states.get(key)
-	if !has || lifecycle.Terminal(&api.Status) || api.DeletionTimestamp != nil || st.verdict != nil || st.finished(api.UID) {
+	if lifecycle.Terminal(&api.Status) || api.DeletionTimestamp != nil || st.verdict != nil || st.finished(api.UID) {
 		return
 	}
-	if left := time.Until(deadline); left > 0 {
+	if lifecycle.ForeignOS(api, c.os) && !st.sent.Attempted {
+		c.fail(key, api, corev1.EventTypeWarning, eventWrongOS,
+			fmt.Sprintf("the pod is for %s (spec.os.name), the node is %s", api.Spec.OS.Name, c.os))
+		return
+	}
+	deadline, has := lifecycle.Deadline(api)
+	switch left := time.Until(deadline); {
+	case !has:
+	case left > 0:
 		c.syncLane.AddAfter(key, left)
-		return
+	default:
+		c.fail(key, api, corev1.EventTypeNormal, eventDeadline, "the pod was active for longer than spec.activeDeadlineSeconds")
 	}
-	v := &lifecycle.Verdict{Reason: eventDeadline, Message: "the pod was active for longer than spec.activeDeadlineSeconds"}
-	c.states.update(key, func(st *podState) { st.verdict = v })
-	c.recorder.Event(api, corev1.EventTypeNormal, eventDeadline, v.Message)
+}
+
+// fail passes the verdict on a pod. It is published when the pod has stopped.
+func (c *PodController) fail(key string, api *corev1.Pod, eventType, reason, message string) {
+	c.states.update(key, func(st *podState) {
+		st.verdict = &lifecycle.Verdict{Reason: reason, Message: message}
+	})
+	c.recorder.Event(api, eventType, reason, message)
 }
 
 // lookup returns the pod that the backend has under the key, nil when it has

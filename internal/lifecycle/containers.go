@@ -3,6 +3,8 @@
 package lifecycle
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -65,13 +67,13 @@ func once(*corev1.ContainerStatus) bool { return true }
 // applyStop ends a pod whose backend confirmed the stop without telling how
 // the containers ended.
 func applyStop(s *corev1.PodStatus, v View) {
-	s.ContainerStatuses = endContainers(s.ContainerStatuses, v.API.Spec.Containers)
-	s.InitContainerStatuses = endContainers(s.InitContainerStatuses, nil)
-	s.EphemeralContainerStatuses = endContainers(s.EphemeralContainerStatuses, nil)
-	s.Phase = corev1.PodSucceeded
-	for i := range s.ContainerStatuses {
-		if s.ContainerStatuses[i].State.Terminated.ExitCode != 0 {
-			s.Phase = corev1.PodFailed
+	s.Phase = corev1.PodFailed
+	if v.Attempted || v.Report != nil || len(s.ContainerStatuses) > 0 { // else no container can have ended
+		s.ContainerStatuses = endContainers(s.ContainerStatuses, v.API.Spec.Containers)
+		s.InitContainerStatuses = endContainers(s.InitContainerStatuses, nil)
+		s.EphemeralContainerStatuses = endContainers(s.EphemeralContainerStatuses, nil)
+		if !slices.ContainsFunc(s.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Terminated.ExitCode != 0 }) {
+			s.Phase = corev1.PodSucceeded
 		}
 	}
 	if v.Verdict != nil {

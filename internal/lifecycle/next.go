@@ -197,6 +197,13 @@ func Grace(pod *corev1.Pod) int64 {
 	return defaultGrace
 }
 
+// ForeignOS reports whether a pod that has not run yet asks for another operating
+// system than the node's; "" is a node that does not tell.
+func ForeignOS(pod *corev1.Pod, os string) bool {
+	unborn := pod.Status.Phase == "" || pod.Status.Phase == corev1.PodPending
+	return unborn && os != "" && pod.Spec.OS != nil && string(pod.Spec.OS.Name) != os
+}
+
 // Deadline returns when the pod must have ended (spec.activeDeadlineSeconds
 // after status.startTime), and false if never.
 func Deadline(pod *corev1.Pod) (time.Time, bool) {

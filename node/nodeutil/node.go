@@ -108,6 +108,7 @@ func newNode(name string, newProvider NewProviderFunc, opts []NodeOpt) (*Node, e
 		ServiceInformer:           services,
 		SkipDownwardAPIResolution: n.cfg.SkipDownwardAPIResolution,
 		NodeName:                  name,
+		OperatingSystem:           n.cfg.NodeSpec.Status.NodeInfo.OperatingSystem,
 		NodeAllocatable:           capacity.allocatable,
 	}
 	for _, opt := range n.cfg.PodControllerConfigOpts {
