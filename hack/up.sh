@@ -14,7 +14,11 @@ cd "$(dirname "$0")/.."
 say() { printf '✓ %s\n' "$*"; }
 fail() { printf '✗ %s\n' "$*" >&2; exit 1; }
 
-"$root/bin/devcluster" up --name "$cluster" --detach
+if "$root/bin/devcluster" status --name "$cluster" >/dev/null 2>&1; then
+  say "cluster $cluster runs already"
+else
+  "$root/bin/devcluster" up --name "$cluster" --detach
+fi
 kubeconfig=$("$root/bin/devcluster" kubeconfig --name "$cluster")
 credentials=$(dirname "$kubeconfig")/nodes/$node
 "$root/bin/devcluster" node-credentials "$node" --name "$cluster" >/dev/null
