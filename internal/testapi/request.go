@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/retry"
 )
 
 // requestCredentials asks a cluster that is not ours, whose authority's key we do not have, to sign
@@ -70,10 +72,18 @@ func (a *API) requestCertificate(ctx context.Context, node string, sans []string
 	if err != nil {
 		return nil, nil, fmt.Errorf("create signing request: %w", err)
 	}
-	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test",
+	// The controller manager approves some requests by itself, at the same time.
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if csr, err = requests.Get(ctx, csr.Name, metav1.GetOptions{}); err != nil || approved(csr) {
+			return err
+		}
+		csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test",
+		})
+		_, err := requests.UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{})
+		return err
 	})
-	if _, err := requests.UpdateApproval(ctx, csr.Name, csr, metav1.UpdateOptions{}); err != nil {
+	if err != nil {
 		return nil, nil, fmt.Errorf("approve signing request: %w", err)
 	}
 	w, err := requests.Watch(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", csr.Name).String()})
@@ -122,4 +132,10 @@ func nodeRequest(node string, sans []string, serving bool) (request, key []byte,
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
 		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), nil
+}
+
+func approved(csr *certificatesv1.CertificateSigningRequest) bool {
+	return slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
+		return c.Type == certificatesv1.CertificateApproved
+	})
 }
