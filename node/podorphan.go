@@ -53,65 +53,93 @@ type orphan struct {
 func (c *PodController) deleteOrphan(ctx context.Context, key string, api, backend *corev1.Pod) error {
 	now := time.Now()
 	st := c.states.get(key)
-	o := st.orphan
-	if !o.present || o.uid != backend.UID {
-		o = orphan{uid: backend.UID, since: now, present: true}
-	}
-	save := func() { c.states.update(key, func(st *podState) { st.orphan = o }) }
-	grace := orphanGrace(backend)
-	if !o.asked.IsZero() && now.Sub(o.asked) < grace+quarantineUnknown {
-		c.syncLane.AddAfter(key, min(max(now.Sub(o.asked)/2, 250*time.Millisecond), 10*time.Second))
+	o := st.orphanOf(backend.UID, now)
+	c.states.update(key, func(s *podState) { s.orphan = o })
+	if wait := o.stopping(now, orphanGrace(backend)); wait > 0 {
+		c.syncLane.AddAfter(key, wait)
 		return nil
 	}
-	witnessed := st.witnessed != "" && st.witnessed == backend.UID
-	if !witnessed {
-		c.orphans.note(key, now)
-		quarantine := quarantineUnknown
-		if backend.UID != "" && (st.previous == backend.UID || st.sent.Accepted && st.sent.UID == backend.UID) {
-			quarantine = quarantineKnown
-		}
-		if left := o.since.Add(quarantine).Sub(now); left > 0 {
-			save()
-			c.syncLane.AddAfter(key, left)
-			return nil
-		}
-		if left := c.orphans.hold(ctx, now, c.states.size()); left > 0 {
-			save()
-			c.syncLane.AddAfter(key, min(left, time.Minute))
-			return nil
-		}
+	if wait := c.quarantine(ctx, key, &st, o, now); wait > 0 {
+		c.syncLane.AddAfter(key, wait)
+		return nil
 	}
 	live, err := c.live(ctx, key)
 	if err != nil {
-		save()
 		return c.failure(api, eventFailedSync, fmt.Errorf("read pod %s before deleting it at the backend: %w", key, err))
 	}
 	if live != nil && (backend.UID == "" || live.UID == backend.UID) {
 		// Wanted after all: the cache is behind, or the pod is not for this controller.
-		c.states.update(key, func(st *podState) { st.orphan = orphan{} })
+		c.states.update(key, func(s *podState) { s.orphan = orphan{} })
 		c.orphans.forget(key)
 		c.syncLane.AddAfter(key, quarantineUnknown)
 		return nil
 	}
+	return c.stopOrphan(ctx, key, api, backend)
+}
+
+// orphanOf returns the progress with the orphan of the UID, which is new unless
+// it is the one that was worked on. A stop that the backend acknowledged while the
+// pod was in the API server counts.
+func (st *podState) orphanOf(uid types.UID, now time.Time) orphan {
+	if st.orphan.present && st.orphan.uid == uid {
+		return st.orphan
+	}
+	o := orphan{uid: uid, since: now, present: true}
+	if uid != "" && st.sent.UID == uid && st.sent.StopAcked {
+		o.asked = st.sent.StopAskedAt
+	}
+	return o
+}
+
+// stopping returns after which time to look whether the orphan has stopped; 0
+// means that it must be asked to, or asked again.
+func (o orphan) stopping(now time.Time, grace time.Duration) time.Duration {
+	waited := now.Sub(o.asked)
+	if o.asked.IsZero() || waited >= grace+quarantineUnknown {
+		return 0
+	}
+	return min(max(waited/2, 250*time.Millisecond), 10*time.Second)
+}
+
+// quarantine returns how long the orphan must still be left alone; 0 when its
+// deletion was seen to happen.
+func (c *PodController) quarantine(ctx context.Context, key string, st *podState, o orphan, now time.Time) time.Duration {
+	if o.uid != "" && st.witnessed == o.uid {
+		return 0
+	}
+	c.orphans.note(key, now)
+	length := quarantineUnknown
+	if o.uid != "" && (st.previous == o.uid || st.sent.Accepted && st.sent.UID == o.uid) {
+		length = quarantineKnown
+	}
+	if left := o.since.Add(length).Sub(now); left > 0 {
+		return left
+	}
+	return min(c.orphans.hold(ctx, now, c.states.size()), time.Minute)
+}
+
+// stopOrphan asks the backend to stop a pod that nobody wants, and looks at
+// once whether it has.
+func (c *PodController) stopOrphan(ctx context.Context, key string, api, backend *corev1.Pod) error {
+	now := time.Now()
 	pod := backend.DeepCopy()
-	seconds := int64(grace / time.Second)
+	seconds := int64(orphanGrace(backend) / time.Second)
 	pod.DeletionGracePeriodSeconds = &seconds
 	if pod.DeletionTimestamp == nil {
 		pod.DeletionTimestamp = &metav1.Time{Time: now}
 	}
-	err = c.guard.Do(ctx, "DeletePod", func(ctx context.Context) error { return c.provider.DeletePod(ctx, pod) })
+	err := c.guard.Do(ctx, "DeletePod", func(ctx context.Context) error { return c.provider.DeletePod(ctx, pod) })
 	if err != nil && !errdefs.IsNotFound(err) {
-		save()
 		return c.failure(api, eventDeleteFailed, fmt.Errorf("delete pod %s (UID %s), which is no longer in the API server, at the backend: %w", key, backend.UID, err))
 	}
 	log.G(ctx).WithField("pod", key).Infof("deleted a pod at the backend that is no longer in the API server (UID %s)", backend.UID)
-	o.asked = now
-	save()
+	c.states.update(key, func(s *podState) { s.orphan.asked = now })
 	c.orphans.forget(key)
-	c.syncLane.Add(key) // look at once whether it is gone
+	c.syncLane.Add(key)
 	return nil
 }
 
+// orphanGrace is the grace period of a pod that only the backend has.
 func orphanGrace(pod *corev1.Pod) time.Duration {
 	return time.Duration(lifecycle.Grace(pod)) * time.Second
 }

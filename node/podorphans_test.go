@@ -144,3 +144,23 @@ func TestOldPodsConfigMapIsLetGo(t *testing.T) {
 		}
 	})
 }
+
+// TestForcedDeletionAsksOnce: the mark and the removal come one after the
+// other, and the backend takes its time.
+func TestForcedDeletionAsksOnce(t *testing.T) {
+	b := membackend.New()
+	b.StopTime = 5 * time.Second
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "a"))
+		w.pass(time.Second)
+		w.api.Delete("d", "p", 30)
+		w.pass(time.Second)
+		w.api.Delete("d", "p", 0)
+		w.pass(time.Minute)
+		wantCalls(t, b, "create d/p", "delete d/p")
+		if b.Has("d/p") != nil || w.ctl.states.size() != 0 {
+			t.Errorf("backend has %v, %d states are left", b.Has("d/p"), w.ctl.states.size())
+		}
+	})
+}
