@@ -36,13 +36,20 @@ func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod)
 	return nil
 }
 
-// update tells the backend of a changed pod.
+// update tells the backend of a changed pod, whose status is what the provider
+// itself reported last: many keep the pod as it is given.
 func (c *PodController) update(ctx context.Context, key string, api *corev1.Pod) error {
 	pod, err := c.prepare(ctx, api)
 	if err != nil {
 		return c.failure(api, "", fmt.Errorf("resolve the environment of pod %s: %w", key, err))
 	}
-	c.states.update(key, func(st *podState) { st.handed.add(metadataOf(api)) }) // before the call, as in create
+	c.states.update(key, func(st *podState) { // before the call, as in create
+		st.handed.add(metadataOf(api))
+		if st.report.about(api.UID) {
+			st.echo = st.report.status
+			pod.Status = *st.echo.DeepCopy()
+		}
+	})
 	if err := c.guard.Do(ctx, "UpdatePod", func(ctx context.Context) error { return c.provider.UpdatePod(ctx, pod) }); err != nil {
 		return c.failure(api, eventUpdateFailed, fmt.Errorf("update pod %s: %w", key, err))
 	}
@@ -127,8 +134,8 @@ func (c *PodController) replaceLost(ctx context.Context, key string, api *corev1
 }
 
 // prepare returns the private copy of a pod that a provider is given: with its
-// environment resolved, and without the status, which is the provider's to tell:
-// a backend that keeps the pod as given would hand it back as news.
+// environment resolved, and without the API server's status: a backend that keeps
+// the pod as given would hand it back as news.
 func (c *PodController) prepare(ctx context.Context, api *corev1.Pod) (*corev1.Pod, error) {
 	pod := api.DeepCopy()
 	if !c.skipEnv {

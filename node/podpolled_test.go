@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -88,4 +89,57 @@ func TestGetPodErrorWithoutAKind(t *testing.T) {
 		w.pass(10 * time.Second)
 		w.wantPhase("p", "")
 	})
+}
+
+// asGiven is a backend that keeps an updated pod as it was given, status and
+// all, and knows how the pod is only when asked for its status.
+type asGiven struct {
+	*membackend.Backend
+	mu    sync.Mutex
+	given map[string]*corev1.Pod // guarded by mu
+}
+
+func (a *asGiven) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
+	a.mu.Lock()
+	a.given[membackend.Key(pod)] = pod
+	a.mu.Unlock()
+	return a.Backend.UpdatePod(ctx, pod.DeepCopy())
+}
+
+func (a *asGiven) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
+	pods, err := a.Backend.GetPods(ctx)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i, p := range pods {
+		if given := a.given[membackend.Key(p)]; given != nil {
+			pods[i] = given.DeepCopy()
+		}
+	}
+	return pods, err
+}
+
+// TestUpdateCarriesTheProvidersOwnStatus: what a backend keeps as given is its
+// own last word, and its list repeating it is not believed over GetPodStatus.
+func TestUpdateCarriesTheProvidersOwnStatus(t *testing.T) {
+	b := membackend.New()
+	provider := &asGiven{Backend: b, given: map[string]*corev1.Pod{}}
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "a"))
+		w.pass(2 * time.Second)
+		w.api.Change("d", "p", func(p *corev1.Pod) {
+			p.Spec.Containers[0].Image = "j"
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: "theirs", Status: corev1.ConditionTrue})
+		})
+		w.pass(2 * time.Second)
+		provider.mu.Lock()
+		status := provider.given["d/p"].Status
+		provider.mu.Unlock()
+		if status.Phase != corev1.PodRunning || len(status.ContainerStatuses) != 1 || len(status.Conditions) != 0 {
+			t.Errorf("handed status is %+v, want the one that the provider reported", status)
+		}
+		b.Change("d/p", func(p *corev1.Pod) { *p = *membackend.Ended(p, 3) })
+		w.pass(10 * time.Second)
+		w.wantPhase("p", corev1.PodFailed)
+	}, func(cfg *PodControllerConfig) { cfg.Provider = provider })
 }

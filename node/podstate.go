@@ -25,7 +25,8 @@ type podState struct {
 	stopped  bool // the backend confirmed the stop of sent.UID
 	over     bool // the pod has ended in the API server, and the backend does not run it
 	orphan   orphan
-	left     *types.UID // what the backend keeps although it ended and DeletePod was acknowledged
+	echo     *corev1.PodStatus // what the backend was given as the status with the last update
+	left     *types.UID        // what the backend keeps although it ended and DeletePod was acknowledged
 
 	// written by events and the survey: reasons to ask the backend
 	suspect   bool      // the backend's list lacks the pod

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
@@ -113,7 +114,7 @@ func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, aske
 		case st.isOver(api) && pod.Status.Phase == corev1.PodRunning:
 			c.suspect(key)
 		case c.notifies, st.sent.AcceptedAt.After(asked):
-		case telling(&pod.Status):
+		case st.isNews(&pod.Status):
 			c.report(ctx, pod)
 		case !st.isOver(api):
 			c.pollLane.Add(key)
@@ -137,10 +138,14 @@ func (c *PodController) suspect(key string) {
 	c.syncLane.Add(key)
 }
 
-// telling reports whether a status in a list is one that the backend made, and
-// not an echo of the pod that it was given, which carries neither of these.
-func telling(s *corev1.PodStatus) bool {
-	return s.Phase != "" && (len(s.ContainerStatuses) > 0 || lifecycle.Terminal(s))
+// isNews reports whether a status in a list is one that the backend made, and not an
+// echo of the pod that it was given: with the create without any status, with
+// an update with its own of then.
+func (st *podState) isNews(s *corev1.PodStatus) bool {
+	if s.Phase == "" || len(s.ContainerStatuses) == 0 && !lifecycle.Terminal(s) {
+		return false
+	}
+	return st.echo == nil || !equality.Semantic.DeepEqual(st.echo, s)
 }
 
 // pollPod asks the provider for the status of one pod and takes it as a report.
