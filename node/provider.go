@@ -18,13 +18,15 @@ import (
 // retried, with a growing delay, for as long as the pod exists.
 type PodLifecycleHandler interface {
 	// CreatePod starts a pod on the backend. It may return before the pod runs;
-	// the status of the pod tells how far it is. A second call for a pod (same
+	// the status of the pod tells how far it is. The pod that is handed in has no
+	// status, and its environment is resolved. A second call for a pod (same
 	// UID) that the backend already has, after a restart for example, must not
 	// start it twice.
 	CreatePod(ctx context.Context, pod *corev1.Pod) error
 
 	// UpdatePod is called when the spec, the labels or the annotations of a pod
-	// that the backend has were changed.
+	// that the backend has were changed. The status of the pod that is handed in is
+	// the one that the provider reported last.
 	UpdatePod(ctx context.Context, pod *corev1.Pod) error
 
 	// DeletePod stops a pod, within the grace period in
