@@ -33,8 +33,9 @@ type PodLifecycleHandler interface {
 	// pod.DeletionGracePeriodSeconds. It may return before the pod has stopped;
 	// callers believe that it stopped when a report says so, or when GetPod no
 	// longer returns it or returns it as Succeeded or Failed. It is called again
-	// if a stop request changes, and until the pod has stopped. A pod that the backend does not have is an error of the kind
-	// not-found, and counts as stopped.
+	// if a stop request changes, and until the pod has stopped. A pod that the
+	// backend does not have is an error of the kind not-found, and counts as
+	// stopped.
 	DeletePod(ctx context.Context, pod *corev1.Pod) error
 
 	// GetPod returns a pod that the backend has, with its status. A pod that the
