@@ -37,10 +37,12 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 	st := c.states.get(key)
 	switch {
 	case api == nil && st.stopped && st.previous == "" && st.left == nil:
-		return 0, c.rest(key, api)
+		c.rest(key, api)
+		return 0, nil
 	case !st.suspect && (st.isOver(api) || lifecycle.Quiet(api, st.sent, st.verdict != nil)):
 		c.noOrphan(key, st)
-		return 0, c.rest(key, api)
+		c.rest(key, api)
+		return 0, nil
 	}
 	backend, err := c.lookup(ctx, key)
 	if err != nil {
@@ -111,7 +113,7 @@ func (c *PodController) do(ctx context.Context, step lifecycle.Step, key string,
 		if api != nil && lifecycle.Terminal(&api.Status) {
 			c.states.update(key, func(st *podState) { st.over = true })
 		}
-		return c.rest(key, api)
+		c.rest(key, api)
 	}
 	return nil
 }
@@ -147,15 +149,14 @@ func (c *PodController) forgetObjects(key string, uid types.UID) {
 
 // rest is the end of the work on a pod for now: trouble is over, and a pod that
 // is gone on both sides is forgotten.
-func (c *PodController) rest(key string, api *corev1.Pod) error {
+func (c *PodController) rest(key string, api *corev1.Pod) {
 	if api == nil {
 		st := c.states.drop(key)
 		c.orphans.forget(key)
 		c.forgetObjects(key, st.sent.UID)
-		return nil
+		return
 	}
 	c.settle(key)
-	return nil
 }
 
 // settle takes back the trouble that a pod's status shows.
@@ -168,8 +169,8 @@ func (c *PodController) settle(key string) {
 }
 
 // judge decides that a pod has failed: it is for another operating system, as a
-// kubelet would say, or its active deadline has passed. If that is still to come, the pod
-// is looked at again then.
+// kubelet would say, or its active deadline has passed. If that is still to
+// come, the pod is looked at again then.
 func (c *PodController) judge(key string, api *corev1.Pod) {
 	st := c.states.get(key)
 	if lifecycle.Terminal(&api.Status) || api.DeletionTimestamp != nil || st.verdict != nil || st.finished(api.UID) {

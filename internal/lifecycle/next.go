@@ -113,19 +113,18 @@ func Next(f Facts) Decision {
 		return Decision{}
 	case f.Backend == nil:
 		return nextAbsent(f)
-	case !f.Sent.Accepted && !adoptable(f.API, f.Backend):
+	case !f.Sent.Accepted && !adoptable(f.API, f.Backend),
+		f.Sent.Accepted && f.Sent.Fingerprint != Fingerprint(f.API):
 		return Decision{Step: Update}
 	case !f.Sent.Accepted, !f.Sent.MissingSince.IsZero():
 		return Decision{Step: Adopt}
-	case f.Sent.Fingerprint != Fingerprint(f.API):
-		return Decision{Step: Update}
 	}
 	return Decision{}
 }
 
 // Quiet reports whether Next rests for this pod whatever the backend has, so
-// that the backend need not be asked. The reconciler notices when the
-// backend loses a pod.
+// that the backend need not be asked. The survey notices when the backend loses
+// a pod.
 func Quiet(api *corev1.Pod, sent Sent, verdict bool) bool {
 	return api != nil && api.DeletionTimestamp == nil && !verdict && sent.MissingSince.IsZero() &&
 		sent.UID == api.UID && sent.Accepted && sent.Fingerprint == Fingerprint(api) && !Terminal(&api.Status)

@@ -113,6 +113,7 @@ func TestNext(t *testing.T) {
 		{name: "missing for a while", facts: Facts{API: running, Sent: missing(4 * time.Second)}, want: Rest, again: 6 * time.Second},
 		{name: "lost", facts: Facts{API: running, Sent: missing(10 * time.Second)}, want: Lost},
 		{name: "seen again", facts: Facts{API: running, Sent: missing(4 * time.Second), Backend: running}, want: Adopt},
+		{name: "seen again, and changed meanwhile", facts: Facts{API: pod("a", inPhase(corev1.PodRunning), withImage("j")), Sent: missing(4 * time.Second), Backend: running}, want: Update},
 		{name: "missing because it has finished", facts: Facts{API: running, Sent: accepted(running), Finished: true}, want: Rest},
 		{name: "accepted a moment ago by a slow backend", facts: Facts{API: pod("a"), Sent: func() Sent {
 			s := missing(10 * time.Second)
