@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
@@ -139,12 +140,22 @@ func (c *PodController) replaceLost(ctx context.Context, key string, api *corev1
 func (c *PodController) prepare(ctx context.Context, api *corev1.Pod) (*corev1.Pod, error) {
 	pod := api.DeepCopy()
 	if !c.skipEnv {
-		if err := podenv.Resolve(ctx, c.env, pod); err != nil {
+		if err := c.resolve(ctx, pod); err != nil {
 			return nil, err
 		}
 	}
 	pod.Status = corev1.PodStatus{QOSClass: api.Status.QOSClass}
 	return pod, nil
+}
+
+// resolve fills in the environment of a private copy of a pod. What it names is
+// read from the API server, which may not answer: a read that takes long lets
+// others have the worker, and is given up in the end.
+func (c *PodController) resolve(ctx context.Context, pod *corev1.Pod) error {
+	defer time.AfterFunc(slowCall, func() { keyqueue.Yield(ctx) }).Stop()
+	bounded, cancel := context.WithTimeout(ctx, podRequestTimeout)
+	defer cancel()
+	return podenv.Resolve(bounded, c.env, pod)
 }
 
 // syncError is a failure of the sync lane on its way to syncFailed, where it ends.

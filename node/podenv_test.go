@@ -3,6 +3,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -68,6 +69,41 @@ func TestSecretsStayOutOfRequests(t *testing.T) {
 		}
 		if e := fmt.Sprint(w.events()); strings.Contains(e, canary) {
 			t.Errorf("the secret is in an event: %s", e)
+		}
+	})
+}
+
+// silentObjects never answers, as behind a connection that is dead.
+type silentObjects struct{}
+
+func (silentObjects) ConfigMap(ctx context.Context, _, _ string) (*corev1.ConfigMap, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (silentObjects) Secret(ctx context.Context, _, _ string) (*corev1.Secret, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestReadThatHangsIsGivenUp: pods whose ConfigMap cannot be read leave the
+// workers to others, and say why they wait.
+func TestReadThatHangsIsGivenUp(t *testing.T) {
+	inWorld(t, membackend.New(), func(w *world) {
+		w.start()
+		w.ctl.env.Objects = silentObjects{}
+		for i := range 10 {
+			p := bound(fmt.Sprint("waiting", i), "")
+			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "cm"}}}}
+			w.api.Create(p)
+		}
+		w.pass(time.Second)
+		w.api.Create(bound("eleventh", ""))
+		w.pass(25 * time.Second)
+		w.wantPhase("eleventh", corev1.PodRunning)
+		w.pass(time.Minute)
+		if got := w.api.Pod("d", "waiting0").Status.Message; !strings.Contains(got, context.DeadlineExceeded.Error()) {
+			t.Errorf("message of a waiting pod is %q, want the deadline in it", got)
 		}
 	})
 }
