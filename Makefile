@@ -51,13 +51,35 @@ test: build ## run unit and integration tests with the race detector
 	  echo "test $$module"; \
 	  (cd $$module && VK_REQUIRE_TESTAPI=1 go test $(RACE) -timeout 20m ./...); \
 	done
+	@echo "test $(SCHEDULES) random schedules"
+	@$(MAKE) --no-print-directory schedules
 	@echo "test devcluster"
 	@cd devcluster && DEVCLUSTER_BIN=$(CURDIR)/bin/devcluster go test -count=1 -timeout 20m ./...
+
+# Packages with tests of the matrix of faults; LONG=1 lets each fault last as long as the matrix says.
+FAULTS := ./node/... ./test/faults/...
+FAULTS_ENV := VK_REQUIRE_TESTAPI=1 VK_FAULTS_STRICT=1 $(if $(LONG),VK_FAULTS_LONG=1)
+.PHONY: faults
+faults: build ## run every test of the matrix of faults and write docs/faults.md (LONG=1: full length)
+	@mkdir -p .cache
+	@$(FAULTS_ENV) go test -json -count=1 -p 1 -timeout $(if $(LONG),300m,30m) -run '^TestFault' $(FAULTS) >.cache/faults.json || true
+	@$(if $(LONG),VK_FAULTS_LONG=1) go run ./test/faults/report -o docs/faults.md .cache/faults.json
+
+SOAK ?= 1h
+.PHONY: soak
+soak: build ## kill a daemon with kill -9 every five seconds for SOAK=1h under churn, and write docs/soak.md
+	@VK_REQUIRE_TESTAPI=1 go test ./test/faults/process -count=1 -timeout 0 -v -run '^TestSoak$$' -soak=$(SOAK) -soak-report=$(CURDIR)/docs/soak.md
+
+# How many random schedules of users, faults and restarts every `make test` tries.
+SCHEDULES ?= 10000
+.PHONY: schedules
+schedules: ## try SCHEDULES=10000 random schedules; a failing one is shrunk, and its seed printed
+	@go test ./node -count=1 -timeout 20m -run '^TestRandomSchedules$$' -rapid.checks=$(SCHEDULES)
 
 .PHONY: unit
 unit: ## run the tests that need no API server, with the race detector
 	@$(NO_RACE) for module in $(TEST_MODULES); do \
-	  (cd $$module && go test $(RACE) $$(go list ./... | grep -v -e /test/integration -e /examples)); \
+	  (cd $$module && go test $(RACE) $$(go list ./... | grep -v -e /test/integration -e /test/faults -e /examples)); \
 	done
 
 .PHONY: check
@@ -81,4 +103,4 @@ clean: ## remove what was built
 
 .PHONY: help
 help: ## show this list
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -100,6 +100,12 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 			"MAP.md: names the folder gone/, which is not there",
 			"MAP.md: does not name the folder stray/ (as code, with the slash)",
 		}},
+		{"FaultTests", must(tree.FaultTests("faults.md", 4, 4)), []string{
+			"core/fault_test.go:8: TestFault02IsNotReported is not in faults.md: run `make faults`",
+			"core/fault_test.go:9: TestFault77IsNoRow: want the number of a row after TestFault, 01 to 4",
+			"core/fault_test.go:10: TestFaultless: want the number of a row after TestFault, 01 to 4",
+			"row 3 of the matrix of faults has no test",
+		}},
 		{"Decisions", must(tree.Decisions("decisions")), []string{
 			"decisions/0001-one-thing.md: its number is taken by 0001-another.md",
 			"decisions/2-short.md: want a name like 0001-what-was-decided.md",

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repocheck
+
+import (
+	"fmt"
+	"go/ast"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+var faultTest = regexp.MustCompile(`^TestFault(\d\d)[A-Z]`)
+
+// FaultTests checks that every row from 1 to rows of the matrix of faults, but
+// those without, has a test, whose name is TestFault and the row's number with two
+// digits, and that document names every such test.
+func (t *Tree) FaultTests(document string, rows int, without ...int) (breaches []string, err error) {
+	text, err := os.ReadFile(filepath.Join(t.Root, filepath.FromSlash(document)))
+	if err != nil {
+		return nil, err
+	}
+	tested := map[int]bool{}
+	for _, f := range t.Files {
+		if !f.IsTest() {
+			continue
+		}
+		for _, d := range f.Syntax.Decls {
+			test, ok := d.(*ast.FuncDecl)
+			if !ok || test.Recv != nil || !strings.HasPrefix(test.Name.Name, "TestFault") {
+				continue
+			}
+			m := faultTest.FindStringSubmatch(test.Name.Name)
+			row := 0
+			if m != nil {
+				row, _ = strconv.Atoi(m[1]) // two digits
+			}
+			switch {
+			case row < 1 || row > rows:
+				breaches = append(breaches, fmt.Sprintf("%s: %s: want the number of a row after TestFault, 01 to %d", f.at(test), test.Name.Name, rows))
+			case !strings.Contains(string(text), "`"+test.Name.Name+"`"):
+				breaches = append(breaches, fmt.Sprintf("%s: %s is not in %s: run `make faults`", f.at(test), test.Name.Name, document))
+			}
+			tested[row] = true
+		}
+	}
+	for row := 1; row <= rows; row++ {
+		if !tested[row] && !slices.Contains(without, row) {
+			breaches = append(breaches, fmt.Sprintf("row %d of the matrix of faults has no test", row))
+		}
+	}
+	return breaches, nil
+}

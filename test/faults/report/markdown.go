@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/faultrow"
+)
+
+const preamble = `# Faults
+
+What breaks, what must hold, and what the tests saw. This page is written by ` + "`make faults`" + ` from the results of the tests;
+each row's tests carry its number in their names (` + "`TestFault05…`" + `). The invariants S1 to S8 are the checkers of
+` + "`providertest/ledger`" + `, which judge every story.
+
+`
+
+// without are the rows that have no test, with the reason.
+var without = map[int]string{
+	46: "nothing is stored on disk",
+	49: "nothing is stored on disk",
+}
+
+// markdown is the report.
+func (r *results) markdown() string {
+	var b strings.Builder
+	b.WriteString(preamble)
+	proven, rows := 0, 0
+	var tables strings.Builder
+	group := ""
+	for _, row := range faultrow.Rows() {
+		if row.Group != group {
+			group = row.Group
+			fmt.Fprintf(&tables, "## %s\n\n| # | Fault | Measure | Result | Tests: injected → measured |\n|---|---|---|---|---|\n", group)
+		}
+		result := r.verdict(row.Number)
+		if without[row.Number] == "" {
+			rows++
+			if result == holds {
+				proven++
+			}
+		}
+		fmt.Fprintf(&tables, "| %d | %s | %s | %s | %s |\n", row.Number, cell(row.Fault), cell(row.Target), result, r.tests(row.Number))
+		if next := row.Number; next < len(faultrow.Rows()) && faultrow.Rows()[next].Group != group {
+			tables.WriteString("\n")
+		}
+	}
+	length := "Faults that last for minutes in the table were shortened to what shows the same (`make faults LONG=1` has the full length)."
+	if faultrow.Long() {
+		length = "Every fault lasted as long as the table says."
+	}
+	fmt.Fprintf(&b, "%d of %d rows hold, by %d tests. %s\n\n", proven, rows, r.count(), length)
+	b.WriteString(tables.String())
+	return b.String()
+}
+
+const holds = "holds"
+
+// verdict is the result of a row: that of all its tests.
+func (r *results) verdict(row int) string {
+	if why := without[row]; why != "" {
+		return "none: " + why
+	}
+	tests := r.of(row)
+	if len(tests) == 0 {
+		return "**no test**"
+	}
+	for _, t := range tests {
+		switch t.outcome {
+		case "pass":
+		case "skip":
+			return "**skipped**"
+		case "fail":
+			return "**fails**"
+		default:
+			return "**not ended**"
+		}
+	}
+	return holds
+}
+
+func (r *results) tests(row int) string {
+	var out []string
+	for _, t := range r.of(row) {
+		for _, result := range t.results {
+			if result.Row == row {
+				out = append(out, fmt.Sprintf("`%s`: %s → %s", t.name, cell(result.Injected), cell(result.Measured)))
+			}
+		}
+		if !slices.ContainsFunc(t.results, func(result faultrow.Result) bool { return result.Row == row }) {
+			out = append(out, fmt.Sprintf("`%s`", t.name))
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "<br>")
+}
+
+// of returns the tests of a row: those with its number in their names, and those
+// that recorded a result for it.
+func (r *results) of(row int) (out []*test) {
+	prefix := fmt.Sprintf("TestFault%02d", row)
+	for _, name := range r.order {
+		t := r.byTest[name]
+		if strings.HasPrefix(name, prefix) || slices.ContainsFunc(t.results, func(result faultrow.Result) bool { return result.Row == row }) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func (r *results) count() (n int) { return len(r.byTest) }
+
+// unproven names the rows that do not hold.
+func (r *results) unproven() (out []string) {
+	for _, row := range faultrow.Rows() {
+		if without[row.Number] == "" && r.verdict(row.Number) != holds {
+			out = append(out, fmt.Sprintf("row %d (%s)", row.Number, strings.Trim(r.verdict(row.Number), "*")))
+		}
+	}
+	return out
+}
+
+// cell makes text fit into a cell of a table.
+func cell(text string) string {
+	return strings.NewReplacer("|", "\\|", "\n", " ").Replace(text)
+}
