@@ -12,20 +12,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
 // TestChangedWhileDownStillTellsItsStatus: the backend takes the change, and
 // what it had to say meanwhile is not lost.
 func TestChangedWhileDownStillTellsItsStatus(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
 		w.pass(time.Second)
 		w.halt()
 		b.Mute()
-		b.Change("d/p", func(p *corev1.Pod) { *p = *membackend.Ended(p, 3) })
+		b.Change("d/p", func(p *corev1.Pod) { *p = *memory.Ended(p, 3) })
 		w.api.Change("d", "p", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "j" })
 		w.start()
 		w.pass(time.Minute)
@@ -34,15 +34,15 @@ func TestChangedWhileDownStillTellsItsStatus(t *testing.T) {
 }
 
 func TestStatusIsAskedForUntilItIsKnown(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
 		w.pass(time.Second)
 		w.halt()
 		b.Mute()
-		b.Change("d/p", func(p *corev1.Pod) { *p = *membackend.Ended(p, 3) })
-		b.Script(membackend.FailFirst("status", 2))
+		b.Change("d/p", func(p *corev1.Pod) { *p = *memory.Ended(p, 3) })
+		b.Script(memory.FailFirst("status", 2))
 		w.start()
 		w.pass(time.Minute)
 		w.wantPhase("p", corev1.PodFailed)
@@ -52,14 +52,14 @@ func TestStatusIsAskedForUntilItIsKnown(t *testing.T) {
 // TestNewsOvertakeAPoll: an answer that was on its way when the provider
 // reported is older than the report.
 func TestNewsOvertakeAPoll(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
 		w.pass(time.Second)
 		w.halt()
 		w.configs = append(w.configs, func(cfg *PodControllerConfig) {
-			cfg.Provider = slowStatus{membackend.Notifying{Backend: b}}
+			cfg.Provider = slowStatus{memory.Notifying{Backend: b}}
 		})
 		w.start()
 		w.pass(time.Second)
@@ -72,7 +72,7 @@ func TestNewsOvertakeAPoll(t *testing.T) {
 }
 
 // slowStatus reads the status at once and takes five seconds to hand it out.
-type slowStatus struct{ membackend.Notifying }
+type slowStatus struct{ memory.Notifying }
 
 func (s slowStatus) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
 	status, err := s.Notifying.GetPodStatus(ctx, namespace, name)
@@ -84,7 +84,7 @@ func (s slowStatus) GetPodStatus(ctx context.Context, namespace, name string) (*
 // TestDeletedWhileDownIsStoppedFirst: a former life ran the pod, so its absence
 // alone does not confirm that it has stopped.
 func TestDeletedWhileDownIsStoppedFirst(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
@@ -98,7 +98,7 @@ func TestDeletedWhileDownIsStoppedFirst(t *testing.T) {
 			return nil
 		})
 		w.configs = append(w.configs, func(cfg *PodControllerConfig) {
-			cfg.Provider = emptyLists{cfg.Provider.(membackend.Notifying)}
+			cfg.Provider = emptyLists{cfg.Provider.(memory.Notifying)}
 		})
 		w.start()
 		w.pass(time.Minute)
@@ -107,14 +107,14 @@ func TestDeletedWhileDownIsStoppedFirst(t *testing.T) {
 	})
 }
 
-type emptyLists struct{ membackend.Notifying }
+type emptyLists struct{ memory.Notifying }
 
 func (emptyLists) GetPods(context.Context) ([]*corev1.Pod, error) { return nil, nil }
 
 // TestOldListSaysNothingOfANewPod: a backend without UIDs listed the old pod
 // before the new one of the same name came.
 func TestOldListSaysNothingOfANewPod(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	b.KeepsNoUID = true
 	inWorld(t, b, func(w *world) {
 		lists := &slowLists{Backend: b}
@@ -122,7 +122,7 @@ func TestOldListSaysNothingOfANewPod(t *testing.T) {
 		w.start()
 		w.api.Create(bound("p", "old"))
 		w.pass(10 * time.Second)
-		b.Change("d/p", func(p *corev1.Pod) { *p = *membackend.Ended(p, 1) })
+		b.Change("d/p", func(p *corev1.Pod) { *p = *memory.Ended(p, 1) })
 		lists.slow.Store(true)
 		w.pass(6 * time.Second) // a list with the old pod is on its way
 		w.api.Delete("d", "p", 0)
@@ -134,7 +134,7 @@ func TestOldListSaysNothingOfANewPod(t *testing.T) {
 
 // slowLists reads the list at once and takes ten seconds to hand it out.
 type slowLists struct {
-	*membackend.Backend
+	*memory.Backend
 	slow atomic.Bool
 }
 
@@ -147,7 +147,7 @@ func (s *slowLists) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 }
 
 func TestRestartChangesNothing(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		for i := range 20 {
@@ -166,7 +166,7 @@ func TestRestartChangesNothing(t *testing.T) {
 }
 
 func TestWhatHappenedWhileTheDaemonWasDown(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		for _, name := range []string{"deleted", "forced", "ended", "replaced", "changed"} {
@@ -177,7 +177,7 @@ func TestWhatHappenedWhileTheDaemonWasDown(t *testing.T) {
 		w.api.Delete("d", "deleted", 30)
 		w.api.Delete("d", "forced", 0)
 		b.Mute()
-		b.Change("d/ended", func(p *corev1.Pod) { *p = *membackend.Ended(p, 3) })
+		b.Change("d/ended", func(p *corev1.Pod) { *p = *memory.Ended(p, 3) })
 		w.api.Delete("d", "replaced", 0)
 		w.api.Create(bound("replaced", "new"))
 		w.api.Change("d", "changed", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "j" })

@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
 // TestRandomSchedules lets users, faults and restarts do what they like for a
@@ -22,7 +22,7 @@ import (
 func TestRandomSchedules(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
-			b := membackend.New()
+			b := memory.New()
 			c := &chaos{Rand: rand.New(rand.NewPCG(seed, 1)), backend: b}
 			b.StopTime = time.Duration(c.IntN(4)) * time.Second
 			b.Fault = c.fault
@@ -51,7 +51,7 @@ func TestRandomSchedules(t *testing.T) {
 
 type chaos struct {
 	*rand.Rand
-	backend *membackend.Backend
+	backend *memory.Backend
 	uids    int
 
 	mu    sync.Mutex
@@ -76,7 +76,7 @@ func (c *chaos) calm() {
 
 func (c *chaos) fault(ctx context.Context, method, _ string) error {
 	if c.unlucky() {
-		return fmt.Errorf("%s: %w", method, membackend.ErrUnwell)
+		return fmt.Errorf("%s: %w", method, memory.ErrUnwell)
 	}
 	if method == "create" && c.unlucky() {
 		<-time.After(time.Second)

@@ -11,13 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
 func TestFilterIsAskedAtAddUpdateAndDelete(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]bool{}
-	inWorld(t, membackend.New(), func(w *world) {
+	inWorld(t, memory.New(), func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
 		w.pass(time.Second)
@@ -49,8 +49,8 @@ func TestFilterIsAskedAtAddUpdateAndDelete(t *testing.T) {
 }
 
 func TestNewPodControllerNamesWhatIsMissing(t *testing.T) {
-	var typedNil *membackend.Backend
-	inWorld(t, membackend.New(), func(w *world) {
+	var typedNil *memory.Backend
+	inWorld(t, memory.New(), func(w *world) {
 		w.configs = append(w.configs, func(cfg *PodControllerConfig) {
 			for name, lack := range map[string]func(*PodControllerConfig){
 				"missing core client":         func(c *PodControllerConfig) { c.PodClient = nil },

@@ -12,11 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
 func TestPodWaitsForItsConfigMap(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		p := bound("p", "a")
@@ -45,8 +45,8 @@ func TestPodWaitsForItsConfigMap(t *testing.T) {
 
 func TestSecretsStayOutOfRequests(t *testing.T) {
 	const canary = "c4n4ry"
-	b := membackend.New()
-	b.Fault = membackend.FailFirst("create", 2)
+	b := memory.New()
+	b.Fault = memory.FailFirst("create", 2)
 	inWorld(t, b, func(w *world) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "s"}, Data: map[string][]byte{"k": []byte(canary)}}
 		if _, err := w.objects.CoreV1().Secrets("d").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
@@ -89,7 +89,7 @@ func (silentObjects) Secret(ctx context.Context, _, _ string) (*corev1.Secret, e
 // TestReadThatHangsIsGivenUp: pods whose ConfigMap cannot be read leave the
 // workers to others, and say why they wait.
 func TestReadThatHangsIsGivenUp(t *testing.T) {
-	inWorld(t, membackend.New(), func(w *world) {
+	inWorld(t, memory.New(), func(w *world) {
 		w.start()
 		w.ctl.env.Objects = silentObjects{}
 		for i := range 10 {

@@ -13,11 +13,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
 func TestActiveDeadlineFailsThePod(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		p := bound("p", "a")
@@ -36,7 +36,7 @@ func TestActiveDeadlineFailsThePod(t *testing.T) {
 }
 
 func TestHungCallsDoNotStopOthers(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	b.Fault = func(ctx context.Context, method, key string) error {
 		if method == "create" && strings.HasPrefix(key, "d/hung") {
 			<-ctx.Done()
@@ -61,7 +61,7 @@ func TestHungCallsDoNotStopOthers(t *testing.T) {
 }
 
 func TestPanicCostsOnePodOneBackoff(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	var once sync.Once
 	b.Fault = func(_ context.Context, method, key string) error {
 		if method == "create" && key == "d/bad" {
@@ -88,7 +88,7 @@ func TestLostPod(t *testing.T) {
 		calls  int
 	}{{corev1.RestartPolicyAlways, corev1.PodRunning, 2}, {corev1.RestartPolicyNever, corev1.PodFailed, 1}} {
 		t.Run(string(story.policy), func(t *testing.T) {
-			b := membackend.New()
+			b := memory.New()
 			inWorld(t, b, func(w *world) {
 				w.start()
 				p := bound("p", "a")
@@ -110,8 +110,8 @@ func TestLostPod(t *testing.T) {
 }
 
 func TestShouldRetryFuncDecides(t *testing.T) {
-	b := membackend.New()
-	b.Fault = membackend.FailFirst("create", 100)
+	b := memory.New()
+	b.Fault = memory.FailFirst("create", 100)
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
@@ -125,7 +125,7 @@ func TestShouldRetryFuncDecides(t *testing.T) {
 		}
 	}, func(cfg *PodControllerConfig) {
 		cfg.SyncPodsFromKubernetesShouldRetryFunc = func(_ context.Context, key string, tries int, _ time.Time, err error) (*time.Duration, error) {
-			if key != "d/p" || !errors.Is(err, membackend.ErrUnwell) {
+			if key != "d/p" || !errors.Is(err, memory.ErrUnwell) {
 				t.Errorf("asked about %s, %v", key, err)
 			}
 			if tries == 3 {
@@ -138,21 +138,21 @@ func TestShouldRetryFuncDecides(t *testing.T) {
 }
 
 func TestDefaultRetryFunc(t *testing.T) {
-	if d, err := DefaultRetryFunc(t.Context(), "k", 19, time.Now(), membackend.ErrUnwell); d != nil || err != nil {
+	if d, err := DefaultRetryFunc(t.Context(), "k", 19, time.Now(), memory.ErrUnwell); d != nil || err != nil {
 		t.Errorf("19th try: %v, %v", d, err)
 	}
-	if _, err := DefaultRetryFunc(t.Context(), "k", 20, time.Now(), membackend.ErrUnwell); err == nil || !errors.Is(err, membackend.ErrUnwell) || !strings.Contains(err.Error(), "maximum retries (20) reached") {
+	if _, err := DefaultRetryFunc(t.Context(), "k", 20, time.Now(), memory.ErrUnwell); err == nil || !errors.Is(err, memory.ErrUnwell) || !strings.Contains(err.Error(), "maximum retries (20) reached") {
 		t.Errorf("20th try: %v", err)
 	}
 	defer func(n int) { MaxRetries = n }(MaxRetries)
 	MaxRetries = 2
-	if _, err := DefaultRetryFunc(t.Context(), "k", 2, time.Now(), membackend.ErrUnwell); err == nil {
+	if _, err := DefaultRetryFunc(t.Context(), "k", 2, time.Now(), memory.ErrUnwell); err == nil {
 		t.Error("an assigned MaxRetries has no effect")
 	}
 }
 
 func TestPodForAnotherOperatingSystemIsRefused(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		foreign, ours := bound("foreign", "f"), bound("ours", "o")

@@ -12,13 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
 // TestSomebodyElsesFailedIsNoStop: PodGC or an eviction may declare a pod
 // failed; while the backend cannot be asked, that is no word of the backend's.
 func TestSomebodyElsesFailedIsNoStop(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	b.StopTime = 10 * time.Minute
 	inWorld(t, b, func(w *world) {
 		w.start()
@@ -26,7 +26,7 @@ func TestSomebodyElsesFailedIsNoStop(t *testing.T) {
 		w.pass(time.Second)
 		b.Script(func(_ context.Context, method, _ string) error {
 			if method == "get" || method == "list" {
-				return membackend.ErrUnwell
+				return memory.ErrUnwell
 			}
 			return nil
 		})
@@ -42,20 +42,20 @@ func TestSomebodyElsesFailedIsNoStop(t *testing.T) {
 
 // hoarder is a backend that keeps what has ended, for ever.
 type hoarder struct {
-	membackend.Notifying
+	memory.Notifying
 	deletes *atomic.Int32
 }
 
 func (h hoarder) DeletePod(_ context.Context, pod *corev1.Pod) error {
 	h.deletes.Add(1)
-	if kept := h.Has(membackend.Key(pod)); kept != nil && kept.Status.Phase == corev1.PodRunning {
-		h.Change(membackend.Key(pod), func(p *corev1.Pod) { *p = *membackend.Ended(p, 0) })
+	if kept := h.Has(memory.Key(pod)); kept != nil && kept.Status.Phase == corev1.PodRunning {
+		h.Change(memory.Key(pod), func(p *corev1.Pod) { *p = *memory.Ended(p, 0) })
 	}
 	return nil
 }
 
 func TestBackendThatKeepsFinishedPods(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	var deletes atomic.Int32
 	inWorld(t, b, func(w *world) {
 		w.start()
@@ -90,13 +90,13 @@ func TestBackendThatKeepsFinishedPods(t *testing.T) {
 		if left := w.ctl.states.size(); left != 0 {
 			t.Errorf("%d states are left", left)
 		}
-	}, func(cfg *PodControllerConfig) { cfg.Provider = hoarder{membackend.Notifying{Backend: b}, &deletes} })
+	}, func(cfg *PodControllerConfig) { cfg.Provider = hoarder{memory.Notifying{Backend: b}, &deletes} })
 }
 
 // TestEndedInTimeAlthoughTheAPIServerIsDown: the deadline of a pod that has
 // ended before it means nothing, however late its status can be written.
 func TestEndedInTimeAlthoughTheAPIServerIsDown(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		p := bound("p", "a")
@@ -113,7 +113,7 @@ func TestEndedInTimeAlthoughTheAPIServerIsDown(t *testing.T) {
 			}
 			return nil
 		}
-		b.Change("d/p", func(p *corev1.Pod) { *p = *membackend.Ended(p, 0) })
+		b.Change("d/p", func(p *corev1.Pod) { *p = *memory.Ended(p, 0) })
 		w.pass(10 * time.Minute)
 		down.Store(false)
 		w.pass(2 * time.Minute)
@@ -126,7 +126,7 @@ func TestEndedInTimeAlthoughTheAPIServerIsDown(t *testing.T) {
 func TestFinishedPodsCostNothing(t *testing.T) {
 	for name, forgets := range map[string]bool{"kept": false, "forgotten": true} {
 		t.Run(name, func(t *testing.T) {
-			b := membackend.New()
+			b := memory.New()
 			inWorld(t, b, func(w *world) {
 				var gets atomic.Int32
 				b.Script(func(_ context.Context, method, _ string) error {
@@ -142,7 +142,7 @@ func TestFinishedPodsCostNothing(t *testing.T) {
 					if w.api.Pod("d", "p") == nil {
 						w.api.Create(p)
 						w.pass(time.Second)
-						b.Change("d/p", func(p *corev1.Pod) { *p = *membackend.Ended(p, 0) })
+						b.Change("d/p", func(p *corev1.Pod) { *p = *memory.Ended(p, 0) })
 						if forgets {
 							b.Lose("d/p")
 						}

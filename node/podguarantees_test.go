@@ -14,13 +14,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
 // The nine guarantees of doc.go, each by its name.
 
 func TestOneCallPerPod(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	b.Fault = func(ctx context.Context, method, _ string) error {
 		if method == "create" || method == "update" || method == "delete" {
 			time.Sleep(3 * time.Second)
@@ -49,7 +49,7 @@ func TestOneCallPerPod(t *testing.T) {
 }
 
 func TestOneWriter(t *testing.T) {
-	inWorld(t, membackend.New(), func(w *world) {
+	inWorld(t, memory.New(), func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
 		w.pass(time.Second)
@@ -89,7 +89,7 @@ func hasCondition(p *corev1.Pod, kind corev1.PodConditionType) bool {
 }
 
 func TestStateNotEvents(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("kept", "a"))
@@ -119,7 +119,7 @@ func TestStateNotEvents(t *testing.T) {
 func TestSameNameIsAnotherPod(t *testing.T) {
 	for _, noUID := range []bool{false, true} {
 		t.Run(fmt.Sprintf("keepsNoUID=%v", noUID), func(t *testing.T) {
-			b := membackend.New()
+			b := memory.New()
 			b.StopTime, b.KeepsNoUID = 5*time.Second, noUID
 			inWorld(t, b, func(w *world) {
 				w.start()
@@ -135,7 +135,7 @@ func TestSameNameIsAnotherPod(t *testing.T) {
 				}
 				w.pass(10 * time.Second)
 				wantCalls(t, b, "create d/p", "delete d/p", "create d/p")
-				b.Tell(membackend.Ended(old, 1)) // a late word about the old one
+				b.Tell(memory.Ended(old, 1)) // a late word about the old one
 				w.pass(time.Second)
 				w.wantPhase("p", corev1.PodRunning)
 				if got := w.api.Pod("d", "p").UID; got != "new" {
@@ -147,17 +147,17 @@ func TestSameNameIsAnotherPod(t *testing.T) {
 }
 
 func TestTerminalIsFinal(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		p := bound("p", "a")
 		p.Spec.RestartPolicy = corev1.RestartPolicyNever
 		w.api.Create(p)
 		w.pass(time.Second)
-		b.Change("d/p", func(p *corev1.Pod) { *p = *membackend.Ended(p, 1) })
+		b.Change("d/p", func(p *corev1.Pod) { *p = *memory.Ended(p, 1) })
 		w.pass(time.Second)
 		w.wantPhase("p", corev1.PodFailed)
-		b.Change("d/p", func(p *corev1.Pod) { *p = *membackend.Ended(p, 42) })
+		b.Change("d/p", func(p *corev1.Pod) { *p = *memory.Ended(p, 42) })
 		w.pass(time.Second)
 		late := b.Has("d/p")
 		late.Status.Phase = corev1.PodRunning
@@ -173,7 +173,7 @@ func TestTerminalIsFinal(t *testing.T) {
 }
 
 func TestRemoveOnlyWhenStopped(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	b.StopTime = time.Minute // longer than the grace period
 	inWorld(t, b, func(w *world) {
 		w.start()
@@ -196,18 +196,18 @@ func TestRemoveOnlyWhenStopped(t *testing.T) {
 }
 
 func TestNeverGiveUp(t *testing.T) {
-	b := membackend.New()
-	b.Fault = membackend.FailFirst("create", 30)
+	b := memory.New()
+	b.Fault = memory.FailFirst("create", 30)
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
 		w.pass(5 * time.Minute)
 		p := w.api.Pod("d", "p")
 		if p.Status.Phase != corev1.PodPending || p.Status.Reason != "ProviderFailed" ||
-			!strings.Contains(p.Status.Message, membackend.ErrUnwell.Error()) || !strings.Contains(p.Status.Message, "next try at") {
+			!strings.Contains(p.Status.Message, memory.ErrUnwell.Error()) || !strings.Contains(p.Status.Message, "next try at") {
 			t.Errorf("status is %s %q %q, want the backend's error and the next try", p.Status.Phase, p.Status.Reason, p.Status.Message)
 		}
-		if e := w.events(); len(e) == 0 || !strings.Contains(e[0], "ProviderCreateFailed") || !strings.Contains(e[0], membackend.ErrUnwell.Error()) {
+		if e := w.events(); len(e) == 0 || !strings.Contains(e[0], "ProviderCreateFailed") || !strings.Contains(e[0], memory.ErrUnwell.Error()) {
 			t.Errorf("events are %q, want ProviderCreateFailed with the backend's error", e)
 		}
 		w.pass(30 * time.Minute)
@@ -227,8 +227,8 @@ func TestNeverGiveUp(t *testing.T) {
 }
 
 func TestNeverGiveUpRestartsAtOnceWhenHealthy(t *testing.T) {
-	b := membackend.New()
-	b.Fault = membackend.FailFirst("create", 10)
+	b := memory.New()
+	b.Fault = memory.FailFirst("create", 10)
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
@@ -244,17 +244,17 @@ func TestNeverGiveUpRestartsAtOnceWhenHealthy(t *testing.T) {
 
 func TestNeverDestroyOnSilence(t *testing.T) {
 	t.Run("an empty list destroys nothing", func(t *testing.T) {
-		b := membackend.New()
+		b := memory.New()
 		inWorld(t, b, func(w *world) {
 			w.start()
 			w.api.Create(bound("p", "a"))
 			w.pass(time.Hour)
 			wantCalls(t, b, "create d/p")
 			w.wantPhase("p", corev1.PodRunning)
-		}, func(cfg *PodControllerConfig) { cfg.Provider = emptyLists{membackend.Notifying{Backend: b}} })
+		}, func(cfg *PodControllerConfig) { cfg.Provider = emptyLists{memory.Notifying{Backend: b}} })
 	})
 	t.Run("a backend that does not answer destroys nothing", func(t *testing.T) {
-		b := membackend.New()
+		b := memory.New()
 		inWorld(t, b, func(w *world) {
 			w.start()
 			for i := range 20 {
@@ -263,7 +263,7 @@ func TestNeverDestroyOnSilence(t *testing.T) {
 			w.pass(time.Second)
 			b.Script(func(_ context.Context, method, _ string) error {
 				if method == "list" || method == "get" {
-					return membackend.ErrUnwell
+					return memory.ErrUnwell
 				}
 				return nil
 			})
@@ -278,7 +278,7 @@ func TestNeverDestroyOnSilence(t *testing.T) {
 		})
 	})
 	t.Run("an API server that has forgotten most pods is not believed", func(t *testing.T) {
-		b := membackend.New()
+		b := memory.New()
 		inWorld(t, b, func(w *world) {
 			w.start()
 			for i := range 20 {
@@ -296,7 +296,7 @@ func TestNeverDestroyOnSilence(t *testing.T) {
 		})
 	})
 	t.Run("a live read has the last word", func(t *testing.T) {
-		b := membackend.New()
+		b := memory.New()
 		inWorld(t, b, func(w *world) {
 			w.api.Create(bound("p", "a"))
 			b.Run(bound("p", "a"))
@@ -309,7 +309,7 @@ func TestNeverDestroyOnSilence(t *testing.T) {
 		})
 	})
 	t.Run("an orphan goes after its quarantine, for as long as the node runs", func(t *testing.T) {
-		b := membackend.New()
+		b := memory.New()
 		inWorld(t, b, func(w *world) {
 			w.start()
 			w.pass(time.Hour)
@@ -322,7 +322,7 @@ func TestNeverDestroyOnSilence(t *testing.T) {
 		})
 	})
 	t.Run("a live read that fails is no evidence", func(t *testing.T) {
-		b := membackend.New()
+		b := memory.New()
 		inWorld(t, b, func(w *world) {
 			w.api.Fault = func(verb, _, _ string) error {
 				if verb == "get" {
@@ -339,7 +339,7 @@ func TestNeverDestroyOnSilence(t *testing.T) {
 }
 
 func TestRunReturnsClean(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	var returned atomic.Bool
 	b.Fault = func(ctx context.Context, method, key string) error {
 		if key == "d/hung" && method == "create" {
@@ -377,7 +377,7 @@ func TestRunReturnsClean(t *testing.T) {
 }
 
 func TestRunNeedsWorkersAndCaches(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.halt()

@@ -17,14 +17,14 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/memapi"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
 // world is a pod controller between an API server and a backend, in fake time.
 type world struct {
 	*testing.T
 	api      *memapi.API
-	backend  *membackend.Backend
+	backend  *memory.Backend
 	recorder *record.FakeRecorder
 	objects  *fake.Clientset
 	ctl      *PodController
@@ -35,7 +35,7 @@ type world struct {
 }
 
 // inWorld runs a story in a bubble. A goroutine that outlives Run fails it.
-func inWorld(t *testing.T, b *membackend.Backend, story func(w *world), configs ...func(*PodControllerConfig)) {
+func inWorld(t *testing.T, b *memory.Backend, story func(w *world), configs ...func(*PodControllerConfig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, api: memapi.New(), backend: b, recorder: record.NewFakeRecorder(1 << 14), objects: fake.NewClientset(), configs: configs}
@@ -54,7 +54,7 @@ func (w *world) start() {
 	factory := informers.NewSharedInformerFactory(w.objects, 0)
 	pods := w.api.Informer(time.Minute)
 	cfg := PodControllerConfig{
-		PodClient: w.api, PodInformer: pods, EventRecorder: w.recorder, Provider: membackend.Notifying{Backend: w.backend},
+		PodClient: w.api, PodInformer: pods, EventRecorder: w.recorder, Provider: memory.Notifying{Backend: w.backend},
 		ConfigMapInformer: factory.Core().V1().ConfigMaps(), SecretInformer: factory.Core().V1().Secrets(),
 		ServiceInformer: factory.Core().V1().Services(),
 	}
@@ -147,10 +147,10 @@ func (w *world) events() (out []string) {
 }
 
 // silent makes the provider one that does not report.
-func silent(cfg *PodControllerConfig) { cfg.Provider = cfg.Provider.(membackend.Notifying).Backend }
+func silent(cfg *PodControllerConfig) { cfg.Provider = cfg.Provider.(memory.Notifying).Backend }
 
 // wantCalls fails the test unless exactly these mutating calls were made.
-func wantCalls(t *testing.T, b *membackend.Backend, want ...string) {
+func wantCalls(t *testing.T, b *memory.Backend, want ...string) {
 	t.Helper()
 	if got := b.Calls(); !slices.Equal(got, want) {
 		t.Errorf("calls are %q, want %q", got, want)

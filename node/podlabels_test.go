@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
 // TestUsersLabelsSurviveOldReports: a report shows the labels that the backend
@@ -20,7 +20,7 @@ func TestUsersLabelsSurviveOldReports(t *testing.T) {
 	}
 	for name, configs := range map[string][]func(*PodControllerConfig){"notified": nil, "polled": {silent}} {
 		t.Run(name, func(t *testing.T) {
-			b := membackend.New()
+			b := memory.New()
 			inWorld(t, b, func(w *world) {
 				w.start()
 				p := bound("p", "a")
@@ -34,7 +34,7 @@ func TestUsersLabelsSurviveOldReports(t *testing.T) {
 				}
 				b.Script(func(_ context.Context, method, _ string) error {
 					if method == "update" {
-						return membackend.ErrUnwell
+						return memory.ErrUnwell
 					}
 					return nil
 				})
@@ -53,7 +53,7 @@ func TestUsersLabelsSurviveOldReports(t *testing.T) {
 // TestConditionsThatTheProviderDropsAreItsOwn: it repeats those of others at
 // times, and then no longer.
 func TestConditionsThatTheProviderDropsAreItsOwn(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	conditions := func(types ...corev1.PodConditionType) {
 		b.Change("d/p", func(p *corev1.Pod) {
 			p.Status.Conditions = nil

@@ -14,14 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	k8stesting "k8s.io/client-go/testing"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/objects"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
 // TestQuarantineBeginsAnewForAPodThatCameBack: what looked like an orphan and
 // then was wanted is one no longer.
 func TestQuarantineBeginsAnewForAPodThatCameBack(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		for i := range 20 {
@@ -62,7 +62,7 @@ func TestQuarantineBeginsAnewForAPodThatCameBack(t *testing.T) {
 
 // TestAPanicIsNoAnswer: only a GetPod that answers makes a list count.
 func TestAPanicIsNoAnswer(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		p := bound("p", "a")
@@ -78,13 +78,13 @@ func TestAPanicIsNoAnswer(t *testing.T) {
 		w.pass(10 * time.Minute)
 		w.wantPhase("p", corev1.PodRunning)
 		wantCalls(t, b, "create d/p")
-	}, func(cfg *PodControllerConfig) { cfg.Provider = emptyLists{membackend.Notifying{Backend: b}} })
+	}, func(cfg *PodControllerConfig) { cfg.Provider = emptyLists{memory.Notifying{Backend: b}} })
 }
 
 // TestTroubleWithTheOldPodShowsInTheNewOne: it is why the new one waits.
 func TestTroubleWithTheOldPodShowsInTheNewOne(t *testing.T) {
-	b := membackend.New()
-	b.Fault = membackend.FailFirst("delete", 1000)
+	b := memory.New()
+	b.Fault = memory.FailFirst("delete", 1000)
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "old"))
@@ -92,7 +92,7 @@ func TestTroubleWithTheOldPodShowsInTheNewOne(t *testing.T) {
 		w.api.Delete("d", "p", 0)
 		w.api.Create(bound("p", "new"))
 		w.pass(time.Minute)
-		if got := w.api.Pod("d", "p").Status.Message; !strings.Contains(got, membackend.ErrUnwell.Error()) {
+		if got := w.api.Pod("d", "p").Status.Message; !strings.Contains(got, memory.ErrUnwell.Error()) {
 			t.Errorf("message of the new pod is %q, want why the old one does not go", got)
 		}
 	})
@@ -101,7 +101,7 @@ func TestTroubleWithTheOldPodShowsInTheNewOne(t *testing.T) {
 // TestOldPodsConfigMapIsLetGo: a pod of the same name replaces the one that
 // named a ConfigMap, without a moment in between.
 func TestOldPodsConfigMapIsLetGo(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		var mu sync.Mutex
 		var watches []*watch.FakeWatcher
@@ -148,7 +148,7 @@ func TestOldPodsConfigMapIsLetGo(t *testing.T) {
 // TestForcedDeletionAsksOnce: the mark and the removal come one after the
 // other, and the backend takes its time.
 func TestForcedDeletionAsksOnce(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	b.StopTime = 5 * time.Second
 	inWorld(t, b, func(w *world) {
 		w.start()

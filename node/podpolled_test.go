@@ -13,11 +13,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
 func TestProviderWithoutNotifierIsPolled(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
@@ -40,7 +40,7 @@ func TestProviderWithoutNotifierIsPolled(t *testing.T) {
 }
 
 func TestProviderWhoseListHasNoStatusIsPolledOneByOne(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		for i := range 30 {
@@ -73,7 +73,7 @@ func (b bareLists) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 // TestGetPodErrorWithoutAKind: many providers return a plain error for a pod
 // that they do not have.
 func TestGetPodErrorWithoutAKind(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	b.Fault = func(_ context.Context, method, key string) error {
 		if method == "get" && b.Has(key) == nil {
 			return errors.New("unknown pod")
@@ -94,14 +94,14 @@ func TestGetPodErrorWithoutAKind(t *testing.T) {
 // asGiven is a backend that keeps an updated pod as it was given, status and
 // all, and knows how the pod is only when asked for its status.
 type asGiven struct {
-	*membackend.Backend
+	*memory.Backend
 	mu    sync.Mutex
 	given map[string]*corev1.Pod // guarded by mu
 }
 
 func (a *asGiven) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	a.mu.Lock()
-	a.given[membackend.Key(pod)] = pod
+	a.given[memory.Key(pod)] = pod
 	a.mu.Unlock()
 	return a.Backend.UpdatePod(ctx, pod.DeepCopy())
 }
@@ -111,7 +111,7 @@ func (a *asGiven) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i, p := range pods {
-		if given := a.given[membackend.Key(p)]; given != nil {
+		if given := a.given[memory.Key(p)]; given != nil {
 			pods[i] = given.DeepCopy()
 		}
 	}
@@ -121,7 +121,7 @@ func (a *asGiven) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 // TestUpdateCarriesTheProvidersOwnStatus: what a backend keeps as given is its
 // own last word, and its list repeating it is not believed over GetPodStatus.
 func TestUpdateCarriesTheProvidersOwnStatus(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	provider := &asGiven{Backend: b, given: map[string]*corev1.Pod{}}
 	inWorld(t, b, func(w *world) {
 		w.start()
@@ -138,7 +138,7 @@ func TestUpdateCarriesTheProvidersOwnStatus(t *testing.T) {
 		if status.Phase != corev1.PodRunning || len(status.ContainerStatuses) != 1 || len(status.Conditions) != 0 {
 			t.Errorf("handed status is %+v, want the one that the provider reported", status)
 		}
-		b.Change("d/p", func(p *corev1.Pod) { *p = *membackend.Ended(p, 3) })
+		b.Change("d/p", func(p *corev1.Pod) { *p = *memory.Ended(p, 3) })
 		w.pass(10 * time.Second)
 		w.wantPhase("p", corev1.PodFailed)
 	}, func(cfg *PodControllerConfig) { cfg.Provider = provider })

@@ -14,11 +14,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
 func TestLifeOfAPodTakesThreeWrites(t *testing.T) {
-	inWorld(t, membackend.New(), func(w *world) {
+	inWorld(t, memory.New(), func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
 		w.pass(time.Second)
@@ -38,7 +38,7 @@ func TestLifeOfAPodTakesThreeWrites(t *testing.T) {
 }
 
 func TestReadinessGateOfAnotherWriterIsKept(t *testing.T) {
-	inWorld(t, membackend.New(), func(w *world) {
+	inWorld(t, memory.New(), func(w *world) {
 		w.start()
 		p := bound("p", "a")
 		p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "gate"}}
@@ -67,7 +67,7 @@ func (w *world) wantReady(name string, want corev1.ConditionStatus) {
 }
 
 func TestStatusBackAndForthEndsWithTheLast(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
@@ -94,7 +94,7 @@ func TestStatusBackAndForthEndsWithTheLast(t *testing.T) {
 }
 
 func TestStatusWriteIsRetried(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		var refuse atomic.Bool
 		refuse.Store(true)
@@ -115,7 +115,7 @@ func TestStatusWriteIsRetried(t *testing.T) {
 }
 
 func TestForbiddenLabelDoesNotHoldUpTheStatus(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
@@ -138,7 +138,7 @@ func TestForbiddenLabelDoesNotHoldUpTheStatus(t *testing.T) {
 }
 
 func TestUpdateReachesTheBackendAndIsObserved(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
@@ -155,7 +155,7 @@ func TestUpdateReachesTheBackendAndIsObserved(t *testing.T) {
 }
 
 func TestFinalizerHoldsTheObjectWithoutAStorm(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		p := bound("p", "a")

@@ -18,12 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
 // TestPodsOfOtherNodesAreLeftAlone: some backends list more than was asked for.
 func TestPodsOfOtherNodesAreLeftAlone(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		other := bound("theirs", "t")
 		other.Spec.NodeName = "m"
@@ -37,7 +37,7 @@ func TestPodsOfOtherNodesAreLeftAlone(t *testing.T) {
 // TestRefusedLastWordDoesNotKeepThePod: a status that the API server will never
 // take must not hold a pod that has stopped.
 func TestRefusedLastWordDoesNotKeepThePod(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
@@ -59,7 +59,7 @@ func TestRefusedLastWordDoesNotKeepThePod(t *testing.T) {
 
 // TestRequestThatHangsIsGivenUp: a connection may be dead without a word.
 func TestRequestThatHangsIsGivenUp(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		dead := &deadAtFirst{PodsGetter: w.api}
 		dead.left.Store(10)
@@ -101,7 +101,7 @@ func (d deadPods) Patch(ctx context.Context, name string, kind types.PatchType, 
 // TestKickReachesAPodThatIsBeingTried: its try may have begun before the
 // backend was well.
 func TestKickReachesAPodThatIsBeingTried(t *testing.T) {
-	b := membackend.New()
+	b := memory.New()
 	var mu sync.Mutex
 	well := false
 	b.Fault = func(_ context.Context, method, _ string) error {
@@ -110,7 +110,7 @@ func TestKickReachesAPodThatIsBeingTried(t *testing.T) {
 		mu.Unlock()
 		if method == "create" && !ok {
 			time.Sleep(30 * time.Second)
-			return membackend.ErrUnwell
+			return memory.ErrUnwell
 		}
 		return nil
 	}
@@ -132,7 +132,7 @@ func TestKickReachesAPodThatIsBeingTried(t *testing.T) {
 // TestStateOfARemovedPodStaysForgotten: the watch may tell of the removal before
 // the answer to the request does.
 func TestStateOfARemovedPodStaysForgotten(t *testing.T) {
-	inWorld(t, membackend.New(), func(w *world) {
+	inWorld(t, memory.New(), func(w *world) {
 		w.configs = append(w.configs, func(cfg *PodControllerConfig) { cfg.PodClient = lateAnswers{w.api} })
 		w.start()
 		w.api.Create(bound("p", "a"))
@@ -164,7 +164,7 @@ func (l latePods) Delete(ctx context.Context, name string, opts metav1.DeleteOpt
 // TestReportDuringCreateIsOneWrite: a backend may report before CreatePod
 // returns; the generation that it was given goes with that report.
 func TestReportDuringCreateIsOneWrite(t *testing.T) {
-	inWorld(t, membackend.New(), func(w *world) {
+	inWorld(t, memory.New(), func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
 		w.pass(time.Minute)
@@ -173,12 +173,12 @@ func TestReportDuringCreateIsOneWrite(t *testing.T) {
 			t.Errorf("observed generation is %d, want 1", got)
 		}
 	}, func(cfg *PodControllerConfig) {
-		cfg.Provider = slowReturn{cfg.Provider.(membackend.Notifying)}
+		cfg.Provider = slowReturn{cfg.Provider.(memory.Notifying)}
 	})
 }
 
 // slowReturn runs and reports a pod five seconds before CreatePod returns.
-type slowReturn struct{ membackend.Notifying }
+type slowReturn struct{ memory.Notifying }
 
 func (s slowReturn) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	err := s.Notifying.CreatePod(ctx, pod)

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
 func TestJobCompletes(t *testing.T) {
@@ -83,7 +83,7 @@ func (w *world) awaitJobPod(failed int) (job *corev1.Pod) {
 
 // endPod lets the containers of a pod end by themselves.
 func (w *world) endPod(pod *corev1.Pod, exitCode int32) {
-	w.backend.Change(membackend.Key(pod), func(pod *corev1.Pod) { *pod = *membackend.Ended(pod, exitCode) })
+	w.backend.Change(memory.Key(pod), func(pod *corev1.Pod) { *pod = *memory.Ended(pod, exitCode) })
 }
 
 func (w *world) awaitJob(name, what string, done func(*batchv1.Job) bool) *batchv1.Job {

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
 // TestAPIServerGoesAway starts a node while there is no API server, and takes it away
@@ -30,7 +30,7 @@ func TestAPIServerGoesAway(t *testing.T) {
 	w.startPod(w.pod("ends"))
 
 	w.api.Kill(t)
-	w.backend.Change(w.key("ends"), func(pod *corev1.Pod) { *pod = *membackend.Ended(pod, 7) })
+	w.backend.Change(w.key("ends"), func(pod *corev1.Pod) { *pod = *memory.Ended(pod, 7) })
 	w.requests.changed.wait(t, "the node has tried to write the status in vain", func() bool {
 		return len(w.requests.those(func(r request) bool { return r.writes() && r.status == 0 })) > 0
 	})

@@ -11,14 +11,14 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
 // polled is a backend in memory as a whole provider, without the ability
 // node.PodNotifier. changed is raised after each of its changes.
 type polled struct {
-	*membackend.Backend
+	*memory.Backend
 	noRequests
 	changed *signal
 }
@@ -42,7 +42,7 @@ func (p polled) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 type notifying struct{ polled }
 
 func (p notifying) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
-	membackend.Notifying{Backend: p.Backend}.NotifyPods(ctx, func(pod *corev1.Pod) {
+	memory.Notifying{Backend: p.Backend}.NotifyPods(ctx, func(pod *corev1.Pod) {
 		defer p.changed.raise()
 		notify(pod)
 	})

@@ -16,12 +16,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/membackend"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	slogadapter "github.com/virtual-kubelet/virtual-kubelet/log/slog"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
 // world is what one test works with. The backend outlives the node, which may be
@@ -31,7 +31,7 @@ type world struct {
 	api       *testapi.API
 	namespace string
 	nodeName  string
-	backend   *membackend.Backend
+	backend   *memory.Backend
 	changed   *signal // the backend has changed
 	requests  *requests
 
@@ -49,7 +49,7 @@ func newWorldIn(t *testing.T, api *testapi.API) *world {
 	t.Helper()
 	w := &world{
 		T: t, api: api, namespace: api.Namespace(t), nodeName: api.NodeName(t),
-		backend: membackend.New(), changed: &signal{}, requests: &requests{},
+		backend: memory.New(), changed: &signal{}, requests: &requests{},
 		config: rest.CopyConfig(api.Config),
 	}
 	w.provider = w.newProvider

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package membackend is a provider in memory for tests of controllers: with
+// Package memory is a provider in memory for tests of controllers: with
 // scripted faults, and a record of every call.
 //
 // The guarantee: it notices when calls for one pod overlap and when one UID runs twice.
 //
 // What surprises: a Backend does not report by itself; its Notifying form does.
-package membackend
+package memory
 
 import (
 	"context"
