@@ -13,25 +13,34 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// lateRecorder records events only while a broadcaster runs, because making a broadcaster
-// starts goroutines and NewNode must not. Before and after, events are dropped:
-// the controllers that write them do not run either.
-type lateRecorder struct {
-	component string
-	current   atomic.Pointer[record.EventRecorderLogger]
+// eventHub has the broadcaster that sends the events of all recorders, while it runs.
+// Making a broadcaster starts goroutines, and NewNode must not.
+type eventHub struct {
+	current atomic.Pointer[record.EventBroadcaster]
+}
+
+// recorder returns a recorder of events from component.
+func (h *eventHub) recorder(component string) *lateRecorder {
+	return &lateRecorder{hub: h, component: component}
 }
 
 // run sends events to sink until ctx ends. It returns a function to call, once,
 // when ctx has ended: it waits for the broadcaster.
-func (r *lateRecorder) run(ctx context.Context, events corev1client.EventsGetter) (stop func()) {
+func (h *eventHub) run(ctx context.Context, events corev1client.EventsGetter) (stop func()) {
 	broadcaster := record.NewBroadcaster()
 	broadcaster.StartRecordingToSink(&eventSink{ctx: ctx, events: events.Events(corev1.NamespaceAll)})
-	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: r.component})
-	r.current.Store(&recorder)
+	h.current.Store(&broadcaster)
 	return func() {
-		r.current.Store(nil)
+		h.current.Store(nil)
 		broadcaster.Shutdown()
 	}
+}
+
+// lateRecorder records events only while its hub runs. Before and after, events are
+// dropped: the controllers that write them do not run either.
+type lateRecorder struct {
+	hub       *eventHub
+	component string
 }
 
 // Event records an event.
@@ -46,8 +55,9 @@ func (r *lateRecorder) Eventf(object runtime.Object, eventtype, reason, messageF
 
 // AnnotatedEventf records an event with annotations.
 func (r *lateRecorder) AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, messageFmt string, args ...any) {
-	if recorder := r.current.Load(); recorder != nil {
-		(*recorder).AnnotatedEventf(object, annotations, eventtype, reason, messageFmt, args...)
+	if broadcaster := r.hub.current.Load(); broadcaster != nil {
+		recorder := (*broadcaster).NewRecorder(scheme.Scheme, corev1.EventSource{Component: r.component})
+		recorder.AnnotatedEventf(object, annotations, eventtype, reason, messageFmt, args...)
 	}
 }
 

@@ -10,26 +10,27 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/tools/cache"
+	corev1informers "k8s.io/client-go/informers/core/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/objects"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
 // Node is a whole virtual node. Make one with NewNode and start it, once, with Run.
 type Node struct {
-	// Set by NewNode, constant afterwards.
-	name      string
-	cfg       NodeConfig // NodeSpec is the node controller's once that runs
-	clients   *clients
-	informers []cache.SharedIndexInformer
-	objects   *objects.Store
-	events    *lateRecorder             // nil: the program records events
-	server    *server                   // nil: none
-	naive     *node.NaiveNodeProviderV2 // nil: the program has a NodeProvider
-	pods      *node.PodController
-	node      *node.NodeController
+	// Set by NewNode or NewFleet, constant afterwards.
+	*base
+	name     string
+	cfg      NodeConfig                // NodeSpec is the node controller's once that runs
+	events   *lateRecorder             // nil: the program records events
+	naive    *node.NaiveNodeProviderV2 // nil: the program has a NodeProvider
+	provider Provider
+	lister   corev1listers.PodLister // of the pods of this node
+	pods     *node.PodController
+	node     *node.NodeController
+	health   func(context.Context) error // answers /healthz
 
 	ready chan struct{}
 	done  chan struct{}
@@ -55,23 +56,37 @@ func NewNode(name string, newProvider NewProviderFunc, opts ...NodeOpt) (*Node, 
 
 func newNode(name string, newProvider NewProviderFunc, opts []NodeOpt) (*Node, error) {
 	if newProvider == nil {
-		return nil, errors.New("no function to make the provider")
+		return nil, errNoProviderFunc
 	}
-	n := &Node{name: name, ready: make(chan struct{}), done: make(chan struct{})}
-	if err := n.configure(opts); err != nil {
+	cfg, fromEnv := defaultConfig(name)
+	if err := configure(&cfg, opts); err != nil {
 		return nil, err
 	}
+	b, err := newBase(name, cfg, fromEnv)
+	if err != nil {
+		return nil, err
+	}
+	pods := newPodInformer(b.clients.watches, name, b.common.InformerResyncPeriod)
+	b.informers = append(b.informers, pods.Informer())
+	n, err := b.newNode(name, b.common, pods, b.clients.nodes, newProvider)
+	if err != nil {
+		return nil, err
+	}
+	n.health = n.isReady
+	if cfg.mux != nil {
+		n.attachProvider(guardedMux{cfg.mux})
+	}
+	return n, nil
+}
 
-	pods := newPodInformer(n.clients.watches, name, n.cfg.InformerResyncPeriod)
-	services := newServiceInformer(n.clients.watches, n.cfg.InformerResyncPeriod)
-	n.informers = []cache.SharedIndexInformer{pods.Informer(), services.Informer()}
-	n.objects = objects.NewStore(n.clients.main)
-
+// newNode returns a node on b with the configuration cfg, that sees its pods through pods.
+func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInformer, nodes corev1client.NodeInterface, newProvider NewProviderFunc) (*Node, error) {
+	n := &Node{base: b, name: name, cfg: cfg, lister: pods.Lister(), ready: make(chan struct{}), done: make(chan struct{})}
 	provider, nodeProvider, err := newProvider(ProviderConfig{
-		Pods:       pods.Lister(),
-		ConfigMaps: n.objects.ConfigMaps().Lister(),
-		Secrets:    n.objects.Secrets().Lister(),
-		Services:   services.Lister(),
+		Pods:       n.lister,
+		ConfigMaps: b.objects.ConfigMaps().Lister(),
+		Secrets:    b.objects.Secrets().Lister(),
+		Services:   b.services.Lister(),
 		Node:       &n.cfg.NodeSpec,
 	})
 	if err != nil {
@@ -92,20 +107,18 @@ func newNode(name string, newProvider NewProviderFunc, opts []NodeOpt) (*Node, e
 	if n.cfg.NodeSpec.Name != name {
 		return nil, fmt.Errorf("the node is named %q in its spec; pods for it would never be seen", n.cfg.NodeSpec.Name)
 	}
-	if n.cfg.mux != nil {
-		attachProvider(provider, &n.cfg, guardedMux{n.cfg.mux}, pods.Lister(), n)
-	}
+	n.provider = provider
 
 	capacity := &capacityWatch{NodeProvider: nodeProvider}
 	capacity.observe(&n.cfg.NodeSpec)
 	podConfig := node.PodControllerConfig{
-		PodClient:                 n.clients.main.CoreV1(),
+		PodClient:                 b.clients.main.CoreV1(),
 		PodInformer:               pods,
 		EventRecorder:             n.recorder(),
 		Provider:                  provider,
-		ConfigMapInformer:         n.objects.ConfigMaps(),
-		SecretInformer:            n.objects.Secrets(),
-		ServiceInformer:           services,
+		ConfigMapInformer:         b.objects.ConfigMaps(),
+		SecretInformer:            b.objects.Secrets(),
+		ServiceInformer:           b.services,
 		SkipDownwardAPIResolution: n.cfg.SkipDownwardAPIResolution,
 		NodeName:                  name,
 		OperatingSystem:           n.cfg.NodeSpec.Status.NodeInfo.OperatingSystem,
@@ -121,42 +134,16 @@ func newNode(name string, newProvider NewProviderFunc, opts []NodeOpt) (*Node, e
 	}
 
 	nodeOpts := []node.NodeControllerOpt{
-		node.WithNodeEnableLeaseV1(n.clients.leases, node.DefaultLeaseDuration),
+		node.WithNodeEnableLeaseV1(b.clients.leases, node.DefaultLeaseDuration),
 		node.WithNodeHealthyHook(n.pods.Kick), // pods that failed while the backend was down need not wait
 	}
 	if h := n.cfg.NodeStatusUpdateErrorHandler; h != nil {
 		nodeOpts = append(nodeOpts, node.WithNodeStatusUpdateErrorHandler(h))
 	}
-	if n.node, err = node.NewNodeController(capacity, &n.cfg.NodeSpec, n.clients.nodes, nodeOpts...); err != nil {
+	if n.node, err = node.NewNodeController(capacity, &n.cfg.NodeSpec, nodes, nodeOpts...); err != nil {
 		return nil, fmt.Errorf("make node controller: %w", err)
 	}
 	return n, nil
-}
-
-// configure applies opts and sets up what needs no provider: clients and server.
-func (n *Node) configure(opts []NodeOpt) error {
-	cfg, fromEnv := defaultConfig(n.name)
-	for _, opt := range opts {
-		if err := opt(&cfg); err != nil {
-			return fmt.Errorf("apply option: %w", err)
-		}
-	}
-	if err := cfg.complete(n.name); err != nil {
-		return err
-	}
-	var err error
-	if n.clients, err = connect(&cfg, fromEnv); err != nil {
-		return err
-	}
-	cfg.Client = n.clients.main
-	if n.server, err = newServer(&cfg, n.clients.main, n.name); err != nil {
-		return err
-	}
-	if n.server != nil {
-		completePort(&cfg.NodeSpec, cfg.HTTPListenAddr)
-	}
-	n.cfg = cfg
-	return nil
 }
 
 // recorder returns the program's recorder, or one that works while Run does.
@@ -164,7 +151,7 @@ func (n *Node) recorder() record.EventRecorder {
 	if n.cfg.EventRecorder != nil {
 		return n.cfg.EventRecorder
 	}
-	n.events = &lateRecorder{component: n.name + "/pod-controller"}
+	n.events = n.hub.recorder(n.name + "/pod-controller")
 	return n.events
 }
 
@@ -217,8 +204,8 @@ func (n *Node) WaitReady(ctx context.Context, timeout time.Duration) error {
 	}
 }
 
-// health answers /healthz: nil while the node is ready.
-func (n *Node) health(context.Context) error {
+// isReady answers /healthz: nil while the node is ready.
+func (n *Node) isReady(context.Context) error {
 	select {
 	case <-n.done:
 		return errors.New("node has stopped")

@@ -5,6 +5,7 @@ package nodeutil
 import (
 	"context"
 	"io"
+	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
@@ -70,9 +71,10 @@ type ProviderConfig struct {
 // Ready as soon as both controllers are. An error ends NewNode.
 type NewProviderFunc func(ProviderConfig) (Provider, node.NodeProvider, error)
 
-// attachProvider mounts the routes of p at mux. The guard is around each of them,
-// behind whatever the program puts around mux.
-func attachProvider(p Provider, cfg *NodeConfig, mux api.ServeMux, pods corev1listers.PodLister, n *Node) {
+// attachProvider mounts the routes of the node's provider at mux. What guards them is
+// around each of them, behind whatever the program puts around mux.
+func (n *Node) attachProvider(mux api.ServeMux) {
+	p := n.provider
 	api.AttachPodRoutes(api.PodHandlerConfig{
 		RunInContainer:    p.RunInContainer,
 		AttachToContainer: p.AttachToContainer,
@@ -80,20 +82,25 @@ func attachProvider(p Provider, cfg *NodeConfig, mux api.ServeMux, pods corev1li
 		GetContainerLogs:  p.GetContainerLogs,
 		GetPods:           p.GetPods,
 		GetPodsFromKubernetes: func(context.Context) ([]*corev1.Pod, error) {
-			return pods.List(labels.Everything())
+			return n.lister.List(labels.Everything())
 		},
 		GetStatsSummary:       p.GetStatsSummary,
 		GetMetricsResource:    p.GetMetricsResource,
-		StreamIdleTimeout:     cfg.StreamIdleTimeout,
-		StreamCreationTimeout: cfg.StreamCreationTimeout,
-		Metrics:               promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{}),
+		StreamIdleTimeout:     n.cfg.StreamIdleTimeout,
+		StreamCreationTimeout: n.cfg.StreamCreationTimeout,
+		Metrics:               metricsHandler(),
 		Health:                n.health,
 		GetPod: func(namespace, name string) (*corev1.Pod, error) {
-			pod, err := pods.Pods(namespace).Get(name)
+			pod, err := n.lister.Pods(namespace).Get(name)
 			if apierrors.IsNotFound(err) {
 				return nil, nil
 			}
 			return pod, err
 		},
 	}, mux, true)
+}
+
+// metricsHandler serves the metrics of the library, of all nodes of the process.
+func metricsHandler() http.Handler {
+	return promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{})
 }

@@ -6,10 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
@@ -50,56 +47,24 @@ func (n *Node) run(parent context.Context) error {
 	if err != nil {
 		return err
 	}
-	group, ctx := errgroup.WithContext(parent)
-	// start runs one part. The first part to end early ends them all, with its error or
-	// without one; what the others say when they are stopped is no error.
-	start := func(what string, part func(context.Context) error) {
-		group.Go(func() error {
-			switch err := part(ctx); {
-			case parent.Err() != nil:
-				return parent.Err()
-			case ctx.Err() != nil:
-				return nil
-			case err != nil:
-				return fmt.Errorf("run %s: %w", what, err)
-			default:
-				return fmt.Errorf("run %s: it ended by itself", what)
-			}
-		})
+	if listener != nil {
+		n.listenPort(listener.Addr())
 	}
+	p := newParts(parent)
+	stop := n.base.start(p, listener)
+	defer stop()
+	n.start(p)
+	return p.group.Wait()
+}
 
-	if n.events != nil {
-		stop := n.events.run(ctx, n.clients.events)
-		defer stop()
-	}
-	if n.server != nil {
-		start("server", func(ctx context.Context) error { return n.server.serve(ctx, listener) })
-	}
-	for _, informer := range n.informers {
-		group.Go(func() error { informer.RunWithContext(ctx); return nil })
-	}
-	start("object store", n.objects.Run)
-	start("pod controller", func(ctx context.Context) error { return n.pods.Run(ctx, n.cfg.NumWorkers) })
-	start("node controller", func(ctx context.Context) error {
+// start adds what is the node's own to the parts.
+func (n *Node) start(p *parts) {
+	p.start("pod controller", func(ctx context.Context) error { return n.pods.Run(ctx, n.cfg.NumWorkers) })
+	p.start("node controller", func(ctx context.Context) error {
 		n.waitForPods(ctx)
 		return n.node.Run(ctx)
 	})
-	group.Go(func() error { return n.becomeReady(ctx) })
-	return group.Wait()
-}
-
-// listen opens the port of the server, if there is one, and puts it into the node.
-func (n *Node) listen(ctx context.Context) (net.Listener, error) {
-	if n.server == nil {
-		log.G(ctx).Warn("TLSConfig or Handler is not set: the node has no server, so kubectl logs and exec will not work")
-		return nil, nil
-	}
-	listener, err := n.server.listen(ctx)
-	if err != nil {
-		return nil, err
-	}
-	n.listenPort(listener.Addr())
-	return listener, nil
+	p.group.Go(func() error { return n.becomeReady(p.ctx) })
 }
 
 // waitForPods gives the pod controller its head start.

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/objects"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// base is what a process has once, whether it runs one node or many: ways to the API
+// server, the caches of what does not belong to one node, and the kubelet's server.
+type base struct {
+	// Set by newBase, constant afterwards.
+	common    NodeConfig // NodeSpec is what each node begins with
+	clients   *clients
+	services  serviceInformer
+	objects   *objects.Store
+	hub       *eventHub // nil: the program records events
+	server    *server   // nil: none
+	informers []cache.SharedIndexInformer
+}
+
+// newBase completes cfg, connects and sets up what needs no provider. name is the node's;
+// fromEnv is the client that options could see.
+func newBase(name string, cfg NodeConfig, fromEnv kubernetes.Interface) (*base, error) {
+	if err := cfg.complete(name); err != nil {
+		return nil, err
+	}
+	b := &base{}
+	var err error
+	if b.clients, err = connect(&cfg, fromEnv); err != nil {
+		return nil, err
+	}
+	cfg.Client = b.clients.main
+	if b.server, err = newServer(&cfg, b.clients.main, name); err != nil {
+		return nil, err
+	}
+	if b.server != nil {
+		completePort(&cfg.NodeSpec, cfg.HTTPListenAddr)
+	}
+	b.services = newServiceInformer(b.clients.watches, cfg.InformerResyncPeriod)
+	b.objects = objects.NewStore(b.clients.main)
+	b.informers = []cache.SharedIndexInformer{b.services.Informer()}
+	if cfg.EventRecorder == nil {
+		b.hub = &eventHub{}
+	}
+	b.common = cfg
+	return b, nil
+}
+
+// configure applies opts to cfg.
+func configure(cfg *NodeConfig, opts []NodeOpt) error {
+	for _, opt := range opts {
+		if err := opt(cfg); err != nil {
+			return fmt.Errorf("apply option: %w", err)
+		}
+	}
+	return nil
+}
+
+// listen opens the port of the server; nil if there is none.
+func (b *base) listen(ctx context.Context) (net.Listener, error) {
+	if b.server == nil {
+		log.G(ctx).Warn("TLSConfig or Handler is not set: the node has no server, so kubectl logs and exec will not work")
+		return nil, nil
+	}
+	return b.server.listen(ctx)
+}
+
+// start adds what the nodes stand on to the parts. It returns a function to call, once,
+// when they have ended.
+func (b *base) start(p *parts, listener net.Listener) (stop func()) {
+	stop = func() {}
+	if b.hub != nil {
+		stop = b.hub.run(p.ctx, b.clients.events)
+	}
+	if listener != nil {
+		p.start("server", func(ctx context.Context) error { return b.server.serve(ctx, listener) })
+	}
+	for _, informer := range b.informers {
+		p.group.Go(func() error { informer.RunWithContext(p.ctx); return nil })
+	}
+	p.start("object store", b.objects.Run)
+	return stop
+}
+
+// errNoProviderFunc is the mistake of NewNode and NewFleet.
+var errNoProviderFunc = errors.New("no function to make the provider")

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// parts are what runs together: when one of them ends, so do the others.
+type parts struct {
+	parent context.Context // whose end is everybody's wish
+	ctx    context.Context // of the parts
+	group  *errgroup.Group
+}
+
+func newParts(parent context.Context) *parts {
+	group, ctx := errgroup.WithContext(parent)
+	return &parts{parent: parent, ctx: ctx, group: group}
+}
+
+// start runs one part. The first part to end early ends them all, with its error or
+// without one; what the others say when they are stopped is no error.
+func (p *parts) start(what string, part func(context.Context) error) {
+	p.group.Go(func() error {
+		switch err := part(p.ctx); {
+		case p.parent.Err() != nil:
+			return p.parent.Err()
+		case p.ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return fmt.Errorf("run %s: %w", what, err)
+		default:
+			return fmt.Errorf("run %s: it ended by itself", what)
+		}
+	})
+}
