@@ -4,8 +4,6 @@ package memapi
 
 import (
 	"context"
-	"encoding/json"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/watch"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	corev1listers "k8s.io/client-go/listers/core/v1"
@@ -42,82 +39,49 @@ func (c *client) begin(ctx context.Context, verb, name string) error {
 	return nil
 }
 
+// answer returns what the client gets to see of an answer.
+func answer[T any](c *client, verb, name string, got T, err error) (T, error) {
+	if err == nil && c.api.Lost != nil {
+		err = c.api.Lost(verb, c.namespace, name)
+	}
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return got, nil
+}
+
 func (c *client) Get(ctx context.Context, name string, _ metav1.GetOptions) (*corev1.Pod, error) {
 	if err := c.begin(ctx, "get", name); err != nil {
 		return nil, err
 	}
-	if pod := c.api.Pod(c.namespace, name); pod != nil {
-		return pod, nil
+	pod, err := c.get(name)
+	return answer(c, "get", name, pod, err)
+}
+
+func (c *client) get(name string) (*corev1.Pod, error) {
+	c.api.mu.Lock()
+	defer c.api.mu.Unlock()
+	pods := c.api.pods
+	if l := c.api.lag; l != nil && l.all {
+		pods = c.api.at(l.revision)
+	}
+	if pod := pods[keyOf(c.namespace, name)]; pod != nil {
+		return pod.DeepCopy(), nil
 	}
 	return nil, apierrors.NewNotFound(resource, name)
 }
 
-func (c *client) List(ctx context.Context, _ metav1.ListOptions) (*corev1.PodList, error) {
-	if err := c.begin(ctx, "list", ""); err != nil {
-		return nil, err
-	}
-	c.api.mu.Lock()
-	defer c.api.mu.Unlock()
-	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.FormatInt(c.api.revision, 10)}}
-	for _, pod := range c.api.pods {
-		if c.namespace == "" || c.namespace == pod.Namespace {
-			list.Items = append(list.Items, *pod.DeepCopy())
-		}
-	}
-	return list, nil
-}
-
-func (c *client) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-	if err := c.begin(ctx, "watch", ""); err != nil {
-		return nil, err
-	}
-	since, err := strconv.ParseInt(opts.ResourceVersion, 10, 64)
-	if err != nil {
-		return nil, apierrors.NewBadRequest("resourceVersion: " + err.Error())
-	}
-	c.api.mu.Lock()
-	defer c.api.mu.Unlock()
-	if since < c.api.oldest {
-		return nil, apierrors.NewResourceExpired("too old resource version")
-	}
-	w := newPodWatch(c.api)
-	for _, e := range c.api.events {
-		if e.revision > since {
-			w.send(watch.Event{Type: e.kind, Object: e.pod.DeepCopy()})
-		}
-	}
-	c.api.watches[w] = true
-	return w, nil
-}
-
 func (c *client) Patch(ctx context.Context, name string, kind types.PatchType, body []byte, _ metav1.PatchOptions, sub ...string) (*corev1.Pod, error) {
-	key := keyOf(c.namespace, name)
-	c.note(Write{Verb: "patch", Key: key, Body: string(body), At: time.Now()})
+	c.note(Write{Verb: "patch", Key: keyOf(c.namespace, name), Body: string(body), At: time.Now()})
 	if err := c.begin(ctx, "patch", name); err != nil {
 		return nil, err
 	}
 	if kind != types.StrategicMergePatchType || len(sub) != 1 || sub[0] != "status" {
 		return nil, apierrors.NewBadRequest("only strategic-merge patches of the status are served here")
 	}
-	c.api.mu.Lock()
-	defer c.api.mu.Unlock()
-	old := c.api.pods[key]
-	if old == nil {
-		return nil, apierrors.NewNotFound(resource, name)
-	}
-	before, err := json.Marshal(old)
-	if err != nil {
-		return nil, apierrors.NewInternalError(err)
-	}
-	after, err := strategicpatch.StrategicMergePatch(before, body, corev1.Pod{})
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	var patched corev1.Pod
-	if err := json.Unmarshal(after, &patched); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	return c.api.applyPatch(key, &patched, patched.UID)
+	pod, err := c.api.patchStatus(keyOf(c.namespace, name), body)
+	return answer(c, "patch", name, pod, err)
 }
 
 func (c *client) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
@@ -130,8 +94,10 @@ func (c *client) Delete(ctx context.Context, name string, opts metav1.DeleteOpti
 		return err
 	}
 	c.api.mu.Lock()
-	defer c.api.mu.Unlock()
-	return c.api.delete(keyOf(c.namespace, name), opts)
+	err := c.api.delete(Client, keyOf(c.namespace, name), opts)
+	c.api.mu.Unlock()
+	_, err = answer(c, "delete", name, struct{}{}, err)
+	return err
 }
 
 func (c *client) note(w Write) {

@@ -5,15 +5,15 @@
 //
 // The guarantee: it deletes gracefully, honours UID preconditions, finalizers
 // and the status subresource, and watches as the API server does, which
-// client-go's fake does not.
+// client-go's fake does not. test/faults holds it against a real one.
 //
-// What surprises: it keeps every event, so a watch can begin at any resource
-// version unless Compact was called.
+// What surprises: a watch can begin at any resource version unless Compact was
+// called. Nothing fills in the defaults of a spec.
 package memapi
 
 import (
 	"fmt"
-	"maps"
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -29,25 +29,29 @@ import (
 
 var resource = schema.GroupResource{Resource: "pods"}
 
-// API holds pods. Make one with New.
+// API holds pods. Make one with New. The functions are set before it is used, and
+// may be called from any goroutine.
 type API struct {
-	// Fault is asked before every request; an error is the answer to it.
+	// Fault is asked before every request; an error is the answer to it, and
+	// nothing happened.
 	Fault func(verb, namespace, name string) error
+	// Lost is asked after every request that was done; an error is what the client
+	// gets instead of the answer, such as a time-out. What was asked for happened.
+	Lost func(verb, namespace, name string) error
 
 	mu       sync.Mutex
 	revision int64                  // guarded by mu
 	pods     map[string]*corev1.Pod // guarded by mu
-	events   []event                // guarded by mu; all since oldest
-	oldest   int64                  // guarded by mu
+	events   []Version              // guarded by mu; all that led to pods
+	oldest   int64                  // guarded by mu; no watch may begin before
+	history  []Version              // guarded by mu
 	watches  map[*podWatch]bool     // guarded by mu
 	writes   []Write                // guarded by mu
+	lag      *lag                   // guarded by mu; nil: none
+	created  int                    // guarded by mu; pods whose UID was filled in
 }
 
-type event struct {
-	revision int64
-	kind     watch.EventType
-	pod      *corev1.Pod
-}
+const maxRevision = math.MaxInt64
 
 // Write is a request that was to change a pod.
 type Write struct {
@@ -104,14 +108,15 @@ func (a *API) Create(pod *corev1.Pod) *corev1.Pod {
 	}
 	pod = pod.DeepCopy()
 	if pod.UID == "" {
-		pod.UID = types.UID(fmt.Sprintf("uid-%d", a.revision+1))
+		a.created++
+		pod.UID = types.UID(fmt.Sprintf("uid-%d", a.created))
 	}
 	pod.Generation = 1
 	pod.CreationTimestamp = metav1.Time{Time: time.Now().Truncate(time.Second)}
 	if pod.Status.Phase == "" {
 		pod.Status.Phase = corev1.PodPending
 	}
-	a.store(watch.Added, key, pod)
+	a.store(Test, watch.Added, pod)
 	return pod.DeepCopy()
 }
 
@@ -130,7 +135,7 @@ func (a *API) Change(namespace, name string, change func(*corev1.Pod)) {
 	if !equality.Semantic.DeepEqual(pod.Spec, old.Spec) {
 		pod.Generation++
 	}
-	a.settle(key, pod)
+	a.settle(Test, old, pod)
 }
 
 // Delete deletes a pod as a user does, with a grace period in seconds, or with
@@ -142,59 +147,35 @@ func (a *API) Delete(namespace, name string, grace int64) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.delete(keyOf(namespace, name), opts); err != nil {
+	if err := a.delete(Test, keyOf(namespace, name), opts); err != nil {
 		panic(err.Error())
 	}
 }
 
-// Vanish removes a pod without an event that anybody could see: only a new list tells.
-func (a *API) Vanish(namespace, name string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.revision++
-	delete(a.pods, keyOf(namespace, name))
-}
-
-// Compact forgets past events and ends every watch with "too old resource
-// version", so that watchers have to list anew.
-func (a *API) Compact() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.revision++
-	a.events, a.oldest = nil, a.revision
-	status := apierrors.NewResourceExpired("too old resource version").Status()
-	for w := range a.watches {
-		w.send(watch.Event{Type: watch.Error, Object: &status})
-	}
-}
-
 // store writes a pod under a new revision and tells the watches.
-func (a *API) store(kind watch.EventType, key string, pod *corev1.Pod) {
+func (a *API) store(by Actor, kind watch.EventType, pod *corev1.Pod) {
 	a.revision++
 	pod.ResourceVersion = strconv.FormatInt(a.revision, 10)
-	if kind == watch.Deleted {
+	if key := keyOf(pod.Namespace, pod.Name); kind == watch.Deleted {
 		delete(a.pods, key)
 	} else {
 		a.pods[key] = pod
 	}
-	e := event{a.revision, kind, pod}
-	a.events = append(a.events, e)
-	for w := range a.watches {
-		w.send(watch.Event{Type: e.kind, Object: e.pod.DeepCopy()})
-	}
+	a.record(Version{Revision: a.revision, Kind: kind, By: by, Pod: pod})
 }
 
-// settle stores a changed pod, which goes if it is deleted and nothing holds it.
-func (a *API) settle(key string, pod *corev1.Pod) {
+// settle stores a changed pod, which goes instead if it is deleted and nothing
+// holds it any longer.
+func (a *API) settle(by Actor, old, pod *corev1.Pod) {
 	if pod.DeletionTimestamp != nil && *pod.DeletionGracePeriodSeconds == 0 && len(pod.Finalizers) == 0 {
-		a.store(watch.Deleted, key, pod)
+		a.store(by, watch.Deleted, old.DeepCopy()) // as it was last
 		return
 	}
-	a.store(watch.Modified, key, pod)
+	a.store(by, watch.Modified, pod)
 }
 
 // delete follows the rules of graceful deletion of pods.
-func (a *API) delete(key string, opts metav1.DeleteOptions) error {
+func (a *API) delete(by Actor, key string, opts metav1.DeleteOptions) error {
 	old := a.pods[key]
 	if old == nil {
 		return apierrors.NewNotFound(resource, key)
@@ -203,44 +184,37 @@ func (a *API) delete(key string, opts metav1.DeleteOptions) error {
 		return apierrors.NewConflict(resource, key, fmt.Errorf("UID in precondition: %s, UID in object meta: %s", *p.UID, old.UID))
 	}
 	pod := old.DeepCopy()
-	grace := int64(30)
-	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
-		grace = *s
-	}
-	if opts.GracePeriodSeconds != nil {
-		grace = *opts.GracePeriodSeconds
-	}
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		grace = 0
-	}
-	if pod.DeletionTimestamp != nil && grace >= *pod.DeletionGracePeriodSeconds {
-		if *pod.DeletionGracePeriodSeconds == 0 {
-			a.settle(key, pod)
-		}
-		return nil
-	}
 	if pod.DeletionTimestamp == nil {
+		grace := graceOf(pod, opts)
 		pod.Generation++
+		pod.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(time.Duration(grace) * time.Second).Truncate(time.Second)}
+		pod.DeletionGracePeriodSeconds = &grace
+	} else {
+		pending := *pod.DeletionGracePeriodSeconds
+		if shorter := opts.GracePeriodSeconds; pending == 0 || shorter == nil || *shorter >= pending {
+			return nil // is on its way; it can only become shorter
+		}
+		sooner := time.Duration(*opts.GracePeriodSeconds-pending) * time.Second
+		pod.DeletionTimestamp = &metav1.Time{Time: pod.DeletionTimestamp.Add(sooner)}
+		pod.DeletionGracePeriodSeconds = opts.GracePeriodSeconds
 	}
-	pod.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(time.Duration(grace) * time.Second).Truncate(time.Second)}
-	pod.DeletionGracePeriodSeconds = &grace
-	a.settle(key, pod)
+	a.store(by, watch.Modified, pod) // also before it goes at once
+	if *pod.DeletionGracePeriodSeconds == 0 && len(pod.Finalizers) == 0 {
+		a.store(by, watch.Deleted, pod.DeepCopy())
+	}
 	return nil
 }
 
-// applyPatch changes a pod by the status subresource: spec and the rest of the
-// metadata stay.
-func (a *API) applyPatch(key string, patched *corev1.Pod, uid types.UID) (*corev1.Pod, error) {
-	old := a.pods[key]
-	if uid != "" && uid != old.UID {
-		return nil, apierrors.NewConflict(resource, key, fmt.Errorf("UID in precondition: %s, UID in object meta: %s", uid, old.UID))
+// graceOf is the grace period of a first deletion, in seconds.
+func graceOf(pod *corev1.Pod, opts metav1.DeleteOptions) int64 {
+	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	switch {
+	case ended || pod.Spec.NodeName == "":
+		return 0
+	case opts.GracePeriodSeconds != nil:
+		return *opts.GracePeriodSeconds
+	case pod.Spec.TerminationGracePeriodSeconds != nil:
+		return *pod.Spec.TerminationGracePeriodSeconds
 	}
-	pod := old.DeepCopy()
-	pod.Status = patched.Status
-	pod.Labels, pod.Annotations = maps.Clone(patched.Labels), maps.Clone(patched.Annotations)
-	if equality.Semantic.DeepEqual(pod, old) {
-		return pod, nil // as the API server, which writes nothing then
-	}
-	a.settle(key, pod)
-	return pod.DeepCopy(), nil
+	return 30
 }

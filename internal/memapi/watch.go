@@ -3,44 +3,156 @@
 package memapi
 
 import (
+	"math"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// podWatch hands events to one watcher. Its channel has room for more events
-// than any test makes, so that the API never waits for a watcher.
+// podWatch hands events to one watcher. What was sent and not received waits in
+// a queue without a bound, so that the API never waits for a watcher.
 type podWatch struct {
 	api *API
 
-	mu      sync.Mutex
-	stopped bool // guarded by mu
-	events  chan watch.Event
+	// guarded by api.mu
+	until int64 // later events are held back, by Lag
+	since int64 // the watcher has all events up to here
+	mute  bool  // it gets nothing any more, by Silence
+
+	out     chan watch.Event
+	wake    chan struct{} // holds one token when the pump must look again
+	stopped chan struct{}
+	stop    sync.Once
+	expire  *time.Timer // ends the watch after the time that the client named
+
+	mu    sync.Mutex
+	queue []watch.Event // guarded by mu
+	ended bool          // guarded by mu; close out after the queue
 }
 
-func newPodWatch(a *API) *podWatch { return &podWatch{api: a, events: make(chan watch.Event, 1<<16)} }
+func newPodWatch(a *API, since int64) *podWatch {
+	w := &podWatch{
+		api: a, since: since, until: math.MaxInt64,
+		out: make(chan watch.Event), wake: make(chan struct{}, 1), stopped: make(chan struct{}),
+	}
+	go w.pump()
+	return w
+}
 
-// send is called with api.mu held.
+// catchUp sends the events that the watcher may see and has not seen. It is
+// called with api.mu held.
+func (w *podWatch) catchUp() {
+	for _, e := range w.api.events {
+		if e.Revision <= w.since || e.Revision > w.until {
+			continue
+		}
+		w.since = e.Revision
+		if !e.unseen {
+			w.send(watch.Event{Type: e.Kind, Object: e.Pod.DeepCopy()})
+		}
+	}
+}
+
+// offer sends one new event. It is called with api.mu held.
+func (w *podWatch) offer(e Version) {
+	if e.Revision <= w.since || e.Revision > w.until {
+		return
+	}
+	w.since = e.Revision
+	if !e.unseen {
+		w.send(watch.Event{Type: e.Kind, Object: e.Pod.DeepCopy()})
+	}
+}
+
 func (w *podWatch) send(e watch.Event) {
+	if w.mute {
+		return
+	}
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.stopped {
-		w.events <- e
+	w.queue = append(w.queue, e)
+	w.mu.Unlock()
+	w.signal()
+}
+
+// end closes the watch after what was sent, without a further event.
+func (w *podWatch) end() {
+	w.mu.Lock()
+	w.ended = true
+	w.mu.Unlock()
+	w.signal()
+}
+
+func (w *podWatch) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (w *podWatch) pump() {
+	defer close(w.out)
+	for {
+		w.mu.Lock()
+		batch, ended := w.queue, w.ended
+		w.queue = nil
+		w.mu.Unlock()
+		for _, e := range batch {
+			select {
+			case w.out <- e:
+			case <-w.stopped:
+				return
+			}
+		}
+		if ended {
+			return
+		}
+		select {
+		case <-w.wake:
+		case <-w.stopped:
+			return
+		}
 	}
 }
 
 // ResultChan returns the channel of events.
-func (w *podWatch) ResultChan() <-chan watch.Event { return w.events }
+func (w *podWatch) ResultChan() <-chan watch.Event { return w.out }
 
-// Stop ends the watch.
+// Stop ends the watch from the client's side.
 func (w *podWatch) Stop() {
 	w.api.mu.Lock()
 	delete(w.api.watches, w)
 	w.api.mu.Unlock()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.stopped {
-		w.stopped = true
-		close(w.events)
+	w.stop.Do(func() {
+		if w.expire != nil {
+			w.expire.Stop()
+		}
+		close(w.stopped)
+	})
+}
+
+// Cut ends all watches without an event, as when a connection breaks. A watcher
+// that begins anew where it was misses nothing.
+func (a *API) Cut() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cut()
+}
+
+func (a *API) cut() {
+	for w := range a.watches {
+		w.end()
+		delete(a.watches, w)
+	}
+}
+
+// Silence lets all open watches go on without ever getting an event again, as
+// over a connection that died without a word. They end when the time is over
+// that the client named, or by Cut.
+func (a *API) Silence() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for w := range a.watches {
+		w.mute = true
 	}
 }

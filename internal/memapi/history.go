@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memapi
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// Actor is who brought something about.
+type Actor string
+
+const (
+	// Client is who asked through Pods: the controller.
+	Client Actor = "client"
+	// Test is who called a method of the API: users and other controllers.
+	Test Actor = "test"
+	// Accident is a loss of data, by Vanish or Restore. Nobody asked for it.
+	Accident Actor = "accident"
+)
+
+// Version is one thing that happened to a pod.
+type Version struct {
+	Revision int64 // goes back with Restore
+	Kind     watch.EventType
+	At       time.Time
+	By       Actor
+	// Pod is as it is since then, of a deleted one as it was last. It is shared.
+	Pod *corev1.Pod
+
+	unseen bool // no watch is told
+}
+
+// History returns everything that happened to the pods of the key, or to all
+// with "", in the order in which it happened. Neither Compact nor Restore
+// shortens it.
+func (a *API) History(key string) (out []Version) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, v := range a.history {
+		if key == "" || key == keyOf(v.Pod.Namespace, v.Pod.Name) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// Revision returns the revision that the API is at.
+func (a *API) Revision() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.revision
+}
+
+// Vanish removes a pod without an event that anybody could see: only a new list tells.
+func (a *API) Vanish(namespace, name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key := keyOf(namespace, name)
+	if pod := a.pods[key]; pod != nil {
+		a.revision++
+		a.record(Version{Revision: a.revision, Kind: watch.Deleted, By: Accident, Pod: pod, unseen: true})
+		delete(a.pods, key)
+	}
+}
+
+// Compact forgets past events and ends every watch with "too old resource
+// version", so that watchers have to list anew.
+func (a *API) Compact() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.revision++
+	a.oldest = a.revision
+	status := apierrors.NewResourceExpired("too old resource version").Status()
+	for w := range a.watches {
+		w.send(watch.Event{Type: watch.Error, Object: &status})
+	}
+}
+
+// Lag lets clients see the pods as they were at a revision, until CatchUp: they
+// are switched to an API server that is behind. Every watch ends without an
+// event; new ones get no later events, and a list that may be old ("0") is old.
+// Reads that must be current (a Get, a List without resource version) are, as
+// they ask etcd, unless all is true: then they are old as well.
+func (a *API) Lag(revision int64, all bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lag = &lag{revision: revision, all: all}
+	a.cut()
+}
+
+// lag is an API server that is behind.
+type lag struct {
+	revision int64
+	all      bool
+}
+
+// CatchUp ends what Lag began; watches get what they missed.
+func (a *API) CatchUp() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lag = nil
+	for w := range a.watches {
+		if w.until < a.revision {
+			w.until = a.revision
+			w.catchUp()
+		}
+		w.until = maxRevision
+	}
+}
+
+// Restore brings back the pods as they were at a revision, as a restored backup
+// of etcd does. Younger pods vanish, deleted ones are back, no watch is told,
+// and revisions count on from there: those that clients remember may come again
+// and mean something else.
+func (a *API) Restore(revision int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	pods := a.at(revision)
+	for key, pod := range a.pods {
+		if pods[key] == nil || pods[key].UID != pod.UID {
+			a.history = append(a.history, Version{Revision: revision, Kind: watch.Deleted, At: time.Now(), By: Accident, Pod: pod})
+		}
+	}
+	for key, pod := range pods {
+		switch old := a.pods[key]; {
+		case old == nil || old.UID != pod.UID:
+			a.history = append(a.history, Version{Revision: revision, Kind: watch.Added, At: time.Now(), By: Accident, Pod: pod})
+		case old.ResourceVersion != pod.ResourceVersion:
+			a.history = append(a.history, Version{Revision: revision, Kind: watch.Modified, At: time.Now(), By: Accident, Pod: pod})
+		}
+	}
+	for i, e := range a.events {
+		if e.Revision > revision {
+			a.events = a.events[:i:i]
+			break
+		}
+	}
+	a.pods, a.revision, a.oldest = pods, revision, min(a.oldest, revision)
+	a.cut()
+}
+
+// at returns the pods at a revision.
+func (a *API) at(revision int64) map[string]*corev1.Pod {
+	pods := map[string]*corev1.Pod{}
+	for _, e := range a.events {
+		key := keyOf(e.Pod.Namespace, e.Pod.Name)
+		switch {
+		case e.Revision > revision:
+			return pods
+		case e.Kind == watch.Deleted:
+			delete(pods, key)
+		default:
+			pods[key] = e.Pod
+		}
+	}
+	return pods
+}
+
+// record adds to what happened.
+func (a *API) record(v Version) {
+	v.At = time.Now()
+	a.history = append(a.history, v)
+	a.events = append(a.events, v)
+	for w := range a.watches {
+		w.offer(v)
+	}
+}

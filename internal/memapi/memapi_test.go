@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memapi
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+func pod(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: name}, Spec: corev1.PodSpec{NodeName: "n"}}
+}
+
+// received returns what a watch has, without waiting for more.
+func received(w watch.Interface) (out []string) {
+	for {
+		synctest.Wait()
+		select {
+		case e, open := <-w.ResultChan():
+			if !open {
+				return append(out, "end")
+			}
+			name := ""
+			if p, ok := e.Object.(*corev1.Pod); ok {
+				name = " " + p.Name
+			}
+			out = append(out, string(e.Type)+name)
+		default:
+			return out
+		}
+	}
+}
+
+func want(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func names(t *testing.T, a *API, version string) (out []string) {
+	t.Helper()
+	list, err := a.Pods("").List(t.Context(), metav1.ListOptions{ResourceVersion: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range list.Items {
+		out = append(out, p.Name)
+	}
+	return append(out, "at "+list.ResourceVersion)
+}
+
+func watchFrom(t *testing.T, a *API, revision int64) watch.Interface {
+	t.Helper()
+	seconds := int64(300)
+	w, err := a.Pods("").Watch(t.Context(), metav1.ListOptions{ResourceVersion: fmt.Sprint(revision), TimeoutSeconds: &seconds})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Stop)
+	return w
+}
+
+func TestLagShowsOldPodsUntilItCatchesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := New()
+		a.Create(pod("a"))
+		old := watchFrom(t, a, 0)
+		a.Create(pod("b"))
+		a.Delete("d", "a", 0)
+		a.Lag(1, false)
+		want(t, received(old), "ADDED a", "ADDED b", "MODIFIED a", "DELETED a", "end")
+		want(t, names(t, a, "0"), "a", "at 1")
+		want(t, names(t, a, ""), "b", "at 4")
+		if _, err := a.Pods("").List(t.Context(), metav1.ListOptions{ResourceVersion: "4"}); !apierrors.IsTimeout(err) {
+			t.Errorf("a list of the future got %v, want a time-out", err)
+		}
+		behind, ahead := watchFrom(t, a, 0), watchFrom(t, a, 4)
+		a.Create(pod("c"))
+		want(t, received(behind), "ADDED a")
+		want(t, received(ahead))
+		a.CatchUp()
+		want(t, received(behind), "ADDED b", "MODIFIED a", "DELETED a", "ADDED c")
+		want(t, received(ahead), "ADDED c")
+
+		a.Lag(1, true)
+		want(t, names(t, a, ""), "a", "at 1")
+		if _, err := a.Pods("d").Get(t.Context(), "b", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("a read of a pod that is too young got %v, want not-found", err)
+		}
+	})
+}
+
+func TestRestoreGoesBackAndTellsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := New()
+		a.Create(pod("a"))
+		a.Create(pod("b"))
+		a.Delete("d", "a", 0)
+		w := watchFrom(t, a, 4)
+		a.Restore(1)
+		want(t, received(w), "end")
+		want(t, names(t, a, ""), "a", "at 1")
+		behind := watchFrom(t, a, 4)
+		a.Create(pod("c")) // revisions 2 to 4 mean something else now
+		a.Create(pod("d"))
+		a.Create(pod("e"))
+		want(t, received(behind))
+		a.Create(pod("f"))
+		want(t, received(behind), "ADDED f")
+		var story []string
+		for _, v := range a.History("")[:6] {
+			story = append(story, fmt.Sprint(v.Kind, " ", v.Pod.Name, " ", v.By))
+		}
+		want(t, story, "ADDED a test", "ADDED b test", "MODIFIED a test", "DELETED a test", "DELETED b accident", "ADDED a accident")
+	})
+}
+
+func TestSilentWatchEndsWhenItsTimeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := New()
+		w := watchFrom(t, a, 0)
+		a.Silence()
+		a.Create(pod("a"))
+		time.Sleep(299 * time.Second)
+		want(t, received(w))
+		time.Sleep(2 * time.Second)
+		want(t, received(w), "end")
+		want(t, received(watchFrom(t, a, 0)), "ADDED a")
+	})
+}
+
+func TestLostAnswerTookEffect(t *testing.T) {
+	a := New()
+	a.Create(pod("a"))
+	timeout := errors.New("time-out")
+	a.Lost = func(verb, _, _ string) error {
+		if verb == "delete" {
+			return timeout
+		}
+		return nil
+	}
+	if err := a.Pods("d").Delete(t.Context(), "a", metav1.DeleteOptions{}); !errors.Is(err, timeout) {
+		t.Errorf("got %v, want the time-out", err)
+	}
+	last := a.History("d/a")[1]
+	if last.By != Client || last.Pod.DeletionTimestamp == nil {
+		t.Errorf("got %+v, want the client's deletion", last)
+	}
+}
