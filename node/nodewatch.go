@@ -55,15 +55,12 @@ func (w *nodeWatcher) checkSoon() {
 
 func (w *nodeWatcher) run(ctx context.Context) {
 	retry := retryPause{first: 200 * time.Millisecond, max: w.maxPause}
-	version := ""
 	for ctx.Err() == nil {
 		start := time.Now()
-		seen := version != ""
-		if !seen {
-			version, seen = w.look(ctx)
-		}
-		if seen {
-			version = w.follow(ctx, version)
+		// It looks before each watch: an API server that was restored from a backup has
+		// not reached the version at which the last one ended, and would tell nothing.
+		if version, seen := w.look(ctx); seen {
+			w.follow(ctx, version)
 		}
 		if time.Since(start) >= minWatchLife {
 			retry.reset()
@@ -89,9 +86,8 @@ func (w *nodeWatcher) look(ctx context.Context) (version string, ok bool) {
 	return "", false
 }
 
-// follow watches the node from version on and returns the version from which to
-// go on when the watch ended, or "" when the node must be read first.
-func (w *nodeWatcher) follow(ctx context.Context, version string) string {
+// follow watches the node from version on until the watch ends.
+func (w *nodeWatcher) follow(ctx context.Context, version string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	timeout := int64(300 + rand.IntN(300)) // As long as a kubelet's; random so that nodes do not come together.
@@ -105,24 +101,20 @@ func (w *nodeWatcher) follow(ctx context.Context, version string) string {
 	establish.Stop()
 	if err != nil {
 		log.G(ctx).WithError(err).Debug("cannot watch the node, reading it instead")
-		return ""
+		return
 	}
 	defer events.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return ""
+			return
 		case <-w.check:
 			w.look(ctx)
 		case event, open := <-events.ResultChan():
-			if !open {
-				return version
-			}
-			if event.Type == watch.Error {
-				return ""
+			if !open || event.Type == watch.Error {
+				return
 			}
 			if node, ok := event.Object.(*corev1.Node); ok {
-				version = node.ResourceVersion
 				w.see(event.Type, node)
 			}
 		}

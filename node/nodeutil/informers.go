@@ -65,16 +65,8 @@ func (s serviceInformer) Lister() corev1listers.ServiceLister {
 }
 
 func newInformer(example runtime.Object, resync time.Duration, lw *cache.ListWatch) cache.SharedIndexInformer {
-	informer := cache.NewSharedIndexInformer(plainList{lw}, example, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	informer := cache.NewSharedIndexInformer(&steadySource{list: lw.ListWithContextFunc, watch: lw.WatchFuncWithContext}, example, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	// It fails only for an informer that runs already.
 	_ = informer.SetTransform(dropManagedFields)
 	return informer
 }
-
-// plainList keeps a reflector from asking for its list as a stream. While the
-// API server refuses connections, the reflector waits between such attempts for
-// up to a minute without looking at its context, and Run would wait with it.
-type plainList struct{ *cache.ListWatch }
-
-// IsWatchListSemanticsUnSupported is asked by the reflector.
-func (plainList) IsWatchListSemanticsUnSupported() bool { return true }
