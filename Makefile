@@ -92,7 +92,7 @@ generate: ## write the files that are made from code
 	@go test ./cli -run TestReference -update
 
 .PHONY: bench
-bench: build ## measure pods through their life on a real API server
+bench: build ## measure pods through their life on a real API server, beside KWOK
 	@cd bench && go run . $(BENCH_ARGS)
 
 ##@ Other

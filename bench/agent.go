@@ -9,81 +9,94 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/watch"
 )
 
-// agent is a program that keeps the pods of a node. It is started as a child process and
-// measured from outside, so that any such program can be compared.
-type agent struct {
-	name     string
-	settings string // what the report says about how it is run
-	command  func(credentials) *exec.Cmd
+// agentNames are the agents that can be compared: this project's, KWOK, and the least that a program
+// can do.
+var agentNames = []string{"ours", "kwok", "null"}
+
+// agent is a program that keeps the pods of nodes. It is started as a child process and measured
+// from outside, so that any such program can be compared.
+type agent interface {
+	name() string
+	// settings is what the report says about how it is run.
+	settings() string
+	// start starts the program and returns when its nodes are ready.
+	start(ctx context.Context, m *machine, s scenario, prefix string) (*process, error)
 }
 
-// virtualKubelet is the agent of this project, with pods that start and stop at once.
-func virtualKubelet(bin string, settings ...string) agent {
-	return agent{name: "virtual-kubelet", settings: strings.Join(settings, " "), command: func(c credentials) *exec.Cmd {
-		own := []string{
-			"--kubeconfig=" + c.kubeconfig, "--nodename=" + c.node, "--provider=mock",
-			"--node-ip=127.0.0.1", "--listen-address=127.0.0.1", "--port=0",
-			"--tls-cert-file=" + c.cert, "--tls-private-key-file=" + c.key, "--client-ca-file=" + c.rootCA,
+// errCannot is the error of an agent that a scenario is not for.
+var errCannot = errors.New("this agent cannot do that")
+
+// newAgent returns the agent of that name, with its program built.
+func newAgent(ctx context.Context, cfg config, name string) (agent, error) {
+	switch name {
+	case "kwok":
+		return newKWOK(ctx, cfg)
+	case "null":
+		return nullAgent{}, nil
+	}
+	if cfg.profile == "" {
+		return &ours{program: filepath.Join(cfg.bin, "virtual-kubelet"), args: cfg.args}, nil
+	}
+	program, err := buildProfiled(ctx, cfg)
+	return &ours{program: program, args: cfg.args, profile: cfg.profile}, err
+}
+
+// ours is this project's agent, with pods that start and stop at once.
+type ours struct {
+	program string
+	args    []string
+	profile string // "": none
+}
+
+func (*ours) name() string { return "ours" }
+
+// oursLimits lift the limits on requests, which KWOK has none of either.
+var oursLimits = []string{"--kube-api-qps=5000", "--kube-api-burst=10000"}
+
+func (o *ours) settings() string {
+	return "virtual-kubelet --provider=mock " + strings.Join(append(oursLimits, o.args...), " ")
+}
+
+func (o *ours) start(ctx context.Context, m *machine, s scenario, prefix string) (*process, error) {
+	args := []string{"--kubeconfig=" + m.kubeconfig, "--provider=mock", "--node-ip=127.0.0.1"}
+	if s.Nodes > 1 {
+		if !o.hasFleets(ctx) {
+			return nil, fmt.Errorf("%w: virtual-kubelet has no flag --nodes", errCannot)
 		}
-		return exec.Command(filepath.Join(bin, "virtual-kubelet"), append(own, settings...)...) //nolint:noctx // it is ended by stop, gently
-	}}
+		args = append(args, "--nodes="+s.nodePattern(prefix), "--disable-kubelet-api")
+	} else {
+		creds, err := m.credentials(ctx, prefix)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "--nodename="+prefix, "--listen-address=127.0.0.1", "--port=0",
+			"--tls-cert-file="+creds.cert, "--tls-private-key-file="+creds.key, "--client-ca-file="+creds.rootCA)
+	}
+	args = append(append(args, oursLimits...), o.args...)
+	cmd := exec.Command(o.program, args...) //nolint:noctx // it is ended by stop, gently
+	if o.profile != "" {
+		cmd.Env = append(cmd.Environ(), profileVariable+"="+filepath.Join(o.profile, prefix))
+	}
+	return m.startNodes(ctx, o.name(), cmd, s.nodeNames(prefix))
 }
 
-// join starts the agent as a node of the cluster and returns when the node is ready.
-func (a agent) join(ctx context.Context, c *cluster, node string, show bool) (*process, error) {
-	creds, err := c.credentials(ctx, node)
+// hasFleets says whether the program can run several nodes.
+func (o *ours) hasFleets(ctx context.Context) bool {
+	out, _ := exec.CommandContext(ctx, o.program, "--help").CombinedOutput()
+	return strings.Contains(string(out), "--nodes ")
+}
+
+// startNodes starts the program and returns when all nodes are ready.
+func (m *machine) startNodes(ctx context.Context, name string, cmd *exec.Cmd, nodes []string) (*process, error) {
+	p, err := start(name, cmd, m.cfg.logs)
 	if err != nil {
 		return nil, err
 	}
-	p, err := start(a.name, a.command(creds), show)
-	if err != nil {
-		return nil, err
-	}
-	if err := awaitReady(ctx, c, node, p); err != nil {
+	if err := m.awaitReady(ctx, nodes, p); err != nil {
 		p.stop()
 		return nil, err
 	}
 	return p, nil
-}
-
-// awaitReady returns when the node is ready, or with an error when its agent has ended.
-func awaitReady(ctx context.Context, c *cluster, node string, p *process) error {
-	w, err := c.client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("metadata.name", node).String(),
-	})
-	if err != nil {
-		return fmt.Errorf("watch node %s: %w", node, err)
-	}
-	defer w.Stop()
-	for {
-		select {
-		case event, open := <-w.ResultChan():
-			if !open || event.Type == watch.Error {
-				return fmt.Errorf("watch node %s: %w", node, errors.Join(ctx.Err(), errWatchEnded))
-			}
-			if n, ok := event.Object.(*corev1.Node); ok && isReady(n) {
-				return nil
-			}
-		case <-p.done:
-			return p.lost()
-		case <-ctx.Done():
-			return fmt.Errorf("wait for node %s to be ready: %w: %s", node, context.Cause(ctx), p.said)
-		}
-	}
-}
-
-func isReady(n *corev1.Node) bool {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }

@@ -14,34 +14,51 @@ import (
 	"time"
 )
 
-// auditPolicy logs one line for each request of a node, and nothing else. A watch has its line
+// auditPolicy logs one line for each request of an agent, and nothing else. A watch has its line
 // when it begins, other requests when they were answered.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
 - level: Metadata
-  userGroups: ["system:nodes"]
+  users: ["` + agentUser + `"]
 - level: None
 `
 
-// audit is the API server's log of what nodes asked for.
-type audit struct{ path string }
+// audit is the API server's log of what agents asked for.
+type audit struct {
+	path string
+	read int64       // how far it was read
+	seen []auditLine // what was read
+}
+
+// auditLine is a request.
+type auditLine struct {
+	at  time.Time
+	key string // such as "patch pods/status"
+}
 
 // prepareAudit writes the policy below dir, and returns the log with the API server's flags for it.
-func prepareAudit(dir string) (audit, []string, error) {
-	a := audit{path: filepath.Join(dir, "audit.log")}
+func prepareAudit(dir string) (*audit, []string, error) {
+	a := &audit{path: filepath.Join(dir, "audit.log")}
 	policy := filepath.Join(dir, "audit-policy.yaml")
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
-		return a, nil, fmt.Errorf("write audit policy: %w", err)
+		return nil, nil, fmt.Errorf("write audit policy: %w", err)
 	}
 	return a, []string{
 		"--audit-policy-file=" + policy,
 		"--audit-log-path=" + a.path,
-		"--audit-log-mode=blocking", // written when the request is answered, and none dropped
-		"--audit-log-maxsize=2048",  // MiB; one file, not several
+		"--audit-log-mode=batch", // so that no request waits for its line
+		"--audit-log-batch-buffer-size=1000000",
+		"--audit-log-batch-max-size=1000",
+		"--audit-log-batch-max-wait=" + auditDelay.String(),
+		"--audit-log-batch-throttle-enable=false", // none is dropped
+		"--audit-log-maxsize=4096",                // MiB; one file, not several
 	}, nil
 }
+
+// auditDelay is how long a line may wait to be written.
+const auditDelay = 500 * time.Millisecond
 
 // auditEvent is the part of a line that counts.
 type auditEvent struct {
@@ -69,67 +86,98 @@ func (e *auditEvent) key() string {
 // counted says whether the line is the one of its request that counts.
 func (e *auditEvent) counted() bool { return (e.Verb == "watch") == (e.Stage == "ResponseStarted") }
 
-// requests are numbers of requests by verb and resource.
-type requests map[string]int
-
-// sum is the number of all requests.
-func (r requests) sum() (n int) {
-	for _, count := range r {
-		n += count
+// isHeartbeat says whether the request is one that a node sends at rest, too.
+func (l auditLine) isHeartbeat() bool {
+	switch l.key {
+	case "update leases", "patch leases", "get leases", "patch nodes/status", "get nodes":
+		return true
 	}
-	return n
+	return false
 }
 
-// add counts the requests of more too.
-func (r requests) add(more requests) {
-	for key, count := range more {
-		r[key] += count
+// follow reads the lines that were added.
+func (a *audit) follow() error {
+	file, err := os.Open(a.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // nobody has asked for anything
 	}
+	if err != nil {
+		return fmt.Errorf("open audit log: %w", err)
+	}
+	defer file.Close()
+	if _, err := file.Seek(a.read, io.SeekStart); err != nil {
+		return fmt.Errorf("read audit log: %w", err)
+	}
+	return a.parse(file)
 }
 
-// countRequests reads a log and counts the requests in each of the spans between two
-// following times.
-func countRequests(log io.Reader, times ...time.Time) ([]requests, error) {
-	spans := make([]requests, len(times)-1)
-	for i := range spans {
-		spans[i] = requests{}
-	}
-	lines := bufio.NewScanner(log)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
+// parse reads whole lines; what follows the last of them is being written.
+func (a *audit) parse(log io.Reader) error {
+	lines := bufio.NewReaderSize(log, 1<<20)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read audit log: %w", err)
+		}
+		a.read += int64(len(line))
 		var e auditEvent
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return nil, fmt.Errorf("read audit log: %w", err)
+		if err := json.Unmarshal(line, &e); err != nil {
+			return fmt.Errorf("read audit log: %w", err)
 		}
-		for i, span := range spans {
-			if e.counted() && !e.Time.Before(times[i]) && e.Time.Before(times[i+1]) {
-				span[e.key()]++
-			}
+		if e.counted() {
+			a.seen = append(a.seen, auditLine{e.Time, e.key()})
 		}
 	}
-	return spans, lines.Err()
+}
+
+// requests counts the requests from one time to another.
+func (a *audit) requests(from, to time.Time) requests {
+	r := requests{}
+	for _, line := range a.seen {
+		if !line.at.Before(from) && line.at.Before(to) {
+			r[line.key]++
+		}
+	}
+	return r
+}
+
+// lastBusy is when the last request came that is no heartbeat.
+func (a *audit) lastBusy() time.Time {
+	for i := len(a.seen) - 1; i >= 0; i-- {
+		if !a.seen[i].isHeartbeat() {
+			return a.seen[i].at
+		}
+	}
+	return time.Time{}
 }
 
 const (
-	quietFor   = 3 * time.Second // shorter than the time between two renewals of a node's lease
+	quietFor   = 3 * time.Second
 	quietLimit = 3 * time.Minute
 )
 
-// awaitQuiet returns when the nodes have sent no request for a while: events may go on
+// awaitQuiet returns when the agent has sent nothing but heartbeats for a while: events may go on
 // long after the pods are where they should be.
-func (a audit) awaitQuiet(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, quietLimit, errors.New("the node did not stop sending requests"))
+func (a *audit) awaitQuiet(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, quietLimit, errors.New("the agent did not stop sending requests"))
 	defer cancel()
-	for last := int64(-1); ; {
-		info, err := os.Stat(a.path)
-		if err != nil {
-			return fmt.Errorf("look at audit log: %w", err)
+	begin := time.Now()
+	for {
+		if err := a.follow(); err != nil {
+			return err
 		}
-		if info.Size() == last {
+		since := a.lastBusy()
+		if since.Before(begin) {
+			since = begin.Add(2*auditDelay - quietFor) // what came before may not be written yet
+		}
+		wait := time.Until(since.Add(quietFor))
+		if wait <= 0 {
 			return nil
 		}
-		last = info.Size()
-		if err := idle(ctx, quietFor); err != nil {
+		if err := idle(ctx, max(wait, auditDelay)); err != nil {
 			return err
 		}
 	}

@@ -25,14 +25,17 @@ type cluster struct {
 	stdin   io.Closer // devcluster ends when this does, also if this program is killed
 }
 
-const clusterName = "bench"
+const (
+	clusterName = "bench"
+	protobuf    = "application/vnd.kubernetes.protobuf"
+)
 
 // startCluster starts a control plane with its files below base, and returns when it is ready.
 // Scheduler and controller manager would only take part by using the machine.
 func startCluster(ctx context.Context, cfg config, base string, apiServerArgs ...string) (*cluster, error) {
 	c := &cluster{program: filepath.Join(cfg.bin, "devcluster"), base: base}
 	args := []string{"up", "--dir=" + base, "--name=" + clusterName, "--keep=false", "--exit-with-stdin", "--progress-fd=3",
-		fmt.Sprintf("--controller-manager=%t", cfg.managers), fmt.Sprintf("--scheduler=%t", cfg.managers)}
+		"--controller-manager=false", "--scheduler=false"}
 	for _, a := range apiServerArgs {
 		args = append(args, "--apiserver-arg="+a)
 	}
@@ -83,8 +86,7 @@ func (c *cluster) connect() error {
 		return fmt.Errorf("read kubeconfig: %w", err)
 	}
 	rest.QPS = -1
-	rest.ContentType = "application/vnd.kubernetes.protobuf"
-	rest.AcceptContentTypes = rest.ContentType + ",application/json"
+	rest.ContentType, rest.AcceptContentTypes = protobuf, protobuf+",application/json"
 	if c.client, err = kubernetes.NewForConfig(rest); err != nil {
 		return fmt.Errorf("make client: %w", err)
 	}
@@ -95,11 +97,8 @@ func (c *cluster) connect() error {
 	return nil
 }
 
-// credentials are the files with which a node joins.
-type credentials struct {
-	node                          string
-	kubeconfig, cert, key, rootCA string
-}
+// credentials are the files with which a node serves its kubelet API.
+type credentials struct{ cert, key, rootCA string }
 
 // credentials makes the credentials of a node.
 func (c *cluster) credentials(ctx context.Context, node string) (credentials, error) {
@@ -109,11 +108,9 @@ func (c *cluster) credentials(ctx context.Context, node string) (credentials, er
 		return credentials{}, fmt.Errorf("make credentials of node %s: %w: %s", node, err, out)
 	}
 	return credentials{
-		node:       node,
-		kubeconfig: filepath.Join(dir, "kubeconfig"),
-		cert:       filepath.Join(dir, "kubelet.crt"),
-		key:        filepath.Join(dir, "kubelet.key"),
-		rootCA:     filepath.Join(dir, "ca.crt"),
+		cert:   filepath.Join(dir, "kubelet.crt"),
+		key:    filepath.Join(dir, "kubelet.key"),
+		rootCA: filepath.Join(dir, "ca.crt"),
 	}, nil
 }
 

@@ -6,59 +6,61 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// life is one generation of pods on one node, from the first create to the last pod gone.
+// life is one generation of pods, from the first create to the last pod gone.
 type life struct {
-	cfg     config
-	cluster *cluster
-	agent   *process
-	node    string // also the namespace of its pods
+	machine   *machine
+	scenario  scenario
+	agent     *process
+	nodes     []string
+	namespace string // of the pods
 
 	tracker  *tracker
-	tracking chan error         // takes the tracker's outcome
-	untrack  context.CancelFunc // ends the tracker
+	tracking chan error // takes the tracker's outcome
+	end      func()     // ends agent and tracker, once
 }
 
-// beginLife starts the agent as a new node, and gets ready for its pods.
-func beginLife(ctx context.Context, cfg config, c *cluster, a agent, node string) (*life, error) {
-	p, err := a.join(ctx, c, node, cfg.logs)
+// beginLife starts the agent with new nodes, and gets ready for their pods.
+func beginLife(ctx context.Context, m *machine, s scenario, a agent, prefix string) (*life, error) {
+	p, err := a.start(ctx, m, s, prefix)
 	if err != nil {
 		return nil, err
 	}
-	l := &life{cfg: cfg, cluster: c, agent: p, node: node, tracker: newTracker(cfg.pods), tracking: make(chan error, 1)}
-	if err := l.prepare(ctx); err != nil {
+	l := &life{
+		machine: m, scenario: s, agent: p, nodes: s.nodeNames(prefix), namespace: prefix,
+		tracker: newTracker(s.Pods), tracking: make(chan error, 1),
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	l.end = sync.OnceFunc(func() {
 		p.stop()
+		cancel()
+	})
+	if err := l.prepare(ctx); err != nil {
+		l.end()
 		return nil, err
 	}
 	return l, nil
 }
 
 func (l *life) prepare(ctx context.Context) error {
-	if err := makeNamespace(ctx, l.cluster.client, l.node); err != nil {
+	if err := makeNamespace(ctx, l.machine.client, l.namespace); err != nil {
 		return err
 	}
-	ctx, l.untrack = context.WithCancel(ctx)
 	open := func(version string) (watch.Interface, error) {
-		return watchPods(ctx, l.cluster.watcher, l.node, version)
+		return watchPods(ctx, l.machine.watcher, l.namespace, version)
 	}
 	w, err := open("")
 	if err != nil {
-		l.untrack()
 		return err
 	}
 	go func() { l.tracking <- l.tracker.run(w, open) }()
 	return nil
-}
-
-// end stops the agent and the watch.
-func (l *life) end() {
-	l.agent.stop()
-	l.untrack()
 }
 
 // phase is what happened to all pods: what the client did, and what the node made of it.
@@ -71,10 +73,10 @@ type phase struct {
 // createAll creates all pods and returns when all were seen Running.
 func (l *life) createAll(ctx context.Context) (phase, error) {
 	ph := phase{begin: time.Now()}
-	pods := l.cluster.client.CoreV1().Pods(l.node)
+	pods := l.machine.client.CoreV1().Pods(l.namespace)
 	var err error
-	ph.asked, err = forAll(ctx, l.cfg.workers, l.cfg.pods, func(ctx context.Context, i int) error {
-		_, err := pods.Create(ctx, newPod(l.node, l.node, i), metav1.CreateOptions{})
+	ph.asked, err = forAll(ctx, l.machine.cfg.workers, l.scenario.Pods, func(ctx context.Context, i int) error {
+		_, err := pods.Create(ctx, newPod(l.namespace, l.nodes[i%len(l.nodes)], i), metav1.CreateOptions{})
 		return err
 	})
 	if err != nil {
@@ -88,9 +90,9 @@ func (l *life) createAll(ctx context.Context) (phase, error) {
 // deleteAll deletes all pods as kubectl does, with their grace period, and returns when all are gone.
 func (l *life) deleteAll(ctx context.Context) (phase, error) {
 	ph := phase{begin: time.Now()}
-	pods := l.cluster.client.CoreV1().Pods(l.node)
+	pods := l.machine.client.CoreV1().Pods(l.namespace)
 	var err error
-	ph.asked, err = forAll(ctx, l.cfg.workers, l.cfg.pods, func(ctx context.Context, i int) error {
+	ph.asked, err = forAll(ctx, l.machine.cfg.workers, l.scenario.Pods, func(ctx context.Context, i int) error {
 		return pods.Delete(ctx, podName(i), metav1.DeleteOptions{})
 	})
 	if err != nil {
@@ -113,11 +115,11 @@ func (l *life) wait(ctx context.Context, happened <-chan struct{}) error {
 		return err
 	case <-l.agent.done:
 		return l.agent.lost()
-	case <-l.cluster.done:
-		return l.cluster.lost()
+	case <-l.machine.done:
+		return l.machine.lost()
 	case <-ctx.Done():
 		return fmt.Errorf("%w: of %d pods, %d were not seen Running and %d not gone; the agent says: %s",
-			context.Cause(ctx), l.cfg.pods, l.tracker.runningLeft.Load(), l.tracker.goneLeft.Load(), l.agent.said)
+			context.Cause(ctx), l.scenario.Pods, l.tracker.runningLeft.Load(), l.tracker.goneLeft.Load(), l.agent.said)
 	}
 }
 

@@ -4,85 +4,85 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 	"time"
 )
 
 // report is everything that was measured.
 type report struct {
-	Agent    string    `json:"agent"`
-	Settings string    `json:"settings"`
-	Pods     int       `json:"pods"`
-	Workers  int       `json:"workers"`
-	CPUs     int       `json:"cpus"`
-	Began    time.Time `json:"began"`
-	Rounds   []round   `json:"rounds"`
-	// Defaults is a round with the agent's default limits on requests; nil if it was not asked for.
-	Defaults *round `json:"defaultLimits,omitempty"`
-	// Counted is the round with the audit log; nil if it was not asked for.
-	Counted *counted `json:"counted,omitempty"`
+	CPUs      int               `json:"cpus"`
+	Workers   int               `json:"workers"`
+	Began     time.Time         `json:"began"`
+	Agents    []string          `json:"agents"`
+	Settings  map[string]string `json:"settings"` // by agent
+	Scenarios []outcome         `json:"scenarios"`
 }
 
-// measure runs all rounds.
+// outcome is what the agents made of one scenario.
+type outcome struct {
+	scenario
+	Rounds  map[string][]*round `json:"rounds"`  // by agent
+	Skipped map[string]string   `json:"skipped"` // why, by agent
+}
+
+// measure runs all scenarios in one cluster.
 func measure(ctx context.Context, cfg config) (*report, error) {
-	a := virtualKubelet(cfg.bin, append([]string{"--kube-api-qps=" + strconv.Itoa(cfg.qps), "--kube-api-burst=" + strconv.Itoa(cfg.burst)}, cfg.args...)...)
 	r := &report{
-		Agent: a.name, Settings: a.settings, Pods: cfg.pods, Workers: cfg.workers,
-		CPUs: runtime.NumCPU(), Began: time.Now().UTC().Truncate(time.Second),
+		CPUs: runtime.NumCPU(), Workers: cfg.workers, Began: time.Now().UTC().Truncate(time.Second),
+		Agents: cfg.agents, Settings: map[string]string{},
 	}
-	if err := r.runTimed(ctx, cfg, a); err != nil {
-		return nil, err
-	}
-	if cfg.requests {
-		progress("counting requests, with an audit log")
-		c, err := runCounted(ctx, cfg, a)
+	var agents []agent
+	for _, name := range cfg.agents {
+		a, err := newAgent(ctx, cfg, name)
 		if err != nil {
-			return nil, fmt.Errorf("count requests: %w", err)
+			return nil, err
 		}
-		r.Counted = &c
+		agents = append(agents, a)
+		r.Settings[name] = a.settings()
 	}
-	return r, nil
+	err := withMachine(ctx, cfg, func(m *machine) error {
+		progress("warming up")
+		if _, err := runRound(ctx, m, warmUp, nullAgent{}, warmUp.Name, false); err != nil {
+			return fmt.Errorf("warm up: %w", err)
+		}
+		for _, s := range cfg.scenarios {
+			out, err := runScenario(ctx, m, s, agents)
+			if err != nil {
+				return err
+			}
+			r.Scenarios = append(r.Scenarios, out)
+		}
+		return nil
+	})
+	return r, err
 }
 
-// runTimed runs the timed rounds in one cluster, each with an agent of its own.
-func (r *report) runTimed(ctx context.Context, cfg config, a agent) error {
-	base, err := os.MkdirTemp("", "bench-")
-	if err != nil {
-		return fmt.Errorf("make folder: %w", err)
-	}
-	defer os.RemoveAll(base)
-	c, err := startCluster(ctx, cfg, base)
-	if err != nil {
-		return err
-	}
-	defer c.stop()
-	// The first pods in a new API server cost it more than those that follow.
-	warm := cfg
-	warm.pods = min(cfg.pods, 100)
-	progress("warming up")
-	if _, err := runRound(ctx, warm, c, a, "warm-up"); err != nil {
-		return fmt.Errorf("warm up: %w", err)
-	}
-	for i := range cfg.rounds {
-		progress("round %d of %d", i+1, cfg.rounds)
-		result, err := runRound(ctx, cfg, c, a, fmt.Sprintf("round-%d", i+1))
-		if err != nil {
-			return fmt.Errorf("round %d: %w", i+1, err)
+// runScenario runs all rounds of a scenario. Another agent is first in each.
+func runScenario(ctx context.Context, m *machine, s scenario, agents []agent) (outcome, error) {
+	out := outcome{scenario: s, Rounds: map[string][]*round{}, Skipped: map[string]string{}}
+	for i := range m.cfg.rounds {
+		for j := range agents {
+			a := agents[(i+j)%len(agents)]
+			if out.Skipped[a.name()] != "" {
+				continue
+			}
+			progress("%s, round %d of %d: %s", s, i+1, m.cfg.rounds, a.name())
+			r, err := runRound(ctx, m, s, a, fmt.Sprintf("%s-%s-%d", s.Name, a.name(), i+1), i == 0)
+			switch {
+			case errors.Is(err, errCannot):
+				out.Skipped[a.name()] = err.Error()
+				progress("%s is left out: %v", a.name(), err)
+			case err != nil:
+				return out, fmt.Errorf("%s, round %d of %s: %w", s, i+1, a.name(), err)
+			default:
+				out.Rounds[a.name()] = append(out.Rounds[a.name()], r)
+			}
 		}
-		r.Rounds = append(r.Rounds, result)
 	}
-	if cfg.defaults {
-		progress("one round with the default limits")
-		result, err := runRound(ctx, cfg, c, virtualKubelet(cfg.bin, cfg.args...), "defaults")
-		if err != nil {
-			return fmt.Errorf("round with default limits: %w", err)
-		}
-		r.Defaults = &result
-	}
-	return nil
+	return out, nil
 }
 
 // progress tells a person what is going on.

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
-	"strings"
 	"text/tabwriter"
 )
 
@@ -15,48 +15,37 @@ import (
 type metric struct {
 	label  string
 	format string
-	goal   float64 // not to be exceeded; 0 is none
-	of     func(round) float64
+	of     func(*round) float64
 }
 
 var metrics = []metric{
-	{"all created", "%.2f s", 0, func(r round) float64 { return r.CreatedSeconds }},
-	{"all Running", "%.2f s", 0, func(r round) float64 { return r.RunningSeconds }},
-	{"  lag after the last create", "%.2f s", 2, func(r round) float64 { return r.RunningLagSeconds }},
-	{"  per pod, median", "%.0f ms", 0, func(r round) float64 { return r.RunningP50Millis }},
-	{"  per pod, 99th percentile", "%.0f ms", 0, func(r round) float64 { return r.RunningP99Millis }},
-	{"all marked as deleted", "%.2f s", 0, func(r round) float64 { return r.MarkedSeconds }},
-	{"all gone", "%.2f s", 0, func(r round) float64 { return r.GoneSeconds }},
-	{"  lag after the last delete", "%.2f s", 3, func(r round) float64 { return r.GoneLagSeconds }},
-	{"  per pod, median", "%.0f ms", 0, func(r round) float64 { return r.GoneP50Millis }},
-	{"  per pod, 99th percentile", "%.0f ms", 0, func(r round) float64 { return r.GoneP99Millis }},
-	{"CPU per pod life: node", "%.2f ms", 0, func(r round) float64 { return r.AgentCPUMillis }},
-	{"  control plane", "%.2f ms", 0, func(r round) float64 { return r.ClusterCPUMillis }},
-	{"  client", "%.2f ms", 0, func(r round) float64 { return r.ClientCPUMillis }},
-	{"peak memory of the node", "%.1f MiB", 0, func(r round) float64 { return r.AgentPeakMiB }},
-	{"watch of the client resumed", "%.0f", 0, func(r round) float64 { return r.WatchResumed }},
-	{"load average before", "%.1f", 0, func(r round) float64 { return r.LoadBefore }},
+	{"all created", "%.2f s", func(r *round) float64 { return r.CreatedSeconds }},
+	{"all Running", "%.2f s", func(r *round) float64 { return r.RunningSeconds }},
+	{"  lag after the last create", "%.2f s", func(r *round) float64 { return r.RunningLagSeconds }},
+	{"  per pod, median", "%.0f ms", func(r *round) float64 { return r.RunningP50Millis }},
+	{"  per pod, 99th percentile", "%.0f ms", func(r *round) float64 { return r.RunningP99Millis }},
+	{"all marked as deleted", "%.2f s", func(r *round) float64 { return r.MarkedSeconds }},
+	{"all gone", "%.2f s", func(r *round) float64 { return r.GoneSeconds }},
+	{"  lag after the last delete", "%.2f s", func(r *round) float64 { return r.GoneLagSeconds }},
+	{"  per pod, median", "%.0f ms", func(r *round) float64 { return r.GoneP50Millis }},
+	{"  per pod, 99th percentile", "%.0f ms", func(r *round) float64 { return r.GoneP99Millis }},
+	{"CPU per pod life: agent", "%.2f ms", func(r *round) float64 { return r.AgentCPUMillis }},
+	{"  control plane", "%.2f ms", func(r *round) float64 { return r.ClusterCPUMillis }},
+	{"  client", "%.2f ms", func(r *round) float64 { return r.ClientCPUMillis }},
+	{"peak memory of the agent", "%.1f MiB", func(r *round) float64 { return r.AgentPeakMiB }},
+	{"watch of the client resumed", "%.0f", func(r *round) float64 { return r.WatchResumed }},
+	{"load average before", "%.1f", func(r *round) float64 { return r.LoadBefore }},
 }
 
-// summary returns the smallest, the middle and the greatest value of a metric. Of an even number of
-// rounds, the middle is the greater one of two: no round is made up.
-func (m metric) summary(rounds []round) (lowest, median, greatest float64) {
+// median returns the middle of the values; of an even number of rounds the greater one of two: no
+// round is made up.
+func median(rounds []*round, of func(*round) float64) float64 {
 	values := make([]float64, len(rounds))
 	for i, r := range rounds {
-		values[i] = m.of(r)
+		values[i] = of(r)
 	}
 	slices.Sort(values)
-	return values[0], values[len(values)/2], values[len(values)-1]
-}
-
-// missed names the goals that the median misses.
-func (r *report) missed() (missed []string) {
-	for _, m := range metrics {
-		if _, median, _ := m.summary(r.Rounds); m.goal > 0 && median > m.goal {
-			missed = append(missed, fmt.Sprintf("%s: "+m.format+", goal "+m.format, strings.TrimSpace(m.label), median, m.goal))
-		}
-	}
-	return missed
+	return values[len(values)/2]
 }
 
 func (r *report) printJSON(w io.Writer) error {
@@ -66,69 +55,115 @@ func (r *report) printJSON(w io.Writer) error {
 }
 
 func (r *report) printTable(w io.Writer) error {
-	fmt.Fprintf(w, "%s (%s), provider mock: %d pods on one node, %d workers, %d CPUs, %s\n\n",
-		r.Agent, r.Settings, r.Pods, r.Workers, r.CPUs, r.Began.Format("2006-01-02 15:04 MST"))
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintf(t, "%d rounds\tmin\tmedian\tmax\tgoal\t", len(r.Rounds))
-	if r.Defaults != nil {
-		fmt.Fprint(t, "default limits\t")
+	fmt.Fprintf(w, "%d CPUs, %d workers, %s\n", r.CPUs, r.Workers, r.Began.Format("2006-01-02 15:04 MST"))
+	for _, name := range r.Agents {
+		fmt.Fprintf(w, "  %-5s %s\n", name, r.Settings[name])
 	}
-	fmt.Fprintln(t)
-	for _, m := range metrics {
-		lowest, median, greatest := m.summary(r.Rounds)
-		fmt.Fprintf(t, "%s\t"+m.format+"\t"+m.format+"\t"+m.format+"\t%s\t", m.label, lowest, median, greatest, m.verdict(median))
-		if r.Defaults != nil {
-			fmt.Fprintf(t, m.format+"\t", m.of(*r.Defaults))
+	for _, o := range r.Scenarios {
+		if err := o.print(w, r.Agents); err != nil {
+			return err
 		}
-		fmt.Fprintln(t)
 	}
-	if err := t.Flush(); err != nil || r.Counted == nil {
+	return nil
+}
+
+// print writes the table of one scenario: a column per agent, and how many times the value of
+// another agent ours is.
+func (o outcome) print(w io.Writer, agents []string) error {
+	agents = slices.DeleteFunc(slices.Clone(agents), func(name string) bool { return len(o.Rounds[name]) == 0 })
+	fmt.Fprintf(w, "\n%s\n\n", o.scenario)
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	if len(agents) > 0 {
+		o.header(t, agents)
+		for _, m := range metrics {
+			o.line(t, agents, m.label, m.format, m.of)
+		}
+		o.printRequests(t, agents)
+		o.printRest(t, agents)
+	}
+	if err := t.Flush(); err != nil {
 		return err
 	}
-	return r.Counted.print(w, r.Pods)
-}
-
-func (m metric) verdict(median float64) string {
-	switch {
-	case m.goal == 0:
-		return ""
-	case median > m.goal:
-		return fmt.Sprintf("%g s: missed", m.goal)
+	for _, name := range slices.Sorted(maps.Keys(o.Skipped)) {
+		fmt.Fprintf(w, "%s is left out: %s\n", name, o.Skipped[name])
 	}
-	return fmt.Sprintf("%g s: met", m.goal)
-}
-
-func (r *counted) print(w io.Writer, pods int) error {
-	fmt.Fprintf(w, "\nOne more round, with an audit log (lag after the last create %.2f s):\n\n", r.RunningLag)
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintf(t, "requests of the node\tfor %d pods\tper pod\n", pods)
-	for _, key := range r.Requests.ordered() {
-		fmt.Fprintf(t, "  %s\t%d\t%.2f\n", key, r.Requests[key], float64(r.Requests[key])/float64(pods))
-	}
-	fmt.Fprintf(t, "  sum\t%d\t%.2f\n", r.Requests.sum(), r.RequestsPerPod)
-	fmt.Fprintf(t, "  of them writes of pods\t\t%.2f\n", r.WritesPerPod)
-	fmt.Fprintf(t, "  of them events\t\t%.2f\n", r.EventsPerPod)
-	fmt.Fprintf(t, "requests after all were Running\t\t%.0f s more\n", r.EventsTrail)
-	fmt.Fprintf(t, "CPU per pod life: node, until the last request\t\t%.2f ms\n", r.AgentCPUMillis)
-	fmt.Fprintf(t, "idle for %.0f s: CPU of the node\t\t%.2f %% of a core\n", r.IdleSeconds, r.IdleCPUPercent)
-	fmt.Fprintf(t, "  requests\t%d\t%.1f a minute\n", r.IdleRequests.sum(), r.IdlePerMinute)
-	for _, key := range r.IdleRequests.ordered() {
-		fmt.Fprintf(t, "  %s\t%d\t\n", key, r.IdleRequests[key])
-	}
-	return t.Flush()
-}
-
-// ordered returns the kinds of requests, the most frequent first.
-func (r requests) ordered() []string {
-	keys := make([]string, 0, len(r))
-	for key := range r {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b string) int {
-		if r[a] != r[b] {
-			return r[b] - r[a]
+	fmt.Fprintln(w)
+	for _, g := range goals {
+		if text, reached, ok := g.judgement(o); ok {
+			fmt.Fprintf(w, "%s  %s\n", map[bool]string{true: "reached", false: "missed "}[reached], text)
 		}
-		return strings.Compare(a, b)
-	})
-	return keys
+	}
+	return nil
+}
+
+// header names the columns.
+func (o outcome) header(t io.Writer, agents []string) {
+	fmt.Fprintf(t, "median of %d", len(o.Rounds[agents[0]]))
+	for _, name := range agents {
+		fmt.Fprintf(t, "\t%s", name)
+	}
+	for _, name := range o.others(agents) {
+		fmt.Fprintf(t, "\tours / %s", name)
+	}
+	fmt.Fprintln(t)
+}
+
+// line writes one line of the table.
+func (o outcome) line(t io.Writer, agents []string, label, format string, of func(*round) float64) {
+	fmt.Fprint(t, label)
+	for _, name := range agents {
+		fmt.Fprintf(t, "\t"+format, median(o.Rounds[name], of))
+	}
+	for _, name := range o.others(agents) {
+		if theirs := median(o.Rounds[name], of); theirs > 0 {
+			fmt.Fprintf(t, "\t%.2f", median(o.Rounds["ours"], of)/theirs)
+		} else {
+			fmt.Fprint(t, "\t")
+		}
+	}
+	fmt.Fprintln(t)
+}
+
+// others are the agents that ours is compared with.
+func (o outcome) others(agents []string) []string {
+	if len(o.Rounds["ours"]) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(agents), func(name string) bool { return name == "ours" })
+}
+
+// printRequests writes the requests per pod life by kind, the most frequent first.
+func (o outcome) printRequests(t io.Writer, agents []string) {
+	all := requests{}
+	for _, name := range agents {
+		for _, r := range o.Rounds[name] {
+			all.add(r.Requests)
+		}
+	}
+	pods := float64(o.Pods)
+	o.line(t, agents, "requests per pod life", "%.2f", func(r *round) float64 { return float64(r.Requests.sum()) / pods })
+	o.line(t, agents, "  of them writes of pods", "%.2f", func(r *round) float64 { return r.WritesPerPod })
+	o.line(t, agents, "  of them events", "%.2f", func(r *round) float64 { return r.EventsPerPod })
+	for _, key := range all.ordered() {
+		o.line(t, agents, "  "+key, "%.2f", func(r *round) float64 { return float64(r.Requests[key]) / pods })
+	}
+}
+
+// printRest writes what the agents did at rest.
+func (o outcome) printRest(t io.Writer, agents []string) {
+	first := outcome{scenario: o.scenario, Rounds: map[string][]*round{}}
+	all := requests{}
+	for _, name := range agents {
+		if o.Rounds[name][0].Rest == nil {
+			return
+		}
+		first.Rounds[name] = o.Rounds[name][:1]
+		all.add(o.Rounds[name][0].Rest.Requests)
+	}
+	seconds := first.Rounds[agents[0]][0].Rest.Seconds
+	first.line(t, agents, fmt.Sprintf("at rest for %.0f s: CPU, %% of a core", seconds), "%.2f", func(r *round) float64 { return r.Rest.CPUPercent })
+	first.line(t, agents, "  requests a minute", "%.1f", func(r *round) float64 { return r.Rest.PerMinute })
+	for _, key := range all.ordered() {
+		first.line(t, agents, "  "+key, "%.0f", func(r *round) float64 { return float64(r.Rest.Requests[key]) })
+	}
 }

@@ -5,32 +5,61 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 )
 
-func TestGoalsAreHeldAgainstTheMedian(t *testing.T) {
-	r := &report{Rounds: []round{{RunningLagSeconds: 9}, {RunningLagSeconds: 1}, {RunningLagSeconds: 2}}}
-	if missed := r.missed(); len(missed) != 0 {
-		t.Errorf("a median at the goal misses it: %v", missed)
+func sampleReport() *report {
+	return &report{
+		Agents: agentNames, Settings: map[string]string{"ours": "as it is"},
+		Scenarios: []outcome{{
+			scenario: scenarios[0],
+			Rounds: map[string][]*round{
+				"ours": {
+					{RunningSeconds: 9, AgentCPUMillis: 1.5, WritesPerPod: 3, Requests: requests{"patch pods/status": 2000},
+						Rest: &resting{Seconds: 30, Requests: requests{"update leases": 3}, PerMinute: 6}},
+					{RunningSeconds: 1, AgentCPUMillis: 1.5, WritesPerPod: 3},
+					{RunningSeconds: 2, AgentCPUMillis: 1.5, WritesPerPod: 3, RunningLagSeconds: 0.1},
+				},
+				"kwok": {{RunningSeconds: 4, AgentCPUMillis: 2, Rest: &resting{Seconds: 30}}},
+			},
+			Skipped: map[string]string{"null": "it has no nodes"},
+		}},
 	}
-	r.Rounds[1].RunningLagSeconds, r.Rounds[2].GoneLagSeconds = 2.5, 4
-	missed := r.missed()
-	if len(missed) != 1 || !strings.Contains(missed[0], "last create: 2.50 s") {
-		t.Errorf("got %q, want the lag after the last create only", missed)
+}
+
+func TestGoalsAreHeldAgainstTheMedian(t *testing.T) {
+	o := sampleReport().Scenarios[0]
+	got := map[string]bool{}
+	for _, g := range goals {
+		if text, reached, ok := g.judgement(o); ok {
+			got[text] = reached
+		}
+	}
+	for text, want := range map[string]bool{
+		"all Running: 0.50 x kwok, goal 0.90 x":              true,
+		"agent's CPU per pod life: 0.75 x kwok, goal 0.70 x": false,
+		"lag after the last create: 0.00 s, goal 0.30 s":     true,
+		"requests at rest, heartbeats apart: 0, goal 0":      true,
+	} {
+		if reached, ok := got[text]; !ok || reached != want {
+			t.Errorf("%q: %t, %t, want %t in %v", text, reached, ok, want, got)
+		}
+	}
+	for text := range got {
+		if strings.Contains(text, "null") || strings.Contains(text, "peak memory") {
+			t.Errorf("%q was judged without figures for it", text)
+		}
 	}
 }
 
 func TestTableNamesEverything(t *testing.T) {
-	r := &report{
-		Agent: "agent", Pods: 10, Rounds: []round{{RunningLagSeconds: 0.25, GoneLagSeconds: 7}}, Defaults: &round{RunningLagSeconds: 42},
-		Counted: &counted{Requests: requests{"patch pods/status": 20, "update leases": 1}, IdleSeconds: 30},
-	}
 	var out bytes.Buffer
-	if err := r.printTable(&out); err != nil {
+	if err := sampleReport().printTable(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"0.25 s", "2 s: met", "3 s: missed", "42.00 s", "patch pods/status", "2.00", "idle for 30 s"} {
+	for _, want := range []string{"1000 pods on one node", "ours / kwok", "0.50", "patch pods/status", "at rest for 30 s", "it has no nodes", "missed "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in:\n%s", want, out.String())
 		}
@@ -39,11 +68,52 @@ func TestTableNamesEverything(t *testing.T) {
 
 func TestJSONIsReadable(t *testing.T) {
 	var out bytes.Buffer
-	if err := (&report{Rounds: []round{{GoneLagSeconds: 1.5}}}).printJSON(&out); err != nil {
+	if err := sampleReport().printJSON(&out); err != nil {
 		t.Fatal(err)
 	}
 	var back report
-	if err := json.Unmarshal(out.Bytes(), &back); err != nil || back.Rounds[0].GoneLagSeconds != 1.5 {
+	if err := json.Unmarshal(out.Bytes(), &back); err != nil || back.Scenarios[0].Rounds["kwok"][0].AgentCPUMillis != 2 {
 		t.Errorf("got %+v, %v", back, err)
+	}
+}
+
+func TestTableGoesBetweenTheMarkers(t *testing.T) {
+	for range 2 { // the second time, one is there
+		text, err := between([]byte("before\n"+intoBegin+"old\n"+intoEnd+"after\n"), []byte("new\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := string(text), "before\n"+intoBegin+"\n```\nnew\n```\n\n"+intoEnd+"after\n"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if _, err := between([]byte("nothing"), nil); err == nil {
+		t.Error("a file without markers was written")
+	}
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := between(readme, nil); err != nil {
+		t.Errorf("README.md: %v", err)
+	}
+}
+
+func TestScenariosAreChosenByName(t *testing.T) {
+	chosen, err := chooseScenarios("5000,fleet")
+	if err != nil || len(chosen) != 2 || chosen[1].Nodes != 100 {
+		t.Errorf("got %v, %v", chosen, err)
+	}
+	if all, err := chooseScenarios("all"); err != nil || len(all) != len(scenarios) {
+		t.Errorf("got %v, %v", all, err)
+	}
+	if _, err := chooseScenarios("some"); err == nil {
+		t.Error("a scenario that does not exist was chosen")
+	}
+	if names := chosen[1].nodeNames("a"); len(names) != 100 || names[99] != "a-099" || chosen[1].nodePattern("a") != "a-[000-099]" {
+		t.Errorf("got %v, %s", names, chosen[1].nodePattern("a"))
+	}
+	if names := warmUp.nodeNames("a"); len(names) != 1 || names[0] != "a" {
+		t.Errorf("got %v", names)
 	}
 }

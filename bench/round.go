@@ -9,66 +9,109 @@ import (
 	"time"
 )
 
-// round is the outcome of one timed round.
+// round is what one agent made of one life of all pods.
 type round struct {
-	CreatedSeconds    float64 `json:"allCreatedSeconds"`
-	RunningSeconds    float64 `json:"allRunningSeconds"`
-	RunningLagSeconds float64 `json:"runningLagSeconds"`
-	RunningP50Millis  float64 `json:"createToRunningP50Millis"`
-	RunningP99Millis  float64 `json:"createToRunningP99Millis"`
-	MarkedSeconds     float64 `json:"allDeletedMarkedSeconds"`
-	GoneSeconds       float64 `json:"allGoneSeconds"`
-	GoneLagSeconds    float64 `json:"goneLagSeconds"`
-	GoneP50Millis     float64 `json:"deleteToGoneP50Millis"`
-	GoneP99Millis     float64 `json:"deleteToGoneP99Millis"`
-	AgentCPUMillis    float64 `json:"agentCPUMillisPerPod"`
-	AgentPeakMiB      float64 `json:"agentPeakMemoryMiB"`
-	ClusterCPUMillis  float64 `json:"clusterCPUMillisPerPod"`
-	ClientCPUMillis   float64 `json:"clientCPUMillisPerPod"`
-	WatchResumed      float64 `json:"clientWatchResumed"`
-	LoadBefore        float64 `json:"loadAverageBefore"`
+	CreatedSeconds    float64  `json:"allCreatedSeconds"`
+	RunningSeconds    float64  `json:"allRunningSeconds"`
+	RunningLagSeconds float64  `json:"runningLagSeconds"`
+	RunningP50Millis  float64  `json:"createToRunningP50Millis"`
+	RunningP99Millis  float64  `json:"createToRunningP99Millis"`
+	MarkedSeconds     float64  `json:"allDeletedMarkedSeconds"`
+	GoneSeconds       float64  `json:"allGoneSeconds"`
+	GoneLagSeconds    float64  `json:"goneLagSeconds"`
+	GoneP50Millis     float64  `json:"deleteToGoneP50Millis"`
+	GoneP99Millis     float64  `json:"deleteToGoneP99Millis"`
+	AgentCPUMillis    float64  `json:"agentCPUMillisPerPod"` // until the last request, so with all events
+	ClusterCPUMillis  float64  `json:"clusterCPUMillisPerPod"`
+	ClientCPUMillis   float64  `json:"clientCPUMillisPerPod"`
+	AgentPeakMiB      float64  `json:"agentPeakMemoryMiB"`
+	Requests          requests `json:"requests"` // of all pod lives, the time at rest apart
+	WritesPerPod      float64  `json:"podWritesPerPod"`
+	EventsPerPod      float64  `json:"eventsPerPod"`
+	WatchResumed      float64  `json:"clientWatchResumed"`
+	LoadBefore        float64  `json:"loadAverageBefore"`
+	Rest              *resting `json:"rest,omitempty"` // measured in the first round
 }
 
-// runRound times one life of all pods, on a node of its own.
-func runRound(ctx context.Context, cfg config, c *cluster, a agent, node string) (r round, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, cfg.timeout, fmt.Errorf("not done within -timeout %s", cfg.timeout))
+// resting is the time with all pods Running and nothing to do.
+type resting struct {
+	Seconds    float64  `json:"seconds"`
+	Requests   requests `json:"requests"`
+	PerMinute  float64  `json:"requestsPerMinute"`
+	CPUPercent float64  `json:"cpuPercent"` // of one core
+}
+
+// mark is a moment between two phases, and the CPU time that was used until then.
+type mark struct {
+	at   time.Time
+	used cpu
+}
+
+// runRound lets all pods of the scenario live once, kept by a process of the agent. With atRest, the agent
+// is watched at rest too.
+func runRound(ctx context.Context, m *machine, s scenario, a agent, prefix string, atRest bool) (r *round, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, m.cfg.timeout+m.cfg.idle, fmt.Errorf("not done within -timeout %s", m.cfg.timeout))
 	defer cancel()
+	r = &round{}
 	if r.LoadBefore, err = load(); err != nil {
-		return r, err
+		return nil, err
 	}
-	l, err := beginLife(ctx, cfg, c, a, node)
+	l, err := beginLife(ctx, m, s, a, prefix)
 	if err != nil {
-		return r, err
+		return nil, err
 	}
 	defer l.end()
-	before, err := l.cpu()
-	if err != nil {
-		return r, err
+	if err := r.live(ctx, l, atRest); err != nil {
+		return nil, err
 	}
-	up, err := l.createAll(ctx)
-	if err != nil {
-		return r, err
+	if o, ok := a.(*ours); ok && o.profile != "" {
+		if err := writeProfiles(ctx, l.agent); err != nil {
+			return nil, err
+		}
 	}
-	down, err := l.deleteAll(ctx)
-	if err != nil {
-		return r, err
+	l.end()
+	return r, m.dropNodes(ctx)
+}
+
+// live is the life of the pods.
+func (r *round) live(ctx context.Context, l *life, atRest bool) (err error) {
+	log := l.machine.audit
+	var marks []mark
+	take := func() error {
+		used, err := l.cpu()
+		marks = append(marks, mark{time.Now(), used})
+		return err
 	}
-	after, err := l.cpu()
-	if err != nil {
-		return r, err
+	quiet := func() error { return log.awaitQuiet(ctx) }
+	var up, down phase
+	steps := []func() error{
+		quiet, take,
+		func() (err error) { up, err = l.createAll(ctx); return err },
+		take, take,
+		func() (err error) { down, err = l.deleteAll(ctx); return err },
+		quiet, take,
+	}
+	if atRest {
+		rest := func() error { return idle(ctx, l.machine.cfg.idle) }
+		steps = append(steps[:3:3], append([]func() error{quiet, take, rest, take}, steps[5:]...)...)
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
 	}
 	peak, err := peakMemory(l.agent.pid())
 	if err != nil {
-		return r, err
+		return err
 	}
-	r.setTimes(up, down)
-	r.WatchResumed = float64(l.tracker.resumed.Load())
-	pods := float64(cfg.pods)
-	r.AgentCPUMillis = millis(after.agent-before.agent) / pods
-	r.ClusterCPUMillis = millis(after.cluster-before.cluster) / pods
-	r.ClientCPUMillis = millis(after.client-before.client) / pods
 	r.AgentPeakMiB = float64(peak) / (1 << 20)
-	return r, nil
+	r.WatchResumed = float64(l.tracker.resumed.Load())
+	r.setTimes(up, down)
+	r.setCosts(log, marks, float64(l.scenario.Pods))
+	if atRest {
+		r.setRest(log, marks[1], marks[2])
+	}
+	return nil
 }
 
 func (r *round) setTimes(up, down phase) {
@@ -79,6 +122,29 @@ func (r *round) setTimes(up, down phase) {
 	r.GoneP50Millis, r.GoneP99Millis = millis(percentile(gone, 50)), millis(percentile(gone, 99))
 }
 
+// setCosts counts what was used from the first mark to the second, and from the third to the last.
+func (r *round) setCosts(log *audit, marks []mark, pods float64) {
+	r.Requests = log.requests(marks[0].at, marks[1].at)
+	r.Requests.add(log.requests(marks[2].at, marks[3].at))
+	r.WritesPerPod = float64(r.Requests.podWrites()) / pods
+	r.EventsPerPod = float64(r.Requests.events()) / pods
+	each := func(of func(cpu) time.Duration) float64 {
+		return millis(of(marks[1].used)-of(marks[0].used)+of(marks[3].used)-of(marks[2].used)) / pods
+	}
+	r.AgentCPUMillis = each(func(c cpu) time.Duration { return c.agent })
+	r.ClusterCPUMillis = each(func(c cpu) time.Duration { return c.cluster })
+	r.ClientCPUMillis = each(func(c cpu) time.Duration { return c.client })
+}
+
+func (r *round) setRest(log *audit, from, to mark) {
+	seconds := to.at.Sub(from.at).Seconds()
+	made := log.requests(from.at, to.at)
+	r.Rest = &resting{
+		Seconds: seconds, Requests: made, PerMinute: float64(made.sum()) / seconds * 60,
+		CPUPercent: 100 * (to.used.agent - from.used.agent).Seconds() / seconds,
+	}
+}
+
 // cpu is the CPU time that everybody has used so far.
 type cpu struct{ agent, cluster, client time.Duration }
 
@@ -86,7 +152,7 @@ func (l *life) cpu() (c cpu, err error) {
 	if c.agent, err = cpuTime(l.agent.pid()); err != nil {
 		return c, fmt.Errorf("read CPU time of %s: %w", l.agent.name, err)
 	}
-	if c.cluster, err = cpuTime(l.cluster.pid()); err != nil {
+	if c.cluster, err = cpuTime(l.machine.pid()); err != nil {
 		return c, fmt.Errorf("read CPU time of the cluster: %w", err)
 	}
 	c.client, err = cpuTime(os.Getpid())

@@ -24,8 +24,8 @@ if [ ! -x "$linter" ]; then
 fi
 
 if [ $# -eq 0 ]; then
-  # Folders that the go command ignores hold no modules of ours; hack/tools has no Go files.
-  mapfile -t modules < <(find . -name '.?*' -prune -o -name testdata -prune -o -name go.mod -printf '%h\n' | grep -vx './hack/tools' | sort)
+  # Folders that the go command ignores hold no modules of ours; hack/tools and bench/kwok have no Go files.
+  mapfile -t modules < <(find . -name '.?*' -prune -o -name testdata -prune -o -name go.mod -printf '%h\n' | grep -vx -e ./hack/tools -e ./bench/kwok | sort)
   set -- "${modules[@]}"
 fi
 

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// machine is what all agents share: the control plane, the credentials and the log of requests.
+type machine struct {
+	*cluster
+	cfg        config
+	kubeconfig string // of every agent
+	audit      *audit
+}
+
+// startMachine starts a control plane with its files below base.
+func startMachine(ctx context.Context, cfg config, base string) (*machine, error) {
+	log, flags, err := prepareAudit(base)
+	if err != nil {
+		return nil, err
+	}
+	c, err := startCluster(ctx, cfg, base, flags...)
+	if err != nil {
+		return nil, err
+	}
+	m := &machine{cluster: c, cfg: cfg, audit: log}
+	m.kubeconfig, err = makeIdentity(ctx, c.client, filepath.Join(base, clusterName, "kubeconfig"), base)
+	if err != nil {
+		c.stop()
+		return nil, err
+	}
+	return m, nil
+}
+
+// withMachine runs do with a machine that is thrown away afterwards.
+func withMachine(ctx context.Context, cfg config, do func(*machine) error) error {
+	base, err := os.MkdirTemp("", "bench-")
+	if err != nil {
+		return fmt.Errorf("make folder: %w", err)
+	}
+	defer os.RemoveAll(base)
+	m, err := startMachine(ctx, cfg, base)
+	if err != nil {
+		return err
+	}
+	defer m.stop()
+	return do(m)
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// scenario is how many pods live on how many nodes of one agent.
+type scenario struct {
+	Name  string `json:"name"`
+	Pods  int    `json:"pods"`
+	Nodes int    `json:"nodes"`
+}
+
+// scenarios are all of them. A node's number has three digits, so there are 1,000 at most.
+var scenarios = []scenario{
+	{"1000", 1000, 1},
+	{"5000", 5000, 1},
+	{"fleet", 5000, 100},
+	{"nodes", 10000, 1000},
+}
+
+// warmUp comes before the others: the first pods cost a new API server more.
+var warmUp = scenario{"warm-up", 200, 1}
+
+func scenarioNames() (names []string) {
+	for _, s := range scenarios {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+func chooseScenarios(list string) (chosen []scenario, err error) {
+	if list == "all" {
+		return scenarios, nil
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("-scenarios: there is no %q; there are %s", name, strings.Join(scenarioNames(), ", "))
+		}
+		chosen = append(chosen, scenarios[i])
+	}
+	return chosen, nil
+}
+
+// String says what the scenario is.
+func (s scenario) String() string {
+	if s.Nodes == 1 {
+		return fmt.Sprintf("%d pods on one node", s.Pods)
+	}
+	return fmt.Sprintf("%d pods on %d nodes of one process", s.Pods, s.Nodes)
+}
+
+// nodeNames are the names of the nodes: the prefix, if there is one only, and else with a number of
+// three digits.
+func (s scenario) nodeNames(prefix string) []string {
+	if s.Nodes == 1 {
+		return []string{prefix}
+	}
+	names := make([]string, s.Nodes)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-%03d", prefix, i)
+	}
+	return names
+}
+
+// nodePattern names the same nodes in one word, as virtual-kubelet understands it.
+func (s scenario) nodePattern(prefix string) string {
+	return fmt.Sprintf("%s-[000-%03d]", prefix, s.Nodes-1)
+}
