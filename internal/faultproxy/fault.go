@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultproxy
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Fault is what happens to some requests. What is zero does not happen.
+type Fault struct {
+	// On says which requests are meant; nil is all.
+	On func(Request) bool
+	// Share is the part of them that is hit, from 0 to 1; 0 is all.
+	Share float64
+	// Delay is how long a request waits before it is answered or sent on.
+	Delay time.Duration
+	// Status answers a request instead of the API server. RetryAfter is then the header of that name.
+	Status     int
+	RetryAfter time.Duration
+	// InStream lets a watch begin, and sends Status as its first event, the last one.
+	InStream bool
+	// Silent lets a watch begin, and nothing comes.
+	Silent bool
+	// Revision answers a list with the objects as they were at this resource version.
+	Revision string
+}
+
+// active is a fault that was injected and not removed.
+type active struct{ Fault }
+
+// Inject lets f happen from now on, to requests that no earlier fault hits, until remove is called.
+func (p *Proxy) Inject(f Fault) (remove func()) {
+	a := &active{f}
+	p.mu.Lock()
+	p.faults = append(p.faults, a)
+	p.mu.Unlock()
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.faults = slices.DeleteFunc(p.faults, func(other *active) bool { return other == a })
+	}
+}
+
+// hit returns the fault that a request meets.
+func (p *Proxy) hit(req Request) Fault {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.faults {
+		if (f.On == nil || f.On(req)) && (f.Share == 0 || rand.Float64() < f.Share) { //nolint:gosec // no secret
+			return f.Fault
+		}
+	}
+	return Fault{}
+}
+
+// watching is an open watch.
+type watching struct {
+	Request
+	cut context.CancelFunc
+}
+
+// CutWatches breaks the open watches for which on is true, or all if it is nil, and nothing else on their
+// connections. It returns how many there were.
+func (p *Proxy) CutWatches(on func(Request) bool) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for w := range p.watches {
+		if on == nil || on(w.Request) {
+			w.cut()
+			n++
+		}
+	}
+	return n
+}
+
+// ServeHTTP handles one request of a client.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	p.handlers.Add(1)
+	defer p.handlers.Done()
+	asked := parse(req)
+	kept := p.add(asked)
+	if asked.Verb == "watch" {
+		ctx, cut := context.WithCancel(req.Context())
+		defer p.open(&watching{asked, cut})()
+		req = req.WithContext(ctx)
+	}
+	f := p.hit(asked)
+	if !pause(req.Context(), f.Delay) {
+		panic(http.ErrAbortHandler)
+	}
+	answer := &recorded{ResponseWriter: w, begun: func(status int) { p.answered(kept, status, f.answers()) }}
+	switch {
+	case f.InStream || f.Silent:
+		f.stream(answer, req)
+	case f.Status != 0:
+		f.refuse(answer)
+	default:
+		if f.Revision != "" && asked.Verb == "list" {
+			req = atRevision(req, f.Revision)
+		}
+		p.forward.ServeHTTP(answer, req)
+	}
+}
+
+// open notes an open watch until the returned function is called.
+func (p *Proxy) open(w *watching) (done func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watches[w] = true
+	return func() {
+		w.cut()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.watches, w)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (f Fault) answers() bool { return f.Status != 0 || f.Silent || f.Revision != "" }
+
+// reasons are those that clients look at.
+var reasons = map[int]metav1.StatusReason{
+	http.StatusTooManyRequests:     metav1.StatusReasonTooManyRequests,
+	http.StatusServiceUnavailable:  metav1.StatusReasonServiceUnavailable,
+	http.StatusInternalServerError: metav1.StatusReasonInternalError,
+	http.StatusGone:                metav1.StatusReasonExpired,
+	http.StatusForbidden:           metav1.StatusReasonForbidden,
+	http.StatusUnauthorized:        metav1.StatusReasonUnauthorized,
+	http.StatusConflict:            metav1.StatusReasonConflict,
+	http.StatusNotFound:            metav1.StatusReasonNotFound,
+}
+
+func (f Fault) status() metav1.Status {
+	return metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure, Code: int32(f.Status), Reason: reasons[f.Status],
+		Message: "injected fault: " + http.StatusText(f.Status),
+	}
+}
+
+func (f Fault) refuse(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	if f.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(f.RetryAfter.Seconds())))
+	}
+	w.WriteHeader(f.Status)
+	_ = json.NewEncoder(w).Encode(f.status()) // the client may be gone
+}
+
+// stream answers a watch.
+func (f Fault) stream(w http.ResponseWriter, req *http.Request) {
+	w.Header().Set("Content-Type", "application/json;stream=watch")
+	w.WriteHeader(http.StatusOK)
+	if !f.Silent {
+		_ = json.NewEncoder(w).Encode(map[string]any{"type": "ERROR", "object": f.status()})
+		return
+	}
+	_ = http.NewResponseController(w).Flush()
+	<-req.Context().Done()
+}
+
+// atRevision makes a list one of the past, which the API server remembers for a few minutes.
+func atRevision(req *http.Request, revision string) *http.Request {
+	req = req.Clone(req.Context())
+	q := req.URL.Query()
+	q.Del("continue")
+	q.Set("resourceVersion", revision)
+	q.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
+	req.URL.RawQuery = q.Encode()
+	return req
+}
+
+// recorded tells the status of an answer when it begins.
+type recorded struct {
+	http.ResponseWriter
+	begun func(status int)
+	told  bool
+}
+
+// Unwrap lets the server's other abilities be found.
+func (w *recorded) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *recorded) WriteHeader(status int) {
+	if !w.told && status >= http.StatusOK {
+		w.told = true
+		w.begun(status)
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (w *recorded) Write(b []byte) (int, error) {
+	if !w.told {
+		w.WriteHeader(http.StatusOK)
+	}
+	return w.ResponseWriter.Write(b)
+}

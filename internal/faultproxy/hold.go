@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faultproxy
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// held is a port that is bound and not listened on: connections to it are refused, and the
+// system gives it to nobody else.
+type held struct{ fd, port int }
+
+func holdPort() (_ *held, err error) {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, fmt.Errorf("make socket: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = syscall.Close(fd)
+		}
+	}()
+	syscall.CloseOnExec(fd)
+	// With this option here and at the listener, both may bind as long as one listens.
+	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
+		return nil, fmt.Errorf("share the port: %w", err)
+	}
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return nil, fmt.Errorf("bind: %w", err)
+	}
+	bound, err := syscall.Getsockname(fd)
+	if err != nil {
+		return nil, fmt.Errorf("read the port: %w", err)
+	}
+	inet, ok := bound.(*syscall.SockaddrInet4)
+	if !ok {
+		return nil, errors.New("the bound address is not IPv4")
+	}
+	return &held{fd: fd, port: inet.Port}, nil
+}
+
+func (h *held) release() { _ = syscall.Close(h.fd) }

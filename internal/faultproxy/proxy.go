@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package faultproxy stands between a node and its API server in tests and breaks what passes.
+//
+// A [Proxy] ends the client's TLS with a certificate of its own and sends each request on, to the
+// API server, with the credentials that it was made with; a request that has a bearer token keeps
+// that instead. Below HTTP it resets connections, refuses them, lets packets vanish and slows
+// bytes down; above, a [Fault] delays requests, answers them itself, or shows an older view. It
+// remembers every request. All of it can be changed at any time by any goroutine, and
+// Close ends everything.
+//
+// What surprises: requests that a fault answers never reach the API server, but they are in the record.
+package faultproxy
+
+import (
+	"context"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"sync"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Proxy is a running proxy. Make one with Start.
+type Proxy struct {
+	*link
+	*record
+
+	// Set by Start, constant afterwards.
+	server    *httptest.Server
+	forward   *httputil.ReverseProxy
+	itself    http.RoundTripper // with the credentials of Start
+	anonymous http.RoundTripper // for requests that bring credentials
+	end       context.CancelFunc
+	handlers  sync.WaitGroup
+
+	mu      sync.Mutex
+	faults  []*active          // guarded by mu; the first that matches counts
+	watches map[*watching]bool // guarded by mu; those that are open
+}
+
+// Start returns a proxy in front of the API server of upstream, on a port of its own.
+func Start(upstream *rest.Config) (*Proxy, error) {
+	target, err := url.Parse(upstream.Host)
+	if err != nil {
+		return nil, fmt.Errorf("parse the API server's address: %w", err)
+	}
+	p := &Proxy{record: newRecord(), watches: map[*watching]bool{}}
+	if p.itself, err = transport(upstream); err != nil {
+		return nil, err
+	}
+	if p.anonymous, err = transport(rest.AnonymousClientConfig(upstream)); err != nil {
+		return nil, err
+	}
+	if p.link, err = listen(); err != nil {
+		return nil, err
+	}
+	quiet := log.New(io.Discard, "", 0) // what goes wrong here is meant to
+	p.forward = &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     p,
+		FlushInterval: -1, // a watch must stream
+		ErrorLog:      quiet,
+		// The client learns as little as from an API server that went away.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	ctx, end := context.WithCancel(context.Background())
+	p.end = end
+	p.server = httptest.NewUnstartedServer(p)
+	_ = p.server.Listener.Close() // replaced by ours
+	p.server.Listener = listener{p.link}
+	p.server.EnableHTTP2 = true
+	p.server.Config.ErrorLog = quiet
+	p.server.Config.BaseContext = func(net.Listener) context.Context { return ctx }
+	p.server.StartTLS()
+	return p, nil
+}
+
+// transport makes one that shares no connection with others.
+func transport(config *rest.Config) (http.RoundTripper, error) {
+	config = rest.CopyConfig(config)
+	config.Dial = (&net.Dialer{}).DialContext // keeps client-go from handing out a cached transport
+	rt, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("make the proxy's transport: %w", err)
+	}
+	return rt, nil
+}
+
+// RoundTrip sends a request on to the API server.
+func (p *Proxy) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Header.Get("Authorization") != "" {
+		return p.anonymous.RoundTrip(req)
+	}
+	return p.itself.RoundTrip(req)
+}
+
+// authority is the proxy's certificate, which clients trust.
+func (p *Proxy) authority() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
+}
+
+// Config returns a client's configuration, without a rate limit.
+func (p *Proxy) Config() *rest.Config {
+	return &rest.Config{Host: p.server.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: p.authority()}}
+}
+
+// Kubeconfig writes a kubeconfig file into dir and returns its path.
+func (p *Proxy) Kubeconfig(dir string) (string, error) {
+	config := clientcmdapi.NewConfig()
+	config.Clusters["proxy"] = &clientcmdapi.Cluster{Server: p.server.URL, CertificateAuthorityData: p.authority()}
+	config.AuthInfos["nobody"] = &clientcmdapi.AuthInfo{}
+	config.Contexts["proxy"] = &clientcmdapi.Context{Cluster: "proxy", AuthInfo: "nobody"}
+	config.CurrentContext = "proxy"
+	path := filepath.Join(dir, "kubeconfig-through-proxy")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		return "", fmt.Errorf("write kubeconfig through the proxy: %w", err)
+	}
+	return path, nil
+}
+
+// Close ends everything that the proxy started, and returns when it has ended.
+func (p *Proxy) Close() {
+	p.end()
+	p.link.shut()
+	p.server.Close()
+	p.handlers.Wait()
+	for _, rt := range []http.RoundTripper{p.itself, p.anonymous} {
+		utilnet.CloseIdleConnectionsFor(rt)
+	}
+}
