@@ -28,7 +28,7 @@ func Main(providers ...Provider) { Program{Providers: providers}.Main() }
 
 // Main runs the program with the arguments and the environment of the process, and
 // ends the process: with 0, or with 1 and an error on standard error. The first SIGINT or SIGTERM
-// stops it within five seconds, the second one at once.
+// drains the node if --drain-on-exit says so and stops it within five seconds, the second one at once.
 func (p Program) Main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// From then on, a signal does what it does by default.

@@ -32,6 +32,10 @@ type options struct {
 	FullResync     time.Duration
 	StartupTimeout time.Duration
 
+	DrainOnExit          bool
+	DrainTimeout         time.Duration
+	DrainCriticalTimeout time.Duration
+
 	DisableKubeletAPI     bool
 	ListenAddress         string
 	Port                  int

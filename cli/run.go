@@ -17,8 +17,8 @@ import (
 // stopTimeout bounds the end of the program.
 const stopTimeout = 5 * time.Second
 
-// run runs the node until ctx ends, which is no error, and returns at the latest
-// stopTimeout later.
+// run runs the node until ctx ends, which is no error, drains it if that is wanted, and
+// returns at the latest stopTimeout later.
 func (p Program) run(ctx context.Context, r *resolved, stderr io.Writer) error {
 	provider, err := choose(p.Providers, r.Provider)
 	if err != nil {
@@ -43,12 +43,16 @@ func (p Program) run(ctx context.Context, r *resolved, stderr io.Writer) error {
 		return fmt.Errorf("start tracing: %w", err)
 	}
 
-	done := make(chan error, 1)
-	go func() { done <- r.runNode(ctx, provider, p.kubeletVersion()) }()
+	nodeCtx, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	made, done := make(chan drainer, 1), make(chan error, 1)
+	go func() { done <- r.runNode(nodeCtx, provider, p.kubeletVersion(), made) }()
 	select {
 	case err = <-done:
 	case <-ctx.Done():
 		logger.Info("Stopping")
+		r.drain(nodeCtx, made)
+		end()
 		err = waitToStop(done)
 	}
 	// The spans of the end are sent too, within the time that is left for them.
@@ -72,12 +76,13 @@ func waitToStop(done <-chan error) error {
 	}
 }
 
-// runNode runs the node and what is served beside it.
-func (o *options) runNode(ctx context.Context, p Provider, version string) error {
+// runNode runs the node, which it hands to made, and what is served beside it.
+func (o *options) runNode(ctx context.Context, p Provider, version string, made chan<- drainer) error {
 	n, err := o.newNode(ctx, p, version)
 	if err != nil {
 		return err
 	}
+	made <- n
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return n.Run(ctx) })
 	group.Go(func() error {

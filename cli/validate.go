@@ -50,11 +50,15 @@ func (o *options) validate() error {
 	}
 	for name, d := range map[string]time.Duration{
 		"full-resync-period": o.FullResync, "startup-timeout": o.StartupTimeout,
+		"drain-timeout": o.DrainTimeout, "drain-critical-timeout": o.DrainCriticalTimeout,
 		"stream-idle-timeout": o.StreamIdleTimeout, "stream-creation-timeout": o.StreamCreationTimeout,
 	} {
 		if d < 0 {
 			refuse("--%s %s: want 0 or more", name, d)
 		}
+	}
+	if o.DrainOnExit && (o.DrainTimeout == 0 || o.DrainCriticalTimeout > o.DrainTimeout) {
+		refuse("--drain-timeout %s: want more than 0, and at least --drain-critical-timeout %s", o.DrainTimeout, o.DrainCriticalTimeout)
 	}
 	if o.KubeAPIBurst < 0 {
 		refuse("--kube-api-burst %d: want 0 or more", o.KubeAPIBurst)

@@ -44,6 +44,7 @@ type NodeController struct {
 	statusInterval     time.Duration
 	statusErrorHandler ErrorHandler
 	healthyHooks       []func()
+	shutdown           *latest[struct{}] // safe for concurrent use
 
 	ready chan struct{}
 	done  chan struct{}
@@ -61,6 +62,7 @@ func NewNodeController(p NodeProvider, node *corev1.Node, nodes v1.NodeInterface
 		provider: p,
 		node:     node,
 		nodes:    nodes,
+		shutdown: newLatest[struct{}](),
 		ready:    make(chan struct{}),
 		done:     make(chan struct{}),
 	}

@@ -46,6 +46,7 @@ type nodeKeeper struct {
 	want        *corev1.Node
 	ping        pingResult
 	pingChanged time.Time
+	down        bool         // the node shuts down
 	server      *corev1.Node // nil when it is not there, or not known
 	seenBefore  bool         // the node was registered at least once
 	lost        bool         // its deletion was seen and not yet told
@@ -105,6 +106,8 @@ func (k *nodeKeeper) run(ctx context.Context) {
 			k.takePing()
 		case <-k.sightings.wake:
 			k.takeSighting()
+		case <-k.c.shutdown.wake:
+			k.takeShutdown()
 		}
 		if !time.Now().Before(k.due()) {
 			k.attempt(ctx)

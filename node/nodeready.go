@@ -11,15 +11,21 @@ import (
 // maxConditionMessage limits, in bytes, what a provider's error puts into the node.
 const maxConditionMessage = 1024
 
-// effectiveStatus is the provider's status, with Ready in the light of the last Ping.
+// effectiveStatus is the provider's status, with Ready in the light of the last Ping
+// and of a shutdown.
 func (k *nodeKeeper) effectiveStatus() *corev1.NodeStatus {
 	status := k.want.Status.DeepCopy()
-	if k.ping.ok() {
+	var unready corev1.NodeCondition
+	switch {
+	case k.down:
+		unready = downCondition()
+	case k.ping.ok():
 		return status
-	}
-	unready := corev1.NodeCondition{
-		Type: corev1.NodeReady, Status: corev1.ConditionFalse,
-		Reason: k.ping.reason, Message: shorten(k.ping.err.Error(), maxConditionMessage),
+	default:
+		unready = corev1.NodeCondition{
+			Type: corev1.NodeReady, Status: corev1.ConditionFalse,
+			Reason: k.ping.reason, Message: shorten(k.ping.err.Error(), maxConditionMessage),
+		}
 	}
 	for i := range status.Conditions {
 		if status.Conditions[i].Type == corev1.NodeReady {

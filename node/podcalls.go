@@ -97,7 +97,7 @@ func (c *PodController) learn(key string) {
 
 // stop asks the backend to stop a pod, and looks at once whether it has.
 func (c *PodController) stop(ctx context.Context, key string, api *corev1.Pod) error {
-	grace := lifecycle.Grace(api)
+	grace := lifecycle.StopGrace(api, c.states.get(key).verdict)
 	c.states.update(key, func(st *podState) {
 		st.sent.StopAskedAt, st.sent.StopGrace, st.sent.StopAcked = time.Now(), grace, false
 	})
@@ -123,7 +123,7 @@ func (c *PodController) replaceLost(ctx context.Context, key string, api *corev1
 	const message = "the backend no longer has the pod"
 	log.G(ctx).Warn(message)
 	if api.Spec.RestartPolicy == corev1.RestartPolicyNever {
-		c.fail(key, api, corev1.EventTypeWarning, eventPodLost, message)
+		c.fail(key, api, corev1.EventTypeWarning, &lifecycle.Verdict{Reason: eventPodLost, Message: message})
 		c.syncLane.Add(key)
 		return nil
 	}

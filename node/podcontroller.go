@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,6 +64,8 @@ type PodController struct {
 	states     podStates
 	orphans    orphanWatch
 	polled     chan struct{} // holds a token when a poll is wanted soon
+
+	draining atomic.Bool // the node shuts down: no pod is started any more
 
 	ready, done chan struct{}
 	mu          sync.Mutex

@@ -32,6 +32,9 @@ type podState struct {
 	suspect   bool      // the backend's list lacks the pod
 	witnessed types.UID // the pod that a delete event was seen for
 
+	// written by a drain
+	turn time.Time // until when the pod may take to stop; zero: it is not its turn
+
 	// written by reports
 	report  *report
 	dropped []corev1.PodConditionType // conditions that the provider no longer reports

@@ -72,7 +72,7 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 	decision := lifecycle.Next(lifecycle.Facts{
 		API: api, Sent: st.sent, Backend: backend, Now: time.Now(),
 		Finished: api != nil && st.finished(api.UID),
-		Verdict:  st.verdict != nil,
+		Verdict:  st.verdict,
 	})
 	if decision.Step != lifecycle.Orphan {
 		c.noOrphan(key, st)
@@ -166,37 +166,6 @@ func (c *PodController) settle(key string) {
 	}
 	c.states.update(key, func(st *podState) { st.trouble = nil })
 	c.statusLane.Add(key)
-}
-
-// judge decides that a pod has failed: it is for another operating system, as a
-// kubelet would say, or its active deadline has passed. If that is still to
-// come, the pod is looked at again then.
-func (c *PodController) judge(key string, api *corev1.Pod) {
-	st := c.states.get(key)
-	if lifecycle.Terminal(&api.Status) || api.DeletionTimestamp != nil || st.verdict != nil || st.finished(api.UID) {
-		return
-	}
-	if lifecycle.ForeignOS(api, c.os) && !st.sent.Attempted {
-		c.fail(key, api, corev1.EventTypeWarning, eventWrongOS,
-			fmt.Sprintf("the pod is for %s (spec.os.name), the node is %s", api.Spec.OS.Name, c.os))
-		return
-	}
-	deadline, has := lifecycle.Deadline(api)
-	switch left := time.Until(deadline); {
-	case !has:
-	case left > 0:
-		c.syncLane.AddAfter(key, left)
-	default:
-		c.fail(key, api, corev1.EventTypeNormal, eventDeadline, "the pod was active for longer than spec.activeDeadlineSeconds")
-	}
-}
-
-// fail passes the verdict on a pod. It is published when the pod has stopped.
-func (c *PodController) fail(key string, api *corev1.Pod, eventType, reason, message string) {
-	c.states.update(key, func(st *podState) {
-		st.verdict = &lifecycle.Verdict{Reason: reason, Message: message}
-	})
-	c.recorder.Event(api, eventType, reason, message)
 }
 
 // lookup returns the pod that the backend has under the key, nil when it has

@@ -48,6 +48,9 @@ func conditions(v View, s *corev1.PodStatus) []corev1.PodCondition {
 		set(c)
 		set(podReady(v.API, s, reported, out, c))
 	}
+	if v.Verdict != nil && v.Verdict.Disrupted && Terminal(s) && !Terminal(&v.API.Status) {
+		set(disruption(v.Verdict))
+	}
 	return out
 }
 

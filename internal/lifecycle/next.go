@@ -61,7 +61,7 @@ type Facts struct {
 	Sent     Sent        // about the UID of API, or about the last one if API is nil
 	Backend  *corev1.Pod // the pod that the backend has under this name; nil: none
 	Finished bool        // the provider reported this UID as Succeeded or Failed
-	Verdict  bool        // the node decided that the pod has failed: it must stop
+	Verdict  *Verdict    // the node decided that the pod has failed: it must stop
 	Now      time.Time
 }
 
@@ -104,7 +104,7 @@ func Next(f Facts) Decision {
 		return Decision{}
 	case f.API == nil, f.Backend != nil && !SamePod(f.API, f.Backend):
 		return Decision{Step: Orphan}
-	case f.API.DeletionTimestamp != nil, f.Verdict:
+	case f.API.DeletionTimestamp != nil, f.Verdict != nil:
 		return nextStop(f)
 	case Terminal(&f.API.Status):
 		if f.Backend != nil && f.Backend.Status.Phase == corev1.PodRunning && !f.Finished {
@@ -133,10 +133,10 @@ func Quiet(api *corev1.Pod, sent Sent, verdict bool) bool {
 // nextStop decides for a pod that must not run any longer.
 func nextStop(f Facts) Decision {
 	asked := !f.Sent.StopAskedAt.IsZero()
-	grace := Grace(f.API)
+	grace := StopGrace(f.API, f.Verdict)
 	waited := f.Now.Sub(f.Sent.StopAskedAt)
 	switch {
-	case f.Backend == nil && (f.Sent.StopAcked || !f.Sent.Attempted && !hasRun(f.API)):
+	case f.Backend == nil && (f.Sent.StopAcked || !Started(f.API, f.Sent)):
 		return Decision{Step: Stopped}
 	case f.Backend == nil:
 		return Decision{Step: Stop} // it was created, with whatever outcome: make sure

@@ -105,8 +105,12 @@ func TestNext(t *testing.T) {
 		{name: "ended and forgotten by the backend", facts: Facts{API: ended}, want: Rest},
 		{name: "ended, and the backend's copy is old", facts: Facts{API: ended, Sent: accepted(running), Backend: running, Finished: true}, want: Rest},
 		{name: "declared as failed by somebody else", facts: Facts{API: pod("a", inPhase(corev1.PodFailed)), Sent: accepted(running), Backend: running}, want: Stop},
-		{name: "failed by our verdict", facts: Facts{API: running, Sent: accepted(running), Backend: running, Verdict: true}, want: Stop},
-		{name: "failed by our verdict, gone", facts: Facts{API: running, Sent: asked(accepted(running), 0, 30, true), Verdict: true}, want: Stopped},
+		{name: "failed by our verdict", facts: Facts{API: running, Sent: accepted(running), Backend: running, Verdict: &Verdict{}}, want: Stop},
+		{name: "shut down, with less time than its own", facts: Facts{API: running, Sent: asked(accepted(running), 41*time.Second, 10, true), Backend: running, Verdict: ShutDown(nil, 10*time.Second)}, want: Stop},
+		{name: "shut down, as asked", facts: Facts{API: running, Sent: asked(accepted(running), 4*time.Second, 10, true), Backend: running, Verdict: ShutDown(nil, 10*time.Second)}, want: Rest, again: 2 * time.Second},
+		{name: "shut down while it is deleted", facts: Facts{API: pod("a", deleting(600)), Sent: asked(accepted(running), 4*time.Second, 600, true), Backend: running, Verdict: ShutDown(nil, 10*time.Second)}, want: Stop},
+		{name: "refused", facts: Facts{API: pod("a"), Verdict: Refuse()}, want: Stopped},
+		{name: "failed by our verdict, gone", facts: Facts{API: running, Sent: asked(accepted(running), 0, 30, true), Verdict: &Verdict{}}, want: Stopped},
 
 		{name: "missing for the first time", facts: Facts{API: running, Sent: accepted(running)}, want: Missing, again: missingAfter},
 		{name: "missing after a restart", facts: Facts{API: running}, want: Missing, again: missingAfter},
@@ -136,8 +140,8 @@ func TestNext(t *testing.T) {
 func TestQuietMeansRest(t *testing.T) {
 	for _, api := range []*corev1.Pod{nil, pod("a"), pod("a", inPhase(corev1.PodRunning)), pod("a", deleting(1)), pod("a", inPhase(corev1.PodFailed)), pod("a", withImage("j")), pod("b")} {
 		for _, sent := range []Sent{{}, accepted(pod("a")), {UID: "a", Attempted: true}} {
-			for _, verdict := range []bool{false, true} {
-				if !Quiet(api, sent, verdict) {
+			for _, verdict := range []*Verdict{nil, {}} {
+				if !Quiet(api, sent, verdict != nil) {
 					continue
 				}
 				if d := Next(Facts{API: api, Sent: sent, Backend: pod("a"), Verdict: verdict, Now: now}); d != (Decision{}) {

@@ -24,13 +24,6 @@ type Trouble struct {
 	WaitingReason string
 }
 
-// Verdict is the node's own decision that a pod has failed. It is published
-// when the pod has stopped.
-type Verdict struct {
-	Reason  string
-	Message string
-}
-
 // View is what Publish decides on.
 type View struct {
 	API        *corev1.Pod       // nil: gone, or not this node's

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+)
+
+// drainer is what is drained: what runs the pods.
+type drainer interface {
+	Drain(ctx context.Context, groups ...node.DrainGroup) error
+}
+
+// drain stops the pods of what was made, if that is wanted, and returns within
+// --drain-timeout and the few seconds that the last statuses may take. What is not made
+// yet has no pods.
+func (o *options) drain(ctx context.Context, made <-chan drainer) {
+	if !o.DrainOnExit {
+		return
+	}
+	select {
+	case d := <-made:
+		log.G(ctx).Infof("Draining for up to %s; another signal ends the program at once", o.DrainTimeout)
+		if err := d.Drain(ctx, node.DrainGroups(o.DrainTimeout, o.DrainCriticalTimeout)...); err != nil {
+			log.G(ctx).WithError(err).Error("Not everything was drained")
+			return
+		}
+		log.G(ctx).Info("Drained")
+	default:
+	}
+}

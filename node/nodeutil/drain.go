@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+)
+
+// Drain makes the node NotReady, refuses new pods and stops those that there are,
+// one group after the other; see node.PodController.Drain. It is called while
+// Run runs, and before the context of Run ends: the lease is kept until then.
+func (n *Node) Drain(ctx context.Context, groups ...node.DrainGroup) error {
+	n.node.ShutDown()
+	if err := n.pods.Drain(ctx, groups...); err != nil {
+		return fmt.Errorf("node %s: %w", n.name, err)
+	}
+	return nil
+}

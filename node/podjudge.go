@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+)
+
+// judge decides that a pod has failed: the node shuts down, or the pod is for
+// another operating system, as a kubelet would say, or its active deadline has passed.
+// If that is still to come, the pod is looked at again then.
+func (c *PodController) judge(key string, api *corev1.Pod) {
+	st := c.states.get(key)
+	if lifecycle.Terminal(&api.Status) || st.finished(api.UID) || c.judgeShutdown(key, api, &st) {
+		return
+	}
+	if api.DeletionTimestamp != nil || st.verdict != nil {
+		return
+	}
+	if lifecycle.ForeignOS(api, c.os) && !st.sent.Attempted {
+		c.fail(key, api, corev1.EventTypeWarning, &lifecycle.Verdict{
+			Reason:  eventWrongOS,
+			Message: fmt.Sprintf("the pod is for %s (spec.os.name), the node is %s", api.Spec.OS.Name, c.os),
+		})
+		return
+	}
+	deadline, has := lifecycle.Deadline(api)
+	switch left := time.Until(deadline); {
+	case !has:
+	case left > 0:
+		c.syncLane.AddAfter(key, left)
+	default:
+		c.fail(key, api, corev1.EventTypeNormal, &lifecycle.Verdict{
+			Reason: eventDeadline, Message: "the pod was active for longer than spec.activeDeadlineSeconds",
+		})
+	}
+}
+
+// fail passes the verdict on a pod. It is published when the pod has stopped.
+func (c *PodController) fail(key string, api *corev1.Pod, eventType string, v *lifecycle.Verdict) {
+	c.states.update(key, func(st *podState) { st.verdict = v })
+	c.recorder.Event(api, eventType, v.Reason, v.Message)
+}
+
+// judgeShutdown decides on a pod of a node that shuts down, and reports whether it did:
+// a pod that was never started is refused, one whose turn it is must stop.
+func (c *PodController) judgeShutdown(key string, api *corev1.Pod, st *podState) bool {
+	started := lifecycle.Started(api, st.sent)
+	switch {
+	case !started && c.draining.Load() && st.verdict == nil && api.DeletionTimestamp == nil:
+		c.fail(key, api, corev1.EventTypeWarning, lifecycle.Refuse())
+	case !started, st.turn.IsZero(), st.verdict != nil && st.verdict.Grace != nil:
+		return false
+	default:
+		c.fail(key, api, corev1.EventTypeNormal, lifecycle.ShutDown(st.verdict, time.Until(st.turn)))
+	}
+	return true
+}
