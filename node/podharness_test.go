@@ -12,11 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/memapi"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
@@ -29,22 +31,48 @@ type world struct {
 	objects  *fake.Clientset
 	ctl      *PodController
 	configs  []func(*PodControllerConfig)
+	but      []string // invariants that the story breaks on purpose
 
 	stop context.CancelFunc
 	done chan error
 }
 
-// inWorld runs a story in a bubble. A goroutine that outlives Run fails it.
+// inWorld runs a story in a bubble. A goroutine that outlives Run fails it, and so
+// does what breaks an invariant, by what happened in the API server and at the
+// backend.
 func inWorld(t *testing.T, b *memory.Backend, story func(w *world), configs ...func(*PodControllerConfig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, api: memapi.New(), backend: b, recorder: record.NewFakeRecorder(1 << 14), objects: fake.NewClientset(), configs: configs}
+		w.api.Witness = witness(b.Recorder)
 		story(w)
+		history := b.Recorder.History() // before the end: what comes with it has no time to settle
 		w.halt()
 		for _, fault := range b.Faults() {
 			t.Error(fault)
 		}
+		for _, violation := range ledger.Check(history, w.but...) {
+			t.Error(violation)
+		}
 	})
+}
+
+// witness takes down what happens in the API server. What the test does there is
+// other people's work.
+func witness(r *ledger.Recorder) func(memapi.Version) {
+	last := map[types.UID]*corev1.Pod{}
+	return func(v memapi.Version) {
+		switch {
+		case v.Kind == watch.Deleted && v.By != memapi.Client:
+			r.Force(v.Pod.UID)
+		case v.Kind == watch.Modified && v.By == memapi.Test:
+			r.Wrote(last[v.Pod.UID], v.Pod)
+		case v.By == memapi.Accident:
+			r.Restored(v.Pod.UID)
+		}
+		last[v.Pod.UID] = v.Pod
+		r.Saw(v.Kind, v.Pod)
+	}
 }
 
 // start begins a life of the daemon.

@@ -39,6 +39,7 @@ func TestPodsOfOtherNodesAreLeftAlone(t *testing.T) {
 func TestRefusedLastWordDoesNotKeepThePod(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
+		w.but = []string{"S5"} // the API server refuses the last status
 		w.start()
 		w.api.Create(bound("p", "a"))
 		w.pass(time.Second)

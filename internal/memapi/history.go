@@ -122,15 +122,15 @@ func (a *API) Restore(revision int64) {
 	pods := a.at(revision)
 	for key, pod := range a.pods {
 		if pods[key] == nil || pods[key].UID != pod.UID {
-			a.history = append(a.history, Version{Revision: revision, Kind: watch.Deleted, At: time.Now(), By: Accident, Pod: pod})
+			a.note(Version{Revision: revision, Kind: watch.Deleted, At: time.Now(), By: Accident, Pod: pod})
 		}
 	}
 	for key, pod := range pods {
 		switch old := a.pods[key]; {
 		case old == nil || old.UID != pod.UID:
-			a.history = append(a.history, Version{Revision: revision, Kind: watch.Added, At: time.Now(), By: Accident, Pod: pod})
+			a.note(Version{Revision: revision, Kind: watch.Added, At: time.Now(), By: Accident, Pod: pod})
 		case old.ResourceVersion != pod.ResourceVersion:
-			a.history = append(a.history, Version{Revision: revision, Kind: watch.Modified, At: time.Now(), By: Accident, Pod: pod})
+			a.note(Version{Revision: revision, Kind: watch.Modified, At: time.Now(), By: Accident, Pod: pod})
 		}
 	}
 	for i, e := range a.events {
@@ -160,10 +160,18 @@ func (a *API) at(revision int64) map[string]*corev1.Pod {
 	return pods
 }
 
+// note adds to the history.
+func (a *API) note(v Version) {
+	a.history = append(a.history, v)
+	if a.Witness != nil {
+		a.Witness(v)
+	}
+}
+
 // record adds to what happened.
 func (a *API) record(v Version) {
 	v.At = time.Now()
-	a.history = append(a.history, v)
+	a.note(v)
 	a.events = append(a.events, v)
 	for w := range a.watches {
 		w.offer(v)

@@ -38,6 +38,8 @@ type API struct {
 	// Lost is asked after every request that was done; an error is what the client
 	// gets instead of the answer, such as a time-out. What was asked for happened.
 	Lost func(verb, namespace, name string) error
+	// Witness is told of everything as it happens, in order. It must not call back.
+	Witness func(Version)
 
 	mu       sync.Mutex
 	revision int64                  // guarded by mu

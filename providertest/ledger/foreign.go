@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Field is a part of a pod that others than the node write.
+type Field string
+
+// The fields that ForeignWritesSurvive judges, and Phase, which it does not.
+const (
+	Label         Field = "label"
+	Annotation    Field = "annotation"
+	Finalizer     Field = "finalizer"
+	Condition     Field = "condition"
+	ResourceClaim Field = "resourceClaimStatus"
+	Phase         Field = "phase"
+)
+
+// ForeignWrite is what somebody else than the node wrote to a pod.
+type ForeignWrite struct {
+	Seq   int64 // as in Event
+	At    time.Time
+	UID   types.UID
+	Field Field
+	Key   string // of the label or annotation; the type of the condition; a name
+	// Value is what was written, in the form that Fields has it; "" removes it.
+	Value string
+}
+
+// after reports whether the write came after the event, without doubt.
+func (w *ForeignWrite) after(v *Event) bool {
+	if w.Seq != 0 && v.Seq != 0 {
+		return w.Seq > v.Seq
+	}
+	return w.At.After(v.At)
+}
+
+// Part names one value in a pod.
+type Part struct {
+	Field Field
+	Key   string
+}
+
+// Fields are the parts of a pod that others write, in the form of
+// ForeignWrite.Value. Of a condition, times are left out.
+func Fields(pod *corev1.Pod) map[Part]string {
+	m := map[Part]string{{Phase, ""}: string(pod.Status.Phase)}
+	for k, v := range pod.Labels {
+		m[Part{Label, k}] = "=" + v
+	}
+	for k, v := range pod.Annotations {
+		m[Part{Annotation, k}] = "=" + v
+	}
+	for _, f := range pod.Finalizers {
+		m[Part{Finalizer, f}] = "set"
+	}
+	for _, c := range pod.Status.Conditions {
+		m[Part{Condition, string(c.Type)}] = fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message)
+	}
+	for _, c := range pod.Status.ResourceClaimStatuses {
+		text, err := json.Marshal(c)
+		if err != nil {
+			panic(fmt.Sprintf("resource claim status of pod %s does not marshal: %v", pod.Name, err)) // it came from JSON
+		}
+		m[Part{ResourceClaim, c.Name}] = string(text)
+	}
+	return m
+}
+
+// Writes are what somebody else wrote who changed a pod from before to after.
+func Writes(before, after *corev1.Pod, at time.Time) (out []ForeignWrite) {
+	old, now := Fields(before), Fields(after)
+	for part, value := range now {
+		if old[part] != value {
+			out = append(out, ForeignWrite{At: at, UID: after.UID, Field: part.Field, Key: part.Key, Value: value})
+		}
+	}
+	for part := range old {
+		if _, has := now[part]; !has {
+			out = append(out, ForeignWrite{At: at, UID: after.UID, Field: part.Field, Key: part.Key})
+		}
+	}
+	return out
+}
+
+// ForeignWritesSurvive is S6: what others wrote to a pod's labels, annotations,
+// finalizers, conditions and resource claim statuses is in every later event,
+// until they write it again.
+func ForeignWritesSurvive(h History) (out []Violation) {
+	events := h.byUID()
+	type place struct {
+		uid  types.UID
+		part Part
+	}
+	writes := map[place][]*ForeignWrite{}
+	for i := range h.Foreign {
+		w := &h.Foreign[i]
+		p := place{w.UID, Part{w.Field, w.Key}}
+		writes[p] = append(writes[p], w)
+	}
+	for i := range h.Foreign {
+		w := &h.Foreign[i]
+		p := place{w.UID, Part{w.Field, w.Key}}
+		if writes[p][0] != w || w.Field == Phase {
+			continue // judged with the first of the place
+		}
+		if v := lost(events[w.UID], writes[p], p.part); v != nil {
+			out = append(out, *v)
+		}
+	}
+	return out
+}
+
+// lost finds the first event that lacks what was written last before it. An event
+// of the same moment as a write may be older than it.
+func lost(events []*Event, writes []*ForeignWrite, part Part) *Violation {
+	for _, v := range events {
+		var may []string
+		for _, w := range writes {
+			switch {
+			case w.after(v):
+			case w.Seq != 0 && v.Seq != 0, w.At.Before(v.At):
+				may = []string{w.Value}
+			case len(may) == 0:
+				may = []string{w.Value, Fields(v.Pod)[part]} // as it was before
+			default:
+				may = append(may, w.Value)
+			}
+		}
+		if has := Fields(v.Pod)[part]; len(may) > 0 && !slices.Contains(may, has) {
+			violation := ofEvent("S6", v, "%s %s is %q, others wrote %q", part.Field, part.Key, has, may[len(may)-1])
+			return &violation
+		}
+	}
+	return nil
+}

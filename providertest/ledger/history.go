@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ledger is the evidence of a test with faults: what happened at the
+// backend, entry by entry, what happened in the API server, event by event, and
+// the safety invariants of a node as pure functions over both.
+//
+// The guarantee: a checker looks at the two histories only, never at what a
+// controller says of itself, and returns the same for the same histories.
+//
+// What surprises: what cannot be told is no violation. Entries and events
+// of the same moment may have happened in either order, unless one Recorder took
+// down both, and what happened shortly before the end may still be under way.
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// History is what happened in a test.
+type History struct {
+	Ledger []Entry // in the order of Seq
+	API    []Event // in the order in which they were seen
+	// Forced are the pods that a user, or a controller such as PodGC, removed from
+	// the API server without waiting for the node.
+	Forced map[types.UID]bool
+	// Foreign are the writes of others than the node.
+	Foreign []ForeignWrite
+	// End is when the test ended; zero: with the last entry or event.
+	End time.Time
+	// Settle is how long before End something must have happened to have had its
+	// effect; 0: 5 seconds.
+	Settle time.Duration
+}
+
+// Violation says which invariant was broken, by what.
+type Violation struct {
+	Invariant string // S1 to S8
+	UID       types.UID
+	Key       string // namespace/name
+	At        time.Time
+	Text      string
+}
+
+// String is for the message of a failing test.
+func (v Violation) String() string {
+	return fmt.Sprintf("%s: pod %s (UID %s) at %s: %s", v.Invariant, v.Key, v.UID, v.At.UTC().Format("15:04:05.000"), v.Text)
+}
+
+// Checker judges one invariant.
+type Checker func(History) []Violation
+
+// Checkers returns the checkers by the name of their invariant.
+func Checkers() map[string]Checker {
+	return map[string]Checker{
+		"S1": AtMostOneInstance, "S2": OldStopsBeforeNewStarts, "S3": RemovedOnlyWhenStopped, "S4": TerminalIsAbsorbing,
+		"S5": LastStatusWins, "S6": ForeignWritesSurvive, "S7": NothingDestroyedOnSilence, "S8": FailedOnlyForCause,
+	}
+}
+
+// Check judges all invariants, but those that are named.
+func Check(h History, but ...string) (out []Violation) {
+	checkers := Checkers()
+	for _, name := range []string{"S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8"} {
+		if !slices.Contains(but, name) {
+			out = append(out, checkers[name](h)...)
+		}
+	}
+	return out
+}
+
+// settled reports whether something that happened at that time must have had its
+// effect by the end.
+func (h *History) settled(at time.Time) bool {
+	return at.Add(cmp.Or(h.Settle, 5*time.Second)).Before(h.end())
+}
+
+func (h *History) end() time.Time {
+	end := h.End
+	if end.IsZero() {
+		if n := len(h.Ledger); n > 0 {
+			end = h.Ledger[n-1].At
+		}
+		if n := len(h.API); n > 0 && h.API[n-1].At.After(end) {
+			end = h.API[n-1].At
+		}
+	}
+	return end
+}
+
+// certainlyBefore reports whether the entry happened before the event, without
+// doubt.
+func certainlyBefore(e *Entry, v *Event) bool {
+	if e.Seq != 0 && v.Seq != 0 {
+		return e.Seq < v.Seq
+	}
+	return e.At.Before(v.At)
+}
+
+// certainlyAfter reports whether the entry happened after the event, without
+// doubt.
+func certainlyAfter(e *Entry, v *Event) bool {
+	if e.Seq != 0 && v.Seq != 0 {
+		return e.Seq > v.Seq
+	}
+	return e.At.After(v.At)
+}
+
+// byUID are the events about each pod, in order.
+func (h *History) byUID() map[types.UID][]*Event {
+	m := map[types.UID][]*Event{}
+	for i := range h.API {
+		e := &h.API[i]
+		m[e.Pod.UID] = append(m[e.Pod.UID], e)
+	}
+	return m
+}
+
+// entries are the entries about each pod, in order.
+func (h *History) entries() map[types.UID][]*Entry {
+	m := map[types.UID][]*Entry{}
+	for i := range h.Ledger {
+		e := &h.Ledger[i]
+		m[e.UID] = append(m[e.UID], e)
+	}
+	return m
+}
+
+// uids are the keys of a map in order, so that what is returned does not depend
+// on chance.
+func uids[V any](m map[types.UID]V) []types.UID {
+	out := make([]types.UID, 0, len(m))
+	for uid := range m {
+		out = append(out, uid)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func ofEntry(invariant string, e *Entry, format string, args ...any) Violation {
+	return Violation{Invariant: invariant, UID: e.UID, Key: e.Key(), At: e.At, Text: fmt.Sprintf(format, args...)}
+}
+
+func ofEvent(invariant string, e *Event, format string, args ...any) Violation {
+	return Violation{Invariant: invariant, UID: e.Pod.UID, Key: e.Pod.Namespace + "/" + e.Pod.Name, At: e.At, Text: fmt.Sprintf(format, args...)}
+}
+
+func terminal(s *corev1.PodStatus) bool {
+	return s.Phase == corev1.PodSucceeded || s.Phase == corev1.PodFailed
+}
+
+// gone reports whether the event is the pod's removal.
+func (e *Event) gone() bool { return e.Type == watch.Deleted }

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// AtMostOneInstance is S1: at every point, at most one instance runs per pod UID.
+// Instances that the harness started do not count.
+func AtMostOneInstance(h History) (out []Violation) {
+	live := map[types.UID]map[string]bool{}
+	for i := range h.Ledger {
+		e := &h.Ledger[i]
+		switch {
+		case e.Verb == Start && !e.Injected && !e.Foreign:
+			if live[e.UID] == nil {
+				live[e.UID] = map[string]bool{}
+			}
+			for other := range live[e.UID] {
+				out = append(out, ofEntry("S1", e, "instance %s starts while instance %s runs", e.Instance, other))
+			}
+			live[e.UID][e.Instance] = true
+		case e.Verb == Stop:
+			delete(live[e.UID], e.Instance)
+		}
+	}
+	return out
+}
+
+// OldStopsBeforeNewStarts is S2: for one namespace and name, a new UID's instance
+// starts only after the old UID's has stopped, unless the old pod was
+// force-deleted.
+func OldStopsBeforeNewStarts(h History) (out []Violation) {
+	live := map[string]map[string]types.UID{} // by key and instance
+	for i := range h.Ledger {
+		e := &h.Ledger[i]
+		switch {
+		case e.Verb == Start && !e.Injected && !e.Foreign:
+			if live[e.Key()] == nil {
+				live[e.Key()] = map[string]types.UID{}
+			}
+			for other, uid := range live[e.Key()] {
+				if uid != e.UID && !h.Forced[uid] {
+					out = append(out, ofEntry("S2", e, "instance %s starts while instance %s of UID %s runs", e.Instance, other, uid))
+				}
+			}
+			live[e.Key()][e.Instance] = e.UID
+		case e.Verb == Stop:
+			delete(live[e.Key()], e.Instance)
+		}
+	}
+	return out
+}
+
+// RemovedOnlyWhenStopped is S3: the object of a pod is removed from the API server
+// only after its instance has stopped, unless it was removed by force.
+func RemovedOnlyWhenStopped(h History) (out []Violation) {
+	entries := h.entries()
+	for i := range h.API {
+		removal := &h.API[i]
+		if !removal.gone() || h.Forced[removal.Pod.UID] {
+			continue
+		}
+		live := map[string]bool{}
+		for _, e := range entries[removal.Pod.UID] {
+			switch {
+			case e.Verb == Start && !e.Injected && !e.Foreign && certainlyBefore(e, removal):
+				live[e.Instance] = true
+			case e.Verb == Stop && !certainlyAfter(e, removal):
+				delete(live, e.Instance)
+			}
+		}
+		for instance := range live {
+			out = append(out, ofEvent("S3", removal, "removed while instance %s runs", instance))
+		}
+	}
+	return out
+}
+
+// Quarantine is how long a pod that the API server never had must have run at the
+// backend before NothingDestroyedOnSilence lets it be destroyed.
+const Quarantine = 10 * time.Second
+
+// NothingDestroyedOnSilence is S7: an instance is destroyed only when its pod is
+// deleted, has ended or must end, or is not in the API server, whatever lists and
+// caches said; one that never was there, only after Quarantine; and somebody
+// else's never.
+func NothingDestroyedOnSilence(h History) (out []Violation) {
+	events := h.byUID()
+	started := map[string]*Entry{}
+	for i := range h.Ledger {
+		e := &h.Ledger[i]
+		switch {
+		case e.Verb == Start:
+			started[e.Instance] = e
+		case e.Verb == Stop:
+			delete(started, e.Instance)
+		case e.Verb == Delete && e.Step == Begin && started[e.Instance] != nil:
+			s := started[e.Instance]
+			switch why := unjustified(e, s, events[s.UID]); {
+			case s.Foreign:
+				out = append(out, ofEntry("S7", s, "instance %s is somebody else's, and is destroyed", e.Instance))
+			case why != "":
+				out = append(out, ofEntry("S7", e, "instance %s is destroyed although %s", e.Instance, why))
+			}
+		}
+	}
+	return out
+}
+
+// unjustified says why the instance must not be destroyed, "" if it may.
+func unjustified(call, started *Entry, events []*Event) string {
+	var last *Event // of those that were before the call, without doubt
+	for _, v := range events {
+		if v.Pod.Namespace+"/"+v.Pod.Name != started.Key() {
+			continue
+		}
+		switch {
+		case certainlyBefore(call, v):
+			continue
+		case !certainlyAfter(call, v) && excuses(v, call.At):
+			return "" // of the same moment: who can tell
+		}
+		last = v
+	}
+	switch {
+	case last == nil && call.At.Sub(started.At) < Quarantine:
+		return "it ran for less than the quarantine, and its pod was never in the API server"
+	case last == nil || excuses(last, call.At):
+		return ""
+	}
+	return "its pod is in the API server, and is not deleted"
+}
+
+// excuses reports whether the pod, as it is in the event, may be stopped.
+func excuses(v *Event, at time.Time) bool {
+	if v.gone() || v.Pod.DeletionTimestamp != nil || terminal(&v.Pod.Status) {
+		return true
+	}
+	return overdue(v, at)
+}
+
+// overdue reports whether the pod's active deadline has passed.
+func overdue(v *Event, at time.Time) bool {
+	seconds, begun := v.Pod.Spec.ActiveDeadlineSeconds, v.Pod.Status.StartTime
+	return seconds != nil && begun != nil && !at.Before(begun.Add(time.Duration(*seconds)*time.Second-time.Second))
+}

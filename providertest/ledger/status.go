@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TerminalIsAbsorbing is S4: a pod that Succeeded or Failed in the API server stays
+// so, nothing of it starts or runs afterwards, and restart counts never fall.
+func TerminalIsAbsorbing(h History) (out []Violation) {
+	events, entries := h.byUID(), h.entries()
+	for _, uid := range uids(events) {
+		var ended *Event
+		var before *corev1.PodStatus
+		for _, v := range events[uid] {
+			s := &v.Pod.Status
+			if before != nil {
+				for name, n := range restarts(before) {
+					if now, has := restarts(s)[name]; has && now < n {
+						out = append(out, ofEvent("S4", v, "restart count of container %s falls from %d to %d", name, n, now))
+					}
+				}
+			}
+			if ended != nil && s.Phase != ended.Pod.Status.Phase {
+				out = append(out, ofEvent("S4", v, "phase %s becomes %s", ended.Pod.Status.Phase, s.Phase))
+			}
+			if ended != nil && before != nil {
+				for _, name := range running(s) {
+					if !slices.Contains(running(before), name) {
+						out = append(out, ofEvent("S4", v, "container %s runs although the pod is %s", name, ended.Pod.Status.Phase))
+					}
+				}
+			}
+			if ended == nil && terminal(s) {
+				ended = v
+			}
+			before = s
+		}
+		for _, e := range entries[uid] {
+			if ended != nil && e.Verb == Start && !e.Injected && certainlyAfter(e, ended) {
+				out = append(out, ofEntry("S4", e, "instance %s starts although the pod is %s", e.Instance, ended.Pod.Status.Phase))
+			}
+		}
+	}
+	return out
+}
+
+func containers(s *corev1.PodStatus) []corev1.ContainerStatus {
+	return slices.Concat(s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses)
+}
+
+func restarts(s *corev1.PodStatus) map[string]int32 {
+	m := map[string]int32{}
+	for _, c := range containers(s) {
+		m[c.Name] = c.RestartCount
+	}
+	return m
+}
+
+func running(s *corev1.PodStatus) (names []string) {
+	for _, c := range containers(s) {
+		if c.State.Running != nil {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// LastStatusWins is S5: the last status that the provider told, or has, of a pod is
+// what the API server shows in the end, and no older one overwrites a newer on the
+// way. A terminal status is the last but for late exit codes. The message counts unless the
+// pod's reason says that it is the node's own.
+func LastStatusWins(h History) (out []Violation) {
+	entries, events := h.entries(), h.byUID()
+	for _, uid := range uids(events) {
+		var told []*Entry
+		for _, e := range entries[uid] {
+			if (e.Verb == Report || e.Verb == Status) && e.Status != nil && !e.Foreign {
+				told = append(told, e)
+			}
+		}
+		if len(told) == 0 {
+			continue
+		}
+		out = append(out, h.neverBack(events[uid], told)...)
+		out = append(out, h.lastTold(events[uid], told)...)
+	}
+	return out
+}
+
+// lastTold judges what the API server shows in the end.
+func (h *History) lastTold(events []*Event, told []*Entry) []Violation {
+	last := events[len(events)-1]
+	shown := &last.Pod.Status
+	final, state := told[len(told)-1], told[len(told)-1]
+	for _, e := range told {
+		if terminal(e.Status) || !terminal(final.Status) {
+			final = e
+		}
+		if e.Verb == Status {
+			state = e
+		}
+	}
+	switch {
+	case last.gone() && (h.Forced[last.Pod.UID] || !certainlyBefore(final, last)),
+		!last.gone() && !h.settled(final.At):
+		return nil
+	case digest(shown) == digest(final.Status), shown.Reason == nodesReason && phases(shown) == phases(final.Status):
+		return nil
+	case digest(shown) == digest(state.Status) && !terminal(final.Status):
+		return nil // what was told is older than what the backend has, and it was asked
+	case terminal(shown) && !terminal(final.Status):
+		return nil // the node's own verdict, which FailedOnlyForCause judges
+	case terminal(shown) && terminal(final.Status) && exits(shown) == exits(final.Status):
+		return nil // a verdict on top of the last word
+	}
+	return []Violation{ofEvent("S5", last, "shows %s, the last status is %s (entry %d)", digest(shown), digest(final.Status), final.Seq)}
+}
+
+// nodesReason is the reason of a status whose message is the node's own.
+const nodesReason = "ProviderFailed"
+
+// neverBack judges the way: the statuses that the API server showed, as far as they
+// are ones that were told, are in the order in which they were told.
+func (h *History) neverBack(events []*Event, told []*Entry) (out []Violation) {
+	at := 0
+	for _, v := range events {
+		shown := digest(&v.Pod.Status)
+		is := func(e *Entry) bool { return digest(e.Status) == shown && !certainlyAfter(e, v) }
+		if next := slices.IndexFunc(told[at:], is); next >= 0 {
+			at += next
+		} else if older := slices.IndexFunc(told[:at], is); older >= 0 {
+			out = append(out, ofEvent("S5", v, "shows %s (entry %d) after %s (entry %d)", shown, told[older].Seq, digest(told[at].Status), told[at].Seq))
+		}
+	}
+	return out
+}
+
+// digest is what of a status a provider says and a node must not change.
+func digest(s *corev1.PodStatus) string {
+	return fmt.Sprintf("%s reason=%q message=%q", phases(s), s.Reason, s.Message)
+}
+
+func phases(s *corev1.PodStatus) string { return string(s.Phase) + exits(s) }
+
+func exits(s *corev1.PodStatus) (text string) {
+	for _, c := range containers(s) {
+		switch {
+		case c.State.Terminated != nil:
+			text += fmt.Sprintf(" %s=exit:%d", c.Name, c.State.Terminated.ExitCode)
+		case c.State.Running != nil:
+			text += fmt.Sprintf(" %s=running:%d", c.Name, c.RestartCount)
+		}
+	}
+	return text
+}
+
+// FailedOnlyForCause is S8: a pod becomes Failed in the API server only if the
+// provider said so, if its instance is gone or failed, if it was deleted, if its
+// active deadline has passed, if it is for another operating system, or if somebody
+// else said so. An error that passes, or a clock, is no cause.
+func FailedOnlyForCause(h History) (out []Violation) {
+	entries := h.entries()
+	judged := map[types.UID]bool{} // has failed, before the history began or in it
+	seen := map[types.UID]bool{}
+	for i := range h.API {
+		v := &h.API[i]
+		first := !seen[v.Pod.UID]
+		seen[v.Pod.UID] = true
+		if judged[v.Pod.UID] || v.Pod.Status.Phase != corev1.PodFailed {
+			continue
+		}
+		judged[v.Pod.UID] = true
+		if first {
+			continue
+		}
+		deleted := v.gone() || v.Pod.DeletionTimestamp != nil
+		if deleted || v.Pod.Spec.OS != nil || overdue(v, v.At) || h.saidByOthers(v) || slices.ContainsFunc(entries[v.Pod.UID], func(e *Entry) bool {
+			return !certainlyAfter(e, v) && (e.Verb == Stop || e.Status != nil && failing(e.Status))
+		}) {
+			continue
+		}
+		out = append(out, ofEvent("S8", v, "is Failed (%s %q) without a cause", v.Pod.Status.Reason, v.Pod.Status.Message))
+	}
+	return out
+}
+
+func failing(s *corev1.PodStatus) bool {
+	return s.Phase == corev1.PodFailed || slices.ContainsFunc(containers(s), func(c corev1.ContainerStatus) bool {
+		return c.State.Terminated != nil && c.State.Terminated.ExitCode != 0
+	})
+}
+
+func (h *History) saidByOthers(v *Event) bool {
+	return slices.ContainsFunc(h.Foreign, func(w ForeignWrite) bool {
+		return w.UID == v.Pod.UID && w.Field == Phase && w.Value == string(v.Pod.Status.Phase) && !w.after(v)
+	})
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Methods, as a Fault and Backend.Fault name them.
+const (
+	Create = "create" // CreatePod
+	Update = "update" // UpdatePod
+	Delete = "delete" // DeletePod
+	Get    = "get"    // GetPod
+	Status = "status" // GetPodStatus
+	List   = "list"   // GetPods
+	Notify = "notify" // NotifyPods
+	Ping   = "ping"   // Ping
+)
+
+// Fault is what goes wrong with calls. It hits the calls that it matches: the
+// fields Method, Key and UID match everything when they are empty. The first
+// fault that hits a call is the only one. What it does, it does in this order: Delay,
+// Hang, Panic, Err, LoseAnswer.
+type Fault struct {
+	Method string
+	Key    string    // namespace/name
+	UID    types.UID // of CreatePod, UpdatePod and DeletePod
+	After  int       // how many calls pass before the first that is hit
+	Times  int       // how many calls are hit; 0: all until Heal
+
+	Delay time.Duration // before the effect; the end of ctx ends it, unless Deaf
+	// Hang lets the call hang until ctx ends, whose error it then returns, or until
+	// Heal, after which it goes on.
+	Hang bool
+	// Deaf does not hear the end of ctx.
+	Deaf  bool
+	Panic any // what to panic with, before the effect
+	Err   error
+	// LoseAnswer lets the effect happen and then returns Err, or ErrUnwell.
+	LoseAnswer bool
+}
+
+// Inject adds a fault.
+func (b *Backend) Inject(f Fault) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.faults = append(b.faults, &f)
+}
+
+// Heal ends all faults, lies and delays of reports, of whatever kind, and lets calls that hang
+// go on. Reports that were held back are told.
+func (b *Backend) Heal() {
+	b.mu.Lock()
+	b.faults, b.lies, b.Fault = nil, nil, nil
+	close(b.healed)
+	b.healed = make(chan struct{})
+	b.mu.Unlock()
+	b.Reports(Reports{})
+}
+
+// Script sets Backend.Fault while the controllers run.
+func (b *Backend) Script(fault func(ctx context.Context, method, key string) error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.Fault = fault
+}
+
+// ask injects what goes wrong with a call. lost is to be returned after the
+// effect.
+func (b *Backend) ask(ctx context.Context, method, key string, uid types.UID) (lost, err error) {
+	b.mu.Lock()
+	script, fault, healed := b.Fault, b.hit(method, key, uid), b.healed
+	b.mu.Unlock()
+	if script != nil {
+		if err := script(ctx, method, key); err != nil {
+			return nil, err
+		}
+	}
+	if fault == nil {
+		return nil, nil
+	}
+	return fault.strike(ctx, healed, method+" "+key)
+}
+
+// hit returns the fault of a call, if there is one. mu is held.
+func (b *Backend) hit(method, key string, uid types.UID) *Fault {
+	for _, f := range b.faults {
+		switch {
+		case f.Method != "" && f.Method != method, f.Key != "" && f.Key != key, f.UID != "" && f.UID != uid, f.Times < 0:
+		case f.After > 0:
+			f.After--
+		default:
+			hit := *f
+			if f.Times == 1 {
+				f.Times = -1 // used up
+			} else if f.Times > 1 {
+				f.Times--
+			}
+			return &hit
+		}
+	}
+	return nil
+}
+
+func (f *Fault) strike(ctx context.Context, healed <-chan struct{}, call string) (lost, err error) {
+	done := ctx.Done()
+	if f.Deaf {
+		done = nil
+	}
+	var delayed <-chan time.Time
+	if f.Delay > 0 {
+		timer := time.NewTimer(f.Delay)
+		defer timer.Stop()
+		delayed = timer.C
+	}
+	if f.Delay > 0 || f.Hang {
+		if f.Hang {
+			delayed = nil
+		}
+		select {
+		case <-delayed:
+		case <-healed:
+		case <-done:
+			return nil, ctx.Err()
+		}
+	}
+	if f.Panic != nil {
+		panic(f.Panic)
+	}
+	if f.Err == nil && !f.LoseAnswer {
+		return nil, nil
+	}
+	err = f.Err
+	if err == nil {
+		err = fmt.Errorf("%s: the answer is lost: %w", call, ErrUnwell)
+	}
+	if f.LoseAnswer {
+		return err, nil
+	}
+	return nil, err
+}
+
+// ErrUnwell is the error of FailFirst and of a lost answer.
+var ErrUnwell = errors.New("backend is not well")
+
+// FailFirst returns a script that fails the first n calls of a method.
+func FailFirst(method string, n int) func(context.Context, string, string) error {
+	var mu sync.Mutex
+	return func(_ context.Context, m, key string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if m != method || n == 0 {
+			return nil
+		}
+		n--
+		return fmt.Errorf("%s of %s: %w", m, key, ErrUnwell)
+	}
+}

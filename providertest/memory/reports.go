@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
+)
+
+// Notifying is a Backend with the ability node.PodNotifier.
+type Notifying struct{ *Backend }
+
+// NotifyPods remembers whom to report to.
+func (b Notifying) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
+	_, _ = b.ask(ctx, Notify, "", "") // it can hang or panic, but has no error to return
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.notify = notify
+}
+
+// Reports is how reports arrive. The zero value is at once, in order and once.
+type Reports struct {
+	Delay  time.Duration
+	Copies int // how often each is repeated
+	// Reverse holds reports back until there are so many, and then tells them the
+	// newest first.
+	Reverse int
+}
+
+// Reports sets how reports arrive from now on. Those that were held back are told.
+func (b *Backend) Reports(how Reports) {
+	b.mu.Lock()
+	held := b.held
+	b.reports, b.held = how, nil
+	b.mu.Unlock()
+	for _, pod := range held {
+		b.deliver(pod, b.hand(pod))
+	}
+}
+
+// Tell reports a pod, whatever the backend has, if somebody listens: also one that
+// is unknown, or dead. It is told as it is.
+func (b *Backend) Tell(pod *corev1.Pod) { b.deliver(pod, pod.DeepCopy()) }
+
+// tell reports a pod as Reports says.
+func (b *Backend) tell(pod *corev1.Pod) {
+	b.mu.Lock()
+	how := b.reports
+	due := []*corev1.Pod{pod}
+	if how.Reverse > 1 {
+		b.held = append(b.held, pod)
+		due = nil
+		if len(b.held) >= how.Reverse {
+			due, b.held = b.held, nil
+			slices.Reverse(due)
+		}
+	}
+	b.mu.Unlock()
+	for _, pod := range due {
+		for range 1 + how.Copies {
+			if how.Delay > 0 {
+				time.AfterFunc(how.Delay, func() { b.deliver(pod, b.hand(pod)) })
+			} else {
+				b.deliver(pod, b.hand(pod))
+			}
+		}
+	}
+}
+
+// deliver takes a report about a pod down and hands the copy to whom it is for.
+func (b *Backend) deliver(pod, handed *corev1.Pod) {
+	b.mu.Lock()
+	notify := b.notify
+	b.mu.Unlock()
+	if notify == nil {
+		return
+	}
+	b.Recorder.Add(ledger.Entry{Verb: ledger.Report, UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name, Status: pod.Status.DeepCopy()})
+	notify(handed)
+}
+
+// Mute lets a Notifying backend forget whom to report to, as when the daemon is down.
+func (b *Backend) Mute() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.notify = nil
+}
