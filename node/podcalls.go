@@ -39,12 +39,13 @@ func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod)
 
 // update tells the backend of a changed pod, whose status is what the provider
 // itself reported last: many keep the pod as it is given.
-func (c *PodController) update(ctx context.Context, key string, api *corev1.Pod) error {
+func (c *PodController) update(ctx context.Context, key string, api, backend *corev1.Pod) error {
 	pod, err := c.prepare(ctx, api)
 	if err != nil {
 		return c.failure(api, "", fmt.Errorf("resolve the environment of pod %s: %w", key, err))
 	}
 	c.states.update(key, func(st *podState) { // before the call, as in create
+		st.inherit(backend)
 		st.handed.add(metadataOf(api))
 		if st.report.about(api.UID) {
 			st.echo = st.report.status
@@ -64,6 +65,7 @@ func (c *PodController) update(ctx context.Context, key string, api *corev1.Pod)
 // example.
 func (c *PodController) adopt(key string, api, backend *corev1.Pod) {
 	c.states.update(key, func(st *podState) {
+		st.inherit(backend)
 		st.handed.add(metadata{maps.Clone(backend.Labels), maps.Clone(backend.Annotations)})
 		st.handed.add(metadataOf(api))
 	})
@@ -92,6 +94,15 @@ func (c *PodController) accepted(key string, api *corev1.Pod) {
 func (c *PodController) learn(key string) {
 	if st := c.states.get(key); !st.report.about(st.sent.UID) {
 		c.pollLane.Add(key)
+	}
+}
+
+// learnEnd takes over how a pod has ended at the backend, if that was told to a former
+// life only, or is still on its way: the object may go before it is asked for.
+func (c *PodController) learnEnd(ctx context.Context, key string, api, backend *corev1.Pod) {
+	st := c.states.get(key)
+	if lifecycle.SamePod(api, backend) && lifecycle.Terminal(&backend.Status) && !st.finished(api.UID) {
+		c.take(ctx, api, &report{uid: backend.UID, status: backend.Status.DeepCopy(), polled: true, after: st.report})
 	}
 }
 

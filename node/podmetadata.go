@@ -4,6 +4,7 @@ package node
 
 import (
 	"hash/maphash"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +45,18 @@ func (h *handed) add(m metadata) {
 	h.replace(labelEntry, h.labels, m.labels)
 	h.replace(annotationEntry, h.annotations, m.annotations)
 	h.metadata = m
+}
+
+// inherit notes that a former life of this process gave the backend what it has and what it
+// has told so far.
+func (st *podState) inherit(backend *corev1.Pod) {
+	if st.sent.Attempted {
+		return
+	}
+	if st.report.about(st.sent.UID) {
+		st.handed.add(st.report.metadata)
+	}
+	st.handed.add(metadata{maps.Clone(backend.Labels), maps.Clone(backend.Annotations)})
 }
 
 func (h *handed) replace(kind byte, old, now map[string]string) {

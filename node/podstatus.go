@@ -84,7 +84,7 @@ func newer(cached, written *corev1.Pod) *corev1.Pod {
 // patch writes what differs, if anything does.
 func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, st podState, status corev1.PodStatus) error {
 	change := lifecycle.Change{Status: status, DropConditions: st.dropped}
-	if st.report.about(api.UID) {
+	if st.report.about(api.UID) && st.sent.Attempted { // else nobody knows what a former life handed to the backend
 		change.Labels = lifecycle.MetadataDiff(st.report.labels, api.Labels, st.handed.hadLabel, st.own.labels)
 		change.Annotations = lifecycle.MetadataDiff(st.report.annotations, api.Annotations, st.handed.hadAnnotation, st.own.annotations)
 	}

@@ -60,6 +60,9 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		st = *s
 	})
 	backend = st.named(backend, api != nil)
+	if api != nil && backend != nil {
+		c.learnEnd(ctx, key, api, backend)
+	}
 	if backend != nil && (api == nil || !lifecycle.SamePod(api, backend)) && st.hasLeft(backend) {
 		c.keep(key, backend.UID)
 		if api == nil {
@@ -89,7 +92,7 @@ func (c *PodController) do(ctx context.Context, step lifecycle.Step, key string,
 	case lifecycle.Create:
 		return c.create(ctx, key, api)
 	case lifecycle.Update:
-		return c.update(ctx, key, api)
+		return c.update(ctx, key, api, backend)
 	case lifecycle.Adopt:
 		c.adopt(key, api, backend)
 	case lifecycle.Stop:
