@@ -64,6 +64,7 @@ type PodController struct {
 	states     podStates
 	orphans    orphanWatch
 	polled     chan struct{} // holds a token when a poll is wanted soon
+	outage     chan struct{} // holds a token when the API server did not answer
 
 	draining atomic.Bool // the node shuts down: no pod is started any more
 
@@ -120,6 +121,7 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 		states:     podStates{m: map[string]*podState{}},
 		orphans:    orphanWatch{since: map[string]time.Time{}},
 		polled:     make(chan struct{}, 1),
+		outage:     make(chan struct{}, 1),
 		ready:      make(chan struct{}),
 		done:       make(chan struct{}),
 	}
@@ -195,6 +197,7 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	wg.Go(func() { c.statusLane.Run(ctx, max(podSyncWorkers, statusWriters), c.writeStatus) })
 	wg.Go(func() { c.pollLane.Run(ctx, pollers, c.pollPod) })
 	wg.Go(func() { c.survey(ctx) })
+	wg.Go(func() { c.scout(ctx) })
 	log.G(ctx).Debug("pod controller is running")
 	close(c.ready)
 	<-ctx.Done()

@@ -179,6 +179,7 @@ func (c *PodController) remove(ctx context.Context, key string, api *corev1.Pod)
 // writeFailed is where failures of the status lane end: in the log and, when
 // the API server understood and refused, in an event.
 func (c *PodController) writeFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
+	c.failedToReach(err)
 	logger := log.G(ctx).WithField("pod", key).WithError(err)
 	if again {
 		logger.Warnf("pod in the API server is not up to date; next try in %v", delay)

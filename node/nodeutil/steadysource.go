@@ -4,7 +4,6 @@ package nodeutil
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/reach"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -115,7 +115,7 @@ func persist[T any](ctx context.Context, what string, request func() (T, error))
 	pause := sourceFirstPause
 	for tries := 1; ; tries++ {
 		answer, err := request()
-		if err == nil || ctx.Err() != nil || !unanswered(err) {
+		if err == nil || ctx.Err() != nil || !reach.Unanswered(err) && !apierrors.IsTooManyRequests(err) {
 			return answer, err
 		}
 		logger := log.G(ctx).WithError(err)
@@ -137,17 +137,4 @@ func persist[T any](ctx context.Context, what string, request func() (T, error))
 		}
 		pause = min(2*pause, sourceLastPause)
 	}
-}
-
-// unanswered reports whether an error says that the API server could not be reached, or
-// could not deal with the request now.
-func unanswered(err error) bool {
-	switch {
-	case apierrors.IsServiceUnavailable(err), apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err):
-		return true
-	case errors.Is(err, context.Canceled):
-		return false
-	}
-	var status apierrors.APIStatus
-	return !errors.As(err, &status)
 }

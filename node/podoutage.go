@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/reach"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// scoutEvery is how often an API server that does not answer is asked whether
+// it is back.
+const scoutEvery = 2 * time.Second
+
+// scout ends an outage for everybody at once. Each pod whose write was not
+// answered waits for a retry of its own, up to a minute; one request every two
+// seconds finds out for all of them that the API server is back.
+func (c *PodController) scout(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.outage:
+		}
+		begin := time.Now()
+		for out := true; out; {
+			timer.Reset(scoutEvery)
+			select {
+			case <-ctx.Done():
+				return
+			case <-timer.C:
+			}
+			out = reach.Unanswered(c.probe(ctx))
+		}
+		c.noticed() // failures of the outage that was told twice
+		log.G(ctx).Infof("the API server answers again, after %v at least", time.Since(begin).Round(time.Second))
+		c.Kick()
+	}
+}
+
+// failedToReach starts the scout if err says that the API server was not reached.
+func (c *PodController) failedToReach(err error) {
+	if !reach.Unanswered(err) {
+		return
+	}
+	select {
+	case c.outage <- struct{}{}:
+	default:
+	}
+}
+
+// noticed takes back what failedToReach may have said meanwhile.
+func (c *PodController) noticed() {
+	select {
+	case <-c.outage:
+	default:
+	}
+}
+
+// probe makes the cheapest request that this identity may make.
+func (c *PodController) probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, scoutEvery)
+	defer cancel()
+	options := metav1.ListOptions{Limit: 1, ResourceVersion: "0"}
+	if c.nodeName != "" {
+		options.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", c.nodeName).String()
+	}
+	_, err := c.client.Pods(metav1.NamespaceAll).List(ctx, options)
+	return err
+}
