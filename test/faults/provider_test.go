@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"context"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
+)
+
+// call is one call that changes something at the backend.
+type call struct {
+	at   time.Time
+	verb string // create, update or delete
+	name string
+	uid  types.UID
+}
+
+// calls are those of one world's daemons.
+type calls struct {
+	mu      sync.Mutex
+	all     []call        // guarded by mu
+	changed chan struct{} // guarded by mu; closed at the next change
+}
+
+func (c *calls) add(verb string, pod *corev1.Pod) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, call{time.Now(), verb, pod.Name, pod.UID})
+	if c.changed != nil {
+		close(c.changed)
+		c.changed = nil
+	}
+}
+
+// those returns the calls for which keep is true.
+func (c *calls) those(keep func(call) bool) (out []call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range c.all {
+		if keep(one) {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// since returns the calls with one of the verbs since a moment.
+func (c *calls) since(t time.Time, verbs ...string) []call {
+	return c.those(func(one call) bool { return !one.at.Before(t) && contains(verbs, one.verb) })
+}
+
+func contains(list []string, s string) bool {
+	for _, e := range list {
+		if e == s {
+			return true
+		}
+	}
+	return false
+}
+
+// await returns when done is true, which it asks after each call.
+func (c *calls) await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	for {
+		c.mu.Lock()
+		if c.changed == nil {
+			c.changed = make(chan struct{})
+		}
+		changed := c.changed
+		c.mu.Unlock()
+		if done() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timeout.C:
+			t.Fatalf("wait until %s: it did not happen", what)
+		}
+	}
+}
+
+// provider is a backend in memory as a whole provider, whose changing calls are noted after they are done.
+type provider struct {
+	memory.Notifying
+	noRequests
+	calls *calls
+}
+
+func (w *world) newProvider(nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
+	return provider{Notifying: memory.Notifying{Backend: w.backend}, calls: w.calls}, nil, nil
+}
+
+func (p provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
+	defer p.calls.add("create", pod)
+	return p.Backend.CreatePod(ctx, pod)
+}
+
+func (p provider) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
+	defer p.calls.add("update", pod)
+	return p.Backend.UpdatePod(ctx, pod)
+}
+
+func (p provider) DeletePod(ctx context.Context, pod *corev1.Pod) error {
+	defer p.calls.add("delete", pod)
+	return p.Backend.DeletePod(ctx, pod)
+}
+
+// noRequests answers no requests to the node's server.
+type noRequests struct{}
+
+var errNoRequests = errdefs.InvalidInput("the backend of this test answers no requests")
+
+func (noRequests) GetContainerLogs(context.Context, string, string, string, api.ContainerLogOpts) (io.ReadCloser, error) {
+	return nil, errNoRequests
+}
+
+func (noRequests) RunInContainer(context.Context, string, string, string, []string, api.AttachIO) error {
+	return errNoRequests
+}
+
+func (noRequests) AttachToContainer(context.Context, string, string, string, api.AttachIO) error {
+	return errNoRequests
+}
+
+func (noRequests) GetStatsSummary(context.Context) (*statsv1alpha1.Summary, error) {
+	return nil, errNoRequests
+}
+
+func (noRequests) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) {
+	return nil, errNoRequests
+}
+
+func (noRequests) PortForward(context.Context, string, string, int32, io.ReadWriteCloser) error {
+	return errNoRequests
+}
