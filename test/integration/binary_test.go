@@ -48,17 +48,17 @@ type child struct {
 }
 
 // startProgram runs virtual-kubelet with the provider mock and the identity of a node. The node's server
-// listens at the address. The program ends with the test, within stopTime.
-func (w *world) startProgram(address string, credentials testapi.NodeCredentials) *child {
+// listens at the address. The program ends with the test, within stopTime. args are further settings.
+func (w *world) startProgram(address string, credentials testapi.NodeCredentials, args ...string) *child {
 	w.Helper()
 	c := &child{world: w, said: &lockedBuffer{}}
-	c.cmd = exec.Command(program(w.T),
-		"--nodename="+w.nodeName, "--provider=mock",
-		"--kubeconfig="+credentials.Kubeconfig,
-		"--tls-cert-file="+credentials.CertFile, "--tls-private-key-file="+credentials.KeyFile,
-		"--client-ca-file="+credentials.CAFile,
-		"--node-ip="+address, "--listen-address="+address, "--port=0",
-	)
+	c.cmd = exec.Command(program(w.T), append([]string{
+		"--nodename=" + w.nodeName, "--provider=mock",
+		"--kubeconfig=" + credentials.Kubeconfig,
+		"--tls-cert-file=" + credentials.CertFile, "--tls-private-key-file=" + credentials.KeyFile,
+		"--client-ca-file=" + credentials.CAFile,
+		"--node-ip=" + address, "--listen-address=" + address, "--port=0",
+	}, args...)...)
 	c.cmd.Env = withoutSettings(os.Environ())
 	c.cmd.Stdout, c.cmd.Stderr = c.said, c.said
 	if err := c.cmd.Start(); err != nil {
