@@ -44,7 +44,7 @@ func TestFault50DrainStopsByPriority(t *testing.T) {
 				w.wantPhase("job", corev1.PodSucceeded)
 
 				began := time.Now()
-				if err := w.ctl.Drain(w.Context(), DrainGroups(5*time.Minute, time.Minute)...); err != nil {
+				if err := w.drain(w.Context(), DrainGroups(5*time.Minute, time.Minute)...); err != nil {
 					w.Error(err)
 				}
 				took := time.Since(began)
@@ -117,7 +117,7 @@ func TestFault50DrainIsBounded(t *testing.T) {
 		}
 		w.pass(10 * time.Second)
 		began := time.Now()
-		err := w.ctl.Drain(w.Context(), DrainGroups(2*time.Minute, 30*time.Second)...)
+		err := w.drain(w.Context(), DrainGroups(2*time.Minute, 30*time.Second)...)
 		took := time.Since(began)
 		if err == nil || !strings.Contains(err.Error(), "2 pods have not stopped in time") || !strings.Contains(err.Error(), "d/fails, d/hangs") {
 			w.Errorf("got error %v, want one that names the two pods", err)
@@ -146,7 +146,7 @@ func TestFault50DrainRefusesNewPods(t *testing.T) {
 		w.api.Create(ranked("deleted", 0, 30))
 		w.pass(10 * time.Second)
 		drained := make(chan error, 1)
-		go func() { drained <- w.ctl.Drain(w.Context(), DrainGroups(5*time.Minute, time.Minute)...) }()
+		go func() { drained <- w.drain(w.Context(), DrainGroups(5*time.Minute, time.Minute)...) }()
 		w.pass(5 * time.Second)
 		w.api.Delete("d", "deleted", 30)
 		w.api.Create(ranked("late", 0, 30))
@@ -198,7 +198,7 @@ func TestFault50DrainInTrouble(t *testing.T) {
 			return nil
 		}
 		began := time.Now()
-		if err := w.ctl.Drain(w.Context(), DrainGroups(5*time.Minute, time.Minute)...); err != nil {
+		if err := w.drain(w.Context(), DrainGroups(5*time.Minute, time.Minute)...); err != nil {
 			w.Error(err)
 		}
 		took := time.Since(began)
@@ -221,11 +221,11 @@ func TestDrainEndsWithRun(t *testing.T) {
 		w.pass(10 * time.Second)
 		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
 		defer cancel()
-		if err := w.ctl.Drain(ctx, DrainGroups(time.Minute, 0)...); err == nil || !strings.Contains(err.Error(), context.DeadlineExceeded.Error()) {
+		if err := w.drain(ctx, DrainGroups(time.Minute, 0)...); err == nil || !strings.Contains(err.Error(), context.DeadlineExceeded.Error()) {
 			w.Errorf("got %v, want the end of the caller's context", err)
 		}
 		ended := make(chan error, 1)
-		go func() { ended <- w.ctl.Drain(w.Context(), DrainGroups(time.Minute, 0)...) }()
+		go func() { ended <- w.drain(w.Context(), DrainGroups(time.Minute, 0)...) }()
 		w.pass(time.Second)
 		w.halt()
 		if err := <-ended; err == nil || !strings.Contains(err.Error(), "has ended") {

@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/guard"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -94,7 +95,8 @@ func NewNodeController(p NodeProvider, node *corev1.Node, nodes v1.NodeInterface
 // Run registers the node and keeps it up to date until ctx ends, and then
 // returns nil; the node object stays. Neither the API server nor the provider
 // can make it return earlier: it tries again for as long as it runs. The only
-// errors are a node without a name and a second call.
+// errors are a node without a name, a provider whose NotifyNodeStatus panics, and
+// a second call.
 //
 // Nothing that Run started is alive when it returns, except a Ping that ignores
 // the end of its context for more than two seconds.
@@ -124,7 +126,13 @@ func (n *NodeController) Run(ctx context.Context) (err error) {
 	defer cancel() // before Wait: a panic here must not wait for goroutines that go on
 
 	k := newNodeKeeper(n)
-	n.provider.NotifyNodeStatus(ctx, k.report)
+	err = (&guard.Guard{}).Do(ctx, "NotifyNodeStatus", func(ctx context.Context) error {
+		n.provider.NotifyNodeStatus(ctx, k.report)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("run node controller of %s: %w", n.node.Name, err)
+	}
 
 	pings := &pinger{
 		provider: n.provider, interval: n.pingInterval, timeout: n.pingTimeout,

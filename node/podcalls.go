@@ -29,7 +29,7 @@ func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod)
 		st.sent.Attempted, st.sent.Generation = true, api.Generation
 		st.handed.add(metadataOf(api))
 	})
-	if err := c.guard.Do(ctx, "CreatePod", func(ctx context.Context) error { return c.provider.CreatePod(ctx, pod) }); err != nil {
+	if err := c.call(ctx, key, api, "CreatePod", func(ctx context.Context) error { return c.provider.CreatePod(ctx, pod) }); err != nil {
 		return c.failure(api, eventCreateFailed, fmt.Errorf("create pod %s: %w", key, err))
 	}
 	c.accepted(key, api)
@@ -52,7 +52,7 @@ func (c *PodController) update(ctx context.Context, key string, api, backend *co
 			pod.Status = *st.echo.DeepCopy()
 		}
 	})
-	if err := c.guard.Do(ctx, "UpdatePod", func(ctx context.Context) error { return c.provider.UpdatePod(ctx, pod) }); err != nil {
+	if err := c.call(ctx, key, api, "UpdatePod", func(ctx context.Context) error { return c.provider.UpdatePod(ctx, pod) }); err != nil {
 		return c.failure(api, eventUpdateFailed, fmt.Errorf("update pod %s: %w", key, err))
 	}
 	c.accepted(key, api)
@@ -114,7 +114,7 @@ func (c *PodController) stop(ctx context.Context, key string, api *corev1.Pod) e
 	})
 	pod := api.DeepCopy()
 	pod.DeletionGracePeriodSeconds = &grace // also when the node itself stops it
-	err := c.guard.Do(ctx, "DeletePod", func(ctx context.Context) error { return c.provider.DeletePod(ctx, pod) })
+	err := c.call(ctx, key, api, "DeletePod", func(ctx context.Context) error { return c.provider.DeletePod(ctx, pod) })
 	c.statusLane.Add(key) // a terminal report may have waited for the request
 	if err != nil && !errdefs.IsNotFound(err) {
 		return c.failure(api, eventDeleteFailed, fmt.Errorf("delete pod %s: %w", key, err))

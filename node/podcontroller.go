@@ -28,7 +28,8 @@ import (
 const (
 	defaultProviderCallTimeout = 10 * time.Minute
 	defaultPollInterval        = 5 * time.Second
-	// slowCall is after how long a provider call lets another pod have its worker.
+	// slowCall is after how long a read of what a pod names lets another pod have
+	// its worker. For provider calls, guard.Patience decides.
 	slowCall = 10 * time.Second
 	// statusWriters is how many writes of pods may be under way at least. They wait
 	// for the API server, not for a processor; the client's limiter bounds their rate.
@@ -104,11 +105,12 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 		cfg.ProviderCallTimeout = defaultProviderCallTimeout
 	}
 	_, notifies := cfg.Provider.(PodNotifier)
+	patience := &guard.Patience{}
 	c := &PodController{
 		provider:   cfg.Provider,
 		notifies:   notifies,
-		guard:      guard.Guard{Deadline: cfg.ProviderCallTimeout, SlowAfter: slowCall, Slow: keyqueue.Yield},
-		reads:      guard.Guard{Deadline: min(cfg.ProviderCallTimeout, readTimeout), SlowAfter: slowCall, Slow: keyqueue.Yield},
+		guard:      guard.Guard{Deadline: cfg.ProviderCallTimeout, Patience: patience, Slow: keyqueue.Yield},
+		reads:      guard.Guard{Deadline: min(cfg.ProviderCallTimeout, readTimeout), Patience: patience, Slow: keyqueue.Yield},
 		client:     cfg.PodClient,
 		pods:       cfg.PodInformer.Lister(),
 		informer:   cfg.PodInformer.Informer(),
@@ -163,7 +165,8 @@ func (c *PodController) useObjects(cfg *PodControllerConfig) {
 // Run handles pods until ctx ends, with up to podSyncWorkers provider calls at a
 // time and as many writes to the API server, but at least 32. It returns nil when ctx ended, and
 // an error when the informers' caches did not fill before that, when the
-// number of workers is below one, or at a second call.
+// number of workers is below one, when the provider's NotifyPods panics, or at a
+// second call.
 func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error) {
 	if podSyncWorkers < 1 {
 		return errdefs.InvalidInputf("pod sync workers: got %d, want at least 1", podSyncWorkers)
@@ -183,7 +186,13 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	defer cancel()
 
 	if n, ok := c.provider.(PodNotifier); ok {
-		n.NotifyPods(ctx, func(pod *corev1.Pod) { c.report(ctx, pod) })
+		err := (&guard.Guard{}).Do(ctx, "NotifyPods", func(ctx context.Context) error {
+			n.NotifyPods(ctx, func(pod *corev1.Pod) { c.report(ctx, pod) })
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("run pod controller: %w", err)
+		}
 	}
 	registration, err := c.informer.AddEventHandler(c.handler(ctx))
 	if err != nil {

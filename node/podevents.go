@@ -21,6 +21,7 @@ const (
 	eventUpdateSuccess = "ProviderUpdateSuccess"
 	eventDeleteFailed  = "ProviderDeleteFailed"
 	eventDeleteSuccess = "ProviderDeleteSuccess"
+	eventCallHangs     = "ProviderCallHangs"
 	eventPodLost       = "ProviderPodLost"
 	eventStatusFailed  = "ProviderStatusRejected"
 	// as a kubelet names them

@@ -51,9 +51,9 @@ func TestHungCallsDoNotStopOthers(t *testing.T) {
 		}
 		w.pass(time.Second)
 		w.api.Create(bound("eleventh", ""))
-		w.pass(25 * time.Second) // four workers, which hung calls leave after ten seconds each
+		w.pass(3 * time.Second) // four workers, which hung calls leave after a second each
 		w.wantPhase("eleventh", corev1.PodRunning)
-		w.pass(11 * time.Minute)
+		w.pass(10*time.Minute + 5*time.Second)
 		if got := w.api.Pod("d", "hung0").Status.Message; !strings.Contains(got, context.DeadlineExceeded.Error()) {
 			t.Errorf("message of a hung pod is %q, want the deadline in it", got)
 		}

@@ -116,6 +116,12 @@ func (w *world) halt() {
 	}
 }
 
+// drain drains the node, for good.
+func (w *world) drain(ctx context.Context, groups ...DrainGroup) error {
+	w.backend.Recorder.Drain()
+	return w.ctl.Drain(ctx, groups...)
+}
+
 // pass lets time pass.
 func (w *world) pass(d time.Duration) {
 	time.Sleep(d)

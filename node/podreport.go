@@ -61,6 +61,13 @@ func (c *PodController) remember(key string, api *corev1.Pod, r *report) (news b
 			return // older than what the provider has reported since it was asked
 		}
 		if old.about(api.UID) {
+			if lifecycle.Terminal(old.status) {
+				st.relapsed = !lifecycle.Terminal(r.status)
+				if st.relapsed {
+					return // out of order: the pod has ended, even if nobody was told yet
+				}
+				r.status.Phase = old.status.Phase // only exit codes may come late
+			}
 			if r.polled {
 				r.metadata = old.metadata
 			}

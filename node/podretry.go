@@ -8,11 +8,16 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
 const (
 	firstRetry = 250 * time.Millisecond
 	lastRetry  = 60 * time.Second
+	// longestRetryAfter is the longest delay that an error can ask for
+	// (errdefs.RetryAfter).
+	longestRetryAfter = 10 * time.Minute
 )
 
 // ShouldRetryFunc decides, after work on a pod failed, whether and when it is
@@ -61,10 +66,14 @@ func (p *retryPolicy) decide(ctx context.Context, key string, tries int, firstAd
 			return *d, true
 		}
 	}
+	delay := backoff(tries)
 	if p.limiter != nil {
-		return p.limiter.When(key), true
+		delay = p.limiter.When(key)
 	}
-	return backoff(tries), true
+	if after, says := errdefs.RetryAfterOf(err); says {
+		delay = min(max(after, firstRetry), longestRetryAfter)
+	}
+	return delay, true
 }
 
 // Succeeded lets the rate limiter forget the pod's failures.

@@ -36,8 +36,9 @@ type podState struct {
 	turn time.Time // until when the pod may take to stop; zero: it is not its turn
 
 	// written by reports
-	report  *report
-	dropped []corev1.PodConditionType // conditions that the provider no longer reports
+	report   *report
+	relapsed bool                      // after its end was reported, the pod was reported as running
+	dropped  []corev1.PodConditionType // conditions that the provider no longer reports
 
 	// written by the status lane
 	written *corev1.Pod // the API server's last answer, while the cache is behind it

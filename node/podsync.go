@@ -75,6 +75,7 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 	decision := lifecycle.Next(lifecycle.Facts{
 		API: api, Sent: st.sent, Backend: backend, Now: time.Now(),
 		Finished: api != nil && st.finished(api.UID),
+		Relapsed: st.relapsed,
 		Verdict:  st.verdict,
 	})
 	if decision.Step != lifecycle.Orphan {

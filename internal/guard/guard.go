@@ -33,8 +33,8 @@ var (
 type Guard struct {
 	// Deadline ends the context of a call; 0 means none.
 	Deadline time.Duration
-	// SlowAfter is how long a call may take before Slow is called; 0 means never.
-	SlowAfter time.Duration
+	// Patience says how long a call may take before Slow is called; nil means for ever.
+	Patience *Patience
 	// Slow is called once, on another goroutine, with the context of a call that takes long.
 	Slow func(ctx context.Context)
 }
@@ -66,8 +66,8 @@ func (g *Guard) Do(ctx context.Context, method string, call func(context.Context
 		span.End()
 	}()
 	begin := time.Now()
-	if g.SlowAfter > 0 && g.Slow != nil {
-		defer time.AfterFunc(g.SlowAfter, func() { g.Slow(ctx) }).Stop()
+	if g.Patience != nil && g.Slow != nil {
+		defer time.AfterFunc(g.Patience.With(method), func() { g.Slow(ctx) }).Stop()
 	}
 	callCtx := ctx
 	if g.Deadline > 0 {
@@ -86,6 +86,8 @@ func (g *Guard) Do(ctx context.Context, method string, call func(context.Context
 		result := "ok"
 		if err != nil {
 			result = "error"
+		} else if g.Patience != nil {
+			g.Patience.took(method, time.Since(begin))
 		}
 		duration.WithLabelValues(method, result).Observe(time.Since(begin).Seconds())
 	}()

@@ -48,7 +48,7 @@ func TestCallIsWaitedForBeyondItsDeadline(t *testing.T) {
 func TestSlowCallIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told atomic.Int32
-		g := &Guard{SlowAfter: time.Second, Slow: func(context.Context) { told.Add(1) }}
+		g := &Guard{Patience: &Patience{}, Slow: func(context.Context) { told.Add(1) }}
 		_ = g.Do(t.Context(), "GetPod", func(context.Context) error { return nil })
 		if told.Load() != 0 {
 			t.Error("a quick call was told to be slow")

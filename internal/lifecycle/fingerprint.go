@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"hash/maphash"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -53,32 +54,58 @@ func specHash(spec *corev1.PodSpec) uint64 {
 
 // adoptable reports whether the backend has the pod as the API server has it:
 // no generation was missed while nobody watched, and the backend's copy agrees
-// as far as it goes. Backends drop fields, so what the copy lacks says nothing.
+// as far as it goes. Backends drop fields, so what the copy lacks says nothing, and
+// they name images in their own way, so names only count when nobody knows which
+// generation the backend has.
 func adoptable(api, backend *corev1.Pod) bool {
-	if observed := api.Status.ObservedGeneration; observed != 0 && observed < api.Generation {
+	switch observed := api.Status.ObservedGeneration; {
+	case observed != 0 && observed < api.Generation:
+		return false
+	case observed == 0 && !sameImages(api, backend):
 		return false
 	}
+	return covers(backend.Labels, api.Labels) && covers(backend.Annotations, api.Annotations)
+}
+
+func sameImages(api, backend *corev1.Pod) bool {
 	images := map[string]string{}
 	for _, c := range backend.Spec.Containers {
 		images[c.Name] = c.Image
 	}
 	for _, c := range api.Spec.Containers {
-		if image := images[c.Name]; image != "" && image != c.Image {
-			return false
-		}
-	}
-	return covers(backend.Labels, api.Labels) && covers(backend.Annotations, api.Annotations)
-}
-
-// covers reports whether have, unless it is empty, has everything of want.
-func covers(have, want map[string]string) bool {
-	if len(have) == 0 {
-		return true
-	}
-	for k, v := range want {
-		if got, ok := have[k]; !ok || got != v {
+		if image := images[c.Name]; image != "" && fullImage(image) != fullImage(c.Image) {
 			return false
 		}
 	}
 	return true
+}
+
+// fullImage is the name of an image with what may be left out: x is
+// docker.io/library/x:latest.
+func fullImage(image string) string {
+	host, rest, found := strings.Cut(image, "/")
+	if !found || !strings.ContainsAny(host, ".:") && host != "localhost" {
+		host, rest = "docker.io", image
+	}
+	if host == "docker.io" && !strings.Contains(rest, "/") {
+		rest = "library/" + rest
+	}
+	if !strings.ContainsAny(rest[strings.LastIndex(rest, "/")+1:], ":@") {
+		rest += ":latest"
+	}
+	return host + "/" + rest
+}
+
+// covers reports whether have has everything of want, unless it has none of the
+// keys: then the backend does not keep them.
+func covers(have, want map[string]string) bool {
+	kept, missing := false, false
+	for k, v := range want {
+		got, has := have[k]
+		if has && got != v {
+			return false
+		}
+		kept, missing = kept || has, missing || !has
+	}
+	return !kept || !missing
 }

@@ -61,6 +61,7 @@ type Facts struct {
 	Sent     Sent        // about the UID of API, or about the last one if API is nil
 	Backend  *corev1.Pod // the pod that the backend has under this name; nil: none
 	Finished bool        // the provider reported this UID as Succeeded or Failed
+	Relapsed bool        // after that, the provider reported it as running
 	Verdict  *Verdict    // the node decided that the pod has failed: it must stop
 	Now      time.Time
 }
@@ -107,8 +108,8 @@ func Next(f Facts) Decision {
 	case f.API.DeletionTimestamp != nil, f.Verdict != nil:
 		return nextStop(f)
 	case Terminal(&f.API.Status):
-		if f.Backend != nil && f.Backend.Status.Phase == corev1.PodRunning && !f.Finished {
-			return nextStop(f) // somebody else declared it finished
+		if f.Backend != nil && f.Backend.Status.Phase == corev1.PodRunning && (!f.Finished || f.Relapsed) {
+			return nextStop(f) // somebody else declared it finished, or it runs again
 		}
 		return Decision{}
 	case f.Backend == nil:

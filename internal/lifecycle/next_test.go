@@ -118,6 +118,8 @@ func TestNext(t *testing.T) {
 		{name: "lost", facts: Facts{API: running, Sent: missing(10 * time.Second)}, want: Lost},
 		{name: "seen again", facts: Facts{API: running, Sent: missing(4 * time.Second), Backend: running}, want: Adopt},
 		{name: "seen again, and changed meanwhile", facts: Facts{API: pod("a", inPhase(corev1.PodRunning), withImage("j")), Sent: missing(4 * time.Second), Backend: running}, want: Update},
+		{name: "ended, and runs again", facts: Facts{API: ended, Sent: accepted(running), Backend: running, Finished: true, Relapsed: true}, want: Stop},
+		{name: "missing because it has finished, whatever was said since", facts: Facts{API: running, Sent: accepted(running), Finished: true, Relapsed: true}, want: Rest},
 		{name: "missing because it has finished", facts: Facts{API: running, Sent: accepted(running), Finished: true}, want: Rest},
 		{name: "accepted a moment ago by a slow backend", facts: Facts{API: pod("a"), Sent: func() Sent {
 			s := missing(10 * time.Second)

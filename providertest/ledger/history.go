@@ -32,6 +32,9 @@ type History struct {
 	Forced map[types.UID]bool
 	// Foreign are the writes of others than the node.
 	Foreign []ForeignWrite
+	// Drained is since when the node was told to stop its pods for good, as before it
+	// shuts down; zero: it was not. Then it may stop any pod of its own, and fail it.
+	Drained time.Time
 	// End is when the test ended; zero: with the last entry or event.
 	End time.Time
 	// Settle is how long before End something must have happened to have had its
@@ -80,6 +83,9 @@ func Check(h History, but ...string) (out []Violation) {
 func (h *History) settled(at time.Time) bool {
 	return at.Add(cmp.Or(h.Settle, 5*time.Second)).Before(h.end())
 }
+
+// drained reports whether the node was draining at that time.
+func (h *History) drained(at time.Time) bool { return !h.Drained.IsZero() && !at.Before(h.Drained) }
 
 func (h *History) end() time.Time {
 	end := h.End

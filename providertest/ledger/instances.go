@@ -86,8 +86,9 @@ const Quarantine = 10 * time.Second
 
 // NothingDestroyedOnSilence is S7: an instance is destroyed only when its pod is
 // deleted, has ended or must end, or is not in the API server, whatever lists and
-// caches said; one that never was there, only after Quarantine; and somebody
-// else's never.
+// caches said, or when the node drains; one that never was there, only after
+// Quarantine; and somebody else's never. An instance that the harness started beside
+// the pod's own may go, too.
 func NothingDestroyedOnSilence(h History) (out []Violation) {
 	events := h.byUID()
 	started := map[string]*Entry{}
@@ -103,12 +104,23 @@ func NothingDestroyedOnSilence(h History) (out []Violation) {
 			switch why := unjustified(e, s, events[s.UID]); {
 			case s.Foreign:
 				out = append(out, ofEntry("S7", s, "instance %s is somebody else's, and is destroyed", e.Instance))
+			case h.drained(e.At), s.Injected && twin(started, s):
 			case why != "":
 				out = append(out, ofEntry("S7", e, "instance %s is destroyed although %s", e.Instance, why))
 			}
 		}
 	}
 	return out
+}
+
+// twin reports whether the pod has another instance.
+func twin(started map[string]*Entry, s *Entry) bool {
+	for _, other := range started {
+		if other != s && other.UID == s.UID && !other.Injected {
+			return true
+		}
+	}
+	return false
 }
 
 // unjustified says why the instance must not be destroyed, "" if it may.

@@ -89,6 +89,15 @@ func (r *Recorder) Force(uid types.UID) {
 	r.history.Forced[uid] = true
 }
 
+// Drain takes down that the node is told to stop its pods for good.
+func (r *Recorder) Drain() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.history.Drained.IsZero() {
+		r.history.Drained = time.Now()
+	}
+}
+
 // History returns what was taken down until now.
 func (r *Recorder) History() History {
 	r.mu.Lock()
@@ -166,7 +175,7 @@ func (r *Recorder) named(pods map[types.UID]bool) History {
 			keys[e.Key()] = true
 		}
 	}
-	part := History{Forced: r.history.Forced, Foreign: r.history.Foreign, End: time.Now()}
+	part := History{Drained: r.history.Drained, Forced: r.history.Forced, Foreign: r.history.Foreign, End: time.Now()}
 	for _, e := range r.history.Ledger {
 		if keys[e.Key()] {
 			part.Ledger = append(part.Ledger, e)

@@ -162,8 +162,8 @@ func exits(s *corev1.PodStatus) (text string) {
 
 // FailedOnlyForCause is S8: a pod becomes Failed in the API server only if the
 // provider said so, if its instance is gone or failed, if it was deleted, if its
-// active deadline has passed, if it is for another operating system, or if somebody
-// else said so. An error that passes, or a clock, is no cause.
+// active deadline has passed, if it is for another operating system, if the node was
+// draining, or if somebody else said so. An error that passes, or a clock, is no cause.
 func FailedOnlyForCause(h History) (out []Violation) {
 	entries := h.entries()
 	judged := map[types.UID]bool{} // has failed, before the history began or in it
@@ -180,7 +180,7 @@ func FailedOnlyForCause(h History) (out []Violation) {
 			continue
 		}
 		deleted := v.gone() || v.Pod.DeletionTimestamp != nil
-		if deleted || v.Pod.Spec.OS != nil || overdue(v, v.At) || h.saidByOthers(v) || slices.ContainsFunc(entries[v.Pod.UID], func(e *Entry) bool {
+		if deleted || h.drained(v.At) || v.Pod.Spec.OS != nil || overdue(v, v.At) || h.saidByOthers(v) || slices.ContainsFunc(entries[v.Pod.UID], func(e *Entry) bool {
 			return !certainlyAfter(e, v) && (e.Verb == Stop || e.Status != nil && failing(e.Status))
 		}) {
 			continue

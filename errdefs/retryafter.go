@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package errdefs
+
+import "time"
+
+// ErrRetryAfter is implemented by errors that may say when it is worth trying
+// again, such as the answer of a backend that was asked too often (429 with
+// Retry-After). A time of zero says nothing.
+type ErrRetryAfter interface {
+	RetryAfter() time.Duration
+	error
+}
+
+type retryAfterError struct {
+	kindError
+	after time.Duration
+}
+
+func (e *retryAfterError) RetryAfter() time.Duration { return e.after }
+
+// RetryAfter lets err say that what failed is to be tried again after d, not
+// earlier. It keeps the message and the kinds of err. A nil err stays nil.
+func RetryAfter(err error, d time.Duration) error {
+	if err == nil {
+		return nil
+	}
+	return &retryAfterError{kindError{err}, d}
+}
+
+// RetryAfterOf returns after which time what failed with err is to be tried
+// again, and false if err does not say. The outermost error that implements
+// ErrRetryAfter decides; of several joined errors, the longest time.
+func RetryAfterOf(err error) (after time.Duration, says bool) {
+	find(err, func(e ErrRetryAfter) bool {
+		after = max(after, e.RetryAfter())
+		return after > 0
+	})
+	return after, after > 0
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestAdoptable(t *testing.T) {
+	observed := func(generation int64) podOpt {
+		return func(p *corev1.Pod) { p.Status.ObservedGeneration = generation }
+	}
+	image := func(name string) podOpt { return func(p *corev1.Pod) { p.Spec.Containers[0].Image = name } }
+	labels := func(pairs ...string) podOpt {
+		return func(p *corev1.Pod) {
+			p.Labels = map[string]string{}
+			for i := 0; i < len(pairs); i += 2 {
+				p.Labels[pairs[i]] = pairs[i+1]
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name         string
+		api, backend *corev1.Pod
+		want         bool
+	}{
+		{"the same", pod("a"), pod("a"), true},
+		{"a generation was missed", pod("a", withImage("j"), observed(1)), pod("a", image("j")), false},
+		{"the backend names images in its own way", pod("a", observed(1)), pod("a", image("mirror.local/x/i@sha256:1")), true},
+		{"the same image in full, and nobody knows the generation", pod("a", image("i")), pod("a", image("docker.io/library/i:latest")), true},
+		{"the same image of a user in full", pod("a", image("u/i:1")), pod("a", image("docker.io/u/i:1")), true},
+		{"another image, and nobody knows the generation", pod("a", image("i")), pod("a", image("j")), false},
+		{"another registry, and nobody knows the generation", pod("a", image("localhost/i")), pod("a", image("docker.io/library/i")), false},
+		{"the backend keeps no labels", pod("a", labels("k", "v")), pod("a"), true},
+		{"the backend keeps labels of its own only", pod("a", labels("k", "v")), pod("a", labels("own", "1")), true},
+		{"a label was added meanwhile", pod("a", labels("k", "v", "l", "w")), pod("a", labels("k", "v")), false},
+		{"a label was changed meanwhile", pod("a", labels("k", "w")), pod("a", labels("k", "v")), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := adoptable(tt.api, tt.backend); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
