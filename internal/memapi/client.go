@@ -15,6 +15,8 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/reach"
 )
 
 // Pods returns a client for the pods of a namespace. It has the verbs that a
@@ -109,19 +111,12 @@ func (c *client) note(w Write) {
 // Informer returns a new informer of all pods, with its lister. It has to be run.
 func (a *API) Informer(resync time.Duration) *Informer {
 	all := a.Pods("")
-	lw := listWatch{&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return all.List(ctx, o) },
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return all.Watch(ctx, o)
-		},
-	}}
-	return &Informer{cache.NewSharedIndexInformer(lw, &corev1.Pod{}, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
+	source := reach.NewSource(
+		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return all.List(ctx, o) },
+		func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return all.Watch(ctx, o) },
+	)
+	return &Informer{cache.NewSharedIndexInformer(source, &corev1.Pod{}, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
 }
-
-// listWatch keeps the reflector from asking for a streamed list.
-type listWatch struct{ *cache.ListWatch }
-
-func (listWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
 // Informer is an informer of the pods of an API.
 type Informer struct{ informer cache.SharedIndexInformer }

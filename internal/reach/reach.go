@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reach tells an API server that could not be reached from one that
-// has refused.
+// Package reach knows whether the API server can be reached: it tells silence
+// from refusal, and lists and watches through outages.
 //
 // The guarantee: an error that the API server made on purpose, about the
-// request itself, is an answer.
+// request itself, is an answer and is passed on.
 //
 // What surprises: "too many requests" is one too: the API server is there, and to
 // ask again sooner than it says makes things worse.

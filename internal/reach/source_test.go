@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodeutil
+package reach
 
 import (
 	"context"
@@ -24,23 +24,23 @@ type scripted struct {
 	watched []string // versions of watches
 }
 
-func (s *scripted) source() *steadySource {
+func (s *scripted) source() *Source {
 	answer := func() error {
 		if s.down != nil {
 			return s.down()
 		}
 		return nil
 	}
-	return &steadySource{
-		list: func(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	return NewSource(
+		func(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			s.asked = append(s.asked, o.ResourceVersion)
 			return &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: s.version}}, answer()
 		},
-		watch: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			s.watched = append(s.watched, o.ResourceVersion)
 			return watch.NewFake(), answer()
 		},
-	}
+	)
 }
 
 func TestListsAskForTheLatestVersion(t *testing.T) {

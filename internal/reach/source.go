@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodeutil
+package reach
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/reach"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -26,7 +25,8 @@ const (
 	sourceLastPause  = 2 * time.Second
 )
 
-// steadySource is what a reflector lists and watches, with three additions.
+// Source is what a reflector lists and watches, with three additions. Make one with
+// NewSource.
 //
 // It asks for the latest version: an API server that lags behind, of several,
 // would show a past in which pods that run did not exist yet.
@@ -37,7 +37,7 @@ const (
 // Before it watches on from where a watch has ended, it sees that the API server
 // has come that far: one that was restored from a backup has not, and would
 // tell nothing until it has.
-type steadySource struct {
+type Source struct {
 	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
 
@@ -45,13 +45,18 @@ type steadySource struct {
 	listed string // guarded by mu; the version of the last list
 }
 
+// NewSource returns a source of what the two functions list and watch.
+func NewSource(list func(context.Context, metav1.ListOptions) (runtime.Object, error), watch func(context.Context, metav1.ListOptions) (watch.Interface, error)) *Source {
+	return &Source{list: list, watch: watch}
+}
+
 // IsWatchListSemanticsUnSupported keeps a reflector from asking for its list as a stream.
 // While the API server refuses connections, the reflector waits between such attempts for
 // up to a minute without looking at its context, and Run would wait with it.
-func (*steadySource) IsWatchListSemanticsUnSupported() bool { return true }
+func (*Source) IsWatchListSemanticsUnSupported() bool { return true }
 
 // ListWithContext lists at the latest version.
-func (s *steadySource) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+func (s *Source) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.ResourceVersion, options.ResourceVersionMatch = "", ""
 	list, err := persist(ctx, "list", func() (runtime.Object, error) { return s.list(ctx, options) })
 	if err != nil {
@@ -64,7 +69,7 @@ func (s *steadySource) ListWithContext(ctx context.Context, options metav1.ListO
 }
 
 // WatchWithContext watches from the version in options on.
-func (s *steadySource) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (s *Source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	s.mu.Lock()
 	fresh := options.ResourceVersion == s.listed
 	s.mu.Unlock()
@@ -80,7 +85,7 @@ func (s *steadySource) WatchWithContext(ctx context.Context, options metav1.List
 
 // reached returns an error of the reason Expired, after which a reflector
 // lists anew, when the API server has not come as far as version.
-func (s *steadySource) reached(ctx context.Context, version string) error {
+func (s *Source) reached(ctx context.Context, version string) error {
 	now, err := s.list(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return err
@@ -94,12 +99,12 @@ func (s *steadySource) reached(ctx context.Context, version string) error {
 }
 
 // List is ListWithContext for callers without a context; a reflector is none.
-func (s *steadySource) List(options metav1.ListOptions) (runtime.Object, error) {
+func (s *Source) List(options metav1.ListOptions) (runtime.Object, error) {
 	return s.ListWithContext(context.Background(), options)
 }
 
 // Watch is WatchWithContext for callers without a context; a reflector is none.
-func (s *steadySource) Watch(options metav1.ListOptions) (watch.Interface, error) {
+func (s *Source) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return s.WatchWithContext(context.Background(), options)
 }
 
@@ -115,7 +120,7 @@ func persist[T any](ctx context.Context, what string, request func() (T, error))
 	pause := sourceFirstPause
 	for tries := 1; ; tries++ {
 		answer, err := request()
-		if err == nil || ctx.Err() != nil || !reach.Unanswered(err) && !apierrors.IsTooManyRequests(err) {
+		if err == nil || ctx.Err() != nil || !Unanswered(err) && !apierrors.IsTooManyRequests(err) {
 			return answer, err
 		}
 		logger := log.G(ctx).WithError(err)
