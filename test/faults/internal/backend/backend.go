@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package backend is a backend whose instances outlive the daemon: it lives in the
+// test's process, and the daemon, another process, reaches it over a unix socket with
+// a Client.
+//
+// The guarantee: everything that it does is recorded in the order in which it does it.
+// An instance exists from the moment a create arrives, whether or not the daemon lives
+// to see the answer.
+//
+// What surprises: a create is not idempotent. A second one for a UID starts a second
+// instance, so that doubles show. An instance that has ended is kept until Forget. A call that
+// was under way for more than staleAfter, in a process that was frozen for example, is
+// refused: its sender does not know any more what it is about.
+package backend
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
+)
+
+// Times are how long things take.
+type Times struct {
+	Create time.Duration // a CreatePod, whose instance exists from its beginning
+	Start  time.Duration // from the create until the containers run
+	Stop   time.Duration // from the DeletePod until the containers have ended
+}
+
+// Fault is what goes wrong with one call. The zero value is nothing.
+type Fault struct {
+	Panic string        // the client panics with it
+	Error string        // the backend does nothing and says so
+	Delay time.Duration // before the backend does anything
+}
+
+// Backend keeps the instances. Make one with New.
+type Backend struct {
+	times  Times
+	record func(ledger.Entry) // called in order, with mu held
+
+	mu        sync.Mutex
+	fault     func(method, key string) Fault // guarded by mu
+	replay    bool                           // guarded by mu
+	numbers   int                            // guarded by mu; given to instances and reports
+	instances map[string][]*instance         // guarded by mu; by namespace/name, oldest first
+	watchers  map[*watcher]struct{}          // guarded by mu
+	closed    bool                           // guarded by mu
+}
+
+// New returns a backend that tells record of everything it does.
+func New(times Times, record func(ledger.Entry)) *Backend {
+	return &Backend{
+		times: times, record: record,
+		instances: map[string][]*instance{}, watchers: map[*watcher]struct{}{},
+	}
+}
+
+// Script sets the faults of calls from now on; method is that of the provider's interface.
+func (b *Backend) Script(fault func(method, key string) Fault) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fault = fault
+}
+
+// Replay lets every new watcher be told of all pods at once, as some backends do: with what
+// the backend knew of them last, which may be old.
+func (b *Backend) Replay(on bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.replay = on
+}
+
+// Forget drops the instances of a pod that have ended, and the others when they will have:
+// nobody will ask for them again.
+func (b *Backend) Forget(namespace, name string, uid types.UID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, i := range b.of(namespace+"/"+name, uid) {
+		i.forgotten = true
+		if i.ended {
+			b.drop(i)
+		}
+	}
+}
+
+// Close ends everything that is still to happen.
+func (b *Backend) Close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	for _, list := range b.instances {
+		for _, i := range list {
+			i.cancel()
+		}
+	}
+	for w := range b.watchers {
+		w.close()
+	}
+}
+
+// Live returns the IDs of the instances that exist and have not ended, by UID.
+func (b *Backend) Live() map[types.UID][]string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	live := map[types.UID][]string{}
+	for _, list := range b.instances {
+		for _, i := range list {
+			if !i.ended {
+				live[i.pod.UID] = append(live[i.pod.UID], i.id)
+			}
+		}
+	}
+	return live
+}
+
+// faultOf asks the script.
+func (b *Backend) faultOf(method, key string) Fault {
+	b.mu.Lock()
+	script := b.fault
+	b.mu.Unlock()
+	if script == nil {
+		return Fault{}
+	}
+	return script(method, key)
+}
+
+// note records what happens to an instance, or without one to a pod. mu is held.
+func (b *Backend) note(verb ledger.Verb, step ledger.Step, pod *corev1.Pod, i *instance) {
+	e := ledger.Entry{Verb: verb, Step: step, UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}
+	if i != nil {
+		e.Instance = i.id
+	}
+	if verb == ledger.Status {
+		e.Status = &pod.Status
+	}
+	b.record(e)
+}
+
+// number returns the next one. mu is held.
+func (b *Backend) number() int {
+	b.numbers++
+	return b.numbers
+}
+
+// find returns the newest instance that is called so, nil when there is none. mu is held.
+func (b *Backend) find(key string) *instance {
+	if list := b.instances[key]; len(list) > 0 {
+		return list[len(list)-1]
+	}
+	return nil
+}
+
+// of returns the instances of the pod. mu is held.
+func (b *Backend) of(key string, uid types.UID) (found []*instance) {
+	for _, i := range b.instances[key] {
+		if i.pod.UID == uid {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+// keyOf is namespace/name of a pod.
+func keyOf(pod *corev1.Pod) string { return fmt.Sprintf("%s/%s", pod.Namespace, pod.Name) }

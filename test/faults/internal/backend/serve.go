@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backend
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
+)
+
+// staleAfter is how old a call may be when it arrives.
+const staleAfter = 5 * time.Second
+
+var (
+	errClosed = errors.New("the backend is closed")
+	errStale  = errors.New("the call is too old")
+)
+
+// call is a call of the provider's interface on its way.
+type call struct {
+	Method    string      `json:"method"`
+	Namespace string      `json:"namespace,omitempty"`
+	Name      string      `json:"name,omitempty"`
+	Pod       *corev1.Pod `json:"pod,omitempty"`
+	Sent      time.Time   `json:"sent"`
+}
+
+// answer is what became of it.
+type answer struct {
+	Pods     []*corev1.Pod `json:"pods,omitempty"`
+	Error    string        `json:"error,omitempty"`
+	NotFound bool          `json:"notFound,omitempty"`
+	Panic    string        `json:"panic,omitempty"`
+}
+
+// Serve answers clients at the unix socket until the listener that it returns is closed.
+func (b *Backend) Serve(socket string) (*http.Server, error) {
+	listener, err := net.Listen("unix", socket) //nolint:noctx // it does not wait for anything
+	if err != nil {
+		return nil, fmt.Errorf("serve the backend: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /call", b.serveCall)
+	mux.HandleFunc("GET /watch", b.serveWatch)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(listener) }() // until it is closed
+	return server, nil
+}
+
+func (b *Backend) serveCall(w http.ResponseWriter, req *http.Request) {
+	var c call
+	if err := json.NewDecoder(req.Body).Decode(&c); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	var a answer
+	if err := b.do(c, &a); err != nil {
+		a.Error, a.NotFound = err.Error(), errdefs.IsNotFound(err)
+	}
+	_ = json.NewEncoder(w).Encode(a) // the client may have died meanwhile
+}
+
+func (b *Backend) do(c call, a *answer) (err error) {
+	key := c.Namespace + "/" + c.Name
+	fault := b.faultOf(c.Method, key)
+	if fault.Delay > 0 {
+		<-time.After(fault.Delay)
+	}
+	if a.Panic = fault.Panic; a.Panic != "" {
+		return nil
+	}
+	if fault.Error != "" {
+		return errors.New(fault.Error)
+	}
+	if c.Pod != nil && time.Since(c.Sent) > staleAfter {
+		return errStale
+	}
+	switch c.Method {
+	case "CreatePod":
+		return b.recorded(ledger.Create, c.Pod, func(pod *corev1.Pod) error {
+			err := b.create(pod)
+			if err == nil && b.times.Create > 0 {
+				<-time.After(b.times.Create)
+			}
+			return err
+		})
+	case "UpdatePod":
+		return b.recorded(ledger.Update, c.Pod, b.update)
+	case "DeletePod":
+		return b.recorded(ledger.Delete, c.Pod, b.remove)
+	case "GetPod", "GetPodStatus":
+		var pod *corev1.Pod
+		if pod, err = b.get(key); err == nil {
+			a.Pods = []*corev1.Pod{pod}
+		}
+	case "GetPods":
+		a.Pods = b.list()
+	}
+	return err
+}
+
+// recorded makes a call with its two entries around it.
+func (b *Backend) recorded(verb ledger.Verb, pod *corev1.Pod, do func(*corev1.Pod) error) error {
+	b.begin(verb, pod)
+	err := do(pod)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.note(verb, ledger.End, pod, nil)
+	return err
+}
+
+// begin records the beginning of a call; that of a Delete names the instance.
+func (b *Backend) begin(verb ledger.Verb, pod *corev1.Pod) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var target *instance
+	if found := b.of(keyOf(pod), pod.UID); verb == ledger.Delete && len(found) > 0 {
+		target = found[len(found)-1]
+	}
+	b.note(verb, ledger.Begin, pod, target)
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backend
+
+import (
+	"encoding/json"
+	"net/http"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// watcher is a daemon that is told of changes. What it has not read when it dies is lost.
+type watcher struct {
+	mu     sync.Mutex
+	queue  []*corev1.Pod // guarded by mu
+	wake   chan struct{}
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (w *watcher) send(pod *corev1.Pod) {
+	w.mu.Lock()
+	w.queue = append(w.queue, pod)
+	w.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (w *watcher) take() []*corev1.Pod {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	queue := w.queue
+	w.queue = nil
+	return queue
+}
+
+func (w *watcher) close() { w.once.Do(func() { close(w.closed) }) }
+
+func (b *Backend) serveWatch(rw http.ResponseWriter, req *http.Request) {
+	w := &watcher{wake: make(chan struct{}, 1), closed: make(chan struct{})}
+	b.mu.Lock()
+	b.watchers[w] = struct{}{}
+	if b.replay {
+		for _, list := range b.instances {
+			for _, i := range list {
+				w.send(i.pod)
+			}
+		}
+	}
+	b.mu.Unlock()
+	defer func() {
+		b.mu.Lock()
+		delete(b.watchers, w)
+		b.mu.Unlock()
+	}()
+	flusher := rw.(http.Flusher)
+	flusher.Flush() // the client knows now that it is listened to
+	lines := json.NewEncoder(rw)
+	for {
+		for _, pod := range w.take() {
+			if err := lines.Encode(pod); err != nil {
+				return
+			}
+		}
+		flusher.Flush()
+		select {
+		case <-w.wake:
+		case <-w.closed:
+			return
+		case <-req.Context().Done():
+			return
+		}
+	}
+}

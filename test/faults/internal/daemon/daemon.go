@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package daemon is a small virtual-kubelet, made of the public library, whose provider
+// is a client of package backend. Test binaries run it as another process: themselves,
+// started again with Variable set.
+//
+// The guarantee: nothing of it but the provider and the points of failure is for tests.
+//
+// What surprises: it writes "ready" to its standard output when the node is, and its log to its
+// standard error.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	slogadapter "github.com/virtual-kubelet/virtual-kubelet/log/slog"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/test/faults/internal/backend"
+	"github.com/virtual-kubelet/virtual-kubelet/test/faults/internal/failpoint"
+)
+
+// Variable is the environment variable that makes a test binary the daemon.
+const Variable = "VK_FAULT_DAEMON"
+
+// Flags are the daemon's.
+type Flags struct {
+	Kubeconfig, NodeName      string
+	Socket                    string // of the backend
+	Inspect                   string // the socket at which the daemon tells of itself
+	CertFile, KeyFile, CAFile string // of its server; without the first there is none
+}
+
+// Args returns the command line that gives the flags.
+func (f Flags) Args() []string {
+	return []string{
+		"-kubeconfig=" + f.Kubeconfig, "-nodename=" + f.NodeName, "-socket=" + f.Socket, "-inspect=" + f.Inspect,
+		"-cert=" + f.CertFile, "-key=" + f.KeyFile, "-ca=" + f.CAFile,
+	}
+}
+
+func parse(args []string) (f Flags, err error) {
+	set := flag.NewFlagSet("daemon", flag.ContinueOnError)
+	set.StringVar(&f.Kubeconfig, "kubeconfig", "", "kubeconfig `file`")
+	set.StringVar(&f.NodeName, "nodename", "", "`name` of the node")
+	set.StringVar(&f.Socket, "socket", "", "`socket` of the backend")
+	set.StringVar(&f.Inspect, "inspect", "", "`socket` at which to be inspected")
+	set.StringVar(&f.CertFile, "cert", "", "serving certificate `file`")
+	set.StringVar(&f.KeyFile, "key", "", "its key `file`")
+	set.StringVar(&f.CAFile, "ca", "", "`file` with the authority of client certificates")
+	err = set.Parse(args)
+	return f, err
+}
+
+// Main is the daemon if Variable is set, and does not return then.
+func Main() {
+	if os.Getenv(Variable) == "" {
+		return
+	}
+	klog.SetLogger(klog.New(nil))
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// run runs the node until ctx ends.
+func run(ctx context.Context, args []string) error {
+	flags, err := parse(args)
+	if err != nil {
+		return err
+	}
+	plan, err := failpoint.FromEnvironment()
+	if err != nil {
+		return err
+	}
+	ctx = log.WithLogger(ctx, slogadapter.FromSlog(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+	inspected, err := inspect(flags.Inspect)
+	if err != nil {
+		return err
+	}
+	defer inspected.Close()
+	n, err := newNode(flags, plan)
+	if err != nil {
+		return err
+	}
+	go func() {
+		if n.WaitReady(ctx, 0) == nil {
+			_, _ = os.Stdout.WriteString("ready\n")
+		}
+	}()
+	return n.Run(ctx)
+}
+
+func newNode(flags Flags, plan *failpoint.Plan) (*nodeutil.Node, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", flags.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS, config.Burst = 500, 1000 // the tests' churn is more than a kubelet's limits allow
+	config.Wrap(plan.Transport)
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	provider := func(cfg nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
+		describe(cfg.Node)
+		c := backend.NewClient(flags.Socket)
+		return plan.Provider(c), &health{client: c, node: cfg.Node.DeepCopy()}, nil
+	}
+	opts := []nodeutil.NodeOpt{
+		nodeutil.WithClient(client),
+		func(cfg *nodeutil.NodeConfig) error { cfg.NumWorkers = 10; return nil },
+	}
+	return nodeutil.NewNode(flags.NodeName, provider, append(opts, serving(flags)...)...)
+}
+
+// serving returns the options of the node's server.
+func serving(flags Flags) []nodeutil.NodeOpt {
+	if flags.CertFile == "" {
+		return nil
+	}
+	mux := http.NewServeMux()
+	return []nodeutil.NodeOpt{
+		nodeutil.WithTLSConfig(nodeutil.WithKeyPairFromPath(flags.CertFile, flags.KeyFile), nodeutil.WithCAFromPath(flags.CAFile)),
+		nodeutil.AttachProviderRoutes(mux),
+		func(cfg *nodeutil.NodeConfig) error {
+			cfg.HTTPListenAddr, cfg.Handler = "127.0.0.1:0", mux
+			return nil
+		},
+	}
+}
+
+// describe makes the node one that has room for everything.
+func describe(n *corev1.Node) {
+	n.Status.Capacity = corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("1k"),
+		corev1.ResourceMemory: resource.MustParse("1Ti"),
+		corev1.ResourcePods:   resource.MustParse("10k"),
+	}
+	n.Status.Allocatable = n.Status.Capacity
+	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}
+	for i := range n.Status.Conditions {
+		c := &n.Status.Conditions[i]
+		c.Status = corev1.ConditionFalse
+		if c.Type == corev1.NodeReady {
+			c.Status, c.Reason = corev1.ConditionTrue, "KubeletReady"
+		}
+	}
+}
+
+// health is the node's provider: it is as healthy as the backend.
+type health struct {
+	client *backend.Client
+	node   *corev1.Node
+}
+
+// Ping asks the backend.
+func (h *health) Ping(ctx context.Context) error { return h.client.Ping(ctx) }
+
+// NotifyNodeStatus tells that the node is ready, which it stays.
+func (h *health) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) { notify(h.node) }

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/test/faults/internal/daemon"
+	"github.com/virtual-kubelet/virtual-kubelet/test/faults/internal/failpoint"
+)
+
+// child is one life of the daemon.
+type child struct {
+	*world
+	cmd     *exec.Cmd
+	inspect string // its socket
+	stdin   io.Closer
+	said    *tail
+	began   time.Time
+	ready   chan struct{} // closed when the node is ready
+	readyAt time.Time     // set before ready is closed
+	done    chan struct{} // closed when the process has ended
+	err     error         // set before done is closed
+}
+
+// launch starts the daemon, which ends with the test.
+func (w *world) launch(env ...string) *child {
+	w.Helper()
+	c := &child{world: w, said: &tail{}, ready: make(chan struct{}), done: make(chan struct{})}
+	flags := w.flags
+	flags.Inspect = filepath.Join(w.dir, fmt.Sprintf("daemon-%d", w.children.Add(1)))
+	c.inspect = flags.Inspect
+	c.cmd = exec.Command(os.Args[0], flags.Args()...) //nolint:noctx // it is ended by signals, which are what is tested
+	c.cmd.Env = append(append(os.Environ(), daemon.Variable+"=1"), env...)
+	c.cmd.Stderr = c.said
+	stdin, err := c.cmd.StdinPipe() // the daemon ends when nobody holds the other end
+	if err != nil {
+		w.Fatal(err)
+	}
+	c.stdin = stdin
+	stdout, err := c.cmd.StdoutPipe()
+	if err != nil {
+		w.Fatal(err)
+	}
+	c.began = time.Now()
+	if err := c.cmd.Start(); err != nil {
+		w.Fatalf("start the daemon: %v", err)
+	}
+	go c.wait(stdout)
+	w.Cleanup(func() {
+		c.kill()
+		if w.Failed() {
+			w.Logf("daemon %d said at last:\n%s", c.cmd.Process.Pid, c.said)
+		}
+	})
+	return c
+}
+
+// wait reads what the daemon says until it has ended.
+func (c *child) wait(stdout io.Reader) {
+	defer close(c.done)
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		if lines.Text() == "ready" {
+			c.readyAt = time.Now()
+			close(c.ready)
+		}
+	}
+	c.err = c.cmd.Wait()
+	_ = c.stdin.Close()
+}
+
+// start is launch, and waits until the node is ready.
+func (w *world) start(env ...string) *child {
+	w.Helper()
+	c := w.launch(env...)
+	c.awaitReady()
+	return c
+}
+
+// startToDieAt starts a daemon that kills itself at the n-th passing of the point.
+func (w *world) startToDieAt(point string, n int) *child {
+	w.Helper()
+	return w.launch(fmt.Sprintf("%s=%s:%d", failpoint.Variable, point, n))
+}
+
+func (c *child) awaitReady() {
+	c.Helper()
+	select {
+	case <-c.ready:
+	case <-c.done:
+		c.Fatalf("the daemon ended before it was ready: %v:\n%s", c.err, c.said)
+	case <-time.After(patience):
+		c.Fatalf("the daemon is not ready after %v:\n%s", patience, c.said)
+	}
+}
+
+func (c *child) awaitEnd() {
+	c.Helper()
+	select {
+	case <-c.done:
+	case <-time.After(patience):
+		c.Fatalf("the daemon has not ended after %v:\n%s", patience, c.said)
+	}
+}
+
+func (c *child) signal(s syscall.Signal) {
+	c.Helper()
+	if err := c.cmd.Process.Signal(s); err != nil {
+		c.Errorf("signal the daemon: %v", err)
+	}
+}
+
+// kill ends the daemon without a chance to do anything.
+func (c *child) kill() {
+	_ = c.cmd.Process.Kill() // an error means that it has ended
+	<-c.done
+}
+
+// stop ends the daemon as a system would, and returns how long that took.
+func (c *child) stop() time.Duration {
+	c.Helper()
+	began := time.Now()
+	c.signal(syscall.SIGTERM)
+	c.awaitEnd()
+	if c.err != nil {
+		c.Errorf("the daemon ended with %v, want exit code 0:\n%s", c.err, c.said)
+	}
+	return time.Since(began)
+}
+
+// ask reads what the daemon tells of itself.
+func (c *child) ask(path string) string {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(c.Context(), patience)
+	defer cancel()
+	text, err := daemon.Inspect(ctx, c.inspect, path)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return text
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu  sync.Mutex
+	buf []byte // guarded by mu
+}
+
+const tailSize = 32 << 10
+
+// Write keeps b.
+func (s *tail) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.buf = append(s.buf, b...); len(s.buf) > 2*tailSize {
+		s.buf = append([]byte(nil), s.buf[len(s.buf)-tailSize:]...)
+	}
+	return len(b), nil
+}
+
+// String returns the end of what was written.
+func (s *tail) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.ToValidUTF8(string(s.buf[max(0, len(s.buf)-tailSize):]), "?")
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
+)
+
+// settled is how long nothing must have happened to a name that is through.
+const settled = 3 * time.Second
+
+// retire judges the names that are through, and forgets them.
+func (r *records) retire() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, l := range r.names {
+		if !l.over || time.Since(l.touched) < settled || !l.through() {
+			continue
+		}
+		r.violations = append(r.violations, l.judge()...)
+		delete(r.names, name)
+	}
+}
+
+// through reports whether nothing is left of the name on both sides.
+func (l *life) through() bool {
+	for _, p := range l.pods {
+		if !p.gone || p.live > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// verdict judges what is left, and returns all that must never happen and did.
+func (r *records) verdict() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found := r.violations
+	for _, l := range r.names {
+		found = append(found, l.judge()...)
+	}
+	return found
+}
+
+// judged fails the test for each violation.
+func (w *world) judged() {
+	w.Helper()
+	for i, v := range w.records.verdict() {
+		if i == 10 {
+			w.Errorf("and more")
+			break
+		}
+		w.Error(v)
+	}
+}
+
+// judge returns the violations in the records of one name.
+func (l *life) judge() (found []string) {
+	l.history.End = time.Now()
+	for _, v := range append(ledger.Check(l.history, "S7"), l.unasked()...) {
+		found = append(found, v.String()+"\n"+l.story())
+	}
+	return found
+}
+
+// unasked is S7 by the test's own knowledge: the watch tells of a deletion later than the
+// daemon may have learned of it, so it cannot say which was first. The test can: it deletes all
+// pods that are deleted here.
+func (l *life) unasked() (found []ledger.Violation) {
+	for _, e := range l.history.Ledger {
+		p := l.pods[e.UID]
+		if e.Verb == ledger.Delete && e.Step == ledger.Begin && (p.asked.IsZero() || e.At.Before(p.asked)) {
+			found = append(found, ledger.Violation{Invariant: "S7", UID: e.UID, Key: e.Key(), At: e.At,
+				Text: "the backend is asked to stop it, and nobody has deleted it"})
+		}
+	}
+	return found
+}
+
+// foreign is what another writer numbers its writes in, upwards.
+const foreign = "example.test/foreign"
+
+// foreignWrites are those of the tests' other writer between two events.
+func foreignWrites(before, after *corev1.Pod) (writes []ledger.ForeignWrite) {
+	old := foreignNumbers(before)
+	for part, text := range foreignValues(after) {
+		if n, _ := strconv.Atoi(text); n > old[part] {
+			writes = append(writes, ledger.ForeignWrite{UID: after.UID, Field: part.Field, Key: part.Key, Value: ledger.Fields(after)[part]})
+		}
+	}
+	return writes
+}
+
+func foreignNumbers(pod *corev1.Pod) map[ledger.Part]int {
+	numbers := map[ledger.Part]int{}
+	if pod != nil {
+		for part, text := range foreignValues(pod) {
+			numbers[part], _ = strconv.Atoi(text)
+		}
+	}
+	return numbers
+}
+
+// foreignValues are the numbers that the other writer left, as text.
+func foreignValues(pod *corev1.Pod) map[ledger.Part]string {
+	values := map[ledger.Part]string{
+		{Field: ledger.Label, Key: foreign}:      pod.Labels[foreign],
+		{Field: ledger.Annotation, Key: foreign}: pod.Annotations[foreign],
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == foreign {
+			values[ledger.Part{Field: ledger.Condition, Key: foreign}] = c.Message
+		}
+	}
+	return values
+}
+
+// story is what happened to a name, in short.
+func (l *life) story() (out string) {
+	entries := l.history.Ledger
+	for _, v := range l.history.API {
+		for ; len(entries) > 0 && entries[0].Seq < v.Seq; entries = entries[1:] {
+			out += tell(&entries[0])
+		}
+		s := &v.Pod.Status
+		out += fmt.Sprintf("    %s api     %-8s %s phase=%s %s %q deleting=%v foreign=%v\n", v.At.Format("05.000"), v.Type, v.Pod.UID[:8],
+			s.Phase, s.Reason, s.Message, v.Pod.DeletionTimestamp != nil, foreignNumbers(v.Pod))
+	}
+	for i := range entries {
+		out += tell(&entries[i])
+	}
+	return out
+}
+
+func tell(e *ledger.Entry) string {
+	text := fmt.Sprintf("    %s backend %s %s %s %s %s", e.At.Format("05.000"), e.Verb, e.Step, e.UID[:8], e.Instance, e.Err)
+	if e.Status != nil {
+		text += fmt.Sprintf(" phase=%s %q", e.Status.Phase, e.Status.Message)
+	}
+	return text + "\n"
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// durations are of many repetitions.
+type durations []time.Duration
+
+// p returns a percentile.
+func (d durations) p(percent int) time.Duration {
+	if len(d) == 0 {
+		return 0
+	}
+	sorted := slices.Clone(d)
+	slices.Sort(sorted)
+	return sorted[min(len(sorted)-1, len(sorted)*percent/100)]
+}
+
+// measured is what a storm has shown.
+type measured struct {
+	kills            int
+	ready, converged durations // since the start of the daemon
+}
+
+// steady starts a daemon and pods that stay, and returns the IDs of their instances.
+func (w *world) steady(n int) map[types.UID]string {
+	w.Helper()
+	c := w.start()
+	for i := range n {
+		a := &actor{world: w, name: fmt.Sprintf("steady-%d", i)}
+		a.create(corev1.RestartPolicyAlways)
+	}
+	w.awaitInStep()
+	ids := w.instances()
+	if len(ids) != n {
+		w.Fatalf("%d pods run, want %d", len(ids), n)
+	}
+	c.kill()
+	return ids
+}
+
+// instances returns the ID of the instance of each pod at the backend.
+func (w *world) instances() map[types.UID]string {
+	w.Helper()
+	ids := map[types.UID]string{}
+	for uid, list := range w.backend.Live() {
+		ids[uid] = list[0]
+		if len(list) > 1 {
+			w.Errorf("S1: pod %s has the instances %v", uid, list)
+		}
+	}
+	return ids
+}
+
+// storm kills the daemon so many times, once in a period, while pods come and go.
+func (w *world) storm(perSecond, cycles int, period time.Duration) (m measured) {
+	w.Helper()
+	churn := w.churnAt(perSecond)
+	for range cycles {
+		w.backend.Replay(rand.IntN(2) == 0)
+		waiting, _ := w.records.outOfStep(true)
+		c := w.launch()
+		select {
+		case <-time.After(period/2 + rand.N(period)):
+		case <-w.Context().Done():
+		}
+		c.awaitReady()
+		w.converged(c, waiting, &m)
+		c.kill()
+		m.kills++
+		w.records.retire()
+	}
+	w.start()
+	churn.stop()
+	return m
+}
+
+// converged measures how long it took until each of the pods was in step once.
+func (w *world) converged(c *child, waiting []*podRecord, m *measured) {
+	w.Helper()
+	m.ready = append(m.ready, c.readyAt.Sub(c.began))
+	var last time.Time
+	w.await("the pods that waited for the daemon are in step", func() bool {
+		w.records.mu.Lock()
+		defer w.records.mu.Unlock()
+		for _, p := range waiting {
+			if p.stepped.Before(c.began) {
+				return false
+			}
+			if p.stepped.After(last) {
+				last = p.stepped
+			}
+		}
+		return true
+	})
+	if !last.IsZero() {
+		m.converged = append(m.converged, last.Sub(c.began))
+	}
+}
+
+// awaitInStep waits until both sides agree on all pods.
+func (w *world) awaitInStep() {
+	w.Helper()
+	w.await("all pods are in step", func() bool {
+		pods, _ := w.records.outOfStep(false)
+		return len(pods) == 0
+	})
+}

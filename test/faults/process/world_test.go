@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/test/faults/internal/backend"
+	"github.com/virtual-kubelet/virtual-kubelet/test/faults/internal/daemon"
+)
+
+// patience is how long anything may take on a machine that does much else.
+const patience = 2 * time.Minute
+
+// world is what one test works with.
+type world struct {
+	*testing.T
+	api       *testapi.API
+	namespace string
+	node      string
+	dir       string // for sockets, whose paths must be short
+	flags     daemon.Flags
+	records   *records
+	backend   *backend.Backend
+	children  atomic.Int64 // how many there were
+}
+
+// quick are the times of a backend in a hurry.
+var quick = backend.Times{Create: 20 * time.Millisecond, Start: 50 * time.Millisecond, Stop: 150 * time.Millisecond}
+
+// newWorld returns one in the shared cluster.
+func newWorld(t *testing.T, times backend.Times) *world {
+	return newWorldIn(t, testapi.Start(t), times)
+}
+
+func newWorldIn(t *testing.T, api *testapi.API, times backend.Times) *world {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "vk-fault-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	w := &world{T: t, api: api, namespace: api.Namespace(t), node: api.NodeName(t), dir: dir}
+	credentials := api.NodeCredentials(t, w.node)
+	w.flags = daemon.Flags{
+		Kubeconfig: credentials.Kubeconfig, NodeName: w.node, Socket: filepath.Join(dir, "backend"),
+		CertFile: credentials.CertFile, KeyFile: credentials.KeyFile, CAFile: credentials.CAFile,
+	}
+	w.records = newRecords()
+	w.backend = backend.New(times, w.records.entry)
+	server, err := w.backend.Serve(w.flags.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		w.backend.Close()
+		_ = server.Close()
+	})
+	w.follow()
+	return w
+}
+
+// pods are those of the test, for an administrator.
+func (w *world) pods() corev1client.PodInterface { return w.api.Client.CoreV1().Pods(w.namespace) }
+
+// await returns when done is true, which it asks at each change of the records.
+func (w *world) await(what string, done func() bool) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	defer cancel()
+	for {
+		changed := w.records.next()
+		if done() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			pods, text := w.records.outOfStep(false)
+			w.Fatalf("wait until %s: %v; %d pods are not in step:\n%s", what, context.Cause(ctx), len(pods), text)
+		}
+	}
+}
