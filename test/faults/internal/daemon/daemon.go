@@ -125,7 +125,7 @@ func newNode(flags Flags, plan *failpoint.Plan) (*nodeutil.Node, error) {
 	provider := func(cfg nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
 		describe(cfg.Node)
 		c := backend.NewClient(flags.Socket)
-		return plan.Provider(c), &health{client: c, node: cfg.Node.DeepCopy()}, nil
+		return plan.Provider(c), &health{client: c, node: cfg.Node}, nil
 	}
 	opts := []nodeutil.NodeOpt{
 		nodeutil.WithClient(client),
@@ -178,4 +178,4 @@ type health struct {
 func (h *health) Ping(ctx context.Context) error { return h.client.Ping(ctx) }
 
 // NotifyNodeStatus tells that the node is ready, which it stays.
-func (h *health) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) { notify(h.node) }
+func (h *health) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) { notify(h.node.DeepCopy()) }

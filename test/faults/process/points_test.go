@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/faultrow"
+	"github.com/virtual-kubelet/virtual-kubelet/test/faults/internal/failpoint"
+)
+
+// TestFault01KilledAtEveryPoint lets the daemon die before and after each kind of call
+// and request once, while pods come and go.
+func TestFault01KilledAtEveryPoint(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.start().kill() // there is a node then
+	churn := w.churnAt(10)
+	for i, point := range failpoint.Names() {
+		asked := strings.HasSuffix(point, "GetPodStatus") // for pods of which nothing was told
+		w.backend.Replay(i%4 == 0 && !asked)
+		c := w.startToDieAt(point, 1)
+		w.nudge(c, strings.HasSuffix(point, "patch node"))
+		if !c.cmd.ProcessState.Exited() && c.cmd.ProcessState.ExitCode() == -1 {
+			continue // by its own signal
+		}
+		t.Errorf("%s: the daemon ended with %v, want it killed:\n%s", point, c.err, c.said)
+	}
+	w.start()
+	churn.stop()
+	w.awaitInStep()
+	w.judged()
+	n := len(failpoint.Names())
+	faultrow.Record(t, 1, fmt.Sprintf("death at each of %d points before and after calls and requests", n),
+		"violations 0 in %d pods and %d provider calls", w.records.pods, w.records.calls)
+}
+
+// nudge waits until the daemon has died. A node is patched when somebody has changed it
+// only, so somebody does, if that is what is waited for.
+func (w *world) nudge(c *child, patch bool) {
+	w.Helper()
+	if !patch {
+		c.awaitEnd()
+		return
+	}
+	for n := 0; ; n++ {
+		body := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":"Unknown","reason":"Nudged%d"}]}}`, corev1.NodeReady, n)
+		_, err := w.api.Client.CoreV1().Nodes().Patch(w.Context(), w.node, types.StrategicMergePatchType, []byte(body), metav1.PatchOptions{}, "status")
+		if err != nil {
+			w.Fatalf("change the node: %v", err)
+		}
+		select {
+		case <-c.done:
+			return
+		case <-time.After(200 * time.Millisecond):
+		}
+		if n > int(patience/(200*time.Millisecond)) {
+			w.Fatalf("the daemon does not patch its node:\n%s", c.said)
+		}
+	}
+}
+
+// TestFault02KilledAfterTheProviderCreated lets the daemon die when CreatePod has returned, before it could remember
+// that, until all pods run.
+func TestFault02KilledAfterTheProviderCreated(t *testing.T) {
+	t.Parallel()
+	pods, group := 20, 2
+	if faultrow.Long() {
+		pods, group = 1000, 10
+	}
+	w := newWorld(t, quick)
+	deaths := 0
+	for i := range pods {
+		a := &actor{world: w, name: fmt.Sprintf("pod-%d", i)}
+		a.create(corev1.RestartPolicyAlways)
+		for i%group == group-1 && w.waiting() > 0 {
+			w.startToDieAt("after CreatePod", 1).awaitEnd()
+			deaths++
+		}
+	}
+	w.start()
+	w.awaitInStep()
+	if n := len(w.instances()); n != pods {
+		t.Errorf("%d pods run, want %d", n, pods)
+	}
+	w.judged()
+	faultrow.Record(t, 2, fmt.Sprintf("death after CreatePod returned, %d times for %d pods", deaths, pods),
+		"duplicate creates 0/%d; every pod has one instance", pods)
+}
+
+// waiting returns how many pods the backend has not been given.
+func (w *world) waiting() (n int) {
+	w.records.mu.Lock()
+	defer w.records.mu.Unlock()
+	for _, l := range w.records.names {
+		for _, p := range l.pods {
+			if p.started == 0 {
+				n++
+			}
+		}
+	}
+	return n
+}
