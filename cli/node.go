@@ -18,6 +18,7 @@ func (o *options) newNode(ctx context.Context, p Provider, version string) (*nod
 		cfg.KubeAPIQPS, cfg.KubeAPIBurst = o.KubeAPIQPS, o.KubeAPIBurst
 		cfg.InformerResyncPeriod = o.FullResync
 		cfg.NumWorkers = o.PodSyncWorkers
+		cfg.DisableLeaseGuard = o.NoLeaseGuard
 		cfg.HTTPListenAddr = o.listenAddr()
 		cfg.StreamIdleTimeout, cfg.StreamCreationTimeout = o.StreamIdleTimeout, o.StreamCreationTimeout
 		o.describe(&cfg.NodeSpec, p.Name, version)

@@ -22,6 +22,7 @@ type options struct {
 	OperatingSystem string
 	ClusterDomain   string
 	DisableTaint    bool
+	NoLeaseGuard    bool
 	TaintKey        string
 	TaintValue      string
 	TaintEffect     string

@@ -56,6 +56,9 @@ func settings() []setting {
 			bind: text(func(o *options) *string { return &o.TaintValue }, "")},
 		{flag: "taint-effect", field: "taintEffect", env: []string{"VKUBELET_TAINT_EFFECT"}, group: groupNode, usage: "`effect` of the taint: NoSchedule, PreferNoSchedule or NoExecute",
 			bind: text(func(o *options) *string { return &o.TaintEffect }, "NoSchedule")},
+		{flag: "disable-lease-guard", field: "disableLeaseGuard", group: groupNode,
+			usage: "act for the node even if another process does; by default one process acts and others wait until it has ended",
+			bind:  boolean(func(o *options) *bool { return &o.NoLeaseGuard })},
 
 		{flag: "provider", field: "provider", group: groupPods, usage: "`name` of the provider; needed only where there are several",
 			bind: text(func(o *options) *string { return &o.Provider }, "")},

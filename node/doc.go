@@ -52,6 +52,14 @@
 // A third lane asks for statuses (pollPod): those of a provider without
 // PodNotifier, and those that a PodNotifier told to a former life.
 //
+// # Two processes for one node
+//
+// With WithNodeLeaseGuard, which package nodeutil sets, only the process that holds
+// the node's lease acts: every effect on pods passes a fence that is open while the
+// last renewal is younger than 10 s. Another process for the same node stands by
+// until the holder has ended or was silent for 12 s, and reads everything anew
+// before it acts.
+//
 // What surprises: a pod that was deleted stays Terminating for as long as the
 // backend does not confirm its stop, however long that takes.
 package node

@@ -26,11 +26,15 @@ const (
 	// leaseTries is how many requests a renewal may take when the lease is
 	// not what we believed: update, read, update or create.
 	leaseTries = 4
+	// wantedSpacing keeps those who want a renewal before it is due from asking for more
+	// than one a second.
+	wantedSpacing = time.Second
 )
 
 // leaseKeeper renews the lease of the node: a sign that this process lives. It
 // says nothing about the provider; the Ready condition does. It has its own
-// goroutine, so that nothing else the node does can hold up a renewal.
+// goroutine, so that nothing else the node does can hold up a renewal. With a
+// guard, the lease also says which of several processes may act for the node.
 type leaseKeeper struct {
 	client          coordclientset.LeaseInterface
 	durationSeconds int32
@@ -40,6 +44,7 @@ type leaseKeeper struct {
 	name   string
 	owners *latest[types.UID] // UIDs of the node object as it is registered again
 	gone   func()             // told when the lease vanished, as it does with its node
+	guard  *leaseGuard        // nil: none
 
 	// Owned by run.
 	lease  *coordinationv1.Lease // as last seen, nil if unknown
@@ -49,33 +54,63 @@ type leaseKeeper struct {
 	failed bool
 }
 
+// run renews the lease until ctx ends. Without a guard it begins when the node is
+// registered, because it is not needed before.
 func (k *leaseKeeper) run(ctx context.Context) {
-	retry := retryPause{first: leaseFirstRetry, max: min(leaseMaxRetry, k.interval)}
-	timer := time.NewTimer(k.interval) // The first renewal is due to the first owner, which is known by now.
+	retry := retryPause{first: leaseFirstRetry}
+	begun := time.Now()
+	due := begun.Add(k.interval) // The first renewal is due to the first owner, which is known by now.
+	if k.guard != nil {
+		due = begun
+	}
+	soonest := begun // when a renewal that is wanted before it is due may be
+	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
+			k.giveUp(ctx)
 			return
 		case <-k.owners.wake:
+		case <-k.guard.wanted():
+			due = earlier(due, soonest)
+			timer.Reset(time.Until(due))
+			continue
 		case <-timer.C:
 		}
 		if owner, ok := k.owners.take(); ok {
 			k.owner = owner
 		}
-		start := time.Now()
-		err := k.renew(ctx)
+		begun = time.Now()
+		pause, err := k.turn(ctx)
 		if ctx.Err() != nil {
-			return
+			continue
 		}
 		k.note(ctx, err)
 		if err != nil {
-			timer.Reset(retry.next())
-			continue
+			retry.max = min(k.guard.maxRetry(), k.interval)
+			soonest = time.Now().Add(retry.next())
+			due = soonest
+		} else {
+			retry.reset()
+			due, soonest = begun.Add(pause), begun.Add(wantedSpacing)
 		}
-		retry.reset()
-		timer.Reset(k.interval - time.Since(start))
+		timer.Reset(time.Until(due))
 	}
+}
+
+// turn renews the lease, or looks whether it can be had, and returns after which
+// time to do so again.
+func (k *leaseKeeper) turn(ctx context.Context) (time.Duration, error) {
+	err := k.renew(ctx)
+	if k.guard == nil {
+		return k.interval, err
+	}
+	k.guard.answered(ctx, err)
+	if k.guard.left > 0 {
+		k.lease = nil // another's: it has to be read each time
+	}
+	return k.guard.pause(k.interval), err
 }
 
 // note logs the first failure in a row, and the end of the row.
@@ -120,6 +155,9 @@ func (k *leaseKeeper) try(ctx context.Context) error {
 			return k.client.Get(ctx, k.name, metav1.GetOptions{})
 		})
 		if apierrors.IsNotFound(err) {
+			if !k.guard.mayTake(ctx, nil) {
+				return nil
+			}
 			return k.create(ctx)
 		}
 		if err != nil {
@@ -127,13 +165,25 @@ func (k *leaseKeeper) try(ctx context.Context) error {
 		}
 		k.lease = lease
 	}
-	lease, err := timed(ctx, k.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) {
-		return k.client.Update(ctx, k.claim(ctx, k.lease), metav1.UpdateOptions{})
-	})
+	if !k.guard.mayTake(ctx, k.lease) {
+		return k.announce(ctx)
+	}
+	return k.take(ctx, k.claim(ctx, k.lease), k.update)
+}
+
+func (k *leaseKeeper) update(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	return k.client.Update(ctx, lease, metav1.UpdateOptions{})
+}
+
+// take sends the lease as we hold it with create or update.
+func (k *leaseKeeper) take(ctx context.Context, lease *coordinationv1.Lease, send func(context.Context, *coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
+	sent := time.Now()
+	got, err := timed(ctx, k.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) { return send(ctx, lease) })
 	if err != nil {
 		return err
 	}
-	k.lease, k.held = lease, true
+	k.lease, k.held = got, true
+	k.guard.took(ctx, got, sent)
 	return nil
 }
 
@@ -141,15 +191,10 @@ func (k *leaseKeeper) create(ctx context.Context) error {
 	if k.held {
 		k.gone()
 	}
-	lease, err := timed(ctx, k.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) {
-		empty := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: k.name}}
-		return k.client.Create(ctx, k.claim(ctx, empty), metav1.CreateOptions{})
+	empty := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: k.name}}
+	return k.take(ctx, k.claim(ctx, empty), func(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+		return k.client.Create(ctx, lease, metav1.CreateOptions{})
 	})
-	if err != nil {
-		return err
-	}
-	k.lease, k.held = lease, true
-	return nil
 }
 
 // claim returns a copy of seen that we hold from now on. A lease that another
@@ -164,6 +209,7 @@ func (k *leaseKeeper) claim(ctx context.Context, seen *coordinationv1.Lease) *co
 	lease.Spec.LeaseDurationSeconds = ptr.To(k.durationSeconds)
 	lease.Spec.RenewTime = ptr.To(laterThan(seen.Spec.RenewTime, metav1.NowMicro()))
 	lease.OwnerReferences = k.ownedByNode(lease.OwnerReferences)
+	k.guard.mark(lease)
 	return lease
 }
 

@@ -40,6 +40,7 @@ type NodeController struct {
 	node               *corev1.Node
 	nodes              v1.NodeInterface
 	lease              *leaseKeeper // nil when no lease is kept
+	guarded            *PodController
 	pingInterval       time.Duration
 	pingTimeout        time.Duration
 	statusInterval     time.Duration
@@ -88,6 +89,10 @@ func NewNodeController(p NodeProvider, node *corev1.Node, nodes v1.NodeInterface
 	}
 	if n.statusInterval == 0 {
 		n.statusInterval = DefaultStatusUpdateInterval
+	}
+	if n.guarded != nil && n.lease != nil {
+		n.lease.guard = newLeaseGuard(newProcessMark(), n.guarded)
+		n.guarded.fence = n.lease.guard.fence
 	}
 	return n, nil
 }
@@ -150,14 +155,28 @@ func (n *NodeController) Run(ctx context.Context) (err error) {
 	})
 	if n.lease != nil {
 		n.lease.name, n.lease.owners, n.lease.gone = n.node.Name, k.owners, watch.checkSoon
+		n.lease.guard.tellHeld(k.holds)
 		wg.Go(func() {
-			if k.waitRegistered(ctx) {
+			if n.lease.guard != nil || k.waitRegistered(ctx) {
 				n.lease.run(ctx)
 			}
 		})
 	}
 	k.run(ctx)
 	return nil
+}
+
+// StandsBy says whether the controller waits because another process acts for the
+// node, and returns a name of that process for people. See WithNodeLeaseGuard.
+func (n *NodeController) StandsBy() (holder string, yes bool) {
+	if n.lease == nil || n.lease.guard == nil {
+		return "", false
+	}
+	mark, yes := n.lease.guard.fence.standsBy()
+	if mark.ID == "" {
+		return "", false
+	}
+	return mark.String(), yes
 }
 
 // Ready returns a channel that is closed when the node is registered and its

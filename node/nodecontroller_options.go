@@ -80,6 +80,22 @@ func WithNodeEnableLeaseV1WithRenewInterval(client coordclientset.LeaseInterface
 	}
 }
 
+// WithNodeLeaseGuard lets one process at a time act for the node, the one that holds
+// its lease: pods handles its pods, and the controller writes the node, only then.
+// The next process waits until the holder has ended Run, or has shown no sign of life
+// for 12 seconds. pods must not run yet, must be given the NodeName, and handles
+// nothing unless this controller runs too. Without a lease, or where it may not be
+// written, there is no guard.
+func WithNodeLeaseGuard(pods *PodController) NodeControllerOpt {
+	return func(n *NodeController) error {
+		if pods == nil {
+			return errdefs.InvalidInput("pod controller to guard is nil")
+		}
+		n.guarded = pods
+		return nil
+	}
+}
+
 // WithNodePingInterval sets the time between two Pings of the provider. Zero means
 // DefaultPingInterval. Without a lease the node is also reported that often.
 func WithNodePingInterval(d time.Duration) NodeControllerOpt {

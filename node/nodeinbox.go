@@ -43,6 +43,16 @@ func (k *nodeKeeper) takePing() {
 	k.urgent = k.urgent || !same
 }
 
+// takeHolds looks at everything anew when the node has become ours to write.
+func (k *nodeKeeper) takeHolds() {
+	if held, ok := k.holds.take(); ok {
+		if held && !k.held {
+			k.urgent, k.lastReport = true, time.Time{}
+		}
+		k.held = held
+	}
+}
+
 func (k *nodeKeeper) takeSighting() {
 	seen, ok := k.sightings.take()
 	switch {

@@ -39,10 +39,12 @@ type nodeKeeper struct {
 	pings     *latest[pingResult]
 	sightings *latest[sighting]
 	owners    *latest[types.UID]
+	holds     *latest[bool] // whether the node is this process's to write
 
 	registered chan struct{} // closed when the node exists
 
 	// Owned by run.
+	held        bool
 	want        *corev1.Node
 	ping        pingResult
 	pingChanged time.Time
@@ -69,6 +71,8 @@ func newNodeKeeper(c *NodeController) *nodeKeeper {
 		pings:      newLatest[pingResult](),
 		sightings:  newLatest[sighting](),
 		owners:     newLatest[types.UID](),
+		holds:      newLatest[bool](),
+		held:       c.lease == nil || c.lease.guard == nil,
 		registered: make(chan struct{}),
 		want:       c.node.DeepCopy(),
 		retry:      retryPause{first: keeperFirstRetry, max: keeperMaxRetry},
@@ -108,6 +112,11 @@ func (k *nodeKeeper) run(ctx context.Context) {
 			k.takeSighting()
 		case <-k.c.shutdown.wake:
 			k.takeShutdown()
+		case <-k.holds.wake:
+			k.takeHolds()
+		}
+		if !k.held {
+			continue // that it is ours again comes as a message
 		}
 		if !time.Now().Before(k.due()) {
 			k.attempt(ctx)

@@ -24,6 +24,9 @@ func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod)
 	if err != nil {
 		return c.failure(api, "", fmt.Errorf("resolve the environment of pod %s: %w", key, err))
 	}
+	if err := c.fence.allow(ctx); err != nil {
+		return err
+	}
 	c.states.update(key, func(st *podState) {
 		// All before the call: it may report at once, on what it was handed.
 		st.sent.Attempted, st.sent.Generation = true, api.Generation
@@ -43,6 +46,9 @@ func (c *PodController) update(ctx context.Context, key string, api, backend *co
 	pod, err := c.prepare(ctx, api)
 	if err != nil {
 		return c.failure(api, "", fmt.Errorf("resolve the environment of pod %s: %w", key, err))
+	}
+	if err := c.fence.allow(ctx); err != nil {
+		return err
 	}
 	c.states.update(key, func(st *podState) { // before the call, as in create
 		st.inherit(backend)
@@ -108,6 +114,9 @@ func (c *PodController) learnEnd(ctx context.Context, key string, api, backend *
 
 // stop asks the backend to stop a pod, and looks at once whether it has.
 func (c *PodController) stop(ctx context.Context, key string, api *corev1.Pod) error {
+	if err := c.fence.allow(ctx); err != nil {
+		return err
+	}
 	grace := lifecycle.StopGrace(api, c.states.get(key).verdict)
 	c.states.update(key, func(st *podState) {
 		st.sent.StopAskedAt, st.sent.StopGrace, st.sent.StopAcked = time.Now(), grace, false
@@ -131,6 +140,9 @@ func (c *PodController) stop(ctx context.Context, key string, api *corev1.Pod) e
 // replaceLost deals with a pod that the backend had and no longer has: by its
 // restart policy it is created again, or has failed.
 func (c *PodController) replaceLost(ctx context.Context, key string, api *corev1.Pod) error {
+	if err := c.fence.allow(ctx); err != nil {
+		return err
+	}
 	const message = "the backend no longer has the pod"
 	log.G(ctx).Warn(message)
 	if api.Spec.RestartPolicy == corev1.RestartPolicyNever {

@@ -68,6 +68,11 @@ type PodController struct {
 	outage     chan struct{} // holds a token when the API server did not answer
 
 	draining atomic.Bool // the node shuts down: no pod is started any more
+	surveyed   chan struct{} // holds a token when a survey is wanted at once
+
+	fence  *fence // nil: nothing guards the node; set before Run
+	behind podGaps
+	parked parking
 
 	ready, done chan struct{}
 	mu          sync.Mutex
@@ -124,6 +129,7 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 		orphans:    orphanWatch{since: map[string]time.Time{}},
 		polled:     make(chan struct{}, 1),
 		outage:     make(chan struct{}, 1),
+		surveyed:   make(chan struct{}, 1),
 		ready:      make(chan struct{}),
 		done:       make(chan struct{}),
 	}
@@ -202,8 +208,13 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	if !cache.WaitForCacheSync(ctx.Done(), append(c.synced, registration.HasSynced)...) {
 		return errors.New("failed to wait for caches to sync")
 	}
-	wg.Go(func() { c.syncLane.Run(ctx, podSyncWorkers, c.syncPod) })
-	wg.Go(func() { c.statusLane.Run(ctx, max(podSyncWorkers, statusWriters), c.writeStatus) })
+	wg.Go(func() { c.syncLane.Run(ctx, podSyncWorkers, c.fenced(c.syncLane, c.syncPod)) })
+	wg.Go(func() {
+		c.statusLane.Run(ctx, max(podSyncWorkers, statusWriters), c.fenced(c.statusLane, c.writeStatus))
+	})
+	if c.fence != nil {
+		wg.Go(func() { c.tenures(ctx) })
+	}
 	wg.Go(func() { c.pollLane.Run(ctx, pollers, c.pollPod) })
 	wg.Go(func() { c.survey(ctx) })
 	wg.Go(func() { c.scout(ctx) })
@@ -219,6 +230,13 @@ func (c *PodController) begin() bool {
 	first := !c.started
 	c.started = true
 	return first
+}
+
+// begun reports whether Run was called.
+func (c *PodController) begun() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.started
 }
 
 // Ready is closed when the controller handles pods.

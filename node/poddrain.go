@@ -64,7 +64,8 @@ func DrainGroups(timeout, critical time.Duration) []DrainGroup {
 // overlap, and statuses have one writer. It returns when all pods have stopped
 // and the API server knows it, and at the latest when the groups' time is over,
 // ten seconds for the last statuses not counted. What has not stopped then is
-// left as it is and named in the error.
+// left as it is and named in the error. Nothing is drained while another process
+// acts for the node: the pods are that one's.
 func (c *PodController) Drain(ctx context.Context, groups ...DrainGroup) error {
 	if len(groups) == 0 {
 		return errdefs.InvalidInput("drain: no groups of pods")
@@ -73,6 +74,9 @@ func (c *PodController) Drain(ctx context.Context, groups ...DrainGroup) error {
 	case <-c.ready:
 	default:
 		return errors.New("drain: the pod controller is not ready; the pods are left as they are")
+	}
+	if _, waits := c.fence.standsBy(); waits {
+		return nil
 	}
 	d := &drain{c: c, groups: slices.SortedFunc(slices.Values(groups), func(a, b DrainGroup) int { return cmp.Compare(a.Priority, b.Priority) })}
 	c.draining.Store(true)

@@ -121,6 +121,9 @@ func (c *PodController) quarantine(ctx context.Context, key string, st *podState
 // stopOrphan asks the backend to stop a pod that nobody wants, and looks at
 // once whether it has.
 func (c *PodController) stopOrphan(ctx context.Context, key string, api, backend *corev1.Pod) error {
+	if err := c.fence.allow(ctx); err != nil {
+		return err
+	}
 	now := time.Now()
 	pod := backend.DeepCopy()
 	seconds := int64(orphanGrace(backend) / time.Second)

@@ -153,6 +153,9 @@ func (c *PodController) noneDropped(key string, st podState) {
 }
 
 func (c *PodController) sendPatch(ctx context.Context, api *corev1.Pod, body []byte) (*corev1.Pod, error) {
+	if err := c.fence.allow(ctx); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, podRequestTimeout)
 	defer cancel()
 	return c.client.Pods(api.Namespace).Patch(ctx, api.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
@@ -160,6 +163,9 @@ func (c *PodController) sendPatch(ctx context.Context, api *corev1.Pod, body []b
 
 // remove deletes the API object at once, if it is still that of the pod.
 func (c *PodController) remove(ctx context.Context, key string, api *corev1.Pod) error {
+	if err := c.fence.allow(ctx); err != nil {
+		return err
+	}
 	opts := metav1.NewDeleteOptions(0)
 	opts.Preconditions = metav1.NewUIDPreconditions(string(api.UID))
 	ctx, cancel := context.WithTimeout(ctx, podRequestTimeout)

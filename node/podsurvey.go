@@ -45,14 +45,21 @@ func (c *PodController) survey(ctx context.Context) {
 				timer.Reset(hurriedPoll)
 			}
 			continue
+		case <-c.surveyed:
 		case <-timer.C:
 		}
 		soon = false
-		asked := time.Now()
+		if _, waits := c.fence.standsBy(); waits {
+			continue // until the node is ours
+		}
+		asked, tenure := time.Now(), c.fence.current()
 		pods, err := c.list(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
+		case tenure != c.fence.current():
+			timer.Reset(0) // what was said before a gap may be long past
+			continue
 		case err != nil:
 			failures++
 			log.G(ctx).WithError(err).Warn("the provider does not list its pods; nothing is concluded from that")
@@ -151,8 +158,8 @@ func (st *podState) isNews(s *corev1.PodStatus) bool {
 // pollPod asks the provider for the status of one pod and takes it as a report.
 // It is the work of the poll lane.
 func (c *PodController) pollPod(ctx context.Context, key string) (class int, err error) {
-	api, st := c.pod(ctx, key), c.states.get(key)
-	if api == nil || st.sent.UID != api.UID {
+	api, st, tenure := c.pod(ctx, key), c.states.get(key), c.fence.current()
+	if _, waits := c.fence.standsBy(); waits || api == nil || st.sent.UID != api.UID {
 		return 0, nil
 	}
 	var status *corev1.PodStatus
@@ -161,6 +168,8 @@ func (c *PodController) pollPod(ctx context.Context, key string) (class int, err
 		return err
 	})
 	switch {
+	case tenure != c.fence.current():
+		c.pollLane.Add(key) // what was said before a gap may be long past
 	case errdefs.IsNotFound(err), err == nil && status == nil:
 		c.suspect(key)
 	case err != nil:

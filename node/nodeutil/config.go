@@ -104,6 +104,11 @@ type NodeConfig struct {
 	// envFrom as they were written.
 	SkipDownwardAPIResolution bool
 
+	// DisableLeaseGuard lets this process act for the node even if another one does.
+	// By default the process that holds the node's lease acts, and others wait for it;
+	// see node.WithNodeLeaseGuard.
+	DisableLeaseGuard bool
+
 	// PodControllerConfigOpts change the configuration of the pod controller, in
 	// order, after everything else in it is set.
 	PodControllerConfigOpts []PodControllerConfigOpt

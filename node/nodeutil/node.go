@@ -72,7 +72,7 @@ func newNode(name string, newProvider NewProviderFunc, opts []NodeOpt) (*Node, e
 	if err != nil {
 		return nil, err
 	}
-	n.health = n.isReady
+	n.health = n.isWell
 	if cfg.mux != nil {
 		n.attachProvider(guardedMux{cfg.mux})
 	}
@@ -137,6 +137,9 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 		node.WithNodeEnableLeaseV1(b.clients.leases, node.DefaultLeaseDuration),
 		node.WithNodeHealthyHook(n.pods.Kick), // pods that failed while the backend was down need not wait
 	}
+	if !n.cfg.DisableLeaseGuard {
+		nodeOpts = append(nodeOpts, node.WithNodeLeaseGuard(n.pods))
+	}
 	if h := n.cfg.NodeStatusUpdateErrorHandler; h != nil {
 		nodeOpts = append(nodeOpts, node.WithNodeStatusUpdateErrorHandler(h))
 	}
@@ -200,16 +203,23 @@ func (n *Node) WaitReady(ctx context.Context, timeout time.Duration) error {
 	case <-n.done:
 		return fmt.Errorf("controller exited before ready: %w", n.Err())
 	case <-ctx.Done():
+		if holder, yes := n.node.StandsBy(); yes {
+			return fmt.Errorf("standing by for %s, which acts for the node: %w", holder, ctx.Err())
+		}
 		return ctx.Err()
 	}
 }
 
-// isReady answers /healthz: nil while the node is ready.
-func (n *Node) isReady(context.Context) error {
+// isWell answers /healthz: nil while the node is ready, and while it stands by for
+// another process: a rollout waits for the new pod to be healthy before it ends the old.
+func (n *Node) isWell(context.Context) error {
 	select {
 	case <-n.done:
 		return errors.New("node has stopped")
 	default:
+	}
+	if _, yes := n.node.StandsBy(); yes {
+		return nil
 	}
 	select {
 	case <-n.ready:
