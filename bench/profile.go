@@ -49,7 +49,7 @@ func buildProfiled(ctx context.Context, cfg config) (string, error) {
 		return "", err
 	}
 	progress("building virtual-kubelet with a profiler")
-	build := exec.CommandContext(ctx, "go", "build", "-C", command, "-tags", "grpcnotrace", "-overlay", list, "-o", program, ".")
+	build := exec.CommandContext(ctx, "go", "build", "-C", command, "-trimpath", "-tags", "grpcnotrace", "-overlay", list, "-o", program, ".")
 	build.Env = append(build.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build virtual-kubelet with a profiler: %w: %s", err, out)
