@@ -30,6 +30,7 @@ func Main(providers ...Provider) { Program{Providers: providers}.Main() }
 // ends the process: with 0, or with 1 and an error on standard error. The first SIGINT or SIGTERM
 // drains the node if --drain-on-exit says so and stops it within five seconds, the second one at once.
 func (p Program) Main() {
+	tuneHeap()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// From then on, a signal does what it does by default.
 	context.AfterFunc(ctx, stop)

@@ -49,6 +49,7 @@ type podState struct {
 	lastReport *report
 	removedAt  time.Time // when the API server accepted the removal
 	budget     writeBudget
+	settled    basis // what nothing was to be written on; zero: something may be
 }
 
 // report is the provider's newest word on one pod.

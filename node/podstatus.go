@@ -50,6 +50,9 @@ func (c *PodController) writeStatus(ctx context.Context, key string) (class int,
 			}
 		})
 	}
+	if st.settled != (basis{}) && st.settled == basisOf(api, &st) {
+		return classStatus, nil
+	}
 	view := lifecycle.View{
 		API: api, Trouble: st.trouble, Verdict: st.verdict,
 		Stopped: st.stopped, StopAsked: !st.sent.StopAskedAt.IsZero(),
@@ -91,6 +94,7 @@ func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, 
 	body, any := lifecycle.PatchBody(api, change)
 	if !any {
 		c.noneDropped(key, st)
+		c.noteBasis(key, basisOf(api, &st))
 		return nil
 	}
 	var wait time.Duration

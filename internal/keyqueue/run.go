@@ -9,12 +9,17 @@ import (
 	"time"
 )
 
+// workerIdle is how long a worker waits for more work before it ends. A new one costs
+// the growth of its stack; one that waits costs its memory, in each of many nodes.
+const workerIdle = 5 * time.Second
+
 // Run works on keys, at most workers at a time, until ctx ends, and returns
 // when all work has ended. Work that has yielded its place does not count.
 func (q *Queue) Run(ctx context.Context, workers int, work Work) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	places := make(chan struct{}, workers)
+	items := make(chan *item) // has a receiver while a worker is idle
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -27,11 +32,40 @@ func (q *Queue) Run(ctx context.Context, workers int, work Work) {
 		if it == nil {
 			return
 		}
-		wg.Go(func() {
+		select {
+		case items <- it: // to a worker that is idle
+		default:
+			wg.Go(func() { q.worker(ctx, it, items, places, work) })
+		}
+	}
+}
+
+// worker works on it, then on whatever is ready, in one place; when nothing is, it gives the
+// place back and waits for a while. After a Yield it ends, for its place is another's.
+func (q *Queue) worker(ctx context.Context, it *item, items <-chan *item, places <-chan struct{}, work Work) {
+	idle := time.NewTimer(workerIdle)
+	defer idle.Stop()
+	for {
+		for it != nil {
+			// One of its own for each item: a Yield that comes late must not count for the next.
 			p := &place{free: func() { <-places }}
-			defer p.yield()
 			q.process(context.WithValue(ctx, placeKey{}, p), it, work)
-		})
+			if !p.keep() {
+				return
+			}
+			if it = nil; ctx.Err() == nil {
+				it, _ = q.take(time.Now())
+			}
+		}
+		<-places
+		idle.Reset(workerIdle)
+		select {
+		case it = <-items:
+		case <-idle.C:
+			return
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
@@ -126,13 +160,30 @@ func (q *Queue) retry(it *item, delay time.Duration) {
 
 type placeKey struct{}
 
-// place is a worker's place, which can be given up once.
+// place is a worker's place while it works on one item. It can be given up once.
 type place struct {
-	once sync.Once
-	free func()
+	mu   sync.Mutex
+	free func() // guarded by mu; nil: no longer this item's
 }
 
-func (p *place) yield() { p.once.Do(p.free) }
+func (p *place) yield() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.free != nil {
+		p.free()
+		p.free = nil
+	}
+}
+
+// keep ends the item's right to give the place up, and reports whether the
+// worker still has it.
+func (p *place) keep() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	kept := p.free != nil
+	p.free = nil
+	return kept
+}
 
 // Yield gives up the worker's place of the work that ctx belongs to, so that
 // another key can be worked on while this one hangs. The key stays taken. It
@@ -141,28 +192,4 @@ func Yield(ctx context.Context) {
 	if p, ok := ctx.Value(placeKey{}).(*place); ok {
 		p.yield()
 	}
-}
-
-// delayed is a heap of waiting items, soonest first.
-type delayed []*item
-
-func (h delayed) Len() int           { return len(h) }
-func (h delayed) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
-func (h delayed) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].pos, h[j].pos = i, j
-}
-
-func (h *delayed) Push(x any) {
-	it := x.(*item)
-	it.pos = len(*h)
-	*h = append(*h, it)
-}
-
-func (h *delayed) Pop() any {
-	old := *h
-	it := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	return it
 }

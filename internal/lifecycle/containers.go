@@ -4,6 +4,7 @@ package lifecycle
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,17 +25,13 @@ func mergeContainers(old, reported []corev1.ContainerStatus, ended bool, final f
 	if len(reported) == 0 {
 		return old
 	}
-	was := make(map[string]*corev1.ContainerStatus, len(old))
-	for i := range old {
-		was[old[i].Name] = &old[i]
-	}
 	merged := make([]corev1.ContainerStatus, len(reported))
 	for i := range reported {
-		merged[i] = *reported[i].DeepCopy()
-		if before := was[merged[i].Name]; before != nil {
+		merged[i] = reported[i]
+		if before := statusNamed(old, merged[i].Name); before != nil {
 			merged[i].RestartCount = max(merged[i].RestartCount, before.RestartCount)
 			if before.State.Terminated != nil && merged[i].State.Terminated == nil && (ended || final(before)) {
-				merged[i] = *before.DeepCopy()
+				merged[i] = *before
 			}
 		}
 		if ended && merged[i].State.Terminated == nil {
@@ -43,6 +40,15 @@ func mergeContainers(old, reported []corev1.ContainerStatus, ended bool, final f
 		}
 	}
 	return merged
+}
+
+func statusNamed(list []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
+	for i := range list {
+		if list[i].Name == name {
+			return &list[i]
+		}
+	}
+	return nil
 }
 
 // byPolicy says of a terminated container of the pod that it can never run
@@ -87,6 +93,7 @@ func applyStop(s *corev1.PodStatus, v View) {
 // spec that have no status get one.
 func endContainers(statuses []corev1.ContainerStatus, spec []corev1.Container) []corev1.ContainerStatus {
 	has := map[string]bool{}
+	statuses = slices.Clone(statuses)
 	for i := range statuses {
 		st := &statuses[i]
 		has[st.Name] = true
@@ -122,33 +129,68 @@ func unknownEnd(st *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 // truncateTimes cuts every time to whole seconds, as the API server does: a
 // fraction would make each comparison fail and each status be written for ever.
 func truncateTimes(s *corev1.PodStatus) {
-	if s.StartTime != nil {
-		s.StartTime = &metav1.Time{Time: s.StartTime.Truncate(1e9)}
+	if s.StartTime != nil && fraction(*s.StartTime) {
+		s.StartTime = &metav1.Time{Time: truncated(*s.StartTime)}
 	}
-	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
-		for i := range list {
-			truncateState(&list[i].State)
-			truncateState(&list[i].LastTerminationState)
+	s.InitContainerStatuses = truncateContainers(s.InitContainerStatuses)
+	s.ContainerStatuses = truncateContainers(s.ContainerStatuses)
+	s.EphemeralContainerStatuses = truncateContainers(s.EphemeralContainerStatuses)
+	s.Conditions = truncateConditions(s.Conditions)
+}
+
+// truncateContainers returns the list itself if there is nothing to cut.
+func truncateContainers(list []corev1.ContainerStatus) []corev1.ContainerStatus {
+	shared := true
+	for i := range list {
+		now, cut := truncateState(list[i].State)
+		last, cutLast := truncateState(list[i].LastTerminationState)
+		if !cut && !cutLast {
+			continue
 		}
+		if shared {
+			list, shared = slices.Clone(list), false
+		}
+		list[i].State, list[i].LastTerminationState = now, last
 	}
-	for i := range s.Conditions {
-		truncate(&s.Conditions[i].LastTransitionTime)
-		truncate(&s.Conditions[i].LastProbeTime)
-	}
+	return list
 }
 
-func truncateState(st *corev1.ContainerState) {
-	if st.Running != nil {
-		truncate(&st.Running.StartedAt)
+func truncateState(st corev1.ContainerState) (_ corev1.ContainerState, cut bool) {
+	if r := st.Running; r != nil && fraction(r.StartedAt) {
+		after := *r
+		after.StartedAt.Time = truncated(r.StartedAt)
+		st.Running, cut = &after, true
 	}
-	if st.Terminated != nil {
-		truncate(&st.Terminated.StartedAt)
-		truncate(&st.Terminated.FinishedAt)
+	if t := st.Terminated; t != nil && (fraction(t.StartedAt) || fraction(t.FinishedAt)) {
+		after := *t
+		after.StartedAt.Time, after.FinishedAt.Time = truncated(t.StartedAt), truncated(t.FinishedAt)
+		st.Terminated, cut = &after, true
 	}
+	return st, cut
 }
 
-func truncate(t *metav1.Time) {
-	if !t.IsZero() {
-		t.Time = t.Truncate(1e9)
+// truncateConditions returns the list itself if there is nothing to cut.
+func truncateConditions(list []corev1.PodCondition) []corev1.PodCondition {
+	shared := true
+	for i := range list {
+		if c := &list[i]; !fraction(c.LastTransitionTime) && !fraction(c.LastProbeTime) {
+			continue
+		}
+		if shared {
+			list, shared = slices.Clone(list), false
+		}
+		list[i].LastTransitionTime.Time = truncated(list[i].LastTransitionTime)
+		list[i].LastProbeTime.Time = truncated(list[i].LastProbeTime)
 	}
+	return list
+}
+
+// fraction reports whether there is anything to cut.
+func fraction(t metav1.Time) bool { return !t.IsZero() && !t.Time.Equal(t.Truncate(1e9)) }
+
+func truncated(t metav1.Time) time.Time {
+	if t.IsZero() {
+		return t.Time
+	}
+	return t.Truncate(1e9)
 }

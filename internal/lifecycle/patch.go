@@ -3,12 +3,9 @@
 package lifecycle
 
 import (
-	"encoding/json"
-	"fmt"
-	"reflect"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 )
 
 // Change is what a patch brings about in a pod of the API server.
@@ -28,62 +25,73 @@ type Change struct {
 // Lists of conditions are merged by type, so those of other writers survive.
 // Lists of addresses would be merged too; they are replaced.
 func PatchBody(pod *corev1.Pod, change Change) ([]byte, bool) {
-	status := statusDiff(&pod.Status, &change.Status)
-	if c := conditionsDiff(pod.Status.Conditions, change.Status.Conditions, change.DropConditions); len(c) > 0 {
-		status["conditions"] = c
-	}
-	meta := map[string]any{}
-	if len(change.Labels) > 0 {
-		meta["labels"] = change.Labels
-	}
-	if len(change.Annotations) > 0 {
-		meta["annotations"] = change.Annotations
-	}
-	if len(status) == 0 && len(meta) == 0 {
+	status := statusDiff(&pod.Status, &change.Status, conditionsDiff(pod.Status.Conditions, change.Status.Conditions, change.DropConditions))
+	if !status.any() && len(change.Labels) == 0 && len(change.Annotations) == 0 {
 		return nil, false
 	}
-	meta["uid"] = pod.UID
-	body := map[string]any{"metadata": meta}
-	if len(status) > 0 {
-		body["status"] = status
+	var meta object
+	if len(change.Annotations) > 0 {
+		meta.set("annotations", change.Annotations)
 	}
-	b, err := json.Marshal(body)
-	if err != nil {
-		panic(fmt.Sprintf("status of pod %s/%s does not marshal: %v", pod.Namespace, pod.Name, err))
+	if len(change.Labels) > 0 {
+		meta.set("labels", change.Labels)
 	}
-	return b, true
+	meta.text("uid", string(pod.UID))
+	var body object
+	body.raw("metadata", meta.end())
+	if status.any() {
+		body.raw("status", status.end())
+	}
+	return body.end(), true
 }
 
-// statusDiff returns the fields, except the conditions, that differ.
-func statusDiff(old, want *corev1.PodStatus) map[string]any {
-	d := map[string]any{}
-	set := func(name string, old, want any) {
-		switch {
-		case equality.Semantic.DeepEqual(old, want):
-		case reflect.ValueOf(want).IsZero():
-			d[name] = nil
-		default:
-			d[name] = want
+// statusDiff returns the fields that differ, and the given conditions. In the order of
+// their names, as encoding/json would write a map.
+func statusDiff(old, want *corev1.PodStatus, conditions []any) *object {
+	d := &object{}
+	if !sameMap(old.AllocatedResources, want.AllocatedResources) {
+		d.setOrDrop("allocatedResources", want.AllocatedResources, len(want.AllocatedResources) == 0)
+	}
+	if len(conditions) > 0 {
+		d.set("conditions", conditions)
+	}
+	containers := func(name string, old, want []corev1.ContainerStatus) {
+		if !sameContainers(old, want) {
+			d.setOrDrop(name, want, len(want) == 0)
 		}
 	}
-	set("phase", old.Phase, want.Phase)
-	set("reason", old.Reason, want.Reason)
-	set("message", old.Message, want.Message)
-	set("hostIP", old.HostIP, want.HostIP)
-	set("podIP", old.PodIP, want.PodIP)
-	set("startTime", old.StartTime, want.StartTime)
-	set("observedGeneration", old.ObservedGeneration, want.ObservedGeneration)
-	set("initContainerStatuses", old.InitContainerStatuses, want.InitContainerStatuses)
-	set("containerStatuses", old.ContainerStatuses, want.ContainerStatuses)
-	set("ephemeralContainerStatuses", old.EphemeralContainerStatuses, want.EphemeralContainerStatuses)
-	set("resize", old.Resize, want.Resize)
-	set("resources", old.Resources, want.Resources)
-	set("allocatedResources", old.AllocatedResources, want.AllocatedResources)
-	if !equality.Semantic.DeepEqual(old.PodIPs, want.PodIPs) {
-		d["podIPs"] = replaceList(want.PodIPs)
+	text := func(name, old, want string) {
+		switch {
+		case old == want:
+		case want == "":
+			d.set(name, nil)
+		default:
+			d.text(name, want)
+		}
 	}
-	if !equality.Semantic.DeepEqual(old.HostIPs, want.HostIPs) {
-		d["hostIPs"] = replaceList(want.HostIPs)
+	containers("containerStatuses", old.ContainerStatuses, want.ContainerStatuses)
+	containers("ephemeralContainerStatuses", old.EphemeralContainerStatuses, want.EphemeralContainerStatuses)
+	text("hostIP", old.HostIP, want.HostIP)
+	if !slices.Equal(old.HostIPs, want.HostIPs) {
+		d.set("hostIPs", replaceList(want.HostIPs))
+	}
+	containers("initContainerStatuses", old.InitContainerStatuses, want.InitContainerStatuses)
+	text("message", old.Message, want.Message)
+	if old.ObservedGeneration != want.ObservedGeneration {
+		d.setOrDrop("observedGeneration", want.ObservedGeneration, want.ObservedGeneration == 0)
+	}
+	text("phase", string(old.Phase), string(want.Phase))
+	text("podIP", old.PodIP, want.PodIP)
+	if !slices.Equal(old.PodIPs, want.PodIPs) {
+		d.set("podIPs", replaceList(want.PodIPs))
+	}
+	text("reason", old.Reason, want.Reason)
+	text("resize", string(old.Resize), string(want.Resize))
+	if !samePointer(old.Resources, want.Resources) {
+		d.setOrDrop("resources", want.Resources, want.Resources == nil)
+	}
+	if !sameStart(old.StartTime, want.StartTime) {
+		d.setOrDrop("startTime", want.StartTime, want.StartTime == nil)
 	}
 	return d
 }
@@ -100,8 +108,8 @@ func replaceList[T any](list []T) []any {
 
 func conditionsDiff(old, want []corev1.PodCondition, drop []corev1.PodConditionType) (d []any) {
 	for i := range want {
-		if before := condition(old, want[i].Type); before == nil || !equality.Semantic.DeepEqual(*before, want[i]) {
-			d = append(d, want[i])
+		if before := condition(old, want[i].Type); before == nil || !sameCondition(before, &want[i]) {
+			d = append(d, &want[i])
 		}
 	}
 	for _, t := range drop {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -59,7 +58,7 @@ func Publish(v View) (Write, corev1.PodStatus) {
 	want := compose(v)
 	deleting := v.API.DeletionTimestamp != nil
 	stopped := v.Stopped || v.StopAsked && v.Report != nil && Terminal(v.Report)
-	changed := !equality.Semantic.DeepEqual(want, v.API.Status)
+	changed := !sameStatus(&want, &v.API.Status)
 	switch {
 	case !deleting || !stopped:
 		if changed {
@@ -75,9 +74,11 @@ func Publish(v View) (Write, corev1.PodStatus) {
 }
 
 // compose returns the status that the pod in the API server should have. It
-// starts from the one that it has, so what is not ours stays.
+// starts from the one that it has, so what is not ours stays. It shares with that and with
+// the report whatever it does not change, so nothing that a pointer or a list leads to is
+// written, but replaced.
 func compose(v View) corev1.PodStatus {
-	s := *v.API.Status.DeepCopy()
+	s := v.API.Status
 	absorbed := Terminal(&s)
 	if v.Report != nil {
 		applyReport(&s, v.API, v.Report, absorbed, v.Now)

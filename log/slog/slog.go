@@ -18,6 +18,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
@@ -30,11 +31,18 @@ const LevelFatal = slog.Level(12)
 // errorKey names the attribute that WithError adds.
 const errorKey = "error"
 
+// adapter is the logger of a chain of fields: most are made for work that logs nothing, so a
+// field costs one small object, and the handler with all of them is made by the first line.
 type adapter struct {
-	base    *slog.Logger
-	attrs   []slog.Attr  // ours, in the order in which they were first set
-	handler slog.Handler // base's, with attrs
-	skip    int          // frames between the caller and runtime.Callers
+	base *slog.Logger
+	skip int // frames between the caller and runtime.Callers
+
+	parent *adapter // the fields before this one; nil: none, not even this one
+	key    string
+	value  any
+
+	once    sync.Once
+	handler slog.Handler // base's, with the fields; set by once
 }
 
 // ownFrames is the number of frames in this package between a caller of Info
@@ -44,7 +52,7 @@ const ownFrames = 3
 // FromSlog returns a logger that writes through logger, with its attributes
 // and groups.
 func FromSlog(logger *slog.Logger) log.Logger {
-	return &adapter{base: logger, handler: logger.Handler(), skip: ownFrames}
+	return &adapter{base: logger, skip: ownFrames}
 }
 
 func (a *adapter) Debug(args ...any)                 { a.print(slog.LevelDebug, args) }
@@ -58,23 +66,42 @@ func (a *adapter) Errorf(format string, args ...any) { a.printf(slog.LevelError,
 func (a *adapter) Fatal(args ...any)                 { a.print(LevelFatal, args) }
 func (a *adapter) Fatalf(format string, args ...any) { a.printf(LevelFatal, format, args) }
 
-func (a *adapter) WithField(key string, value any) log.Logger {
-	return a.WithFields(log.Fields{key: value})
-}
+func (a *adapter) WithField(key string, value any) log.Logger { return a.with(key, value) }
 
 func (a *adapter) WithFields(fields log.Fields) log.Logger {
-	attrs := slices.Clone(a.attrs)
+	next := a
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
-		attr := slog.Any(key, fields[key])
-		if i := slices.IndexFunc(attrs, func(b slog.Attr) bool { return b.Key == key }); i >= 0 {
-			attrs[i] = attr
-		} else {
-			attrs = append(attrs, attr)
-		}
+		next = next.with(key, fields[key])
 	}
-	// A handler may keep and change what WithAttrs is given.
-	handler := a.base.Handler().WithAttrs(slices.Clone(attrs))
-	return &adapter{base: a.base, attrs: attrs, handler: handler, skip: a.skip}
+	return next
+}
+
+func (a *adapter) with(key string, value any) *adapter {
+	return &adapter{base: a.base, skip: a.skip, parent: a, key: key, value: value}
+}
+
+// out returns the handler that adds the fields, in the order in which they were first set.
+func (a *adapter) out() slog.Handler {
+	a.once.Do(func() {
+		a.handler = a.base.Handler()
+		if attrs := a.attrs(); len(attrs) > 0 {
+			a.handler = a.handler.WithAttrs(attrs)
+		}
+	})
+	return a.handler
+}
+
+func (a *adapter) attrs() (attrs []slog.Attr) {
+	if a.parent == nil {
+		return nil
+	}
+	attrs = a.parent.attrs()
+	attr := slog.Any(a.key, a.value)
+	if i := slices.IndexFunc(attrs, func(b slog.Attr) bool { return b.Key == a.key }); i >= 0 {
+		attrs[i] = attr
+		return attrs
+	}
+	return append(attrs, attr)
 }
 
 func (a *adapter) WithError(err error) log.Logger {
@@ -84,13 +111,11 @@ func (a *adapter) WithError(err error) log.Logger {
 // WithCallDepth returns a logger that takes the source position of its lines n
 // frames further up, for a logger that wraps this one.
 func (a *adapter) WithCallDepth(n int) log.Logger {
-	deeper := *a
-	deeper.skip += n
-	return &deeper
+	return &adapter{base: a.base, skip: a.skip + n, parent: a.parent, key: a.key, value: a.value}
 }
 
 func (a *adapter) print(level slog.Level, args []any) {
-	if !a.handler.Enabled(context.Background(), level) {
+	if !a.out().Enabled(context.Background(), level) {
 		return
 	}
 	var pc [1]uintptr
@@ -99,7 +124,7 @@ func (a *adapter) print(level slog.Level, args []any) {
 }
 
 func (a *adapter) printf(level slog.Level, format string, args []any) {
-	if !a.handler.Enabled(context.Background(), level) {
+	if !a.out().Enabled(context.Background(), level) {
 		return
 	}
 	var pc [1]uintptr
@@ -110,5 +135,5 @@ func (a *adapter) printf(level slog.Level, format string, args []any) {
 func (a *adapter) write(level slog.Level, pc uintptr, message string) {
 	record := slog.NewRecord(time.Now(), level, message, pc)
 	// A line that cannot be written has nowhere else to go.
-	_ = a.handler.Handle(context.Background(), record)
+	_ = a.out().Handle(context.Background(), record)
 }

@@ -85,7 +85,7 @@ func (p *Provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
 		p.forget(s)
 	}
 	s := &simulated{
-		pod:   pod.DeepCopy(),
+		pod:   pod, // a private copy
 		life:  life{created: now, behavior: behavior, policy: pod.Spec.RestartPolicy},
 		index: -1,
 	}
@@ -110,7 +110,7 @@ func (p *Provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
 	if s.pod.UID != pod.UID {
 		return notFound(pod.Namespace, pod.Name)
 	}
-	s.pod = pod.DeepCopy()
+	s.pod = pod
 	p.reportAt(s, now)
 	return nil
 }

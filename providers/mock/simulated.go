@@ -76,9 +76,10 @@ func (p *Provider) forget(s *simulated) {
 	}
 }
 
-// snapshot returns a copy of the pod as it is at now. Provider.mu is held.
+// snapshot returns the pod as it is at now. Its status is new; all else is shared with what
+// is kept, which never changes, and those who are handed a pod copy it. Provider.mu is held.
 func (p *Provider) snapshot(s *simulated, now time.Time) *corev1.Pod {
-	pod := s.pod.DeepCopy()
+	pod := &corev1.Pod{TypeMeta: s.pod.TypeMeta, ObjectMeta: s.pod.ObjectMeta, Spec: s.pod.Spec}
 	pod.Status = statusOf(s.pod, s.life.created, s.life.at(now), p.node.InternalIP, p.podIP(s), now)
 	return pod
 }

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+)
+
+const (
+	// heapRoom is how much may be allocated between two collections while the heap is small. By
+	// default that is as much as lives, so that a node with few pods would collect all the time.
+	heapRoom = 40 << 20
+	// leastGrowth and mostGrowth bound what follows from it, in percent of what lives.
+	leastGrowth, mostGrowth = 60, 800
+)
+
+// tuneHeap lets the heap of the process grow by about the same room between two
+// collections: a small heap is collected seldom, and a large one is kept tighter than by default.
+// A user who sets GOGC or GOMEMLIMIT has decided otherwise.
+func tuneHeap() {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	set := growth(0)
+	debug.SetGCPercent(set)
+	afterEachCollection(func(live uint64) {
+		if want := growth(live); want < set*9/10 || want > set*11/10 { // setting it stops the world
+			set = want
+			debug.SetGCPercent(set)
+		}
+	})
+}
+
+// growth returns by how many percent the heap may grow when so many bytes live.
+func growth(live uint64) int {
+	if live == 0 {
+		return mostGrowth
+	}
+	return int(min(max(heapRoom*100/live, leastGrowth), mostGrowth))
+}
+
+// sentinel is garbage at once: its cleanup runs after each collection. It holds a pointer, so that the
+// runtime does not put it into a block with others.
+type sentinel struct{ _ *sentinel }
+
+// afterEachCollection calls do after each collection with the bytes that live.
+func afterEachCollection(do func(live uint64)) {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	var again func(struct{})
+	again = func(struct{}) {
+		metrics.Read(sample)
+		if sample[0].Value.Kind() == metrics.KindUint64 {
+			do(sample[0].Value.Uint64())
+		}
+		runtime.AddCleanup(&sentinel{}, again, struct{}{})
+	}
+	again(struct{}{})
+}

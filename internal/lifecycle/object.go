@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// object is a JSON object that grows field by field, in the order in which they are set.
+type object struct{ buf []byte }
+
+func (o *object) any() bool { return len(o.buf) > 0 }
+
+func (o *object) name(name string) {
+	if len(o.buf) == 0 {
+		o.buf = make([]byte, 0, 512)
+		o.buf = append(o.buf, '{', '"')
+	} else {
+		o.buf = append(o.buf, ',', '"')
+	}
+	o.buf = append(o.buf, name...)
+	o.buf = append(o.buf, '"', ':')
+}
+
+// raw sets a field to what is JSON already.
+func (o *object) raw(name string, value []byte) {
+	o.name(name)
+	o.buf = append(o.buf, value...)
+}
+
+// set sets a field. What pods are made of always marshals.
+func (o *object) set(name string, value any) {
+	b, err := json.Marshal(value)
+	if err != nil {
+		panic(fmt.Sprintf("%s of a pod does not marshal: %v", name, err))
+	}
+	o.raw(name, b)
+}
+
+// setOrDrop sets a field, or lets the patch remove it.
+func (o *object) setOrDrop(name string, value any, drop bool) {
+	if drop {
+		value = nil
+	}
+	o.set(name, value)
+}
+
+// text sets a field to a string.
+func (o *object) text(name, value string) {
+	for i := range len(value) {
+		if c := value[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			o.set(name, value)
+			return
+		}
+	}
+	o.name(name)
+	o.buf = append(o.buf, '"')
+	o.buf = append(o.buf, value...)
+	o.buf = append(o.buf, '"')
+}
+
+func (o *object) end() []byte {
+	if len(o.buf) == 0 {
+		return []byte("{}")
+	}
+	return append(o.buf, '}')
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// What is compared for every write and every resync is compared field by field, without
+// reflection. The outcome is that of equality.Semantic, which is used for what pods seldom
+// have; TestSameNoticesEveryField knows when the API has a new field.
+
+func sameStatus(a, b *corev1.PodStatus) bool {
+	return a.ObservedGeneration == b.ObservedGeneration && a.Phase == b.Phase && a.Reason == b.Reason && a.Message == b.Message &&
+		a.NominatedNodeName == b.NominatedNodeName && a.QOSClass == b.QOSClass && a.Resize == b.Resize &&
+		a.HostIP == b.HostIP && slices.Equal(a.HostIPs, b.HostIPs) && a.PodIP == b.PodIP && slices.Equal(a.PodIPs, b.PodIPs) &&
+		sameStart(a.StartTime, b.StartTime) &&
+		slices.EqualFunc(a.Conditions, b.Conditions, sameConditionValue) &&
+		sameContainers(a.InitContainerStatuses, b.InitContainerStatuses) &&
+		sameContainers(a.ContainerStatuses, b.ContainerStatuses) &&
+		sameContainers(a.EphemeralContainerStatuses, b.EphemeralContainerStatuses) &&
+		samePointer(a.Resources, b.Resources) && sameMap(a.AllocatedResources, b.AllocatedResources) &&
+		sameList(a.ResourceClaimStatuses, b.ResourceClaimStatuses) &&
+		samePointer(a.ExtendedResourceClaimStatus, b.ExtendedResourceClaimStatus) &&
+		sameList(a.NodeAllocatableResourceClaimStatuses, b.NodeAllocatableResourceClaimStatuses) &&
+		sameList(a.VolumeHealth, b.VolumeHealth)
+}
+
+func sameConditionValue(a, b corev1.PodCondition) bool { return sameCondition(&a, &b) }
+
+func sameCondition(a, b *corev1.PodCondition) bool {
+	return a.Type == b.Type && a.ObservedGeneration == b.ObservedGeneration && a.Status == b.Status &&
+		a.Reason == b.Reason && a.Message == b.Message &&
+		a.LastProbeTime.Equal(&b.LastProbeTime) && a.LastTransitionTime.Equal(&b.LastTransitionTime)
+}
+
+func sameContainers(a, b []corev1.ContainerStatus) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !sameContainer(&a[i], &b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameContainer(a, b *corev1.ContainerStatus) bool {
+	return a.Name == b.Name && a.Ready == b.Ready && a.RestartCount == b.RestartCount &&
+		a.Image == b.Image && a.ImageID == b.ImageID && a.ContainerID == b.ContainerID &&
+		sameValue(a.Started, b.Started) && sameValue(a.StopSignal, b.StopSignal) &&
+		sameState(&a.State, &b.State) && sameState(&a.LastTerminationState, &b.LastTerminationState) &&
+		sameMap(a.AllocatedResources, b.AllocatedResources) && samePointer(a.Resources, b.Resources) &&
+		sameList(a.VolumeMounts, b.VolumeMounts) && samePointer(a.User, b.User) &&
+		sameList(a.AllocatedResourcesStatus, b.AllocatedResourcesStatus)
+}
+
+func sameState(a, b *corev1.ContainerState) bool {
+	return sameValue(a.Waiting, b.Waiting) && sameRunning(a.Running, b.Running) && sameTerminated(a.Terminated, b.Terminated)
+}
+
+func sameRunning(a, b *corev1.ContainerStateRunning) bool {
+	return a == b || a != nil && b != nil && a.StartedAt.Equal(&b.StartedAt)
+}
+
+func sameTerminated(a, b *corev1.ContainerStateTerminated) bool {
+	return a == b || a != nil && b != nil && a.ExitCode == b.ExitCode && a.Signal == b.Signal &&
+		a.Reason == b.Reason && a.Message == b.Message && a.ContainerID == b.ContainerID &&
+		a.StartedAt.Equal(&b.StartedAt) && a.FinishedAt.Equal(&b.FinishedAt)
+}
+
+func sameStart(a, b *metav1.Time) bool { return a == b || a.Equal(b) }
+
+// sameValue is for pointers to what can be compared.
+func sameValue[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// samePointer, sameList and sameMap are for what is usually not there.
+func samePointer[T any](a, b *T) bool { return a == b || equality.Semantic.DeepEqual(a, b) }
+
+func sameList[T any](a, b []T) bool {
+	return len(a) == 0 && len(b) == 0 || equality.Semantic.DeepEqual(a, b)
+}
+
+func sameMap[K comparable, V any](a, b map[K]V) bool {
+	return len(a) == 0 && len(b) == 0 || equality.Semantic.DeepEqual(a, b)
+}
