@@ -138,10 +138,20 @@ func (c *PodController) stop(ctx context.Context, key string, api *corev1.Pod) e
 }
 
 // replaceLost deals with a pod that the backend had and no longer has: by its
-// restart policy it is created again, or has failed.
+// restart policy it is created again, or has failed. A live read says first that the
+// pod still exists.
 func (c *PodController) replaceLost(ctx context.Context, key string, api *corev1.Pod) error {
 	if err := c.fence.allow(ctx); err != nil {
 		return err
+	}
+	// An older view of the API server shows pods that were deleted and stopped since.
+	live, err := c.live(ctx, key)
+	if err != nil {
+		return c.failure(api, eventFailedSync, fmt.Errorf("read pod %s before giving it up: %w", key, err))
+	}
+	if live == nil || live.UID != api.UID {
+		c.syncLane.AddAfter(key, quarantineUnknown)
+		return nil
 	}
 	const message = "the backend no longer has the pod"
 	log.G(ctx).Warn(message)

@@ -20,6 +20,7 @@ type Request struct {
 	Namespace   string
 	Name        string
 	Path        string // with the query
+	Length      int64  // of what is sent with it; -1 if unknown
 
 	// Known when the answer begins.
 	Status   int  // 0: no answer so far
@@ -44,7 +45,7 @@ func Watches(r Request) bool { return r.Verb == "watch" }
 
 // parse says what a request asks for.
 func parse(req *http.Request) Request {
-	out := Request{At: time.Now(), Path: req.URL.RequestURI()}
+	out := Request{At: time.Now(), Path: req.URL.RequestURI(), Length: req.ContentLength}
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
 	switch {
 	case parts[0] == "api" && len(parts) > 2: // api/v1/...

@@ -3,15 +3,27 @@
 package faults
 
 import (
+	"flag"
 	"os"
 	"testing"
 
 	"k8s.io/klog/v2"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/faultrow"
 )
+
+// together is how many tests run at a time. Most of them wait most of the time.
+const together = "8"
 
 // TestMain silences what the Kubernetes libraries say when something breaks, which
 // these tests see to all the time.
 func TestMain(m *testing.M) {
 	klog.SetLogger(klog.New(nil))
+	flag.Parse()
+	if !faultrow.Strict() {
+		if err := flag.Set("test.parallel", together); err != nil {
+			panic(err)
+		}
+	}
 	os.Exit(m.Run())
 }
