@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -126,6 +127,43 @@ func (c *child) kill() {
 	<-c.done
 }
 
+// forget drops what the daemon said, of which there is much in the end.
+func (c *child) forget() {
+	if !c.Failed() {
+		c.said.clear()
+	}
+}
+
+// memory returns a size from the kernel's word on the process, in bytes.
+func (c *child) memory(field string) int {
+	c.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
+	if err != nil {
+		c.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, field+":"); ok {
+			n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(value), " kB"))
+			if err != nil {
+				c.Fatal(err)
+			}
+			return n << 10
+		}
+	}
+	c.Fatalf("the kernel does not tell %s", field)
+	return 0
+}
+
+// files returns how many file descriptors the process has.
+func (c *child) files() int {
+	c.Helper()
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", c.cmd.Process.Pid))
+	if err != nil {
+		c.Fatal(err)
+	}
+	return len(entries)
+}
+
 // stop ends the daemon as a system would, and returns how long that took.
 func (c *child) stop() time.Duration {
 	c.Helper()
@@ -166,6 +204,12 @@ func (s *tail) Write(b []byte) (int, error) {
 		s.buf = append([]byte(nil), s.buf[len(s.buf)-tailSize:]...)
 	}
 	return len(b), nil
+}
+
+func (s *tail) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.buf = nil
 }
 
 // String returns the end of what was written.

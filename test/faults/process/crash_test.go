@@ -18,7 +18,8 @@ func TestFault01KilledUnderChurn(t *testing.T) {
 	}
 	w := newWorld(t, quick)
 	steady := w.steady(20)
-	m := w.storm(perSecond, cycles, every)
+	var m measured
+	w.storm(perSecond, every, &m, func() bool { return m.kills < cycles })
 	w.awaitInStep()
 	for uid, id := range w.instances() {
 		if want, is := steady[uid]; is && want != id {

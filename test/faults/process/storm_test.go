@@ -28,6 +28,7 @@ func (d durations) p(percent int) time.Duration {
 // measured is what a storm has shown.
 type measured struct {
 	kills            int
+	rss              int       // of the daemon, at most, in bytes
 	ready, converged durations // since the start of the daemon
 }
 
@@ -61,31 +62,29 @@ func (w *world) instances() map[types.UID]string {
 	return ids
 }
 
-// storm kills the daemon so many times, once in a period, while pods come and go.
-func (w *world) storm(perSecond, cycles int, period time.Duration) (m measured) {
+// storm kills the daemon, once in a period, while pods come and go, for as long as more says so.
+func (w *world) storm(perSecond int, period time.Duration, m *measured, more func() bool) {
 	w.Helper()
 	churn := w.churnAt(perSecond)
-	for range cycles {
+	for more() {
 		w.backend.Replay(rand.IntN(2) == 0)
 		waiting, _ := w.records.outOfStep(true)
 		c := w.launch()
-		select {
-		case <-time.After(period/2 + rand.N(period)):
-		case <-w.Context().Done():
-		}
+		pass(w.Context(), period/2+rand.N(period))
 		c.awaitReady()
-		w.converged(c, waiting, &m)
+		w.awaitConverged(c, waiting, m)
+		m.rss = max(m.rss, c.memory("VmHWM"))
 		c.kill()
+		c.forget()
 		m.kills++
 		w.records.retire()
 	}
 	w.start()
 	churn.stop()
-	return m
 }
 
-// converged measures how long it took until each of the pods was in step once.
-func (w *world) converged(c *child, waiting []*podRecord, m *measured) {
+// awaitConverged measures how long it took until each of the pods was in step once.
+func (w *world) awaitConverged(c *child, waiting []*podRecord, m *measured) {
 	w.Helper()
 	m.ready = append(m.ready, c.readyAt.Sub(c.began))
 	var last time.Time
