@@ -70,7 +70,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			s.answer(w, http.StatusOK, obj)
 			return
 		}
-		if name := filepath.Base(path); name == "pods" || name == "services" {
+		if name := filepath.Base(path); name == "pods" || name == "services" || name == "nodes" {
 			s.answer(w, http.StatusOK, &corev1.PodList{
 				TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: strings.ToUpper(name[:1]) + name[1:len(name)-1] + "List"},
 				ListMeta: metav1.ListMeta{ResourceVersion: "1"},
@@ -122,4 +122,12 @@ func (s *apiServer) answer(w http.ResponseWriter, status int, obj any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(obj)
+}
+
+// nodeCalled returns a node as it was created.
+func (s *apiServer) nodeCalled(name string) *corev1.Node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, _ := s.objects["/api/v1/nodes/"+name].(*corev1.Node)
+	return n
 }

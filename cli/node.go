@@ -4,14 +4,23 @@ package cli
 
 import (
 	"context"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// newNode returns the node that the settings ask for.
-func (o *options) newNode(ctx context.Context, p Provider, version string) (*nodeutil.Node, error) {
+// daemon is one node, or many.
+type daemon interface {
+	drainer
+	Run(ctx context.Context) error
+	WaitReady(ctx context.Context, timeout time.Duration) error
+}
+
+// newDaemon returns what the settings ask for.
+func (o *options) newDaemon(ctx context.Context, p Provider, version string) (daemon, error) {
 	opts := []nodeutil.NodeOpt{func(cfg *nodeutil.NodeConfig) error {
 		cfg.Client = nil // NewNode makes it, with those for heartbeats and events
 		cfg.KubeconfigPath = o.Kubeconfig
@@ -28,20 +37,36 @@ func (o *options) newNode(ctx context.Context, p Provider, version string) (*nod
 	if err != nil {
 		return nil, err
 	}
-	return nodeutil.NewNode(o.NodeName, o.newProvider(ctx, p), append(opts, serving...)...)
+	opts = append(opts, serving...)
+	if len(o.nodeNames) > 0 {
+		return nodeutil.NewFleet(o.nodeNames, o.newProvider(ctx, p), opts...)
+	}
+	return nodeutil.NewNode(o.NodeName, o.newProvider(ctx, p), opts...)
 }
 
-// describe writes the settings into the Node object.
+// name is that of the node, and the patterns of many.
+func (o *options) name() string {
+	if len(o.Nodes) > 0 {
+		return strings.Join(o.Nodes, ",")
+	}
+	return o.NodeName
+}
+
+// address gives the node its addresses.
+func (o *options) address(n *corev1.Node) {
+	if o.NodeIP != "" {
+		n.Status.Addresses = []corev1.NodeAddress{
+			{Type: corev1.NodeInternalIP, Address: o.NodeIP},
+			{Type: corev1.NodeHostName, Address: n.Name},
+		}
+	}
+}
+
+// describe writes the settings into a Node object.
 func (o *options) describe(n *corev1.Node, provider, version string) {
 	n.Labels[corev1.LabelOSStable] = o.OperatingSystem
 	n.Status.NodeInfo.OperatingSystem = o.OperatingSystem
 	n.Status.NodeInfo.KubeletVersion = version
-	if o.NodeIP != "" {
-		n.Status.Addresses = []corev1.NodeAddress{
-			{Type: corev1.NodeInternalIP, Address: o.NodeIP},
-			{Type: corev1.NodeHostName, Address: o.NodeName},
-		}
-	}
 	if !o.DisableTaint {
 		value := o.TaintValue
 		if value == "" {

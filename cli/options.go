@@ -18,6 +18,7 @@ type options struct {
 	KubeAPIBurst int
 
 	NodeName        string
+	Nodes           []string // patterns
 	NodeIP          string
 	OperatingSystem string
 	ClusterDomain   string
@@ -59,6 +60,9 @@ type options struct {
 
 	noEffect noEffect
 	klog     klogFlags
+
+	// nodeNames are what Nodes stand for; none for a single node. Set by validate.
+	nodeNames []string
 }
 
 // noEffect are settings that only old scripts have.

@@ -53,6 +53,14 @@ func yamlValue(f *pflag.Flag, tags map[string]string) *yaml.Node {
 			mapping.Content = append(mapping.Content, yamlText(key), yamlText(tags[key]))
 		}
 		return mapping
+	case "stringSlice":
+		list := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+		if values, ok := f.Value.(pflag.SliceValue); ok {
+			for _, value := range values.GetSlice() {
+				list.Content = append(list.Content, yamlText(value))
+			}
+		}
+		return list
 	case "string":
 		return yamlText(f.Value.String())
 	}

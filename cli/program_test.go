@@ -199,6 +199,7 @@ func TestProviderInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	node := &corev1.Node{}
+	node.Name = "n1"
 	node.Labels = map[string]string{}
 	made, _, err := r.newProvider(t.Context(), testProgram.Providers[0])(nodeutil.ProviderConfig{Node: node})
 	if err != nil {

@@ -20,8 +20,8 @@ type Provider struct {
 	// Name is what users choose it by, with --provider. A program with
 	// only one provider runs that one by default.
 	Name string
-	// New makes the provider. It is called once, before the node is registered; ctx lives as
-	// long as the program. What it returns may have more abilities than
+	// New makes the provider. It is called once for each node, before the node is registered;
+	// ctx lives as long as the program. What it returns may have more abilities than
 	// nodeutil.Provider, found by assertion:
 	//   - node.PodNotifier: reports changes of pods, else they are polled;
 	//   - node.NodeProvider: decides whether the node is Ready, else it is;
@@ -60,10 +60,11 @@ type ProviderInput struct {
 // newProvider returns the function that NewNode makes the provider with.
 func (o *options) newProvider(ctx context.Context, p Provider) nodeutil.NewProviderFunc {
 	return func(config nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
+		o.address(config.Node)
 		made, err := p.New(ctx, ProviderInput{
 			ProviderConfig:    config,
 			ConfigPath:        o.ProviderConfig,
-			NodeName:          o.NodeName,
+			NodeName:          config.Node.Name,
 			OperatingSystem:   o.OperatingSystem,
 			InternalIP:        o.NodeIP,
 			DaemonPort:        o.daemonPort(),

@@ -51,7 +51,26 @@ func (o *options) resolve(fs *pflag.FlagSet, getenv func(string) string) (*resol
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return r, o.validate()
+	return r, errors.Join(r.oneOrMany(), o.validate())
+}
+
+// oneOrMany refuses a name for one node beside those of many, and leaves the limits of
+// many to their number unless they were set.
+func (r *resolved) oneOrMany() error {
+	if len(r.Nodes) == 0 {
+		return nil
+	}
+	origin, given := r.origins["nodename"], r.flags.Lookup("nodename")
+	if origin != "default" && given.Value.String() != given.DefValue {
+		return fmt.Errorf("--nodes (%s) contradicts --nodename (%s)", r.origins["nodes"], origin)
+	}
+	if r.origins["kube-api-qps"] == "default" {
+		r.KubeAPIQPS = 0
+	}
+	if r.origins["kube-api-burst"] == "default" {
+		r.KubeAPIBurst = 0
+	}
+	return nil
 }
 
 // settle finds the value of one setting.
@@ -97,7 +116,7 @@ func setFromFile(f *pflag.Flag, field configfile.Field) error {
 	if err != nil {
 		return err
 	}
-	if len(values) != 1 && f.Value.Type() != "stringToString" {
+	if t := f.Value.Type(); len(values) != 1 && t != "stringToString" && t != "stringSlice" {
 		return fmt.Errorf("field %q at %s must be one value", field.Name, field.Position)
 	}
 	for _, value := range values {
@@ -161,6 +180,8 @@ func typeName(f *pflag.Flag) string {
 		return "a duration such as 1m30s"
 	case "stringToString":
 		return "a mapping of key=value"
+	case "stringSlice":
+		return "a list"
 	}
 	return f.Value.Type()
 }

@@ -76,9 +76,9 @@ func waitToStop(done <-chan error) error {
 	}
 }
 
-// runNode runs the node, which it hands to made, and what is served beside it.
+// runNode runs the node, or all of them, hands it to made, and runs what is served beside it.
 func (o *options) runNode(ctx context.Context, p Provider, version string, made chan<- drainer) error {
-	n, err := o.newNode(ctx, p, version)
+	n, err := o.newDaemon(ctx, p, version)
 	if err != nil {
 		return err
 	}
@@ -89,10 +89,10 @@ func (o *options) runNode(ctx context.Context, p Provider, version string, made 
 		err := n.WaitReady(ctx, o.StartupTimeout)
 		switch {
 		case err == nil:
-			log.G(ctx).WithField("node", o.NodeName).Info("Node is ready")
+			log.G(ctx).WithField("node", o.name()).Info("Node is ready")
 			return nil
 		case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
-			return fmt.Errorf("node %s was not ready within --startup-timeout %s", o.NodeName, o.StartupTimeout)
+			return fmt.Errorf("node %s was not ready within --startup-timeout %s", o.name(), o.StartupTimeout)
 		}
 		return nil // Run tells why
 	})

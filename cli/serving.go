@@ -47,6 +47,9 @@ func (o *options) serving() ([]nodeutil.NodeOpt, error) {
 	return opts, nil
 }
 
+// maxCertNames is how many nodes a certificate names: each handshake carries it.
+const maxCertNames = 100
+
 // keyPair returns the option that sets the certificate to serve with.
 func (o *options) keyPair() (func(*tls.Config) error, error) {
 	if !o.SelfSigned {
@@ -56,7 +59,11 @@ func (o *options) keyPair() (func(*tls.Config) error, error) {
 	if ip := net.ParseIP(o.NodeIP); ip != nil {
 		ips = append(ips, ip)
 	}
-	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKey(o.NodeName, ips, nil)
+	names := o.nodeNames
+	if len(names) == 0 || len(names) > maxCertNames {
+		names = []string{o.NodeName}
+	}
+	certPEM, keyPEM, err := cert.GenerateSelfSignedCertKey(names[0], ips, names[1:])
 	if err != nil {
 		return nil, fmt.Errorf("make self-signed certificate: %w", err)
 	}

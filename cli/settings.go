@@ -31,16 +31,21 @@ func settings() []setting {
 			usage: "kubeconfig `file`; if it does not exist, the service account of the pod is used",
 			bind:  text(func(o *options) *string { return &o.Kubeconfig }, defaultKubeconfig())},
 		{flag: "kube-api-qps", field: "kubeAPIQPS", group: groupCluster,
-			usage: "requests a second to the API server, heartbeats and events apart; below 0 is no limit",
+			usage: "requests a second to the API server, heartbeats and events apart; below 0 is no limit. Each further one of --nodes adds 5 to the default",
 			bind: func(fs *pflag.FlagSet, o *options, name, usage string) {
 				fs.Float32Var(&o.KubeAPIQPS, name, 50, usage)
 			}},
 		{flag: "kube-api-burst", field: "kubeAPIBurst", group: groupCluster,
-			usage: "requests to the API server that may exceed --kube-api-qps at once",
+			usage: "requests to the API server that may exceed --kube-api-qps at once. Each further one of --nodes adds 10 to the default",
 			bind:  number(func(o *options) *int { return &o.KubeAPIBurst }, 100)},
 
 		{flag: "nodename", field: "nodeName", env: []string{"DEFAULT_NODE_NAME"}, group: groupNode, usage: "`name` of the node",
 			bind: text(func(o *options) *string { return &o.NodeName }, "virtual-kubelet")},
+		{flag: "nodes", field: "nodes", env: []string{"VKUBELET_NODES"}, group: groupNode,
+			usage: "`names` of many nodes in this process, in the place of --nodename: a list, in which vk-[000-999] stands for a thousand; not for the identity of a node",
+			bind: func(fs *pflag.FlagSet, o *options, name, usage string) {
+				fs.StringSliceVar(&o.Nodes, name, nil, usage)
+			}},
 		{flag: "node-ip", field: "nodeIP", env: []string{"VKUBELET_POD_IP"}, group: groupNode,
 			usage: "`address` of the node, at which the API server reaches the kubelet API",
 			bind:  text(func(o *options) *string { return &o.NodeIP }, "")},

@@ -40,7 +40,7 @@ func (o *options) startTracing(ctx context.Context, provider, version string) (f
 		attribute.String("service.version", version),
 		attribute.String("operatingSystem", o.OperatingSystem),
 		attribute.String("provider", provider),
-		attribute.String("nodeName", o.NodeName),
+		attribute.String("nodeName", o.name()),
 	}
 	for key, value := range o.TraceTags {
 		attributes = append(attributes, attribute.String(key, value))

@@ -14,6 +14,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
 // reservedTags are attributes that the program sets itself.
@@ -30,6 +32,13 @@ func (o *options) validate() error {
 	}
 	if o.NodeIP != "" && net.ParseIP(o.NodeIP) == nil {
 		refuse("--node-ip %q: want an IP address", o.NodeIP)
+	}
+	if len(o.Nodes) > 0 {
+		names, err := nodeutil.NodeNames(o.Nodes...)
+		if err != nil {
+			refuse("--nodes: %w", err)
+		}
+		o.nodeNames = names
 	}
 	o.OperatingSystem = strings.ToLower(o.OperatingSystem)
 	if o.OperatingSystem != string(corev1.Linux) && o.OperatingSystem != string(corev1.Windows) {

@@ -23,10 +23,16 @@ type NodeRequestAttr struct {
 // paths below /stats, /metrics and /logs, and on nodes/proxy for everything else. A method
 // other than POST, GET, PUT, PATCH and DELETE has no verb, which only a rule
 // for all verbs allows.
+//
+// On the server of a Fleet the node is the one that the request is for, whatever NodeName
+// says; where that cannot be told, it is all nodes.
 func (a NodeRequestAttr) GetRequestAttributes(who user.Info, req *http.Request) authorizer.Attributes {
 	attrs := attributesFor(req)
 	attrs.User = who
 	attrs.Name = a.NodeName
+	if asked, ok := askedOf(req.Context()); ok {
+		attrs.Name = asked.name()
+	}
 	return attrs
 }
 

@@ -20,6 +20,9 @@ import (
 const (
 	defaultKubeAPIQPS   = 50
 	defaultKubeAPIBurst = 100
+	// furtherNodeQPS is what each further node of a fleet adds: a lease every ten seconds,
+	// and a start within seconds.
+	furtherNodeQPS = 5
 )
 
 const (

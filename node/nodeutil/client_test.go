@@ -139,7 +139,7 @@ func TestHeartbeatsHaveTheirOwnLimits(t *testing.T) {
 		t.Fatal("the limiter of the given client lets requests through")
 	}
 
-	c, err := clientsFrom(client)
+	c, err := clientsFrom(&NodeConfig{Client: client})
 	if err != nil {
 		t.Fatal(err)
 	}

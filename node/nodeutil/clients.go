@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 // clients are the ways to the API server, apart so that none delays another:
@@ -31,7 +32,7 @@ func connect(cfg *NodeConfig, fromEnv kubernetes.Interface) (*clients, error) {
 	var c *clients
 	var err error
 	if chosen := cfg.Client != nil && cfg.Client != fromEnv; chosen {
-		c, err = clientsFrom(cfg.Client)
+		c, err = clientsFrom(cfg)
 	} else {
 		c, err = clientsFromPath(cfg)
 	}
@@ -48,7 +49,8 @@ func connect(cfg *NodeConfig, fromEnv kubernetes.Interface) (*clients, error) {
 }
 
 // clientsFrom takes apart what the program gave, as far as that is possible.
-func clientsFrom(main kubernetes.Interface) (*clients, error) {
+func clientsFrom(cfg *NodeConfig) (*clients, error) {
+	main := cfg.Client
 	if err := checkClient(main); err != nil {
 		return nil, err
 	}
@@ -62,8 +64,10 @@ func clientsFrom(main kubernetes.Interface) (*clients, error) {
 	// Only the plain client: another implementation may add to what its methods do.
 	if set, ok := main.(*kubernetes.Clientset); ok {
 		core, coordination := set.CoreV1().RESTClient(), set.CoordinationV1().RESTClient()
-		c.nodes = corev1client.New(unshared(core, corev1.SchemeGroupVersion, heartbeatTimeout)).Nodes()
-		c.leases = coordinationclient.New(unshared(coordination, coordinationv1.SchemeGroupVersion, heartbeatTimeout)).
+		limiter := flowcontrol.NewTokenBucketRateLimiter(cfg.limits(0, 0))
+		c.nodes = corev1client.New(limited(core, corev1.SchemeGroupVersion, heartbeatTimeout, limiter)).Nodes()
+		limiter = flowcontrol.NewTokenBucketRateLimiter(cfg.limits(0, 0))
+		c.leases = coordinationclient.New(limited(coordination, coordinationv1.SchemeGroupVersion, heartbeatTimeout, limiter)).
 			Leases(corev1.NamespaceNodeLease)
 		c.events = corev1client.New(unshared(core, corev1.SchemeGroupVersion, heartbeatTimeout))
 	}
@@ -76,7 +80,8 @@ func clientsFromPath(cfg *NodeConfig) (*clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no client provided, and none can be made from KubeconfigPath %q: %w", cfg.KubeconfigPath, err)
 	}
-	main, err := kubernetes.NewForConfig(withLimits(base, cfg.KubeAPIQPS, cfg.KubeAPIBurst))
+	qps, burst := cfg.limits(cfg.KubeAPIQPS, cfg.KubeAPIBurst)
+	main, err := kubernetes.NewForConfig(withLimits(base, qps, burst))
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
@@ -84,7 +89,8 @@ func clientsFromPath(cfg *NodeConfig) (*clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make client for watches: %w", err)
 	}
-	heartbeats, err := kubernetes.NewForConfig(heartbeatConfig(base, heartbeatTimeout))
+	qps, burst = cfg.limits(0, 0)
+	heartbeats, err := kubernetes.NewForConfig(withLimits(heartbeatConfig(base, heartbeatTimeout), qps, burst))
 	if err != nil {
 		return nil, fmt.Errorf("make client for heartbeats: %w", err)
 	}

@@ -115,6 +115,7 @@ type NodeConfig struct {
 
 	mux             api.ServeMux
 	unauthenticated bool
+	fleet           int // how many nodes share the clients; 0 is one
 }
 
 // NodeOpt changes a NodeConfig. An error ends NewNode.

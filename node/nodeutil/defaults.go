@@ -4,12 +4,15 @@ package nodeutil
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"runtime"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
 const (
@@ -54,4 +57,27 @@ func (cfg *NodeConfig) complete(name string) error {
 	}
 	completeNode(&cfg.NodeSpec)
 	return nil
+}
+
+// limits returns how many requests a second the nodes may send together. qps and burst are
+// the program's; 0 is the default, which grows with the number of nodes.
+func (cfg *NodeConfig) limits(qps float32, burst int) (float32, int) {
+	more := max(cfg.fleet-1, 0)
+	if qps == 0 {
+		qps = float32(defaultKubeAPIQPS + furtherNodeQPS*more)
+	}
+	if burst == 0 {
+		burst = defaultKubeAPIBurst + 2*furtherNodeQPS*more
+	}
+	return qps, burst
+}
+
+// renewInterval is how often a lease is renewed. That of many nodes differs a little from
+// one to the next, so that they do not go on together after something has held all of them up.
+func (cfg *NodeConfig) renewInterval() time.Duration {
+	interval := time.Duration(node.DefaultLeaseDuration * node.DefaultRenewIntervalFraction * float64(time.Second))
+	if cfg.fleet > 1 {
+		interval += time.Duration(rand.Int64N(int64(interval)/10)) - interval/20
+	}
+	return interval
 }

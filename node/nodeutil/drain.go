@@ -4,7 +4,9 @@ package nodeutil
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
@@ -18,4 +20,16 @@ func (n *Node) Drain(ctx context.Context, groups ...node.DrainGroup) error {
 		return fmt.Errorf("node %s: %w", n.name, err)
 	}
 	return nil
+}
+
+// Drain drains all nodes at the same time; see Node.Drain. What one of them cannot stop
+// keeps none of the others waiting.
+func (f *Fleet) Drain(ctx context.Context, groups ...node.DrainGroup) error {
+	errs := make([]error, len(f.nodes))
+	var wg sync.WaitGroup
+	for i, n := range f.nodes {
+		wg.Go(func() { errs[i] = n.Drain(ctx, groups...) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }

@@ -57,6 +57,11 @@ func heartbeatConfig(base *rest.Config, timeout time.Duration) *rest.Config {
 // time-out of its own. It shares the connection, which belongs to the program
 // that made c. A client that it cannot take apart comes back as it is.
 func unshared(c rest.Interface, gv schema.GroupVersion, timeout time.Duration) rest.Interface {
+	return limited(c, gv, timeout, flowcontrol.NewTokenBucketRateLimiter(defaultKubeAPIQPS, defaultKubeAPIBurst))
+}
+
+// limited is unshared with a given limiter.
+func limited(c rest.Interface, gv schema.GroupVersion, timeout time.Duration, limiter flowcontrol.RateLimiter) rest.Interface {
 	shared, ok := c.(*rest.RESTClient)
 	if !ok || shared == nil || shared.Client == nil {
 		return c
@@ -78,7 +83,7 @@ func unshared(c rest.Interface, gv schema.GroupVersion, timeout time.Duration) r
 			GroupVersion:       gv,
 			Negotiator:         runtime.NewClientNegotiator(scheme.Codecs.WithoutConversion(), gv),
 		},
-		flowcontrol.NewTokenBucketRateLimiter(defaultKubeAPIQPS, defaultKubeAPIBurst),
+		limiter,
 		&httpClient,
 	)
 	if err != nil {

@@ -31,6 +31,7 @@ type Node struct {
 	pods     *node.PodController
 	node     *node.NodeController
 	health   func(context.Context) error // answers /healthz
+	inFleet  bool                        // Run belongs to a Fleet
 
 	ready chan struct{}
 	done  chan struct{}
@@ -134,7 +135,7 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 	}
 
 	nodeOpts := []node.NodeControllerOpt{
-		node.WithNodeEnableLeaseV1(b.clients.leases, node.DefaultLeaseDuration),
+		node.WithNodeEnableLeaseV1WithRenewInterval(b.clients.leases, node.DefaultLeaseDuration, cfg.renewInterval()),
 		node.WithNodeHealthyHook(n.pods.Kick), // pods that failed while the backend was down need not wait
 	}
 	if !n.cfg.DisableLeaseGuard {
@@ -187,20 +188,29 @@ func (n *Node) Err() error {
 // timeout has passed, and returns nil only in the first case. A timeout of 0 or less waits
 // for as long as ctx lives.
 func (n *Node) WaitReady(ctx context.Context, timeout time.Duration) error {
+	return waitReady(ctx, timeout, n)
+}
+
+// waitReady is WaitReady of a Node and of a Fleet.
+func waitReady(ctx context.Context, timeout time.Duration, n interface {
+	Ready() <-chan struct{}
+	Done() <-chan struct{}
+	Err() error
+}) error {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
 	select {
-	case <-n.ready:
+	case <-n.Ready():
 		return nil
-	default: // a node that is ready wins over a context that has ended
+	default: // what is ready wins over a context that has ended
 	}
 	select {
-	case <-n.ready:
+	case <-n.Ready():
 		return nil
-	case <-n.done:
+	case <-n.Done():
 		return fmt.Errorf("controller exited before ready: %w", n.Err())
 	case <-ctx.Done():
 		if holder, yes := n.node.StandsBy(); yes {

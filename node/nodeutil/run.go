@@ -25,6 +25,10 @@ const podsHeadStart = 10 * time.Second
 // ignores its context. The Node object is left in place. A second call is an error.
 func (n *Node) Run(ctx context.Context) error {
 	n.mu.Lock()
+	if n.inFleet {
+		n.mu.Unlock()
+		return fmt.Errorf("run node %s: it runs with its fleet", n.name)
+	}
 	if n.started {
 		n.mu.Unlock()
 		return fmt.Errorf("run node %s: it was run before; make a new one", n.name)
@@ -33,12 +37,16 @@ func (n *Node) Run(ctx context.Context) error {
 	n.mu.Unlock()
 
 	err := n.run(ctx)
+	n.end(err)
+	return err
+}
 
+// end records that the node has ended, with what.
+func (n *Node) end(err error) {
 	n.mu.Lock()
 	n.err = err
 	n.mu.Unlock()
 	close(n.done)
-	return err
 }
 
 func (n *Node) run(parent context.Context) error {

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Nodes is a client for nodes whose watches of one of its nodes are all fed by one
+// watch. Make one with NewNodes.
+type Nodes struct {
+	corev1client.NodeInterface // for everything else
+	watches                    corev1client.NodeInterface
+
+	mu   sync.Mutex
+	last map[string]sighting            // guarded by mu; an entry for each node
+	subs map[string]map[*nodeWatch]bool // guarded by mu
+}
+
+// sighting is what was last seen of a node. A node that was not seen yet is nil.
+type sighting struct {
+	node *corev1.Node
+	gone bool
+}
+
+// NewNodes returns a client that sends its requests with client, and its one watch, of
+// the nodes called names, with watches. The watch has to be run.
+func NewNodes(client, watches corev1client.NodeInterface, names []string) *Nodes {
+	n := &Nodes{NodeInterface: client, watches: watches, last: make(map[string]sighting, len(names)), subs: make(map[string]map[*nodeWatch]bool, len(names))}
+	for _, name := range names {
+		n.last[name] = sighting{}
+	}
+	return n
+}
+
+// Run watches until ctx ends, and then returns nil.
+func (n *Nodes) Run(ctx context.Context) error {
+	source := listWatch{&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list, err := n.watches.List(ctx, options)
+			return list, explain(ctx, "nodes", err)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			w, err := n.watches.Watch(ctx, options)
+			return w, explain(ctx, "nodes", err)
+		},
+	}}
+	cache.NewReflectorWithOptions(source, &corev1.Node{}, (*nodeRouter)(n), cache.ReflectorOptions{Name: "nodes of this process"}).RunWithContext(ctx)
+	return nil
+}
+
+// Watch watches a node. Of the nodes of NewNodes it shows the state that is newer than
+// the version asked for, and then what the shared watch shows.
+func (n *Nodes) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	name := nameIn(options.FieldSelector)
+	if !n.ours(name) {
+		return n.NodeInterface.Watch(ctx, options)
+	}
+	w := &nodeWatch{all: n, name: name, events: make(chan watch.Event, 4)}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.subs[name] == nil {
+		n.subs[name] = map[*nodeWatch]bool{}
+	}
+	n.subs[name][w] = true
+	if last := n.last[name]; last.node != nil && newer(last.node.ResourceVersion, options.ResourceVersion) {
+		w.sendLocked(last)
+	}
+	return w, nil
+}
+
+func (n *Nodes) ours(name string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_, ours := n.last[name]
+	return ours
+}
+
+// see takes a new state of a node and shows it to those who watch.
+func (n *Nodes) see(s sighting) {
+	if !n.ours(s.node.Name) {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s.node.ManagedFields = nil // nothing here reads them
+	n.last[s.node.Name] = s
+	for w := range n.subs[s.node.Name] {
+		w.sendLocked(s)
+	}
+}
+
+// nodeWatch is a watch of one node.
+type nodeWatch struct {
+	all    *Nodes
+	name   string
+	events chan watch.Event // closed under all.mu, when it is taken out of all.subs
+}
+
+// ResultChan returns the events.
+func (w *nodeWatch) ResultChan() <-chan watch.Event { return w.events }
+
+// Stop ends the watch.
+func (w *nodeWatch) Stop() {
+	w.all.mu.Lock()
+	defer w.all.mu.Unlock()
+	w.endLocked()
+}
+
+// sendLocked ends the watch of somebody who does not read, as the API server does: a
+// new one begins with what was missed.
+func (w *nodeWatch) sendLocked(s sighting) {
+	kind := watch.Modified
+	if s.gone {
+		kind = watch.Deleted
+	}
+	select {
+	case w.events <- watch.Event{Type: kind, Object: s.node}:
+	default:
+		w.endLocked()
+	}
+}
+
+func (w *nodeWatch) endLocked() {
+	if w.all.subs[w.name][w] {
+		delete(w.all.subs[w.name], w)
+		close(w.events)
+	}
+}
+
+// nodeRouter is Nodes as the reflector's store.
+type nodeRouter Nodes
+
+// Add takes an event of the watch.
+func (r *nodeRouter) Add(obj any) error {
+	if node, ok := obj.(*corev1.Node); ok {
+		(*Nodes)(r).see(sighting{node: node})
+	}
+	return nil
+}
+
+// Update takes an event of the watch.
+func (r *nodeRouter) Update(obj any) error { return r.Add(obj) }
+
+// Delete takes an event of the watch.
+func (r *nodeRouter) Delete(obj any) error {
+	if node, ok := obj.(*corev1.Node); ok {
+		(*Nodes)(r).see(sighting{node: node, gone: true})
+	}
+	return nil
+}
+
+// Replace takes a list. A node that was there and is not in it is gone.
+func (r *nodeRouter) Replace(items []any, version string) error {
+	n := (*Nodes)(r)
+	there := make(map[string]bool, len(items))
+	for _, item := range items {
+		node, ok := item.(*corev1.Node)
+		if !ok {
+			continue
+		}
+		there[node.Name] = true
+		if last := n.lastOf(node.Name); last.node == nil || last.gone || last.node.ResourceVersion != node.ResourceVersion {
+			n.see(sighting{node: node})
+		}
+	}
+	for name := range n.last { // its keys are constant
+		if last := n.lastOf(name); last.node != nil && !last.gone && !there[name] {
+			tombstone := *last.node
+			tombstone.ResourceVersion = version
+			n.see(sighting{node: &tombstone, gone: true})
+		}
+	}
+	return nil
+}
+
+// Resync does nothing: nodes are looked at by those who keep them.
+func (r *nodeRouter) Resync() error { return nil }
+
+func (n *Nodes) lastOf(name string) sighting {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.last[name]
+}
+
+// nameIn returns the name that a field selector asks for, "" when it asks for more.
+func nameIn(selector string) string {
+	parsed, err := fields.ParseSelector(selector)
+	if err != nil || len(parsed.Requirements()) != 1 {
+		return ""
+	}
+	name, _ := parsed.RequiresExactMatch(metav1.ObjectNameField)
+	return name
+}
+
+// newer compares versions, which count upwards. Versions that do not look like it are
+// newer when they differ: showing a state twice is harmless.
+func newer(a, b string) bool {
+	x, errA := strconv.ParseUint(a, 10, 64)
+	y, errB := strconv.ParseUint(b, 10, 64)
+	if errA != nil || errB != nil {
+		return a != b
+	}
+	return x > y
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// resyncSteps is in how many steps all pods are looked at again, so that not all
+// nodes do so at the same moment.
+const resyncSteps = 30
+
+// Pods is one watch of the pods of many nodes. Make one with NewPods.
+type Pods struct {
+	client corev1client.PodsGetter
+	resync time.Duration
+	views  map[string]*PodView
+	order  []*PodView
+
+	synced chan struct{} // closed after the first list
+	first  bool          // owned by the reflector: there was no list yet
+	step   int           // owned by the reflector's resync
+}
+
+// NewPods returns a watch of the pods of nodes, all of which it looks at again within
+// every period resync; 0 is never. It has to be run.
+func NewPods(client corev1client.PodsGetter, nodes []string, resync time.Duration) *Pods {
+	p := &Pods{client: client, resync: resync, views: make(map[string]*PodView, len(nodes)), synced: make(chan struct{}), first: true}
+	for _, name := range nodes {
+		view := newPodView(p)
+		p.views[name] = view
+		p.order = append(p.order, view)
+	}
+	return p
+}
+
+// View returns what the node sees, in the shape of an informer; nil for a node that is
+// none of those of NewPods.
+func (p *Pods) View(node string) *PodView { return p.views[node] }
+
+// Run watches until ctx ends, and then returns nil.
+func (p *Pods) Run(ctx context.Context) error {
+	// Pods without a node are nobody's. A set of nodes cannot be selected.
+	bound := fields.OneTermNotEqualSelector("spec.nodeName", "").String()
+	all := p.client.Pods(metav1.NamespaceAll)
+	source := listWatch{&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = bound
+			list, err := all.List(ctx, options)
+			return list, explain(ctx, "pods", err)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = bound
+			w, err := all.Watch(ctx, options)
+			return w, explain(ctx, "pods", err)
+		},
+	}}
+	reflector := cache.NewReflectorWithOptions(source, &corev1.Pod{}, (*podRouter)(p), cache.ReflectorOptions{
+		Name: "pods of many nodes", ResyncPeriod: p.resync / resyncSteps,
+	})
+	reflector.RunWithContext(ctx)
+	return nil
+}
+
+// podRouter is Pods as the reflector's store: it hands each pod to its node's view.
+type podRouter Pods
+
+// Add takes an event of the watch.
+func (r *podRouter) Add(obj any) error {
+	if pod, view := r.viewOf(obj); view != nil {
+		view.set(pod)
+	}
+	return nil
+}
+
+// Update takes an event of the watch.
+func (r *podRouter) Update(obj any) error { return r.Add(obj) }
+
+// Delete takes an event of the watch.
+func (r *podRouter) Delete(obj any) error {
+	if pod, view := r.viewOf(obj); view != nil {
+		view.remove(pod)
+	}
+	return nil
+}
+
+// Replace takes a list. A pod that is not in it is gone, without anybody having seen it
+// go.
+func (r *podRouter) Replace(items []any, _ string) error {
+	byView := make(map[*PodView][]*corev1.Pod, len(r.order))
+	for _, item := range items {
+		if pod, view := r.viewOf(item); view != nil {
+			byView[view] = append(byView[view], pod)
+		}
+	}
+	for _, view := range r.order {
+		view.replace(byView[view], r.first)
+	}
+	if r.first {
+		r.first = false
+		close(r.synced)
+	}
+	return nil
+}
+
+// Resync shows some nodes their pods again, so that all have been shown after
+// resyncSteps.
+func (r *podRouter) Resync() error {
+	for i := r.step; i < len(r.order); i += resyncSteps {
+		r.order[i].again()
+	}
+	r.step = (r.step + 1) % resyncSteps
+	return nil
+}
+
+func (r *podRouter) viewOf(obj any) (*corev1.Pod, *PodView) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil, nil
+	}
+	view := r.views[pod.Spec.NodeName]
+	if view != nil {
+		pod.ManagedFields = nil // often half of the object, and nothing here reads them
+	}
+	return pod, view
+}
+
+// NodeOf returns the node that has the pod, "" when none has.
+func (p *Pods) NodeOf(namespace, name string) string {
+	for node, view := range p.views {
+		if _, there, _ := view.store.GetByKey(namespace + "/" + name); there {
+			return node
+		}
+	}
+	return ""
+}

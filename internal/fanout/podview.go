@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// PodView is the pods of one node, in the shape of an informer.
+type PodView struct {
+	all   *Pods
+	store cache.Indexer // written under mu only
+
+	mu       sync.Mutex
+	handlers []*registration // guarded by mu, as are the calls of all of them
+}
+
+func newPodView(all *Pods) *PodView {
+	return &PodView{all: all, store: cache.NewIndexer(cache.MetaNamespaceKeyFunc,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
+}
+
+// Informer returns the pods as a shared informer. It runs with Pods.
+func (v *PodView) Informer() cache.SharedIndexInformer { return podInformer{v} }
+
+// Lister returns a lister of the pods.
+func (v *PodView) Lister() corev1listers.PodLister { return corev1listers.NewPodLister(v.store) }
+
+// set takes a pod as it is now.
+func (v *PodView) set(pod *corev1.Pod) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.setLocked(pod, false)
+}
+
+func (v *PodView) setLocked(pod *corev1.Pod, first bool) {
+	before, known, _ := v.store.Get(pod)
+	_ = v.store.Update(pod) // it fails only for an object without metadata
+	for _, h := range v.handlers {
+		if known {
+			h.handler.OnUpdate(before, pod)
+		} else {
+			h.handler.OnAdd(pod, first)
+		}
+	}
+}
+
+// remove takes the last state of a pod that is gone.
+func (v *PodView) remove(pod *corev1.Pod) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	_ = v.store.Delete(pod)
+	for _, h := range v.handlers {
+		h.handler.OnDelete(pod)
+	}
+}
+
+// replace takes all pods that there are. What is as it was is no news.
+func (v *PodView) replace(pods []*corev1.Pod, first bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	there := make(map[string]bool, len(pods))
+	for _, pod := range pods {
+		key := keyOf(pod)
+		there[key] = true
+		before, known, _ := v.store.GetByKey(key)
+		if known && same(before.(*corev1.Pod), pod) {
+			continue
+		}
+		v.setLocked(pod, first)
+	}
+	for _, key := range v.store.ListKeys() {
+		if there[key] {
+			continue
+		}
+		last, _, _ := v.store.GetByKey(key)
+		_ = v.store.Delete(last)
+		for _, h := range v.handlers {
+			h.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: key, Obj: last})
+		}
+	}
+}
+
+// again shows every pod as one that was updated without a change.
+func (v *PodView) again() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.handlers) == 0 {
+		return
+	}
+	for _, pod := range v.store.List() {
+		for _, h := range v.handlers {
+			h.handler.OnUpdate(pod, pod)
+		}
+	}
+}
+
+// add registers a handler, which is told of all pods that there are already.
+func (v *PodView) add(handler cache.ResourceEventHandler) *registration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	r := &registration{view: v, handler: handler}
+	v.handlers = append(v.handlers, r)
+	for _, pod := range v.store.List() {
+		handler.OnAdd(pod, true)
+	}
+	return r
+}
+
+func (v *PodView) drop(handle cache.ResourceEventHandlerRegistration) error {
+	r, ok := handle.(*registration)
+	if !ok || r.view != v {
+		return errors.New("remove event handler: it is not one of this informer")
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.handlers = slices.DeleteFunc(v.handlers, func(h *registration) bool { return h == r })
+	return nil
+}
+
+// registration is a handler of a view. What was there before it is delivered when it is
+// made, so it has synced when the view has.
+type registration struct {
+	view    *PodView
+	handler cache.ResourceEventHandler
+}
+
+// HasSynced reports whether the first list was delivered.
+func (r *registration) HasSynced() bool { return cache.IsDone(r.view.all) }
+
+// HasSyncedChecker tells when the first list was delivered.
+func (r *registration) HasSyncedChecker() cache.DoneChecker { return r.view.all }
+
+// Name is what is waited for.
+func (p *Pods) Name() string { return "pods of many nodes" }
+
+// Done returns a channel that is closed when every node was shown the first list.
+func (p *Pods) Done() <-chan struct{} { return p.synced }
+
+func keyOf(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
+
+func same(a, b *corev1.Pod) bool {
+	return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion && a.ResourceVersion != ""
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+const (
+	// startingNodes is how many nodes are registered at a time.
+	startingNodes = 64
+	// startPatience is how long a node that does not get ready holds up others.
+	startPatience = 2 * time.Second
+)
+
+// Run runs all nodes until ctx ends, and then returns the error of ctx. It opens the
+// server's port first, then starts the watches, and then the nodes, not all at once.
+//
+// A node whose provider fails is not ready, as it would be alone, and does nothing to the
+// others. A node that ends by itself, which is a mistake of the program, leaves the others
+// running, with an error in the log and in its Err; only the end of all nodes, or of
+// what they share, ends Run. Everything that Run started has ended when it returns, except a
+// provider call that ignores its context. A second call is an error.
+func (f *Fleet) Run(ctx context.Context) error {
+	f.mu.Lock()
+	if f.started {
+		f.mu.Unlock()
+		return fmt.Errorf("run %d nodes: they were run before; make new ones", len(f.nodes))
+	}
+	f.started = true
+	f.mu.Unlock()
+
+	err := f.run(ctx)
+
+	f.mu.Lock()
+	f.err = err
+	f.mu.Unlock()
+	close(f.done)
+	return err
+}
+
+func (f *Fleet) run(parent context.Context) error {
+	listener, err := f.listen(parent)
+	if err != nil {
+		return f.abandon(err)
+	}
+	if listener != nil {
+		for _, n := range f.nodes {
+			n.listenPort(listener.Addr())
+		}
+	}
+	p := newParts(parent)
+	stop := f.base.start(p, listener)
+	defer stop()
+	p.start("watch of pods", f.pods.Run)
+	p.start("watch of nodes", f.watch.Run)
+	p.start("nodes", f.runNodes)
+	p.group.Go(func() error { f.becomeReady(p.ctx); return nil })
+	return p.group.Wait()
+}
+
+// abandon ends nodes that never ran.
+func (f *Fleet) abandon(err error) error {
+	for _, n := range f.nodes {
+		n.end(err)
+	}
+	return err
+}
+
+// runNodes runs the nodes until ctx ends, and returns earlier only when all of them
+// have ended by themselves.
+func (f *Fleet) runNodes(ctx context.Context) error {
+	var wg sync.WaitGroup
+	errs := make([]error, len(f.nodes))
+	places := make(chan struct{}, startingNodes)
+	for i, n := range f.nodes {
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+		}
+		wg.Go(func() { errs[i] = n.runInFleet(ctx) })
+		wg.Go(func() {
+			n.waitStarted(ctx)
+			<-places
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// runInFleet runs the node's own parts. Their end is nobody else's.
+func (n *Node) runInFleet(ctx context.Context) error {
+	ctx = log.WithLogger(ctx, log.G(ctx).WithField("node", n.name))
+	p := newParts(ctx)
+	n.start(p)
+	err := p.group.Wait()
+	n.end(err)
+	if ctx.Err() == nil {
+		err = fmt.Errorf("run node %s: %w", n.name, err)
+		log.G(ctx).WithError(err).Error("The node has ended by itself; the others go on")
+	}
+	return err
+}
+
+// waitStarted waits until the node is ready, but not for long.
+func (n *Node) waitStarted(ctx context.Context) {
+	timer := time.NewTimer(startPatience)
+	defer timer.Stop()
+	select {
+	case <-n.ready:
+	case <-n.done:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// becomeReady closes ready when all nodes are.
+func (f *Fleet) becomeReady(ctx context.Context) {
+	for _, n := range f.nodes {
+		select {
+		case <-n.ready:
+		case <-ctx.Done():
+			return
+		}
+	}
+	close(f.ready)
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// asked is which node a request to the server of many nodes is for. It is decided once,
+// before the request is authorized, so that no other node can answer.
+type asked struct{ node *Node } // nil: it cannot be told
+
+// name is what permissions are asked for: the empty name stands for all nodes.
+func (a asked) name() string {
+	if a.node == nil {
+		return ""
+	}
+	return a.node.name
+}
+
+type askedKey struct{}
+
+func askedOf(ctx context.Context) (a asked, ok bool) {
+	a, ok = ctx.Value(askedKey{}).(asked)
+	return a, ok
+}
+
+// serveRoutes makes the server answer for all nodes.
+func (f *Fleet) serveRoutes() {
+	f.common = api.PodHandler(api.PodHandlerConfig{Metrics: metricsHandler(), Health: f.isReady}, false)
+	if f.base.common.mux != nil {
+		guardedMux{f.base.common.mux}.Handle("/", http.HandlerFunc(f.route))
+	}
+	if f.server == nil {
+		return
+	}
+	next := f.server.handler
+	f.server.handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		ctx := context.WithValue(req.Context(), askedKey{}, asked{f.askedFor(req)})
+		next.ServeHTTP(w, req.WithContext(ctx))
+	})
+}
+
+// route hands a request to the node that it is for.
+func (f *Fleet) route(w http.ResponseWriter, req *http.Request) {
+	a, decided := askedOf(req.Context())
+	namespace, pod, aboutPod := podIn(req.URL.Path)
+	switch {
+	case !decided: // it came through another server, which has not asked for the right permission
+		http.Error(w, "these routes are served by the server of the fleet only", http.StatusMisdirectedRequest)
+	case a.node != nil:
+		a.node.handler().ServeHTTP(w, req)
+	case aboutPod:
+		http.Error(w, "pod "+namespace+"/"+pod+" is on none of the nodes of this process", http.StatusNotFound)
+	case slices.Contains([]string{"/metrics", "/healthz", "/healthz/ping"}, strings.TrimSuffix(req.URL.Path, "/")):
+		f.common.ServeHTTP(w, req)
+	default:
+		http.Error(w, "this port serves several nodes: ask at an address, or by a host name, that only one of them has", http.StatusMisdirectedRequest)
+	}
+}
+
+// askedFor returns the node that a request is for: the one at the address that was
+// connected to, the one with the host name that was asked for, or the one with the pod in the path.
+func (f *Fleet) askedFor(req *http.Request) *Node {
+	if len(f.nodes) == 1 {
+		return f.nodes[0]
+	}
+	if addr, ok := req.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		if n := f.byHost[hostOf(addr.String())]; n != nil {
+			return n
+		}
+	}
+	if n := f.byHost[hostOf(req.Host)]; n != nil {
+		return n
+	}
+	namespace, name, ok := podIn(req.URL.Path)
+	if !ok {
+		return nil
+	}
+	return f.byName[f.pods.NodeOf(namespace, name)]
+}
+
+// podIn returns the pod that the path of a kubelet is about.
+func podIn(path string) (namespace, name string, ok bool) {
+	parts := strings.SplitN(path, "/", 5)
+	if len(parts) < 4 || parts[0] != "" {
+		return "", "", false
+	}
+	switch parts[1] {
+	case "containerLogs", "exec", "attach", "portForward":
+		return parts[2], parts[3], true
+	}
+	return "", "", false
+}
+
+// hostsOf returns the names and addresses that belong to one node only.
+func hostsOf(nodes []*Node) map[string]*Node {
+	hosts := map[string]*Node{}
+	for _, n := range nodes {
+		own := []string{n.name}
+		for _, address := range n.cfg.NodeSpec.Status.Addresses {
+			own = append(own, address.Address)
+		}
+		for _, host := range own {
+			if other, taken := hosts[host]; taken && other != n {
+				hosts[host] = nil
+				continue
+			}
+			hosts[host] = n
+		}
+	}
+	return hosts
+}
+
+// hostOf returns addr without its port.
+func hostOf(addr string) string {
+	if host, _, err := net.SplitHostPort(addr); err == nil {
+		return host
+	}
+	return addr
+}
+
+// handler returns the routes of the node. It is made for each request: kept, it would cost
+// more memory than a node that nobody asks.
+func (n *Node) handler() http.Handler {
+	var mux singleRoute
+	n.attachProvider(&mux)
+	return mux.handler
+}
+
+// singleRoute is a mux for one handler.
+type singleRoute struct{ handler http.Handler }
+
+// Handle takes the handler.
+func (r *singleRoute) Handle(_ string, h http.Handler) { r.handler = h }
