@@ -119,6 +119,34 @@ func TestDriftIsRepaired(t *testing.T) {
 	})
 }
 
+// TestChangeDuringAWriteIsRepaired has another writer change the node between the moment
+// when a patch is made and the one when it is applied. The answer shows a difference that
+// was not sent, and is no sign that the API server does not take it.
+func TestChangeDuringAWriteIsRepaired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newNodeAPI(t)
+		p := &pingScript{}
+		startNode(t, p, testNode(), api, WithNodeEnableLeaseV1(api.leases, 40))
+		time.Sleep(time.Minute)
+		api.setFault(func(_ context.Context, request string) error {
+			if !strings.HasPrefix(request, "patch node/status") {
+				return nil
+			}
+			api.setFault(nil)
+			api.change(func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown })
+			return nil
+		})
+		node := testNode()
+		node.Status.Phase = corev1.NodePending
+		p.say(node)
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if got := nodeCondition(api.node(), corev1.NodeReady).Status; got != corev1.ConditionTrue {
+			t.Errorf("30 s after another writer made Ready Unknown it is %s, want True", got)
+		}
+	})
+}
+
 func TestFieldTheServerDropsIsNotSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newNodeAPI(t)

@@ -208,6 +208,7 @@ func (k *nodeKeeper) write(ctx context.Context) error {
 			return err
 		}
 	}
+	sent := k.difference()
 	err := k.writeStatus(ctx)
 	if err == nil {
 		k.markReady()
@@ -216,7 +217,10 @@ func (k *nodeKeeper) write(ctx context.Context) error {
 		err = errors.Join(err, k.writeMetadata(ctx))
 	}
 	if err == nil {
-		k.refused = k.difference()
+		// What was not sent was not refused: somebody else wrote it meanwhile.
+		if k.refused = k.difference(); k.refused != sent {
+			k.refused = ""
+		}
 	}
 	return err
 }

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -20,7 +19,7 @@ import (
 // watch. Make one with NewNodes.
 type Nodes struct {
 	corev1client.NodeInterface // for everything else
-	watches                    corev1client.NodeInterface
+	source                     cache.ListerWatcher
 
 	mu   sync.Mutex
 	last map[string]sighting            // guarded by mu; an entry for each node
@@ -33,10 +32,10 @@ type sighting struct {
 	gone bool
 }
 
-// NewNodes returns a client that sends its requests with client, and its one watch, of
-// the nodes called names, with watches. The watch has to be run.
-func NewNodes(client, watches corev1client.NodeInterface, names []string) *Nodes {
-	n := &Nodes{NodeInterface: client, watches: watches, last: make(map[string]sighting, len(names)), subs: make(map[string]map[*nodeWatch]bool, len(names))}
+// NewNodes returns a client that sends its requests with client; its one watch, of the
+// nodes called names, is that on source. It has to be run.
+func NewNodes(client corev1client.NodeInterface, source cache.ListerWatcher, names []string) *Nodes {
+	n := &Nodes{NodeInterface: client, source: source, last: make(map[string]sighting, len(names)), subs: make(map[string]map[*nodeWatch]bool, len(names))}
 	for _, name := range names {
 		n.last[name] = sighting{}
 	}
@@ -45,17 +44,7 @@ func NewNodes(client, watches corev1client.NodeInterface, names []string) *Nodes
 
 // Run watches until ctx ends, and then returns nil.
 func (n *Nodes) Run(ctx context.Context) error {
-	source := listWatch{&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			list, err := n.watches.List(ctx, options)
-			return list, explain(ctx, "nodes", err)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			w, err := n.watches.Watch(ctx, options)
-			return w, explain(ctx, "nodes", err)
-		},
-	}}
-	cache.NewReflectorWithOptions(source, &corev1.Node{}, (*nodeRouter)(n), cache.ReflectorOptions{Name: "nodes of this process"}).RunWithContext(ctx)
+	cache.NewReflectorWithOptions(n.source, &corev1.Node{}, (*nodeRouter)(n), cache.ReflectorOptions{Name: "nodes of this process"}).RunWithContext(ctx)
 	return nil
 }
 

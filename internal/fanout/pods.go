@@ -7,11 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -21,7 +16,7 @@ const resyncSteps = 30
 
 // Pods is one watch of the pods of many nodes. Make one with NewPods.
 type Pods struct {
-	client corev1client.PodsGetter
+	source cache.ListerWatcher
 	resync time.Duration
 	views  map[string]*PodView
 	order  []*PodView
@@ -31,10 +26,10 @@ type Pods struct {
 	step   int           // owned by the reflector's resync
 }
 
-// NewPods returns a watch of the pods of nodes, all of which it looks at again within
-// every period resync; 0 is never. It has to be run.
-func NewPods(client corev1client.PodsGetter, nodes []string, resync time.Duration) *Pods {
-	p := &Pods{client: client, resync: resync, views: make(map[string]*PodView, len(nodes)), synced: make(chan struct{}), first: true}
+// NewPods returns a watch on source of the pods of nodes, each of which it shows again
+// in every period resync; 0 is never. It has to be run.
+func NewPods(source cache.ListerWatcher, nodes []string, resync time.Duration) *Pods {
+	p := &Pods{source: source, resync: resync, views: make(map[string]*PodView, len(nodes)), synced: make(chan struct{}), first: true}
 	for _, name := range nodes {
 		view := newPodView(p)
 		p.views[name] = view
@@ -49,22 +44,7 @@ func (p *Pods) View(node string) *PodView { return p.views[node] }
 
 // Run watches until ctx ends, and then returns nil.
 func (p *Pods) Run(ctx context.Context) error {
-	// Pods without a node are nobody's. A set of nodes cannot be selected.
-	bound := fields.OneTermNotEqualSelector("spec.nodeName", "").String()
-	all := p.client.Pods(metav1.NamespaceAll)
-	source := listWatch{&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = bound
-			list, err := all.List(ctx, options)
-			return list, explain(ctx, "pods", err)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = bound
-			w, err := all.Watch(ctx, options)
-			return w, explain(ctx, "pods", err)
-		},
-	}}
-	reflector := cache.NewReflectorWithOptions(source, &corev1.Pod{}, (*podRouter)(p), cache.ReflectorOptions{
+	reflector := cache.NewReflectorWithOptions(p.source, &corev1.Pod{}, (*podRouter)(p), cache.ReflectorOptions{
 		Name: "pods of many nodes", ResyncPeriod: p.resync / resyncSteps,
 	})
 	reflector.RunWithContext(ctx)

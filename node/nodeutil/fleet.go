@@ -78,8 +78,8 @@ func newFleet(names []string, newProvider NewProviderFunc, opts []NodeOpt) (*Fle
 	}
 	f := &Fleet{
 		base: b, names: names, byName: make(map[string]*Node, len(names)),
-		pods:  fanout.NewPods(b.clients.watches.CoreV1(), names, b.common.InformerResyncPeriod),
-		watch: fanout.NewNodes(b.clients.nodes, b.clients.watches.CoreV1().Nodes(), names),
+		pods:  fanout.NewPods(boundPods(b.clients.watches), names, b.common.InformerResyncPeriod),
+		watch: fanout.NewNodes(b.clients.nodes, allNodes(b.clients.watches), names),
 		ready: make(chan struct{}), done: make(chan struct{}),
 	}
 	for _, name := range names {

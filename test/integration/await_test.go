@@ -85,6 +85,9 @@ func describe[T metav1.Object](objects []T) (out string) {
 			return out + fmt.Sprintf("and %d more\n", len(objects)-i)
 		}
 		out += fmt.Sprintf("%s deleted=%v", o.GetName(), o.GetDeletionTimestamp() != nil)
+		if node, ok := any(o).(*corev1.Node); ok {
+			out += fmt.Sprintf(" conditions=%v", node.Status.Conditions)
+		}
 		if pod, ok := any(o).(*corev1.Pod); ok {
 			out += fmt.Sprintf(" uid=%s phase=%s reason=%s message=%q conditions=%v", pod.UID, pod.Status.Phase,
 				pod.Status.Reason, pod.Status.Message, pod.Status.Conditions)
