@@ -4,7 +4,6 @@ package nodeutil
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -87,7 +86,7 @@ func newFleet(names []string, newProvider NewProviderFunc, opts []NodeOpt) (*Fle
 		if err != nil {
 			return nil, fmt.Errorf("node %s: %w", name, err)
 		}
-		n.health, n.inFleet = n.isReady, true
+		n.health, n.inFleet = n.isWell, true
 		f.nodes = append(f.nodes, n)
 		f.byName[name] = n
 	}
@@ -134,17 +133,12 @@ func (f *Fleet) WaitReady(ctx context.Context, timeout time.Duration) error {
 	return waitReady(ctx, timeout, f)
 }
 
-// isReady answers /healthz of the whole process.
-func (f *Fleet) isReady(context.Context) error {
-	select {
-	case <-f.done:
-		return errors.New("the nodes have stopped")
-	default:
+// isWell answers /healthz of the whole process: all its nodes are well.
+func (f *Fleet) isWell(ctx context.Context) error {
+	for _, n := range f.nodes {
+		if err := n.isWell(ctx); err != nil {
+			return fmt.Errorf("node %s: %w", n.name, err)
+		}
 	}
-	select {
-	case <-f.ready:
-		return nil
-	default:
-		return errors.New("not all nodes are ready yet")
-	}
+	return nil
 }

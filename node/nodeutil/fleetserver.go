@@ -33,7 +33,7 @@ func askedOf(ctx context.Context) (a asked, ok bool) {
 
 // serveRoutes makes the server answer for all nodes.
 func (f *Fleet) serveRoutes() {
-	f.common = api.PodHandler(api.PodHandlerConfig{Metrics: metricsHandler(), Health: f.isReady}, false)
+	f.common = api.PodHandler(api.PodHandlerConfig{Metrics: metricsHandler(), Health: f.isWell}, false)
 	if f.base.common.mux != nil {
 		guardedMux{f.base.common.mux}.Handle("/", http.HandlerFunc(f.route))
 	}

@@ -13,40 +13,41 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/reach"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
 // boundPods is the source of all pods that have a node: a set of nodes cannot be selected.
-func boundPods(client kubernetes.Interface) *steadySource {
+func boundPods(client kubernetes.Interface) *reach.Source {
 	bound := fields.OneTermNotEqualSelector("spec.nodeName", "").String()
 	pods := client.CoreV1().Pods(metav1.NamespaceAll)
-	return &steadySource{
-		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	return reach.NewSource(
+		func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = bound
 			list, err := pods.List(ctx, options)
 			return list, explainRefusal(ctx, "pods", err)
 		},
-		watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.FieldSelector = bound
 			w, err := pods.Watch(ctx, options)
 			return w, explainRefusal(ctx, "pods", err)
 		},
-	}
+	)
 }
 
 // allNodes is the source of all nodes.
-func allNodes(client kubernetes.Interface) *steadySource {
+func allNodes(client kubernetes.Interface) *reach.Source {
 	nodes := client.CoreV1().Nodes()
-	return &steadySource{
-		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	return reach.NewSource(
+		func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := nodes.List(ctx, options)
 			return list, explainRefusal(ctx, "nodes", err)
 		},
-		watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			w, err := nodes.Watch(ctx, options)
 			return w, explainRefusal(ctx, "nodes", err)
 		},
-	}
+	)
 }
 
 // explainRefusal adds to a refusal what most often is behind it.

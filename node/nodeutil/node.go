@@ -188,7 +188,11 @@ func (n *Node) Err() error {
 // timeout has passed, and returns nil only in the first case. A timeout of 0 or less waits
 // for as long as ctx lives.
 func (n *Node) WaitReady(ctx context.Context, timeout time.Duration) error {
-	return waitReady(ctx, timeout, n)
+	err := waitReady(ctx, timeout, n)
+	if holder, yes := n.node.StandsBy(); yes && n.Err() == nil && err != nil {
+		return fmt.Errorf("standing by for %s, which acts for the node: %w", holder, err)
+	}
+	return err
 }
 
 // waitReady is WaitReady of a Node and of a Fleet.
@@ -213,9 +217,6 @@ func waitReady(ctx context.Context, timeout time.Duration, n interface {
 	case <-n.Done():
 		return fmt.Errorf("controller exited before ready: %w", n.Err())
 	case <-ctx.Done():
-		if holder, yes := n.node.StandsBy(); yes {
-			return fmt.Errorf("standing by for %s, which acts for the node: %w", holder, ctx.Err())
-		}
 		return ctx.Err()
 	}
 }
