@@ -64,6 +64,7 @@ type PodController struct {
 	pollLane   *keyqueue.Queue // asks for what a PodNotifier has not told, and others do not tell
 	states     podStates
 	orphans    orphanWatch
+	history    history
 	polled     chan struct{} // holds a token when a poll is wanted soon
 	outage     chan struct{} // holds a token when the API server did not answer
 

@@ -37,6 +37,7 @@ func (c *PodController) handler(ctx context.Context) cache.ResourceEventHandler 
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if pod, ok := obj.(*corev1.Pod); ok && c.wanted(ctx, pod) {
+				c.history.reached(pod.ResourceVersion)
 				c.syncLane.AddNow(keyOf(pod))
 			}
 		},
@@ -46,6 +47,7 @@ func (c *PodController) handler(ctx context.Context) cache.ResourceEventHandler 
 			if !ok || old == nil || !c.wanted(ctx, pod) && !c.wanted(ctx, old) {
 				return
 			}
+			c.history.reached(pod.ResourceVersion)
 			c.markUpdated(old, pod)
 		},
 		DeleteFunc: func(obj any) {

@@ -281,14 +281,7 @@ func TestNeverDestroyOnSilence(t *testing.T) {
 		b := memory.New()
 		inWorld(t, b, func(w *world) {
 			w.start()
-			for i := range 20 {
-				w.api.Create(bound(fmt.Sprint("p", i), ""))
-			}
-			w.pass(time.Second)
-			for i := range 15 {
-				w.api.Vanish("d", fmt.Sprint("p", i))
-			}
-			w.api.Compact()
+			w.loseMost(w.runTwenty())
 			w.pass(4 * time.Minute)
 			if b.Len() != 20 {
 				t.Errorf("%d pods are left at the backend, want all 20 to be held", b.Len())

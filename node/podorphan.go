@@ -59,7 +59,7 @@ func (c *PodController) deleteOrphan(ctx context.Context, key string, api, backe
 		c.syncLane.AddAfter(key, wait)
 		return nil
 	}
-	if wait := c.quarantine(ctx, key, &st, o, now); wait > 0 {
+	if wait := c.quarantine(ctx, key, &st, o, backend, now); wait > 0 {
 		c.syncLane.AddAfter(key, wait)
 		return nil
 	}
@@ -103,17 +103,32 @@ func (o orphan) stopping(now time.Time, grace time.Duration) time.Duration {
 
 // quarantine returns how long the orphan must still be left alone; 0 when its
 // deletion was seen to happen.
-func (c *PodController) quarantine(ctx context.Context, key string, st *podState, o orphan, now time.Time) time.Duration {
+//
+// Many at once are held for longer, with two exceptions. What has ended has
+// nothing to lose. And pods that this process ran, which an API server that has not
+// gone back no longer has, were deleted while we could not hear it: after a partition,
+// for example, when all of them were evicted.
+func (c *PodController) quarantine(ctx context.Context, key string, st *podState, o orphan, backend *corev1.Pod, now time.Time) time.Duration {
 	if o.uid != "" && st.witnessed == o.uid {
 		return 0
 	}
-	c.orphans.note(key, now)
+	c.look(ctx)
+	ended := lifecycle.Terminal(&backend.Status)
+	if ended {
+		c.orphans.forget(key)
+	} else {
+		c.orphans.note(key, now)
+	}
+	known := o.uid != "" && (st.previous == o.uid || st.sent.Accepted && st.sent.UID == o.uid)
 	length := quarantineUnknown
-	if o.uid != "" && (st.previous == o.uid || st.sent.Accepted && st.sent.UID == o.uid) {
+	if known {
 		length = quarantineKnown
 	}
 	if left := o.since.Add(length).Sub(now); left > 0 {
 		return left
+	}
+	if ended || known && !c.history.doubtful(now) {
+		return 0
 	}
 	return min(c.orphans.hold(ctx, now, c.states.size()), time.Minute)
 }

@@ -24,16 +24,12 @@ func TestQuarantineBeginsAnewForAPodThatCameBack(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()
-		for i := range 20 {
-			w.api.Create(bound(fmt.Sprint("p", i), ""))
-		}
-		w.pass(time.Second)
+		early := w.runTwenty()
 		lost := make([]*corev1.Pod, 15)
 		for i := range lost {
-			lost[i] = w.api.Pod("d", fmt.Sprint("p", i))
-			w.api.Vanish("d", lost[i].Name)
+			lost[i] = w.api.Pod("d", fmt.Sprint("p", i+5))
 		}
-		w.api.Compact()
+		w.loseMost(early)
 		w.pass(time.Minute)
 		for _, p := range lost {
 			w.api.Create(p)
@@ -45,19 +41,35 @@ func TestQuarantineBeginsAnewForAPodThatCameBack(t *testing.T) {
 		if left != 0 {
 			t.Errorf("%d pods still count as orphans after all came back", left)
 		}
-		if st := w.ctl.states.get("d/p0"); st.orphan.present {
-			t.Errorf("p0 is still in quarantine: %+v", st.orphan)
+		if st := w.ctl.states.get("d/p5"); st.orphan.present {
+			t.Errorf("p5 is still in quarantine: %+v", st.orphan)
 		}
 		w.pass(10 * time.Minute)
-		for _, p := range lost {
-			w.api.Vanish("d", p.Name)
-		}
-		w.api.Compact()
+		w.loseMost(early)
 		w.pass(4 * time.Minute)
 		if b.Len() != 20 {
 			t.Errorf("%d pods are left at the backend, want all 20 to be held a second time", b.Len())
 		}
 	})
+}
+
+// runTwenty runs the pods p0 to p19, and returns the revision at which there were five.
+func (w *world) runTwenty() (revision int64) {
+	for i := range 20 {
+		w.api.Create(bound(fmt.Sprint("p", i), ""))
+		if i == 4 {
+			w.pass(time.Second)
+			revision = w.api.Revision()
+		}
+	}
+	w.pass(time.Second)
+	return revision
+}
+
+// loseMost restores the API server from a backup of when there were five pods.
+func (w *world) loseMost(revision int64) {
+	w.api.Restore(revision)
+	w.pass(time.Second)
 }
 
 // TestAPanicIsNoAnswer: only a GetPod that answers makes a list count.

@@ -103,6 +103,7 @@ func (c *PodController) pause(ctx context.Context) time.Duration {
 // believed; absence only makes the sync lane ask for that pod. A list says
 // nothing about pods that were accepted after it was asked for.
 func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, asked time.Time) {
+	c.look(ctx)
 	accepted, leftovers := c.states.accepted(), c.states.leftovers()
 	running := 0
 	for _, pod := range backend {
