@@ -64,14 +64,14 @@ func checkTLS(cfg *tls.Config) error {
 	return nil
 }
 
-// listen opens the port. Connections wait in the kernel until serve.
+// listen opens the port. Connections wait in the kernel until serve, and are limited then.
 func (s *server) listen(ctx context.Context) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", s.addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen for requests to the node: %w", err)
 	}
-	return l, nil
+	return limitConns(ctx, l), nil
 }
 
 // serve answers requests until ctx ends, and then returns nil. Requests and streams

@@ -18,6 +18,7 @@ const together = "8"
 // TestMain silences what the Kubernetes libraries say when something breaks, which
 // these tests see to all the time.
 func TestMain(m *testing.M) {
+	childMain()
 	klog.SetLogger(klog.New(nil))
 	flag.Parse()
 	if !faultrow.Strict() {

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+const (
+	// defaultMaxConns is how many connections the server keeps where the system does
+	// not tell how many files the process may have open.
+	defaultMaxConns = 4096
+	// connLogPause is the time between two log lines about refused connections.
+	connLogPause = time.Minute
+)
+
+var connsRefused = metrics.NewCounter("virtual_kubelet_server_connections_refused_total",
+	"Connections to the node's server that were closed because there were too many.")
+
+// connLimit keeps the clients of the server from taking all the files that the process
+// may have open: heartbeats and the provider need some as well. Beyond the limit a
+// new connection is closed at once; one that waited instead would keep the port
+// silent for everybody for as long as others hold theirs.
+//
+// One address gets three quarters of the limit at most, so that the others are served
+// while one takes what it can. It is not less, because the API server is one
+// address, with everybody's streams behind it.
+type connLimit struct {
+	net.Listener
+	logger    log.Logger
+	max       int // of all addresses
+	perClient int // of one address
+
+	mu      sync.Mutex
+	open    int            // guarded by mu
+	clients map[string]int // guarded by mu; open connections by address
+	logged  time.Time      // guarded by mu
+}
+
+// limitConns lets half of the process's open files be connections that l accepts.
+func limitConns(ctx context.Context, l net.Listener) *connLimit {
+	return newConnLimit(ctx, l, maxOpenFiles()/2)
+}
+
+func newConnLimit(ctx context.Context, l net.Listener, limit int) *connLimit {
+	if limit <= 0 {
+		limit = defaultMaxConns
+	}
+	return &connLimit{
+		Listener: l, logger: log.G(ctx), max: limit, perClient: max(1, limit-limit/4), clients: map[string]int{},
+	}
+}
+
+// Accept returns the next connection within the limits.
+func (l *connLimit) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		client := addressOf(conn)
+		if l.admit(client) {
+			return &limitedConn{Conn: conn, closed: sync.OnceFunc(func() { l.leave(client) })}, nil
+		}
+		_ = conn.Close() // nobody is there to be told
+	}
+}
+
+func (l *connLimit) admit(client string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open < l.max && l.clients[client] < l.perClient {
+		l.open++
+		l.clients[client]++
+		return true
+	}
+	connsRefused.Inc()
+	if now := time.Now(); now.Sub(l.logged) >= connLogPause {
+		l.logged = now
+		l.logger.Warnf("Closing new connections to the node's server: %d are open, %d of them from %s; at most %d and %d may be",
+			l.open, l.clients[client], client, l.max, l.perClient)
+	}
+	return false
+}
+
+func (l *connLimit) leave(client string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open--
+	if l.clients[client]--; l.clients[client] == 0 {
+		delete(l.clients, client)
+	}
+}
+
+func addressOf(conn net.Conn) string {
+	address := conn.RemoteAddr().String()
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return address
+}
+
+// limitedConn is counted until it is closed, also while a stream has taken it over.
+type limitedConn struct {
+	net.Conn
+	closed func()
+}
+
+// Close implements net.Conn.
+func (c *limitedConn) Close() error {
+	defer c.closed()
+	return c.Conn.Close()
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package nodeutil
+
+import (
+	"math"
+	"syscall"
+)
+
+// maxOpenFiles returns how many files the process may have open, 0 if that is not known.
+func maxOpenFiles() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0
+	}
+	return int(min(uint64(limit.Cur), math.MaxInt32)) //nolint:unconvert // signed on some systems
+}
