@@ -68,8 +68,8 @@ type PodController struct {
 	polled     chan struct{} // holds a token when a poll is wanted soon
 	outage     chan struct{} // holds a token when the API server did not answer
 
-	draining atomic.Bool // the node shuts down: no pod is started any more
-	surveyed   chan struct{} // holds a token when a survey is wanted at once
+	draining atomic.Bool   // the node shuts down: no pod is started any more
+	surveyed chan struct{} // holds a token when a survey is wanted at once
 
 	fence  *fence // nil: nothing guards the node; set before Run
 	behind podGaps

@@ -17,7 +17,6 @@ import (
 	coordclientset "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/memapi"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
@@ -25,6 +24,9 @@ var errCut = errors.New("connection reset by peer")
 
 // link is what a daemon has of the world outside: all its requests pass it.
 type link struct {
+	name string
+	w    *twins // what reaches the world is noted there
+
 	mu     sync.Mutex
 	dead   bool          // guarded by mu: killed, nothing has an effect any more
 	cut    chan struct{} // guarded by mu: closed when the way to the API server is back; nil: it is there
@@ -90,13 +92,10 @@ type linkedPods struct {
 	link *link
 }
 
-type podsBehind struct {
-	api  *memapi.API
-	link *link
-}
+type podsBehind struct{ link *link }
 
 func (p podsBehind) Pods(namespace string) corev1client.PodInterface {
-	return linkedPods{p.api.Pods(namespace), p.link}
+	return linkedPods{p.link.w.api.Pods(namespace), p.link}
 }
 
 func (p linkedPods) Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Pod, error) {
@@ -110,6 +109,9 @@ func (p linkedPods) List(ctx context.Context, o metav1.ListOptions) (*corev1.Pod
 	if err := p.link.request(ctx); err != nil {
 		return nil, err
 	}
+	if o.ResourceVersion == "" {
+		p.link.w.note(p.link.name, "list")
+	}
 	return p.PodInterface.List(ctx, o)
 }
 
@@ -117,6 +119,7 @@ func (p linkedPods) Patch(ctx context.Context, name string, kind types.PatchType
 	if err := p.link.request(ctx); err != nil {
 		return nil, err
 	}
+	p.link.w.note(p.link.name, "patch "+name)
 	return p.PodInterface.Patch(ctx, name, kind, body, o, sub...)
 }
 
@@ -124,6 +127,7 @@ func (p linkedPods) Delete(ctx context.Context, name string, o metav1.DeleteOpti
 	if err := p.link.request(ctx); err != nil {
 		return err
 	}
+	p.link.w.note(p.link.name, "remove "+name)
 	return p.PodInterface.Delete(ctx, name, o)
 }
 
@@ -148,9 +152,8 @@ func (p linkedPods) Watch(ctx context.Context, o metav1.ListOptions) (watch.Inte
 // leaseServer keeps the leases of one node as an API server does.
 type leaseServer struct {
 	mu       sync.Mutex
-	revision int                                  // guarded by mu
-	lease    *coordinationv1.Lease                // guarded by mu; nil: none
-	seen     func(from, to *coordinationv1.Lease) // called with mu held
+	revision int                   // guarded by mu
+	lease    *coordinationv1.Lease // guarded by mu; nil: none
 }
 
 func (s *leaseServer) get() (*coordinationv1.Lease, error) {
@@ -175,15 +178,11 @@ func (s *leaseServer) put(lease *coordinationv1.Lease, create bool) (*coordinati
 		return nil, apierrors.NewConflict(gr, testNodeName, errors.New("the object has been modified"))
 	}
 	s.revision++
-	was := s.lease
 	s.lease = lease.DeepCopy()
 	s.lease.ResourceVersion = strconv.Itoa(s.revision)
 	if s.lease.Spec.RenewTime != nil { // as it comes back from JSON
 		t := metav1.NewMicroTime(s.lease.Spec.RenewTime.Truncate(1000))
 		s.lease.Spec.RenewTime = &t
-	}
-	if s.seen != nil {
-		s.seen(was, s.lease)
 	}
 	return s.lease.DeepCopy(), nil
 }
@@ -209,7 +208,6 @@ func (s *leaseServer) change(edit func(*coordinationv1.Lease)) {
 // linkedLeases is a client for leases behind a link.
 type linkedLeases struct {
 	coordclientset.LeaseInterface // nil: the verbs that are not used
-	server                        *leaseServer
 	link                          *link
 }
 
@@ -217,40 +215,46 @@ func (l linkedLeases) Get(ctx context.Context, _ string, _ metav1.GetOptions) (*
 	if err := l.link.request(ctx); err != nil {
 		return nil, err
 	}
-	return l.server.get()
+	return l.link.w.leases.get()
 }
 
 func (l linkedLeases) Create(ctx context.Context, lease *coordinationv1.Lease, _ metav1.CreateOptions) (*coordinationv1.Lease, error) {
 	if err := l.link.request(ctx); err != nil {
 		return nil, err
 	}
-	return l.server.put(lease, true)
+	return l.put(lease, true)
 }
 
 func (l linkedLeases) Update(ctx context.Context, lease *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
 	if err := l.link.request(ctx); err != nil {
 		return nil, err
 	}
-	return l.server.put(lease, false)
+	return l.put(lease, false)
+}
+
+func (l linkedLeases) put(lease *coordinationv1.Lease, create bool) (*coordinationv1.Lease, error) {
+	got, err := l.link.w.leases.put(lease, create)
+	if err == nil && parseMark(got.Annotations[holderAnnotation]).Host == l.link.name {
+		l.link.w.note(l.link.name, "renew")
+	}
+	return got, err
 }
 
 // linkedProvider is one daemon's way to a backend that several share.
 type linkedProvider struct {
 	memory *memory.Backend
 	link   *link
-	twins  *twins
-	name   string
 }
 
 // NotifyPods tells the daemon in order; a frozen one hears it all when it runs again.
 func (p *linkedProvider) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
 	news := make(chan *corev1.Pod, 1<<12)
-	p.twins.subscribe(p.name, func(pod *corev1.Pod) { news <- pod })
+	p.link.w.subscribe(p.link.name, func(pod *corev1.Pod) { news <- pod })
 	go func() {
 		for {
 			select {
 			case <-ctx.Done():
-				p.twins.subscribe(p.name, nil)
+				p.link.w.subscribe(p.link.name, nil)
 				return
 			case pod := <-news:
 				p.link.resume()
@@ -266,7 +270,7 @@ func (p *linkedProvider) mutate(verb string, pod *corev1.Pod, call func(context.
 	if dead {
 		return errCut
 	}
-	p.twins.mutates(p.name, verb, pod, frozen != nil)
+	p.link.w.mutates(p.link.name, verb, pod, frozen != nil)
 	err := call(context.Background(), pod)
 	p.link.resume()
 	return err

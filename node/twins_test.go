@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -39,12 +40,7 @@ type twins struct {
 	mu      sync.Mutex
 	told    map[string]func(*corev1.Pod) // guarded by mu: who is told of changes at the backend
 	creates map[types.UID]int            // guarded by mu
-	calls   []twinCall                   // guarded by mu: calls that change the backend
-}
-
-type twinCall struct {
-	at         time.Time
-	daemon, do string
+	notes   []string                     // guarded by mu: what each daemon did, in order
 }
 
 // inTwins runs a story in a bubble.
@@ -101,19 +97,28 @@ func (w *twins) mutates(daemon, verb string, pod *corev1.Pod, frozen bool) {
 	if verb == "create" {
 		w.creates[pod.UID]++
 	}
-	w.calls = append(w.calls, twinCall{time.Now(), daemon, verb + " " + pod.Name})
+	w.notes = append(w.notes, daemon+": "+verb+" "+pod.Name)
 }
 
-// since returns the calls of a daemon from then on.
-func (w *twins) since(daemon string, then time.Time) (calls []twinCall) {
+// note remembers what a daemon did: renew its lease, list pods past the cache, patch
+// or remove a pod; mutates has the calls of the provider.
+func (w *twins) note(daemon, what string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, c := range w.calls {
-		if c.daemon == daemon && !c.at.Before(then) {
-			calls = append(calls, c)
+	w.notes = append(w.notes, daemon+": "+what)
+}
+
+// taken returns what a daemon did since the last call.
+func (w *twins) taken(daemon string) (did []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range w.notes {
+		if what, ok := strings.CutPrefix(n, daemon+": "); ok {
+			did = append(did, what)
 		}
 	}
-	return calls
+	w.notes = nil
+	return did
 }
 
 func (w *twins) pass(d time.Duration) {
@@ -124,8 +129,6 @@ func (w *twins) pass(d time.Duration) {
 // daemon is one process: both controllers of a node.
 type daemon struct {
 	*link
-	w    *twins
-	name string
 	pods *PodController
 	node *NodeController
 	stop func()
@@ -134,15 +137,15 @@ type daemon struct {
 // start begins the life of a daemon. Its name may have been another's before.
 func (w *twins) start(name string) *daemon {
 	w.Helper()
-	d := &daemon{link: &link{}, w: w, name: name}
+	d := &daemon{link: &link{name: name, w: w}}
 	ctx, cancel := context.WithCancel(w.Context())
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
-	client := podsBehind{w.api, d.link}
+	client := podsBehind{d.link}
 	informer := newTwinInformer(client)
 	var err error
 	d.pods, err = NewPodController(PodControllerConfig{
 		PodClient: client, PodInformer: informer, EventRecorder: record.NewFakeRecorder(1 << 14),
-		Provider:          &linkedProvider{w.backend, d.link, w, name},
+		Provider:          &linkedProvider{w.backend, d.link},
 		ConfigMapInformer: factory.Core().V1().ConfigMaps(), SecretInformer: factory.Core().V1().Secrets(),
 		ServiceInformer: factory.Core().V1().Services(), NodeName: "n",
 	})
@@ -152,7 +155,7 @@ func (w *twins) start(name string) *daemon {
 	api := &nodeAPI{t: w.T, others: w.nodes}
 	api.setFault(func(ctx context.Context, _ string) error { return d.request(ctx) })
 	d.node, err = NewNodeController(&pingScript{}, testNode(), recordedNodes{w.nodes.CoreV1().Nodes(), api},
-		WithNodeEnableLeaseV1(linkedLeases{server: w.leases, link: d.link}, 40), WithNodeLeaseGuard(d.pods))
+		WithNodeEnableLeaseV1(linkedLeases{link: d.link}, 40), WithNodeLeaseGuard(d.pods))
 	if err != nil {
 		w.Fatal(err)
 	}

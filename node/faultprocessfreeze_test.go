@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/faultrow"
+)
+
+// effects are what a daemon did to pods.
+func effects(did []string) []string {
+	return slices.DeleteFunc(slices.Clone(did), func(what string) bool { return what == "renew" || what == "list" })
+}
+
+// TestFault03FrozenDaemonLooksFirst freezes a daemon while pods come, go and change, with
+// and without another daemon that takes over meanwhile.
+func TestFault03FrozenDaemonLooksFirst(t *testing.T) {
+	rounds := 2
+	if faultrow.Strict() {
+		rounds = 13
+	}
+	freezes, slowest, after := 0, time.Duration(0), 0
+	for _, frozen := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 400 * time.Second} {
+		for round := range rounds {
+			alone := round%2 == 0
+			t.Run(fmt.Sprint(frozen, round), func(t *testing.T) {
+				inTwins(t, func(w *twins) {
+					c := &twinChurn{Rand: rand.New(rand.NewPCG(uint64(round), 3)), w: w}
+					first := w.start("first")
+					c.run(20 * time.Second)
+					var second *daemon
+					if !alone {
+						second = w.start("second")
+						c.run(10 * time.Second)
+					}
+					first.freeze()
+					if alone {
+						w.pass(time.Second)
+					}
+					w.taken("first")
+					c.run(frozen)
+					if did := effects(w.taken("first")); len(did) > 0 {
+						t.Fatalf("frozen, it did %q", did)
+					}
+					for i := range 8 { // and all is different when it thaws
+						if w.api.Pod("d", twinPod(i)) != nil {
+							w.api.Delete("d", twinPod(i), 0)
+						}
+					}
+					freezes++
+					first.heal()
+					if alone {
+						slowest = max(slowest, first.awaitActing(10*time.Second))
+					}
+					c.run(30 * time.Second)
+					did := w.taken("first")
+					switch begin := slices.IndexFunc(did, func(what string) bool { return what != "renew" && what != "list" }); {
+					case !alone && (len(effects(did)) > 0 || !second.acts()):
+						t.Errorf("it did %q although another daemon has taken over", effects(did))
+					case alone && begin < 0:
+						t.Error("it did nothing any more")
+					case alone && (!slices.Contains(did[:begin], "renew") || !slices.Contains(did[slices.Index(did, "renew"):begin], "list")):
+						t.Errorf("it did %q, want a renewal and then a list of its pods before anything else", did[:begin+1])
+					}
+					after += len(effects(did))
+					w.pass(2 * time.Minute)
+					w.wantAgreement()
+				})
+			})
+		}
+	}
+	faultrow.Record(t, 3, fmt.Sprintf("%d freezes of 30, 60, 120 and 400 s in fake time, half of them with a daemon that takes over", freezes),
+		"0 of %d effects after a thaw before the lease was renewed and the pods were listed; acts again after %v at most", after, slowest)
+}
+
+// A report that was on its way to a daemon when it froze is not lost, and what it
+// says is not told after what is newer.
+func TestThawedDaemonTellsNothingOld(t *testing.T) {
+	inTwins(t, func(w *twins) {
+		say := func(word string) {
+			w.backend.Change("d/p0", func(p *corev1.Pod) { p.Status.Message = word })
+			w.pass(2 * time.Second)
+		}
+		first := w.start("first")
+		w.api.Create(bound("p0", "u"))
+		w.pass(5 * time.Second)
+		second := w.start("second")
+		w.pass(20 * time.Second)
+		first.freeze()
+		say("one")
+		second.awaitActing(15 * time.Second)
+		w.pass(time.Second)
+		if got := w.api.Pod("d", "p0").Status.Message; got != "one" {
+			t.Errorf("after the takeover the pod says %q, want what was reported to the frozen daemon", got)
+		}
+		say("two")
+		w.taken("first")
+		first.heal()
+		w.pass(time.Minute)
+		if did := effects(w.taken("first")); len(did) > 0 {
+			t.Errorf("the thawed daemon did %q", did)
+		}
+		second.stop()
+		first.awaitActing(5 * time.Second)
+		w.pass(time.Second)
+		if got := w.api.Pod("d", "p0").Status.Message; got != "two" {
+			t.Errorf("the pod says %q, want the newest word", got)
+		}
+	})
+}
