@@ -3,6 +3,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/faultrow"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
 // effects are what a daemon did to pods.
@@ -81,7 +83,7 @@ func TestFault03FrozenDaemonLooksFirst(t *testing.T) {
 }
 
 // A report that was on its way to a daemon when it froze is not lost, and what it
-// says is not told after what is newer.
+// says is not told after what is newer, which the daemon never heard of.
 func TestThawedDaemonTellsNothingOld(t *testing.T) {
 	inTwins(t, func(w *twins) {
 		say := func(word string) {
@@ -100,6 +102,7 @@ func TestThawedDaemonTellsNothingOld(t *testing.T) {
 		if got := w.api.Pod("d", "p0").Status.Message; got != "one" {
 			t.Errorf("after the takeover the pod says %q, want what was reported to the frozen daemon", got)
 		}
+		w.subscribe("first", nil) // what comes now is not even waiting for it
 		say("two")
 		w.taken("first")
 		first.heal()
@@ -113,5 +116,60 @@ func TestThawedDaemonTellsNothingOld(t *testing.T) {
 		if got := w.api.Pod("d", "p0").Status.Message; got != "two" {
 			t.Errorf("the pod says %q, want the newest word", got)
 		}
+	})
+}
+
+// What was asked before a gap is answered after it, when the daemon may act again: the
+// answer is that of a world in which another daemon has not created the pod yet.
+func TestAnswerFromBeforeAGapIsNotActedOn(t *testing.T) {
+	inTwins(t, func(w *twins) {
+		first := w.start("first")
+		second := w.start("second")
+		w.pass(20 * time.Second)
+		first.mu.Lock()
+		first.slow = time.Minute
+		first.mu.Unlock()
+		w.api.Create(bound("p0", "u"))
+		w.pass(time.Second)
+		first.freeze()
+		second.awaitActing(15 * time.Second)
+		w.pass(5 * time.Second)
+		second.stop()
+		w.pass(5 * time.Second)
+		first.heal()
+		first.awaitActing(5 * time.Second)
+		w.pass(5 * time.Minute)
+		w.wantAgreement()
+	})
+}
+
+// A daemon whose watch has died without a word does not create what is gone.
+func TestThawedDaemonWithAnOldCache(t *testing.T) {
+	inTwins(t, func(w *twins) {
+		first := w.start("first")
+		w.pass(5 * time.Second)
+		w.backend.Script(func(_ context.Context, method, _ string) error {
+			if method == "create" {
+				return memory.ErrUnwell
+			}
+			return nil
+		})
+		w.api.Create(bound("p0", "u"))
+		w.pass(20 * time.Second)
+		first.freeze()
+		w.api.Silence()
+		w.api.Delete("d", "p0", 0)
+		w.api.Create(bound("p1", "v"))
+		w.pass(time.Minute)
+		w.backend.Script(nil)
+		w.taken("first")
+		first.heal()
+		first.awaitActing(5 * time.Second)
+		w.pass(time.Minute)
+		if did := effects(w.taken("first")); len(did) > 0 {
+			t.Errorf("it did %q, with a cache that is behind", did)
+		}
+		w.pass(15 * time.Minute) // the watch ends
+		w.wantAgreement()
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,7 @@ type link struct {
 	w    *twins // what reaches the world is noted there
 
 	mu     sync.Mutex
+	slow   time.Duration // guarded by mu: how long an answer of the backend is on its way
 	dead   bool          // guarded by mu: killed, nothing has an effect any more
 	cut    chan struct{} // guarded by mu: closed when the way to the API server is back; nil: it is there
 	frozen chan struct{} // guarded by mu: closed when the process runs again; nil: it does
@@ -53,6 +55,15 @@ func (l *link) state() (dead bool, cut, frozen chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.dead, l.cut, l.frozen
+}
+
+// arrive waits until an answer of the backend reaches the process, which runs then.
+func (l *link) arrive() {
+	l.mu.Lock()
+	slow := l.slow
+	l.mu.Unlock()
+	<-time.After(slow)
+	l.resume()
 }
 
 // resume waits until the process runs.
@@ -272,6 +283,9 @@ func (p *linkedProvider) mutate(verb string, pod *corev1.Pod, call func(context.
 	}
 	p.link.w.mutates(p.link.name, verb, pod, frozen != nil)
 	err := call(context.Background(), pod)
+	if err == nil && verb == "create" {
+		p.link.w.created(pod.UID)
+	}
 	p.link.resume()
 	return err
 }
@@ -291,16 +305,16 @@ func (p *linkedProvider) DeletePod(_ context.Context, pod *corev1.Pod) error {
 // What is read reaches the daemon when it runs, and may be old then.
 
 func (p *linkedProvider) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
-	defer p.link.resume()
+	defer p.link.arrive()
 	return p.memory.GetPod(ctx, namespace, name)
 }
 
 func (p *linkedProvider) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
-	defer p.link.resume()
+	defer p.link.arrive()
 	return p.memory.GetPodStatus(ctx, namespace, name)
 }
 
 func (p *linkedProvider) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
-	defer p.link.resume()
+	defer p.link.arrive()
 	return p.memory.GetPods(ctx)
 }

@@ -64,7 +64,7 @@ func inTwins(t *testing.T, story func(w *twins)) {
 		}
 		for uid, n := range w.creates {
 			if n > 1 {
-				t.Errorf("%d calls of CreatePod for %s, want 1", n, uid)
+				t.Errorf("%d calls of CreatePod for %s succeeded, want 1", n, uid)
 			}
 		}
 	})
@@ -94,10 +94,13 @@ func (w *twins) mutates(daemon, verb string, pod *corev1.Pod, frozen bool) {
 	if frozen {
 		w.Errorf("%s calls %s of %s while it is frozen: the test must not let it", daemon, verb, pod.Name)
 	}
-	if verb == "create" {
-		w.creates[pod.UID]++
-	}
 	w.notes = append(w.notes, daemon+": "+verb+" "+pod.Name)
+}
+
+func (w *twins) created(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.creates[uid]++
 }
 
 // note remembers what a daemon did: renew its lease, list pods past the cache, patch
