@@ -23,6 +23,7 @@ const (
 	eventDeleteSuccess = "ProviderDeleteSuccess"
 	eventCallHangs     = "ProviderCallHangs"
 	eventPodLost       = "ProviderPodLost"
+	eventSecondPod     = "ProviderSecondPod"
 	eventStatusFailed  = "ProviderStatusRejected"
 	// as a kubelet names them
 	eventDeadline   = "DeadlineExceeded"

@@ -45,8 +45,10 @@ func inWorld(t *testing.T, b *memory.Backend, story func(w *world), configs ...f
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, api: memapi.New(), backend: b, recorder: record.NewFakeRecorder(1 << 14), objects: fake.NewClientset(), configs: configs}
 		w.api.Witness = witness(b.Recorder)
+		defer func() { b.Heal(); w.halt() }() // also if the story is given up
 		story(w)
 		history := b.Recorder.History() // before the end: what comes with it has no time to settle
+		b.Heal()
 		w.halt()
 		for _, fault := range b.Faults() {
 			t.Error(fault)
@@ -78,6 +80,14 @@ func witness(r *ledger.Recorder) func(memapi.Version) {
 // start begins a life of the daemon.
 func (w *world) start() {
 	w.Helper()
+	w.launch()
+	<-w.ctl.Ready()
+	synctest.Wait()
+}
+
+// launch is start for a daemon that may never be ready.
+func (w *world) launch() {
+	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())
 	factory := informers.NewSharedInformerFactory(w.objects, 0)
 	pods := w.api.Informer(time.Minute)
@@ -99,8 +109,6 @@ func (w *world) start() {
 	w.ctl, w.done = ctl, make(chan error, 1)
 	w.stop = func() { cancel(); <-informed; factory.Shutdown() }
 	go func() { w.done <- ctl.Run(ctx, 4) }()
-	<-ctl.Ready()
-	synctest.Wait()
 }
 
 // halt ends a life of the daemon and waits for it.

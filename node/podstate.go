@@ -31,6 +31,7 @@ type podState struct {
 	// written by events and the survey: reasons to ask the backend
 	suspect   bool      // the backend's list lacks the pod
 	witnessed types.UID // the pod that a delete event was seen for
+	stray     *stray    // what the backend has beside the pod; the sync lane removes it
 
 	// written by a drain
 	turn time.Time // until when the pod may take to stop; zero: it is not its turn

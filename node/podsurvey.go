@@ -17,8 +17,9 @@ import (
 
 const (
 	// surveyPeriod is how often the pods of the backend are compared with those
-	// of the API server, for a provider that reports by itself.
-	surveyPeriod = 30 * time.Second
+	// of the API server, for a provider that reports by itself. With the time that
+	// evidence takes, what is found is put right within 30 seconds.
+	surveyPeriod = 15 * time.Second
 	// hurriedPoll is how often a provider that does not is asked while a pod
 	// starts or stops.
 	hurriedPoll = time.Second
@@ -104,6 +105,7 @@ func (c *PodController) pause(ctx context.Context) time.Duration {
 // nothing about pods that were accepted after it was asked for.
 func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, asked time.Time) {
 	c.look(ctx)
+	c.findStrays(ctx, backend)
 	accepted, leftovers := c.states.accepted(), c.states.leftovers()
 	running := 0
 	for _, pod := range backend {

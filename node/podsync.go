@@ -42,6 +42,9 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 	case !st.suspect && (st.isOver(api) || lifecycle.Quiet(api, st.sent, st.verdict != nil)):
 		c.noOrphan(key, st)
 		c.rest(key, api)
+		if st.stray != nil {
+			return 0, c.removeStray(ctx, key, api, st.stray)
+		}
 		return 0, nil
 	}
 	backend, err := c.lookup(ctx, key)

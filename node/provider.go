@@ -14,8 +14,9 @@ import (
 // Every pod that is handed in is a private copy: the provider may keep and
 // change it. Pods that are handed out are copied before they are used.
 //
-// Errors of the kinds in package errdefs are understood; every other error is
-// retried, with a growing delay, for as long as the pod exists.
+// Errors of the kinds in package errdefs are understood. What failed is tried
+// again for as long as the pod exists, with a growing delay, or after the one that
+// the error asks for (errdefs.RetryAfter).
 type PodLifecycleHandler interface {
 	// CreatePod starts a pod on the backend. It may return before the pod runs;
 	// the status of the pod tells how far it is. The pod that is handed in has no
@@ -33,8 +34,10 @@ type PodLifecycleHandler interface {
 	// pod.DeletionGracePeriodSeconds. It may return before the pod has stopped;
 	// callers believe that it stopped when a report says so, or when GetPod no
 	// longer returns it or returns it as Succeeded or Failed. It is called again
-	// if a stop request changes, and until the pod has stopped. A pod that the
-	// backend does not have is an error of the kind not-found, and counts as
+	// if a stop request changes, and until the pod has stopped. A backend that has
+	// several pods of one name stops the one of the UID, and of several of one UID
+	// the one with the container IDs in the pod's status. A pod that the backend
+	// does not have is an error of the kind not-found, and counts as
 	// stopped.
 	DeletePod(ctx context.Context, pod *corev1.Pod) error
 

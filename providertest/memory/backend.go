@@ -61,12 +61,12 @@ type Backend struct {
 	overlap   []string          // guarded by mu; keys whose calls overlapped
 	faults    []*Fault          // guarded by mu
 	lies      []*Lie            // guarded by mu
-	healed    chan struct{}     // guarded by mu; closed by Heal
+	healed    chan struct{}     // guarded by mu; closed by Heal, nil: nobody waits
 }
 
 // New returns a backend without pods or faults.
 func New() *Backend {
-	return &Backend{Recorder: &ledger.Recorder{}, inside: map[string]int{}, healed: make(chan struct{})}
+	return &Backend{Recorder: &ledger.Recorder{}, inside: map[string]int{}}
 }
 
 // call makes a mutating call: it takes it down, looks for overlaps, injects

@@ -59,8 +59,10 @@ func (b *Backend) Inject(f Fault) {
 func (b *Backend) Heal() {
 	b.mu.Lock()
 	b.faults, b.lies, b.Fault = nil, nil, nil
-	close(b.healed)
-	b.healed = make(chan struct{})
+	if b.healed != nil {
+		close(b.healed)
+		b.healed = nil
+	}
 	b.mu.Unlock()
 	b.Reports(Reports{})
 }
@@ -76,7 +78,11 @@ func (b *Backend) Script(fault func(ctx context.Context, method, key string) err
 // effect.
 func (b *Backend) ask(ctx context.Context, method, key string, uid types.UID) (lost, err error) {
 	b.mu.Lock()
-	script, fault, healed := b.Fault, b.hit(method, key, uid), b.healed
+	script, fault := b.Fault, b.hit(method, key, uid)
+	if fault != nil && b.healed == nil {
+		b.healed = make(chan struct{}) // here: a Backend may be made outside of the bubble that it is used in
+	}
+	healed := b.healed
 	b.mu.Unlock()
 	if script != nil {
 		if err := script(ctx, method, key); err != nil {
