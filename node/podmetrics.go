@@ -11,6 +11,7 @@ import (
 
 var (
 	runningPods    = metrics.NewGauge("kubelet_running_pods", "Number of pods that the backend reported as running at the last survey.")
+	retryingPods   = metrics.NewGauge("virtual_kubelet_pods_waiting_for_retry", "Number of pods that waited at the last survey to be tried again, because a provider call failed.")
 	workerDuration = metrics.NewHistogramVec("kubelet_pod_worker_duration_seconds", "Duration of one piece of work on a pod, by operation (create, update, terminating or sync).", "operation_type")
 )
 

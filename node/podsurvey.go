@@ -50,6 +50,7 @@ func (c *PodController) survey(ctx context.Context) {
 		case <-timer.C:
 		}
 		soon = false
+		retryingPods.Set(float64(c.syncLane.Retrying()))
 		if _, waits := c.fence.standsBy(); waits {
 			continue // until the node is ours
 		}

@@ -151,6 +151,18 @@ func (q *Queue) Len(class int) (unprocessed, processing int) {
 	return unprocessed, processing
 }
 
+// Retrying returns how many keys wait for a retry.
+func (q *Queue) Retrying() (n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, it := range q.later {
+		if it.isRetry {
+			n++
+		}
+	}
+	return n
+}
+
 func (q *Queue) makeReady(it *item) {
 	it.state = ready
 	q.ready = append(q.ready, it)

@@ -48,6 +48,10 @@ var stories = []struct {
 		shows("a", running("2", 0)), shows("a", running("1", 0)), shows("a", running("2", 0))), []string{"S5"}},
 	{"terminal status lost to an older one", steps(exists("a"), report("a", ended(corev1.PodFailed, 1)), report("a", running("", 0)), shows("a", running("", 0))), []string{"S5"}},
 	{"terminal status outlives an older one", steps(exists("a"), report("a", ended(corev1.PodFailed, 1)), report("a", running("", 0)), shows("a", ended(corev1.PodFailed, 1))), nil},
+	{"another pod of the UID ends", steps(exists("a"), report("a", running("", 0)), shows("a", running("", 0)), func(s *story) {
+		end := ended(corev1.PodFailed, 1)
+		s.add(ledger.Entry{Verb: ledger.Report, UID: "a", Name: "q", Status: &end})
+	}), nil},
 	{"removed without the last word", steps(exists("a"), report("a", running("", 0)), shows("a", running("", 0)), deleted("a"), report("a", ended(corev1.PodFailed, 1)), removed("a")), []string{"S5"}},
 	{"the end comes before the status settled", steps(exists("a"), report("a", running("", 0)), func(s *story) { s.Settle = time.Hour }), nil},
 	{"the node has trouble to tell of", steps(exists("a"), report("a", running("", 0)), show("a", func(p *corev1.Pod) {

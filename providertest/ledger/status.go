@@ -79,8 +79,9 @@ func LastStatusWins(h History) (out []Violation) {
 	entries, events := h.entries(), h.byUID()
 	for _, uid := range uids(events) {
 		var told []*Entry
+		pod := events[uid][0].Pod
 		for _, e := range entries[uid] {
-			if (e.Verb == Report || e.Verb == Status) && e.Status != nil && !e.Foreign {
+			if (e.Verb == Report || e.Verb == Status) && e.Status != nil && !e.Foreign && e.Namespace == pod.Namespace && e.Name == pod.Name {
 				told = append(told, e)
 			}
 		}
