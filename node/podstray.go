@@ -131,6 +131,9 @@ func (c *PodController) removeStray(ctx context.Context, key string, api *corev1
 	case live == nil || live.UID != api.UID:
 		return nil // the cache is behind
 	}
+	if err := c.fence.allow(ctx); err != nil {
+		return err
+	}
 	pod, now := found.DeepCopy(), time.Now()
 	grace := int64(orphanGrace(pod) / time.Second)
 	pod.DeletionGracePeriodSeconds, pod.DeletionTimestamp = &grace, &metav1.Time{Time: now}
