@@ -25,7 +25,7 @@ const (
 	sourceLastPause  = 2 * time.Second
 )
 
-// Source is what a reflector lists and watches, with three additions. Make one with
+// Source is what a reflector lists and watches, with four additions. Make one with
 // NewSource.
 //
 // It asks for the latest version: an API server that lags behind, of several,
@@ -33,6 +33,9 @@ const (
 //
 // While the API server does not answer it tries again every two seconds at most. A
 // reflector would wait for up to half a minute, with the API server back long since.
+//
+// A watch whose stream breaks goes on from there within the same time. A reflector
+// would list anew after a stream that breaks soon, with the same pauses.
 //
 // Before it watches on from where a watch has ended, it sees that the API server
 // has come that far: one that was restored from a backup has not, and would
@@ -68,8 +71,21 @@ func (s *Source) ListWithContext(ctx context.Context, options metav1.ListOptions
 	return list, nil
 }
 
-// WatchWithContext watches from the version in options on.
+// WatchWithContext watches from the version in options on, and goes on by itself when the
+// stream breaks.
 func (s *Source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	stream, err := s.open(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	w := &steadyWatch{open: s.open, events: make(chan watch.Event), cancel: cancel}
+	go w.run(ctx, stream, options)
+	return w, nil
+}
+
+// open opens one stream.
+func (s *Source) open(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	s.mu.Lock()
 	fresh := options.ResourceVersion == s.listed
 	s.mu.Unlock()
