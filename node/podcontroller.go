@@ -65,6 +65,7 @@ type PodController struct {
 	states     podStates
 	orphans    orphanWatch
 	history    history
+	wall       func() time.Time // the clock on the wall, which may be set
 	polled     chan struct{} // holds a token when a poll is wanted soon
 	outage     chan struct{} // holds a token when the API server did not answer
 
@@ -126,6 +127,7 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 		os:         cfg.OperatingSystem,
 		pollPeriod: cfg.PollInterval,
 		skipEnv:    cfg.SkipDownwardAPIResolution,
+		wall:       time.Now,
 		states:     podStates{m: map[string]*podState{}},
 		orphans:    orphanWatch{since: map[string]time.Time{}},
 		polled:     make(chan struct{}, 1),

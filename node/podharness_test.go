@@ -31,7 +31,8 @@ type world struct {
 	objects  *fake.Clientset
 	ctl      *PodController
 	configs  []func(*PodControllerConfig)
-	but      []string // invariants that the story breaks on purpose
+	wall     func() time.Time // nil: the clock of the bubble
+	but      []string         // invariants that the story breaks on purpose
 
 	stop context.CancelFunc
 	done chan error
@@ -102,6 +103,9 @@ func (w *world) launch() {
 	ctl, err := NewPodController(cfg)
 	if err != nil {
 		w.Fatal(err)
+	}
+	if w.wall != nil {
+		ctl.wall = w.wall
 	}
 	factory.Start(ctx.Done())
 	informed := make(chan struct{})

@@ -29,8 +29,7 @@ func (c *PodController) judge(key string, api *corev1.Pod) {
 		})
 		return
 	}
-	deadline, has := lifecycle.Deadline(api)
-	switch left := time.Until(deadline); {
+	switch left, has := c.leftToLive(key, api, &st); {
 	case !has:
 	case left > 0:
 		c.syncLane.AddAfter(key, left)
@@ -39,6 +38,28 @@ func (c *PodController) judge(key string, api *corev1.Pod) {
 			Reason: eventDeadline, Message: "the pod was active for longer than spec.activeDeadlineSeconds",
 		})
 	}
+}
+
+// deadline is the end of a pod's active time, worked out once.
+type deadline struct {
+	by time.Time // on the wall clock, as the pod says
+	at time.Time // by the process's own clock, which is never set
+}
+
+// leftToLive returns how long the pod may still be active, and false if for ever. The
+// wall clock is asked once for a deadline: when it is set later, by an hour for
+// example, pods must not fail for that.
+func (c *PodController) leftToLive(key string, api *corev1.Pod, st *podState) (time.Duration, bool) {
+	by, has := lifecycle.Deadline(api)
+	if !has {
+		return 0, false
+	}
+	if at := st.deadline.at; by.Equal(st.deadline.by) {
+		return time.Until(at), true
+	}
+	at := time.Now().Add(by.Sub(c.wall()))
+	c.states.update(key, func(s *podState) { s.deadline = deadline{by: by, at: at} })
+	return time.Until(at), true
 }
 
 // fail passes the verdict on a pod. It is published when the pod has stopped.

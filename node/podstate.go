@@ -22,6 +22,7 @@ type podState struct {
 	handed   handed
 	trouble  *lifecycle.Trouble
 	verdict  *lifecycle.Verdict
+	deadline deadline
 	stopped  bool // the backend confirmed the stop of sent.UID
 	over     bool // the pod has ended in the API server, and the backend does not run it
 	orphan   orphan
