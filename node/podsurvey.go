@@ -20,6 +20,9 @@ const (
 	// of the API server, for a provider that reports by itself. With the time that
 	// evidence takes, what is found is put right within 30 seconds.
 	surveyPeriod = 15 * time.Second
+	// surveyFailing is the longest pause while the provider does not list its pods:
+	// that it does again tells that the backend is back.
+	surveyFailing = 8 * time.Second
 	// hurriedPoll is how often a provider that does not is asked while a pod
 	// starts or stops.
 	hurriedPoll = time.Second
@@ -54,6 +57,7 @@ func (c *PodController) survey(ctx context.Context) {
 		if _, waits := c.fence.standsBy(); waits {
 			continue // until the node is ours
 		}
+		c.countStuck(ctx)
 		asked, tenure := time.Now(), c.fence.current()
 		pods, err := c.list(ctx)
 		switch {
@@ -70,8 +74,12 @@ func (c *PodController) survey(ctx context.Context) {
 					c.pollLane.Add(key)
 				}
 			}
-			timer.Reset(min(backoff(failures+2), surveyPeriod))
+			timer.Reset(min(backoff(failures+2), surveyFailing))
 			continue
+		}
+		if failures > 0 { // it answers again: pods that failed meanwhile need not wait
+			c.syncLane.Kick()
+			c.pollLane.Kick()
 		}
 		failures = 0
 		c.compare(ctx, pods, asked)
