@@ -27,7 +27,7 @@ func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod)
 	if err := c.fence.allow(ctx); err != nil {
 		return err
 	}
-	c.states.update(key, func(st *podState) {
+	c.states.of(key, api.UID, func(st *podState) {
 		// All before the call: it may report at once, on what it was handed.
 		st.sent.Attempted, st.sent.Generation = true, api.Generation
 		st.handed.add(metadataOf(api))
@@ -50,7 +50,7 @@ func (c *PodController) update(ctx context.Context, key string, api, backend *co
 	if err := c.fence.allow(ctx); err != nil {
 		return err
 	}
-	c.states.update(key, func(st *podState) { // before the call, as in create
+	c.states.of(key, api.UID, func(st *podState) { // before the call, as in create
 		st.inherit(backend)
 		st.handed.add(metadataOf(api))
 		if st.report.about(api.UID) {
@@ -70,7 +70,7 @@ func (c *PodController) update(ctx context.Context, key string, api, backend *co
 // adopt takes over a pod that the backend has already, after a restart for
 // example.
 func (c *PodController) adopt(key string, api, backend *corev1.Pod) {
-	c.states.update(key, func(st *podState) {
+	c.states.of(key, api.UID, func(st *podState) {
 		st.inherit(backend)
 		st.handed.add(metadata{maps.Clone(backend.Labels), maps.Clone(backend.Annotations)})
 		st.handed.add(metadataOf(api))
@@ -81,7 +81,7 @@ func (c *PodController) adopt(key string, api, backend *corev1.Pod) {
 
 // accepted notes that the backend has the pod as it is in api.
 func (c *PodController) accepted(key string, api *corev1.Pod) {
-	c.states.update(key, func(st *podState) {
+	c.states.of(key, api.UID, func(st *podState) {
 		st.sent.Attempted, st.sent.Accepted, st.sent.Recreate = true, true, false
 		st.sent.AcceptedAt, st.sent.MissingSince = time.Now(), time.Time{}
 		st.sent.Generation, st.sent.Fingerprint = api.Generation, lifecycle.Fingerprint(api)
@@ -113,12 +113,17 @@ func (c *PodController) learnEnd(ctx context.Context, key string, api, backend *
 }
 
 // stop asks the backend to stop a pod, and looks at once whether it has.
-func (c *PodController) stop(ctx context.Context, key string, api *corev1.Pod) error {
+func (c *PodController) stop(ctx context.Context, key string, api, backend *corev1.Pod) error {
 	if err := c.fence.allow(ctx); err != nil {
 		return err
 	}
 	grace := lifecycle.StopGrace(api, c.states.get(key).verdict)
-	c.states.update(key, func(st *podState) {
+	c.states.of(key, api.UID, func(st *podState) {
+		if backend != nil {
+			// From a former life, perhaps: what it says last is about this pod.
+			st.inherit(backend)
+			st.sent.Attempted = true
+		}
 		st.sent.StopAskedAt, st.sent.StopGrace, st.sent.StopAcked = time.Now(), grace, false
 	})
 	pod := api.DeepCopy()
@@ -128,7 +133,7 @@ func (c *PodController) stop(ctx context.Context, key string, api *corev1.Pod) e
 	if err != nil && !errdefs.IsNotFound(err) {
 		return c.failure(api, eventDeleteFailed, fmt.Errorf("delete pod %s: %w", key, err))
 	}
-	c.states.update(key, func(st *podState) { st.sent.StopAcked, st.trouble = true, nil })
+	c.states.of(key, api.UID, func(st *podState) { st.sent.StopAcked, st.trouble = true, nil })
 	c.recorder.Event(api, corev1.EventTypeNormal, eventDeleteSuccess, "the provider has accepted the stop")
 	c.syncLane.Add(key)
 	if !c.notifies {
@@ -161,7 +166,7 @@ func (c *PodController) replaceLost(ctx context.Context, key string, api *corev1
 		return nil
 	}
 	c.recorder.Event(api, corev1.EventTypeWarning, eventPodLost, message+"; creating it again")
-	c.states.update(key, func(st *podState) {
+	c.states.of(key, api.UID, func(st *podState) {
 		st.sent.Accepted, st.sent.Recreate, st.sent.MissingSince = false, true, time.Time{}
 	})
 	return c.create(ctx, key, api)
@@ -222,11 +227,7 @@ func (c *PodController) syncFailed(ctx context.Context, key string, err error, d
 	if errors.As(err, &notReady) {
 		t.Container, t.WaitingReason = notReady.Container, "CreateContainerConfigError"
 	}
-	c.states.update(key, func(st *podState) {
-		if st.sent.UID == failed.pod.UID {
-			st.trouble = t
-		}
-	})
+	c.states.of(key, failed.pod.UID, func(st *podState) { st.trouble = t })
 	c.statusLane.Add(key)
 	if failed.event != "" {
 		c.recorder.Event(failed.pod, corev1.EventTypeWarning, failed.event, t.Message)

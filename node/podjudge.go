@@ -64,7 +64,7 @@ func (c *PodController) leftToLive(key string, api *corev1.Pod, st *podState) (t
 
 // fail passes the verdict on a pod. It is published when the pod has stopped.
 func (c *PodController) fail(key string, api *corev1.Pod, eventType string, v *lifecycle.Verdict) {
-	c.states.update(key, func(st *podState) { st.verdict = v })
+	c.states.of(key, api.UID, func(st *podState) { st.verdict = v })
 	c.recorder.Event(api, eventType, v.Reason, v.Message)
 }
 

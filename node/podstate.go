@@ -94,6 +94,16 @@ func (s *podStates) update(key string, change func(*podState)) {
 	}
 }
 
+// of changes the state, if it is still that of the pod: a report may have begun the
+// next pod's while a call for this one was under way.
+func (s *podStates) of(key string, uid types.UID, change func(*podState)) {
+	s.update(key, func(st *podState) {
+		if st.sent.UID == uid {
+			change(st)
+		}
+	})
+}
+
 // ensure changes the state, which is made if there is none. It is for those who
 // see to it that the sync lane looks at the key, and forgets it in the end.
 func (s *podStates) ensure(key string, change func(*podState)) {

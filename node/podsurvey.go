@@ -171,8 +171,8 @@ func (st *podState) isNews(s *corev1.PodStatus) bool {
 // It is the work of the poll lane.
 func (c *PodController) pollPod(ctx context.Context, key string) (class int, err error) {
 	api, st, tenure := c.pod(ctx, key), c.states.get(key), c.fence.current()
-	if _, waits := c.fence.standsBy(); waits || api == nil || st.sent.UID != api.UID {
-		return 0, nil
+	if _, waits := c.fence.standsBy(); waits || api == nil || st.sent.UID != api.UID || !st.sent.Accepted {
+		return 0, nil // not accepted: the backend may have an older pod of that name, and a status has no UID
 	}
 	var status *corev1.PodStatus
 	err = c.reads.Do(ctx, "GetPodStatus", func(ctx context.Context) (err error) {

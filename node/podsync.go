@@ -100,9 +100,9 @@ func (c *PodController) do(ctx context.Context, step lifecycle.Step, key string,
 	case lifecycle.Adopt:
 		c.adopt(key, api, backend)
 	case lifecycle.Stop:
-		return c.stop(ctx, key, api)
+		return c.stop(ctx, key, api, backend)
 	case lifecycle.Stopped:
-		c.states.update(key, func(st *podState) {
+		c.states.of(key, api.UID, func(st *podState) {
 			st.stopped = true
 			st.over = lifecycle.Terminal(&api.Status)
 		})
@@ -113,12 +113,12 @@ func (c *PodController) do(ctx context.Context, step lifecycle.Step, key string,
 	case lifecycle.Orphan:
 		return c.deleteOrphan(ctx, key, api, backend)
 	case lifecycle.Missing:
-		c.states.update(key, func(st *podState) { st.sent.MissingSince = time.Now() })
+		c.states.of(key, api.UID, func(st *podState) { st.sent.MissingSince = time.Now() })
 	case lifecycle.Lost:
 		return c.replaceLost(ctx, key, api)
 	default:
 		if api != nil && lifecycle.Terminal(&api.Status) {
-			c.states.update(key, func(st *podState) { st.over = true })
+			c.states.of(key, api.UID, func(st *podState) { st.over = true })
 		}
 		c.rest(key, api)
 	}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"os"
+	"testing"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
+)
+
+// TestMain silences the Kubernetes libraries, and takes away how they wait after an
+// error for one millisecond since the last: the clock of a bubble is
+// decades behind that of the process, and that millisecond never ends.
+func TestMain(m *testing.M) {
+	klog.SetLogger(klog.New(nil))
+	utilruntime.ErrorHandlers = nil
+	os.Exit(m.Run())
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
+)
+
+// simActions are what can happen. Those that come first are the simplest.
+var simActions = []struct {
+	name  string
+	often int
+	do    func(w *simWorld, s simStep)
+}{
+	// Users and other controllers.
+	{"create", 8, func(w *simWorld, s simStep) { w.create(s) }},
+	{"delete", 3, func(w *simWorld, s simStep) { w.user(s, func() { w.api.Delete("d", s.pod(), int64(s.Arg)) }) }},
+	{"delete by default", 1, func(w *simWorld, s simStep) { w.user(s, func() { w.api.Delete("d", s.pod(), -1) }) }},
+	{"delete by force", 1, func(w *simWorld, s simStep) { w.user(s, func() { w.api.Delete("d", s.pod(), 0) }) }},
+	{"recreate", 3, func(w *simWorld, s simStep) { w.user(s, func() { w.api.Delete("d", s.pod(), 0) }); w.create(s) }},
+	{"label", 3, changing(func(p *corev1.Pod, s simStep) { p.Labels = map[string]string{"step": fmt.Sprint(s.Arg)} })},
+	{"image", 2, changing(func(p *corev1.Pod, _ simStep) { p.Spec.Containers[0].Image += "x" })},
+	{"condition", 2, changing(func(p *corev1.Pod, s simStep) { p.Status.Conditions = withCondition(p.Status.Conditions, s.Arg) })},
+	{"hold", 1, changing(func(p *corev1.Pod, _ simStep) {
+		if p.DeletionTimestamp == nil {
+			p.Finalizers = []string{"example.com/hold"}
+		}
+	})},
+	{"release", 1, changing(func(p *corev1.Pod, _ simStep) { p.Finalizers = nil })},
+
+	// The daemon.
+	{"stop", 1, func(w *simWorld, _ simStep) { w.end() }},
+	{"start", 3, func(w *simWorld, _ simStep) { w.start() }},
+	{"crash", 2, func(w *simWorld, _ simStep) {
+		if w.life != nil {
+			w.life.crash()
+		}
+	}},
+	{"crash with a later effect", 3, func(w *simWorld, s simStep) {
+		if w.life != nil {
+			w.life.plan(s.Arg + 1)
+		}
+	}},
+
+	// The backend.
+	{"status", 3, func(w *simWorld, s simStep) {
+		w.atBackend(s, func(p *corev1.Pod) { p.Status.Message += "." })
+	}},
+	{"end", 2, func(w *simWorld, s simStep) {
+		w.atBackend(s, func(p *corev1.Pod) { *p = *memory.Ended(p, int32(s.Arg%2)) })
+	}},
+	{"lose", 1, func(w *simWorld, s simStep) { w.backend.Lose("d/" + s.pod()) }},
+	{"provider fails", 4, func(w *simWorld, s simStep) {
+		w.inject(s, memory.Fault{Err: memory.ErrUnwell})
+	}},
+	{"provider is slow", 3, func(w *simWorld, s simStep) { w.inject(s, memory.Fault{Delay: time.Duration(1+s.Pod*7) * time.Second}) }},
+	{"provider hangs", 1, func(w *simWorld, s simStep) { w.inject(s, memory.Fault{Hang: true}) }},
+	{"provider panics", 1, func(w *simWorld, s simStep) { w.inject(s, memory.Fault{Panic: "simulated"}) }},
+	{"provider's answers are lost", 2, func(w *simWorld, s simStep) { w.inject(s, memory.Fault{LoseAnswer: true}) }},
+	{"lists lie", 2, func(w *simWorld, s simStep) {
+		if w.plan.Lies {
+			w.backend.Lie(memory.Lie{Times: 1 + s.Pod, Empty: s.Arg%3 == 0, Page: s.Arg % 3, Stale: s.Arg >= 3})
+		}
+	}},
+	{"reports are odd", 2, func(w *simWorld, s simStep) {
+		how := memory.Reports{Copies: s.Pod}
+		if !w.plan.KeepsNoUID { // else a late word is one on whatever has the name then
+			how.Delay, how.Reverse = time.Duration(s.Arg%3)*700*time.Millisecond, s.Arg/3*2
+		}
+		w.backend.Reports(how)
+	}},
+	{"provider is well", 2, func(w *simWorld, _ simStep) { w.backend.Heal() }},
+
+	// The API server.
+	{"requests fail", 3, func(w *simWorld, s simStep) { w.spoil(w.fail, simVerbs[s.Arg], 1+s.Pod) }},
+	{"answers are lost", 2, func(w *simWorld, s simStep) { w.spoil(w.lose, simVerbs[s.Arg], 1+s.Pod) }},
+	{"compact", 2, func(w *simWorld, _ simStep) { w.api.Compact() }},
+	{"cut", 1, func(w *simWorld, _ simStep) { w.api.Cut() }},
+	{"silence", 1, func(w *simWorld, _ simStep) { w.api.Silence() }},
+	{"lag", 2, func(w *simWorld, s simStep) { w.api.Lag(max(0, w.api.Revision()-int64(2*s.Arg)), false) }},
+	{"catch up", 1, func(w *simWorld, _ simStep) { w.api.CatchUp() }},
+}
+
+// simVerbs and simMethods are what an Arg chooses.
+var (
+	simVerbs   = [simArgs]string{"patch", "delete", "get", "list", "watch", "patch"}
+	simMethods = [simArgs]string{memory.Create, memory.Delete, memory.Update, memory.Get, memory.Status, memory.List}
+)
+
+func (s simStep) pod() string { return fmt.Sprint("p", s.Pod) }
+
+// create creates a pod, unless there is one. It has a label: of a copy without any, a
+// restart concludes that the backend keeps none. After a restart nobody can tell a
+// pod of the same name from the one that a backend without UIDs has still.
+func (w *simWorld) create(s simStep) {
+	if w.api.Pod("d", s.pod()) != nil || w.plan.KeepsNoUID && w.plan.restarts() && w.backend.Has("d/"+s.pod()) != nil {
+		return
+	}
+	w.uids++
+	p := bound(s.pod(), types.UID(fmt.Sprint("u", w.uids)))
+	p.Labels = map[string]string{"step": "new"}
+	p.Spec.RestartPolicy = []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure}[s.Arg%3]
+	grace := int64(s.Arg)
+	p.Spec.TerminationGracePeriodSeconds = &grace
+	w.api.Create(p)
+}
+
+// user does something to a pod, if there is one.
+func (w *simWorld) user(s simStep, do func()) {
+	if w.api.Pod("d", s.pod()) != nil {
+		do()
+	}
+}
+
+func changing(change func(p *corev1.Pod, s simStep)) func(*simWorld, simStep) {
+	return func(w *simWorld, s simStep) {
+		w.user(s, func() { w.api.Change("d", s.pod(), func(p *corev1.Pod) { change(p, s) }) })
+	}
+}
+
+// withCondition sets the condition of another writer.
+func withCondition(conditions []corev1.PodCondition, value int) []corev1.PodCondition {
+	gate := corev1.PodCondition{Type: "example.com/gate", Status: corev1.ConditionTrue, Reason: fmt.Sprint("R", value)}
+	for i := range conditions {
+		if conditions[i].Type == gate.Type {
+			conditions[i] = gate
+			return conditions
+		}
+	}
+	return append(conditions, gate)
+}
+
+// atBackend changes an instance that runs.
+func (w *simWorld) atBackend(s simStep, change func(*corev1.Pod)) {
+	if p := w.backend.Has("d/" + s.pod()); p != nil && p.Status.Phase == corev1.PodRunning {
+		w.backend.Change("d/"+s.pod(), change)
+	}
+}
+
+// inject lets calls of a method go wrong. While lists lie, reads of a pod that fail say
+// nothing about it: otherwise the list would decide.
+func (w *simWorld) inject(s simStep, f memory.Fault) {
+	f.Method, f.Times = simMethods[s.Arg], 1+s.Pod
+	reads := f.Method == memory.Get || f.Method == memory.Status
+	if w.plan.Lies && reads && (f.Err != nil || f.LoseAnswer) {
+		f.Err = fmt.Errorf("simulated: %w", context.DeadlineExceeded)
+	}
+	if f.Method == memory.Create && f.Err != nil && s.Pod == 2 {
+		f.Err = errdefs.InvalidInput("simulated")
+	}
+	w.backend.Inject(f)
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
+)
+
+// judge returns what went wrong: invariants that what happened breaks, and what
+// the two sides do not agree on in the end. Each begins with the name of what is
+// broken.
+func (w *simWorld) judge() (problems []string) {
+	history := w.backend.Recorder.History()
+	history.Ledger = w.knowable(history.Ledger)
+	for _, v := range ledger.Check(history) {
+		problems = append(problems, v.String())
+	}
+	for _, overlap := range w.backend.Faults() {
+		problems = append(problems, "Overlap: "+overlap)
+	}
+	for i := range simPods {
+		if p := w.disagreement(fmt.Sprint("p", i)); p != "" {
+			problems = append(problems, "Agreement: "+p)
+		}
+	}
+	ctl := w.life.ctl
+	if have, want := ctl.states.size(), w.api.Len(); have != want {
+		problems = append(problems, fmt.Sprintf("States: there are %d for %d pods", have, want))
+	}
+	if n := ctl.SyncPodsFromKubernetesQueueLen() + ctl.SyncPodStatusFromProviderQueueLen() + ctl.DeletePodsFromKubernetesQueueLen(); n != 0 {
+		problems = append(problems, fmt.Sprintf("Queues: %d keys are left", n))
+	}
+	w.end()
+	return append(problems, w.errs...)
+}
+
+// knowable leaves out the statuses that no daemon can know of: of an instance that
+// went before it was polled or while nobody listened, or whose report died with the
+// daemon that had it.
+func (w *simWorld) knowable(entries []ledger.Entry) []ledger.Entry {
+	lasting := map[types.UID]int64{} // since when an instance is there that is still there
+	for i := range simPods {
+		if p := w.backend.Has(fmt.Sprint("d/p", i)); p != nil {
+			for _, e := range entries {
+				if e.Verb == ledger.Start && e.Key() == memory.Key(p) {
+					lasting[e.UID] = e.Seq
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(entries, func(e ledger.Entry) bool {
+		since, lasts := lasting[e.UID]
+		return e.Status != nil && (!lasts || e.Seq < since) && (w.plan.Silent || !w.lived(e.At))
+	})
+}
+
+// lived reports whether the daemon that was alive then lives on.
+func (w *simWorld) lived(at time.Time) bool {
+	last := w.births[len(w.births)-1]
+	return !at.Before(last)
+}
+
+// disagreement says what differs between the API server's pod and the backend's.
+func (w *simWorld) disagreement(name string) string {
+	api, backend := w.api.Pod("d", name), w.backend.Has("d/"+name)
+	running := backend != nil && backend.Status.Phase == corev1.PodRunning
+	switch {
+	case api == nil && backend != nil:
+		return fmt.Sprintf("%s (%s, %s) is left at the backend", name, backend.UID, backend.Status.Phase)
+	case api == nil:
+	case api.DeletionTimestamp != nil && len(api.Finalizers) == 0:
+		return fmt.Sprintf("%s is deleted and still there: %+v", name, api.Status)
+	case api.DeletionTimestamp != nil, lifecycle.Terminal(&api.Status):
+		if running {
+			return fmt.Sprintf("%s, deleted or %s, runs at the backend", name, api.Status.Phase)
+		}
+	case !running:
+		return fmt.Sprintf("%s does not run at the backend; in the API server: %+v", name, api.Status)
+	case backend.UID != "" && backend.UID != api.UID:
+		return fmt.Sprintf("the backend has %s as %s, want %s", name, backend.UID, api.UID)
+	case backend.Spec.Containers[0].Image != api.Spec.Containers[0].Image || backend.Labels["step"] != api.Labels["step"]:
+		return fmt.Sprintf("the backend has %s with %s %v, want %s %v", name, backend.Spec.Containers[0].Image, backend.Labels, api.Spec.Containers[0].Image, api.Labels)
+	case api.Status.Phase != corev1.PodRunning || api.Status.ObservedGeneration != api.Generation || api.Status.Reason != "":
+		return fmt.Sprintf("%s, generation %d: %+v", name, api.Generation, api.Status)
+	}
+	return ""
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/memapi"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/objects"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
+)
+
+// simWorld is an API server, a backend and the lives of a daemon between them, in
+// fake time.
+type simWorld struct {
+	ctx     context.Context
+	plan    simSchedule
+	api     *memapi.API
+	backend *memory.Backend
+	life    *simLife    // nil: the daemon is down
+	births  []time.Time // of lives
+	ends    []time.Time // of lives
+	uids    int
+	errs    []string // what Run returned
+
+	mu   sync.Mutex
+	fail map[string]int // guarded by mu; by verb: requests that fail
+	lose map[string]int // guarded by mu; by verb: requests whose answer is lost
+}
+
+func newSimWorld(ctx context.Context, plan simSchedule) *simWorld {
+	w := &simWorld{ctx: ctx, plan: plan, api: memapi.New(), backend: memory.New(), fail: map[string]int{}, lose: map[string]int{}}
+	w.backend.StopTime, w.backend.ExitCode, w.backend.KeepsNoUID = plan.StopTime, plan.ExitCode, plan.KeepsNoUID
+	w.api.Witness = witness(w.backend.Recorder)
+	w.api.Fault = func(verb, _, _ string) error { return w.unlucky(w.fail, verb) }
+	w.api.Lost = func(verb, _, _ string) error { return w.unlucky(w.lose, verb) }
+	return w
+}
+
+// unlucky returns the error of a request, if it is to get one.
+func (w *simWorld) unlucky(left map[string]int, verb string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if left[verb] == 0 {
+		return nil
+	}
+	left[verb]--
+	switch left[verb] % 3 {
+	case 0:
+		return apierrors.NewServiceUnavailable("simulated")
+	case 1:
+		return apierrors.NewTooManyRequests("simulated", 1)
+	}
+	return fmt.Errorf("simulated: %w", context.DeadlineExceeded)
+}
+
+func (w *simWorld) spoil(left map[string]int, verb string, times int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left[verb] = times
+}
+
+// start begins a life of the daemon.
+func (w *simWorld) start() {
+	if w.life != nil {
+		return
+	}
+	time.Sleep(time.Millisecond) // no two lives at the same moment
+	ctx, cancel := context.WithCancel(w.ctx)
+	life := &simLife{stop: cancel, done: make(chan error, 1)}
+	none := objects.NewStore(nil) // the pods name no objects
+	pods, services := w.pods(), simServices{newInformer(nothing, &corev1.Service{}, 0)}
+	cfg := PodControllerConfig{
+		PodClient: simClient{w.api, life}, PodInformer: pods, EventRecorder: &record.FakeRecorder{},
+		ConfigMapInformer: none.ConfigMaps(), SecretInformer: none.Secrets(), ServiceInformer: services,
+		Provider: simNotifier{simProvider{w.backend, life}},
+	}
+	if w.plan.Silent {
+		cfg.Provider = simProvider{w.backend, life}
+	}
+	if w.plan.NodeName {
+		cfg.NodeName = "n"
+	}
+	var err error
+	if life.ctl, err = NewPodController(cfg); err != nil {
+		panic(err)
+	}
+	w.life, w.births = life, append(w.births, time.Now())
+	go func() {
+		var all sync.WaitGroup
+		all.Go(func() { pods.informer.RunWithContext(ctx) })
+		all.Go(func() { services.informer.RunWithContext(ctx) })
+		err := life.ctl.Run(ctx, 4)
+		all.Wait()
+		life.done <- err
+	}()
+}
+
+// end ends the daemon's life, as when it is told to stop.
+func (w *simWorld) end() {
+	if w.life == nil {
+		return
+	}
+	w.life.stop()
+	w.backend.Mute()
+	w.ends = append(w.ends, time.Now())
+	err := <-w.life.done
+	if err != nil && !isClosed(w.life.ctl.Ready()) {
+		err = nil // it was still waiting for the API server
+	}
+	if err != nil {
+		w.errs = append(w.errs, fmt.Sprintf("Run: %v", err))
+	}
+	w.life = nil
+}
+
+// pass lets time pass. A daemon that crashed meanwhile is buried.
+func (w *simWorld) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+	if w.life != nil && w.life.dead() != nil {
+		w.end()
+	}
+}
+
+// run does what the schedule says, then heals everything and waits until nothing
+// can be left to do.
+func (w *simWorld) run() {
+	w.start()
+	for _, step := range w.plan.Steps {
+		for _, action := range simActions {
+			if action.name == step.Do {
+				action.do(w, step)
+			}
+		}
+		w.pass(step.Then)
+	}
+	w.calm()
+	w.pass(0)
+	w.start()
+	w.pass(4 * time.Minute)
+}
+
+// calm ends all faults.
+func (w *simWorld) calm() {
+	w.mu.Lock()
+	clear(w.fail)
+	clear(w.lose)
+	w.mu.Unlock()
+	if w.life != nil {
+		w.life.plan(0)
+	}
+	w.backend.Heal()
+	w.api.CatchUp()
+	w.api.Cut() // also those that are silent
+}
+
+// simInformer is an informer of the pods, which lists the latest version, as that of
+// a node does.
+type simInformer struct{ informer cache.SharedIndexInformer }
+
+func (i simInformer) Informer() cache.SharedIndexInformer { return i.informer }
+
+func (i simInformer) Lister() corev1listers.PodLister {
+	return corev1listers.NewPodLister(i.informer.GetIndexer())
+}
+
+func (w *simWorld) pods() simInformer {
+	all := w.api.Pods("")
+	return simInformer{newInformer(cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.ResourceVersion = ""
+			return all.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return all.Watch(ctx, o)
+		},
+	}, &corev1.Pod{}, time.Minute)}
+}
+
+// simServices is an informer of services, of which there are none.
+type simServices struct{ informer cache.SharedIndexInformer }
+
+func (i simServices) Informer() cache.SharedIndexInformer { return i.informer }
+
+func (i simServices) Lister() corev1listers.ServiceLister {
+	return corev1listers.NewServiceLister(i.informer.GetIndexer())
+}
+
+var nothing = cache.ListWatch{
+	ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+		return &corev1.ServiceList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, nil
+	},
+	WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+}
+
+func newInformer(source cache.ListWatch, kind runtime.Object, resync time.Duration) cache.SharedIndexInformer {
+	return cache.NewSharedIndexInformer(simSource{&source}, kind, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+}
+
+// simSource keeps the reflector from asking for a streamed list.
+type simSource struct{ *cache.ListWatch }
+
+func (simSource) IsWatchListSemanticsUnSupported() bool { return true }
