@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -98,13 +99,24 @@ type impatient struct {
 	next      http.RoundTripper
 	timeout   time.Duration
 	onTimeout func()
+
+	answered atomic.Int64 // when the last answer came, in nanoseconds
+}
+
+// late ends what is behind a time-out, unless others had an answer meanwhile: the
+// connection is not dead then, and closing it would fail the requests of all the other
+// nodes of the process, which would then come back all at once.
+func (t *impatient) late() {
+	if time.Since(time.Unix(0, t.answered.Load())) >= t.timeout {
+		t.onTimeout()
+	}
 }
 
 func (t *impatient) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	timer := time.AfterFunc(t.timeout, func() {
 		cancel(context.DeadlineExceeded)
-		t.onTimeout()
+		t.late()
 	})
 	stop := func() {
 		timer.Stop()
@@ -114,12 +126,13 @@ func (t *impatient) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		if cause := context.Cause(ctx); errors.Is(cause, context.DeadlineExceeded) {
-			t.onTimeout() // the caller's own deadline may have come first
+			t.late() // the caller's own deadline may have come first
 			err = fmt.Errorf("no answer in time: %w", cause)
 		}
 		stop()
 		return nil, err
 	}
+	t.answered.Store(time.Now().UnixNano())
 	if req.URL.Query().Has("watch") {
 		timer.Stop()
 	}
