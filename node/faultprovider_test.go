@@ -99,7 +99,7 @@ func TestFault07HungCallsHoldUpNobody(t *testing.T) {
 		}
 		b.Inject(memory.Fault{Method: memory.Create, Delay: 10 * time.Millisecond})
 		w.start()
-		w.create("usual", pods, 40*time.Second)
+		w.create("usual", pods/4, 10*time.Second)
 		w.create("hung", hung, 0)
 		w.create("during", pods, 40*time.Second)
 		usual, during := w.startTimes("usual"), w.startTimes("during")

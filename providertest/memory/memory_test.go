@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,8 +110,13 @@ func TestListsLie(t *testing.T) {
 func TestReportsArriveLateTwiceAndReversed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := memory.New()
+		var mu sync.Mutex
 		var got []string
-		memory.Notifying{Backend: b}.NotifyPods(t.Context(), func(p *corev1.Pod) { got = append(got, p.Status.Message) })
+		memory.Notifying{Backend: b}.NotifyPods(t.Context(), func(p *corev1.Pod) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, p.Status.Message)
+		})
 		b.Run(pod("p", "a"))
 		say := func(message string) { b.Change("d/p", func(p *corev1.Pod) { p.Status.Message = message }) }
 		b.Reports(memory.Reports{Copies: 1})
@@ -123,6 +129,8 @@ func TestReportsArriveLateTwiceAndReversed(t *testing.T) {
 		b.Heal()
 		say("5")
 		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
 		if want := []string{"", "1", "1", "3", "2", "5", "4"}; !slices.Equal(got, want) {
 			t.Errorf("told %q, want %q", got, want)
 		}
