@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
+)
+
+// What random schedules found about pods of one name, as stories.
+
+// TestLateCreateCountsForItsOwnPod lets a pod be replaced while its CreatePod is under
+// way: that it was accepted says nothing about the next one.
+func TestLateCreateCountsForItsOwnPod(t *testing.T) {
+	b := memory.New()
+	b.KeepsNoUID = true // else the mistake shows at the backend
+	b.Inject(memory.Fault{Method: memory.Create, Delay: 8 * time.Second, Times: 2})
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "a"))
+		w.pass(300 * time.Millisecond)
+		w.api.Delete("d", "p", 0)
+		w.api.Create(bound("p", "b"))
+		w.pass(time.Minute)
+		w.wantPhase("p", corev1.PodRunning)
+		wantCalls(t, b, "create d/p", "delete d/p", "create d/p")
+		if len(b.Instances("a")) != 0 || len(b.Instances("b")) != 1 {
+			t.Errorf("instances are %q of the old pod and %q of the new one, want none and one", b.Instances("a"), b.Instances("b"))
+		}
+	})
+}
+
+// TestPollIsAboutThePodThatWasAccepted replaces a pod at a backend that does not
+// report: the status of the name is still the old pod's when the new one is met.
+func TestPollIsAboutThePodThatWasAccepted(t *testing.T) {
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		b.Inject(memory.Fault{Method: memory.Get, Delay: 8 * time.Second, Times: 2})
+		w.api.Create(never(bound("p", "a")))
+		w.pass(300 * time.Millisecond)
+		w.api.Delete("d", "p", 0)
+		w.api.Create(never(bound("p", "b")))
+		w.pass(time.Minute)
+		for _, v := range w.api.History("d/p") {
+			if v.Pod.UID == "b" && v.Pod.Status.Phase == corev1.PodRunning && len(b.Instances("b")) == 0 {
+				t.Errorf("at %v the new pod runs by the status of the old one", v.At)
+			}
+		}
+		w.wantPhase("p", corev1.PodRunning)
+	}, silent)
+}
+
+// TestLastWordWithoutUIDAfterRestart deletes a pod while the daemon is down: what the
+// backend says last is about the pod that it had, also if it keeps no UID.
+func TestLastWordWithoutUIDAfterRestart(t *testing.T) {
+	b := memory.New()
+	b.KeepsNoUID, b.ExitCode = true, 3
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "a"))
+		w.pass(time.Second)
+		w.halt()
+		w.api.Delete("d", "p", 5)
+		w.start()
+		w.pass(time.Minute)
+		history := w.api.History("d/p")
+		last := history[len(history)-1].Pod
+		if w.api.Len() != 0 || last.Status.Phase != corev1.PodFailed || exitCode(last) != 3 {
+			t.Errorf("%d pods are left; the last was %s with exit code %d, want Failed with 3", w.api.Len(), last.Status.Phase, exitCode(last))
+		}
+	})
+}
+
+func exitCode(pod *corev1.Pod) int32 {
+	for _, c := range pod.Status.ContainerStatuses {
+		if c.State.Terminated != nil {
+			return c.State.Terminated.ExitCode
+		}
+	}
+	return -1
+}
+
+// never is a pod whose containers are not started again.
+func never(pod *corev1.Pod) *corev1.Pod {
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	return pod
+}
