@@ -57,15 +57,25 @@ func buildProfiled(ctx context.Context, cfg config) (string, error) {
 	return program, nil
 }
 
-// writeProfiles makes a program that was built by buildProfiled write its profiles.
-func writeProfiles(ctx context.Context, p *process) error {
+// The signals ask a program that was built by buildProfiled for its profiles: of the heap, and
+// of all that it did.
+const (
+	heapProfile = syscall.SIGUSR2
+	restProfile = syscall.SIGUSR1
+)
+
+// writeProfiles sends the signal and waits for the profiles. It does nothing for another program.
+func writeProfiles(ctx context.Context, p *process, signal syscall.Signal) error {
 	var path string
 	for _, variable := range p.cmd.Env {
 		if value, ok := strings.CutPrefix(variable, profileVariable+"="); ok {
 			path = value
 		}
 	}
-	if err := p.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+	if path == "" {
+		return nil
+	}
+	if err := p.cmd.Process.Signal(signal); err != nil {
 		return fmt.Errorf("ask %s for its profiles: %w", p.name, err)
 	}
 	for {

@@ -64,10 +64,8 @@ func runRound(ctx context.Context, m *machine, s scenario, a agent, prefix strin
 	if err := r.live(ctx, l, atRest); err != nil {
 		return nil, err
 	}
-	if o, ok := a.(*ours); ok && o.profile != "" {
-		if err := writeProfiles(ctx, l.agent); err != nil {
-			return nil, err
-		}
+	if err := writeProfiles(ctx, l.agent, restProfile); err != nil {
+		return nil, err
 	}
 	l.end()
 	return r, m.dropNodes(ctx)
@@ -84,17 +82,15 @@ func (r *round) live(ctx context.Context, l *life, atRest bool) (err error) {
 	}
 	quiet := func() error { return log.awaitQuiet(ctx) }
 	var up, down phase
-	steps := []func() error{
-		quiet, take,
-		func() (err error) { up, err = l.createAll(ctx); return err },
-		take, take,
-		func() (err error) { down, err = l.deleteAll(ctx); return err },
-		quiet, take,
-	}
+	heap := func() error { return writeProfiles(ctx, l.agent, heapProfile) }
+	between := []func() error{take, heap, take}
 	if atRest {
 		rest := func() error { return idle(ctx, l.machine.cfg.idle) }
-		steps = append(steps[:3:3], append([]func() error{quiet, take, rest, take}, steps[5:]...)...)
+		between = []func() error{quiet, heap, take, rest, take}
 	}
+	steps := []func() error{quiet, take, func() (err error) { up, err = l.createAll(ctx); return err }}
+	steps = append(steps, between...)
+	steps = append(steps, func() (err error) { down, err = l.deleteAll(ctx); return err }, quiet, take)
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
