@@ -30,6 +30,7 @@ var metrics = []metric{
 	{"  per pod, median", "%.0f ms", func(r *round) float64 { return r.GoneP50Millis }},
 	{"  per pod, 99th percentile", "%.0f ms", func(r *round) float64 { return r.GoneP99Millis }},
 	{"CPU per pod life: agent", "%.2f ms", func(r *round) float64 { return r.AgentCPUMillis }},
+	{"  without events that trail", "%.2f ms", func(r *round) float64 { return r.AgentPromptMillis }},
 	{"  control plane", "%.2f ms", func(r *round) float64 { return r.ClusterCPUMillis }},
 	{"  client", "%.2f ms", func(r *round) float64 { return r.ClientCPUMillis }},
 	{"peak memory of the agent", "%.1f MiB", func(r *round) float64 { return r.AgentPeakMiB }},

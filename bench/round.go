@@ -21,7 +21,8 @@ type round struct {
 	GoneLagSeconds    float64  `json:"goneLagSeconds"`
 	GoneP50Millis     float64  `json:"deleteToGoneP50Millis"`
 	GoneP99Millis     float64  `json:"deleteToGoneP99Millis"`
-	AgentCPUMillis    float64  `json:"agentCPUMillisPerPod"` // until the last request, so with all events
+	AgentCPUMillis    float64  `json:"agentCPUMillisPerPod"`          // until the last request, so with all events
+	AgentPromptMillis float64  `json:"agentCPUMillisPerPodUntilGone"` // without what trails behind
 	ClusterCPUMillis  float64  `json:"clusterCPUMillisPerPod"`
 	ClientCPUMillis   float64  `json:"clientCPUMillisPerPod"`
 	AgentPeakMiB      float64  `json:"agentPeakMemoryMiB"`
@@ -41,11 +42,14 @@ type resting struct {
 	CPUPercent float64  `json:"cpuPercent"` // of one core
 }
 
-// mark is a moment between two phases, and the CPU time that was used until then.
+// mark is a moment, and the CPU time that everybody has used until then.
 type mark struct {
 	at   time.Time
 	used cpu
 }
+
+// marks are the moments of a life. Without a time at rest, three of them are one.
+type marks struct{ begin, running, settled, rested, gone, end mark }
 
 // runRound lets all pods of the scenario live once, kept by a process of the agent. With atRest, the agent
 // is watched at rest too.
@@ -74,23 +78,30 @@ func runRound(ctx context.Context, m *machine, s scenario, a agent, prefix strin
 // live is the life of the pods.
 func (r *round) live(ctx context.Context, l *life, atRest bool) (err error) {
 	log := l.machine.audit
-	var marks []mark
-	take := func() error {
-		used, err := l.cpu()
-		marks = append(marks, mark{time.Now(), used})
-		return err
+	var at marks
+	var up, down phase
+	take := func(m *mark) func() error {
+		return func() (err error) {
+			m.at = time.Now()
+			m.used, err = l.cpu()
+			return err
+		}
 	}
 	quiet := func() error { return log.awaitQuiet(ctx) }
-	var up, down phase
 	heap := func() error { return writeProfiles(ctx, l.agent, heapProfile) }
-	between := []func() error{take, heap, take}
-	if atRest {
-		rest := func() error { return idle(ctx, l.machine.cfg.idle) }
-		between = []func() error{quiet, heap, take, rest, take}
+	steps := []func() error{
+		quiet, take(&at.begin),
+		func() (err error) { up, err = l.createAll(ctx); return err },
+		take(&at.running),
 	}
-	steps := []func() error{quiet, take, func() (err error) { up, err = l.createAll(ctx); return err }}
-	steps = append(steps, between...)
-	steps = append(steps, func() (err error) { down, err = l.deleteAll(ctx); return err }, quiet, take)
+	if atRest {
+		steps = append(steps, quiet, heap, take(&at.settled), func() error { return idle(ctx, l.machine.cfg.idle) })
+	} else {
+		steps = append(steps, heap, take(&at.settled))
+	}
+	steps = append(steps, take(&at.rested),
+		func() (err error) { down, err = l.deleteAll(ctx); return err },
+		take(&at.gone), quiet, take(&at.end))
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
@@ -103,9 +114,9 @@ func (r *round) live(ctx context.Context, l *life, atRest bool) (err error) {
 	r.AgentPeakMiB = float64(peak) / (1 << 20)
 	r.WatchResumed = float64(l.tracker.resumed.Load())
 	r.setTimes(up, down)
-	r.setCosts(log, marks, float64(l.scenario.Pods))
+	r.setCosts(log, at, float64(l.scenario.Pods))
 	if atRest {
-		r.setRest(log, marks[1], marks[2])
+		r.setRest(log, at.settled, at.rested)
 	}
 	return nil
 }
@@ -118,18 +129,20 @@ func (r *round) setTimes(up, down phase) {
 	r.GoneP50Millis, r.GoneP99Millis = millis(percentile(gone, 50)), millis(percentile(gone, 99))
 }
 
-// setCosts counts what was used from the first mark to the second, and from the third to the last.
-func (r *round) setCosts(log *audit, marks []mark, pods float64) {
-	r.Requests = log.requests(marks[0].at, marks[1].at)
-	r.Requests.add(log.requests(marks[2].at, marks[3].at))
+// setCosts counts what was used, the time at rest apart.
+func (r *round) setCosts(log *audit, at marks, pods float64) {
+	r.Requests = log.requests(at.begin.at, at.settled.at)
+	r.Requests.add(log.requests(at.rested.at, at.end.at))
 	r.WritesPerPod = float64(r.Requests.podWrites()) / pods
 	r.EventsPerPod = float64(r.Requests.events()) / pods
-	each := func(of func(cpu) time.Duration) float64 {
-		return millis(of(marks[1].used)-of(marks[0].used)+of(marks[3].used)-of(marks[2].used)) / pods
+	each := func(up, down mark, of func(cpu) time.Duration) float64 {
+		return millis(of(up.used)-of(at.begin.used)+of(down.used)-of(at.rested.used)) / pods
 	}
-	r.AgentCPUMillis = each(func(c cpu) time.Duration { return c.agent })
-	r.ClusterCPUMillis = each(func(c cpu) time.Duration { return c.cluster })
-	r.ClientCPUMillis = each(func(c cpu) time.Duration { return c.client })
+	agent := func(c cpu) time.Duration { return c.agent }
+	r.AgentCPUMillis = each(at.settled, at.end, agent)
+	r.AgentPromptMillis = each(at.running, at.gone, agent)
+	r.ClusterCPUMillis = each(at.settled, at.end, func(c cpu) time.Duration { return c.cluster })
+	r.ClientCPUMillis = each(at.settled, at.end, func(c cpu) time.Duration { return c.client })
 }
 
 func (r *round) setRest(log *audit, from, to mark) {

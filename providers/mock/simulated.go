@@ -20,6 +20,8 @@ type simulated struct {
 	address netip.Addr
 	disks   map[string]*disk // by container
 
+	shown shown // the last one that was handed out
+
 	// due is when the next report is to be sent; index is the place in the
 	// agenda, or -1.
 	due   time.Time
@@ -76,11 +78,29 @@ func (p *Provider) forget(s *simulated) {
 	}
 }
 
-// snapshot returns the pod as it is at now. Its status is new; all else is shared with what
-// is kept, which never changes, and those who are handed a pod copy it. Provider.mu is held.
+// shown is a pod as it was handed out, with what it is the picture of.
+type shown struct {
+	pod, of     *corev1.Pod
+	stop        *stop
+	from, until time.Time // until is zero for one that stays the same
+}
+
+// holds reports whether the pod looks the same at now.
+func (v *shown) holds(s *simulated, now time.Time) bool {
+	return v.pod != nil && v.of == s.pod && v.stop == s.life.stop && !now.Before(v.from) && (v.until.IsZero() || now.Before(v.until))
+}
+
+// snapshot returns the pod as it is at now: the one of before, as long as nothing has
+// changed. It is shared, and shares all but its status with what is kept; neither ever changes, and
+// those who are handed a pod copy it. Provider.mu is held.
 func (p *Provider) snapshot(s *simulated, now time.Time) *corev1.Pod {
+	if s.shown.holds(s, now) {
+		return s.shown.pod
+	}
+	m := s.life.at(now)
 	pod := &corev1.Pod{TypeMeta: s.pod.TypeMeta, ObjectMeta: s.pod.ObjectMeta, Spec: s.pod.Spec}
-	pod.Status = statusOf(s.pod, s.life.created, s.life.at(now), p.node.InternalIP, p.podIP(s), now)
+	pod.Status = statusOf(s.pod, s.life.created, m, p.node.InternalIP, p.podIP(s), now)
+	s.shown = shown{pod: pod, of: s.pod, stop: s.life.stop, from: now, until: m.next}
 	return pod
 }
 
