@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"reflect"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+)
+
+// TestBasisKnowsWhatAPodAtRestDependsOn: each part of it that changes is a reason to look again.
+func TestBasisKnowsWhatAPodAtRestDependsOn(t *testing.T) {
+	api := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "7"}}
+	at := basisOf(api, &podState{})
+	if at == (basis{}) || at != basisOf(api.DeepCopy(), &podState{}) {
+		t.Fatal("a pod at rest has no basis, or two")
+	}
+	for name, change := range map[string]func(*podState){
+		"report":     func(st *podState) { st.report = &report{} },
+		"trouble":    func(st *podState) { st.trouble = &lifecycle.Trouble{} },
+		"verdict":    func(st *podState) { st.verdict = &lifecycle.Verdict{} },
+		"stopped":    func(st *podState) { st.stopped = true },
+		"stop asked": func(st *podState) { st.sent.StopAskedAt = time.Now() },
+		"attempted":  func(st *podState) { st.sent.Attempted = true },
+		"generation": func(st *podState) { st.sent.Generation = 2 },
+		"accepted":   func(st *podState) { st.sent.AcceptedAt = time.Now() },
+		"dropped":    func(st *podState) { st.dropped = []corev1.PodConditionType{"c"} },
+	} {
+		var st podState
+		if change(&st); basisOf(api, &st) == at {
+			t.Errorf("%s: nobody would look again", name)
+		}
+	}
+	newer := api.DeepCopy()
+	newer.ResourceVersion = "8"
+	if basisOf(newer, &podState{}) == at {
+		t.Error("another version: nobody would look again")
+	}
+	for name, change := range map[string]func(*corev1.Pod){
+		"deleted":    func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{} },
+		"no version": func(pod *corev1.Pod) { pod.ResourceVersion = "" },
+	} {
+		pod := api.DeepCopy()
+		if change(pod); basisOf(pod, &podState{}) != (basis{}) {
+			t.Errorf("%s: is at rest", name)
+		}
+	}
+	// A field that is added to the view needs a word here.
+	if n := reflect.TypeFor[lifecycle.View]().NumField(); n != 10 {
+		t.Errorf("lifecycle.View has %d fields, not 10: does the basis know of what is new?", n)
+	}
+}
+
+// BenchmarkResyncAtRest is a resync's look at a pod that needs nothing.
+func BenchmarkResyncAtRest(b *testing.B) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "p", UID: "u", ResourceVersion: "7"}}
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	if err := indexer.Add(pod); err != nil {
+		b.Fatal(err)
+	}
+	c := &PodController{
+		pods:   corev1listers.NewPodLister(indexer),
+		wanted: func(context.Context, *corev1.Pod) bool { return true },
+		states: podStates{m: map[string]*podState{}},
+	}
+	c.states.ensure("d/p", func(st *podState) { st.sent.UID = "u" })
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.writeStatus(b.Context(), "d/p"); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if c.states.get("d/p").settled == (basis{}) {
+		b.Error("the pod was not at rest")
+	}
+}
