@@ -67,7 +67,7 @@ func HandlePortForward(h PortForwardHandlerFunc, opts ...PortForwardHandlerOptio
 		if err != nil {
 			return errdefs.AsInvalidInput(err)
 		}
-		return serveUpgraded(w, req, portforward.ProtocolV1Name, func(w http.ResponseWriter, req *http.Request) {
+		return serveUpgraded(w, req, portforward.ProtocolV1Name, nil, func(w http.ResponseWriter, req *http.Request) {
 			f := &forwarder{ctx: req.Context(), target: t, forward: h}
 			defer f.wait()
 			portforward.ServePortForward(w, req, f, t.Pod, t.UID, ports,

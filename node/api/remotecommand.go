@@ -22,7 +22,8 @@ type sessionFunc func(ctx context.Context, attach AttachIO) error
 // serveRemoteCommand runs a session over SPDY or WebSocket. Attach goes
 // through the library's exec too: its attach knows no exit codes.
 func serveRemoteCommand(w http.ResponseWriter, req *http.Request, opts remotecommand.Options, timeouts streamTimeouts, run sessionFunc) error {
-	return serveUpgraded(w, req, remotecommand.StreamProtocolV1Name, func(w http.ResponseWriter, req *http.Request) {
+	streams := func(protocol string) int { return announced(opts, protocol) }
+	return serveUpgraded(w, req, remotecommand.StreamProtocolV1Name, streams, func(w http.ResponseWriter, req *http.Request) {
 		if wsstream.IsWebSocketRequestWithStreamCloseProtocol(req) {
 			serveWebSocketV5(w, req, opts, timeouts.idle, run)
 			return

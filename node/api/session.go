@@ -65,8 +65,9 @@ func waitUpTo(d time.Duration, ended <-chan struct{}) {
 // base context ends. It closes the connection at the end: the library leaves it open when
 // the client creates no streams in time.
 //
-// legacyProtocol is assumed for a SPDY client that names none.
-func serveUpgraded(w http.ResponseWriter, req *http.Request, legacyProtocol string, serve func(http.ResponseWriter, *http.Request)) error {
+// legacyProtocol is assumed for a SPDY client that names none. streams says how many streams
+// such a client may open with a protocol; nil is no limit.
+func serveUpgraded(w http.ResponseWriter, req *http.Request, legacyProtocol string, streams func(protocol string) int, serve func(http.ResponseWriter, *http.Request)) error {
 	if err := requireUpgrade(req); err != nil {
 		return err
 	}
@@ -76,6 +77,9 @@ func serveUpgraded(w http.ResponseWriter, req *http.Request, legacyProtocol stri
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
 	up := &upgradeWriter{ResponseWriter: w, gone: func() { cancel(errClientLeft) }}
+	if streams != nil && !wsstream.IsWebSocketRequest(req) {
+		up.limit = func(protocol string) *streamLimit { return &streamLimit{left: streams(protocol)} }
+	}
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		if !clientLeft(ctx) {

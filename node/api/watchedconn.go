@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"sync"
+
+	"k8s.io/streaming/pkg/httpstream"
 )
 
 // readAheadLimit bounds what is read from a client before the provider reads it.
@@ -24,8 +26,9 @@ const readAheadLimit = 256 << 10
 // bytes that nobody reads is noticed at the next write, or at the idle timeout.
 type watchedConn struct {
 	net.Conn
-	gone func() // called when the connection can no longer be read
-	done chan struct{}
+	gone  func() // called when the connection can no longer be read
+	done  chan struct{}
+	limit *streamLimit // nil: as many streams as the client likes; owned by readAhead
 
 	mu      sync.Mutex
 	changed sync.Cond // L is mu
@@ -34,8 +37,8 @@ type watchedConn struct {
 	closed  bool
 }
 
-func watchConn(conn net.Conn, from io.Reader, gone func()) *watchedConn {
-	c := &watchedConn{Conn: conn, gone: gone, done: make(chan struct{})}
+func watchConn(conn net.Conn, from io.Reader, gone func(), limit *streamLimit) *watchedConn {
+	c := &watchedConn{Conn: conn, gone: gone, done: make(chan struct{}), limit: limit}
 	c.changed.L = &c.mu
 	go c.readAhead(from)
 	return c
@@ -48,6 +51,9 @@ func (c *watchedConn) readAhead(from io.Reader) {
 	chunk := make([]byte, 16<<10)
 	for {
 		n, err := from.Read(chunk)
+		if c.limit != nil && c.limit.pass(chunk[:n]) != nil {
+			n, err = 0, errTooManyStreams // the library must not see it
+		}
 		c.mu.Lock()
 		c.ahead.Write(chunk[:n])
 		c.ended = err != nil
@@ -107,6 +113,8 @@ func (c *watchedConn) Close() error {
 type upgradeWriter struct {
 	http.ResponseWriter
 	gone func()
+	// limit returns that of a protocol; nil: none. Set before the connection is taken over.
+	limit func(protocol string) *streamLimit
 
 	mu     sync.Mutex
 	closed bool
@@ -125,7 +133,11 @@ func (w *upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		conn.Close()
 		return nil, nil, net.ErrClosed
 	}
-	w.conn = watchConn(conn, rw.Reader, w.gone)
+	var limit *streamLimit
+	if w.limit != nil {
+		limit = w.limit(w.Header().Get(httpstream.HeaderProtocolVersion)) // what both sides agreed on
+	}
+	w.conn = watchConn(conn, rw.Reader, w.gone, limit)
 	return w.conn, bufio.NewReadWriter(bufio.NewReader(w.conn), bufio.NewWriter(w.conn)), nil
 }
 

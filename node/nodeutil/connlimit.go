@@ -36,6 +36,7 @@ type connLimit struct {
 	logger    log.Logger
 	max       int // of all addresses
 	perClient int // of one address
+	slowest   time.Duration
 
 	mu      sync.Mutex
 	open    int            // guarded by mu
@@ -53,7 +54,8 @@ func newConnLimit(ctx context.Context, l net.Listener, limit int) *connLimit {
 		limit = defaultMaxConns
 	}
 	return &connLimit{
-		Listener: l, logger: log.G(ctx), max: limit, perClient: max(1, limit-limit/4), clients: map[string]int{},
+		Listener: l, logger: log.G(ctx), max: limit, perClient: max(1, limit-limit/4), slowest: slowestRead,
+		clients: map[string]int{},
 	}
 }
 
@@ -66,7 +68,7 @@ func (l *connLimit) Accept() (net.Conn, error) {
 		}
 		client := addressOf(conn)
 		if l.admit(client) {
-			return &limitedConn{Conn: conn, closed: sync.OnceFunc(func() { l.leave(client) })}, nil
+			return &limitedConn{Conn: &slowConn{Conn: conn, slowest: l.slowest}, closed: sync.OnceFunc(func() { l.leave(client) })}, nil
 		}
 		_ = conn.Close() // nobody is there to be told
 	}

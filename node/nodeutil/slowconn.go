@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"net"
+	"sync"
+	"time"
+)
+
+// slowestRead is how long a client of the server may take to read what is one write
+// for the server, 16 KiB at most. A client that never reads, a log for example,
+// would hold a connection and its goroutines for ever.
+const slowestRead = 10 * time.Minute
+
+// slowConn ends a connection whose client does not read.
+type slowConn struct {
+	net.Conn
+	slowest time.Duration
+
+	mu       sync.Mutex
+	deadline time.Time // guarded by mu; of those who use the connection
+}
+
+// SetDeadline implements net.Conn.
+func (c *slowConn) SetDeadline(t time.Time) error {
+	if err := c.Conn.SetReadDeadline(t); err != nil {
+		return err
+	}
+	return c.SetWriteDeadline(t)
+}
+
+// SetWriteDeadline implements net.Conn. The earlier of two deadlines counts.
+func (c *slowConn) SetWriteDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deadline = t
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// Write implements net.Conn.
+func (c *slowConn) Write(b []byte) (int, error) {
+	if err := c.begin(); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}
+
+// begin sets the deadline of a write that begins now.
+func (c *slowConn) begin() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	limit := time.Now().Add(c.slowest)
+	if !c.deadline.IsZero() && c.deadline.Before(limit) {
+		limit = c.deadline
+	}
+	return c.Conn.SetWriteDeadline(limit)
+}
