@@ -165,7 +165,7 @@ func TestFault27DeleteKeepsFailing(t *testing.T) {
 func gauge(t *testing.T) float64 {
 	t.Helper()
 	var m dto.Metric
-	if err := podsStuck.Write(&m); err != nil {
+	if err := stuckPods.Write(&m); err != nil {
 		t.Fatal(err)
 	}
 	return m.GetGauge().GetValue()

@@ -64,10 +64,11 @@ type PodController struct {
 	pollLane   *keyqueue.Queue // asks for what a PodNotifier has not told, and others do not tell
 	states     podStates
 	orphans    orphanWatch
+	gauges     podGauges
 	history    history
 	wall       func() time.Time // the clock on the wall, which may be set
-	polled     chan struct{} // holds a token when a poll is wanted soon
-	outage     chan struct{} // holds a token when the API server did not answer
+	polled     chan struct{}    // holds a token when a poll is wanted soon
+	outage     chan struct{}    // holds a token when the API server did not answer
 
 	draining atomic.Bool   // the node shuts down: no pod is started any more
 	surveyed chan struct{} // holds a token when a survey is wanted at once
@@ -113,6 +114,7 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 	}
 	_, notifies := cfg.Provider.(PodNotifier)
 	patience := &guard.Patience{}
+	gauges := newPodGauges()
 	c := &PodController{
 		provider:   cfg.Provider,
 		notifies:   notifies,
@@ -129,7 +131,8 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 		skipEnv:    cfg.SkipDownwardAPIResolution,
 		wall:       time.Now,
 		states:     podStates{m: map[string]*podState{}},
-		orphans:    orphanWatch{since: map[string]time.Time{}},
+		gauges:     gauges,
+		orphans:    orphanWatch{held: gauges.held, since: map[string]time.Time{}},
 		polled:     make(chan struct{}, 1),
 		outage:     make(chan struct{}, 1),
 		surveyed:   make(chan struct{}, 1),
@@ -191,6 +194,7 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	}()
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
+	defer c.gauges.end()
 	defer wg.Wait()
 	defer cancel()
 

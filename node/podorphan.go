@@ -36,8 +36,6 @@ const (
 	massFraction = 5 // one in five
 )
 
-var orphansHeld = metrics.NewGauge("virtual_kubelet_orphans_held", "Pods at the backend that nobody seems to want, held back because there are too many at once.")
-
 // orphan is the sync lane's progress with a pod that only the backend has.
 type orphan struct {
 	uid     types.UID
@@ -196,6 +194,8 @@ func (c *PodController) live(ctx context.Context, key string) (*corev1.Pod, erro
 // orphanWatch notices when suddenly many pods seem unwanted, which is more
 // often a fault of the API server's data than anybody's wish.
 type orphanWatch struct {
+	held *metrics.Share // how many are held back
+
 	mu    sync.Mutex
 	since map[string]time.Time // guarded by mu; orphans that nobody saw being deleted
 	mass  time.Time            // guarded by mu; since when there are too many
@@ -225,7 +225,7 @@ func (w *orphanWatch) hold(ctx context.Context, now time.Time, of int) time.Dura
 	defer w.mu.Unlock()
 	if len(w.since) <= massMinimum || len(w.since)*massFraction <= of {
 		w.mass = time.Time{}
-		orphansHeld.Set(0)
+		w.held.Set(0)
 		return 0
 	}
 	if w.mass.IsZero() {
@@ -233,9 +233,9 @@ func (w *orphanWatch) hold(ctx context.Context, now time.Time, of int) time.Dura
 		log.G(ctx).Errorf("%d of %d pods at the backend are suddenly unknown to the API server; holding their deletion for %v. If they are to be kept, restore them or stop this process", len(w.since), of, quarantineMass)
 	}
 	if left := w.mass.Add(quarantineMass).Sub(now); left > 0 {
-		orphansHeld.Set(float64(len(w.since)))
+		w.held.Set(float64(len(w.since)))
 		return left
 	}
-	orphansHeld.Set(0)
+	w.held.Set(0)
 	return 0
 }

@@ -7,15 +7,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
 )
 
 // stuckAfter is how long after the end of its grace period a pod may still be
 // there before it counts as stuck.
 const stuckAfter = time.Minute
-
-var podsStuck = metrics.NewGauge("virtual_kubelet_pods_terminating_stuck", "Deleted pods whose grace period ended more than a minute ago and whose stop the backend has not confirmed.")
 
 // countStuck counts the deleted pods that the backend does not let go.
 func (c *PodController) countStuck(ctx context.Context) {
@@ -31,5 +27,5 @@ func (c *PodController) countStuck(ctx context.Context) {
 			stuck++
 		}
 	}
-	podsStuck.Set(float64(stuck))
+	c.gauges.stuck.Set(float64(stuck))
 }

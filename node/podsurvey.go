@@ -53,7 +53,7 @@ func (c *PodController) survey(ctx context.Context) {
 		case <-timer.C:
 		}
 		soon = false
-		retryingPods.Set(float64(c.syncLane.Retrying()))
+		c.gauges.retrying.Set(float64(c.syncLane.Retrying()))
 		if _, waits := c.fence.standsBy(); waits {
 			continue // until the node is ours
 		}
@@ -139,7 +139,7 @@ func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, aske
 			c.pollLane.Add(key)
 		}
 	}
-	runningPods.Set(float64(running))
+	c.gauges.running.Set(float64(running))
 	for key := range leftovers {
 		c.syncLane.Add(key) // the backend has forgotten it, and so can we
 	}

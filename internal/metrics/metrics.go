@@ -6,10 +6,15 @@
 // It is a registry of its own, so importing the library adds nothing to a
 // program's default registry; a program serves it by gathering Registry.
 //
-// What surprises: several nodes in one process share these metrics.
+// What surprises: several nodes in one process share these metrics; a gauge is
+// the sum of theirs.
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // Registry gathers every metric of the library.
 var Registry = prometheus.NewRegistry()
@@ -30,9 +35,31 @@ func NewCounter(name, help string) prometheus.Counter {
 	return register(prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help}))
 }
 
-// NewGauge returns a registered gauge.
-func NewGauge(name, help string) prometheus.Gauge {
-	return register(prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help}))
+// Sum is a gauge to which the nodes of a process contribute a share each.
+type Sum struct{ prometheus.Gauge }
+
+// NewSum returns a registered gauge that is the sum of its shares.
+func NewSum(name, help string) Sum {
+	return Sum{register(prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help}))}
+}
+
+// Share returns a new share, which is 0.
+func (s Sum) Share() *Share { return &Share{sum: s} }
+
+// Share is what one node contributes to a Sum. It is safe for concurrent use.
+type Share struct {
+	sum Sum
+
+	mu    sync.Mutex
+	value float64 // guarded by mu
+}
+
+// Set changes the share.
+func (s *Share) Set(value float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sum.Add(value - s.value)
+	s.value = value
 }
 
 // NewHistogramVec returns a registered histogram of seconds, from one
