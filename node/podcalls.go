@@ -24,6 +24,10 @@ func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod)
 	if err != nil {
 		return c.failure(api, "", fmt.Errorf("resolve the environment of pod %s: %w", key, err))
 	}
+	if now := c.pod(ctx, key); now == nil || now.UID != api.UID || now.DeletionTimestamp != nil {
+		c.syncLane.Add(key) // it was deleted while the backend or the API server was asked
+		return nil
+	}
 	if err := c.fence.allow(ctx); err != nil {
 		return err
 	}

@@ -90,3 +90,45 @@ func never(pod *corev1.Pod) *corev1.Pod {
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	return pod
 }
+
+// TestDeletedPodDoesNotWaitForAnOlderOne deletes a pod that was never started, because
+// the backend still stops the one that had its name before.
+func TestDeletedPodDoesNotWaitForAnOlderOne(t *testing.T) {
+	b := memory.New()
+	b.StopTime = 5 * time.Minute
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "old"))
+		w.pass(time.Second)
+		w.api.Delete("d", "p", 0)
+		w.api.Create(bound("p", "new"))
+		w.pass(10 * time.Second)
+		w.api.Delete("d", "p", 5)
+		w.pass(10 * time.Second)
+		if p := w.api.Pod("d", "p"); p != nil {
+			t.Errorf("the pod that was never started is still there 10 s after its deletion: %+v", p.Status)
+		}
+		w.pass(10 * time.Minute)
+		if n := b.Count("create d/p"); n != 1 {
+			t.Errorf("%d creates, want only that of the old pod", n)
+		}
+		if b.Len() != 0 || w.ctl.states.size() != 0 {
+			t.Errorf("%d pods are left at the backend, and %d states", b.Len(), w.ctl.states.size())
+		}
+	})
+}
+
+// TestDeletedWhileTheBackendIsAsked force-deletes a pod while its GetPod takes long: it
+// is not started any more.
+func TestDeletedWhileTheBackendIsAsked(t *testing.T) {
+	b := memory.New()
+	b.Inject(memory.Fault{Method: memory.Get, Delay: 5 * time.Second, Times: 1})
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "a"))
+		w.pass(time.Second)
+		w.api.Delete("d", "p", 0)
+		w.pass(time.Minute)
+		wantCalls(t, b)
+	})
+}

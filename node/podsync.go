@@ -36,7 +36,7 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 	}
 	st := c.states.get(key)
 	switch {
-	case api == nil && st.stopped && st.previous == "" && st.left == nil:
+	case api == nil && st.stopped && st.previous == "" && st.left == nil && !st.orphan.present:
 		c.rest(key, api)
 		return 0, nil
 	case !st.suspect && (st.isOver(api) || lifecycle.Quiet(api, st.sent, st.verdict != nil)):
@@ -75,6 +75,13 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		}
 		backend = nil
 	}
+	if behind := api != nil && backend != nil && !lifecycle.SamePod(api, backend); behind && !st.stopped && (api.DeletionTimestamp != nil || st.verdict != nil) {
+		if backend, err = c.beside(ctx, key, api); err != nil {
+			return 0, c.failure(api, eventFailedSync, err)
+		}
+		defer c.syncLane.AddAfter(key, lookAgain) // the older pod has its turn then
+		st.orphan = orphan{}
+	}
 	decision := lifecycle.Next(lifecycle.Facts{
 		API: api, Sent: st.sent, Backend: backend, Now: time.Now(),
 		Finished: api != nil && st.finished(api.UID),
@@ -88,6 +95,23 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		c.syncLane.AddAfter(key, decision.Again)
 	}
 	return 0, c.do(ctx, decision.Step, key, api, backend)
+}
+
+// beside returns what the backend has of a pod that must stop, while it shows an older
+// one under the name: the pod's own stop must not wait for that of the other. Nil
+// means that the backend has nothing of it, by a list that was asked for after the pod was
+// known here, and so after any CreatePod for it.
+func (c *PodController) beside(ctx context.Context, key string, api *corev1.Pod) (*corev1.Pod, error) {
+	pods, err := c.list(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask the provider whether it has pod %s (UID %s) beside an older one: %w", key, api.UID, err)
+	}
+	for _, pod := range pods {
+		if pod.UID == api.UID {
+			return pod, nil
+		}
+	}
+	return nil, nil
 }
 
 func (c *PodController) do(ctx context.Context, step lifecycle.Step, key string, api, backend *corev1.Pod) error {
