@@ -75,7 +75,7 @@ func runNull(ctx context.Context, args []string) error {
 		if err := said(); err != nil {
 			return fmt.Errorf("say that it is ready: %w", err)
 		}
-		if opts.ResourceVersion, err = n.follow(w, opts.ResourceVersion); err != nil {
+		if opts.ResourceVersion, err = n.follow(w, opts.ResourceVersion); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
