@@ -60,6 +60,9 @@ func Record(t testing.TB, row int, injected, measured string, args ...any) {
 // VK_FAULTS_STRICT.
 func Strict() bool { return os.Getenv("VK_FAULTS_STRICT") != "" && !race }
 
+// Race reports whether the race detector is on, under which nothing can be said about memory.
+func Race() bool { return race }
+
 // Budget is the time that something may take: d when Strict, else six times that,
 // because other work on the machine may stop a test for seconds. It is for real time
 // only; in a bubble there is no other work.

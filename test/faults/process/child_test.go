@@ -206,6 +206,8 @@ func (s *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+func (s *tail) has(text string) bool { return strings.Contains(s.String(), text) }
+
 func (s *tail) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

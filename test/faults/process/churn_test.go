@@ -80,7 +80,11 @@ type actor struct {
 func (c *churn) live(n int) {
 	a := &actor{world: c.world, random: rand.New(rand.NewPCG(uint64(n), 1)), name: fmt.Sprintf("churn-%d", n)}
 	defer c.records.over(a.name)
-	switch n % 5 {
+	kinds := 5
+	if c.gently {
+		kinds = 4
+	}
+	switch n % kinds {
 	case 0:
 		a.plain()
 	case 1:
@@ -89,9 +93,9 @@ func (c *churn) live(n int) {
 		a.plain()
 		a.plain()
 	case 3:
-		a.forced()
-	case 4:
 		a.early()
+	case 4:
+		a.forced()
 	}
 }
 

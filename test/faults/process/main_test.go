@@ -3,6 +3,7 @@
 package process
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -11,9 +12,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/faults/internal/daemon"
 )
 
-// TestMain is also the daemon's main function: the tests start their own binary again.
+// TestMain is also the daemon's main function: the tests start their own binary again. They spend
+// most of their time waiting, so more of them run at once than there are processors, unless -parallel says otherwise.
 func TestMain(m *testing.M) {
 	daemon.Main()
 	klog.SetLogger(klog.New(nil))
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
 	os.Exit(m.Run())
 }

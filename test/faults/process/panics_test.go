@@ -74,7 +74,7 @@ func TestFault06ProviderPanics(t *testing.T) {
 	script := &panicking{times: map[string]int{}}
 	w.backend.Script(script.script)
 	c := w.start()
-	churn := w.churnAt(5)
+	churn := w.churnAt(3)
 	late := &actor{world: w, name: "bad-2"}
 	late.create(corev1.RestartPolicyAlways)
 	late.awaitPhase(corev1.PodRunning)
@@ -107,7 +107,7 @@ func TestFault06ProviderPanics(t *testing.T) {
 		t.Errorf("the daemon ended: %v:\n%s", c.err, c.said)
 	default:
 	}
-	faultrow.Record(t, 6, fmt.Sprintf("%d panics in %d methods, with the goroutines of exec, attach and port-forward, and 5 pods/s of churn", n, len(methods)),
+	faultrow.Record(t, 6, fmt.Sprintf("%d panics in %d methods, with the goroutines of exec, attach and port-forward, and 3 pods/s of churn", n, len(methods)),
 		"the process lived, violations 0 in %d pods, virtual_kubelet_provider_panics_total=%d, an event on the pod", w.records.pods, n)
 }
 

@@ -21,8 +21,9 @@ import (
 func TestFault01KilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
+	w.gently = true
 	w.start().kill() // there is a node then
-	churn := w.churnAt(10)
+	churn := w.churnAt(5)
 	for i, point := range failpoint.Names() {
 		asked := strings.HasSuffix(point, "GetPodStatus") // for pods of which nothing was told
 		w.backend.Replay(i%4 == 0 && !asked)

@@ -26,6 +26,7 @@ type records struct {
 	violations []string         // guarded by mu
 	pods       int              // guarded by mu; UIDs seen
 	calls      int              // guarded by mu; of the provider that change something
+	creates    int              // guarded by mu; instances that were started
 	perMinute  map[int]int      // guarded by mu; UIDs by the minute in which they came
 }
 
@@ -109,6 +110,7 @@ func (r *records) entry(e ledger.Entry) {
 	case ledger.Start:
 		p.live++
 		p.started++
+		r.creates++
 	case ledger.Stop:
 		p.live--
 	case ledger.Status:
@@ -177,23 +179,38 @@ func (p *podRecord) inStep() bool {
 // outOfStep returns the pods on which the sides do not agree. If quick, those that were
 // deleted by force are left out, with all of their name: when nobody saw such a deletion,
 // their instances live on for the length of a quarantine.
-func (r *records) outOfStep(quick bool) (pods []*podRecord, text string) {
+func (r *records) outOfStep(quick bool) (pods []*podRecord) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, l := range r.names {
-		if quick && len(l.history.Forced) > 0 && l.wasForced() {
+		if quick && l.wasForced() {
 			continue
 		}
 		for _, p := range l.pods {
 			if !p.inStep() {
 				pods = append(pods, p)
-				if len(pods) <= 10 {
-					text += p.describe(l.name) + "\n"
-				}
 			}
 		}
 	}
-	return pods, text
+	return pods
+}
+
+// describe says what is not in step.
+func (r *records) describe() (text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, l := range r.names {
+		for _, p := range l.pods {
+			if p.inStep() {
+				continue
+			}
+			if n++; n <= 10 {
+				text += p.describe(l.name) + "\n"
+			}
+		}
+	}
+	return fmt.Sprintf("%d pods are not in step:\n%s", n, text)
 }
 
 func (l *life) wasForced() bool {

@@ -31,7 +31,7 @@ func TestFault04StoppedInChurn(t *testing.T) {
 	w := newWorld(t, quick)
 	a := &actor{world: w, name: "session"}
 	a.create(corev1.RestartPolicyAlways)
-	churn := w.churnAt(10)
+	churn := w.churnAt(5)
 	var stops durations
 	sessions := 0
 	for range cycles {
@@ -63,7 +63,7 @@ func TestFault04StoppedInChurn(t *testing.T) {
 	if longest := stops.p(100); longest > faultrow.Budget(stopTime) {
 		t.Errorf("the daemon took %v to stop, want at most %v", longest, stopTime)
 	}
-	faultrow.Record(t, 4, fmt.Sprintf("SIGTERM %d times, with 10 pods/s of churn and %d sessions", cycles, sessions),
+	faultrow.Record(t, 4, fmt.Sprintf("SIGTERM %d times, with 5 pods/s of churn and %d sessions", cycles, sessions),
 		"violations 0 in %d pods; stop took at most %v; %d/%d sessions ended with an error", w.records.pods, stops.p(100).Round(time.Millisecond), sessions, sessions)
 }
 

@@ -49,6 +49,17 @@ func (w *world) steady(n int) map[types.UID]string {
 	return ids
 }
 
+// kept checks that pods that nobody touched have the instances that they had.
+func (w *world) kept(before map[types.UID]string) {
+	w.Helper()
+	now := w.instances()
+	for uid, want := range before {
+		if now[uid] != want {
+			w.Errorf("pod %s, which nobody touched, has instance %q, want %s", uid, now[uid], want)
+		}
+	}
+}
+
 // instances returns the ID of the instance of each pod at the backend.
 func (w *world) instances() map[types.UID]string {
 	w.Helper()
@@ -62,17 +73,28 @@ func (w *world) instances() map[types.UID]string {
 	return ids
 }
 
+// patientEvery is which life of the daemon in a storm lasts until all pods are in step: what
+// needs a daemon that lives for longer than the others would otherwise wait for ever.
+const patientEvery = 8
+
 // storm kills the daemon, once in a period, while pods come and go, for as long as more says so.
 func (w *world) storm(perSecond int, period time.Duration, m *measured, more func() bool) {
 	w.Helper()
 	churn := w.churnAt(perSecond)
 	for more() {
 		w.backend.Replay(rand.IntN(2) == 0)
-		waiting, _ := w.records.outOfStep(true)
+		since := time.Now()
+		waiting, all := w.records.outOfStep(true), w.records.outOfStep(false)
 		c := w.launch()
 		pass(w.Context(), period/2+rand.N(period))
 		c.awaitReady()
-		w.awaitConverged(c, waiting, m)
+		m.ready = append(m.ready, c.readyAt.Sub(c.began))
+		if last := w.awaitStepped(waiting, since); !last.IsZero() {
+			m.converged = append(m.converged, last.Sub(since))
+		}
+		if m.kills%patientEvery == patientEvery-1 {
+			w.awaitStepped(all, since)
+		}
 		m.rss = max(m.rss, c.memory("VmHWM"))
 		c.kill()
 		c.forget()
@@ -83,16 +105,14 @@ func (w *world) storm(perSecond int, period time.Duration, m *measured, more fun
 	churn.stop()
 }
 
-// awaitConverged measures how long it took until each of the pods was in step once.
-func (w *world) awaitConverged(c *child, waiting []*podRecord, m *measured) {
+// awaitStepped waits until each of the pods was in step since then, and returns when the last one was.
+func (w *world) awaitStepped(pods []*podRecord, since time.Time) (last time.Time) {
 	w.Helper()
-	m.ready = append(m.ready, c.readyAt.Sub(c.began))
-	var last time.Time
 	w.await("the pods that waited for the daemon are in step", func() bool {
 		w.records.mu.Lock()
 		defer w.records.mu.Unlock()
-		for _, p := range waiting {
-			if p.stepped.Before(c.began) {
+		for _, p := range pods {
+			if p.stepped.Before(since) {
 				return false
 			}
 			if p.stepped.After(last) {
@@ -101,16 +121,13 @@ func (w *world) awaitConverged(c *child, waiting []*podRecord, m *measured) {
 		}
 		return true
 	})
-	if !last.IsZero() {
-		m.converged = append(m.converged, last.Sub(c.began))
-	}
+	return last
 }
 
 // awaitInStep waits until both sides agree on all pods.
 func (w *world) awaitInStep() {
 	w.Helper()
 	w.await("all pods are in step", func() bool {
-		pods, _ := w.records.outOfStep(false)
-		return len(pods) == 0
+		return len(w.records.outOfStep(false)) == 0
 	})
 }
