@@ -80,22 +80,18 @@ type actor struct {
 func (c *churn) live(n int) {
 	a := &actor{world: c.world, random: rand.New(rand.NewPCG(uint64(n), 1)), name: fmt.Sprintf("churn-%d", n)}
 	defer c.records.over(a.name)
-	kinds := 5
-	if c.gently {
-		kinds = 4
-	}
-	switch n % kinds {
-	case 0:
-		a.plain()
-	case 1:
-		a.job()
-	case 2: // the same name again at once, as a StatefulSet does
-		a.plain()
-		a.plain()
-	case 3:
-		a.early()
-	case 4:
+	switch {
+	case n%20 == 19 && !c.gently:
 		a.forced()
+	case n%4 == 0:
+		a.plain()
+	case n%4 == 1:
+		a.job()
+	case n%4 == 2: // the same name again at once, as a StatefulSet does
+		a.plain()
+		a.plain()
+	default:
+		a.early()
 	}
 }
 

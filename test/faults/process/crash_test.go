@@ -18,7 +18,7 @@ func TestFault01KilledUnderChurn(t *testing.T) {
 		cycles, perSecond, every = 200, 50, 2*time.Second
 	}
 	w := newWorld(t, quick)
-	steady := w.steady(20)
+	steady := w.steady(50)
 	var m measured
 	w.storm(perSecond, every, &m, func() bool { return m.kills < cycles })
 	w.awaitInStep()
@@ -34,5 +34,5 @@ func TestFault01KilledUnderChurn(t *testing.T) {
 	}
 	faultrow.Record(t, 1, fmt.Sprintf("kill -9 every %v, %d times, with %d pods/s of churn", every, m.kills, perSecond),
 		"violations 0 in %d pods and %d provider calls; start→ready p99 %v, start→all in step p99 %v; instance IDs of %d steady pods unchanged",
-		w.records.pods, w.records.calls, ready.Round(time.Millisecond), converged.Round(time.Millisecond), 20)
+		w.records.pods, w.records.calls, ready.Round(time.Millisecond), converged.Round(time.Millisecond), len(steady))
 }

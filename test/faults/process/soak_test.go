@@ -39,6 +39,9 @@ func TestSoak(t *testing.T) {
 	began := time.Now()
 	w.storm(soakRate, soakEvery, &r.measured, func() bool {
 		r.length = time.Since(began)
+		if r.kills%50 == 0 {
+			t.Logf("%d kills in %v", r.kills, r.length.Round(time.Second))
+		}
 		return r.length < *soak
 	})
 	w.awaitInStep()

@@ -73,9 +73,10 @@ func (w *world) instances() map[types.UID]string {
 	return ids
 }
 
-// patientEvery is which life of the daemon in a storm lasts until all pods are in step: what
-// needs a daemon that lives for longer than the others would otherwise wait for ever.
-const patientEvery = 8
+// patientEvery is which life of the daemon in a storm lasts until all pods are in step: what is left of
+// a pod that was deleted by force while no daemon ran needs one that lives for longer than the others. Were
+// there too many of those, none would be stopped for minutes, as after a loss of the API server's data.
+const patientEvery = 4
 
 // storm kills the daemon, once in a period, while pods come and go, for as long as more says so.
 func (w *world) storm(perSecond int, period time.Duration, m *measured, more func() bool) {
