@@ -66,13 +66,13 @@ func (c *PodController) beginTenure(ctx context.Context, anew bool) error {
 		}
 		c.orphans.forgetAll()
 	}
+	cached, err := c.pods.List(labels.Everything()) // first: what comes meanwhile would seem to be gone
+	if err != nil {
+		return fmt.Errorf("list the cached pods: %w", err)
+	}
 	live, err := c.liveVersions(ctx)
 	if err != nil {
 		return err
-	}
-	cached, err := c.pods.List(labels.Everything())
-	if err != nil {
-		return fmt.Errorf("list the cached pods: %w", err)
 	}
 	behind := map[string]podGap{}
 	for _, pod := range cached {

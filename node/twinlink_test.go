@@ -122,6 +122,7 @@ func (p linkedPods) List(ctx context.Context, o metav1.ListOptions) (*corev1.Pod
 	}
 	if o.ResourceVersion == "" {
 		p.link.w.note(p.link.name, "list")
+		defer func() { <-time.After(p.link.w.listTakes) }()
 	}
 	return p.PodInterface.List(ctx, o)
 }

@@ -37,6 +37,8 @@ type twins struct {
 	leases  *leaseServer
 	backend *memory.Backend
 
+	listTakes time.Duration // how long the answer is on its way with the pods past the cache; set before start
+
 	mu      sync.Mutex
 	told    map[string]func(*corev1.Pod) // guarded by mu: who is told of changes at the backend
 	creates map[types.UID]int            // guarded by mu
