@@ -57,7 +57,7 @@ test: build ## run unit and integration tests with the race detector
 	@cd devcluster && DEVCLUSTER_BIN=$(CURDIR)/bin/devcluster go test -count=1 -timeout 20m ./...
 
 # Packages with tests of the matrix of faults; LONG=1 lets each fault last as long as the matrix says.
-FAULTS := ./node/... ./test/faults/...
+FAULTS := ./node/... ./test/faults/... ./test/integration
 FAULTS_ENV := VK_REQUIRE_TESTAPI=1 VK_FAULTS_STRICT=1 $(if $(LONG),VK_FAULTS_LONG=1)
 .PHONY: faults
 faults: build ## run every test of the matrix of faults and write docs/faults.md (LONG=1: full length)
