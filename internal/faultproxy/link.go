@@ -3,6 +3,7 @@
 package faultproxy
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"sync"
@@ -61,7 +62,7 @@ func (l *link) Restore() error {
 	if l.listener != nil || l.over {
 		return nil
 	}
-	listener, err := net.Listen("tcp", l.addr.String())
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", l.addr.String())
 	if err != nil {
 		return fmt.Errorf("listen for the proxy's clients: %w", err)
 	}

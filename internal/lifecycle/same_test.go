@@ -4,7 +4,6 @@ package lifecycle
 
 import (
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -159,7 +158,7 @@ func TestObjectIsWrittenAsJSON(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	if got := fmt.Sprintf("%s", (&object{}).end()); got != "{}" {
+	if got := string((&object{}).end()); got != "{}" {
 		t.Errorf("empty: %s", got)
 	}
 }

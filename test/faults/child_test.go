@@ -64,7 +64,7 @@ func (w *world) startChild(files int) (address string, open func() int) {
 		w.Fatal(err)
 	}
 	credentials := w.api.NodeCredentials(w.T, w.nodeName)
-	cmd := exec.Command(os.Args[0]) //nolint:noctx // it ends with its standard input, after the test's context
+	cmd := exec.Command(os.Args[0]) // it ends with its standard input, after the test's context
 	cmd.Env = append(os.Environ(), childNode+"="+w.nodeName, childKubeconfig+"="+kubeconfig,
 		childCert+"="+credentials.CertFile, childKey+"="+credentials.KeyFile, fmt.Sprintf("%s=%d", childFiles, files))
 	said := &lockedBuffer{}

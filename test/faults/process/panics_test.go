@@ -5,6 +5,7 @@ package process
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -170,8 +171,7 @@ func (w *world) forward(ctx context.Context) error {
 	}
 	err = talk(ctx, fmt.Sprintf("127.0.0.1:%d", ports[0].Local))
 	close(stop)
-	<-done
-	return err
+	return errors.Join(err, <-done)
 }
 
 // awaitEvent waits for an event of the daemon with the text in it.

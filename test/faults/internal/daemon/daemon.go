@@ -178,4 +178,6 @@ type health struct {
 func (h *health) Ping(ctx context.Context) error { return h.client.Ping(ctx) }
 
 // NotifyNodeStatus tells that the node is ready, which it stays.
-func (h *health) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) { notify(h.node.DeepCopy()) }
+func (h *health) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) {
+	notify(h.node.DeepCopy())
+}

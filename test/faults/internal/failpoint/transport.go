@@ -22,7 +22,7 @@ func (t *transport) RoundTrip(req *http.Request) (resp *http.Response, err error
 	if what == "" {
 		return t.inner.RoundTrip(req)
 	}
-	t.plan.around(what, func() { resp, err = t.inner.RoundTrip(req) })
+	t.plan.around(what, func() { resp, err = t.inner.RoundTrip(req) }) //nolint:bodyclose // the caller closes it
 	return resp, err
 }
 
