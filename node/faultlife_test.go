@@ -76,7 +76,7 @@ func TestFault25ForcedAndRecreatedAtOnce(t *testing.T) {
 func takes(method string, d time.Duration) func(context.Context, string, string) error {
 	return func(_ context.Context, m, _ string) error {
 		if m == method {
-			time.Sleep(d)
+			<-time.After(d)
 		}
 		return nil
 	}
