@@ -116,7 +116,11 @@ func (r *soaked) report() {
 	if *soakReport == "" {
 		return
 	}
-	if err := os.WriteFile(filepath.Join("..", "..", "..", *soakReport), []byte(b.String()), 0o644); err != nil {
+	path := *soakReport
+	if !filepath.IsAbs(path) {
+		path = filepath.Join("..", "..", "..", path)
+	}
+	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
 		r.Errorf("write the report: %v", err)
 	}
 }
