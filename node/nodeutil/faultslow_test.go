@@ -64,6 +64,16 @@ func TestFault48LogClientsThatNeverReadAreCut(t *testing.T) {
 		}
 	}()
 
+	answered := func() bool { // only when the server accepts, do its own goroutines count
+		conn, err := tls.Dial("tcp", plain.Addr().String(), ca.clientConfig(t, nil, ""))
+		return err == nil && conn.Close() == nil
+	}
+	await(t, "the server accepts", answered)
+	await(t, "it has forgotten whom it accepted", func() bool {
+		listener.mu.Lock()
+		defer listener.mu.Unlock()
+		return listener.open == 0
+	})
 	const clients = 50
 	before, memory := goleak.IgnoreCurrent(), inUse()
 	for range clients {

@@ -84,7 +84,6 @@ func TestFault13SameNameAcrossAWatchGap(t *testing.T) {
 	for _, pod := range w.pods.list() {
 		old[pod.Name] = pod.UID
 	}
-	began := time.Now()
 	healed := w.gap(func() {
 		w.removeMany(names, atOnce())
 		w.forEach(names, func(name string) error {
@@ -99,11 +98,14 @@ func TestFault13SameNameAcrossAWatchGap(t *testing.T) {
 	w.within("the start of the new pods", took, stop+5*time.Second)
 
 	foreign := 0
-	for _, v := range w.pods.history(began) {
+	owner := map[string]types.UID{} // of a container: the first pod that showed it
+	for _, v := range w.pods.history(time.Time{}) {
 		for _, c := range v.Of.Status.ContainerStatuses {
-			if c.ContainerID != "" && !strings.HasSuffix(c.ContainerID, string(v.Of.UID)) {
+			if first, known := owner[c.ContainerID]; known && c.ContainerID != "" && first != v.Of.UID {
 				foreign++
-				t.Errorf("pod %s with UID %s shows container %s", v.Of.Name, v.Of.UID, c.ContainerID)
+				t.Errorf("pod %s with UID %s shows container %s of UID %s", v.Of.Name, v.Of.UID, c.ContainerID, first)
+			} else {
+				owner[c.ContainerID] = v.Of.UID
 			}
 		}
 	}
