@@ -70,11 +70,15 @@ func TestFault22LeaseIsTakenBack(t *testing.T) {
 	w.awaitRenewal(time.Time{})
 	leases := w.api.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 
+	first, err := leases.Get(t.Context(), w.nodeName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	began := time.Now()
 	if err := leases.Delete(t.Context(), w.nodeName, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitRenewal(began)
+	w.leases.awaitOne(t, "there is a new lease", func(lease *coordinationv1.Lease) bool { return lease.UID != first.UID && w.renewed(lease, began) })
 	deleted := time.Since(began)
 
 	began = time.Now()
