@@ -28,7 +28,7 @@ func pod(name string, uid types.UID) *corev1.Pod {
 	}
 }
 
-func TestFaultsHitWhatTheyMatch(t *testing.T) {
+func TestInjectedFaultsHitWhatTheyMatch(t *testing.T) {
 	b := memory.New()
 	broken := errors.New("broken")
 	b.Inject(memory.Fault{Method: memory.Create, Key: "d/p", After: 1, Times: 2, Err: broken})
