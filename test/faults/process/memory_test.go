@@ -109,7 +109,7 @@ func (w *world) wave(c *child) {
 			w.Fatalf("exec ended before it began: %v:\n%s", err, c.said)
 		}
 		cancel()
-		<-ended
+		<-ended //nolint:errcheck // it was cancelled
 		pass(w.Context(), 100*time.Millisecond)
 	}
 	churn.stop()
