@@ -4,6 +4,7 @@ package nodeutil
 
 import (
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,10 +14,11 @@ import (
 // closed when nobody has an answer, not when one request is late.
 func TestOneLateRequestClosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		closed, dead := 0, false
-		transport := &impatient{timeout: 10 * time.Second, onTimeout: func() { closed++ },
+		var closed atomic.Int32
+		var dead atomic.Bool
+		transport := &impatient{timeout: 10 * time.Second, onTimeout: func() { closed.Add(1) },
 			next: roundTripFunc(func(req *http.Request) (*http.Response, error) {
-				if dead || req.URL.Path == "/late" {
+				if dead.Load() || req.URL.Path == "/late" {
 					<-req.Context().Done()
 					return nil, req.Context().Err()
 				}
@@ -37,12 +39,12 @@ func TestOneLateRequestClosesNothing(t *testing.T) {
 			ask("/lease")
 			time.Sleep(time.Second)
 		}
-		if closed != 0 {
-			t.Errorf("the connection was closed %d times although others had answers", closed)
+		if n := closed.Load(); n != 0 {
+			t.Errorf("the connection was closed %d times although others had answers", n)
 		}
-		dead = true
+		dead.Store(true)
 		ask("/lease")
-		if closed == 0 {
+		if closed.Load() == 0 {
 			t.Error("the connection was not closed although nobody had an answer for 10 s")
 		}
 	})
