@@ -49,11 +49,14 @@ func (w *simWorld) judge() (problems []string) {
 func (w *simWorld) knowable(entries []ledger.Entry) []ledger.Entry {
 	lasting := map[types.UID]int64{} // since when an instance is there that is still there
 	for i := range simPods {
-		if p := w.backend.Has(fmt.Sprint("d/p", i)); p != nil {
-			for _, e := range entries {
-				if e.Verb == ledger.Start && e.Key() == memory.Key(p) {
-					lasting[e.UID] = e.Seq
-				}
+		p := w.backend.Has(fmt.Sprint("d/p", i))
+		if p == nil {
+			continue
+		}
+		for _, e := range slices.Backward(entries) { // the last that began is the one that is there
+			if e.Verb == ledger.Start && e.Key() == memory.Key(p) {
+				lasting[e.UID] = e.Seq
+				break
 			}
 		}
 	}

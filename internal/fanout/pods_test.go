@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,14 +26,21 @@ func pod(node, name, uid, version string) *corev1.Pod {
 }
 
 // journal notes the events that a node is shown.
-type journal struct{ lines []string }
+type journal struct {
+	mu    sync.Mutex
+	lines []string // guarded by mu
+}
 
 func (j *journal) note(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	j.lines = append(j.lines, fmt.Sprintf(format, args...))
 }
 
 // take returns what was noted since the last call, in alphabetical order.
 func (j *journal) take() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	slices.Sort(j.lines)
 	text := strings.Join(j.lines, ", ")
 	j.lines = nil
