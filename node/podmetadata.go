@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // metadata are the two maps of a pod that a provider may change.
@@ -57,6 +58,15 @@ func (st *podState) inherit(backend *corev1.Pod) {
 		st.handed.add(st.report.metadata)
 	}
 	st.handed.add(metadata{maps.Clone(backend.Labels), maps.Clone(backend.Annotations)})
+	st.copied = backend.ResourceVersion
+}
+
+// stale reports whether a pod that the provider reports is an older copy than the one
+// that the backend had when it was found: its labels and annotations are of then, and
+// others may have changed them since.
+func (st *podState) stale(version string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, st.copied)
+	return err == nil && order < 0
 }
 
 func (h *handed) replace(kind byte, old, now map[string]string) {

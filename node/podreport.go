@@ -22,6 +22,7 @@ func (c *PodController) report(ctx context.Context, pod *corev1.Pod) {
 	}
 	c.take(ctx, pod, &report{
 		uid:      pod.UID,
+		version:  pod.ResourceVersion,
 		status:   pod.Status.DeepCopy(),
 		metadata: metadata{maps.Clone(pod.Labels), maps.Clone(pod.Annotations)},
 	})
@@ -57,6 +58,12 @@ func (c *PodController) remember(key string, api *corev1.Pod, r *report) (news b
 			return // about an older pod of this name: this one was never started
 		}
 		old := st.report
+		if st.stale(r.version) {
+			r.metadata = st.handed.metadata
+			if old.about(api.UID) {
+				r.metadata = old.metadata
+			}
+		}
 		if r.polled && old != r.after {
 			return // older than what the provider has reported since it was asked
 		}

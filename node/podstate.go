@@ -26,6 +26,7 @@ type podState struct {
 	stopped  bool // the backend confirmed the stop of sent.UID
 	over     bool // the pod has ended in the API server, and the backend does not run it
 	orphan   orphan
+	copied   string            // the version of the backend's copy when it was found; "": not found
 	echo     *corev1.PodStatus // what the backend was given as the status with the last update
 	left     *types.UID        // what the backend keeps although it ended and DeletePod was acknowledged
 
@@ -56,8 +57,9 @@ type podState struct {
 
 // report is the provider's newest word on one pod.
 type report struct {
-	uid    types.UID // "": the backend keeps none
-	status *corev1.PodStatus
+	uid     types.UID // "": the backend keeps none
+	version string    // of the pod that the provider has a copy of; "": it does not tell
+	status  *corev1.PodStatus
 	metadata
 	// polled says that it is an answer of GetPodStatus, which knows of no
 	// metadata, and after which report the question was asked.

@@ -150,7 +150,9 @@ func applyReport(s *corev1.PodStatus, pod *corev1.Pod, r *corev1.PodStatus, abso
 func applyTrouble(s *corev1.PodStatus, v View) {
 	t := v.Trouble
 	if t == nil {
-		if v.Report == nil && s.Reason == ReasonProviderFailed {
+		// Of a pod that has run, the message below it is the backend's, which is about to be asked.
+		ran := s.Phase != "" && s.Phase != corev1.PodPending
+		if v.Report == nil && s.Reason == ReasonProviderFailed && !ran {
 			s.Reason, s.Message = "", ""
 		}
 		return
