@@ -50,6 +50,33 @@ func TestUsersLabelsSurviveOldReports(t *testing.T) {
 	}
 }
 
+// TestOlderCopyAfterARestart is about a report that was under way while the daemon restarted: the
+// backend itself has a newer copy of the pod, so the labels in the report are history.
+func TestOlderCopyAfterARestart(t *testing.T) {
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		p := bound("p", "a")
+		p.Labels = map[string]string{"user": "0"}
+		w.api.Create(p)
+		w.pass(time.Second)
+		late := b.Has("d/p")
+		w.api.Change("d", "p", func(p *corev1.Pod) { p.Labels = map[string]string{"user": "1"} })
+		w.pass(time.Second)
+		w.halt()
+		w.start()
+		w.pass(time.Second)
+		late.Status.Message = "late"
+		b.Tell(late)
+		w.pass(time.Second)
+		b.Change("d/p", func(p *corev1.Pod) { p.Labels["provider"] = "own" })
+		w.pass(time.Second)
+		if got := w.api.Pod("d", "p").Labels; got["user"] != "1" || got["provider"] != "own" {
+			t.Errorf("labels are %v, want what the user set, 1, and the provider's own", got)
+		}
+	})
+}
+
 // TestConditionsThatTheProviderDropsAreItsOwn: it repeats those of others at
 // times, and then no longer.
 func TestConditionsThatTheProviderDropsAreItsOwn(t *testing.T) {

@@ -174,6 +174,24 @@ func TestChangedAddressReplacesTheOldOne(t *testing.T) {
 	}
 }
 
+// TestTroubleIsTakenBackByWhatTheBackendSays: after a restart its words are not known yet, and
+// to clear the message would be to say that it has none.
+func TestTroubleIsTakenBackByWhatTheBackendSays(t *testing.T) {
+	troubled := pod("a")
+	troubled.Status = corev1.PodStatus{Phase: corev1.PodRunning, Reason: ReasonProviderFailed, Message: "update failed"}
+	if write, s := Publish(View{API: troubled, Attempted: true, Now: now}); write != Keep {
+		t.Errorf("a pod that runs: got %v %q before the backend was heard, want nothing written", write, s.Message)
+	}
+	report := corev1.PodStatus{Phase: corev1.PodRunning, Message: "the backend's"}
+	if _, s := Publish(View{API: troubled, Attempted: true, Report: &report, Now: now}); s.Reason != "" || s.Message != report.Message {
+		t.Errorf("got %q %q, want the backend's own", s.Reason, s.Message)
+	}
+	troubled.Status.Phase = corev1.PodPending
+	if _, s := Publish(View{API: troubled, Attempted: true, Now: now}); s.Message != "" {
+		t.Errorf("a pod that was never reported: got %q, want the trouble taken back", s.Message)
+	}
+}
+
 func TestObservedGenerationFollowsTheBackend(t *testing.T) {
 	api := pod("a")
 	api.Generation = 3
