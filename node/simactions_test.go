@@ -67,7 +67,9 @@ var simActions = []struct {
 	{"provider's answers are lost", 2, func(w *simWorld, s simStep) { w.inject(s, memory.Fault{LoseAnswer: true}) }},
 	{"lists lie", 2, func(w *simWorld, s simStep) {
 		if w.plan.Lies {
-			w.backend.Lie(memory.Lie{Times: 1 + s.Pod, Empty: s.Arg%3 == 0, Page: s.Arg % 3, Stale: s.Arg >= 3})
+			// A provider that only answers has no other word than its lists: an old one counts until the next.
+			stale := s.Arg >= 3 && !w.plan.Silent
+			w.backend.Lie(memory.Lie{Times: 1 + s.Pod, Empty: s.Arg%3 == 0, Page: s.Arg % 3, Stale: stale})
 		}
 	}},
 	{"reports are odd", 2, func(w *simWorld, s simStep) {

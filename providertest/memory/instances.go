@@ -85,15 +85,16 @@ func (b *Backend) end(in *instance) {
 		return // stopped by another call, or lost
 	}
 	b.instances = slices.Delete(b.instances, i, i+1)
-	if in.running {
+	ran := in.running
+	if ran {
 		in.running = false
 		b.note(ledger.Stop, in, false)
 		in.pod = Ended(in.pod, b.ExitCode)
 	}
-	last := b.of(Key(in.pod)) == nil
+	last := ran && b.of(Key(in.pod)) == nil
 	pod := in.pod
 	b.mu.Unlock()
-	if last { // the end of an extra instance is not that of the pod
+	if last { // the end of an extra instance is not that of the pod; what ended before was told then
 		b.tell(pod)
 	}
 }
