@@ -144,6 +144,9 @@ func (s *podStates) begin(key string, uid types.UID) (older types.UID) {
 		if st.sent.Attempted && !st.stopped {
 			fresh.previous = st.sent.UID
 		}
+		if st.sent.StopAcked && !st.stopped { // it is stopping: it is not asked to again
+			fresh.orphan = st.orphanOf(st.sent.UID, st.sent.StopAskedAt)
+		}
 		if st.report.about(uid) && st.report.uid != "" {
 			fresh.report = st.report
 		}
