@@ -86,6 +86,28 @@ func TestFault18RestoredAPIServerIsNotBelieved(t *testing.T) {
 	})
 }
 
+// TestWriteThatARestoreTookBack: the backup is older than a write of which the watch had
+// said nothing yet, so that nothing tells a client that the API server went back.
+func TestWriteThatARestoreTookBack(t *testing.T) {
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.runPods(0, 3)
+		backup := w.api.Revision()
+		w.api.Silence()
+		b.Change("d/p0", func(p *corev1.Pod) { p.Status.Message = "after the backup" })
+		w.pass(time.Second)
+		if got := w.api.Pod("d", "p0").Status.Message; got != "after the backup" {
+			t.Fatalf("the message of p0 is %q before the restore", got)
+		}
+		w.api.Restore(backup)
+		w.pass(2*believeAnswer + time.Second)
+		if got := w.api.Pod("d", "p0").Status.Message; got != "after the backup" {
+			t.Errorf("the message of p0 is %q: what was written after the backup is lost", got)
+		}
+	})
+}
+
 // TestFault51PartitionLongerThanTolerated: pods that were evicted and deleted while
 // nobody could tell us are stopped at once when we hear of it.
 func TestFault51PartitionLongerThanTolerated(t *testing.T) {

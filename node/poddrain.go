@@ -195,7 +195,7 @@ func (c *PodController) settled(key string, api *corev1.Pod) bool {
 	if st.sent.UID != api.UID {
 		st = podState{} // the sync lane has not met this pod yet
 	}
-	ended := lifecycle.Terminal(&newer(api, st.written).Status)
+	ended := lifecycle.Terminal(&st.newer(api, time.Now()).Status)
 	if api.DeletionTimestamp == nil {
 		return ended
 	}

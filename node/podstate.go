@@ -44,8 +44,9 @@ type podState struct {
 	dropped  []corev1.PodConditionType // conditions that the provider no longer reports
 
 	// written by the status lane
-	written *corev1.Pod // the API server's last answer, while the cache is behind it
-	own     ownedKeys
+	written   *corev1.Pod // the API server's last answer, while the cache is behind it
+	writtenAt time.Time
+	own       ownedKeys
 	// lastWord says that the terminal status of the stopped pod was written, or
 	// refused for good, and lastReport on which report: the object can go.
 	lastWord   bool

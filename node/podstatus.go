@@ -23,6 +23,10 @@ import (
 // cache, is removed again.
 const removeAgain = 30 * time.Second
 
+// believeAnswer is how long the answer to a write counts for more than the cache: what is
+// not in the watch by then may have been taken back, by a backup that was restored.
+const believeAnswer = time.Minute
+
 // podRequestTimeout is how long the API server may take to answer: a connection
 // can be dead without a word, and must not keep a worker.
 const podRequestTimeout = 30 * time.Second
@@ -42,7 +46,7 @@ func (c *PodController) writeStatus(ctx context.Context, key string) (class int,
 	if st.sent.UID != cached.UID {
 		return classStatus, nil // the sync lane has not met this pod yet
 	}
-	api := newer(cached, st.written)
+	api := st.newer(cached, time.Now())
 	if api == cached && st.written != nil {
 		c.states.update(key, func(s *podState) {
 			if s.written == st.written {
@@ -74,8 +78,9 @@ func (c *PodController) writeStatus(ctx context.Context, key string) (class int,
 
 // newer returns the API server's last answer if the cache is still behind it:
 // a comparison with the cache would then take back or repeat what was written.
-func newer(cached, written *corev1.Pod) *corev1.Pod {
-	if written == nil || written.UID != cached.UID {
+func (st *podState) newer(cached *corev1.Pod, now time.Time) *corev1.Pod {
+	written := st.written
+	if written == nil || written.UID != cached.UID || now.Sub(st.writtenAt) >= believeAnswer {
 		return cached
 	}
 	if order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, written.ResourceVersion); err == nil && order < 0 {
@@ -131,7 +136,7 @@ func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, 
 		if s.sent.UID != got.UID {
 			return
 		}
-		s.written = got
+		s.written, s.writtenAt = got, time.Now()
 		s.lastWord, s.lastReport = lifecycle.Terminal(&status), st.report
 		s.own.labels = ownedAfter(s.own.labels, change.Labels)
 		s.own.annotations = ownedAfter(s.own.annotations, change.Annotations)
