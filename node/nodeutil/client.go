@@ -14,6 +14,8 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/clientcert"
 )
 
 // What a kubelet sends at most, by default.
@@ -33,13 +35,23 @@ const (
 // ClientsetFromEnv returns a client from the kubeconfig file at kubeConfigPath,
 // or from the service account of the pod that this process runs in when the path is
 // empty or the file does not exist. It sends up to 50 requests a second
-// (100 in a burst) and speaks protobuf.
+// (100 in a burst), speaks protobuf, and follows a client certificate whose files are replaced.
 func ClientsetFromEnv(kubeConfigPath string) (*kubernetes.Clientset, error) {
 	cfg, err := restConfigFromEnv(kubeConfigPath)
 	if err != nil {
 		return nil, err
 	}
-	return kubernetes.NewForConfig(withLimits(cfg, 0, 0))
+	return clientset(withLimits(cfg, 0, 0))
+}
+
+// clientset returns a client with connections of its own, if it has a client certificate
+// in files, which it then follows.
+func clientset(cfg *rest.Config) (*kubernetes.Clientset, error) {
+	cfg, err := clientcert.Reloading(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(cfg)
 }
 
 // NodeLeaseV1Client returns the client for the namespace in which nodes have

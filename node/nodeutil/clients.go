@@ -11,6 +11,8 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/clientcert"
 )
 
 // clients are the ways to the API server, apart so that none delays another:
@@ -81,20 +83,24 @@ func clientsFromPath(cfg *NodeConfig) (*clients, error) {
 		return nil, fmt.Errorf("no client provided, and none can be made from KubeconfigPath %q: %w", cfg.KubeconfigPath, err)
 	}
 	qps, burst := cfg.limits(cfg.KubeAPIQPS, cfg.KubeAPIBurst)
-	main, err := kubernetes.NewForConfig(withLimits(base, qps, burst))
+	shared, err := clientcert.Reloading(base)
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
-	watches, err := kubernetes.NewForConfig(apart(withLimits(base, 0, 0)))
+	main, err := kubernetes.NewForConfig(withLimits(shared, qps, burst))
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	watches, err := clientset(apart(withLimits(base, 0, 0)))
 	if err != nil {
 		return nil, fmt.Errorf("make client for watches: %w", err)
 	}
 	qps, burst = cfg.limits(0, 0)
-	heartbeats, err := kubernetes.NewForConfig(withLimits(heartbeatConfig(base, heartbeatTimeout), qps, burst))
+	heartbeats, err := clientset(withLimits(heartbeatConfig(base, heartbeatTimeout), qps, burst))
 	if err != nil {
 		return nil, fmt.Errorf("make client for heartbeats: %w", err)
 	}
-	events, err := kubernetes.NewForConfig(withLimits(base, 0, 0))
+	events, err := kubernetes.NewForConfig(withLimits(shared, 0, 0))
 	if err != nil {
 		return nil, fmt.Errorf("make client for events: %w", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/faultrow"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
@@ -29,7 +30,7 @@ func (endless) Close() error                 { return nil }
 
 // TestFault48LogClientsThatNeverReadAreCut asks for endless logs and reads nothing.
 func TestFault48LogClientsThatNeverReadAreCut(t *testing.T) {
-	ca := newAuthority(t)
+	ca := testpki.New(t)
 	cfg := serverConfig(t, ca)
 	cfg.HTTPListenAddr = "127.0.0.1:0"
 	var sending, served atomic.Int64
@@ -65,7 +66,7 @@ func TestFault48LogClientsThatNeverReadAreCut(t *testing.T) {
 	}()
 
 	answered := func() bool { // only when the server accepts, do its own goroutines count
-		conn, err := tls.Dial("tcp", plain.Addr().String(), ca.clientConfig(t, nil, ""))
+		conn, err := tls.Dial("tcp", plain.Addr().String(), ca.ClientConfig(t, nil, ""))
 		return err == nil && conn.Close() == nil
 	}
 	await(t, "the server accepts", answered)
@@ -77,7 +78,7 @@ func TestFault48LogClientsThatNeverReadAreCut(t *testing.T) {
 	const clients = 50
 	before, memory := goleak.IgnoreCurrent(), inUse()
 	for range clients {
-		conn, err := tls.Dial("tcp", plain.Addr().String(), ca.clientConfig(t, nil, ""))
+		conn, err := tls.Dial("tcp", plain.Addr().String(), ca.ClientConfig(t, nil, ""))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
@@ -79,7 +80,7 @@ func startFleet(t *testing.T, opts ...NodeOpt) (*Fleet, *http.ServeMux) {
 		}
 	}
 	mux := http.NewServeMux()
-	cert, key := newAuthority(t).issue(t, "a")
+	cert, key := testpki.New(t).Issue(t, "a")
 	f, err := NewFleet([]string{"a", "b", "c"}, makeNamed, append([]NodeOpt{
 		WithClient(client), WithTLSConfig(WithKeyPairFromPath(cert, key)), AttachProviderRoutes(mux),
 		func(cfg *NodeConfig) error {

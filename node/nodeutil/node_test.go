@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
@@ -171,7 +172,7 @@ func TestNewNodeStartsNothing(t *testing.T) {
 	outsideCluster(t)
 	before := goleak.IgnoreCurrent()
 	client := fake.NewClientset()
-	cert, key := newAuthority(t).issue(t, "n1")
+	cert, key := testpki.New(t).Issue(t, "n1")
 	_, err := NewNode("n1", newMemory().asProvider, WithClient(client), WithTLSConfig(WithKeyPairFromPath(cert, key)),
 		func(cfg *NodeConfig) error { cfg.Handler = hello; return nil })
 	if err != nil {
@@ -213,7 +214,7 @@ func TestProviderShapesTheNode(t *testing.T) {
 // TestPort has the port of the server in the node whenever it is known.
 func TestPort(t *testing.T) {
 	outsideCluster(t)
-	cert, key := newAuthority(t).issue(t, "n1")
+	cert, key := testpki.New(t).Issue(t, "n1")
 	for _, tc := range []struct {
 		name    string
 		handler http.Handler

@@ -16,17 +16,18 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
 // TestProviderRoutes runs a node as programs in the field do, and asks its server the
 // way the API server would: at the port that the Node object names.
 func TestProviderRoutes(t *testing.T) {
-	ca := newAuthority(t)
+	ca := testpki.New(t)
 	m := newMemory()
 	mux := http.NewServeMux()
 	r := start(t, m.asProvider,
-		WithTLSConfig(WithKeyPairFromPath(ca.issue(t, "n1"))),
+		WithTLSConfig(WithKeyPairFromPath(ca.Issue(t, "n1"))),
 		AttachProviderRoutes(mux),
 		func(cfg *NodeConfig) error {
 			cfg.Handler = api.InstrumentHandler(WithAuth(NoAuth(), mux))
@@ -56,7 +57,7 @@ func TestProviderRoutes(t *testing.T) {
 	}
 	waitEvent(t, changes, func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning })
 
-	client := clientOf(ca.clientConfig(t, nil, ""))
+	client := clientOf(ca.ClientConfig(t, nil, ""))
 	for _, tc := range []struct {
 		path   string
 		status int

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
 )
 
 // running is a node in the middle of Run.
@@ -105,11 +107,11 @@ func TestRunHandlesPods(t *testing.T) {
 
 func TestRunLeavesNothingBehind(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	ca := newAuthority(t)
+	ca := testpki.New(t)
 	m := newMemory()
 	mux := http.NewServeMux()
 	r := start(t, m.asProvider,
-		WithTLSConfig(WithKeyPairFromPath(ca.issue(t, "n1"))), AttachProviderRoutes(mux), WithInsecureUnauthenticatedServer(),
+		WithTLSConfig(WithKeyPairFromPath(ca.Issue(t, "n1"))), AttachProviderRoutes(mux), WithInsecureUnauthenticatedServer(),
 		func(cfg *NodeConfig) error { cfg.Handler = mux; return nil })
 	r.pods.Kick()
 	r.events.Event(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}, "Normal", "Test", "an event")

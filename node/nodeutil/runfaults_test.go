@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
@@ -29,7 +30,7 @@ func TestPortInUseComesBeforeTheNode(t *testing.T) {
 	defer taken.Close()
 	client := fake.NewClientset()
 	n, err := NewNode("n1", newMemory().asProvider, WithClient(client),
-		WithTLSConfig(WithKeyPairFromPath(newAuthority(t).issue(t, "n1"))), func(cfg *NodeConfig) error {
+		WithTLSConfig(WithKeyPairFromPath(testpki.New(t).Issue(t, "n1"))), func(cfg *NodeConfig) error {
 			cfg.Handler, cfg.HTTPListenAddr = hello, taken.Addr().String()
 			return nil
 		})

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
 )
 
 // serving is a server on loopback.
@@ -87,13 +89,13 @@ func fetch(t *testing.T, client *http.Client, url, token string) (int, string) {
 }
 
 func TestServerSpeaksHTTP1AndTLS12(t *testing.T) {
-	ca := newAuthority(t)
+	ca := testpki.New(t)
 	cfg := serverConfig(t, ca)
 	cfg.Handler = WithAuth(NoAuth(), hello)
 	lines := &lineLogger{}
 	s := serve(t, cfg, newReviews(t), lines)
 
-	clientTLS := ca.clientConfig(t, nil, "")
+	clientTLS := ca.ClientConfig(t, nil, "")
 	clientTLS.NextProtos = []string{"h2", "http/1.1"}
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), clientTLS)
 	if err != nil {
@@ -104,7 +106,7 @@ func TestServerSpeaksHTTP1AndTLS12(t *testing.T) {
 	}
 	_ = conn.Close()
 
-	old := ca.clientConfig(t, nil, "")
+	old := ca.ClientConfig(t, nil, "")
 	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
 	if status, _ := fetch(t, clientOf(old), s.url, ""); status != 0 {
 		t.Errorf("TLS 1.1: got %d, want no handshake", status)
@@ -115,7 +117,7 @@ func TestServerSpeaksHTTP1AndTLS12(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Header.Set("X-Big", strings.Repeat("x", maxHeaderBytes+8<<10))
-	resp, err := clientOf(ca.clientConfig(t, nil, "")).Do(req)
+	resp, err := clientOf(ca.ClientConfig(t, nil, "")).Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +135,7 @@ func TestServerSpeaksHTTP1AndTLS12(t *testing.T) {
 // TestServerEndsItsStreams has a request in the middle and a connection that was taken over.
 func TestServerEndsItsStreams(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	ca := newAuthority(t)
+	ca := testpki.New(t)
 	cfg := serverConfig(t, ca)
 	begun, seen := make(chan string), make(chan string, 2)
 	cfg.Handler = WithAuth(NoAuth(), http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -151,7 +153,7 @@ func TestServerEndsItsStreams(t *testing.T) {
 	}))
 	api := newReviews(t)
 	s := serve(t, cfg, api, &lineLogger{})
-	client := clientOf(ca.clientConfig(t, nil, ""))
+	client := clientOf(ca.ClientConfig(t, nil, ""))
 	for _, path := range []string{"/hijack", "/plain"} {
 		go func() {
 			if resp, err := client.Get(s.url + path); err == nil {
@@ -178,7 +180,7 @@ func TestServerEndsItsStreams(t *testing.T) {
 
 // TestServerDoesNotWaitForever has a handler that ignores its context.
 func TestServerDoesNotWaitForever(t *testing.T) {
-	ca := newAuthority(t)
+	ca := testpki.New(t)
 	cfg := serverConfig(t, ca)
 	begun, release := make(chan struct{}), make(chan struct{})
 	cfg.Handler = WithAuth(NoAuth(), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -188,7 +190,7 @@ func TestServerDoesNotWaitForever(t *testing.T) {
 	lines := &lineLogger{}
 	s := serve(t, cfg, newReviews(t), lines)
 	go func() {
-		if resp, err := clientOf(ca.clientConfig(t, nil, "")).Get(s.url); err == nil {
+		if resp, err := clientOf(ca.ClientConfig(t, nil, "")).Get(s.url); err == nil {
 			_ = resp.Body.Close()
 		}
 	}()

@@ -7,14 +7,15 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
 // serverConfig has a certificate of ca and no handler.
-func serverConfig(t *testing.T, ca *authority, opts ...NodeOpt) *NodeConfig {
+func serverConfig(t *testing.T, ca *testpki.Authority, opts ...NodeOpt) *NodeConfig {
 	t.Helper()
 	cfg := &NodeConfig{}
-	for _, opt := range append([]NodeOpt{WithTLSConfig(WithKeyPairFromPath(ca.issue(t, "n1")))}, opts...) {
+	for _, opt := range append([]NodeOpt{WithTLSConfig(WithKeyPairFromPath(ca.Issue(t, "n1")))}, opts...) {
 		if err := opt(cfg); err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +43,7 @@ type showing struct{ http.Handler }
 func (s showing) Unwrap() http.Handler { return s.Handler }
 
 func TestNoServerWithoutAuthenticationByAccident(t *testing.T) {
-	ca := newAuthority(t)
+	ca := testpki.New(t)
 	reviews := newReviews(t)
 	webhook, err := WebhookAuth(reviews.client, "n1", once)
 	if err != nil {
@@ -77,7 +78,7 @@ func TestNoServerWithoutAuthenticationByAccident(t *testing.T) {
 			cfg.mux = mux
 		}
 		s := serve(t, cfg, reviews, &lineLogger{})
-		client := clientOf(ca.clientConfig(t, nil, ""))
+		client := clientOf(ca.ClientConfig(t, nil, ""))
 		for path, want := range map[string]map[string]int{"/pods": tc.want, "/own": tc.own} {
 			for token, want := range want {
 				if got, _ := fetch(t, client, s.url+path, token); got != want {
@@ -91,14 +92,14 @@ func TestNoServerWithoutAuthenticationByAccident(t *testing.T) {
 
 // TestNoPathGetsAround tries spellings that routers read in different ways.
 func TestNoPathGetsAround(t *testing.T) {
-	ca := newAuthority(t)
+	ca := testpki.New(t)
 	cfg := serverConfig(t, ca)
 	mux := http.NewServeMux()
 	reached := func(w http.ResponseWriter, req *http.Request) { t.Errorf("%s reached the provider", req.URL) }
 	guardedMux{mux}.Handle("/", http.HandlerFunc(reached))
 	cfg.mux, cfg.Handler = mux, middleware(mux)
 	s := serve(t, cfg, newReviews(t), &lineLogger{})
-	client := clientOf(ca.clientConfig(t, nil, ""))
+	client := clientOf(ca.ClientConfig(t, nil, ""))
 	for _, path := range []string{
 		"/", "/pods", "/pods/", "/runningpods/", "//exec/ns/p/c", "/exec/../pods", "/%2e%2e/exec", "/EXEC/ns/p/c",
 		"/exec/ns/p/c?command=id", "/stats/../exec/ns/p/c", "/metrics", "/healthz", "/%00", "/;/exec", "/.",
@@ -110,11 +111,11 @@ func TestNoPathGetsAround(t *testing.T) {
 }
 
 func TestClientCertificates(t *testing.T) {
-	ca, other := newAuthority(t), newAuthority(t)
+	ca, other := testpki.New(t), testpki.New(t)
 	for _, tc := range []struct {
 		name  string
 		opt   NodeOpt
-		by    *authority
+		by    *testpki.Authority
 		as    string
 		token string
 		want  int
@@ -129,14 +130,14 @@ func TestClientCertificates(t *testing.T) {
 		{name: "required: none", opt: requireCert, want: 0},
 		{name: "required: of another authority", opt: requireCert, by: other, as: "root", want: 0},
 	} {
-		opts := []NodeOpt{WithTLSConfig(WithCACert(ca.pem))}
+		opts := []NodeOpt{WithTLSConfig(WithCACert(ca.PEM))}
 		if tc.opt != nil {
 			opts = append(opts, tc.opt)
 		}
 		cfg := serverConfig(t, ca, opts...)
 		cfg.Handler = nodeMux()
 		s := serve(t, cfg, newReviews(t), &lineLogger{})
-		if got, text := fetch(t, clientOf(ca.clientConfig(t, tc.by, tc.as)), s.url+"/pods", tc.token); got != tc.want {
+		if got, text := fetch(t, clientOf(ca.ClientConfig(t, tc.by, tc.as)), s.url+"/pods", tc.token); got != tc.want {
 			t.Errorf("%s: got %d (%s), want %d", tc.name, got, text, tc.want)
 		}
 		s.end(t)

@@ -10,12 +10,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
 )
 
 // TestRefusedClientHoldsNoConnection promises a body and never sends it. Nobody
 // reads it, so nobody must wait for it.
 func TestRefusedClientHoldsNoConnection(t *testing.T) {
-	ca := newAuthority(t)
+	ca := testpki.New(t)
 	reviews := newReviews(t)
 	webhook, err := WebhookAuth(reviews.client, "n1", once)
 	if err != nil {
@@ -26,7 +28,7 @@ func TestRefusedClientHoldsNoConnection(t *testing.T) {
 		cfg.Handler = handler
 		s := serve(t, cfg, reviews, &lineLogger{})
 		for _, body := range []string{"Content-Length: 1000", "Transfer-Encoding: chunked"} {
-			conn, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), ca.clientConfig(t, nil, ""))
+			conn, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), ca.ClientConfig(t, nil, ""))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,11 +61,11 @@ func TestRefusedClientHoldsNoConnection(t *testing.T) {
 // TestOptionsForTheServerNeedCredentials asks the one question that net/http would
 // answer before any handler.
 func TestOptionsForTheServerNeedCredentials(t *testing.T) {
-	ca := newAuthority(t)
+	ca := testpki.New(t)
 	cfg := serverConfig(t, ca)
 	cfg.Handler = hello
 	s := serve(t, cfg, newReviews(t), &lineLogger{})
-	conn, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), ca.clientConfig(t, nil, ""))
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), ca.ClientConfig(t, nil, ""))
 	if err != nil {
 		t.Fatal(err)
 	}

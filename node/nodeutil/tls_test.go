@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
 )
 
 func TestDefaultServerCiphersAreSafe(t *testing.T) {
@@ -35,12 +37,12 @@ func TestDefaultServerCiphersAreSafe(t *testing.T) {
 }
 
 func TestWithTLSConfig(t *testing.T) {
-	ca := newAuthority(t)
+	ca := testpki.New(t)
 	caPath := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(caPath, ca.pem, 0o600); err != nil {
+	if err := os.WriteFile(caPath, ca.PEM, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cert, key := ca.issue(t, "node")
+	cert, key := ca.Issue(t, "node")
 
 	var cfg NodeConfig
 	apply := func(opts ...func(*tls.Config) error) {
@@ -55,7 +57,7 @@ func TestWithTLSConfig(t *testing.T) {
 	}
 
 	first := cfg.TLSConfig
-	apply(WithCACert(ca.pem))
+	apply(WithCACert(ca.PEM))
 	if c := cfg.TLSConfig; len(c.Certificates) != 1 || c.ClientCAs == nil || c.ClientAuth != tls.RequestClientCert {
 		t.Errorf("a second WithTLSConfig does not add to the first: got %+v", c)
 	}

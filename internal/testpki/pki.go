@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodeutil
+// Package testpki makes certificates for tests: authorities, and what they issue for servers
+// on loopback and for clients.
+package testpki
 
 import (
 	"crypto/ecdsa"
@@ -18,14 +20,15 @@ import (
 	"time"
 )
 
-// authority is a certificate authority for one test.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pem  []byte
+// Authority is a certificate authority for one test.
+type Authority struct {
+	Cert *x509.Certificate
+	Key  *ecdsa.PrivateKey
+	PEM  []byte
 }
 
-func newAuthority(t *testing.T) *authority {
+// New returns an authority that nobody else knows.
+func New(t testing.TB) *Authority {
 	t.Helper()
 	key := newKey(t)
 	template := &x509.Certificate{
@@ -45,10 +48,10 @@ func newAuthority(t *testing.T) *authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &authority{cert: cert, key: key, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+	return &Authority{Cert: cert, Key: key, PEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
-func newKey(t *testing.T) *ecdsa.PrivateKey {
+func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -57,20 +60,31 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// issue writes a certificate for name, good for servers on loopback and for
-// clients, and returns the paths of certificate and key.
-func (a *authority) issue(t *testing.T, name string) (certPath, keyPath string) {
+// Issue writes a certificate for name into a new folder, good for servers on loopback and for
+// clients for an hour, and returns the paths of certificate and key.
+func (a *Authority) Issue(t testing.TB, name string) (certPath, keyPath string) {
+	t.Helper()
+	return a.IssueInto(t, t.TempDir(), name)
+}
+
+// IssueInto is Issue for a folder that may have an older certificate: each of the two files
+// is replaced at once, one after the other.
+func (a *Authority) IssueInto(t testing.TB, dir, name string) (certPath, keyPath string) {
 	t.Helper()
 	key := newKey(t)
+	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
+	if err != nil {
+		t.Fatal(err)
+	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2),
+		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: name},
 		NotBefore:    time.Now().Add(-time.Minute),
 		NotAfter:     time.Now().Add(time.Hour),
 		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.Cert, &key.PublicKey, a.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,28 +92,31 @@ func (a *authority) issue(t *testing.T, name string) (certPath, keyPath string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
 	certPath, keyPath = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	writePEM(t, certPath, "CERTIFICATE", der)
 	writePEM(t, keyPath, "EC PRIVATE KEY", keyDER)
 	return certPath, keyPath
 }
 
-func writePEM(t *testing.T, path, kind string, der []byte) {
+func writePEM(t testing.TB, path, kind string, der []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+	err := os.WriteFile(path+".new", pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// clientConfig trusts a's servers, and presents a certificate of by for name unless by is nil.
-func (a *authority) clientConfig(t *testing.T, by *authority, name string) *tls.Config {
+// ClientConfig trusts a's servers, and presents a certificate of by for name unless by is nil.
+func (a *Authority) ClientConfig(t testing.TB, by *Authority, name string) *tls.Config {
 	t.Helper()
 	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
+	pool.AddCert(a.Cert)
 	cfg := &tls.Config{RootCAs: pool}
 	if by != nil {
-		pair, err := tls.LoadX509KeyPair(by.issue(t, name))
+		pair, err := tls.LoadX509KeyPair(by.Issue(t, name))
 		if err != nil {
 			t.Fatal(err)
 		}

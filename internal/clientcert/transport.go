@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package clientcert sends requests with the client certificate that is in the files now.
+//
+// The guarantee: a replaced certificate, key or authority is used within a second, and no
+// request is lost for it. Those under way end on the connection that they have; files that
+// do not fit each other are not used, and the last ones that did stay.
+//
+// What surprises: nothing runs in the background. The files are looked at when there is a
+// request to send.
+package clientcert
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+const (
+	// lookEvery is how long the files are believed not to have changed.
+	lookEvery = time.Second
+	// idleTimeout is how long a connection is kept that nothing uses.
+	idleTimeout = 90 * time.Second
+	// idlePerHost is how many of them are kept, for servers without HTTP/2.
+	idlePerHost = 25
+)
+
+// Reloading returns a copy of cfg that takes the client certificate, its key and the
+// server's authority anew from the files that cfg names whenever those change. A cfg that
+// names no certificate file, or has a transport or a plugin of its own, is returned as it is.
+// An error means that the files cannot be used now. Each call makes connections of its own.
+func Reloading(cfg *rest.Config) (*rest.Config, error) {
+	named := cfg.CertFile != "" && cfg.KeyFile != "" && len(cfg.CertData) == 0 && len(cfg.KeyData) == 0
+	if !named || cfg.Transport != nil || cfg.ExecProvider != nil || cfg.AuthProvider != nil {
+		return cfg, nil
+	}
+	t := &transport{from: rest.CopyConfig(cfg), every: lookEvery}
+	t.seen, t.looked = t.look(), time.Now()
+	var err error
+	if t.use, err = t.load(); err != nil {
+		return nil, err
+	}
+	out := rest.CopyConfig(cfg)
+	out.Transport = t
+	out.TLSClientConfig, out.Dial, out.Proxy = rest.TLSClientConfig{}, nil, nil // t has them
+	if !strings.Contains(out.Host, "://") {
+		out.Host = "https://" + out.Host
+	}
+	return out, nil
+}
+
+// transport hands each request to the transport of the certificate that is in the files.
+type transport struct {
+	from  *rest.Config
+	every time.Duration
+
+	mu     sync.Mutex
+	use    *http.Transport // guarded by mu
+	seen   [3]version      // guarded by mu; the files that use was made from
+	bad    [3]version      // guarded by mu; the files that could not be used
+	looked time.Time       // guarded by mu
+}
+
+// version tells the contents of a file from others: times are too coarse for that.
+type version [sha256.Size]byte
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	use, err := t.current()
+	if err != nil {
+		log.G(req.Context()).WithError(err).Warn("client certificate was replaced by files that cannot be used; going on with the last ones")
+	}
+	return use.RoundTrip(req)
+}
+
+// CloseIdleConnections closes the connections that nothing uses.
+func (t *transport) CloseIdleConnections() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.use.CloseIdleConnections()
+}
+
+// current returns the transport to use, and an error, once, if the files have come to be such
+// that it is an older one.
+func (t *transport) current() (*http.Transport, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	if now.Sub(t.looked) < t.every {
+		return t.use, nil
+	}
+	t.looked = now
+	found := t.look() // before they are loaded: what changes meanwhile is seen the next time
+	if found == t.seen {
+		return t.use, nil
+	}
+	fresh, err := t.load()
+	if err != nil {
+		if found == t.bad {
+			err = nil // it was said
+		}
+		t.bad = found
+		return t.use, err
+	}
+	old := t.use
+	t.use, t.seen, t.bad = fresh, found, [3]version{}
+	old.CloseIdleConnections()
+	return fresh, nil
+}
+
+// look returns the versions of the files; a file that cannot be read has the zero version.
+func (t *transport) look() (found [3]version) {
+	for i, path := range []string{t.from.CertFile, t.from.KeyFile, t.from.CAFile} {
+		if path == "" {
+			continue
+		}
+		if data, err := os.ReadFile(path); err == nil {
+			found[i] = sha256.Sum256(data)
+		}
+	}
+	return found
+}
+
+// load makes a transport of what is in the files.
+func (t *transport) load() (*http.Transport, error) {
+	read := rest.CopyConfig(t.from)
+	if err := rest.LoadTLSFiles(read); err != nil {
+		return nil, fmt.Errorf("read client certificate %s, key %s and authority: %w", t.from.CertFile, t.from.KeyFile, err)
+	}
+	read.CertFile, read.KeyFile, read.CAFile = "", "", "" // client-go is not to watch them as well
+	tlsConfig, err := rest.TLSConfigFor(read)
+	if err != nil {
+		return nil, fmt.Errorf("use client certificate %s with key %s: %w", t.from.CertFile, t.from.KeyFile, err)
+	}
+	proxy := t.from.Proxy
+	if proxy == nil {
+		proxy = http.ProxyFromEnvironment
+	}
+	return utilnet.SetTransportDefaults(&http.Transport{
+		Proxy: proxy, DialContext: t.from.Dial, TLSClientConfig: tlsConfig,
+		MaxIdleConnsPerHost: idlePerHost, IdleConnTimeout: idleTimeout,
+		DisableCompression: t.from.DisableCompression,
+	}), nil
+}
