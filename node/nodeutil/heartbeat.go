@@ -105,18 +105,20 @@ type impatient struct {
 
 // late ends what is behind a time-out, unless others had an answer meanwhile: the
 // connection is not dead then, and closing it would fail the requests of all the other
-// nodes of the process, which would then come back all at once.
-func (t *impatient) late() {
-	if time.Since(time.Unix(0, t.answered.Load())) >= t.timeout {
+// nodes of the process, which would then come back all at once. own is when the answer
+// began that is late to end, 0 when there is none.
+func (t *impatient) late(own int64) {
+	if last := t.answered.Load(); last == own || time.Since(time.Unix(0, last)) >= t.timeout {
 		t.onTimeout()
 	}
 }
 
 func (t *impatient) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
+	var began atomic.Int64
 	timer := time.AfterFunc(t.timeout, func() {
 		cancel(context.DeadlineExceeded)
-		t.late()
+		t.late(began.Load())
 	})
 	stop := func() {
 		timer.Stop()
@@ -126,13 +128,15 @@ func (t *impatient) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		if cause := context.Cause(ctx); errors.Is(cause, context.DeadlineExceeded) {
-			t.late() // the caller's own deadline may have come first
+			t.late(0) // the caller's own deadline may have come first
 			err = fmt.Errorf("no answer in time: %w", cause)
 		}
 		stop()
 		return nil, err
 	}
-	t.answered.Store(time.Now().UnixNano())
+	now := time.Now().UnixNano()
+	began.Store(now)
+	t.answered.Store(now)
 	if req.URL.Query().Has("watch") {
 		timer.Stop()
 	}

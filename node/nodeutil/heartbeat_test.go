@@ -99,7 +99,7 @@ func TestHeartbeatsLeaveADeadConnection(t *testing.T) {
 	proxy := newVanishing(t, srv.Listener.Addr().String())
 
 	base := &rest.Config{Host: "https://" + proxy.Addr().String(), TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
-	client, err := kubernetes.NewForConfig(heartbeatConfig(base, 300*time.Millisecond))
+	client, err := kubernetes.NewForConfig(heartbeatConfig(base, 2*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestHeartbeatsLeaveADeadConnection(t *testing.T) {
 // TestImpatientLetsWatchesLive has a watch that outlives the time-out, and a
 // plain answer that does not end.
 func TestImpatientLetsWatchesLive(t *testing.T) {
-	const timeout = 200 * time.Millisecond
+	const timeout = time.Second
 	more := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		_, _ = io.WriteString(w, "a")
