@@ -82,7 +82,9 @@ func (n *Nodes) see(s sighting) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s.node.ManagedFields = nil // nothing here reads them
+	trimmed := *s.node
+	trimmed.ManagedFields = nil // nothing here reads them
+	s.node = &trimmed
 	n.last[s.node.Name] = s
 	for w := range n.subs[s.node.Name] {
 		w.sendLocked(s)

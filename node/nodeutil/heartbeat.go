@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -116,9 +117,11 @@ func (t *impatient) late(own int64) {
 func (t *impatient) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	var began atomic.Int64
+	var once sync.Once // a second time would close what others have connected since
+	late := func() { once.Do(func() { t.late(began.Load()) }) }
 	timer := time.AfterFunc(t.timeout, func() {
 		cancel(context.DeadlineExceeded)
-		t.late(began.Load())
+		late()
 	})
 	stop := func() {
 		timer.Stop()
@@ -128,7 +131,7 @@ func (t *impatient) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		if cause := context.Cause(ctx); errors.Is(cause, context.DeadlineExceeded) {
-			t.late(0) // the caller's own deadline may have come first
+			late() // the caller's own deadline may have come first
 			err = fmt.Errorf("no answer in time: %w", cause)
 		}
 		stop()

@@ -3,7 +3,9 @@
 package nodeutil
 
 import (
+	"errors"
 	"net"
+	"os"
 	"sync"
 	"time"
 )
@@ -20,6 +22,7 @@ type slowConn struct {
 
 	mu       sync.Mutex
 	deadline time.Time // guarded by mu; of those who use the connection
+	late     error     // guarded by mu; of the first write that was not read in time
 }
 
 // SetDeadline implements net.Conn.
@@ -38,18 +41,28 @@ func (c *slowConn) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// Write implements net.Conn.
+// Write implements net.Conn. After one that was not read in time the rest fail at once: TLS,
+// which says goodbye, would wait once more.
 func (c *slowConn) Write(b []byte) (int, error) {
 	if err := c.begin(); err != nil {
 		return 0, err
 	}
-	return c.Conn.Write(b)
+	n, err := c.Conn.Write(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.mu.Lock()
+		c.late = err
+		c.mu.Unlock()
+	}
+	return n, err
 }
 
 // begin sets the deadline of a write that begins now.
 func (c *slowConn) begin() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.late != nil {
+		return c.late
+	}
 	limit := time.Now().Add(c.slowest)
 	if !c.deadline.IsZero() && c.deadline.Before(limit) {
 		limit = c.deadline
