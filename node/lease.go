@@ -141,8 +141,9 @@ func (k *leaseKeeper) renew(ctx context.Context) (err error) {
 		k.lease = nil
 	}
 	if err != nil {
-		// What happened to the lease is unknown, after a time-out for example.
-		k.lease = nil
+		if !apierrors.IsTooManyRequests(err) { // else nothing happened to it
+			k.lease = nil // what happened is unknown, after a time-out for example
+		}
 		return fmt.Errorf("renew lease of node %s: %w", k.name, err)
 	}
 	return nil

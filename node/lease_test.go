@@ -173,3 +173,29 @@ func TestLeaseIsRenewedSoonAfterAnOutage(t *testing.T) {
 		}
 	})
 }
+
+// TestRefusedRenewalIsSentAgain: with 429 nothing happened to the lease, so it is not read first,
+// which in a storm of refusals would have to succeed as well.
+func TestRefusedRenewalIsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newNodeAPI(t)
+		startNode(t, &pingScript{}, testNode(), api, WithNodeEnableLeaseV1(api.leases, 40))
+		api.setFault(func(_ context.Context, request string) error {
+			if strings.Contains(request, "lease") {
+				return apierrors.NewTooManyRequests("come back later", 0)
+			}
+			return nil
+		})
+		api.taken("") // from now on
+		time.Sleep(time.Minute)
+		api.setFault(nil)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n := len(api.taken("get lease")); n != 0 {
+			t.Errorf("the lease was read %d times, want not at all", n)
+		}
+		if age := time.Since(api.lease().Spec.RenewTime.Time); age > 10*time.Second {
+			t.Errorf("the lease was renewed %s ago, want at most 10 s", age)
+		}
+	})
+}

@@ -60,6 +60,11 @@ func Publish(v View) (Write, corev1.PodStatus) {
 	stopped := v.Stopped || v.StopAsked && v.Report != nil && Terminal(v.Report)
 	changed := !sameStatus(&want, &v.API.Status)
 	switch {
+	case leaving(v.API):
+		if stopped {
+			return Remove, want // the API server did not come to the end of it
+		}
+		return Keep, v.API.Status
 	case !deleting || !stopped:
 		if changed {
 			return Patch, want
@@ -71,6 +76,13 @@ func Publish(v View) (Write, corev1.PodStatus) {
 		return Keep, v.API.Status // asked already; somebody's finalizer holds the object
 	}
 	return Remove, want
+}
+
+// leaving reports whether the API server is about to remove the pod, whatever we do. A
+// write to it then removes what has its name (ShouldDeleteDuringUpdate in the API server's
+// registry), and at that moment it may be the next pod that has it.
+func leaving(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil && len(pod.Finalizers) == 0 && pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0
 }
 
 // compose returns the status that the pod in the API server should have. It

@@ -253,6 +253,36 @@ func TestRemoveOnlyAfterConfirmation(t *testing.T) {
 	}
 }
 
+// TestNothingIsWrittenToAPodThatLeaves: the API server takes a write to a pod that was deleted
+// without grace as the moment to remove what has the name, which may be the next pod.
+func TestNothingIsWrittenToAPodThatLeaves(t *testing.T) {
+	forced := pod("a", deleting(0))
+	forced.Status = *runningStatus()
+	held := pod("a", deleting(0))
+	held.Finalizers, held.Status = []string{"somebody/else"}, *runningStatus()
+	ended := View{Report: endedStatus(1), StopAsked: true, Attempted: true, Now: now}
+	for _, story := range []struct {
+		name    string
+		api     *corev1.Pod
+		stopped bool
+		want    Write
+	}{
+		{"it runs", forced, false, Keep},
+		{"it has stopped", forced, true, Remove},
+		{"a finalizer holds it", held, true, Patch},
+		{"it has grace", pod("a", deleting(1)), true, Patch},
+	} {
+		view := ended
+		view.API, view.Stopped = story.api, story.stopped
+		if !story.stopped {
+			view.StopAsked, view.Report = false, endedStatus(0)
+		}
+		if got, _ := Publish(view); got != story.want {
+			t.Errorf("%s: got %d, want %d", story.name, got, story.want)
+		}
+	}
+}
+
 func TestPatchNamesTheUIDAndOnlyWhatDiffers(t *testing.T) {
 	api := pod("a")
 	api.Status = *runningStatus()

@@ -81,11 +81,11 @@ func failedWith(pod *corev1.Pod, code int32) bool {
 func TestFault10DownAtStart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.create(w.pod("waits"))
 	w.proxy.Refuse()
 	daemon := w.launch()
 	down := inForm(8*time.Second, 5*time.Minute)
 	w.sleep(down)
+	w.create(w.pod("waits")) // not before: a pod of a node that does not exist is soon removed
 	w.alive(daemon)
 	select {
 	case <-daemon.Ready():
