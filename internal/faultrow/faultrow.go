@@ -63,14 +63,14 @@ func Strict() bool { return os.Getenv("VK_FAULTS_STRICT") != "" && !race }
 // Race reports whether the race detector is on, under which nothing can be said about memory.
 func Race() bool { return race }
 
-// Budget is the time that something may take: d when Strict, else six times that,
-// because other work on the machine may stop a test for seconds. It is for real time
-// only; in a bubble there is no other work.
+// Budget is the time that something may take: d when Strict, else six times that and a
+// minute at least, because other work on the machine may stop a test for many seconds. What it then
+// finds is what never comes. It is for real time only; in a bubble there is no other work.
 func Budget(d time.Duration) time.Duration {
 	if Strict() {
 		return d
 	}
-	return 6 * d
+	return max(6*d, time.Minute)
 }
 
 // Long reports whether faults last as long as the matrix says (LONG=1 with `make
