@@ -65,6 +65,11 @@ faults: build ## run every test of the matrix of faults and write docs/faults.md
 	@$(FAULTS_ENV) go test -json -count=1 -p 1 -timeout $(if $(LONG),300m,30m) -run '^TestFault' $(FAULTS) >.cache/faults.json || true
 	@$(if $(LONG),VK_FAULTS_LONG=1) go run ./test/faults/report -o docs/faults.md .cache/faults.json
 
+.PHONY: security
+security: build ## run every test of a promise about security and write docs/security.md
+	@for module in $(TEST_MODULES); do (cd $$module && VK_REQUIRE_TESTAPI=1 go test -count=1 -timeout 20m -run '^TestSecurity' ./... >/dev/null); done
+	@go run ./test/security/report
+
 SOAK ?= 1h
 .PHONY: soak
 soak: build ## kill a daemon with kill -9 every five seconds for SOAK=1h under churn, and write docs/soak.md

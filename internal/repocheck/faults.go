@@ -4,7 +4,6 @@ package repocheck
 
 import (
 	"fmt"
-	"go/ast"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -24,28 +23,18 @@ func (t *Tree) FaultTests(document string, rows int, without ...int) (breaches [
 		return nil, err
 	}
 	tested := map[int]bool{}
-	for _, f := range t.Files {
-		if !f.IsTest() {
-			continue
+	for _, test := range t.Tests("TestFault") {
+		row := 0
+		if m := faultTest.FindStringSubmatch(test.Name); m != nil {
+			row, _ = strconv.Atoi(m[1]) // two digits
 		}
-		for _, d := range f.Syntax.Decls {
-			test, ok := d.(*ast.FuncDecl)
-			if !ok || test.Recv != nil || !strings.HasPrefix(test.Name.Name, "TestFault") {
-				continue
-			}
-			m := faultTest.FindStringSubmatch(test.Name.Name)
-			row := 0
-			if m != nil {
-				row, _ = strconv.Atoi(m[1]) // two digits
-			}
-			switch {
-			case row < 1 || row > rows:
-				breaches = append(breaches, fmt.Sprintf("%s: %s: want the number of a row after TestFault, 01 to %d", f.at(test), test.Name.Name, rows))
-			case !strings.Contains(string(text), "`"+test.Name.Name+"`"):
-				breaches = append(breaches, fmt.Sprintf("%s: %s is not in %s: run `make faults`", f.at(test), test.Name.Name, document))
-			}
-			tested[row] = true
+		switch {
+		case row < 1 || row > rows:
+			breaches = append(breaches, fmt.Sprintf("%s: %s: want the number of a row after TestFault, 01 to %d", test.At, test.Name, rows))
+		case !strings.Contains(string(text), "`"+test.Name+"`"):
+			breaches = append(breaches, fmt.Sprintf("%s: %s is not in %s: run `make faults`", test.At, test.Name, document))
 		}
+		tested[row] = true
 	}
 	for row := 1; row <= rows; row++ {
 		if !tested[row] && !slices.Contains(without, row) {
