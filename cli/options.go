@@ -45,6 +45,8 @@ type options struct {
 	TLSPrivateKeyFile     string
 	ClientCAFile          string
 	SelfSigned            bool
+	TLSMinVersion         string
+	TLSCipherSuites       []string
 	NoAuthentication      bool
 	StreamIdleTimeout     time.Duration
 	StreamCreationTimeout time.Duration
@@ -63,6 +65,9 @@ type options struct {
 
 	// nodeNames are what Nodes stand for; none for a single node. Set by validate.
 	nodeNames []string
+	// tlsMinVersion and tlsCipherSuites are what TLSMinVersion and TLSCipherSuites stand for. Set by validate.
+	tlsMinVersion   uint16
+	tlsCipherSuites []uint16
 }
 
 // noEffect are settings that only old scripts have.

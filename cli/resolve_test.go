@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"crypto/tls"
 	"os"
 	"slices"
 	"strings"
@@ -126,6 +127,10 @@ func TestErrors(t *testing.T) {
 		{"certificate without key", nil, map[string]string{"APISERVER_CERT_LOCATION": "c"}, "", `--tls-cert-file and --tls-private-key-file need each other`},
 		{"two certificates", []string{"--tls-cert-file=c", "--tls-private-key-file=k", "--self-signed-serving-certificate"}, nil, "", `contradicts --tls-cert-file`},
 		{"authentication and none", []string{"--self-signed-serving-certificate", "--client-ca-file=x", "--dangerously-serve-kubelet-api-without-authentication"}, nil, "", `contradicts --client-ca-file`},
+		{"old TLS", []string{"--self-signed-serving-certificate", "--tls-min-version=VersionTLS11"}, nil, "", `--tls-min-version VersionTLS11: TLS 1.1 is broken`},
+		{"TLS that there is not", []string{"--self-signed-serving-certificate", "--tls-min-version=1.3"}, nil, "", `--tls-min-version 1.3: unknown tls version "1.3"`},
+		{"weak suite", []string{"--self-signed-serving-certificate", "--tls-cipher-suites=TLS_RSA_WITH_AES_128_CBC_SHA"}, nil, "", `--tls-cipher-suites: cipher suite TLS_RSA_WITH_AES_128_CBC_SHA has no forward secrecy`},
+		{"suite that there is not", []string{"--self-signed-serving-certificate", "--tls-cipher-suites=AES"}, nil, "", `--tls-cipher-suites: Cipher suite AES not supported`},
 		{"served and not", append(off, "--self-signed-serving-certificate"), nil, "", `--disable-kubelet-api contradicts`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -166,7 +171,7 @@ func TestOlderSettings(t *testing.T) {
 		DrainTimeout: 5 * time.Minute, DrainCriticalTimeout: 30 * time.Second,
 		StartupTimeout: 10 * time.Second, StreamIdleTimeout: time.Minute, StreamCreationTimeout: time.Minute, LogLevel: "debug",
 		Port: 10251, NodeIP: "192.0.2.1", TLSCertFile: "cert", TLSPrivateKeyFile: "key", ClientCAFile: "ca",
-		KubeAPIQPS: 50, KubeAPIBurst: 100, LogFormat: "text",
+		KubeAPIQPS: 50, KubeAPIBurst: 100, LogFormat: "text", TLSMinVersion: "VersionTLS12", tlsMinVersion: tls.VersionTLS12,
 	}
 	o.klog, o.noEffect = want.klog, want.noEffect
 	if diff := cmp.Diff(want, o, cmp.AllowUnexported(options{}, klogFlags{}, noEffect{})); diff != "" {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 
 	"k8s.io/client-go/util/cert"
 
@@ -25,12 +24,11 @@ func (o *options) serving() ([]nodeutil.NodeOpt, error) {
 		return nil, err
 	}
 	tlsOpts := []func(*tls.Config) error{pair}
-	if o.ClientCAFile != "" {
-		pem, err := os.ReadFile(o.ClientCAFile)
-		if err != nil {
-			return nil, fmt.Errorf("read --client-ca-file: %w", err)
-		}
-		tlsOpts = append(tlsOpts, nodeutil.WithCACert(pem))
+	if o.tlsMinVersion != 0 {
+		tlsOpts = append(tlsOpts, nodeutil.WithMinTLSVersion(o.tlsMinVersion))
+	}
+	if len(o.tlsCipherSuites) > 0 {
+		tlsOpts = append(tlsOpts, nodeutil.WithCipherSuites(o.tlsCipherSuites...))
 	}
 	handler := &routes{metrics: metricsHandler()}
 	opts := []nodeutil.NodeOpt{
@@ -40,6 +38,9 @@ func (o *options) serving() ([]nodeutil.NodeOpt, error) {
 			cfg.Handler = handler
 			return nil
 		},
+	}
+	if o.ClientCAFile != "" {
+		opts = append(opts, nodeutil.WithClientCAFile(o.ClientCAFile))
 	}
 	if o.NoAuthentication {
 		opts = append(opts, nodeutil.WithInsecureUnauthenticatedServer())
@@ -53,7 +54,7 @@ const maxCertNames = 100
 // keyPair returns the option that sets the certificate to serve with.
 func (o *options) keyPair() (func(*tls.Config) error, error) {
 	if !o.SelfSigned {
-		return nodeutil.WithKeyPairFromPath(o.TLSCertFile, o.TLSPrivateKeyFile), nil
+		return nodeutil.WithKeyPairFiles(o.TLSCertFile, o.TLSPrivateKeyFile), nil
 	}
 	var ips []net.IP
 	if ip := net.ParseIP(o.NodeIP); ip != nil {

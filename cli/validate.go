@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -14,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
@@ -100,7 +102,28 @@ func (o *options) validateServing() error {
 		errs = append(errs, fmt.Errorf("--metrics-addr %q: want a loopback address such as 127.0.0.1:10255, because it has no authentication; "+
 			"from elsewhere, read /metrics of the kubelet API", o.MetricsAddr))
 	}
+	errs = append(errs, o.validateTLS())
 	return errors.Join(errs...)
+}
+
+// validateTLS translates the names of versions and suites, which are those of a kubelet.
+func (o *options) validateTLS() error {
+	version, err := cliflag.TLSVersion(o.TLSMinVersion)
+	if err == nil {
+		err = nodeutil.WithMinTLSVersion(version)(&tls.Config{})
+	}
+	if err != nil {
+		err = fmt.Errorf("--tls-min-version %s: %w", o.TLSMinVersion, err)
+	}
+	suites, suitesErr := cliflag.TLSCipherSuites(o.TLSCipherSuites)
+	if suitesErr == nil {
+		suitesErr = nodeutil.WithCipherSuites(suites...)(&tls.Config{})
+	}
+	if suitesErr != nil {
+		suitesErr = fmt.Errorf("--tls-cipher-suites: %w", suitesErr)
+	}
+	o.tlsMinVersion, o.tlsCipherSuites = version, suites
+	return errors.Join(err, suitesErr)
 }
 
 func loopback(addr string) bool {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 
@@ -115,7 +116,8 @@ type NodeConfig struct {
 
 	mux             api.ServeMux
 	unauthenticated bool
-	fleet           int // how many nodes share the clients; 0 is one
+	clientCAs       dynamiccertificates.CAContentProvider // nil: those of TLSConfig
+	fleet           int                                   // how many nodes share the clients; 0 is one
 }
 
 // NodeOpt changes a NodeConfig. An error ends NewNode.

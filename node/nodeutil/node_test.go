@@ -238,7 +238,7 @@ func TestPort(t *testing.T) {
 			t.Errorf("%s: port is %d, want %d", tc.name, got, tc.want)
 		}
 	}
-	if cfg := http1Only(&tls.Config{}); cfg.MinVersion != tls.VersionTLS12 || len(cfg.NextProtos) != 1 {
+	if cfg := hardened(&tls.Config{}); cfg.MinVersion != tls.VersionTLS12 || len(cfg.NextProtos) != 1 {
 		t.Errorf("a plain TLS configuration becomes %+v", cfg)
 	}
 }

@@ -89,7 +89,7 @@ func (s *server) serve(ctx context.Context, l net.Listener) error {
 			defer busy.Done()
 			s.handler.ServeHTTP(w, req)
 		}),
-		TLSConfig:         http1Only(s.tls),
+		TLSConfig:         hardened(s.tls),
 		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
@@ -139,17 +139,6 @@ func waitFor(ctx context.Context, wg *sync.WaitGroup) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// http1Only leaves HTTP/2 out: SPDY upgrades need HTTP/1.1, and its known ways to
-// exhaust a server go with it.
-func http1Only(cfg *tls.Config) *tls.Config {
-	cfg = cfg.Clone()
-	cfg.NextProtos = []string{"http/1.1"}
-	if cfg.MinVersion == 0 {
-		cfg.MinVersion = tls.VersionTLS12
-	}
-	return cfg
 }
 
 // errorLog receives the lines of http.Server. Handshakes fail whenever somebody knocks at the

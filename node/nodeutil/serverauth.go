@@ -5,6 +5,7 @@ package nodeutil
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"net/http"
 	"reflect"
 
@@ -22,10 +23,15 @@ func defaultAuth(cfg *NodeConfig, client kubernetes.Interface, nodeName string) 
 	if cfg.unauthenticated {
 		return nil, nil
 	}
-	return WebhookAuth(client, nodeName, func(auth *WebhookAuthConfig) error {
-		if pool := cfg.TLSConfig.ClientCAs; pool != nil {
-			auth.AuthnConfig.ClientCertificateCAContentProvider = clientCAs{pool}
+	cas := cfg.clientCAs
+	if pool := cfg.TLSConfig.ClientCAs; pool != nil {
+		if cas != nil {
+			return nil, errors.New("the authorities of clients are given twice: in TLSConfig.ClientCAs, and by WithClientCAFile")
 		}
+		cas = clientCAs{pool}
+	}
+	return WebhookAuth(client, nodeName, func(auth *WebhookAuthConfig) error {
+		auth.AuthnConfig.ClientCertificateCAContentProvider = cas
 		return nil
 	})
 }
@@ -114,8 +120,5 @@ func (clientCAs) CurrentCABundleContent() []byte           { return nil }
 func (clientCAs) AddListener(dynamiccertificates.Listener) {}
 
 func (c clientCAs) VerifyOptions() (x509.VerifyOptions, bool) {
-	return x509.VerifyOptions{
-		Roots:     c.pool,
-		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}, true
+	return clientVerification(c.pool), true
 }

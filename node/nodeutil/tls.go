@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 )
 
 // DefaultServerCiphers returns the TLS 1.2 cipher suites of a node's server:
@@ -73,7 +74,7 @@ func WithCACert(pem []byte) func(*tls.Config) error {
 
 // WithKeyPairFromPath returns an option for WithTLSConfig that adds the serving
 // certificate and key in the PEM files cert and key. They are read once; for
-// certificates that are renewed, set tls.Config.GetCertificate.
+// certificates that are renewed, use WithKeyPairFiles.
 func WithKeyPairFromPath(cert, key string) func(*tls.Config) error {
 	return func(cfg *tls.Config) error {
 		pair, err := tls.LoadX509KeyPair(cert, key)
@@ -83,4 +84,71 @@ func WithKeyPairFromPath(cert, key string) func(*tls.Config) error {
 		cfg.Certificates = append(cfg.Certificates, pair)
 		return nil
 	}
+}
+
+// WithMinTLSVersion returns an option for WithTLSConfig that refuses clients that do not speak
+// version, such as tls.VersionTLS13, or newer. Versions before 1.2 are an error.
+func WithMinTLSVersion(version uint16) func(*tls.Config) error {
+	return func(cfg *tls.Config) error {
+		if version < tls.VersionTLS12 {
+			return fmt.Errorf("%s is broken; use %s or %s", tls.VersionName(version), tls.VersionName(tls.VersionTLS12), tls.VersionName(tls.VersionTLS13))
+		}
+		if version > tls.VersionTLS13 {
+			return fmt.Errorf("there is no %s", tls.VersionName(version))
+		}
+		cfg.MinVersion = version
+		return nil
+	}
+}
+
+// WithCipherSuites returns an option for WithTLSConfig that leaves only the given ones of
+// DefaultServerCiphers for TLS 1.2. Others are an error, except those of TLS 1.3, which has
+// its own and no choice.
+func WithCipherSuites(ids ...uint16) func(*tls.Config) error {
+	return func(cfg *tls.Config) error {
+		kept := safeSuites(ids)
+		for _, id := range ids {
+			if !slices.Contains(kept, id) && !slices.Contains(tls13Suites, id) {
+				return fmt.Errorf("cipher suite %s has no forward secrecy or no authenticated encryption; leave it out", tls.CipherSuiteName(id))
+			}
+		}
+		cfg.CipherSuites = kept
+		return nil
+	}
+}
+
+var tls13Suites = []uint16{tls.TLS_AES_128_GCM_SHA256, tls.TLS_AES_256_GCM_SHA384, tls.TLS_CHACHA20_POLY1305_SHA256}
+
+// safeSuites returns those of ids that a node's server may use in TLS 1.2.
+func safeSuites(ids []uint16) []uint16 {
+	kept := []uint16{}
+	for _, id := range ids {
+		if slices.Contains(DefaultServerCiphers(), id) {
+			kept = append(kept, id)
+		}
+	}
+	return kept
+}
+
+// hardened returns what the server listens with: whatever the program has set, nothing older than
+// TLS 1.2 and no suites but those of DefaultServerCiphers. It leaves HTTP/2 out: SPDY
+// upgrades need HTTP/1.1, and its known ways to exhaust a server go with it.
+func hardened(cfg *tls.Config) *tls.Config {
+	cfg = cfg.Clone()
+	cfg.NextProtos = []string{"http/1.1"}
+	cfg.MinVersion = max(cfg.MinVersion, tls.VersionTLS12)
+	if cfg.CipherSuites == nil {
+		cfg.CipherSuites = DefaultServerCiphers()
+	}
+	cfg.CipherSuites = safeSuites(cfg.CipherSuites)
+	if choose := cfg.GetConfigForClient; choose != nil {
+		cfg.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			chosen, err := choose(hello)
+			if chosen == nil || err != nil {
+				return nil, err
+			}
+			return hardened(chosen), nil
+		}
+	}
+	return cfg
 }

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package certfile follows certificates and authorities in files.
+//
+// The guarantee: what is in the files now is used within a second of being asked for. Files that
+// are missing, broken, or do not fit each other are not used, and the last ones that were good stay.
+//
+// What surprises: nothing runs in the background. The files are looked at when their content is
+// asked for, at most ten times a second, so that handshakes of strangers cost no more than that.
+package certfile
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// lookEvery is how long the files are believed not to have changed.
+const lookEvery = 100 * time.Millisecond
+
+// Followed is what was made of the content of files. It is safe for concurrent use.
+type Followed[T any] struct {
+	paths []string
+	parse func(contents [][]byte) (T, error)
+	every time.Duration
+
+	mu     sync.Mutex
+	value  T         // guarded by mu
+	seen   version   // guarded by mu; what value was made from
+	bad    version   // guarded by mu; what could not be used
+	looked time.Time // guarded by mu
+}
+
+// version tells the contents of files from others: times are too coarse for that.
+type version [sha256.Size]byte
+
+// Follow returns what parse makes of the files at paths. An error means that they cannot be used now.
+func Follow[T any](parse func(contents [][]byte) (T, error), paths ...string) (*Followed[T], error) {
+	f := &Followed[T]{paths: paths, parse: parse, every: lookEvery, looked: time.Now()}
+	contents, seen, err := f.read()
+	if err != nil {
+		return nil, err
+	}
+	if f.value, err = f.make(contents); err != nil {
+		return nil, err
+	}
+	f.seen = seen
+	return f, nil
+}
+
+// Current returns what the files hold, and an error, once, if they have come to hold what
+// cannot be used: then it is what they held before.
+func (f *Followed[T]) Current() (T, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	if now.Sub(f.looked) < f.every {
+		return f.value, nil
+	}
+	f.looked = now
+	contents, found, err := f.read()
+	if err == nil && found == f.seen {
+		return f.value, nil
+	}
+	var fresh T
+	if err == nil {
+		fresh, err = f.make(contents)
+	}
+	if err != nil {
+		if found == f.bad {
+			err = nil // it was said
+		}
+		f.bad = found
+		return f.value, err
+	}
+	f.value, f.seen, f.bad = fresh, found, version{}
+	return f.value, nil
+}
+
+// read returns the contents of all files. Files that cannot be read have a version, too.
+func (f *Followed[T]) read() (contents [][]byte, found version, err error) {
+	for _, path := range f.paths {
+		data, readErr := os.ReadFile(path)
+		err = errors.Join(err, readErr)
+		contents = append(contents, data)
+	}
+	if err != nil {
+		return nil, sha256.Sum256([]byte(err.Error())), err
+	}
+	sum := sha256.New()
+	for _, data := range contents {
+		fmt.Fprintf(sum, "%d ", len(data))
+		sum.Write(data)
+	}
+	return contents, version(sum.Sum(nil)), nil
+}
+
+func (f *Followed[T]) make(contents [][]byte) (T, error) {
+	value, err := f.parse(contents)
+	if err != nil {
+		return value, fmt.Errorf("use %s: %w", strings.Join(f.paths, " and "), err)
+	}
+	return value, nil
+}
+
+// KeyPair follows a certificate and its key, which may be in one file.
+func KeyPair(cert, key string) (*Followed[*tls.Certificate], error) {
+	return Follow(func(contents [][]byte) (*tls.Certificate, error) {
+		pair, err := tls.X509KeyPair(contents[0], contents[1])
+		if err != nil {
+			return nil, err
+		}
+		return &pair, nil
+	}, cert, key)
+}
+
+// Authorities are certificates of authorities, and the same as text.
+type Authorities struct {
+	Pool *x509.CertPool
+	PEM  []byte
+}
+
+// CAs follows authorities.
+func CAs(path string) (*Followed[Authorities], error) {
+	return Follow(func(contents [][]byte) (Authorities, error) {
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(contents[0]) {
+			return Authorities{}, errors.New("no CA certificate found in PEM data")
+		}
+		return Authorities{Pool: pool, PEM: bytes.Clone(contents[0])}, nil
+	}, path)
+}
