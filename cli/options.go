@@ -48,6 +48,7 @@ type options struct {
 	TLSMinVersion         string
 	TLSCipherSuites       []string
 	NoAuthentication      bool
+	ReviewPods            bool
 	StreamIdleTimeout     time.Duration
 	StreamCreationTimeout time.Duration
 

@@ -131,6 +131,7 @@ func TestErrors(t *testing.T) {
 		{"TLS that there is not", []string{"--self-signed-serving-certificate", "--tls-min-version=1.3"}, nil, "", `--tls-min-version 1.3: unknown tls version "1.3"`},
 		{"weak suite", []string{"--self-signed-serving-certificate", "--tls-cipher-suites=TLS_RSA_WITH_AES_128_CBC_SHA"}, nil, "", `--tls-cipher-suites: cipher suite TLS_RSA_WITH_AES_128_CBC_SHA has no forward secrecy`},
 		{"suite that there is not", []string{"--self-signed-serving-certificate", "--tls-cipher-suites=AES"}, nil, "", `--tls-cipher-suites: Cipher suite AES not supported`},
+		{"reviews and no authentication", []string{"--self-signed-serving-certificate", "--review-pod-permissions", "--dangerously-serve-kubelet-api-without-authentication"}, nil, "", `contradicts --review-pod-permissions`},
 		{"served and not", append(off, "--self-signed-serving-certificate"), nil, "", `--disable-kubelet-api contradicts`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -45,6 +45,9 @@ func (o *options) serving() ([]nodeutil.NodeOpt, error) {
 	if o.NoAuthentication {
 		opts = append(opts, nodeutil.WithInsecureUnauthenticatedServer())
 	}
+	if o.ReviewPods {
+		opts = append(opts, nodeutil.WithPodReviews())
+	}
 	return opts, nil
 }
 

@@ -98,6 +98,9 @@ func (o *options) validateServing() error {
 	if o.NoAuthentication && o.ClientCAFile != "" {
 		errs = append(errs, errors.New("--dangerously-serve-kubelet-api-without-authentication contradicts --client-ca-file"))
 	}
+	if o.NoAuthentication && o.ReviewPods {
+		errs = append(errs, errors.New("--dangerously-serve-kubelet-api-without-authentication contradicts --review-pod-permissions"))
+	}
 	if o.MetricsAddr != "" && !loopback(o.MetricsAddr) {
 		errs = append(errs, fmt.Errorf("--metrics-addr %q: want a loopback address such as 127.0.0.1:10255, because it has no authentication; "+
 			"from elsewhere, read /metrics of the kubelet API", o.MetricsAddr))

@@ -4,7 +4,6 @@ package nodeutil
 
 import (
 	"net/http"
-	"path"
 	"strings"
 
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -18,22 +17,45 @@ type NodeRequestAttr struct {
 	NodeName string
 }
 
-// GetRequestAttributes returns what an authorizer is to be asked about req:
-// the verb that the HTTP method stands for, on nodes/stats, nodes/metrics or nodes/log for
-// paths below /stats, /metrics and /logs, and on nodes/proxy for everything else. A method
-// other than POST, GET, PUT, PATCH and DELETE has no verb, which only a rule
+// GetRequestAttributes returns the one permission that allows req for certain: on nodes/stats,
+// nodes/metrics, nodes/log, nodes/checkpoint, nodes/statusz or nodes/configz for paths below
+// /stats, /metrics, /logs, /checkpoint, /statusz and /flagz, and on nodes/proxy for everything else.
+// Alternatives has what else allows it.
+//
+// The verb is what the HTTP method stands for, but always create for what runs commands or
+// opens a stream: a WebSocket begins with a GET, and who may read must not run commands.
+// A method other than POST, GET, PUT, PATCH and DELETE has no verb, which only a rule
 // for all verbs allows.
 //
 // On the server of a Fleet the node is the one that the request is for, whatever NodeName
 // says; where that cannot be told, it is all nodes.
 func (a NodeRequestAttr) GetRequestAttributes(who user.Info, req *http.Request) authorizer.Attributes {
-	attrs := attributesFor(req)
-	attrs.User = who
-	attrs.Name = a.NodeName
+	all := a.Alternatives(who, req)
+	return all[len(all)-1]
+}
+
+// Alternatives returns the permissions of which one is enough for req, in the order in which
+// a kubelet asks: for paths below /pods, /runningpods, /healthz and /configz the one on
+// nodes/pods, nodes/healthz or nodes/configz comes before that on nodes/proxy. There is at least one.
+func (a NodeRequestAttr) Alternatives(who user.Info, req *http.Request) []authorizer.Attributes {
+	attrs := authorizer.AttributesRecord{
+		User:            who,
+		Verb:            verbFor(req),
+		APIVersion:      "v1",
+		Resource:        "nodes",
+		Name:            a.NodeName,
+		ResourceRequest: true,
+		Path:            req.URL.Path,
+	}
 	if asked, ok := askedOf(req.Context()); ok {
 		attrs.Name = asked.name()
 	}
-	return attrs
+	var all []authorizer.Attributes
+	for _, subresource := range subresourcesFor(req.URL.Path) {
+		attrs.Subresource = subresource
+		all = append(all, attrs)
+	}
+	return all
 }
 
 var verbs = map[string]string{
@@ -44,35 +66,47 @@ var verbs = map[string]string{
 	http.MethodDelete: "delete",
 }
 
-var subresources = map[string]string{
-	"stats":   "stats",
-	"metrics": "metrics",
-	"logs":    "log",
-}
-
-// attributesFor is the one place that maps requests to permissions.
-func attributesFor(req *http.Request) authorizer.AttributesRecord {
-	return authorizer.AttributesRecord{
-		Verb:            verbs[req.Method],
-		APIVersion:      "v1",
-		Resource:        "nodes",
-		Subresource:     subresourceFor(req.URL.Path),
-		ResourceRequest: true,
-		Path:            req.URL.Path,
+func verbFor(req *http.Request) string {
+	if isStream(req) {
+		return "create"
 	}
+	return verbs[req.Method]
 }
 
-// subresourceFor grants a lesser subresource only to a path in its plain form.
+// proxy is the permission for everything.
+var proxy = []string{"proxy"}
+
+// subresources are those of a kubelet (KEP-2862), by the first part of the path.
+var subresources = map[string][]string{
+	"pods":          {"pods", "proxy"},
+	"runningpods":   {"pods", "proxy"},
+	"allocatedPods": {"pods", "proxy"},
+	"healthz":       {"healthz", "proxy"},
+	"readyz":        {"healthz", "proxy"}, // a kubelet has only healthz; these two tell no more
+	"livez":         {"healthz", "proxy"},
+	"configz":       {"configz", "proxy"},
+	"flagz":         {"configz"},
+	"statusz":       {"statusz"},
+	"stats":         {"stats"},
+	"metrics":       {"metrics"},
+	"logs":          {"log"},
+	"checkpoint":    {"checkpoint"},
+}
+
+// subresourcesFor grants a lesser subresource only to a path in its plain form.
 // Whatever a router behind us might read another way, such as /stats/../exec, needs
 // the permission for everything.
-func subresourceFor(p string) string {
-	plain := strings.TrimSuffix(p, "/")
-	if !strings.HasPrefix(p, "/") || path.Clean(p) != plain {
-		return "proxy"
+func subresourcesFor(path string) []string {
+	if !isPlain(path) {
+		return proxy
 	}
-	first, _, _ := strings.Cut(plain[1:], "/")
-	if sub, ok := subresources[first]; ok {
-		return sub
+	if found, ok := subresources[firstPart(path)]; ok {
+		return found
 	}
-	return "proxy"
+	return proxy
+}
+
+func firstPart(path string) string {
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return first
 }

@@ -19,7 +19,8 @@ import (
 // be safe for concurrent use.
 //
 // It asks for the plain Authorize only, not for the conditional decisions of
-// newer authorizers, so that implementations in the field keep compiling.
+// newer authorizers, so that implementations in the field keep compiling. See PermissionsGetter
+// for requests that more than one permission allows.
 type Auth interface {
 	authenticator.Request
 	authorizer.RequestAttributesGetter
@@ -93,18 +94,10 @@ func decide(auth Auth, req *http.Request) (user.Info, *refusal) {
 		return nil, unauthorized
 	}
 
-	attrs := auth.GetRequestAttributes(resp.User, req)
-	decision, reason, err := auth.Authorize(ctx, attrs)
-	if err == nil && decision == authorizer.DecisionAllow {
-		return resp.User, nil
+	if refused := authorize(auth, resp.User, req); refused != nil {
+		return nil, refused
 	}
-	logger := log.G(ctx).WithFields(authFields(attrs)).WithField("reason", reason)
-	if err != nil {
-		logger.WithError(err).Warn("Request cannot be authorized")
-		return nil, undecided
-	}
-	logger.Info("Request is forbidden")
-	return nil, forbidden
+	return resp.User, nil
 }
 
 type callerKey struct{}

@@ -99,46 +99,6 @@ func TestWithAuthNamesTheCaller(t *testing.T) {
 	}
 }
 
-func TestRequestAttributes(t *testing.T) {
-	for _, tc := range []struct{ method, path, verb, subresource string }{
-		{"GET", "/stats/summary", "get", "stats"},
-		{"GET", "/stats", "get", "stats"},
-		{"GET", "/stats/", "get", "stats"},
-		{"GET", "/metrics", "get", "metrics"},
-		{"GET", "/metrics/resource", "get", "metrics"},
-		{"GET", "/logs/syslog", "get", "log"},
-		{"GET", "/statsx", "get", "proxy"},
-		{"GET", "/logs2", "get", "proxy"},
-		{"GET", "/", "get", "proxy"},
-		{"GET", "", "get", "proxy"},
-		{"GET", "/pods", "get", "proxy"},
-		{"GET", "/healthz", "get", "proxy"},
-		{"GET", "/containerLogs/ns/p/c", "get", "proxy"},
-		{"POST", "/exec/ns/p/c", "create", "proxy"},
-		{"PUT", "/stats", "update", "stats"},
-		{"PATCH", "/stats", "patch", "stats"},
-		{"DELETE", "/stats", "delete", "stats"},
-		{"HEAD", "/stats", "", "stats"},
-		{"GET", "/stats/../exec/ns/p/c", "get", "proxy"},
-		{"GET", "/stats//summary", "get", "proxy"},
-		{"GET", "//stats", "get", "proxy"},
-		{"GET", "/./metrics", "get", "proxy"},
-		{"GET", "/STATS", "get", "proxy"},
-		{"GET", "stats", "get", "proxy"},
-	} {
-		req := httptest.NewRequest(tc.method, "/", nil)
-		req.URL.Path = tc.path
-		got := NodeRequestAttr{NodeName: "n1"}.GetRequestAttributes(&user.DefaultInfo{Name: "alice"}, req)
-		if got.GetVerb() != tc.verb || got.GetSubresource() != tc.subresource {
-			t.Errorf("%s %q: got %q on %q, want %q on %q", tc.method, tc.path, got.GetVerb(), got.GetSubresource(), tc.verb, tc.subresource)
-		}
-		if got.GetResource() != "nodes" || got.GetName() != "n1" || got.GetAPIVersion() != "v1" || got.GetAPIGroup() != "" ||
-			got.GetUser().GetName() != "alice" || !got.IsResourceRequest() || got.GetPath() != tc.path {
-			t.Errorf("%s %q: got %+v", tc.method, tc.path, got)
-		}
-	}
-}
-
 // spanNames records the spans that are opened, and their errors.
 type spanNames struct {
 	opened []string

@@ -70,6 +70,9 @@ type NodeConfig struct {
 	//     routes of that mux are the program's to guard;
 	//   - WithInsecureUnauthenticatedServer turns the addition off. A TLSConfig
 	//     that requires verified client certificates does not.
+	//
+	// With AttachProviderRoutes, paths that routers read in different ways, such as
+	// //exec and /pods/../exec, never reach Handler: they are 404, for those who may know.
 	Handler http.Handler
 
 	// StreamIdleTimeout ends an exec, attach or port-forward without traffic;
@@ -116,6 +119,7 @@ type NodeConfig struct {
 
 	mux             api.ServeMux
 	unauthenticated bool
+	reviewPods      bool
 	clientCAs       dynamiccertificates.CAContentProvider // nil: those of TLSConfig
 	fleet           int                                   // how many nodes share the clients; 0 is one
 }
@@ -192,6 +196,15 @@ func WithPodControllerConfigOverrides(opts ...PodControllerConfigOpt) NodeOpt {
 func WithInsecureUnauthenticatedServer() NodeOpt {
 	return func(cfg *NodeConfig) error {
 		cfg.unauthenticated = true
+		return nil
+	}
+}
+
+// WithPodReviews makes the authentication that NewNode adds to the server ask for a second
+// permission, in the pod's namespace: see WebhookAuthConfig.ReviewPods.
+func WithPodReviews() NodeOpt {
+	return func(cfg *NodeConfig) error {
+		cfg.reviewPods = true
 		return nil
 	}
 }

@@ -86,19 +86,6 @@ func (f *Fleet) askedFor(req *http.Request) *Node {
 	return f.byName[f.pods.NodeOf(namespace, name)]
 }
 
-// podIn returns the pod that the path of a kubelet is about.
-func podIn(path string) (namespace, name string, ok bool) {
-	parts := strings.SplitN(path, "/", 5)
-	if len(parts) < 4 || parts[0] != "" {
-		return "", "", false
-	}
-	switch parts[1] {
-	case "containerLogs", "exec", "attach", "portForward":
-		return parts[2], parts[3], true
-	}
-	return "", "", false
-}
-
 // hostsOf returns the names and addresses that belong to one node only.
 func hostsOf(nodes []*Node) map[string]*Node {
 	hosts := map[string]*Node{}

@@ -40,6 +40,11 @@ func (a instrumentedAuth) GetRequestAttributes(who user.Info, req *http.Request)
 	return a.auth.GetRequestAttributes(who, req)
 }
 
+// GetRequestPermissions implements PermissionsGetter.
+func (a instrumentedAuth) GetRequestPermissions(who user.Info, req *http.Request) [][]authorizer.Attributes {
+	return permissionsFor(a.auth, who, req)
+}
+
 func (a instrumentedAuth) Authorize(ctx context.Context, attrs authorizer.Attributes) (authorizer.Decision, string, error) {
 	ctx, span := trace.StartSpan(ctx, "Authorize")
 	defer span.End()
@@ -57,6 +62,9 @@ func authFields(attrs authorizer.Attributes) log.Fields {
 		"resource":    attrs.GetResource(),
 		"subresource": attrs.GetSubresource(),
 		"name":        attrs.GetName(),
+	}
+	if namespace := attrs.GetNamespace(); namespace != "" {
+		f["namespace"] = namespace
 	}
 	if who := attrs.GetUser(); who != nil {
 		f["user"] = who.GetName()

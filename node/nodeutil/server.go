@@ -48,10 +48,14 @@ func newServer(cfg *NodeConfig, client kubernetes.Interface, nodeName string) (*
 	if err != nil {
 		return nil, fmt.Errorf("authentication of the server: %w", err)
 	}
+	handler := guardHandler(auth, cfg)
+	if cfg.mux != nil {
+		handler = plainPaths(auth, handler)
+	}
 	return &server{
 		addr:      cfg.HTTPListenAddr,
 		tls:       cfg.TLSConfig,
-		handler:   guardHandler(auth, cfg),
+		handler:   handler,
 		routeAuth: auth,
 	}, nil
 }

@@ -32,6 +32,7 @@ func defaultAuth(cfg *NodeConfig, client kubernetes.Interface, nodeName string) 
 	}
 	return WebhookAuth(client, nodeName, func(auth *WebhookAuthConfig) error {
 		auth.AuthnConfig.ClientCertificateCAContentProvider = cas
+		auth.ReviewPods = cfg.reviewPods
 		return nil
 	})
 }
@@ -60,6 +61,23 @@ func guardHandler(auth Auth, cfg *NodeConfig) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		authenticateOnce(auth, cfg.Handler, w, req)
+	})
+}
+
+// plainPaths keeps every path that routers read in different ways from h, in which an
+// http.ServeMux would answer it with a redirect, asking nobody. Such a path is 404, for those
+// who may know.
+func plainPaths(auth Auth, h http.Handler) http.Handler {
+	nowhere := http.HandlerFunc(api.NotFound)
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		switch {
+		case isPlain(req.URL.Path):
+			h.ServeHTTP(w, req)
+		case auth == nil:
+			nowhere(w, req)
+		default:
+			authenticateOnce(auth, nowhere, w, req)
+		}
 	})
 }
 

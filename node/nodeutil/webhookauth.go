@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/client-go/kubernetes"
@@ -37,6 +39,11 @@ type WebhookAuthConfig struct {
 	AuthnConfig authenticatorfactory.DelegatingAuthenticatorConfig
 	// AuthzConfig tells what a caller may do.
 	AuthzConfig authorizerfactory.DelegatingAuthorizerConfig
+	// ReviewPods asks for a second permission where a request is about a pod: create
+	// pods/exec, pods/attach or pods/portforward, or get pods/log, in its namespace. The
+	// caller is whoever connects to the node; behind kubectl that is the API server,
+	// whose identity then needs these permissions beside those on nodes.
+	ReviewPods bool
 }
 
 // WebhookAuthOption changes a WebhookAuthConfig. An error ends WebhookAuth.
@@ -44,7 +51,7 @@ type WebhookAuthOption func(*WebhookAuthConfig) error
 
 // WebhookAuth returns an Auth that asks the API server, as a kubelet does: bearer
 // tokens by TokenReview, permissions by SubjectAccessReview on the Node object
-// nodeName (see NodeRequestAttr). Answers are kept: 2 minutes for tokens, 5 minutes for
+// nodeName (see NodeRequestAttr.Alternatives). Answers are kept: 2 minutes for tokens, 5 minutes for
 // allowed and 30 seconds for denied permissions. Anonymous requests are refused,
 // and so is everything new while the API server does not answer. Of a
 // *kubernetes.Clientset it shares the connection and not the limits.
@@ -91,6 +98,7 @@ func WebhookAuth(client kubernetes.Interface, nodeName string, opts ...WebhookAu
 		Request:         authn,
 		NodeRequestAttr: NodeRequestAttr{NodeName: nodeName},
 		authz:           authz,
+		reviewPods:      cfg.ReviewPods,
 	}, nil
 }
 
@@ -114,7 +122,19 @@ func reviewBackoff() *wait.Backoff {
 type webhookAuth struct {
 	authenticator.Request
 	NodeRequestAttr
-	authz authorizer.UnconditionalAuthorizer
+	authz      authorizer.UnconditionalAuthorizer
+	reviewPods bool
+}
+
+// GetRequestPermissions implements PermissionsGetter.
+func (a *webhookAuth) GetRequestPermissions(who user.Info, req *http.Request) [][]authorizer.Attributes {
+	needed := [][]authorizer.Attributes{a.Alternatives(who, req)}
+	if a.reviewPods {
+		if permissions, more := podPermissions(who, req); more {
+			needed = append(needed, permissions)
+		}
+	}
+	return needed
 }
 
 func (a *webhookAuth) Authorize(ctx context.Context, attrs authorizer.Attributes) (authorizer.Decision, string, error) {

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/streaming/pkg/httpstream"
+)
+
+// isPlain reports whether every router reads p the same way: it begins with a slash and has
+// no empty, "." or ".." part. A slash at the end is nothing.
+func isPlain(p string) bool {
+	plain := strings.TrimSuffix(p, "/")
+	return p == "/" || len(plain) > 1 && plain[0] == '/' && path.Clean(p) == plain
+}
+
+// streams are the first parts, in lower case, of paths that run commands.
+var streams = []string{"exec", "attach", "portforward", "run"}
+
+// isStream reports whether req may run a command or open a stream. So may everything that wants the
+// connection for itself, wherever a program has mounted the routes, and every path that a
+// router could take for another one.
+func isStream(req *http.Request) bool {
+	if !isPlain(req.URL.Path) || httpstream.IsUpgradeRequest(req) {
+		return true
+	}
+	return slices.Contains(streams, strings.ToLower(firstPart(req.URL.Path)))
+}
+
+// podSubresources are what the API server calls the paths of a kubelet that are about a pod.
+var podSubresources = map[string]string{
+	"containerLogs": "log",
+	"exec":          "exec",
+	"run":           "exec",
+	"attach":        "attach",
+	"portForward":   "portforward",
+}
+
+// podIn returns the pod that the path of a kubelet is about.
+func podIn(path string) (namespace, name string, ok bool) {
+	parts := strings.SplitN(path, "/", 5)
+	if len(parts) < 4 || parts[0] != "" {
+		return "", "", false
+	}
+	_, ok = podSubresources[parts[1]]
+	if !ok {
+		return "", "", false
+	}
+	return parts[2], parts[3], true
+}
