@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -43,11 +44,32 @@ func (p Program) execute(ctx context.Context, args []string, stdout, stderr io.W
 	cmd.SetArgs(args)
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
-	if err := cmd.ExecuteContext(ctx); err != nil {
+	err := cmd.ExecuteContext(ctx)
+	var code exitError
+	switch {
+	case err == nil:
+		return 0
+	case !errors.As(err, &code):
+		code.code = 1
+		fallthrough
+	case code.error != nil:
 		fmt.Fprintf(stderr, "%s: %v\n", cmd.Name(), err)
-		return 1
 	}
-	return 0
+	return code.code
+}
+
+// exitError ends the program with a code of its own.
+type exitError struct {
+	code  int
+	error // nil: everything has been said
+}
+
+// Error says what has failed.
+func (e exitError) Error() string {
+	if e.error == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.error.Error()
 }
 
 func (p Program) name() string {

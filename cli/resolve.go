@@ -31,14 +31,15 @@ type resolved struct {
 }
 
 // resolve completes the parsed flags from the environment and the file, and
-// checks everything. Several errors are joined.
+// checks everything. All errors are joined; the settings are nil only if the file
+// cannot be read at all.
 func (o *options) resolve(fs *pflag.FlagSet, getenv func(string) string) (*resolved, error) {
 	r := &resolved{options: o, flags: fs, origins: map[string]string{}}
 	fields, err := readConfigFile(o.ConfigFile)
-	if err != nil {
+	if fields == nil && err != nil {
 		return nil, err
 	}
-	var errs []error
+	errs := []error{err}
 	for _, s := range settings() {
 		errs = append(errs, r.settle(s, getenv, fields))
 	}
@@ -48,10 +49,7 @@ func (o *options) resolve(fs *pflag.FlagSet, getenv func(string) string) (*resol
 		}
 	}
 	r.warnings = append(r.warnings, o.klog.warnings(fs)...)
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	return r, errors.Join(r.oneOrMany(), o.validate())
+	return r, errors.Join(append(errs, r.oneOrMany(), o.validate())...)
 }
 
 // oneOrMany refuses a name for one node beside those of many, and leaves the limits of
@@ -127,7 +125,8 @@ func setFromFile(f *pflag.Flag, field configfile.Field) error {
 	return nil
 }
 
-// readConfigFile returns the fields of the file at path, all of them known.
+// readConfigFile returns the fields of the file at path. Those that are unknown are in the error; without
+// any field, the file cannot be read.
 func readConfigFile(path string) (map[string]configfile.Field, error) {
 	if path == "" {
 		return nil, nil

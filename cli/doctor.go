@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	stdslog "log/slog"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli/internal/doctor"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+)
+
+func (p Program) doctorCommand(o *options) *cobra.Command {
+	var (
+		output, admin string
+		timeout       time.Duration
+	)
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Find out why a node with these settings does not work, and what to do about it",
+		Long: "Find out why a node with these settings does not work, and what to do about it.\n\n" +
+			"Give it the settings of the node, before the node runs or beside it. It changes nothing in the cluster and nothing\n" +
+			"at the backend. It ends with 0 if nothing is wrong, 1 if something is, and 2 if that could not be told.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if output != "text" && output != "json" {
+				return exitError{2, fmt.Errorf("--output %q: want text or json", output)}
+			}
+			c := p.examine(o, cmd)
+			c.AdminKubeconfig, c.Timeout = admin, timeout
+			report := doctor.Run(cmd.Context(), c)
+			write := report.Text
+			if output == "json" {
+				write = report.JSON
+			}
+			if err := write(cmd.OutOrStdout()); err != nil {
+				return exitError{2, fmt.Errorf("write the report: %w", err)}
+			}
+			if code := report.ExitCode(); code != 0 {
+				return exitError{code: code}
+			}
+			return nil
+		},
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitError{2, err} })
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "`format` of the report: text or json")
+	cmd.Flags().StringVar(&admin, "admin-kubeconfig", "", "kubeconfig `file` of somebody who may use nodes/proxy, to try the way from the API server to the node")
+	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "how long each check may take")
+	return cmd
+}
+
+// examine returns what the doctor looks at. Settings that are wrong are looked at as far as possible.
+func (p Program) examine(o *options, cmd *cobra.Command) doctor.Config {
+	setKlogHandler(stdslog.DiscardHandler) // what the Kubernetes libraries say of a failed request is in the report
+	r, err := o.resolve(cmd.Root().PersistentFlags(), os.Getenv)
+	c := doctor.Config{Problems: r.problems(err)}
+	if r == nil {
+		return c
+	}
+	c.NodeName, c.NodeIP, c.Kubeconfig = o.NodeName, o.NodeIP, o.Kubeconfig
+	if len(o.nodeNames) > 0 {
+		c.NodeName = o.nodeNames[0] // what holds for one holds for all
+	}
+	c.Serve, c.ListenAddress, c.Port = !o.DisableKubeletAPI, o.ListenAddress, o.Port
+	c.CertFile, c.KeyFile, c.ClientCAFile, c.NoAuthentication = o.TLSCertFile, o.TLSPrivateKeyFile, o.ClientCAFile, o.NoAuthentication
+	chosen, err := choose(p.Providers, o.Provider)
+	if err != nil {
+		c.Problems = append(c.Problems, doctor.Problem{Err: err, From: r.origins["provider"]})
+		return c
+	}
+	c.Provider = func(ctx context.Context) (doctor.Pinger, error) { return o.pinger(ctx, chosen, c.NodeName, p.kubeletVersion()) }
+	return c
+}
+
+// pinger makes the provider as for a run, with a cluster in which it sees nothing.
+func (o *options) pinger(ctx context.Context, p Provider, name, version string) (doctor.Pinger, error) {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
+	o.describe(n, p.Name, version)
+	nothing := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	_, pinger, err := o.newProvider(ctx, p)(nodeutil.ProviderConfig{
+		Pods:       corev1listers.NewPodLister(nothing),
+		ConfigMaps: corev1listers.NewConfigMapLister(nothing),
+		Secrets:    corev1listers.NewSecretLister(nothing),
+		Services:   corev1listers.NewServiceLister(nothing),
+		Node:       n,
+	})
+	if err != nil || pinger == nil {
+		return nil, err
+	}
+	return pinger, nil
+}
+
+var flagInError = regexp.MustCompile(`^--([a-z0-9.-]+)`)
+
+// problems takes the joined errors of the settings apart.
+func (r *resolved) problems(err error) (list []doctor.Problem) {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range joined.Unwrap() {
+			list = append(list, r.problems(one)...)
+		}
+		return list
+	}
+	problem := doctor.Problem{Err: err}
+	if m := flagInError.FindStringSubmatch(err.Error()); m != nil && r != nil {
+		if origin := r.origins[m[1]]; origin != "default" {
+			problem.From = origin
+		}
+	}
+	return append(list, problem)
+}

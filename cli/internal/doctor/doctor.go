@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Config is what is examined: the settings of a node.
+type Config struct {
+	// Problems are the settings that are wrong.
+	Problems []Problem
+
+	NodeName, NodeIP string
+	// Kubeconfig is a file; if it does not exist, the service account of the pod is used.
+	Kubeconfig string
+	// BootstrapKubeconfig gets the node its first certificate; "" for none.
+	BootstrapKubeconfig string
+	// AdminKubeconfig is that of somebody who may use nodes/proxy; "" for the node's own.
+	AdminKubeconfig string
+
+	// Serve says that the kubelet API is served, on the port of the address, 0 for any.
+	Serve         bool
+	ListenAddress string
+	Port          int
+	// CertFile and KeyFile are what it is served with; "" if the certificate comes from elsewhere.
+	CertFile, KeyFile string
+	// ClientCAFile holds the authorities of its callers; "" for none.
+	ClientCAFile string
+	// NoAuthentication says that callers are not asked who they are.
+	NoAuthentication bool
+
+	// Provider makes the provider; what it returns is nil if it cannot be pinged.
+	Provider func(ctx context.Context) (Pinger, error)
+	// Timeout bounds each check.
+	Timeout time.Duration
+}
+
+// Problem is a setting that is wrong.
+type Problem struct {
+	Err error
+	// From says where it was set; "" if that is not known.
+	From string
+}
+
+// Pinger is a provider that says whether its backend is well.
+type Pinger interface {
+	Ping(ctx context.Context) error
+}
+
+// check is one look. It says what it found by the methods of the exam, and nothing when all is well.
+type check struct {
+	name string
+	// online checks need the API server.
+	online bool
+	run    func(ctx context.Context, e *exam)
+}
+
+// checks are in the order in which one finding explains the next.
+var checks = []check{
+	{"configuration", false, checkConfiguration},
+	{"kubeconfig", false, checkKubeconfig},
+	{"client-certificate", false, checkClientCertificate},
+	{"api-server", false, checkAPIServer},
+	{"clock", true, checkClock},
+	{"identity", true, checkIdentity},
+	{"rights", true, checkRights},
+	{"webhook-authentication", true, checkReviews},
+	{"certificate-requests", true, checkRequests},
+	{"lease", true, checkLease},
+	{"serving-certificate", false, checkServingCertificate},
+	{"client-authorities", false, checkClientCA},
+	{"port", false, checkPort},
+	{"reachable", true, checkReachable},
+	{"provider", false, checkProvider},
+}
+
+// exam is one run of all checks.
+type exam struct {
+	Config
+	report *Report
+	name   string // of the check that runs
+
+	rest    *rest.Config         // nil: no kubeconfig
+	client  kubernetes.Interface // nil: the API server cannot be asked
+	clock   *clock
+	user    string // who we are; "" if unknown
+	here    bool   // the node's own process runs on this host
+	holder  string // the process that acts for the node; "" for none
+	port    net.Listener
+	host    string
+	noNames bool // the name of the node is no name
+}
+
+// Run makes all checks. It ends with ctx.
+func Run(ctx context.Context, c Config) *Report {
+	if c.Timeout <= 0 {
+		c.Timeout = 10 * time.Second
+	}
+	e := &exam{Config: c, clock: &clock{}, report: &Report{Node: c.NodeName, Findings: []Finding{}, Passed: []string{}, Skipped: []Note{}, Unknown: []Note{}}}
+	e.host, _ = os.Hostname() // without it, no process is taken for one of this host
+	defer func() {
+		if e.port != nil {
+			_ = e.port.Close()
+		}
+	}()
+	for _, k := range checks {
+		e.do(ctx, k)
+	}
+	return e.report
+}
+
+func (e *exam) do(ctx context.Context, k check) {
+	e.name = k.name
+	before := e.size()
+	ctx, cancel := context.WithTimeout(ctx, e.Timeout)
+	defer cancel()
+	if k.online && e.client == nil {
+		e.skip("the API server cannot be asked")
+	} else {
+		k.run(ctx, e)
+	}
+	if e.size() == before {
+		e.report.Passed = append(e.report.Passed, k.name)
+	}
+}
+
+func (e *exam) size() int {
+	return len(e.report.Findings) + len(e.report.Skipped) + len(e.report.Unknown)
+}
+
+// found notes what is wrong, and what to do about it.
+func (e *exam) found(fix, problem string, args ...any) { e.add(Error, fix, problem, args...) }
+
+// warn notes what may become wrong.
+func (e *exam) warn(fix, problem string, args ...any) { e.add(Warning, fix, problem, args...) }
+
+func (e *exam) add(severity Severity, fix, problem string, args ...any) {
+	e.report.Findings = append(e.report.Findings, Finding{Check: e.name, Severity: severity, Problem: fmt.Sprintf(problem, args...), Fix: fix})
+}
+
+// skip notes why a check is not done.
+func (e *exam) skip(reason string, args ...any) {
+	e.report.Skipped = append(e.report.Skipped, Note{e.name, fmt.Sprintf(reason, args...)})
+}
+
+// unknown notes why a check came to no end.
+func (e *exam) unknown(err error) {
+	e.report.Unknown = append(e.report.Unknown, Note{e.name, err.Error()})
+}

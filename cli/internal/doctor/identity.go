@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	nodeUser   = "system:node:"
+	nodesGroup = "system:nodes"
+)
+
+// checkIdentity asks the API server who we are.
+func checkIdentity(ctx context.Context, e *exam) {
+	review, err := e.client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	switch {
+	case apierrors.IsUnauthorized(err):
+		cause, fix := explain(err)
+		e.found(fix, "the API server %s", cause)
+		return
+	case apierrors.IsNotFound(err):
+		e.skip("this API server does not tell who asks")
+		return
+	case err != nil:
+		e.unknown(fmt.Errorf("ask the API server who we are: %w", err))
+		return
+	}
+	e.user = review.Status.UserInfo.Username
+	groups := review.Status.UserInfo.Groups
+	of, isNode := strings.CutPrefix(e.user, nodeUser)
+	switch {
+	case e.user == "system:anonymous":
+		e.found("put a client certificate or a token into the kubeconfig", "the API server takes us for system:anonymous: the kubeconfig has no credentials that it knows")
+	case isNode && of != e.NodeName:
+		e.found(fmt.Sprintf("set --nodename %s, or use the credentials of %s%s", of, nodeUser, e.NodeName),
+			"the credentials are those of node %s, and the node is %s: it may write only what is its own", of, e.NodeName)
+	case isNode && !slices.Contains(groups, nodesGroup):
+		e.found("issue the certificate with the organization "+nodesGroup,
+			"%s is not in the group %s, without which the Node authorizer does not know it", e.user, nodesGroup)
+	}
+}
+
+// isNode reports whether the identity is that of a node, to which the Node authorizer gives its rights.
+func (e *exam) isNode() bool { return strings.HasPrefix(e.user, nodeUser) }

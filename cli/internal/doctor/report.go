@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Severity says how bad a finding is.
+type Severity string
+
+const (
+	// Error keeps the node, or something that users need, from working.
+	Error Severity = "error"
+	// Warning does not yet, or not for everybody.
+	Warning Severity = "warning"
+)
+
+// Finding is one thing that is wrong.
+type Finding struct {
+	Check    string   `json:"check"`
+	Severity Severity `json:"severity"`
+	// Problem is what is wrong, with its cause.
+	Problem string `json:"problem"`
+	// Fix is what to do about it.
+	Fix string `json:"fix"`
+}
+
+// Note is about a check that was not done.
+type Note struct {
+	Check string `json:"check"`
+	Text  string `json:"text"`
+}
+
+// Report is what was found.
+type Report struct {
+	Node     string    `json:"node"`
+	Findings []Finding `json:"findings"`
+	// Passed are the checks that found nothing.
+	Passed []string `json:"passed"`
+	// Skipped are checks that have no object here, or that this identity may not do.
+	Skipped []Note `json:"skipped"`
+	// Unknown are checks that were begun and came to no end.
+	Unknown []Note `json:"unknown"`
+}
+
+// ExitCode is 1 if something is wrong, else 2 if that could not be told, else 0.
+func (r *Report) ExitCode() int {
+	switch {
+	case len(r.Findings) > 0:
+		return 1
+	case len(r.Unknown) > 0:
+		return 2
+	}
+	return 0
+}
+
+// JSON writes the report for programs.
+func (r *Report) JSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(r)
+}
+
+// Text writes the report for people.
+func (r *Report) Text(w io.Writer) error {
+	p := &printer{w: w}
+	for _, name := range r.Passed {
+		p.line("✓ %s", name)
+	}
+	for _, n := range r.Skipped {
+		p.line("- %s: not checked: %s", n.Check, n.Text)
+	}
+	for _, n := range r.Unknown {
+		p.line("? %s: cannot be checked: %s", n.Check, n.Text)
+	}
+	for _, f := range r.Findings {
+		mark := "✗"
+		if f.Severity == Warning {
+			mark = "!"
+		}
+		p.line("%s %s: %s\n  fix: %s", mark, f.Check, f.Problem, f.Fix)
+	}
+	switch n := len(r.Findings); {
+	case n > 0:
+		p.line("\nnode %s: %d found", r.Node, n)
+	case len(r.Unknown) > 0:
+		p.line("\nnode %s: nothing found, but not everything could be checked", r.Node)
+	default:
+		p.line("\nnode %s: nothing found", r.Node)
+	}
+	return p.err
+}
+
+// printer keeps the first error.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}
