@@ -78,7 +78,9 @@ func (p Program) examine(o *options, cmd *cobra.Command) doctor.Config {
 		c.Problems = append(c.Problems, doctor.Problem{Err: err, From: r.origins["provider"]})
 		return c
 	}
-	c.Provider = func(ctx context.Context) (doctor.Pinger, error) { return o.pinger(ctx, chosen, c.NodeName, p.kubeletVersion()) }
+	c.Provider = func(ctx context.Context) (doctor.Pinger, error) {
+		return o.pinger(ctx, chosen, c.NodeName, p.kubeletVersion())
+	}
 	return c
 }
 

@@ -104,13 +104,17 @@ func TestDoctorOfANode(t *testing.T) {
 	}
 	w := newWorld(t)
 	credentials := w.api.NodeCredentials(t, w.nodeName, nodeAddress)
-	free := "--port=" + strconv.Itoa(freePort(t))
+	port := strconv.Itoa(freePort(t))
+	free := "--port=" + port
 	d := w.doctor(credentials, nodeAddress, free)
 	d.healthy(t, "api-server", "identity", "rights", "webhook-authentication", "certificate-requests", "lease", "serving-certificate", "port", "client-certificate")
 
 	w.register(nodeAddress)
 	w.doctor(credentials, nodeAddress, free).healthy(t, "reachable", "port")
 	w.doctor(credentials, nodeAddress, free, "--admin-kubeconfig=").healthy(t) // the node itself may not use nodes/proxy
+
+	w.patchStatus(`{"daemonEndpoints":{"kubeletEndpoint":{"Port":` + port + `}}}`)
+	w.doctor(credentials, nodeAddress, free).healthy(t, "reachable", "port")
 
 	other := w.api.NodeCredentials(t, w.nodeName, "192.0.2.200")
 	d = w.doctor(other, nodeAddress, free)
@@ -119,7 +123,7 @@ func TestDoctorOfANode(t *testing.T) {
 		t.Errorf("a certificate for another address: got %+v", d)
 	}
 
-	w.address("192.0.2.200") // where nobody is
+	w.patchStatus(`{"addresses":[{"type":"InternalIP","address":"192.0.2.200"}]}`) // where nobody is
 	w.doctor(credentials, nodeAddress, free).finds(t, "reachable", "does not reach the kubelet API", "192.0.2.200")
 }
 
@@ -234,14 +238,12 @@ func (w *world) register(address string) {
 	if _, err := w.client().CoreV1().Nodes().Create(w.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.nodeName}}, metav1.CreateOptions{}); err != nil {
 		w.Fatal(err)
 	}
-	w.address(address)
+	w.patchStatus(`{"addresses":[{"type":"InternalIP","address":"` + address + `"}]}`)
 }
 
-// address writes that of the node.
-func (w *world) address(address string) {
+func (w *world) patchStatus(status string) {
 	w.Helper()
-	body := `{"status":{"addresses":[{"type":"InternalIP","address":"` + address + `"}]}}`
-	if _, err := w.client().CoreV1().Nodes().PatchStatus(w.Context(), w.nodeName, []byte(body)); err != nil {
+	if _, err := w.client().CoreV1().Nodes().PatchStatus(w.Context(), w.nodeName, []byte(`{"status":`+status+`}`)); err != nil {
 		w.Fatal(err)
 	}
 }

@@ -82,7 +82,8 @@ func (e *exam) proxyClient() (kubernetes.Interface, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-// target names the node, and the port if it is not the one that is registered.
+// target names the node, and the port if it is not the one that is registered; the API server then
+// goes there without a look at the certificate.
 func (e *exam) target(node *corev1.Node) string {
 	registered := int(node.Status.DaemonEndpoints.KubeletEndpoint.Port)
 	if tcp, ok := e.listening(); ok && tcp != registered {
