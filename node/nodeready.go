@@ -3,13 +3,10 @@
 package node
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
-)
 
-// maxConditionMessage limits, in bytes, what a provider's error puts into the node.
-const maxConditionMessage = 1024
+	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
+)
 
 // effectiveStatus is the provider's status, with Ready in the light of the last Ping
 // and of a shutdown.
@@ -24,7 +21,7 @@ func (k *nodeKeeper) effectiveStatus() *corev1.NodeStatus {
 	default:
 		unready = corev1.NodeCondition{
 			Type: corev1.NodeReady, Status: corev1.ConditionFalse,
-			Reason: k.ping.reason, Message: shorten(k.ping.err.Error(), maxConditionMessage),
+			Reason: k.ping.reason, Message: redact.Text(k.ping.err.Error()),
 		}
 	}
 	for i := range status.Conditions {
@@ -35,14 +32,4 @@ func (k *nodeKeeper) effectiveStatus() *corev1.NodeStatus {
 	}
 	status.Conditions = append(status.Conditions, unready)
 	return status
-}
-
-// shorten cuts text to at most limit bytes without splitting a character.
-func shorten(text string, limit int) string {
-	text = strings.ToValidUTF8(text, "?")
-	if len(text) <= limit {
-		return text
-	}
-	const mark = "..."
-	return strings.ToValidUTF8(text[:limit-len(mark)], "") + mark
 }

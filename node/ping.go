@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/guard"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
@@ -110,7 +111,7 @@ func (p *pinger) call(ctx context.Context) (result pingResult) {
 		span.SetStatus(result.err)
 	}()
 	if err := p.provider.Ping(ctx); err != nil {
-		return pingResult{reason: reasonPingFailed, err: err}
+		return pingResult{reason: reasonPingFailed, err: redact.Error(err)}
 	}
 	return pingResult{}
 }

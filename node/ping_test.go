@@ -9,7 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -165,13 +164,4 @@ func TestChattyPingErrorIsNotWrittenEachTime(t *testing.T) {
 			t.Errorf("%d writes in an hour of failing Pings, want about one a minute", n)
 		}
 	})
-}
-
-func TestShortenKeepsCharactersWhole(t *testing.T) {
-	for _, text := range []string{"short", strings.Repeat("x", 2000), strings.Repeat("ä€", 1000), "bad \xff byte"} {
-		got := shorten(text, maxConditionMessage)
-		if len(got) > maxConditionMessage || !utf8.ValidString(got) {
-			t.Errorf("shorten(%.20q) has %d bytes, valid %v; want at most %d, valid", text, len(got), utf8.ValidString(got), maxConditionMessage)
-		}
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -197,7 +198,9 @@ func (c *PodController) resolve(ctx context.Context, pod *corev1.Pod) error {
 	defer time.AfterFunc(slowCall, func() { keyqueue.Yield(ctx) }).Stop()
 	bounded, cancel := context.WithTimeout(ctx, podRequestTimeout)
 	defer cancel()
-	return podenv.Resolve(bounded, c.env, pod)
+	env := c.env
+	env.Objects = objectsOf{c, pod.UID}
+	return podenv.Resolve(bounded, env, pod)
 }
 
 // syncError is a failure of the sync lane on its way to syncFailed, where it ends.
@@ -226,7 +229,7 @@ func (c *PodController) syncFailed(ctx context.Context, key string, err error, d
 	if !errors.As(err, &failed) || failed.pod == nil {
 		return
 	}
-	t := &lifecycle.Trouble{Reason: lifecycle.ReasonProviderFailed, Message: brief(failed.err) + "; " + next}
+	t := &lifecycle.Trouble{Reason: lifecycle.ReasonProviderFailed, Message: redact.CutTo(brief(failed.err), redact.Limit-len("; "+next)) + "; " + next}
 	var notReady *podenv.NotReadyError
 	if errors.As(err, &notReady) {
 		t.Container, t.WaitingReason = notReady.Container, "CreateContainerConfigError"
@@ -238,18 +241,5 @@ func (c *PodController) syncFailed(ctx context.Context, key string, err error, d
 	}
 }
 
-// briefLimit caps what an error may add to an event or a status.
-const briefLimit = 1024
-
-// brief is the text of an error, cut to a length that objects can carry.
-func brief(err error) string {
-	s := err.Error()
-	if len(s) <= briefLimit {
-		return s
-	}
-	cut := briefLimit - len("…")
-	for cut > 0 && s[cut]&0xC0 == 0x80 { // not within a character
-		cut--
-	}
-	return s[:cut] + "…"
-}
+// brief is the text of an error in a form that objects can carry.
+func brief(err error) string { return redact.Text(err.Error()) }

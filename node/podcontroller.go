@@ -22,6 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/objects"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/podsecrets"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -56,6 +57,7 @@ type PodController struct {
 
 	skipEnv bool
 	env     podenv.Config
+	secrets *podsecrets.Book
 	store   *objects.Store         // nil: the caller's own informers
 	synced  []cache.InformerSynced // of the caller's own informers
 
@@ -140,6 +142,7 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 		done:       make(chan struct{}),
 	}
 	c.useObjects(&cfg)
+	c.useSecrets(&cfg)
 	c.syncLane = keyqueue.New(
 		&retryPolicy{limiter: cfg.SyncPodsFromKubernetesRateLimiter, should: cfg.SyncPodsFromKubernetesShouldRetryFunc, failed: c.syncFailed})
 	c.statusLane = keyqueue.New(
@@ -177,8 +180,8 @@ func (c *PodController) useObjects(cfg *PodControllerConfig) {
 // Run handles pods until ctx ends, with up to podSyncWorkers provider calls at a
 // time and as many writes to the API server, but at least 32. It returns nil when ctx ended, and
 // an error when the informers' caches did not fill before that, when the
-// number of workers is below one, when the provider's NotifyPods panics, or at a
-// second call.
+// number of workers is below one, when the provider's NotifyPods, UsePodTokens or
+// UsePullCredentials panics, or at a second call.
 func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error) {
 	if podSyncWorkers < 1 {
 		return errdefs.InvalidInputf("pod sync workers: got %d, want at least 1", podSyncWorkers)
@@ -198,6 +201,9 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	defer wg.Wait()
 	defer cancel()
 
+	if err := c.offerSecrets(ctx); err != nil {
+		return fmt.Errorf("run pod controller: %w", err)
+	}
 	if n, ok := c.provider.(PodNotifier); ok {
 		err := (&guard.Guard{}).Do(ctx, "NotifyPods", func(ctx context.Context) error {
 			n.NotifyPods(ctx, func(pod *corev1.Pod) { c.report(ctx, pod) })

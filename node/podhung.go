@@ -37,5 +37,5 @@ func (c *PodController) call(ctx context.Context, key string, api *corev1.Pod, m
 		}
 	}).Stop()
 	defer returned.Store(true)
-	return c.guard.Do(ctx, method, call)
+	return c.guard.Do(c.about(ctx, key), method, call)
 }

@@ -144,7 +144,7 @@ func (c *PodController) stopOrphan(ctx context.Context, key string, api, backend
 	if pod.DeletionTimestamp == nil {
 		pod.DeletionTimestamp = &metav1.Time{Time: now}
 	}
-	err := c.guard.Do(ctx, "DeletePod", func(ctx context.Context) error { return c.provider.DeletePod(ctx, pod) })
+	err := c.guard.Do(c.about(ctx, key), "DeletePod", func(ctx context.Context) error { return c.provider.DeletePod(ctx, pod) })
 	if err != nil && !errdefs.IsNotFound(err) {
 		return c.failure(api, eventDeleteFailed, fmt.Errorf("delete pod %s (UID %s), which is no longer in the API server, at the backend: %w", key, backend.UID, err))
 	}

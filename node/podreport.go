@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
 // report takes the provider's word on a pod. It only remembers it and marks the
@@ -38,6 +39,7 @@ func (c *PodController) take(ctx context.Context, pod *corev1.Pod, r *report) {
 		c.syncLane.Add(key)
 		return
 	}
+	redact.Status(r.status, c.secrets.Values(api.UID))
 	if !c.remember(key, api, r) {
 		return
 	}

@@ -175,7 +175,7 @@ func (c *PodController) pollPod(ctx context.Context, key string) (class int, err
 		return 0, nil // not accepted: the backend may have an older pod of that name, and a status has no UID
 	}
 	var status *corev1.PodStatus
-	err = c.reads.Do(ctx, "GetPodStatus", func(ctx context.Context) (err error) {
+	err = c.reads.Do(c.about(ctx, key), "GetPodStatus", func(ctx context.Context) (err error) {
 		status, err = c.provider.GetPodStatus(ctx, api.Namespace, api.Name)
 		return err
 	})

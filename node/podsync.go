@@ -16,6 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/guard"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
 
@@ -32,6 +33,7 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		if c.store != nil {
 			c.store.Track(api)
 		}
+		c.secrets.Admit(api)
 		c.judge(key, api)
 	}
 	st := c.states.get(key)
@@ -41,6 +43,9 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		return 0, nil
 	case !st.suspect && (st.isOver(api) || lifecycle.Quiet(api, st.sent, st.verdict != nil)):
 		c.noOrphan(key, st)
+		if st.isOver(api) {
+			c.secrets.End(api.UID)
+		}
 		c.rest(key, api)
 		if st.stray != nil {
 			return 0, c.removeStray(ctx, key, api, st.stray)
@@ -126,6 +131,7 @@ func (c *PodController) do(ctx context.Context, step lifecycle.Step, key string,
 	case lifecycle.Stop:
 		return c.stop(ctx, key, api, backend)
 	case lifecycle.Stopped:
+		c.secrets.End(api.UID)
 		c.states.of(key, api.UID, func(st *podState) {
 			st.stopped = true
 			st.over = lifecycle.Terminal(&api.Status)
@@ -170,8 +176,9 @@ func (c *PodController) noOrphan(key string, st podState) {
 	}
 }
 
-// forgetObjects lets go of the ConfigMaps and Secrets that the pod names.
+// forgetObjects lets go of the ConfigMaps and Secrets that the pod names, and of what it was given.
 func (c *PodController) forgetObjects(key string, uid types.UID) {
+	c.secrets.Drop(uid)
 	if c.store != nil && uid != "" {
 		namespace, name, _ := cache.SplitMetaNamespaceKey(key)
 		c.store.Forget(namespace, name, uid)
@@ -207,7 +214,7 @@ func (c *PodController) lookup(ctx context.Context, key string) (pod *corev1.Pod
 	if err != nil {
 		return nil, err
 	}
-	err = c.reads.Do(ctx, "GetPod", func(ctx context.Context) (err error) {
+	err = c.reads.Do(c.about(ctx, key), "GetPod", func(ctx context.Context) (err error) {
 		pod, err = c.provider.GetPod(ctx, namespace, name)
 		return err
 	})
@@ -234,7 +241,7 @@ func (c *PodController) lookup(ctx context.Context, key string) (pod *corev1.Pod
 
 // list returns all pods of this node that the backend has.
 func (c *PodController) list(ctx context.Context) (pods []*corev1.Pod, err error) {
-	err = c.reads.Do(ctx, "GetPods", func(ctx context.Context) (err error) {
+	err = c.reads.Do(redact.With(ctx, c.secrets.All), "GetPods", func(ctx context.Context) (err error) {
 		pods, err = c.provider.GetPods(ctx)
 		return err
 	})

@@ -12,6 +12,8 @@ import (
 	"os"
 	"strings"
 	"syscall"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
 // processMark names one life of a node controller on the lease of its node.
@@ -68,7 +70,7 @@ func (m processMark) text() string {
 // String names the process for people.
 func (m processMark) String() string {
 	if m.Host == "" {
-		return shorten(m.ID, 80)
+		return redact.CutTo(m.ID, 80)
 	}
 	return fmt.Sprintf("process %d on host %s", m.PID, m.Host)
 }

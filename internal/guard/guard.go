@@ -5,7 +5,8 @@
 // long, so that it can let others pass.
 //
 // The guarantee: Do returns only when the call has returned, so that two calls
-// for one pod never overlap, and a panic becomes an error of type *Panic.
+// for one pod never overlap; a panic becomes an error of type *Panic; and what the provider
+// says has no secret in it when it leaves.
 //
 // What surprises: a provider that ignores its context is not abandoned at the
 // deadline. It is reported as overdue and waited for; nothing else could keep
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
@@ -53,12 +55,14 @@ func (p *Panic) Error() string { return fmt.Sprintf("provider panicked in %s: %v
 // not make, such as the streams of a request.
 func Caught(ctx context.Context, method string, value any) *Panic {
 	panics.WithLabelValues(method).Inc()
-	log.G(ctx).WithField("method", method).Errorf("provider panicked: %v\n%s", value, debug.Stack())
+	said := redact.Text(fmt.Sprint(value), redact.From(ctx)...)
+	log.G(ctx).WithField("method", method).Errorf("provider panicked: %s\n%s", said, debug.Stack())
 	return &Panic{Method: method, Value: value}
 }
 
 // Do runs call, which stands for the named method of the provider. A call that
-// outlasts its deadline and returns no error of its own has succeeded, late.
+// outlasts its deadline and returns no error of its own has succeeded, late. The text of
+// an error is redacted, with the values of ctx (redact.With).
 func (g *Guard) Do(ctx context.Context, method string, call func(context.Context) error) (err error) {
 	ctx, span := trace.StartSpan(ctx, "provider."+method)
 	defer func() {
@@ -82,6 +86,9 @@ func (g *Guard) Do(ctx context.Context, method string, call func(context.Context
 	defer func() {
 		if v := recover(); v != nil {
 			err = Caught(ctx, method, v)
+		}
+		if err != nil {
+			err = redact.Error(err, redact.From(ctx)...)
 		}
 		result := "ok"
 		if err != nil {

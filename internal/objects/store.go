@@ -7,9 +7,12 @@ import (
 	"errors"
 	"sync"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/permit"
 )
 
 // errStopped answers questions that come too late to be asked of the API server.
@@ -19,6 +22,7 @@ var errStopped = errors.New("the store of ConfigMaps and Secrets has stopped")
 // goroutine, before and during Run.
 type Store struct {
 	client  kubernetes.Interface
+	gate    *permit.Gate // nil: open; set before Run
 	cluster map[*kind]*clusterWide
 
 	stopped chan struct{} // closed when Run has ended
@@ -57,6 +61,15 @@ func NewStore(client kubernetes.Interface) *Store {
 		secrets:    {store: s, kind: secrets},
 	}
 	return s
+}
+
+// Behind makes the store wait at the gate before it asks for an object for the first time. Call it
+// before Run.
+func (s *Store) Behind(gate *permit.Gate) { s.gate = gate }
+
+// Await waits at the store's gate, for callers who ask for something else on behalf of a pod.
+func (s *Store) Await(ctx context.Context, attributes authorizationv1.ResourceAttributes) {
+	s.gate.Wait(ctx, attributes)
 }
 
 // Run reads and watches until ctx ends, and then waits until every watch has

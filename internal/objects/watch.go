@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,9 +38,11 @@ func (e *entry) watch(ctx context.Context) {
 	if dropped {
 		return
 	}
+	k := e.key
+	e.store.gate.Wait(ctx, authorizationv1.ResourceAttributes{Verb: "list", Resource: k.kind.resource.Resource, Namespace: k.namespace, Name: k.name})
 	source := &singleObject{entry: e}
-	// The first retries come sooner than a reflector's: the Node authorizer learns of a
-	// pod a little later than the node does, and refuses until then.
+	// The first retries come sooner than a reflector's: without the gate, or if another API
+	// server answers, the Node authorizer may not know of a pod yet, and refuses.
 	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 9, Cap: 30 * time.Second}
 	reflector := cache.NewReflectorWithOptions(source, e.key.kind.example, source, cache.ReflectorOptions{
 		Name: e.key.String(), MinWatchTimeout: minWatchTimeout, Backoff: &backoff,

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/objects"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/permit"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -48,6 +49,7 @@ func newBase(name string, cfg NodeConfig, fromEnv kubernetes.Interface) (*base, 
 	}
 	b.services = newServiceInformer(b.clients.watches, cfg.InformerResyncPeriod)
 	b.objects = objects.NewStore(b.clients.main)
+	b.objects.Behind(permit.New(b.clients.main))
 	b.informers = []cache.SharedIndexInformer{b.services.Informer()}
 	if cfg.EventRecorder == nil {
 		b.hub = &eventHub{}

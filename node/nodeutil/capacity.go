@@ -15,7 +15,17 @@ import (
 // have for pods, because the pod controller needs it and only the node controller is told.
 type capacityWatch struct {
 	node.NodeProvider
-	last atomic.Pointer[corev1.ResourceList]
+	redact func(error) error // nil: nothing is known of any pod
+	last   atomic.Pointer[corev1.ResourceList]
+}
+
+// Ping asks the provider. What it says about what is wrong is shown in the node.
+func (w *capacityWatch) Ping(ctx context.Context) error {
+	err := w.NodeProvider.Ping(ctx)
+	if w.redact != nil {
+		err = w.redact(err)
+	}
+	return err
 }
 
 // NotifyNodeStatus looks at each node on its way to cb.

@@ -133,6 +133,7 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 	if n.pods, err = node.NewPodController(podConfig); err != nil {
 		return nil, fmt.Errorf("make pod controller: %w", err)
 	}
+	capacity.redact = func(err error) error { return n.pods.RedactError("", "", err) }
 
 	nodeOpts := []node.NodeControllerOpt{
 		node.WithNodeEnableLeaseV1WithRenewInterval(b.clients.leases, node.DefaultLeaseDuration, cfg.renewInterval()),

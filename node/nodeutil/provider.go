@@ -74,7 +74,7 @@ type NewProviderFunc func(ProviderConfig) (Provider, node.NodeProvider, error)
 // attachProvider mounts the routes of the node's provider at mux. What guards them is
 // around each of them, behind whatever the program puts around mux.
 func (n *Node) attachProvider(mux api.ServeMux) {
-	p := n.provider
+	p := redacted{n.provider, n.pods}
 	api.AttachPodRoutes(api.PodHandlerConfig{
 		RunInContainer:    p.RunInContainer,
 		AttachToContainer: p.AttachToContainer,

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podsecrets
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
+)
+
+// Config is where a Book gets things from.
+type Config struct {
+	// Accounts asks for tokens. Nil: there are none.
+	Accounts corev1client.ServiceAccountsGetter
+	// Secret reads a Secret by name. An error for which apierrors.IsNotFound is true says
+	// that it does not exist; any other says nothing about it.
+	Secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+	// Recorder gets warnings about Secrets that cannot be used.
+	Recorder record.EventRecorder
+	// Before is called before a token of a service account is asked for; nil for nothing.
+	Before func(ctx context.Context, namespace, account string)
+}
+
+// Book keeps what belongs to each pod. It can be used from any goroutine.
+type Book struct {
+	cfg Config
+
+	mu   sync.Mutex
+	pods map[types.UID]*page
+}
+
+// page is what belongs to one pod.
+type page struct {
+	values redact.Values
+
+	// guarded by Book.mu
+	pod    *corev1.Pod // the API server's, shared
+	over   bool        // the pod has ended, or is forgotten
+	tokens map[tokenKey]*tokenSlot
+}
+
+// New returns a book without pods.
+func New(cfg Config) *Book { return &Book{cfg: cfg, pods: map[types.UID]*page{}} }
+
+// Admit lets a pod have what it names. pod is the API server's copy, and is not changed.
+func (b *Book) Admit(pod *corev1.Pod) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.pods[pod.UID]
+	if p == nil {
+		p = &page{tokens: map[tokenKey]*tokenSlot{}}
+		b.pods[pod.UID] = p
+	}
+	p.pod = pod
+}
+
+// End forgets the tokens of a pod that has ended. It gets nothing any more. What must not
+// be said about it is still known.
+func (b *Book) End(uid types.UID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p := b.pods[uid]; p != nil {
+		p.over, p.tokens = true, nil
+		p.values.Forget(tokenSource) // what is left of them in a text is known by its looks
+	}
+}
+
+// Drop forgets a pod.
+func (b *Book) Drop(uid types.UID) {
+	b.End(uid) // what is under way for it has the page, not the book
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.pods, uid)
+}
+
+// Values returns what must not be said about a pod. They may be added to.
+func (b *Book) Values(uid types.UID) *redact.Values {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p := b.pods[uid]; p != nil {
+		return &p.values
+	}
+	return &redact.Values{}
+}
+
+// Named returns what must not be said about the pods of a name.
+func (b *Book) Named(namespace, name string) []*redact.Values {
+	return b.those(func(pod *corev1.Pod) bool { return pod.Namespace == namespace && pod.Name == name })
+}
+
+// All returns what must not be said about any pod.
+func (b *Book) All() []*redact.Values { return b.those(func(*corev1.Pod) bool { return true }) }
+
+func (b *Book) those(match func(*corev1.Pod) bool) (all []*redact.Values) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.pods {
+		if match(p.pod) {
+			all = append(all, &p.values)
+		}
+	}
+	return slices.Clip(all)
+}
+
+// find returns the page of a pod that may have something, and the API server's copy of it.
+func (b *Book) find(pod *corev1.Pod) (*page, *corev1.Pod, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.pods[pod.UID]
+	if p == nil || p.over || p.pod.Namespace != pod.Namespace || p.pod.Name != pod.Name {
+		return nil, nil, errdefs.NotFoundf("pod %s/%s (UID %s) is none of this node, or has ended", pod.Namespace, pod.Name, pod.UID)
+	}
+	return p, p.pod, nil
+}
+
+// ReadSecret is Config.Secret for a pod: what it returns must not be said about the pod.
+func (b *Book) ReadSecret(ctx context.Context, uid types.UID, namespace, name string) (*corev1.Secret, error) {
+	secret, err := b.cfg.Secret(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	values := make([][]byte, 0, len(secret.Data))
+	for _, value := range secret.Data {
+		values = append(values, value)
+	}
+	b.Values(uid).Remember("secret/"+name, string(secret.UID)+"/"+secret.ResourceVersion, values...)
+	return secret, nil
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podsecrets
+
+import (
+	"net"
+	"path"
+	"strings"
+)
+
+// hub is where images without a registry come from, by its names.
+const hub = "index.docker.io"
+
+var hubNames = map[string]bool{"docker.io": true, hub: true, "registry-1.docker.io": true}
+
+// MatchesImage reports whether credentials for a registry, as a Docker configuration names it,
+// are for an image: each part of the host may have wildcards, the port is the same, and the
+// path is the beginning of the image's.
+func MatchesImage(registry, image string) bool {
+	host, port, dir := place(registry)
+	imageHost, imagePort, name := placeOfImage(image)
+	if port != imagePort || dir != "" && name != dir && !strings.HasPrefix(name, dir+"/") {
+		return false
+	}
+	parts, imageParts := strings.Split(host, "."), strings.Split(imageHost, ".")
+	if len(parts) != len(imageParts) {
+		return false
+	}
+	for i := range parts {
+		if ok, err := path.Match(parts[i], imageParts[i]); err != nil || !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// place takes apart the name of a registry. The path of a version of the registry's own API says nothing.
+func place(registry string) (host, port, dir string) {
+	if _, after, ok := strings.Cut(registry, "://"); ok {
+		registry = after
+	}
+	address, dir, _ := strings.Cut(registry, "/")
+	dir = strings.Trim(dir, "/")
+	for _, version := range []string{"v1", "v2"} {
+		if dir == version || strings.HasPrefix(dir, version+"/") {
+			dir = strings.TrimPrefix(dir[len(version):], "/")
+			break
+		}
+	}
+	host, port = hostPort(address)
+	return host, port, dir
+}
+
+// placeOfImage takes apart the name of an image, and leaves its tag and digest out.
+func placeOfImage(image string) (host, port, name string) {
+	image, _, _ = strings.Cut(image, "@")
+	first, rest, found := strings.Cut(image, "/")
+	if !found || !strings.ContainsAny(first, ".:") && first != "localhost" {
+		first, rest = hub, image
+		if !found {
+			rest = "library/" + image
+		}
+	}
+	if colon := strings.LastIndexByte(rest, ':'); colon > strings.LastIndexByte(rest, '/') {
+		rest = rest[:colon]
+	}
+	host, port = hostPort(first)
+	return host, port, rest
+}
+
+func hostPort(address string) (host, port string) {
+	if h, p, err := net.SplitHostPort(address); err == nil {
+		address, port = h, p
+	}
+	address = strings.ToLower(address)
+	if hubNames[address] {
+		address = hub
+	}
+	return address, port
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podsecrets
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// The reasons of events about Secrets to pull images with. The first is a kubelet's.
+const (
+	eventNoPullSecret  = "FailedToRetrieveImagePullSecret"
+	eventBadPullSecret = "InvalidImagePullSecret"
+)
+
+// Logins returns the credentials that the pod's imagePullSecrets name, longer names of
+// registries first. A Secret that does not exist, or is none of a registry, is an event about
+// the pod and left out, as in a kubelet; one that could not be read is an error.
+// Of the pod only namespace, name and UID count.
+func (b *Book) Logins(ctx context.Context, pod *corev1.Pod) ([]Login, error) {
+	p, api, err := b.find(pod)
+	if err != nil {
+		return nil, err
+	}
+	var all []Login
+	var missing, seen []string
+	for _, ref := range api.Spec.ImagePullSecrets {
+		if ref.Name == "" || slices.Contains(seen, ref.Name) {
+			continue
+		}
+		seen = append(seen, ref.Name)
+		secret, err := b.ReadSecret(ctx, api.UID, api.Namespace, ref.Name)
+		if apierrors.IsNotFound(err) {
+			missing = append(missing, ref.Name)
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read image pull secret %s/%s: %w", api.Namespace, ref.Name, err)
+		}
+		found, err := logins(secret)
+		if err != nil {
+			b.cfg.Recorder.Event(api, corev1.EventTypeWarning, eventBadPullSecret, fmt.Sprintf("image pull secret %s is not used: %v", ref.Name, err))
+			continue
+		}
+		for _, login := range found {
+			p.values.Remember("login/"+ref.Name+"/"+login.Registry, secret.ResourceVersion, login.secrets()...)
+		}
+		all = append(all, found...)
+	}
+	if len(missing) > 0 {
+		b.cfg.Recorder.Event(api, corev1.EventTypeWarning, eventNoPullSecret,
+			fmt.Sprintf("Unable to retrieve some image pull secrets (%s); attempting to pull the image may not succeed.", strings.Join(missing, ", ")))
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p.over {
+		return nil, gone(api)
+	}
+	slices.SortStableFunc(all, func(a, b Login) int { return len(b.Registry) - len(a.Registry) })
+	return all, nil
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podsecrets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// tokenTimeout is how long the API server may take for a token.
+const tokenTimeout = 30 * time.Second
+
+// tokenSource begins the names of tokens among the values that must not be said.
+const tokenSource = "token/"
+
+var errEmptyToken = errors.New("the API server's answer has no token")
+
+// Token is a token of a pod's service account.
+type Token struct {
+	Value     string
+	ExpiresAt time.Time
+	RefreshAt time.Time
+}
+
+// tokenSlot is the place of one token. Who holds busy may ask for a new one, and owns the rest.
+type tokenSlot struct {
+	busy   chan struct{} // holds one element while somebody asks
+	token  Token
+	issued time.Time
+	life   time.Duration // by the API server
+	use    time.Duration // from issued
+	failed time.Time     // when the last try to renew it failed
+}
+
+func (s *tokenSlot) valid(now time.Time) bool {
+	return s.token.Value != "" && passed(s.issued, now) < s.life
+}
+
+func (s *tokenSlot) fresh(now time.Time) bool {
+	switch {
+	case !s.valid(now):
+		return false
+	case passed(s.issued, now) < s.use:
+		return true
+	default:
+		return !s.failed.IsZero() && passed(s.failed, now) < refreshPause
+	}
+}
+
+// Token returns the token that source, which must be in a projected volume of the pod, asks
+// for. Of the pod only namespace, name and UID count.
+func (b *Book) Token(ctx context.Context, pod *corev1.Pod, source *corev1.ServiceAccountTokenProjection) (Token, error) {
+	if b.cfg.Accounts == nil {
+		return Token{}, errors.New("this node has no client that asks for tokens")
+	}
+	key := keyFor(source)
+	p, api, err := b.find(pod)
+	if err != nil {
+		return Token{}, err
+	}
+	if !projects(api, key) {
+		return Token{}, errdefs.InvalidInputf("pod %s/%s has no projected volume with a token for audience %q that lives %d s",
+			api.Namespace, api.Name, key.audience, key.life)
+	}
+	slot := b.slot(p, key)
+	if slot == nil {
+		return Token{}, gone(api)
+	}
+	select {
+	case slot.busy <- struct{}{}:
+		defer func() { <-slot.busy }()
+	case <-ctx.Done():
+		return Token{}, fmt.Errorf("wait for the token of pod %s/%s: %w", api.Namespace, api.Name, context.Cause(ctx))
+	}
+	if !slot.fresh(time.Now()) {
+		if err := b.renew(ctx, slot, api, key); err != nil {
+			if !slot.valid(time.Now()) {
+				return Token{}, err
+			}
+			slot.failed = time.Now()
+			slot.token.RefreshAt = slot.failed.Add(refreshPause)
+			log.G(ctx).WithError(err).WithField("pod", api.Namespace+"/"+api.Name).Warn("the token is not renewed; going on with the one that is still valid")
+		}
+	}
+	return b.hand(p, api, key, slot.token)
+}
+
+// slot returns the place of a token, nil for a pod that has ended.
+func (b *Book) slot(p *page, key tokenKey) *tokenSlot {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p.over {
+		return nil
+	}
+	slot := p.tokens[key]
+	if slot == nil {
+		slot = &tokenSlot{busy: make(chan struct{}, 1)}
+		p.tokens[key] = slot
+	}
+	return slot
+}
+
+// renew asks for a new token.
+func (b *Book) renew(ctx context.Context, slot *tokenSlot, pod *corev1.Pod, key tokenKey) error {
+	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
+	defer cancel()
+	name := account(pod)
+	if b.cfg.Before != nil {
+		b.cfg.Before(ctx, pod.Namespace, name)
+	}
+	asked := time.Now() // the token is no older
+	got, err := b.cfg.Accounts.ServiceAccounts(pod.Namespace).CreateToken(ctx, name, request(pod, key), metav1.CreateOptions{})
+	if err == nil && got.Status.Token == "" {
+		err = errEmptyToken
+	}
+	if err != nil {
+		return fmt.Errorf("ask for a token of service account %s/%s for pod %s: %w", pod.Namespace, name, pod.Name, err)
+	}
+	slot.life = granted(got, key)
+	slot.use = useFor(slot.life, rand.Float64())
+	slot.issued, slot.failed = asked, time.Time{}
+	slot.token = Token{Value: got.Status.Token, ExpiresAt: got.Status.ExpirationTimestamp.Time, RefreshAt: asked.Add(slot.use)}
+	return nil
+}
+
+// granted is the life that the API server gave a token, which may differ from what it was asked for.
+func granted(got *authenticationv1.TokenRequest, key tokenKey) time.Duration {
+	seconds := key.life
+	if got.Spec.ExpirationSeconds != nil {
+		seconds = *got.Spec.ExpirationSeconds
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// hand gives a token away, unless the pod has ended since.
+func (b *Book) hand(p *page, pod *corev1.Pod, key tokenKey, token Token) (Token, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p.over {
+		return Token{}, gone(pod)
+	}
+	p.values.Remember(fmt.Sprintf(tokenSource+"%s/%d", key.audience, key.life), token.ExpiresAt.String(), []byte(token.Value))
+	return token, nil
+}
+
+func gone(pod *corev1.Pod) error {
+	return errdefs.NotFoundf("pod %s/%s (UID %s) has ended", pod.Namespace, pod.Name, pod.UID)
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podsecrets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clientgotesting "k8s.io/client-go/testing"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// issuer gives tokens, and remembers what it was asked for.
+type issuer struct {
+	asked []authenticationv1.TokenRequest
+	err   error
+	hold  chan struct{} // nil, or answers wait until it is closed
+}
+
+func (i *issuer) client() *fake.Clientset {
+	client := fake.NewClientset()
+	client.PrependReactor("create", "serviceaccounts", func(a clientgotesting.Action) (bool, runtime.Object, error) {
+		create, ok := a.(clientgotesting.CreateActionImpl)
+		if !ok || a.GetSubresource() != "token" {
+			return false, nil, nil
+		}
+		if i.hold != nil {
+			<-i.hold
+		}
+		if i.err != nil {
+			return true, nil, i.err
+		}
+		r := create.Object.(*authenticationv1.TokenRequest).DeepCopy()
+		i.asked = append(i.asked, *r)
+		r.Status.Token = fmt.Sprintf("token-%s-%d", create.Name, len(i.asked))
+		r.Status.ExpirationTimestamp = metav1.NewTime(time.Now().Add(time.Duration(*r.Spec.ExpirationSeconds) * time.Second))
+		return true, r, nil
+	})
+	return client
+}
+
+// projection is the source of a token in a volume.
+func projection(audience string, seconds int64) *corev1.ServiceAccountTokenProjection {
+	return &corev1.ServiceAccountTokenProjection{Audience: audience, ExpirationSeconds: &seconds, Path: "token"}
+}
+
+func podWith(uid types.UID, sources ...*corev1.ServiceAccountTokenProjection) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "p", UID: uid},
+		Spec:       corev1.PodSpec{ServiceAccountName: "robot"},
+	}
+	for _, s := range sources {
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{
+			Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: s}}},
+		}})
+	}
+	return pod
+}
+
+func mustToken(t *testing.T, b *Book, pod *corev1.Pod, source *corev1.ServiceAccountTokenProjection) Token {
+	t.Helper()
+	token, err := b.Token(t.Context(), pod, source)
+	if err != nil {
+		t.Fatalf("ask for a token: %v", err)
+	}
+	return token
+}
+
+func TestSecurityC5TokensAreBoundToThePodAndItsAudience(t *testing.T) {
+	i := &issuer{}
+	b := New(Config{Accounts: i.client().CoreV1()})
+	pod := podWith("1", projection("vault", 7200), &corev1.ServiceAccountTokenProjection{})
+	b.Admit(pod)
+	mustToken(t, b, pod, projection("vault", 7200))
+	mustToken(t, b, pod, projection("", 3600))
+	for n, want := range []struct {
+		audience string
+		seconds  int64
+	}{{"[vault]", 7200}, {"[]", 3600}} {
+		spec := i.asked[n].Spec
+		if fmt.Sprint(spec.Audiences) != want.audience || *spec.ExpirationSeconds != want.seconds {
+			t.Errorf("request %d: audiences %v for %d s, want %s for %d s", n, spec.Audiences, *spec.ExpirationSeconds, want.audience, want.seconds)
+		}
+		if ref := spec.BoundObjectRef; ref == nil || ref.Kind != "Pod" || ref.APIVersion != "v1" || ref.Name != "p" || ref.UID != "1" {
+			t.Errorf("request %d is bound to %+v, want the pod", n, ref)
+		}
+	}
+
+	for name, ask := range map[string]struct {
+		pod    *corev1.Pod
+		source *corev1.ServiceAccountTokenProjection
+		kind   func(error) bool
+	}{
+		"an audience that no volume names":     {pod, projection("other", 7200), errdefs.IsInvalidInput},
+		"another life":                         {pod, projection("vault", 7201), errdefs.IsInvalidInput},
+		"a volume that only the copy has":      {podWith("1", projection("other", 600)), projection("other", 600), errdefs.IsInvalidInput},
+		"another pod of that name":             {podWith("2", projection("vault", 7200)), projection("vault", 7200), errdefs.IsNotFound},
+		"another name with the UID of the pod": {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "q", UID: "1"}}, projection("vault", 7200), errdefs.IsNotFound},
+	} {
+		if token, err := b.Token(t.Context(), ask.pod, ask.source); !ask.kind(err) || token.Value != "" {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if len(i.asked) != 2 {
+		t.Errorf("the API server was asked %d times, want twice", len(i.asked))
+	}
+}
+
+// TestSecurityC5TokensAreRenewedInTime asks every minute for 48 hours, as a volume is kept up to date.
+func TestSecurityC5TokensAreRenewedInTime(t *testing.T) {
+	for life, use := range map[int64]time.Duration{
+		600:        8 * time.Minute,
+		3600:       48 * time.Minute,
+		7 * 86400:  24 * time.Hour,
+		100 * 3600: 24 * time.Hour,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			i := &issuer{}
+			b := New(Config{Accounts: i.client().CoreV1()})
+			pod := podWith("1", projection("", life))
+			b.Admit(pod)
+			begin, last, got := time.Now(), Token{}, time.Time{}
+			for time.Since(begin) < 48*time.Hour {
+				token := mustToken(t, b, pod, projection("", life))
+				if !token.ExpiresAt.After(time.Now()) {
+					t.Fatalf("a token of %d s has expired when it is handed out", life)
+				}
+				switch {
+				case token.Value == last.Value:
+				case last.Value != "" && (time.Since(got) < use-jitter || time.Since(got) > use+time.Minute):
+					t.Fatalf("a token of %d s was used for %v, want %v and at most a minute more", life, time.Since(got), use)
+				default:
+					last, got = token, time.Now()
+					if d := time.Until(token.RefreshAt); d > use || d < use-jitter {
+						t.Fatalf("a token of %d s is to be renewed after %v, want %v", life, d, use)
+					}
+				}
+				time.Sleep(time.Minute)
+			}
+			if least := int(48 * time.Hour / (use + time.Minute)); len(i.asked) < least || len(i.asked) > least*5/4+2 {
+				t.Errorf("%d tokens of %d s in 48 hours, want about %d", len(i.asked), life, least)
+			}
+		})
+	}
+}
+
+func TestSecurityC5TokensGoWithThePod(t *testing.T) {
+	for name, end := range map[string]func(*Book, types.UID){"ended": (*Book).End, "forgotten": (*Book).Drop} {
+		synctest.Test(t, func(t *testing.T) {
+			i := &issuer{hold: make(chan struct{})}
+			b := New(Config{Accounts: i.client().CoreV1()})
+			pod := podWith("1", projection("", 600))
+			b.Admit(pod)
+			page := b.pods["1"]
+			late := make(chan error)
+			go func() {
+				_, err := b.Token(context.Background(), pod, projection("", 600))
+				late <- err
+			}()
+			synctest.Wait()
+			end(b, "1")
+			close(i.hold)
+			if err := <-late; !errdefs.IsNotFound(err) {
+				t.Errorf("%s: a token that came late was handed out, error %v", name, err)
+			}
+			if _, err := b.Token(t.Context(), pod, projection("", 600)); !errdefs.IsNotFound(err) {
+				t.Errorf("%s: got %v for a pod that has gone", name, err)
+			}
+			if page.tokens != nil || strings.Contains(fmt.Sprintf("%+v", &page.values), "token-robot") {
+				t.Errorf("%s: there are still tokens: %v", name, page.tokens)
+			}
+		})
+	}
+}
+
+func TestTokenOutlastsAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := &issuer{}
+		b := New(Config{Accounts: i.client().CoreV1()})
+		pod := podWith("1", projection("", 600))
+		b.Admit(pod)
+		first := mustToken(t, b, pod, projection("", 600))
+		i.err = errors.New("no answer")
+		time.Sleep(9 * time.Minute)
+		if got := mustToken(t, b, pod, projection("", 600)); got.Value != first.Value || !got.RefreshAt.After(time.Now()) {
+			t.Errorf("got %+v, want the first token and a time for the next try", got)
+		}
+		time.Sleep(time.Minute)
+		if _, err := b.Token(t.Context(), pod, projection("", 600)); err == nil {
+			t.Error("an expired token was handed out")
+		}
+		i.err = nil
+		if got := mustToken(t, b, pod, projection("", 600)); got.Value == first.Value {
+			t.Error("got the expired token after the outage")
+		}
+	})
+}
+
+func TestManyAskOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := &issuer{hold: make(chan struct{})}
+		b := New(Config{Accounts: i.client().CoreV1()})
+		pod := podWith("1", projection("", 600))
+		b.Admit(pod)
+		done := make(chan error)
+		for range 10 {
+			go func() {
+				_, err := b.Token(t.Context(), pod, projection("", 600))
+				done <- err
+			}()
+		}
+		synctest.Wait() // one of them asks
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := b.Token(ctx, pod, projection("", 600)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the end of the caller's patience", err)
+		}
+		close(i.hold)
+		for range 10 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		if len(i.asked) != 1 {
+			t.Errorf("the API server was asked %d times", len(i.asked))
+		}
+	})
+}
+
+func TestClocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		time.Sleep(time.Minute)
+		if got := passed(begin, time.Now()); got != time.Minute {
+			t.Errorf("after a minute: %v", got)
+		}
+		slept := time.Now().Round(0).Add(time.Hour) // without a monotonic reading, as if that had stood still
+		if got := passed(begin, slept); got != time.Hour+time.Minute {
+			t.Errorf("after a sleep: %v", got)
+		}
+	})
+}

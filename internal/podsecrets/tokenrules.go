@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podsecrets
+
+import (
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	// defaultLife is the life of a token in seconds, as the API server sets it where a volume says nothing.
+	defaultLife = 3600
+	// longestUse is how long a token is used that lives longer.
+	longestUse = 24 * time.Hour
+	// jitter is how much earlier than that a token may be renewed, so that those of many pods are
+	// not renewed together.
+	jitter = 10 * time.Second
+	// refreshPause is how long a token that could not be renewed, and is still valid, is
+	// given without another try.
+	refreshPause = 10 * time.Second
+)
+
+// tokenKey is what makes tokens of one pod differ.
+type tokenKey struct {
+	audience string // "": that of the API server
+	life     int64
+}
+
+func keyFor(source *corev1.ServiceAccountTokenProjection) tokenKey {
+	life := int64(defaultLife)
+	if source.ExpirationSeconds != nil {
+		life = *source.ExpirationSeconds
+	}
+	return tokenKey{audience: source.Audience, life: life}
+}
+
+// projects reports whether a volume of the pod asks for such a token.
+func projects(pod *corev1.Pod, key tokenKey) bool {
+	for i := range pod.Spec.Volumes {
+		projected := pod.Spec.Volumes[i].Projected
+		if projected == nil {
+			continue
+		}
+		for j := range projected.Sources {
+			if source := projected.Sources[j].ServiceAccountToken; source != nil && keyFor(source) == key {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// account is the service account of a pod.
+func account(pod *corev1.Pod) string {
+	if pod.Spec.ServiceAccountName == "" {
+		return "default"
+	}
+	return pod.Spec.ServiceAccountName
+}
+
+// request is what the API server is asked for.
+func request(pod *corev1.Pod, key tokenKey) *authenticationv1.TokenRequest {
+	r := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: &key.life,
+		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
+	}}
+	if key.audience != "" {
+		r.Spec.Audiences = []string{key.audience}
+	}
+	return r
+}
+
+// useFor is how long a token with this life is used: 80 % of it, at most a day, and a
+// little less. less is between 0 and 1.
+func useFor(life time.Duration, less float64) time.Duration {
+	return max(0, min(life*8/10, longestUse)-time.Duration(less*float64(jitter)))
+}
+
+// passed is how long ago something was, by the clock that shows more: the monotonic one stands
+// still while a machine sleeps, and the one on the wall may be set back.
+func passed(since, now time.Time) time.Duration {
+	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
+}

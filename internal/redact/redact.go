@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+import (
+	"context"
+	"strings"
+)
+
+const (
+	// Limit is the length of a text, in bytes.
+	Limit = 1024
+	// readable is how much of a text is looked at.
+	readable = 1 << 20
+)
+
+// Text returns the text without the values, without what looks like a credential, and not
+// longer than Limit.
+func Text(text string, values ...*Values) string { return Cut(Whole(text, values...)) }
+
+// Whole is Text without the limit, for texts that have another one.
+func Whole(text string, values ...*Values) string {
+	cut := len(text) > readable
+	if cut {
+		text = text[:readable]
+	}
+	text, longest := without(text, values)
+	if cut { // the end may be the beginning of a value
+		text = text[:max(0, len(text)-longest)]
+	}
+	return looks(text)
+}
+
+// Cut cuts a text to the limit, between characters.
+func Cut(text string) string { return CutTo(text, Limit) }
+
+// CutTo is Cut with another limit, of at least three bytes.
+func CutTo(text string, limit int) string {
+	text = strings.ToValidUTF8(text, "?")
+	if len(text) <= limit {
+		return text
+	}
+	const more = "…"
+	return strings.ToValidUTF8(text[:limit-len(more)], "") + more
+}
+
+// Error returns an error that says the Text of err, and is of the same kind.
+func Error(err error, values ...*Values) error {
+	if err == nil {
+		return nil
+	}
+	said := err.Error()
+	text := Text(said, values...)
+	if text == said {
+		return err
+	}
+	return &redacted{text: text, err: err}
+}
+
+type redacted struct {
+	text string
+	err  error
+}
+
+func (r *redacted) Error() string { return r.text }
+func (r *redacted) Unwrap() error { return r.err }
+
+type valuesKey struct{}
+
+// With returns a context for calls about something whose values are known. They are asked
+// for when something is said.
+func With(ctx context.Context, values func() []*Values) context.Context {
+	return context.WithValue(ctx, valuesKey{}, values)
+}
+
+// From returns the values of the context.
+func From(ctx context.Context) []*Values {
+	if values, ok := ctx.Value(valuesKey{}).(func() []*Values); ok {
+		return values()
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+import (
+	"bytes"
+	"encoding/base64"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+const (
+	// shortest is the length of a value that is looked for.
+	shortest = 4
+	// shortestLine is the length of a line of a longer value, such as a key, that is looked for alone.
+	shortestLine = 16
+	// versions is how many versions of a value are remembered: the backend may have an older one.
+	versions = 3
+)
+
+// Values are what must not be said about one pod. The zero value has none. It can be
+// used from any goroutine.
+type Values struct {
+	mu    sync.Mutex
+	known map[string][]version // by what they come from; guarded by mu
+}
+
+type version struct {
+	name   string
+	values [][]byte // shared with their owner, never changed
+}
+
+// Remember adds the values of a version of a source, such as a Secret. Of each source the last
+// few versions are remembered. The values are not copied.
+func (v *Values) Remember(source, name string, values ...[]byte) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	all := v.known[source]
+	if slices.ContainsFunc(all, func(known version) bool { return known.name == name }) {
+		return
+	}
+	if v.known == nil {
+		v.known = map[string][]version{}
+	}
+	all = append(slices.Clone(all), version{name, values})
+	v.known[source] = all[max(0, len(all)-versions):]
+}
+
+// Forget forgets the sources whose names begin with prefix.
+func (v *Values) Forget(prefix string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	maps.DeleteFunc(v.known, func(source string, _ []version) bool { return strings.HasPrefix(source, prefix) })
+}
+
+// each calls f with every form in which a value may be in a text.
+func (v *Values) each(f func(string)) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, all := range v.known {
+		for _, one := range all {
+			for _, value := range one.values {
+				forms(value, f)
+			}
+		}
+	}
+}
+
+// forms calls f with the forms of a value, some more than once.
+func forms(value []byte, f func(string)) {
+	for _, s := range []string{string(value), string(bytes.TrimSpace(value))} {
+		if len(s) < shortest {
+			continue
+		}
+		quoted := strconv.Quote(s)
+		for _, form := range []string{
+			s, quoted[1 : len(quoted)-1], url.QueryEscape(s), url.PathEscape(s), url.UserPassword("", s).String()[1:],
+			base64.StdEncoding.EncodeToString([]byte(s)), base64.RawStdEncoding.EncodeToString([]byte(s)),
+			base64.URLEncoding.EncodeToString([]byte(s)), base64.RawURLEncoding.EncodeToString([]byte(s)),
+		} {
+			f(form)
+		}
+	}
+	if bytes.ContainsRune(bytes.TrimSpace(value), '\n') {
+		for line := range bytes.Lines(value) {
+			if line = bytes.TrimSpace(line); len(line) >= shortestLine {
+				f(string(line))
+			}
+		}
+	}
+}
+
+// span is a part of a text.
+type span struct{ from, to int }
+
+// without returns the text without the values, and how long the longest of them is.
+func without(text string, all []*Values) (clean string, longest int) {
+	var found []span
+	for _, v := range all {
+		if v == nil {
+			continue
+		}
+		v.each(func(form string) {
+			longest = max(longest, len(form))
+			for from := 0; ; {
+				at := strings.Index(text[from:], form)
+				if at < 0 {
+					return
+				}
+				found = append(found, span{from + at, from + at + len(form)})
+				from += at + 1 // the next may overlap it
+			}
+		})
+	}
+	if len(found) == 0 {
+		return text, longest
+	}
+	slices.SortFunc(found, func(a, b span) int { return a.from - b.from })
+	var out strings.Builder
+	end := 0
+	for i, s := range found {
+		if i == 0 || s.from > end {
+			out.WriteString(text[end:s.from])
+			out.WriteString(mark)
+		}
+		end = max(end, s.to)
+	}
+	out.WriteString(text[end:])
+	return out.String(), longest
+}

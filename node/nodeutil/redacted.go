@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// redacted is the provider for requests: its errors, which are logged and answered, have no
+// secrets of the pods in them. Streams and logs are the containers' own words and pass as they are.
+type redacted struct {
+	Provider
+	pods *node.PodController
+}
+
+// say redacts the error of a call. A panic goes on with its text redacted, unless it asks for the
+// connection to be cut.
+func (r redacted) say(namespace, name string, err *error) {
+	if v := recover(); v != nil {
+		if v != http.ErrAbortHandler {
+			v = r.pods.RedactError(namespace, name, fmt.Errorf("%v", v)).Error()
+		}
+		panic(v)
+	}
+	*err = r.pods.RedactError(namespace, name, *err)
+}
+
+// GetContainerLogs returns the log of a container.
+func (r redacted) GetContainerLogs(ctx context.Context, namespace, pod, container string, opts api.ContainerLogOpts) (log io.ReadCloser, err error) {
+	defer r.say(namespace, pod, &err)
+	return r.Provider.GetContainerLogs(ctx, namespace, pod, container, opts)
+}
+
+// RunInContainer runs a command.
+func (r redacted) RunInContainer(ctx context.Context, namespace, pod, container string, cmd []string, attach api.AttachIO) (err error) {
+	defer r.say(namespace, pod, &err)
+	return r.Provider.RunInContainer(ctx, namespace, pod, container, cmd, attach)
+}
+
+// AttachToContainer attaches to a container.
+func (r redacted) AttachToContainer(ctx context.Context, namespace, pod, container string, attach api.AttachIO) (err error) {
+	defer r.say(namespace, pod, &err)
+	return r.Provider.AttachToContainer(ctx, namespace, pod, container, attach)
+}
+
+// PortForward forwards a port.
+func (r redacted) PortForward(ctx context.Context, namespace, pod string, port int32, stream io.ReadWriteCloser) (err error) {
+	defer r.say(namespace, pod, &err)
+	return r.Provider.PortForward(ctx, namespace, pod, port, stream)
+}
+
+// GetPods lists the pods of the backend. Their statuses are redacted too.
+func (r redacted) GetPods(ctx context.Context) (pods []*corev1.Pod, err error) {
+	defer r.say("", "", &err)
+	got, err := r.Provider.GetPods(ctx)
+	for _, pod := range got {
+		if pod != nil {
+			shown := *pod
+			shown.Status = *pod.Status.DeepCopy()
+			r.pods.RedactStatus(pod.Namespace, pod.Name, &shown.Status)
+			pods = append(pods, &shown)
+		}
+	}
+	return pods, err
+}
+
+// GetStatsSummary returns usage.
+func (r redacted) GetStatsSummary(ctx context.Context) (s *statsv1alpha1.Summary, err error) {
+	defer r.say("", "", &err)
+	return r.Provider.GetStatsSummary(ctx)
+}
+
+// GetMetricsResource returns metrics.
+func (r redacted) GetMetricsResource(ctx context.Context) (m []*dto.MetricFamily, err error) {
+	defer r.say("", "", &err)
+	return r.Provider.GetMetricsResource(ctx)
+}
