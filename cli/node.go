@@ -30,6 +30,7 @@ func (o *options) newDaemon(ctx context.Context, p Provider, version string) (da
 		cfg.DisableLeaseGuard = o.NoLeaseGuard
 		cfg.HTTPListenAddr = o.listenAddr()
 		cfg.StreamIdleTimeout, cfg.StreamCreationTimeout = o.StreamIdleTimeout, o.StreamCreationTimeout
+		cfg.MaxStreams, cfg.MaxStreamsPerUser = o.MaxStreams, o.MaxStreamsPerUser
 		o.describe(&cfg.NodeSpec, p.Name, version)
 		return nil
 	}}

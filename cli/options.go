@@ -51,6 +51,8 @@ type options struct {
 	ReviewPods            bool
 	StreamIdleTimeout     time.Duration
 	StreamCreationTimeout time.Duration
+	MaxStreams            int
+	MaxStreamsPerUser     int
 
 	LogLevel    string
 	LogFormat   string

@@ -117,6 +117,12 @@ func settings() []setting {
 			bind: duration(func(o *options) *time.Duration { return &o.StreamIdleTimeout }, 4*time.Hour)},
 		{flag: "stream-creation-timeout", field: "streamCreationTimeout", group: groupAPI, usage: "how long the beginning of an exec, attach or port-forward may take",
 			bind: duration(func(o *options) *time.Duration { return &o.StreamCreationTimeout }, 30*time.Second)},
+		{flag: "max-streams", field: "maxStreams", group: groupAPI,
+			usage: "`number` of exec, attach and port-forward sessions at the same time; one more is refused with 429. Below 0 is no limit",
+			bind:  number(func(o *options) *int { return &o.MaxStreams }, 2000)},
+		{flag: "max-streams-per-user", field: "maxStreamsPerUser", group: groupAPI,
+			usage: "how many of --max-streams are for one user; everybody who comes through an API server is one. 0 is three quarters, below 0 is no limit",
+			bind:  number(func(o *options) *int { return &o.MaxStreamsPerUser }, 0)},
 
 		{flag: "log-level", field: "logLevel", group: groupLogs, usage: "`level` from which lines are logged: debug, info, warn or error",
 			bind: text(func(o *options) *string { return &o.LogLevel }, "info")},

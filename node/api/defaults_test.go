@@ -7,12 +7,9 @@ import (
 	"time"
 )
 
-func TestTimeoutsDefaultToThoseOfKubelet(t *testing.T) {
+func TestSecurityE7DefaultTimeouts(t *testing.T) {
 	want := streamTimeouts{idle: 4 * time.Hour, creation: 30 * time.Second}
 	if got := makeStreamTimeouts(0, 0); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
-	}
-	if got := makeExecTimeouts(nil); got != want {
-		t.Errorf("exec: got %+v, want %+v", got, want)
 	}
 }

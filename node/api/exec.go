@@ -17,7 +17,7 @@ import (
 // reaches the client as an internal error with its text.
 type ContainerExecHandlerFunc func(ctx context.Context, namespace, podName, containerName string, cmd []string, attach AttachIO) error
 
-// ContainerExecHandlerConfig holds the time limits of exec and attach.
+// ContainerExecHandlerConfig holds the limits of exec and attach.
 type ContainerExecHandlerConfig struct {
 	// StreamIdleTimeout ends a connection on which nothing is sent for so long. Zero means 4 hours.
 	StreamIdleTimeout time.Duration
@@ -25,6 +25,9 @@ type ContainerExecHandlerConfig struct {
 	// streams. Zero means 30 seconds. It concerns SPDY only: a WebSocket has its
 	// streams from the beginning.
 	StreamCreationTimeout time.Duration
+	// StreamLimits bounds how many sessions are under way; a client of one more gets 429.
+	// Nil is no limit.
+	StreamLimits *StreamLimits
 }
 
 // ContainerExecHandlerOption changes a ContainerExecHandlerConfig.
@@ -40,12 +43,17 @@ func WithExecStreamCreationTimeout(d time.Duration) ContainerExecHandlerOption {
 	return func(cfg *ContainerExecHandlerConfig) { cfg.StreamCreationTimeout = d }
 }
 
-func makeExecTimeouts(opts []ContainerExecHandlerOption) streamTimeouts {
+// WithExecStreamLimits sets StreamLimits.
+func WithExecStreamLimits(l *StreamLimits) ContainerExecHandlerOption {
+	return func(cfg *ContainerExecHandlerConfig) { cfg.StreamLimits = l }
+}
+
+func makeExecConfig(opts []ContainerExecHandlerOption) (streamTimeouts, *StreamLimits) {
 	var cfg ContainerExecHandlerConfig
 	for _, opt := range opts {
 		opt(&cfg)
 	}
-	return makeStreamTimeouts(cfg.StreamIdleTimeout, cfg.StreamCreationTimeout)
+	return makeStreamTimeouts(cfg.StreamIdleTimeout, cfg.StreamCreationTimeout), cfg.StreamLimits
 }
 
 // HandleContainerExec returns a handler that runs commands with h. The route
@@ -55,7 +63,7 @@ func HandleContainerExec(h ContainerExecHandlerFunc, opts ...ContainerExecHandle
 	if h == nil {
 		return NotImplemented
 	}
-	timeouts := makeExecTimeouts(opts)
+	timeouts, limits := makeExecConfig(opts)
 	return answerErrors(func(w http.ResponseWriter, req *http.Request) error {
 		t, err := containerTarget(req)
 		if err != nil {
@@ -69,7 +77,7 @@ func HandleContainerExec(h ContainerExecHandlerFunc, opts ...ContainerExecHandle
 		if err != nil {
 			return err
 		}
-		return serveRemoteCommand(w, req, streams, timeouts, func(ctx context.Context, attach AttachIO) error {
+		return serveRemoteCommand(w, req, upgrade{verb: verbExec, target: t, limits: limits}, streams, timeouts, func(ctx context.Context, attach AttachIO) error {
 			if err := h(ctx, t.Namespace, t.Pod, t.Container, command, attach); err != nil {
 				return fmt.Errorf("exec in %s: %w", t, err)
 			}

@@ -4,6 +4,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -21,13 +22,16 @@ import (
 // client is shown the text of an error.
 type PortForwardHandlerFunc func(ctx context.Context, namespace, pod string, port int32, stream io.ReadWriteCloser) error
 
-// PortForwardHandlerConfig holds the time limits of port-forward.
+// PortForwardHandlerConfig holds the limits of port-forward.
 type PortForwardHandlerConfig struct {
 	// StreamIdleTimeout ends a connection on which nothing is sent for so long. Zero means 4 hours.
 	StreamIdleTimeout time.Duration
 	// StreamCreationTimeout limits how long the client may take to create the
 	// second of the two streams of a forwarded connection. Zero means 30 seconds.
 	StreamCreationTimeout time.Duration
+	// StreamLimits bounds how many port-forward sessions are under way, whatever is forwarded
+	// in each; a client of one more gets 429. Nil is no limit.
+	StreamLimits *StreamLimits
 }
 
 // PortForwardHandlerOption changes a PortForwardHandlerConfig.
@@ -41,6 +45,11 @@ func WithPortForwardStreamIdleTimeout(d time.Duration) PortForwardHandlerOption 
 // WithPortForwardCreationTimeout sets StreamCreationTimeout.
 func WithPortForwardCreationTimeout(d time.Duration) PortForwardHandlerOption {
 	return func(cfg *PortForwardHandlerConfig) { cfg.StreamCreationTimeout = d }
+}
+
+// WithPortForwardStreamLimits sets StreamLimits.
+func WithPortForwardStreamLimits(l *StreamLimits) PortForwardHandlerOption {
+	return func(cfg *PortForwardHandlerConfig) { cfg.StreamLimits = l }
 }
 
 // HandlePortForward returns a handler that forwards connections to ports of
@@ -60,21 +69,49 @@ func HandlePortForward(h PortForwardHandlerFunc, opts ...PortForwardHandlerOptio
 		if err != nil {
 			return err
 		}
-		if wsstream.IsWebSocketRequestWithTunnelingProtocol(req) {
-			return errdefs.InvalidInput("port-forward over WebSocket supports v4.channel.k8s.io, not the tunnelling of SPDY")
+		var ports portforward.V4Options
+		tunnelled := wsstream.IsWebSocketRequestWithTunnelingProtocol(req)
+		if !tunnelled {
+			inQuery, err := portforward.NewV4Options(req)
+			if err != nil {
+				return errdefs.AsInvalidInput(err)
+			}
+			ports = *inQuery
 		}
-		ports, err := portforward.NewV4Options(req)
-		if err != nil {
-			return errdefs.AsInvalidInput(err)
+		if len(ports.Ports) > maxForwarded {
+			return errdefs.InvalidInputf("%d ports in one request; at most %d are forwarded", len(ports.Ports), maxForwarded)
 		}
-		return serveUpgraded(w, req, portforward.ProtocolV1Name, nil, func(w http.ResponseWriter, req *http.Request) {
-			f := &forwarder{ctx: req.Context(), target: t, forward: h}
+		u := upgrade{
+			verb: verbPortForward, target: t, limits: cfg.StreamLimits, legacyProtocol: portforward.ProtocolV1Name,
+			frames: func(string) *frameGuard { return newForwardGuard() },
+		}
+		return u.serve(w, req, func(w http.ResponseWriter, req *http.Request, record *streamRecord) {
+			f := &forwarder{ctx: req.Context(), target: t, forward: h, record: record}
 			defer f.wait()
-			portforward.ServePortForward(w, req, f, t.Pod, t.UID, ports,
-				timeouts.idle, timeouts.creation, portforward.SupportedProtocols)
+			serve := func(w http.ResponseWriter, req *http.Request) {
+				portforward.ServePortForward(w, req, f, t.Pod, t.UID, &ports,
+					timeouts.idle, timeouts.creation, portforward.SupportedProtocols)
+			}
+			if tunnelled {
+				serve = throughTunnel(serve)
+			}
+			serve(w, req)
 		})
 	})
 }
+
+const (
+	// maxForwarded is how many connections one client may forward at the same time. One more
+	// is refused, and the others go on.
+	maxForwarded = 500
+	// maxForwardStreams is how many streams of its connection may be open, two of which are a forwarded
+	// connection. A client with so many does not wait for answers, and its connection ends.
+	maxForwardStreams = 4 * maxForwarded
+)
+
+var errTooManyForwarded = fmt.Errorf("too many connections: %d are forwarded already", maxForwarded)
+
+func newForwardGuard() *frameGuard { return newFrameGuard(-1, maxForwardStreams) }
 
 // forwarder implements portforward.PortForwarder for one client. It holds the
 // context of the client's connection, because the library passes along one that never ends.
@@ -82,31 +119,47 @@ type forwarder struct {
 	ctx     context.Context
 	target  target
 	forward PortForwardHandlerFunc
+	record  *streamRecord
 
 	mu      sync.Mutex
 	closed  bool // no call may start any more; guarded by mu
+	calls   int  // under way; guarded by mu
 	running sync.WaitGroup
 }
 
 // PortForward is called by the library in a goroutine per connection.
 func (f *forwarder) PortForward(_ context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
-	if !f.begin() {
-		return nil // the client has left
+	if ok, err := f.begin(); !ok {
+		return err
 	}
-	defer f.running.Done()
-	return unlessGone(f.ctx, guard(f.ctx, func() error {
+	defer f.end()
+	err := guard(f.ctx, func() error {
 		return f.forward(f.ctx, f.target.Namespace, f.target.Pod, port, stream)
-	}))
+	})
+	f.record.called(f.ctx, err)
+	return unlessGone(f.ctx, err)
 }
 
-func (f *forwarder) begin() bool {
+// begin says whether a call may begin; if it may not without an error, the client has left.
+func (f *forwarder) begin() (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed {
-		return false
+	switch {
+	case f.closed:
+		return false, nil
+	case f.calls >= maxForwarded:
+		return false, errTooManyForwarded
 	}
+	f.calls++
 	f.running.Add(1)
-	return true
+	return true, nil
+}
+
+func (f *forwarder) end() {
+	f.mu.Lock()
+	f.calls--
+	f.mu.Unlock()
+	f.running.Done()
 }
 
 // wait returns when every call has returned, and lets no new one begin: the

@@ -29,16 +29,29 @@ type forwarding struct {
 	done  chan error
 }
 
-func forward(t *testing.T, s server, path string, ports ...string) *forwarding {
+// forwardDialers are the ways in which a client can reach port-forward.
+var forwardDialers = map[string]func(s server, path string) (httpstream.Dialer, error){
+	"SPDY": func(s server, path string) (httpstream.Dialer, error) {
+		transport, upgrader, err := spdy.RoundTripperFor(s.config())
+		if err != nil {
+			return nil, err
+		}
+		return spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, mustURL(s.URL+path)), nil
+	},
+	"SPDY in WebSocket": func(s server, path string) (httpstream.Dialer, error) {
+		return portforward.NewSPDYOverWebsocketDialerForStreaming(mustURL(s.URL+path), s.config())
+	},
+}
+
+func forward(t *testing.T, s server, over, path string, ports ...string) *forwarding {
 	t.Helper()
-	transport, upgrader, err := spdy.RoundTripperFor(s.config())
+	dialer, err := forwardDialers[over](s, path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, mustURL(s.URL+path))
 	f := &forwarding{stop: make(chan struct{}), done: make(chan error, 1)}
 	ready := make(chan struct{})
-	fw, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, ports, f.stop, ready, io.Discard, io.Discard)
+	fw, err := portforward.NewOnAddressesForStreaming(dialer, []string{"127.0.0.1"}, ports, f.stop, ready, io.Discard, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,27 +86,31 @@ func greet(_ context.Context, ns, pod string, port int32, stream io.ReadWriteClo
 }
 
 func TestPortForwardManyPortsManyConnections(t *testing.T) {
-	s := serve(t, api.PodHandlerConfig{PortForward: greet})
-	f := forward(t, s, "/portForward/default/web", "0:80", "0:443", "0:8080")
-	var clients sync.WaitGroup
-	for i, port := range []int{80, 443, 8080} {
-		for n := range 10 {
-			conn := f.dial(t, i)
-			clients.Go(func() {
-				fmt.Fprintf(conn, "hello %d", n)
-				got, err := io.ReadAll(conn)
-				if want := fmt.Sprintf("default/web:%d got hello %d", port, n); err != nil || string(got) != want {
-					t.Errorf("got %q, %v, want %q", got, err, want)
+	for over := range forwardDialers {
+		t.Run(over, func(t *testing.T) {
+			s := serve(t, api.PodHandlerConfig{PortForward: greet})
+			f := forward(t, s, over, "/portForward/default/web", "0:80", "0:443", "0:8080")
+			var clients sync.WaitGroup
+			for i, port := range []int{80, 443, 8080} {
+				for n := range 10 {
+					conn := f.dial(t, i)
+					clients.Go(func() {
+						fmt.Fprintf(conn, "hello %d", n)
+						got, err := io.ReadAll(conn)
+						if want := fmt.Sprintf("default/web:%d got hello %d", port, n); err != nil || string(got) != want {
+							t.Errorf("got %q, %v, want %q", got, err, want)
+						}
+					})
 				}
-			})
-		}
+			}
+			clients.Wait()
+			close(f.stop)
+			if err := within(t, f.done, 5*time.Second, "end of the client"); err != nil {
+				t.Error(err)
+			}
+			within(t, s.served, 5*time.Second, "end of the request")
+		})
 	}
-	clients.Wait()
-	close(f.stop)
-	if err := within(t, f.done, 5*time.Second, "end of the client"); err != nil {
-		t.Error(err)
-	}
-	within(t, s.served, 5*time.Second, "end of the request")
 }
 
 // connect opens one forwarded connection by hand and returns its two streams.
@@ -112,26 +129,44 @@ func connect(t *testing.T, conn httpstream.Connection, id, port int) (data, erro
 	return open("data"), errors
 }
 
-func TestPortForwardContextEndsWhenClientLeaves(t *testing.T) {
-	started := make(chan struct{}, 2)
-	ended := make(chan struct{}, 2)
-	s := serve(t, api.PodHandlerConfig{PortForward: func(ctx context.Context, _, _ string, _ int32, _ io.ReadWriteCloser) error {
-		started <- struct{}{}
-		<-ctx.Done()
-		ended <- struct{}{}
-		return ctx.Err()
-	}})
-	conn := dial(t, s, "/portForward/default/web", "portforward.k8s.io")
-	for id := range 2 {
-		data, _ := connect(t, conn, id, 80)
-		fmt.Fprint(data, strings.Repeat("x", 100<<10)) // which nobody reads
-		within(t, started, 5*time.Second, "start of a connection")
+func TestSecurityE7PortForwardContextEndsWhenClientLeaves(t *testing.T) {
+	for over, dialer := range forwardDialers {
+		for name, broken := range map[string]bool{"says goodbye": false, "breaks": true} {
+			t.Run(over+" "+name, func(t *testing.T) {
+				started := make(chan struct{}, 2)
+				ended := make(chan struct{}, 2)
+				s, breakAll := serve(t, api.PodHandlerConfig{PortForward: func(ctx context.Context, _, _ string, _ int32, _ io.ReadWriteCloser) error {
+					started <- struct{}{}
+					<-ctx.Done()
+					ended <- struct{}{}
+					return ctx.Err()
+				}}).through(t)
+				d, err := dialer(s, "/portForward/default/web")
+				if err != nil {
+					t.Fatal(err)
+				}
+				conn, _, err := d.Dial("portforward.k8s.io")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				for id := range 2 {
+					data, _ := connect(t, conn, id, 80)
+					fmt.Fprint(data, strings.Repeat("x", 100<<10)) // which nobody reads
+					within(t, started, 5*time.Second, "start of a connection")
+				}
+				if broken {
+					breakAll()
+				} else {
+					conn.Close()
+				}
+				for range 2 {
+					within(t, ended, time.Second, "end of the provider's context")
+				}
+				within(t, s.served, 5*time.Second, "end of the request")
+			})
+		}
 	}
-	conn.Close()
-	for range 2 {
-		within(t, ended, time.Second, "end of the provider's context")
-	}
-	within(t, s.served, 5*time.Second, "end of the request")
 }
 
 // One connection that fails, or panics, leaves the other ones alone.
@@ -166,7 +201,7 @@ func TestPortForwardErrorReachesClient(t *testing.T) {
 	}
 }
 
-func TestPortForwardOverWebSocket(t *testing.T) {
+func TestSecurityE7PortForwardOverWebSocket(t *testing.T) {
 	ended := make(chan struct{})
 	s := serve(t, api.PodHandlerConfig{PortForward: func(ctx context.Context, ns, pod string, port int32, stream io.ReadWriteCloser) error {
 		if err := greet(ctx, ns, pod, port, stream); err != nil {
@@ -211,7 +246,6 @@ func TestPortForwardRefusesWhatCannotWork(t *testing.T) {
 		ws + "/portForward/default/web":           "v4.channel.k8s.io", // no port
 		ws + "/portForward/default/web?port=0":    "v4.channel.k8s.io",
 		ws + "/portForward/default/web?port=8x":   "v4.channel.k8s.io",
-		ws + "/portForward/default/web?port=8080": "SPDY/3.1+portforward.k8s.io",
 	} {
 		dialer := websocket.Dialer{Subprotocols: []string{protocol}}
 		_, resp, err := dialer.DialContext(t.Context(), url, nil)

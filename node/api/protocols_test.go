@@ -25,11 +25,11 @@ func sayHello(_ context.Context, _, _, _ string, _ []string, attach api.AttachIO
 	return err
 }
 
-// A client that offers v5 over SPDY gets v4, which can do the same there.
+// A client that offers v5 alone over SPDY gets it, which is v4 there.
 func TestSPDYProtocols(t *testing.T) {
 	s := serve(t, api.PodHandlerConfig{RunInContainer: sayHello})
 	for _, protocols := range [][]string{
-		{"channel.k8s.io"}, {"v2.channel.k8s.io"}, {"v3.channel.k8s.io"}, {"v4.channel.k8s.io"}, {"v5.channel.k8s.io", "v4.channel.k8s.io"},
+		{"channel.k8s.io"}, {"v2.channel.k8s.io"}, {"v3.channel.k8s.io"}, {"v4.channel.k8s.io"}, {"v5.channel.k8s.io", "v4.channel.k8s.io"}, {"v5.channel.k8s.io"},
 	} {
 		transport, upgrader, err := spdy.RoundTripperFor(s.config())
 		if err != nil {

@@ -21,23 +21,44 @@ type sessionFunc func(ctx context.Context, attach AttachIO) error
 
 // serveRemoteCommand runs a session over SPDY or WebSocket. Attach goes
 // through the library's exec too: its attach knows no exit codes.
-func serveRemoteCommand(w http.ResponseWriter, req *http.Request, opts remotecommand.Options, timeouts streamTimeouts, run sessionFunc) error {
-	streams := func(protocol string) int { return announced(opts, protocol) }
-	return serveUpgraded(w, req, remotecommand.StreamProtocolV1Name, streams, func(w http.ResponseWriter, req *http.Request) {
+func serveRemoteCommand(w http.ResponseWriter, req *http.Request, u upgrade, opts remotecommand.Options, timeouts streamTimeouts, run sessionFunc) error {
+	u.legacyProtocol = remotecommand.StreamProtocolV1Name
+	// The library waits for the streams that the request announced; one more would hold its
+	// goroutines for ever, also after the connection has ended.
+	u.frames = func(protocol string) *frameGuard { return newFrameGuard(announced(opts, protocol), 0) }
+	return u.serve(w, req, func(w http.ResponseWriter, req *http.Request, record *streamRecord) {
+		s := session{opts, run, record}
 		if wsstream.IsWebSocketRequestWithStreamCloseProtocol(req) {
-			serveWebSocketV5(w, req, opts, timeouts.idle, run)
+			serveWebSocketV5(w, req, s, timeouts.idle)
 			return
 		}
-		remotecommand.ServeExec(w, req, session{opts, run}, "", "", "", nil, &opts,
+		remotecommand.ServeExec(w, req, s, "", "", "", nil, &opts,
 			timeouts.idle, timeouts.creation, remotecommand.SupportedStreamingProtocols)
 	})
+}
+
+// announced returns how many streams a session has over SPDY with a protocol: those of
+// the request, one for errors, and one for the size of a terminal in newer protocols.
+func announced(opts remotecommand.Options, protocol string) int {
+	n := 1
+	for _, stream := range []bool{opts.Stdin, opts.Stdout, opts.Stderr, opts.TTY && resizes(protocol)} {
+		if stream {
+			n++
+		}
+	}
+	return n
+}
+
+func resizes(protocol string) bool {
+	return protocol != remotecommand.StreamProtocolV1Name && protocol != remotecommand.StreamProtocolV2Name
 }
 
 // session implements remotecommand.Executor for one session. What the library
 // passes along unchanged, run knows already.
 type session struct {
-	opts remotecommand.Options
-	run  sessionFunc
+	opts   remotecommand.Options
+	run    sessionFunc
+	record *streamRecord
 }
 
 func (s session) ExecInContainer(ctx context.Context, _, _, _ string, _ []string, in io.Reader, out, err io.WriteCloser, _ bool, resize <-chan remotecommand.TerminalSize, _ time.Duration) error {
@@ -69,6 +90,7 @@ func (s session) do(ctx context.Context, in io.Reader, out, err io.WriteCloser, 
 	ended := guard(ctx, func() error {
 		return s.run(ctx, makeAttachIO(s.opts, in, out, err, sizes))
 	})
+	s.record.called(ctx, ended)
 	if ended == nil && ctx.Err() != nil {
 		ended = errCutShort
 	}

@@ -37,6 +37,9 @@ type PodHandlerConfig struct {
 	// StreamCreationTimeout limits how long a client may take to create its
 	// streams. Zero means 30 seconds.
 	StreamCreationTimeout time.Duration
+	// StreamLimits bounds how many exec, attach and port-forward connections are under
+	// way; a client of one more gets 429. Nil is no limit.
+	StreamLimits *StreamLimits
 
 	// GetPod looks up a pod that is bound to this node; the pod is not changed.
 	// When it is set, logs, exec, attach and port-forward answer 404 without
@@ -96,6 +99,7 @@ func (p PodHandlerConfig) attachContainerRoutes(r router) {
 	execOpts := []ContainerExecHandlerOption{
 		WithExecStreamIdleTimeout(p.StreamIdleTimeout),
 		WithExecStreamCreationTimeout(p.StreamCreationTimeout),
+		WithExecStreamLimits(p.StreamLimits),
 	}
 	exec := HandleContainerExec(p.RunInContainer, execOpts...)
 	if p.RunInContainer != nil {
@@ -113,7 +117,8 @@ func (p PodHandlerConfig) attachContainerRoutes(r router) {
 
 	forward := HandlePortForward(p.PortForward,
 		WithPortForwardStreamIdleTimeout(p.StreamIdleTimeout),
-		WithPortForwardCreationTimeout(p.StreamCreationTimeout))
+		WithPortForwardCreationTimeout(p.StreamCreationTimeout),
+		WithPortForwardStreamLimits(p.StreamLimits))
 	if p.PortForward != nil {
 		forward = requirePod(p.GetPod, podTarget, forward)
 	}

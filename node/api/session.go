@@ -5,10 +5,13 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
 	"k8s.io/streaming/pkg/httpstream/wsstream"
@@ -45,11 +48,17 @@ func makeStreamTimeouts(idle, creation time.Duration) streamTimeouts {
 // takes a connection that closes without a word for success.
 const stopGrace = 500 * time.Millisecond
 
-// errClientLeft is the cause of a context that ended because the client went
-// away, and not because the server stops.
-var errClientLeft = errors.New("the client left")
+// clientGone is the cause of a context that ended because the client went
+// away, or had to be left, and not because the server stops.
+type clientGone struct{ why error }
 
-func clientLeft(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errClientLeft) }
+func (e clientGone) Error() string { return fmt.Sprintf("the client left: %v", e.why) }
+func (e clientGone) Unwrap() error { return e.why }
+
+func clientLeft(ctx context.Context) bool {
+	var gone clientGone
+	return errors.As(context.Cause(ctx), &gone)
+}
 
 func waitUpTo(d time.Duration, ended <-chan struct{}) {
 	timer := time.NewTimer(d)
@@ -60,26 +69,48 @@ func waitUpTo(d time.Duration, ended <-chan struct{}) {
 	}
 }
 
-// serveUpgraded calls serve with a writer whose connection is watched and with
-// a request whose context ends when the client goes away, or when the server's
-// base context ends. It closes the connection at the end: the library leaves it open when
-// the client creates no streams in time.
-//
-// legacyProtocol is assumed for a SPDY client that names none. streams says how many streams
-// such a client may open with a protocol; nil is no limit.
-func serveUpgraded(w http.ResponseWriter, req *http.Request, legacyProtocol string, streams func(protocol string) int, serve func(http.ResponseWriter, *http.Request)) error {
+// upgrade is a streaming request: what it is about, and how its connection is served.
+type upgrade struct {
+	verb   string
+	target target
+	limits *StreamLimits
+	// legacyProtocol is assumed for a SPDY client that names none.
+	legacyProtocol string
+	// frames returns the guard of a SPDY connection with a protocol.
+	frames func(protocol string) *frameGuard
+}
+
+// The verbs of records, which are the kubelet's names for the routes.
+const (
+	verbExec        = "exec"
+	verbAttach      = "attach"
+	verbPortForward = "portForward"
+)
+
+// serve calls run with a writer whose connection is watched and with a request whose context
+// ends when the client goes away, or when the server's base context ends. It closes the
+// connection at the end: the library leaves it open when the client creates no streams in
+// time. Each request leaves a record.
+func (u upgrade) serve(w http.ResponseWriter, req *http.Request, run func(http.ResponseWriter, *http.Request, *streamRecord)) error {
+	record := newStreamRecord(req, u.verb, u.target)
 	if err := requireUpgrade(req); err != nil {
+		record.refuse(req.Context(), outcomeRefused)
 		return err
 	}
+	leave, err := u.limits.enter(record.caller.Name)
+	if err != nil {
+		record.refuse(req.Context(), outcomeTooMany)
+		http.Error(w, "429 "+err.Error(), http.StatusTooManyRequests)
+		return nil
+	}
+	defer leave()
 	if req.Context().Err() != nil { // it may have ended while the request was authorized
+		record.refuse(req.Context(), outcomeStopped)
 		http.Error(w, "503 the request has ended", http.StatusServiceUnavailable)
 		return nil
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
-	up := &upgradeWriter{ResponseWriter: w, gone: func() { cancel(errClientLeft) }}
-	if streams != nil && !wsstream.IsWebSocketRequest(req) {
-		up.limit = func(protocol string) *streamLimit { return &streamLimit{left: streams(protocol)} }
-	}
+	up := &upgradeWriter{ResponseWriter: w, record: record, gone: func(why error) { cancel(clientGone{why}) }}
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		if !clientLeft(ctx) {
@@ -88,6 +119,7 @@ func serveUpgraded(w http.ResponseWriter, req *http.Request, legacyProtocol stri
 		up.close()
 	})
 	defer func() {
+		record.close(ctx)
 		close(ended)
 		stop()
 		cancel(nil)
@@ -96,17 +128,41 @@ func serveUpgraded(w http.ResponseWriter, req *http.Request, legacyProtocol stri
 	}()
 
 	req = req.Clone(ctx)
-	if !wsstream.IsWebSocketRequest(req) && req.Header.Get(httpstream.HeaderProtocolVersion) == "" {
-		req.Header.Set(httpstream.HeaderProtocolVersion, legacyProtocol)
+	if !wsstream.IsWebSocketRequest(req) {
+		up.frames = u.frames
+		up.protocol = offerProtocols(req.Header, u.legacyProtocol)
 	}
-	err := guard(ctx, func() error {
-		serve(up, req)
+	err = guard(ctx, func() error {
+		run(up, req, record)
 		return nil
 	})
 	if up.taken() {
 		return nil // the connection is no longer HTTP: there is no way to answer
 	}
 	return err
+}
+
+// offerProtocols changes the protocols that a SPDY client offers: none is the oldest one, and
+// v5, which the library does not know, is v4, because what v5 adds SPDY always had. It
+// returns the protocol to answer with where it is not the one that the library chooses.
+func offerProtocols(header http.Header, legacy string) (answer string) {
+	offered := header.Values(httpstream.HeaderProtocolVersion)
+	if strings.Join(offered, "") == "" {
+		header.Set(httpstream.HeaderProtocolVersion, legacy)
+		return ""
+	}
+	for name := range strings.SplitSeq(strings.Join(offered, ","), ",") {
+		switch name = strings.TrimSpace(name); {
+		case name == remotecommand.StreamProtocolV5Name && legacy == remotecommand.StreamProtocolV1Name:
+			answer = name
+		case slices.Contains(remotecommand.SupportedStreamingProtocols, name):
+			return "" // they have one in common
+		}
+	}
+	if answer != "" {
+		header.Set(httpstream.HeaderProtocolVersion, remotecommand.StreamProtocolV4Name)
+	}
+	return answer
 }
 
 // requireUpgrade refuses a request that asks for no upgrade. The library

@@ -73,36 +73,46 @@ func (r *typed) Read(p []byte) (int, error) {
 
 // The provider never reads stdin, and the client has sent more of it than the
 // streaming libraries read ahead.
-func TestContextEndsWhenClientLeaves(t *testing.T) {
+func TestSecurityE7ContextEndsWhenClientLeaves(t *testing.T) {
 	for name, broken := range map[string]bool{"says goodbye": false, "breaks": true} {
-		t.Run(name, func(t *testing.T) {
-			overTransports(t, func(t *testing.T, stream streamFunc) {
-				started := make(chan struct{})
-				ended := make(chan struct{})
-				s, breakAll := serve(t, api.PodHandlerConfig{RunInContainer: func(ctx context.Context, _, _, _ string, _ []string, _ api.AttachIO) error {
-					close(started)
-					<-ctx.Done()
-					close(ended)
-					return ctx.Err()
-				}}).through(t)
-				ctx, leave := context.WithCancel(t.Context())
-				defer leave()
-				stdin := typing(200 << 10)
-				go func() {
-					_ = stream(ctx, s, execPath+"&input=1&output=1", remotecommand.StreamOptions{Stdin: stdin, Stdout: io.Discard})
-				}()
-				within(t, started, 5*time.Second, "start of the session")
-				within(t, stdin.sent, 5*time.Second, "sending of stdin")
-				if broken {
-					breakAll()
-				} else {
-					leave()
-				}
-				within(t, ended, time.Second, "end of the provider's context")
-				within(t, s.served, 5*time.Second, "end of the request")
+		for _, path := range []string{execPath, "/attach/default/web/app?x=y"} {
+			t.Run(path[1:5]+" "+name, func(t *testing.T) {
+				overTransports(t, func(t *testing.T, stream streamFunc) { leaveDuring(t, stream, path, broken) })
 			})
-		})
+		}
 	}
+}
+
+func leaveDuring(t *testing.T, stream streamFunc, path string, broken bool) {
+	started := make(chan struct{})
+	ended := make(chan struct{})
+	wait := func(ctx context.Context, _, _, _ string, _ api.AttachIO) error {
+		close(started)
+		<-ctx.Done()
+		close(ended)
+		return ctx.Err()
+	}
+	s, breakAll := serve(t, api.PodHandlerConfig{
+		AttachToContainer: wait,
+		RunInContainer: func(ctx context.Context, ns, pod, container string, _ []string, attach api.AttachIO) error {
+			return wait(ctx, ns, pod, container, attach)
+		},
+	}).through(t)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	stdin := typing(200 << 10)
+	go func() {
+		_ = stream(ctx, s, path+"&input=1&output=1", remotecommand.StreamOptions{Stdin: stdin, Stdout: io.Discard})
+	}()
+	within(t, started, 5*time.Second, "start of the session")
+	within(t, stdin.sent, 5*time.Second, "sending of stdin")
+	if broken {
+		breakAll()
+	} else {
+		leave()
+	}
+	within(t, ended, time.Second, "end of the provider's context")
+	within(t, s.served, 5*time.Second, "end of the request")
 }
 
 func TestStreamsEndWhenClientLeaves(t *testing.T) {

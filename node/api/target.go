@@ -78,37 +78,36 @@ func requirePod(get getPodFunc, read func(*http.Request) (target, error), next h
 		return next
 	}
 	return func(w http.ResponseWriter, req *http.Request) {
-		exists := false
+		exists, uid := false, ""
 		answerErrors(func(http.ResponseWriter, *http.Request) error {
 			t, err := read(req)
 			if err != nil {
 				return err
 			}
-			if err := t.existsIn(get); err != nil {
-				return err
-			}
-			exists = true
-			return nil
+			uid, err = t.existsIn(get)
+			exists = err == nil
+			return err
 		})(w, req)
 		if exists {
-			next(w, req)
+			next(w, req.WithContext(withPodUID(req.Context(), uid)))
 		}
 	}
 }
 
-func (t target) existsIn(get getPodFunc) error {
+// existsIn returns the UID of the pod.
+func (t target) existsIn(get getPodFunc) (string, error) {
 	pod, err := get(t.Namespace, t.Pod)
 	switch {
 	case err != nil && !errdefs.IsNotFound(err) && !apierrors.IsNotFound(err):
-		return fmt.Errorf("look up %s: %w", t, err)
+		return "", fmt.Errorf("look up %s: %w", t, err)
 	case err != nil || pod == nil:
-		return errdefs.NotFoundf("pod %s/%s is not on this node", t.Namespace, t.Pod)
+		return "", errdefs.NotFoundf("pod %s/%s is not on this node", t.Namespace, t.Pod)
 	case t.UID != "" && t.UID != string(pod.UID):
-		return errdefs.NotFoundf("pod %s/%s with UID %.80q is not on this node", t.Namespace, t.Pod, t.UID)
+		return "", errdefs.NotFoundf("pod %s/%s with UID %.80q is not on this node", t.Namespace, t.Pod, t.UID)
 	case t.Container != "" && !hasContainer(pod, t.Container):
-		return errdefs.NotFoundf("pod %s/%s has no container %s", t.Namespace, t.Pod, t.Container)
+		return "", errdefs.NotFoundf("pod %s/%s has no container %s", t.Namespace, t.Pod, t.Container)
 	}
-	return nil
+	return string(pod.UID), nil
 }
 
 func hasContainer(pod *corev1.Pod, name string) bool {

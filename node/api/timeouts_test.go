@@ -36,7 +36,7 @@ func dial(t *testing.T, s server, path, protocol string) httpstream.Connection {
 
 // With the time-outs swapped, the idle time-out closes the connection too, but
 // the request waits for streams for an hour.
-func TestExecStreamCreationTimeout(t *testing.T) {
+func TestSecurityE7ExecStreamsAreMadeInTime(t *testing.T) {
 	s := serve(t, api.PodHandlerConfig{
 		RunInContainer: func(context.Context, string, string, string, []string, api.AttachIO) error {
 			t.Error("provider was called")
@@ -50,7 +50,7 @@ func TestExecStreamCreationTimeout(t *testing.T) {
 	within(t, conn.CloseChan(), 5*time.Second, "end of a connection without streams")
 }
 
-func TestExecStreamIdleTimeout(t *testing.T) {
+func TestSecurityE7IdleSessionEnds(t *testing.T) {
 	overTransports(t, func(t *testing.T, stream streamFunc) {
 		ended := make(chan struct{})
 		s := serve(t, api.PodHandlerConfig{
@@ -70,7 +70,7 @@ func TestExecStreamIdleTimeout(t *testing.T) {
 }
 
 // A forwarded connection has two streams; the second one has to come in time.
-func TestPortForwardStreamCreationTimeout(t *testing.T) {
+func TestSecurityE7ForwardedStreamsAreMadeInTime(t *testing.T) {
 	s := serve(t, api.PodHandlerConfig{
 		PortForward: func(context.Context, string, string, int32, io.ReadWriteCloser) error {
 			t.Error("provider was called")
@@ -97,12 +97,24 @@ func TestPortForwardStreamCreationTimeout(t *testing.T) {
 	}
 }
 
-func TestPortForwardStreamIdleTimeout(t *testing.T) {
-	s := serve(t, api.PodHandlerConfig{
-		PortForward:           func(context.Context, string, string, int32, io.ReadWriteCloser) error { return nil },
-		StreamIdleTimeout:     short,
-		StreamCreationTimeout: time.Hour,
-	})
-	dial(t, s, "/portForward/default/web", "portforward.k8s.io")
-	within(t, s.served, 5*time.Second, "end of a quiet connection")
+func TestSecurityE7IdlePortForwardEnds(t *testing.T) {
+	for over, dialer := range forwardDialers {
+		t.Run(over, func(t *testing.T) {
+			s := serve(t, api.PodHandlerConfig{
+				PortForward:           func(context.Context, string, string, int32, io.ReadWriteCloser) error { return nil },
+				StreamIdleTimeout:     short,
+				StreamCreationTimeout: time.Hour,
+			})
+			d, err := dialer(s, "/portForward/default/web")
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn, _, err := d.Dial("portforward.k8s.io")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			within(t, s.served, 5*time.Second, "end of a quiet connection")
+		})
+	}
 }

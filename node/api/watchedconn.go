@@ -10,12 +10,17 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// readAheadLimit bounds what is read from a client before the provider reads it.
-const readAheadLimit = 256 << 10
+const (
+	// readAheadLimit bounds what is read from a client before the provider reads it.
+	readAheadLimit = 256 << 10
+	// readSize is how much of it is read at once.
+	readSize = 16 << 10
+)
 
 // watchedConn is a connection that is always being read, so that a client
 // that goes away is noticed even while nobody reads what it sent. The
@@ -26,9 +31,10 @@ const readAheadLimit = 256 << 10
 // bytes that nobody reads is noticed at the next write, or at the idle timeout.
 type watchedConn struct {
 	net.Conn
-	gone  func() // called when the connection can no longer be read
-	done  chan struct{}
-	limit *streamLimit // nil: as many streams as the client likes; owned by readAhead
+	gone   func(why error) // called when the connection can no longer be read, or written
+	done   chan struct{}
+	frames *frameGuard // nil: not SPDY
+	record *streamRecord
 
 	mu      sync.Mutex
 	changed sync.Cond // L is mu
@@ -37,9 +43,13 @@ type watchedConn struct {
 	closed  bool
 }
 
-func watchConn(conn net.Conn, from io.Reader, gone func(), limit *streamLimit) *watchedConn {
-	c := &watchedConn{Conn: conn, gone: gone, done: make(chan struct{}), limit: limit}
+func watchConn(conn net.Conn, from io.Reader, gone func(error), frames *frameGuard, record *streamRecord) *watchedConn {
+	c := &watchedConn{Conn: conn, gone: gone, done: make(chan struct{}), frames: frames, record: record}
 	c.changed.L = &c.mu
+	from = countedReader{from, &record.in}
+	if frames != nil {
+		from = &guardedReader{from: from, guard: frames}
+	}
 	go c.readAhead(from)
 	return c
 }
@@ -47,13 +57,12 @@ func watchConn(conn net.Conn, from io.Reader, gone func(), limit *streamLimit) *
 // readAhead ends when the connection is closed by either side.
 func (c *watchedConn) readAhead(from io.Reader) {
 	defer close(c.done)
-	defer c.gone()
-	chunk := make([]byte, 16<<10)
+	var err error
+	defer func() { c.gone(err) }()
+	chunk := make([]byte, readSize)
 	for {
-		n, err := from.Read(chunk)
-		if c.limit != nil && c.limit.pass(chunk[:n]) != nil {
-			n, err = 0, errTooManyStreams // the library must not see it
-		}
+		var n int
+		n, err = from.Read(chunk)
 		c.mu.Lock()
 		c.ahead.Write(chunk[:n])
 		c.ended = err != nil
@@ -86,9 +95,13 @@ func (c *watchedConn) Read(p []byte) (int, error) {
 }
 
 func (c *watchedConn) Write(p []byte) (int, error) {
+	if c.frames != nil {
+		c.frames.sent(p)
+	}
 	n, err := c.Conn.Write(p)
+	c.record.out.Add(int64(n))
 	if err != nil {
-		c.gone()
+		c.gone(err)
 	}
 	return n, err
 }
@@ -112,13 +125,24 @@ func (c *watchedConn) Close() error {
 // look behind it and take the connection itself.
 type upgradeWriter struct {
 	http.ResponseWriter
-	gone func()
-	// limit returns that of a protocol; nil: none. Set before the connection is taken over.
-	limit func(protocol string) *streamLimit
+	gone   func(why error)
+	record *streamRecord
+	// frames returns the guard for a protocol; nil: it is not SPDY.
+	frames func(protocol string) *frameGuard
+	// protocol, unless it is empty, is what the client is told instead of what the library has chosen.
+	protocol string
 
 	mu     sync.Mutex
 	closed bool
 	conn   *watchedConn
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *upgradeWriter) WriteHeader(code int) {
+	if code == http.StatusSwitchingProtocols && w.protocol != "" {
+		w.Header().Set(httpstream.HeaderProtocolVersion, w.protocol)
+	}
+	w.ResponseWriter.WriteHeader(code)
 }
 
 // Hijack implements http.Hijacker.
@@ -133,11 +157,19 @@ func (w *upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		conn.Close()
 		return nil, nil, net.ErrClosed
 	}
-	var limit *streamLimit
-	if w.limit != nil {
-		limit = w.limit(w.Header().Get(httpstream.HeaderProtocolVersion)) // what both sides agreed on
+	var frames *frameGuard
+	if w.frames != nil {
+		frames = w.frames(w.Header().Get(httpstream.HeaderProtocolVersion)) // what both sides agreed on
 	}
-	w.conn = watchConn(conn, rw.Reader, w.gone, limit)
+	ahead, err := rw.Reader.Peek(rw.Reader.Buffered())
+	if err != nil {
+		conn.Close()
+		return nil, nil, fmt.Errorf("take over the connection: %w", err)
+	}
+	// Not rw.Reader itself: at the end of the connection it would end the request's context before
+	// we can say why.
+	from := io.MultiReader(bytes.NewReader(bytes.Clone(ahead)), conn)
+	w.conn = watchConn(conn, from, w.gone, frames, w.record)
 	return w.conn, bufio.NewReadWriter(bufio.NewReader(w.conn), bufio.NewWriter(w.conn)), nil
 }
 
@@ -166,4 +198,16 @@ func (w *upgradeWriter) wait() {
 	if conn != nil {
 		<-conn.done
 	}
+}
+
+// countedReader counts what is read.
+type countedReader struct {
+	from  io.Reader
+	bytes *atomic.Int64
+}
+
+func (r countedReader) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	r.bytes.Add(int64(n))
+	return n, err
 }

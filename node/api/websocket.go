@@ -24,12 +24,12 @@ import (
 // v5.channel.k8s.io, which adds to v4 a signal that closes one stream, so that
 // stdin can end before the session does. The library's exec server knows v4 only; its
 // WebSocket connection knows the signal.
-func serveWebSocketV5(w http.ResponseWriter, req *http.Request, opts remotecommand.Options, idle time.Duration, run sessionFunc) {
+func serveWebSocketV5(w http.ResponseWriter, req *http.Request, s session, idle time.Duration) {
 	conn := wsstream.NewConn(map[string]wsstream.ChannelProtocolConfig{
 		remotecommand.StreamProtocolV5Name: {Binary: true, Channels: []wsstream.ChannelType{
-			remotecommand.StreamStdIn:  channelIf(opts.Stdin, wsstream.ReadChannel),
-			remotecommand.StreamStdOut: channelIf(opts.Stdout, wsstream.WriteChannel),
-			remotecommand.StreamStdErr: channelIf(opts.Stderr, wsstream.WriteChannel),
+			remotecommand.StreamStdIn:  channelIf(s.opts.Stdin, wsstream.ReadChannel),
+			remotecommand.StreamStdOut: channelIf(s.opts.Stdout, wsstream.WriteChannel),
+			remotecommand.StreamStdErr: channelIf(s.opts.Stderr, wsstream.WriteChannel),
 			remotecommand.StreamErr:    wsstream.WriteChannel,
 			remotecommand.StreamResize: wsstream.ReadChannel,
 		}},
@@ -55,7 +55,7 @@ func serveWebSocketV5(w http.ResponseWriter, req *http.Request, opts remotecomma
 		defer close(decoded)
 		decodeResize(ctx, streams[remotecommand.StreamResize], resize)
 	}()
-	err = session{opts, run}.do(ctx, streams[remotecommand.StreamStdIn], streams[remotecommand.StreamStdOut], streams[remotecommand.StreamStdErr], resize)
+	err = s.do(ctx, streams[remotecommand.StreamStdIn], streams[remotecommand.StreamStdOut], streams[remotecommand.StreamStdErr], resize)
 	if err := json.NewEncoder(status).Encode(sessionStatus(err)); err != nil {
 		log.G(ctx).WithError(err).Debug("client left before it got the exit status")
 	}

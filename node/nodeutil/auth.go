@@ -104,6 +104,7 @@ type callerKey struct{}
 
 // withCaller marks a request as let through by an Auth, on behalf of who.
 func withCaller(ctx context.Context, who user.Info) context.Context {
+	ctx = api.WithCaller(ctx, api.Caller{Name: who.GetName(), Groups: who.GetGroups()})
 	return context.WithValue(ctx, callerKey{}, who)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/objects"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/permit"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
 // base is what a process has once, whether it runs one node or many: ways to the API
@@ -26,6 +27,7 @@ type base struct {
 	objects   *objects.Store
 	hub       *eventHub // nil: the program records events
 	server    *server   // nil: none
+	streams   *api.StreamLimits
 	informers []cache.SharedIndexInformer
 }
 
@@ -47,6 +49,7 @@ func newBase(name string, cfg NodeConfig, fromEnv kubernetes.Interface) (*base, 
 	if b.server != nil {
 		completePort(&cfg.NodeSpec, cfg.HTTPListenAddr)
 	}
+	b.streams = api.NewStreamLimits(cfg.streamLimits())
 	b.services = newServiceInformer(b.clients.watches, cfg.InformerResyncPeriod)
 	b.objects = objects.NewStore(b.clients.main)
 	b.objects.Behind(permit.New(b.clients.main))

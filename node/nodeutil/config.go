@@ -81,6 +81,13 @@ type NodeConfig struct {
 	StreamIdleTimeout     time.Duration
 	StreamCreationTimeout time.Duration
 
+	// MaxStreams and MaxStreamsPerUser bound how many exec, attach and port-forward sessions are
+	// under way on the server, of all nodes of a Fleet together; a client of one more gets
+	// 429. 0 is 2000 in all, and three quarters of all for one user: behind an API server
+	// everybody is one user, the API server. Below 0 is no limit.
+	MaxStreams        int
+	MaxStreamsPerUser int
+
 	// DebugHTTP is kept for programs that set it and changes nothing:
 	// AttachProviderRoutes serves /runningpods/ either way, as a kubelet
 	// does by default. Programs rely on that route without having set the field,

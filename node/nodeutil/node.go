@@ -105,6 +105,9 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 		nodeProvider = n.naive
 	}
 	completeNode(&n.cfg.NodeSpec) // the provider may have written a status of its own
+	if b.server != nil {
+		declareStreams(&n.cfg)
+	}
 	if n.cfg.NodeSpec.Name != name {
 		return nil, fmt.Errorf("the node is named %q in its spec; pods for it would never be seen", n.cfg.NodeSpec.Name)
 	}

@@ -88,6 +88,7 @@ func (n *Node) attachProvider(mux api.ServeMux) {
 		GetMetricsResource:    p.GetMetricsResource,
 		StreamIdleTimeout:     n.cfg.StreamIdleTimeout,
 		StreamCreationTimeout: n.cfg.StreamCreationTimeout,
+		StreamLimits:          n.streams,
 		Metrics:               metricsHandler(),
 		Health:                n.health,
 		GetPod: func(namespace, name string) (*corev1.Pod, error) {

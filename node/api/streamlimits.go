@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
+)
+
+var (
+	streamsOpen = metrics.NewSum("virtual_kubelet_streams",
+		"Exec, attach and port-forward sessions under way.")
+	streamsRefused = metrics.NewCounter("virtual_kubelet_streams_refused_total",
+		"Exec, attach and port-forward sessions that were refused because there were too many.")
+)
+
+// StreamLimits bounds how many exec, attach and port-forward sessions are under way, in
+// all and for each user. Handlers that share one share the limits. It is safe for
+// concurrent use; nil is no limit.
+//
+// Behind an API server all users are one, that API server, so the limit for a user should leave
+// it most of what there is.
+type StreamLimits struct {
+	inAll, perUser int
+	share          *metrics.Share
+
+	mu    sync.Mutex
+	open  int            // guarded by mu
+	users map[string]int // guarded by mu; sessions under way
+}
+
+// NewStreamLimits returns limits. 0 or less is no limit.
+func NewStreamLimits(inAll, perUser int) *StreamLimits {
+	return &StreamLimits{inAll: inAll, perUser: perUser, share: streamsOpen.Share(), users: map[string]int{}}
+}
+
+// enter counts a session of a user, until leave is called. It is an error if there are too many.
+func (l *StreamLimits) enter(user string) (leave func(), err error) {
+	if l == nil {
+		return func() {}, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.inAll > 0 && l.open >= l.inAll:
+		err = fmt.Errorf("too many sessions: %d are under way; end some or raise the limit of the node", l.open)
+	case l.perUser > 0 && l.users[user] >= l.perUser:
+		err = fmt.Errorf("too many sessions: %d of %q are under way; end some or raise the limit of the node", l.users[user], user)
+	}
+	if err != nil {
+		streamsRefused.Inc()
+		return nil, err
+	}
+	l.add(user, 1)
+	return sync.OnceFunc(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.add(user, -1)
+	}), nil
+}
+
+// add is called with mu held.
+func (l *StreamLimits) add(user string, n int) {
+	l.open += n
+	if l.users[user] += n; l.users[user] == 0 {
+		delete(l.users, user)
+	}
+	l.share.Set(float64(l.open))
+}

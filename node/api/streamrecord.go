@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/streaming/pkg/httpstream/wsstream"
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// streamRecord becomes one line of the log at the end of a streaming request: who did what to
+// which container, for how long, and how it ended. It has nothing of what was said: no
+// command, no data, no text of an error.
+type streamRecord struct {
+	verb     string
+	target   target
+	caller   Caller
+	protocol string
+	begun    time.Time
+	in, out  atomic.Int64 // bytes on the connection since its upgrade
+
+	mu      sync.Mutex
+	outcome string // guarded by mu; of the first call of the provider that failed, else empty
+	exit    int    // guarded by mu; counts if outcome is outcomeExit
+	calls   int    // guarded by mu; of the provider
+}
+
+// How a stream has ended.
+const (
+	outcomeDone       = "completed"
+	outcomeExit       = "exited"         // with the field exitCode
+	outcomeLeft       = "client left"    // before the end
+	outcomeTooMany    = "too many"       // refused, see StreamLimits
+	outcomeRefused    = "refused"        // what the client asked for cannot be
+	outcomeUnused     = "no streams"     // the client created none in time, or its upgrade was refused
+	outcomeOdd        = "protocol error" // of the client
+	outcomeStopped    = "node stops"
+	outcomeIdle       = "idle"
+	outcomePanic      = "provider panicked"
+	outcomeError      = "error" // of the provider
+	outcomeErrorKinds = "error: "
+)
+
+const (
+	protocolSPDY      = "SPDY"
+	protocolTunnel    = "SPDY in WebSocket"
+	protocolWebSocket = "WebSocket"
+)
+
+func newStreamRecord(req *http.Request, verb string, t target) *streamRecord {
+	r := &streamRecord{verb: verb, target: t, protocol: protocolSPDY, begun: time.Now()}
+	r.caller, _ = CallerFrom(req.Context())
+	switch {
+	case wsstream.IsWebSocketRequestWithTunnelingProtocol(req):
+		r.protocol = protocolTunnel
+	case wsstream.IsWebSocketRequest(req):
+		r.protocol = protocolWebSocket
+	}
+	if r.target.UID == "" {
+		r.target.UID = podUIDFrom(req.Context())
+	}
+	return r
+}
+
+// called notes how a call of the provider ended. ctx is that of the call.
+func (r *streamRecord) called(ctx context.Context, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls++
+	if r.outcome != "" {
+		return
+	}
+	var exit utilexec.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.Exited():
+		r.outcome, r.exit = outcomeExit, exit.ExitStatus()
+	case errors.Is(err, errPanic):
+		r.outcome = outcomePanic
+	case r.verb == verbPortForward && (err == nil || ctx.Err() != nil): // close says how the whole has ended
+	case ctx.Err() != nil:
+		r.outcome = r.ending(ctx)
+	case err == nil:
+		r.outcome = outcomeDone
+	case errdefs.IsNotFound(err):
+		r.outcome = outcomeErrorKinds + "not found"
+	case errdefs.IsInvalidInput(err):
+		r.outcome = outcomeErrorKinds + "invalid input"
+	default:
+		r.outcome = outcomeError
+	}
+}
+
+// refuse writes the line of a stream that did not begin.
+func (r *streamRecord) refuse(ctx context.Context, outcome string) {
+	r.mu.Lock()
+	r.outcome = outcome
+	r.mu.Unlock()
+	r.write(ctx)
+}
+
+// close writes the line. ctx is that of the connection, and still open if the session ended by itself.
+func (r *streamRecord) close(ctx context.Context) {
+	r.mu.Lock()
+	if r.outcome == "" {
+		r.outcome = r.ending(ctx)
+	}
+	r.mu.Unlock()
+	r.write(ctx)
+}
+
+// ending is the outcome of a session in which no call failed. mu is held.
+func (r *streamRecord) ending(ctx context.Context) string {
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(cause, errTooManyStreams), errors.Is(cause, errOddFrame):
+		return outcomeOdd
+	case errors.Is(cause, os.ErrDeadlineExceeded), errors.Is(cause, net.ErrClosed) && r.protocol != protocolWebSocket: // the library closed it
+		return outcomeIdle
+	case clientLeft(ctx) && (r.verb != verbPortForward || r.calls == 0): // a port-forward always ends so
+		return outcomeLeft
+	case clientLeft(ctx):
+		return outcomeDone
+	case cause != nil:
+		return outcomeStopped
+	case r.calls == 0:
+		return outcomeUnused
+	}
+	return outcomeDone
+}
+
+func (r *streamRecord) write(ctx context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fields := log.Fields{
+		"user": r.caller.Name, "groups": r.caller.Groups,
+		"verb": r.verb, "protocol": r.protocol,
+		"namespace": r.target.Namespace, "pod": r.target.Pod, "podUID": r.target.UID,
+		"duration": time.Since(r.begun).String(),
+		"bytesIn":  r.in.Load(), "bytesOut": r.out.Load(),
+		"outcome": r.outcome,
+	}
+	if r.target.Container != "" {
+		fields["container"] = r.target.Container
+	}
+	switch {
+	case r.outcome == outcomeExit:
+		fields["exitCode"] = r.exit
+	case r.outcome == outcomeDone && r.verb != verbPortForward:
+		fields["exitCode"] = 0
+	case r.verb == verbPortForward:
+		fields["connections"] = r.calls
+	}
+	log.G(ctx).WithFields(fields).Info("Stream has ended")
+}
+
+type podUIDKey struct{}
+
+// withPodUID lets the record of a stream name the pod that was found.
+func withPodUID(ctx context.Context, uid string) context.Context {
+	return context.WithValue(ctx, podUIDKey{}, uid)
+}
+
+func podUIDFrom(ctx context.Context) string {
+	uid, _ := ctx.Value(podUIDKey{}).(string)
+	return uid
+}

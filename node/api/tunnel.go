@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"bufio"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+
+	"golang.org/x/net/websocket"
+	"k8s.io/cri-streaming/pkg/streaming/portforward"
+	"k8s.io/streaming/pkg/httpstream"
+	"k8s.io/streaming/pkg/httpstream/spdy"
+)
+
+// throughTunnel returns a handler that gives serve, which speaks SPDY, the messages of a WebSocket as
+// its connection (protocol SPDY/3.1+portforward.k8s.io).
+func throughTunnel(serve func(http.ResponseWriter, *http.Request)) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, req *http.Request) {
+		up, _ := w.(*upgradeWriter)
+		server := websocket.Server{Handshake: chooseTunnel, Handler: func(ws *websocket.Conn) {
+			ws.PayloadType = websocket.BinaryFrame
+			inner := req.Clone(req.Context())
+			inner.Header.Set(httpstream.HeaderUpgrade, spdy.HeaderSpdy31)
+			inner.Header.Set(httpstream.HeaderProtocolVersion, portforward.ProtocolV1Name)
+			serve(&tunnelWriter{conn: newTunnelConn(ws, up), header: http.Header{}}, inner)
+		}}
+		server.ServeHTTP(w, req)
+	}
+}
+
+// chooseTunnel accepts the one protocol that can be tunnelled. Whoever asks was authenticated by
+// something that no browser adds to another site's requests, so the origin is not looked at.
+func chooseTunnel(config *websocket.Config, _ *http.Request) error {
+	for _, offered := range config.Protocol {
+		if strings.TrimSpace(offered) == portforward.WebsocketsSPDYTunnelingPortForwardV1 {
+			config.Protocol = []string{offered}
+			return nil
+		}
+	}
+	return errors.New("only port-forward is tunnelled through WebSocket")
+}
+
+// tunnelConn is the SPDY connection within a WebSocket, with a guard of its own: the one
+// around it sees messages, not frames.
+type tunnelConn struct {
+	*websocket.Conn
+	reader guardedReader
+	gone   func(why error)
+}
+
+func newTunnelConn(ws *websocket.Conn, up *upgradeWriter) *tunnelConn {
+	return &tunnelConn{Conn: ws, reader: guardedReader{from: ws, guard: newForwardGuard()}, gone: up.gone}
+}
+
+func (c *tunnelConn) Read(p []byte) (int, error) {
+	n, err := c.reader.Read(p)
+	if err != nil {
+		c.gone(err)
+	}
+	return n, err
+}
+
+func (c *tunnelConn) Write(p []byte) (int, error) {
+	c.reader.guard.sent(p)
+	return c.Conn.Write(p)
+}
+
+// tunnelWriter answers an upgrade that the WebSocket has already had: the answer goes nowhere.
+type tunnelWriter struct {
+	conn   net.Conn
+	header http.Header
+}
+
+func (w *tunnelWriter) Header() http.Header         { return w.header }
+func (w *tunnelWriter) WriteHeader(int)             {}
+func (w *tunnelWriter) Write(p []byte) (int, error) { return len(p), nil }
+
+// Hijack implements http.Hijacker.
+func (w *tunnelWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return w.conn, bufio.NewReadWriter(bufio.NewReader(w.conn), bufio.NewWriter(w.conn)), nil
+}
