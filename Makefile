@@ -16,7 +16,7 @@ LDFLAGS := -s -w -X main.buildVersion=$(VERSION) -X main.buildTime=$(BUILT)
 GO_SOURCES := $(shell find . -path ./devcluster -prune -o -path ./bin -prune -o \( -name '*.go' -o -name go.mod -o -name go.sum \) -print 2>/dev/null)
 CLUSTER_SOURCES := $(shell find devcluster \( -name '*.go' -o -name go.mod -o -name go.sum \) -print 2>/dev/null) hack/build-devcluster.sh
 # Modules whose tests run with the race detector. devcluster is apart: its tests drive the built binary.
-TEST_MODULES := . providers cmd/virtual-kubelet bench
+TEST_MODULES := . providers cmd/virtual-kubelet bench deploy
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
 NO_RACE := $(if $(RACE),,echo "no C compiler found: the tests run without the race detector; install gcc to have it";)
@@ -84,7 +84,7 @@ schedules: ## try SCHEDULES=10000 random schedules drawn from SEED=1 (0: new one
 
 .PHONY: unit
 unit: ## run the tests that need no API server, with the race detector
-	@$(NO_RACE) for module in $(TEST_MODULES); do \
+	@$(NO_RACE) for module in $(filter-out deploy,$(TEST_MODULES)); do \
 	  (cd $$module && go test $(RACE) $$(go list ./... | grep -v -e /test/integration -e /test/faults -e /examples)); \
 	done
 
@@ -96,6 +96,7 @@ check: ## lint every module, and see that modules and generated files are curren
 .PHONY: generate
 generate: ## write the files that are made from code
 	@go test ./cli -run TestReference -update
+	@cd deploy && go test . -run TestManifests -update
 
 .PHONY: bench
 bench: build ## measure pods through their life on a real API server, beside KWOK

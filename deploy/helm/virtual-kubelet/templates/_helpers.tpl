@@ -1,0 +1,50 @@
+{{- /* SPDX-License-Identifier: Apache-2.0 */ -}}
+
+{{- define "vk.name" -}}
+{{- if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "vk.selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "vk.labels" -}}
+{{ include "vk.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+
+{{- /* Objects of the cluster carry the namespace in their names: there may be several releases. */ -}}
+{{- define "vk.clusterName" -}}
+{{- printf "%s:%s" .Release.Namespace (include "vk.name" .) -}}
+{{- end -}}
+
+{{- define "vk.config" -}}
+{{- $own := dict "apiVersion" "virtual-kubelet.io/v1alpha1" "kind" "VirtualKubeletConfiguration" "nodeName" .Values.nodeName "provider" .Values.provider -}}
+{{- if .Values.providerConfig -}}
+{{- $_ := set $own "providerConfig" "/etc/virtual-kubelet/config/provider" -}}
+{{- end -}}
+{{- if eq .Values.identity.mode "node" -}}
+{{- $_ := set $own "kubeconfig" "/etc/virtual-kubelet/identity/kubeconfig" -}}
+{{- end -}}
+{{- if eq .Values.serving.mode "off" -}}
+{{- $_ := set $own "disableKubeletAPI" true -}}
+{{- else -}}
+{{- $_ := set $own "port" (int .Values.serving.port) -}}
+{{- if .Values.serving.clientCAConfigMap -}}
+{{- $_ := set $own "clientCAFile" "/etc/virtual-kubelet/client-ca/ca.crt" -}}
+{{- end -}}
+{{- if eq .Values.serving.mode "secret" -}}
+{{- $_ := set $own "tlsCertFile" "/etc/virtual-kubelet/serving/tls.crt" -}}
+{{- $_ := set $own "tlsPrivateKeyFile" "/etc/virtual-kubelet/serving/tls.key" -}}
+{{- else -}}
+{{- $_ := set $own "selfSignedServingCertificate" true -}}
+{{- end -}}
+{{- end -}}
+{{- merge $own .Values.config | toYaml -}}
+{{- end -}}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "write the manifests again")
+
+// values are those of a release.
+type values = map[string]any
+
+const (
+	nodeIdentity   = "node-identity"
+	serviceAccount = "service-account"
+)
+
+// modes are the two ways to install a node. What the manifests need beside them is in docs/deploy.md.
+var modes = map[string]values{
+	nodeIdentity: {
+		"identity": values{"mode": "node", "kubeconfigSecret": "virtual-kubelet-identity"},
+		"serving":  values{"mode": "secret", "secretName": "virtual-kubelet-serving"},
+	},
+	serviceAccount: {
+		"identity": values{"mode": "serviceAccount"},
+		"serving":  values{"mode": "secret", "secretName": "virtual-kubelet-serving"},
+	},
+}
+
+func loadChart(t *testing.T) *chart.Chart {
+	t.Helper()
+	c, err := loader.LoadDir(filepath.Join("helm", "virtual-kubelet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// render returns the manifests of a release, as Helm would send them.
+func render(t *testing.T, namespace string, given values) (string, error) {
+	t.Helper()
+	c := loadChart(t)
+	all, err := util.ToRenderValues(c, given, common.ReleaseOptions{Name: "virtual-kubelet", Namespace: namespace, Revision: 1, IsInstall: true}, common.DefaultCapabilities)
+	if err != nil {
+		return "", err
+	}
+	files, err := engine.Render(c, all)
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		text := strings.TrimSpace(strings.ReplaceAll(files[name], "# SPDX-License-Identifier: Apache-2.0\n", ""))
+		if path.Ext(name) == ".yaml" && text != "" {
+			fmt.Fprintf(&out, "---\n%s\n", text)
+		}
+	}
+	return out.String(), nil
+}
+
+func mustRender(t *testing.T, namespace string, given values) string {
+	t.Helper()
+	text, err := render(t, namespace, given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// objects reads manifests.
+func objects(t *testing.T, manifests string) (list []*unstructured.Unstructured) {
+	t.Helper()
+	for _, document := range strings.Split(manifests, "---\n") {
+		if strings.TrimSpace(document) == "" {
+			continue
+		}
+		o := &unstructured.Unstructured{}
+		if err := yaml.UnmarshalStrict([]byte(document), &o.Object); err != nil {
+			t.Fatalf("%v in\n%s", err, document)
+		}
+		if o.Object != nil {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// find returns the one object of a kind.
+func find(t *testing.T, list []*unstructured.Unstructured, kind string) *unstructured.Unstructured {
+	t.Helper()
+	i := slices.IndexFunc(list, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind })
+	if i < 0 {
+		t.Fatalf("there is no %s", kind)
+	}
+	return list[i]
+}
+
+// TestManifestsAreThoseOfTheChart keeps the plain manifests current.
+func TestManifestsAreThoseOfTheChart(t *testing.T) {
+	for name, given := range modes {
+		head := "# SPDX-License-Identifier: Apache-2.0\n#\n# Made from the chart by `go test . -update` in deploy/. What it needs is in docs/deploy.md.\n"
+		namespace := "---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: virtual-kubelet\n  labels:\n    pod-security.kubernetes.io/enforce: restricted\n"
+		want := head + namespace + mustRender(t, "virtual-kubelet", given)
+		file := filepath.Join("manifests", name+".yaml")
+		if *update {
+			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, []byte(want)) {
+			t.Errorf("%s is not what the chart makes (%v): run go test . -update", file, err)
+		}
+	}
+}
+
+func TestWrongValuesAreRefused(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		given values
+		want  string
+	}{
+		{"no choice", values{}, "mode"},
+		{"identity is not chosen", values{"serving": values{"mode": "off"}}, "/identity/mode"},
+		{"serving is not chosen", values{"identity": values{"mode": "serviceAccount"}}, "/serving/mode"},
+		{"no kubeconfig", values{"identity": values{"mode": "node"}, "serving": values{"mode": "off"}}, "/identity/kubeconfigSecret"},
+		{"no certificate", values{"identity": values{"mode": "serviceAccount"}, "serving": values{"mode": "secret"}}, "/serving/secretName"},
+		{"unknown value", with(values{"nodenName": "x"}), "nodenName"},
+		{"node name", with(values{"nodeName": "A_b"}), "/nodeName"},
+		{"name beside the name", with(values{"config": values{"nodeName": "x"}}), "/config/nodeName"},
+		{"privileged port", with(values{"serving": values{"mode": "selfSigned", "port": 443}}), "/serving/port"},
+		{"digest", with(values{"image": values{"digest": "latest"}}), "/image/digest"},
+		{"strategy", with(values{"strategy": "Whatever"}), "/strategy"},
+	} {
+		if _, err := render(t, "ns", tc.given); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got %v, want an error about %s", tc.name, err, tc.want)
+		}
+	}
+}
+
+// with adds values to those of a release that is right.
+func with(more values) values {
+	all := maps.Clone(modes[serviceAccount])
+	maps.Copy(all, more)
+	return all
+}
