@@ -36,8 +36,9 @@ var (
 // tight limits, and passed on only if that understands all of it, so that both agree on where
 // the next frame begins. It counts streams on the way.
 type frameGuard struct {
-	announced int // streams that the client may still open; below 0: any number
-	most      int // streams that may be open at the same time; 0: any number
+	announced int    // streams that the client may still open; below 0: any number
+	most      int    // streams that may be open at the same time; 0: any number
+	goodbye   func() // called when the client takes its leave; the library closes the connection then
 
 	from, to frameScanner
 	out      bytes.Buffer // what the library may see
@@ -61,7 +62,7 @@ const (
 // newFrameGuard returns a guard for a client that may open as many streams as it announced, or
 // have at most so many open; below 0 and 0 are no limit.
 func newFrameGuard(announced, most int) *frameGuard {
-	g := &frameGuard{announced: announced, most: most, open: map[spdy.StreamId]sideOf{}}
+	g := &frameGuard{announced: announced, most: most, goodbye: func() {}, open: map[spdy.StreamId]sideOf{}}
 	var err error
 	g.parser, err = spdy.NewFramerWithOptions(io.Discard, &g.frame,
 		spdy.WithMaxControlFramePayloadSize(maxControlFrame), spdy.WithMaxHeaderCount(maxStreamHeaders), spdy.WithMaxHeaderFieldSize(maxStreamHeader))
@@ -78,6 +79,9 @@ func (g *frameGuard) pass(piece []byte) ([]byte, error) {
 	g.out.Reset()
 	err := g.from.scan(piece, frameSink{
 		data: func(id spdy.StreamId, flags spdy.DataFlags, content []byte) error {
+			if id == 0 {
+				return errOddFrame
+			}
 			var header [frameHeaderSize]byte
 			binary.BigEndian.PutUint32(header[:4], uint32(id))
 			binary.BigEndian.PutUint32(header[4:], uint32(flags)<<24|uint32(len(content)))
@@ -108,6 +112,8 @@ func (g *frameGuard) passControl(whole []byte) error {
 		g.ended(f.StreamId, clientSide, f.CFHeader.Flags&spdy.ControlFlagFin != 0)
 	case *spdy.RstStreamFrame:
 		g.ended(f.StreamId, bothSides, true)
+	case *spdy.GoAwayFrame:
+		g.goodbye()
 	}
 	g.out.Write(whole)
 	return nil

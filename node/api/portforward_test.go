@@ -243,9 +243,9 @@ func TestPortForwardRefusesWhatCannotWork(t *testing.T) {
 	}
 	ws := strings.Replace(s.URL, "http", "ws", 1)
 	for url, protocol := range map[string]string{
-		ws + "/portForward/default/web":           "v4.channel.k8s.io", // no port
-		ws + "/portForward/default/web?port=0":    "v4.channel.k8s.io",
-		ws + "/portForward/default/web?port=8x":   "v4.channel.k8s.io",
+		ws + "/portForward/default/web":         "v4.channel.k8s.io", // no port
+		ws + "/portForward/default/web?port=0":  "v4.channel.k8s.io",
+		ws + "/portForward/default/web?port=8x": "v4.channel.k8s.io",
 	} {
 		dialer := websocket.Dialer{Subprotocols: []string{protocol}}
 		_, resp, err := dialer.DialContext(t.Context(), url, nil)

@@ -29,6 +29,7 @@ type streamRecord struct {
 	protocol string
 	begun    time.Time
 	in, out  atomic.Int64 // bytes on the connection since its upgrade
+	goodbye  atomic.Bool  // the client has taken its leave; the library closes the connection then
 
 	mu      sync.Mutex
 	outcome string // guarded by mu; of the first call of the provider that failed, else empty
@@ -72,6 +73,8 @@ func newStreamRecord(req *http.Request, verb string, t target) *streamRecord {
 	}
 	return r
 }
+
+func (r *streamRecord) saidGoodbye() { r.goodbye.Store(true) }
 
 // called notes how a call of the provider ended. ctx is that of the call.
 func (r *streamRecord) called(ctx context.Context, err error) {
@@ -125,7 +128,8 @@ func (r *streamRecord) ending(ctx context.Context) string {
 	switch {
 	case errors.Is(cause, errTooManyStreams), errors.Is(cause, errOddFrame):
 		return outcomeOdd
-	case errors.Is(cause, os.ErrDeadlineExceeded), errors.Is(cause, net.ErrClosed) && r.protocol != protocolWebSocket: // the library closed it
+	case errors.Is(cause, os.ErrDeadlineExceeded),
+		errors.Is(cause, net.ErrClosed) && r.protocol != protocolWebSocket && !r.goodbye.Load(): // the library closed it
 		return outcomeIdle
 	case clientLeft(ctx) && (r.verb != verbPortForward || r.calls == 0): // a port-forward always ends so
 		return outcomeLeft

@@ -52,20 +52,30 @@ func TestSecurityE7ExecStreamsAreMadeInTime(t *testing.T) {
 
 func TestSecurityE7IdleSessionEnds(t *testing.T) {
 	overTransports(t, func(t *testing.T, stream streamFunc) {
-		ended := make(chan struct{})
+		ended := make(chan struct{}, 1)
 		s := serve(t, api.PodHandlerConfig{
 			RunInContainer: func(ctx context.Context, _, _, _ string, _ []string, _ api.AttachIO) error {
 				<-ctx.Done()
-				close(ended)
+				ended <- struct{}{}
 				return ctx.Err()
 			},
-			StreamIdleTimeout:     short,
-			StreamCreationTimeout: time.Hour,
+			StreamIdleTimeout:     5 * short,
+			StreamCreationTimeout: 20 * short,
 		})
-		go func() {
-			_ = stream(t.Context(), s, execPath+"&output=1", remotecommand.StreamOptions{Stdout: io.Discard})
-		}()
-		within(t, ended, 5*time.Second, "end of a quiet session")
+		for range 20 { // on a machine with much else to do the beginning of a session may take longer
+			ctx, leave := context.WithCancel(t.Context())
+			go func() {
+				_ = stream(ctx, s, execPath+"&output=1", remotecommand.StreamOptions{Stdout: io.Discard})
+			}()
+			within(t, s.served, 20*time.Second, "end of the request")
+			leave()
+			select {
+			case <-ended:
+				return
+			default:
+			}
+		}
+		t.Error("the provider's context did not end in a quiet session")
 	})
 }
 

@@ -52,7 +52,9 @@ type tunnelConn struct {
 }
 
 func newTunnelConn(ws *websocket.Conn, up *upgradeWriter) *tunnelConn {
-	return &tunnelConn{Conn: ws, reader: guardedReader{from: ws, guard: newForwardGuard()}, gone: up.gone}
+	frames := newForwardGuard()
+	frames.goodbye = up.record.saidGoodbye
+	return &tunnelConn{Conn: ws, reader: guardedReader{from: ws, guard: frames}, gone: up.gone}
 }
 
 func (c *tunnelConn) Read(p []byte) (int, error) {

@@ -160,6 +160,7 @@ func (w *upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	var frames *frameGuard
 	if w.frames != nil {
 		frames = w.frames(w.Header().Get(httpstream.HeaderProtocolVersion)) // what both sides agreed on
+		frames.goodbye = w.record.saidGoodbye
 	}
 	ahead, err := rw.Reader.Peek(rw.Reader.Buffered())
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,11 +26,14 @@ type user struct {
 func TestKubectl(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.startProgram("127.0.0.1", w.api.NodeCredentials(t, w.nodeName))
+	node := w.startProgram("127.0.0.1", w.api.NodeCredentials(t, w.nodeName), "--log-format=json")
+	if declared := w.awaitNode("is ready", nodeReady).Status.DeclaredFeatures; !slices.Contains(declared, "ExtendWebSocketsToKubelet") {
+		t.Errorf("the node declares %q: the API server does not hand WebSockets to it", declared)
+	}
 	pod := w.pod("web")
 	pod.Spec.Containers[0].Stdin = true
 	pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80}}
-	w.startPod(pod)
+	uid := w.startPod(pod).UID
 	streams := map[string]func(user){
 		"exec": user.exec, "attach": user.attach, "port-forward": user.portForward, "cp": user.cp,
 	}
@@ -41,6 +45,7 @@ func TestKubectl(t *testing.T) {
 			t.Run(name+" over "+protocol, func(t *testing.T) { test(user{w, t, env}) })
 		}
 	}
+	node.awaitRecords("web", uid)
 	t.Run("logs", func(t *testing.T) { user{world: w, t: t}.logs() })
 	t.Run("logs options", func(t *testing.T) { user{world: w, t: t}.logOptions() })
 	t.Run("logs end", func(t *testing.T) { user{world: w, t: t}.logsEnd() })
