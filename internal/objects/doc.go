@@ -12,6 +12,7 @@
 //
 // What surprises: an object whose watch lost the API server is served as it was
 // last seen, as a kubelet does, and an immutable object is read once and not
-// watched at all. Somebody who calls a lister's List, or asks for the informer,
+// watched at all. An identity that may only get objects, which is the least that a
+// service account needs, gets each of them once a minute instead. Somebody who calls a lister's List, or asks for the informer,
 // gets a cluster-wide watch; nobody else starts one.
 package objects

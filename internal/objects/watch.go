@@ -40,6 +40,10 @@ func (e *entry) watch(ctx context.Context) {
 	}
 	k := e.key
 	e.store.gate.Wait(ctx, authorizationv1.ResourceAttributes{Verb: "list", Resource: k.kind.resource.Resource, Namespace: k.namespace, Name: k.name})
+	if !e.store.gate.MayList(ctx, k.kind.resource.Resource, k.namespace) {
+		e.poll(ctx)
+		return
+	}
 	source := &singleObject{entry: e}
 	// The first retries come sooner than a reflector's: without the gate, or if another API
 	// server answers, the Node authorizer may not know of a pod yet, and refuses.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package permit waits until the Node authorizer knows of a pod.
+// Package permit finds out what the own identity may do before it does it: it waits until the Node
+// authorizer knows of a pod, and knows whether objects may be listed.
 //
 // The Node authorizer lets a node read what its pods name. It learns of pods by a watch of its
 // own, which may be a moment behind the node's: the node would be refused what it may have, and
@@ -8,7 +9,7 @@
 //
 // The guarantee: an identity system:node:NAME asks the authorizer itself whether it knows
 // already, by SelfSubjectAccessReview, which everybody may and which is no refusal, before it
-// asks for the object; it does not wait longer than Patience. Other identities ask nothing.
+// asks for the object; it does not wait longer than Patience. Other identities do not wait.
 //
 // What surprises: the answer is that of one API server. If the next request goes to another one
 // that is further behind, it may be refused all the same, and is tried again.
@@ -41,13 +42,54 @@ const (
 type Gate struct {
 	client kubernetes.Interface
 
-	mu    sync.Mutex
-	asked bool // isNode is known
-	node  bool
+	mu       sync.Mutex
+	asked    bool // isNode is known
+	node     bool
+	answered map[authorizationv1.ResourceAttributes]bool // by MayList
 }
 
 // New returns a gate for the identity of client. It sends no request.
-func New(client kubernetes.Interface) *Gate { return &Gate{client: client} }
+func New(client kubernetes.Interface) *Gate {
+	return &Gate{client: client, answered: map[authorizationv1.ResourceAttributes]bool{}}
+}
+
+// MayList reports whether the identity may list all objects of a core resource in a namespace. It asks once,
+// so that nothing is asked for that would be refused. A node is not asked about: what it may list
+// depends on the name. Without an answer it reports true: the request itself will tell.
+func (g *Gate) MayList(ctx context.Context, resource, namespace string) bool {
+	if g == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	if g.isNode(ctx) {
+		return true
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock() // others wait for the one answer
+	if !g.asked {
+		return true
+	}
+	attributes := authorizationv1.ResourceAttributes{Verb: "list", Resource: resource, Namespace: namespace}
+	if allowed, has := g.answered[attributes]; has {
+		return allowed
+	}
+	allowed, err := g.may(ctx, attributes)
+	if err != nil {
+		return true
+	}
+	g.answered[attributes] = allowed
+	return allowed
+}
+
+func (g *Gate) may(ctx context.Context, attributes authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}
+	got, err := g.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	return got.Status.Allowed, nil
+}
 
 // Wait returns when the identity may do what attributes say, when it never has to wait, when Patience is
 // over, or when ctx ends. Nothing is said about which: the request itself will tell.
@@ -61,9 +103,7 @@ func (g *Gate) Wait(ctx context.Context, attributes authorizationv1.ResourceAttr
 		return
 	}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}
-		got, err := g.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-		if err != nil || got.Status.Allowed {
+		if allowed, err := g.may(ctx, attributes); err != nil || allowed {
 			return
 		}
 		timer := time.NewTimer(pause)

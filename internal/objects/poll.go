@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+const (
+	// pollPeriod is how often an object is read that may not be watched, as often as a kubelet that
+	// does not watch.
+	pollPeriod = time.Minute
+	// firstPoll is when an object is read again that does not exist, or could not be
+	// read: a pod may wait for it. The next times are further apart.
+	firstPoll = time.Second
+)
+
+// poll reads the object by name, again and again, until the entry is dropped, the object is known
+// to be immutable, or Run ends. It is for an identity that may get, and not list or watch.
+func (e *entry) poll(ctx context.Context) {
+	pause := firstPoll
+	for ctx.Err() == nil {
+		next := min(pause, pollPeriod)
+		if e.reread(ctx) {
+			next, pause = pollPeriod, firstPoll
+		} else {
+			pause = min(2*pause, pollPeriod)
+		}
+		timer := time.NewTimer(next + rand.N(next/10)) // not all objects together
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// reread reads the object once, and reports whether it exists.
+func (e *entry) reread(ctx context.Context) bool {
+	bounded, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	k := e.key
+	o, err := k.kind.get(bounded, e.store.client, k.namespace, k.name)
+	switch {
+	case err == nil:
+		e.set(o)
+		return true
+	case apierrors.IsNotFound(err):
+		e.set(nil)
+	case ctx.Err() == nil && !e.fail(err):
+		log.G(ctx).WithError(err).WithField("object", k.String()).Warn("object cannot be read again, it is served as it was last seen")
+		return true // not sooner than usual: nobody waits for it
+	}
+	return false
+}

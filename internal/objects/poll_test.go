@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/permit"
+)
+
+// gateFor is the gate of a service account that may list, or may not.
+func gateFor(user string, mayList bool) *permit.Gate {
+	client := fake.NewClientset()
+	client.PrependReactor("create", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if a.GetResource().Resource == "selfsubjectreviews" {
+			return true, &authenticationv1.SelfSubjectReview{Status: authenticationv1.SelfSubjectReviewStatus{UserInfo: authenticationv1.UserInfo{Username: user}}}, nil
+		}
+		return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: mayList}}, nil
+	})
+	return permit.New(client)
+}
+
+func TestSecurityC2AnIdentityThatMayOnlyGetOnlyGets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, configMapNamed("a", "1"))
+		h.Behind(gateFor("system:serviceaccount:ns:vk", false))
+		h.run()
+		defer h.end()
+		h.Track(podUsing("p", "a", "late"))
+		h.wantValue("a", "1")
+		if _, err := h.value("late"); err == nil {
+			t.Error("got a ConfigMap that does not exist")
+		}
+		if got := h.requests(); len(got) != 1 || got["get"] != 2 {
+			t.Errorf("got requests %v, want two gets and nothing else", got)
+		}
+		if err := h.api.Tracker().Add(configMapNamed("late", "1")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * firstPoll)
+		if got := h.takeChanged(); len(got) != 1 || got[0] != "p" {
+			t.Errorf("told %v of the ConfigMap that is there now, want the pod", got)
+		}
+		h.wantValue("late", "1")
+		if err := h.api.Tracker().Update(configMaps.resource.WithVersion("v1"), configMapNamed("a", "2"), "ns"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * pollPeriod)
+		h.wantValue("a", "2")
+		h.setFail(errors.New("no answer"))
+		time.Sleep(5 * pollPeriod)
+		h.wantValue("a", "2")
+		h.requests()
+		time.Sleep(10 * pollPeriod)
+		if got := h.requests(); got["get"] < 16 || got["get"] > 20 {
+			t.Errorf("got requests %v for two objects in ten minutes, want 16 to 20 gets", got)
+		}
+		h.Forget("ns", "p", "uid-p")
+		h.requests()
+		time.Sleep(5 * pollPeriod)
+		if got := h.requests(); len(got) != 0 {
+			t.Errorf("got requests %v for objects that no pod names", got)
+		}
+	})
+}
+
+func TestIdentitiesThatMayListWatch(t *testing.T) {
+	for name, gate := range map[string]*permit.Gate{
+		"a node":                        gateFor("system:node:n", true),
+		"a service account with a role": gateFor("system:serviceaccount:ns:vk", true),
+		"no gate":                       nil,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHarness(t, configMapNamed("a", "1"))
+			h.Behind(gate)
+			h.run()
+			defer h.end()
+			h.Track(podUsing("p", "a"))
+			h.wantValue("a", "1")
+			if got := h.requests(); got["list"] != 1 || got["watch"] != 1 {
+				t.Errorf("%s: got requests %v, want a list and a watch", name, got)
+			}
+		})
+	}
+}
