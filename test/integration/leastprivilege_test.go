@@ -149,7 +149,8 @@ func (w *world) needyPod(name string) *corev1.Pod {
 
 func second[T any](_ T, err error) error { return err }
 
-// needyLives lets pods through their lives: begun at once, updated, ended, forced, orphaned.
+// needyLives lets pods through their lives: begun at once, updated, found again after a restart,
+// ended, forced.
 func (w *world) needyLives(daemon *process) {
 	w.Helper()
 	names := numbered("needy", 8)
@@ -168,10 +169,8 @@ func (w *world) needyLives(daemon *process) {
 	w.remove(names[4], atOnce())
 	w.awaitBackend("the forced pod has stopped", func() bool { return w.backend.Len() == 3 })
 	daemon.stop()
-	w.remove(names[5], atOnce())
 	w.start()
-	w.awaitBackend("the orphan has stopped", func() bool { return w.backend.Len() == 2 })
-	w.removeMany(names[6:])
+	w.removeMany(names[5:])
 	w.awaitNoPods()
 	w.awaitEmptyBackend()
 	w.awaitEvents("ProviderCreateSuccess", "ProviderDeleteSuccess")
