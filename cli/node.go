@@ -34,6 +34,9 @@ func (o *options) newDaemon(ctx context.Context, p Provider, version string) (da
 		o.describe(&cfg.NodeSpec, p.Name, version)
 		return nil
 	}}
+	if o.BootstrapKubeconfig != "" {
+		opts = append(opts, nodeutil.WithTLSBootstrap(o.BootstrapKubeconfig, o.CertDir))
+	}
 	serving, err := o.serving()
 	if err != nil {
 		return nil, err

@@ -13,9 +13,11 @@ import (
 type options struct {
 	ConfigFile string
 
-	Kubeconfig   string
-	KubeAPIQPS   float32
-	KubeAPIBurst int
+	Kubeconfig          string
+	BootstrapKubeconfig string
+	CertDir             string
+	KubeAPIQPS          float32
+	KubeAPIBurst        int
 
 	NodeName        string
 	Nodes           []string // patterns
@@ -45,6 +47,7 @@ type options struct {
 	TLSPrivateKeyFile     string
 	ClientCAFile          string
 	SelfSigned            bool
+	ServerTLSBootstrap    bool
 	TLSMinVersion         string
 	TLSCipherSuites       []string
 	NoAuthentication      bool

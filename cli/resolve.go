@@ -49,7 +49,20 @@ func (o *options) resolve(fs *pflag.FlagSet, getenv func(string) string) (*resol
 		}
 	}
 	r.warnings = append(r.warnings, o.klog.warnings(fs)...)
-	return r, errors.Join(append(errs, r.oneOrMany(), o.validate())...)
+	return r, errors.Join(append(errs, r.oneOrMany(), r.checkBootstrap(), o.validate())...)
+}
+
+// checkBootstrap insists on what is written being named: the default is somebody's own kubeconfig.
+func (r *resolved) checkBootstrap() error {
+	switch {
+	case r.BootstrapKubeconfig == "":
+		return nil
+	case r.origins["kubeconfig"] == "default" || r.Kubeconfig == "" || r.CertDir == "":
+		return errors.New("--bootstrap-kubeconfig needs --kubeconfig, the file to write, and --cert-dir")
+	case len(r.Nodes) > 0:
+		return errors.New("--bootstrap-kubeconfig is for the identity of one node; with --nodes, use a service account")
+	}
+	return nil
 }
 
 // oneOrMany refuses a name for one node beside those of many, and leaves the limits of

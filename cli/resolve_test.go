@@ -123,7 +123,7 @@ func TestErrors(t *testing.T) {
 		{"trace endpoint", append(off, "--trace-endpoint=localhost:4317"), nil, "", `--trace-endpoint "localhost:4317": want a URL`},
 		{"trace exporter", append(off, "--trace-exporter=jaeger"), nil, "", `flag --trace-exporter is gone: traces are sent by OpenTelemetry: use --trace-endpoint`},
 		{"open metrics", append(off, "--metrics-addr=:10255"), nil, "", `--metrics-addr ":10255": want a loopback address such as 127.0.0.1:10255`},
-		{"no certificate", nil, nil, "", `no certificate for the kubelet API: set --tls-cert-file and --tls-private-key-file; or, for development, --self-signed-serving-certificate; or --disable-kubelet-api`},
+		{"no certificate", nil, nil, "", `no certificate for the kubelet API: set --tls-cert-file and --tls-private-key-file; or --server-tls-bootstrap; or, for development, --self-signed-serving-certificate; or --disable-kubelet-api`},
 		{"certificate without key", nil, map[string]string{"APISERVER_CERT_LOCATION": "c"}, "", `--tls-cert-file and --tls-private-key-file need each other`},
 		{"two certificates", []string{"--tls-cert-file=c", "--tls-private-key-file=k", "--self-signed-serving-certificate"}, nil, "", `contradicts --tls-cert-file`},
 		{"authentication and none", []string{"--self-signed-serving-certificate", "--client-ca-file=x", "--dangerously-serve-kubelet-api-without-authentication"}, nil, "", `contradicts --client-ca-file`},
@@ -132,6 +132,12 @@ func TestErrors(t *testing.T) {
 		{"weak suite", []string{"--self-signed-serving-certificate", "--tls-cipher-suites=TLS_RSA_WITH_AES_128_CBC_SHA"}, nil, "", `--tls-cipher-suites: cipher suite TLS_RSA_WITH_AES_128_CBC_SHA has no forward secrecy`},
 		{"suite that there is not", []string{"--self-signed-serving-certificate", "--tls-cipher-suites=AES"}, nil, "", `--tls-cipher-suites: Cipher suite AES not supported`},
 		{"reviews and no authentication", []string{"--self-signed-serving-certificate", "--review-pod-permissions", "--dangerously-serve-kubelet-api-without-authentication"}, nil, "", `contradicts --review-pod-permissions`},
+		{"request and file", []string{"--server-tls-bootstrap", "--tls-cert-file=c", "--tls-private-key-file=k"}, nil, "", `--server-tls-bootstrap contradicts --tls-cert-file`},
+		{"request and none", append(off, "--server-tls-bootstrap"), nil, "", `--disable-kubelet-api contradicts`},
+		{"requests of many", []string{"--server-tls-bootstrap", "--nodes=a,b"}, nil, "", `--server-tls-bootstrap is for one node`},
+		{"bootstrap without a file to write", append(off, "--bootstrap-kubeconfig=b", "--cert-dir=d"), nil, "", `--bootstrap-kubeconfig needs --kubeconfig, the file to write, and --cert-dir`},
+		{"bootstrap without a directory", append(off, "--bootstrap-kubeconfig=b", "--kubeconfig=k"), nil, "", `--bootstrap-kubeconfig needs --kubeconfig`},
+		{"bootstrap of many", append(off, "--bootstrap-kubeconfig=b", "--kubeconfig=k", "--cert-dir=d", "--nodes=a,b"), nil, "", `--bootstrap-kubeconfig is for the identity of one node`},
 		{"served and not", append(off, "--self-signed-serving-certificate"), nil, "", `--disable-kubelet-api contradicts`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -19,11 +19,14 @@ func (o *options) serving() ([]nodeutil.NodeOpt, error) {
 	if o.DisableKubeletAPI {
 		return nil, nil
 	}
-	pair, err := o.keyPair()
-	if err != nil {
-		return nil, err
+	var tlsOpts []func(*tls.Config) error
+	if !o.ServerTLSBootstrap {
+		pair, err := o.keyPair()
+		if err != nil {
+			return nil, err
+		}
+		tlsOpts = append(tlsOpts, pair)
 	}
-	tlsOpts := []func(*tls.Config) error{pair}
 	if o.tlsMinVersion != 0 {
 		tlsOpts = append(tlsOpts, nodeutil.WithMinTLSVersion(o.tlsMinVersion))
 	}
@@ -38,6 +41,9 @@ func (o *options) serving() ([]nodeutil.NodeOpt, error) {
 			cfg.Handler = handler
 			return nil
 		},
+	}
+	if o.ServerTLSBootstrap {
+		opts = append(opts, nodeutil.WithServingCertificateRequests(o.CertDir))
 	}
 	if o.ClientCAFile != "" {
 		opts = append(opts, nodeutil.WithClientCAFile(o.ClientCAFile))

@@ -84,15 +84,20 @@ func (o *options) validateServing() error {
 	var errs []error
 	files := o.TLSCertFile != "" || o.TLSPrivateKeyFile != ""
 	switch {
-	case o.DisableKubeletAPI && (files || o.SelfSigned || o.NoAuthentication):
+	case o.DisableKubeletAPI && (files || o.SelfSigned || o.ServerTLSBootstrap || o.NoAuthentication):
 		errs = append(errs, errors.New("--disable-kubelet-api contradicts the settings for how to serve it"))
 	case o.DisableKubeletAPI:
 	case files && o.SelfSigned:
 		errs = append(errs, errors.New("--self-signed-serving-certificate contradicts --tls-cert-file and --tls-private-key-file"))
+	case o.ServerTLSBootstrap && (files || o.SelfSigned):
+		errs = append(errs, errors.New("--server-tls-bootstrap contradicts --tls-cert-file, --tls-private-key-file and --self-signed-serving-certificate: there is one certificate"))
+	case o.ServerTLSBootstrap && len(o.Nodes) > 0:
+		errs = append(errs, errors.New("--server-tls-bootstrap is for one node; with --nodes, set --tls-cert-file and --tls-private-key-file"))
+	case o.ServerTLSBootstrap:
 	case files && (o.TLSCertFile == "" || o.TLSPrivateKeyFile == ""):
 		errs = append(errs, errors.New("--tls-cert-file and --tls-private-key-file need each other"))
 	case !files && !o.SelfSigned:
-		errs = append(errs, errors.New("no certificate for the kubelet API: set --tls-cert-file and --tls-private-key-file; or, "+
+		errs = append(errs, errors.New("no certificate for the kubelet API: set --tls-cert-file and --tls-private-key-file; or --server-tls-bootstrap; or, "+
 			"for development, --self-signed-serving-certificate; or --disable-kubelet-api to do without kubectl logs and exec"))
 	}
 	if o.NoAuthentication && o.ClientCAFile != "" {

@@ -47,6 +47,7 @@ type NodeController struct {
 	statusErrorHandler ErrorHandler
 	healthyHooks       []func()
 	shutdown           *latest[struct{}] // safe for concurrent use
+	conditions         *ownConditions
 
 	ready chan struct{}
 	done  chan struct{}
@@ -61,12 +62,13 @@ type NodeController struct {
 // changing node until then. An option that cannot be applied is an error.
 func NewNodeController(p NodeProvider, node *corev1.Node, nodes v1.NodeInterface, opts ...NodeControllerOpt) (*NodeController, error) {
 	n := &NodeController{
-		provider: p,
-		node:     node,
-		nodes:    nodes,
-		shutdown: newLatest[struct{}](),
-		ready:    make(chan struct{}),
-		done:     make(chan struct{}),
+		provider:   p,
+		node:       node,
+		nodes:      nodes,
+		shutdown:   newLatest[struct{}](),
+		conditions: newOwnConditions(),
+		ready:      make(chan struct{}),
+		done:       make(chan struct{}),
 	}
 	switch {
 	case holdsNil(p):

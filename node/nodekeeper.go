@@ -48,7 +48,8 @@ type nodeKeeper struct {
 	want        *corev1.Node
 	ping        pingResult
 	pingChanged time.Time
-	down        bool         // the node shuts down
+	down        bool // the node shuts down
+	shown       []corev1.NodeCondition
 	server      *corev1.Node // nil when it is not there, or not known
 	seenBefore  bool         // the node was registered at least once
 	lost        bool         // its deletion was seen and not yet told
@@ -112,6 +113,8 @@ func (k *nodeKeeper) run(ctx context.Context) {
 			k.takeSighting()
 		case <-k.c.shutdown.wake:
 			k.takeShutdown()
+		case <-k.c.conditions.mail.wake:
+			k.takeConditions()
 		case <-k.holds.wake:
 			k.takeHolds()
 		}

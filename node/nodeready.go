@@ -8,28 +8,21 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
-// effectiveStatus is the provider's status, with Ready in the light of the last Ping
-// and of a shutdown.
+// effectiveStatus is the provider's status with the conditions of the program, and with Ready in
+// the light of the last Ping and of a shutdown.
 func (k *nodeKeeper) effectiveStatus() *corev1.NodeStatus {
 	status := k.want.Status.DeepCopy()
-	var unready corev1.NodeCondition
+	for _, c := range k.shown {
+		status.Conditions = show(status.Conditions, c)
+	}
 	switch {
 	case k.down:
-		unready = downCondition()
-	case k.ping.ok():
-		return status
-	default:
-		unready = corev1.NodeCondition{
+		status.Conditions = show(status.Conditions, downCondition())
+	case !k.ping.ok():
+		status.Conditions = show(status.Conditions, corev1.NodeCondition{
 			Type: corev1.NodeReady, Status: corev1.ConditionFalse,
 			Reason: k.ping.reason, Message: redact.Text(k.ping.err.Error()),
-		}
+		})
 	}
-	for i := range status.Conditions {
-		if status.Conditions[i].Type == corev1.NodeReady {
-			status.Conditions[i] = unready
-			return status
-		}
-	}
-	status.Conditions = append(status.Conditions, unready)
 	return status
 }

@@ -12,6 +12,7 @@ package clientcert
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -49,13 +50,27 @@ func Reloading(cfg *rest.Config) (*rest.Config, error) {
 	if t.use, err = t.load(); err != nil {
 		return nil, err
 	}
-	out := rest.CopyConfig(cfg)
+	return t.config(), nil
+}
+
+// Awaiting is Reloading for files that may be there only later. Requests fail until then.
+func Awaiting(cfg *rest.Config) (*rest.Config, error) {
+	t := &transport{from: rest.CopyConfig(cfg), every: lookEvery}
+	if cfg.CertFile == "" || cfg.KeyFile == "" || cfg.Transport != nil {
+		return nil, errors.New("no files are named to await a client certificate in")
+	}
+	return t.config(), nil
+}
+
+// config returns the configuration of a client that sends through t.
+func (t *transport) config() *rest.Config {
+	out := rest.CopyConfig(t.from)
 	out.Transport = t
 	out.TLSClientConfig, out.Dial, out.Proxy = rest.TLSClientConfig{}, nil, nil // t has them
 	if !strings.Contains(out.Host, "://") {
 		out.Host = "https://" + out.Host
 	}
-	return out, nil
+	return out
 }
 
 // transport hands each request to the transport of the certificate that is in the files.
@@ -64,7 +79,7 @@ type transport struct {
 	every time.Duration
 
 	mu     sync.Mutex
-	use    *http.Transport // guarded by mu
+	use    *http.Transport // guarded by mu; nil while the files are awaited
 	seen   [3]version      // guarded by mu; the files that use was made from
 	bad    [3]version      // guarded by mu; the files that could not be used
 	looked time.Time       // guarded by mu
@@ -76,6 +91,12 @@ type version [sha256.Size]byte
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	use, err := t.current()
+	if use == nil {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return nil, fmt.Errorf("there is no client certificate yet: %w", err)
+	}
 	if err != nil {
 		log.G(req.Context()).WithError(err).Warn("client certificate was replaced by files that cannot be used; going on with the last ones")
 	}
@@ -86,7 +107,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 func (t *transport) CloseIdleConnections() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.use.CloseIdleConnections()
+	if t.use != nil {
+		t.use.CloseIdleConnections()
+	}
 }
 
 // current returns the transport to use, and an error, once, if the files have come to be such
@@ -95,17 +118,17 @@ func (t *transport) current() (*http.Transport, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	if now.Sub(t.looked) < t.every {
+	if t.use != nil && now.Sub(t.looked) < t.every {
 		return t.use, nil
 	}
 	t.looked = now
 	found := t.look() // before they are loaded: what changes meanwhile is seen the next time
-	if found == t.seen {
+	if t.use != nil && found == t.seen {
 		return t.use, nil
 	}
 	fresh, err := t.load()
 	if err != nil {
-		if found == t.bad {
+		if t.use != nil && found == t.bad {
 			err = nil // it was said
 		}
 		t.bad = found
@@ -113,7 +136,9 @@ func (t *transport) current() (*http.Transport, error) {
 	}
 	old := t.use
 	t.use, t.seen, t.bad = fresh, found, [3]version{}
-	old.CloseIdleConnections()
+	if old != nil {
+		old.CloseIdleConnections()
+	}
 	return fresh, nil
 }
 

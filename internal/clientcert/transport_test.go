@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -150,6 +151,35 @@ func TestFilesThatDoNotFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, c, s.URL, dir)
+}
+
+// TestAwaiting: requests fail, without a pause, until the files are there.
+func TestAwaiting(t *testing.T) {
+	ca, dir := testpki.New(t), t.TempDir()
+	s := server(t, ca, 0)
+	cfg, err := Awaiting(&rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{
+		CAData: ca.PEM, CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key"),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := get(c, s.URL); err == nil || !strings.Contains(err.Error(), "there is no client certificate yet") {
+			t.Errorf("without files: got %v", err)
+		}
+	}
+	c.CloseIdleConnections()
+	ca.IssueInto(t, dir, "client")
+	if got, err := get(c, s.URL); err != nil || got != serial(t, dir) {
+		t.Errorf("at once when they are there: got %q, error %v", got, err)
+	}
+	if _, err := Awaiting(&rest.Config{}); err == nil {
+		t.Error("no error without the names of files")
+	}
 }
 
 func TestWhatIsNotReloaded(t *testing.T) {

@@ -71,3 +71,8 @@ func NewHistogramVec(name, help string, labels ...string) *prometheus.HistogramV
 		Buckets: []float64{0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600},
 	}, labels))
 }
+
+// NewHistogram returns a registered histogram with the given upper bounds.
+func NewHistogram(name, help string, bounds ...float64) prometheus.Histogram {
+	return register(prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: bounds}))
+}

@@ -28,6 +28,8 @@ type base struct {
 	hub       *eventHub // nil: the program records events
 	server    *server   // nil: none
 	streams   *api.StreamLimits
+	serving   *servingCertificate // nil: the server has its certificate from TLSConfig
+	identity  *identity           // nil: the credentials are the program's
 	informers []cache.SharedIndexInformer
 }
 
@@ -39,10 +41,18 @@ func newBase(name string, cfg NodeConfig, fromEnv kubernetes.Interface) (*base, 
 	}
 	b := &base{}
 	var err error
-	if b.clients, err = connect(&cfg, fromEnv); err != nil {
+	if cfg.bootstrap != nil {
+		if b.identity, err = newIdentity(&cfg, name); err != nil {
+			return nil, err
+		}
+	}
+	if b.clients, err = connect(&cfg, fromEnv, b.identity); err != nil {
 		return nil, err
 	}
 	cfg.Client = b.clients.main
+	if b.serving, err = newServingCertificate(&cfg, b.clients.main, name); err != nil {
+		return nil, err
+	}
 	if b.server, err = newServer(&cfg, b.clients.main, name); err != nil {
 		return nil, err
 	}
@@ -80,12 +90,22 @@ func (b *base) listen(ctx context.Context) (net.Listener, error) {
 	return b.server.listen(ctx)
 }
 
-// start adds what the nodes stand on to the parts. It returns a function to call, once,
-// when they have ended.
+// start adds what the nodes stand on to the parts, when there is an identity to do anything with. It
+// returns a function to call, once, when they have ended.
 func (b *base) start(p *parts, listener net.Listener) (stop func()) {
+	if b.identity != nil {
+		p.start("client certificate", b.identity.Run)
+		select {
+		case <-b.identity.Obtained():
+		case <-p.ctx.Done():
+		}
+	}
 	stop = func() {}
 	if b.hub != nil {
 		stop = b.hub.run(p.ctx, b.clients.events)
+	}
+	if b.serving != nil {
+		p.start("serving certificate", b.serving.Run)
 	}
 	if listener != nil {
 		p.start("server", func(ctx context.Context) error { return b.server.serve(ctx, listener) })

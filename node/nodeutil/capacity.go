@@ -17,6 +17,7 @@ type capacityWatch struct {
 	node.NodeProvider
 	redact func(error) error // nil: nothing is known of any pod
 	last   atomic.Pointer[corev1.ResourceList]
+	also   func(*corev1.Node) // nil: nobody else wants to see it
 }
 
 // Ping asks the provider. What it says about what is wrong is shown in the node.
@@ -45,6 +46,9 @@ func (w *capacityWatch) observe(n *corev1.Node) {
 	}
 	list = list.DeepCopy()
 	w.last.Store(&list)
+	if w.also != nil {
+		w.also(n)
+	}
 }
 
 // allocatable returns a list that callers must not change.

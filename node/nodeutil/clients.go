@@ -3,6 +3,7 @@
 package nodeutil
 
 import (
+	"errors"
 	"fmt"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/clientcert"
@@ -30,12 +32,20 @@ type clients struct {
 // connect makes the clients that cfg asks for, without a request. fromEnv is the client that
 // options could see before they ran; while it is still in place, the program has not
 // chosen one.
-func connect(cfg *NodeConfig, fromEnv kubernetes.Interface) (*clients, error) {
+func connect(cfg *NodeConfig, fromEnv kubernetes.Interface, who *identity) (*clients, error) {
 	var c *clients
 	var err error
-	if chosen := cfg.Client != nil && cfg.Client != fromEnv; chosen {
+	chosen := cfg.Client != nil && cfg.Client != fromEnv
+	switch {
+	case who != nil && (chosen || cfg.HeartbeatClient != nil):
+		return nil, errors.New("WithTLSBootstrap makes the clients of the node; leave Client and HeartbeatClient to it")
+	case who != nil:
+		if c, err = clientsOf(cfg, who.config, clientcert.Awaiting); err == nil {
+			who.own = c.main
+		}
+	case chosen:
 		c, err = clientsFrom(cfg)
-	} else {
+	default:
 		c, err = clientsFromPath(cfg)
 	}
 	if err != nil {
@@ -82,8 +92,20 @@ func clientsFromPath(cfg *NodeConfig) (*clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no client provided, and none can be made from KubeconfigPath %q: %w", cfg.KubeconfigPath, err)
 	}
+	return clientsOf(cfg, base, clientcert.Reloading)
+}
+
+// clientsOf makes them from base. follow makes a configuration follow files, see clientcert.
+func clientsOf(cfg *NodeConfig, base *rest.Config, follow func(*rest.Config) (*rest.Config, error)) (*clients, error) {
+	clientset := func(cfg *rest.Config) (*kubernetes.Clientset, error) {
+		cfg, err := follow(cfg)
+		if err != nil {
+			return nil, err
+		}
+		return kubernetes.NewForConfig(cfg)
+	}
 	qps, burst := cfg.limits(cfg.KubeAPIQPS, cfg.KubeAPIBurst)
-	shared, err := clientcert.Reloading(base)
+	shared, err := follow(base)
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}

@@ -4,6 +4,7 @@ package nodeutil
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net/http"
 	"time"
@@ -128,7 +129,11 @@ type NodeConfig struct {
 	unauthenticated bool
 	reviewPods      bool
 	clientCAs       dynamiccertificates.CAContentProvider // nil: those of TLSConfig
-	fleet           int                                   // how many nodes share the clients; 0 is one
+	servingRequests *servingRequests                      // nil: the serving certificate is in TLSConfig
+	bootstrap       *bootstrap                            // nil: the credentials are the program's
+	// renewCertificate is certrequest.Config.Renew, for tests.
+	renewCertificate func(*x509.Certificate) time.Time
+	fleet            int // how many nodes share the clients; 0 is one
 }
 
 // NodeOpt changes a NodeConfig. An error ends NewNode.

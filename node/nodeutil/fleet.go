@@ -4,6 +4,7 @@ package nodeutil
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -69,6 +70,9 @@ func newFleet(names []string, newProvider NewProviderFunc, opts []NodeOpt) (*Fle
 	}
 	if name := cfg.NodeSpec.Name; name != "" {
 		return nil, fmt.Errorf("the node is named %q in NodeSpec, but each node of a fleet has a name of its own", name)
+	}
+	if cfg.bootstrap != nil || cfg.servingRequests != nil {
+		return nil, errors.New("certificates are asked for by one node, for its own identity; give a fleet a service account, and a serving certificate in files")
 	}
 	cfg.fleet = len(names)
 	b, err := newBase(names[0], cfg, fromEnv)

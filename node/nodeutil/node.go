@@ -114,6 +114,9 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 	n.provider = provider
 
 	capacity := &capacityWatch{NodeProvider: nodeProvider}
+	if b.serving != nil {
+		capacity.also = b.serving.observe
+	}
 	capacity.observe(&n.cfg.NodeSpec)
 	podConfig := node.PodControllerConfig{
 		PodClient:                 b.clients.main.CoreV1(),
@@ -151,7 +154,18 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 	if n.node, err = node.NewNodeController(capacity, &n.cfg.NodeSpec, nodes, nodeOpts...); err != nil {
 		return nil, fmt.Errorf("make node controller: %w", err)
 	}
+	n.attachNotices(podConfig.EventRecorder)
 	return n, nil
+}
+
+// attachNotices shows at the node how it stands with its certificates.
+func (n *Node) attachNotices(events record.EventRecorder) {
+	if n.serving != nil {
+		n.serving.notices.attach(n.name, n.node, events)
+	}
+	if n.identity != nil {
+		n.identity.notices.attach(n.name, n.node, events)
+	}
 }
 
 // recorder returns the program's recorder, or one that works while Run does.

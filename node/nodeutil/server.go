@@ -62,8 +62,8 @@ func newServer(cfg *NodeConfig, client kubernetes.Interface, nodeName string) (*
 
 // checkTLS finds early what would otherwise fail every handshake.
 func checkTLS(cfg *tls.Config) error {
-	if len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil {
-		return errors.New("TLSConfig has no serving certificate; add one with WithKeyPairFromPath or set GetCertificate")
+	if !hasCertificate(cfg) {
+		return errors.New("TLSConfig has no serving certificate; add one with WithKeyPairFiles, set GetCertificate, or use WithServingCertificateRequests")
 	}
 	return nil
 }

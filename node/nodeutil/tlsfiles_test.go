@@ -83,6 +83,7 @@ func until(t *testing.T, what string, done func() bool) {
 		if time.Since(began) > time.Minute {
 			t.Fatalf("not within a minute: %s", what)
 		}
+		<-time.After(2 * time.Millisecond)
 	}
 }
 

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package certrequest asks the API server for a certificate, and for the next one before it ends.
+//
+// The guarantee: a certificate is renewed when 70 to 90 % of its life have passed, and as soon as
+// it lacks a name that is wanted. A request that nobody grants is asked for again, the last good
+// certificate stays in use until it ends, and nothing takes its place afterwards.
+//
+// What surprises: a request that is neither approved nor denied is waited for as long as it
+// exists, so that the name that people were told stays the one to approve, and requests do not pile
+// up. Nothing outlives Run, which is why this is not the manager of client-go.
+package certrequest
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/certificate"
+)
+
+const (
+	// patience is how long a request may wait before that is worth telling: where something
+	// approves requests, it does so faster.
+	patience = 10 * time.Second
+	// firstRetry and maxRetry are the pauses after a request that failed or was denied.
+	firstRetry = 2 * time.Second
+	maxRetry   = 2 * time.Minute
+	// maxNap is how long Run trusts its timers.
+	maxNap = time.Minute
+)
+
+// Config says which certificate is wanted. All fields but Renew are needed.
+type Config struct {
+	// Signer is who is asked, and Usages what for.
+	Signer string
+	Usages []certificatesv1.KeyUsage
+	// Template is what the certificate is to say now; nil if there is nothing to ask for yet. It is
+	// asked again after Changed.
+	Template func() *x509.CertificateRequest
+	// Client returns the client to ask with; hasCurrent says whether there is a valid certificate.
+	Client func(hasCurrent bool) (kubernetes.Interface, error)
+	// Store keeps the certificate.
+	Store certificate.Store
+	// Tell is called from Run whenever the state changes. It must return at once.
+	Tell func(context.Context, State)
+	// Metrics are shared by all keepers of one kind.
+	Metrics *Metrics
+	// Renew says when a certificate is to be replaced. By default that is when 70 to 90 % of its
+	// life have passed.
+	Renew func(*x509.Certificate) time.Time
+}
+
+// Keeper has one certificate and keeps it valid while Run runs.
+type Keeper struct {
+	cfg      Config
+	changed  chan struct{}
+	obtained chan struct{} // closed when there is a valid certificate
+
+	mu      sync.Mutex
+	current *tls.Certificate // guarded by mu; with its Leaf
+
+	// Owned by Run.
+	renewAt time.Time
+	asked   *x509.CertificateRequest // what current was granted for; nil after a restart
+	told    State
+}
+
+// New returns a keeper with the certificate that the store has. An error means that the store
+// cannot be used.
+func New(cfg Config) (*Keeper, error) {
+	if cfg.Renew == nil {
+		cfg.Renew = renewAt
+	}
+	k := &Keeper{cfg: cfg, changed: make(chan struct{}, 1), obtained: make(chan struct{})}
+	stored, err := cfg.Store.Current()
+	var none *certificate.NoCertKeyError
+	switch {
+	case errors.As(err, &none):
+	case err != nil:
+		return nil, fmt.Errorf("read stored certificate: %w", err)
+	case stored.Leaf != nil && time.Now().Before(stored.Leaf.NotAfter):
+		k.hold(stored)
+	}
+	return k, nil
+}
+
+// renewAt is chosen at random, so that the nodes of a cluster do not renew all at once.
+func renewAt(leaf *x509.Certificate) time.Time {
+	life := float64(leaf.NotAfter.Sub(leaf.NotBefore))
+	return leaf.NotBefore.Add(time.Duration(life * (0.7 + 0.2*rand.Float64())))
+}
+
+// Current returns the certificate, nil if there is none or it has ended.
+func (k *Keeper) Current() *tls.Certificate {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.current == nil || !time.Now().Before(k.current.Leaf.NotAfter) {
+		return nil
+	}
+	return k.current
+}
+
+// Obtained returns a channel that is closed when there is a certificate, or was one.
+func (k *Keeper) Obtained() <-chan struct{} { return k.obtained }
+
+// Changed makes Run look at the template again.
+func (k *Keeper) Changed() {
+	select {
+	case k.changed <- struct{}{}:
+	default:
+	}
+}
+
+// hold takes cert into use.
+func (k *Keeper) hold(cert *tls.Certificate) {
+	k.mu.Lock()
+	k.current = cert
+	k.mu.Unlock()
+	k.renewAt = k.cfg.Renew(cert.Leaf)
+	select {
+	case <-k.obtained:
+	default:
+		close(k.obtained)
+	}
+}
+
+// Run keeps the certificate valid until ctx ends, and returns the error of ctx.
+func (k *Keeper) Run(ctx context.Context) error {
+	defer k.cfg.Metrics.track(k)()
+	retry := newRetry()
+	for ctx.Err() == nil {
+		template := k.cfg.Template()
+		current := k.Current()
+		switch {
+		case template == nil:
+			k.tell(ctx, State{Reason: Nameless})
+			k.wait(ctx, time.Time{})
+			continue
+		case current != nil && k.satisfied(current.Leaf, template) && time.Now().Before(k.renewAt):
+			k.tell(ctx, State{Reason: Granted})
+			k.wait(ctx, soon(k.renewAt))
+			continue
+		}
+		err := k.request(ctx, template)
+		switch {
+		case err == nil, errors.Is(err, errOtherTemplate):
+			retry = newRetry()
+		case ctx.Err() == nil:
+			k.cfg.Metrics.failed()
+			k.tell(ctx, stateOf(err))
+			k.wait(ctx, time.Now().Add(retry.Step()))
+		}
+	}
+	return ctx.Err()
+}
+
+// soon is at, or earlier: timers stand still while a machine sleeps.
+func soon(at time.Time) time.Time {
+	if limit := time.Now().Add(maxNap); limit.Before(at) {
+		return limit
+	}
+	return at
+}
+
+func newRetry() *wait.Backoff {
+	return &wait.Backoff{Duration: firstRetry, Factor: 2, Jitter: 0.2, Steps: 100, Cap: maxRetry}
+}
+
+// wait waits until at, for ever if that is zero, or until something has changed.
+func (k *Keeper) wait(ctx context.Context, at time.Time) {
+	var due <-chan time.Time
+	if !at.IsZero() {
+		timer := time.NewTimer(time.Until(at))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-due:
+	case <-k.changed:
+	}
+}
+
+// satisfied says whether leaf says what template wants. What was granted for the same template is
+// what its signer makes of it, and asking again would give no other.
+func (k *Keeper) satisfied(leaf *x509.Certificate, template *x509.CertificateRequest) bool {
+	return k.asked != nil && same(k.asked, template) || covers(leaf, template)
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certrequest
+
+import (
+	"math"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
+)
+
+// Metrics are those of a kubelet, under its names, for the certificates of one kind.
+type Metrics struct {
+	ttl      *metrics.Least
+	rotation prometheus.Histogram // nil: not measured
+	failures prometheus.Counter
+}
+
+// Of serving and of client certificates.
+var (
+	Serving = &Metrics{
+		ttl: metrics.NewLeast("kubelet_certificate_manager_server_ttl_seconds",
+			"Seconds until the serving certificate that was asked for by CSR ends; +Inf while there is none. Of several nodes, the least."),
+		rotation: metrics.NewHistogram("kubelet_certificate_manager_server_rotation_seconds",
+			"Seconds that serving certificates had lived when they were replaced.",
+			60, 3600, 14400, 86400, 604800, 2592000, 7776000, 15552000, 31104000, 124416000),
+		failures: metrics.NewCounter("kubelet_server_expiration_renew_errors",
+			"Requests for a serving certificate that failed or were denied."),
+	}
+	Client = &Metrics{
+		ttl: metrics.NewLeast("kubelet_certificate_manager_client_ttl_seconds",
+			"Seconds until the client certificate that was asked for by CSR ends; +Inf while there is none. Of several nodes, the least."),
+		failures: metrics.NewCounter("kubelet_certificate_manager_client_expiration_renew_errors",
+			"Requests for a client certificate that failed or were denied."),
+	}
+)
+
+// track shows the life of k's certificate until the function that it returns is called.
+func (m *Metrics) track(k *Keeper) (untrack func()) {
+	return m.ttl.Track(func() float64 {
+		if current := k.Current(); current != nil {
+			return math.Trunc(time.Until(current.Leaf.NotAfter).Seconds())
+		}
+		return math.Inf(1)
+	})
+}
+
+func (m *Metrics) rotated(after time.Duration) {
+	if m.rotation != nil {
+		m.rotation.Observe(after.Seconds())
+	}
+}
+
+func (m *Metrics) failed() { m.failures.Inc() }

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certrequest
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/certificate/csr"
+	"k8s.io/client-go/util/keyutil"
+)
+
+const (
+	// firstLook and maxLook are the pauses between two looks at a request.
+	firstLook = 200 * time.Millisecond
+	maxLook   = 5 * time.Second
+	// callTimeout bounds one call of the API server.
+	callTimeout = 30 * time.Second
+)
+
+// errOtherTemplate ends a request that asks for what is no longer wanted.
+var errOtherTemplate = errors.New("another certificate is wanted by now")
+
+// refusal is a request that was not granted.
+type refusal struct {
+	reason  Reason
+	request string
+	text    string
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("certificate signing request %s: %s", r.request, r.text)
+}
+
+// request asks for a certificate until there is an answer, and takes it into use.
+func (k *Keeper) request(ctx context.Context, template *x509.CertificateRequest) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return fmt.Errorf("make key: %w", err)
+	}
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
+	if err != nil {
+		return fmt.Errorf("encode key: %w", err)
+	}
+	asked := *template // what is encoded gets its own fields filled in
+	body, err := cert.MakeCSRFromTemplate(key, &asked)
+	if err != nil {
+		return fmt.Errorf("make certificate signing request: %w", err)
+	}
+	current := k.Current()
+	client, err := k.cfg.Client(current != nil)
+	if err != nil {
+		return fmt.Errorf("ask for certificate: %w", err)
+	}
+	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
+	name, uid, err := csr.RequestCertificateWithContext(callCtx, client, body, "", k.cfg.Signer, nil, k.cfg.Usages, key)
+	cancel()
+	if err != nil {
+		return err
+	}
+	certPEM, err := k.await(ctx, client, template, name, uid)
+	if err != nil {
+		return err
+	}
+	fresh, err := k.cfg.Store.Update(certPEM, keyPEM)
+	if err != nil {
+		return fmt.Errorf("keep certificate: %w", err)
+	}
+	k.asked = template
+	k.hold(fresh)
+	if current != nil {
+		k.cfg.Metrics.rotated(time.Since(current.Leaf.NotBefore))
+	}
+	return nil
+}
+
+// await looks at a request until it is granted or refused, or gone, or not wanted any more.
+func (k *Keeper) await(ctx context.Context, client kubernetes.Interface, template *x509.CertificateRequest, name string, uid types.UID) ([]byte, error) {
+	look := wait.Backoff{Duration: firstLook, Factor: 1.5, Jitter: 0.1, Steps: 100, Cap: maxLook}
+	for began := time.Now(); ; {
+		k.wait(ctx, time.Now().Add(look.Step()))
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if now := k.cfg.Template(); now == nil || !same(now, template) {
+			return nil, errOtherTemplate
+		}
+		callCtx, cancel := context.WithTimeout(ctx, callTimeout)
+		request, err := client.CertificatesV1().CertificateSigningRequests().Get(callCtx, name, metav1.GetOptions{})
+		cancel()
+		switch {
+		case err == nil && request.UID == uid:
+			if certPEM, err := answer(request); certPEM != nil || err != nil {
+				return certPEM, err
+			}
+		case err == nil, apierrors.IsNotFound(err):
+			return nil, &refusal{reason: Failed, request: name, text: "it was deleted before anybody approved or denied it"}
+		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+			return nil, fmt.Errorf("look at certificate signing request %s: %w", name, err)
+		}
+		if time.Since(began) >= patience {
+			k.tell(ctx, State{Reason: Pending, Request: name})
+		}
+	}
+}
+
+// answer returns the certificate of a request, or why there will be none, or neither yet.
+func answer(request *certificatesv1.CertificateSigningRequest) ([]byte, error) {
+	approved := false
+	for _, c := range request.Status.Conditions {
+		switch c.Type {
+		case certificatesv1.CertificateDenied:
+			return nil, &refusal{reason: Denied, request: request.Name, text: fmt.Sprintf("it was denied (%s: %s)", c.Reason, c.Message)}
+		case certificatesv1.CertificateFailed:
+			return nil, &refusal{reason: Failed, request: request.Name, text: fmt.Sprintf("the signer failed (%s: %s)", c.Reason, c.Message)}
+		case certificatesv1.CertificateApproved:
+			approved = true
+		}
+	}
+	if !approved || len(request.Status.Certificate) == 0 {
+		return nil, nil
+	}
+	return request.Status.Certificate, nil
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certrequest
+
+import (
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"net"
+	"slices"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// What nodes ask for: keys are elliptic, so nothing is encrypted with them.
+var (
+	ServingUsages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth}
+	ClientUsages  = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
+)
+
+// ClientTemplate is the identity of a node, as its signer and the Node authorizer want it.
+func ClientTemplate(node string) *x509.CertificateRequest {
+	return &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}}
+}
+
+// ServingTemplate is for the server of a node at its addresses; nil without an address, which
+// the signer would not sign.
+func ServingTemplate(node string, addresses []corev1.NodeAddress) *x509.CertificateRequest {
+	template := ClientTemplate(node)
+	for _, a := range addresses {
+		ip := net.ParseIP(a.Address)
+		switch a.Type {
+		case corev1.NodeInternalIP, corev1.NodeExternalIP:
+			if ip != nil {
+				template.IPAddresses = append(template.IPAddresses, ip)
+			}
+		case corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeExternalDNS:
+			if ip != nil {
+				template.IPAddresses = append(template.IPAddresses, ip)
+			} else if a.Address != "" {
+				template.DNSNames = append(template.DNSNames, a.Address)
+			}
+		}
+	}
+	slices.Sort(template.DNSNames)
+	template.DNSNames = slices.Compact(template.DNSNames)
+	slices.SortFunc(template.IPAddresses, func(a, b net.IP) int { return strings.Compare(a.String(), b.String()) })
+	template.IPAddresses = slices.CompactFunc(template.IPAddresses, net.IP.Equal)
+	if len(template.DNSNames)+len(template.IPAddresses) == 0 {
+		return nil
+	}
+	return template
+}
+
+// same compares what templates ask for.
+func same(a, b *x509.CertificateRequest) bool {
+	return a.Subject.CommonName == b.Subject.CommonName && slices.Equal(a.Subject.Organization, b.Subject.Organization) &&
+		slices.Equal(a.DNSNames, b.DNSNames) && slices.EqualFunc(a.IPAddresses, b.IPAddresses, net.IP.Equal)
+}
+
+// covers says whether leaf has all names of template. More than that is the signer's business.
+func covers(leaf *x509.Certificate, template *x509.CertificateRequest) bool {
+	hasIP := func(ip net.IP) bool { return slices.ContainsFunc(leaf.IPAddresses, ip.Equal) }
+	return leaf.Subject.CommonName == template.Subject.CommonName &&
+		all(template.Subject.Organization, func(org string) bool { return slices.Contains(leaf.Subject.Organization, org) }) &&
+		all(template.DNSNames, func(name string) bool { return slices.Contains(leaf.DNSNames, name) }) &&
+		all(template.IPAddresses, hasIP)
+}
+
+func all[T any](list []T, holds func(T) bool) bool {
+	return !slices.ContainsFunc(list, func(v T) bool { return !holds(v) })
+}

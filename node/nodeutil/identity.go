@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/certificate"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/certrequest"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// WithTLSBootstrap gives the node an identity of its own, system:node:NAME in the group system:nodes.
+// Run first asks for a client certificate, by a CertificateSigningRequest to
+// kubernetes.io/kube-apiserver-client-kubelet, with the credentials in the file bootstrapKubeconfig,
+// such as a bootstrap token; keeps it with its key in dir; and writes the file KubeconfigPath, which
+// names both. Later the node renews the certificate with itself, when 70 to 90 % of its life have
+// passed, and asks with bootstrapKubeconfig again only if it has ended.
+//
+// If KubeconfigPath is there, its server and its client certificate are used, and
+// bootstrapKubeconfig need not exist. A Client beside it is an error, and so is a Fleet.
+func WithTLSBootstrap(bootstrapKubeconfig, dir string) NodeOpt {
+	return func(cfg *NodeConfig) error {
+		if bootstrapKubeconfig == "" || dir == "" {
+			return errors.New("WithTLSBootstrap: want a kubeconfig to bootstrap with, and a directory for certificates")
+		}
+		cfg.bootstrap = &bootstrap{kubeconfig: bootstrapKubeconfig, dir: dir}
+		return nil
+	}
+}
+
+// bootstrap is what WithTLSBootstrap asks for.
+type bootstrap struct{ kubeconfig, dir string }
+
+// identity is the client certificate of the node.
+type identity struct {
+	*certrequest.Keeper
+	notices    *certNotices
+	own        kubernetes.Interface // as the node itself
+	config     *rest.Config         // of all clients of the node
+	bootstrap  string
+	kubeconfig string
+}
+
+// newIdentity returns the identity that cfg asks for, and what clients are made from.
+func newIdentity(cfg *NodeConfig, name string) (*identity, error) {
+	b := cfg.bootstrap
+	if cfg.KubeconfigPath == "" {
+		return nil, errors.New("WithTLSBootstrap: KubeconfigPath, the file to write, is not set")
+	}
+	store, err := certrequest.InFiles(b.dir, clientPrefix)
+	if err != nil {
+		return nil, err
+	}
+	config, user, err := readCluster(cfg.KubeconfigPath)
+	switch {
+	case err == nil:
+		if err := adopt(store, user); err != nil {
+			return nil, fmt.Errorf("kubeconfig %s: %w", cfg.KubeconfigPath, err)
+		}
+	case errors.Is(err, fs.ErrNotExist):
+		if config, _, err = readCluster(b.kubeconfig); err != nil {
+			return nil, fmt.Errorf("kubeconfig %s does not exist, and the one to bootstrap with is of no use: %w", cfg.KubeconfigPath, err)
+		}
+	default:
+		return nil, err
+	}
+	if config.CertFile, err = filepath.Abs(store.CurrentPath()); err != nil {
+		return nil, err
+	}
+	config.KeyFile = config.CertFile
+	i := &identity{config: config, bootstrap: b.kubeconfig, kubeconfig: cfg.KubeconfigPath, notices: &certNotices{
+		what: "client", kind: ClientCertificatePending, without: "the node does nothing",
+	}}
+	i.Keeper, err = certrequest.New(certrequest.Config{
+		Signer: certificatesv1.KubeAPIServerClientKubeletSignerName, Usages: certrequest.ClientUsages,
+		Template: func() *x509.CertificateRequest { return certrequest.ClientTemplate(name) },
+		Client:   i.client, Store: store, Tell: i.tell, Metrics: certrequest.Client,
+		Renew: cfg.renewCertificate,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("client certificate: %w", err)
+	}
+	return i, nil
+}
+
+// client returns the client to ask with.
+func (i *identity) client(hasCurrent bool) (kubernetes.Interface, error) {
+	if hasCurrent {
+		return i.own, nil
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", i.bootstrap) // anew, because tokens are replaced
+	if err != nil {
+		return nil, fmt.Errorf("there is no valid client certificate, and the kubeconfig to bootstrap with cannot be used: %w", err)
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+func (i *identity) tell(ctx context.Context, s certrequest.State) {
+	i.notices.tell(ctx, s)
+	if s.Reason != certrequest.Granted {
+		return
+	}
+	if err := saveKubeconfig(i.kubeconfig, i.config); err != nil {
+		log.G(ctx).WithError(err).Warn("The kubeconfig of the node cannot be written; the next start has to read the server's address from the one to bootstrap with")
+	}
+}
+
+// readCluster returns what a kubeconfig says about the API server, without any credentials, and its user.
+func readCluster(path string) (*rest.Config, *clientcmdapi.AuthInfo, error) {
+	raw, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
+	}
+	if err := clientcmd.ResolveLocalPaths(raw); err != nil {
+		return nil, nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
+	}
+	user := &clientcmdapi.AuthInfo{}
+	if current := raw.Contexts[raw.CurrentContext]; current != nil && raw.AuthInfos[current.AuthInfo] != nil {
+		user = raw.AuthInfos[current.AuthInfo]
+		raw.AuthInfos[current.AuthInfo] = &clientcmdapi.AuthInfo{}
+	}
+	config, err := clientcmd.NewDefaultClientConfig(*raw, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return nil, nil, fmt.Errorf("use kubeconfig %s: %w", path, err)
+	}
+	return config, user, nil
+}
+
+// adopt takes the client certificate of a kubeconfig that somebody else has written into a store that
+// has none, so that it is renewed from now on.
+func adopt(store certificate.FileStore, user *clientcmdapi.AuthInfo) error {
+	certPEM, keyPEM := user.ClientCertificateData, user.ClientKeyData
+	if len(certPEM) == 0 && user.ClientCertificate == "" {
+		return errors.New("it has no client certificate, which is what WithTLSBootstrap is about; remove it to have it written anew")
+	}
+	if _, err := store.Current(); err == nil {
+		return nil
+	}
+	var err error
+	if len(certPEM) == 0 {
+		if certPEM, err = os.ReadFile(user.ClientCertificate); err == nil {
+			keyPEM, err = os.ReadFile(user.ClientKey)
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // what is missing is asked for
+	}
+	if err == nil {
+		_, err = store.Update(certPEM, keyPEM)
+	}
+	return err
+}
+
+// saveKubeconfig writes, all at once, a file for the server and the certificate files of config.
+func saveKubeconfig(path string, config *rest.Config) error {
+	const name = "default"
+	c := clientcmdapi.NewConfig()
+	c.Clusters[name] = &clientcmdapi.Cluster{
+		Server: config.Host, TLSServerName: config.ServerName, InsecureSkipTLSVerify: config.Insecure,
+		CertificateAuthority: config.CAFile, CertificateAuthorityData: config.CAData,
+	}
+	c.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificate: config.CertFile, ClientKey: config.KeyFile}
+	c.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	c.CurrentContext = name
+	text, err := clientcmd.Write(*c)
+	if err != nil {
+		return fmt.Errorf("encode kubeconfig: %w", err)
+	}
+	if there, err := os.ReadFile(path); err == nil && string(there) == string(text) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	draft, err := os.CreateTemp(filepath.Dir(path), ".kubeconfig-") // readable by its owner only
+	if err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	_, err = draft.Write(text)
+	if err = errors.Join(err, draft.Sync(), draft.Close()); err == nil {
+		err = os.Rename(draft.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(draft.Name())
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	return nil
+}
