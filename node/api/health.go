@@ -7,19 +7,104 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// handleHealth answers "ok", or 500 with the reason. A nil check is always well.
-func handleHealth(check func(context.Context) error) http.HandlerFunc {
-	return answerErrors(func(w http.ResponseWriter, req *http.Request) error {
-		if check != nil {
-			if err := check(req.Context()); err != nil {
-				// Not wrapped: the kind of the cause must not decide on the answer.
-				return errors.New("node is not healthy: " + err.Error())
-			}
+// HealthCheck is one of the things that /healthz and its like look at, and a path below them.
+type HealthCheck struct {
+	// Name is the last part of the path.
+	Name string
+	// Check returns nil while all is well. It must be fast, and safe for concurrent use.
+	Check func(context.Context) error
+}
+
+// healthPage answers for several checks together.
+type healthPage struct {
+	name   string // of the path
+	checks []HealthCheck
+}
+
+// attach adds the page, and a page below it for each check.
+func (p healthPage) attach(r router) {
+	r.handle("/"+p.name, answerErrors(p.all), http.MethodGet)
+	r.handle("/"+p.name+"/{check}", answerErrors(p.one), http.MethodGet)
+}
+
+// all answers "ok", or 500 with what is wrong. As with the pages of the Kubernetes components,
+// ?verbose shows each check and ?exclude=NAME leaves one out.
+func (p healthPage) all(w http.ResponseWriter, req *http.Request) error {
+	query := req.URL.Query()
+	var lines strings.Builder
+	well := true
+	for _, check := range p.checks {
+		if slices.Contains(query["exclude"], check.Name) {
+			fmt.Fprintf(&lines, "[+]%s excluded: ok\n", check.Name)
+			continue
 		}
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = fmt.Fprint(w, "ok")
+		err := guard(req.Context(), func() error { return check.Check(req.Context()) })
+		if err != nil {
+			well = false
+			fmt.Fprintf(&lines, "[-]%s failed: %v\n", check.Name, err)
+			continue
+		}
+		fmt.Fprintf(&lines, "[+]%s ok\n", check.Name)
+	}
+	switch {
+	case !well:
+		http.Error(w, lines.String()+p.name+" check failed", http.StatusInternalServerError)
+	case verbose(query.Get("verbose"), query.Has("verbose")):
+		writeText(w, lines.String()+p.name+" check passed\n")
+	default:
+		writeText(w, "ok")
+	}
+	return nil
+}
+
+// verbose reads a flag that may have no value.
+func verbose(value string, given bool) bool {
+	on, err := strconv.ParseBool(value)
+	return given && (on || err != nil)
+}
+
+func (p healthPage) one(w http.ResponseWriter, req *http.Request) error {
+	name := pathValue(req, "check")
+	for _, check := range p.checks {
+		if check.Name != name {
+			continue
+		}
+		if err := guard(req.Context(), func() error { return check.Check(req.Context()) }); err != nil {
+			// Not wrapped: the kind of the cause must not decide on the answer.
+			return errors.New(name + " failed: " + err.Error())
+		}
+		writeText(w, "ok")
 		return nil
-	})
+	}
+	return errdefs.NotFoundf("%s has no check %.80q", p.name, name)
+}
+
+// attachHealth adds /healthz and /readyz, and /livez, which fails only when the process is no use any more.
+func (p PodHandlerConfig) attachHealth(r router) {
+	ping := HealthCheck{"ping", func(context.Context) error { return nil }}
+	ready, live := []HealthCheck{ping}, []HealthCheck{ping}
+	if p.Health != nil {
+		ready = append(ready, HealthCheck{"node", p.Health})
+	}
+	if p.Live != nil {
+		live = append(live, HealthCheck{"node", p.Live})
+	}
+	ready = append(ready, p.HealthChecks...)
+	healthPage{"healthz", ready}.attach(r)
+	healthPage{"readyz", ready}.attach(r)
+	healthPage{"livez", live}.attach(r)
+}
+
+// writeText answers with a text.
+func writeText(w http.ResponseWriter, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_, _ = w.Write([]byte(text)) // an error means that the client is gone
 }

@@ -20,7 +20,7 @@ type router struct{ *mux.Router }
 func newRouter() router {
 	r := mux.NewRouter().SkipClean(true)
 	r.Use(logVars)
-	r.NotFoundHandler = http.HandlerFunc(NotFound)
+	r.NotFoundHandler = http.HandlerFunc(nowhere)
 	r.MethodNotAllowedHandler = http.HandlerFunc(methodNotAllowed)
 	return router{r}
 }

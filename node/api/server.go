@@ -50,9 +50,23 @@ type PodHandlerConfig struct {
 	GetPod func(namespace, name string) (*corev1.Pod, error)
 	// Metrics serves /metrics; nil leaves the route out.
 	Metrics http.Handler
-	// Health decides on the answer of /healthz: nil is 200, an error 500. A nil
+	// Health decides on the answer of /healthz and /readyz: nil is 200, an error 500. A nil
 	// function is always well.
 	Health func(context.Context) error
+	// HealthChecks are asked beside Health. Each has a path of its own, such as /healthz/NAME.
+	HealthChecks []HealthCheck
+	// Live decides on the answer of /livez, as Health does: an error says that the process should
+	// be started again.
+	Live func(context.Context) error
+	// GetConfig returns what /configz shows as kubeletconfig, a KubeletConfiguration with its
+	// apiVersion and kind; nil leaves the route out.
+	GetConfig func() any
+	// GetFlags returns what /flagz shows, by name, which must hold no secret; nil leaves the route out.
+	GetFlags func() map[string]string
+	// Version is what /statusz says about the program.
+	Version string
+	// Profiling serves /debug/pprof. Profiles show what the program does, and take time.
+	Profiling bool
 }
 
 // PodHandler returns a handler with the routes of a kubelet that p has
@@ -64,11 +78,17 @@ func PodHandler(p PodHandlerConfig, debug bool) http.Handler {
 		r.handle("/runningpods", HandleRunningPods(p.GetPods), http.MethodGet)
 	}
 	r.handle("/pods", handlePods(p.GetPodsFromKubernetes, wholePod), http.MethodGet)
-	r.handle("/healthz", handleHealth(p.Health), http.MethodGet)
-	r.handle("/healthz/ping", handleHealth(nil), http.MethodGet)
+	p.attachHealth(r)
+	p.attachPages(r)
+	if p.Profiling {
+		attachProfiling(r)
+	}
 	if p.GetStatsSummary != nil {
 		r.handle(statsSummaryRoute, HandlePodStatsSummary(p.GetStatsSummary), http.MethodGet)
+		r.handle("/metrics/cadvisor", HandlePodMetricsResource(p.cadvisorMetrics), http.MethodGet)
 	}
+	// Metrics of probes are served for those who scrape them from every node; here nothing is probed.
+	r.handle("/metrics/probes", HandlePodMetricsResource(noMetrics), http.MethodGet)
 	if p.GetMetricsResource != nil {
 		r.handle(MetricsResourceRouteSuffix, HandlePodMetricsResource(p.GetMetricsResource), http.MethodGet)
 	}

@@ -89,6 +89,14 @@ type NodeConfig struct {
 	MaxStreams        int
 	MaxStreamsPerUser int
 
+	// EnableProfiling serves /debug/pprof with the routes of AttachProviderRoutes, to those who have the
+	// permission on nodes/proxy. It is off by default: profiles cost time and show what the
+	// process does.
+	EnableProfiling bool
+
+	// Flags is what /flagz shows, by name. It must hold no secret. Nil leaves the page out.
+	Flags map[string]string
+
 	// DebugHTTP is kept for programs that set it and changes nothing:
 	// AttachProviderRoutes serves /runningpods/ either way, as a kubelet
 	// does by default. Programs rely on that route without having set the field,

@@ -146,3 +146,13 @@ func (f *Fleet) isWell(ctx context.Context) error {
 	}
 	return nil
 }
+
+// isAlive answers /livez of the whole process.
+func (f *Fleet) isAlive(ctx context.Context) error {
+	for _, n := range f.nodes {
+		if err := n.isAlive(ctx); err != nil {
+			return fmt.Errorf("node %s: %w", n.name, err)
+		}
+	}
+	return nil
+}

@@ -33,7 +33,9 @@ func askedOf(ctx context.Context) (a asked, ok bool) {
 
 // serveRoutes makes the server answer for all nodes.
 func (f *Fleet) serveRoutes() {
-	f.common = api.PodHandler(api.PodHandlerConfig{Metrics: metricsHandler(), Health: f.isWell}, false)
+	routes := api.PodHandlerConfig{Metrics: metricsHandler(), Health: f.isWell, Live: f.isAlive}
+	f.addPages(&routes)
+	f.common = api.PodHandler(routes, false)
 	if f.base.common.mux != nil {
 		guardedMux{f.base.common.mux}.Handle("/", http.HandlerFunc(f.route))
 	}
@@ -47,6 +49,9 @@ func (f *Fleet) serveRoutes() {
 	})
 }
 
+// ofProcess are the first parts of paths that are about the process, not about one of its nodes.
+var ofProcess = []string{"healthz", "readyz", "livez", "statusz", "flagz", "debug"}
+
 // route hands a request to the node that it is for.
 func (f *Fleet) route(w http.ResponseWriter, req *http.Request) {
 	a, decided := askedOf(req.Context())
@@ -58,7 +63,7 @@ func (f *Fleet) route(w http.ResponseWriter, req *http.Request) {
 		a.node.handler().ServeHTTP(w, req)
 	case aboutPod:
 		http.Error(w, "pod "+namespace+"/"+pod+" is on none of the nodes of this process", http.StatusNotFound)
-	case slices.Contains([]string{"/metrics", "/healthz", "/healthz/ping"}, strings.TrimSuffix(req.URL.Path, "/")):
+	case slices.Contains(ofProcess, firstPart(req.URL.Path)) || strings.TrimSuffix(req.URL.Path, "/") == "/metrics":
 		f.common.ServeHTTP(w, req)
 	default:
 		http.Error(w, "this port serves several nodes: ask at an address, or by a host name, that only one of them has", http.StatusMisdirectedRequest)

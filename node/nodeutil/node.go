@@ -33,6 +33,8 @@ type Node struct {
 	health   func(context.Context) error // answers /healthz
 	inFleet  bool                        // Run belongs to a Fleet
 
+	registered registration // for /configz
+
 	ready chan struct{}
 	done  chan struct{}
 
@@ -112,6 +114,7 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 		return nil, fmt.Errorf("the node is named %q in its spec; pods for it would never be seen", n.cfg.NodeSpec.Name)
 	}
 	n.provider = provider
+	n.registered = registrationOf(&n.cfg.NodeSpec)
 
 	capacity := &capacityWatch{NodeProvider: nodeProvider}
 	if b.serving != nil {

@@ -75,7 +75,7 @@ type NewProviderFunc func(ProviderConfig) (Provider, node.NodeProvider, error)
 // around each of them, behind whatever the program puts around mux.
 func (n *Node) attachProvider(mux api.ServeMux) {
 	p := redacted{n.provider, n.pods}
-	api.AttachPodRoutes(api.PodHandlerConfig{
+	routes := api.PodHandlerConfig{
 		RunInContainer:    p.RunInContainer,
 		AttachToContainer: p.AttachToContainer,
 		PortForward:       p.PortForward,
@@ -98,7 +98,9 @@ func (n *Node) attachProvider(mux api.ServeMux) {
 			}
 			return pod, err
 		},
-	}, mux, true)
+	}
+	n.addPages(&routes)
+	api.AttachPodRoutes(routes, mux, true)
 }
 
 // metricsHandler serves the metrics of the library, of all nodes of the process.

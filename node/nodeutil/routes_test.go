@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +67,17 @@ func TestProviderRoutes(t *testing.T) {
 		{"/pods", 200, `"name":"p"`},
 		{"/runningpods/", 200, `"name":"p"`},
 		{"/healthz", 200, ""},
+		{"/healthz/syncloop", 200, "ok"},
+		{"/readyz", 200, "ok"},
+		{"/livez?verbose", 200, "[+]node ok"},
+		{"/configz", 200, `{"kubeletconfig":{"kind":"KubeletConfiguration","apiVersion":"kubelet.config.k8s.io/v1beta1"`},
+		{"/configz", 200, `"port":` + strconv.Itoa(int(port))},
+		{"/configz", 200, `"tlsMinVersion":"VersionTLS12"`},
+		{"/statusz", 200, "Paths: "},
+		{"/flagz", 404, ""},
+		{"/debug/pprof/heap", 501, "profiling"},
+		{"/metrics/cadvisor", 200, ""},
+		{"/metrics/probes", 200, ""},
 		{"/metrics", 200, ""},
 		{"/stats/summary", 200, "{"},
 		{"/containerLogs/ns/p/c", 200, "log of p"},

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -34,6 +35,7 @@ type server struct {
 	tls       *tls.Config
 	handler   http.Handler
 	routeAuth Auth // nil: the routes ask nobody
+	port      atomic.Int32
 }
 
 // newServer returns the server that cfg asks for, or nil.
@@ -74,6 +76,9 @@ func (s *server) listen(ctx context.Context) (net.Listener, error) {
 	l, err := lc.Listen(ctx, "tcp", s.addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen for requests to the node: %w", err)
+	}
+	if addr, ok := l.Addr().(*net.TCPAddr); ok {
+		s.port.Store(int32(addr.Port)) //nolint:gosec // A port.
 	}
 	return limitConns(ctx, l), nil
 }

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gorilla/mux"
+)
+
+// processStart is when the process has begun, as nearly as the library can tell.
+var processStart = time.Now()
+
+// pageHead warns those who would write a parser.
+const pageHead = "kubelet %s\nThis page is for people: its form may change at any time.\n\n"
+
+// attachPages adds what tells about the node itself.
+func (p PodHandlerConfig) attachPages(r router) {
+	if p.GetConfig != nil {
+		r.handle("/configz", answerErrors(func(w http.ResponseWriter, _ *http.Request) error {
+			return writeJSON(w, map[string]any{"kubeletconfig": p.GetConfig()})
+		}), http.MethodGet)
+	}
+	if p.GetFlags != nil {
+		r.handle("/flagz", answerErrors(func(w http.ResponseWriter, _ *http.Request) error {
+			writeText(w, flagsPage(p.GetFlags()))
+			return nil
+		}), http.MethodGet)
+	}
+	r.handle("/statusz", answerErrors(func(w http.ResponseWriter, _ *http.Request) error {
+		writeText(w, statusPage(p.Version, r.paths()))
+		return nil
+	}), http.MethodGet)
+}
+
+func flagsPage(flags map[string]string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, pageHead, "flagz")
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		fmt.Fprintf(&b, "%s=%s\n", name, flags[name])
+	}
+	return b.String()
+}
+
+func statusPage(version string, paths []string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, pageHead, "statusz")
+	up := time.Since(processStart)
+	fmt.Fprintf(&b, "Started: %s\n", processStart.UTC().Format(time.UnixDate))
+	fmt.Fprintf(&b, "Up: %d hr %02d min %02d sec\n", int(up.Hours()), int(up.Minutes())%60, int(up.Seconds())%60)
+	fmt.Fprintf(&b, "Go version: %s\n", runtime.Version())
+	fmt.Fprintf(&b, "Binary version: %s\n", version)
+	fmt.Fprintf(&b, "Paths: %s\n", strings.Join(paths, " "))
+	return b.String()
+}
+
+// paths returns what is served, without the slash at the end.
+func (r router) paths() []string {
+	served := map[string]bool{}
+	_ = r.Walk(func(route *mux.Route, _ *mux.Router, _ []*mux.Route) error {
+		path, err := route.GetPathTemplate()
+		if err == nil {
+			served[strings.TrimSuffix(path, "/")] = true
+		}
+		return nil // a route without a path is none of ours
+	})
+	return slices.Sorted(maps.Keys(served))
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"maps"
+	"math"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+	"k8s.io/utils/ptr"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// addPages adds to routes what a node tells about itself.
+func (n *Node) addPages(routes *api.PodHandlerConfig) {
+	routes.Live = n.isAlive
+	routes.HealthChecks = []api.HealthCheck{{Name: "syncloop", Check: n.syncs}}
+	routes.GetConfig = func() any { return n.kubeletConfiguration() }
+	n.base.addPages(routes)
+}
+
+// addPages adds to routes what is the same for all nodes of the process.
+func (b *base) addPages(routes *api.PodHandlerConfig) {
+	routes.Version = b.common.NodeSpec.Status.NodeInfo.KubeletVersion
+	routes.Profiling = b.common.EnableProfiling
+	if flags := b.common.Flags; flags != nil {
+		routes.GetFlags = func() map[string]string { return maps.Clone(flags) }
+	}
+}
+
+// isAlive answers /livez: a node that has ended does not begin again by itself.
+func (n *Node) isAlive(context.Context) error {
+	select {
+	case <-n.done:
+		return errors.New("node has stopped")
+	default:
+		return nil
+	}
+}
+
+// syncs answers /healthz/syncloop: pods are worked on, or another process does that.
+func (n *Node) syncs(context.Context) error {
+	select {
+	case <-n.pods.Done():
+		return errors.New("pods are not worked on any more")
+	default:
+	}
+	if _, yes := n.node.StandsBy(); yes {
+		return nil
+	}
+	select {
+	case <-n.pods.Ready():
+		return nil
+	default:
+		return errors.New("pods are not worked on yet")
+	}
+}
+
+// kubeletConfiguration returns the part of a kubelet's configuration that means something here, as
+// it is in effect. What a program decides with an Auth of its own cannot be told.
+func (n *Node) kubeletConfiguration() *kubeletconfig.KubeletConfiguration {
+	duration := func(d time.Duration) metav1.Duration { return metav1.Duration{Duration: d} }
+	idle := n.cfg.StreamIdleTimeout
+	if idle <= 0 {
+		idle = 4 * time.Hour
+	}
+	c := &kubeletconfig.KubeletConfiguration{
+		TypeMeta:                       metav1.TypeMeta{APIVersion: kubeletconfig.SchemeGroupVersion.String(), Kind: "KubeletConfiguration"},
+		EnableServer:                   ptr.To(n.server != nil),
+		SyncFrequency:                  duration(n.cfg.InformerResyncPeriod),
+		NodeStatusUpdateFrequency:      duration(node.DefaultPingInterval),
+		NodeStatusReportFrequency:      duration(node.DefaultStatusUpdateInterval),
+		NodeLeaseDurationSeconds:       node.DefaultLeaseDuration,
+		StreamingConnectionIdleTimeout: duration(idle),
+		EnableDebuggingHandlers:        ptr.To(true),
+		EnableProfilingHandler:         ptr.To(n.cfg.EnableProfiling),
+		EnableDebugFlagsHandler:        ptr.To(false),
+		EnableSystemLogHandler:         ptr.To(false),
+		EnableSystemLogQuery:           ptr.To(false),
+		RegisterNode:                   ptr.To(true),
+		RegisterWithTaints:             n.registered.taints,
+		ProviderID:                     n.registered.providerID,
+		MaxPods:                        n.registered.pods,
+	}
+	if qps, burst := n.cfg.KubeAPIQPS, n.cfg.KubeAPIBurst; qps > 0 {
+		c.KubeAPIQPS, c.KubeAPIBurst = ptr.To(int32(qps)), int32(burst) //nolint:gosec // Limits of requests.
+	}
+	if n.server != nil {
+		n.describeServer(c)
+	}
+	return c
+}
+
+// describeServer says how the server serves.
+func (n *Node) describeServer(c *kubeletconfig.KubeletConfiguration) {
+	host, port, err := net.SplitHostPort(n.server.addr)
+	if err == nil {
+		c.Address = host
+		if number, err := strconv.ParseInt(port, 10, 32); err == nil {
+			c.Port = int32(number)
+		}
+	}
+	if port := n.server.port.Load(); port != 0 {
+		c.Port = port // with 0 the system has chosen it
+	}
+	served := hardened(n.server.tls)
+	c.TLSMinVersion = map[uint16]string{tls.VersionTLS12: "VersionTLS12", tls.VersionTLS13: "VersionTLS13"}[served.MinVersion]
+	for _, suite := range served.CipherSuites {
+		c.TLSCipherSuites = append(c.TLSCipherSuites, tls.CipherSuiteName(suite))
+	}
+	switch {
+	case authenticates(n.common.Handler):
+	case n.common.unauthenticated:
+		c.Authentication.Anonymous.Enabled = ptr.To(true)
+		c.Authorization.Mode = kubeletconfig.KubeletAuthorizationModeAlwaysAllow
+	default:
+		c.Authentication.Anonymous.Enabled = ptr.To(false)
+		c.Authentication.Webhook = kubeletconfig.KubeletWebhookAuthentication{Enabled: ptr.To(true), CacheTTL: metav1.Duration{Duration: tokenCacheTTL}}
+		c.Authorization = kubeletconfig.KubeletAuthorization{
+			Mode: kubeletconfig.KubeletAuthorizationModeWebhook,
+			Webhook: kubeletconfig.KubeletWebhookAuthorization{
+				CacheAuthorizedTTL: metav1.Duration{Duration: allowCacheTTL}, CacheUnauthorizedTTL: metav1.Duration{Duration: denyCacheTTL},
+			},
+		}
+	}
+}
+
+// registration is what the node was registered with. The NodeSpec itself is the node
+// controller's once that runs.
+type registration struct {
+	taints     []corev1.Taint
+	providerID string
+	pods       int32 // that it has room for
+}
+
+func registrationOf(n *corev1.Node) registration {
+	pods := min(n.Status.Capacity.Pods().Value(), math.MaxInt32)
+	return registration{taints: slices.Clone(n.Spec.Taints), providerID: n.Spec.ProviderID, pods: int32(pods)} //nolint:gosec // It is bounded.
+}
