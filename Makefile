@@ -43,6 +43,10 @@ bin/virtual-kubelet: $(GO_SOURCES)
 	@echo "virtual-kubelet: building $@ (the first build takes a minute or two)"
 	@cd cmd/virtual-kubelet && CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -ldflags '$(LDFLAGS)' -o ../../$@ .
 
+.PHONY: release
+release: ## write binaries of every platform, image, SBOMs and checksums into dist/ (VERSION=v1.2.3)
+	@cd deploy && go run ./release -version='$(VERSION)' -date='$(BUILT)' -o ../dist
+
 ##@ Test
 
 .PHONY: test
@@ -106,7 +110,7 @@ bench: build ## measure pods through their life on a real API server, beside KWO
 
 .PHONY: clean
 clean: ## remove what was built
-	@rm -rf bin
+	@rm -rf bin dist
 
 .PHONY: help
 help: ## show this list

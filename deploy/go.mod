@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/virtual-kubelet/virtual-kubelet v0.0.0-00010101000000-000000000000
+	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d
 	helm.sh/helm/v4 v4.2.4
 	k8s.io/api v0.37.1
 	k8s.io/apimachinery v0.37.1

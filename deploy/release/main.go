@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command release makes what is published of a version: the binary for every platform, an image of
+// those for Linux, what is in each of them (SPDX and CycloneDX), and the checksums of all files.
+//
+// The guarantee: the same sources, version and toolchain make the same bytes, wherever and whenever it runs.
+//
+// What surprises: the image is written without a container engine, as an OCI layout in a tar file, which skopeo,
+// crane, podman and `docker load` read. The authorities in it are Mozilla's, as the Go project publishes them.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// platforms are those of a release.
+const platforms = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64"
+
+const program = "virtual-kubelet"
+
+// release is one version.
+type release struct {
+	version string
+	// created is the time that the files bear: that of the sources.
+	created time.Time
+	// root is the folder of the sources, out that of the release.
+	root, out string
+	platforms []platform
+}
+
+// platform is what a binary runs on.
+type platform struct{ os, arch string }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "release: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	fs := flag.NewFlagSet("release", flag.ContinueOnError)
+	version := fs.String("version", "", "the `version`, such as v1.2.3")
+	created := fs.String("date", "", "the `time` of the sources, as RFC 3339")
+	root := fs.String("root", "..", "the `folder` of the sources")
+	out := fs.String("o", "dist", "the `folder` to write to")
+	wanted := fs.String("platforms", platforms, "the platforms, as `OS/ARCH,...`")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	when, err := time.Parse(time.RFC3339, *created)
+	if err != nil {
+		return fmt.Errorf("-date %q: %w", *created, err)
+	}
+	if *version == "" || strings.ContainsAny(*version, "/\\ ") {
+		return fmt.Errorf("-version %q: want a version such as v1.2.3", *version)
+	}
+	r := &release{version: *version, created: when.UTC(), root: *root, out: *out}
+	for _, text := range strings.Split(*wanted, ",") {
+		system, arch, ok := strings.Cut(text, "/")
+		if !ok {
+			return fmt.Errorf("-platforms: %q: want OS/ARCH", text)
+		}
+		r.platforms = append(r.platforms, platform{system, arch})
+	}
+	return r.make(ctx)
+}
+
+// make writes the whole release into an empty folder.
+func (r *release) make(ctx context.Context) error {
+	if left, _ := filepath.Glob(filepath.Join(r.out, "*")); len(left) > 0 {
+		return fmt.Errorf("the folder %s is not empty: remove what is in it", r.out)
+	}
+	if err := os.MkdirAll(r.out, 0o755); err != nil {
+		return err
+	}
+	var linux []built
+	for _, p := range r.platforms {
+		fmt.Fprintf(os.Stderr, "release: building %s for %s/%s\n", program, p.os, p.arch)
+		b, err := r.build(ctx, p)
+		if err != nil {
+			return err
+		}
+		if err := r.describe(b); err != nil {
+			return fmt.Errorf("say what is in %s: %w", b.path, err)
+		}
+		if p.os == "linux" {
+			linux = append(linux, b)
+		}
+	}
+	if len(linux) > 0 {
+		if err := r.writeImage(linux); err != nil {
+			return fmt.Errorf("write the image: %w", err)
+		}
+	}
+	return r.writeSums()
+}
+
+// file is the path of a file of the release.
+func (r *release) file(suffix string) string {
+	return filepath.Join(r.out, program+"_"+r.version+suffix)
+}

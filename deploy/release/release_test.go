@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"debug/buildinfo"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const (
+	testVersion = "v1.2.3"
+	testDate    = "2026-01-02T03:04:05Z"
+)
+
+// native is a release for Linux on this kind of processor, made once for all tests.
+var native struct {
+	sync.Once
+	dir string
+	err error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if native.dir != "" {
+		_ = os.RemoveAll(native.dir) // what is left is in a folder for such things
+	}
+	os.Exit(code)
+}
+
+// make returns the folder of a release of the sources in root.
+func makeRelease(t *testing.T, root, out string) error {
+	t.Helper()
+	return run(t.Context(), []string{"-version=" + testVersion, "-date=" + testDate, "-platforms=linux/" + runtime.GOARCH, "-root=" + root, "-o=" + out})
+}
+
+func nativeRelease(t *testing.T) string {
+	t.Helper()
+	native.Do(func() {
+		if native.dir, native.err = os.MkdirTemp("", "release"); native.err == nil {
+			native.err = makeRelease(t, filepath.Join("..", ".."), native.dir)
+		}
+	})
+	if native.err != nil {
+		t.Fatal(native.err)
+	}
+	return native.dir
+}
+
+func binaryName() string { return program + "_" + testVersion + "_linux_" + runtime.GOARCH }
+
+// sums returns the files of a release by their checksums in SHA256SUMS.
+func sums(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, "SHA256SUMS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	all := map[string]string{}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		digest, name, ok := strings.Cut(lines.Text(), "  ")
+		if !ok {
+			t.Fatalf("SHA256SUMS: %q", lines.Text())
+		}
+		all[name] = digest
+	}
+	return all
+}
+
+// TestSecurityG3TwoBuildsAreEqual makes the release again from a copy of the sources in another folder.
+func TestSecurityG3TwoBuildsAreEqual(t *testing.T) {
+	want := sums(t, nativeRelease(t))
+	copied, out := t.TempDir(), t.TempDir()
+	copySources(t, filepath.Join("..", ".."), copied)
+	t.Setenv("GOFLAGS", "-buildvcs=auto") // what is set outside must not matter
+	if err := makeRelease(t, copied, out); err != nil {
+		t.Fatal(err)
+	}
+	got := sums(t, out)
+	if len(want) != 4 {
+		t.Errorf("a release for one platform has %d files, want the binary, two descriptions and the image: %v", len(want), want)
+	}
+	for name, digest := range want {
+		if got[name] != digest {
+			t.Errorf("%s: got SHA-256 %s, want %s", name, got[name], digest)
+		}
+	}
+}
+
+// copySources copies what the program is made from.
+func copySources(t *testing.T, from, to string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "git", "-C", from, "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	if err != nil {
+		t.Skipf("the sources are no git repository: %v", err)
+	}
+	for name := range strings.SplitSeq(string(out), "\x00") {
+		top, _, _ := strings.Cut(name, "/")
+		if name == "" || top == "bench" || top == "devcluster" || top == "test" || top == "docs" || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(from, name))
+		if os.IsNotExist(err) {
+			continue // deleted, and not committed
+		}
+		target := filepath.Join(to, name)
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(target), 0o755)
+		}
+		if err == nil {
+			err = os.WriteFile(target, data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSecurityG2ReleaseSaysWhatIsInIt compares checksums and both descriptions with the binary itself.
+func TestSecurityG2ReleaseSaysWhatIsInIt(t *testing.T) {
+	dir := nativeRelease(t)
+	listed := sums(t, dir)
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == "SHA256SUMS" {
+			return err
+		}
+		digest, err := digestOf(path)
+		if listed[d.Name()] != digest {
+			t.Errorf("SHA256SUMS: %s has %q, and the file %s", d.Name(), listed[d.Name()], digest)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	info, err := buildinfo.ReadFile(filepath.Join(dir, binaryName()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+		if strings.HasPrefix(s.Key, "vcs") {
+			t.Errorf("the binary says %s=%s, so it depends on the state of the repository", s.Key, s.Value)
+		}
+	}
+	if settings["CGO_ENABLED"] != "0" || settings["-trimpath"] != "true" {
+		t.Errorf("settings: got %v, want CGO_ENABLED=0 and -trimpath=true", settings)
+	}
+	want := map[string]bool{"pkg:golang/stdlib@" + strings.TrimPrefix(info.GoVersion, "go"): true}
+	for _, m := range info.Deps {
+		version := m.Version
+		if m.Replace != nil {
+			version = testVersion // a folder of this repository
+		}
+		want["pkg:golang/"+m.Path+"@"+version] = true
+	}
+	if len(want) < 20 || !want["pkg:golang/github.com/virtual-kubelet/virtual-kubelet@"+testVersion] {
+		t.Fatalf("the binary names %d modules: %v", len(want), want)
+	}
+
+	var spdx struct {
+		SPDXVersion string
+		Packages    []struct {
+			Checksums    []struct{ ChecksumValue string }
+			ExternalRefs []struct{ ReferenceLocator string }
+		}
+	}
+	read(t, filepath.Join(dir, binaryName()+".spdx.json"), &spdx)
+	var urls []string
+	for _, p := range spdx.Packages {
+		for _, ref := range p.ExternalRefs {
+			urls = append(urls, ref.ReferenceLocator)
+		}
+	}
+	same(t, "SPDX", urls, want)
+	if spdx.SPDXVersion != "SPDX-2.3" || spdx.Packages[0].Checksums[0].ChecksumValue != listed[binaryName()] {
+		t.Errorf("SPDX: got version %s and binary %+v", spdx.SPDXVersion, spdx.Packages[0])
+	}
+
+	var cdx struct {
+		SpecVersion string
+		Metadata    struct {
+			Component struct{ Hashes []struct{ Content string } }
+		}
+		Components []struct{ Purl string }
+	}
+	read(t, filepath.Join(dir, binaryName()+".cdx.json"), &cdx)
+	urls = nil
+	for _, c := range cdx.Components {
+		urls = append(urls, c.Purl)
+	}
+	same(t, "CycloneDX", urls, want)
+	if cdx.SpecVersion != "1.6" || cdx.Metadata.Component.Hashes[0].Content != listed[binaryName()] {
+		t.Errorf("CycloneDX: got version %s and binary %+v", cdx.SpecVersion, cdx.Metadata)
+	}
+}
+
+func same(t *testing.T, what string, got []string, want map[string]bool) {
+	t.Helper()
+	has := map[string]bool{}
+	for _, url := range got {
+		has[url] = true
+		if !want[url] {
+			t.Errorf("%s names %s, which is not in the binary", what, url)
+		}
+	}
+	for url := range want {
+		if !has[url] {
+			t.Errorf("%s does not name %s", what, url)
+		}
+	}
+}
+
+func read(t *testing.T, path string, into any) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWrongArguments(t *testing.T) {
+	for _, args := range [][]string{
+		{"-version=v1"}, {"-date=" + testDate}, {"-version=../v1", "-date=" + testDate}, {"-version=v1", "-date=" + testDate, "-platforms=linux"},
+		{"-version=v1", "-date=" + testDate, "-o=."}, // not empty
+	} {
+		if err := run(t.Context(), args); err == nil {
+			t.Errorf("%q: got no error", args)
+		}
+	}
+}
