@@ -77,9 +77,6 @@ type Keeper struct {
 // New returns a keeper with the certificate that the store has. An error means that the store
 // cannot be used.
 func New(cfg Config) (*Keeper, error) {
-	if cfg.Renew == nil {
-		cfg.Renew = renewAt
-	}
 	k := &Keeper{cfg: cfg, changed: make(chan struct{}, 1), obtained: make(chan struct{})}
 	stored, err := cfg.Store.Current()
 	var none *certificate.NoCertKeyError
@@ -88,15 +85,20 @@ func New(cfg Config) (*Keeper, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read stored certificate: %w", err)
 	case stored.Leaf != nil && time.Now().Before(stored.Leaf.NotAfter):
-		k.hold(stored)
+		k.hold(stored, time.Time{})
 	}
 	return k, nil
 }
 
-// renewAt is chosen at random, so that the nodes of a cluster do not renew all at once.
-func renewAt(leaf *x509.Certificate) time.Time {
+// renewAt is chosen at random, so that the nodes of a cluster do not renew all at once. It is not
+// before earliest: a signer that dates certificates back would be asked without a pause.
+func renewAt(leaf *x509.Certificate, earliest time.Time) time.Time {
 	life := float64(leaf.NotAfter.Sub(leaf.NotBefore))
-	return leaf.NotBefore.Add(time.Duration(life * (0.7 + 0.2*rand.Float64())))
+	at := leaf.NotBefore.Add(time.Duration(life * (0.7 + 0.2*rand.Float64())))
+	if at.Before(earliest) {
+		return earliest
+	}
+	return at
 }
 
 // Current returns the certificate, nil if there is none or it has ended.
@@ -120,12 +122,14 @@ func (k *Keeper) Changed() {
 	}
 }
 
-// hold takes cert into use.
-func (k *Keeper) hold(cert *tls.Certificate) {
+// hold takes cert into use, until earliest at least.
+func (k *Keeper) hold(cert *tls.Certificate, earliest time.Time) {
 	k.mu.Lock()
 	k.current = cert
 	k.mu.Unlock()
-	k.renewAt = k.cfg.Renew(cert.Leaf)
+	if k.renewAt = renewAt(cert.Leaf, earliest); k.cfg.Renew != nil {
+		k.renewAt = k.cfg.Renew(cert.Leaf)
+	}
 	select {
 	case <-k.obtained:
 	default:

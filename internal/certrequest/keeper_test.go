@@ -3,10 +3,13 @@
 package certrequest
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -18,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/util/certificate"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
@@ -122,6 +126,53 @@ func TestRenewedInTime(t *testing.T) {
 			t.Errorf("certificate: got %s for %v", leaf.Subject, leaf.IPAddresses)
 		}
 	})
+}
+
+// TestCertificateThatIsDatedBack: one that is past its renewal from the beginning is used for half of what
+// is left.
+func TestCertificateThatIsDatedBack(t *testing.T) {
+	leaf := &x509.Certificate{NotBefore: time.Now().Add(-5 * time.Minute), NotAfter: time.Now().Add(10 * time.Second)}
+	earliest := time.Now().Add(5 * time.Second)
+	if got := renewAt(leaf, earliest); !got.Equal(earliest) {
+		t.Errorf("renewed at %v, want %v", got, earliest)
+	}
+	if got := renewAt(leaf, time.Time{}); !got.Before(time.Now()) {
+		t.Errorf("a stored one is renewed at %v, want at once", got)
+	}
+}
+
+// TestStoreInFiles: one key is on disk, readable by its owner.
+func TestStoreInFiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pki")
+	store, err := InFiles(dir, "kubelet-client")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var none *certificate.NoCertKeyError
+	if _, err := store.Current(); !errors.As(err, &none) {
+		t.Errorf("an empty store: got %v", err)
+	}
+	ca := testpki.New(t)
+	for range 2 {
+		certPath, keyPath := ca.Issue(t, "n1")
+		cert, certErr := os.ReadFile(certPath)
+		key, keyErr := os.ReadFile(keyPath)
+		fresh, err := store.Update(cert, key)
+		if err := errors.Join(certErr, keyErr, err); err != nil {
+			t.Fatal(err)
+		}
+		if stored, err := store.Current(); err != nil || !bytes.Equal(stored.Certificate[0], fresh.Certificate[0]) {
+			t.Errorf("what is stored is another certificate, or error %v", err)
+		}
+		<-time.After(1100 * time.Millisecond) // the names of files have seconds in them
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) != 2 {
+		t.Errorf("in the directory are %v, want one file and a link to it (%v)", files, err)
+	}
+	if info, err := os.Stat(store.CurrentPath()); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("got %v, error %v, want mode 0600", info, err)
+	}
 }
 
 func TestNobodyApproves(t *testing.T) {

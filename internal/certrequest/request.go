@@ -80,7 +80,7 @@ func (k *Keeper) request(ctx context.Context, template *x509.CertificateRequest)
 		return fmt.Errorf("keep certificate: %w", err)
 	}
 	k.asked = template
-	k.hold(fresh)
+	k.hold(fresh, time.Now().Add(time.Until(fresh.Leaf.NotAfter)/2))
 	if current != nil {
 		k.cfg.Metrics.rotated(time.Since(current.Leaf.NotBefore))
 	}

@@ -101,7 +101,8 @@ func await(t *testing.T, c *http.Client, url, dir string) {
 	}
 }
 
-func TestRotationsLoseNoRequest(t *testing.T) {
+// TestSecurityB4RotationsLoseNoRequest: ten client certificates, one after the other, under load.
+func TestSecurityB4RotationsLoseNoRequest(t *testing.T) {
 	ca, dir := testpki.New(t), t.TempDir()
 	ca.IssueInto(t, dir, "client")
 	s := server(t, ca, 10*time.Millisecond)

@@ -36,10 +36,11 @@ type world struct {
 	requests  *requests
 
 	// For start; set before it.
-	polled   bool                     // the provider has no PodNotifier
-	provider nodeutil.NewProviderFunc // default newProvider
-	config   *rest.Config             // of the node
-	opts     []nodeutil.NodeOpt
+	polled     bool                     // the provider has no PodNotifier
+	provider   nodeutil.NewProviderFunc // default newProvider
+	config     *rest.Config             // of the node
+	bootstraps bool                     // the node makes its clients itself
+	opts       []nodeutil.NodeOpt
 }
 
 // newWorld returns one in the shared cluster.
@@ -87,6 +88,9 @@ func (w *world) launch() *process {
 		w.Fatalf("make the node's client: %v", err)
 	}
 	opts := append([]nodeutil.NodeOpt{nodeutil.WithClient(client), roomy}, w.opts...)
+	if w.bootstraps {
+		opts = opts[1:]
+	}
 	n, err := nodeutil.NewNode(w.nodeName, w.provider, opts...)
 	if err != nil {
 		w.Fatalf("make node %s: %v", w.nodeName, err)
