@@ -30,7 +30,7 @@ func HandleContainerAttach(h ContainerAttachHandlerFunc, opts ...ContainerExecHa
 		if err != nil {
 			return err
 		}
-		return serveRemoteCommand(w, req, upgrade{verb: verbAttach, target: t, limits: limits}, streams, timeouts, func(ctx context.Context, attach AttachIO) error {
+		return serveRemoteCommand(w, req, upgrade{verb: verbAttach, target: t, limits: limits, timeouts: timeouts}, streams, func(ctx context.Context, attach AttachIO) error {
 			if err := h(ctx, t.Namespace, t.Pod, t.Container, attach); err != nil {
 				return fmt.Errorf("attach to %s: %w", t, err)
 			}

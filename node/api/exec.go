@@ -77,7 +77,7 @@ func HandleContainerExec(h ContainerExecHandlerFunc, opts ...ContainerExecHandle
 		if err != nil {
 			return err
 		}
-		return serveRemoteCommand(w, req, upgrade{verb: verbExec, target: t, limits: limits}, streams, timeouts, func(ctx context.Context, attach AttachIO) error {
+		return serveRemoteCommand(w, req, upgrade{verb: verbExec, target: t, limits: limits, timeouts: timeouts}, streams, func(ctx context.Context, attach AttachIO) error {
 			if err := h(ctx, t.Namespace, t.Pod, t.Container, command, attach); err != nil {
 				return fmt.Errorf("exec in %s: %w", t, err)
 			}

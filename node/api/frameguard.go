@@ -36,9 +36,9 @@ var (
 // tight limits, and passed on only if that understands all of it, so that both agree on where
 // the next frame begins. It counts streams on the way.
 type frameGuard struct {
-	announced int    // streams that the client may still open; below 0: any number
-	most      int    // streams that may be open at the same time; 0: any number
-	goodbye   func() // called when the client takes its leave; the library closes the connection then
+	announced int // streams that the client may still open; below 0: any number
+	most      int // streams that may be open at the same time; 0: any number
+	record    *streamRecord
 
 	from, to frameScanner
 	out      bytes.Buffer // what the library may see
@@ -62,7 +62,7 @@ const (
 // newFrameGuard returns a guard for a client that may open as many streams as it announced, or
 // have at most so many open; below 0 and 0 are no limit.
 func newFrameGuard(announced, most int) *frameGuard {
-	g := &frameGuard{announced: announced, most: most, goodbye: func() {}, open: map[spdy.StreamId]sideOf{}}
+	g := &frameGuard{announced: announced, most: most, record: &streamRecord{}, open: map[spdy.StreamId]sideOf{}}
 	var err error
 	g.parser, err = spdy.NewFramerWithOptions(io.Discard, &g.frame,
 		spdy.WithMaxControlFramePayloadSize(maxControlFrame), spdy.WithMaxHeaderCount(maxStreamHeaders), spdy.WithMaxHeaderFieldSize(maxStreamHeader))
@@ -113,7 +113,7 @@ func (g *frameGuard) passControl(whole []byte) error {
 	case *spdy.RstStreamFrame:
 		g.ended(f.StreamId, bothSides, true)
 	case *spdy.GoAwayFrame:
-		g.goodbye()
+		g.record.saidGoodbye()
 	}
 	g.out.Write(whole)
 	return nil
@@ -155,12 +155,16 @@ func (g *frameGuard) ended(id spdy.StreamId, side sideOf, really bool) {
 // sent follows what the library sends, one call at a time.
 func (g *frameGuard) sent(piece []byte) {
 	_ = g.to.scan(piece, frameSink{
-		data: func(id spdy.StreamId, flags spdy.DataFlags, _ []byte) error {
+		data: func(id spdy.StreamId, flags spdy.DataFlags, content []byte) error {
+			if len(content) > 0 {
+				g.record.active()
+			}
 			g.ended(id, nodeSide, flags&spdy.DataFlagFin != 0)
 			return nil
 		},
 		control: func(whole []byte) error {
 			if kind := binary.BigEndian.Uint16(whole[2:]); kind == uint16(spdy.TypeRstStream) && len(whole) >= frameHeaderSize+4 {
+				g.record.resetStream()
 				g.ended(spdy.StreamId(binary.BigEndian.Uint32(whole[frameHeaderSize:])), bothSides, true)
 			}
 			return nil

@@ -82,7 +82,7 @@ func HandlePortForward(h PortForwardHandlerFunc, opts ...PortForwardHandlerOptio
 			return errdefs.InvalidInputf("%d ports in one request; at most %d are forwarded", len(ports.Ports), maxForwarded)
 		}
 		u := upgrade{
-			verb: verbPortForward, target: t, limits: cfg.StreamLimits, legacyProtocol: portforward.ProtocolV1Name,
+			verb: verbPortForward, target: t, limits: cfg.StreamLimits, timeouts: timeouts, legacyProtocol: portforward.ProtocolV1Name,
 			frames: func(string) *frameGuard { return newForwardGuard() },
 		}
 		return u.serve(w, req, func(w http.ResponseWriter, req *http.Request, record *streamRecord) {

@@ -21,7 +21,7 @@ type sessionFunc func(ctx context.Context, attach AttachIO) error
 
 // serveRemoteCommand runs a session over SPDY or WebSocket. Attach goes
 // through the library's exec too: its attach knows no exit codes.
-func serveRemoteCommand(w http.ResponseWriter, req *http.Request, u upgrade, opts remotecommand.Options, timeouts streamTimeouts, run sessionFunc) error {
+func serveRemoteCommand(w http.ResponseWriter, req *http.Request, u upgrade, opts remotecommand.Options, run sessionFunc) error {
 	u.legacyProtocol = remotecommand.StreamProtocolV1Name
 	// The library waits for the streams that the request announced; one more would hold its
 	// goroutines for ever, also after the connection has ended.
@@ -29,11 +29,11 @@ func serveRemoteCommand(w http.ResponseWriter, req *http.Request, u upgrade, opt
 	return u.serve(w, req, func(w http.ResponseWriter, req *http.Request, record *streamRecord) {
 		s := session{opts, run, record}
 		if wsstream.IsWebSocketRequestWithStreamCloseProtocol(req) {
-			serveWebSocketV5(w, req, s, timeouts.idle)
+			serveWebSocketV5(w, req, s, u.timeouts.idle)
 			return
 		}
 		remotecommand.ServeExec(w, req, s, "", "", "", nil, &opts,
-			timeouts.idle, timeouts.creation, remotecommand.SupportedStreamingProtocols)
+			u.timeouts.idle, u.timeouts.creation, remotecommand.SupportedStreamingProtocols)
 	})
 }
 

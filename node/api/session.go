@@ -71,9 +71,10 @@ func waitUpTo(d time.Duration, ended <-chan struct{}) {
 
 // upgrade is a streaming request: what it is about, and how its connection is served.
 type upgrade struct {
-	verb   string
-	target target
-	limits *StreamLimits
+	verb     string
+	target   target
+	limits   *StreamLimits
+	timeouts streamTimeouts
 	// legacyProtocol is assumed for a SPDY client that names none.
 	legacyProtocol string
 	// frames returns the guard of a SPDY connection with a protocol.
@@ -92,7 +93,7 @@ const (
 // connection at the end: the library leaves it open when the client creates no streams in
 // time. Each request leaves a record.
 func (u upgrade) serve(w http.ResponseWriter, req *http.Request, run func(http.ResponseWriter, *http.Request, *streamRecord)) error {
-	record := newStreamRecord(req, u.verb, u.target)
+	record := newStreamRecord(req, u.verb, u.target, u.timeouts.idle)
 	if err := requireUpgrade(req); err != nil {
 		record.refuse(req.Context(), outcomeRefused)
 		return err

@@ -29,7 +29,11 @@ type streamRecord struct {
 	protocol string
 	begun    time.Time
 	in, out  atomic.Int64 // bytes on the connection since its upgrade
-	goodbye  atomic.Bool  // the client has taken its leave; the library closes the connection then
+	idle     time.Duration
+
+	last    atomic.Int64 // when something was sent, from begun on
+	goodbye atomic.Bool  // the client has taken its leave; the library closes the connection then
+	silent  atomic.Bool  // the library has ended streams because nothing was sent
 
 	mu      sync.Mutex
 	outcome string // guarded by mu; of the first call of the provider that failed, else empty
@@ -59,8 +63,8 @@ const (
 	protocolWebSocket = "WebSocket"
 )
 
-func newStreamRecord(req *http.Request, verb string, t target) *streamRecord {
-	r := &streamRecord{verb: verb, target: t, protocol: protocolSPDY, begun: time.Now()}
+func newStreamRecord(req *http.Request, verb string, t target, idle time.Duration) *streamRecord {
+	r := &streamRecord{verb: verb, target: t, idle: idle, protocol: protocolSPDY, begun: time.Now()}
 	r.caller, _ = CallerFrom(req.Context())
 	switch {
 	case wsstream.IsWebSocketRequestWithTunnelingProtocol(req):
@@ -75,6 +79,15 @@ func newStreamRecord(req *http.Request, verb string, t target) *streamRecord {
 }
 
 func (r *streamRecord) saidGoodbye() { r.goodbye.Store(true) }
+func (r *streamRecord) active()      { r.last.Store(int64(time.Since(r.begun))) }
+
+// resetStream notes that the library resets a stream. After a long silence it does so before it closes the
+// connection, and a client may be faster than that.
+func (r *streamRecord) resetStream() {
+	if r.idle > 0 && time.Since(r.begun)-time.Duration(r.last.Load()) >= r.idle {
+		r.silent.Store(true)
+	}
+}
 
 // called notes how a call of the provider ended. ctx is that of the call.
 func (r *streamRecord) called(ctx context.Context, err error) {
@@ -128,7 +141,7 @@ func (r *streamRecord) ending(ctx context.Context) string {
 	switch {
 	case errors.Is(cause, errTooManyStreams), errors.Is(cause, errOddFrame):
 		return outcomeOdd
-	case errors.Is(cause, os.ErrDeadlineExceeded),
+	case r.silent.Load(), errors.Is(cause, os.ErrDeadlineExceeded),
 		errors.Is(cause, net.ErrClosed) && r.protocol != protocolWebSocket && !r.goodbye.Load(): // the library closed it
 		return outcomeIdle
 	case clientLeft(ctx) && (r.verb != verbPortForward || r.calls == 0): // a port-forward always ends so

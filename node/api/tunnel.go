@@ -53,7 +53,7 @@ type tunnelConn struct {
 
 func newTunnelConn(ws *websocket.Conn, up *upgradeWriter) *tunnelConn {
 	frames := newForwardGuard()
-	frames.goodbye = up.record.saidGoodbye
+	frames.record = up.record
 	return &tunnelConn{Conn: ws, reader: guardedReader{from: ws, guard: frames}, gone: up.gone}
 }
 

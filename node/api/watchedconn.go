@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 
 	"k8s.io/streaming/pkg/httpstream"
 )
@@ -46,7 +45,7 @@ type watchedConn struct {
 func watchConn(conn net.Conn, from io.Reader, gone func(error), frames *frameGuard, record *streamRecord) *watchedConn {
 	c := &watchedConn{Conn: conn, gone: gone, done: make(chan struct{}), frames: frames, record: record}
 	c.changed.L = &c.mu
-	from = countedReader{from, &record.in}
+	from = countedReader{from, record}
 	if frames != nil {
 		from = &guardedReader{from: from, guard: frames}
 	}
@@ -160,7 +159,7 @@ func (w *upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	var frames *frameGuard
 	if w.frames != nil {
 		frames = w.frames(w.Header().Get(httpstream.HeaderProtocolVersion)) // what both sides agreed on
-		frames.goodbye = w.record.saidGoodbye
+		frames.record = w.record
 	}
 	ahead, err := rw.Reader.Peek(rw.Reader.Buffered())
 	if err != nil {
@@ -201,14 +200,17 @@ func (w *upgradeWriter) wait() {
 	}
 }
 
-// countedReader counts what is read.
+// countedReader notes what is read.
 type countedReader struct {
-	from  io.Reader
-	bytes *atomic.Int64
+	from   io.Reader
+	record *streamRecord
 }
 
 func (r countedReader) Read(p []byte) (int, error) {
 	n, err := r.from.Read(p)
-	r.bytes.Add(int64(n))
+	if n > 0 {
+		r.record.in.Add(int64(n))
+		r.record.active()
+	}
 	return n, err
 }
