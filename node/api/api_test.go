@@ -26,7 +26,7 @@ type server struct {
 	served chan struct{} // one value per request that was served
 }
 
-func serve(t *testing.T, cfg api.PodHandlerConfig) server {
+func serve(t testing.TB, cfg api.PodHandlerConfig) server {
 	t.Helper()
 	return serveHandler(t, api.PodHandler(cfg, true))
 }
@@ -41,7 +41,7 @@ func serveUntil(t *testing.T, cfg api.PodHandlerConfig) (s server, stop context.
 	})), stop
 }
 
-func serveHandler(t *testing.T, h http.Handler) server {
+func serveHandler(t testing.TB, h http.Handler) server {
 	t.Helper()
 	served := make(chan struct{}, 1000)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
