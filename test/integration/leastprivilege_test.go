@@ -48,6 +48,14 @@ func (p needy) UsePodTokens(tokens node.PodTokens) { p.got.tokens = tokens }
 func (p needy) UsePullCredentials(pulls node.PullCredentials) { p.got.pulls = pulls }
 
 func (p needy) CreatePod(ctx context.Context, pod *corev1.Pod) error {
+	if err := p.take(ctx, pod); err != nil {
+		return err
+	}
+	return p.notifying.CreatePod(ctx, pod)
+}
+
+// take asks for what the pod may have.
+func (p needy) take(ctx context.Context, pod *corev1.Pod) error {
 	var tokens []node.PodToken
 	for _, volume := range pod.Spec.Volumes {
 		if volume.Projected == nil {
@@ -69,9 +77,9 @@ func (p needy) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 		return err
 	}
 	p.got.mu.Lock()
+	defer p.got.mu.Unlock()
 	p.got.of[pod.Name], p.got.logins[pod.Name], p.got.created[pod.Name] = tokens, logins, pod.DeepCopy()
-	p.got.mu.Unlock()
-	return p.notifying.CreatePod(ctx, pod)
+	return nil
 }
 
 // newNeedyWorld is a world in the audited cluster, with a provider that asks for everything.

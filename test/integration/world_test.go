@@ -41,6 +41,9 @@ type world struct {
 	config     *rest.Config             // of the node
 	bootstraps bool                     // the node makes its clients itself
 	opts       []nodeutil.NodeOpt
+	within     func(context.Context) context.Context // what Run is called with; nil: as it is
+	level      slog.Level                            // of the node's log
+	said       *lockedBuffer                         // the node's log, if all of it is wanted
 }
 
 // newWorld returns one in the shared cluster.
@@ -95,9 +98,15 @@ func (w *world) launch() *process {
 	if err != nil {
 		w.Fatalf("make node %s: %v", w.nodeName, err)
 	}
-	said := &lockedBuffer{}
+	said := w.said
+	if said == nil {
+		said = &lockedBuffer{}
+	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
-	ctx = log.WithLogger(ctx, slogadapter.FromSlog(slog.New(slog.NewTextHandler(said, nil))))
+	ctx = log.WithLogger(ctx, slogadapter.FromSlog(slog.New(slog.NewTextHandler(said, &slog.HandlerOptions{Level: w.level}))))
+	if w.within != nil {
+		ctx = w.within(ctx)
+	}
 	stop := sync.OnceFunc(func() {
 		cancel()
 		<-n.Done()
@@ -169,6 +178,13 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.Write(p)
+}
+
+// all returns the whole of it.
+func (b *lockedBuffer) all() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
 }
 
 // tail returns the end of it, which is what a failure is about.
