@@ -28,6 +28,10 @@ func parseLevel(name string) (stdslog.Level, error) {
 	return 0, fmt.Errorf("--log-level %q: want debug, info, warn or error", name)
 }
 
+// klogMost is the most that the Kubernetes libraries are let say: from V(8) on they show the bodies of
+// requests and answers, and with them Secrets and tokens.
+const klogMost = 7
+
 // startLogging sends everything that is logged in this process, also by the
 // Kubernetes libraries, to w.
 func (o *options) startLogging(w io.Writer) error {
@@ -44,7 +48,7 @@ func (o *options) startLogging(w io.Writer) error {
 	}
 	klogLevel := max(level, stdslog.LevelInfo)
 	if verbosity > 0 {
-		klogLevel = stdslog.Level(-verbosity)
+		klogLevel = stdslog.Level(-min(verbosity, klogMost))
 	}
 	setKlogHandler(o.handler(w, klogLevel))
 	return nil

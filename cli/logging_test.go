@@ -55,3 +55,23 @@ func TestLogging(t *testing.T) {
 		})
 	}
 }
+
+// TestSecurityD1KubernetesLibrariesDoNotLogBodies asks for more than 7, where client-go shows what it reads.
+func TestSecurityD1KubernetesLibrariesDoNotLogBodies(t *testing.T) {
+	defer func(l log.Logger) { log.L = l }(log.L)
+	r, err := resolveWith(t, []string{"--klog.v=10", "--disable-kubelet-api", "--log-level=debug"}, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = resolveWith(t, []string{"--klog.v=0", "--disable-kubelet-api"}, nil, "") }()
+	var out bytes.Buffer
+	if err := r.startLogging(&out); err != nil {
+		t.Fatal(err)
+	}
+	for level := range klog.Level(11) {
+		klog.V(level).InfoS("body", "level", level)
+	}
+	if got := out.String(); !strings.Contains(got, "level=7\n") || strings.Contains(got, "level=8\n") || strings.Contains(got, "level=10\n") {
+		t.Errorf("got %s\nwant what is said up to level 7", got)
+	}
+}

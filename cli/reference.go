@@ -43,7 +43,7 @@ func reference() string {
 			}
 		}
 	}
-	b.WriteString("\n`--klog.v` and `--klog.vmodule` choose what the Kubernetes libraries log.\n")
+	b.WriteString("\n`--klog.v` and `--klog.vmodule` choose what the Kubernetes libraries log; above 7 they would log Secrets, so 7 is the most.\n")
 	b.WriteString("\n## Older names\n\n| Flag | What to do |\n|---|---|\n")
 	for _, s := range settings() {
 		switch {
