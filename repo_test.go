@@ -64,7 +64,7 @@ var directions = []repocheck.Direction{
 		Why: "the library must not be built from test code"},
 	{Packages: "bench/...", May: []string{"node/...", "podruntime/...", "providertest/...", "cli/...", "providers/...", "internal/testapi", "errdefs", "log/...", "trace/..."},
 		Why: "measurements look at the library from outside"},
-	{Packages: "deploy/...", May: []string{"cli/...", "node/...", "internal/testapi"},
+	{Packages: "deploy/...", May: []string{"cli/...", "node/...", "internal/rights", "internal/testapi"},
 		Why: "what is installed is tested with the library, and is no part of it"},
 	{Packages: "hack/...", May: nil,
 		Why: "tools must build without the library"},

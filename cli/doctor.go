@@ -67,7 +67,8 @@ func (p Program) examine(o *options, cmd *cobra.Command) doctor.Config {
 	if r == nil {
 		return c
 	}
-	c.NodeName, c.NodeIP, c.Kubeconfig = o.NodeName, o.NodeIP, o.Kubeconfig
+	c.NodeName, c.NodeIP, c.Kubeconfig, c.BootstrapKubeconfig = o.NodeName, o.NodeIP, o.Kubeconfig, o.BootstrapKubeconfig
+	c.RequestsCertificate, c.CertDir, c.ManyNodes = o.ServerTLSBootstrap, o.CertDir, len(o.nodeNames) > 0
 	if len(o.nodeNames) > 0 {
 		c.NodeName = o.nodeNames[0] // what holds for one holds for all
 	}

@@ -3,6 +3,7 @@ module github.com/virtual-kubelet/virtual-kubelet/deploy
 go 1.26.0
 
 require (
+	github.com/google/go-cmp v0.7.0
 	github.com/virtual-kubelet/virtual-kubelet v0.0.0-00010101000000-000000000000
 	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d
 	helm.sh/helm/v4 v4.2.4

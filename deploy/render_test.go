@@ -31,13 +31,18 @@ type values = map[string]any
 const (
 	nodeIdentity   = "node-identity"
 	serviceAccount = "service-account"
+	bootstrapped   = "node-bootstrap"
 )
 
-// modes are the two ways to install a node. What the manifests need beside them is in docs/deploy.md.
+// modes are the ways to install a node. What the manifests need beside them is in docs/deploy.md.
 var modes = map[string]values{
 	nodeIdentity: {
 		"identity": values{"mode": "node", "kubeconfigSecret": "virtual-kubelet-identity"},
 		"serving":  values{"mode": "secret", "secretName": "virtual-kubelet-serving"},
+	},
+	bootstrapped: {
+		"identity": values{"mode": "node", "bootstrapSecret": "virtual-kubelet-bootstrap"},
+		"serving":  values{"mode": "request"},
 	},
 	serviceAccount: {
 		"identity": values{"mode": "serviceAccount"},
@@ -131,6 +136,23 @@ func TestManifestsAreThoseOfTheChart(t *testing.T) {
 	}
 }
 
+// TestSettingsAreThoseOfTheProgram reads the configuration file of each mode as the program does.
+func TestSettingsAreThoseOfTheProgram(t *testing.T) {
+	for name, given := range modes {
+		text, _, err := unstructured.NestedString(find(t, objects(t, mustRender(t, "ns", given)), "ConfigMap").Object, "data", "config.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := execute(t.Context(), &bytes.Buffer{}, []string{"config", "print", "--config=" + file}); err != nil {
+			t.Errorf("%s: %v in\n%s", name, err, text)
+		}
+	}
+}
+
 func TestWrongValuesAreRefused(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -140,7 +162,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"no choice", values{}, "mode"},
 		{"identity is not chosen", values{"serving": values{"mode": "off"}}, "/identity/mode"},
 		{"serving is not chosen", values{"identity": values{"mode": "serviceAccount"}}, "/serving/mode"},
-		{"no kubeconfig", values{"identity": values{"mode": "node"}, "serving": values{"mode": "off"}}, "/identity/kubeconfigSecret"},
+		{"no kubeconfig", values{"identity": values{"mode": "node"}, "serving": values{"mode": "off"}}, "/identity"},
+		{"both Secrets", with(values{"identity": values{"mode": "node", "kubeconfigSecret": "a", "bootstrapSecret": "b"}}), "/identity"},
 		{"no certificate", values{"identity": values{"mode": "serviceAccount"}, "serving": values{"mode": "secret"}}, "/serving/secretName"},
 		{"unknown value", with(values{"nodenName": "x"}), "nodenName"},
 		{"node name", with(values{"nodeName": "A_b"}), "/nodeName"},

@@ -3,11 +3,18 @@
 package deploy
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/rights"
 )
 
 // breaches returns what is too much in a role.
@@ -33,37 +40,75 @@ func breaches(rules []rbacv1.PolicyRule) (list []string) {
 	return list
 }
 
-// TestSecurityC4RolesHaveNoWildcard looks at every role and binding of the chart.
-func TestSecurityC4RolesHaveNoWildcard(t *testing.T) {
-	for name, given := range modes {
-		seen := 0
-		for _, o := range objects(t, mustRender(t, "ns", given)) {
-			switch o.GetKind() {
-			case "Role", "ClusterRole":
-				seen++
-				role := &rbacv1.ClusterRole{} // a Role has the same rules
-				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, role); err != nil {
-					t.Fatal(err)
-				}
-				for _, breach := range breaches(role.Rules) {
-					t.Errorf("%s: %s %s: %s", name, o.GetKind(), o.GetName(), breach)
-				}
-			case "RoleBinding", "ClusterRoleBinding":
-				binding := &rbacv1.ClusterRoleBinding{}
-				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, binding); err != nil {
-					t.Fatal(err)
-				}
-				if binding.RoleRef.Name != "ns:virtual-kubelet" {
-					t.Errorf("%s: %s %s binds the role %s, which is not in the chart", name, o.GetKind(), o.GetName(), binding.RoleRef.Name)
-				}
-				if len(binding.Subjects) != 1 || binding.Subjects[0].Kind != "ServiceAccount" || binding.Subjects[0].Namespace != "ns" {
-					t.Errorf("%s: %s %s: got subjects %v, want the ServiceAccount", name, o.GetKind(), o.GetName(), binding.Subjects)
+// flat lists what rules allow, one by one.
+func flat(namespace string, rules []rbacv1.PolicyRule) (list []string) {
+	for _, r := range rules {
+		for _, group := range r.APIGroups {
+			for _, resource := range r.Resources {
+				for _, verb := range r.Verbs {
+					list = append(list, strings.Join([]string{namespace, group, resource, verb, strings.Join(r.ResourceNames, ",")}, "|"))
 				}
 			}
 		}
-		if want := map[string]int{nodeIdentity: 0, serviceAccount: 2}[name]; seen != want {
-			t.Errorf("%s: got %d roles, want %d", name, seen, want)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// TestTheRoleIsTheTable compares the roles of the chart with the table of what nodes use.
+func TestTheRoleIsTheTable(t *testing.T) {
+	for serving, features := range map[string][]rights.Feature{
+		"off":        {rights.PodTokens},
+		"selfSigned": {rights.PodTokens, rights.Serving},
+		"request":    {rights.PodTokens, rights.Serving, rights.CertificateRequests},
+	} {
+		var got, want []string
+		for _, o := range objects(t, mustRender(t, "ns", with(values{"nodeName": "n1", "serving": values{"mode": serving}}))) {
+			if kind := o.GetKind(); kind == "Role" || kind == "ClusterRole" {
+				role := &rbacv1.ClusterRole{}
+				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, role); err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, flat(o.GetNamespace(), role.Rules)...)
+			}
 		}
+		for _, o := range rights.Objects(rights.Subject{Name: "virtual-kubelet", Namespace: "ns", Nodes: []string{"n1"}}, features...) {
+			switch role := o.(type) {
+			case *rbacv1.ClusterRole:
+				want = append(want, flat("", role.Rules)...)
+			case *rbacv1.Role:
+				want = append(want, flat(role.Namespace, role.Rules)...)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("serving %s: (- the table in internal/rights, + the chart)\n%s", serving, diff)
+		}
+	}
+}
+
+// TestSecurityC4RolesHaveNoWildcard looks at every role and binding of the chart, in every mode, and of the plain manifests.
+func TestSecurityC4RolesHaveNoWildcard(t *testing.T) {
+	texts, files := map[string]string{}, 0
+	for name, given := range modes {
+		texts["the chart for "+name] = mustRender(t, "virtual-kubelet", given)
+	}
+	found, err := filepath.Glob(filepath.Join("manifests", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range found {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[file] = string(text)
+		files++
+	}
+	if files < len(modes) {
+		t.Errorf("there are %d manifests, want one for each of %d modes", files, len(modes))
+	}
+	for name, text := range texts {
+		checkRoles(t, name, objects(t, text))
 	}
 	for _, bad := range []rbacv1.PolicyRule{
 		{APIGroups: []string{"*"}}, {Resources: []string{"*"}}, {Verbs: []string{"*"}}, {Verbs: []string{"bind"}},
@@ -72,5 +117,45 @@ func TestSecurityC4RolesHaveNoWildcard(t *testing.T) {
 		if len(breaches([]rbacv1.PolicyRule{bad})) == 0 {
 			t.Errorf("%s is not found", bad.String())
 		}
+	}
+}
+
+// checkRoles looks at the roles among objects, and that nothing else is bound.
+func checkRoles(t *testing.T, name string, list []*unstructured.Unstructured) {
+	t.Helper()
+	roles := map[string]bool{}
+	for _, o := range list {
+		if kind := o.GetKind(); kind == "Role" || kind == "ClusterRole" {
+			roles[kind+" "+o.GetName()] = true
+			role := &rbacv1.ClusterRole{} // a Role has the same rules
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, role); err != nil {
+				t.Fatal(err)
+			}
+			for _, breach := range breaches(role.Rules) {
+				t.Errorf("%s: %s %s: %s", name, kind, o.GetName(), breach)
+			}
+		}
+	}
+	bindings := 0
+	for _, o := range list {
+		if kind := o.GetKind(); kind == "RoleBinding" || kind == "ClusterRoleBinding" {
+			bindings++
+			binding := &rbacv1.ClusterRoleBinding{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, binding); err != nil {
+				t.Fatal(err)
+			}
+			if role := binding.RoleRef.Kind + " " + binding.RoleRef.Name; !roles[role] {
+				t.Errorf("%s: %s %s binds the %s, which is not among them", name, kind, o.GetName(), role)
+			}
+			if len(binding.Subjects) != 1 || binding.Subjects[0].Kind != "ServiceAccount" || binding.Subjects[0].Namespace != "virtual-kubelet" {
+				t.Errorf("%s: %s %s: got subjects %v, want the ServiceAccount", name, kind, o.GetName(), binding.Subjects)
+			}
+		}
+	}
+	if strings.Contains(name, "node-") && len(roles)+bindings > 0 {
+		t.Errorf("%s: a node with its own identity needs no roles: %v", name, roles)
+	}
+	if strings.Contains(name, serviceAccount) && (len(roles) != 2 || bindings != 2) {
+		t.Errorf("%s: got %d roles and %d bindings, want two of each", name, len(roles), bindings)
 	}
 }

@@ -29,7 +29,14 @@ func checkClientCertificate(_ context.Context, e *exam) {
 		e.skip("the kubeconfig has no client certificate")
 		return
 	}
-	if pair := e.pair(config.CertData, config.KeyData, "the client certificate"); pair != nil {
+	pair := e.pair(config.CertData, config.KeyData, "the client certificate")
+	switch {
+	case pair == nil:
+	case e.BootstrapKubeconfig != "" && !e.bootstrap && time.Now().After(pair.Leaf.NotAfter):
+		e.skip("the client certificate has expired; the node asks for a new one with --bootstrap-kubeconfig")
+		e.rest, e.bootstrap = nil, true
+		e.load(e.BootstrapKubeconfig)
+	default:
 		e.lifetime(pair.Leaf, "the client certificate", "renew it: issue a new one, or let the node ask for it with a bootstrap kubeconfig")
 	}
 }

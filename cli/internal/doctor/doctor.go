@@ -23,6 +23,12 @@ type Config struct {
 	Kubeconfig string
 	// BootstrapKubeconfig gets the node its first certificate; "" for none.
 	BootstrapKubeconfig string
+	// RequestsCertificate says that the node asks the cluster for the certificate to serve with, and CertDir where
+	// it keeps that; "" for nowhere.
+	RequestsCertificate bool
+	CertDir             string
+	// ManyNodes says that the process has more nodes than this one.
+	ManyNodes bool
 	// AdminKubeconfig is that of somebody who may use nodes/proxy; "" for the node's own.
 	AdminKubeconfig string
 
@@ -88,15 +94,16 @@ type exam struct {
 	report *Report
 	name   string // of the check that runs
 
-	rest    *rest.Config         // nil: no kubeconfig
-	client  kubernetes.Interface // nil: the API server cannot be asked
-	clock   *clock
-	user    string // who we are; "" if unknown
-	here    bool   // the node's own process runs on this host
-	holder  string // the process that acts for the node; "" for none
-	port    net.Listener
-	host    string
-	noNames bool // the name of the node is no name
+	rest      *rest.Config         // nil: no kubeconfig
+	client    kubernetes.Interface // nil: the API server cannot be asked
+	clock     *clock
+	bootstrap bool   // rest is good for asking for others only
+	user      string // who we are; "" if unknown
+	here      bool   // the node's own process runs on this host
+	holder    string // the process that acts for the node; "" for none
+	port      net.Listener
+	host      string
+	noNames   bool // the name of the node is no name
 }
 
 // Run makes all checks. It ends with ctx.

@@ -85,11 +85,11 @@ func TestEveryMisconfigurationIsFound(t *testing.T) {
 		{"another node's credentials", func(w *world) { w.user = "system:node:n2" }, "identity", "credentials are those of node n2", "set --nodename n2"},
 		{"no credentials", func(w *world) { w.user = "system:anonymous" }, "identity", "system:anonymous", "put a client certificate or a token"},
 		{"no right to heartbeats", func(w *world) { w.denied = "update leases" }, "rights",
-			"system:node:n1 may not update leases (coordination.k8s.io) in kube-node-lease, so the node has no heartbeat", "ClusterRole"},
+			"system:node:n1 may not update leases (coordination.k8s.io) in kube-node-lease, which is there so that the node has a heartbeat", "ClusterRole"},
 		{"no right to Secrets", func(w *world) { w.user, w.denied = "system:serviceaccount:vk:vk", "get secrets" }, "rights",
-			"may not get secrets, so pods that refer to Secrets do not start", "ClusterRole"},
-		{"tokens cannot be reviewed", func(w *world) { w.denied = "create tokenreviews" }, "webhook-authentication", "get 401", "system:auth-delegator"},
-		{"permissions cannot be reviewed", func(w *world) { w.denied = "create subjectaccessreviews" }, "webhook-authentication", "get 500", "system:auth-delegator"},
+			"may not get secrets, which is there so that containers get variables from Secrets", "ClusterRole"},
+		{"tokens cannot be reviewed", func(w *world) { w.denied = "create tokenreviews" }, "webhook-authentication", "callers with a token are known", "system:auth-delegator"},
+		{"permissions cannot be reviewed", func(w *world) { w.denied = "create subjectaccessreviews" }, "webhook-authentication", "callers are allowed what they may", "system:auth-delegator"},
 		{"client certificate expired", func(w *world) {
 			auth := w.kubeconfig.AuthInfos["test"]
 			auth.ClientCertificate, auth.ClientKey = w.files(certificate(-2*time.Hour, -time.Hour, "127.0.0.1"))
@@ -166,6 +166,19 @@ func TestKubeconfigThatCannotBeUsed(t *testing.T) {
 		if len(r.Findings) != 1 || r.Findings[0].Check != "kubeconfig" || !strings.Contains(r.Findings[0].Problem, want) {
 			t.Errorf("%s: got %+v, want %s", path, r.Findings, want)
 		}
+	}
+}
+
+// TestBootstrap has nothing yet but the credentials to ask for others with.
+func TestBootstrap(t *testing.T) {
+	w := newWorld(t)
+	w.BootstrapKubeconfig, w.RequestsCertificate = w.Kubeconfig, true
+	w.user, w.denied = "system:bootstrap:abcdef", "create nodes"
+	w.CertFile, w.KeyFile, w.node = "", "", registered(w.Port)
+	kubeconfig := filepath.Join(t.TempDir(), "none")
+	r := w.examineWith(kubeconfig)
+	if len(r.Findings) > 0 || len(r.Unknown) > 0 || slices.Contains(r.Passed, "rights") {
+		t.Errorf("got %+v, want nothing, and the rights not looked at", r)
 	}
 }
 

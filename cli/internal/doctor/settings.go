@@ -39,12 +39,15 @@ func checkKubeconfig(_ context.Context, e *exam) {
 			return
 		}
 	}
+	if e.BootstrapKubeconfig != "" {
+		e.bootstrap = true
+		e.load(e.BootstrapKubeconfig)
+		return
+	}
 	config, err := rest.InClusterConfig()
 	switch {
 	case err == nil:
 		e.rest = config
-	case e.BootstrapKubeconfig != "":
-		e.load(e.BootstrapKubeconfig)
 	case errors.Is(err, rest.ErrNotInCluster):
 		e.found("name an existing file with --kubeconfig, or run in a pod with a service account",
 			"there is no kubeconfig %s, and this is no pod of a cluster", e.Kubeconfig)

@@ -78,6 +78,12 @@ func newWorld(t *testing.T) *world {
 // examine starts the API server, unless the kubeconfig names another, and runs the doctor.
 func (w *world) examine() *Report {
 	w.Helper()
+	return w.examineWith(w.Kubeconfig)
+}
+
+// examineWith has another kubeconfig in the settings than the one that is written.
+func (w *world) examineWith(kubeconfig string) *Report {
+	w.Helper()
 	if cluster := w.kubeconfig.Clusters["test"]; cluster.Server == "" {
 		server := httptest.NewUnstartedServer(w)
 		pair, err := tls.LoadX509KeyPair(w.ca.Issue(w.T, "kube-apiserver"))
@@ -96,7 +102,9 @@ func (w *world) examine() *Report {
 	if err := clientcmd.WriteToFile(*w.kubeconfig, w.Kubeconfig); err != nil {
 		w.Fatal(err)
 	}
-	return Run(w.Context(), w.Config)
+	config := w.Config
+	config.Kubeconfig = kubeconfig
+	return Run(w.Context(), config)
 }
 
 func (w *world) ServeHTTP(rw http.ResponseWriter, req *http.Request) {

@@ -24,13 +24,24 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- printf "%s:%s" .Release.Namespace (include "vk.name" .) -}}
 {{- end -}}
 
+{{- /* Not empty if the node asks for certificates, which it keeps. */ -}}
+{{- define "vk.requests" -}}
+{{- if or .Values.identity.bootstrapSecret (eq .Values.serving.mode "request") -}}yes{{- end -}}
+{{- end -}}
+
 {{- define "vk.config" -}}
 {{- $own := dict "apiVersion" "virtual-kubelet.io/v1alpha1" "kind" "VirtualKubeletConfiguration" "nodeName" .Values.nodeName "provider" .Values.provider -}}
 {{- if .Values.providerConfig -}}
 {{- $_ := set $own "providerConfig" "/etc/virtual-kubelet/config/provider" -}}
 {{- end -}}
-{{- if eq .Values.identity.mode "node" -}}
+{{- if and (eq .Values.identity.mode "node") .Values.identity.bootstrapSecret -}}
+{{- $_ := set $own "bootstrapKubeconfig" "/etc/virtual-kubelet/identity/bootstrap-kubeconfig" -}}
+{{- $_ := set $own "kubeconfig" "/var/lib/virtual-kubelet/kubeconfig" -}}
+{{- else if eq .Values.identity.mode "node" -}}
 {{- $_ := set $own "kubeconfig" "/etc/virtual-kubelet/identity/kubeconfig" -}}
+{{- end -}}
+{{- if include "vk.requests" . -}}
+{{- $_ := set $own "certDir" "/var/lib/virtual-kubelet" -}}
 {{- end -}}
 {{- if eq .Values.serving.mode "off" -}}
 {{- $_ := set $own "disableKubeletAPI" true -}}
@@ -42,6 +53,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if eq .Values.serving.mode "secret" -}}
 {{- $_ := set $own "tlsCertFile" "/etc/virtual-kubelet/serving/tls.crt" -}}
 {{- $_ := set $own "tlsPrivateKeyFile" "/etc/virtual-kubelet/serving/tls.key" -}}
+{{- else if eq .Values.serving.mode "request" -}}
+{{- $_ := set $own "serverTLSBootstrap" true -}}
 {{- else -}}
 {{- $_ := set $own "selfSignedServingCertificate" true -}}
 {{- end -}}
