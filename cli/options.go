@@ -52,6 +52,7 @@ type options struct {
 	TLSCipherSuites       []string
 	NoAuthentication      bool
 	ReviewPods            bool
+	EnableProfiling       bool
 	StreamIdleTimeout     time.Duration
 	StreamCreationTimeout time.Duration
 	MaxStreams            int
@@ -69,6 +70,8 @@ type options struct {
 	noEffect noEffect
 	klog     klogFlags
 
+	// shown are the settings as /flagz shows them. Set by resolve.
+	shown map[string]string
 	// nodeNames are what Nodes stand for; none for a single node. Set by validate.
 	nodeNames []string
 	// tlsMinVersion and tlsCipherSuites are what TLSMinVersion and TLSCipherSuites stand for. Set by validate.

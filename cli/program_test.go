@@ -155,7 +155,7 @@ func TestRunServesAndStops(t *testing.T) {
 		body, _ := io.ReadAll(response.Body)
 		return response.StatusCode, string(body)
 	}
-	for _, path := range []string{"/pods", "/metrics", "/healthz", "//metrics", "/none"} {
+	for _, path := range []string{"/pods", "/metrics", "/metrics/", "/healthz", "/flagz", "/configz", "/debug/pprof/", "//metrics", "/none"} {
 		for _, token := range []string{"", "bad"} {
 			if status, _ := get(path, token); status != http.StatusUnauthorized {
 				t.Errorf("GET %s with token %q: got %d, want 401", path, token, status)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"slices"
 
@@ -49,7 +50,24 @@ func (o *options) resolve(fs *pflag.FlagSet, getenv func(string) string) (*resol
 		}
 	}
 	r.warnings = append(r.warnings, o.klog.warnings(fs)...)
+	o.shown = r.show()
 	return r, errors.Join(append(errs, r.oneOrMany(), r.checkBootstrap(), o.validate())...)
+}
+
+// show returns the settings by flag, without what gives access to something.
+func (r *resolved) show() map[string]string {
+	shown := map[string]string{}
+	for _, s := range settings() {
+		if s.group == "" {
+			continue // it does nothing, or names the file that the others are from
+		}
+		value := r.flags.Lookup(s.flag).Value.String()
+		if u, err := url.Parse(value); err == nil && u.Host != "" && (u.User != nil || u.RawQuery != "") {
+			value = u.Scheme + "://" + u.Host + "/..."
+		}
+		shown[s.flag] = value
+	}
+	return shown
 }
 
 // checkBootstrap insists on what is written being named: the default is somebody's own kubeconfig.

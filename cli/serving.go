@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 
 	"k8s.io/client-go/util/cert"
 
@@ -38,7 +39,7 @@ func (o *options) serving() ([]nodeutil.NodeOpt, error) {
 		nodeutil.WithTLSConfig(tlsOpts...),
 		nodeutil.AttachProviderRoutes(handler),
 		func(cfg *nodeutil.NodeConfig) error {
-			cfg.Handler = handler
+			cfg.Handler, cfg.Flags, cfg.EnableProfiling = handler, o.shown, o.EnableProfiling
 			return nil
 		},
 	}
@@ -99,7 +100,7 @@ func (r *routes) Handle(_ string, h http.Handler) { r.provider = h }
 
 // ServeHTTP answers a request.
 func (r *routes) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	if req.URL.Path == metricsPath && req.Method == http.MethodGet {
+	if strings.TrimSuffix(req.URL.Path, "/") == metricsPath && req.Method == http.MethodGet {
 		r.metrics.ServeHTTP(w, req)
 		return
 	}

@@ -71,6 +71,18 @@ func (a *Authority) Issue(t testing.TB, name string) (certPath, keyPath string) 
 // is replaced at once, one after the other.
 func (a *Authority) IssueInto(t testing.TB, dir, name string) (certPath, keyPath string) {
 	t.Helper()
+	return a.issue(t, dir, name, time.Now().Add(time.Hour))
+}
+
+// IssueExpired is Issue for a certificate whose time has passed.
+func (a *Authority) IssueExpired(t testing.TB, name string) (certPath, keyPath string) {
+	t.Helper()
+	return a.issue(t, t.TempDir(), name, time.Now().Add(-time.Minute))
+}
+
+// issue makes a certificate that is good for the two hours before end.
+func (a *Authority) issue(t testing.TB, dir, name string, end time.Time) (certPath, keyPath string) {
+	t.Helper()
 	key := newKey(t)
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
 	if err != nil {
@@ -79,8 +91,8 @@ func (a *Authority) IssueInto(t testing.TB, dir, name string) (certPath, keyPath
 	template := &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: name},
-		NotBefore:    time.Now().Add(-time.Minute),
-		NotAfter:     time.Now().Add(time.Hour),
+		NotBefore:    end.Add(-2 * time.Hour),
+		NotAfter:     end,
 		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
@@ -116,12 +128,28 @@ func (a *Authority) ClientConfig(t testing.TB, by *Authority, name string) *tls.
 	pool.AddCert(a.Cert)
 	cfg := &tls.Config{RootCAs: pool}
 	if by != nil {
-		pair, err := tls.LoadX509KeyPair(by.Issue(t, name))
+		present(t, cfg)(by.Issue(t, name))
+	}
+	return cfg
+}
+
+// ExpiredConfig is ClientConfig with a certificate of a for name whose time has passed.
+func (a *Authority) ExpiredConfig(t testing.TB, name string) *tls.Config {
+	t.Helper()
+	cfg := a.ClientConfig(t, nil, "")
+	present(t, cfg)(a.IssueExpired(t, name))
+	return cfg
+}
+
+// present makes cfg show the certificate in the files, whatever the server says it accepts: a wrong
+// certificate must be tried too.
+func present(t testing.TB, cfg *tls.Config) func(certPath, keyPath string) {
+	return func(certPath, keyPath string) {
+		t.Helper()
+		pair, err := tls.LoadX509KeyPair(certPath, keyPath)
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Whatever the server says it accepts: a wrong certificate must be tried too.
 		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
-	return cfg
 }

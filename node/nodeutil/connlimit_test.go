@@ -34,7 +34,7 @@ func (a *addressed) RemoteAddr() net.Addr {
 	return &net.TCPAddr{IP: net.ParseIP(a.address), Port: 1}
 }
 
-func TestConnectionsAreLimited(t *testing.T) {
+func TestSecurityE3OneClientDoesNotTakeAllConnections(t *testing.T) {
 	lines := &lineLogger{}
 	k := &knocking{next: make(chan string, 1000)}
 	l := newConnLimit(lines.into(t.Context()), k, 100)

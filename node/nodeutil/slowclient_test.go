@@ -58,9 +58,9 @@ func TestRefusedClientHoldsNoConnection(t *testing.T) {
 	}
 }
 
-// TestOptionsForTheServerNeedCredentials asks the one question that net/http would
+// TestSecurityA2OptionsForTheServerNeedCredentials asks the one question that net/http would
 // answer before any handler.
-func TestOptionsForTheServerNeedCredentials(t *testing.T) {
+func TestSecurityA2OptionsForTheServerNeedCredentials(t *testing.T) {
 	ca := testpki.New(t)
 	cfg := serverConfig(t, ca)
 	cfg.Handler = hello

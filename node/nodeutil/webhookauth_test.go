@@ -191,7 +191,7 @@ func TestSecurityA5KnownAnswersSurviveAndNothingNewGetsIn(t *testing.T) {
 	}
 }
 
-func TestWebhookAuthErrors(t *testing.T) {
+func TestSecurityA1NobodyToAskIsAnError(t *testing.T) {
 	var typedNil *kubernetes.Clientset
 	boom := errors.New("boom")
 	fails := func(*WebhookAuthConfig) error { return boom }
