@@ -72,7 +72,7 @@ var table = []Right{
 	{Verbs: []string{"patch"}, Resource: "events", Why: "an event that comes again is counted", Unseen: "nothing went wrong twice"},
 	{Verbs: []string{"create"}, Group: "authentication.k8s.io", Resource: "tokenreviews", Needs: Serving, Why: "callers with a token are known"},
 	{Verbs: []string{"create"}, Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Needs: Serving, Why: "callers are allowed what they may"},
-	{Verbs: []string{"create", "get", "list", "watch"}, Group: "certificates.k8s.io", Resource: "certificatesigningrequests", Needs: CertificateRequests,
+	{Verbs: []string{"create", "get"}, Group: "certificates.k8s.io", Resource: "certificatesigningrequests", Needs: CertificateRequests,
 		Why: "the node has a certificate to serve with", Unseen: "the run has its certificate in files"},
 }
 
