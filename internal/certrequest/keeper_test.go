@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -39,7 +40,9 @@ type script struct {
 	*Keeper
 	signer    *testpki.Signer
 	addresses atomic.Pointer[[]corev1.NodeAddress]
-	told      []string // read after synctest.Wait
+
+	mu   sync.Mutex
+	told []string // guarded by mu; since the last look
 }
 
 // run calls steps while a keeper runs.
@@ -55,7 +58,11 @@ func run(t *testing.T, mode certificatesv1.RequestConditionType, steps func(s *s
 			Template: func() *x509.CertificateRequest { return ServingTemplate("n1", *s.addresses.Load()) },
 			Client:   func(bool) (kubernetes.Interface, error) { return client, nil },
 			Store:    InMemory(), Metrics: Serving,
-			Tell: func(_ context.Context, state State) { s.told = append(s.told, text(state)) },
+			Tell: func(_ context.Context, state State) {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.told = append(s.told, text(state))
+			},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -92,10 +99,17 @@ func (s *script) pass(d time.Duration) {
 // says checks what was told since the last call.
 func (s *script) says(want ...string) {
 	s.Helper()
-	if !slices.Equal(s.told, want) {
-		s.Errorf("told:\n%s\nwant:\n%s", strings.Join(s.told, "\n"), strings.Join(want, "\n"))
+	if told := s.take(); !slices.Equal(told, want) {
+		s.Errorf("told:\n%s\nwant:\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
 	}
+}
+
+func (s *script) take() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	told := s.told
 	s.told = nil
+	return told
 }
 
 const granted = "Granted request=false error=false current=true"
@@ -199,7 +213,7 @@ func TestDeniedAndAskedAgain(t *testing.T) {
 		if n := len(s.signer.Requests()); n < 20 || n > 60 {
 			t.Errorf("%d requests in an hour of denials, want about one in %s", n, maxRetry)
 		}
-		s.told = nil
+		s.take()
 		s.signer.Answer(t, approve, time.Hour)
 		s.pass(2 * maxRetry)
 		s.says(granted)
@@ -209,7 +223,7 @@ func TestDeniedAndAskedAgain(t *testing.T) {
 func TestDeletedRequestIsMadeAgain(t *testing.T) {
 	run(t, nobody, func(s *script) {
 		s.pass(time.Minute)
-		s.told = nil
+		s.take()
 		s.signer.Forget()
 		s.signer.Answer(t, approve, time.Hour)
 		s.pass(time.Minute)
@@ -222,7 +236,7 @@ func TestRenewalThatNobodyApproves(t *testing.T) {
 	run(t, approve, func(s *script) {
 		s.pass(time.Second)
 		s.signer.Answer(t, nobody, time.Hour)
-		s.told = nil
+		s.take()
 		s.pass(58 * time.Minute)
 		s.says("Pending request=true error=false current=true")
 		if s.Current() == nil {
