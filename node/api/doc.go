@@ -16,6 +16,13 @@
 // Shutdown of the server for exec, attach and port-forward; for logs it does,
 // up to the deadline of Shutdown.
 //
+// # Streams
+//
+// Exec and attach are served over SPDY (v1 to v5) and WebSocket (v1, v4 and v5, binary and base64);
+// port-forward over SPDY, over WebSocket with ports in the query, and over SPDY within a WebSocket.
+// What one client can make the node hold is bounded by frame, by stream and by session. Each
+// request leaves one line in the log when it ends, without what was said in it.
+//
 // # Routes
 //
 // No route answers with a redirect: a path works with and without a slash at

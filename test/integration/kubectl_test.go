@@ -36,6 +36,7 @@ func TestKubectl(t *testing.T) {
 	uid := w.startPod(pod).UID
 	streams := map[string]func(user){
 		"exec": user.exec, "attach": user.attach, "port-forward": user.portForward, "cp": user.cp,
+		"exec in a terminal": user.terminal, "debug": user.debug,
 	}
 	for protocol, env := range map[string][]string{
 		"websocket": {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true", "KUBECTL_PORT_FORWARD_WEBSOCKETS=true"},

@@ -29,6 +29,9 @@ func (u user) logOptions() {
 	if got := strings.Count(u.kubectl("logs", "--tail=1", "web"), "\n"); got != 1 {
 		u.t.Errorf("logs --tail=1 has %d lines", got)
 	}
+	if got := u.kubectl("logs", "--tail=0", "web"); got != "" {
+		u.t.Errorf("logs --tail=0 has %q", got)
+	}
 	if got := u.kubectl("logs", "--limit-bytes=5", "web"); len(got) != 5 {
 		u.t.Errorf("logs --limit-bytes=5 has %d bytes: %q", len(got), got)
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -30,6 +31,43 @@ func (u user) exec() {
 	if code, _, stderr := u.fails("exec", "absent", "--", "true"); code != 1 || !strings.Contains(stderr, "not found") {
 		u.t.Errorf("exec in no pod: got exit code %d and %q", code, stderr)
 	}
+}
+
+// terminal runs exec with a terminal on both sides.
+func (u user) terminal() {
+	script, err := exec.LookPath("script")
+	if err != nil {
+		u.t.Skip("this test needs the program script, of util-linux, which makes a terminal")
+	}
+	inner := u.command([]string{"exec", "-it", "web", "--", "echo", "hello", "you"})
+	quoted := make([]string, len(inner.Args))
+	for i, arg := range inner.Args {
+		quoted[i] = "'" + arg + "'"
+	}
+	cmd := exec.Command(script, "--quiet", "--return", "--command", strings.Join(quoted, " "), os.DevNull)
+	cmd.Env = append(inner.Env, "TERM=dumb", "SHELL=/bin/sh")
+	cmd.Stdin = strings.NewReader("")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "hello you\r\n") {
+		u.t.Errorf("exec -it echo in a terminal wrote %q (%v)", out, err)
+	}
+}
+
+// debug adds containers to a copy of the pod, and to the node.
+func (u user) debug() {
+	if got := u.typing("typed\n", "debug", "web", "-i", "--quiet", "--image=busybox", "--container=debugger",
+		"--same-node", "--copy-to=copy-"+u.suffix()); !strings.HasSuffix(got, "typed\n") {
+		u.t.Errorf("debug of a copy wrote %q, want what was typed at its end", got)
+	}
+	if got := u.typing("typed\n", "debug", "node/"+u.nodeName, "-i", "--quiet", "--image=busybox", "--profile=general"); !strings.HasSuffix(got, "typed\n") {
+		u.t.Errorf("debug of the node wrote %q, want what was typed at its end", got)
+	}
+}
+
+// suffix tells the pods of one protocol from those of the other.
+func (u user) suffix() string {
+	_, protocol, _ := strings.Cut(u.t.Name(), "over_")
+	return protocol
 }
 
 func (u user) attach() {
