@@ -11,7 +11,7 @@ const (
 	// Limit is the length of a text, in bytes.
 	Limit = 1024
 	// readable is how much of a text is looked at.
-	readable = 1 << 20
+	readable = 64 << 10
 )
 
 // Text returns the text without the values, without what looks like a credential, and not
@@ -26,7 +26,9 @@ func Whole(text string, values ...*Values) string {
 	}
 	text, longest := without(text, values)
 	if cut { // the end may be the beginning of a value
-		text = text[:max(0, len(text)-longest)]
+		if text = text[:max(0, len(text)-longest)]; text == "" {
+			text = mark
+		}
 	}
 	return looks(text)
 }

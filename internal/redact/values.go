@@ -70,8 +70,15 @@ func (v *Values) each(f func(string)) {
 	}
 }
 
-// forms calls f with the forms of a value, some more than once.
+// forms calls f with the forms of a value.
 func forms(value []byte, f func(string)) {
+	var seen []string
+	once := func(form string) {
+		if !slices.Contains(seen, form) {
+			seen = append(seen, form)
+			f(form)
+		}
+	}
 	for _, s := range []string{string(value), string(bytes.TrimSpace(value))} {
 		if len(s) < shortest {
 			continue
@@ -82,7 +89,7 @@ func forms(value []byte, f func(string)) {
 			base64.StdEncoding.EncodeToString([]byte(s)), base64.RawStdEncoding.EncodeToString([]byte(s)),
 			base64.URLEncoding.EncodeToString([]byte(s)), base64.RawURLEncoding.EncodeToString([]byte(s)),
 		} {
-			f(form)
+			once(form)
 		}
 	}
 	if bytes.ContainsRune(bytes.TrimSpace(value), '\n') {
