@@ -41,12 +41,12 @@ func converse(t *testing.T, s server, request, after string) *http.Response {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
 	_, _ = io.WriteString(conn, request+after) // the node may have closed it
-	_ = conn.(*net.TCPConn).CloseWrite()
 	read := bufio.NewReader(conn)
 	resp, err := http.ReadResponse(read, nil)
 	if err != nil {
 		return nil
 	}
+	_ = conn.(*net.TCPConn).CloseWrite() // not earlier: a client that has left is not served
 	body, _ := io.ReadAll(io.LimitReader(read, 1<<20))
 	if strings.Contains(string(body), "canary") {
 		t.Errorf("the answer repeats the token: %.300q", body)
