@@ -27,6 +27,14 @@
 //
 // No route answers with a redirect: a path works with and without a slash at
 // its end. A nil function answers 501, except for statistics and metrics,
-// whose routes are then absent. The handlers do not authenticate anybody;
-// package nodeutil puts that in front of them.
+// whose routes are then absent. What a kubelet serves and a virtual node does not
+// (/run, /logs, /checkpoint, and /debug unless Profiling is set) answers 501 with
+// one line that says why.
+//
+// /healthz and /readyz look at the same: a node that is not ready is not healthy. /livez
+// fails only when the process is no use any more. Each has pages for its
+// parts, such as /healthz/ping, and knows ?verbose and ?exclude.
+//
+// The handlers do not authenticate anybody; package nodeutil puts that in front of
+// them.
 package api
