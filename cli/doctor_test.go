@@ -20,7 +20,9 @@ func TestDoctorTellsAllWrongSettings(t *testing.T) {
 	}
 	var stdout, stderr bytes.Buffer
 	code := testProgram.execute(t.Context(), []string{"doctor", "-o", "json", "--config", file, "--nodename=A_b", "--provider=othre"}, &stdout, &stderr)
-	var report struct{ Findings []struct{ Problem, Fix string } }
+	var report struct {
+		Findings []struct{ Problem, Fix string }
+	}
 	if err := json.Unmarshal(stdout.Bytes(), &report); err != nil || code != 1 || stderr.Len() > 0 {
 		t.Fatalf("got %d, %v, %s%s", code, err, &stdout, &stderr)
 	}
