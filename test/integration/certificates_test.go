@@ -109,7 +109,7 @@ func TestSecurityB4TokenBecomesTheNode(t *testing.T) {
 	t.Parallel()
 	w := newWorldIn(t, testapi.New(t, testapi.Options{
 		APIServerArgs:         []string{"--enable-bootstrap-token-auth=true"},
-		ControllerManagerArgs: []string{"--cluster-signing-duration=10s"},
+		ControllerManagerArgs: []string{"--cluster-signing-duration=20s"},
 		NoScheduler:           true,
 	}))
 	dir := t.TempDir()
