@@ -214,7 +214,9 @@ func TestSecurityA11PortForwardLeavesARecord(t *testing.T) {
 		f := forward(t, s, over, "/portForward/default/web", "0:80")
 		for range 2 {
 			conn := f.dial(t, 0)
-			fmt.Fprint(conn, "hello")
+			if _, err := io.WriteString(conn, "hello"); err != nil {
+				t.Fatal(err)
+			}
 			if _, err := io.ReadAll(conn); err != nil {
 				t.Fatal(err)
 			}

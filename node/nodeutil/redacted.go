@@ -4,6 +4,7 @@ package nodeutil
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,7 +28,7 @@ type redacted struct {
 // connection to be cut.
 func (r redacted) say(namespace, name string, err *error) {
 	if v := recover(); v != nil {
-		if v != http.ErrAbortHandler {
+		if err, is := v.(error); !is || !errors.Is(err, http.ErrAbortHandler) {
 			v = r.pods.RedactError(namespace, name, fmt.Errorf("%v", v)).Error()
 		}
 		panic(v)
