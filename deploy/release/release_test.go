@@ -45,7 +45,7 @@ func makeRelease(t *testing.T, root, out string) error {
 func nativeRelease(t *testing.T) string {
 	t.Helper()
 	native.Do(func() {
-		if native.dir, native.err = os.MkdirTemp("", "release"); native.err == nil {
+		if native.dir, native.err = os.MkdirTemp("", "release"); native.err == nil { //nolint:usetesting // it outlives the first test
 			native.err = makeRelease(t, filepath.Join("..", ".."), native.dir)
 		}
 	})

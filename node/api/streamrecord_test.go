@@ -222,7 +222,9 @@ func TestSecurityA11PortForwardLeavesARecord(t *testing.T) {
 			}
 		}
 		close(f.stop)
-		within(t, f.done, 5*time.Second, "end of the client")
+		if err := within(t, f.done, 5*time.Second, "end of the client"); err != nil {
+			t.Errorf("%s: the client ended with %v", over, err)
+		}
 		check(over, 2)
 	}
 	dialer := websocket.Dialer{Subprotocols: []string{"v4.channel.k8s.io"}}
