@@ -180,7 +180,7 @@ func TestOlderSettings(t *testing.T) {
 		Port: 10251, NodeIP: "192.0.2.1", TLSCertFile: "cert", TLSPrivateKeyFile: "key", ClientCAFile: "ca",
 		KubeAPIQPS: 50, KubeAPIBurst: 100, LogFormat: "text", TLSMinVersion: "VersionTLS12", tlsMinVersion: tls.VersionTLS12,
 	}
-	o.klog, o.noEffect = want.klog, want.noEffect
+	o.klog, o.noEffect, o.shown = want.klog, want.noEffect, nil
 	if diff := cmp.Diff(want, o, cmp.AllowUnexported(options{}, klogFlags{}, noEffect{})); diff != "" {
 		t.Error(diff)
 	}
