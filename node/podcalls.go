@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
@@ -86,13 +87,16 @@ func (c *PodController) adopt(key string, api, backend *corev1.Pod) {
 
 // accepted notes that the backend has the pod as it is in api.
 func (c *PodController) accepted(key string, api *corev1.Pod) {
+	gone := types.UID("")
 	c.states.of(key, api.UID, func(st *podState) {
+		gone = st.previous
 		st.sent.Attempted, st.sent.Accepted, st.sent.Recreate = true, true, false
 		st.sent.AcceptedAt, st.sent.MissingSince = time.Now(), time.Time{}
 		st.sent.Generation, st.sent.Fingerprint = api.Generation, lifecycle.Fingerprint(api)
 		st.previous, st.left = "", nil
 		st.trouble = nil
 	})
+	c.secrets.Drop(gone)
 	c.statusLane.Add(key)
 	if !c.notifies {
 		c.pollLane.Add(key)

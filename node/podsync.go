@@ -60,13 +60,16 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		backend = api.DeepCopy() // unknown: ask for the stop all the same
 		backend.Status = corev1.PodStatus{}
 	}
+	gone := types.UID("")
 	c.states.ensure(key, func(s *podState) {
 		s.suspect = false
 		if backend == nil {
+			gone = s.previous
 			s.previous, s.left = "", nil
 		}
 		st = *s
 	})
+	c.secrets.Drop(gone)
 	backend = st.named(backend, api != nil)
 	if api != nil && backend != nil {
 		c.learnEnd(ctx, key, api, backend)
@@ -148,6 +151,7 @@ func (c *PodController) do(ctx context.Context, step lifecycle.Step, key string,
 		return c.replaceLost(ctx, key, api)
 	default:
 		if api != nil && lifecycle.Terminal(&api.Status) {
+			c.secrets.End(api.UID)
 			c.states.of(key, api.UID, func(st *podState) { st.over = true })
 		}
 		c.rest(key, api)
@@ -155,11 +159,18 @@ func (c *PodController) do(ctx context.Context, step lifecycle.Step, key string,
 	return nil
 }
 
-// meet begins the state of the pod, if it is not that of the pod already.
+// meet begins the state of the pod, if it is not that of the pod already. What must not be said
+// about an older one is known until the backend does not have it any more.
 func (c *PodController) meet(key string, api *corev1.Pod) {
-	if older := c.states.begin(key, api.UID); older != "" {
-		c.forgetObjects(key, older)
+	older := c.states.begin(key, api.UID)
+	if older == "" {
+		return
 	}
+	c.secrets.End(older)
+	if c.states.get(key).previous != older {
+		c.secrets.Drop(older)
+	}
+	c.releaseObjects(key, older)
 }
 
 // keep remembers that the backend keeps a pod that has left.
@@ -179,6 +190,10 @@ func (c *PodController) noOrphan(key string, st podState) {
 // forgetObjects lets go of the ConfigMaps and Secrets that the pod names, and of what it was given.
 func (c *PodController) forgetObjects(key string, uid types.UID) {
 	c.secrets.Drop(uid)
+	c.releaseObjects(key, uid)
+}
+
+func (c *PodController) releaseObjects(key string, uid types.UID) {
 	if c.store != nil && uid != "" {
 		namespace, name, _ := cache.SplitMetaNamespaceKey(key)
 		c.store.Forget(namespace, name, uid)
@@ -191,6 +206,7 @@ func (c *PodController) rest(key string, api *corev1.Pod) {
 	if api == nil {
 		st := c.states.drop(key)
 		c.orphans.forget(key)
+		c.secrets.Drop(st.previous)
 		c.forgetObjects(key, st.sent.UID)
 		return
 	}

@@ -84,10 +84,16 @@ func New(cfg Config) (*Keeper, error) {
 	case errors.As(err, &none):
 	case err != nil:
 		return nil, fmt.Errorf("read stored certificate: %w", err)
-	case stored.Leaf != nil && time.Now().Before(stored.Leaf.NotAfter):
+	case stored.Leaf != nil && time.Now().Before(stored.Leaf.NotAfter) && ours(stored.Leaf, cfg.Template()):
 		k.hold(stored, time.Time{})
 	}
 	return k, nil
+}
+
+// ours reports whether leaf was granted to whom template is for, and not to another node that kept
+// its certificates here, or had another name.
+func ours(leaf *x509.Certificate, template *x509.CertificateRequest) bool {
+	return template == nil || leaf.Subject.CommonName == template.Subject.CommonName
 }
 
 // renewAt is chosen at random, so that the nodes of a cluster do not renew all at once. It is not
@@ -156,8 +162,10 @@ func (k *Keeper) Run(ctx context.Context) error {
 		}
 		err := k.request(ctx, template)
 		switch {
-		case err == nil, errors.Is(err, errOtherTemplate):
+		case err == nil:
 			retry = newRetry()
+		case errors.Is(err, errOtherTemplate): // what is wanted may change often
+			k.wait(ctx, time.Now().Add(retry.Step()))
 		case ctx.Err() == nil:
 			k.cfg.Metrics.failed()
 			k.tell(ctx, stateOf(err))

@@ -79,6 +79,9 @@ func (k *Keeper) request(ctx context.Context, template *x509.CertificateRequest)
 	if err != nil {
 		return fmt.Errorf("keep certificate: %w", err)
 	}
+	if !time.Now().Before(fresh.Leaf.NotAfter) {
+		return &refusal{reason: Failed, request: name, text: fmt.Sprintf("the certificate that was granted has ended at %s: is the clock right?", fresh.Leaf.NotAfter.UTC().Format(time.RFC3339))}
+	}
 	k.asked = template
 	k.hold(fresh, time.Now().Add(time.Until(fresh.Leaf.NotAfter)/2))
 	if current != nil {

@@ -4,12 +4,14 @@ package objects
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -17,15 +19,29 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/permit"
 )
 
-// gateFor is the gate of a service account that may list, or may not.
-func gateFor(user string, mayList bool) *permit.Gate {
-	client := fake.NewClientset()
+// answers are what the API server says about an identity.
+type answers struct{ may, fail atomic.Bool }
+
+// answering lets client answer reviews about a user.
+func answering(client *fake.Clientset, user string, mayList bool) *answers {
+	says := &answers{}
+	says.may.Store(mayList)
 	client.PrependReactor("create", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if says.fail.Load() {
+			return true, nil, errors.New("no answer")
+		}
 		if a.GetResource().Resource == "selfsubjectreviews" {
 			return true, &authenticationv1.SelfSubjectReview{Status: authenticationv1.SelfSubjectReviewStatus{UserInfo: authenticationv1.UserInfo{Username: user}}}, nil
 		}
-		return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: mayList}}, nil
+		return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: says.may.Load()}}, nil
 	})
+	return says
+}
+
+// gateFor is the gate of a service account that may list, or may not.
+func gateFor(user string, mayList bool) *permit.Gate {
+	client := fake.NewClientset()
+	answering(client, user, mayList)
 	return permit.New(client)
 }
 
@@ -89,6 +105,46 @@ func TestIdentitiesThatMayListWatch(t *testing.T) {
 			if got := h.requests(); got["list"] != 1 || got["watch"] != 1 {
 				t.Errorf("%s: got requests %v, want a list and a watch", name, got)
 			}
+		})
+	}
+}
+
+// TestRefusedListsEndInGets: the gate had no answer, or an older one, so the list is tried first.
+func TestRefusedListsEndInGets(t *testing.T) {
+	for name, gate := range map[string]func() (*permit.Gate, func()){
+		"no answer at first": func() (*permit.Gate, func()) {
+			client := fake.NewClientset()
+			answers := answering(client, "system:serviceaccount:ns:vk", false)
+			answers.fail.Store(true)
+			return permit.New(client), func() { answers.fail.Store(false) }
+		},
+		"the role was changed": func() (*permit.Gate, func()) {
+			client := fake.NewClientset()
+			answers := answering(client, "system:serviceaccount:ns:vk", true)
+			return permit.New(client), func() { answers.may.Store(false) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHarness(t, configMapNamed("a", "1"))
+				g, then := gate()
+				h.Behind(g)
+				h.api.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return true, nil, apierrors.NewForbidden(configMaps.resource.WithVersion("v1").GroupResource(), "", nil)
+				})
+				h.run()
+				defer h.end()
+				h.Track(podUsing("p", "a"))
+				time.Sleep(time.Second)
+				then()
+				time.Sleep(2 * time.Minute)
+				h.wantValue("a", "1")
+				h.requests()
+				time.Sleep(10 * time.Minute)
+				if got := h.requests(); got["list"] > 0 || got["get"] == 0 {
+					t.Errorf("got requests %v, want gets only", got)
+				}
+			})
 		})
 	}
 }

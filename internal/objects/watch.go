@@ -8,6 +8,7 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -51,14 +52,24 @@ func (e *entry) watch(ctx context.Context) {
 	reflector := cache.NewReflectorWithOptions(source, e.key.kind.example, source, cache.ReflectorOptions{
 		Name: e.key.String(), MinWatchTimeout: minWatchTimeout, Backoff: &backoff,
 	})
-	// This is Reflector.Run, except that an error becomes an answer. It ends with ctx.
+	// This is Reflector.Run, except that an error becomes an answer. It ends with ctx, or when the
+	// identity turns out not to be allowed to list.
+	mayOnlyGet := false
 	_ = backoff.DelayWithReset(clock.RealClock{}, backoffReset).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		if err := reflector.ListAndWatchWithContext(ctx); err != nil && ctx.Err() == nil && !e.fail(err) {
+		err := reflector.ListAndWatchWithContext(ctx)
+		if apierrors.IsForbidden(err) && ctx.Err() == nil {
+			e.store.gate.Refused(k.kind.resource.Resource, k.namespace)
+			mayOnlyGet = !e.store.gate.MayList(ctx, k.kind.resource.Resource, k.namespace)
+		}
+		if err != nil && ctx.Err() == nil && !mayOnlyGet && !e.fail(err) {
 			log.G(ctx).WithError(err).WithField("object", e.key.String()).Warn("watch ended, the object is served as it was last seen")
 		}
-		return false, nil
+		return mayOnlyGet, nil
 	})
 	source.close()
+	if mayOnlyGet {
+		e.poll(ctx)
+	}
 }
 
 // singleObject is the reflector's source and its store: a list of at most one

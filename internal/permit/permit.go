@@ -53,9 +53,25 @@ func New(client kubernetes.Interface) *Gate {
 	return &Gate{client: client, answered: map[authorizationv1.ResourceAttributes]bool{}}
 }
 
+// Refused forgets that the identity may list the objects of a core resource in a namespace: a list was
+// refused, after the role was changed for example.
+func (g *Gate) Refused(resource, namespace string) {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.answered, listing(resource, namespace))
+}
+
+func listing(resource, namespace string) authorizationv1.ResourceAttributes {
+	return authorizationv1.ResourceAttributes{Verb: "list", Resource: resource, Namespace: namespace}
+}
+
 // MayList reports whether the identity may list all objects of a core resource in a namespace. It asks once,
 // so that nothing is asked for that would be refused. A node is not asked about: what it may list
-// depends on the name. Without an answer it reports true: the request itself will tell.
+// depends on the name. Without an answer it reports true: whoever is refused then calls Refused and
+// asks again.
 func (g *Gate) MayList(ctx context.Context, resource, namespace string) bool {
 	if g == nil {
 		return true
@@ -70,7 +86,7 @@ func (g *Gate) MayList(ctx context.Context, resource, namespace string) bool {
 	if !g.asked {
 		return true
 	}
-	attributes := authorizationv1.ResourceAttributes{Verb: "list", Resource: resource, Namespace: namespace}
+	attributes := listing(resource, namespace)
 	if allowed, has := g.answered[attributes]; has {
 		return allowed
 	}

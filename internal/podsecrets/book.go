@@ -33,8 +33,9 @@ type Config struct {
 type Book struct {
 	cfg Config
 
-	mu   sync.Mutex
-	pods map[types.UID]*page
+	mu     sync.Mutex
+	pods   map[types.UID]*page
+	byName map[types.NamespacedName][]*page
 }
 
 // page is what belongs to one pod.
@@ -48,7 +49,9 @@ type page struct {
 }
 
 // New returns a book without pods.
-func New(cfg Config) *Book { return &Book{cfg: cfg, pods: map[types.UID]*page{}} }
+func New(cfg Config) *Book {
+	return &Book{cfg: cfg, pods: map[types.UID]*page{}, byName: map[types.NamespacedName][]*page{}}
+}
 
 // Admit lets a pod have what it names. pod is the API server's copy, and is not changed.
 func (b *Book) Admit(pod *corev1.Pod) {
@@ -58,6 +61,8 @@ func (b *Book) Admit(pod *corev1.Pod) {
 	if p == nil {
 		p = &page{tokens: map[tokenKey]*tokenSlot{}}
 		b.pods[pod.UID] = p
+		name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+		b.byName[name] = append(b.byName[name], p)
 	}
 	p.pod = pod
 }
@@ -78,7 +83,16 @@ func (b *Book) Drop(uid types.UID) {
 	b.End(uid) // what is under way for it has the page, not the book
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	p := b.pods[uid]
+	if p == nil {
+		return
+	}
 	delete(b.pods, uid)
+	name := types.NamespacedName{Namespace: p.pod.Namespace, Name: p.pod.Name}
+	b.byName[name] = slices.DeleteFunc(b.byName[name], func(other *page) bool { return other == p })
+	if len(b.byName[name]) == 0 {
+		delete(b.byName, name)
+	}
 }
 
 // Values returns what must not be said about a pod. They may be added to.
@@ -92,22 +106,24 @@ func (b *Book) Values(uid types.UID) *redact.Values {
 }
 
 // Named returns what must not be said about the pods of a name.
-func (b *Book) Named(namespace, name string) []*redact.Values {
-	return b.those(func(pod *corev1.Pod) bool { return pod.Namespace == namespace && pod.Name == name })
+func (b *Book) Named(namespace, name string) (all []*redact.Values) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range b.byName[types.NamespacedName{Namespace: namespace, Name: name}] {
+		all = append(all, &p.values)
+	}
+	return all
 }
 
 // All returns what must not be said about any pod.
-func (b *Book) All() []*redact.Values { return b.those(func(*corev1.Pod) bool { return true }) }
-
-func (b *Book) those(match func(*corev1.Pod) bool) (all []*redact.Values) {
+func (b *Book) All() []*redact.Values {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	all := make([]*redact.Values, 0, len(b.pods))
 	for _, p := range b.pods {
-		if match(p.pod) {
-			all = append(all, &p.values)
-		}
+		all = append(all, &p.values)
 	}
-	return slices.Clip(all)
+	return all
 }
 
 // find returns the page of a pod that may have something, and the API server's copy of it.

@@ -5,6 +5,7 @@ package redact
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-const canary = `c4n4ry/"p ss?word+`
+const canary = `c4n4ry/"p ss?word+&<c4n4ry>`
 
 func known(values ...string) *Values {
 	v := &Values{}
@@ -24,6 +25,26 @@ func known(values ...string) *Values {
 		v.Remember(fmt.Sprint("secret", i), "1", []byte(value))
 	}
 	return v
+}
+
+func asJSON(s string) string {
+	data, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+// TestResultsOfContainersStay: what a container writes as its result is not taken for a credential.
+func TestResultsOfContainersStay(t *testing.T) {
+	const result = `{"access_token":"of somebody else","image":"oci://image@sha256:1234"}`
+	s := &corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{Message: result + canary},
+	}}}}
+	Status(s, known(canary))
+	if got := s.ContainerStatuses[0].State.Terminated.Message; got != result+mark {
+		t.Errorf("got %s, want the result without the value", got)
+	}
 }
 
 func TestSecurityD2KnownValuesAreTakenOutInEveryForm(t *testing.T) {
@@ -34,6 +55,7 @@ func TestSecurityD2KnownValuesAreTakenOutInEveryForm(t *testing.T) {
 		"in a query":     url.QueryEscape(canary),
 		"in a path":      url.PathEscape(canary),
 		"quoted":         fmt.Sprintf("%q", canary),
+		"in JSON":        asJSON(canary),
 	} {
 		got := Text("the backend says "+form+", twice: "+form+".", known(canary+"\n"))
 		if strings.Contains(got, strings.Trim(form, `"`)) || strings.Contains(got, "c4n4ry") || !strings.HasPrefix(got, "the backend says ") {

@@ -5,7 +5,7 @@ package redact
 import corev1 "k8s.io/api/core/v1"
 
 // Status redacts the texts of a status in place. The termination message of a container is
-// not cut: the container wrote it, and the API limits it.
+// not cut, and only known values are taken out of it: the container wrote it, and the API limits it.
 func Status(s *corev1.PodStatus, values ...*Values) {
 	text := func(message *string) {
 		if *message != "" {
@@ -23,7 +23,7 @@ func Status(s *corev1.PodStatus, values ...*Values) {
 					text(&state.Waiting.Message)
 				}
 				if t := state.Terminated; t != nil && t.Message != "" {
-					t.Message = Whole(t.Message, values...)
+					t.Message, _ = without(t.Message, values) // what looks like a credential may be a result
 				}
 			}
 		}

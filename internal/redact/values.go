@@ -5,6 +5,7 @@ package redact
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"maps"
 	"net/url"
 	"slices"
@@ -58,13 +59,20 @@ func (v *Values) Forget(prefix string) {
 }
 
 // each calls f with every form in which a value may be in a text.
-func (v *Values) each(f func(string)) {
+//
+// No form is shorter than the value without its surrounding space, or than one of its lines, so what
+// cannot be in a text of that length is passed over: a value may be as large as a Secret.
+func (v *Values) each(length int, f func(string)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, all := range v.known {
 		for _, one := range all {
 			for _, value := range one.values {
-				forms(value, f)
+				if trimmed := bytes.TrimSpace(value); len(trimmed) <= length {
+					forms(value, f)
+				} else {
+					lines(trimmed, f)
+				}
 			}
 		}
 	}
@@ -79,23 +87,31 @@ func forms(value []byte, f func(string)) {
 			f(form)
 		}
 	}
-	for _, s := range []string{string(value), string(bytes.TrimSpace(value))} {
-		if len(s) < shortest {
+	whole, trimmed := string(value), string(bytes.TrimSpace(value))
+	for i, s := range []string{whole, trimmed} {
+		if len(s) < shortest || i > 0 && trimmed == whole {
 			continue
 		}
 		quoted := strconv.Quote(s)
+		asJSON, _ := json.Marshal(s) // of a string: there is no error
 		for _, form := range []string{
-			s, quoted[1 : len(quoted)-1], url.QueryEscape(s), url.PathEscape(s), url.UserPassword("", s).String()[1:],
+			s, quoted[1 : len(quoted)-1], string(asJSON[1 : len(asJSON)-1]), url.QueryEscape(s), url.PathEscape(s), url.UserPassword("", s).String()[1:],
 			base64.RawStdEncoding.EncodeToString([]byte(s)), base64.RawURLEncoding.EncodeToString([]byte(s)), // with padding, that stays
 		} {
 			once(form)
 		}
 	}
-	if bytes.ContainsRune(bytes.TrimSpace(value), '\n') {
-		for line := range bytes.Lines(value) {
-			if line = bytes.TrimSpace(line); len(line) >= shortestLine {
-				f(string(line))
-			}
+	lines(bytes.TrimSpace(value), f)
+}
+
+// lines calls f with the lines of a value that has several, if they are long enough to be told from others.
+func lines(value []byte, f func(string)) {
+	if !bytes.ContainsRune(value, '\n') {
+		return
+	}
+	for line := range bytes.Lines(value) {
+		if line = bytes.TrimSpace(line); len(line) >= shortestLine {
+			f(string(line))
 		}
 	}
 }
@@ -110,7 +126,7 @@ func without(text string, all []*Values) (clean string, longest int) {
 		if v == nil {
 			continue
 		}
-		v.each(func(form string) {
+		v.each(len(text), func(form string) {
 			longest = max(longest, len(form))
 			for from := 0; ; {
 				at := strings.Index(text[from:], form)

@@ -61,8 +61,9 @@ func newBase(name string, cfg NodeConfig, fromEnv kubernetes.Interface) (*base, 
 	}
 	b.streams = api.NewStreamLimits(cfg.streamLimits())
 	b.services = newServiceInformer(b.clients.watches, cfg.InformerResyncPeriod)
-	b.objects = objects.NewStore(b.clients.main)
-	b.objects.Behind(permit.New(b.clients.main))
+	// Not with the client of the writes: many objects at a start must not hold up statuses.
+	b.objects = objects.NewStore(b.clients.watches)
+	b.objects.Behind(permit.New(b.clients.watches))
 	b.informers = []cache.SharedIndexInformer{b.services.Informer()}
 	if cfg.EventRecorder == nil {
 		b.hub = &eventHub{}

@@ -48,13 +48,19 @@ func authorize(auth Auth, who user.Info, req *http.Request) *refusal {
 // allowed for certain, from a cache for example, stays so while nothing else can be asked.
 func authorizeOne(ctx context.Context, auth Auth, alternatives []authorizer.Attributes) *refusal {
 	var failed error
+	var lacks []func() // said only if there is none that allows it
 	for _, attrs := range alternatives {
 		decision, reason, err := auth.Authorize(ctx, attrs)
 		if err == nil && decision == authorizer.DecisionAllow {
 			return nil
 		}
 		failed = errors.Join(failed, err)
-		log.G(ctx).WithFields(authFields(attrs)).WithField("reason", reason).Info("Request lacks a permission")
+		lacks = append(lacks, func() {
+			log.G(ctx).WithFields(authFields(attrs)).WithField("reason", reason).Info("Request lacks a permission")
+		})
+	}
+	for _, say := range lacks {
+		say()
 	}
 	if failed != nil {
 		log.G(ctx).WithError(failed).Warn("Request cannot be authorized")

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"net"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -27,9 +28,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
-	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
 // diagnosis is the report of the command doctor.
@@ -43,20 +42,18 @@ type diagnosis struct {
 // doctor runs the command with the identity and the certificate of a node at the address.
 func (w *world) doctor(credentials testapi.NodeCredentials, address string, args ...string) diagnosis {
 	w.Helper()
-	var out bytes.Buffer
-	cmd := cli.Program{Name: "vk", Providers: []cli.Provider{{Name: "empty", New: func(context.Context, cli.ProviderInput) (nodeutil.Provider, error) {
-		return polled{Backend: w.backend, changed: w.changed}, nil
-	}}}}.Command()
-	cmd.SetArgs(append([]string{
-		"doctor", "--output=json", "--timeout=" + patience.String(), "--nodename=" + w.nodeName, "--node-ip=" + address, "--listen-address=" + address,
+	// In a process of its own: the command takes the logger of the Kubernetes libraries.
+	cmd := exec.CommandContext(w.Context(), program(w.T), append([]string{
+		"doctor", "--output=json", "--timeout=" + patience.String(), "--provider=mock", "--nodename=" + w.nodeName, "--node-ip=" + address, "--listen-address=" + address,
 		"--kubeconfig=" + credentials.Kubeconfig, "--tls-cert-file=" + credentials.CertFile, "--tls-private-key-file=" + credentials.KeyFile,
 		"--client-ca-file=" + credentials.CAFile, "--admin-kubeconfig=" + w.api.KubeconfigPath,
-	}, args...))
-	cmd.SetOut(&out)
-	err := cmd.ExecuteContext(w.Context())
+	}, args...)...)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	err := cmd.Run()
 	var d diagnosis
 	if decoded := json.Unmarshal(out.Bytes(), &d); decoded != nil {
-		w.Fatalf("doctor: %v: %v: %s", err, decoded, &out)
+		w.Fatalf("doctor: %v: %v: %s%s", err, decoded, &out, &said)
 	}
 	if (err != nil) != (len(d.Findings)+len(d.Unknown) > 0) {
 		w.Errorf("doctor ended with %v and this report: %s", err, &out)
