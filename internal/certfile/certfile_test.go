@@ -47,6 +47,7 @@ func TestFollow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		before := "one"
 		for _, step := range []struct {
 			do        func()
 			want, err string
@@ -62,9 +63,10 @@ func TestFollow(t *testing.T) {
 			{func() { write(t, path, "five") }, "five", ""},
 		} {
 			step.do()
-			if got, err := f.Current(); err != nil || step.want != got && got == "" {
-				t.Errorf("at once: got %q, error %v", got, err)
+			if got, err := f.Current(); err != nil || got != before {
+				t.Errorf("at once: got %q, error %v, want %q", got, err, before)
 			}
+			before = step.want
 			time.Sleep(lookEvery)
 			got, err := f.Current()
 			if got != step.want || (err == nil) != (step.err == "") || err != nil && !strings.Contains(err.Error(), step.err) {

@@ -5,6 +5,7 @@ package certrequest
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -203,6 +204,45 @@ func TestNobodyApproves(t *testing.T) {
 		s.pass(2 * maxLook)
 		s.says(granted)
 	})
+}
+
+// TestCertificateThatHasEnded: a signer, or a clock, that is wrong is not asked without a pause.
+func TestCertificateThatHasEnded(t *testing.T) {
+	run(t, nobody, func(s *script) {
+		s.signer.Answer(t, approve, -time.Minute)
+		s.pass(time.Hour)
+		if n := len(s.signer.Requests()); n < 20 || n > 60 {
+			t.Errorf("%d requests in an hour, want about one in %s", n, maxRetry)
+		}
+		if s.Current() != nil {
+			t.Error("a certificate is used that has ended")
+		}
+		s.take()
+		s.signer.Answer(t, approve, time.Hour)
+		s.pass(2 * maxRetry)
+		s.says(granted)
+	})
+}
+
+// TestCertificateOfAnotherNode: the folder was another node's, or the node had another name.
+func TestCertificateOfAnotherNode(t *testing.T) {
+	pair, err := tls.LoadX509KeyPair(testpki.New(t).Issue(t, "system:node:other"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for node, want := range map[string]bool{"other": true, "n1": false} {
+		address := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}
+		k, err := New(Config{
+			Template: func() *x509.CertificateRequest { return ServingTemplate(node, address) },
+			Store:    &memory{cert: &pair}, Metrics: Serving,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := k.Current() != nil; got != want {
+			t.Errorf("node %s: the stored certificate is used: %t, want %t", node, got, want)
+		}
+	}
 }
 
 func TestDeniedAndAskedAgain(t *testing.T) {

@@ -221,7 +221,8 @@ func WithInsecureUnauthenticatedServer() NodeOpt {
 }
 
 // WithPodReviews makes the authentication that NewNode adds to the server ask for a second
-// permission, in the pod's namespace: see WebhookAuthConfig.ReviewPods.
+// permission, in the pod's namespace: see WebhookAuthConfig.ReviewPods. Where the program has
+// its own authentication, or none, NewNode returns an error.
 func WithPodReviews() NodeOpt {
 	return func(cfg *NodeConfig) error {
 		cfg.reviewPods = true

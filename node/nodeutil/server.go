@@ -46,6 +46,9 @@ func newServer(cfg *NodeConfig, client kubernetes.Interface, nodeName string) (*
 	if err := checkTLS(cfg.TLSConfig); err != nil {
 		return nil, err
 	}
+	if cfg.reviewPods && (cfg.unauthenticated || authenticates(cfg.Handler)) {
+		return nil, errors.New("WithPodReviews is for the authentication that NewNode adds, and there is another or none: set WebhookAuthConfig.ReviewPods of the Auth in Handler instead")
+	}
 	auth, err := defaultAuth(cfg, client, nodeName)
 	if err != nil {
 		return nil, fmt.Errorf("authentication of the server: %w", err)

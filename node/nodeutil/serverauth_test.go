@@ -5,6 +5,7 @@ package nodeutil
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
@@ -169,5 +170,23 @@ func TestSameValue(t *testing.T) {
 	if !sameValue(http.Handler(mux), api.ServeMux(mux)) || sameValue(mux, http.NewServeMux()) ||
 		sameValue(hello, hello) || sameValue(nil, nil) {
 		t.Error("sameValue is true for the same pointer only")
+	}
+}
+
+// TestSecurityA8ReviewsThatNobodyWouldMake: an option that would have no effect is refused.
+func TestSecurityA8ReviewsThatNobodyWouldMake(t *testing.T) {
+	ca := testpki.New(t)
+	for name, opts := range map[string][]NodeOpt{
+		"another authentication": {func(cfg *NodeConfig) error { cfg.Handler = WithAuth(NoAuth(), hello); return nil }},
+		"none":                   {func(cfg *NodeConfig) error { cfg.Handler = hello; return nil }, WithInsecureUnauthenticatedServer()},
+	} {
+		cfg := serverConfig(t, ca, append(opts, WithPodReviews())...)
+		if _, err := newServer(cfg, newReviews(t).client, "n1"); err == nil || !strings.Contains(err.Error(), "ReviewPods") {
+			t.Errorf("%s: got error %v, want one that says what to do", name, err)
+		}
+	}
+	cfg := serverConfig(t, ca, func(cfg *NodeConfig) error { cfg.Handler = hello; return nil }, WithPodReviews())
+	if _, err := newServer(cfg, newReviews(t).client, "n1"); err != nil {
+		t.Errorf("the authentication of NewNode: %v", err)
 	}
 }
