@@ -8,15 +8,29 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
+
+// withSecret returns a pod that has the value in its environment, by a Secret that it makes.
+func (w *world) withSecret(name string, uid types.UID, value string) *corev1.Pod {
+	w.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "s"}, Data: map[string][]byte{"k": []byte(value)}}
+	if _, err := w.objects.CoreV1().Secrets("d").Create(w.Context(), secret, metav1.CreateOptions{}); err != nil {
+		w.Fatal(err)
+	}
+	pod := bound(name, uid)
+	pod.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}}
+	return pod
+}
 
 // TestSecurityD2WhatAProviderSaysIsRedactedAndCut has a provider say the value of a Secret, a token and a megabyte.
 func TestSecurityD2WhatAProviderSaysIsRedactedAndCut(t *testing.T) {
@@ -37,13 +51,8 @@ func TestSecurityD2WhatAProviderSaysIsRedactedAndCut(t *testing.T) {
 			return errors.New(said)
 		}
 		inWorld(t, b, func(w *world) {
-			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "s"}, Data: map[string][]byte{"k": []byte(canary)}}
-			if _, err := w.objects.CoreV1().Secrets("d").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			p := w.withSecret("p", "a", canary)
 			w.start()
-			p := bound("p", "a")
-			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}}}}
 			w.api.Create(p)
 			w.pass(time.Minute)
 			events := w.events()
@@ -69,4 +78,36 @@ func TestSecurityD2WhatAProviderSaysIsRedactedAndCut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSecurityD2WhatAnOlderPodHadIsStillRedacted: its successor is there, and the backend, which still
+// has it, says its secret when it is to stop it.
+func TestSecurityD2WhatAnOlderPodHadIsStillRedacted(t *testing.T) {
+	const canary = "c4n4ry value"
+	b := memory.New()
+	var heals atomic.Bool
+	b.Fault = func(_ context.Context, method, _ string) error {
+		if method == "delete" && !heals.Load() {
+			return errors.New("cannot stop what has " + canary)
+		}
+		return nil
+	}
+	inWorld(t, b, func(w *world) {
+		old := w.withSecret("p", "old", canary)
+		w.start()
+		w.api.Create(old)
+		w.pass(time.Second)
+		w.api.Delete("d", "p", 0)
+		w.api.Create(bound("p", "new"))
+		w.pass(10 * time.Second)
+		shown := append(w.events(), w.api.Pod("d", "p").Status.Message)
+		if all := strings.Join(shown, "\n"); !strings.Contains(all, "[redacted]") || strings.Contains(all, "c4n4ry") {
+			t.Errorf("shown is %.500q, want what the provider said, without the secret", all)
+		}
+		heals.Store(true)
+		w.pass(2 * time.Minute)
+		if n := len(w.ctl.secrets.All()); n != 1 {
+			t.Errorf("there are secrets of %d pods, want those of the one that is left", n)
+		}
+	})
 }
