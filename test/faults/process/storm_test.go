@@ -40,13 +40,11 @@ func (w *world) steady(n int) map[types.UID]string {
 		a := &actor{world: w, name: fmt.Sprintf("steady-%d", i)}
 		a.create(corev1.RestartPolicyAlways)
 	}
+	// The watch may show a pod later than its creation is answered: what is in step may be fewer than n.
+	w.await(fmt.Sprintf("%d pods run", n), func() bool { return len(w.instances()) == n })
 	w.awaitInStep()
-	ids := w.instances()
-	if len(ids) != n {
-		w.Fatalf("%d pods run, want %d", len(ids), n)
-	}
 	c.kill()
-	return ids
+	return w.instances()
 }
 
 // kept checks that pods that nobody touched have the instances that they had.
