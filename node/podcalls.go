@@ -186,7 +186,7 @@ func (c *PodController) replaceLost(ctx context.Context, key string, api *corev1
 // the pod as given would hand it back as news.
 func (c *PodController) prepare(ctx context.Context, api *corev1.Pod) (*corev1.Pod, error) {
 	pod := api.DeepCopy()
-	if !c.skipEnv {
+	if !c.skipEnv && !c.starts {
 		if err := c.resolve(ctx, pod); err != nil {
 			return nil, err
 		}

@@ -44,6 +44,7 @@ const (
 type PodController struct {
 	provider   PodLifecycleHandler
 	notifies   bool
+	starts     bool        // it starts containers one by one: a PodObjectsUser
 	guard      guard.Guard // for calls that change something
 	reads      guard.Guard // for calls that only ask
 	client     corev1client.PodsGetter
@@ -115,11 +116,13 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 		cfg.ProviderCallTimeout = defaultProviderCallTimeout
 	}
 	_, notifies := cfg.Provider.(PodNotifier)
+	_, starts := cfg.Provider.(PodObjectsUser)
 	patience := &guard.Patience{}
 	gauges := newPodGauges()
 	c := &PodController{
 		provider:   cfg.Provider,
 		notifies:   notifies,
+		starts:     starts,
 		guard:      guard.Guard{Deadline: cfg.ProviderCallTimeout, Patience: patience, Slow: keyqueue.Yield},
 		reads:      guard.Guard{Deadline: min(cfg.ProviderCallTimeout, readTimeout), Patience: patience, Slow: keyqueue.Yield},
 		client:     cfg.PodClient,
@@ -180,8 +183,8 @@ func (c *PodController) useObjects(cfg *PodControllerConfig) {
 // Run handles pods until ctx ends, with up to podSyncWorkers provider calls at a
 // time and as many writes to the API server, but at least 32. It returns nil when ctx ended, and
 // an error when the informers' caches did not fill before that, when the
-// number of workers is below one, when the provider's NotifyPods, UsePodTokens or
-// UsePullCredentials panics, or at a second call.
+// number of workers is below one, when one of the methods panics that offer the provider
+// something, when its work in the background ends before that, or at a second call.
 func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error) {
 	if podSyncWorkers < 1 {
 		return errdefs.InvalidInputf("pod sync workers: got %d, want at least 1", podSyncWorkers)
@@ -195,13 +198,13 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 		c.mu.Unlock()
 		close(c.done)
 	}()
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
 	defer c.gauges.end()
 	defer wg.Wait()
-	defer cancel()
+	defer cancel(nil)
 
-	if err := c.offerSecrets(ctx); err != nil {
+	if err := errors.Join(c.offerSecrets(ctx), c.offerObjects(ctx)); err != nil {
 		return fmt.Errorf("run pod controller: %w", err)
 	}
 	if n, ok := c.provider.(PodNotifier); ok {
@@ -213,12 +216,16 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 			return fmt.Errorf("run pod controller: %w", err)
 		}
 	}
+	wg.Go(func() { c.background(ctx, cancel) })
 	registration, err := c.informer.AddEventHandler(c.handler(ctx))
 	if err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	defer func() { _ = c.informer.RemoveEventHandler(registration) }()
 	if !cache.WaitForCacheSync(ctx.Done(), append(c.synced, registration.HasSynced)...) {
+		if broken := ended(ctx); broken != nil {
+			return broken
+		}
 		return errors.New("failed to wait for caches to sync")
 	}
 	wg.Go(func() { c.syncLane.Run(ctx, podSyncWorkers, c.fenced(c.syncLane, c.syncPod)) })
@@ -234,6 +241,14 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	log.G(ctx).Debug("pod controller is running")
 	close(c.ready)
 	<-ctx.Done()
+	return ended(ctx)
+}
+
+// ended returns why ctx ended, nil if it ended because its parent did.
+func ended(ctx context.Context) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ctx.Err()) {
+		return fmt.Errorf("run pod controller: %w", cause)
+	}
 	return nil
 }
 

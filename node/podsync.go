@@ -95,6 +95,7 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		Finished: api != nil && st.finished(api.UID),
 		Relapsed: st.relapsed,
 		Verdict:  st.verdict,
+		Retell:   c.starts,
 	})
 	if decision.Step != lifecycle.Orphan {
 		c.noOrphan(key, st)

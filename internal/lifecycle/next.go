@@ -63,6 +63,7 @@ type Facts struct {
 	Finished bool        // the provider reported this UID as Succeeded or Failed
 	Relapsed bool        // after that, the provider reported it as running
 	Verdict  *Verdict    // the node decided that the pod has failed: it must stop
+	Retell   bool        // the backend keeps no specs: it is told those of a former life
 	Now      time.Time
 }
 
@@ -114,7 +115,7 @@ func Next(f Facts) Decision {
 		return Decision{}
 	case f.Backend == nil:
 		return nextAbsent(f)
-	case !f.Sent.Accepted && !adoptable(f.API, f.Backend),
+	case !f.Sent.Accepted && (f.Retell || !adoptable(f.API, f.Backend)),
 		f.Sent.Accepted && f.Sent.Fingerprint != Fingerprint(f.API):
 		return Decision{Step: Update}
 	case !f.Sent.Accepted, !f.Sent.MissingSince.IsZero():

@@ -73,6 +73,8 @@ func TestNext(t *testing.T) {
 		{name: "a create that failed", facts: Facts{API: pod("a"), Sent: Sent{UID: "a", Attempted: true}}, want: Create},
 		{name: "all is as it should be", facts: Facts{API: running, Sent: accepted(running), Backend: running}, want: Rest},
 		{name: "found at the backend after a restart", facts: Facts{API: running, Backend: running}, want: Adopt},
+		{name: "found after a restart at a backend that keeps no specs", facts: Facts{API: running, Backend: running, Retell: true}, want: Update},
+		{name: "all is as it should be at a backend that keeps no specs", facts: Facts{API: running, Sent: accepted(running), Backend: running, Retell: true}, want: Rest},
 		{name: "found at a backend that keeps no UID", facts: Facts{API: running, Backend: pod("")}, want: Adopt},
 		{name: "found with less than we know", facts: Facts{API: pod("a", withLabel("k", "v")), Backend: &corev1.Pod{}}, want: Adopt},
 		{name: "changed while nobody watched", facts: Facts{API: changed, Backend: running}, want: Update},

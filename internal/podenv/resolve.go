@@ -5,6 +5,7 @@ package podenv
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -50,29 +51,65 @@ type Config struct {
 // kind invalid-input when the pod asks for what can never be, and anything else
 // when something could not be read and Resolve is to be called again.
 func Resolve(ctx context.Context, cfg Config, pod *corev1.Pod) error {
-	services, err := serviceVariablesOf(cfg.Services, pod)
+	r, err := newResolver(cfg, pod)
 	if err != nil {
-		return fmt.Errorf("resolve environment of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		return err
 	}
-	r := &resolver{cfg: cfg, pod: pod, services: services, sources: map[sourceKey]*source{}}
-	spec := field.NewPath("spec")
-	for i := range pod.Spec.InitContainers {
-		if err := r.container(ctx, &pod.Spec.InitContainers[i], spec.Child("initContainers").Index(i)); err != nil {
-			return err
-		}
-	}
-	for i := range pod.Spec.Containers {
-		if err := r.container(ctx, &pod.Spec.Containers[i], spec.Child("containers").Index(i)); err != nil {
-			return err
-		}
-	}
-	for i := range pod.Spec.EphemeralContainers {
-		c := (*corev1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
-		if err := r.container(ctx, c, spec.Child("ephemeralContainers").Index(i)); err != nil {
+	for c, path := range containers(pod) {
+		if err := r.container(ctx, c, path); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// ResolveContainer returns a copy of one container of pod, of any kind, as Resolve would
+// make it. The pod is not changed. The errors are those of Resolve; one of the kind not-found means that the
+// pod has no container of that name.
+func ResolveContainer(ctx context.Context, cfg Config, pod *corev1.Pod, name string) (*corev1.Container, error) {
+	for c, path := range containers(pod) {
+		if c.Name != name {
+			continue
+		}
+		r, err := newResolver(cfg, pod)
+		if err != nil {
+			return nil, err
+		}
+		c = c.DeepCopy()
+		return c, r.container(ctx, c, path)
+	}
+	return nil, errdefs.NotFoundf("pod %s/%s has no container %q", pod.Namespace, pod.Name, name)
+}
+
+// containers iterates over the containers of a pod of all kinds, with their place in it.
+func containers(pod *corev1.Pod) iter.Seq2[*corev1.Container, *field.Path] {
+	spec := field.NewPath("spec")
+	return func(yield func(*corev1.Container, *field.Path) bool) {
+		for i := range pod.Spec.InitContainers {
+			if !yield(&pod.Spec.InitContainers[i], spec.Child("initContainers").Index(i)) {
+				return
+			}
+		}
+		for i := range pod.Spec.Containers {
+			if !yield(&pod.Spec.Containers[i], spec.Child("containers").Index(i)) {
+				return
+			}
+		}
+		for i := range pod.Spec.EphemeralContainers {
+			c := (*corev1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
+			if !yield(c, spec.Child("ephemeralContainers").Index(i)) {
+				return
+			}
+		}
+	}
+}
+
+func newResolver(cfg Config, pod *corev1.Pod) (*resolver, error) {
+	services, err := serviceVariablesOf(cfg.Services, pod)
+	if err != nil {
+		return nil, fmt.Errorf("resolve environment of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return &resolver{cfg: cfg, pod: pod, services: services, sources: map[sourceKey]*source{}}, nil
 }
 
 // resolver is one Resolve. It reads every object once, so that all containers

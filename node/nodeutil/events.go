@@ -19,9 +19,9 @@ type eventHub struct {
 	current atomic.Pointer[record.EventBroadcaster]
 }
 
-// recorder returns a recorder of events from component.
-func (h *eventHub) recorder(component string) *lateRecorder {
-	return &lateRecorder{hub: h, component: component}
+// recorder returns a recorder of events from component on a node.
+func (h *eventHub) recorder(component, host string) *lateRecorder {
+	return &lateRecorder{hub: h, source: corev1.EventSource{Component: component, Host: host}}
 }
 
 // run sends events to sink until ctx ends. It returns a function to call, once,
@@ -39,8 +39,8 @@ func (h *eventHub) run(ctx context.Context, events corev1client.EventsGetter) (s
 // lateRecorder records events only while its hub runs. Before and after, events are
 // dropped: the controllers that write them do not run either.
 type lateRecorder struct {
-	hub       *eventHub
-	component string
+	hub    *eventHub
+	source corev1.EventSource
 }
 
 // Event records an event.
@@ -56,7 +56,7 @@ func (r *lateRecorder) Eventf(object runtime.Object, eventtype, reason, messageF
 // AnnotatedEventf records an event with annotations.
 func (r *lateRecorder) AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, messageFmt string, args ...any) {
 	if broadcaster := r.hub.current.Load(); broadcaster != nil {
-		recorder := (*broadcaster).NewRecorder(scheme.Scheme, corev1.EventSource{Component: r.component})
+		recorder := (*broadcaster).NewRecorder(scheme.Scheme, r.source)
 		recorder.AnnotatedEventf(object, annotations, eventtype, reason, messageFmt, args...)
 	}
 }

@@ -91,6 +91,7 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 		Secrets:    b.objects.Secrets().Lister(),
 		Services:   b.services.Lister(),
 		Node:       &n.cfg.NodeSpec,
+		Recorder:   n.recorder("kubelet"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make provider: %w", err)
@@ -124,7 +125,7 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 	podConfig := node.PodControllerConfig{
 		PodClient:                 b.clients.main.CoreV1(),
 		PodInformer:               pods,
-		EventRecorder:             n.recorder(),
+		EventRecorder:             n.recorder(n.name + "/pod-controller"),
 		Provider:                  provider,
 		ConfigMapInformer:         b.objects.ConfigMaps(),
 		SecretInformer:            b.objects.Secrets(),
@@ -172,11 +173,11 @@ func (n *Node) attachNotices(events record.EventRecorder) {
 }
 
 // recorder returns the program's recorder, or one that works while Run does.
-func (n *Node) recorder() record.EventRecorder {
+func (n *Node) recorder(component string) record.EventRecorder {
 	if n.cfg.EventRecorder != nil {
 		return n.cfg.EventRecorder
 	}
-	n.events = n.hub.recorder(n.name + "/pod-controller")
+	n.events = n.hub.recorder(component, n.name)
 	return n.events
 }
 

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/record"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
@@ -64,6 +65,9 @@ type ProviderConfig struct {
 	// Node is the node that will be registered. The provider may change it
 	// until NewProviderFunc returns, and must not afterwards.
 	Node *corev1.Node
+	// Recorder records events about pods as a kubelet does, from the component kubelet on
+	// this node. It works while Run of the node does; what is recorded before is dropped.
+	Recorder record.EventRecorder
 }
 
 // NewProviderFunc makes the provider of a node. NewNode calls it once, after
