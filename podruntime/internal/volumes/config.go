@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumes
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+)
+
+// Config is what Volumes are made from.
+type Config struct {
+	// Root is the directory for pods: each has Root/pods/<uid>. Required. It is made if it
+	// does not exist.
+	Root string
+	// Memory is a directory on a file system in memory, for volumes in memory where no
+	// file system can be mounted. "" looks for one: in $XDG_RUNTIME_DIR, then in /dev/shm.
+	Memory string
+	// NoMounts says that this process mounts nothing, even if it could: the runtime
+	// would not see it, being in another mount namespace for example.
+	NoMounts bool
+	// HostPaths are the directories that volumes of the kind hostPath may be in; none means that such
+	// volumes are refused, "/" allows all.
+	HostPaths []string
+	// Allocatable returns what the node has for pods: the default of a limit, and the bound of volumes
+	// in memory. Nil is nothing known.
+	Allocatable func() corev1.ResourceList
+	// Image pulls the image of a volume, if the pod may have it, and says what to mount: a mount with Image set, for
+	// a runtime that mounts images, or with the HostPath of a directory that has its files. The rest of the
+	// mount is filled in. Nil refuses such volumes.
+	Image func(ctx context.Context, pod *corev1.Pod, volume *corev1.Volume) (*runtimeapi.Mount, error)
+	// RecursiveReadOnly says whether the runtime can mount read-only including what is mounted below. Nil is no.
+	RecursiveReadOnly func(pod *corev1.Pod) bool
+}
+
+// Objects reads ConfigMaps and Secrets for pods; node.PodObjects is one.
+type Objects interface {
+	// ConfigMap returns a ConfigMap in the namespace of the pod.
+	ConfigMap(ctx context.Context, pod *corev1.Pod, name string) (*corev1.ConfigMap, error)
+	// Secret is as ConfigMap, for a Secret.
+	Secret(ctx context.Context, pod *corev1.Pod, name string) (*corev1.Secret, error)
+}
+
+// Tokens gives tokens of service accounts; node.PodTokens is one.
+type Tokens = node.PodTokens
