@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import "time"
+
+// Kind is what an Action does.
+type Kind int
+
+const (
+	// SetupVolumes sets up the volumes of the pod.
+	SetupVolumes Kind = iota + 1
+	// RunSandbox runs a sandbox with number Attempt.
+	RunSandbox
+	// StopSandbox stops the sandbox ID.
+	StopSandbox
+	// Start pulls the image of Container, creates instance number Attempt of it in the sandbox
+	// SandboxID, starts it and runs its postStart hook. The kind of the container does not matter.
+	Start
+	// CancelStart ends the Start of Container that is in progress, as far as it can be ended: the pod
+	// must end. It begins and ends at once.
+	CancelStart
+	// BackOff says that Container waits before it is started again. Its event is all there is to do; it begins
+	// and ends at once.
+	BackOff
+	// Kill says that the instance ID will be stopped, and why. Its event is all there is to do; it begins and ends at
+	// once. PreStop and Stop do it.
+	Kill
+	// PreStop runs the preStop hook of the instance ID for no longer than Grace.
+	PreStop
+	// Stop stops the instance ID: it is asked to end, and killed after Grace. It may be asked for again with a shorter
+	// Grace while the first call still waits, or while a PreStop does.
+	Stop
+	// Resize gives the running instance ID the resources that its container has in the spec.
+	Resize
+	// RemoveContainer removes the instance ID, which has ended or never ran.
+	RemoveContainer
+	// Finish removes the volumes of the pod: all containers have ended, and its sandboxes are stopped. When it is
+	// done, the status of the pod is terminal.
+	Finish
+	// RemoveSandbox removes the sandbox ID, which has no containers.
+	RemoveSandbox
+)
+
+// Action is one thing to do for a pod.
+type Action struct {
+	Kind      Kind
+	Container string        // the name, of actions on containers
+	ID        string        // of the instance or of the sandbox
+	SandboxID string        // of Start
+	Attempt   uint32        // of RunSandbox and Start
+	Grace     time.Duration // of PreStop and Stop
+	// Event is recorded when the action begins, if it is set; about the container, if there is one.
+	Event *Event
+
+	delay time.Duration // of Start: the back-off after this instance
+	until time.Time     // of BackOff, Kill, PreStop and Stop: when it is over
+	why   why           // of Kill
+}
+
+// Event is what is said about a pod.
+type Event struct {
+	Type, Reason, Message string
+}
+
+// Plan is what to do now for one pod.
+type Plan struct {
+	// Actions can all be begun now, in this order.
+	Actions []Action
+	// Again is when to look again, although nothing happens; zero: not before something happens.
+	Again time.Time
+	// Gone says that nothing of a deleted pod is left: it can be forgotten.
+	Gone bool
+}
+
+// Outcome is how an action ended. The zero value is success.
+type Outcome struct {
+	// ID is that of the instance or sandbox that Start or RunSandbox made, also if it failed later.
+	ID string
+	// Reason says that the action failed, and Message why. Of Start, it is that of the waiting container: ErrImagePull,
+	// ImagePullBackOff, ErrImageNeverPull, InvalidImageName, CreateContainerConfigError, CreateContainerError, RunContainerError or
+	// PostStartHookError.
+	Reason  string
+	Message string
+	// RetryAfter is when the action may be tried again; 0 leaves it to the plan.
+	RetryAfter time.Duration
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Observed is what the runtime has of one pod. It must be read after the last Memory.End, or an action
+// that is done could be asked for again.
+type Observed struct {
+	// Runtime is the name of the runtime, the scheme of container IDs in a status: containerd for example.
+	Runtime string
+	// HostIPs are the addresses of the node, the first one of its primary family.
+	HostIPs    []string
+	Sandboxes  []Sandbox   // in any order
+	Containers []Container // in any order, with those that have exited
+	// RecursiveReadOnly says that the runtime can mount read-only recursively.
+	RecursiveReadOnly bool
+}
+
+// Sandbox is a sandbox of the pod.
+type Sandbox struct {
+	ID        string
+	Attempt   uint32
+	Ready     bool
+	CreatedAt time.Time
+	IPs       []string // none for a pod in the host's network
+	// NoAddress says that the runtime reports on the network of the sandbox, and that it has no address.
+	NoAddress bool
+}
+
+// State is the state of a container in the runtime.
+type State int
+
+const (
+	// Unknown is a container of which the runtime has lost track: it may run.
+	Unknown State = iota
+	// Created is a container that was never started.
+	Created
+	// Running is a container that runs.
+	Running
+	// Exited is a container that has ended.
+	Exited
+)
+
+// Container is an instance of a container of the pod, by the label of its name.
+type Container struct {
+	ID        string
+	Name      string
+	Attempt   uint32 // the number of instances before this one; restartCount of the status
+	SandboxID string
+	State     State
+	CreatedAt time.Time
+	StartedAt time.Time
+
+	// Of an instance that has exited. Message is the termination message.
+	FinishedAt time.Time
+	ExitCode   int32
+	Reason     string
+	Message    string
+
+	Image    string // as the runtime says it
+	ImageRef string // the digest; imageID of the status
+	// Hash is the label with Hash(container) at the time of its creation; "" is not known.
+	Hash string
+	// Created are the resources of the spec that the instance was created with; nil is not known.
+	Created *corev1.ResourceRequirements
+	// Resources are those that the runtime says it has now; nil if it does not say.
+	Resources *corev1.ResourceRequirements
+	// User and StopSignal are nil if the runtime does not say.
+	User       *corev1.ContainerUser
+	StopSignal *corev1.Signal
+}
