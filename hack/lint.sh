@@ -24,8 +24,8 @@ if [ ! -x "$linter" ]; then
 fi
 
 if [ $# -eq 0 ]; then
-  # Folders that the go command ignores hold no modules of ours; hack/tools and bench/kwok have no Go files.
-  mapfile -t modules < <(find . -name '.?*' -prune -o -name testdata -prune -o -name go.mod -printf '%h\n' | grep -vx -e ./hack/tools -e ./bench/kwok | sort)
+  # Folders that the go command ignores hold no modules of ours; hack/tools, bench/kwok and bench/kubelet have no Go files.
+  mapfile -t modules < <(find . -name '.?*' -prune -o -name testdata -prune -o -name go.mod -printf '%h\n' | grep -vx -e ./hack/tools -e ./bench/kwok -e ./bench/kubelet | sort)
   set -- "${modules[@]}"
 fi
 

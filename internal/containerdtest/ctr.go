@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package containerdtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// criNamespace is containerd's own namespace for what the Container Runtime Interface made.
+const criNamespace = "k8s.io"
+
+// load imports an archive from a file, or from what is read when the name is "-", and returns when
+// the images can be used. Their names come from what ctr says of each: that it unpacks it.
+func (c *Containerd) load(ctx context.Context, name string, from io.Reader) error {
+	cmd := exec.CommandContext(ctx, "ctr", "--address", c.socket(), "--namespace", criNamespace, "images", "import", name)
+	cmd.Stdin = from
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "unpacking" {
+			if err := c.awaitImage(ctx, fields[1]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// awaitImage returns when the interface for runtimes has the image: it learns by an event of what others import.
+func (c *Containerd) awaitImage(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	conn, err := c.connect()
+	if err != nil {
+		return err
+	}
+	defer conn.Close() //nolint:errcheck // nothing is lost with it
+	client := runtimeapi.NewImageServiceClient(conn)
+	for {
+		status, err := client.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: name}})
+		if err == nil && status.GetImage() != nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for image %s: %w", name, errors.Join(ctx.Err(), err))
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package containerdtest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// RequireVariable is the environment variable that makes tests fail which would be skipped, if it is 1.
+const RequireVariable = "VK_REQUIRE_CONTAINERD"
+
+// needed are the programs that a containerd of ours calls, and the Debian packages that have them.
+var needed = [][2]string{
+	{"containerd", "containerd"}, {"containerd-shim-runc-v2", "containerd"}, {"ctr", "containerd"},
+	{"runc", "runc"}, {"ip", "iproute2"}, {"iptables", "iptables"},
+}
+
+// pluginFolders are where network plugins are, by distribution.
+var pluginFolders = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}
+
+// Missing says why no containerd can be started here; nil when one can.
+func Missing() error {
+	if os.Geteuid() != 0 {
+		return errors.New("containerd needs root")
+	}
+	var packages []string
+	for _, n := range needed {
+		if _, err := exec.LookPath(n[0]); err != nil && !strings.Contains(strings.Join(packages, " "), n[1]) {
+			packages = append(packages, n[1])
+		}
+	}
+	if _, err := plugins(); err != nil {
+		packages = append(packages, "containernetworking-plugins")
+	}
+	if len(packages) > 0 {
+		return fmt.Errorf("not installed: %s", strings.Join(packages, ", "))
+	}
+	return nil
+}
+
+// plugins returns the folder of the network plugins.
+func plugins() (string, error) {
+	for _, dir := range pluginFolders {
+		if _, err := os.Stat(filepath.Join(dir, "bridge")); err == nil {
+			return dir, nil
+		}
+	}
+	return "", fmt.Errorf("no network plugin called bridge in %s", strings.Join(pluginFolders, ", "))
+}
+
+// Start is New for a test, which is skipped where no containerd can run. The containerd is closed when
+// the test has ended.
+func Start(t testing.TB, options Options) *Containerd {
+	t.Helper()
+	if err := Missing(); err != nil {
+		if os.Getenv(RequireVariable) == "1" {
+			t.Fatalf("this test needs a containerd of its own: %v", err)
+		}
+		t.Skipf("this test needs a containerd of its own: %v", err)
+	}
+	c, err := New(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("containerd said:\n%s", c.Said())
+		}
+	})
+	return c
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+// Command pause is the program of sandboxes in tests: it keeps the namespaces of a pod and, where pods share
+// one for processes, reaps those that lost their parent.
+//
+// What surprises: it ends with 0 when it is asked to, because runtimes show the exit code of a sandbox nowhere.
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGCHLD)
+	for s := range signals {
+		if s != syscall.SIGCHLD {
+			return
+		}
+		for {
+			// One signal may stand for several children.
+			if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 || err != nil {
+				break
+			}
+		}
+	}
+}

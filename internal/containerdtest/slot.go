@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package containerdtest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// slots is how many containerds there can be on a machine at a time.
+const slots = 64
+
+// slot is a numbered place for one containerd: from the number follow a directory, a bridge, a subnet and a
+// cgroup. Whoever holds the lock has the place; the kernel gives it up when he dies, and his successor
+// finds by the number what there is to clean.
+type slot struct {
+	number int
+	dir    string
+	lock   *os.File
+}
+
+// takeSlot locks the first place that is free.
+func takeSlot() (*slot, error) {
+	for n := range slots {
+		path := filepath.Join(os.TempDir(), fmt.Sprintf("vk-containerd-%d", n))
+		// The lock is beside the directory, which its owner removes.
+		lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("lock a place for containerd: %w", err)
+		}
+		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return &slot{number: n, dir: path, lock: lock}, nil
+		}
+		_ = lock.Close() // it was only tried
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("lock a place for containerd: %w", err)
+		}
+	}
+	return nil, fmt.Errorf("all %d places for a containerd in %s are taken", slots, os.TempDir())
+}
+
+func (s *slot) release() { _ = s.lock.Close() } // which unlocks it; the file stays, for the next one to lock
+
+func (s *slot) file(name ...string) string {
+	return filepath.Join(append([]string{s.dir}, name...)...)
+}
+
+// bridge is the name of the bridge of all pods.
+func (s *slot) bridge() string { return fmt.Sprintf("vkt%d", s.number) }
+
+// subnet is where pods get their addresses from.
+func (s *slot) subnet() string { return fmt.Sprintf("10.93.%d.0/24", s.number) }
+
+// cgroup is the cgroup that containers are to be made in.
+func (s *slot) cgroup() string { return fmt.Sprintf("/vk-containerd-%d", s.number) }
