@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fakecri
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Image is an image that can be pulled, or is there.
+type Image struct {
+	// Name is what a pod says: "busybox", "registry.example/app:v1".
+	Name string
+	// UID or User is as whom its processes run; without either as root.
+	UID  *int64
+	User string
+	Size uint64
+	// Takes is how long a pull takes.
+	Takes time.Duration
+	// Errors are what the next pulls fail with, one each.
+	Errors []error
+	// Password, if there is one, is what a pull has to bring.
+	Username, Password string
+	// Missing says that the registry does not have it.
+	Missing bool
+	// Pinned images must not be removed to save space.
+	Pinned bool
+}
+
+// image is one that is on the machine; guarded by Runtime.mu.
+type image struct {
+	Image
+	id   string
+	tags []string
+}
+
+func imageID(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+func (i *image) name() string {
+	if len(i.tags) > 0 {
+		return i.tags[0]
+	}
+	return i.id
+}
+
+// ref is the image by its digest.
+func (i *image) ref() string {
+	name, _, _ := strings.Cut(normalise(i.Name), "@")
+	if colon := strings.LastIndex(name, ":"); colon > strings.LastIndex(name, "/") {
+		name = name[:colon]
+	}
+	return name + "@" + i.id
+}
+
+// normalise writes the name of an image in full, as runtimes do.
+func normalise(name string) string {
+	if strings.HasPrefix(name, "sha256:") {
+		return name
+	}
+	first, _, path := strings.Cut(name, "/")
+	switch {
+	case !path:
+		name = "docker.io/library/" + name
+	case !strings.ContainsAny(first, ".:") && first != "localhost":
+		name = "docker.io/" + name
+	}
+	if !strings.Contains(name, "@") && !strings.Contains(name[strings.LastIndex(name, "/"):], ":") {
+		name += ":latest"
+	}
+	return name
+}
+
+// Publish says what pulls of an image give. Images that nobody published can be pulled too, and run as root.
+func (r *Runtime) Publish(i Image) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.registry[normalise(i.Name)] = &i
+}
+
+// AddImage puts an image on the machine, and publishes it if nobody did.
+func (r *Runtime) AddImage(i Image) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name := normalise(i.Name)
+	if r.registry[name] == nil {
+		r.registry[name] = &i
+	}
+	r.store(name, i)
+}
+
+// store needs r.mu.
+func (r *Runtime) store(name string, i Image) *image {
+	id := imageID(name)
+	if at := strings.Index(name, "@"); at >= 0 {
+		id = name[at+1:]
+	}
+	stored := &image{Image: i, id: id}
+	if !strings.Contains(name, "@") {
+		stored.tags = []string{name}
+	}
+	r.images[id] = stored
+	return stored
+}
+
+// findImage finds an image on the machine by name, digest or identifier. The caller has r.mu.
+func (r *Runtime) findImage(name string) *image {
+	if i := r.images[name]; i != nil {
+		return i
+	}
+	name = normalise(name)
+	for _, i := range r.images {
+		if slices.Contains(i.tags, name) || i.ref() == name {
+			return i
+		}
+	}
+	return nil
+}
+
+// PullImage puts an image on the machine, as Publish told, and returns its reference by digest.
+func (c *Client) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
+	return do(ctx, c, "PullImage", spec.GetImage(), func() (string, error) {
+		r := c.runtime
+		name := normalise(spec.GetImage())
+		published, restarted, err := r.request(name)
+		if published.Takes > 0 {
+			timer := time.NewTimer(published.Takes)
+			defer timer.Stop()
+			if gone := wait(ctx, timer.C, restarted); gone != nil {
+				return "", gone
+			}
+		}
+		switch {
+		case err != nil:
+			return "", err
+		case published.Missing:
+			return "", status.Errorf(codes.NotFound, "failed to pull and unpack image %q: failed to resolve reference %q: %s: not found", name, name, name)
+		case published.Password != "" && (auth.GetUsername() != published.Username || auth.GetPassword() != published.Password):
+			return "", status.Errorf(codes.Unknown, "failed to pull and unpack image %q: failed to resolve reference %q: pull access denied, repository does not exist or may require authorization", name, name)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.store(name, published).ref(), nil
+	})
+}
+
+// request returns what the registry has under a name, and the next error that a pull of it gets.
+func (r *Runtime) request(name string) (Image, <-chan struct{}, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	published := r.registry[name]
+	if published == nil {
+		return Image{Name: name}, r.restarted, nil
+	}
+	return *published, r.restarted, pop(&published.Errors)
+}
+
+// RemoveImage removes an image. One that does not exist is no error.
+func (c *Client) RemoveImage(ctx context.Context, spec *runtimeapi.ImageSpec) error {
+	return c.act(ctx, "RemoveImage", spec.GetImage(), func() error {
+		c.runtime.mu.Lock()
+		defer c.runtime.mu.Unlock()
+		if i := c.runtime.findImage(spec.GetImage()); i != nil {
+			delete(c.runtime.images, i.id)
+		}
+		return nil
+	})
+}
+
+// ImageStatus returns an image of the machine; one that is not there is a nil image and no error.
+func (c *Client) ImageStatus(ctx context.Context, spec *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
+	return do(ctx, c, "ImageStatus", spec.GetImage(), func() (*runtimeapi.ImageStatusResponse, error) {
+		c.runtime.mu.Lock()
+		defer c.runtime.mu.Unlock()
+		i := c.runtime.findImage(spec.GetImage())
+		if i == nil {
+			return &runtimeapi.ImageStatusResponse{}, nil
+		}
+		return &runtimeapi.ImageStatusResponse{Image: i.proto()}, nil
+	})
+}
+
+func (i *image) proto() *runtimeapi.Image {
+	p := &runtimeapi.Image{
+		Id: i.id, RepoTags: slices.Clone(i.tags), RepoDigests: []string{i.ref()}, Size: i.Size, Username: i.User, Pinned: i.Pinned,
+		Spec: &runtimeapi.ImageSpec{Image: i.name()},
+	}
+	if i.UID != nil {
+		p.Uid = &runtimeapi.Int64Value{Value: *i.UID}
+	} else if i.User == "" {
+		p.Uid = &runtimeapi.Int64Value{}
+	}
+	return p
+}
+
+// ListImages returns the images of the machine.
+func (c *Client) ListImages(ctx context.Context, filter *runtimeapi.ImageFilter) ([]*runtimeapi.Image, error) {
+	return do(ctx, c, "ListImages", "", func() ([]*runtimeapi.Image, error) {
+		r := c.runtime
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		var list []*runtimeapi.Image
+		only := filter.GetImage().GetImage()
+		for _, i := range r.images {
+			if only == "" || r.findImage(only) == i {
+				list = append(list, i.proto())
+			}
+		}
+		slices.SortFunc(list, func(a, b *runtimeapi.Image) int { return strings.Compare(a.Id, b.Id) })
+		return list, nil
+	})
+}
+
+// ImageFsInfo returns how much the images take.
+func (c *Client) ImageFsInfo(ctx context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
+	return do(ctx, c, "ImageFsInfo", "", func() (*runtimeapi.ImageFsInfoResponse, error) {
+		r := c.runtime
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		var used uint64
+		for _, i := range r.images {
+			used += i.Size
+		}
+		return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{{
+			Timestamp: now(), FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: "/"},
+			UsedBytes: &runtimeapi.UInt64Value{Value: used}, InodesUsed: &runtimeapi.UInt64Value{Value: uint64(len(r.images))},
+		}}}, nil
+	})
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fakecri
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Life is what a container does once it is started. The zero Life runs until the container is
+// stopped, and then ends at once with exit code 143.
+type Life struct {
+	// Ends says that the container ends by itself, after For, with Code.
+	Ends bool
+	For  time.Duration
+	Code int32
+	// Reason is "" for what follows from the code: Completed or Error.
+	Reason string
+	// Output are lines that the container writes when it starts; Errors are lines of its standard error.
+	Output, Errors []string
+	// IgnoresStop says that only a kill ends the container.
+	IgnoresStop bool
+	// Stops is how long the container takes to end when it is asked to, StopCode the code
+	// with which it does; 0 is 143, and CleanStop stands for exit code 0.
+	Stops     time.Duration
+	StopCode  int32
+	CleanStop bool
+	// StartError, if there is one, is what StartContainer answers; the container has failed then.
+	StartError error
+}
+
+// Forever is a life that lasts until the container is stopped.
+func Forever() Life { return Life{} }
+
+// Exit is a life that ends at once.
+func Exit(code int32) Life { return Life{Ends: true, Code: code} }
+
+// ExitAfter is a life that ends by itself after a time.
+func ExitAfter(d time.Duration, code int32) Life { return Life{Ends: true, For: d, Code: code} }
+
+// OOM is a life that ends after a time for want of memory.
+func OOM(d time.Duration) Life { return Life{Ends: true, For: d, Code: 137, Reason: "OOMKilled"} }
+
+// Match says which containers a script is for.
+type Match func(config *runtimeapi.ContainerConfig, pod *runtimeapi.PodSandboxConfig) bool
+
+// ByName matches the containers of a name, in all pods.
+func ByName(name string) Match {
+	return func(c *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) bool {
+		return c.GetMetadata().GetName() == name
+	}
+}
+
+// ByPod matches the containers of a name in the pods of a name.
+func ByPod(pod, name string) Match {
+	return func(c *runtimeapi.ContainerConfig, p *runtimeapi.PodSandboxConfig) bool {
+		return c.GetMetadata().GetName() == name && p.GetMetadata().GetName() == pod
+	}
+}
+
+// ByImage matches the containers of an image, as it is written in the pod or as an identifier.
+func ByImage(image string) Match {
+	return func(c *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) bool {
+		spec := c.GetImage()
+		return normalise(spec.GetImage()) == normalise(image) || spec.GetUserSpecifiedImage() == image || spec.GetImage() == imageID(normalise(image))
+	}
+}
+
+// ByCommand matches the containers whose command and arguments begin with these words.
+func ByCommand(words ...string) Match {
+	return func(c *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) bool {
+		all := append(append([]string{}, c.GetCommand()...), c.GetArgs()...)
+		return len(all) >= len(words) && strings.Join(all[:len(words)], "\x00") == strings.Join(words, "\x00")
+	}
+}
+
+type script struct {
+	match Match
+	lives []Life
+	next  int
+}
+
+// Script gives the containers that match these lives, one after the other as they are started; the last one is
+// for all that follow. Of several scripts that match, the latest counts.
+func (r *Runtime) Script(match Match, lives ...Life) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.scripts = append(r.scripts, &script{match: match, lives: lives})
+}
+
+// lifeOf needs r.mu.
+func (r *Runtime) lifeOf(c *container) Life {
+	for i := len(r.scripts) - 1; i >= 0; i-- {
+		s := r.scripts[i]
+		if len(s.lives) == 0 || !s.match(c.config, c.sandbox.config) {
+			continue
+		}
+		life := s.lives[min(s.next, len(s.lives)-1)]
+		s.next++
+		return life
+	}
+	return Life{}
+}
+
+// exit is how a container ends.
+type exit struct {
+	code            int32
+	reason, message string
+}
+
+var killed = exit{code: 137}
+
+// end ends a container that runs. The caller has r.mu.
+func (r *Runtime) end(c *container, e exit) {
+	if c.state != runtimeapi.ContainerState_CONTAINER_RUNNING {
+		return
+	}
+	r.finish(c, e)
+	r.tell(c.sandbox, c.id, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
+}
+
+func (r *Runtime) finish(c *container, e exit) {
+	switch {
+	case e.reason != "":
+	case e.code == 0:
+		e.reason = "Completed"
+	default:
+		e.reason = "Error"
+	}
+	for _, timer := range c.timers {
+		timer.Stop()
+	}
+	c.timers = nil
+	c.state, c.finished, c.exit = runtimeapi.ContainerState_CONTAINER_EXITED, now(), e
+	if c.log != nil {
+		_ = c.log.Close()
+		c.log = nil
+	}
+	close(c.done)
+}
+
+// begin starts the life of a container. The caller has r.mu.
+func (r *Runtime) begin(c *container) {
+	r.write(c, "stdout", c.life.Output...)
+	r.write(c, "stderr", c.life.Errors...)
+	if c.life.Ends {
+		r.endIn(c, c.life.For, exit{code: c.life.Code, reason: c.life.Reason})
+	}
+}
+
+// endIn ends a container after a time, unless it has ended before.
+func (r *Runtime) endIn(c *container, d time.Duration, e exit) {
+	if d <= 0 {
+		r.end(c, e)
+		return
+	}
+	c.timers = append(c.timers, time.AfterFunc(d, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.end(c, e)
+	}))
+}
+
+// openLog opens the log of a container as a runtime does: in a directory that has to exist.
+func (c *container) openLog() error {
+	if c.config.GetLogPath() == "" || c.sandboxConfig.GetLogDirectory() == "" {
+		return nil
+	}
+	file, err := os.OpenFile(c.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
+	if err != nil {
+		return fmt.Errorf("failed to create container loggers: %w", err)
+	}
+	if c.log != nil {
+		_ = c.log.Close()
+	}
+	c.log = file
+	return nil
+}
+
+func (c *container) logPath() string {
+	if c.config.GetLogPath() == "" || c.sandboxConfig.GetLogDirectory() == "" {
+		return ""
+	}
+	return filepath.Join(c.sandboxConfig.GetLogDirectory(), c.config.GetLogPath())
+}
+
+// write adds lines to the log of a container. The caller has r.mu.
+func (r *Runtime) write(c *container, stream string, lines ...string) {
+	if c.log == nil {
+		return
+	}
+	for _, line := range lines {
+		_, _ = fmt.Fprintf(c.log, "%s %s F %s\n", time.Now().Format(time.RFC3339Nano), stream, line)
+	}
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fakecri
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// sandbox is what the runtime knows of one; all of it is guarded by Runtime.mu.
+type sandbox struct {
+	id      string
+	pid     int
+	config  *runtimeapi.PodSandboxConfig
+	handler string
+	ready   bool
+	created int64
+	ips     []string
+}
+
+// RunPodSandbox creates a sandbox, which is ready at once.
+func (c *Client) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
+	return do(ctx, c, "RunPodSandbox", podName(config), func() (string, error) { return c.runtime.runSandbox(config, handler) })
+}
+
+func (r *Runtime) runSandbox(config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	meta := config.GetMetadata()
+	if meta.GetName() == "" || meta.GetNamespace() == "" || meta.GetUid() == "" {
+		return "", status.Error(codes.InvalidArgument, "sandbox config must include name, namespace and uid")
+	}
+	if handler != "" && !slices.Contains(r.config.Handlers, handler) {
+		return "", status.Errorf(codes.Unknown, "no runtime for %q is configured", handler)
+	}
+	for _, other := range r.sandboxes {
+		if o := other.config.GetMetadata(); o.Name == meta.Name && o.Namespace == meta.Namespace && o.Uid == meta.Uid && o.Attempt == meta.Attempt {
+			return "", status.Errorf(codes.Unknown, "failed to reserve sandbox name %q: name is reserved for %q", meta.Name, other.id)
+		}
+	}
+	s := &sandbox{id: r.id(), config: clone(config), handler: handler, ready: true, created: now()}
+	s.pid = 10000 + r.numbered
+	if namespaces(config).GetNetwork() != runtimeapi.NamespaceMode_NODE {
+		s.ips = r.nextIPs()
+	}
+	r.sandboxes[s.id] = s
+	r.madeBoxes = append(r.madeBoxes, s.config)
+	r.tell(s, s.id, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT)
+	r.tell(s, s.id, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
+	return s.id, nil
+}
+
+func namespaces(config *runtimeapi.PodSandboxConfig) *runtimeapi.NamespaceOption {
+	return config.GetLinux().GetSecurityContext().GetNamespaceOptions()
+}
+
+// StopPodSandbox kills what runs in a sandbox and takes its addresses away. One that does not exist is no error.
+func (c *Client) StopPodSandbox(ctx context.Context, id string) error {
+	return c.act(ctx, "StopPodSandbox", id, func() error {
+		r := c.runtime
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if s := r.sandboxes[id]; s != nil {
+			r.stopSandbox(s)
+		}
+		return nil
+	})
+}
+
+// stopSandbox needs r.mu.
+func (r *Runtime) stopSandbox(s *sandbox) {
+	for _, c := range r.containers {
+		if c.sandbox == s {
+			r.end(c, killed)
+		}
+	}
+	if s.ready {
+		s.ready, s.ips = false, nil
+		r.tell(s, s.id, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
+	}
+}
+
+// RemovePodSandbox removes a sandbox and its containers. One that does not exist is no error.
+func (c *Client) RemovePodSandbox(ctx context.Context, id string) error {
+	return c.act(ctx, "RemovePodSandbox", id, func() error {
+		r := c.runtime
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		s := r.sandboxes[id]
+		if s == nil {
+			return nil
+		}
+		r.stopSandbox(s)
+		for _, c := range r.containers {
+			if c.sandbox == s {
+				r.remove(c)
+			}
+		}
+		delete(r.sandboxes, id)
+		r.tell(s, id, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
+		return nil
+	})
+}
+
+// PodSandboxStatus returns what the runtime knows of a sandbox; verbose information has its process.
+func (c *Client) PodSandboxStatus(ctx context.Context, id string, verbose bool) (*runtimeapi.PodSandboxStatusResponse, error) {
+	return do(ctx, c, "PodSandboxStatus", id, func() (*runtimeapi.PodSandboxStatusResponse, error) {
+		r := c.runtime
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		s := r.sandboxes[id]
+		if s == nil {
+			return nil, notFound("sandbox", id)
+		}
+		answer := &runtimeapi.PodSandboxStatusResponse{Status: s.status(), Timestamp: now()}
+		if !r.config.NoEvents {
+			answer.ContainersStatuses = r.statusesIn(s)
+		}
+		if verbose {
+			answer.Info = map[string]string{"info": fmt.Sprintf(`{"pid":%d}`, s.pid)}
+		}
+		return answer, nil
+	})
+}
+
+func (s *sandbox) state() runtimeapi.PodSandboxState {
+	if s.ready {
+		return runtimeapi.PodSandboxState_SANDBOX_READY
+	}
+	return runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+}
+
+func (s *sandbox) status() *runtimeapi.PodSandboxStatus {
+	config := clone(s.config)
+	network := &runtimeapi.PodSandboxNetworkStatus{}
+	for i, ip := range s.ips {
+		if i == 0 {
+			network.Ip = ip
+			continue
+		}
+		network.AdditionalIps = append(network.AdditionalIps, &runtimeapi.PodIP{Ip: ip})
+	}
+	return &runtimeapi.PodSandboxStatus{
+		Id: s.id, Metadata: config.GetMetadata(), State: s.state(), CreatedAt: s.created, Network: network,
+		Labels: config.GetLabels(), Annotations: config.GetAnnotations(), RuntimeHandler: s.handler,
+		Linux: &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: namespaces(config)}},
+	}
+}
+
+// ListPodSandbox returns the sandboxes that the filter leaves.
+func (c *Client) ListPodSandbox(ctx context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
+	return do(ctx, c, "ListPodSandbox", "", func() ([]*runtimeapi.PodSandbox, error) {
+		r := c.runtime
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		var list []*runtimeapi.PodSandbox
+		for _, s := range r.sandboxes {
+			if !strings.HasPrefix(s.id, filter.GetId()) || !selected(s.config.GetLabels(), filter.GetLabelSelector()) ||
+				filter.GetState() != nil && filter.GetState().GetState() != s.state() {
+				continue
+			}
+			config := clone(s.config)
+			list = append(list, &runtimeapi.PodSandbox{
+				Id: s.id, Metadata: config.GetMetadata(), State: s.state(), CreatedAt: s.created,
+				Labels: config.GetLabels(), Annotations: config.GetAnnotations(), RuntimeHandler: s.handler,
+			})
+		}
+		slices.SortFunc(list, func(a, b *runtimeapi.PodSandbox) int { return strings.Compare(a.Id, b.Id) })
+		return list, nil
+	})
+}
+
+func selected(labels, selector map[string]string) bool {
+	for k, v := range selector {
+		if got, ok := labels[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// UpdatePodSandboxResources takes the resources of a sandbox over into its config.
+func (c *Client) UpdatePodSandboxResources(ctx context.Context, request *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
+	id := request.GetPodSandboxId()
+	return do(ctx, c, "UpdatePodSandboxResources", id, func() (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
+		r := c.runtime
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		s := r.sandboxes[id]
+		if s == nil {
+			return nil, notFound("sandbox", id)
+		}
+		s.config = clone(s.config)
+		if s.config.Linux == nil {
+			s.config.Linux = &runtimeapi.LinuxPodSandboxConfig{}
+		}
+		s.config.Linux.Resources, s.config.Linux.Overhead = clone(request.GetResources()), clone(request.GetOverhead())
+		return &runtimeapi.UpdatePodSandboxResourcesResponse{}, nil
+	})
+}

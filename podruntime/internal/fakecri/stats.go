@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fakecri
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Usage is what a container uses.
+type Usage struct {
+	CPUNanoSeconds, WorkingSet, DiskBytes uint64
+}
+
+// SetUsage says what a container uses from now on.
+func (r *Runtime) SetUsage(id string, u Usage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.containers[id]; c != nil {
+		c.usage = u
+	}
+}
+
+func value(v uint64) *runtimeapi.UInt64Value { return &runtimeapi.UInt64Value{Value: v} }
+
+func (c *container) stats() *runtimeapi.ContainerStats {
+	config := clone(c.config)
+	return &runtimeapi.ContainerStats{
+		Attributes:    &runtimeapi.ContainerAttributes{Id: c.id, Metadata: config.GetMetadata(), Labels: config.GetLabels(), Annotations: config.GetAnnotations()},
+		Cpu:           &runtimeapi.CpuUsage{Timestamp: now(), UsageCoreNanoSeconds: value(c.usage.CPUNanoSeconds)},
+		Memory:        &runtimeapi.MemoryUsage{Timestamp: now(), WorkingSetBytes: value(c.usage.WorkingSet), UsageBytes: value(c.usage.WorkingSet)},
+		WritableLayer: &runtimeapi.FilesystemUsage{Timestamp: now(), UsedBytes: value(c.usage.DiskBytes)},
+	}
+}
+
+func (c *container) runs() bool { return c.state == runtimeapi.ContainerState_CONTAINER_RUNNING }
+
+// ContainerStats returns what a container that runs uses.
+func (c *Client) ContainerStats(ctx context.Context, id string) (*runtimeapi.ContainerStats, error) {
+	return do(ctx, c, "ContainerStats", id, func() (*runtimeapi.ContainerStats, error) {
+		c.runtime.mu.Lock()
+		defer c.runtime.mu.Unlock()
+		found := c.runtime.containers[id]
+		if found == nil || !found.runs() {
+			return nil, notFound("container", id)
+		}
+		return found.stats(), nil
+	})
+}
+
+// ListContainerStats returns what the running containers use that the filter leaves.
+func (c *Client) ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
+	return do(ctx, c, "ListContainerStats", "", func() ([]*runtimeapi.ContainerStats, error) {
+		c.runtime.mu.Lock()
+		defer c.runtime.mu.Unlock()
+		return c.runtime.statsOf(filter), nil
+	})
+}
+
+// statsOf needs r.mu.
+func (r *Runtime) statsOf(filter *runtimeapi.ContainerStatsFilter) []*runtimeapi.ContainerStats {
+	var list []*runtimeapi.ContainerStats
+	for _, c := range r.containers {
+		if c.runs() && strings.HasPrefix(c.id, filter.GetId()) && strings.HasPrefix(c.sandbox.id, filter.GetPodSandboxId()) &&
+			selected(c.config.GetLabels(), filter.GetLabelSelector()) {
+			list = append(list, c.stats())
+		}
+	}
+	slices.SortFunc(list, func(a, b *runtimeapi.ContainerStats) int { return strings.Compare(a.Attributes.Id, b.Attributes.Id) })
+	return list
+}
+
+// podStats needs r.mu. The sandbox itself uses 1 MiB.
+func (r *Runtime) podStats(s *sandbox) *runtimeapi.PodSandboxStats {
+	config := clone(s.config)
+	containers := r.statsOf(&runtimeapi.ContainerStatsFilter{PodSandboxId: s.id})
+	cpu, memory := uint64(0), uint64(1<<20)
+	for _, c := range containers {
+		cpu += c.GetCpu().GetUsageCoreNanoSeconds().GetValue()
+		memory += c.GetMemory().GetWorkingSetBytes().GetValue()
+	}
+	return &runtimeapi.PodSandboxStats{
+		Attributes: &runtimeapi.PodSandboxAttributes{Id: s.id, Metadata: config.GetMetadata(), Labels: config.GetLabels(), Annotations: config.GetAnnotations()},
+		Linux: &runtimeapi.LinuxPodSandboxStats{
+			Cpu:        &runtimeapi.CpuUsage{Timestamp: now(), UsageCoreNanoSeconds: value(cpu)},
+			Memory:     &runtimeapi.MemoryUsage{Timestamp: now(), WorkingSetBytes: value(memory), UsageBytes: value(memory)},
+			Network:    &runtimeapi.NetworkUsage{Timestamp: now(), DefaultInterface: &runtimeapi.NetworkInterfaceUsage{Name: "eth0", RxBytes: value(1000), TxBytes: value(2000)}},
+			Containers: containers,
+		},
+	}
+}
+
+// PodSandboxStats returns what a sandbox uses.
+func (c *Client) PodSandboxStats(ctx context.Context, id string) (*runtimeapi.PodSandboxStats, error) {
+	return do(ctx, c, "PodSandboxStats", id, func() (*runtimeapi.PodSandboxStats, error) {
+		c.runtime.mu.Lock()
+		defer c.runtime.mu.Unlock()
+		switch s := c.runtime.sandboxes[id]; {
+		case c.runtime.config.NoPodStats:
+			return nil, unimplemented()
+		case s == nil:
+			return nil, notFound("sandbox", id)
+		default:
+			return c.runtime.podStats(s), nil
+		}
+	})
+}
+
+// ListPodSandboxStats returns what the sandboxes use that are ready and that the filter leaves.
+func (c *Client) ListPodSandboxStats(ctx context.Context, filter *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
+	return do(ctx, c, "ListPodSandboxStats", "", func() ([]*runtimeapi.PodSandboxStats, error) {
+		r := c.runtime
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.config.NoPodStats {
+			return nil, unimplemented()
+		}
+		var list []*runtimeapi.PodSandboxStats
+		for _, s := range r.sandboxes {
+			if s.ready && strings.HasPrefix(s.id, filter.GetId()) && selected(s.config.GetLabels(), filter.GetLabelSelector()) {
+				list = append(list, r.podStats(s))
+			}
+		}
+		slices.SortFunc(list, func(a, b *runtimeapi.PodSandboxStats) int { return strings.Compare(a.Attributes.Id, b.Attributes.Id) })
+		return list, nil
+	})
+}
+
+// ListMetricDescriptors is not implemented.
+func (c *Client) ListMetricDescriptors(ctx context.Context) ([]*runtimeapi.MetricDescriptor, error) {
+	return nil, c.act(ctx, "ListMetricDescriptors", "", unimplemented)
+}
+
+// ListPodSandboxMetrics is not implemented.
+func (c *Client) ListPodSandboxMetrics(ctx context.Context) ([]*runtimeapi.PodSandboxMetrics, error) {
+	return nil, c.act(ctx, "ListPodSandboxMetrics", "", unimplemented)
+}
