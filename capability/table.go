@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capability
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Named is the declaration of a provider, for the table of support.
+type Named struct {
+	Name string
+	Declaration
+}
+
+// Table writes the table of support of providers in Markdown.
+func Table(providers ...Named) string {
+	var b, notes strings.Builder
+	n := 0
+	b.WriteString("| Feature | Asked for by |")
+	for _, p := range providers {
+		fmt.Fprintf(&b, " %s |", p.Name)
+	}
+	b.WriteString("\n|---|---|" + strings.Repeat("---|", len(providers)) + "\n")
+	for _, e := range features {
+		fmt.Fprintf(&b, "| %s | %s |", e.feature, e.fields)
+		for _, p := range providers {
+			note, has := p.has[e.feature]
+			mark := "yes"
+			if !has {
+				note, mark = p.lack[e.feature], "no"
+			}
+			if note != "" {
+				n++
+				mark += fmt.Sprintf(" [%d]", n)
+				fmt.Fprintf(&notes, "%d. %s, %s: %s\n", n, p.Name, e.feature, note)
+			}
+			fmt.Fprintf(&b, " %s |", mark)
+		}
+		b.WriteByte('\n')
+	}
+	if n > 0 {
+		b.WriteString("\n" + notes.String())
+	}
+	return b.String()
+}
