@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
@@ -31,6 +32,10 @@ func (o *options) newDaemon(ctx context.Context, p Provider, version string) (da
 		cfg.HTTPListenAddr = o.listenAddr()
 		cfg.StreamIdleTimeout, cfg.StreamCreationTimeout = o.StreamIdleTimeout, o.StreamCreationTimeout
 		cfg.MaxStreams, cfg.MaxStreamsPerUser = o.MaxStreams, o.MaxStreamsPerUser
+		cfg.PodControllerConfigOpts = append(cfg.PodControllerConfigOpts, func(pods *node.PodControllerConfig) error {
+			pods.FailUnsupported = o.FailUnsupported
+			return nil
+		})
 		o.describe(&cfg.NodeSpec, p.Name, version)
 		return nil
 	}}

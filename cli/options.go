@@ -36,6 +36,7 @@ type options struct {
 	FullResync     time.Duration
 	StartupTimeout time.Duration
 
+	FailUnsupported      bool
 	DrainOnExit          bool
 	DrainTimeout         time.Duration
 	DrainCriticalTimeout time.Duration

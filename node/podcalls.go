@@ -22,6 +22,9 @@ import (
 
 // create gives a pod to the backend.
 func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod) error {
+	if c.refuse(key, api) {
+		return nil
+	}
 	pod, err := c.prepare(ctx, api)
 	if err != nil {
 		return c.failure(api, "", fmt.Errorf("resolve the environment of pod %s: %w", key, err))
@@ -186,6 +189,7 @@ func (c *PodController) replaceLost(ctx context.Context, key string, api *corev1
 // the pod as given would hand it back as news.
 func (c *PodController) prepare(ctx context.Context, api *corev1.Pod) (*corev1.Pod, error) {
 	pod := api.DeepCopy()
+	c.withoutUnsupported(pod)
 	if !c.skipEnv && !c.starts {
 		if err := c.resolve(ctx, pod); err != nil {
 			return nil, err

@@ -75,6 +75,10 @@ type PodControllerConfig struct {
 	// variables are left to the provider.
 	NodeAllocatable func() corev1.ResourceList
 
+	// FailUnsupported lets pods fail that ask for what a provider that is a capability.Declarer
+	// does not have. Default: they wait, so that a ReplicaSet does not make new ones for ever.
+	FailUnsupported bool
+
 	// PollInterval is how often a provider without PodNotifier is asked for the
 	// status of its pods when all is calm; it is asked once a second while a pod
 	// starts or stops. Default: 5 s.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/guard"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
@@ -55,6 +56,9 @@ type PodController struct {
 	nodeName   string
 	os         string // of the node; "": unknown
 	pollPeriod time.Duration
+
+	declared        *capability.Declaration // nil: the provider declares nothing and gets every pod
+	failUnsupported bool
 
 	skipEnv bool
 	env     podenv.Config
@@ -144,6 +148,7 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 		ready:      make(chan struct{}),
 		done:       make(chan struct{}),
 	}
+	c.declare(cfg.FailUnsupported)
 	c.useObjects(&cfg)
 	c.useSecrets(&cfg)
 	c.syncLane = keyqueue.New(

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
@@ -59,7 +60,8 @@ func (c *PodController) writeStatus(ctx context.Context, key string) (class int,
 	}
 	view := lifecycle.View{
 		API: api, Trouble: st.trouble, Verdict: st.verdict,
-		Stopped: st.stopped, StopAsked: !st.sent.StopAskedAt.IsZero(),
+		NoEphemeral: c.declared != nil && !c.declared.Has(capability.EphemeralContainers),
+		Stopped:     st.stopped, StopAsked: !st.sent.StopAskedAt.IsZero(),
 		LastWord:  st.lastWord && st.lastReport == st.report,
 		Attempted: st.sent.Attempted, Generation: st.sent.Generation, Now: time.Now(),
 	}

@@ -194,3 +194,17 @@ func truncated(t metav1.Time) time.Time {
 	}
 	return t.Truncate(1e9)
 }
+
+// unsupportedContainers is the status of containers that were added to a pod whose backend adds none.
+func unsupportedContainers(added []corev1.EphemeralContainer) []corev1.ContainerStatus {
+	statuses := make([]corev1.ContainerStatus, len(added))
+	for i := range added {
+		statuses[i] = corev1.ContainerStatus{
+			Name: added[i].Name, Image: added[i].Image,
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+				Reason: "Unsupported", Message: "this node cannot add containers to a pod that runs",
+			}},
+		}
+	}
+	return statuses
+}

@@ -13,12 +13,16 @@ import (
 // do what is asked for.
 const ReasonProviderFailed = "ProviderFailed"
 
+// ReasonUnsupported is the status reason of a pod, and of its waiting containers, that asks for
+// what the backend does not have.
+const ReasonUnsupported = "UnsupportedPodSpec"
+
 // Trouble is why a pod is not where it should be; it is shown in its status
 // until it is over.
 type Trouble struct {
 	Reason  string
 	Message string
-	// Container waits with WaitingReason, if it is set.
+	// Container waits with WaitingReason, if that is set; "" is all containers.
 	Container     string
 	WaitingReason string
 }
@@ -34,7 +38,9 @@ type View struct {
 	LastWord   bool  // the terminal status was written already
 	Attempted  bool  // CreatePod was called, or the backend had the pod
 	Generation int64 // of the spec that the backend accepted; 0: none
-	Now        time.Time
+	// NoEphemeral says that the backend adds no containers to a pod that runs.
+	NoEphemeral bool
+	Now         time.Time
 }
 
 // Write is what the status lane does next for one pod.
@@ -102,6 +108,9 @@ func compose(v View) corev1.PodStatus {
 		} else if v.Verdict != nil && Terminal(&s) {
 			s.Phase, s.Reason, s.Message = corev1.PodFailed, v.Verdict.Reason, v.Verdict.Message
 		}
+	}
+	if v.NoEphemeral && len(v.API.Spec.EphemeralContainers) > len(s.EphemeralContainerStatuses) {
+		s.EphemeralContainerStatuses = unsupportedContainers(v.API.Spec.EphemeralContainers)
 	}
 	// Before there is a status that it could be about, the generation is not worth a write.
 	if v.Generation > s.ObservedGeneration && (v.Report != nil || Terminal(&s)) {
@@ -179,7 +188,7 @@ func applyTrouble(s *corev1.PodStatus, v View) {
 	s.ContainerStatuses = nil
 	for _, c := range v.API.Spec.Containers {
 		waiting := &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
-		if c.Name == t.Container {
+		if t.Container == "" || c.Name == t.Container {
 			waiting = &corev1.ContainerStateWaiting{Reason: t.WaitingReason, Message: t.Message}
 		}
 		s.ContainerStatuses = append(s.ContainerStatuses, corev1.ContainerStatus{
