@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli/configfile"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
@@ -27,8 +28,12 @@ type Provider struct {
 	//   - node.PodTokensUser and node.PullCredentialsUser: gets the tokens of service accounts, and
 	//     the credentials to pull images with, of its pods;
 	//   - node.NodeProvider: decides whether the node is Ready, else it is;
+	//   - capability.Declarer: pods that ask for more than it declares do not come to it;
 	//   - NodeConfigurer: writes capacity and the like into the Node object.
 	New func(ctx context.Context, in ProviderInput) (nodeutil.Provider, error)
+	// Capabilities returns what the provider will declare with the configuration file at that path, "" for
+	// none, so that pods can be checked without a node. Nil: it declares nothing and gets every pod.
+	Capabilities func(configPath string) (capability.Declaration, error)
 }
 
 // NodeConfigurer is an ability of a provider: it writes into the Node object, before that is

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+)
+
+func TestCheck(t *testing.T) {
+	const pods = `
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+---
+apiVersion: example.test/v1
+kind: Unknown
+metadata: {name: x}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: plain}
+spec: {containers: [{name: main, image: i}]}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly}
+spec:
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          hostPID: true
+          containers: [{name: main, image: i, tty: true}]
+`
+	program := cli.Program{Providers: []cli.Provider{
+		{Name: "all"},
+		{Name: "little", Capabilities: func(string) (capability.Declaration, error) { return capability.Only(), nil }},
+		{Name: "broken", Capabilities: func(path string) (capability.Declaration, error) {
+			return capability.Declaration{}, errors.New("no configuration " + path)
+		}},
+	}}
+	for _, tt := range []struct {
+		name     string
+		args     []string
+		in, want string
+		fails    string
+	}{
+		{"all can run", []string{"--provider=all"}, pods, "Pod plain: can run\nCronJob nightly: can run\n", ""},
+		{"one cannot", []string{"--provider=little"}, pods, "Pod plain: can run\nCronJob nightly: this node cannot run the pod: " +
+			"spec.containers[0].tty: the backend has no InteractiveContainers; spec.hostPID: the backend has no HostNamespaces\n", "exit code 1"},
+		{"a broken configuration", []string{"--provider=broken", "--provider-config=/c"}, pods, "", "provider broken: no configuration /c"},
+		{"no pods", []string{"--provider=all"}, "apiVersion: v1\nkind: Service\n", "", "has no pod, and nothing that makes pods"},
+		{"not an object", []string{"--provider=all"}, "nonsense", "", "read -: "},
+		{"no file", []string{"--provider=all", "-f", "/does/not/exist"}, "", "", "read the pods: open /does/not/exist"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var out bytes.Buffer
+			cmd := program.Command()
+			cmd.SetArgs(append([]string{"check"}, tt.args...))
+			cmd.SetIn(strings.NewReader(tt.in))
+			cmd.SetOut(&out)
+			err := cmd.ExecuteContext(t.Context())
+			if out.String() != tt.want {
+				t.Errorf("it prints %q, want %q", &out, tt.want)
+			}
+			if (err != nil) != (tt.fails != "") || err != nil && !strings.Contains(err.Error(), tt.fails) {
+				t.Errorf("it ends with %v, want %q", err, tt.fails)
+			}
+		})
+	}
+}
