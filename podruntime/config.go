@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
 	cri "k8s.io/cri-api/pkg/apis"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
 // Config is what a Runtime is made from.
@@ -33,6 +35,12 @@ type Config struct {
 	HostPaths []string
 	// CgroupParent is the cgroup that those of pods are made in; "" leaves it to the runtime.
 	CgroupParent string
-	// Privileged allows what gives a container power over the machine: privileged containers and the namespaces of the host.
+	// Privileged allows what gives a container power over the machine: privileged containers, and the
+	// network and the namespaces of the host.
 	Privileged bool
+	// Lacks are features of pods that the runtime below does not have, and why; pods that ask for
+	// them are refused.
+	Lacks map[capability.Feature]string
+	// Notes are what users should know of features that the runtime has.
+	Notes map[capability.Feature]string
 }
