@@ -4,11 +4,11 @@ package podenv
 
 import "strings"
 
-// expand replaces $(NAME) by the value of NAME, as the API documents it for env,
+// Expand replaces $(NAME) by the value of NAME, as the API documents it for env,
 // command and args: an unknown name leaves the reference as it is, $$ stands
 // for one $ (so $$(NAME) is never a reference), and a $ before anything else is
 // itself. Values that were put in are not looked at again.
-func expand(s string, lookup func(string) (string, bool)) string {
+func Expand(s string, lookup func(string) (string, bool)) string {
 	next := strings.IndexByte(s, '$')
 	if next < 0 {
 		return s

@@ -36,8 +36,8 @@ func TestExpand(t *testing.T) {
 		"$\xff$(A)":       "$\xffa",
 		"--flag=$(A),$$1": "--flag=a,$1",
 	} {
-		if got := expand(in, lookup); got != want {
-			t.Errorf("expand(%q) = %q, want %q", in, got, want)
+		if got := Expand(in, lookup); got != want {
+			t.Errorf("Expand(%q) = %q, want %q", in, got, want)
 		}
 	}
 }

@@ -131,7 +131,7 @@ func (r *resolver) container(ctx context.Context, c *corev1.Container, path *fie
 	for i := range c.Env {
 		declared := &c.Env[i]
 		if declared.Value != "" || declared.ValueFrom == nil {
-			env.set(corev1.EnvVar{Name: declared.Name, Value: expand(declared.Value, env.lookup)})
+			env.set(corev1.EnvVar{Name: declared.Name, Value: Expand(declared.Value, env.lookup)})
 			continue
 		}
 		value, answer, err := r.valueFrom(ctx, c, declared.ValueFrom, path.Child("env").Index(i).Child("valueFrom"))
@@ -147,10 +147,10 @@ func (r *resolver) container(ctx context.Context, c *corev1.Container, path *fie
 		}
 	}
 	for i := range c.Command {
-		c.Command[i] = expand(c.Command[i], env.lookup)
+		c.Command[i] = Expand(c.Command[i], env.lookup)
 	}
 	for i := range c.Args {
-		c.Args[i] = expand(c.Args[i], env.lookup)
+		c.Args[i] = Expand(c.Args[i], env.lookup)
 	}
 	c.EnvFrom = []corev1.EnvFromSource{}
 	c.Env = env.list()

@@ -4,6 +4,10 @@ package probe
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,10 +25,86 @@ const (
 // Hook runs a lifecycle hook of a container until it or ctx ends; the caller ends ctx when the
 // container has ended. The text of the error is fit for the status of the container, as the
 // message of the reason PostStartHookError. An HTTP hook fails only if no answer comes, of whatever code.
-func (p *Prober) Hook(ctx context.Context, t Target, hook *corev1.LifecycleHandler) error { return nil }
+func (p *Prober) Hook(ctx context.Context, t Target, hook *corev1.LifecycleHandler) error {
+	switch {
+	case hook.Exec != nil:
+		stdout, stderr, err := p.cfg.Exec(ctx, t.ID, hook.Exec.Command, 0)
+		if err != nil {
+			return fmt.Errorf("Exec lifecycle hook (%v) for Container %q in Pod %q failed - error: %w, message: %q", //nolint:staticcheck // ST1005: the text of the kubelet.
+				hook.Exec.Command, t.Container.Name, podName(t.Pod), err, both(stdout, stderr))
+		}
+	case hook.HTTPGet != nil:
+		if err := p.hookHTTP(ctx, t, hook.HTTPGet); err != nil {
+			return fmt.Errorf("HTTP lifecycle hook (%s) for Container %q in Pod %q failed - error: %w", //nolint:staticcheck // ST1005: the text of the kubelet.
+				hook.HTTPGet.Path, t.Container.Name, podName(t.Pod), err)
+		}
+	case hook.Sleep != nil:
+		if err := sleep(ctx, time.Duration(hook.Sleep.Seconds)*time.Second); err != nil {
+			return fmt.Errorf("Sleep lifecycle hook (%d) for Container %q in Pod %q failed - error: %w", //nolint:staticcheck // ST1005: the text of the kubelet.
+				hook.Sleep.Seconds, t.Container.Name, podName(t.Pod), err)
+		}
+	default:
+		return errors.New("Cannot run handler: invalid handler: it has no action") //nolint:staticcheck // ST1005: the text of the kubelet.
+	}
+	return nil
+}
 
 // PreStop runs the preStop hook of a container, if it has one, for no longer than the grace period, and returns how
 // much of that it took.
 func (p *Prober) PreStop(ctx context.Context, t Target, grace time.Duration) (took time.Duration, err error) {
-	return 0, nil
+	if t.Container.Lifecycle == nil || t.Container.Lifecycle.PreStop == nil || grace <= 0 {
+		return 0, nil
+	}
+	begin := time.Now()
+	bounded, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	err = p.Hook(bounded, t, t.Container.Lifecycle.PreStop)
+	return min(time.Since(begin), grace), err
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return errors.New("container terminated before sleep hook finished")
+	}
+}
+
+// hookHTTP asks again without TLS if the server does not speak it, without the credentials that
+// were meant to be secret.
+func (p *Prober) hookHTTP(ctx context.Context, t Target, action *corev1.HTTPGetAction) error {
+	if action.Host == "" && len(t.PodIPs) == 0 {
+		return errors.New("the pod has no address yet")
+	}
+	req, err := newRequest(ctx, action, t, "kube-lifecycle/"+version)
+	if err != nil {
+		return err
+	}
+	client := http.Client{Transport: p.http, CheckRedirect: sameHost}
+	err = answered(client.Do(req))
+	if !errors.Is(err, http.ErrSchemeMismatch) {
+		return err
+	}
+	again := req.Clone(req.Context())
+	again.URL.Scheme = "http"
+	again.Header.Del("Authorization")
+	if answered(client.Do(again)) != nil {
+		return err
+	}
+	p.cfg.Event(t.Pod, t.Container.Name, corev1.EventTypeWarning, "LifecycleHTTPFallback",
+		fmt.Sprintf("request to HTTPS lifecycle hook %s got HTTP response, retry with HTTP succeeded", req.URL.Host))
+	return nil
+}
+
+// answered reads the answer, so that the server can finish it.
+func answered(resp *http.Response, err error) error {
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, readLimit)) // there was an answer, which is all that was asked
+	return nil
 }

@@ -4,32 +4,185 @@ package probe
 
 import (
 	"context"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
 
-	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Prober probes containers while Run does.
 type Prober struct {
-	cfg Config
+	cfg     Config
+	begin   time.Time
+	jitter  func() float64 // a part of a period, 0 to 1
+	metrics *probeMetrics
+	http    *http.Transport
+	h2c     *http.Transport
+	wake    chan struct{} // holds a value when the queue has another first
+
+	mu         sync.Mutex
+	containers map[string]*container // guarded by mu, with all that is in them
+	queue      queue                 // guarded by mu
 }
 
 // New returns a Prober that knows of no container. What was started more than ten seconds before now is
 // taken to be as its pod's status says.
-func New(cfg Config) *Prober { return &Prober{cfg: cfg} }
+func New(cfg Config) *Prober {
+	if cfg.Changed == nil {
+		cfg.Changed = func(types.UID) {}
+	}
+	if cfg.Event == nil {
+		cfg.Event = func(*corev1.Pod, string, string, string, string) {}
+	}
+	plain, h2c := transports()
+	return &Prober{
+		cfg:        cfg,
+		begin:      time.Now(),
+		jitter:     rand.Float64,
+		metrics:    newProbeMetrics(),
+		http:       plain,
+		h2c:        h2c,
+		wake:       make(chan struct{}, 1),
+		containers: map[string]*container{},
+	}
+}
 
 // Run probes until ctx ends, and returns when no probe is under way any more.
-func (p *Prober) Run(ctx context.Context) { <-ctx.Done() }
+func (p *Prober) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		if wait, any := p.launch(ctx, &running); any {
+			timer.Reset(wait)
+		} else {
+			timer.Stop()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// launch begins what is due and returns how long it is until something else is.
+func (p *Prober) launch(ctx context.Context, running *sync.WaitGroup) (wait time.Duration, more bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.queue) > 0 {
+		w := p.queue[0]
+		if wait := time.Until(w.due); wait > 0 {
+			return wait, true
+		}
+		p.queue.remove(w)
+		asked, cancel := context.WithCancel(ctx)
+		w.cancel = cancel
+		t := w.of.target
+		running.Go(func() {
+			defer cancel()
+			p.run(asked, w, t)
+		})
+	}
+	return 0, false
+}
 
 // Ensure makes the Prober know of a container, or of what has changed about it. It is cheap, and
 // meant to be called whenever the pod is looked at.
-func (p *Prober) Ensure(t Target) {}
+func (p *Prober) Ensure(t Target) {
+	p.mu.Lock()
+	c := p.containers[t.ID]
+	var before Result
+	if c == nil {
+		c = newContainer(t, p.begin, p.metrics)
+		p.containers[t.ID] = c
+	} else {
+		before = c.result()
+		c.update(t)
+	}
+	p.settle(c)
+	changed := before != c.result()
+	p.mu.Unlock()
+	if changed {
+		p.cfg.Changed(t.Pod.UID)
+	}
+}
 
 // Forget drops all that is known of a container.
-func (p *Prober) Forget(containerID string) {}
+func (p *Prober) Forget(containerID string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.containers[containerID]
+	if c == nil {
+		return
+	}
+	delete(p.containers, containerID)
+	c.target.Running = false
+	p.settle(c)
+	for _, other := range p.containers {
+		if other.series() == c.series() {
+			return // the container was started again, and its metrics go on
+		}
+	}
+	p.metrics.forget(c)
+}
 
 // Result returns what is known of a container. One that was never ensured has none.
-func (p *Prober) Result(containerID string) (Result, bool) { return Result{}, false }
+func (p *Prober) Result(containerID string) (Result, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.containers[containerID]
+	if c == nil {
+		return Result{}, false
+	}
+	return c.result(), true
+}
 
-// Metrics returns prober_probe_total and prober_probe_duration_seconds of the containers that are known, for
-// /metrics/probes.
-func (p *Prober) Metrics(context.Context) ([]*dto.MetricFamily, error) { return nil, nil }
+// settle makes queue and running probes what the state of the container asks for.
+func (p *Prober) settle(c *container) {
+	now := time.Now()
+	for _, w := range c.probes {
+		wanted := c.wants(w)
+		switch {
+		case !wanted && w.cancel != nil:
+			w.cancel() // its end finds that it is not wanted
+		case !wanted:
+			p.queue.remove(w)
+		case w.cancel == nil && !w.queued():
+			if w.due.IsZero() {
+				w.due = c.first(w, now)
+				if period := w.period(); c.old && now.Sub(p.begin) < period {
+					w.due = later(w.due, now.Add(time.Duration(p.jitter()*float64(period))))
+				}
+			}
+			p.queue.add(w)
+		}
+	}
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// finish takes in the outcome of a run, and reports whether it counts: that of a container that
+// stopped meanwhile does not. An error leaves all as it was.
+func (p *Prober) finish(ctx context.Context, w *probe, outcome outcome, took time.Duration, err error) (counts, changed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := w.of
+	before := c.result()
+	counts = ctx.Err() == nil && c.wants(w)
+	if counts && err == nil {
+		c.take(w, outcome)
+		w.counts.add(outcome, took)
+	}
+	w.cancel = nil
+	w.due = later(w.due.Add(w.period()), time.Now())
+	p.settle(c)
+	return counts, before != c.result()
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+)
+
+// BenchmarkTick is one run of an exec probe, from the queue to the result.
+func BenchmarkTick(b *testing.B) {
+	p := New(Config{Exec: func(context.Context, string, []string, time.Duration) ([]byte, []byte, error) { return nil, nil, nil }})
+	p.Ensure(running("a", liveness(execProbe("live", delay(1))), readiness(execProbe("ready"))))
+	var running sync.WaitGroup
+	b.ReportAllocs()
+	for b.Loop() {
+		p.mu.Lock()
+		w := p.containers["a"].probes[1]
+		p.queue.remove(w)
+		w.due = time.Now()
+		p.queue.add(w)
+		p.mu.Unlock()
+		p.launch(b.Context(), &running)
+		running.Wait()
+	}
+}
+
+// BenchmarkEnsure is what a look at a pod costs when nothing has changed.
+func BenchmarkEnsure(b *testing.B) {
+	p := New(Config{})
+	t := running("a", liveness(execProbe("live")), readiness(execProbe("ready")))
+	p.Ensure(t)
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Ensure(t)
+	}
+}

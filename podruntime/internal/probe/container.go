@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// restartMargin is how much earlier than the Prober a container was started that was there before it.
+const restartMargin = 10 * time.Second
+
+// container is what is known of a container.
+type container struct {
+	target Target
+	old    bool // it was there before the Prober
+	probes []*probe
+
+	starting bool // the startup probe has still to answer
+	started  bool // it has answered well, or there is none
+	ready    bool // the readiness probe answers well, or there is none
+	failed   *probe
+}
+
+// probe is one probe of a container.
+type probe struct {
+	of     *container
+	kind   Kind
+	spec   *corev1.Probe
+	counts counts
+
+	due    time.Time          // of the next run; zero before the first is planned
+	place  int                // in the queue, from 1; 0 is nowhere
+	cancel context.CancelFunc // while it runs
+
+	last outcome
+	row  int // so many times has it been so
+}
+
+func (w *probe) queued() bool { return w.place > 0 }
+
+func (w *probe) period() time.Duration { return seconds(w.spec.PeriodSeconds, 10) }
+
+func (w *probe) timeout() time.Duration { return seconds(w.spec.TimeoutSeconds, 1) }
+
+// seconds returns the default of the API for what nobody has set.
+func seconds(n, unset int32) time.Duration {
+	if n <= 0 {
+		n = unset
+	}
+	return time.Duration(n) * time.Second
+}
+
+func newContainer(t Target, begin time.Time, m *probeMetrics) *container {
+	c := &container{target: t, started: true, ready: true}
+	c.old = !t.StartedAt.IsZero() && t.StartedAt.Before(begin.Add(-restartMargin))
+	if t.StartedAt.IsZero() {
+		c.target.StartedAt = time.Now()
+	}
+	for _, w := range []probe{
+		{kind: Startup, spec: t.Container.StartupProbe},
+		{kind: Liveness, spec: t.Container.LivenessProbe},
+		{kind: Readiness, spec: t.Container.ReadinessProbe},
+	} {
+		if w.spec != nil {
+			w.of = c
+			w.counts = m.of(t, w.kind)
+			c.probes = append(c.probes, &w)
+		}
+	}
+	c.starting = t.Container.StartupProbe != nil
+	c.started = !c.starting
+	c.ready = t.Container.ReadinessProbe == nil
+	if c.old {
+		c.recall()
+	}
+	return c
+}
+
+// update takes in what is said of the container later. When it was started does not change.
+func (c *container) update(t Target) {
+	t.StartedAt = c.target.StartedAt
+	c.target = t
+}
+
+// recall takes over what was known before the Prober. A container of which nothing is known has
+// started, unless its startup probe says otherwise.
+func (c *container) recall() {
+	pod := c.target.Pod
+	known := statusOf(pod, c.target.ID)
+	switch {
+	case !c.starting:
+	case known == nil || known.Started == nil:
+		c.started = true
+	case *known.Started:
+		c.started, c.starting = true, false
+	}
+	if c.ready {
+		return
+	}
+	if known != nil {
+		c.ready = known.Ready
+		return
+	}
+	c.ready = slices.ContainsFunc(pod.Status.Conditions, func(cond corev1.PodCondition) bool {
+		return cond.Type == corev1.PodReady && cond.Status == corev1.ConditionTrue
+	})
+}
+
+// statusOf returns nil if the pod's status does not know that container, but perhaps one before it.
+func statusOf(pod *corev1.Pod, id string) *corev1.ContainerStatus {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
+		for i := range list {
+			if strings.HasSuffix(list[i].ContainerID, "://"+id) {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+func (c *container) terminating() bool {
+	return c.target.Terminating || c.target.Pod.DeletionTimestamp != nil
+}
+
+func (c *container) result() Result {
+	r := Result{Started: c.started && c.target.Running}
+	r.Ready = r.Started && c.ready
+	if c.failed != nil {
+		r.Failed, r.Grace = c.failed.kind, c.failed.spec.TerminationGracePeriodSeconds
+	}
+	return r
+}
+
+// wants reports whether a probe is to be run.
+func (c *container) wants(w *probe) bool {
+	if !c.target.Running {
+		return false
+	}
+	switch w.kind {
+	case Startup:
+		return c.starting && c.failed == nil && !c.terminating()
+	case Liveness:
+		return c.started && c.failed == nil && !c.terminating()
+	default:
+		return c.started
+	}
+}
+
+// first returns when a probe is run first that is wanted from now on. That of readiness is run at once:
+// others wait for it.
+func (c *container) first(w *probe, now time.Time) time.Time {
+	delay := time.Duration(w.spec.InitialDelaySeconds) * time.Second
+	earliest := c.target.StartedAt.Add(delay)
+	switch {
+	case w.kind == Readiness:
+	case w.kind == Liveness && c.target.Container.StartupProbe != nil:
+		earliest = later(earliest, now.Add(w.period()))
+	case delay == 0:
+		earliest = earliest.Add(w.period())
+	}
+	return later(earliest, now)
+}
+
+// take counts an outcome and acts on it at the threshold.
+func (c *container) take(w *probe, o outcome) {
+	good := o == success || o == warning
+	if o = failure; good {
+		o = success
+	}
+	if w.last == o {
+		w.row++
+	} else {
+		w.last, w.row = o, 1
+	}
+	threshold := w.spec.FailureThreshold
+	if good {
+		threshold = w.spec.SuccessThreshold
+	}
+	if w.row < int(threshold) {
+		return
+	}
+	switch {
+	case w.kind == Readiness:
+		c.ready = good
+	case !good:
+		c.failed = w
+		c.started = c.started && w.kind != Startup
+	case w.kind == Startup:
+		c.starting, c.started = false, true
+	}
+}
+
+// series is what the metrics of a container are kept under.
+type series struct {
+	pod  types.UID
+	name string
+}
+
+func (c *container) series() series { return series{c.target.Pod.UID, c.target.Container.Name} }

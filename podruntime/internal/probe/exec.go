@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/exec"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
+)
+
+// execSlack is how much longer than the timeout a runtime may take to end a command that did not end.
+const execSlack = 2 * time.Second
+
+func (p *Prober) askExec(ctx context.Context, action *corev1.ExecAction, t Target, timeout time.Duration) (outcome, string, error) {
+	bounded, cancel := context.WithTimeout(ctx, timeout+execSlack)
+	defer cancel()
+	cmd := expand(action.Command, t.Container.Env)
+	stdout, stderr, err := p.cfg.Exec(bounded, t.ID, cmd, timeout)
+	output := both(stdout, stderr)
+	var exit exec.ExitError
+	switch {
+	case err == nil:
+		return success, output, nil
+	case errors.As(err, &exit):
+		if exit.ExitStatus() == 0 {
+			return success, output, nil
+		}
+		return failure, output, nil
+	case outOfTime(err) || bounded.Err() != nil && ctx.Err() == nil:
+		return failure, fmt.Sprintf("command timed out: %q timed out after %s", strings.Join(cmd, " "), timeout), nil
+	default:
+		return unknown, "", err
+	}
+}
+
+// outOfTime knows the two ways in which a runtime says that it has ended a command.
+func outOfTime(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded
+}
+
+// both returns as much of the outputs as is looked at.
+func both(stdout, stderr []byte) string {
+	stdout = stdout[:min(len(stdout), readLimit)]
+	stderr = stderr[:min(len(stderr), readLimit-len(stdout))]
+	return string(stdout) + string(stderr)
+}
+
+// expand replaces $(NAME) by the values that are in the spec itself: what is read from elsewhere for
+// the container is not for its probes.
+func expand(command []string, env []corev1.EnvVar) []string {
+	out := make([]string, len(command))
+	for i, word := range command {
+		out[i] = podenv.Expand(word, func(name string) (string, bool) { return static(env, name) })
+	}
+	return out
+}
+
+// static returns the value of the last variable of that name.
+func static(env []corev1.EnvVar, name string) (string, bool) {
+	for i := len(env) - 1; i >= 0; i-- {
+		if env[i].Name == name {
+			return env[i].Value, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
+)
+
+// outcome is what one run of a probe says, as the texts of events have it.
+type outcome string
+
+const (
+	success outcome = "success"
+	warning outcome = "warning" // success, with something to tell
+	failure outcome = "failure"
+	unknown outcome = "unknown" // the probe could not be made
+)
+
+const (
+	// tries is how often a probe is made that cannot be made.
+	tries = 3
+	// readLimit is how much of an answer is looked at.
+	readLimit = 10 << 10
+)
+
+// run makes one run of a probe and tells what it found.
+func (p *Prober) run(ctx context.Context, w *probe, t Target) {
+	begin := time.Now()
+	var outcome outcome
+	var output string
+	var err error
+	for range tries {
+		if outcome, output, err = p.ask(ctx, w, t); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	counts, changed := p.finish(ctx, w, outcome, time.Since(begin), err)
+	if counts {
+		p.tell(w.kind, t, outcome, output, err)
+	}
+	if changed {
+		p.cfg.Changed(t.Pod.UID)
+	}
+}
+
+// ask makes a probe once.
+func (p *Prober) ask(ctx context.Context, w *probe, t Target) (outcome, string, error) {
+	timeout := w.timeout()
+	switch action := w.spec.ProbeHandler; {
+	case action.Exec != nil:
+		return p.askExec(ctx, action.Exec, t, timeout)
+	case action.HTTPGet != nil:
+		return p.askHTTP(ctx, action.HTTPGet, t, timeout)
+	case action.TCPSocket != nil:
+		return askTCP(ctx, action.TCPSocket, t, timeout)
+	case action.GRPC != nil:
+		return askGRPC(ctx, action.GRPC, t, timeout)
+	default:
+		return unknown, "", fmt.Errorf("missing probe handler for %s:%s", podName(t.Pod), t.Container.Name)
+	}
+}
+
+// tell records the event about a run that was not plainly good.
+func (p *Prober) tell(kind Kind, t Target, outcome outcome, output string, err error) {
+	reason, text := "Unhealthy", ""
+	switch {
+	case err != nil:
+		text = fmt.Sprintf("%s probe errored and resulted in %s state: %s", kind, outcome, shown(err.Error()))
+	case outcome == failure:
+		text = fmt.Sprintf("%s probe failed: %s", kind, shown(output))
+	case outcome == warning:
+		reason, text = "ProbeWarning", fmt.Sprintf("%s probe warning: %s", kind, shown(output))
+	default:
+		return
+	}
+	p.cfg.Event(t.Pod, t.Container.Name, corev1.EventTypeWarning, reason, text)
+}
+
+// shown makes an output short, and text: others than UTF-8 are refused in an event.
+func shown(output string) string { return redact.Cut(strings.ToValidUTF8(output, "\uFFFD")) }
+
+// podName is how kubelets write a pod in the texts of errors.
+func podName(pod *corev1.Pod) string {
+	return fmt.Sprintf("%s_%s(%s)", pod.Name, pod.Namespace, pod.UID)
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"container/heap"
+	"time"
+)
+
+// queue has the probes that wait, the one that is due first at its head.
+type queue []*probe
+
+func (q *queue) add(w *probe) { heap.Push(q, w) }
+
+// remove does nothing with a probe that is not in it.
+func (q *queue) remove(w *probe) {
+	if w.queued() {
+		heap.Remove(q, w.place-1)
+	}
+}
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
+
+func (q queue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].place, q[j].place = i+1, j+1
+}
+
+// Push is for package heap.
+func (q *queue) Push(x any) {
+	w := x.(*probe)
+	*q = append(*q, w)
+	w.place = len(*q)
+}
+
+// Pop is for package heap.
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	w := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	w.place = 0
+	return w
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// askTCP succeeds if a connection can be opened.
+func askTCP(ctx context.Context, action *corev1.TCPSocketAction, t Target, timeout time.Duration) (outcome, string, error) {
+	port, err := portOf(action.Port, t.Container)
+	if err != nil {
+		return unknown, "", err
+	}
+	host := action.Host
+	if host == "" {
+		host = t.address()
+	}
+	bounded, cancel := context.WithTimeout(withOwn(ctx, t.PodIPs), timeout)
+	defer cancel()
+	conn, err := dial(bounded, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		return failure, err.Error(), nil
+	}
+	_ = conn.Close() // it was open, which is all that was asked
+	return success, "", nil
+}
