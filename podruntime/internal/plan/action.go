@@ -2,7 +2,11 @@
 
 package plan
 
-import "time"
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // Kind is what an Action does.
 type Kind int
@@ -42,6 +46,13 @@ const (
 	RemoveSandbox
 )
 
+var kinds = [...]string{
+	"", "SetupVolumes", "RunSandbox", "StopSandbox", "Start", "CancelStart", "BackOff", "Kill", "PreStop", "Stop", "Resize",
+	"RemoveContainer", "Finish", "RemoveSandbox",
+}
+
+func (k Kind) String() string { return kinds[k] }
+
 // Action is one thing to do for a pod.
 type Action struct {
 	Kind      Kind
@@ -53,9 +64,13 @@ type Action struct {
 	// Event is recorded when the action begins, if it is set; about the container, if there is one.
 	Event *Event
 
-	delay time.Duration // of Start: the back-off after this instance
-	until time.Time     // of BackOff, Kill, PreStop and Stop: when it is over
-	why   why           // of Kill
+	// Resources are what Resize gives the instance.
+	Resources *corev1.ResourceRequirements
+
+	backoff backoff   // of Start: what the container waits after this instance
+	until   time.Time // of BackOff, Kill, PreStop and Stop: when it is over
+	restart bool      // of Kill: the container is started again, whatever its policy says
+	waiting string    // of BackOff: the message of the waiting container
 }
 
 // Event is what is said about a pod.

@@ -8,10 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Memory is what the worker of a pod remembers of it, and the runtime does not know. The zero value is that of a pod whose worker
-// has just started. It belongs to the worker: nothing here is safe for use by several goroutines.
+// Memory is what the worker of a pod remembers of it, and the runtime does not know. The zero value is that of a
+// worker that has just started. It belongs to the worker: nothing here is safe for use by several goroutines.
 type Memory struct {
-	// StartTime is when the node saw the pod first; status.startTime. The worker sets it once, from the status if that has one.
+	// StartTime is when the node saw the pod first; status.startTime. The worker sets it once, from the status
+	// if that has one.
 	StartTime time.Time
 	// Probes are the results of probes by container ID, as far as they are known. The worker sets them.
 	Probes map[string]Probe
@@ -25,8 +26,9 @@ type Memory struct {
 	ready      bool // the volumes are set up
 	finish     try
 	finished   bool // the volumes are removed
-	ending     time.Time
 	sandbox    try
+	sandboxID  string                      // of the last one that was run
+	sandboxAt  time.Time                   // when
 	sandboxes  map[string]*sandboxMemory   // by ID
 	containers map[string]*containerMemory // by name
 	instances  map[string]*instanceMemory  // by ID
@@ -57,57 +59,38 @@ const (
 // Probe is what the probes of a container instance say.
 type Probe struct{ Startup, Readiness, Liveness Result }
 
-// deletion is the request to end the pod.
-type deletion struct {
-	since time.Time
-	by    time.Time // the end of the grace period
-}
-
-// try is an action that is tried until it succeeds.
-type try struct {
-	busy     bool
-	failures int
-	again    time.Time
-	message  string
-}
+// deletion is the request to end the pod; by is the end of the grace period.
+type deletion struct{ by time.Time }
 
 type sandboxMemory struct {
 	stop    try
 	stopped bool
 	remove  try
-	shown   bool
 }
 
 // containerMemory is about a container, whichever its instance.
 type containerMemory struct {
 	starting  bool
 	cancelled bool
-	attempt   uint32    // of the last start
 	id        string    // of the last start that made an instance
 	startedAt time.Time // when it ended
 	again     time.Time // after a failed start
 	// Why it waits, as the status shows it; nil: nothing is known.
 	waiting *corev1.ContainerStateWaiting
-	// The back-off of CrashLoopBackOff: how long after the end of the last instance, and when it was set.
-	delay   time.Duration
-	delayAt time.Time
+	backoff backoff
 	said    time.Time // the end of the back-off that an event told of
-}
-
-// why is why a container is killed.
-type why struct {
-	restart bool // whatever the restart policy says
 }
 
 // instanceMemory is about one instance of a container.
 type instanceMemory struct {
 	kill     bool
-	why      why
+	restart  bool      // after the kill, whatever the restart policy says
 	killBy   time.Time // the end of its grace period
 	hook     try       // preStop
 	hookDone bool
 	stop     try
-	stopBy   time.Time // of the last Stop
+	stops    int       // that have not ended
+	stopBy   time.Time // when the last one kills
 	stopped  bool
 	stopEnd  time.Time
 	remove   try
@@ -116,16 +99,13 @@ type instanceMemory struct {
 	resized  *corev1.ResourceRequirements
 }
 
-// Delete remembers that the pod must end within grace. It can be asked for again: only a shorter time counts.
+// Delete remembers that the pod must end within grace. It can be asked for again: only a shorter
+// time counts.
 func (m *Memory) Delete(grace time.Duration, now time.Time) {
-	d := deletion{since: now, by: now.Add(grace)}
-	if m.deletion != nil {
-		d.since = m.deletion.since
-		if m.deletion.by.Before(d.by) {
-			d.by = m.deletion.by
-		}
+	by := now.Add(grace)
+	if m.deletion == nil || by.Before(m.deletion.by) {
+		m.deletion = &deletion{by: by}
 	}
-	m.deletion = &d
 }
 
 // Deleted reports whether the pod must end because it was deleted.
@@ -137,8 +117,40 @@ func (m *Memory) Finished() bool { return m.finished }
 // VolumesReady reports whether the volumes of the pod are set up.
 func (m *Memory) VolumesReady() bool { return m.ready }
 
-// Begin remembers that an action begins. It is called before the action is begun.
-func (m *Memory) Begin(a Action, now time.Time) {}
+// Starting reports whether a Start of the container is in progress.
+func (m *Memory) Starting(name string) bool { return m.container(name).starting }
 
-// End remembers how an action ended that Begin was called for.
-func (m *Memory) End(a Action, o Outcome, now time.Time) {}
+// container returns what is remembered of a container, to be read.
+func (m *Memory) container(name string) containerMemory {
+	if c := m.containers[name]; c != nil {
+		return *c
+	}
+	return containerMemory{}
+}
+
+// instance returns what is remembered of an instance, to be read.
+func (m *Memory) instance(id string) instanceMemory {
+	if i := m.instances[id]; i != nil {
+		return *i
+	}
+	return instanceMemory{}
+}
+
+// box returns what is remembered of a sandbox, to be read.
+func (m *Memory) box(id string) sandboxMemory {
+	if s := m.sandboxes[id]; s != nil {
+		return *s
+	}
+	return sandboxMemory{}
+}
+
+// put returns the entry of a key, to be changed.
+func put[V any](m *map[string]*V, key string) *V {
+	if *m == nil {
+		*m = map[string]*V{}
+	}
+	if (*m)[key] == nil {
+		(*m)[key] = new(V)
+	}
+	return (*m)[key]
+}

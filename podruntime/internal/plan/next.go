@@ -8,12 +8,153 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Next decides what to do now for the pod. The status of pod is the last one that is known: of the API server, or that was
-// reported to it.
+// minGrace is what every container gets to end by itself.
+const minGrace = 2 * time.Second
+
+// Next decides what to do now for the pod. The status of pod is the last one that is known: of the API
+// server, or that was reported to it. Next changes nothing.
 func Next(pod *corev1.Pod, seen Observed, mem *Memory, now time.Time) Plan {
-	return Plan{}
+	p := &planner{View: Look(pod, seen, mem, now)}
+	if p.mustEnd() {
+		p.end()
+	} else {
+		p.trim()
+		p.run()
+	}
+	return p.plan
 }
 
-// Hash is the label that a container instance is created with: an instance with another one runs something
-// else than the spec asks for.
-func Hash(c *corev1.Container) string { return "" }
+type planner struct {
+	*View
+	plan Plan
+}
+
+func (p *planner) do(a Action) { p.plan.Actions = append(p.plan.Actions, a) }
+
+// wait looks again at that time, if not earlier.
+func (p *planner) wait(until time.Time) {
+	if p.plan.Again.IsZero() || until.Before(p.plan.Again) {
+		p.plan.Again = until
+	}
+}
+
+// mustEnd reports whether the pod must end, or has.
+func (p *planner) mustEnd() bool {
+	if p.mem.finished || p.mem.deletion != nil {
+		return true
+	}
+	if phase := p.pod.Status.Phase; phase == corev1.PodSucceeded || phase == corev1.PodFailed {
+		return true
+	}
+	if _, _, evicted := p.Evicted(); evicted {
+		return true
+	}
+	if by, has := deadline(p.pod, p.mem); has {
+		p.wait(by)
+	}
+	return p.done()
+}
+
+// done reports whether the pod has ended by itself.
+func (p *planner) done() bool {
+	if p.initFailed() {
+		return true
+	}
+	for i := range p.pod.Spec.Containers {
+		c := &p.pod.Spec.Containers[i]
+		last := p.last(c.Name)
+		if p.mem.container(c.Name).starting || last == nil || last.State != Exited || p.Restarts(c, last) {
+			return false
+		}
+	}
+	return len(p.pod.Spec.Containers) > 0
+}
+
+// initFailed reports whether an init container has failed for good.
+func (p *planner) initFailed() bool {
+	if p.Initialized() {
+		return false
+	}
+	inits := p.pod.Spec.InitContainers
+	for i := range inits {
+		c := &inits[i]
+		last := p.active(c.Name)
+		if i != p.frontier() || Sidecar(c) || last == nil || p.mem.container(c.Name).starting {
+			continue
+		}
+		if last.State == Exited && last.ExitCode != 0 && !p.Restarts(c, last) {
+			return true
+		}
+	}
+	return false
+}
+
+// frontier returns the index of the last init container that was created, or -1: those before it were done.
+func (p *planner) frontier() int {
+	for i := len(p.pod.Spec.InitContainers) - 1; i >= 0; i-- {
+		if p.active(p.pod.Spec.InitContainers[i].Name) != nil {
+			return i
+		}
+	}
+	return -1
+}
+
+// run keeps a pod as it should be.
+func (p *planner) run() {
+	alive := p.killOld()
+	volumes := p.setupVolumes()
+	box, _ := p.Sandbox()
+	if box == nil {
+		if !alive && volumes {
+			p.renewSandbox()
+		}
+		return
+	}
+	p.retire(box)
+	if p.resetting() {
+		return
+	}
+	p.containers(box, volumes)
+}
+
+// resetting reports whether instances are still alive that all containers wait for.
+func (p *planner) resetting() bool {
+	for _, list := range p.byName {
+		for i := range list {
+			if p.reset(&list[i]) && (list[i].State == Running || list[i].State == Unknown) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// setupVolumes reports whether the volumes are set up.
+func (p *planner) setupVolumes() bool {
+	if !p.mem.ready && p.mem.volumes.due(p) {
+		p.do(Action{Kind: SetupVolumes})
+	}
+	return p.mem.ready
+}
+
+// killOld kills what is not to be in the pod any more, and reports whether there is any.
+func (p *planner) killOld() (alive bool) {
+	box, _ := p.Sandbox()
+	for c := range p.alive() {
+		spec := named(p.pod, c.Name)
+		switch {
+		case box == nil || c.SandboxID != box.ID:
+			p.kill(c, kill{grace: podGrace(p.pod)}, true)
+		case spec != nil && p.reset(c):
+			p.kill(c, kill{message: "killing"}, true)
+		case c.State == Unknown:
+			p.kill(c, kill{grace: podGrace(p.pod), message: `Container is in "unknown" state, try killing it before restart`}, true)
+		case c.ID != p.byName[c.Name][0].ID:
+			p.kill(c, kill{grace: podGrace(p.pod)}, true)
+		default:
+			continue
+		}
+		alive = true
+	}
+	return alive
+}

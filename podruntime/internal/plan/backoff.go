@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import "time"
+
+const (
+	backoffFirst = 10 * time.Second
+	backoffMost  = 5 * time.Minute
+	// backoffForget is how long after it was set a back-off means nothing any more: the container has run long enough.
+	backoffForget = 2 * backoffMost
+)
+
+// backoff is how long a container waits after the end of an instance before it is started again.
+type backoff struct {
+	delay time.Duration
+	set   time.Time // when the last instance was started
+	hash  string    // of what it was set for: another image begins anew
+}
+
+// until returns the end of the back-off after an instance that ended at that time; the zero time is no back-off.
+func (b backoff) until(ended time.Time, hash string) time.Time {
+	if b.expired(ended, hash) {
+		return time.Time{}
+	}
+	return ended.Add(b.delay)
+}
+
+// next returns the back-off with which the container is started again.
+func (b backoff) next(ended time.Time, hash string, now time.Time) backoff {
+	if b.expired(ended, hash) {
+		return backoff{backoffFirst, now, hash}
+	}
+	return backoff{min(2*b.delay, backoffMost), now, hash}
+}
+
+func (b backoff) expired(ended time.Time, hash string) bool {
+	return b.delay == 0 || b.hash != hash || ended.Sub(b.set) > backoffForget
+}

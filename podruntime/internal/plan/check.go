@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// reasonPostStart is why a container waits whose postStart hook failed.
+const reasonPostStart = "PostStartHookError"
+
+// check looks whether an instance that runs is to be kept, and kills it if not.
+func (s *starter) check(c *corev1.Container, inst *Container) {
+	if i := s.mem.instance(inst.ID); i.kill {
+		s.kill(inst, kill{}, true)
+		return
+	}
+	if k, doomed := s.verdict(c, inst); doomed {
+		s.kill(inst, k, true)
+		return
+	}
+	s.resize(c, inst)
+}
+
+// verdict says whether an instance must not run any longer, and why.
+func (s *starter) verdict(c *corev1.Container, inst *Container) (kill, bool) {
+	isInit := slices.ContainsFunc(s.pod.Spec.InitContainers, func(i corev1.Container) bool { return i.Name == c.Name })
+	if s.mem.instance(inst.ID).failed {
+		return kill{grace: podGrace(s.pod), message: "FailedPostStartHook"}, true
+	}
+	if isInit && !Sidecar(c) {
+		return kill{}, false
+	}
+	what, again := "Container", ", will be restarted"
+	if isInit {
+		what, again = "Init container", ""
+	}
+	if inst.Hash != "" && inst.Hash != Hash(c) {
+		return kill{podGrace(s.pod), fmt.Sprintf("%s %s definition changed%s", what, c.Name, again), true}, true
+	}
+	if !restartsKilled(s.pod, c) {
+		again = ""
+	}
+	switch probe := s.mem.Probes[inst.ID]; {
+	case c.StartupProbe != nil && probe.Startup == Failure:
+		return kill{grace: probeGrace(s.pod, c.StartupProbe), message: fmt.Sprintf("%s %s failed startup probe%s", what, c.Name, again)}, true
+	case c.LivenessProbe != nil && probe.Liveness == Failure:
+		return kill{grace: probeGrace(s.pod, c.LivenessProbe), message: fmt.Sprintf("%s %s failed liveness probe%s", what, c.Name, again)}, true
+	}
+	return kill{}, false
+}
+
+// resize gives an instance the resources of the spec: as it runs, or with a restart if the container wants one.
+func (s *starter) resize(c *corev1.Container, inst *Container) {
+	has := s.Has(inst)
+	if has == nil || s.mem.ResizePending != nil || s.mem.container(c.Name).starting {
+		return
+	}
+	changed := Changed(has, &c.Resources)
+	if len(changed) == 0 {
+		return
+	}
+	for _, policy := range c.ResizePolicy {
+		if policy.RestartPolicy == corev1.RestartContainer && slices.Contains(changed, policy.ResourceName) {
+			s.kill(inst, kill{podGrace(s.pod), fmt.Sprintf("Container %s resize requires restart", c.Name), true}, true)
+			return
+		}
+	}
+	if s.mem.instance(inst.ID).resize.due(s.planner) {
+		s.do(Action{Kind: Resize, Container: c.Name, ID: inst.ID, Resources: c.Resources.DeepCopy()})
+	}
+}
+
+// Changed returns which of CPU and memory differ.
+func Changed(a, b *corev1.ResourceRequirements) (changed []corev1.ResourceName) {
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if !sameQuantity(a.Limits, b.Limits, name) || !sameQuantity(a.Requests, b.Requests, name) {
+			changed = append(changed, name)
+		}
+	}
+	return changed
+}
+
+func sameQuantity(a, b corev1.ResourceList, name corev1.ResourceName) bool {
+	var x, y resource.Quantity
+	x, y = a[name], b[name]
+	return x.Cmp(y) == 0
+}

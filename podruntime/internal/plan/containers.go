@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// keepDead is how many dead instances of a container are kept: the state of one and the last state of the status.
+const keepDead = 2
+
+// containers keeps the containers of a pod as they should be. Ephemeral containers wait for nothing. The others are started one after
+// the other, in the order of the spec: a postStart hook keeps those after it from starting.
+func (p *planner) containers(box *Sandbox, volumes bool) {
+	s := starter{planner: p, box: box, ready: volumes}
+	for i := range p.pod.Spec.EphemeralContainers {
+		if c := (*corev1.Container)(&p.pod.Spec.EphemeralContainers[i].EphemeralContainerCommon); p.last(c.Name) == nil {
+			ephemeral := starter{planner: p, box: box, ready: volumes}
+			ephemeral.start(c)
+		}
+	}
+	for c := range ordinary(p.pod) {
+		s.busy = s.busy || p.mem.container(c.Name).starting
+	}
+	if s.inits() {
+		s.mains()
+	}
+}
+
+// starter starts containers.
+type starter struct {
+	*planner
+	box   *Sandbox
+	ready bool // the volumes are set up
+	busy  bool // another container is being started
+}
+
+// inits runs the init containers and keeps sidecars running, and reports whether main containers can be started.
+func (s *starter) inits() bool {
+	inits := s.pod.Spec.InitContainers
+	frontier, initialized := s.frontier(), s.Initialized()
+	next := 0
+	for i := range inits {
+		c := &inits[i]
+		before := initialized || i < frontier
+		inst := s.active(c.Name)
+		switch {
+		case before && !Sidecar(c):
+			next = i + 1
+			continue
+		case inst == nil:
+			if before || i == next {
+				s.start(c)
+			}
+			if !before {
+				return false
+			}
+		case inst.State == Running:
+			s.check(c, inst)
+		case inst.State == Exited && !Sidecar(c) && inst.ExitCode == 0:
+		default:
+			s.start(c)
+		}
+		if before || inst != nil && s.complete(c, inst) {
+			next = i + 1
+		}
+	}
+	return next == len(inits)
+}
+
+// complete reports whether the containers after an init container can be started.
+func (s *starter) complete(c *corev1.Container, inst *Container) bool {
+	if Sidecar(c) {
+		return s.Started(c, inst) && !s.mem.instance(inst.ID).kill
+	}
+	return inst.State == Exited && inst.ExitCode == 0
+}
+
+func (s *starter) mains() {
+	for i := range s.pod.Spec.Containers {
+		c := &s.pod.Spec.Containers[i]
+		inst := s.last(c.Name)
+		switch {
+		case inst != nil && inst.State == Running:
+			if s.active(c.Name) != nil {
+				s.check(c, inst)
+			}
+		case inst == nil || s.Restarts(c, inst):
+			s.start(c)
+		}
+	}
+}
+
+// start starts the next instance of a container, when its back-off is over.
+func (s *starter) start(c *corev1.Container) {
+	m := s.mem.container(c.Name)
+	if m.starting || s.runs(c.Name) || s.unshown(c.Name) {
+		return
+	}
+	if s.now.Before(m.again) {
+		s.wait(m.again)
+		return
+	}
+	a := Action{Kind: Start, Container: c.Name, SandboxID: s.box.ID}
+	if last := s.last(c.Name); last != nil {
+		a.Attempt = last.Attempt + 1
+		if last.State == Exited {
+			if s.backOff(c, m, last) {
+				return
+			}
+			a.backoff = m.backoff.next(last.FinishedAt, Hash(c), s.now)
+		}
+	}
+	if s.ready && !s.busy {
+		s.do(a)
+		s.busy = true
+	}
+}
+
+// backOff reports whether a container waits after the end of an instance, and tells it once.
+func (s *starter) backOff(c *corev1.Container, m containerMemory, last *Container) bool {
+	until := m.backoff.until(last.FinishedAt, Hash(c))
+	if !s.now.Before(until) {
+		return false
+	}
+	s.wait(until)
+	if m.said.Equal(until) {
+		return true
+	}
+	pod := fmt.Sprintf("%s_%s(%s)", s.pod.Name, s.pod.Namespace, s.pod.UID)
+	s.do(Action{
+		Kind: BackOff, Container: c.Name, until: until,
+		waiting: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s", m.backoff.delay, c.Name, pod),
+		Event:   &Event{corev1.EventTypeWarning, "BackOff", fmt.Sprintf("Back-off restarting failed container %s in pod %s", c.Name, pod)},
+	})
+	return true
+}
+
+// unshown reports whether the instance that was started last may not be shown by the runtime yet.
+func (p *planner) unshown(name string) bool {
+	m := p.mem.container(name)
+	if m.id == "" || slices.ContainsFunc(p.byName[name], func(c Container) bool { return c.ID == m.id }) {
+		return false
+	}
+	until := m.startedAt.Add(settleAfter)
+	if !p.now.Before(until) {
+		return false
+	}
+	p.wait(until)
+	return true
+}
+
+// trim removes instances that nobody needs: all dead ones but the newest, and those that were never started.
+func (p *planner) trim() {
+	for _, name := range slices.Sorted(maps.Keys(p.byName)) {
+		if p.mem.container(name).starting {
+			continue
+		}
+		dead := 0
+		for i := range p.byName[name] {
+			c := &p.byName[name][i]
+			switch {
+			case c.State == Created && (i > 0 || len(p.byName[name]) > 1):
+				p.remove(c)
+			case c.State == Exited:
+				dead++
+				if dead > keepDead && !c.FinishedAt.Equal(p.resetAt) {
+					p.remove(c)
+				}
+			}
+		}
+	}
+}

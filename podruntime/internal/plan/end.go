@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// end brings the pod to its end: containers, sandboxes, volumes; and if it was deleted, nothing is left.
+func (p *planner) end() {
+	busy := p.cancelStarts()
+	for c := range p.alive() {
+		busy = true
+		p.kill(c, kill{grace: p.endGrace()}, p.turn(c.Name))
+	}
+	if busy || p.mem.sandbox.busy || p.mem.volumes.busy || p.unshownSandbox() || !p.stopSandboxes() {
+		return
+	}
+	if !p.mem.finished {
+		if p.mem.finish.due(p) {
+			p.do(Action{Kind: Finish})
+		}
+		return
+	}
+	if p.mem.deletion != nil {
+		p.clear()
+	}
+}
+
+// endGrace is how long the containers of a pod get to end that must.
+func (p *planner) endGrace() time.Duration {
+	switch {
+	case p.mem.deletion != nil:
+		return max(0, p.mem.deletion.by.Sub(p.now))
+	case p.mem.Eviction != nil && p.mem.Eviction.Grace != nil:
+		return *p.mem.Eviction.Grace
+	}
+	return podGrace(p.pod)
+}
+
+// cancelStarts ends what is being started, and reports whether there is any. An instance that may not be shown yet is waited for.
+func (p *planner) cancelStarts() (busy bool) {
+	for _, name := range slices.Sorted(maps.Keys(p.mem.containers)) {
+		c := p.mem.container(name)
+		if c.starting {
+			busy = true
+			if !c.cancelled {
+				p.do(Action{Kind: CancelStart, Container: name})
+			}
+		} else if p.unshown(name) {
+			busy = true
+		}
+	}
+	return busy
+}
+
+// turn reports whether a container may be stopped: a sidecar waits for the main containers, and for the sidecar after it.
+func (p *planner) turn(name string) bool {
+	inits := p.pod.Spec.InitContainers
+	at := slices.IndexFunc(inits, func(c corev1.Container) bool { return c.Name == name && Sidecar(&c) })
+	if at < 0 {
+		return true
+	}
+	for i := range p.pod.Spec.Containers {
+		if p.runs(p.pod.Spec.Containers[i].Name) {
+			return false
+		}
+	}
+	for i := range inits[at+1:] {
+		if c := &inits[at+1+i]; Sidecar(c) && p.runs(c.Name) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *planner) runs(name string) bool {
+	return slices.ContainsFunc(p.byName[name], func(c Container) bool { return c.State == Running || c.State == Unknown })
+}
+
+// clear removes what the runtime still has of a deleted pod that has ended.
+func (p *planner) clear() {
+	left := false
+	for _, name := range slices.Sorted(maps.Keys(p.byName)) {
+		for i := range p.byName[name] {
+			left = true
+			p.remove(&p.byName[name][i])
+		}
+	}
+	if left {
+		return
+	}
+	for i := range p.boxes {
+		left = true
+		p.removeSandbox(&p.boxes[i])
+	}
+	p.plan.Gone = !left
+}
+
+func (p *planner) remove(c *Container) {
+	if p.mem.instance(c.ID).remove.due(p) {
+		p.do(Action{Kind: RemoveContainer, Container: c.Name, ID: c.ID})
+	}
+}

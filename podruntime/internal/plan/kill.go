@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// kill is how an instance is brought to its end.
+type kill struct {
+	grace   time.Duration
+	message string // of the event; "" is that of a pod that ends
+	restart bool   // the container is started again, whatever its policy says
+}
+
+// alive ranges over the instances that may run, in a stable order.
+func (p *planner) alive() iter.Seq[*Container] {
+	return func(yield func(*Container) bool) {
+		for _, name := range slices.Sorted(maps.Keys(p.byName)) {
+			for i := range p.byName[name] {
+				c := &p.byName[name][i]
+				if (c.State == Running || c.State == Unknown) && !yield(c) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// kill does the next step to the end of an instance: the announcement, the preStop hook, the stop. The hook is counted within the
+// grace period, and so is the time until it is its turn to be stopped.
+func (p *planner) kill(c *Container, k kill, turn bool) {
+	i := p.mem.instance(c.ID)
+	by := i.killBy
+	if !i.kill {
+		by = p.now.Add(k.grace)
+		p.announce(c, k, by)
+	}
+	if d := p.mem.deletion; d != nil && d.by.Before(by) {
+		by = d.by
+	}
+	if i.stopped && p.now.Before(i.stopEnd.Add(settleAfter)) {
+		p.wait(i.stopEnd.Add(settleAfter))
+		return // the runtime will show it
+	}
+	if by.After(p.now) && (p.hook(c, i, by) || !turn) {
+		p.wait(by)
+		return
+	}
+	p.stop(c, i, by)
+}
+
+func (p *planner) announce(c *Container, k kill, by time.Time) {
+	if k.message == "" {
+		k.message = "Stopping container " + c.Name
+	}
+	p.do(Action{
+		Kind: Kill, Container: c.Name, ID: c.ID, until: by, restart: k.restart,
+		Event: &Event{corev1.EventTypeNormal, "Killing", k.message},
+	})
+}
+
+// hook runs the preStop hook, and reports whether it is to be waited for.
+func (p *planner) hook(c *Container, i instanceMemory, by time.Time) bool {
+	spec := named(p.pod, c.Name)
+	if spec == nil || spec.Lifecycle == nil || spec.Lifecycle.PreStop == nil || i.hookDone || i.stops > 0 || c.State != Running {
+		return false
+	}
+	if !i.hook.busy {
+		p.do(Action{Kind: PreStop, Container: c.Name, ID: c.ID, Grace: by.Sub(p.now), until: by})
+	}
+	return true
+}
+
+// stop stops an instance, again if it is to end earlier than it was told.
+func (p *planner) stop(c *Container, i instanceMemory, by time.Time) {
+	grace := max(by.Sub(p.now), minGrace)
+	grace = (grace + time.Second - 1).Truncate(time.Second)
+	until := p.now.Add(grace)
+	if i.stops > 0 && i.stopBy.Sub(until) < time.Second {
+		return
+	}
+	if i.stops == 0 && !i.stop.due(p) {
+		return
+	}
+	p.do(Action{Kind: Stop, Container: c.Name, ID: c.ID, Grace: grace, until: until})
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Sidecar reports whether an init container is restartable: it runs beside the main containers.
+func Sidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// ordinary ranges over the init and main containers of a pod.
+func ordinary(pod *corev1.Pod) iter.Seq[*corev1.Container] {
+	return func(yield func(*corev1.Container) bool) {
+		for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+			for i := range list {
+				if !yield(&list[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// named returns the container of that name, or nil.
+func named(pod *corev1.Pod, name string) *corev1.Container {
+	for c := range ordinary(pod) {
+		if c.Name == name {
+			return c
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		if c := (*corev1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon); c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// RestartsAfter reports whether a container that exited with that code is started again: its own rules come first, then its
+// own policy, then that of the pod.
+func RestartsAfter(pod *corev1.Pod, c *corev1.Container, code int32) bool {
+	if c.RestartPolicy != nil {
+		if rule := match(c, code); rule != nil && (rule.Action == corev1.ContainerRestartRuleActionRestart || rule.Action == corev1.ContainerRestartRuleActionRestartAllContainers) {
+			return true
+		}
+		switch *c.RestartPolicy {
+		case corev1.ContainerRestartPolicyAlways:
+			return true
+		case corev1.ContainerRestartPolicyOnFailure:
+			return code != 0
+		case corev1.ContainerRestartPolicyNever:
+			return false
+		}
+	}
+	switch pod.Spec.RestartPolicy {
+	case corev1.RestartPolicyNever:
+		return false
+	case corev1.RestartPolicyOnFailure:
+		return code != 0
+	}
+	return true
+}
+
+// restartsAll reports whether an exit with that code restarts every container of the pod.
+func restartsAll(c *corev1.Container, code int32) bool {
+	rule := match(c, code)
+	return rule != nil && rule.Action == corev1.ContainerRestartRuleActionRestartAllContainers
+}
+
+// MayRestartAll reports whether the pod has a rule that restarts every container.
+func MayRestartAll(pod *corev1.Pod) bool {
+	for c := range ordinary(pod) {
+		if slices.ContainsFunc(c.RestartPolicyRules, func(r corev1.ContainerRestartRule) bool {
+			return r.Action == corev1.ContainerRestartRuleActionRestartAllContainers
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// match returns the first rule for an exit code, or nil.
+func match(c *corev1.Container, code int32) *corev1.ContainerRestartRule {
+	for i := range c.RestartPolicyRules {
+		rule := &c.RestartPolicyRules[i]
+		if rule.ExitCodes == nil {
+			continue
+		}
+		switch in := slices.Contains(rule.ExitCodes.Values, code); rule.ExitCodes.Operator {
+		case corev1.ContainerRestartRuleOnExitCodesOpIn:
+			if in {
+				return rule
+			}
+		case corev1.ContainerRestartRuleOnExitCodesOpNotIn:
+			if !in {
+				return rule
+			}
+		}
+	}
+	return nil
+}
+
+// restartsKilled reports whether a container that is killed because of a probe is started again. Its rules are about exit
+// codes, and do not count.
+func restartsKilled(pod *corev1.Pod, c *corev1.Container) bool {
+	if c.RestartPolicy != nil {
+		return *c.RestartPolicy != corev1.ContainerRestartPolicyNever
+	}
+	return pod.Spec.RestartPolicy != corev1.RestartPolicyNever
+}
+
+// podGrace is the grace period of a pod that nobody deleted.
+func podGrace(pod *corev1.Pod) time.Duration {
+	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
+		return time.Duration(*s) * time.Second
+	}
+	return minGrace
+}
+
+// probeGrace is the grace period after the failure of a probe.
+func probeGrace(pod *corev1.Pod, probe *corev1.Probe) time.Duration {
+	if probe != nil && probe.TerminationGracePeriodSeconds != nil {
+		return time.Duration(*probe.TerminationGracePeriodSeconds) * time.Second
+	}
+	return podGrace(pod)
+}
+
+// deadline returns when a pod must have ended (activeDeadlineSeconds), and false if never.
+func deadline(pod *corev1.Pod, mem *Memory) (time.Time, bool) {
+	if pod.Spec.ActiveDeadlineSeconds == nil || mem.StartTime.IsZero() {
+		return time.Time{}, false
+	}
+	return mem.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds) * time.Second), true
+}
+
+// hasID reports whether a container ID of a status is that of the instance.
+func hasID(containerID, id string) bool {
+	_, after, found := strings.Cut(containerID, "://")
+	return found && after == id
+}

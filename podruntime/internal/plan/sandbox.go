@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import corev1 "k8s.io/api/core/v1"
+
+// renewSandbox brings up a sandbox where there is none to start containers in. All that ran in an older one has ended.
+func (p *planner) renewSandbox() {
+	if p.mem.sandbox.busy || p.unshownSandbox() {
+		return
+	}
+	if !p.stopSandboxes() || !p.mem.sandbox.due(p) {
+		return
+	}
+	a := Action{Kind: RunSandbox}
+	if len(p.boxes) > 0 {
+		a.Attempt = p.boxes[0].Attempt + 1
+		a.Event = &Event{corev1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created."}
+	}
+	p.do(a)
+}
+
+// unshownSandbox reports whether the sandbox that was run last may not be shown by the runtime yet.
+func (p *planner) unshownSandbox() bool {
+	if p.mem.sandboxID == "" {
+		return false
+	}
+	for i := range p.boxes {
+		if p.boxes[i].ID == p.mem.sandboxID {
+			return false
+		}
+	}
+	until := p.mem.sandboxAt.Add(settleAfter)
+	if !p.now.Before(until) {
+		return false
+	}
+	p.wait(until)
+	return true
+}
+
+// stopSandboxes stops all sandboxes, and reports whether they are stopped. One that is not ready may still have
+// a network, so it is stopped too, once.
+func (p *planner) stopSandboxes() bool {
+	all := true
+	for i := range p.boxes {
+		all = p.stopSandbox(&p.boxes[i]) && all
+	}
+	return all
+}
+
+func (p *planner) stopSandbox(box *Sandbox) bool {
+	s := p.mem.box(box.ID)
+	if s.stopped {
+		return true
+	}
+	if s.stop.due(p) {
+		p.do(Action{Kind: StopSandbox, ID: box.ID, Attempt: box.Attempt})
+	}
+	return false
+}
+
+// retire stops and removes the sandboxes beside the one in use, when nothing is in them.
+func (p *planner) retire(box *Sandbox) {
+	for i := range p.boxes {
+		old := &p.boxes[i]
+		if old.ID == box.ID {
+			continue
+		}
+		has, alive := p.inside(old)
+		if !alive && p.stopSandbox(old) && !has {
+			p.removeSandbox(old)
+		}
+	}
+}
+
+// inside reports whether the sandbox has containers, and whether any of them may run.
+func (p *planner) inside(box *Sandbox) (has, alive bool) {
+	for _, list := range p.byName {
+		for i := range list {
+			if c := &list[i]; c.SandboxID == box.ID {
+				has = true
+				alive = alive || c.State == Running || c.State == Unknown
+			}
+		}
+	}
+	return has, alive
+}
+
+func (p *planner) removeSandbox(box *Sandbox) {
+	if p.mem.box(box.ID).remove.due(p) {
+		p.do(Action{Kind: RemoveSandbox, ID: box.ID, Attempt: box.Attempt})
+	}
+}

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/podstatus"
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// life is how an instance of a container lives.
+type life struct {
+	pull   time.Duration // until it runs
+	reason string        // why it cannot be started, if it cannot
+	hook   time.Duration // how long its postStart hook takes
+	hookNo bool          // the hook fails
+	runs   time.Duration // until it exits by itself; 0: for ever
+	code   int32
+	stops  time.Duration // how long it takes to end when it is asked to; longer than the grace period: it is killed
+	pre    time.Duration // how long its preStop hook takes
+}
+
+// op is an action in progress.
+type op struct {
+	action plan.Action
+	at     time.Time
+	do     func()
+}
+
+// sim is a runtime and a worker in fake time, and the story of what happened.
+type sim struct {
+	t     testing.TB
+	pod   *corev1.Pod
+	mem   plan.Memory
+	now   time.Time
+	boxes []plan.Sandbox
+	list  []plan.Container
+	ops   []op
+	lives map[string][]life // by container, one per attempt; the last one for all that follow
+	exits map[string]time.Time
+	made  int
+	story []string
+	gone  bool
+	check func(plan.Plan)
+}
+
+func newSim(t testing.TB, pod *corev1.Pod) *sim {
+	return &sim{t: t, pod: pod, now: epoch, lives: map[string][]life{}, exits: map[string]time.Time{}, mem: plan.Memory{StartTime: epoch, Probes: map[string]plan.Probe{}}}
+}
+
+func (s *sim) tell(format string, args ...any) {
+	s.story = append(s.story, fmt.Sprintf("%v ", s.now.Sub(epoch))+fmt.Sprintf(format, args...))
+}
+
+func (s *sim) seen() plan.Observed {
+	return plan.Observed{Runtime: "sim", HostIPs: []string{"10.0.0.1"}, Sandboxes: slices.Clone(s.boxes), Containers: slices.Clone(s.list)}
+}
+
+func (s *sim) life(name string, attempt uint32) life {
+	lives := s.lives[name]
+	if len(lives) == 0 {
+		return life{}
+	}
+	return lives[min(int(attempt), len(lives)-1)]
+}
+
+// run lets that much time pass.
+func (s *sim) run(d time.Duration) {
+	s.t.Helper()
+	end := s.now.Add(d)
+	for steps := 0; ; steps++ {
+		if steps > 20000 {
+			s.t.Fatalf("no end of it:\n%s", strings.Join(s.story[len(s.story)-50:], "\n"))
+		}
+		again := s.settle()
+		next := end
+		for _, o := range s.ops {
+			next = earlier(next, o.at)
+		}
+		for _, at := range s.exits {
+			next = earlier(next, at)
+		}
+		if !again.IsZero() && again.After(s.now) {
+			next = earlier(next, again)
+		}
+		if s.now = next; !s.now.Before(end) {
+			return
+		}
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// settle does what is due now, until nothing is.
+func (s *sim) settle() time.Time {
+	for range 1000 {
+		s.happen()
+		s.pod.Status = podstatus.Status(s.pod, s.seen(), &s.mem, s.now)
+		p := plan.Next(s.pod, s.seen(), &s.mem, s.now)
+		if s.check != nil {
+			s.check(p)
+		}
+		s.gone = p.Gone
+		for _, a := range p.Actions {
+			s.begin(a)
+		}
+		if len(p.Actions) == 0 && !s.due() {
+			if !p.Again.IsZero() && !p.Again.After(s.now) {
+				s.t.Fatalf("look again at %v, which is now", p.Again)
+			}
+			return p.Again
+		}
+	}
+	s.t.Fatalf("it does not settle:\n%s", strings.Join(s.story[max(0, len(s.story)-20):], "\n"))
+	return time.Time{}
+}
+
+func (s *sim) due() bool {
+	for _, at := range s.exits {
+		if !at.After(s.now) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(s.ops, func(o op) bool { return !o.at.After(s.now) })
+}
+
+// happen lets exits and ends of actions happen that are due.
+func (s *sim) happen() {
+	for i := range s.list {
+		c := &s.list[i]
+		if at, has := s.exits[c.ID]; has && !at.After(s.now) {
+			s.exit(c, s.life(c.Name, c.Attempt).code)
+		}
+	}
+	for i := 0; i < len(s.ops); {
+		if o := s.ops[i]; !o.at.After(s.now) {
+			s.ops = slices.Delete(s.ops, i, i+1)
+			o.do()
+			i = 0
+			continue
+		}
+		i++
+	}
+}
+
+func (s *sim) exit(c *plan.Container, code int32) {
+	delete(s.exits, c.ID)
+	if c.State != plan.Running {
+		return
+	}
+	c.State, c.ExitCode, c.FinishedAt = plan.Exited, code, s.now
+	s.tell("%s exits %d", c.ID, code)
+}
+
+func (s *sim) find(id string) *plan.Container {
+	for i := range s.list {
+		if s.list[i].ID == id {
+			return &s.list[i]
+		}
+	}
+	return nil
+}
+
+// newest returns the ID of the newest instance of a container.
+func (s *sim) newest(name string) string {
+	id := ""
+	for i := range s.list {
+		if s.list[i].Name == name {
+			id = s.list[i].ID
+		}
+	}
+	return id
+}
+
+func (s *sim) later(a plan.Action, d time.Duration, do func()) {
+	s.ops = append(s.ops, op{a, s.now.Add(d), do})
+}
+
+func (s *sim) begin(a plan.Action) {
+	s.mem.Begin(a, s.now)
+	text := a.Kind.String()
+	switch a.Kind {
+	case plan.Start:
+		text += fmt.Sprintf(" %s-%d", a.Container, a.Attempt)
+	case plan.RunSandbox:
+		text += fmt.Sprintf(" %d", a.Attempt)
+	case plan.CancelStart, plan.BackOff:
+		text += " " + a.Container
+	case plan.Stop, plan.PreStop:
+		text += fmt.Sprintf(" %s %v", a.ID, a.Grace)
+	default:
+		if a.ID != "" {
+			text += " " + a.ID
+		}
+	}
+	if a.Event != nil {
+		text += fmt.Sprintf(" (%s: %s)", a.Event.Reason, a.Event.Message)
+	}
+	s.tell("%s", text)
+	s.perform(a)
+}
+
+// perform does an action, as a runtime would.
+func (s *sim) perform(a plan.Action) {
+	end := func(o plan.Outcome) func() { return func() { s.mem.End(a, o, s.now) } }
+	switch a.Kind {
+	case plan.RunSandbox:
+		s.made++
+		box := plan.Sandbox{ID: fmt.Sprintf("box-%d", a.Attempt), Attempt: a.Attempt, Ready: true, CreatedAt: s.now, IPs: []string{"10.1.0.1"}}
+		s.later(a, 0, func() { s.boxes = append(s.boxes, box); end(plan.Outcome{ID: box.ID})() })
+	case plan.StopSandbox:
+		s.later(a, 0, func() { s.killBox(a.ID); end(plan.Outcome{})() })
+	case plan.RemoveSandbox:
+		s.boxes = slices.DeleteFunc(s.boxes, func(b plan.Sandbox) bool { return b.ID == a.ID })
+		s.later(a, 0, end(plan.Outcome{}))
+	case plan.Start:
+		s.start(a)
+	case plan.PreStop:
+		c := s.find(a.ID)
+		s.later(a, min(a.Grace, s.life(c.Name, c.Attempt).pre), end(plan.Outcome{}))
+	case plan.Stop:
+		s.stop(a)
+	case plan.RemoveContainer:
+		if c := s.find(a.ID); c != nil && c.State == plan.Running {
+			s.t.Fatalf("%s is removed while it runs", a.ID)
+		}
+		s.list = slices.DeleteFunc(s.list, func(c plan.Container) bool { return c.ID == a.ID })
+		s.later(a, 0, end(plan.Outcome{}))
+	case plan.Kill, plan.BackOff:
+	case plan.CancelStart:
+		for i := range s.ops {
+			if o := &s.ops[i]; o.action.Kind == plan.Start && o.action.Container == a.Container {
+				o.at = s.now
+			}
+		}
+	default:
+		s.later(a, 0, end(plan.Outcome{}))
+	}
+}
+
+// killBox stops a sandbox: nothing in it runs after that.
+func (s *sim) killBox(id string) {
+	for i := range s.boxes {
+		if s.boxes[i].ID == id {
+			s.boxes[i].Ready = false
+		}
+	}
+	for i := range s.list {
+		if c := &s.list[i]; c.SandboxID == id {
+			s.exit(c, 137)
+		}
+	}
+}
+
+func (s *sim) start(a plan.Action) {
+	l := s.life(a.Container, a.Attempt)
+	if l.reason != "" {
+		s.later(a, l.pull, func() { s.mem.End(a, plan.Outcome{Reason: l.reason, Message: "no"}, s.now) })
+		return
+	}
+	s.later(a, l.pull, func() {
+		id := fmt.Sprintf("%s-%d", a.Container, a.Attempt)
+		if s.find(id) != nil {
+			s.t.Fatalf("two instances %s", id)
+		}
+		for i := range s.list {
+			if c := &s.list[i]; c.Name == a.Container && c.State == plan.Running {
+				s.t.Fatalf("%s is started while %s runs", id, c.ID)
+			}
+		}
+		if !slices.ContainsFunc(s.boxes, func(b plan.Sandbox) bool { return b.ID == a.SandboxID && b.Ready }) {
+			s.mem.End(a, plan.Outcome{Reason: "CreateContainerError", Message: "no sandbox"}, s.now)
+			return
+		}
+		c := plan.Container{
+			ID: id, Name: a.Container, Attempt: a.Attempt, SandboxID: a.SandboxID, State: plan.Running,
+			CreatedAt: s.now, StartedAt: s.now, Hash: s.hash(a.Container), Created: s.resources(a.Container),
+		}
+		s.list = append(s.list, c)
+		if l.runs > 0 {
+			s.exits[id] = s.now.Add(l.runs)
+		}
+		s.later(a, l.hook, func() {
+			o := plan.Outcome{ID: id}
+			if l.hookNo {
+				o.Reason, o.Message = "PostStartHookError", "no"
+			}
+			s.mem.End(a, o, s.now)
+		})
+	})
+}
+
+func (s *sim) spec(name string) *corev1.Container {
+	for _, list := range [][]corev1.Container{s.pod.Spec.InitContainers, s.pod.Spec.Containers} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
+		}
+	}
+	return &corev1.Container{Name: name}
+}
+
+func (s *sim) hash(name string) string { return plan.Hash(s.spec(name)) }
+
+func (s *sim) resources(name string) *corev1.ResourceRequirements {
+	return s.spec(name).Resources.DeepCopy()
+}
+
+func (s *sim) stop(a plan.Action) {
+	c := s.find(a.ID)
+	takes, code := s.life(c.Name, c.Attempt).stops, int32(143)
+	if takes > a.Grace {
+		takes, code = a.Grace, 137
+	}
+	s.later(a, takes, func() {
+		if c := s.find(a.ID); c != nil {
+			s.exit(c, code)
+		}
+		s.mem.End(a, plan.Outcome{}, s.now)
+	})
+}
+
+// want compares the story with the lines, in which words may be left out at the end.
+func (s *sim) want(lines string) {
+	s.t.Helper()
+	var want []string
+	for line := range strings.Lines(lines) {
+		if line = strings.TrimSpace(line); line != "" {
+			want = append(want, line)
+		}
+	}
+	same := len(want) == len(s.story)
+	for i := range min(len(want), len(s.story)) {
+		same = same && strings.HasPrefix(s.story[i], want[i])
+	}
+	if !same {
+		s.t.Errorf("got:\n\t%s\nwant:\n\t%s", strings.Join(s.story, "\n\t"), strings.Join(want, "\n\t"))
+	}
+	s.story = nil
+}
+
+// up lets the pod come up, and forgets how.
+func (s *sim) up() *sim {
+	s.run(time.Second)
+	s.story = nil
+	return s
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// What is said of a container whose end nobody saw.
+const (
+	exitUnknown   = 137
+	reasonUnknown = "ContainerStatusUnknown"
+)
+
+// View is a pod as its runtime and its worker see it, sorted for questions.
+type View struct {
+	pod     *corev1.Pod
+	mem     *Memory
+	now     time.Time
+	boxes   []Sandbox              // newest first
+	byName  map[string][]Container // newest first
+	resetAt time.Time              // instances from before it must be replaced: RestartAllContainers
+}
+
+// Look returns the view of a pod.
+func Look(pod *corev1.Pod, seen Observed, mem *Memory, now time.Time) *View {
+	v := &View{pod: pod, mem: mem, now: now, boxes: slices.Clone(seen.Sandboxes), byName: map[string][]Container{}}
+	slices.SortFunc(v.boxes, func(a, b Sandbox) int {
+		return cmp.Or(cmp.Compare(b.Attempt, a.Attempt), b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	for _, c := range seen.Containers {
+		if i := mem.instance(c.ID); c.State == Unknown && i.stopped {
+			c.State, c.ExitCode, c.Reason, c.FinishedAt = Exited, exitUnknown, reasonUnknown, i.stopEnd
+		}
+		v.byName[c.Name] = append(v.byName[c.Name], c)
+	}
+	for _, list := range v.byName {
+		slices.SortFunc(list, func(a, b Container) int {
+			return cmp.Or(cmp.Compare(b.Attempt, a.Attempt), b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
+		})
+	}
+	for c := range ordinary(pod) {
+		for _, i := range v.byName[c.Name] {
+			if i.State == Exited && i.FinishedAt.After(v.resetAt) && restartsAll(c, i.ExitCode) {
+				v.resetAt = i.FinishedAt
+			}
+		}
+	}
+	return v
+}
+
+// Instances returns the instances of a container, the newest first.
+func (v *View) Instances(name string) []Container { return v.byName[name] }
+
+// Sandbox returns the sandbox in which containers can be started, or why there is none, as a
+// kubelet says it.
+func (v *View) Sandbox() (box *Sandbox, why string) {
+	if len(v.boxes) == 0 {
+		return nil, "no pod sandbox exists"
+	}
+	newest := &v.boxes[0]
+	switch {
+	case !newest.Ready:
+		return nil, "pod sandbox is not ready"
+	case v.mem.box(newest.ID).stopped:
+		return nil, "pod sandbox is not ready"
+	case newest.NoAddress && !v.pod.Spec.HostNetwork:
+		return nil, "pod sandbox has no IP address"
+	}
+	return newest, ""
+}
+
+// Started reports whether an instance has started: it runs, its postStart hook and its startup probe have succeeded.
+func (v *View) Started(c *corev1.Container, i *Container) bool {
+	if i.State != Running || v.mem.container(c.Name).starting || v.mem.instance(i.ID).failed {
+		return false
+	}
+	return c.StartupProbe == nil || v.mem.Probes[i.ID].Startup == Success || v.known(i, func(s *corev1.ContainerStatus) bool {
+		return v.mem.Probes[i.ID].Startup == NoResult && s.Started != nil && *s.Started
+	})
+}
+
+// Ready reports whether an instance that has started is ready. Before its probe has a result, it is what it was when
+// the worker of the pod was another one.
+func (v *View) Ready(c *corev1.Container, i *Container) bool {
+	switch result := v.mem.Probes[i.ID].Readiness; {
+	case i.State != Running:
+		return false
+	case c.ReadinessProbe == nil, result == Success:
+		return true
+	case result == Failure:
+		return false
+	}
+	return v.known(i, func(s *corev1.ContainerStatus) bool { return s.Ready })
+}
+
+// known asks the last known status of the same instance.
+func (v *View) known(i *Container, ask func(*corev1.ContainerStatus) bool) bool {
+	s := v.Status(i.Name)
+	return s != nil && s.State.Running != nil && hasID(s.ContainerID, i.ID) && ask(s)
+}
+
+// Status returns the last known status of a container, or nil.
+func (v *View) Status(name string) *corev1.ContainerStatus {
+	for _, list := range [][]corev1.ContainerStatus{v.pod.Status.ContainerStatuses, v.pod.Status.InitContainerStatuses, v.pod.Status.EphemeralContainerStatuses} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// Waiting returns why a container that is not running waits, or nil if nothing is known.
+func (v *View) Waiting(name string) *corev1.ContainerStateWaiting {
+	return v.mem.container(name).waiting
+}
+
+// Restarts reports whether a container is started again after this instance, which has ended.
+func (v *View) Restarts(c *corev1.Container, i *Container) bool {
+	switch {
+	case i.State == Created, i.State == Unknown:
+		return true
+	case v.reset(i), v.mem.instance(i.ID).restart:
+		return true
+	}
+	return RestartsAfter(v.pod, c, i.ExitCode)
+}
+
+// Initialized reports whether a main container was created in the newest sandbox: then all init containers were done,
+// even if nothing is left of them.
+func (v *View) Initialized() bool {
+	for i := range v.pod.Spec.Containers {
+		if v.active(v.pod.Spec.Containers[i].Name) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Evicted reports whether the pod must end and has failed although nobody deleted it, and why.
+func (v *View) Evicted() (reason, message string, evicted bool) {
+	if e := v.mem.Eviction; e != nil {
+		return e.Reason, e.Message, true
+	}
+	if by, has := deadline(v.pod, v.mem); has && !v.now.Before(by) {
+		return "DeadlineExceeded", "Pod was active on the node longer than the specified deadline", true
+	}
+	return "", "", false
+}
+
+// reset reports whether the instance is to be replaced, because another one wants all to be.
+func (v *View) reset(i *Container) bool { return !v.resetAt.IsZero() && !i.CreatedAt.After(v.resetAt) }
+
+// Has returns the resources that an instance was given last, or nil if nobody knows.
+func (v *View) Has(i *Container) *corev1.ResourceRequirements {
+	if r := v.mem.instance(i.ID).resized; r != nil {
+		return r
+	}
+	return i.Created
+}
+
+// ResizeError returns why the last resize of an instance failed; "" if none did.
+func (v *View) ResizeError(i *Container) string { return v.mem.instance(i.ID).resize.message }
+
+// AllRestart reports whether a container has ended in a way that restarts all, and that is not over.
+func (v *View) AllRestart() bool {
+	if v.resetAt.IsZero() {
+		return false
+	}
+	for c := range ordinary(v.pod) {
+		if list := v.byName[c.Name]; len(list) > 0 && !v.reset(&list[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+// last returns the newest instance, or nil. One that the runtime lost, but that the status knows to have run, has exited.
+func (v *View) last(name string) *Container {
+	if list := v.byName[name]; len(list) > 0 {
+		return &list[0]
+	}
+	s := v.Status(name)
+	if s == nil {
+		return nil
+	}
+	lost := &Container{Name: name, State: Exited, ExitCode: exitUnknown, Reason: reasonUnknown, Attempt: uint32(max(0, s.RestartCount))}
+	end := s.State.Terminated
+	if end == nil && s.State.Running == nil {
+		end = s.LastTerminationState.Terminated
+		if end == nil {
+			return nil // it never ran
+		}
+	}
+	if end != nil {
+		lost.ExitCode, lost.Reason, lost.FinishedAt = end.ExitCode, end.Reason, end.FinishedAt.Time
+	}
+	return lost
+}
+
+// active returns the newest instance in the newest sandbox, or nil: what ran in another one, or before all
+// containers were to be replaced, does not count.
+func (v *View) active(name string) *Container {
+	list := v.byName[name]
+	if len(list) == 0 || len(v.boxes) == 0 || list[0].SandboxID != v.boxes[0].ID || v.reset(&list[0]) {
+		return nil
+	}
+	return &list[0]
+}
+
+// Hash is the label that a container instance is created with: an instance with another one runs something
+// else than the spec asks for.
+func Hash(c *corev1.Container) string {
+	b, err := json.Marshal([]string{c.Name, c.Image})
+	if err != nil {
+		panic(fmt.Sprintf("two strings do not marshal: %v", err))
+	}
+	h := fnv.New32a()
+	h.Write(b)
+	return fmt.Sprintf("%x", h.Sum32())
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podstatus
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
+)
+
+// conditions sets those that the pod controller does not derive, or not with a kubelet's words.
+func (f *facts) conditions(s *corev1.PodStatus) {
+	set := func(t corev1.PodConditionType, reason, message string) {
+		c := corev1.PodCondition{Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message}
+		if reason != "" && reason != "PodCompleted" || reason != "" && t != corev1.PodInitialized {
+			c.Status = corev1.ConditionFalse
+		}
+		s.Conditions = append(s.Conditions, c)
+	}
+	if _, why := f.view.Sandbox(); why != "" {
+		set(corev1.PodReadyToStartContainers, "PodSandboxNotReady", why)
+	} else {
+		set(corev1.PodReadyToStartContainers, "", "")
+	}
+	reason, message := f.initialized(s)
+	set(corev1.PodInitialized, reason, message)
+	reason, message = f.containersReady(s)
+	set(corev1.ContainersReady, reason, message)
+	f.resizeConditions(s)
+	f.restartCondition(s)
+}
+
+func (f *facts) initialized(s *corev1.PodStatus) (reason, message string) {
+	if s.Phase == corev1.PodSucceeded {
+		return "PodCompleted", ""
+	}
+	for i := range s.ContainerStatuses {
+		if s.ContainerStatuses[i].State.Waiting == nil {
+			return "", ""
+		}
+	}
+	var missing []string
+	for i := range f.pod.Spec.InitContainers {
+		st := &s.InitContainerStatuses[i]
+		done := st.Ready
+		if plan.Sidecar(&f.pod.Spec.InitContainers[i]) {
+			done = st.Started != nil && *st.Started
+		}
+		if !done {
+			missing = append(missing, st.Name)
+		}
+	}
+	if len(missing) == 0 || f.was(corev1.PodInitialized) {
+		return "", ""
+	}
+	return "ContainersNotInitialized", fmt.Sprintf("containers with incomplete status: %s", missing)
+}
+
+// was reports whether the condition was True in the last known status.
+func (f *facts) was(t corev1.PodConditionType) bool {
+	for _, c := range f.pod.Status.Conditions {
+		if c.Type == t {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func (f *facts) containersReady(s *corev1.PodStatus) (reason, message string) {
+	switch s.Phase {
+	case corev1.PodSucceeded:
+		return "PodCompleted", ""
+	case corev1.PodFailed:
+		return "PodFailed", ""
+	}
+	var unready []string
+	for i := range f.pod.Spec.InitContainers {
+		if st := &s.InitContainerStatuses[i]; plan.Sidecar(&f.pod.Spec.InitContainers[i]) && !st.Ready {
+			unready = append(unready, st.Name)
+		}
+	}
+	for i := range s.ContainerStatuses {
+		if st := &s.ContainerStatuses[i]; !st.Ready {
+			unready = append(unready, st.Name)
+		}
+	}
+	if len(unready) == 0 {
+		return "", ""
+	}
+	return "ContainersNotReady", fmt.Sprintf("containers with unready status: %s", unready)
+}
+
+// resizeConditions tell of new resources that containers do not have yet. One that is over is told as False, because the pod
+// controller keeps what is not told.
+func (f *facts) resizeConditions(s *corev1.PodStatus) {
+	if terminal(s.Phase) {
+		return
+	}
+	pending := corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionFalse}
+	if p := f.mem.ResizePending; p != nil {
+		pending.Status, pending.Reason, pending.Message = corev1.ConditionTrue, p.Reason, p.Message
+	}
+	progress := f.resizing()
+	for _, c := range []corev1.PodCondition{pending, progress} {
+		if c.Status == corev1.ConditionTrue || f.was(c.Type) {
+			s.Conditions = append(s.Conditions, c)
+		}
+	}
+}
+
+func (f *facts) resizing() corev1.PodCondition {
+	c := corev1.PodCondition{Type: corev1.PodResizeInProgress, Status: corev1.ConditionFalse}
+	if f.mem.ResizePending != nil {
+		return c
+	}
+	var failures []string
+	for _, list := range [][]corev1.Container{f.pod.Spec.InitContainers, f.pod.Spec.Containers} {
+		for i := range list {
+			instances := f.view.Instances(list[i].Name)
+			if len(instances) == 0 || instances[0].State != plan.Running {
+				continue
+			}
+			has := f.view.Has(&instances[0])
+			if has == nil || len(plan.Changed(has, &list[i].Resources)) == 0 {
+				continue
+			}
+			c.Status = corev1.ConditionTrue
+			if e := f.view.ResizeError(&instances[0]); e != "" {
+				failures = append(failures, e)
+			}
+		}
+	}
+	if len(failures) > 0 {
+		c.Reason, c.Message = corev1.PodReasonError, strings.Join(failures, ", ")
+	}
+	return c
+}
+
+// restartCondition tells of all containers that restart because one of them ended, if the pod has such a rule.
+func (f *facts) restartCondition(s *corev1.PodStatus) {
+	if !plan.MayRestartAll(f.pod) {
+		return
+	}
+	c := corev1.PodCondition{Type: corev1.AllContainersRestarting, Status: corev1.ConditionFalse}
+	switch {
+	case s.Phase == corev1.PodSucceeded:
+		c.Reason = "PodCompleted"
+	case s.Phase == corev1.PodFailed:
+		c.Reason = "PodFailed"
+	case f.view.AllRestart():
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, "RestartAllContainersStarted", "container exited with restart policy rule"
+	}
+	s.Conditions = append(s.Conditions, c)
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podstatus
+
+import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
+)
+
+// What is said of a container whose end nobody saw.
+const (
+	exitUnknown   = 137
+	reasonUnknown = "ContainerStatusUnknown"
+	notLocated    = "The container could not be located when the pod was terminated"
+)
+
+// container is the status of one container.
+func (f *facts) container(c *corev1.Container, k kind) corev1.ContainerStatus {
+	list := f.shown(c)
+	old := f.view.Status(c.Name)
+	var s corev1.ContainerStatus
+	if len(list) == 0 {
+		s = f.absent(c, old)
+	} else {
+		s = f.present(c, list, old)
+		f.startedAndReady(&s, c, &list[0], k)
+	}
+	s.VolumeMounts = f.mounts(c)
+	if k == initKind && f.treatedAsDone(c, &s, len(list)) {
+		return s
+	}
+	f.waiting(&s, c, list, k)
+	return s
+}
+
+// shown are the instances that the status tells of. One whose postStart hook still runs is not among them: a container
+// runs for others when its hook is done.
+func (f *facts) shown(c *corev1.Container) []plan.Container {
+	list := f.view.Instances(c.Name)
+	if len(list) == 0 || !f.mem.Starting(c.Name) {
+		return list
+	}
+	hook := c.Lifecycle != nil && c.Lifecycle.PostStart != nil
+	if state := list[0].State; state == plan.Created || state == plan.Running && hook {
+		return list[1:]
+	}
+	return list
+}
+
+// present is the status of a container that the runtime has.
+func (f *facts) present(c *corev1.Container, list []plan.Container, old *corev1.ContainerStatus) corev1.ContainerStatus {
+	i := &list[0]
+	s := corev1.ContainerStatus{
+		Name:         c.Name,
+		Image:        i.Image,
+		ImageID:      i.ImageRef,
+		ContainerID:  f.id(i),
+		RestartCount: int32(i.Attempt),
+		State:        f.state(i),
+		User:         i.User,
+		StopSignal:   i.StopSignal,
+	}
+	s.AllocatedResources, s.Resources = f.resources(c, i, old)
+	switch {
+	case len(list) > 1:
+		s.LastTerminationState = f.state(&list[1])
+		s.LastTerminationState.Running, s.LastTerminationState.Waiting = nil, nil
+	case old == nil:
+	case old.ContainerID != s.ContainerID && old.State.Terminated != nil:
+		s.LastTerminationState.Terminated = old.State.Terminated
+	default:
+		s.LastTerminationState.Terminated = old.LastTerminationState.Terminated
+	}
+	if old != nil {
+		s.RestartCount = max(s.RestartCount, old.RestartCount)
+	}
+	return s
+}
+
+// state is that of one instance.
+func (f *facts) state(i *plan.Container) corev1.ContainerState {
+	switch i.State {
+	case plan.Running:
+		return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: i.StartedAt}}}
+	case plan.Exited:
+		reason := "Completed"
+		if i.ExitCode != 0 {
+			reason = "Error"
+		}
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			ExitCode: i.ExitCode, Reason: cmp.Or(i.Reason, reason), Message: i.Message, ContainerID: f.id(i),
+			StartedAt: metav1.Time{Time: i.StartedAt}, FinishedAt: metav1.Time{Time: i.FinishedAt},
+		}}
+	}
+	return f.initial()
+}
+
+func (f *facts) id(i *plan.Container) string { return f.seen.Runtime + "://" + i.ID }
+
+// initial is the state of a container before it exists.
+func (f *facts) initial() corev1.ContainerState {
+	reason := "ContainerCreating"
+	if len(f.pod.Spec.InitContainers) > 0 {
+		reason = "PodInitializing"
+	}
+	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
+}
+
+// absent is the status of a container that the runtime does not have: of one that has not run yet, or that the runtime
+// has forgotten.
+func (f *facts) absent(c *corev1.Container, old *corev1.ContainerStatus) corev1.ContainerStatus {
+	s := corev1.ContainerStatus{Name: c.Name, Image: c.Image, State: f.initial()}
+	switch {
+	case old == nil:
+		return s
+	case old.State.Terminated != nil:
+		return *old
+	}
+	s.RestartCount, s.LastTerminationState = old.RestartCount, old.LastTerminationState
+	if old.State.Running != nil && s.LastTerminationState.Terminated == nil {
+		s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
+			Reason: reasonUnknown, ExitCode: exitUnknown, ContainerID: old.ContainerID, StartedAt: old.State.Running.StartedAt,
+			Message: "The container could not be located when the pod was deleted.  The container used to be Running",
+		}
+	}
+	return s
+}
+
+// treatedAsDone shows a regular init container that was forgotten as what it must have been: done, if main
+// containers were created. It reports whether the status is final.
+func (f *facts) treatedAsDone(c *corev1.Container, s *corev1.ContainerStatus, instances int) bool {
+	if t := s.State.Terminated; t != nil && t.ExitCode == 0 {
+		return true
+	}
+	if instances > 0 || plan.Sidecar(c) || s.State.Waiting == nil || !f.view.Initialized() {
+		return false
+	}
+	s.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		Reason:  "Completed",
+		Message: "Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally",
+	}}
+	s.Ready = true
+	return true
+}
+
+// waiting shows why a container that is to be started is not: its end becomes the last state.
+func (f *facts) waiting(s *corev1.ContainerStatus, c *corev1.Container, list []plan.Container, k kind) {
+	why := f.view.Waiting(c.Name)
+	if why == nil || s.State.Running != nil || f.mem.Deleted() {
+		return
+	}
+	if len(list) > 0 && (k == ephemeralKind || !f.view.Restarts(c, &list[0])) {
+		return
+	}
+	if s.State.Terminated != nil {
+		s.LastTerminationState = s.State
+	}
+	s.State = corev1.ContainerState{Waiting: why.DeepCopy()}
+}
+
+func (f *facts) startedAndReady(s *corev1.ContainerStatus, c *corev1.Container, i *plan.Container, k kind) {
+	if k == ephemeralKind {
+		return
+	}
+	started := f.view.Started(c, i)
+	s.Started = &started
+	if k == initKind && !plan.Sidecar(c) {
+		s.Ready = i.State == plan.Exited && i.ExitCode == 0
+		return
+	}
+	s.Ready = started && f.view.Ready(c, i)
+}

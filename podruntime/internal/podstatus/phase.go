@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podstatus
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
+)
+
+// phase sets phase, reason and message. A terminal phase is not told before the pod has ended, and never taken back.
+func (f *facts) phase(s *corev1.PodStatus) {
+	last := &f.pod.Status
+	if terminal(last.Phase) {
+		s.Phase, s.Reason, s.Message = last.Phase, last.Reason, last.Message
+		return
+	}
+	s.Phase = f.computed(s)
+	reason, message, evicted := f.view.Evicted()
+	switch {
+	case evicted && f.mem.Finished():
+		s.Phase = corev1.PodFailed
+	case terminal(s.Phase) && !f.mem.Finished():
+		s.Phase = corev1.PodRunning
+		if !f.view.Initialized() {
+			s.Phase = corev1.PodPending
+		}
+	case !terminal(s.Phase) && f.mem.Finished():
+		s.Phase = corev1.PodFailed
+	}
+	if evicted && s.Phase == corev1.PodFailed {
+		s.Reason, s.Message = reason, message
+	}
+}
+
+func terminal(p corev1.PodPhase) bool { return p == corev1.PodSucceeded || p == corev1.PodFailed }
+
+// count counts containers by what is known of them.
+type count struct{ pending, running, waiting, stopped, final, succeeded int }
+
+// computed is the phase that follows from the statuses of the containers.
+func (f *facts) computed(s *corev1.PodStatus) corev1.PodPhase {
+	var n count
+	for i := range f.pod.Spec.InitContainers {
+		if f.countInit(&n, &f.pod.Spec.InitContainers[i], &s.InitContainerStatuses[i]) {
+			return corev1.PodFailed
+		}
+	}
+	for i := range f.pod.Spec.Containers {
+		f.countMain(&n, &f.pod.Spec.Containers[i], &s.ContainerStatuses[i])
+	}
+	switch {
+	case n.pending > 0, n.waiting > 0:
+		return corev1.PodPending
+	case n.running > 0:
+		return corev1.PodRunning
+	case n.stopped == 0:
+		return corev1.PodPending
+	case n.stopped != n.final && !f.mem.Finished():
+		return corev1.PodRunning
+	case n.stopped == n.succeeded:
+		return corev1.PodSucceeded
+	}
+	return corev1.PodFailed
+}
+
+// countInit reports whether the init container has failed for good.
+func (f *facts) countInit(n *count, c *corev1.Container, s *corev1.ContainerStatus) (failed bool) {
+	end := ended(s)
+	if plan.Sidecar(c) {
+		started := s.Started != nil && *s.Started
+		switch {
+		case s.State.Running != nil:
+			n.running++
+			if !started && !f.view.Initialized() {
+				n.pending++
+			}
+		case end == nil:
+			n.waiting++
+		}
+		return false
+	}
+	if end == nil {
+		n.pending++
+		return false
+	}
+	return end.ExitCode != 0 && !f.restartable(c, end)
+}
+
+func (f *facts) countMain(n *count, c *corev1.Container, s *corev1.ContainerStatus) {
+	end := ended(s)
+	switch {
+	case s.State.Running != nil:
+		n.running++
+	case end == nil:
+		n.waiting++
+	default:
+		n.stopped++
+		if !f.restartable(c, end) {
+			n.final++
+		}
+		if s.State.Terminated != nil && end.ExitCode == 0 {
+			n.succeeded++
+		}
+	}
+}
+
+// restartable reports whether a container that ended like that is started again.
+func (f *facts) restartable(c *corev1.Container, end *corev1.ContainerStateTerminated) bool {
+	if list := f.view.Instances(c.Name); len(list) > 0 && end.ContainerID == f.id(&list[0]) {
+		return f.view.Restarts(c, &list[0])
+	}
+	return plan.RestartsAfter(f.pod, c, end.ExitCode)
+}
+
+// ended is how a container that does not run ended last; nil if it never ran.
+func ended(s *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+	switch {
+	case s.State.Running != nil:
+		return nil
+	case s.State.Terminated != nil:
+		return s.State.Terminated
+	}
+	return s.LastTerminationState.Terminated
+}
+
+// endAll ends the containers of a pod that has ended: of one whose end nobody saw, failure is assumed. Those that cannot have
+// been started, because the pod was not initialized, stay as they are.
+func (f *facts) endAll(s *corev1.PodStatus) {
+	if len(f.pod.Spec.InitContainers) == 0 || f.ranMain(s) || f.initsDone(s) {
+		lose(s.ContainerStatuses)
+	}
+	inits := s.InitContainerStatuses
+	for len(inits) > 1 && inits[len(inits)-1].State.Waiting != nil && inits[len(inits)-1].LastTerminationState.Terminated == nil {
+		inits = inits[:len(inits)-1]
+	}
+	lose(inits)
+}
+
+func (f *facts) ranMain(s *corev1.PodStatus) bool {
+	for i := range s.ContainerStatuses {
+		if st := &s.ContainerStatuses[i]; st.State.Waiting == nil || st.LastTerminationState.Terminated != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *facts) initsDone(s *corev1.PodStatus) bool {
+	end := ended(&s.InitContainerStatuses[len(s.InitContainerStatuses)-1])
+	return end != nil && end.ExitCode == 0
+}
+
+func lose(list []corev1.ContainerStatus) {
+	for i := range list {
+		if s := &list[i]; s.State.Terminated == nil {
+			s.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+				Reason: reasonUnknown, Message: notLocated, ExitCode: exitUnknown,
+			}}
+			s.Ready = false
+		}
+	}
+}
