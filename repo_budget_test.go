@@ -17,6 +17,9 @@ var controllerBudget = []repocheck.Budget{
 	{Why: "pointers, clocks and exec's exit codes, and the logger of all Kubernetes libraries", Modules: []string{
 		"k8s.io/utils", "k8s.io/klog/v2", "github.com/go-logr/logr",
 	}},
+	{Why: "what a pod requests, summed as the scheduler and a kubelet do", Modules: []string{
+		"k8s.io/component-helpers",
+	}},
 	{Why: "exec, attach and port-forward, over SPDY and WebSocket", Modules: []string{
 		"k8s.io/cri-streaming", "k8s.io/streaming", "github.com/moby/spdystream", "golang.org/x/net",
 	}},

@@ -22,7 +22,7 @@ import (
 
 // create gives a pod to the backend.
 func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod) error {
-	if c.refuse(key, api) {
+	if c.refuse(key, api) || !c.admit(key, api) {
 		return nil
 	}
 	pod, err := c.prepare(ctx, api)

@@ -59,6 +59,7 @@ type PodController struct {
 
 	declared        *capability.Declaration // nil: the provider declares nothing and gets every pod
 	failUnsupported bool
+	admission       admission
 
 	skipEnv bool
 	env     podenv.Config

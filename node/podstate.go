@@ -23,6 +23,7 @@ type podState struct {
 	trouble  *lifecycle.Trouble
 	verdict  *lifecycle.Verdict
 	deadline deadline
+	admitted bool // there was room for it
 	stopped  bool // the backend confirmed the stop of sent.UID
 	over     bool // the pod has ended in the API server, and the backend does not run it
 	orphan   orphan

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
+)
+
+// roomy makes the node one with these resources.
+func roomy(resources corev1.ResourceList) func(*PodControllerConfig) {
+	return func(cfg *PodControllerConfig) { cfg.NodeAllocatable = func() corev1.ResourceList { return resources } }
+}
+
+func asking(name, cpu string) *corev1.Pod {
+	pod := bound(name, "")
+	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+	return pod
+}
+
+// TestPodWithoutRoomIsRejected: of ten pods that come at once, and of which each fits, as many run as fit together; what ends
+// makes room.
+func TestPodWithoutRoomIsRejected(t *testing.T) {
+	b := memory.New()
+	two := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("110")}
+	inWorld(t, b, func(w *world) {
+		w.but = []string{"S8"} // the history does not know how much room there is
+		w.start()
+		for i := range 10 {
+			w.api.Create(asking(fmt.Sprintf("p%d", i), "600m"))
+		}
+		w.pass(time.Second)
+		runs, last := 0, ""
+		for i := range 10 {
+			name := fmt.Sprintf("p%d", i)
+			switch s := w.api.Pod("d", name).Status; {
+			case s.Phase == corev1.PodRunning:
+				runs, last = runs+1, name
+			case s.Phase != corev1.PodFailed || s.Reason != "OutOfcpu" || s.Message != "Pod was rejected: Node didn't have enough resource: cpu, requested: 600m, used: 1800m, capacity: 2":
+				t.Errorf("pod %s is %s %s %q, want it to run or to fail for OutOfcpu", name, s.Phase, s.Reason, s.Message)
+			}
+		}
+		if runs != 3 || len(b.Calls()) != 3 {
+			t.Errorf("%d pods run and the backend saw %q, want 3", runs, b.Calls())
+		}
+		w.halt()
+		w.start() // what runs already counts
+		w.api.Create(asking("late", "600m"))
+		w.pass(time.Second)
+		w.wantPhase("late", corev1.PodFailed)
+		w.api.Delete("d", last, -1)
+		w.pass(time.Minute)
+		w.api.Create(asking("later", "600m"))
+		w.pass(time.Second)
+		w.wantPhase("later", corev1.PodRunning)
+	}, declares(capability.All()), roomy(two))
+}
+
+func TestHostPortIsTakenOnce(t *testing.T) {
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		w.but = []string{"S8"} // as above
+		w.start()
+		for name, ip := range map[string]string{"a": "10.0.0.1", "b": "10.0.0.2"} {
+			pod := bound(name, "")
+			pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80, HostIP: ip}}
+			w.api.Create(pod)
+		}
+		w.pass(time.Second)
+		w.wantPhase("a", corev1.PodRunning)
+		w.wantPhase("b", corev1.PodRunning)
+		pod := bound("c", "")
+		pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
+		w.api.Create(pod)
+		w.pass(time.Second)
+		if s := w.api.Pod("d", "c").Status; s.Phase != corev1.PodFailed || s.Reason != "NodePorts" || !strings.Contains(s.Message, "host port 80/TCP") {
+			t.Errorf("the third pod is %s %s %q, want it to fail for NodePorts", s.Phase, s.Reason, s.Message)
+		}
+	}, declares(capability.All()))
+}
+
+// TestProviderThatDeclaresNothingHasRoom: capacities of such providers are often not meant literally.
+func TestProviderThatDeclaresNothingHasRoom(t *testing.T) {
+	inWorld(t, memory.New(), func(w *world) {
+		w.start()
+		w.api.Create(asking("p", "600m"))
+		w.pass(time.Second)
+		w.wantPhase("p", corev1.PodRunning)
+	}, roomy(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}))
+}
+
+func TestShortage(t *testing.T) {
+	list := func(name corev1.ResourceName, q string) corev1.ResourceList {
+		return corev1.ResourceList{name: resource.MustParse(q)}
+	}
+	for _, tt := range []struct {
+		name                      string
+		wanted, used, allocatable corev1.ResourceList
+		want                      string
+	}{
+		{"fits exactly", list("memory", "1Gi"), list("memory", "1Gi"), list("memory", "2Gi"), ""},
+		{"does not fit", list("memory", "1Gi"), list("memory", "1025Mi"), list("memory", "2Gi"), "OutOfmemory"},
+		{"wants nothing", list("memory", "0"), list("memory", "3Gi"), list("memory", "2Gi"), ""},
+		{"the node does not say", list("ephemeral-storage", "1Gi"), nil, nil, ""},
+		{"a device that is not there", list("example.com/gpu", "1"), nil, nil, "OutOfexample.com/gpu"},
+		{"huge pages that the node does not speak of", list("hugepages-2Mi", "1Gi"), nil, nil, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := shortage(tt.wanted, tt.used, tt.allocatable)
+			if got == nil {
+				got = &lifecycle.Verdict{}
+			}
+			if got.Reason != tt.want {
+				t.Errorf("got %q, want %q: %s", got.Reason, tt.want, got.Message)
+			}
+		})
+	}
+}
