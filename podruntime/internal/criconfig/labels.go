@@ -2,13 +2,25 @@
 
 package criconfig
 
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"path/filepath"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
 // Labels of sandboxes and containers: those of a kubelet, which tools look for.
 const (
 	LabelPodName       = "io.kubernetes.pod.name"
 	LabelPodNamespace  = "io.kubernetes.pod.namespace"
 	LabelPodUID        = "io.kubernetes.pod.uid"
 	LabelContainerName = "io.kubernetes.container.name"
-	// LabelNode is the node that a sandbox is for: one runtime may serve several nodes.
+	// LabelNode is the node that a sandbox or container is for: one runtime may serve several nodes, and
+	// a kubelet as well.
 	LabelNode = "virtual-kubelet.io/node"
 )
 
@@ -19,5 +31,66 @@ const (
 	AnnotationTerminationMessagePath   = "io.kubernetes.container.terminationMessagePath"
 	AnnotationTerminationMessagePolicy = "io.kubernetes.container.terminationMessagePolicy"
 	AnnotationContainerPorts           = "io.kubernetes.container.ports"
-	AnnotationPodGracePeriod           = "io.kubernetes.pod.terminationGracePeriod"
+	AnnotationPreStop                  = "io.kubernetes.container.preStopHandler"
+	AnnotationGracePeriod              = "io.kubernetes.pod.terminationGracePeriod"
 )
+
+// podLabels are those of the sandbox: the pod's own, and what it is found by.
+func (s Settings) podLabels(pod *corev1.Pod) map[string]string {
+	labels := maps.Clone(pod.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, s.identity(pod))
+	return labels
+}
+
+// identity is what a sandbox or container is found by.
+func (s Settings) identity(pod *corev1.Pod) map[string]string {
+	return map[string]string{
+		LabelPodName: pod.Name, LabelPodNamespace: pod.Namespace, LabelPodUID: string(pod.UID), LabelNode: s.Node,
+	}
+}
+
+// annotations are what must be known of a container when its spec is not: how it is stopped and what it says at
+// its end.
+func annotations(pod *corev1.Pod, c *corev1.Container, attempt uint32) map[string]string {
+	a := map[string]string{
+		AnnotationHash:                     Hash(c),
+		AnnotationRestartCount:             strconv.FormatUint(uint64(attempt), 10),
+		AnnotationTerminationMessagePath:   c.TerminationMessagePath,
+		AnnotationTerminationMessagePolicy: string(c.TerminationMessagePolicy),
+	}
+	if grace := pod.Spec.TerminationGracePeriodSeconds; grace != nil {
+		a[AnnotationGracePeriod] = strconv.FormatInt(*grace, 10)
+	}
+	if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
+		if raw, err := json.Marshal(c.Lifecycle.PreStop); err == nil {
+			a[AnnotationPreStop] = string(raw)
+		}
+	}
+	if len(c.Ports) > 0 {
+		if raw, err := json.Marshal(c.Ports); err == nil {
+			a[AnnotationContainerPorts] = string(raw)
+		}
+	}
+	return a
+}
+
+// Hash tells containers apart that one and the same instance cannot be: they differ in what
+// makes a running container another one.
+func Hash(c *corev1.Container) string {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%q %q", c.Name, c.Image)
+	return strconv.FormatUint(h.Sum64(), 16)
+}
+
+// LogDirectory is the directory of the logs of a pod, as tools expect it.
+func (s Settings) LogDirectory(pod *corev1.Pod) string {
+	return filepath.Join(s.LogRoot, pod.Namespace+"_"+pod.Name+"_"+string(pod.UID))
+}
+
+// LogPath is the log of one instance of a container, below the directory of its pod.
+func LogPath(container string, attempt uint32) string {
+	return filepath.Join(container, strconv.FormatUint(uint64(attempt), 10)+".log")
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package criconfig
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// User is whom an image runs as; without either, root.
+type User struct {
+	ID   *int64
+	Name string
+}
+
+// Instance is a container that is about to be made.
+type Instance struct {
+	Pod *corev1.Pod
+	// Container has its environment resolved.
+	Container *corev1.Container
+	// Attempt counts the instances of the container, from 0.
+	Attempt uint32
+	// ImageRef is the image as the runtime knows it.
+	ImageRef string
+	// ImageUser is the user of the image.
+	ImageUser User
+	Mounts    []*runtimeapi.Mount
+	// Target is the ID of the container whose processes it is to see; "" for none.
+	Target string
+}
+
+// Container returns the configuration of an instance of a container.
+func (s Settings) Container(in Instance) (*runtimeapi.ContainerConfig, error) {
+	c := in.Container
+	security, err := s.containerSecurity(in.Pod, c, in.ImageUser)
+	if err != nil {
+		return nil, err
+	}
+	if in.Target != "" && security.NamespaceOptions.Pid == runtimeapi.NamespaceMode_CONTAINER {
+		security.NamespaceOptions.Pid, security.NamespaceOptions.TargetId = runtimeapi.NamespaceMode_TARGET, in.Target
+	}
+	labels := s.identity(in.Pod)
+	labels[LabelContainerName] = c.Name
+	return &runtimeapi.ContainerConfig{
+		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: in.Attempt},
+		Image:       &runtimeapi.ImageSpec{Image: in.ImageRef, UserSpecifiedImage: c.Image},
+		Command:     c.Command,
+		Args:        c.Args,
+		WorkingDir:  c.WorkingDir,
+		Envs:        envs(c.Env),
+		Mounts:      in.Mounts,
+		Labels:      labels,
+		Annotations: annotations(in.Pod, c, in.Attempt),
+		LogPath:     LogPath(c.Name, in.Attempt),
+		Stdin:       c.Stdin,
+		StdinOnce:   c.StdinOnce,
+		Tty:         c.TTY,
+		StopSignal:  stopSignal(c),
+		Linux:       &runtimeapi.LinuxContainerConfig{Resources: s.Resources(in.Pod, c), SecurityContext: security},
+	}, nil
+}
+
+// envs leaves out what has no value yet: the address of a pod that gets none.
+func envs(vars []corev1.EnvVar) []*runtimeapi.KeyValue {
+	all := make([]*runtimeapi.KeyValue, 0, len(vars))
+	for _, v := range vars {
+		if v.ValueFrom == nil {
+			all = append(all, &runtimeapi.KeyValue{Key: v.Name, Value: []byte(v.Value)})
+		}
+	}
+	return all
+}
+
+func stopSignal(c *corev1.Container) runtimeapi.Signal {
+	if c.Lifecycle == nil || c.Lifecycle.StopSignal == nil {
+		return runtimeapi.Signal_RUNTIME_DEFAULT
+	}
+	return runtimeapi.Signal(runtimeapi.Signal_value[string(*c.Lifecycle.StopSignal)])
+}

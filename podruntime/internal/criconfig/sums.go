@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package criconfig
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// podSums returns what all containers request, and what they may use together: no limit if
+// one of them has none.
+func podSums(pod *corev1.Pod) (requests, limits corev1.ResourceList) {
+	requests = sum(pod, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Requests })
+	limits = sum(pod, func(c *corev1.Container) corev1.ResourceList { return c.Resources.Limits })
+	if r := pod.Spec.Resources; r != nil {
+		maps.Copy(requests, r.Requests)
+		maps.Copy(limits, r.Limits)
+	}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if own := pod.Spec.Resources; own != nil && hasLimit(own.Limits, name) {
+			continue
+		}
+		if !allLimited(pod, name) {
+			delete(limits, name)
+		}
+	}
+	return requests, limits
+}
+
+// sum adds up what runs at the same time: all containers with the sidecars, or one init container
+// with the sidecars before it.
+func sum(pod *corev1.Pod, of func(*corev1.Container) corev1.ResourceList) corev1.ResourceList {
+	total, sidecars, peak := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
+	for i := range pod.Spec.Containers {
+		add(total, of(&pod.Spec.Containers[i]))
+	}
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		if sidecar(c) {
+			add(sidecars, of(c))
+			raise(peak, sidecars)
+			continue
+		}
+		with := maps.Clone(sidecars)
+		add(with, of(c))
+		raise(peak, with)
+	}
+	add(total, sidecars)
+	raise(total, peak)
+	return total
+}
+
+func sidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+func add(to, more corev1.ResourceList) {
+	for name, q := range more {
+		s := to[name].DeepCopy()
+		s.Add(q)
+		to[name] = s
+	}
+}
+
+func raise(to, other corev1.ResourceList) {
+	for name, q := range other {
+		if has, ok := to[name]; !ok || q.Cmp(has) > 0 {
+			to[name] = q.DeepCopy()
+		}
+	}
+}
+
+func allLimited(pod *corev1.Pod, name corev1.ResourceName) bool {
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if q := list[i].Resources.Limits[name]; q.IsZero() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func hasLimit(limits corev1.ResourceList, name corev1.ResourceName) bool {
+	q := limits[name]
+	return !q.IsZero()
+}
