@@ -18,6 +18,9 @@ type Instance struct {
 	Pod *corev1.Pod
 	// Container has its environment resolved.
 	Container *corev1.Container
+	// Spec are the resources that the container has in the pod, and Hash tells what else it was made from.
+	Spec *corev1.ResourceRequirements
+	Hash string
 	// Attempt counts the instances of the container, from 0.
 	Attempt uint32
 	// ImageRef is the image as the runtime knows it.
@@ -50,7 +53,7 @@ func (s Settings) Container(in Instance) (*runtimeapi.ContainerConfig, error) {
 		Envs:        envs(c.Env),
 		Mounts:      in.Mounts,
 		Labels:      labels,
-		Annotations: annotations(in.Pod, c, in.Attempt),
+		Annotations: annotations(in),
 		LogPath:     LogPath(c.Name, in.Attempt),
 		Stdin:       c.Stdin,
 		StdinOnce:   c.StdinOnce,
@@ -73,7 +76,7 @@ func envs(vars []corev1.EnvVar) []*runtimeapi.KeyValue {
 
 func stopSignal(c *corev1.Container) runtimeapi.Signal {
 	if c.Lifecycle == nil || c.Lifecycle.StopSignal == nil {
-		return runtimeapi.Signal_RUNTIME_DEFAULT
+		return runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT
 	}
-	return runtimeapi.Signal(runtimeapi.Signal_value[string(*c.Lifecycle.StopSignal)])
+	return runtimeapi.Signal(runtimeapi.Signal_value["SIGNAL_"+string(*c.Lifecycle.StopSignal)])
 }

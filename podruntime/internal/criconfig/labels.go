@@ -4,8 +4,6 @@ package criconfig
 
 import (
 	"encoding/json"
-	"fmt"
-	"hash/fnv"
 	"maps"
 	"path/filepath"
 	"strconv"
@@ -33,6 +31,10 @@ const (
 	AnnotationContainerPorts           = "io.kubernetes.container.ports"
 	AnnotationPreStop                  = "io.kubernetes.container.preStopHandler"
 	AnnotationGracePeriod              = "io.kubernetes.pod.terminationGracePeriod"
+	// AnnotationResources are the resources of the spec that a container was made with.
+	AnnotationResources = "virtual-kubelet.io/resources"
+	// AnnotationSpec is what of the spec of its pod a sandbox remembers; see Skeleton.
+	AnnotationSpec = "virtual-kubelet.io/spec"
 )
 
 // podLabels are those of the sandbox: the pod's own, and what it is found by.
@@ -52,37 +54,36 @@ func (s Settings) identity(pod *corev1.Pod) map[string]string {
 	}
 }
 
-// annotations are what must be known of a container when its spec is not: how it is stopped and what it says at
-// its end.
-func annotations(pod *corev1.Pod, c *corev1.Container, attempt uint32) map[string]string {
+// annotations are what must be known of a container when its spec is not: what it was made from, how it is
+// stopped and what it says at its end.
+func annotations(in Instance) map[string]string {
+	c := in.Container
 	a := map[string]string{
-		AnnotationHash:                     Hash(c),
-		AnnotationRestartCount:             strconv.FormatUint(uint64(attempt), 10),
+		AnnotationHash:                     in.Hash,
+		AnnotationRestartCount:             strconv.FormatUint(uint64(in.Attempt), 10),
 		AnnotationTerminationMessagePath:   c.TerminationMessagePath,
 		AnnotationTerminationMessagePolicy: string(c.TerminationMessagePolicy),
 	}
-	if grace := pod.Spec.TerminationGracePeriodSeconds; grace != nil {
+	if grace := in.Pod.Spec.TerminationGracePeriodSeconds; grace != nil {
 		a[AnnotationGracePeriod] = strconv.FormatInt(*grace, 10)
 	}
 	if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
-		if raw, err := json.Marshal(c.Lifecycle.PreStop); err == nil {
-			a[AnnotationPreStop] = string(raw)
-		}
+		note(a, AnnotationPreStop, c.Lifecycle.PreStop)
 	}
 	if len(c.Ports) > 0 {
-		if raw, err := json.Marshal(c.Ports); err == nil {
-			a[AnnotationContainerPorts] = string(raw)
-		}
+		note(a, AnnotationContainerPorts, c.Ports)
+	}
+	if in.Spec != nil {
+		note(a, AnnotationResources, in.Spec)
 	}
 	return a
 }
 
-// Hash tells containers apart that one and the same instance cannot be: they differ in what
-// makes a running container another one.
-func Hash(c *corev1.Container) string {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%q %q", c.Name, c.Image)
-	return strconv.FormatUint(h.Sum64(), 16)
+// note writes a value as JSON.
+func note(a map[string]string, key string, value any) {
+	if raw, err := json.Marshal(value); err == nil { // API types can always be written
+		a[key] = string(raw)
+	}
 }
 
 // LogDirectory is the directory of the logs of a pod, as tools expect it.

@@ -27,7 +27,7 @@ func (s Settings) Sandbox(pod *corev1.Pod, attempt uint32, network Network) (*ru
 	config := &runtimeapi.PodSandboxConfig{
 		Metadata:     &runtimeapi.PodSandboxMetadata{Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID), Attempt: attempt},
 		Labels:       s.podLabels(pod),
-		Annotations:  pod.Annotations,
+		Annotations:  podAnnotations(pod),
 		LogDirectory: s.LogDirectory(pod),
 		DnsConfig:    network.DNS,
 		PortMappings: portMappings(pod),

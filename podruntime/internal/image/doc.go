@@ -1,5 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package image makes images present on the runtime before containers start: by the pull policy, with the
-// credentials of the pod, and with the delays and events of a kubelet.
+// credentials of the pod, and with the delays, events and reasons of a kubelet.
+//
+// The guarantee: an image that failed to be pulled for a pod is not asked for again before its delay has
+// passed, which grows from 10 seconds to 5 minutes; and nothing is pulled that the policy forbids.
+//
+// What surprises: Ensure does not wait for the delay. It fails at once, and its error says when to come again.
 package image
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/flowcontrol"
+	cri "k8s.io/cri-api/pkg/apis"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
+)
+
+// Reasons why a container waits for its image.
+const (
+	ErrPull      = "ErrImagePull"
+	BackOff      = "ImagePullBackOff"
+	ErrNeverPull = "ErrImageNeverPull"
+	ErrInspect   = "ImageInspectError"
+	ErrName      = "InvalidImageName"
+)
+
+const (
+	firstDelay = 10 * time.Second
+	lastDelay  = 5 * time.Minute
+	// inspectAgain is after which time to ask again whether an image is there.
+	inspectAgain = 10 * time.Second
+	// parallel is how many images are pulled at the same time.
+	parallel = 5
+)
+
+// Config is what a Puller is made from.
+type Config struct {
+	Images cri.ImageManagerService
+	// Credentials returns those of the pod. Nil means that there are none.
+	Credentials func(ctx context.Context, pod *corev1.Pod) ([]node.RegistryCredential, error)
+	// Event records an event about a container of the pod.
+	Event func(pod *corev1.Pod, container, eventType, reason, message string)
+}
+
+// Puller makes images present. It can be used from any goroutine.
+type Puller struct {
+	cfg     Config
+	delays  *flowcontrol.Backoff
+	last    messages
+	pulling chan struct{}
+}
+
+// New returns a Puller.
+func New(cfg Config) *Puller {
+	return &Puller{cfg: cfg, delays: flowcontrol.NewBackOff(firstDelay, lastDelay), pulling: make(chan struct{}, parallel)}
+}
+
+// Request is an image that a container needs.
+type Request struct {
+	Pod       *corev1.Pod
+	Container string
+	Image     string
+	Policy    corev1.PullPolicy
+	Sandbox   *runtimeapi.PodSandboxConfig
+	// Handler is the runtime handler of the pod.
+	Handler string
+}
+
+// Image is one that is present.
+type Image struct {
+	// Ref is what to make containers with.
+	Ref  string
+	User criconfig.User
+}
+
+// Error says why an image is not there.
+type Error struct {
+	Reason, Message string
+	// RetryAfter is when to ask again.
+	RetryAfter time.Duration
+}
+
+// Error is reason and message.
+func (e *Error) Error() string { return e.Reason + ": " + e.Message }

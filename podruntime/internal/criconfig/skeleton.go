@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package criconfig
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// skeletonSpec is what of a spec decides how a pod ends: nothing of it is secret.
+func skeletonSpec(pod *corev1.Pod) *corev1.PodSpec {
+	return &corev1.PodSpec{
+		RestartPolicy:                 pod.Spec.RestartPolicy,
+		TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
+		HostNetwork:                   pod.Spec.HostNetwork,
+		InitContainers:                skeletonContainers(pod.Spec.InitContainers),
+		Containers:                    skeletonContainers(pod.Spec.Containers),
+	}
+}
+
+func skeletonContainers(list []corev1.Container) []corev1.Container {
+	var out []corev1.Container
+	for i := range list {
+		c := &list[i]
+		out = append(out, corev1.Container{
+			Name: c.Name, Image: c.Image, RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules,
+			TerminationMessagePath: c.TerminationMessagePath, TerminationMessagePolicy: c.TerminationMessagePolicy,
+		})
+	}
+	return out
+}
+
+// podAnnotations are the pod's own, and what a Skeleton is made from.
+func podAnnotations(pod *corev1.Pod) map[string]string {
+	a := maps.Clone(pod.Annotations)
+	if a == nil {
+		a = map[string]string{}
+	}
+	note(a, AnnotationSpec, skeletonSpec(pod))
+	return a
+}
+
+// Skeleton returns what a sandbox tells of its pod: enough to say how the pod is, and to end it. It has no
+// node name, so that nobody takes it for the pod of the API server.
+func Skeleton(labels, annotations map[string]string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: labels[LabelPodName], Namespace: labels[LabelPodNamespace], UID: types.UID(labels[LabelPodUID]),
+		Labels: maps.Clone(labels), Annotations: maps.Clone(annotations),
+	}}
+	maps.DeleteFunc(pod.Labels, func(key, _ string) bool {
+		return key == LabelPodName || key == LabelPodNamespace || key == LabelPodUID || key == LabelNode
+	})
+	// What the runtime itself notes there is not the pod's.
+	maps.DeleteFunc(pod.Annotations, func(key, _ string) bool {
+		return key == AnnotationSpec || strings.HasPrefix(key, "io.kubernetes.cri")
+	})
+	_ = json.Unmarshal([]byte(annotations[AnnotationSpec]), &pod.Spec) // what is not there is left empty
+	return pod
+}
+
+// Flesh adds to a skeleton what one of its containers tells.
+func Flesh(pod *corev1.Pod, labels, annotations map[string]string, image string) {
+	name := labels[LabelContainerName]
+	c := named(pod, name)
+	known := slices.ContainsFunc(pod.Spec.EphemeralContainers, func(e corev1.EphemeralContainer) bool { return e.Name == name })
+	switch {
+	case known:
+		return
+	case c == nil:
+		pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, corev1.EphemeralContainer{
+			EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: name, Image: image},
+		})
+		return
+	}
+	if raw := annotations[AnnotationPreStop]; raw != "" {
+		hook := &corev1.LifecycleHandler{}
+		if json.Unmarshal([]byte(raw), hook) == nil {
+			c.Lifecycle = &corev1.Lifecycle{PreStop: hook}
+		}
+	}
+	if raw := annotations[AnnotationContainerPorts]; raw != "" {
+		_ = json.Unmarshal([]byte(raw), &c.Ports) // as above
+	}
+	if pod.Spec.TerminationGracePeriodSeconds == nil {
+		if grace, err := strconv.ParseInt(annotations[AnnotationGracePeriod], 10, 64); err == nil {
+			pod.Spec.TerminationGracePeriodSeconds = &grace
+		}
+	}
+}
+
+// named returns the container of that name, nil if the pod has none but ephemeral ones.
+func named(pod *corev1.Pod, name string) *corev1.Container {
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}

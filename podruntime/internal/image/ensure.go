@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
+)
+
+// Ensure makes the image present, if the policy allows that, and returns it.
+func (p *Puller) Ensure(ctx context.Context, req Request) (Image, *Error) {
+	name, err := Normalize(req.Image)
+	if err != nil {
+		message := fmt.Sprintf("Failed to apply default image tag %q: %v", req.Image, err)
+		p.say(req, corev1.EventTypeWarning, "InspectFailed", message)
+		return Image{}, &Error{Reason: ErrName, Message: message, RetryAfter: lastDelay}
+	}
+	spec := &runtimeapi.ImageSpec{Image: name, UserSpecifiedImage: req.Image, RuntimeHandler: req.Handler, Annotations: req.Pod.Annotations}
+	if req.Policy == corev1.PullAlways {
+		return p.pull(ctx, req, spec)
+	}
+	found, err := p.inspect(ctx, spec)
+	switch {
+	case err != nil:
+		message := fmt.Sprintf("Failed to inspect image %q: %v", req.Image, err)
+		p.say(req, corev1.EventTypeWarning, "InspectFailed", message)
+		return Image{}, &Error{Reason: ErrInspect, Message: message, RetryAfter: inspectAgain}
+	case found != nil:
+		p.say(req, corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", req.Image))
+		return *found, nil
+	case req.Policy == corev1.PullNever:
+		message := fmt.Sprintf("Container image %q is not present with pull policy of Never", req.Image)
+		p.say(req, corev1.EventTypeWarning, ErrNeverPull, message)
+		return Image{}, &Error{Reason: ErrNeverPull, Message: message, RetryAfter: inspectAgain}
+	}
+	return p.pull(ctx, req, spec)
+}
+
+// inspect returns the image if the runtime has it, else nil.
+func (p *Puller) inspect(ctx context.Context, spec *runtimeapi.ImageSpec) (*Image, error) {
+	answer, err := p.cfg.Images.ImageStatus(ctx, spec, false)
+	if err != nil {
+		return nil, err
+	}
+	status := answer.GetImage()
+	if status.GetId() == "" {
+		return nil, nil
+	}
+	image := &Image{Ref: status.Id, User: criconfig.User{Name: status.Username}}
+	switch {
+	case status.Uid != nil:
+		image.User = criconfig.User{ID: &status.Uid.Value}
+	case status.Username == "":
+		image.User.ID = new(int64) // it says nothing, so it is root
+	}
+	return image, nil
+}
+
+// pull asks the registry, unless it is too early.
+func (p *Puller) pull(ctx context.Context, req Request, spec *runtimeapi.ImageSpec) (Image, *Error) {
+	key := string(req.Pod.UID) + "_" + req.Image
+	if now := time.Now(); p.delays.IsInBackOffSinceUpdate(key, now) {
+		message := fmt.Sprintf("Back-off pulling image %q", req.Image)
+		p.say(req, corev1.EventTypeNormal, "BackOff", message)
+		if last := p.last.get(key); last.text != "" {
+			return Image{}, &Error{Reason: BackOff, Message: message + ": " + last.text, RetryAfter: last.again.Sub(now)}
+		}
+		return Image{}, &Error{Reason: BackOff, Message: message, RetryAfter: p.delays.Get(key)}
+	}
+	begin := time.Now()
+	p.say(req, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", req.Image))
+	select {
+	case p.pulling <- struct{}{}:
+		defer func() { <-p.pulling }()
+	case <-ctx.Done():
+		return Image{}, &Error{Reason: ErrPull, Message: ctx.Err().Error()}
+	}
+	got := time.Now()
+	ref, err := p.fetch(ctx, req, spec)
+	if ctx.Err() != nil {
+		return Image{}, &Error{Reason: ErrPull, Message: ctx.Err().Error()} // nobody waits for it: that is no failure
+	}
+	if err != nil {
+		return Image{}, p.failed(req, key, err)
+	}
+	return p.pulled(ctx, req, spec, key, ref, begin, got)
+}
+
+// pulled says so, and finds out whom the image runs as.
+func (p *Puller) pulled(ctx context.Context, req Request, spec *runtimeapi.ImageSpec, key, ref string, begin, got time.Time) (Image, *Error) {
+	answer, err := p.cfg.Images.ImageStatus(ctx, spec, false)
+	took, all := time.Since(got).Truncate(time.Millisecond), time.Since(begin).Truncate(time.Millisecond)
+	p.say(req, corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
+		req.Image, took, all, answer.GetImage().GetSize()))
+	p.last.drop(key)
+	p.delays.GC()
+	image := Image{Ref: ref, User: criconfig.User{ID: new(int64)}}
+	switch status := answer.GetImage(); {
+	case err != nil:
+		return Image{}, &Error{Reason: ErrInspect, Message: fmt.Sprintf("Failed to inspect image %q: %v", req.Image, err), RetryAfter: inspectAgain}
+	case status.GetUid() != nil:
+		image.User = criconfig.User{ID: &status.Uid.Value}
+	case status.GetUsername() != "":
+		image.User = criconfig.User{Name: status.Username}
+	}
+	return image, nil
+}
+
+// failed remembers a failure, for the delay and for what is said meanwhile.
+func (p *Puller) failed(req Request, key string, err error) *Error {
+	p.say(req, corev1.EventTypeWarning, "Failed", fmt.Sprintf("Failed to pull image %q: %v", req.Image, err))
+	now := time.Now()
+	p.delays.Next(key, now)
+	delay := p.delays.Get(key)
+	reason, message := explain(req.Image, err)
+	p.last.put(key, failure{text: reason + ": " + message, again: now.Add(delay)})
+	// Halfway, the reason becomes that of the delay.
+	return &Error{Reason: reason, Message: message, RetryAfter: delay / 2}
+}
+
+// Forget drops what is remembered of a pod.
+func (p *Puller) Forget(uid types.UID, images []string) {
+	for _, image := range images {
+		p.last.drop(string(uid) + "_" + image)
+		p.delays.DeleteEntry(string(uid) + "_" + image)
+	}
+}
+
+func (p *Puller) say(req Request, eventType, reason, message string) {
+	p.cfg.Event(req.Pod, req.Container, eventType, reason, message)
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	crierrors "k8s.io/cri-api/pkg/errors"
+)
+
+// fetch pulls with the credentials that match, one after the other, and without any if none does.
+func (p *Puller) fetch(ctx context.Context, req Request, spec *runtimeapi.ImageSpec) (ref string, err error) {
+	auths, err := p.auths(ctx, req)
+	if err != nil {
+		return "", err
+	}
+	var errs []error
+	for _, auth := range auths {
+		ref, err := p.cfg.Images.PullImage(ctx, spec, auth, req.Sandbox)
+		if err == nil {
+			return ref, nil
+		}
+		errs = append(errs, err)
+	}
+	if len(errs) == 1 {
+		return "", errs[0]
+	}
+	return "", errors.Join(errs...)
+}
+
+func (p *Puller) auths(ctx context.Context, req Request) ([]*runtimeapi.AuthConfig, error) {
+	var auths []*runtimeapi.AuthConfig
+	if p.cfg.Credentials != nil && len(req.Pod.Spec.ImagePullSecrets) > 0 {
+		all, err := p.cfg.Credentials(ctx, req.Pod)
+		if err != nil {
+			return nil, fmt.Errorf("read the pull secrets of the pod: %w", err)
+		}
+		for _, c := range all {
+			if c.Matches(spec(req.Image)) {
+				auths = append(auths, &runtimeapi.AuthConfig{
+					Username: c.Username, Password: c.Password, IdentityToken: c.IdentityToken, RegistryToken: c.RegistryToken,
+				})
+			}
+		}
+	}
+	if len(auths) == 0 {
+		auths = append(auths, nil)
+	}
+	return auths, nil
+}
+
+// spec is the full name of an image: credentials are by the name of the registry.
+func spec(image string) string {
+	name, err := Normalize(image)
+	if err != nil {
+		return image
+	}
+	return name
+}
+
+// explain returns reason and message for the status of the container.
+func explain(image string, err error) (reason, message string) {
+	for _, kind := range []struct {
+		err  error
+		text string
+	}{
+		{crierrors.ErrRegistryUnavailable, "the registry is unavailable"},
+		{crierrors.ErrSignatureValidationFailed, "the signature validation failed"},
+	} {
+		if rest, is := strings.CutPrefix(err.Error(), kind.err.Error()); is {
+			return kind.err.Error(), fmt.Sprintf("image pull failed for %s because %s%s", image, kind.text, rest)
+		}
+	}
+	return ErrPull, err.Error()
+}
+
+// failure is the last one of an image, and when it may be tried again.
+type failure struct {
+	text  string
+	again time.Time
+}
+
+// messages are the failures of images, by the key of their delays.
+type messages struct {
+	mu  sync.Mutex
+	all map[string]failure // guarded by mu
+}
+
+func (m *messages) get(key string) failure {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.all[key]
+}
+
+func (m *messages) put(key string, f failure) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.all == nil {
+		m.all = map[string]failure{}
+	}
+	m.all[key] = f
+}
+
+func (m *messages) drop(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.all, key)
+}
