@@ -4,6 +4,8 @@ package podruntime
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +14,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/crilog"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/hostfiles"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/image"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/probe"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/volumes"
 )
 
 var (
@@ -26,20 +34,26 @@ var (
 
 // Runtime is a provider that runs pods on a runtime of containers. New makes it.
 type Runtime struct {
-	cfg Config
+	cfg      Config
+	settings criconfig.Settings
+	volumes  *volumes.Volumes
+	files    *hostfiles.Files
+	prober   *probe.Prober
+	puller   *image.Puller
+	logs     *crilog.Dir
+	lister   *lister
 
 	// Set before any pod comes, constant afterwards.
 	objects     node.PodObjects
-	tokens      node.PodTokens
 	credentials node.PullCredentials
 	notify      func(*corev1.Pod)
 
 	mu      sync.Mutex
+	name    string                // guarded by mu: what the runtime calls itself
 	workers map[types.UID]*worker // guarded by mu
+	ctx     context.Context       // guarded by mu: of RunInBackground while that works, else nil
+	wg      sync.WaitGroup        // of all workers and what they have begun
 }
-
-// worker owns one pod.
-type worker struct{}
 
 // New returns a provider over the runtime of cfg. It does nothing until RunInBackground.
 func New(cfg Config) (*Runtime, error) {
@@ -53,14 +67,38 @@ func New(cfg Config) (*Runtime, error) {
 	case cfg.Root == "", cfg.LogRoot == "":
 		return nil, errdefs.InvalidInput("pod runtime: missing directory for pods or for logs")
 	}
-	return &Runtime{cfg: cfg, workers: map[types.UID]*worker{}}, nil
+	r := &Runtime{cfg: cfg, workers: map[types.UID]*worker{}, settings: settingsOf(cfg)}
+	for _, dir := range []string{cfg.Root, cfg.LogRoot} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, fmt.Errorf("pod runtime: make its directories: %w", err)
+		}
+	}
+	var err error
+	if r.logs, err = crilog.OpenDir(cfg.LogRoot); err != nil {
+		return nil, fmt.Errorf("pod runtime: %w", err)
+	}
+	r.volumes, err = volumes.New(volumes.Config{
+		Root: cfg.Root, HostPaths: cfg.HostPaths,
+		Allocatable: func() corev1.ResourceList { return cfg.Node.Status.Allocatable },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("pod runtime: %w", err)
+	}
+	r.files = hostfiles.New(hostfiles.Config{ClusterDNS: cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain, Recorder: cfg.Recorder})
+	r.prober = probe.New(probe.Config{Exec: cfg.Runtime.ExecSync, Changed: r.wake, Event: r.containerEvent})
+	r.puller = image.New(image.Config{Images: cfg.Images, Credentials: r.pullCredentials, Event: r.containerEvent})
+	r.lister = newLister(r)
+	return r, nil
 }
 
 // UsePodObjects takes what reads ConfigMaps, Secrets and environments.
-func (r *Runtime) UsePodObjects(objects node.PodObjects) { r.objects = objects }
+func (r *Runtime) UsePodObjects(objects node.PodObjects) {
+	r.objects = objects
+	r.volumes.UseObjects(objects)
+}
 
 // UsePodTokens takes what gives tokens of service accounts.
-func (r *Runtime) UsePodTokens(tokens node.PodTokens) { r.tokens = tokens }
+func (r *Runtime) UsePodTokens(tokens node.PodTokens) { r.volumes.UseTokens(tokens) }
 
 // UsePullCredentials takes what gives credentials for registries.
 func (r *Runtime) UsePullCredentials(credentials node.PullCredentials) { r.credentials = credentials }
@@ -68,8 +106,33 @@ func (r *Runtime) UsePullCredentials(credentials node.PullCredentials) { r.crede
 // NotifyPods takes the function that is told of every change of a pod.
 func (r *Runtime) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { r.notify = notify }
 
+func (r *Runtime) pullCredentials(ctx context.Context, pod *corev1.Pod) ([]node.RegistryCredential, error) {
+	if r.credentials == nil {
+		return nil, nil
+	}
+	return r.credentials.PullCredentials(ctx, pod)
+}
+
 // RunInBackground works on the pods until ctx ends.
 func (r *Runtime) RunInBackground(ctx context.Context) error {
+	r.mu.Lock()
+	r.ctx = ctx
+	for _, w := range r.workers {
+		r.wg.Go(func() { w.run(ctx) })
+	}
+	r.wg.Go(func() { r.lister.run(ctx) })
+	r.wg.Go(func() { r.prober.Run(ctx) })
+	r.wg.Go(func() { r.rotator().Run(ctx) })
+	r.mu.Unlock()
 	<-ctx.Done()
+	r.mu.Lock()
+	r.ctx = nil // nothing begins from now on
+	r.mu.Unlock()
+	r.wg.Wait()
 	return nil
+}
+
+// rotator keeps the logs of running containers small.
+func (r *Runtime) rotator() *crilog.Rotator {
+	return &crilog.Rotator{Dir: r.logs, Reopen: r.cfg.Runtime.ReopenContainerLog, Running: r.runningLogs}
 }

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/crilog"
+)
+
+// worker returns the worker of a pod, and makes it if there is none.
+func (r *Runtime) worker(uid types.UID, namespace, name string) *worker {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.workers[uid]
+	if w == nil {
+		w = newWorker(r, uid, namespace, name)
+		r.workers[uid] = w
+		if ctx := r.ctx; ctx != nil {
+			r.wg.Go(func() { w.run(ctx) })
+		}
+	}
+	return w
+}
+
+// tell gives a worker something to do, and makes the worker if there is none: also when the one
+// that there was has just found that nothing of its pod is left.
+func (r *Runtime) tell(pod *corev1.Pod, put func(*inbox)) {
+	for !r.worker(pod.UID, pod.Namespace, pod.Name).put(put) {
+	}
+}
+
+// known returns the worker of a pod, nil if there is none.
+func (r *Runtime) known(uid types.UID) *worker {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.workers[uid]
+}
+
+// named returns the worker of the pod of that name: of several, of the one that came last.
+func (r *Runtime) named(namespace, name string) *worker {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found *worker
+	for _, w := range r.workers {
+		if w.namespace == namespace && w.name == name && (found == nil || w.born.After(found.born)) {
+			found = w
+		}
+	}
+	return found
+}
+
+// all returns all workers.
+func (r *Runtime) all() []*worker {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]*worker, 0, len(r.workers))
+	for _, w := range r.workers {
+		list = append(list, w)
+	}
+	return list
+}
+
+// drop forgets a worker that has ended.
+func (r *Runtime) drop(w *worker) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.workers[w.uid] == w {
+		delete(r.workers, w.uid)
+	}
+}
+
+// wake makes the worker of a pod look again.
+func (r *Runtime) wake(uid types.UID) {
+	if w := r.known(uid); w != nil {
+		w.put(func(*inbox) {})
+	}
+}
+
+// begin runs work in the background, and reports whether it does: it does not once the node stops.
+func (r *Runtime) begin(work func()) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ctx == nil {
+		return false
+	}
+	r.wg.Go(work)
+	return true
+}
+
+// runtimeName is what the runtime calls itself, the scheme of container IDs. It is asked once.
+func (r *Runtime) runtimeName(ctx context.Context) (string, error) {
+	r.mu.Lock()
+	name := r.name
+	r.mu.Unlock()
+	if name != "" {
+		return name, nil
+	}
+	version, err := r.cfg.Runtime.Version(ctx, "v1")
+	if err != nil {
+		return "", fmt.Errorf("ask the container runtime for its name: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.name = version.RuntimeName
+	return r.name, nil
+}
+
+// runningLogs returns the logs that are being written.
+func (r *Runtime) runningLogs(context.Context) ([]crilog.Container, error) {
+	var list []crilog.Container
+	for _, w := range r.all() {
+		list = append(list, w.logs()...)
+	}
+	return list, nil
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/podstatus"
+)
+
+// decide begins what is to be done now, and returns when to look again.
+func (w *worker) decide(ctx context.Context) (again time.Duration, gone bool) {
+	if w.mem.StartTime.IsZero() {
+		w.mem.StartTime = time.Now()
+	}
+	w.probe()
+	for range 100 {
+		now := time.Now()
+		next := plan.Next(w.pod, w.seen.observed, &w.mem, now)
+		if !w.full && !w.mem.Deleted() && !onlyEnds(next) {
+			return idle, false // the spec that says what to do has not come yet
+		}
+		instant := false
+		for _, a := range next.Actions {
+			instant = w.perform(ctx, a, now) || instant
+		}
+		if instant {
+			continue // something has ended already, so there may be more to do
+		}
+		again = idle
+		if !next.Again.IsZero() {
+			again = max(next.Again.Sub(now), 0)
+		}
+		return min(again, w.refresh(ctx, now)), next.Gone
+	}
+	return time.Second, false // a plan that never rests would take all of a CPU
+}
+
+// onlyEnds reports whether a plan does nothing but bring a pod that has ended to its end.
+func onlyEnds(p plan.Plan) bool {
+	return !slices.ContainsFunc(p.Actions, func(a plan.Action) bool { return a.Kind != plan.StopSandbox && a.Kind != plan.Finish })
+}
+
+// perform begins an action. It reports true if the action has ended already.
+func (w *worker) perform(ctx context.Context, a plan.Action, now time.Time) (instant bool) {
+	w.mem.Begin(a, now)
+	if e := a.Event; e != nil {
+		if a.Container != "" {
+			w.r.containerEvent(w.pod, a.Container, e.Type, e.Reason, e.Message)
+		} else {
+			w.r.podEvent(w.pod, e.Type, e.Reason, e.Message)
+		}
+	}
+	switch a.Kind {
+	case plan.CancelStart:
+		if cancel := w.starts[a.Container]; cancel != nil {
+			cancel()
+		}
+		w.mem.End(a, plan.Outcome{}, now)
+		return true
+	case plan.BackOff, plan.Kill:
+		w.mem.End(a, plan.Outcome{}, now)
+		return true
+	}
+	job := w.job(a)
+	if a.Kind == plan.Start {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		w.starts[a.Container] = cancel
+	}
+	w.r.begin(func() {
+		outcome := job.do(ctx, a)
+		if ctx.Err() != nil && context.Cause(ctx) != context.Canceled {
+			return
+		}
+		w.put(func(in *inbox) { in.done = append(in.done, done{a, outcome, time.Now()}) })
+	})
+	return false
+}
+
+// refresh brings the volumes up to date when it is time, and returns how long that is from now.
+func (w *worker) refresh(ctx context.Context, now time.Time) time.Duration {
+	switch {
+	case w.refreshing, !w.full, !w.mem.VolumesReady(), w.mem.Finished(), w.mem.Deleted():
+		return idle
+	case now.Before(w.refreshAt):
+		return w.refreshAt.Sub(now)
+	}
+	w.refreshing = true
+	pod := w.pod
+	w.r.begin(func() {
+		again, err := w.r.volumes.Refresh(ctx, pod)
+		if err != nil {
+			w.r.mountEvents(pod, err)
+		}
+		w.put(func(in *inbox) { in.refresh = &again })
+	})
+	return idle
+}
+
+// report tells the pod controller what has changed.
+func (w *worker) report(now time.Time) {
+	status := podstatus.Status(w.pod, w.seen.observed, &w.mem, now)
+	if status.QOSClass == "" {
+		status.QOSClass = w.pod.Status.QOSClass
+	}
+	news := !w.reported || !equality.Semantic.DeepEqual(status, w.pod.Status)
+	if news {
+		pod := *w.pod
+		pod.Status = status
+		w.pod = &pod
+		w.reported = w.full
+	}
+	w.show()
+	w.reflect()
+	if news && w.r.notify != nil && (w.full || w.mem.Deleted()) {
+		w.r.notify(w.pod)
+	}
+}
+
+// show lets others see the pod as it is now.
+func (w *worker) show() {
+	places := w.seen.places()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.shown, w.places = w.pod, places
+}
+
+// reflect tells those who wait for it that what was asked for so far has been looked at.
+func (w *worker) reflect() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.reflected != w.absorbed {
+		w.reflected = w.absorbed
+		close(w.fresh)
+		w.fresh = make(chan struct{})
+	}
+}
+
+// sameMetadata reports whether nothing has changed that volumes can show.
+func sameMetadata(a, b *corev1.Pod) bool {
+	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
+}

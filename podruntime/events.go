@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"google.golang.org/grpc/status"
+)
+
+// podEvent records an event about a pod.
+func (r *Runtime) podEvent(pod *corev1.Pod, eventType, reason, message string) {
+	r.cfg.Recorder.Event(reference(pod), eventType, reason, message)
+}
+
+// containerEvent records an event about a container of a pod.
+func (r *Runtime) containerEvent(pod *corev1.Pod, container, eventType, reason, message string) {
+	ref := reference(pod)
+	ref.FieldPath = fieldPath(pod, container)
+	r.cfg.Recorder.Event(ref, eventType, reason, message)
+}
+
+func reference(pod *corev1.Pod) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+	}
+}
+
+// fieldPath says where in the pod a container is.
+func fieldPath(pod *corev1.Pod, container string) string {
+	for i := range pod.Spec.InitContainers {
+		if pod.Spec.InitContainers[i].Name == container {
+			return fmt.Sprintf("spec.initContainers{%s}", container)
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		if pod.Spec.EphemeralContainers[i].Name == container {
+			return fmt.Sprintf("spec.ephemeralContainers{%s}", container)
+		}
+	}
+	return fmt.Sprintf("spec.containers{%s}", container)
+}
+
+// said is the text of an error of the runtime: of one that came over the wire, what the runtime itself said.
+func said(err error) string {
+	s, _ := status.FromError(err)
+	return s.Message()
+}
+
+// without takes the ID of an instance out of a text, so that events about a container are alike.
+func without(text, id, name string) string {
+	if id == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, id, name)
+}

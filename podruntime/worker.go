@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
+)
+
+// worker owns one pod: it alone decides what happens to it. What takes time is done on other
+// goroutines, which put their outcome into the inbox.
+type worker struct {
+	r               *Runtime
+	uid             types.UID
+	namespace, name string
+	born            time.Time
+	wake            chan struct{} // holds a token when there is something in the inbox
+	settled         chan struct{} // closed when all is known that the runtime had at the beginning
+
+	mu        sync.Mutex
+	inbox     inbox         // guarded by mu
+	ended     bool          // guarded by mu: nothing of the pod is left
+	shown     *corev1.Pod   // guarded by mu: as it was reported last; nil: nothing is known yet
+	asked     int           // guarded by mu: how often the pod controller has asked for something
+	reflected int           // guarded by mu: how much of that shown has in it
+	fresh     chan struct{} // guarded by mu: closed when reflected grows
+	places    map[string][]instance // guarded by mu: the instances of each container, the last one first
+
+	// owned by run
+	pod        *corev1.Pod // never changed, but replaced
+	full       bool        // pod has the whole spec, not what its sandbox tells
+	reported   bool        // the status of pod is our own
+	mem        plan.Memory
+	seen       view
+	starts     map[string]context.CancelFunc // by container
+	absorbed   int                           // see asked
+	failures   int                           // of reading from the runtime, one after the other
+	refreshing bool
+	refreshAt  time.Time // of the volumes
+}
+
+// inbox is what came for the worker since it looked last.
+type inbox struct {
+	pod      *corev1.Pod
+	stop     *stopRequest
+	list     *listed
+	touched  []string // IDs of which the runtime said that something happened
+	done     []done
+	refresh  *time.Duration // the volumes were refreshed; when to do it again
+	controls int            // requests of the pod controller
+}
+
+// stopRequest says how long the pod may take to end.
+type stopRequest struct {
+	grace time.Duration
+	at    time.Time
+}
+
+// done is an action that has ended.
+type done struct {
+	action  plan.Action
+	outcome plan.Outcome
+	at      time.Time
+}
+
+func newWorker(r *Runtime, uid types.UID, namespace, name string) *worker {
+	return &worker{
+		r: r, uid: uid, namespace: namespace, name: name, born: time.Now(),
+		wake: make(chan struct{}, 1), settled: make(chan struct{}), fresh: make(chan struct{}),
+		starts: map[string]context.CancelFunc{}, seen: newView(),
+	}
+}
+
+// put changes the inbox and wakes the worker. It reports false if the worker has ended.
+func (w *worker) put(change func(*inbox)) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return false
+	}
+	before := w.inbox.controls
+	change(&w.inbox)
+	w.asked += w.inbox.controls - before
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+func (w *worker) take() inbox {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	in := w.inbox
+	w.inbox = inbox{}
+	return in
+}
+
+// run works on the pod until nothing of it is left, or ctx ends.
+func (w *worker) run(ctx context.Context) {
+	select {
+	case <-w.r.lister.first: // what an earlier process left is in the inbox
+	case <-ctx.Done():
+		return
+	}
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		again, gone := w.pass(ctx)
+		if gone && w.end() {
+			return
+		}
+		timer.Reset(again)
+		select {
+		case <-w.wake:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// idle is how long a pod is left alone of which nothing is heard and nothing is planned.
+const idle = 10 * time.Minute
+
+// pass takes in what came, looks at the runtime, begins what is to be done and reports. It returns when to look
+// again.
+func (w *worker) pass(ctx context.Context) (again time.Duration, gone bool) {
+	w.absorb(w.take())
+	if w.pod == nil && w.seen.empty() {
+		return 0, true // a pod that was listed and is gone since
+	}
+	if err := w.observe(ctx); err != nil {
+		// Not knowing is no reason to act, nor to say something else than before.
+		w.failures++
+		w.reflect()
+		return min(time.Second<<min(w.failures-1, 4), 10*time.Second), false
+	}
+	w.failures = 0
+	again, gone = w.decide(ctx)
+	w.report(time.Now())
+	if len(w.mem.Probes) == 0 && w.pod == nil {
+		return again, gone
+	}
+	w.settle()
+	return again, gone
+}
+
+// settle tells those who wait that what the runtime had is known.
+func (w *worker) settle() {
+	select {
+	case <-w.settled:
+	default:
+		close(w.settled)
+	}
+}
+
+// end forgets the worker, unless something came meanwhile.
+func (w *worker) end() bool {
+	w.mu.Lock()
+	if in := &w.inbox; in.pod != nil || in.stop != nil && w.pod == nil || len(in.done) > 0 {
+		w.mu.Unlock()
+		return false
+	}
+	w.ended = true
+	close(w.fresh)
+	w.mu.Unlock()
+	w.settle()
+	w.r.drop(w)
+	return true
+}
+
+// absorb takes in what came.
+func (w *worker) absorb(in inbox) {
+	w.absorbed += in.controls
+	if in.pod != nil {
+		w.adopt(in.pod)
+	}
+	if in.stop != nil {
+		w.mem.Delete(in.stop.grace, in.stop.at)
+	}
+	for _, d := range in.done {
+		w.mem.End(d.action, d.outcome, d.at)
+		w.seen.after(d.action, d.outcome, w.r.lister.round())
+		if d.action.Kind == plan.Start {
+			delete(w.starts, d.action.Container)
+		}
+	}
+	if in.list != nil {
+		w.seen.merge(in.list)
+	}
+	for _, id := range in.touched {
+		w.seen.touch(id)
+	}
+	if in.refresh != nil {
+		w.refreshing, w.refreshAt = false, time.Now().Add(*in.refresh)
+	}
+}
+
+// adopt takes over the pod as it is wanted now. What is known of its status stays.
+func (w *worker) adopt(pod *corev1.Pod) {
+	if w.reported {
+		qos := pod.Status.QOSClass
+		pod.Status = w.pod.Status
+		if pod.Status.QOSClass == "" {
+			pod.Status.QOSClass = qos
+		}
+	}
+	if w.mem.StartTime.IsZero() && pod.Status.StartTime != nil {
+		w.mem.StartTime = pod.Status.StartTime.Time
+	}
+	if w.pod != nil && !sameMetadata(w.pod, pod) {
+		w.refreshAt = time.Time{} // volumes may show it
+	}
+	w.pod, w.full = pod, true
+}
