@@ -65,6 +65,8 @@ func (c *PodController) update(ctx context.Context, key string, api, backend *co
 		if st.report.about(api.UID) {
 			st.echo = st.report.status
 			pod.Status = *st.echo.DeepCopy()
+		} else if c.starts {
+			pod.Status = *api.Status.DeepCopy() // what a former life reported: which containers had started, for example
 		}
 	})
 	if err := c.call(ctx, key, api, "UpdatePod", func(ctx context.Context) error { return c.provider.UpdatePod(ctx, pod) }); err != nil {

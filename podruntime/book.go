@@ -114,7 +114,9 @@ func (r *Runtime) runtimeName(ctx context.Context) (string, error) {
 func (r *Runtime) runningLogs(context.Context) ([]crilog.Container, error) {
 	var list []crilog.Container
 	for _, w := range r.all() {
-		list = append(list, w.logs()...)
+		for _, i := range w.running() {
+			list = append(list, crilog.Container{ID: i.id, Path: i.log})
+		}
 	}
 	return list, nil
 }

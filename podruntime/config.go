@@ -3,6 +3,8 @@
 package podruntime
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
 	cri "k8s.io/cri-api/pkg/apis"
@@ -35,6 +37,8 @@ type Config struct {
 	HostPaths []string
 	// CgroupParent is the cgroup that those of pods are made in; "" leaves it to the runtime.
 	CgroupParent string
+	// RuntimeHandler returns the handler of a RuntimeClass; nil refuses pods that name one.
+	RuntimeHandler func(ctx context.Context, class string) (string, error)
 	// Privileged allows what gives a container power over the machine: privileged containers, and the
 	// network and the namespaces of the host.
 	Privileged bool

@@ -77,9 +77,6 @@ func (w *worker) perform(ctx context.Context, a plan.Action, now time.Time) (ins
 	}
 	w.r.begin(func() {
 		outcome := job.do(ctx, a)
-		if ctx.Err() != nil && context.Cause(ctx) != context.Canceled {
-			return
-		}
 		w.put(func(in *inbox) { in.done = append(in.done, done{a, outcome, time.Now()}) })
 	})
 	return false

@@ -4,30 +4,160 @@ package podruntime
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
+// reflectTimeout is how long those who ask for a pod wait until it shows what was asked for just before.
+const reflectTimeout = 2 * time.Second
+
 // CreatePod notes that the pod is wanted, and returns.
-func (r *Runtime) CreatePod(context.Context, *corev1.Pod) error { return nil }
+func (r *Runtime) CreatePod(_ context.Context, pod *corev1.Pod) error {
+	if err := r.volumes.Check(pod); err != nil {
+		return err
+	}
+	r.tell(pod, func(in *inbox) { in.pod, in.controls = pod, in.controls+1 })
+	return nil
+}
 
 // UpdatePod notes what the pod is to be now, and returns.
-func (r *Runtime) UpdatePod(context.Context, *corev1.Pod) error { return nil }
+func (r *Runtime) UpdatePod(_ context.Context, pod *corev1.Pod) error {
+	r.tell(pod, func(in *inbox) { in.pod, in.controls = pod, in.controls+1 })
+	return nil
+}
 
 // DeletePod notes that the pod must stop within its grace period, and returns.
-func (r *Runtime) DeletePod(context.Context, *corev1.Pod) error { return nil }
+func (r *Runtime) DeletePod(ctx context.Context, pod *corev1.Pod) error {
+	if err := r.listed(ctx); err != nil {
+		return err
+	}
+	w := r.known(pod.UID)
+	if pod.UID == "" {
+		w = r.named(pod.Namespace, pod.Name)
+	}
+	stop := &stopRequest{grace: graceOf(pod), at: time.Now()}
+	told := w != nil && w.put(func(in *inbox) {
+		if pod.Spec.NodeName != "" { // else it is the skeleton that we handed out
+			in.pod = pod
+		}
+		in.stop, in.controls = stop, in.controls+1
+	})
+	if !told {
+		return errdefs.NotFoundf("pod %s/%s (UID %s)", pod.Namespace, pod.Name, pod.UID)
+	}
+	return nil
+}
+
+// graceOf is how long a pod may take to end.
+func graceOf(pod *corev1.Pod) time.Duration {
+	const byDefault = 30
+	seconds := int64(byDefault)
+	if g := pod.Spec.TerminationGracePeriodSeconds; g != nil {
+		seconds = *g
+	}
+	if g := pod.DeletionGracePeriodSeconds; g != nil {
+		seconds = *g
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// listed waits until it is known which pods the runtime has.
+func (r *Runtime) listed(ctx context.Context) error {
+	select {
+	case <-r.lister.first:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the container runtime has not told yet which pods it has: %w", ctx.Err())
+	}
+}
 
 // GetPod returns the pod of that name.
-func (r *Runtime) GetPod(_ context.Context, namespace, name string) (*corev1.Pod, error) {
-	return nil, errdefs.NotFoundf("pod %s/%s", namespace, name)
+func (r *Runtime) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	if err := r.listed(ctx); err != nil {
+		return nil, err
+	}
+	w := r.named(namespace, name)
+	if w == nil {
+		return nil, errdefs.NotFoundf("pod %s/%s", namespace, name)
+	}
+	return w.current(ctx)
 }
 
 // GetPodStatus returns the status of the pod of that name.
-func (r *Runtime) GetPodStatus(_ context.Context, namespace, name string) (*corev1.PodStatus, error) {
-	return nil, errdefs.NotFoundf("pod %s/%s", namespace, name)
+func (r *Runtime) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
+	pod, err := r.GetPod(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return &pod.Status, nil
 }
 
 // GetPods returns all pods that the runtime has.
-func (r *Runtime) GetPods(context.Context) ([]*corev1.Pod, error) { return nil, nil }
+func (r *Runtime) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
+	if err := r.listed(ctx); err != nil {
+		return nil, err
+	}
+	var pods []*corev1.Pod
+	for _, w := range r.all() {
+		pod, err := w.current(ctx)
+		switch {
+		case errdefs.IsNotFound(err):
+		case err != nil:
+			return nil, err
+		default:
+			pods = append(pods, pod)
+		}
+	}
+	return pods, nil
+}
+
+// current returns the pod with its status: one that shows what was asked for just before, if that
+// does not take long.
+func (w *worker) current(ctx context.Context) (*corev1.Pod, error) {
+	select {
+	case <-w.settled:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("the container runtime has not told yet how pod %s/%s is: %w", w.namespace, w.name, ctx.Err())
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	timer := time.NewTimer(reflectTimeout)
+	defer timer.Stop()
+	for expected := w.asked; w.reflected < expected && !w.ended; {
+		fresh := w.fresh
+		w.mu.Unlock()
+		late := false
+		select {
+		case <-fresh:
+		case <-timer.C:
+			late = true
+		case <-ctx.Done():
+			late = true
+		}
+		w.mu.Lock()
+		if late {
+			break
+		}
+	}
+	if w.ended || w.shown == nil {
+		return nil, errdefs.NotFoundf("pod %s/%s", w.namespace, w.name)
+	}
+	return w.shown.DeepCopy(), nil
+}
+
+// running returns the instances that run, by the name of their container.
+func (w *worker) running() map[string]instance {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := map[string]instance{}
+	for name, list := range w.places {
+		if len(list) > 0 && list[0].running {
+			all[name] = list[0]
+		}
+	}
+	return all
+}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
@@ -24,12 +25,12 @@ type worker struct {
 	settled         chan struct{} // closed when all is known that the runtime had at the beginning
 
 	mu        sync.Mutex
-	inbox     inbox         // guarded by mu
-	ended     bool          // guarded by mu: nothing of the pod is left
-	shown     *corev1.Pod   // guarded by mu: as it was reported last; nil: nothing is known yet
-	asked     int           // guarded by mu: how often the pod controller has asked for something
-	reflected int           // guarded by mu: how much of that shown has in it
-	fresh     chan struct{} // guarded by mu: closed when reflected grows
+	inbox     inbox                 // guarded by mu
+	ended     bool                  // guarded by mu: nothing of the pod is left
+	shown     *corev1.Pod           // guarded by mu: as it was reported last; nil: nothing is known yet
+	asked     int                   // guarded by mu: how often the pod controller has asked for something
+	reflected int                   // guarded by mu: how much of that shown has in it
+	fresh     chan struct{}         // guarded by mu: closed when reflected grows
 	places    map[string][]instance // guarded by mu: the instances of each container, the last one first
 
 	// owned by run
@@ -132,9 +133,6 @@ const idle = 10 * time.Minute
 // again.
 func (w *worker) pass(ctx context.Context) (again time.Duration, gone bool) {
 	w.absorb(w.take())
-	if w.pod == nil && w.seen.empty() {
-		return 0, true // a pod that was listed and is gone since
-	}
 	if err := w.observe(ctx); err != nil {
 		// Not knowing is no reason to act, nor to say something else than before.
 		w.failures++
@@ -142,13 +140,30 @@ func (w *worker) pass(ctx context.Context) (again time.Duration, gone bool) {
 		return min(time.Second<<min(w.failures-1, 4), 10*time.Second), false
 	}
 	w.failures = 0
+	if w.pod == nil {
+		return 0, true // it was listed, and is gone since
+	}
 	again, gone = w.decide(ctx)
 	w.report(time.Now())
-	if len(w.mem.Probes) == 0 && w.pod == nil {
-		return again, gone
-	}
 	w.settle()
+	if gone {
+		w.sweep(ctx)
+	}
 	return again, gone
+}
+
+// sweep forgets what others remember of the pod, and removes what is on disk.
+func (w *worker) sweep(ctx context.Context) {
+	if err := w.r.sweep(w.pod); err != nil {
+		log.G(ctx).WithField("pod", w.namespace+"/"+w.name).WithError(err).Warn("remove what is left on disk of a pod that is gone; it is tried again")
+	}
+	var images []string
+	for _, list := range [][]corev1.Container{w.pod.Spec.InitContainers, w.pod.Spec.Containers} {
+		for i := range list {
+			images = append(images, list[i].Image)
+		}
+	}
+	w.r.puller.Forget(w.uid, images)
 }
 
 // settle tells those who wait that what the runtime had is known.

@@ -39,6 +39,11 @@ func (s Settings) Resources(pod *corev1.Pod, c *corev1.Container) *runtimeapi.Li
 	return out
 }
 
+// Update is what a running container may use from now on.
+func (s Settings) Update(pod *corev1.Pod, c *corev1.Container) *runtimeapi.ContainerResources {
+	return &runtimeapi.ContainerResources{Linux: s.Resources(pod, c)}
+}
+
 // effectiveLimits are those of the container, and those of the pod for what it leaves open.
 func effectiveLimits(pod *corev1.Pod, c *corev1.Container) corev1.ResourceList {
 	limits := corev1.ResourceList{}

@@ -106,3 +106,6 @@ func named(pod *corev1.Pod, name string) *corev1.Container {
 	}
 	return nil
 }
+
+// Meta is what a sandbox or container says of itself.
+type Meta struct{ Labels, Annotations map[string]string }

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/image"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/probe"
+)
+
+// start makes and starts an instance of a container.
+func (j job) start(ctx context.Context, a plan.Action) plan.Outcome {
+	c := containerNamed(j.pod, a.Container)
+	if c == nil || j.sandbox == nil {
+		return plan.Outcome{Reason: reasonConfig, Message: "the pod has no such container or no sandbox any more"}
+	}
+	sandbox, err := j.r.sandboxConfig(j.pod, j.sandbox.Attempt)
+	if err != nil {
+		return j.failed(a, "", reasonConfig, err)
+	}
+	img, failed := j.image(ctx, c, sandbox)
+	if failed != nil {
+		j.r.containerEvent(j.pod, c.Name, corev1.EventTypeWarning, eventFailed, "Error: "+failed.Reason)
+		return plan.Outcome{Reason: failed.Reason, Message: failed.Message, RetryAfter: failed.RetryAfter}
+	}
+	config, err := j.config(ctx, a, c, img)
+	if err != nil {
+		return j.failed(a, "", reasonConfig, err)
+	}
+	calls, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	id, err := j.r.cfg.Runtime.CreateContainer(calls, a.SandboxID, config, sandbox)
+	if err != nil {
+		return j.failed(a, id, reasonCreate, err)
+	}
+	j.r.containerEvent(j.pod, c.Name, corev1.EventTypeNormal, "Created", "Container created")
+	if err := j.r.cfg.Runtime.StartContainer(calls, id); err != nil {
+		return j.failed(a, id, reasonRun, err)
+	}
+	j.r.containerEvent(j.pod, c.Name, corev1.EventTypeNormal, "Started", "Container started")
+	return j.postStart(ctx, a, c, id)
+}
+
+// failed says why a container does not start.
+func (j job) failed(a plan.Action, id, reason string, err error) plan.Outcome {
+	message := without(said(err), id, a.Container)
+	j.r.containerEvent(j.pod, a.Container, corev1.EventTypeWarning, eventFailed, "Error: "+message)
+	return plan.Outcome{ID: id, Reason: reason, Message: message}
+}
+
+func (j job) image(ctx context.Context, c *corev1.Container, sandbox *runtimeapi.PodSandboxConfig) (image.Image, *image.Error) {
+	handler, err := j.r.handler(ctx, j.pod)
+	if err != nil {
+		return image.Image{}, &image.Error{Reason: reasonConfig, Message: err.Error()}
+	}
+	return j.r.puller.Ensure(ctx, image.Request{
+		Pod: j.pod, Container: c.Name, Image: c.Image, Policy: c.ImagePullPolicy, Sandbox: sandbox, Handler: handler,
+	})
+}
+
+// config is what the runtime is told of an instance. What prevents it is fit for the status of the container.
+func (j job) config(ctx context.Context, a plan.Action, c *corev1.Container, img image.Image) (*runtimeapi.ContainerConfig, error) {
+	pod, err := j.r.volumes.EnvFiles(j.addressed(), c.Name)
+	if err != nil {
+		return nil, err
+	}
+	resolved, err := j.r.objects.Container(ctx, pod, c.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := criconfig.VerifyNonRoot(pod, resolved, img.User); err != nil {
+		return nil, err
+	}
+	mounts, err := j.mounts(ctx, a, pod, resolved)
+	if err != nil {
+		return nil, err
+	}
+	target, err := j.targetOf(c.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Join(j.r.settings.LogDirectory(pod), c.Name), 0o755); err != nil {
+		return nil, fmt.Errorf("create container log directory for container %s failed: %w", c.Name, err)
+	}
+	return j.r.settings.Container(criconfig.Instance{
+		Pod: pod, Container: resolved, Spec: &c.Resources, Hash: plan.Hash(c), Attempt: a.Attempt, ImageRef: img.Ref, ImageUser: img.User,
+		Mounts: mounts, Target: target,
+	})
+}
+
+// addressed returns the pod with the addresses that it has now, for its environment.
+func (j job) addressed() *corev1.Pod {
+	pod := *j.pod
+	hosts := j.r.hostIPs()
+	pod.Status.HostIP, pod.Status.HostIPs, pod.Status.PodIP, pod.Status.PodIPs = "", nil, "", nil
+	for _, ip := range hosts {
+		pod.Status.HostIPs = append(pod.Status.HostIPs, corev1.HostIP{IP: ip})
+	}
+	if len(hosts) > 0 {
+		pod.Status.HostIP = hosts[0]
+	}
+	ips := j.podIPs()
+	for _, ip := range ips {
+		pod.Status.PodIPs = append(pod.Status.PodIPs, corev1.PodIP{IP: ip})
+	}
+	if len(ips) > 0 {
+		pod.Status.PodIP = ips[0]
+	}
+	return &pod
+}
+
+// podIPs are those of the sandbox, or of the node for a pod on its network.
+func (j job) podIPs() []string {
+	if j.pod.Spec.HostNetwork {
+		return j.r.hostIPs()
+	}
+	if j.sandbox == nil {
+		return nil
+	}
+	return j.sandbox.IPs
+}
+
+// mounts are the volumes, /etc/hosts and the file for last words.
+func (j job) mounts(ctx context.Context, a plan.Action, pod *corev1.Pod, c *corev1.Container) ([]*runtimeapi.Mount, error) {
+	mounts, err := j.r.volumes.Mounts(ctx, pod, c)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := j.r.volumes.Dir(pod.UID)
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := j.r.files.Mount(dir, pod, c, j.podIPs())
+	if err != nil {
+		return nil, err
+	}
+	if hosts != nil {
+		mounts = append(mounts, hosts)
+	}
+	words, err := j.r.messageMount(pod, c, a.Attempt)
+	if err != nil {
+		return nil, err
+	}
+	if words != nil {
+		mounts = append(mounts, words)
+	}
+	return mounts, nil
+}
+
+// targetOf returns the instance whose processes an ephemeral container is to see; "" for none.
+func (j job) targetOf(name string) (string, error) {
+	for i := range j.pod.Spec.EphemeralContainers {
+		e := &j.pod.Spec.EphemeralContainers[i]
+		if e.Name != name || e.TargetContainerName == "" {
+			continue
+		}
+		found := ""
+		for _, c := range j.others { // the last instance comes last
+			if c.Name == e.TargetContainerName {
+				found = c.ID
+			}
+		}
+		if found == "" {
+			return "", fmt.Errorf("unable to find target container %s", e.TargetContainerName)
+		}
+		return found, nil
+	}
+	return "", nil
+}
+
+// postStart runs the hook of a container that has just started.
+func (j job) postStart(ctx context.Context, a plan.Action, c *corev1.Container, id string) plan.Outcome {
+	if c.Lifecycle == nil || c.Lifecycle.PostStart == nil {
+		return plan.Outcome{ID: id}
+	}
+	target := probe.Target{Pod: j.pod, Container: c, ID: id, PodIPs: j.podIPs(), Running: true}
+	if err := j.r.prober.Hook(ctx, target, c.Lifecycle.PostStart); err != nil {
+		// What the hook said may be secret: it is not in the event.
+		j.r.containerEvent(j.pod, a.Container, corev1.EventTypeWarning, probe.FailedPostStartHook, probe.PostStartHookMessage)
+		return plan.Outcome{ID: id, Reason: reasonPostStart, Message: err.Error()}
+	}
+	return plan.Outcome{ID: id}
+}

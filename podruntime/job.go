@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/probe"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/volumes"
+)
+
+// callTimeout is how long the runtime may take for one change, beyond what the change itself waits for.
+const callTimeout = 2 * time.Minute
+
+// Reasons of actions that fail. Of those on containers, they are in the status.
+const (
+	reasonVolumes      = "FailedMount"
+	reasonSandbox      = "FailedCreatePodSandBox"
+	reasonStop         = "FailedKillPod"
+	reasonRemove       = "FailedRemove"
+	reasonHook         = "FailedPreStopHook"
+	reasonConfig       = "CreateContainerConfigError"
+	reasonCreate       = "CreateContainerError"
+	reasonRun          = "RunContainerError"
+	reasonPostStart    = "PostStartHookError"
+	reasonResize       = "ResizeError"
+	eventFailed        = "Failed"
+	eventFailedKillPod = "FailedKillPod"
+)
+
+// job is one action on its own goroutine: it has what it needs of the worker as it was then.
+type job struct {
+	r       *Runtime
+	pod     *corev1.Pod // never changed
+	sandbox *plan.Sandbox
+	target  *containerView // of an action on an instance
+	others  []plan.Container
+}
+
+// job copies for an action what it needs.
+func (w *worker) job(a plan.Action) job {
+	j := job{r: w.r, pod: w.pod, others: slices.Clone(w.seen.observed.Containers)}
+	for _, s := range w.seen.observed.Sandboxes {
+		if a.SandboxID == "" || s.ID == a.SandboxID {
+			j.sandbox = &s
+		}
+	}
+	if c := w.seen.containers[a.ID]; c != nil {
+		copied := *c
+		j.target = &copied
+	}
+	return j
+}
+
+// do is the action itself.
+func (j job) do(ctx context.Context, a plan.Action) plan.Outcome {
+	switch a.Kind {
+	case plan.SetupVolumes:
+		return j.setup(ctx)
+	case plan.RunSandbox:
+		return j.runSandbox(ctx, a)
+	case plan.StopSandbox:
+		return j.stopSandbox(ctx, a)
+	case plan.Start:
+		return j.start(ctx, a)
+	case plan.PreStop:
+		return j.preStop(ctx, a)
+	case plan.Stop:
+		return j.stop(ctx, a)
+	case plan.Resize:
+		return j.resize(ctx, a)
+	case plan.RemoveContainer:
+		return j.removeContainer(ctx, a)
+	case plan.Finish:
+		return j.finish()
+	case plan.RemoveSandbox:
+		return j.removeSandbox(ctx, a)
+	}
+	return plan.Outcome{Reason: "Unknown", Message: "an action of no known kind"}
+}
+
+// setup makes the volumes.
+func (j job) setup(ctx context.Context) plan.Outcome {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := j.r.volumes.Setup(ctx, j.pod); err != nil {
+		j.r.mountEvents(j.pod, err)
+		return plan.Outcome{Reason: reasonVolumes, Message: err.Error()}
+	}
+	return plan.Outcome{}
+}
+
+// mountEvents says which volumes of a pod cannot be given.
+func (r *Runtime) mountEvents(pod *corev1.Pod, err error) {
+	var failed *volumes.Error
+	if !errors.As(err, &failed) {
+		r.podEvent(pod, corev1.EventTypeWarning, reasonVolumes, err.Error())
+		return
+	}
+	for _, e := range failed.Volumes {
+		r.podEvent(pod, corev1.EventTypeWarning, reasonVolumes, e.Error())
+	}
+}
+
+// preStop runs the hook of a container before it is stopped.
+func (j job) preStop(ctx context.Context, a plan.Action) plan.Outcome {
+	target, ok := j.probeTarget()
+	if !ok {
+		return plan.Outcome{}
+	}
+	if _, err := j.r.prober.PreStop(ctx, target, a.Grace); err != nil {
+		// What the hook said may be secret.
+		j.r.containerEvent(j.pod, a.Container, corev1.EventTypeWarning, probe.FailedPreStopHook, probe.PreStopHookMessage)
+		return plan.Outcome{Reason: reasonHook, Message: probe.PreStopHookMessage}
+	}
+	return plan.Outcome{}
+}
+
+// stop stops an instance, and returns when it has ended.
+func (j job) stop(ctx context.Context, a plan.Action) plan.Outcome {
+	seconds := int64(math.Ceil(a.Grace.Seconds()))
+	ctx, cancel := context.WithTimeout(ctx, a.Grace+callTimeout)
+	defer cancel()
+	return j.gone(a, reasonStop, j.r.cfg.Runtime.StopContainer(ctx, a.ID, seconds))
+}
+
+// resize gives a running instance what the spec says now.
+func (j job) resize(ctx context.Context, a plan.Action) plan.Outcome {
+	c := containerNamed(j.pod, a.Container)
+	if c == nil {
+		return plan.Outcome{Reason: reasonResize, Message: "the pod has no such container any more"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := j.r.cfg.Runtime.UpdateContainerResources(ctx, a.ID, j.r.settings.Update(j.pod, c)); err != nil {
+		return plan.Outcome{Reason: reasonResize, Message: said(err)}
+	}
+	return plan.Outcome{}
+}
+
+// removeContainer removes an instance, its log and its last words.
+func (j job) removeContainer(ctx context.Context, a plan.Action) plan.Outcome {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if o := j.gone(a, reasonRemove, j.r.cfg.Runtime.RemoveContainer(ctx, a.ID)); o.Reason != "" {
+		return o
+	}
+	j.r.prober.Forget(a.ID)
+	if j.target == nil {
+		return plan.Outcome{}
+	}
+	err := os.Remove(j.r.messageFile(j.pod.UID, j.target.seen.Name, j.target.seen.Attempt))
+	if j.target.log != "" {
+		err = errors.Join(err, j.r.logs.Remove(j.target.log))
+	}
+	_ = err // nothing is left of the container that could be asked again; the directories go with the pod
+	return plan.Outcome{}
+}
+
+// finish removes the volumes.
+func (j job) finish() plan.Outcome {
+	if err := j.r.volumes.Remove(j.pod.UID); err != nil {
+		return plan.Outcome{Reason: reasonRemove, Message: err.Error()}
+	}
+	return plan.Outcome{}
+}
+
+// gone is the outcome of a call that makes something go: what does not exist has gone.
+func (j job) gone(_ plan.Action, reason string, err error) plan.Outcome {
+	if err == nil || status.Code(err) == codes.NotFound {
+		return plan.Outcome{}
+	}
+	if reason == reasonStop {
+		j.r.podEvent(j.pod, corev1.EventTypeWarning, eventFailedKillPod, "error killing pod: "+said(err))
+	}
+	return plan.Outcome{Reason: reason, Message: said(err)}
+}
+
+// containerNamed returns the container of that name, of any kind, nil if the pod has none.
+func containerNamed(pod *corev1.Pod, name string) *corev1.Container {
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		if pod.Spec.EphemeralContainers[i].Name == name {
+			c := corev1.Container(pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
+			return &c
+		}
+	}
+	return nil
+}

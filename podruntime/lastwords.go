@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
+)
+
+const (
+	// maxMessage is how much of a termination message is kept, and maxMessages of those of all containers of a pod.
+	maxMessage  = 4096
+	maxMessages = 12 * 1024
+)
+
+// messageDir has the termination messages of a pod. They outlive its volumes, as the containers do.
+func (r *Runtime) messageDir(uid types.UID) string {
+	return filepath.Join(r.cfg.Root, "messages", string(uid))
+}
+
+// messageFile is where an instance of a container writes its termination message.
+func (r *Runtime) messageFile(uid types.UID, container string, attempt uint32) string {
+	return filepath.Join(r.messageDir(uid), container, strconv.FormatUint(uint64(attempt), 10))
+}
+
+// messageMount makes the file for the termination message of an instance.
+func (r *Runtime) messageMount(pod *corev1.Pod, c *corev1.Container, attempt uint32) (*runtimeapi.Mount, error) {
+	if c.TerminationMessagePath == "" {
+		return nil, nil
+	}
+	path := r.messageFile(pod.UID, c.Name, attempt)
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return nil, fmt.Errorf("make the directory for the termination message: %w", err)
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		return nil, fmt.Errorf("make the file for the termination message: %w", err)
+	}
+	// The container may run as anybody.
+	if err := os.Chmod(path, 0o666); err != nil { //nolint:gosec // only this container sees it
+		return nil, fmt.Errorf("make the file for the termination message: %w", err)
+	}
+	inside := c.TerminationMessagePath
+	if !filepath.IsAbs(inside) {
+		inside = "/" + inside
+	}
+	return &runtimeapi.Mount{ContainerPath: inside, HostPath: path}, nil
+}
+
+// lastWords is the message of a container that has ended: what the runtime says, and what it said itself. It is read
+// once: the file does not outlive the pod.
+func (w *worker) lastWords(ctx context.Context, before plan.Container, c *containerView, s *runtimeapi.ContainerStatus) string {
+	if before.State == plan.Exited {
+		return before.Message
+	}
+	fallback := c.meta.Annotations[criconfig.AnnotationTerminationMessagePolicy] == string(corev1.TerminationMessageFallbackToLogsOnError) &&
+		s.ExitCode != 0 && s.Reason != "ContainerCannotRun"
+	words := ""
+	if c.meta.Annotations[criconfig.AnnotationTerminationMessagePath] != "" {
+		text, err := tail(w.r.messageFile(w.uid, c.seen.Name, c.seen.Attempt))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			text, fallback = fmt.Sprintf("Error on reading termination log: %v", err), false
+		}
+		words = text
+	}
+	if words == "" && fallback && c.log != "" {
+		words = w.r.logs.TerminationMessage(ctx, c.log)
+	}
+	switch {
+	case words == "":
+		return s.Message
+	case s.Message == "":
+		return words
+	}
+	return s.Message + ": " + words
+}
+
+// tail returns the end of a file that a container wrote.
+func tail(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	if from := info.Size() - maxMessage; from > 0 {
+		if _, err := f.Seek(from, io.SeekStart); err != nil {
+			return "", err
+		}
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxMessage))
+	return string(text), err
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"context"
+	"maps"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
+)
+
+const (
+	// listEvery is how often all is listed: that is how soon an end is noticed which nobody waits for, in a
+	// runtime without events.
+	listEvery = time.Second
+	// listWithEvents is the same while the runtime sends events.
+	listWithEvents = 30 * time.Second
+	// listAnew is after how many lists workers are told although nothing has changed: what came and went between
+	// two lists is in neither.
+	listAnew = 30
+	// listTimeout is how long a list may take.
+	listTimeout = 2 * time.Minute
+)
+
+// listed is what a list has of one pod: states by ID.
+type listed struct {
+	round           uint64
+	namespace, name string
+	sandboxes       map[string]runtimeapi.PodSandboxState
+	containers      map[string]listedContainer
+}
+
+type listedContainer struct {
+	sandbox string
+	state   runtimeapi.ContainerState
+}
+
+func (l *listed) same(o *listed) bool {
+	return o != nil && maps.Equal(l.sandboxes, o.sandboxes) && maps.Equal(l.containers, o.containers)
+}
+
+// lister lists, for all pods together, what the runtime has, and tells workers what has changed.
+type lister struct {
+	r      *Runtime
+	rounds atomic.Uint64 // lists that have begun
+	first  chan struct{} // closed after the first list that succeeded
+	events atomic.Bool   // the runtime sends events
+
+	last map[types.UID]*listed // owned by run
+}
+
+func newLister(r *Runtime) *lister {
+	return &lister{r: r, first: make(chan struct{}), last: map[types.UID]*listed{}}
+}
+
+// round is the number of the list that has begun last.
+func (l *lister) round() uint64 { return l.rounds.Load() }
+
+// run lists until ctx ends.
+func (l *lister) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	healthy := true
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		all, err := l.list(ctx)
+		switch {
+		case err == nil:
+			l.tell(all)
+			if !healthy {
+				log.G(ctx).Info("the container runtime answers again")
+			}
+			healthy = true
+		case healthy && ctx.Err() == nil:
+			log.G(ctx).WithError(err).Warn("list what the container runtime has; pods are left as they are until it answers")
+			healthy = false
+		}
+		if l.events.Load() && err == nil {
+			timer.Reset(listWithEvents)
+		} else {
+			timer.Reset(listEvery)
+		}
+	}
+}
+
+// list asks the runtime for everything that is for this node. An error of either list is one of
+// both: half of a pod would look like its end.
+func (l *lister) list(ctx context.Context) (map[types.UID]*listed, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	round := l.rounds.Add(1)
+	mine := map[string]string{criconfig.LabelNode: l.r.settings.Node}
+	// A sandbox is older than its containers, so in this order none of these is without it.
+	containers, err := l.r.cfg.Runtime.ListContainers(ctx, &runtimeapi.ContainerFilter{LabelSelector: mine})
+	if err != nil {
+		return nil, err
+	}
+	sandboxes, err := l.r.cfg.Runtime.ListPodSandbox(ctx, &runtimeapi.PodSandboxFilter{LabelSelector: mine})
+	if err != nil {
+		return nil, err
+	}
+	all := map[types.UID]*listed{}
+	of := func(labels map[string]string) *listed {
+		uid := types.UID(labels[criconfig.LabelPodUID])
+		if all[uid] == nil {
+			all[uid] = &listed{
+				round: round, namespace: labels[criconfig.LabelPodNamespace], name: labels[criconfig.LabelPodName],
+				sandboxes: map[string]runtimeapi.PodSandboxState{}, containers: map[string]listedContainer{},
+			}
+		}
+		return all[uid]
+	}
+	for _, s := range sandboxes {
+		of(s.Labels).sandboxes[s.Id] = s.State
+	}
+	for _, c := range containers {
+		of(c.Labels).containers[c.Id] = listedContainer{c.PodSandboxId, c.State}
+	}
+	return all, nil
+}
+
+// tell gives workers what is not as it was in the last list, and now and then everything. What nobody knows
+// gets a worker.
+func (l *lister) tell(all map[types.UID]*listed) {
+	round := l.round()
+	for uid, now := range all {
+		if uid != "" && !now.same(l.last[uid]) {
+			for !l.r.worker(uid, now.namespace, now.name).put(func(in *inbox) { in.list = now }) {
+			}
+		}
+	}
+	for _, w := range l.r.all() {
+		switch {
+		case all[w.uid] == nil && (l.last[w.uid] != nil || round%listAnew == 0):
+			w.put(func(in *inbox) { in.list = &listed{round: round} })
+		case all[w.uid] != nil && round%listAnew == 0:
+			w.put(func(in *inbox) { in.list = all[w.uid] })
+		}
+	}
+	l.last = all
+	select {
+	case <-l.first:
+	default:
+		close(l.first)
+	}
+}

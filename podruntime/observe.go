@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
+)
+
+// readTimeout is how long the runtime may take to tell of one sandbox or container.
+const readTimeout = 30 * time.Second
+
+// observe reads what may have changed. After an error what is known stays known, and nothing must be decided.
+func (w *worker) observe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	if w.seen.observed.Runtime == "" {
+		name, err := w.r.runtimeName(ctx)
+		if err != nil {
+			return err
+		}
+		w.seen.observed.Runtime = name
+	}
+	for id, s := range w.seen.sandboxes {
+		if !s.dirty {
+			continue
+		}
+		answer, err := w.r.cfg.Runtime.PodSandboxStatus(ctx, id, false)
+		switch {
+		case status.Code(err) == codes.NotFound:
+			delete(w.seen.sandboxes, id)
+		case err != nil:
+			return fmt.Errorf("read the sandbox of pod %s/%s: %w", w.namespace, w.name, err)
+		default:
+			s.dirty, s.seen = false, sandboxOf(answer.Status)
+			s.meta = criconfig.Meta{Labels: answer.Status.GetLabels(), Annotations: answer.Status.GetAnnotations()}
+		}
+	}
+	if err := w.observeContainers(ctx); err != nil {
+		return err
+	}
+	w.seen.observed.HostIPs = w.r.hostIPs()
+
+	w.seen.assemble()
+	if w.pod == nil || !w.full {
+		w.skeleton()
+	}
+	return nil
+}
+
+func (w *worker) observeContainers(ctx context.Context) error {
+	for id, c := range w.seen.containers {
+		if !c.dirty {
+			continue
+		}
+		answer, err := w.r.cfg.Runtime.ContainerStatus(ctx, id, false)
+		switch {
+		case status.Code(err) == codes.NotFound:
+			delete(w.seen.containers, id)
+			w.r.prober.Forget(id)
+			continue
+		case err != nil:
+			return fmt.Errorf("read a container of pod %s/%s: %w", w.namespace, w.name, err)
+		}
+		s := answer.Status
+		before := c.seen
+		c.dirty, c.seen, c.log = false, containerOf(s), s.GetLogPath()
+		c.meta = criconfig.Meta{Labels: s.GetLabels(), Annotations: s.GetAnnotations()}
+		c.seen.SandboxID = c.sandbox
+		if c.seen.State == plan.Exited {
+			c.seen.Message = w.lastWords(ctx, before, c, s)
+		}
+	}
+	return nil
+}
+
+// skeleton makes the pod from what its sandbox and containers tell, until its spec comes.
+func (w *worker) skeleton() {
+	var meta *criconfig.Meta
+	if s := w.seen.sandbox(); s != nil {
+		meta = &w.seen.sandboxes[s.ID].meta
+	}
+	for _, c := range w.seen.containers {
+		if meta == nil {
+			meta = &criconfig.Meta{Labels: c.meta.Labels}
+		}
+	}
+	if meta == nil {
+		return
+	}
+	pod := criconfig.Skeleton(meta.Labels, meta.Annotations)
+	for _, c := range w.seen.observed.Containers {
+		m := w.seen.containers[c.ID].meta
+		criconfig.Flesh(pod, m.Labels, m.Annotations, c.Image)
+	}
+	if w.pod != nil {
+		pod.Status = w.pod.Status
+	}
+	w.pod = pod
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/probe"
+)
+
+// probe tells the prober of the containers, and takes over what it knows.
+func (w *worker) probe() {
+	w.mem.Probes = nil
+	if !w.full {
+		return
+	}
+	for i := range w.seen.observed.Containers {
+		c := &w.seen.observed.Containers[i]
+		spec := containerNamed(w.pod, c.Name)
+		if spec == nil || c.State != plan.Running || spec.StartupProbe == nil && spec.LivenessProbe == nil && spec.ReadinessProbe == nil {
+			w.r.prober.Forget(c.ID)
+			continue
+		}
+		w.r.prober.Ensure(probe.Target{
+			Pod: w.pod, Container: spec, ID: c.ID, PodIPs: w.addresses(), StartedAt: c.StartedAt, Running: true, Terminating: w.mem.Deleted(),
+		})
+		if result, known := w.r.prober.Result(c.ID); known {
+			if w.mem.Probes == nil {
+				w.mem.Probes = map[string]plan.Probe{}
+			}
+			w.mem.Probes[c.ID] = probed(result)
+		}
+	}
+}
+
+// probed says in the words of the plan what a container's probes say.
+func probed(r probe.Result) plan.Probe {
+	out := plan.Probe{Readiness: plan.Failure}
+	if r.Ready {
+		out.Readiness = plan.Success
+	}
+	if r.Started {
+		out.Startup = plan.Success
+	}
+	switch r.Failed {
+	case probe.Startup:
+		out.Startup = plan.Failure
+	case probe.Liveness:
+		out.Liveness = plan.Failure
+	}
+	return out
+}
+
+// addresses are those of the pod.
+func (w *worker) addresses() []string {
+	if w.pod.Spec.HostNetwork {
+		return w.seen.observed.HostIPs
+	}
+	if s := w.seen.sandbox(); s != nil {
+		return s.IPs
+	}
+	return nil
+}
+
+// probeTarget is the instance that an action is about.
+func (j job) probeTarget() (probe.Target, bool) {
+	if j.target == nil {
+		return probe.Target{}, false
+	}
+	c := containerNamed(j.pod, j.target.seen.Name)
+	if c == nil {
+		return probe.Target{}, false
+	}
+	return probe.Target{
+		Pod: j.pod, Container: c, ID: j.target.seen.ID, PodIPs: j.podIPs(), StartedAt: j.target.seen.StartedAt, Running: true, Terminating: true,
+	}, true
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
+)
+
+// sandboxTimeout is how long a sandbox may take: networks are slow at times.
+const sandboxTimeout = 4 * callTimeout / 2
+
+// runSandbox makes the namespaces of the pod.
+func (j job) runSandbox(ctx context.Context, a plan.Action) plan.Outcome {
+	ctx, cancel := context.WithTimeout(ctx, sandboxTimeout)
+	defer cancel()
+	id, err := j.newSandbox(ctx, a.Attempt)
+	if err != nil {
+		message := "Failed to create pod sandbox: " + err.Error()
+		j.r.podEvent(j.pod, corev1.EventTypeWarning, reasonSandbox, message)
+		return plan.Outcome{Reason: reasonSandbox, Message: message}
+	}
+	return plan.Outcome{ID: id}
+}
+
+func (j job) newSandbox(ctx context.Context, attempt uint32) (string, error) {
+	config, err := j.r.sandboxConfig(j.pod, attempt)
+	if err != nil {
+		return "", err
+	}
+	handler, err := j.r.handler(ctx, j.pod)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(config.LogDirectory, 0o755); err != nil {
+		return "", fmt.Errorf("make the directory of its logs: %w", err)
+	}
+	return j.r.cfg.Runtime.RunPodSandbox(ctx, config, handler)
+}
+
+// sandboxConfig is what the runtime is told of a pod.
+func (r *Runtime) sandboxConfig(pod *corev1.Pod, attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
+	hostname, err := r.files.Hostname(pod)
+	if err != nil {
+		return nil, err
+	}
+	dns, err := r.files.DNS(pod)
+	if err != nil {
+		return nil, err
+	}
+	return r.settings.Sandbox(pod, attempt, criconfig.Network{Hostname: hostname, DNS: dns})
+}
+
+// errNoHandlers is said of pods with a runtime class where nobody knows what these mean.
+var errNoHandlers = errors.New("runtime classes are not supported by this node")
+
+// handler returns the runtime handler of the class of the pod.
+func (r *Runtime) handler(ctx context.Context, pod *corev1.Pod) (string, error) {
+	class := pod.Spec.RuntimeClassName
+	switch {
+	case class == nil || *class == "":
+		return "", nil
+	case r.cfg.RuntimeHandler == nil:
+		return "", fmt.Errorf("RuntimeClass %q: %w", *class, errNoHandlers)
+	}
+	return r.cfg.RuntimeHandler(ctx, *class)
+}
+
+// stopSandbox ends what the pod has of the network, and whatever runs in it.
+func (j job) stopSandbox(ctx context.Context, a plan.Action) plan.Outcome {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return j.gone(a, reasonStop, j.r.cfg.Runtime.StopPodSandbox(ctx, a.ID))
+}
+
+// removeSandbox removes a sandbox. The logs go with the last one.
+func (j job) removeSandbox(ctx context.Context, a plan.Action) plan.Outcome {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return j.gone(a, reasonRemove, j.r.cfg.Runtime.RemovePodSandbox(ctx, a.ID))
+}
+
+// sweep removes what is left on disk of a pod that is gone.
+func (r *Runtime) sweep(pod *corev1.Pod) error {
+	return errors.Join(r.volumes.Remove(pod.UID), os.RemoveAll(r.messageDir(pod.UID)), os.RemoveAll(r.settings.LogDirectory(pod)))
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"cmp"
+	"slices"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
+)
+
+// view is what the worker knows that the runtime has of its pod. What is dirty is read again before it is
+// used. It is a cache: a list that fails changes nothing in it.
+type view struct {
+	observed   plan.Observed
+	sandboxes  map[string]*sandboxView
+	containers map[string]*containerView
+}
+
+type sandboxView struct {
+	dirty bool
+	since uint64 // the round of lists that it was met in
+	seen  plan.Sandbox
+	meta  criconfig.Meta
+}
+
+type containerView struct {
+	dirty bool
+	since uint64
+	// sandbox is what the status of a container does not tell.
+	sandbox string
+	seen    plan.Container
+	meta    criconfig.Meta
+	log     string // path of its log
+}
+
+func newView() view {
+	return view{sandboxes: map[string]*sandboxView{}, containers: map[string]*containerView{}}
+}
+
+func (v *view) empty() bool { return len(v.sandboxes) == 0 && len(v.containers) == 0 }
+
+// meetSandbox notes a sandbox that must be read.
+func (v *view) meetSandbox(id string, round uint64) {
+	if s := v.sandboxes[id]; s != nil {
+		s.dirty = true
+		return
+	}
+	v.sandboxes[id] = &sandboxView{dirty: true, since: round}
+}
+
+// meetContainer notes a container that must be read.
+func (v *view) meetContainer(id, sandbox string, round uint64) {
+	if c := v.containers[id]; c != nil {
+		c.dirty = true
+		return
+	}
+	v.containers[id] = &containerView{dirty: true, since: round, sandbox: sandbox}
+}
+
+// touch notes that something happened to a container or sandbox that is known.
+func (v *view) touch(id string) {
+	if s := v.sandboxes[id]; s != nil {
+		s.dirty = true
+	}
+	if c := v.containers[id]; c != nil {
+		c.dirty = true
+	}
+}
+
+// after notes what an action has done: it must be read before the next decision.
+func (v *view) after(a plan.Action, o plan.Outcome, round uint64) {
+	switch a.Kind {
+	case plan.RunSandbox:
+		if o.ID != "" {
+			v.meetSandbox(o.ID, round)
+		}
+	case plan.Start:
+		if o.ID != "" {
+			v.meetContainer(o.ID, a.SandboxID, round)
+		}
+	case plan.RemoveContainer:
+		if o.Reason == "" {
+			delete(v.containers, a.ID)
+		}
+	case plan.RemoveSandbox:
+		if o.Reason == "" {
+			delete(v.sandboxes, a.ID)
+		}
+	case plan.StopSandbox:
+		v.touch(a.ID)
+		for _, c := range v.containers { // what still ran in it was killed
+			c.dirty = c.dirty || c.sandbox == a.ID && c.seen.State == plan.Running
+		}
+	default:
+		v.touch(a.ID)
+	}
+}
+
+// merge takes over a list of all that the runtime has of the pod. What is missing there and was
+// known when the list began is gone.
+func (v *view) merge(l *listed) {
+	for id, s := range v.sandboxes {
+		if _, has := l.sandboxes[id]; !has && s.since < l.round {
+			delete(v.sandboxes, id)
+		}
+	}
+	for id, c := range v.containers {
+		if _, has := l.containers[id]; !has && c.since < l.round {
+			delete(v.containers, id)
+		}
+	}
+	for id, state := range l.sandboxes {
+		if s := v.sandboxes[id]; s == nil || s.seen.Ready != (state == runtimeapi.PodSandboxState_SANDBOX_READY) {
+			v.meetSandbox(id, l.round)
+		}
+	}
+	for id, now := range l.containers {
+		if c := v.containers[id]; c == nil || c.seen.State != stateOf(now.state) {
+			v.meetContainer(id, now.sandbox, l.round)
+		}
+	}
+}
+
+// assemble makes what plan and podstatus look at. The oldest come first.
+func (v *view) assemble() {
+	v.observed.Sandboxes = v.observed.Sandboxes[:0]
+	for _, s := range v.sandboxes {
+		v.observed.Sandboxes = append(v.observed.Sandboxes, s.seen)
+	}
+	slices.SortFunc(v.observed.Sandboxes, func(a, b plan.Sandbox) int {
+		return cmp.Or(cmp.Compare(a.Attempt, b.Attempt), a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	v.observed.Containers = v.observed.Containers[:0]
+	for _, c := range v.containers {
+		v.observed.Containers = append(v.observed.Containers, c.seen)
+	}
+	slices.SortFunc(v.observed.Containers, func(a, b plan.Container) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Attempt, b.Attempt), a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// sandbox returns the newest sandbox, nil if there is none.
+func (v *view) sandbox() *plan.Sandbox {
+	if n := len(v.observed.Sandboxes); n > 0 {
+		return &v.observed.Sandboxes[n-1]
+	}
+	return nil
+}
+
+// instance is what those who answer requests must know of a container instance.
+type instance struct {
+	id      string
+	attempt uint32
+	running bool
+	state   plan.State
+	log     string
+	sandbox string
+}
+
+// places returns the instances of each container, the last one first.
+func (v *view) places() map[string][]instance {
+	all := map[string][]instance{}
+	for _, c := range slices.Backward(v.observed.Containers) {
+		all[c.Name] = append(all[c.Name], instance{
+			id: c.ID, attempt: c.Attempt, running: c.State == plan.Running, state: c.State, sandbox: c.SandboxID, log: v.containers[c.ID].log,
+		})
+	}
+	return all
+}
