@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/cri-streaming/pkg/streaming/portforward"
+)
+
+// forward joins the port-forward session at a URL with conn.
+func forward(ctx context.Context, url string, port int32, conn io.ReadWriteCloser) error {
+	session, err := open(ctx, url, portforward.ProtocolV1Name)
+	if err != nil {
+		return err
+	}
+	defer session.close()
+	headers := []string{corev1.PortHeader, strconv.Itoa(int(port)), corev1.PortForwardRequestIDHeader, "0", corev1.StreamType}
+	problem, err := session.create(append(headers, corev1.StreamTypeError)...)
+	if err != nil {
+		return err
+	}
+	_ = problem.Close() // only the server writes to it
+	data, err := session.create(append(headers, corev1.StreamTypeData)...)
+	if err != nil {
+		return err
+	}
+	if err := join(ctx, conn, data, func() { _ = data.Close() }); err != nil {
+		return err
+	}
+	text, err := io.ReadAll(io.LimitReader(problem, maxStatus))
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return fmt.Errorf("forward port %d: %w", port, err)
+	case len(text) > 0:
+		return errors.New(strings.TrimSpace(string(text)))
+	}
+	return nil
+}
+
+// join copies between a client and a pod until the pod has sent all, or ctx has ended and with it the connection to the
+// pod. When the client has sent all, ended tells the pod.
+func join(ctx context.Context, client io.ReadWriteCloser, pod io.ReadWriter, ended func()) error {
+	go func() {
+		_, _ = io.Copy(pod, client)
+		ended()
+	}()
+	received := make(chan struct{})
+	go func() {
+		defer close(received)
+		passOn(client, pod)
+	}()
+	select {
+	case <-received:
+		leave(client)
+		return nil
+	case <-ctx.Done():
+	}
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		leave(client)
+		<-received
+	}()
+	waitBriefly(left)
+	return context.Cause(ctx)
+}
+
+// leave ends the stream of a client, so that nobody reads from it any more: its Close alone ends
+// only what is written.
+func leave(client io.ReadWriteCloser) {
+	_ = client.Close()
+	if stream, ok := client.(interface{ Reset() error }); ok {
+		_ = stream.Reset()
+	}
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/moby/spdystream"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+const (
+	// outputGrace is how long a session that was left waits for the client to take what it has been given.
+	outputGrace = 500 * time.Millisecond
+	// maxStatus bounds what a runtime may say about the end of a session.
+	maxStatus = 1 << 20
+)
+
+// errSilent is the end of a session that the runtime has said nothing about.
+var errSilent = errors.New("the runtime closed the connection and did not say how the session ended")
+
+// session is one exec or attach session over SPDY. A stream that the client did not ask for is nil.
+type session struct {
+	attach                                api.AttachIO
+	status, stdin, stdout, stderr, resize *spdystream.Stream
+}
+
+// remoteCommand joins the session at a URL with attach, and returns how it ended.
+func remoteCommand(ctx context.Context, url string, attach api.AttachIO) error {
+	conn, err := open(ctx, url, remotecommand.StreamProtocolV4Name)
+	if err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	var resizes sync.WaitGroup
+	defer func() {
+		close(done)
+		conn.close()
+		resizes.Wait()
+	}()
+	s := &session{attach: attach}
+	if err := s.create(conn); err != nil {
+		return s.ended(ctx, err)
+	}
+	if s.stdin != nil {
+		go s.copyStdin()
+	}
+	if s.resize != nil {
+		resizes.Go(func() { s.copySizes(done) })
+	}
+	return s.ended(ctx, s.await(ctx))
+}
+
+// create makes the streams that the server waits for, in the order of the protocol.
+func (s *session) create(conn *connection) error {
+	for _, stream := range []struct {
+		name   string
+		to     **spdystream.Stream
+		wanted bool
+	}{
+		{corev1.StreamTypeError, &s.status, true},
+		{corev1.StreamTypeStdin, &s.stdin, s.attach.Stdin() != nil},
+		{corev1.StreamTypeStdout, &s.stdout, s.attach.Stdout() != nil},
+		{corev1.StreamTypeStderr, &s.stderr, hasStderr(s.attach)},
+		{corev1.StreamTypeResize, &s.resize, s.attach.TTY()},
+	} {
+		if !stream.wanted {
+			continue
+		}
+		made, err := conn.create(corev1.StreamType, stream.name)
+		if err != nil {
+			return err
+		}
+		*stream.to = made
+	}
+	return nil
+}
+
+// copyStdin sends what the client types, and that it types no more.
+func (s *session) copyStdin() {
+	_, _ = io.Copy(s.stdin, s.attach.Stdin())
+	_ = s.stdin.Close()
+}
+
+// copySizes sends the sizes of the client's terminal.
+func (s *session) copySizes(done <-chan struct{}) {
+	sizes := s.attach.Resize()
+	for {
+		select {
+		case <-done:
+			return
+		case size, ok := <-sizes:
+			if !ok || json.NewEncoder(s.resize).Encode(remotecommand.TerminalSize{Width: size.Width, Height: size.Height}) != nil {
+				return
+			}
+		}
+	}
+}
+
+// await passes the output on until it ends, and returns what the server says of the end.
+func (s *session) await(ctx context.Context) error {
+	var outputs sync.WaitGroup
+	if s.stdout != nil {
+		outputs.Go(func() { passOn(s.attach.Stdout(), s.stdout) })
+	}
+	if s.stderr != nil {
+		outputs.Go(func() { passOn(s.attach.Stderr(), s.stderr) })
+	}
+	result := make(chan error, 1)
+	go func() {
+		err := readStatus(s.status)
+		outputs.Wait()
+		result <- err
+	}()
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+	}
+	waitBriefly(result) // the connection has broken with ctx, so the streams end
+	return context.Cause(ctx)
+}
+
+// waitBriefly waits for what has no reason to last, unless a client takes nothing any more: its
+// streams are closed only when the call of its session has returned.
+func waitBriefly[T any](ended <-chan T) {
+	timer := time.NewTimer(outputGrace)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+	}
+}
+
+// passOn copies all of a stream. When its reader has left, the rest is thrown away: a stream that
+// nobody reads holds up the others of its connection.
+func passOn(to io.Writer, from io.Reader) {
+	if _, err := io.Copy(to, from); err != nil {
+		_, _ = io.Copy(io.Discard, from)
+	}
+}
+
+// ended prefers the reason of the caller to what followed from it.
+func (s *session) ended(ctx context.Context, err error) error {
+	var exit utilexec.ExitError
+	if err != nil && ctx.Err() != nil && !errors.As(err, &exit) {
+		return fmt.Errorf("session with the runtime: %w", context.Cause(ctx))
+	}
+	return err
+}
+
+// readStatus reads how a session ended.
+func readStatus(from io.Reader) error {
+	text, err := io.ReadAll(io.LimitReader(from, maxStatus))
+	if err != nil {
+		return fmt.Errorf("read how the session ended: %w", err)
+	}
+	if len(text) == 0 {
+		return errSilent
+	}
+	var answer metav1.Status
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return fmt.Errorf("read how the session ended: %w", err)
+	}
+	switch {
+	case answer.Status == metav1.StatusSuccess:
+		return nil
+	case answer.Reason == remotecommand.NonZeroExitCodeReason:
+		return exitError(answer.Details)
+	default:
+		return errors.New(plain(answer.Message))
+	}
+}
+
+func exitError(details *metav1.StatusDetails) error {
+	if details != nil {
+		for _, cause := range details.Causes {
+			if cause.Type != remotecommand.ExitCodeCauseType {
+				continue
+			}
+			code, err := strconv.Atoi(cause.Message)
+			if err != nil {
+				return fmt.Errorf("the runtime reports an exit code that is no number: %w", err)
+			}
+			return utilexec.CodeExitError{Err: fmt.Errorf("command terminated with exit code %d", code), Code: code}
+		}
+	}
+	return errors.New("the runtime reports that the command failed, without its exit code")
+}
+
+// plain takes away what the streaming server says around the error of the runtime: the server of
+// this node says it again.
+func plain(message string) string {
+	for _, words := range []string{"Internal error occurred: ", "error executing command in container: ", "error attaching to container: "} {
+		message = strings.TrimPrefix(message, words)
+	}
+	if message == "" {
+		return "the runtime reports a failure without a reason"
+	}
+	return message
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stream
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	cri "k8s.io/cri-api/pkg/apis"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// Streamer is podruntime.Streamer.
+type Streamer interface {
+	StreamExec(ctx context.Context, containerID string, command []string, attach api.AttachIO) error
+	StreamAttach(ctx context.Context, containerID string, attach api.AttachIO) error
+	StreamPort(ctx context.Context, sandboxID string, port int32, conn io.ReadWriteCloser) error
+}
+
+// Streams opens sessions with a runtime.
+type Streams struct {
+	runtime cri.RuntimeService
+	direct  Streamer // nil: the runtime returns URLs
+}
+
+// New returns the streams of a runtime.
+func New(runtime cri.RuntimeService) *Streams {
+	direct, _ := runtime.(Streamer)
+	return &Streams{runtime: runtime, direct: direct}
+}
+
+// Exec runs a command in a container and returns when it has ended. An exit code other than 0
+// is a k8s.io/utils/exec.ExitError.
+func (s *Streams) Exec(ctx context.Context, containerID string, command []string, attach api.AttachIO) error {
+	if s.direct != nil {
+		return s.direct.StreamExec(ctx, containerID, command, attach)
+	}
+	answer, err := s.runtime.Exec(ctx, &runtimeapi.ExecRequest{
+		ContainerId: containerID, Cmd: command, Tty: attach.TTY(),
+		Stdin: attach.Stdin() != nil, Stdout: attach.Stdout() != nil, Stderr: hasStderr(attach),
+	})
+	if err != nil {
+		return fmt.Errorf("ask the runtime for an exec session: %w", known(err))
+	}
+	return remoteCommand(ctx, answer.GetUrl(), attach)
+}
+
+// Attach connects with the main process of a container and returns when that has ended. Whether the container has a
+// terminal is for its pod to say, not for the client: with tty the client's terminal is that of the process.
+func (s *Streams) Attach(ctx context.Context, containerID string, tty bool, attach api.AttachIO) error {
+	attach = container{AttachIO: attach, tty: tty}
+	if s.direct != nil {
+		return s.direct.StreamAttach(ctx, containerID, attach)
+	}
+	answer, err := s.runtime.Attach(ctx, &runtimeapi.AttachRequest{
+		ContainerId: containerID, Tty: tty,
+		Stdin: attach.Stdin() != nil, Stdout: attach.Stdout() != nil, Stderr: hasStderr(attach),
+	})
+	if err != nil {
+		return fmt.Errorf("ask the runtime for an attach session: %w", known(err))
+	}
+	return remoteCommand(ctx, answer.GetUrl(), attach)
+}
+
+// container is the session of a client with a process that has a terminal, or has none.
+type container struct {
+	api.AttachIO
+	tty bool
+}
+
+func (c container) TTY() bool { return c.tty }
+
+func (c container) Stderr() io.WriteCloser {
+	if c.tty {
+		return nil
+	}
+	return c.AttachIO.Stderr()
+}
+
+func (c container) Resize() <-chan api.TermSize {
+	if !c.tty {
+		return nil
+	}
+	return c.AttachIO.Resize()
+}
+
+func hasStderr(attach api.AttachIO) bool { return attach.Stderr() != nil && !attach.TTY() }
+
+// known gives the error of a runtime its kind.
+func known(err error) error {
+	switch status.Code(err) {
+	case codes.NotFound:
+		return errdefs.AsNotFound(err)
+	case codes.InvalidArgument:
+		return errdefs.AsInvalidInput(err)
+	default:
+		return err
+	}
+}
+
+// Target is the pod that connections are forwarded to.
+type Target struct {
+	SandboxID string
+	// HostNetwork says that the pod has the network of the machine.
+	HostNetwork bool
+	// IP is the address of the pod.
+	IP string
+}
+
+// PortForward connects conn with a TCP port of a pod, and returns when the pod has closed the connection. A runtime that
+// forwards no ports is done without: the port is dialled on the address of the pod, or
+// on the loopback device for a pod on the network of the machine.
+func (s *Streams) PortForward(ctx context.Context, pod Target, port int32, conn io.ReadWriteCloser) error {
+	if s.direct != nil {
+		return s.direct.StreamPort(ctx, pod.SandboxID, port, conn)
+	}
+	answer, err := s.runtime.PortForward(ctx, &runtimeapi.PortForwardRequest{PodSandboxId: pod.SandboxID, Port: []int32{port}})
+	switch {
+	case status.Code(err) == codes.Unimplemented:
+		return dialPort(ctx, pod, port, conn)
+	case err != nil:
+		return fmt.Errorf("ask the runtime to forward port %d: %w", port, known(err))
+	}
+	return forward(ctx, answer.GetUrl(), port, conn)
+}
+
+func dialPort(ctx context.Context, pod Target, port int32, conn io.ReadWriteCloser) error {
+	host := pod.IP
+	if pod.HostNetwork {
+		host = "localhost"
+	}
+	if host == "" {
+		return errdefs.InvalidInputf("port %d cannot be forwarded: the pod has no address yet", port)
+	}
+	remote, err := (&net.Dialer{Timeout: handshakeTimeout}).DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(int(port))))
+	if err != nil {
+		return fmt.Errorf("forward port %d: %w", port, err)
+	}
+	defer remote.Close()
+	stop := context.AfterFunc(ctx, func() { _ = remote.Close() })
+	defer stop()
+	return join(ctx, conn, remote, func() { _ = remote.(*net.TCPConn).CloseWrite() })
+}
