@@ -4,6 +4,7 @@ package nodeutil
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -50,6 +51,7 @@ type identity struct {
 	notices    *certNotices
 	own        kubernetes.Interface // as the node itself
 	config     *rest.Config         // of all clients of the node
+	cluster    *clientcmdapi.Cluster
 	bootstrap  string
 	kubeconfig string
 }
@@ -64,14 +66,14 @@ func newIdentity(cfg *NodeConfig, name string) (*identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, user, err := readCluster(cfg.KubeconfigPath)
+	config, cluster, user, err := readCluster(cfg.KubeconfigPath)
 	switch {
 	case err == nil:
 		if err := adopt(store, user); err != nil {
 			return nil, fmt.Errorf("kubeconfig %s: %w", cfg.KubeconfigPath, err)
 		}
 	case errors.Is(err, fs.ErrNotExist):
-		if config, _, err = readCluster(b.kubeconfig); err != nil {
+		if config, cluster, _, err = readCluster(b.kubeconfig); err != nil {
 			return nil, fmt.Errorf("kubeconfig %s does not exist, and the one to bootstrap with is of no use: %w", cfg.KubeconfigPath, err)
 		}
 	default:
@@ -81,7 +83,7 @@ func newIdentity(cfg *NodeConfig, name string) (*identity, error) {
 		return nil, err
 	}
 	config.KeyFile = config.CertFile
-	i := &identity{config: config, bootstrap: b.kubeconfig, kubeconfig: cfg.KubeconfigPath, notices: &certNotices{
+	i := &identity{config: config, cluster: cluster, bootstrap: b.kubeconfig, kubeconfig: cfg.KubeconfigPath, notices: &certNotices{
 		what: "client", kind: ClientCertificatePending, without: "the node does nothing",
 	}}
 	i.Keeper, err = certrequest.New(certrequest.Config{
@@ -113,41 +115,42 @@ func (i *identity) tell(ctx context.Context, s certrequest.State) {
 	if s.Reason != certrequest.Granted {
 		return
 	}
-	if err := saveKubeconfig(i.kubeconfig, i.config); err != nil {
+	if err := saveKubeconfig(i.kubeconfig, i.cluster, i.config.CertFile); err != nil {
 		log.G(ctx).WithError(err).Warn("The kubeconfig of the node cannot be written; the next start has to read the server's address from the one to bootstrap with")
 	}
 }
 
 // readCluster returns what a kubeconfig says about the API server, without any credentials, and its user.
-func readCluster(path string) (*rest.Config, *clientcmdapi.AuthInfo, error) {
+func readCluster(path string) (*rest.Config, *clientcmdapi.Cluster, *clientcmdapi.AuthInfo, error) {
 	raw, err := clientcmd.LoadFromFile(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
+		return nil, nil, nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
 	}
 	if err := clientcmd.ResolveLocalPaths(raw); err != nil {
-		return nil, nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
+		return nil, nil, nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
 	}
-	user := &clientcmdapi.AuthInfo{}
-	if current := raw.Contexts[raw.CurrentContext]; current != nil && raw.AuthInfos[current.AuthInfo] != nil {
-		user = raw.AuthInfos[current.AuthInfo]
-		raw.AuthInfos[current.AuthInfo] = &clientcmdapi.AuthInfo{}
+	user, cluster := &clientcmdapi.AuthInfo{}, &clientcmdapi.Cluster{}
+	if current := raw.Contexts[raw.CurrentContext]; current != nil {
+		if u := raw.AuthInfos[current.AuthInfo]; u != nil {
+			user, raw.AuthInfos[current.AuthInfo] = u, &clientcmdapi.AuthInfo{}
+		}
+		if c := raw.Clusters[current.Cluster]; c != nil {
+			cluster = c
+		}
 	}
 	config, err := clientcmd.NewDefaultClientConfig(*raw, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
-		return nil, nil, fmt.Errorf("use kubeconfig %s: %w", path, err)
+		return nil, nil, nil, fmt.Errorf("use kubeconfig %s: %w", path, err)
 	}
-	return config, user, nil
+	return config, cluster, user, nil
 }
 
 // adopt takes the client certificate of a kubeconfig that somebody else has written into a store that
-// has none, so that it is renewed from now on.
+// has none, or one that ends sooner, so that it is renewed from now on.
 func adopt(store certificate.FileStore, user *clientcmdapi.AuthInfo) error {
 	certPEM, keyPEM := user.ClientCertificateData, user.ClientKeyData
 	if len(certPEM) == 0 && user.ClientCertificate == "" {
 		return errors.New("it has no client certificate, which is what WithTLSBootstrap is about; remove it to have it written anew")
-	}
-	if _, err := store.Current(); err == nil {
-		return nil
 	}
 	var err error
 	if len(certPEM) == 0 {
@@ -158,21 +161,26 @@ func adopt(store certificate.FileStore, user *clientcmdapi.AuthInfo) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // what is missing is asked for
 	}
-	if err == nil {
-		_, err = store.Update(certPEM, keyPEM)
+	if err != nil {
+		return fmt.Errorf("read its client certificate: %w", err)
 	}
+	given, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return fmt.Errorf("its client certificate: %w", err)
+	}
+	if kept, err := store.Current(); err == nil && !given.Leaf.NotAfter.After(kept.Leaf.NotAfter) {
+		return nil
+	}
+	_, err = store.Update(certPEM, keyPEM)
 	return err
 }
 
-// saveKubeconfig writes, all at once, a file for the server and the certificate files of config.
-func saveKubeconfig(path string, config *rest.Config) error {
+// saveKubeconfig writes, all at once, a file for the cluster and the certificate with its key in certFile.
+func saveKubeconfig(path string, cluster *clientcmdapi.Cluster, certFile string) error {
 	const name = "default"
 	c := clientcmdapi.NewConfig()
-	c.Clusters[name] = &clientcmdapi.Cluster{
-		Server: config.Host, TLSServerName: config.ServerName, InsecureSkipTLSVerify: config.Insecure,
-		CertificateAuthority: config.CAFile, CertificateAuthorityData: config.CAData,
-	}
-	c.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificate: config.CertFile, ClientKey: config.KeyFile}
+	c.Clusters[name] = cluster.DeepCopy()
+	c.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificate: certFile, ClientKey: certFile}
 	c.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	c.CurrentContext = name
 	text, err := clientcmd.Write(*c)

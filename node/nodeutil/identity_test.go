@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -94,6 +93,31 @@ func TestSecurityB4KubeconfigOfAnotherHand(t *testing.T) {
 	}
 }
 
+// TestSecurityB4FresherCertificateOfAnotherHand: an administrator who replaces a kubeconfig whose certificate has
+// ended need not know of the directory where the old one is kept.
+func TestSecurityB4FresherCertificateOfAnotherHand(t *testing.T) {
+	b := newBootstrapping(t)
+	ca := testpki.New(t)
+	cert, key := ca.IssueExpired(t, "system:node:n1")
+	b.write(b.kubeconfig, "https://own.example", clientcmdapi.AuthInfo{ClientCertificate: cert, ClientKey: key})
+	if _, err := b.node(); err != nil {
+		t.Fatal(err)
+	}
+	fresh, key := ca.Issue(t, "system:node:n1")
+	b.write(b.kubeconfig, "https://own.example", clientcmdapi.AuthInfo{ClientCertificate: fresh, ClientKey: key})
+	n, err := b.node()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if current := n.identity.Current(); current == nil || current.Leaf.SerialNumber.String() != serialOf(t, fresh) {
+		t.Error("the certificate that has ended is kept, in the place of the fresh one")
+	}
+	b.write(b.kubeconfig, "https://own.example", clientcmdapi.AuthInfo{ClientCertificate: cert, ClientKey: key})
+	if _, err := b.node(); err == nil {
+		t.Error("a certificate with another's key was taken")
+	}
+}
+
 func TestBootstrapMistakes(t *testing.T) {
 	for want, do := range map[string]func(b *bootstrapping) []NodeOpt{
 		"does not exist, and the one to bootstrap with is of no use": func(b *bootstrapping) []NodeOpt { _ = os.Remove(b.bootstrap); return nil },
@@ -117,23 +141,23 @@ func TestBootstrapMistakes(t *testing.T) {
 // TestSecurityB4KubeconfigIsWrittenAtOnce: readable by its owner, and not again when nothing has changed.
 func TestSecurityB4KubeconfigIsWrittenAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "kubeconfig")
-	config := &rest.Config{Host: "https://h", TLSClientConfig: rest.TLSClientConfig{CertFile: "/c", KeyFile: "/c", CAData: []byte("ca")}}
-	if err := saveKubeconfig(path, config); err != nil {
+	cluster := &clientcmdapi.Cluster{Server: "https://h", CertificateAuthorityData: []byte("ca"), ProxyURL: "http://proxy.example:3128"}
+	if err := saveKubeconfig(path, cluster, "/c"); err != nil {
 		t.Fatal(err)
 	}
 	first, err := os.Stat(path)
 	if err != nil || first.Mode().Perm() != 0o600 {
 		t.Fatalf("got %v, error %v, want mode 0600", first, err)
 	}
-	if err := saveKubeconfig(path, config); err != nil {
+	if err := saveKubeconfig(path, cluster, "/c"); err != nil {
 		t.Fatal(err)
 	}
 	again, err := os.Stat(path)
 	if err != nil || !os.SameFile(first, again) {
 		t.Errorf("the same was written again (%v)", err)
 	}
-	read, user, err := readCluster(path)
-	if err != nil || read.Host != "https://h" || string(read.CAData) != "ca" || user.ClientCertificate != "/c" {
+	read, kept, user, err := readCluster(path)
+	if err != nil || read.Host != "https://h" || string(read.CAData) != "ca" || read.Proxy == nil || kept.ProxyURL != cluster.ProxyURL || user.ClientCertificate != "/c" {
 		t.Errorf("read again: got %v, %v, error %v", read, user, err)
 	}
 	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
