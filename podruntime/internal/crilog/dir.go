@@ -4,9 +4,12 @@ package crilog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
@@ -19,30 +22,77 @@ type Dir struct {
 
 // OpenDir opens the directory of logs, which must exist.
 func OpenDir(path string) (*Dir, error) {
-	root, err := os.OpenRoot(path)
+	whole, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the directory of logs: %w", err)
 	}
-	return &Dir{path: path, root: root}, nil
+	root, err := os.OpenRoot(whole)
+	if err != nil {
+		return nil, fmt.Errorf("open the directory of logs: %w", err)
+	}
+	return &Dir{path: whole, root: root}, nil
 }
 
-// Close closes the directory. Logs that are being read stay open.
+// Close closes the directory, when nothing is read any more.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// Read opens the log of one run of a container. The path is that of the file being written, as the
-// runtime says it, or relative to the directory. Previous in opts means nothing here: the caller chose the path.
-//
-// With Follow, alive says whether the container may still write; nil means it does not. It is asked a few times a second, on
-// the goroutine that reads, so it must answer from memory.
-//
-// The stream may be closed while a Read waits. It also ends with ctx, with its error.
-func (d *Dir) Read(ctx context.Context, path string, opts api.ContainerLogOpts, alive func() bool) (io.ReadCloser, error) {
-	return nil, nil
-}
+const (
+	// messageLines and messageBytes bound the termination message that is made of a log.
+	messageLines = 80
+	messageBytes = 2048
+)
 
 // TerminationMessage returns the end of a log, for a container that failed without a message: no
 // more than 80 lines and 2048 bytes. What prevents it is said in the message.
-func (d *Dir) TerminationMessage(ctx context.Context, path string) string { return "" }
+func (d *Dir) TerminationMessage(ctx context.Context, path string) string {
+	message, err := d.end(ctx, path)
+	if err != nil {
+		return fmt.Sprintf("Error on reading termination message from logs: %v", err)
+	}
+	return message
+}
+
+func (d *Dir) end(ctx context.Context, path string) (string, error) {
+	stream, err := d.Read(ctx, path, api.ContainerLogOpts{Tail: messageLines}, nil)
+	if err != nil {
+		return "", err
+	}
+	defer stream.Close()
+	kept := make([]byte, 0, 2*messageBytes)
+	chunk := make([]byte, messageBytes)
+	for {
+		n, err := stream.Read(chunk)
+		if over := len(kept) + n - messageBytes; over > 0 {
+			kept = kept[:copy(kept, kept[min(over, len(kept)):])]
+		}
+		kept = append(kept, chunk[:n]...)
+		if errors.Is(err, io.EOF) {
+			return string(kept), nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+}
 
 // Remove removes a log with all its rotated files. One that does not exist is removed.
-func (d *Dir) Remove(path string) error { return nil }
+func (d *Dir) Remove(path string) error {
+	file, err := d.file(path)
+	if err != nil {
+		return err
+	}
+	names, unused, err := file.rotated()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	errs := []error{err}
+	for _, name := range append(append(names, unused...), file.name) {
+		if err := d.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("remove log %s: %w", path, err)
+	}
+	return nil
+}

@@ -4,7 +4,13 @@ package crilog
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
 	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
 // Container is one whose log is being written.
@@ -29,5 +35,111 @@ type Rotator struct {
 	Every time.Duration
 }
 
-// Run rotates until ctx ends.
-func (r *Rotator) Run(ctx context.Context) { <-ctx.Done() }
+// Run rotates until ctx ends. What goes wrong with one log is logged, and tried again with the
+// next look.
+func (r *Rotator) Run(ctx context.Context) {
+	every := r.Every
+	if every <= 0 {
+		every = 10 * time.Second
+	}
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := r.look(ctx); err != nil && ctx.Err() == nil {
+			log.G(ctx).WithError(err).Warn("logs of containers were not rotated")
+		}
+	}
+}
+
+// look looks at all logs once.
+func (r *Rotator) look(ctx context.Context) error {
+	running, err := r.Running(ctx)
+	if err != nil {
+		return fmt.Errorf("list running containers: %w", err)
+	}
+	var errs []error
+	for _, c := range running {
+		if ctx.Err() != nil {
+			break
+		}
+		if err := r.check(ctx, c); err != nil {
+			errs = append(errs, fmt.Errorf("log %s: %w", c.Path, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// check rotates the log of one container if it is too long.
+func (r *Rotator) check(ctx context.Context, c Container) error {
+	file, err := r.Dir.file(c.Path)
+	if err != nil {
+		return err
+	}
+	info, err := file.root.Lstat(file.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r.Reopen(ctx, c.ID) // a rotation was interrupted, or somebody has removed it
+	}
+	if err != nil {
+		return err
+	}
+	limit := r.MaxSize
+	if limit <= 0 {
+		limit = 10 << 20
+	}
+	if !info.Mode().IsRegular() || info.Size() < limit {
+		return nil
+	}
+	if err := r.makeRoom(ctx, file); err != nil {
+		return err
+	}
+	return r.rotate(ctx, c, file)
+}
+
+// makeRoom removes the oldest files and compresses the others. With the one that is written and the
+// one that is made of it, there are then as many as there may be.
+func (r *Rotator) makeRoom(ctx context.Context, file logFile) error {
+	names, unused, err := file.rotated()
+	if err != nil {
+		return err
+	}
+	files := r.MaxFiles
+	if files <= 0 {
+		files = 5
+	}
+	over := max(0, len(names)-max(0, files-2))
+	for _, name := range append(unused, names[:over]...) {
+		if err := file.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	for _, name := range names[over:] {
+		if strings.HasSuffix(name, gz) {
+			continue
+		}
+		if err := file.compress(ctx, name); err != nil {
+			return fmt.Errorf("compress: %w", err)
+		}
+	}
+	return nil
+}
+
+// rotate gives the file another name and has the runtime begin a new one. It is not compressed yet: the runtime may still write
+// to it.
+func (r *Rotator) rotate(ctx context.Context, c Container, file logFile) error {
+	to := file.name + "." + time.Now().UTC().Format(rotatedLayout)
+	if _, err := file.root.Lstat(to); err == nil {
+		return nil // two within a second: the next look does it
+	}
+	if err := file.root.Rename(file.name, to); err != nil {
+		return err
+	}
+	if err := r.Reopen(ctx, c.ID); err != nil {
+		return errors.Join(fmt.Errorf("reopen: %w", err), file.root.Rename(to, file.name))
+	}
+	return nil
+}

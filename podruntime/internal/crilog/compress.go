@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crilog
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"os"
+)
+
+// compress replaces a rotated file by a compressed one, which is whole as soon as it is there.
+func (l logFile) compress(ctx context.Context, name string) (err error) {
+	from, err := l.open(name)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	info, err := from.Stat()
+	if err != nil {
+		return err
+	}
+	unfinished := name + tmp
+	defer func() {
+		if err != nil {
+			_ = l.root.Remove(unfinished) // else the next rotation does it
+		}
+	}()
+	if err := l.write(ctx, unfinished, from, info.Mode().Perm()); err != nil {
+		return err
+	}
+	// The time of the last line, by which readers leave files out.
+	if err := l.root.Chtimes(unfinished, info.ModTime(), info.ModTime()); err != nil {
+		return err
+	}
+	if err := l.root.Rename(unfinished, name+gz); err != nil {
+		return err
+	}
+	return l.root.Remove(name)
+}
+
+func (l logFile) write(ctx context.Context, name string, from io.Reader, mode os.FileMode) (err error) {
+	to, err := l.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	z := gzip.NewWriter(to)
+	if _, err := io.Copy(z, contextReader{ctx, from}); err != nil {
+		return err
+	}
+	return z.Close()
+}
+
+// contextReader ends with its context.
+type contextReader struct {
+	ctx    context.Context
+	source io.Reader
+}
+
+func (r contextReader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.source.Read(p)
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crilog
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// followEvery is how often a file is looked at that is followed. Notices of the system would come sooner, but a
+// user may have few of them open at a time, and a file system shared by machines sends none.
+const followEvery = 100 * time.Millisecond
+
+// wait is called at the end of the file that is written. It returns nil when it is worth reading on.
+func (r *reader) wait() error {
+	same, err := r.log.is(r.file)
+	if err != nil {
+		return err
+	}
+	exists, err := r.exists()
+	if err != nil {
+		return err
+	}
+	switch {
+	case !same && exists && r.behind:
+		return r.follow()
+	case !same && exists:
+		// Between making the new file and writing there the runtime may still write here.
+		r.behind = true
+		return r.pause()
+	case r.last:
+		r.alive = nil // what is left is an unfinished line
+		return nil
+	case !r.alive():
+		// What it wrote before it ended may have come after the end was read.
+		r.last = true
+		return nil
+	default:
+		return r.pause()
+	}
+}
+
+// exists says whether there is a file to write to: between two steps of a rotation there is none.
+func (r *reader) exists() (bool, error) {
+	none, err := r.log.is(nil)
+	return !none, err
+}
+
+// follow goes on with the files that have come after the one that was read.
+func (r *reader) follow() error {
+	p, names, err := r.log.find()
+	if err != nil {
+		return err
+	}
+	came := 0
+	for came < len(names) && strings.TrimSuffix(names[came], gz) <= r.newest {
+		came++
+	}
+	// The first that came is the one that was read.
+	for _, name := range names[min(came+1, len(names)):] {
+		r.todo = append(r.todo, part{name: name})
+	}
+	if rest := r.lines.rest(); len(rest) > 0 {
+		r.show(rest) // the runtime was stopped in the middle of it
+		r.inLine = false
+	}
+	old := r.file
+	r.file, r.isLive, r.live, r.newest = nil, false, p.live, p.newest
+	r.behind, r.last = false, false
+	return old.Close()
+}
+
+// awaitLive waits for the file to be written, which a rotation has taken away.
+func (r *reader) awaitLive() error {
+	if r.alive == nil {
+		return io.EOF
+	}
+	ended := !r.alive()
+	f, err := r.log.open(r.log.name)
+	switch {
+	case err == nil:
+		r.live = f
+		return nil
+	case !errors.Is(err, os.ErrNotExist):
+		return err
+	case ended:
+		return io.EOF
+	default:
+		return r.pause()
+	}
+}
+
+// pause waits a little, or says why reading ends.
+func (r *reader) pause() error {
+	timer := time.NewTimer(followEvery)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-r.closed:
+		return os.ErrClosed
+	case <-r.ctx.Done():
+		return r.ctx.Err()
+	}
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crilog
+
+import (
+	"bytes"
+	"time"
+)
+
+// stampLayout has all nine digits, as the timestamps that a kubelet gives.
+const stampLayout = "2006-01-02T15:04:05.000000000Z07:00"
+
+// maxHead is more than the head of a line has, which is all before its text.
+const maxHead = 64
+
+// entry is one line of a file.
+type entry struct {
+	at     time.Time
+	stderr bool
+	part   bool   // the text goes on with the next entry of its stream
+	text   []byte // without the newline at its end
+}
+
+// parse reads a line, or the beginning of one. What is no line of a CRI log is not ok.
+func parse(line []byte) (e entry, ok bool) {
+	stamp, rest, ok := bytes.Cut(line, blank)
+	if !ok || len(stamp) > maxHead || e.at.UnmarshalText(stamp) != nil {
+		return entry{}, false
+	}
+	stream, rest, ok := bytes.Cut(rest, blank)
+	switch {
+	case !ok:
+		return entry{}, false
+	case string(stream) == "stderr":
+		e.stderr = true
+	case string(stream) != "stdout":
+		return entry{}, false
+	}
+	tags, text, ok := bytes.Cut(rest, blank)
+	if !ok {
+		return entry{}, false
+	}
+	tag, _, _ := bytes.Cut(tags, colon) // others may follow it one day
+	e.part = string(tag) == "P"
+	e.text = bytes.TrimSuffix(text, newline)
+	return e, true
+}
+
+var (
+	blank   = []byte{' '}
+	colon   = []byte{':'}
+	newline = []byte{'\n'}
+)

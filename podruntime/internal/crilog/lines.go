@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crilog
+
+import (
+	"bytes"
+	"errors"
+	"io"
+)
+
+// bufferSize bounds the memory of a reader. Lines of runtimes are of at most 16 KiB.
+const bufferSize = 32 << 10
+
+// errMustRead says that the next line is not in the buffer.
+var errMustRead = errors.New("must read")
+
+// lines splits what it reads. After io.EOF it can be asked again, when the source has more.
+type lines struct {
+	source io.Reader
+	buf    []byte
+	r, w   int // what is read and not yet taken
+}
+
+// next returns a line with its newline, or so much of a longer one as there is room for. It is
+// valid until the next call. At io.EOF an unfinished line stays; without mayRead the source is
+// not asked.
+func (l *lines) next(mayRead bool) ([]byte, error) {
+	looked := l.r
+	for {
+		if i := bytes.IndexByte(l.buf[looked:l.w], '\n'); i >= 0 {
+			piece := l.buf[l.r : looked+i+1]
+			l.r = looked + i + 1
+			return piece, nil
+		}
+		if !mayRead {
+			return nil, errMustRead
+		}
+		if l.r > 0 {
+			l.w = copy(l.buf, l.buf[l.r:l.w])
+			l.r = 0
+		}
+		if l.w == len(l.buf) {
+			return l.rest(), nil
+		}
+		looked = l.w
+		n, err := l.source.Read(l.buf[l.w:])
+		l.w += n
+		if n == 0 && err != nil {
+			return nil, err
+		}
+	}
+}
+
+// rest takes the unfinished line at the end.
+func (l *lines) rest() []byte {
+	piece := l.buf[l.r:l.w]
+	l.r, l.w = 0, 0
+	return piece
+}
+
+func (l *lines) reset(source io.Reader) {
+	if l.buf == nil {
+		l.buf = make([]byte, bufferSize)
+	}
+	l.source, l.r, l.w = source, 0, 0
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crilog
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// part is a file, or the end of one, that is to be read.
+type part struct {
+	name   string
+	offset int64
+	skip   int // so many lines are left out
+}
+
+// plan is what of a log is to be read, and the state that it was found in.
+type plan struct {
+	parts  []part   // rotated files, the oldest first
+	live   *os.File // at its offset; nil if it does not exist
+	size   int64    // of live
+	newest string   // of all rotated files, without .gz
+}
+
+// find opens the file that is written and looks at which others there are. They
+// belong together: no rotation came between.
+func (l logFile) find() (p plan, names []string, err error) {
+	for {
+		p.live, err = l.open(l.name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return plan{}, nil, err
+		}
+		if names, _, err = l.rotated(); err != nil {
+			return plan{}, nil, errors.Join(err, p.close())
+		}
+		same, err := l.is(p.live)
+		if err != nil {
+			return plan{}, nil, errors.Join(err, p.close())
+		}
+		if same {
+			break
+		}
+		if err := p.close(); err != nil {
+			return plan{}, nil, err
+		}
+	}
+	if len(names) > 0 {
+		p.newest = strings.TrimSuffix(names[len(names)-1], gz)
+	}
+	return p, names, nil
+}
+
+// is reports whether f is the file that is written. A nil f is one that does not exist.
+func (l logFile) is(f *os.File) (bool, error) {
+	now, err := l.root.Stat(l.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f == nil, nil
+	}
+	if err != nil || f == nil {
+		return false, err
+	}
+	was, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	return os.SameFile(now, was), nil
+}
+
+func (p *plan) close() error {
+	if p.live == nil {
+		return nil
+	}
+	return p.live.Close()
+}
+
+// choose finds what to read for a tail, or, if that is nil, of what is newer than since.
+func (l logFile) choose(t *tail, since time.Time) (plan, error) {
+	p, names, err := l.find()
+	if err != nil {
+		return plan{}, err
+	}
+	if p.live == nil && len(names) == 0 {
+		return plan{}, &fs.PathError{Op: "open", Path: l.name, Err: fs.ErrNotExist}
+	}
+	if err := l.chooseParts(&p, names, t, since); err != nil {
+		return plan{}, errors.Join(err, p.close())
+	}
+	return p, nil
+}
+
+func (l logFile) chooseParts(p *plan, names []string, t *tail, since time.Time) error {
+	if err := p.measure(t); err != nil {
+		return err
+	}
+	for _, name := range slices.Backward(names) {
+		if t != nil && t.done() {
+			break
+		}
+		part, wanted, err := l.choosePart(name, t, since)
+		if err != nil {
+			return err
+		}
+		if wanted {
+			p.parts = append(p.parts, part)
+		}
+	}
+	slices.Reverse(p.parts)
+	return nil
+}
+
+// measure sets size, and live to where the tail begins.
+func (p *plan) measure(t *tail) error {
+	if p.live == nil {
+		return nil
+	}
+	info, err := p.live.Stat()
+	if err != nil {
+		return err
+	}
+	p.size = info.Size()
+	if t == nil {
+		return nil
+	}
+	offset, err := t.plain(p.live, p.size)
+	if err != nil {
+		return err
+	}
+	_, err = p.live.Seek(offset, 0)
+	return err
+}
+
+// choosePart looks at a rotated file. One that was last written before since has nothing newer.
+func (l logFile) choosePart(name string, t *tail, since time.Time) (p part, wanted bool, err error) {
+	p.name = name
+	src, err := l.openRotated(name, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, false, nil // it was removed to make room
+	}
+	if err != nil {
+		return p, false, err
+	}
+	defer src.file.Close()
+	info, err := src.file.Stat()
+	if err != nil || info.ModTime().Before(since) {
+		return p, false, err
+	}
+	switch {
+	case t == nil:
+	case src.Reader == src.file:
+		p.offset, err = t.plain(src.file, info.Size())
+	default:
+		p.skip, err = t.compressed(src)
+	}
+	return p, true, err
+}

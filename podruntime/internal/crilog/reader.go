@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crilog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// reader is a log as it is asked for. It has no goroutine: what is asked for is read by Read.
+type reader struct {
+	ctx    context.Context // of the request that it answers
+	log    logFile
+	alive  func() bool // nil without Follow
+	since  time.Time
+	stamps bool
+
+	closed chan struct{}
+	once   sync.Once
+
+	mu     sync.Mutex // held by Read; Close waits for it before it closes files
+	todo   []part
+	live   *os.File // the file that is written, unless it is being read
+	size   int64    // so much of it is read, without Follow
+	newest string   // rotated file when live was opened
+	file   *os.File // that is being read
+	isLive bool     // file is the one that is written
+	lines  lines
+	skip   int   // so many lines are left out
+	left   int64 // bytes that may still be given
+	err    error
+
+	last   bool // the container has ended, and this is the last look
+	behind bool // file was rotated, and this is the last look at it
+
+	shape
+}
+
+// Read opens the log of one run of a container. The path is that of the file being written, as the
+// runtime says it, or relative to the directory. Previous in opts means nothing here: the caller chose the path.
+//
+// With Follow, alive says whether the container may still write; nil means it does not. It is asked a few times a second, on
+// the goroutine that reads, so it must answer from memory.
+//
+// The stream may be closed while a Read waits. It also ends with ctx, with its error. A log without any file
+// is an error for which errors.Is(err, fs.ErrNotExist).
+func (d *Dir) Read(ctx context.Context, path string, opts api.ContainerLogOpts, alive func() bool) (io.ReadCloser, error) {
+	file, err := d.file(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{ctx: ctx, log: file, stamps: opts.Timestamps, since: opts.SinceTime, left: -1, closed: make(chan struct{})}
+	r.atStart = true
+	if opts.SinceSeconds > 0 {
+		r.since = time.Now().Add(-time.Duration(opts.SinceSeconds) * time.Second)
+	}
+	if opts.LimitBytes > 0 {
+		r.left = int64(opts.LimitBytes)
+	}
+	if opts.Follow {
+		if r.alive = alive; alive == nil {
+			r.alive = func() bool { return false }
+		}
+	}
+	p, err := file.choose(tailOf(opts), r.since)
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	r.todo, r.live, r.size, r.newest = p.parts, p.live, p.size, p.newest
+	return r, nil
+}
+
+// tailOf returns nil for all lines.
+func tailOf(opts api.ContainerLogOpts) *tail {
+	switch {
+	case opts.TailLines != nil:
+		return &tail{want: max(0, *opts.TailLines)}
+	case opts.Tail > 0:
+		return &tail{want: opts.Tail}
+	default:
+		return nil
+	}
+}
+
+// Read returns what there is, and waits only when there is nothing.
+func (r *reader) Read(p []byte) (n int, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for n < len(p) && r.err == nil {
+		if len(r.pending) > 0 {
+			n += r.give(p[n:])
+			continue
+		}
+		r.err = r.advance(n == 0)
+		if errors.Is(r.err, errMustRead) {
+			r.err = nil
+			return n, nil
+		}
+	}
+	if n > 0 || len(p) == 0 {
+		return n, nil
+	}
+	return 0, r.err
+}
+
+// give copies what is pending, up to the limit.
+func (r *reader) give(p []byte) int {
+	if r.left >= 0 {
+		p = p[:min(int64(len(p)), r.left)]
+	}
+	n := r.take(p)
+	if r.left >= 0 {
+		if r.left -= int64(n); r.left == 0 {
+			r.err = io.EOF
+		}
+	}
+	return n
+}
+
+// advance makes something pending, or comes closer to it.
+func (r *reader) advance(mayRead bool) error {
+	if r.file == nil {
+		if !mayRead {
+			return errMustRead
+		}
+		return r.open()
+	}
+	if mayRead {
+		if err := r.stopped(); err != nil {
+			return err
+		}
+	}
+	piece, err := r.lines.next(mayRead)
+	switch {
+	case err == nil:
+		r.show(piece)
+		return nil
+	case !errors.Is(err, io.EOF):
+		return err // errMustRead too
+	case r.isLive && r.alive != nil:
+		return r.wait()
+	}
+	if rest := r.lines.rest(); len(rest) > 0 {
+		r.show(rest)
+		r.inLine = false
+		return nil
+	}
+	return r.next()
+}
+
+// stopped says why reading ends before the log does.
+func (r *reader) stopped() error {
+	select {
+	case <-r.closed:
+		return os.ErrClosed
+	default:
+		return r.ctx.Err()
+	}
+}
+
+// show takes in a piece of a line, unless the line is left out.
+func (r *reader) show(piece []byte) {
+	begins := !r.inLine
+	if begins {
+		e, ok := parse(piece)
+		r.keep = ok && r.skip == 0 && !e.at.Before(r.since)
+		if ok && r.skip > 0 && !e.part {
+			r.skip--
+		}
+		if r.keep {
+			r.begin(e, r.stamps)
+			piece = piece[len(piece)-len(e.text)-trailing(piece):]
+		}
+	}
+	r.inLine = !bytes.HasSuffix(piece, newline)
+	if r.keep {
+		r.add(piece)
+	}
+}
+
+// trailing returns how many bytes of newline a piece ends with.
+func trailing(piece []byte) int {
+	if bytes.HasSuffix(piece, newline) {
+		return 1
+	}
+	return 0
+}
+
+// next ends the file that was read.
+func (r *reader) next() error {
+	err := r.file.Close()
+	r.file = nil
+	if err == nil && r.isLive {
+		return io.EOF
+	}
+	return err
+}
+
+// open opens the next file. One that was removed meanwhile, to make room, is left out.
+func (r *reader) open() error {
+	if err := r.stopped(); err != nil {
+		return err
+	}
+	if len(r.todo) > 0 {
+		part := r.todo[0]
+		r.todo = r.todo[1:]
+		src, err := r.log.openRotated(part.name, part.offset)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("open log: %w", err)
+		}
+		r.file, r.skip = src.file, part.skip
+		r.lines.reset(src)
+		return nil
+	}
+	if r.live == nil {
+		return r.awaitLive()
+	}
+	r.file, r.live, r.isLive, r.skip = r.live, nil, true, 0
+	if r.alive != nil {
+		r.lines.reset(r.file)
+		return nil
+	}
+	at, err := r.file.Seek(0, io.SeekCurrent)
+	r.lines.reset(io.LimitReader(r.file, r.size-at))
+	return err
+}
+
+// Close ends a Read that waits, and all later ones.
+func (r *reader) Close() error {
+	r.once.Do(func() { close(r.closed) })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var errs []error
+	for _, f := range []*os.File{r.file, r.live} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	r.file, r.live, r.todo = nil, nil, nil
+	r.err = os.ErrClosed
+	return errors.Join(errs...)
+}

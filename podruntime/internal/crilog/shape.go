@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crilog
+
+import "bytes"
+
+// shape makes output of entries: parts are joined, timestamps set at the beginning of lines.
+type shape struct {
+	pending []byte // goes out next; points into head or at the buffer of the file
+	then    []byte // goes out after it
+	head    [1 + maxHead]byte
+
+	inLine bool // the next piece goes on with the entry
+	keep   bool // which is shown
+	part   bool // and is a part of a line
+
+	atStart bool // the output is at the beginning of a line
+	joins   bool // or within one of this stream
+	stderr  bool
+}
+
+// begin prepares the output for an entry. A line that the other stream interrupts is broken there.
+func (s *shape) begin(e entry, stamps bool) {
+	head := s.head[:0]
+	goesOn := !s.atStart && s.joins && s.stderr == e.stderr
+	if !s.atStart && !goesOn {
+		head = append(head, '\n')
+	}
+	if stamps && !goesOn {
+		head = append(e.at.AppendFormat(head, stampLayout), ' ')
+	}
+	s.pending = head
+	s.part, s.joins, s.stderr, s.atStart = e.part, e.part, e.stderr, false
+}
+
+// add puts out a piece of the text of the entry. The newline at its end is that of the line, or none
+// if the entry is a part.
+func (s *shape) add(piece []byte) {
+	if ends := bytes.HasSuffix(piece, newline); ends && s.part {
+		piece = piece[:len(piece)-1]
+	} else if ends {
+		s.atStart = true
+	}
+	if len(s.pending) == 0 {
+		s.pending = piece
+	} else {
+		s.then = piece
+	}
+}
+
+// take moves what is pending.
+func (s *shape) take(p []byte) int {
+	n := copy(p, s.pending)
+	s.pending = s.pending[n:]
+	if len(s.pending) == 0 {
+		s.pending, s.then = s.then, nil
+	}
+	return n
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package crilog
+
+import (
+	"bytes"
+	"errors"
+	"io"
+)
+
+// blockSize is how much of a file is read at a time, from its end.
+const blockSize = 32 << 10
+
+// tail finds where the last lines of a log begin. It is shown the files from the newest to the oldest.
+type tail struct {
+	want  int
+	found int
+	begun bool // a line was seen
+
+	buf  []byte
+	from int64 // of buf in the file
+	head [maxHead]byte
+}
+
+// done says that older files are of no interest.
+func (t *tail) done() bool { return t.found >= t.want }
+
+// plain returns where the wanted lines begin in the first size bytes of a file.
+func (t *tail) plain(f io.ReaderAt, size int64) (int64, error) {
+	if t.want == 0 {
+		return size, nil
+	}
+	block := make([]byte, blockSize)
+	end := int64(-1) // of the line that is looked at; -1 while it is not finished
+	for right := size; right > 0; right = t.from {
+		t.from = max(0, right-blockSize)
+		t.buf = block[:right-t.from]
+		if _, err := f.ReadAt(t.buf, t.from); err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		for i := bytes.LastIndexByte(t.buf, '\n'); i >= 0; i = bytes.LastIndexByte(t.buf[:i], '\n') {
+			start := t.from + int64(i) + 1
+			if stop, err := t.line(f, start, end); stop || err != nil {
+				return end, err
+			}
+			end = start
+		}
+	}
+	if stop, err := t.line(f, 0, end); stop || err != nil {
+		return end, err
+	}
+	return 0, nil
+}
+
+// line counts the line between start and end, and reports whether it is the first that is too much.
+func (t *tail) line(f io.ReaderAt, start, end int64) (stop bool, err error) {
+	if end < 0 {
+		return false, nil
+	}
+	head, err := t.headAt(f, start, end)
+	if err != nil {
+		return false, err
+	}
+	e, ok := parse(head)
+	switch {
+	case !ok:
+		return false, nil
+	case e.part && !t.begun:
+		t.found++ // the last line is not finished
+	case !e.part && t.found == t.want:
+		return true, nil
+	case !e.part:
+		t.found++
+	}
+	t.begun = true
+	return false, nil
+}
+
+// headAt returns the beginning of a line, of which the block has perhaps a part.
+func (t *tail) headAt(f io.ReaderAt, start, end int64) ([]byte, error) {
+	length := min(end-start, maxHead)
+	if i := start - t.from; i+length <= int64(len(t.buf)) {
+		return t.buf[i : i+length], nil
+	}
+	head := t.head[:length]
+	if _, err := f.ReadAt(head, start); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return head, nil
+}
+
+// compressed returns how many lines there are in r before the wanted ones.
+func (t *tail) compressed(r io.Reader) (skip int, err error) {
+	var l lines
+	l.reset(r)
+	count, begins := 0, true
+	for {
+		piece, err := l.next(true)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return 0, err
+		}
+		if begins {
+			if e, ok := parse(piece); ok && !e.part {
+				count++
+			}
+		}
+		begins = bytes.HasSuffix(piece, newline)
+	}
+	skip = max(0, count-(t.want-t.found))
+	t.found += count - skip
+	return skip, nil
+}
