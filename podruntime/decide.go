@@ -124,10 +124,13 @@ func (w *worker) report(now time.Time) {
 
 // show lets others see the pod as it is now.
 func (w *worker) show() {
-	places := w.seen.places()
+	places, ready := w.seen.places(), ""
+	if s := w.seen.sandbox(); s != nil && s.Ready {
+		ready = s.ID
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.shown, w.places = w.pod, places
+	w.shown, w.places, w.ready = w.pod, places, ready
 }
 
 // reflect tells those who wait for it that what was asked for so far has been looked at.

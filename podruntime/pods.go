@@ -161,3 +161,22 @@ func (w *worker) running() map[string]instance {
 	}
 	return all
 }
+
+// instance returns an instance of a container.
+func (w *worker) instance(container, id string) (instance, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, i := range w.places[container] {
+		if i.id == id {
+			return i, true
+		}
+	}
+	return instance{}, false
+}
+
+// sandbox returns the ID of the sandbox of the pod if it is ready, else "".
+func (w *worker) sandbox() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ready
+}

@@ -5,38 +5,139 @@ package podruntime
 import (
 	"context"
 	"io"
+	"strings"
 
-	dto "github.com/prometheus/client_model/go"
-	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stream"
 )
 
 // GetContainerLogs returns the log of a container.
-func (r *Runtime) GetContainerLogs(_ context.Context, namespace, podName, containerName string, _ api.ContainerLogOpts) (io.ReadCloser, error) {
-	return nil, errdefs.NotFoundf("container %s of pod %s/%s", containerName, namespace, podName)
+func (r *Runtime) GetContainerLogs(ctx context.Context, namespace, podName, containerName string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
+	w, pod, err := r.shown(namespace, podName)
+	if err != nil {
+		return nil, err
+	}
+	id, err := loggedInstance(pod, containerName, opts.Previous)
+	if err != nil {
+		return nil, err
+	}
+	inst, has := w.instance(containerName, id)
+	if !has || inst.log == "" {
+		return nil, errdefs.NotFoundf("the log of container %q of pod %q is not there any more", containerName, podName)
+	}
+	return r.logs.Read(ctx, inst.log, opts, func() bool {
+		now, has := w.instance(containerName, id)
+		return has && now.running
+	})
+}
+
+// loggedInstance returns the ID of the instance whose log is asked for.
+func loggedInstance(pod *corev1.Pod, name string, previous bool) (string, error) {
+	s := statusNamed(pod, name)
+	if s == nil {
+		return "", errdefs.InvalidInputf("container %q in pod %q is not available", name, pod.Name)
+	}
+	before := ""
+	if t := s.LastTerminationState.Terminated; t != nil {
+		before = t.ContainerID
+	}
+	switch {
+	case previous && before == "":
+		return "", errdefs.InvalidInputf("previous terminated container %q in pod %q not found", name, pod.Name)
+	case previous:
+		return bare(before), nil
+	case s.State.Running != nil:
+		return bare(s.ContainerID), nil
+	case s.State.Terminated != nil && s.State.Terminated.ContainerID != "":
+		return bare(s.State.Terminated.ContainerID), nil
+	case before != "":
+		return bare(before), nil
+	case s.State.Terminated != nil || s.LastTerminationState.Terminated != nil:
+		return "", errdefs.InvalidInputf("container %q in pod %q is terminated", name, pod.Name)
+	}
+	why := "no logs yet"
+	if s.State.Waiting != nil {
+		switch why = s.State.Waiting.Reason; why {
+		case "ErrImagePull":
+			why = "image can't be pulled"
+		case "ImagePullBackOff":
+			why = "trying and failing to pull image"
+		}
+	}
+	return "", errdefs.InvalidInputf("container %q in pod %q is waiting to start: %s", name, pod.Name, why)
+}
+
+// bare is a container ID without the name of the runtime.
+func bare(id string) string {
+	_, after, _ := strings.Cut(id, "://")
+	return after
+}
+
+func statusNamed(pod *corev1.Pod, name string) *corev1.ContainerStatus {
+	s := &pod.Status
+	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
+		}
+	}
+	return nil
 }
 
 // RunInContainer runs a command in a container.
-func (r *Runtime) RunInContainer(_ context.Context, namespace, podName, containerName string, _ []string, _ api.AttachIO) error {
-	return errdefs.NotFoundf("container %s of pod %s/%s", containerName, namespace, podName)
+func (r *Runtime) RunInContainer(ctx context.Context, namespace, podName, containerName string, cmd []string, attach api.AttachIO) error {
+	w, _, err := r.shown(namespace, podName)
+	if err != nil {
+		return err
+	}
+	inst, runs := w.running()[containerName]
+	if !runs {
+		return errdefs.NotFoundf("container not found (%q)", containerName)
+	}
+	return r.streams.Exec(ctx, inst.id, cmd, attach)
 }
 
 // AttachToContainer copies between the main process of a container and attach.
-func (r *Runtime) AttachToContainer(_ context.Context, namespace, podName, containerName string, _ api.AttachIO) error {
-	return errdefs.NotFoundf("container %s of pod %s/%s", containerName, namespace, podName)
+func (r *Runtime) AttachToContainer(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) error {
+	w, pod, err := r.shown(namespace, podName)
+	if err != nil {
+		return err
+	}
+	inst, runs := w.running()[containerName]
+	c := containerNamed(pod, containerName)
+	if !runs || c == nil {
+		return errdefs.NotFoundf("container %s not found in pod %s/%s", containerName, namespace, podName)
+	}
+	return r.streams.Attach(ctx, inst.id, c.TTY, attach)
 }
 
 // PortForward copies between a port of a pod and stream.
-func (r *Runtime) PortForward(_ context.Context, namespace, pod string, _ int32, _ io.ReadWriteCloser) error {
-	return errdefs.NotFoundf("pod %s/%s", namespace, pod)
+func (r *Runtime) PortForward(ctx context.Context, namespace, pod string, port int32, conn io.ReadWriteCloser) error {
+	w, p, err := r.shown(namespace, pod)
+	if err != nil {
+		return err
+	}
+	sandbox := w.sandbox()
+	if sandbox == "" {
+		return errdefs.NotFoundf("pod %s/%s has no sandbox that is ready", namespace, pod)
+	}
+	return r.streams.PortForward(ctx, stream.Target{SandboxID: sandbox, HostNetwork: p.Spec.HostNetwork, IP: p.Status.PodIP}, port, conn)
 }
 
-// GetStatsSummary returns the usage of the node and its pods.
-func (r *Runtime) GetStatsSummary(context.Context) (*statsv1alpha1.Summary, error) {
-	return &statsv1alpha1.Summary{}, nil
+// shown returns the pod of that name as it was reported last.
+func (r *Runtime) shown(namespace, name string) (*worker, *corev1.Pod, error) {
+	w := r.named(namespace, name)
+	if w == nil {
+		return nil, nil, errdefs.NotFoundf("pod %s/%s", namespace, name)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.shown == nil {
+		return nil, nil, errdefs.NotFoundf("pod %s/%s is not known yet to the container runtime", namespace, name)
+	}
+	return w, w.shown, nil // it is never changed, but replaced
 }
-
-// GetMetricsResource returns the metrics that metrics-server reads.
-func (r *Runtime) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) { return nil, nil }

@@ -19,6 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/hostfiles"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/image"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/probe"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stream"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/volumes"
 )
 
@@ -41,6 +42,7 @@ type Runtime struct {
 	prober   *probe.Prober
 	puller   *image.Puller
 	logs     *crilog.Dir
+	streams  *stream.Streams
 	lister   *lister
 
 	// Set before any pod comes, constant afterwards.
@@ -87,6 +89,7 @@ func New(cfg Config) (*Runtime, error) {
 	r.files = hostfiles.New(hostfiles.Config{ClusterDNS: cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain, Recorder: cfg.Recorder})
 	r.prober = probe.New(probe.Config{Exec: cfg.Runtime.ExecSync, Changed: r.wake, Event: r.containerEvent})
 	r.puller = image.New(image.Config{Images: cfg.Images, Credentials: r.pullCredentials, Event: r.containerEvent})
+	r.streams = stream.New(cfg.Runtime)
 	r.lister = newLister(r)
 	return r, nil
 }

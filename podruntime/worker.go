@@ -32,6 +32,7 @@ type worker struct {
 	reflected int                   // guarded by mu: how much of that shown has in it
 	fresh     chan struct{}         // guarded by mu: closed when reflected grows
 	places    map[string][]instance // guarded by mu: the instances of each container, the last one first
+	ready     string                // guarded by mu: the sandbox that is ready
 
 	// owned by run
 	pod        *corev1.Pod // never changed, but replaced
