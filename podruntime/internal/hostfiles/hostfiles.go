@@ -3,9 +3,10 @@
 package hostfiles
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // Config is what a Files is made from.
@@ -27,18 +28,15 @@ type Config struct {
 type Files struct{ cfg Config }
 
 // New fills in defaults.
-func New(cfg Config) *Files { return &Files{cfg: cfg} }
+func New(cfg Config) *Files {
+	cfg.ClusterDomain = cmp.Or(cfg.ClusterDomain, "cluster.local")
+	cfg.ResolvConf = cmp.Or(cfg.ResolvConf, "/etc/resolv.conf")
+	cfg.Hosts = cmp.Or(cfg.Hosts, "/etc/hosts")
+	return &Files{cfg: cfg}
+}
 
-// Hostname returns what the sandbox of the pod is to be called; "" is for a pod on the network of the machine, which has the
-// machine's name.
-func (f *Files) Hostname(pod *corev1.Pod) (string, error) { return "", nil }
-
-// DNS returns the DNS settings of the pod's sandbox. Limits that are exceeded, and a cluster DNS that is not
-// there, are events about the pod.
-func (f *Files) DNS(pod *corev1.Pod) (*runtimeapi.DNSConfig, error) { return nil, nil }
-
-// Mount writes /etc/hosts for the pod into dir, the pod's own directory, and returns its mount; nil if the container has
-// a mount there itself, or the pod has no address yet.
-func (f *Files) Mount(dir string, pod *corev1.Pod, container *corev1.Container, ips []string) (*runtimeapi.Mount, error) {
-	return nil, nil
+func (f *Files) warn(pod *corev1.Pod, reason, format string, args ...any) {
+	if f.cfg.Recorder != nil {
+		f.cfg.Recorder.Eventf(pod, corev1.EventTypeWarning, reason, format, args...)
+	}
 }

@@ -6,8 +6,9 @@
 //
 // The guarantees:
 //
-//   - A reader of a volume that is written from the API sees all files of one version, never some of two:
-//     a version is a directory of its own, and a link is moved to it at once. That holds through a crash.
+//   - A volume that is written from the API changes at once: a version is a directory of its own, whole before the
+//     link ..data is moved to it. A reader sees whole files, and who has opened ..data sees one version. That
+//     holds through a crash.
 //   - No link that a container made leads anything here out of the volume: what is named by a pod is opened
 //     through os.Root, and what is mounted is what was opened, not what has its name by then.
 //   - Remove touches nothing outside of the directory of the pod, follows no link and enters no mount: a mount

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podenv
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// Field gives the value of a field of the pod for a file of a volume. Of one that is not known
+// yet it is an error.
+func Field(pod *corev1.Pod, ref *corev1.ObjectFieldSelector, path *field.Path) (string, error) {
+	value, answer, err := fieldValue(pod, ref, path)
+	if err == nil && answer != known {
+		err = fmt.Errorf("%s: field %q of the pod has no value yet", path, ref.FieldPath)
+	}
+	return value, err
+}
+
+// Resource gives a request or limit of the container that ref names for a file of a volume, as variables have
+// it. Allocatable is the default of limits.
+func Resource(pod *corev1.Pod, ref *corev1.ResourceFieldSelector, allocatable func() corev1.ResourceList, path *field.Path) (string, error) {
+	r := resolver{cfg: Config{NodeAllocatable: allocatable}, pod: pod}
+	if ref.ContainerName == "" {
+		return "", errdefs.InvalidInputf("%s: a file of a volume needs the name of a container", path.Child("containerName"))
+	}
+	value, answer, err := r.resourceValue(&corev1.Container{}, ref, path)
+	if err == nil && answer != known {
+		err = fmt.Errorf("%s: %s has no limit, and what the node has is not known", path, ref.Resource)
+	}
+	return value, err
+}
+
+// Expand replaces $(NAME) in s by what lookup knows of NAME, with the rules for variables in env,
+// command, args and subPathExpr.
+func Expand(s string, lookup func(string) (string, bool)) string { return expand(s, lookup) }

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumes
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// setupEmptyDir makes an emptyDir. That it is complete is a file beside it: one that a crash left without its mode or group
+// is made again, and one that has files of containers is left alone.
+func (v *Volumes) setupEmptyDir(pod *corev1.Pod, volume *corev1.Volume) error {
+	memory := onMemory(volume)
+	dir := v.place(pod.UID, volume.Name, memory)
+	marks, err := v.marks(pod.UID)
+	if err != nil {
+		return err
+	}
+	defer marks.Close()
+	if _, err := marks.Lstat(volume.Name); err == nil && v.stands(dir, memory) {
+		return nil
+	}
+	var limit int64
+	if e := volume.EmptyDir; e != nil && e.SizeLimit != nil {
+		limit = e.SizeLimit.Value()
+	}
+	if err := v.make(pod, volume.Name, memory, limit); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if e := volume.EmptyDir; e != nil && e.Mode != nil {
+		if err := root.Chmod(".", unixMode(*e.Mode)); err != nil {
+			return err
+		}
+	}
+	if err := giveTo(root, ".", fsGroup(pod), false); err != nil {
+		return err
+	}
+	return marks.WriteFile(volume.Name, nil, 0o600)
+}
+
+// marks opens the directory of the marks of a pod.
+func (v *Volumes) marks(uid types.UID) (*os.Root, error) {
+	dir := filepath.Join(v.pods, string(uid), readyDir)
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, err
+	}
+	return os.OpenRoot(dir)
+}
+
+// stands says whether the directory of a volume is there, and mounted if it is to be: after a start of the machine it is not.
+func (v *Volumes) stands(dir string, memory bool) bool {
+	if memory && v.mounts {
+		return isMemoryMount(dir)
+	}
+	info, err := os.Lstat(dir)
+	return err == nil && info.IsDir()
+}
+
+// make makes the directory of a volume, open for all, and mounts a file system in memory there if it is to be one.
+func (v *Volumes) make(pod *corev1.Pod, name string, memory bool, limit int64) error {
+	dir := v.place(pod.UID, name, memory)
+	if memory && v.mounts && isMemoryMount(dir) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if info.Mode().Perm() == 0o700 { // it is new, or a process ended here; a container may have another mode in mind
+		if err := os.Chmod(dir, 0o777); err != nil {
+			return err
+		}
+	}
+	if !memory || !v.mounts {
+		return nil
+	}
+	if err := mountMemory(dir, v.memorySize(pod, limit)); err != nil {
+		return fmt.Errorf("mount a file system in memory: %w", err)
+	}
+	return nil
+}
+
+// memorySize returns the size of a file system in memory: what the pod can use anyway, else what the node has, or
+// its own limit if that is less; 0 is not known.
+func (v *Volumes) memorySize(pod *corev1.Pod, limit int64) int64 {
+	var size int64
+	if v.cfg.Allocatable != nil {
+		allocatable := v.cfg.Allocatable()
+		size = allocatable.Memory().Value()
+	}
+	for _, other := range []int64{memoryLimit(pod), limit} {
+		if other > 0 && (size == 0 || other < size) {
+			size = other
+		}
+	}
+	return size
+}
+
+// unixMode turns bits of the API into those of package os.
+func unixMode(bits int32) fs.FileMode {
+	mode := fs.FileMode(bits) & fs.ModePerm
+	for bit, flag := range map[int32]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
+		if bits&bit != 0 {
+			mode |= flag
+		}
+	}
+	return mode
+}

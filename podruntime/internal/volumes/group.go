@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumes
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// giveTo gives a directory with all that is in it to the group of the pod: it may read, and write what is not
+// read-only, and what is made in its directories is the group's too. Only what this process alone writes is given, so
+// no container can change a name meanwhile.
+func giveTo(root *os.Root, name string, group *int64, readOnly bool) error {
+	if group == nil {
+		return nil
+	}
+	return fs.WalkDir(root.FS(), name, func(name string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return giveOne(root, name, *group, readOnly)
+	})
+}
+
+// giveOne gives one file or directory.
+func giveOne(root *os.Root, name string, group int64, readOnly bool) error {
+	info, err := root.Lstat(name)
+	if err != nil {
+		return err
+	}
+	// First the group: a change of it takes the bit that makes it stay.
+	if err := ignoreRights(root.Lchown(name, -1, int(group))); err != nil {
+		return err
+	}
+	mode := info.Mode()
+	switch {
+	case mode&fs.ModeSymlink != 0:
+		return nil // the mode would be that of what it leads to
+	case readOnly:
+		mode |= 0o440
+	default:
+		mode |= 0o660
+	}
+	if info.IsDir() {
+		mode |= fs.ModeSetgid | 0o110
+	}
+	return root.Chmod(name, mode&(fs.ModePerm|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky))
+}
+
+// ignoreRights drops the error of a change of owner that only root may make: containers of another user cannot
+// run as that user's either.
+func ignoreRights(err error) error {
+	if os.Geteuid() != 0 && (errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported)) {
+		return nil
+	}
+	return err
+}
+
+// mkdir makes a directory with this mode, whatever the umask is. That it is there is an error.
+func mkdir(root *os.Root, name string, mode fs.FileMode) error {
+	if err := root.Mkdir(name, 0o700); err != nil {
+		return err
+	}
+	return root.Chmod(name, mode)
+}

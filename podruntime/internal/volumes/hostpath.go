@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumes
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// allowed says what is wrong with the path of a hostPath, by its text alone.
+func (v *Volumes) allowed(path string) error {
+	switch {
+	case slices.Contains(strings.Split(filepath.ToSlash(path), "/"), ".."):
+		return fmt.Errorf("invalid HostPath `%s`: must not contain '..'", path)
+	case !filepath.IsAbs(path):
+		return fmt.Errorf("invalid HostPath `%s`: must be an absolute path", path)
+	case !slices.ContainsFunc(v.cfg.HostPaths, func(prefix string) bool { return inside(filepath.Clean(prefix), filepath.Clean(path)) }):
+		return fmt.Errorf("%s is not below a directory of the machine that this node gives to pods", path)
+	}
+	return nil
+}
+
+// inside says whether path is dir or below it. Both are clean.
+func inside(dir, path string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
+}
+
+// host opens the allowed directory that a path really leads to, and returns the way from there. What is not there
+// yet is below what is. Links are resolved first, as those of the machine are fine (/var/run is one), and then
+// everything goes through os.Root: a container that makes a link of a directory meanwhile gets
+// an error.
+func (v *Volumes) host(path string) (*os.Root, string, error) {
+	if err := v.allowed(path); err != nil {
+		return nil, "", err
+	}
+	exists, rest := filepath.Clean(path), ""
+	real, err := filepath.EvalSymlinks(exists)
+	for errors.Is(err, fs.ErrNotExist) && exists != filepath.Dir(exists) {
+		if _, dangling := os.Lstat(exists); dangling == nil {
+			return nil, "", fmt.Errorf("%s: a link on its way leads nowhere", path)
+		}
+		exists, rest = filepath.Dir(exists), filepath.Join(filepath.Base(exists), rest)
+		real, err = filepath.EvalSymlinks(exists)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	real = filepath.Join(real, rest)
+	for _, prefix := range v.cfg.HostPaths {
+		base, err := filepath.EvalSymlinks(prefix)
+		if err != nil || !inside(base, real) {
+			continue
+		}
+		rel, err := filepath.Rel(base, real)
+		if err != nil {
+			return nil, "", err
+		}
+		root, err := os.OpenRoot(base)
+		return root, rel, err
+	}
+	return nil, "", fmt.Errorf("%s leads out of the directories of the machine that this node gives to pods", path)
+}
+
+// setupHostPath checks the type, and makes what may be made.
+func (v *Volumes) setupHostPath(source *corev1.HostPathVolumeSource) error {
+	root, rel, err := v.host(source.Path)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	kind := corev1.HostPathUnset
+	if source.Type != nil {
+		kind = *source.Type
+	}
+	info, err := root.Stat(rel)
+	absent := errors.Is(err, fs.ErrNotExist)
+	switch {
+	case err != nil && !absent:
+		return err
+	case absent && (kind == corev1.HostPathUnset || kind == corev1.HostPathDirectoryOrCreate): // a runtime would make it
+		return root.MkdirAll(rel, 0o755)
+	case absent && kind == corev1.HostPathFileOrCreate:
+		file, err := root.OpenFile(rel, os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			return err
+		}
+		return file.Close()
+	case kind == corev1.HostPathUnset:
+		return nil
+	}
+	wanted, text := wantedType(kind)
+	switch {
+	case text == "":
+		return fmt.Errorf("%s is an invalid volume type", kind)
+	case absent:
+		return fmt.Errorf("hostPath type check failed, %s is not a %s, unable to determine its type: path %q does not exist", source.Path, text, source.Path)
+	case typeOf(info.Mode()) != wanted:
+		return fmt.Errorf("hostPath type check failed: %s is not a %s, it's a %s", source.Path, text, typeOf(info.Mode()))
+	}
+	return nil
+}
+
+// wantedType returns what a path must be, and how that is called.
+func wantedType(kind corev1.HostPathType) (corev1.HostPathType, string) {
+	switch kind {
+	case corev1.HostPathDirectory, corev1.HostPathDirectoryOrCreate:
+		return corev1.HostPathDirectory, "directory"
+	case corev1.HostPathFile, corev1.HostPathFileOrCreate:
+		return corev1.HostPathFile, "file"
+	case corev1.HostPathSocket:
+		return kind, "socket file"
+	case corev1.HostPathCharDev:
+		return kind, "character device"
+	case corev1.HostPathBlockDev:
+		return kind, "block device"
+	}
+	return "", ""
+}
+
+func typeOf(mode fs.FileMode) corev1.HostPathType {
+	switch {
+	case mode.IsDir():
+		return corev1.HostPathDirectory
+	case mode&fs.ModeSocket != 0:
+		return corev1.HostPathSocket
+	case mode&fs.ModeCharDevice != 0:
+		return corev1.HostPathCharDev
+	case mode&fs.ModeDevice != 0:
+		return corev1.HostPathBlockDev
+	default:
+		return corev1.HostPathFile
+	}
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumes
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// memoryDir finds, or makes, the directory for what is to be in memory where nothing can be mounted; "" is none. It
+// has the name of root in it: several processes on a machine have one each.
+func memoryDir(configured, root string) (string, error) {
+	candidates := []string{os.Getenv("XDG_RUNTIME_DIR"), "/dev/shm"}
+	if configured != "" {
+		if !inMemory(configured) {
+			return "", fmt.Errorf("%s is not on a file system in memory: name another directory", configured)
+		}
+		candidates = []string{configured}
+	}
+	sum := sha256.Sum256([]byte(root))
+	for _, c := range candidates {
+		if c == "" || !inMemory(c) {
+			continue
+		}
+		dir := filepath.Join(c, "virtual-kubelet-"+hex.EncodeToString(sum[:8]))
+		err := own(dir)
+		if err == nil || configured != "" {
+			return dir, err
+		}
+	}
+	return "", nil
+}
+
+// own makes the directory, or sees that it is nobody else's: /dev/shm is for all, and who makes a
+// directory there first, or a link, would read our secrets.
+func own(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir() || info.Mode().Perm()&0o077 != 0 || !isOurs(info):
+		return fmt.Errorf("%s is not a directory of this user alone: remove it", dir)
+	}
+	return nil
+}

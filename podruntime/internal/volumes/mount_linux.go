@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumes
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+const nonBlocking = unix.O_NONBLOCK
+
+// canMount tries it. What a process that ended here left is removed.
+func canMount(root string) bool {
+	dir := filepath.Join(root, ".mount-probe")
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return false
+	}
+	defer os.Remove(dir)
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4096"); err != nil {
+		return false
+	}
+	for unix.Unmount(dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) == nil {
+	}
+	return true
+}
+
+// inMemory says whether a directory is on a file system in memory.
+func inMemory(dir string) bool {
+	var info unix.Statfs_t
+	return unix.Statfs(dir, &info) == nil && (info.Type == unix.TMPFS_MAGIC || info.Type == unix.RAMFS_MAGIC)
+}
+
+// isMemoryMount says whether a file system in memory is mounted at dir itself.
+func isMemoryMount(dir string) bool {
+	var own, parent unix.Stat_t
+	return inMemory(dir) && unix.Lstat(dir, &own) == nil && unix.Lstat(filepath.Dir(dir), &parent) == nil && own.Dev != parent.Dev
+}
+
+// mountMemory mounts a file system in memory. It is kept out of swap if the kernel can do that.
+func mountMemory(dir string, size int64) error {
+	options := ""
+	if size > 0 {
+		options = "size=" + strconv.FormatInt(size, 10)
+	}
+	err := unix.Mount("tmpfs", dir, "tmpfs", 0, join(options, "noswap"))
+	if errors.Is(err, unix.EINVAL) {
+		err = unix.Mount("tmpfs", dir, "tmpfs", 0, options)
+	}
+	return err
+}
+
+func join(options, more string) string {
+	if options == "" {
+		return more
+	}
+	return options + "," + more
+}
+
+// bind mounts what is at name in root at target. It is opened first, and what was opened is mounted: no change of
+// a name after that matters. What was mounted there for an earlier container is kept if it is the same.
+//
+// Unless mounts are to go both ways, the copy is cut off from its source: a mount or unmount in it must not
+// appear there.
+func bind(root *os.Root, name, target string, propagation runtimeapi.MountPropagation, recursive bool) error {
+	source, err := open(root, name)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	info, err := source.Stat()
+	if err != nil {
+		return err
+	}
+	if now, err := os.Lstat(target); err == nil && os.SameFile(now, info) {
+		return nil
+	}
+	if err := makeTarget(target, info.IsDir()); err != nil {
+		return err
+	}
+	var rec uintptr
+	if recursive {
+		rec = unix.MS_REC
+	}
+	if err := unix.Mount(descriptor(source), target, "", unix.MS_BIND|rec, ""); err != nil {
+		return fmt.Errorf("mount: %w", err)
+	}
+	kind := uintptr(unix.MS_PRIVATE)
+	switch propagation {
+	case runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL:
+		return nil
+	case runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER:
+		kind = unix.MS_SLAVE
+	}
+	return unix.Mount("", target, "", kind|rec, "")
+}
+
+// makeTarget makes the place for a mount, and clears it first. It is below a directory that only this process writes.
+func makeTarget(target string, dir bool) error {
+	if err := detachBelow(target); err != nil {
+		return err
+	}
+	if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if dir {
+		return os.Mkdir(target, 0o750)
+	}
+	return os.WriteFile(target, nil, 0o640)
+}
+
+// open opens what a name in root leads to, of any kind, only to name it: a pipe does not
+// block, and a device is not touched. A link is followed step by step, each through os.Root.
+func open(root *os.Root, name string) (*os.File, error) {
+	for range 40 {
+		f, err := root.OpenFile(name, unix.O_PATH, 0)
+		if err != nil {
+			return nil, err
+		}
+		info, err := f.Stat()
+		if err == nil && info.Mode()&fs.ModeSymlink == 0 {
+			return f, nil
+		}
+		f.Close()
+		if err != nil {
+			return nil, err
+		}
+		link, err := root.Readlink(name)
+		if err != nil {
+			return nil, err
+		}
+		if filepath.IsAbs(link) {
+			return nil, errors.New("a link leads out of the volume")
+		}
+		// Not cleaned: .. goes up from where a link leads to, not from its name.
+		name = filepath.Dir(name) + "/" + link
+	}
+	return nil, unix.ELOOP
+}
+
+// descriptor returns a path for what is open, that nobody can change.
+func descriptor(f *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(f.Fd())) }
+
+func isOurs(info fs.FileInfo) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(s.Uid) == os.Geteuid()
+}
+
+func blocks(info fs.FileInfo) (int64, inode, uint64) {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return info.Size(), inode{}, 1
+	}
+	return s.Blocks * 512, inode{s.Dev, s.Ino}, uint64(s.Nlink)
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package volumes
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+const nonBlocking = 0
+
+// Nothing is mounted here, and there is no file system in memory that one could count on.
+
+func canMount(string) bool { return false }
+
+func inMemory(string) bool { return false }
+
+func isMemoryMount(string) bool { return false }
+
+func mountMemory(string, int64) error { return errors.ErrUnsupported }
+
+func bind(*os.Root, string, string, runtimeapi.MountPropagation, bool) error {
+	return errors.ErrUnsupported
+}
+
+func isOurs(fs.FileInfo) bool { return true }
+
+func blocks(info fs.FileInfo) (int64, inode, uint64) { return info.Size(), inode{}, 1 }
+
+func detachBelow(string) error { return nil }
+
+// removeTree removes name in the directory parent with all that is in it; os.Root follows no links.
+func removeTree(parent, name string) error {
+	root, err := os.OpenRoot(parent)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return root.RemoveAll(name)
+}

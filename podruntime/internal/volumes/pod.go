@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumes
+
+import (
+	"fmt"
+	"iter"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// containers iterates over the containers of a pod of all kinds.
+func containers(pod *corev1.Pod) iter.Seq[*corev1.Container] {
+	return func(yield func(*corev1.Container) bool) {
+		for i := range pod.Spec.InitContainers {
+			if !yield(&pod.Spec.InitContainers[i]) {
+				return
+			}
+		}
+		for i := range pod.Spec.Containers {
+			if !yield(&pod.Spec.Containers[i]) {
+				return
+			}
+		}
+		for i := range pod.Spec.EphemeralContainers {
+			if !yield((*corev1.Container)(&pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)) {
+				return
+			}
+		}
+	}
+}
+
+// named returns the volumes that containers name. As in a kubelet, no others are set up.
+func named(pod *corev1.Pod) map[string]bool {
+	names := map[string]bool{}
+	for c := range containers(pod) {
+		for i := range c.VolumeMounts {
+			names[c.VolumeMounts[i].Name] = true
+		}
+		for i := range c.VolumeDevices {
+			names[c.VolumeDevices[i].Name] = true
+		}
+		for i := range c.Env {
+			if from := c.Env[i].ValueFrom; from != nil && from.FileKeyRef != nil {
+				names[from.FileKeyRef.VolumeName] = true
+			}
+		}
+	}
+	return names
+}
+
+// refuse says why a volume cannot be, if that is for ever.
+func (v *Volumes) refuse(volume *corev1.Volume, i int) error {
+	at := field.NewPath("spec", "volumes").Index(i)
+	no := func(path *field.Path, why string) error {
+		return errdefs.InvalidInputf("%s: volume %q: %s", path, volume.Name, why)
+	}
+	if !plain(volume.Name) {
+		return no(at.Child("name"), "this cannot be a name")
+	}
+	switch source := &volume.VolumeSource; {
+	case source.EmptyDir != nil:
+		if m := source.EmptyDir.Medium; m != "" && m != corev1.StorageMediumMemory {
+			return no(at.Child("emptyDir", "medium"), fmt.Sprintf("medium %q is not supported by this node", m))
+		}
+	case source.Projected != nil:
+		for j := range source.Projected.Sources {
+			from := &source.Projected.Sources[j]
+			switch p := at.Child("projected", "sources").Index(j); {
+			case from.ClusterTrustBundle != nil:
+				return no(p.Child("clusterTrustBundle"), "trust bundles are not supported by this node")
+			case from.PodCertificate != nil:
+				return no(p.Child("podCertificate"), "certificates for pods are not supported by this node")
+			}
+		}
+	case source.HostPath != nil:
+		if err := v.allowed(source.HostPath.Path); err != nil {
+			return no(at.Child("hostPath", "path"), err.Error())
+		}
+	case source.Image != nil:
+		if v.cfg.Image == nil {
+			return no(at.Child("image"), "images as volumes are not supported by this node")
+		}
+	case source.ConfigMap != nil, source.Secret != nil, source.DownwardAPI != nil:
+	default:
+		if kind := kindOf(source); kind != "" {
+			return no(at.Child(kind), "volumes of this kind are not supported by this node")
+		}
+	}
+	return nil
+}
+
+// kindOf returns the name of the field of a source that is set; "" is none, which stands for an emptyDir.
+func kindOf(source *corev1.VolumeSource) string {
+	value := reflect.ValueOf(*source)
+	for i := range value.NumField() {
+		if !value.Field(i).IsNil() {
+			name, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ",")
+			return name
+		}
+	}
+	return ""
+}
+
+// nested returns the directories, in a volume, that other volumes of a container are mounted on. A
+// runtime could not make them, as the volume is read-only for it.
+func nested(pod *corev1.Pod, volume string) []string {
+	var dirs []string
+	for c := range containers(pod) {
+		var all []string
+		for i := range c.VolumeMounts {
+			all = append(all, path.Clean("/"+c.VolumeMounts[i].MountPath))
+		}
+		for i := range c.VolumeMounts {
+			if c.VolumeMounts[i].Name != volume || c.VolumeMounts[i].SubPath+c.VolumeMounts[i].SubPathExpr != "" {
+				continue
+			}
+			below := strings.TrimSuffix(all[i], "/") + "/"
+			for _, other := range all {
+				// What is below another mount is made in that.
+				between := func(m string) bool { return strings.HasPrefix(m, below) && strings.HasPrefix(other, m+"/") }
+				if rest, ok := strings.CutPrefix(other, below); ok && !slices.ContainsFunc(all, between) {
+					dirs = append(dirs, rest)
+				}
+			}
+		}
+	}
+	return dirs
+}
+
+// fileUser returns the user that all containers of the pod run as; nil if they differ, or the image decides.
+func fileUser(pod *corev1.Pod) *int64 {
+	var user *int64
+	for c := range containers(pod) {
+		var own *int64
+		if s := pod.Spec.SecurityContext; s != nil {
+			own = s.RunAsUser
+		}
+		if s := c.SecurityContext; s != nil && s.RunAsUser != nil {
+			own = s.RunAsUser
+		}
+		if own == nil || user != nil && *user != *own {
+			return nil
+		}
+		user = own
+	}
+	return user
+}
+
+// fsGroup returns the group that volumes of the pod belong to.
+func fsGroup(pod *corev1.Pod) *int64 {
+	if pod.Spec.SecurityContext == nil {
+		return nil
+	}
+	return pod.Spec.SecurityContext.FSGroup
+}
+
+// memoryLimit returns the memory that the pod can use at most; 0 is not known.
+func memoryLimit(pod *corev1.Pod) int64 {
+	if r := pod.Spec.Resources; r != nil && !r.Limits.Memory().IsZero() {
+		return r.Limits.Memory().Value()
+	}
+	var together, start, sidecars int64
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		limit := c.Resources.Limits.Memory().Value()
+		if limit == 0 {
+			return 0
+		}
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			sidecars += limit
+			limit = 0
+		}
+		start = max(start, sidecars+limit)
+	}
+	for i := range pod.Spec.Containers {
+		limit := pod.Spec.Containers[i].Resources.Limits.Memory().Value()
+		if limit == 0 {
+			return 0
+		}
+		together += limit
+	}
+	return max(start, together+sidecars) + pod.Spec.Overhead.Memory().Value()
+}

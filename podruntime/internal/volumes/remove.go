@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumes
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Remove removes everything that the pod has on the machine. No container of the pod may run. It can be called again after
+// an error, and for a pod of which nothing is known.
+//
+// What is in memory goes first, as secrets are there; the directory of the pod goes last, so that Pods has the
+// pod until nothing is left.
+func (v *Volumes) Remove(uid types.UID) error {
+	if !plain(string(uid)) {
+		return fmt.Errorf("remove volumes: %q cannot be a UID", uid)
+	}
+	defer v.locks.lock(uid)()
+	parents := []string{v.pods}
+	if v.memory != "" {
+		parents = []string{v.memory, v.pods}
+	}
+	for _, parent := range parents {
+		if err := v.removeBelow(parent, string(uid)); err != nil {
+			return fmt.Errorf("remove volumes of pod %s: %w", uid, err)
+		}
+	}
+	return nil
+}
+
+func (v *Volumes) removeBelow(parent, name string) error {
+	info, err := os.Lstat(filepath.Join(parent, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.IsDir() { // a link was not made by us, and is removed as one
+		if err := detachBelow(filepath.Join(parent, name)); err != nil {
+			return err
+		}
+	}
+	return removeTree(parent, name)
+}
+
+// Pods returns the UIDs of which something is on the machine, left by an earlier process perhaps.
+func (v *Volumes) Pods() ([]types.UID, error) {
+	var uids []types.UID
+	for _, dir := range []string{v.pods, v.memory} {
+		if dir == "" {
+			continue
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return nil, fmt.Errorf("pods on disk: %w", err)
+		}
+		for _, e := range entries {
+			uids = append(uids, types.UID(e.Name()))
+		}
+	}
+	slices.Sort(uids)
+	return slices.Compact(uids), nil
+}

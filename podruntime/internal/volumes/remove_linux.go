@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumes
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// detachBelow takes away what is mounted at dir or below it. A mount is first made private with all that is
+// mounted in it: the unmount of a directory of the machine, in a copy that is shared with its source, would
+// be an unmount there too. Then it is cut off at once, used or not, so that what is removed afterwards cannot be in it.
+func detachBelow(dir string) error {
+	for range 100 { // mounts can be on top of each other
+		points, err := mountedBelow(dir)
+		if err != nil || len(points) == 0 {
+			return err
+		}
+		for _, point := range points {
+			if err := detach(dir, point); err != nil {
+				return fmt.Errorf("unmount %s: %w", point, err)
+			}
+		}
+	}
+	return fmt.Errorf("unmount below %s: there is always more", dir)
+}
+
+// detach takes away one mount. It is opened through os.Root: its path may go through directories that a container wrote.
+func detach(dir, point string) error {
+	root, err := os.OpenRoot(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	rel, err := filepath.Rel(filepath.Dir(dir), point)
+	if err != nil {
+		return err
+	}
+	f, err := root.OpenFile(rel, unix.O_PATH, 0) // a link itself, if it is one: that is no mount, and an error below
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unix.Mount("", descriptor(f), "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	return unix.Unmount(descriptor(f), unix.MNT_DETACH)
+}
+
+// mountedBelow returns the mount points at dir and below it that are in no other of them.
+func mountedBelow(dir string) ([]string, error) {
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	var points []string
+	for line := range strings.Lines(string(table)) {
+		fields := strings.Fields(line)
+		if len(fields) < 5 {
+			continue
+		}
+		if point := unescape(fields[4]); inside(dir, point) {
+			points = append(points, point)
+		}
+	}
+	slices.Sort(points)
+	points = slices.Compact(points)
+	all := slices.Clone(points)
+	return slices.DeleteFunc(points, func(p string) bool {
+		return slices.ContainsFunc(all, func(o string) bool { return o != p && inside(o, p) })
+	}), nil
+}
+
+// unescape undoes the octal numbers that stand for blanks in the table of mounts.
+func unescape(s string) string {
+	var out strings.Builder
+	for ; s != ""; s = s[1:] {
+		if s[0] == '\\' && len(s) >= 4 {
+			if n, err := strconv.ParseUint(s[1:4], 8, 8); err == nil {
+				out.WriteByte(byte(n))
+				s = s[3:]
+				continue
+			}
+		}
+		out.WriteByte(s[0])
+	}
+	return out.String()
+}
+
+// removeTree removes name in the directory parent with all that is in it. Nothing is followed or entered but
+// directories of the same mount: what is mounted in there meanwhile is an error, not a loss.
+func removeTree(parent, name string) error {
+	fd, err := unix.Open(parent, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: parent, Err: err}
+	}
+	defer unix.Close(fd)
+	r := remover{top: fd, name: name}
+	if err := r.remove(fd, name, 0); err != nil {
+		return err
+	}
+	// Deep ones last: each was moved up, and is one more tree.
+	for i := 0; i < r.moved; i++ {
+		if err := r.remove(fd, r.aside(i), 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remover removes a tree.
+type remover struct {
+	top   int    // the directory that the tree is in
+	name  string // of the tree
+	moved int    // how many directories were put aside
+}
+
+// maxDepth is how many directories are open at once. A container can make them deeper than a process can
+// have descriptors, so what is deeper is moved up and removed later.
+const maxDepth = 100
+
+func (r *remover) aside(i int) string { return r.name + ".deep-" + strconv.Itoa(i) }
+
+func (r *remover) remove(parent int, name string, depth int) error {
+	err := unix.Unlinkat(parent, name, 0)
+	switch {
+	case err == nil || errors.Is(err, unix.ENOENT):
+		return nil
+	case !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM):
+		return &os.PathError{Op: "remove", Path: name, Err: err}
+	}
+	if depth > maxDepth {
+		if err := unix.Renameat(parent, name, r.top, r.aside(r.moved)); err == nil {
+			r.moved++
+			return nil
+		}
+	}
+	fd, err := enter(parent, name)
+	if err != nil {
+		return &os.PathError{Op: "remove", Path: name, Err: err}
+	}
+	dir := os.NewFile(uintptr(fd), name)
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		if err := r.remove(fd, n, depth+1); err != nil {
+			return err
+		}
+	}
+	if err := unix.Unlinkat(parent, name, unix.AT_REMOVEDIR); err != nil && !errors.Is(err, unix.ENOENT) {
+		return &os.PathError{Op: "remove", Path: name, Err: err}
+	}
+	return nil
+}
+
+// enter opens a directory of the same mount, and makes it writable if it is not and we are not root.
+func enter(parent int, name string) (int, error) {
+	const flags = unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	if os.Geteuid() != 0 {
+		if fd, err := unix.Openat(parent, name, flags|unix.O_PATH, 0); err == nil {
+			// That it fails is seen below.
+			_ = unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), 0o700)
+			unix.Close(fd)
+		}
+	}
+	fd, err := unix.Openat2(parent, name, &unix.OpenHow{
+		Flags:   flags | unix.O_RDONLY,
+		Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH,
+	})
+	if !errors.Is(err, unix.ENOSYS) {
+		return fd, err
+	}
+	// An older kernel: another device tells most mounts, and detachBelow has seen that there is none.
+	fd, err = unix.Openat(parent, name, flags|unix.O_RDONLY, 0)
+	if err != nil {
+		return fd, err
+	}
+	var in, own unix.Stat_t
+	if err := errors.Join(unix.Fstat(parent, &in), unix.Fstat(fd, &own)); err != nil || in.Dev != own.Dev {
+		unix.Close(fd)
+		return -1, unix.EXDEV
+	}
+	return fd, nil
+}

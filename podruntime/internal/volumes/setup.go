@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumes
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// refreshEvery is how often volumes that are written from the API are compared with it. What is read is
+// in memory, so that this is cheap; a kubelet needs up to a minute.
+const refreshEvery = 15 * time.Second
+
+// Check refuses pods with volumes that this node cannot give, whatever it tries: the error is of the kind
+// invalid-input, and names the volume and the field.
+func (v *Volumes) Check(pod *corev1.Pod) error {
+	names := named(pod)
+	for i := range pod.Spec.Volumes {
+		if names[pod.Spec.Volumes[i].Name] {
+			if err := v.refuse(&pod.Spec.Volumes[i], i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Setup makes the volumes of the pod that containers name. It can be called again at any time, and then
+// does what is missing. An error about volumes is an *Error.
+func (v *Volumes) Setup(ctx context.Context, pod *corev1.Pod) error {
+	_, err := v.each(ctx, pod, v.setup)
+	return err
+}
+
+// Refresh brings those volumes that are written from the API up to date, and says when to
+// look again. It is called earlier when labels or annotations of the pod have changed. An error about volumes is
+// an *Error; a volume in it keeps its files.
+func (v *Volumes) Refresh(ctx context.Context, pod *corev1.Pod) (again time.Duration, err error) {
+	return v.each(ctx, pod, func(ctx context.Context, pod *corev1.Pod, i int) (time.Time, error) {
+		if !written(&pod.Spec.Volumes[i]) {
+			return time.Time{}, nil
+		}
+		return v.setup(ctx, pod, i)
+	})
+}
+
+// each does something for each volume that a container names, as far as it goes, and says when to do it again.
+func (v *Volumes) each(ctx context.Context, pod *corev1.Pod, do func(context.Context, *corev1.Pod, int) (time.Time, error)) (time.Duration, error) {
+	defer v.locks.lock(pod.UID)()
+	var failed Error
+	if _, err := v.Dir(pod.UID); err != nil {
+		return refreshEvery, err
+	}
+	again := refreshEvery
+	names := named(pod)
+	for i := range pod.Spec.Volumes {
+		name := pod.Spec.Volumes[i].Name
+		if !names[name] {
+			continue
+		}
+		at, err := do(ctx, pod, i)
+		if !at.IsZero() {
+			again = min(again, max(time.Second, time.Until(at)))
+		}
+		failed.add(name, err)
+	}
+	return again, failed.orNil()
+}
+
+// setup makes one volume. The time is when it is to be looked at, if that is known.
+func (v *Volumes) setup(ctx context.Context, pod *corev1.Pod, i int) (time.Time, error) {
+	volume := &pod.Spec.Volumes[i]
+	if err := v.refuse(volume, i); err != nil {
+		return time.Time{}, err
+	}
+	switch {
+	case written(volume):
+		return v.write(ctx, pod, i)
+	case volume.HostPath != nil:
+		return time.Time{}, v.setupHostPath(volume.HostPath)
+	case volume.Image != nil:
+		return time.Time{}, nil // it comes when a container is made
+	default:
+		return time.Time{}, v.setupEmptyDir(pod, volume)
+	}
+}
+
+// written says whether a volume has files from the API.
+func written(volume *corev1.Volume) bool {
+	return volume.ConfigMap != nil || volume.Secret != nil || volume.Projected != nil || volume.DownwardAPI != nil
+}
+
+// onMemory says whether a volume is in memory: all that may have secrets in it is.
+func onMemory(volume *corev1.Volume) bool {
+	return volume.Secret != nil || volume.Projected != nil || volume.DownwardAPI != nil ||
+		volume.EmptyDir != nil && volume.EmptyDir.Medium == corev1.StorageMediumMemory
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// maxFiles bounds what containers write into files that they get from the node, such as /etc/hosts: those are on the
+// machine's disk, and of no volume.
+const maxFiles = 10 << 20
+
+// Use is what a volume uses.
+type Use struct {
+	// Bytes are those of the blocks that its files have.
+	Bytes int64
+	// Inodes is the number of files and directories.
+	Inodes int64
+	// Memory says that it is in memory.
+	Memory bool
+}
+
+// Usage returns what each volume that is set up for the pod uses, by the name of the volume. Paths
+// of the machine and images are not the pod's and are left out.
+func (v *Volumes) Usage(ctx context.Context, pod *corev1.Pod) (map[string]Use, error) {
+	all := map[string]Use{}
+	names := named(pod)
+	for i := range pod.Spec.Volumes {
+		volume := &pod.Spec.Volumes[i]
+		memory := onMemory(volume)
+		if !names[volume.Name] || !plain(volume.Name) || volume.HostPath != nil || volume.Image != nil {
+			continue
+		}
+		use, err := measure(ctx, v.place(pod.UID, volume.Name, memory))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("measure volume %q of pod %s/%s: %w", volume.Name, pod.Namespace, pod.Name, err)
+		}
+		use.Memory = memory
+		all[volume.Name] = use
+	}
+	return all, nil
+}
+
+// Exceeded says whether a volume of the pod is larger than its sizeLimit, or a file that the pod got
+// for the likes of /etc/hosts has grown beyond all reason: the text is that of an eviction, "" is no.
+func (v *Volumes) Exceeded(ctx context.Context, pod *corev1.Pod) (string, error) {
+	use, err := v.Usage(ctx, pod)
+	if err != nil {
+		return "", err
+	}
+	for i := range pod.Spec.Volumes {
+		volume := &pod.Spec.Volumes[i]
+		if volume.EmptyDir == nil || volume.EmptyDir.SizeLimit == nil || volume.EmptyDir.SizeLimit.Sign() <= 0 {
+			continue
+		}
+		if limit := volume.EmptyDir.SizeLimit; use[volume.Name].Bytes > limit.Value() {
+			return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", volume.Name, limit.String()), nil
+		}
+	}
+	entries, err := os.ReadDir(filepath.Join(v.pods, string(pod.UID)))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && info.Size() > maxFiles {
+			return fmt.Sprintf("File %q of the pod exceeds the limit of %d bytes. ", e.Name(), maxFiles), nil
+		}
+	}
+	return "", nil
+}
+
+// measure counts below a directory. What vanishes meanwhile does not count, a file with several names counts
+// once, and links are not followed.
+func measure(ctx context.Context, dir string) (Use, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return Use{}, err
+	}
+	defer root.Close()
+	var use Use
+	seen := map[inode]bool{}
+	err = fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		info, statErr := root.Lstat(name)
+		if err != nil || statErr != nil {
+			return nil //nolint:nilerr // it vanished, or only its containers may look
+		}
+		bytes, id, links := blocks(info)
+		if links > 1 && !info.IsDir() {
+			if seen[id] {
+				return nil
+			}
+			seen[id] = true
+		}
+		use.Bytes += bytes
+		use.Inodes++
+		return nil
+	})
+	return use, err
+}
+
+// inode identifies a file.
+type inode struct{ dev, ino uint64 }
