@@ -34,7 +34,3 @@ func Resource(pod *corev1.Pod, ref *corev1.ResourceFieldSelector, allocatable fu
 	}
 	return value, err
 }
-
-// Expand replaces $(NAME) in s by what lookup knows of NAME, with the rules for variables in env,
-// command, args and subPathExpr.
-func Expand(s string, lookup func(string) (string, bool)) string { return expand(s, lookup) }
