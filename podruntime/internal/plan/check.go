@@ -42,14 +42,15 @@ func (s *starter) verdict(c *corev1.Container, inst *Container) (kill, bool) {
 	if inst.Hash != "" && inst.Hash != Hash(c) {
 		return kill{podGrace(s.pod), fmt.Sprintf("%s %s definition changed%s", what, c.Name, again), true}, true
 	}
-	if !restartsKilled(s.pod, c) {
+	restart := restartsKilled(s.pod, c)
+	if !restart {
 		again = ""
 	}
 	switch probe := s.mem.Probes[inst.ID]; {
 	case c.StartupProbe != nil && probe.Startup == Failure:
-		return kill{grace: probeGrace(s.pod, c.StartupProbe), message: fmt.Sprintf("%s %s failed startup probe%s", what, c.Name, again)}, true
+		return kill{probeGrace(s.pod, c.StartupProbe), fmt.Sprintf("%s %s failed startup probe%s", what, c.Name, again), restart}, true
 	case c.LivenessProbe != nil && probe.Liveness == Failure:
-		return kill{grace: probeGrace(s.pod, c.LivenessProbe), message: fmt.Sprintf("%s %s failed liveness probe%s", what, c.Name, again)}, true
+		return kill{probeGrace(s.pod, c.LivenessProbe), fmt.Sprintf("%s %s failed liveness probe%s", what, c.Name, again), restart}, true
 	}
 	return kill{}, false
 }

@@ -119,11 +119,9 @@ func (p *planner) run() {
 
 // resetting reports whether instances are still alive that all containers wait for.
 func (p *planner) resetting() bool {
-	for _, list := range p.byName {
-		for i := range list {
-			if p.reset(&list[i]) && (list[i].State == Running || list[i].State == Unknown) {
-				return true
-			}
+	for c := range ordinary(p.pod) {
+		if list := p.byName[c.Name]; len(list) > 0 && p.reset(&list[0]) && p.runs(c.Name) {
+			return true
 		}
 	}
 	return false
@@ -141,11 +139,10 @@ func (p *planner) setupVolumes() bool {
 func (p *planner) killOld() (alive bool) {
 	box, _ := p.Sandbox()
 	for c := range p.alive() {
-		spec := named(p.pod, c.Name)
 		switch {
 		case box == nil || c.SandboxID != box.ID:
 			p.kill(c, kill{grace: podGrace(p.pod)}, true)
-		case spec != nil && p.reset(c):
+		case p.reset(c) && !isEphemeral(p.pod, c.Name):
 			p.kill(c, kill{message: "killing"}, true)
 		case c.State == Unknown:
 			p.kill(c, kill{grace: podGrace(p.pod), message: `Container is in "unknown" state, try killing it before restart`}, true)

@@ -44,6 +44,10 @@ func named(pod *corev1.Pod, name string) *corev1.Container {
 	return nil
 }
 
+func isEphemeral(pod *corev1.Pod, name string) bool {
+	return slices.ContainsFunc(pod.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == name })
+}
+
 // RestartsAfter reports whether a container that exited with that code is started again: its own rules come first, then its
 // own policy, then that of the pod.
 func RestartsAfter(pod *corev1.Pod, c *corev1.Container, code int32) bool {

@@ -38,19 +38,21 @@ type op struct {
 
 // sim is a runtime and a worker in fake time, and the story of what happened.
 type sim struct {
-	t     testing.TB
-	pod   *corev1.Pod
-	mem   plan.Memory
-	now   time.Time
-	boxes []plan.Sandbox
-	list  []plan.Container
-	ops   []op
-	lives map[string][]life // by container, one per attempt; the last one for all that follow
-	exits map[string]time.Time
-	made  int
-	story []string
-	gone  bool
-	check func(plan.Plan)
+	t      testing.TB
+	pod    *corev1.Pod
+	mem    plan.Memory
+	now    time.Time
+	boxes  []plan.Sandbox
+	list   []plan.Container
+	ops    []op
+	lives  map[string][]life // by container, one per attempt; the last one for all that follow
+	exits  map[string]time.Time
+	made   int
+	story  []string
+	starts []string // the instances that ran
+	gone   bool
+	check  func(plan.Plan)
+	once   map[string]bool // if it is set, a start that fails fails once
 }
 
 func newSim(t testing.TB, pod *corev1.Pod) *sim {
@@ -268,7 +270,10 @@ func (s *sim) killBox(id string) {
 
 func (s *sim) start(a plan.Action) {
 	l := s.life(a.Container, a.Attempt)
-	if l.reason != "" {
+	if key := fmt.Sprint(a.Container, a.Attempt); l.reason != "" && !s.once[key] {
+		if s.once != nil {
+			s.once[key] = true
+		}
 		s.later(a, l.pull, func() { s.mem.End(a, plan.Outcome{Reason: l.reason, Message: "no"}, s.now) })
 		return
 	}
@@ -291,6 +296,7 @@ func (s *sim) start(a plan.Action) {
 			CreatedAt: s.now, StartedAt: s.now, Hash: s.hash(a.Container), Created: s.resources(a.Container),
 		}
 		s.list = append(s.list, c)
+		s.starts = append(s.starts, id)
 		if l.runs > 0 {
 			s.exits[id] = s.now.Add(l.runs)
 		}

@@ -158,7 +158,7 @@ func (v *View) Evicted() (reason, message string, evicted bool) {
 }
 
 // reset reports whether the instance is to be replaced, because another one wants all to be.
-func (v *View) reset(i *Container) bool { return !v.resetAt.IsZero() && !i.CreatedAt.After(v.resetAt) }
+func (v *View) reset(i *Container) bool { return i.CreatedAt.Before(v.resetAt) }
 
 // Has returns the resources that an instance was given last, or nil if nobody knows.
 func (v *View) Has(i *Container) *corev1.ResourceRequirements {

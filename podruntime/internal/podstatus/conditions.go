@@ -11,31 +11,33 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
+const completed = "PodCompleted"
+
 // conditions sets those that the pod controller does not derive, or not with a kubelet's words.
 func (f *facts) conditions(s *corev1.PodStatus) {
-	set := func(t corev1.PodConditionType, reason, message string) {
-		c := corev1.PodCondition{Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message}
-		if reason != "" && reason != "PodCompleted" || reason != "" && t != corev1.PodInitialized {
-			c.Status = corev1.ConditionFalse
+	set := func(t corev1.PodConditionType, isTrue bool, reason, message string) {
+		status := corev1.ConditionFalse
+		if isTrue {
+			status = corev1.ConditionTrue
 		}
-		s.Conditions = append(s.Conditions, c)
+		s.Conditions = append(s.Conditions, corev1.PodCondition{Type: t, Status: status, Reason: reason, Message: message})
 	}
 	if _, why := f.view.Sandbox(); why != "" {
-		set(corev1.PodReadyToStartContainers, "PodSandboxNotReady", why)
+		set(corev1.PodReadyToStartContainers, false, "PodSandboxNotReady", why)
 	} else {
-		set(corev1.PodReadyToStartContainers, "", "")
+		set(corev1.PodReadyToStartContainers, true, "", "")
 	}
 	reason, message := f.initialized(s)
-	set(corev1.PodInitialized, reason, message)
+	set(corev1.PodInitialized, reason == "" || reason == completed, reason, message)
 	reason, message = f.containersReady(s)
-	set(corev1.ContainersReady, reason, message)
+	set(corev1.ContainersReady, reason == "", reason, message)
 	f.resizeConditions(s)
 	f.restartCondition(s)
 }
 
 func (f *facts) initialized(s *corev1.PodStatus) (reason, message string) {
 	if s.Phase == corev1.PodSucceeded {
-		return "PodCompleted", ""
+		return completed, ""
 	}
 	for i := range s.ContainerStatuses {
 		if s.ContainerStatuses[i].State.Waiting == nil {
@@ -72,7 +74,7 @@ func (f *facts) was(t corev1.PodConditionType) bool {
 func (f *facts) containersReady(s *corev1.PodStatus) (reason, message string) {
 	switch s.Phase {
 	case corev1.PodSucceeded:
-		return "PodCompleted", ""
+		return completed, ""
 	case corev1.PodFailed:
 		return "PodFailed", ""
 	}
@@ -93,30 +95,26 @@ func (f *facts) containersReady(s *corev1.PodStatus) (reason, message string) {
 	return "ContainersNotReady", fmt.Sprintf("containers with unready status: %s", unready)
 }
 
-// resizeConditions tell of new resources that containers do not have yet. One that is over is told as False, because the pod
-// controller keeps what is not told.
+// resizeConditions tell of new resources that containers do not have yet.
 func (f *facts) resizeConditions(s *corev1.PodStatus) {
 	if terminal(s.Phase) {
 		return
 	}
-	pending := corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionFalse}
 	if p := f.mem.ResizePending; p != nil {
-		pending.Status, pending.Reason, pending.Message = corev1.ConditionTrue, p.Reason, p.Message
-	}
-	progress := f.resizing()
-	for _, c := range []corev1.PodCondition{pending, progress} {
-		if c.Status == corev1.ConditionTrue || f.was(c.Type) {
-			s.Conditions = append(s.Conditions, c)
+		s.Conditions = append(s.Conditions, corev1.PodCondition{
+			Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: p.Reason, Message: p.Message,
+		})
+	} else if failures, resizing := f.resizing(); resizing {
+		c := corev1.PodCondition{Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue}
+		if len(failures) > 0 {
+			c.Reason, c.Message = corev1.PodReasonError, strings.Join(failures, ", ")
 		}
+		s.Conditions = append(s.Conditions, c)
 	}
 }
 
-func (f *facts) resizing() corev1.PodCondition {
-	c := corev1.PodCondition{Type: corev1.PodResizeInProgress, Status: corev1.ConditionFalse}
-	if f.mem.ResizePending != nil {
-		return c
-	}
-	var failures []string
+// resizing reports whether a container that runs does not have the resources of the spec, and what failed.
+func (f *facts) resizing() (failures []string, resizing bool) {
 	for _, list := range [][]corev1.Container{f.pod.Spec.InitContainers, f.pod.Spec.Containers} {
 		for i := range list {
 			instances := f.view.Instances(list[i].Name)
@@ -127,16 +125,13 @@ func (f *facts) resizing() corev1.PodCondition {
 			if has == nil || len(plan.Changed(has, &list[i].Resources)) == 0 {
 				continue
 			}
-			c.Status = corev1.ConditionTrue
+			resizing = true
 			if e := f.view.ResizeError(&instances[0]); e != "" {
 				failures = append(failures, e)
 			}
 		}
 	}
-	if len(failures) > 0 {
-		c.Reason, c.Message = corev1.PodReasonError, strings.Join(failures, ", ")
-	}
-	return c
+	return failures, resizing
 }
 
 // restartCondition tells of all containers that restart because one of them ended, if the pod has such a rule.
@@ -147,7 +142,7 @@ func (f *facts) restartCondition(s *corev1.PodStatus) {
 	c := corev1.PodCondition{Type: corev1.AllContainersRestarting, Status: corev1.ConditionFalse}
 	switch {
 	case s.Phase == corev1.PodSucceeded:
-		c.Reason = "PodCompleted"
+		c.Reason = completed
 	case s.Phase == corev1.PodFailed:
 		c.Reason = "PodFailed"
 	case f.view.AllRestart():

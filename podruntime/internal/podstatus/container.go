@@ -153,7 +153,7 @@ func (f *facts) waiting(s *corev1.ContainerStatus, c *corev1.Container, list []p
 	if why == nil || s.State.Running != nil || f.mem.Deleted() {
 		return
 	}
-	if len(list) > 0 && (k == ephemeralKind || !f.view.Restarts(c, &list[0])) {
+	if len(list) > 0 && list[0].State != plan.Created && (k == ephemeralKind || !f.view.Restarts(c, &list[0])) {
 		return
 	}
 	if s.State.Terminated != nil {

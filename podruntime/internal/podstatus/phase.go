@@ -21,8 +21,8 @@ func (f *facts) phase(s *corev1.PodStatus) {
 	case evicted && f.mem.Finished():
 		s.Phase = corev1.PodFailed
 	case terminal(s.Phase) && !f.mem.Finished():
-		s.Phase = corev1.PodRunning
-		if !f.view.Initialized() {
+		s.Phase = corev1.PodRunning // until it has ended
+		if last.Phase != corev1.PodRunning && !f.view.Initialized() {
 			s.Phase = corev1.PodPending
 		}
 	case !terminal(s.Phase) && f.mem.Finished():
