@@ -21,7 +21,7 @@ import (
 func TestAnyPodConverges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		pod := drawPod(rt)
-		s := newSim(t, pod)
+		s := newSim(rt, pod)
 		s.once = map[string]bool{}
 		counts := map[string]int32{}
 		s.check = func(p plan.Plan) {

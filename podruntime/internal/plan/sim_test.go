@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,9 +35,16 @@ type op struct {
 	do     func()
 }
 
+// tb is what a test and a property have in common.
+type tb interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
 // sim is a runtime and a worker in fake time, and the story of what happened.
 type sim struct {
-	t      testing.TB
+	t      tb
 	pod    *corev1.Pod
 	mem    plan.Memory
 	now    time.Time
@@ -55,7 +61,7 @@ type sim struct {
 	once   map[string]bool // if it is set, a start that fails fails once
 }
 
-func newSim(t testing.TB, pod *corev1.Pod) *sim {
+func newSim(t tb, pod *corev1.Pod) *sim {
 	return &sim{t: t, pod: pod, now: epoch, lives: map[string][]life{}, exits: map[string]time.Time{}, mem: plan.Memory{StartTime: epoch, Probes: map[string]plan.Probe{}}}
 }
 
