@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
@@ -111,6 +112,19 @@ func TestPagesAboutTheNode(t *testing.T) {
 	}
 	if got := body(t, s, "/metrics/probes"); got != "" {
 		t.Errorf("/metrics/probes: got %q, want nothing", got)
+	}
+}
+
+func TestMetricsOfProbes(t *testing.T) {
+	cfg := whole()
+	cfg.GetMetricsProbes = func(context.Context) ([]*dto.MetricFamily, error) {
+		return []*dto.MetricFamily{{
+			Name: ptr.To("prober_probe_total"), Type: dto.MetricType_COUNTER.Enum(),
+			Metric: []*dto.Metric{{Counter: &dto.Counter{Value: ptr.To(3.0)}}},
+		}}, nil
+	}
+	if got, want := body(t, serve(t, cfg), "/metrics/probes"), "# TYPE prober_probe_total counter\nprober_probe_total 3\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

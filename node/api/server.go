@@ -30,6 +30,9 @@ type PodHandlerConfig struct {
 	GetStatsSummary PodStatsSummaryHandlerFunc
 	// GetMetricsResource serves /metrics/resource; nil leaves the route out.
 	GetMetricsResource PodMetricsResourceHandlerFunc
+	// GetMetricsProbes serves /metrics/probes, which has what is known of the probes of containers; nil
+	// answers with nothing.
+	GetMetricsProbes PodMetricsResourceHandlerFunc
 
 	// StreamIdleTimeout ends an exec, attach or port-forward connection on
 	// which nothing is sent for so long. Zero means 4 hours.
@@ -87,8 +90,12 @@ func PodHandler(p PodHandlerConfig, debug bool) http.Handler {
 		r.handle(statsSummaryRoute, HandlePodStatsSummary(p.GetStatsSummary), http.MethodGet)
 		r.handle("/metrics/cadvisor", HandlePodMetricsResource(p.cadvisorMetrics), http.MethodGet)
 	}
-	// Metrics of probes are served for those who scrape them from every node; here nothing is probed.
-	r.handle("/metrics/probes", HandlePodMetricsResource(noMetrics), http.MethodGet)
+	// Metrics of probes are served for those who scrape them from every node, also where nothing is probed.
+	probes := p.GetMetricsProbes
+	if probes == nil {
+		probes = noMetrics
+	}
+	r.handle("/metrics/probes", HandlePodMetricsResource(probes), http.MethodGet)
 	if p.GetMetricsResource != nil {
 		r.handle(MetricsResourceRouteSuffix, HandlePodMetricsResource(p.GetMetricsResource), http.MethodGet)
 	}

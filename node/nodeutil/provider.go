@@ -51,6 +51,13 @@ type Provider interface {
 	PortForward(ctx context.Context, namespace, pod string, port int32, stream io.ReadWriteCloser) error
 }
 
+// ProbeMetricsProvider is an ability of a provider that probes containers itself, as a kubelet does.
+type ProbeMetricsProvider interface {
+	// GetMetricsProbes returns what /metrics/probes shows, under the names that a kubelet uses. It may be called
+	// at any time and concurrently.
+	GetMetricsProbes(context.Context) ([]*dto.MetricFamily, error)
+}
+
 // ProviderConfig is what a provider is given when it is made.
 //
 // The listers answer once Run has started. Pods are those of this node.
@@ -102,6 +109,9 @@ func (n *Node) attachProvider(mux api.ServeMux) {
 			}
 			return pod, err
 		},
+	}
+	if probes, ok := n.provider.(ProbeMetricsProvider); ok {
+		routes.GetMetricsProbes = probes.GetMetricsProbes
 	}
 	n.addPages(&routes)
 	api.AttachPodRoutes(routes, mux, true)

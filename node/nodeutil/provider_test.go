@@ -11,6 +11,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+	"k8s.io/utils/ptr"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
@@ -108,6 +109,13 @@ func (m *memory) GetStatsSummary(context.Context) (*statsv1alpha1.Summary, error
 }
 
 func (m *memory) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) { return nil, nil }
+
+func (m *memory) GetMetricsProbes(context.Context) ([]*dto.MetricFamily, error) {
+	return []*dto.MetricFamily{{
+		Name: ptr.To("prober_probe_total"), Type: dto.MetricType_COUNTER.Enum(),
+		Metric: []*dto.Metric{{Counter: &dto.Counter{Value: ptr.To(3.0)}}},
+	}}, nil
+}
 
 func (m *memory) PortForward(context.Context, string, string, int32, io.ReadWriteCloser) error {
 	return nil

@@ -77,7 +77,7 @@ func TestProviderRoutes(t *testing.T) {
 		{"/flagz", 404, ""},
 		{"/debug/pprof/heap", 501, "profiling"},
 		{"/metrics/cadvisor", 200, ""},
-		{"/metrics/probes", 200, ""},
+		{"/metrics/probes", 200, "prober_probe_total 3"},
 		{"/metrics", 200, ""},
 		{"/stats/summary", 200, "{"},
 		{"/containerLogs/ns/p/c", 200, "log of p"},
