@@ -25,6 +25,7 @@ type upOptions struct {
 	*target
 	detach        bool
 	keep          bool
+	address       string
 	port          int
 	exitWithStdin bool
 	progressFD    int
@@ -51,6 +52,7 @@ func newUp(t *target) *cobra.Command {
 	f := c.Flags()
 	f.BoolVarP(&o.detach, "detach", "d", false, "run in the background; return when the cluster is ready")
 	f.BoolVar(&o.keep, "keep", true, "keep the data when the cluster stops; false deletes everything of it")
+	f.StringVar(&o.address, "address", loopback.Address, "`IP` address of this machine where the API server serves; pods reach one that is no loopback address as the service \"kubernetes\"")
 	f.IntVar(&o.port, "port", 0, "port of the API server; 0 takes the last one or a free one")
 	f.BoolVar(&o.plane.ControllerManager, "controller-manager", true, "run kube-controller-manager; without it no default service account is made")
 	f.BoolVar(&o.plane.Scheduler, "scheduler", true, "run kube-scheduler")
@@ -109,6 +111,10 @@ func (o *upOptions) run(ctx context.Context, out io.Writer) (err error) {
 // serve prepares the directory, which this process has locked, and runs the control plane.
 func (o *upOptions) serve(ctx context.Context, dir state.Dir, report *reporter) error {
 	began := time.Now()
+	address := net.ParseIP(o.address)
+	if address == nil || address.IsUnspecified() {
+		return fmt.Errorf("--address=%s: want one IP address of this machine", o.address)
+	}
 	made, err := dir.PKI().Ensure()
 	if err != nil {
 		return err
@@ -118,11 +124,14 @@ func (o *upOptions) serve(ctx context.Context, dir state.Dir, report *reporter) 
 	} else {
 		report.step("certificates and data of an earlier start found")
 	}
+	if err := dir.PKI().EnsureServes(address); err != nil {
+		return err
+	}
 	last, _, err := dir.ReadRecord()
 	if err != nil {
 		return err
 	}
-	listener, err := loopback.Listen(o.port, last.Port)
+	listener, err := loopback.Listen(o.address, o.port, last.Port)
 	if err != nil {
 		return fmt.Errorf("listen for the API server (another --port may be free, 0 takes one): %w", err)
 	}

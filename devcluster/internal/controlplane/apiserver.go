@@ -55,12 +55,15 @@ func apiServer(o Options, etcdServer string) (func(context.Context) error, error
 
 func apiServerArgs(o Options, etcdServer string) []string {
 	dir := o.Dir.PKI()
-	port := o.Listener.Addr().(*net.TCPAddr).Port
+	address := o.Listener.Addr().(*net.TCPAddr)
+	// The service "kubernetes" gets no endpoint if it would be a loopback address: none is allowed in one.
+	reconciler := "none"
+	if !address.IP.IsLoopback() {
+		reconciler = "lease"
+	}
 	return []string{
-		"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port),
-		"--advertise-address=127.0.0.1",
-		// The service "kubernetes" gets no endpoint: a loopback address is not allowed in one.
-		"--endpoint-reconciler-type=none",
+		"--bind-address=" + address.IP.String(), "--secure-port=" + strconv.Itoa(address.Port),
+		"--advertise-address=" + address.IP.String(), "--endpoint-reconciler-type=" + reconciler,
 		"--service-cluster-ip-range=" + serviceRange,
 		"--tls-cert-file=" + dir.Cert(pki.APIServer), "--tls-private-key-file=" + dir.Key(pki.APIServer),
 		"--client-ca-file=" + dir.Cert(pki.ClusterCA),

@@ -18,8 +18,7 @@ import (
 type Options struct {
 	// Dir is where data, certificates, kubeconfigs and the log are. The caller holds its lock.
 	Dir state.Dir
-	// Listener is where the API server serves; it must be a TCP listener on the loopback interface.
-	// Run closes it.
+	// Listener is where the API server serves; it must be a TCP listener on one address. Run closes it.
 	Listener net.Listener
 	// Durable makes etcd flush each write to the disk. Without it a crash of the machine, but not of
 	// the process, may lose the newest writes.

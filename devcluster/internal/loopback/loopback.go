@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loopback opens listeners that only this machine can reach, and chooses free ports.
+// Package loopback opens listeners that only this machine can reach, unless it is told otherwise, and
+// chooses free ports.
 //
 // A listener from here holds its port. A chosen port does not: somebody else may take it before it
 // is used, so the caller tries again with others.
@@ -12,22 +13,25 @@ import (
 	"strconv"
 )
 
-// Listen opens a TCP listener on 127.0.0.1. Port 0 takes the preferred port if that is not 0 and
-// free, and any free one otherwise; another port is taken or refused.
-func Listen(port, preferred int) (net.Listener, error) {
+// Address is where everything listens by default.
+const Address = "127.0.0.1"
+
+// Listen opens a TCP listener on an IP address of this machine, usually [Address]. Port 0 takes the preferred
+// port if that is not 0 and free, and any free one otherwise; another port is taken or refused.
+func Listen(address string, port, preferred int) (net.Listener, error) {
 	if port == 0 && preferred != 0 {
-		if l, err := listen(preferred); err == nil {
+		if l, err := listen(address, preferred); err == nil {
 			return l, nil
 		}
 	}
-	return listen(port)
+	return listen(address, port)
 }
 
-// FreePorts returns n different ports of 127.0.0.1 that are free now.
+// FreePorts returns n different ports of [Address] that are free now.
 func FreePorts(n int) ([]int, error) {
 	ports := make([]int, n)
 	for i := range ports {
-		l, err := listen(0)
+		l, err := listen(Address, 0)
 		if err != nil {
 			return nil, fmt.Errorf("choose a port: %w", err)
 		}
@@ -37,6 +41,6 @@ func FreePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-func listen(port int) (net.Listener, error) {
-	return net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))) //nolint:noctx // a bind on this machine does not block
+func listen(address string, port int) (net.Listener, error) {
+	return net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port))) //nolint:noctx // a bind on this machine does not block
 }

@@ -11,7 +11,7 @@ import (
 func port(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
 
 func TestListen(t *testing.T) {
-	first, err := Listen(0, 0)
+	first, err := Listen(Address, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,11 +19,11 @@ func TestListen(t *testing.T) {
 	if ip := first.Addr().(*net.TCPAddr).IP; !ip.IsLoopback() {
 		t.Errorf("got address %s, want a loopback one", ip)
 	}
-	if l, err := Listen(port(first), 0); err == nil {
+	if l, err := Listen(Address, port(first), 0); err == nil {
 		l.Close()
 		t.Errorf("Listen(%d): got a listener, want an error because the port is taken", port(first))
 	}
-	second, err := Listen(0, port(first))
+	second, err := Listen(Address, 0, port(first))
 	if err != nil {
 		t.Fatalf("the preferred port is taken: got %v, want another port", err)
 	}
@@ -31,7 +31,7 @@ func TestListen(t *testing.T) {
 	if err := second.Close(); err != nil {
 		t.Fatal(err)
 	}
-	third, err := Listen(0, free)
+	third, err := Listen(Address, 0, free)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@
 package pki
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -84,6 +85,32 @@ func (d Dir) Ensure() (made bool, err error) {
 	return true, nil
 }
 
+// EnsureServes makes the API server a new certificate if that which it has is not valid for ip: a
+// cluster may serve elsewhere than at its last start.
+func (d Dir) EnsureServes(ip net.IP) error {
+	pair, err := readPair(string(d), APIServer)
+	if err != nil {
+		return err
+	}
+	parsed, err := tls.X509KeyPair(pair.Cert, pair.Key)
+	if err != nil {
+		return fmt.Errorf("parse certificate %s: %w", d.Cert(APIServer), err)
+	}
+	if parsed.Leaf.VerifyHostname(ip.String()) == nil {
+		return nil
+	}
+	authority, err := d.Authority(ClusterCA)
+	if err != nil {
+		return err
+	}
+	request := apiServer()
+	request.IPs = append(request.IPs, ip)
+	if pair, err = authority.Issue(request); err != nil {
+		return err
+	}
+	return writePair(string(d), APIServer, pair)
+}
+
 func writeAll(dir string) error {
 	authorities := map[string]*Authority{}
 	for _, name := range []string{ClusterCA, EtcdCA, FrontProxyCA} {
@@ -123,22 +150,27 @@ type leaf struct {
 	request         Request
 }
 
+func loopback() []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback} }
+
+func apiServer() Request {
+	return Request{
+		CommonName: "kube-apiserver", Usages: serverAuth,
+		DNSNames: []string{
+			"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+		},
+		IPs: append([]net.IP{net.ParseIP(ServiceIP)}, loopback()...),
+	}
+}
+
 func leaves() []leaf {
-	loopback := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 	return []leaf{
-		{ClusterCA, APIServer, Request{
-			CommonName: "kube-apiserver", Usages: serverAuth,
-			DNSNames: []string{
-				"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
-			},
-			IPs: append([]net.IP{net.ParseIP(ServiceIP)}, loopback...),
-		}},
+		{ClusterCA, APIServer, apiServer()},
 		{ClusterCA, KubeletClient, Request{CommonName: KubeletClientUser, Usages: clientAuth}},
 		{ClusterCA, Admin, Request{CommonName: "admin", Organizations: []string{"system:masters"}, Usages: clientAuth}},
 		{ClusterCA, ControllerManager, Request{CommonName: "system:kube-controller-manager", Usages: clientAuth}},
 		{ClusterCA, Scheduler, Request{CommonName: "system:kube-scheduler", Usages: clientAuth}},
 		{FrontProxyCA, FrontProxyClient, Request{CommonName: "front-proxy-client", Usages: clientAuth}},
-		{EtcdCA, EtcdServer, Request{CommonName: "etcd", Usages: bothAuth, DNSNames: []string{"localhost"}, IPs: loopback}},
+		{EtcdCA, EtcdServer, Request{CommonName: "etcd", Usages: bothAuth, DNSNames: []string{"localhost"}, IPs: loopback()}},
 		{EtcdCA, EtcdClient, Request{CommonName: "kube-apiserver", Usages: clientAuth}},
 	}
 }

@@ -5,6 +5,7 @@ package pki
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -113,6 +114,33 @@ func TestEnsureKeepsWhatIsThere(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(string(d)), ".pki-*")); len(left) != 0 {
 		t.Errorf("drafts are left: %q", left)
+	}
+}
+
+func TestEnsureServesAnotherAddress(t *testing.T) {
+	d := newDir(t)
+	serial := func() string { return leafOf(t, d.Cert(APIServer), d.Key(APIServer)).SerialNumber.String() }
+	first := serial()
+	for _, ip := range []string{"127.0.0.1", "192.0.2.2", "192.0.2.2"} {
+		if err := d.EnsureServes(net.ParseIP(ip)); err != nil {
+			t.Fatal(err)
+		}
+		if err := leafOf(t, d.Cert(APIServer), d.Key(APIServer)).VerifyHostname(ip); err != nil {
+			t.Error(err)
+		}
+		switch ip {
+		case "127.0.0.1":
+			if serial() != first {
+				t.Error("an address that the certificate has: got another certificate, want the same")
+			}
+		default:
+			if serial() == first {
+				t.Error("a new address: got the same certificate, want another one")
+			}
+		}
+	}
+	if err := leafOf(t, d.Cert(APIServer), d.Key(APIServer)).VerifyHostname("kubernetes.default.svc"); err != nil {
+		t.Error(err)
 	}
 }
 
