@@ -79,6 +79,21 @@ SOAK ?= 1h
 soak: build ## kill a daemon with kill -9 every five seconds for SOAK=1h under churn, and write docs/soak.md
 	@VK_REQUIRE_TESTAPI=1 go test ./test/faults/process -count=1 -timeout 0 -v -run '^TestSoak$$' -soak=$(SOAK) -soak-report=$(CURDIR)/docs/soak.md
 
+# Kubernetes' own tests of a node: they need root, Linux and a container runtime. See docs/conformance.md.
+.PHONY: conformance
+conformance: build bin/conformance/e2e.test ## run Kubernetes' tests of a node against a virtual node and write docs/conformance.md (CONFORMANCE_ARGS=-focus=...)
+	@hack/build-conformance.sh coredns kubelet
+	@go build -C test/conformance -o $(CURDIR)/bin/conformance/run .
+	@bin/conformance/run -report=docs/conformance.md $(CONFORMANCE_ARGS)
+
+.PHONY: conformance-quick
+conformance-quick: build bin/conformance/e2e.test ## the same for the tests that do not wait long, in a few minutes
+	@go build -C test/conformance -o $(CURDIR)/bin/conformance/run .
+	@bin/conformance/run -sets=quick $(CONFORMANCE_ARGS)
+
+bin/conformance/e2e.test: test/conformance/programs/go.mod hack/build-conformance.sh
+	@hack/build-conformance.sh
+
 # How many random schedules of users, faults and restarts every `make test` tries.
 SCHEDULES ?= 10000
 SEED ?= 1

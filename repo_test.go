@@ -82,9 +82,9 @@ var directions = []repocheck.Direction{
 var confined = []repocheck.Confined{
 	{Import: "go.opencensus.io", To: []string{"trace/opencensus"},
 		Why: "OpenCensus is unmaintained and kept for programs that ask for its adapter"},
-	{Import: "k8s.io/kubernetes", To: []string{"devcluster/...", "bench/kubelet"},
+	{Import: "k8s.io/kubernetes", To: []string{"devcluster/...", "bench/kubelet", "test/conformance/programs"},
 		Why: "it takes minutes to build and cannot be a library's dependency"},
-	{Import: "go.etcd.io", To: []string{"devcluster/...", "bench/kubelet"},
+	{Import: "go.etcd.io", To: []string{"devcluster/...", "bench/kubelet", "test/conformance/programs"},
 		Why: "a node talks to the API server only"},
 	{Import: "github.com/virtual-kubelet/node-cli", To: nil,
 		Why: "it stands on another implementation of this module path"},

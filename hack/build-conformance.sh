@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Builds what a conformance run needs beside the control plane and the virtual node: Kubernetes' end-to-end suite and its
+# runner, kube-proxy, the programs of the suite's images and, if they are named, CoreDNS and a kubelet.
+# Usage: hack/build-conformance.sh [coredns] [kubelet]
+#
+# Versions are those of the modules test/conformance/programs and test/conformance/coredns.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+out=$root/bin/conformance
+mkdir -p "$out"
+
+cd "$root/test/conformance/programs"
+kubernetes=k8s.io/kubernetes
+version=$(go list -m -f '{{.Version}}' $kubernetes)
+minor=${version#v*.}
+ldflags="-s -w"
+for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+  ldflags+=" -X $package.gitVersion=$version -X $package.gitMajor=${version:1:1} -X $package.gitMinor=${minor%%.*}"
+  ldflags+=" -X $package.gitCommit=unknown -X $package.gitTreeState=clean"
+done
+
+# build NAME PACKAGE COMMAND... runs a go command that writes the program.
+build() {
+  SECONDS=0
+  "${@:3}" -ldflags "$ldflags" -o "$out/$1.new" "$2"
+  mv "$out/$1.new" "$out/$1"
+  echo "conformance: $1 built in $SECONDS s ($(du -m "$out/$1" | cut -f1) MB)"
+}
+
+# What runs in containers finds no libraries of this machine, so it has none.
+static=(env CGO_ENABLED=0 go build)
+# What runs beside them is built like devcluster, whose packages are compiled already.
+plain=(go build)
+
+build ginkgo github.com/onsi/ginkgo/v2/ginkgo "${plain[@]}"
+build e2e.test $kubernetes/test/e2e go test -c
+build kube-proxy $kubernetes/cmd/kube-proxy "${plain[@]}"
+build agnhost $kubernetes/test/images/agnhost "${static[@]}"
+build nnp $kubernetes/test/images/nonewprivs "${static[@]}"
+go list -m -f '{{.Dir}}' $kubernetes >"$out/kubernetes" # the images have some of its files
+
+cd ..
+build sh ./standin/sh "${static[@]}"
+build pause github.com/virtual-kubelet/virtual-kubelet/internal/containerdtest/pause "${static[@]}"
+
+for extra in "$@"; do
+  case $extra in
+    coredns) (cd coredns && build coredns . "${static[@]}") ;;
+    kubelet) (cd programs && build kubelet $kubernetes/cmd/kubelet "${plain[@]}") ;;
+    *) echo "conformance: there is no program $extra" >&2; exit 2 ;;
+  esac
+done

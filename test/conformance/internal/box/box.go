@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package box runs a program in namespaces of its own: processes, network, mounts, IPC and host name.
+//
+// The guarantee: nothing of it is left when it ends, however that happens. Its first process takes all
+// others with it, and with them go its mounts and its network, which has no way out of the machine.
+//
+// What surprises: cgroups outlive processes, so those below [Cgroup] are removed by the caller's process at the
+// end; and /run is empty, because container runtimes keep sockets at fixed places in it.
+package box
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Address is that of the machine inside, on an interface that is not the loopback one. It is from a range
+// that is kept for documentation, and nothing outside can be reached.
+const Address = "192.0.2.2"
+
+// first is the argument that makes a process the first one of a box.
+const first = "box-first-process"
+
+// Run runs this program with the arguments in a box and returns when it has ended. It ends with ctx.
+func Run(ctx context.Context, hostname string, args ...string) (err error) {
+	// The signal for the death of the parent is sent when the thread that started the child ends.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := makeCgroups(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, removeCgroups()) }()
+	c := exec.CommandContext(ctx, "/proc/self/exe", append([]string{first, hostname}, args...)...)
+	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
+	c.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
+		Pdeathsig:  syscall.SIGKILL,
+	}
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("run in namespaces of its own: %w", err)
+	}
+	return nil
+}
+
+// IsFirst says whether this process is to be the first one of a box; then main calls [First] and nothing else.
+func IsFirst() bool { return len(os.Args) > 2 && os.Args[1] == first }
+
+// First is the life of the first process of a box: it prepares the namespaces, starts this program with the
+// arguments, and buries processes that have lost their parents, until the program has ended. It returns the exit code.
+func First() int {
+	if err := prepare(os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, "conformance: prepare the namespaces:", err)
+		return 1
+	}
+	child, err := os.StartProcess("/proc/self/exe", append([]string{os.Args[0]}, os.Args[3:]...), &os.ProcAttr{
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		Sys:   &syscall.SysProcAttr{Setpgid: true},
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "conformance:", err)
+		return 1
+	}
+	forward(child)
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			fmt.Fprintln(os.Stderr, "conformance: wait for a process:", err)
+			return 1
+		case pid == child.Pid && status.Exited():
+			return status.ExitStatus()
+		case pid == child.Pid:
+			return 1
+		}
+	}
+}
+
+// prepare gives the namespaces what programs expect of a machine.
+func prepare(hostname string) error {
+	if err := unix.Sethostname([]byte(hostname)); err != nil {
+		return fmt.Errorf("set the host name: %w", err)
+	}
+	for _, m := range []struct {
+		source, target, kind string
+		flags                uintptr
+	}{
+		{"", "/", "", unix.MS_REC | unix.MS_PRIVATE},
+		// Mounts of containers are to be seen by the node, and nowhere outside.
+		{"", "/", "", unix.MS_REC | unix.MS_SHARED},
+		{"proc", "/proc", "proc", 0},
+		{"tmpfs", "/run", "tmpfs", 0},
+	} {
+		if err := unix.Mount(m.source, m.target, m.kind, m.flags, ""); err != nil {
+			return fmt.Errorf("mount %s: %w", m.target, err)
+		}
+	}
+	// A pair of interfaces that is connected to itself: an address on it is up, and nothing is behind it.
+	for _, args := range [][]string{
+		{"link", "set", "lo", "up"},
+		{"link", "add", "node0", "type", "veth", "peer", "name", "node1"},
+		{"address", "add", Address + "/24", "dev", "node0"},
+		{"link", "set", "node0", "up"},
+		{"link", "set", "node1", "up"},
+		{"route", "add", "default", "dev", "node0"},
+	} {
+		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil { //nolint:noctx // the process ends with its namespaces
+			return fmt.Errorf("ip %v: %w: %s", args, err, out)
+		}
+	}
+	return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644)
+}
+
+// Resolver makes file what the programs inside know of DNS.
+func Resolver(file string) error {
+	target, err := filepath.EvalSymlinks("/etc/resolv.conf")
+	if err != nil {
+		return fmt.Errorf("find the configuration of the resolver: %w", err)
+	}
+	if err := unix.Mount(file, target, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mount %s: %w", target, err)
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package box
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// Cgroup is the cgroup that those of the node's pods are made in.
+const Cgroup = "/vk-conformance"
+
+const hierarchies = "/sys/fs/cgroup"
+
+// cgroups are the directories of Cgroup: one for each hierarchy of version 1, or one.
+func cgroups() ([]string, error) {
+	if _, err := os.Stat(filepath.Join(hierarchies, "cgroup.controllers")); err == nil {
+		return []string{filepath.Join(hierarchies, Cgroup)}, nil
+	}
+	entries, err := os.ReadDir(hierarchies)
+	if err != nil {
+		return nil, fmt.Errorf("find the cgroups of this machine: %w", err)
+	}
+	var dirs []string
+	for _, e := range entries {
+		if e.IsDir() {
+			dirs = append(dirs, filepath.Join(hierarchies, e.Name(), Cgroup))
+		}
+	}
+	return dirs, nil
+}
+
+func makeCgroups() error {
+	dirs, err := cgroups()
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("make a cgroup: %w", err)
+		}
+		// A cpuset of version 1 begins empty, and holds no process while it is.
+		for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
+			all, err := os.ReadFile(filepath.Join(filepath.Dir(dir), name))
+			if err != nil {
+				continue // not the hierarchy of cpusets
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), all, 0o644); err != nil {
+				return fmt.Errorf("fill a cgroup: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// removeCgroups removes the cgroups, the innermost ones first. A process that was killed leaves its cgroup a
+// moment later, so that is tried again for a while.
+func removeCgroups() error {
+	dirs, err := cgroups()
+	if err != nil {
+		return err
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		var last error
+		for _, dir := range dirs {
+			last = errors.Join(last, removeCgroup(dir))
+		}
+		if last == nil || time.Now().After(deadline) {
+			return last
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+}
+
+func removeCgroup(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			err = errors.Join(err, removeCgroup(filepath.Join(dir, e.Name())))
+		}
+	}
+	if removed := os.Remove(dir); !errors.Is(removed, fs.ErrNotExist) {
+		err = errors.Join(err, removed)
+	}
+	return err
+}
+
+// forward passes the signals that end a program on to the one inside.
+func forward(child *os.Process) {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		for s := range signals {
+			_ = child.Signal(s) // a program that has ended needs none
+		}
+	}()
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster runs a whole cluster of one node on one machine: control plane, container runtime with a registry
+// and a network for pods, proxy for services, DNS, and the node's agent. It is meant for a box (see package
+// box), where everything that it changes on the machine ends with it.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/containerdtest"
+
+	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/box"
+	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/images"
+)
+
+// Node is the name of the node.
+const Node = "conformance-0"
+
+const (
+	podNetwork = "10.97.0.0/24"
+	mirror     = "127.0.0.1:5055"
+	// startTime is for a machine that does much else.
+	startTime = 2 * time.Minute
+)
+
+// Options say what a cluster is made of.
+type Options struct {
+	// Work is an empty directory for everything that the cluster writes, but Logs, where the logs of its programs go.
+	Work, Logs string
+	// Devcluster is the program of the control plane, Programs the directory of all others.
+	Devcluster, Programs string
+	// Images are those that the registry has, by name and tag.
+	Images images.Programs
+	// Agent is the node's agent: "virtual-kubelet" or "kubelet".
+	Agent string
+	// VirtualKubelet is the program of the agent of that name.
+	VirtualKubelet string
+	// DNS runs CoreDNS. Most tests of nodes do not need it, and it takes minutes to build.
+	DNS bool
+	// Say is told what happens.
+	Say func(format string, args ...any)
+}
+
+// Cluster is one that runs.
+type Cluster struct {
+	Options
+	// Kubeconfig is the administrator's, Kubectl a program that can read it.
+	Kubeconfig, Kubectl string
+	// Endpoint is where the container runtime answers.
+	Endpoint string
+
+	runtime  *containerdtest.Containerd
+	programs []*program // in the order of their start
+}
+
+// Start starts a cluster and returns when pods can run in it.
+func Start(ctx context.Context, o Options) (c *Cluster, err error) {
+	c = &Cluster{Options: o}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Stop())
+		}
+	}()
+	for _, step := range []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"images and container runtime", c.startRuntime},
+		{"control plane", c.startControlPlane},
+		{"services", c.startServices},
+		{"node", c.startNode},
+	} {
+		began := time.Now()
+		if err := step.run(ctx); err != nil {
+			return c, fmt.Errorf("start the %s: %w", step.name, err)
+		}
+		c.Say("%s: %.1f s", step.name, time.Since(began).Seconds())
+	}
+	return c, nil
+}
+
+// Stop ends what Start started, the last first. The container runtime is not stopped: its containers end with the box.
+func (c *Cluster) Stop() error {
+	var errs []error
+	for _, p := range slices.Backward(c.programs) {
+		errs = append(errs, p.stop())
+	}
+	c.programs = nil
+	if c.runtime != nil {
+		errs = append(errs, os.WriteFile(filepath.Join(c.Logs, "containerd.log"), []byte(c.runtime.Said()), 0o600))
+	}
+	return errors.Join(errs...)
+}
+
+// startRuntime starts a containerd for which the mirror is the registry, and pulls every image once, so that no test
+// pays for the first pull.
+func (c *Cluster) startRuntime(ctx context.Context) error {
+	all, err := images.All(c.Images)
+	if err != nil {
+		return err
+	}
+	if err := images.Serve(ctx, mirror, all); err != nil {
+		return err
+	}
+	registries := filepath.Join(c.Work, "registries")
+	hosts := fmt.Sprintf("server = \"http://%s\"\n[host.\"http://%s\"]\n  capabilities = [\"pull\", \"resolve\"]\n", mirror, mirror)
+	if err := writeFile(filepath.Join(registries, images.Registry, "hosts.toml"), hosts); err != nil {
+		return err
+	}
+	if c.runtime, err = containerdtest.New(ctx, containerdtest.Options{Bridge: "pods0", Subnet: podNetwork, Registries: registries}); err != nil {
+		return err
+	}
+	c.Endpoint = c.runtime.Endpoint()
+	return c.pull(ctx, all)
+}
+
+func (c *Cluster) startControlPlane(ctx context.Context) error {
+	resolver := filepath.Join(c.Work, "resolv.conf")
+	if err := writeFile(resolver, "nameserver "+box.Address+"\n"); err != nil {
+		return err
+	}
+	if err := box.Resolver(resolver); err != nil {
+		return err
+	}
+	c.Kubectl = filepath.Join(c.Work, "kubectl")
+	if err := os.Symlink(c.Devcluster, c.Kubectl); err != nil {
+		return err
+	}
+	dir := filepath.Join(c.Work, "control-plane")
+	_, err := c.start("control-plane", c.Devcluster, "up", "--dir="+dir, "--name=conformance", "--address="+box.Address, "--port=6443")
+	if err != nil {
+		return err
+	}
+	c.Kubeconfig = filepath.Join(dir, "conformance", "kubeconfig")
+	return c.await(ctx, "the control plane", startTime, func() error {
+		_, err := c.kubectl(ctx, "", "get", "serviceaccount", "default")
+		return err
+	})
+}
+
+func writeFile(path, content string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return os.WriteFile(path, []byte(content), 0o600)
+}

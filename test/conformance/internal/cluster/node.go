@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/box"
+)
+
+// kubeletConfig is for the comparison with a kubelet.
+const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: %[1]s/ca.crt}}
+authorization: {mode: Webhook}
+tlsCertFile: %[1]s/kubelet.crt
+tlsPrivateKeyFile: %[1]s/kubelet.key
+containerRuntimeEndpoint: %[2]s
+cgroupDriver: cgroupfs
+cgroupRoot: ` + box.Cgroup + `
+cgroupsPerQOS: true
+failCgroupV1: false
+failSwapOn: false
+clusterDNS: [` + dnsAddress + `]
+clusterDomain: cluster.local
+resolvConf: /etc/resolv.conf
+podLogsDir: %[3]s/pods
+evictionHard: {memory.available: 100Mi, nodefs.available: 1%%, imagefs.available: 1%%}
+imageGCHighThresholdPercent: 100
+imageGCLowThresholdPercent: 99
+serializeImagePulls: false
+registerWithTaints: []
+`
+
+// startNode makes the node's credentials, starts its agent and returns when the node is ready.
+func (c *Cluster) startNode(ctx context.Context) error {
+	credentials := filepath.Join(c.Work, "node")
+	cmd := exec.CommandContext(ctx, c.Devcluster, "node-credentials", Node, "--dir="+filepath.Join(c.Work, "control-plane"),
+		"--name=conformance", "--out="+credentials, "--san="+box.Address)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("make the node's credentials: %w: %s", err, out)
+	}
+	if err := c.startAgent(credentials); err != nil {
+		return err
+	}
+	return c.await(ctx, "the node", startTime, func() error {
+		ready, err := c.kubectl(ctx, "", "get", "node", Node, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
+		if err == nil && strings.TrimSpace(ready) != "True" {
+			err = fmt.Errorf("the node is not ready")
+		}
+		return err
+	})
+}
+
+func (c *Cluster) startAgent(credentials string) error {
+	switch c.Agent {
+	case "kubelet":
+		file := filepath.Join(c.Work, "kubelet.yaml")
+		if err := writeFile(file, fmt.Sprintf(kubeletConfig, credentials, c.Endpoint, c.Work)); err != nil {
+			return err
+		}
+		_, err := c.start("kubelet", filepath.Join(c.Programs, "kubelet"), "--config="+file, "--kubeconfig="+credentials+"/kubeconfig",
+			"--hostname-override="+Node, "--node-ip="+box.Address, "--root-dir="+filepath.Join(c.Work, "kubelet"), "--cert-dir="+credentials)
+		return err
+	case "virtual-kubelet":
+		file := filepath.Join(c.Work, "provider.yaml")
+		if err := writeFile(file, fmt.Sprintf(providerConfig, c.Endpoint, c.Work)); err != nil {
+			return err
+		}
+		_, err := c.start("virtual-kubelet", c.VirtualKubelet, "--provider=cri", "--provider-config="+file, "--kubeconfig="+credentials+"/kubeconfig",
+			"--nodename="+Node, "--node-ip="+box.Address, "--disable-taint", "--client-ca-file="+credentials+"/ca.crt",
+			"--tls-cert-file="+credentials+"/kubelet.crt", "--tls-private-key-file="+credentials+"/kubelet.key")
+		return err
+	default:
+		return fmt.Errorf("there is no agent %q; there are virtual-kubelet and kubelet", c.Agent)
+	}
+}
+
+const providerConfig = `endpoint: %[1]s
+root: %[2]s/virtual-kubelet
+`

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package images makes the images that Kubernetes' suite runs, under the names that it expects, from programs of
+// this machine: agnhost and its kind are built from Kubernetes' sources, the rest is what Debian has.
+//
+// What surprises: these are stand-ins. The same busybox is behind every version of busybox, and nginx is a busybox
+// that serves files. What a test proves about the node does not depend on that; docs/conformance.md names
+// the one place where it does.
+package images
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+)
+
+// Registry is the registry whose images these are.
+const Registry = "registry.k8s.io"
+
+// Programs says where the programs are that images are made of.
+type Programs struct {
+	// Dir has agnhost, pause, sh and nnp, statically linked.
+	Dir string
+	// Sources is the directory of the module k8s.io/kubernetes.
+	Sources string
+	// Busybox is a busybox that is statically linked.
+	Busybox string
+}
+
+func (p Programs) path(name string) string { return filepath.Join(p.Dir, name) }
+
+func (p Programs) source(name string) string {
+	return filepath.Join(p.Sources, "test", "images", filepath.FromSlash(name))
+}
+
+// All makes the images, by name and tag below [Registry].
+func All(p Programs) (map[string]v1.Image, error) {
+	pause, err := pauseImage(p)
+	if err != nil {
+		return nil, err
+	}
+	busybox, err := p.busybox()
+	if err != nil {
+		return nil, err
+	}
+	agnhost, err := p.agnhost(pause)
+	if err != nil {
+		return nil, err
+	}
+	html := func(name string) func(*tree) {
+		return func(t *tree) {
+			t.program("/"+name+".jpg", p.source(name+"/html/"+name+".jpg"))
+			t.program("/data.json", p.source(name+"/html/data.json"))
+		}
+	}
+	shell := v1.Config{Env: environment, Cmd: []string{"sh"}}
+	nonroot := v1.Config{Env: environment, Cmd: []string{"sh"}, User: "1234"}
+	test := v1.Config{Env: environment, Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}}
+	pets := v1.Config{Env: environment, Entrypoint: []string{"/agnhost"}, Cmd: []string{"test-webserver"}}
+	web := v1.Config{Env: environment, Cmd: []string{"nginx", "-g", "daemon off;"}}
+	escalate := v1.Config{Env: environment, Cmd: []string{"nnp"}}
+
+	all := map[string]v1.Image{"pause:3.10.2": pause}
+	for _, i := range []struct {
+		names  []string
+		base   []v1.Layer
+		add    func(*tree)
+		config v1.Config
+	}{
+		{[]string{"busybox:1.37.0-2", "busybox:1.36.1-1"}, busybox, nil, shell},
+		{[]string{"nonroot:1.5"}, busybox, nil, nonroot},
+		{[]string{"nginx:1.28.0-2", "nginx:1.27.0-2"}, busybox, nginx, web},
+		{[]string{"agnhost:2.66.1", "agnhost:2.55"}, agnhost, nil, test},
+		{[]string{"glibc-dns-testing:2.1.1", "ipc-utils:1.4"}, agnhost, nil, shell},
+		{[]string{"kitten:1.8"}, agnhost, html("kitten"), pets},
+		{[]string{"nautilus:1.8"}, agnhost, html("nautilus"), pets},
+		{[]string{"nonewprivs:1.4"}, busybox, p.setuid, escalate},
+	} {
+		image, err := build(i.base, i.add, i.config)
+		if err != nil {
+			return nil, fmt.Errorf("make the image %s: %w", i.names[0], err)
+		}
+		for _, name := range i.names {
+			all["e2e-test-images/"+name] = image
+		}
+	}
+	return all, nil
+}
+
+var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+
+func build(base []v1.Layer, add func(*tree), config v1.Config) (v1.Image, error) {
+	layers := append([]v1.Layer(nil), base...)
+	if add != nil {
+		t := newTree()
+		add(t)
+		layer, err := t.layer()
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, layer)
+	}
+	image, err := mutate.AppendLayers(empty.Image, layers...)
+	if err != nil {
+		return nil, err
+	}
+	file, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	file = file.DeepCopy()
+	file.OS, file.Architecture, file.Config = "linux", architecture, config
+	return mutate.ConfigFile(image, file)
+}
+
+func pauseImage(p Programs) (v1.Image, error) {
+	t := newTree()
+	t.program("/pause", p.path("pause"))
+	layer, err := t.layer()
+	if err != nil {
+		return nil, err
+	}
+	return build([]v1.Layer{layer}, nil, v1.Config{Env: environment, Entrypoint: []string{"/pause"}, User: "65535:65535"})
+}
+
+func nginx(t *tree) {
+	t.script("/usr/sbin/nginx", "#!/bin/sh\nexec /bin/busybox httpd -f -p 80 -h /usr/share/nginx/html\n")
+	t.text("/usr/share/nginx/html/index.html", "<html><head><title>Welcome to nginx!</title></head><body><h1>Welcome to nginx!</h1></body></html>\n")
+}
+
+func (p Programs) setuid(t *tree) {
+	t.program("/usr/local/bin/nnp", p.path("nnp"))
+	if e, ok := t.entries["/usr/local/bin/nnp"]; ok {
+		e.mode = 0o6755
+		t.entries["/usr/local/bin/nnp"] = e
+	}
+}
+
+// base adds what every file system has.
+func base(t *tree, users, groups string) {
+	for _, name := range []string{"/dev", "/proc", "/sys", "/etc", "/root", "/home", "/usr/share", "/var/log", "/run", "/mnt"} {
+		t.dir(name, 0o755)
+	}
+	t.dir("/tmp", 0o1777)
+	t.dir("/var/tmp", 0o1777)
+	t.link("/var/run", "/run")
+	t.text("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n"+users)
+	t.text("/etc/group", "root:x:0:\nnogroup:x:65534:\n"+groups)
+	t.text("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n")
+}
+
+func (p Programs) busybox() ([]v1.Layer, error) {
+	t := newTree()
+	base(t, "", "")
+	t.program("/bin/sh", p.path("sh"))
+	t.applets(p.Busybox)
+	layer, err := t.layer()
+	return []v1.Layer{layer}, err
+}
+
+// agnhost is what Kubernetes' own Dockerfile installs, from Debian in the place of Alpine.
+func (p Programs) agnhost(pause v1.Image) ([]v1.Layer, error) {
+	t := newTree()
+	base(t, "user-defined-in-image:x:1000:1000::/home/user-defined-in-image:/bin/sh\n",
+		"user-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\n")
+	t.dynamic("bash", "curl", "dig", "host", "nslookup", "getent", "nc.openbsd", "socat", "iperf", "ip", "ss", "ipcs")
+	t.link("/bin/bash", "/usr/bin/bash")
+	t.link("/bin/sh", "/usr/bin/bash")
+	t.link("/bin/nc", "/usr/bin/nc.openbsd")
+	t.link("/usr/local/bin/iperf", "/usr/bin/iperf")
+	t.applets(p.Busybox)
+	t.dir("/uploads", 0o755)
+	for _, name := range []string{"localhost.crt", "localhost.key"} {
+		data, err := os.ReadFile(p.source("agnhost/porter/" + name))
+		if err != nil {
+			return nil, fmt.Errorf("read a file of agnhost: %w", err)
+		}
+		t.text("/"+name, string(data))
+	}
+	tools, err := t.layer()
+	if err != nil {
+		return nil, err
+	}
+	t = newTree()
+	t.program("/agnhost", p.path("agnhost"))
+	t.link("/agnhost-2", "agnhost")
+	if err := registryFiles(t, "/var/registry/pause", "testing", pause); err != nil {
+		return nil, err
+	}
+	program, err := t.layer()
+	return []v1.Layer{tools, program}, err
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package images
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// entry is a file of a layer.
+type entry struct {
+	kind byte   // tar.TypeReg, tar.TypeDir or tar.TypeSymlink
+	mode int64  // permissions, with the bit for setuid
+	link string // where a symbolic link points
+	data []byte
+}
+
+// tree is what one layer holds, by absolute path. Its first error is kept and comes out in layer, so that
+// a list of files reads as one.
+type tree struct {
+	entries map[string]entry
+	err     error
+}
+
+func newTree() *tree { return &tree{entries: map[string]entry{}} }
+
+func (t *tree) fail(err error) {
+	if t.err == nil {
+		t.err = err
+	}
+}
+
+func (t *tree) put(name string, e entry) {
+	for dir := path.Dir(name); dir != "/"; dir = path.Dir(dir) {
+		if _, ok := t.entries[dir]; !ok {
+			t.entries[dir] = entry{kind: tar.TypeDir, mode: 0o755}
+		}
+	}
+	t.entries[name] = e
+}
+
+func (t *tree) text(name, data string) {
+	t.put(name, entry{kind: tar.TypeReg, mode: 0o644, data: []byte(data)})
+}
+
+func (t *tree) script(name, data string) {
+	t.put(name, entry{kind: tar.TypeReg, mode: 0o755, data: []byte(data)})
+}
+
+func (t *tree) dir(name string, mode int64) { t.put(name, entry{kind: tar.TypeDir, mode: mode}) }
+
+func (t *tree) link(name, to string) {
+	t.put(name, entry{kind: tar.TypeSymlink, mode: 0o777, link: to})
+}
+
+// program copies a program of this machine; symbolic links to it are followed.
+func (t *tree) program(name, source string) {
+	data, err := os.ReadFile(source)
+	if err != nil {
+		t.fail(fmt.Errorf("read a file for an image: %w", err))
+		return
+	}
+	t.put(name, entry{kind: tar.TypeReg, mode: 0o755, data: data})
+}
+
+// dynamic copies programs of this machine to /usr/bin, with the libraries that they load.
+func (t *tree) dynamic(names ...string) {
+	for _, name := range names {
+		source, err := exec.LookPath(name)
+		if err != nil {
+			t.fail(fmt.Errorf("find a program for an image: %w", err))
+			return
+		}
+		t.program(path.Join("/usr/bin", filepath.Base(name)), source)
+		out, err := exec.Command("ldd", source).Output() //nolint:noctx // it reads one file
+		if err != nil {
+			t.fail(fmt.Errorf("find the libraries of %s: %w", source, err))
+			return
+		}
+		for _, library := range libraries(string(out)) {
+			t.program(library, library)
+		}
+	}
+}
+
+// libraries are the paths in what ldd prints: "name => path (address)" and, for the loader, "path (address)".
+func libraries(ldd string) []string {
+	var paths []string
+	for line := range strings.Lines(ldd) {
+		_, rest, found := strings.Cut(line, "=>")
+		if !found {
+			rest = line
+		}
+		if fields := strings.Fields(rest); len(fields) > 0 && filepath.IsAbs(fields[0]) {
+			paths = append(paths, fields[0])
+		}
+	}
+	return paths
+}
+
+// applets links the names of busybox's programs to it, except those that are there already.
+func (t *tree) applets(busybox string) {
+	out, err := exec.Command(busybox, "--list").Output() //nolint:noctx // it prints a list
+	if err != nil {
+		t.fail(fmt.Errorf("list the programs of %s: %w", busybox, err))
+		return
+	}
+	t.program("/bin/busybox", busybox)
+	for _, name := range strings.Fields(string(out)) {
+		at, taken := "/bin/"+name, t.has("/bin/"+name) || t.has("/usr/bin/"+name)
+		if !taken {
+			t.link(at, "/bin/busybox")
+		}
+	}
+}
+
+func (t *tree) has(name string) bool { _, ok := t.entries[name]; return ok }
+
+// layer makes the layer. The same files make the same bytes, so that images share it.
+func (t *tree) layer() (v1.Layer, error) {
+	if t.err != nil {
+		return nil, t.err
+	}
+	var buffer bytes.Buffer
+	w := tar.NewWriter(&buffer)
+	for _, name := range slices.Sorted(maps.Keys(t.entries)) {
+		e := t.entries[name]
+		header := &tar.Header{
+			Name: strings.TrimPrefix(name, "/"), Typeflag: e.kind, Mode: e.mode, Linkname: e.link, Size: int64(len(e.data)), Format: tar.FormatPAX,
+		}
+		if e.kind == tar.TypeDir {
+			header.Name += "/"
+		}
+		if err := w.WriteHeader(header); err != nil {
+			return nil, fmt.Errorf("write %s to a layer: %w", name, err)
+		}
+		if _, err := w.Write(e.data); err != nil {
+			return nil, fmt.Errorf("write %s to a layer: %w", name, err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("end a layer: %w", err)
+	}
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(buffer.Bytes())), nil }
+	return tarball.LayerFromOpener(open, tarball.WithCompressionLevel(gzip.BestSpeed), tarball.WithCompressedCaching)
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package report makes a page of what ginkgo's reports say: one line for each test, with its reason if it did not pass.
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Result is what became of one test.
+type Result struct {
+	Name    string
+	State   string // passed, failed, skipped or notrun
+	Reason  string // what ginkgo says, in one line
+	Seconds float64
+}
+
+// The states of a result.
+const (
+	Passed  = "passed"
+	Failed  = "failed"
+	Skipped = "skipped"
+	NotRun  = "not run"
+)
+
+// spec is what is read of a test in ginkgo's report.
+type spec struct {
+	ContainerHierarchyTexts []string
+	LeafNodeType            string
+	LeafNodeText            string
+	State                   string
+	RunTime                 time.Duration
+	Failure                 struct{ Message string }
+}
+
+func (s spec) name() string {
+	return strings.Join(append(append([]string(nil), s.ContainerHierarchyTexts...), s.LeafNodeText), " ")
+}
+
+// Read reads one of ginkgo's reports: the results of the tests that ran, and the names of all that the suite has.
+func Read(file string) (results []Result, all []string, err error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read a report: %w", err)
+	}
+	var suites []struct{ SpecReports []spec }
+	if err := json.Unmarshal(data, &suites); err != nil {
+		return nil, nil, fmt.Errorf("read the report %s: %w", file, err)
+	}
+	for _, suite := range suites {
+		for _, s := range suite.SpecReports {
+			if s.LeafNodeType != "It" {
+				continue
+			}
+			all = append(all, s.name())
+			if r, ran := s.result(); ran {
+				results = append(results, r)
+			}
+		}
+	}
+	return results, all, nil
+}
+
+// result is none for a test that was not selected, which ginkgo calls skipped without a message.
+func (s spec) result() (Result, bool) {
+	r := Result{Name: s.name(), Reason: oneLine(s.Failure.Message), Seconds: s.RunTime.Seconds()}
+	switch s.State {
+	case "passed":
+		r.State = Passed
+	case "skipped", "pending":
+		r.State = Skipped
+		return r, r.Reason != ""
+	default: // failed, panicked, timedout, interrupted, aborted
+		r.State = Failed
+	}
+	return r, true
+}
+
+var spaces = regexp.MustCompile(`\s+`)
+
+// oneLine shortens what a test said to what fits into a line of a table.
+func oneLine(s string) string {
+	s = strings.TrimSpace(spaces.ReplaceAllString(s, " "))
+	if len(s) > 300 {
+		s = strings.ToValidUTF8(s[:300], "") + " …"
+	}
+	return s
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package suite runs Kubernetes' end-to-end suite, of which it knows three selections.
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Set is a selection of tests.
+type Set struct {
+	Name string
+	// Focus and Skip are regular expressions over the whole name of a test.
+	Focus, Skip string
+	// Procs is how many tests run at a time. Tests wait nearly all of their time, so there are many more than cores.
+	Procs int
+	// Limit is how long all of them may take.
+	Limit time.Duration
+}
+
+// nodeTests are the tests that a node decides.
+const nodeTests = `\[sig-(node|storage)\].*\[(Node)?Conformance\]`
+
+// disturbing tests empty the node or change it, so they run alone.
+const disturbing = `\[Serial\]|\[Disruptive\]`
+
+// NotRun are the tests of nodes that no set has.
+const NotRun = `InPlacePodLevelResourcesVerticalScaling|MaxContainerBackOff`
+
+// Sets are the selections by name.
+func Sets() map[string]Set {
+	return map[string]Set{
+		"node": {
+			Name: "node", Focus: nodeTests, Skip: disturbing + "|" + NotRun, Procs: 16, Limit: 45 * time.Minute,
+		},
+		"serial": {
+			Name: "serial", Procs: 1, Limit: 30 * time.Minute, Skip: NotRun,
+			Focus: `\[sig-(node|storage)\].*(\[Serial\]|\[Disruptive\]).*\[(Node)?Conformance\]|\[sig-(node|storage)\].*\[(Node)?Conformance\].*(\[Serial\]|\[Disruptive\])`,
+		},
+		"quick": {
+			Name: "quick", Focus: nodeTests, Procs: 16, Limit: 10 * time.Minute,
+			Skip: disturbing + "|" + NotRun + "|" + slow,
+		},
+	}
+}
+
+// slow are the tests that wait half a minute and more, for a time-out or for a period of the node to pass.
+const slow = `\[Slow\]|\[Feature:|Probing container|Should fail non-optional|optional updates should be reflected|ImageVolume`
+
+// Programs are what a run needs.
+type Programs struct {
+	Ginkgo, Tests string // the runner, and the suite
+	Kubectl       string
+	Kubeconfig    string
+	Endpoint      string // of the container runtime
+}
+
+// Run runs a set and writes NAME.json into the directory. Tests that fail are no error.
+func Run(ctx context.Context, p Programs, s Set, dir string) error {
+	args := []string{
+		"--procs=" + strconv.Itoa(s.Procs), "--no-color", "--timeout=" + s.Limit.String(), "--output-interceptor-mode=none",
+		"--focus=" + s.Focus, "--output-dir=" + dir, "--json-report=" + s.Name + ".json",
+	}
+	if s.Skip != "" {
+		args = append(args, "--skip="+s.Skip)
+	}
+	args = append(args, p.Tests, "--", "--provider=skeleton", "--kubeconfig="+p.Kubeconfig, "--kubectl-path="+p.Kubectl, "--num-nodes=1",
+		"--allowed-not-ready-nodes=0", "--minStartupPods=0", "--system-pods-startup-timeout=10s", "--node-os-distro=custom",
+		"--prepull-images=false", "--disable-log-dump=true", "--container-runtime-endpoint="+p.Endpoint, "--report-dir="+dir)
+	log, err := os.Create(filepath.Join(dir, s.Name+".log"))
+	if err != nil {
+		return fmt.Errorf("run the suite: %w", err)
+	}
+	defer func() { _ = log.Close() }()
+	cmd := exec.CommandContext(ctx, p.Ginkgo, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = time.Minute
+	err = cmd.Run()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) && ctx.Err() == nil {
+		err = nil // the report says what failed; that there is none is found by whoever reads it
+	}
+	if err != nil {
+		return fmt.Errorf("run the suite: %w; see %s", err, log.Name())
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command conformance runs Kubernetes' own tests of a node against a virtual node, in a cluster of its own, and writes
+// docs/conformance.md. See docs/conformance.md for what it needs.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/containerdtest"
+
+	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/box"
+	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/cluster"
+	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/images"
+	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/suite"
+)
+
+type options struct {
+	agent    string
+	sets     string
+	focus    string
+	skip     string
+	procs    int
+	programs string
+	results  string
+	work     string
+	inside   bool
+	hold     bool
+	report   string
+	known    string
+	only     bool
+}
+
+func main() {
+	if box.IsFirst() {
+		os.Exit(box.First())
+	}
+	var o options
+	flag.StringVar(&o.agent, "agent", "virtual-kubelet", "what runs the node: virtual-kubelet, or kubelet for a comparison")
+	flag.StringVar(&o.sets, "sets", "node,serial", "which tests, one set after the other: node, serial, quick")
+	flag.StringVar(&o.focus, "focus", "", "regular expression of the tests to run, in the place of a set's")
+	flag.StringVar(&o.skip, "skip", "", "regular expression of tests to leave out, in the place of a set's")
+	flag.IntVar(&o.procs, "procs", 0, "how many tests run at a time, in the place of a set's number")
+	flag.StringVar(&o.programs, "programs", "bin", "directory of devcluster and virtual-kubelet, and of conformance/ with the other programs")
+	flag.StringVar(&o.results, "results", ".cache/conformance", "directory for reports and logs")
+	flag.BoolVar(&o.hold, "hold", false, "run no test: keep the cluster until the program is told to stop")
+	flag.StringVar(&o.report, "report", "", "page to write from the reports")
+	flag.StringVar(&o.known, "known", "test/conformance/known.tsv", "file with the reasons of tests that are known to fail")
+	flag.BoolVar(&o.only, "report-only", false, "run no test: use the reports of the last run")
+	flag.BoolVar(&o.inside, "inside", false, "for the program itself: it is in a box")
+	flag.StringVar(&o.work, "work", "", "for the program itself: where it works")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := o.choose()(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "conformance:", err)
+		os.Exit(1)
+	}
+}
+
+// choose says what this process is for.
+func (o *options) choose() func(context.Context) error {
+	switch {
+	case o.inside:
+		return o.run
+	case o.hold:
+		return o.outside
+	case o.only:
+		return func(context.Context) error { return o.page() }
+	default:
+		return func(ctx context.Context) error {
+			if err := o.outside(ctx); err != nil {
+				return err
+			}
+			return o.page()
+		}
+	}
+}
+
+// outside makes what must outlive the box, and runs the rest in it.
+func (o *options) outside(ctx context.Context) (err error) {
+	if err := containerdtest.Missing(); err != nil {
+		return err
+	}
+	for _, path := range []*string{&o.programs, &o.results} {
+		if *path, err = filepath.Abs(*path); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(o.results, 0o755); err != nil {
+		return err
+	}
+	if o.work, err = os.MkdirTemp("", "vk-conformance-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(o.work)) }()
+	// Users of a container's own user namespace pass through it too.
+	if err := os.Chmod(o.work, 0o755); err != nil {
+		return err
+	}
+	return box.Run(ctx, cluster.Node, "-inside", "-agent="+o.agent, "-sets="+o.sets, "-focus="+o.focus, "-skip="+o.skip,
+		fmt.Sprintf("-procs=%d", o.procs), "-programs="+o.programs, "-results="+o.results, "-work="+o.work, fmt.Sprintf("-hold=%t", o.hold))
+}
+
+// run is the life of the program in the box.
+func (o *options) run(ctx context.Context) (err error) {
+	// What is temporary ends with the box.
+	if err := os.Setenv("TMPDIR", o.work); err != nil {
+		return err
+	}
+	busybox, err := exec.LookPath("busybox")
+	if err != nil {
+		return fmt.Errorf("find busybox: %w; install busybox-static", err)
+	}
+	programs := filepath.Join(o.programs, "conformance")
+	sources, err := os.ReadFile(filepath.Join(programs, "kubernetes"))
+	if err != nil {
+		return fmt.Errorf("find Kubernetes' sources: %w; run hack/build-conformance.sh", err)
+	}
+	_, dnsErr := os.Stat(filepath.Join(programs, "coredns"))
+	c, err := cluster.Start(ctx, cluster.Options{
+		Work: o.work, Logs: o.results, Agent: o.agent, Programs: programs, DNS: dnsErr == nil,
+		Devcluster:     filepath.Join(o.programs, "devcluster"),
+		VirtualKubelet: filepath.Join(o.programs, "virtual-kubelet"),
+		Images:         images.Programs{Dir: programs, Sources: strings.TrimSpace(string(sources)), Busybox: busybox},
+		Say:            say,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	if o.hold {
+		say("the cluster runs; kubeconfig %s, kubectl %s, runtime %s; enter it with nsenter -a -t PID", c.Kubeconfig, c.Kubectl, c.Endpoint)
+		<-ctx.Done()
+		return nil
+	}
+	return o.suites(ctx, c)
+}
+
+func (o *options) suites(ctx context.Context, c *cluster.Cluster) error {
+	p := suite.Programs{
+		Ginkgo: filepath.Join(c.Programs, "ginkgo"), Tests: filepath.Join(c.Programs, "e2e.test"),
+		Kubectl: c.Kubectl, Kubeconfig: c.Kubeconfig, Endpoint: c.Endpoint,
+	}
+	for name := range strings.SplitSeq(o.sets, ",") {
+		set, ok := suite.Sets()[name]
+		if !ok {
+			return fmt.Errorf("there is no set %q; there are node, serial and quick", name)
+		}
+		if o.focus != "" {
+			set.Focus, set.Skip = o.focus, o.skip
+		}
+		if o.procs > 0 {
+			set.Procs = o.procs
+		}
+		say("set %s begins", name)
+		if err := suite.Run(ctx, p, set, o.results); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func say(format string, args ...any) { fmt.Printf("conformance: "+format+"\n", args...) }

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/report"
+	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/suite"
+)
+
+// head is what stands on the page before the results.
+//
+//go:embed page.md
+var head string
+
+// page writes the page from the reports of the sets, and says which tests failed that are not known to.
+func (o *options) page() error {
+	known, err := report.ReadKnown(o.known)
+	if err != nil {
+		return err
+	}
+	selected, notRun := regexp.MustCompile(suite.Sets()["node"].Focus), regexp.MustCompile(suite.NotRun)
+	var sets [][]report.Result
+	for name := range strings.SplitSeq(o.sets, ",") {
+		results, all, err := report.Read(filepath.Join(o.results, name+".json"))
+		if err != nil {
+			return err
+		}
+		for _, test := range all {
+			if selected.MatchString(test) && notRun.MatchString(test) {
+				results = append(results, report.Result{Name: test, State: report.NotRun})
+			}
+		}
+		sets = append(sets, results)
+	}
+	page := report.Page{Head: head, Results: report.Merge(sets...), Known: known}
+	say("%s", page.Summary())
+	if o.report != "" {
+		if err := os.WriteFile(o.report, []byte(page.String()), 0o644); err != nil {
+			return fmt.Errorf("write the page: %w", err)
+		}
+	}
+	if names := page.Unexplained(); len(names) > 0 {
+		return errors.New("these tests failed, and " + o.known + " has no reason for them:\n  " + strings.Join(names, "\n  "))
+	}
+	if len(page.Results) == 0 {
+		return errors.New("no test ran; see the logs in " + o.results)
+	}
+	return nil
+}
