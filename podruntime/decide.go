@@ -75,6 +75,7 @@ func (w *worker) perform(ctx context.Context, a plan.Action, now time.Time) (ins
 		ctx, cancel = context.WithCancel(ctx)
 		w.starts[a.Container] = cancel
 	}
+	w.pending++
 	w.r.begin(func() {
 		outcome := job.do(ctx, a)
 		w.put(func(in *inbox) { in.done = append(in.done, done{a, outcome, time.Now()}) })

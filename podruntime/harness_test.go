@@ -47,8 +47,8 @@ func inWorld(t *testing.T, config fakecri.Config, story func(*testing.T, *world)
 		w := &world{Runtime: fakecri.New(config), t: t, root: root, reports: map[types.UID][]corev1.PodStatus{}}
 		w.AddImage(fakecri.Image{Name: "app", Size: 7})
 		w.start()
+		defer func() { w.kill() }() // also of a story that has failed
 		story(t, w)
-		w.kill()
 	})
 }
 
@@ -245,4 +245,11 @@ func podOf(name string, containers ...string) *corev1.Pod {
 func onDisk(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -41,6 +41,7 @@ type worker struct {
 	mem        plan.Memory
 	seen       view
 	starts     map[string]context.CancelFunc // by container
+	pending    int                           // actions that have begun and not ended
 	absorbed   int                           // see asked
 	failures   int                           // of reading from the runtime, one after the other
 	refreshing bool
@@ -146,7 +147,9 @@ func (w *worker) pass(ctx context.Context) (again time.Duration, gone bool) {
 	}
 	again, gone = w.decide(ctx)
 	w.report(time.Now())
-	w.settle()
+	if w.full || w.pending == 0 {
+		w.settle() // what an earlier process saw as ended must not be shown as running
+	}
 	if gone {
 		w.sweep(ctx)
 	}
@@ -201,6 +204,7 @@ func (w *worker) absorb(in inbox) {
 		w.mem.Delete(in.stop.grace, in.stop.at)
 	}
 	for _, d := range in.done {
+		w.pending--
 		w.mem.End(d.action, d.outcome, d.at)
 		w.seen.after(d.action, d.outcome, w.r.lister.round())
 		if d.action.Kind == plan.Start {
