@@ -20,7 +20,7 @@ const (
 	// runtime without events.
 	listEvery = time.Second
 	// listWithEvents is the same while the runtime sends events.
-	listWithEvents = 30 * time.Second
+	listWithEvents = 10 * time.Second
 	// listAnew is after how many lists workers are told although nothing has changed: what came and went between
 	// two lists is in neither.
 	listAnew = 30

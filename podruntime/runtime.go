@@ -124,6 +124,8 @@ func (r *Runtime) RunInBackground(ctx context.Context) error {
 		r.wg.Go(func() { w.run(ctx) })
 	}
 	r.wg.Go(func() { r.lister.run(ctx) })
+	r.wg.Go(func() { r.lister.watch(ctx) })
+	r.wg.Go(func() { r.clean(ctx) })
 	r.wg.Go(func() { r.prober.Run(ctx) })
 	r.wg.Go(func() { r.rotator().Run(ctx) })
 	r.mu.Unlock()

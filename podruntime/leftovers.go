@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// leftoversEvery is how often the disk is looked through for pods that are gone.
+const leftoversEvery = 5 * time.Minute
+
+// clean removes from disk what pods have left that nobody knows any more: their removal failed, or the machine
+// lost its containers. What was not known at two looks, one after the other, goes: the pod controller has
+// told of all pods by then.
+func (r *Runtime) clean(ctx context.Context) {
+	suspects := map[types.UID]bool{}
+	for {
+		select {
+		case <-time.After(leftoversEvery):
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-r.lister.first:
+		default:
+			continue // what the runtime still has is not known
+		}
+		left, err := r.leftovers()
+		if err != nil {
+			log.G(ctx).WithError(err).Warn("look for what pods that are gone have left on disk")
+		}
+		next := map[types.UID]bool{}
+		for _, uid := range left {
+			if !suspects[uid] {
+				next[uid] = true
+				continue
+			}
+			if err := errors.Join(r.volumes.Remove(uid), os.RemoveAll(r.messageDir(uid))); err != nil {
+				log.G(ctx).WithField("uid", string(uid)).WithError(err).Warn("remove what a pod that is gone has left on disk")
+				next[uid] = true
+			}
+		}
+		suspects = next
+	}
+}
+
+// leftovers returns the pods that have something on disk and no worker.
+func (r *Runtime) leftovers() ([]types.UID, error) {
+	uids, err := r.volumes.Pods()
+	entries, readErr := os.ReadDir(filepath.Join(r.cfg.Root, "messages"))
+	if readErr != nil && !errors.Is(readErr, os.ErrNotExist) {
+		err = errors.Join(err, readErr)
+	}
+	for _, e := range entries {
+		uids = append(uids, types.UID(e.Name()))
+	}
+	var left []types.UID
+	for _, uid := range uids {
+		if r.known(uid) == nil {
+			left = append(left, uid)
+		}
+	}
+	return left, err
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+const (
+	// watchAgain is after which time to ask for events again that have stopped coming.
+	watchAgain = 5 * time.Second
+	// watchBuffer is how many events may wait.
+	watchBuffer = 256
+)
+
+// watch takes the events of the runtime, where it has any: an end is noticed at once then. Events
+// may be lost, so they only make somebody look, and lists go on.
+func (l *lister) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := l.watchOnce(ctx)
+		l.events.Store(false)
+		if status.Code(err) == codes.Unimplemented {
+			return
+		}
+		log.G(ctx).WithError(err).Debug("the container runtime sends no events now; its lists are read more often")
+		select {
+		case <-time.After(watchAgain):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (l *lister) watchOnce(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	events, ended := make(chan *runtimeapi.ContainerEventResponse, watchBuffer), make(chan error, 1)
+	if !l.r.begin(func() {
+		ended <- l.r.cfg.Runtime.GetContainerEvents(ctx, events, func(runtimeapi.RuntimeService_GetContainerEventsClient) {})
+	}) {
+		cancel()
+		return ctx.Err()
+	}
+	for {
+		select {
+		case e := <-events:
+			l.events.Store(true) // a stream that was asked for is no sign yet that it is there
+			l.heard(e)
+		case err := <-ended:
+			cancel()
+			return err
+		}
+	}
+}
+
+// heard makes the worker of a pod look at what has ended. What starts was started by the worker itself.
+func (l *lister) heard(e *runtimeapi.ContainerEventResponse) {
+	kind := e.GetContainerEventType()
+	if kind != runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT && kind != runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT {
+		return
+	}
+	if w := l.r.known(types.UID(e.GetPodSandboxStatus().GetMetadata().GetUid())); w != nil {
+		w.put(func(in *inbox) { in.touched = append(in.touched, e.GetContainerId()) })
+	}
+}
