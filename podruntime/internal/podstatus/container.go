@@ -25,6 +25,7 @@ func (f *facts) container(c *corev1.Container, k kind) corev1.ContainerStatus {
 	var s corev1.ContainerStatus
 	if len(list) == 0 {
 		s = f.absent(c, old)
+		f.startedAndReady(&s, c, nil, k)
 	} else {
 		s = f.present(c, list, old)
 		f.startedAndReady(&s, c, &list[0], k)
@@ -150,7 +151,7 @@ func (f *facts) treatedAsDone(c *corev1.Container, s *corev1.ContainerStatus, in
 // waiting shows why a container that is to be started is not: its end becomes the last state.
 func (f *facts) waiting(s *corev1.ContainerStatus, c *corev1.Container, list []plan.Container, k kind) {
 	why := f.view.Waiting(c.Name)
-	if why == nil || s.State.Running != nil || f.mem.Deleted() {
+	if _, _, evicted := f.view.Evicted(); why == nil || s.State.Running != nil || evicted || f.mem.Deleted() {
 		return
 	}
 	if len(list) > 0 && list[0].State != plan.Created && (k == ephemeralKind || !f.view.Restarts(c, &list[0])) {
@@ -162,15 +163,18 @@ func (f *facts) waiting(s *corev1.ContainerStatus, c *corev1.Container, list []p
 	s.State = corev1.ContainerState{Waiting: why.DeepCopy()}
 }
 
+// startedAndReady sets both, of ephemeral containers neither. A regular init container is ready when it is done.
 func (f *facts) startedAndReady(s *corev1.ContainerStatus, c *corev1.Container, i *plan.Container, k kind) {
+	s.Ready = false
 	if k == ephemeralKind {
 		return
 	}
-	started := f.view.Started(c, i)
+	started := i != nil && f.view.Started(c, i)
 	s.Started = &started
-	if k == initKind && !plan.Sidecar(c) {
-		s.Ready = i.State == plan.Exited && i.ExitCode == 0
-		return
+	switch end := s.State.Terminated; {
+	case k == initKind && !plan.Sidecar(c):
+		s.Ready = end != nil && end.ExitCode == 0
+	case started:
+		s.Ready = f.view.Ready(c, i)
 	}
-	s.Ready = started && f.view.Ready(c, i)
 }
