@@ -92,8 +92,9 @@ func (r *Runtime) begin(work func()) bool {
 	return true
 }
 
-// runtimeName is what the runtime calls itself, the scheme of container IDs. It is asked once.
-func (r *Runtime) runtimeName(ctx context.Context) (string, error) {
+// identify returns what the runtime calls itself, the scheme of container IDs, and finds out what it can do. It is asked
+// once.
+func (r *Runtime) identify(ctx context.Context) (string, error) {
 	r.mu.Lock()
 	name := r.name
 	r.mu.Unlock()
@@ -104,10 +105,29 @@ func (r *Runtime) runtimeName(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("ask the container runtime for its name: %w", err)
 	}
+	status, err := r.cfg.Runtime.Status(ctx, false)
+	if err != nil {
+		return "", fmt.Errorf("ask the container runtime what it can do: %w", err)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.name = version.RuntimeName
+	for _, h := range status.GetRuntimeHandlers() {
+		if h.GetFeatures().GetRecursiveReadOnlyMounts() {
+			r.recursive[h.GetName()] = true
+		}
+	}
 	return r.name, nil
+}
+
+// recursiveReadOnly reports whether the runtime can mount read-only for the pod with what is mounted below.
+func (r *Runtime) recursiveReadOnly(pod *corev1.Pod) bool {
+	if pod != nil && pod.Spec.RuntimeClassName != nil && *pod.Spec.RuntimeClassName != "" {
+		return false // it is not known here what the class means
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.recursive[""]
 }
 
 // runningLogs returns the logs that are being written.

@@ -190,3 +190,16 @@ func (j job) postStart(ctx context.Context, a plan.Action, c *corev1.Container, 
 	}
 	return plan.Outcome{ID: id}
 }
+
+// imageVolume makes the image of a volume present.
+func (r *Runtime) imageVolume(ctx context.Context, pod *corev1.Pod, volume *corev1.Volume) (*runtimeapi.Mount, error) {
+	sandbox, err := r.sandboxConfig(pod, 0)
+	if err != nil {
+		return nil, err
+	}
+	img, failed := r.puller.Ensure(ctx, image.Request{Pod: pod, Image: volume.Image.Reference, Policy: volume.Image.PullPolicy, Sandbox: sandbox})
+	if failed != nil {
+		return nil, failed
+	}
+	return &runtimeapi.Mount{Image: &runtimeapi.ImageSpec{Image: img.Ref, UserSpecifiedImage: volume.Image.Reference}}, nil
+}

@@ -38,7 +38,7 @@ func (w *worker) decide(ctx context.Context) (again time.Duration, gone bool) {
 		if !next.Again.IsZero() {
 			again = max(next.Again.Sub(now), 0)
 		}
-		return min(again, w.refresh(ctx, now)), next.Gone
+		return min(again, w.refresh(ctx, now), w.measure(ctx, now)), next.Gone
 	}
 	return time.Second, false // a plan that never rests would take all of a CPU
 }
@@ -83,32 +83,13 @@ func (w *worker) perform(ctx context.Context, a plan.Action, now time.Time) (ins
 	return false
 }
 
-// refresh brings the volumes up to date when it is time, and returns how long that is from now.
-func (w *worker) refresh(ctx context.Context, now time.Time) time.Duration {
-	switch {
-	case w.refreshing, !w.full, !w.mem.VolumesReady(), w.mem.Finished(), w.mem.Deleted():
-		return idle
-	case now.Before(w.refreshAt):
-		return w.refreshAt.Sub(now)
-	}
-	w.refreshing = true
-	pod := w.pod
-	w.r.begin(func() {
-		again, err := w.r.volumes.Refresh(ctx, pod)
-		if err != nil {
-			w.r.mountEvents(pod, err)
-		}
-		w.put(func(in *inbox) { in.refresh = &again })
-	})
-	return idle
-}
-
 // report tells the pod controller what has changed.
 func (w *worker) report(now time.Time) {
 	status := podstatus.Status(w.pod, w.seen.observed, &w.mem, now)
 	if status.QOSClass == "" {
 		status.QOSClass = w.pod.Status.QOSClass
 	}
+	limitMessages(&status)
 	news := !w.reported || !equality.Semantic.DeepEqual(status, w.pod.Status)
 	if news {
 		pod := *w.pod

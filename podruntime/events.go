@@ -18,6 +18,10 @@ func (r *Runtime) podEvent(pod *corev1.Pod, eventType, reason, message string) {
 // containerEvent records an event about a container of a pod.
 func (r *Runtime) containerEvent(pod *corev1.Pod, container, eventType, reason, message string) {
 	ref := reference(pod)
+	if container == "" { // the image of a volume
+		r.cfg.Recorder.Event(ref, eventType, reason, message)
+		return
+	}
 	ref.FieldPath = fieldPath(pod, container)
 	r.cfg.Recorder.Event(ref, eventType, reason, message)
 }

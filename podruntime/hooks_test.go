@@ -162,6 +162,8 @@ func TestEventOfTheRuntimeIsHeardAtOnce(t *testing.T) {
 		if s := w.last(pod.UID); s.ContainerStatuses[0].RestartCount != 1 {
 			t.Errorf("got %s right after the end of the container, want it started again", dump(s))
 		}
-		w.await(pod, "restarted", func(s *corev1.PodStatus) bool { return s.ContainerStatuses[0].RestartCount == 1 && s.ContainerStatuses[0].Ready })
+		w.await(pod, "restarted", func(s *corev1.PodStatus) bool {
+			return s.ContainerStatuses[0].RestartCount == 1 && s.ContainerStatuses[0].Ready
+		})
 	})
 }

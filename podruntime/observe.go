@@ -22,7 +22,7 @@ func (w *worker) observe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	if w.seen.observed.Runtime == "" {
-		name, err := w.r.runtimeName(ctx)
+		name, err := w.r.identify(ctx)
 		if err != nil {
 			return err
 		}
@@ -47,6 +47,7 @@ func (w *worker) observe(ctx context.Context) error {
 		return err
 	}
 	w.seen.observed.HostIPs = w.r.hostIPs()
+	w.seen.observed.RecursiveReadOnly = w.r.recursiveReadOnly(w.pod)
 
 	w.seen.assemble()
 	if w.pod == nil || !w.full {

@@ -50,11 +50,12 @@ type Runtime struct {
 	credentials node.PullCredentials
 	notify      func(*corev1.Pod)
 
-	mu      sync.Mutex
-	name    string                // guarded by mu: what the runtime calls itself
-	workers map[types.UID]*worker // guarded by mu
-	ctx     context.Context       // guarded by mu: of RunInBackground while that works, else nil
-	wg      sync.WaitGroup        // of all workers and what they have begun
+	mu        sync.Mutex
+	name      string                // guarded by mu: what the runtime calls itself
+	recursive map[string]bool       // guarded by mu: the handlers that can mount read-only recursively
+	workers   map[types.UID]*worker // guarded by mu
+	ctx       context.Context       // guarded by mu: of RunInBackground while that works, else nil
+	wg        sync.WaitGroup        // of all workers and what they have begun
 }
 
 // New returns a provider over the runtime of cfg. It does nothing until RunInBackground.
@@ -69,7 +70,7 @@ func New(cfg Config) (*Runtime, error) {
 	case cfg.Root == "", cfg.LogRoot == "":
 		return nil, errdefs.InvalidInput("pod runtime: missing directory for pods or for logs")
 	}
-	r := &Runtime{cfg: cfg, workers: map[types.UID]*worker{}, settings: settingsOf(cfg)}
+	r := &Runtime{cfg: cfg, workers: map[types.UID]*worker{}, recursive: map[string]bool{}, settings: settingsOf(cfg)}
 	for _, dir := range []string{cfg.Root, cfg.LogRoot} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, fmt.Errorf("pod runtime: make its directories: %w", err)
@@ -81,7 +82,8 @@ func New(cfg Config) (*Runtime, error) {
 	}
 	r.volumes, err = volumes.New(volumes.Config{
 		Root: cfg.Root, HostPaths: cfg.HostPaths,
-		Allocatable: func() corev1.ResourceList { return cfg.Node.Status.Allocatable },
+		Allocatable:       func() corev1.ResourceList { return cfg.Node.Status.Allocatable },
+		RecursiveReadOnly: r.recursiveReadOnly, Image: r.imageVolume,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("pod runtime: %w", err)

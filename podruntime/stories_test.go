@@ -184,7 +184,9 @@ func TestRuntimeThatDoesNotAnswerLosesNoPod(t *testing.T) {
 		for _, m := range methods {
 			w.Fail(m, 0, nil)
 		}
-		w.await(pod, "restarted", func(s *corev1.PodStatus) bool { return s.ContainerStatuses[0].RestartCount == 1 && s.ContainerStatuses[0].Ready })
+		w.await(pod, "restarted", func(s *corev1.PodStatus) bool {
+			return s.ContainerStatuses[0].RestartCount == 1 && s.ContainerStatuses[0].Ready
+		})
 	})
 }
 

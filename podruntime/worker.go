@@ -46,6 +46,8 @@ type worker struct {
 	failures   int                           // of reading from the runtime, one after the other
 	refreshing bool
 	refreshAt  time.Time // of the volumes
+	measuring  bool
+	measureAt  time.Time // of the volumes
 }
 
 // inbox is what came for the worker since it looked last.
@@ -56,6 +58,7 @@ type inbox struct {
 	touched  []string // IDs of which the runtime said that something happened
 	done     []done
 	refresh  *time.Duration // the volumes were refreshed; when to do it again
+	measured *string        // what of the volumes is used too much; "" is nothing
 	controls int            // requests of the pod controller
 }
 
@@ -216,6 +219,9 @@ func (w *worker) absorb(in inbox) {
 	}
 	for _, id := range in.touched {
 		w.seen.touch(id)
+	}
+	if in.measured != nil {
+		w.measured(*in.measured)
 	}
 	if in.refresh != nil {
 		w.refreshing, w.refreshAt = false, time.Now().Add(*in.refresh)

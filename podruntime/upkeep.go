@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
+)
+
+const (
+	// measureEvery is how often volumes with a limit are measured.
+	measureEvery = 10 * time.Second
+	// evictionGrace is how long the containers of a pod get that uses too much.
+	evictionGrace = time.Second
+	// critical is the priority from which on pods are not evicted.
+	critical = 2_000_000_000
+)
+
+// cares reports whether the volumes of the pod are there and needed.
+func (w *worker) cares() bool {
+	return w.full && w.mem.VolumesReady() && !w.mem.Finished() && !w.mem.Deleted() && w.mem.Eviction == nil
+}
+
+// refresh brings the volumes up to date when it is time, and returns how long that is from now.
+func (w *worker) refresh(ctx context.Context, now time.Time) time.Duration {
+	switch {
+	case w.refreshing, !w.cares(), len(w.pod.Spec.Volumes) == 0:
+		return idle
+	case now.Before(w.refreshAt):
+		return w.refreshAt.Sub(now)
+	}
+	w.refreshing = true
+	pod := w.pod
+	w.r.begin(func() {
+		again, err := w.r.volumes.Refresh(ctx, pod)
+		if err != nil {
+			w.r.mountEvents(pod, err)
+		}
+		w.put(func(in *inbox) { in.refresh = &again })
+	})
+	return idle
+}
+
+// measure looks when it is time whether the pod uses more of its volumes than it may, and returns how long that is
+// from now.
+func (w *worker) measure(ctx context.Context, now time.Time) time.Duration {
+	limited := func(v corev1.Volume) bool { return v.EmptyDir != nil && v.EmptyDir.SizeLimit != nil }
+	switch {
+	case w.measuring, !w.cares(), !slices.ContainsFunc(w.pod.Spec.Volumes, limited), w.pod.Spec.Priority != nil && *w.pod.Spec.Priority >= critical:
+		return idle
+	case now.Before(w.measureAt):
+		return w.measureAt.Sub(now)
+	}
+	w.measuring = true
+	pod := w.pod
+	w.r.begin(func() {
+		message, err := w.r.volumes.Exceeded(ctx, pod)
+		if err != nil {
+			log.G(ctx).WithField("pod", w.namespace+"/"+w.name).WithError(err).Warn("measure the volumes of a pod")
+		}
+		w.put(func(in *inbox) { in.measured = &message })
+	})
+	return idle
+}
+
+// measured takes in how much the volumes use.
+func (w *worker) measured(exceeded string) {
+	w.measuring, w.measureAt = false, time.Now().Add(measureEvery)
+	if exceeded == "" || !w.cares() {
+		return
+	}
+	grace := evictionGrace
+	w.mem.Eviction = &plan.Eviction{Reason: "Evicted", Message: exceeded, Grace: &grace}
+	w.r.podEvent(w.pod, corev1.EventTypeWarning, "Evicted", exceeded)
+}
+
+// limitMessages cuts the termination messages of the containers of a pod so that all of them have room.
+func limitMessages(s *corev1.PodStatus) {
+	lists := [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses}
+	count := 0
+	for _, list := range lists {
+		count += len(list)
+	}
+	if count == 0 {
+		return
+	}
+	each := maxMessages / count
+	for _, list := range lists {
+		for i := range list {
+			for _, t := range []*corev1.ContainerStateTerminated{list[i].State.Terminated, list[i].LastTerminationState.Terminated} {
+				if t != nil && len(t.Message) > each {
+					t.Message = t.Message[:each]
+				}
+			}
+		}
+	}
+}
