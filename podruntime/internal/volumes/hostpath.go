@@ -40,7 +40,7 @@ func (v *Volumes) host(path string) (*os.Root, string, error) {
 	if err := v.allowed(path); err != nil {
 		return nil, "", err
 	}
-	exists, rest := filepath.Clean(path), ""
+	exists, rest := filepath.Clean(path), "" // what is there, and the rest of the way
 	real, err := filepath.EvalSymlinks(exists)
 	for errors.Is(err, fs.ErrNotExist) && exists != filepath.Dir(exists) {
 		if _, dangling := os.Lstat(exists); dangling == nil {
@@ -57,6 +57,9 @@ func (v *Volumes) host(path string) (*os.Root, string, error) {
 		base, err := filepath.EvalSymlinks(prefix)
 		if err != nil || !inside(base, real) {
 			continue
+		}
+		if info, err := os.Stat(base); err == nil && !info.IsDir() { // a socket, or a device
+			base = filepath.Dir(base)
 		}
 		rel, err := filepath.Rel(base, real)
 		if err != nil {
