@@ -56,9 +56,6 @@ func (s *starter) inits() bool {
 			if before || i == next {
 				s.start(c)
 			}
-			if !before {
-				return false
-			}
 		case inst.State == Running:
 			s.check(c, inst)
 		case inst.State == Exited && !Sidecar(c) && inst.ExitCode == 0:
