@@ -168,6 +168,31 @@ func TestFollowSurvivesRotation(t *testing.T) {
 	})
 }
 
+// The new file is there a little before the runtime writes to it.
+func TestFollowReadsTheOldFileOnceMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := logDir(t, nil)
+		r := newRuntime(t, d)
+		f := follow(t.Context(), t, d, api.ContainerLogOpts{})
+		r.lines(1)
+		soon()
+		if err := os.Rename(r.path, r.path+".20260101-000001"); err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, r.path, "")
+		time.Sleep(followEvery * 3 / 2)
+		r.lines(1)
+		if err := r.reopen(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		r.lines(1)
+		soon()
+		if got, _ := f.got(); got != numbered(1, 3) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
 // Between the two steps of a rotation there is no file.
 func TestFollowWhileThereIsNoFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -46,6 +46,13 @@ func TestTailDoesNotReadTheWholeLog(t *testing.T) {
 	}
 }
 
+func TestTailCountsAnUnfinishedLine(t *testing.T) {
+	d := logDir(t, map[string]string{livePath: at(0, "stdout F a") + at(1, "stdout P b") + at(1, "stdout P c")})
+	if got := read(t, d, api.ContainerLogOpts{Tail: 1}); got != "bc" {
+		t.Errorf("got %q, want the parts of the last line", got)
+	}
+}
+
 // TestTailOfAnyLog compares with the whole log, over lines and parts of all lengths in files of all kinds.
 func TestTailOfAnyLog(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))

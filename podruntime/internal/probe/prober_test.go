@@ -191,6 +191,23 @@ func TestSlowProbe(t *testing.T) {
 	})
 }
 
+// What was missed is not made up for.
+func TestProbeAfterALongOne(t *testing.T) {
+	inBubble(t, func(w *world) {
+		first := true
+		w.answer["ready"] = func() error {
+			if first {
+				time.Sleep(7 * time.Second)
+			}
+			first = false
+			return nil
+		}
+		w.p.Ensure(running("a", readiness(execProbe("ready", period(2)))))
+		w.after(10 * time.Second)
+		w.wantRuns("0s ready", "7s ready", "9s ready")
+	})
+}
+
 func TestForgetStopsProbesAndMetrics(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.p.Ensure(running("a", readiness(execProbe("ready"))))
