@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,9 +39,9 @@ func TestPostStartHookThatFailsEndsTheContainer(t *testing.T) {
 }
 
 func TestPreStopHookRunsBeforeTheStop(t *testing.T) {
-	var ran time.Time
+	var ran atomic.Bool
 	config := fakecri.Config{NoEvents: true, Exec: func(context.Context, fakecri.Container, []string) fakecri.Answer {
-		ran = time.Now()
+		ran.Store(true)
 		return fakecri.Answer{}
 	}}
 	inWorld(t, config, func(t *testing.T, w *world) {
@@ -50,16 +51,16 @@ func TestPreStopHookRunsBeforeTheStop(t *testing.T) {
 		w.awaitRunning(pod)
 		w.delete(pod, 30)
 		w.awaitGone(pod)
-		if ran.IsZero() {
+		if !ran.Load() {
 			t.Error("the preStop hook did not run")
 		}
 	})
 }
 
 func TestHookSurvivesTheRestartOfTheProcess(t *testing.T) {
-	ran := false
+	var ran atomic.Bool
 	config := fakecri.Config{NoEvents: true, Exec: func(context.Context, fakecri.Container, []string) fakecri.Answer {
-		ran = true
+		ran.Store(true)
 		return fakecri.Answer{}
 	}}
 	inWorld(t, config, func(t *testing.T, w *world) {
@@ -77,16 +78,16 @@ func TestHookSurvivesTheRestartOfTheProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.awaitGone(pod)
-		if !ran {
+		if !ran.Load() {
 			t.Error("the preStop hook of a pod did not run whose spec nobody has any more")
 		}
 	})
 }
 
 func TestContainerThatFailsItsLivenessProbeIsRestarted(t *testing.T) {
-	healthy := true
+	var sick atomic.Bool
 	config := fakecri.Config{NoEvents: true, Exec: func(context.Context, fakecri.Container, []string) fakecri.Answer {
-		if healthy {
+		if !sick.Load() {
 			return fakecri.Answer{}
 		}
 		return fakecri.Answer{Code: 1, Stdout: "sick"}
@@ -104,7 +105,7 @@ func TestContainerThatFailsItsLivenessProbeIsRestarted(t *testing.T) {
 		if n := w.last(pod.UID).ContainerStatuses[0].RestartCount; n != 0 {
 			t.Fatalf("got %d restarts of a healthy container", n)
 		}
-		healthy = false
+		sick.Store(true)
 		w.await(pod, "restarted", func(s *corev1.PodStatus) bool { return s.ContainerStatuses[0].RestartCount > 0 })
 		all := strings.Join(w.eventsOf(""), "\n")
 		for _, want := range []string{"Unhealthy Liveness probe failed: sick (spec.containers{main})", "Killing Container main failed liveness probe, will be restarted (spec.containers{main})"} {

@@ -84,7 +84,9 @@ func (r *Runtime) GetPod(ctx context.Context, namespace, name string) (*corev1.P
 	if w == nil {
 		return nil, errdefs.NotFoundf("pod %s/%s", namespace, name)
 	}
-	return w.current(ctx)
+	patience, cancel := context.WithTimeout(ctx, reflectTimeout)
+	defer cancel()
+	return w.current(ctx, patience)
 }
 
 // GetPodStatus returns the status of the pod of that name.
@@ -101,9 +103,11 @@ func (r *Runtime) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	if err := r.listed(ctx); err != nil {
 		return nil, err
 	}
+	patience, cancel := context.WithTimeout(ctx, reflectTimeout)
+	defer cancel()
 	var pods []*corev1.Pod
 	for _, w := range r.all() {
-		pod, err := w.current(ctx)
+		pod, err := w.current(ctx, patience)
 		switch {
 		case errdefs.IsNotFound(err):
 		case err != nil:
@@ -115,9 +119,9 @@ func (r *Runtime) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	return pods, nil
 }
 
-// current returns the pod with its status: one that shows what was asked for just before, if that
-// does not take long.
-func (w *worker) current(ctx context.Context) (*corev1.Pod, error) {
+// current returns the pod with its status: one that shows what was asked for just before, unless patience ends
+// earlier.
+func (w *worker) current(ctx, patience context.Context) (*corev1.Pod, error) {
 	select {
 	case <-w.settled:
 	case <-ctx.Done():
@@ -125,23 +129,14 @@ func (w *worker) current(ctx context.Context) (*corev1.Pod, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	timer := time.NewTimer(reflectTimeout)
-	defer timer.Stop()
-	for expected := w.asked; w.reflected < expected && !w.ended; {
+	for expected := w.asked; w.reflected < expected && !w.ended && patience.Err() == nil; {
 		fresh := w.fresh
 		w.mu.Unlock()
-		late := false
 		select {
 		case <-fresh:
-		case <-timer.C:
-			late = true
-		case <-ctx.Done():
-			late = true
+		case <-patience.Done():
 		}
 		w.mu.Lock()
-		if late {
-			break
-		}
 	}
 	if w.ended || w.shown == nil {
 		return nil, errdefs.NotFoundf("pod %s/%s", w.namespace, w.name)

@@ -16,7 +16,7 @@ import (
 )
 
 // sandboxTimeout is how long a sandbox may take: networks are slow at times.
-const sandboxTimeout = 4 * callTimeout / 2
+const sandboxTimeout = 2 * callTimeout
 
 // runSandbox makes the namespaces of the pod.
 func (j job) runSandbox(ctx context.Context, a plan.Action) plan.Outcome {

@@ -4,7 +4,9 @@ package podruntime
 
 import (
 	"errors"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -192,9 +194,9 @@ func TestRuntimeThatDoesNotAnswerLosesNoPod(t *testing.T) {
 
 func TestEnvironmentThatIsMissingIsWaitedFor(t *testing.T) {
 	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
-		missing := true
+		var there atomic.Bool
 		w.environment = func(pod *corev1.Pod, name string) (*corev1.Container, error) {
-			if missing {
+			if !there.Load() {
 				return nil, errors.New(`configmap "settings" not found`)
 			}
 			c := containerNamed(pod, name).DeepCopy()
@@ -210,7 +212,7 @@ func TestEnvironmentThatIsMissingIsWaitedFor(t *testing.T) {
 		if m := s.ContainerStatuses[0].State.Waiting.Message; m != `configmap "settings" not found` {
 			t.Errorf("got message %q", m)
 		}
-		missing = false
+		there.Store(true)
 		s = w.awaitRunning(pod)
 		configs := w.ContainerConfigs()
 		if got := string(configs[0].Envs[0].Value); got != s.PodIP || got == "" {
@@ -235,6 +237,50 @@ func TestLastWordsOfAContainer(t *testing.T) {
 		s := w.await(pod, "failed", func(s *corev1.PodStatus) bool { return s.Phase == corev1.PodFailed })
 		if m := s.ContainerStatuses[0].State.Terminated.Message; len(m) != 4096 || !strings.HasSuffix(m, "the end") {
 			t.Errorf("got a message of %d bytes, want the last 4096", len(m))
+		}
+	})
+}
+
+func TestPodWithAnUnsafeSysctlIsRejected(t *testing.T) {
+	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
+		pod := podOf("web", "main")
+		pod.Spec.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "kernel.msgmax", Value: "1"}}}
+		w.create(pod)
+		s := w.await(pod, "rejected", func(s *corev1.PodStatus) bool { return s.Phase == corev1.PodFailed })
+		if s.Reason != "SysctlForbidden" || s.Message != `Pod was rejected: forbidden sysctl: "kernel.msgmax" not allowlisted` || len(w.Changes()) != 0 {
+			t.Errorf("got %s after the calls %v", dump(s), w.Changes())
+		}
+		if len(w.eventsOf(`SysctlForbidden forbidden sysctl: "kernel.msgmax" not allowlisted`)) != 1 {
+			t.Errorf("got events %v", w.eventsOf(""))
+		}
+	})
+}
+
+func TestGetPodsDoesNotWaitForEachPodOfARuntimeThatHangs(t *testing.T) {
+	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
+		var pods []*corev1.Pod
+		for i := range 20 {
+			pod := podOf("web-"+strconv.Itoa(i), "main")
+			pods = append(pods, pod)
+			w.create(pod)
+		}
+		for _, pod := range pods {
+			w.awaitRunning(pod)
+		}
+		w.Hang("ContainerStatus", -1)
+		for _, c := range w.Containers() {
+			w.Exit(c.ID, 1, "")
+		}
+		time.Sleep(5 * time.Second)
+		for _, pod := range pods {
+			if err := w.runtime.UpdatePod(t.Context(), pod.DeepCopy()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begin := time.Now()
+		found, err := w.runtime.GetPods(t.Context())
+		if took := time.Since(begin); err != nil || len(found) != 20 || took > 5*time.Second {
+			t.Errorf("got %d pods, %v after %v; want 20 within 5 s", len(found), err, took)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
@@ -244,4 +245,15 @@ func (w *worker) adopt(pod *corev1.Pod) {
 		w.refreshAt = time.Time{} // volumes may show it
 	}
 	w.pod, w.full = pod, true
+	w.admit()
+}
+
+// admit refuses a pod that asks for what it must not have. Nothing of it has been started.
+func (w *worker) admit() {
+	err := criconfig.VerifySysctls(w.pod)
+	if err == nil || w.mem.Eviction != nil || !w.seen.empty() {
+		return
+	}
+	w.mem.Eviction = &plan.Eviction{Reason: "SysctlForbidden", Message: "Pod was rejected: " + err.Error()}
+	w.r.podEvent(w.pod, corev1.EventTypeWarning, "SysctlForbidden", err.Error())
 }

@@ -49,7 +49,7 @@ func sysctls(pod *corev1.Pod) map[string]string {
 	all := map[string]string{}
 	if sc := pod.Spec.SecurityContext; sc != nil {
 		for _, s := range sc.Sysctls {
-			all[s.Name] = s.Value
+			all[dotted(s.Name)] = s.Value
 		}
 	}
 	return all
