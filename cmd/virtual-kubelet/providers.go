@@ -7,14 +7,27 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/cri"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/mock"
 )
 
 // providers are the built-in providers.
 func providers() []cli.Provider {
 	return []cli.Provider{
+		{Name: "cri", New: newCRI},
 		{Name: "mock", New: newMock},
 	}
+}
+
+func newCRI(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
+	config, err := cri.LoadConfig(in.ConfigPath)
+	if err != nil {
+		return nil, err
+	}
+	if config.ClusterDomain == "" {
+		config.ClusterDomain = in.KubeClusterDomain
+	}
+	return cri.New(in.Node, in.Recorder, config)
 }
 
 func newMock(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cri
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+	internalapi "k8s.io/cri-api/pkg/apis"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+const (
+	// callTime is how long a call may take for which limit knows no better.
+	callTime = 2 * time.Minute
+	// sandboxTime is for a sandbox, with its network.
+	sandboxTime = 4 * time.Minute
+	// maxMessage is for lists on nodes with many containers; gRPC's own 4 MiB end at some 2000 of them.
+	maxMessage = 16 << 20
+)
+
+// sockets are where runtimes listen, the one that is looked for first being the default.
+var sockets = []string{"/run/containerd/containerd.sock", "/run/crio/crio.sock", "/run/cri-dockerd.sock"}
+
+var (
+	_ internalapi.RuntimeService      = (*Client)(nil)
+	_ internalapi.ImageManagerService = (*Client)(nil)
+)
+
+// Client calls a container runtime. Its methods return the runtime's own errors, whose kind
+// google.golang.org/grpc/status tells. While the runtime is down they return Unavailable at once, and as
+// soon as it is back they work again.
+type Client struct {
+	conn    *grpc.ClientConn
+	runtime runtimeapi.RuntimeServiceClient
+	images  runtimeapi.ImageServiceClient
+}
+
+// Connect returns a client of the runtime at the endpoint, which has the form unix:///path; "" is the
+// first of containerd, CRI-O and cri-dockerd that listens on this machine. The runtime need not run yet.
+func Connect(endpoint string) (*Client, error) {
+	target, err := target(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	retry := backoff.DefaultConfig
+	// A try costs nothing on a socket of this machine.
+	retry.BaseDelay, retry.MaxDelay = 100*time.Millisecond, time.Second
+	// Without keepalive: a runtime that dies closes its socket, one that hangs is met by the limit of each call, and
+	// servers take a client that pings more often than every five minutes for an attacker.
+	conn, err := grpc.NewClient(target,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: retry, MinConnectTimeout: 5 * time.Second}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+		grpc.WithUnaryInterceptor(limited),
+		grpc.WithDisableServiceConfig(),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the container runtime at %s: %w", target, err)
+	}
+	return &Client{conn: conn, runtime: runtimeapi.NewRuntimeServiceClient(conn), images: runtimeapi.NewImageServiceClient(conn)}, nil
+}
+
+// target is the endpoint as gRPC wants it.
+func target(endpoint string) (string, error) {
+	if endpoint == "" {
+		endpoint = detect(sockets)
+	}
+	path := strings.TrimPrefix(endpoint, "unix://")
+	if !filepath.IsAbs(path) {
+		return "", fmt.Errorf("endpoint of the container runtime %q: want unix:// and the absolute path of a socket, such as unix://%s", endpoint, sockets[0])
+	}
+	return "unix://" + path, nil
+}
+
+// detect returns the first path that is there, else the first.
+func detect(paths []string) string {
+	for _, path := range paths {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return paths[0]
+}
+
+// limited is a call that ends after its limit.
+func limited(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if d := limit(req); d > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d)
+		defer cancel()
+	}
+	return invoke(ctx, method, req, reply, conn, opts...)
+}
+
+// limit is how long the call may take; 0 is for ever. It is for a runtime that hangs, so it is longer than any
+// runtime needs: what has ended here may still happen there.
+func limit(req any) time.Duration {
+	switch r := req.(type) {
+	case *runtimeapi.PullImageRequest:
+		// An image may be of any size, and runtimes end a pull themselves that makes no progress.
+		return 0
+	case *runtimeapi.RunPodSandboxRequest:
+		return sandboxTime
+	case *runtimeapi.StopContainerRequest:
+		return callTime + seconds(r.GetTimeout())
+	case *runtimeapi.ExecSyncRequest:
+		if r.GetTimeout() == 0 {
+			return 0
+		}
+		return callTime + seconds(r.GetTimeout())
+	case *runtimeapi.CheckpointContainerRequest:
+		return callTime + seconds(r.GetTimeout())
+	case *runtimeapi.CheckpointPodRequest, *runtimeapi.RestorePodRequest:
+		return 0 // the caller knows the size of the pod
+	default:
+		return callTime
+	}
+}
+
+// seconds is a number of seconds, without an overflow.
+func seconds(n int64) time.Duration {
+	const most = 1 << 32
+	return time.Duration(min(max(n, 0), most)) * time.Second
+}
+
+// Close ends the connection; later calls fail.
+func (c *Client) Close(context.Context) error {
+	if err := c.conn.Close(); err != nil {
+		return fmt.Errorf("close the connection to the container runtime: %w", err)
+	}
+	return nil
+}

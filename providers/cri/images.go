@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cri
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// ListImages returns the images that filter admits.
+func (c *Client) ListImages(ctx context.Context, filter *runtimeapi.ImageFilter) ([]*runtimeapi.Image, error) {
+	answer, err := c.images.ListImages(ctx, &runtimeapi.ListImagesRequest{Filter: filter})
+	return answer.GetImages(), err
+}
+
+// ImageStatus returns what the runtime has of an image; without an Image in it, nothing.
+func (c *Client) ImageStatus(ctx context.Context, image *runtimeapi.ImageSpec, verbose bool) (*runtimeapi.ImageStatusResponse, error) {
+	answer, err := c.images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: image, Verbose: verbose})
+	if err != nil {
+		return nil, err
+	}
+	return answer, present(answer.GetImage() == nil || answer.GetImage().GetId() != "", "id of image "+image.GetImage())
+}
+
+// PullImage pulls an image and returns its reference. It takes as long as the runtime makes progress.
+func (c *Client) PullImage(ctx context.Context, image *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, sandbox *runtimeapi.PodSandboxConfig) (string, error) {
+	answer, err := c.images.PullImage(ctx, &runtimeapi.PullImageRequest{Image: image, Auth: auth, SandboxConfig: sandbox})
+	if status.Code(err) == codes.Unknown {
+		// Users read this in events, where a code that says nothing is in the way.
+		return "", errors.New(status.Convert(err).Message())
+	}
+	if err != nil {
+		return "", err
+	}
+	return answer.GetImageRef(), present(answer.GetImageRef() != "", "reference of image "+image.GetImage())
+}
+
+// RemoveImage removes an image; it is no error if there is none.
+func (c *Client) RemoveImage(ctx context.Context, image *runtimeapi.ImageSpec) error {
+	_, err := c.images.RemoveImage(ctx, &runtimeapi.RemoveImageRequest{Image: image})
+	return err
+}
+
+// ImageFsInfo returns what images and containers use of the disk.
+func (c *Client) ImageFsInfo(ctx context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
+	return c.images.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
+}

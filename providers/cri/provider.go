@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cri
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
+)
+
+// Provider runs pods in a container runtime.
+type Provider struct {
+	*podruntime.Runtime
+	client   *Client
+	capacity corev1.ResourceList
+}
+
+// New makes the provider of the node, which is as it will be registered; events about its pods go to the
+// recorder. The container runtime need not run yet: until it does, the node is not ready.
+func New(node *corev1.Node, recorder record.EventRecorder, c Config) (*Provider, error) {
+	c, err := c.complete()
+	if err != nil {
+		return nil, err
+	}
+	client, err := Connect(c.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := podruntime.New(podruntime.Config{
+		Runtime: client, Images: client, Node: node, Recorder: recorder,
+		Root: c.Root, LogRoot: c.LogRoot, ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain,
+		HostPaths: c.HostPaths, CgroupParent: c.CgroupParent, Privileged: c.Privileged,
+	})
+	if err != nil {
+		_ = client.Close(context.Background()) // nothing was called yet
+		return nil, fmt.Errorf("make the provider cri: %w", err)
+	}
+	return &Provider{Runtime: pods, client: client, capacity: c.Capacity}, nil
+}
+
+// RunInBackground implements node.BackgroundRunner. The connection ends with it.
+func (p *Provider) RunInBackground(ctx context.Context) error {
+	defer p.client.Close(context.Background()) //nolint:errcheck // all calls have ended
+	return p.Runtime.RunInBackground(ctx)
+}
+
+// ConfigureNode writes into n what the machine offers, or what the configuration says of it.
+func (p *Provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
+	p.Runtime.ConfigureNode(ctx, n)
+	p.configured(n)
+}
+
+// NotifyNodeStatus implements node.NodeProvider.
+func (p *Provider) NotifyNodeStatus(ctx context.Context, notify func(*corev1.Node)) {
+	p.Runtime.NotifyNodeStatus(ctx, func(n *corev1.Node) {
+		n = n.DeepCopy()
+		p.configured(n)
+		notify(n)
+	})
+}
+
+// configured overrides what the configuration names.
+func (p *Provider) configured(n *corev1.Node) {
+	if len(p.capacity) == 0 {
+		return
+	}
+	for _, list := range []*corev1.ResourceList{&n.Status.Capacity, &n.Status.Allocatable} {
+		if *list == nil {
+			*list = corev1.ResourceList{}
+		}
+		maps.Copy(*list, p.capacity)
+	}
+}

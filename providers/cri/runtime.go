@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// present is an error when the runtime has left out what no caller can do without.
+func present(is bool, what string) error {
+	if is {
+		return nil
+	}
+	return fmt.Errorf("the container runtime answered without the %s", what)
+}
+
+// Version returns name and version of the runtime.
+func (c *Client) Version(ctx context.Context, apiVersion string) (*runtimeapi.VersionResponse, error) {
+	answer, err := c.runtime.Version(ctx, &runtimeapi.VersionRequest{Version: apiVersion})
+	if err != nil {
+		return nil, err
+	}
+	return answer, present(answer.GetRuntimeName() != "" && answer.GetRuntimeVersion() != "", "version of itself")
+}
+
+// Status says whether runtime and network are ready.
+func (c *Client) Status(ctx context.Context, verbose bool) (*runtimeapi.StatusResponse, error) {
+	answer, err := c.runtime.Status(ctx, &runtimeapi.StatusRequest{Verbose: verbose})
+	if err != nil {
+		return nil, err
+	}
+	return answer, present(answer.GetStatus() != nil, "status of itself")
+}
+
+// RuntimeConfig returns the configuration of the runtime, such as its driver for cgroups.
+func (c *Client) RuntimeConfig(ctx context.Context) (*runtimeapi.RuntimeConfigResponse, error) {
+	return c.runtime.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
+}
+
+// UpdateRuntimeConfig tells the runtime, for example, the network of the node's pods.
+func (c *Client) UpdateRuntimeConfig(ctx context.Context, config *runtimeapi.RuntimeConfig) error {
+	_, err := c.runtime.UpdateRuntimeConfig(ctx, &runtimeapi.UpdateRuntimeConfigRequest{RuntimeConfig: config})
+	return err
+}
+
+// GetContainerEvents sends the runtime's events until the stream ends, which is always an error: io.EOF
+// if the runtime ended it, Unimplemented if it has none. What was missed between two streams must be listed.
+func (c *Client) GetContainerEvents(ctx context.Context, events chan *runtimeapi.ContainerEventResponse, connected func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
+	ctx, cancel := context.WithCancel(ctx) // so that the stream ends with this function, whatever ends it
+	defer cancel()
+	stream, err := c.runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
+	if err != nil {
+		return err
+	}
+	if connected != nil {
+		connected(stream)
+	}
+	for {
+		event, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return io.EOF
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case events <- event:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// ContainerStats returns what a container uses.
+func (c *Client) ContainerStats(ctx context.Context, id string) (*runtimeapi.ContainerStats, error) {
+	answer, err := c.runtime.ContainerStats(ctx, &runtimeapi.ContainerStatsRequest{ContainerId: id})
+	return answer.GetStats(), err
+}
+
+// ListContainerStats returns what the containers use that filter admits.
+func (c *Client) ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
+	answer, err := c.runtime.ListContainerStats(ctx, &runtimeapi.ListContainerStatsRequest{Filter: filter})
+	return answer.GetStats(), err
+}
+
+// PodSandboxStats returns what a pod uses.
+func (c *Client) PodSandboxStats(ctx context.Context, id string) (*runtimeapi.PodSandboxStats, error) {
+	answer, err := c.runtime.PodSandboxStats(ctx, &runtimeapi.PodSandboxStatsRequest{PodSandboxId: id})
+	return answer.GetStats(), err
+}
+
+// ListPodSandboxStats returns what the pods use that filter admits.
+func (c *Client) ListPodSandboxStats(ctx context.Context, filter *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
+	answer, err := c.runtime.ListPodSandboxStats(ctx, &runtimeapi.ListPodSandboxStatsRequest{Filter: filter})
+	return answer.GetStats(), err
+}
+
+// ListMetricDescriptors describes what ListPodSandboxMetrics returns.
+func (c *Client) ListMetricDescriptors(ctx context.Context) ([]*runtimeapi.MetricDescriptor, error) {
+	answer, err := c.runtime.ListMetricDescriptors(ctx, &runtimeapi.ListMetricDescriptorsRequest{})
+	return answer.GetDescriptors(), err
+}
+
+// ListPodSandboxMetrics returns metrics of all pods.
+func (c *Client) ListPodSandboxMetrics(ctx context.Context) ([]*runtimeapi.PodSandboxMetrics, error) {
+	answer, err := c.runtime.ListPodSandboxMetrics(ctx, &runtimeapi.ListPodSandboxMetricsRequest{})
+	return answer.GetPodMetrics(), err
+}
