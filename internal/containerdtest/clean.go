@@ -41,7 +41,7 @@ func (c *Containerd) remove() error {
 
 // removePods removes all sandboxes, and with them their containers.
 func (c *Containerd) removePods(ctx context.Context) error {
-	conn, err := c.connect()
+	conn, err := c.Connect()
 	if err != nil {
 		return err
 	}

@@ -155,7 +155,7 @@ func (c *Containerd) ready(ctx context.Context) error {
 	if _, err := os.Stat(c.socket()); err != nil {
 		return fmt.Errorf("find the socket: %w", err)
 	}
-	conn, err := c.connect()
+	conn, err := c.Connect()
 	if err != nil {
 		return err
 	}
@@ -172,8 +172,8 @@ func (c *Containerd) ready(ctx context.Context) error {
 	return nil
 }
 
-// connect returns a connection to containerd, to be closed after use.
-func (c *Containerd) connect() (*grpc.ClientConn, error) {
+// Connect returns a connection to containerd, to be closed after use.
+func (c *Containerd) Connect() (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient(c.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return nil, fmt.Errorf("connect to containerd: %w", err)

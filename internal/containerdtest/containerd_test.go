@@ -51,7 +51,7 @@ func run(t *testing.T, c *Containerd) (sandbox, container string) {
 
 func runtimeClient(t *testing.T, c *Containerd) runtimeapi.RuntimeServiceClient {
 	t.Helper()
-	conn, err := c.connect()
+	conn, err := c.Connect()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func (c *Containerd) load(ctx context.Context, name string, from io.Reader) erro
 func (c *Containerd) awaitImage(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	conn, err := c.connect()
+	conn, err := c.Connect()
 	if err != nil {
 		return err
 	}

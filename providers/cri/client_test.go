@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -65,10 +66,10 @@ func serve(t *testing.T, socket string, s *scripted) (stop func()) {
 	runtimeapi.RegisterImageServiceServer(server, s)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
-	stop = func() {
+	stop = sync.OnceFunc(func() {
 		server.Stop()
 		<-done
-	}
+	})
 	t.Cleanup(stop)
 	return stop
 }

@@ -50,6 +50,9 @@ type Config struct {
 	// Privileged allows pods that have power over the machine: privileged containers, and the machine's
 	// network, processes or IPC. Such pods fail by default.
 	Privileged bool `json:"privileged,omitempty"`
+	// RuntimeHandlers are the names that the runtime has for the classes of RuntimeClass objects. Pods of
+	// other classes fail.
+	RuntimeHandlers map[string]string `json:"runtimeHandlers,omitempty"`
 	// Capacity is what the node offers, where that differs from what the machine has.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 }

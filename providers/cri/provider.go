@@ -35,6 +35,7 @@ func New(node *corev1.Node, recorder record.EventRecorder, c Config) (*Provider,
 		Runtime: client, Images: client, Node: node, Recorder: recorder,
 		Root: c.Root, LogRoot: c.LogRoot, ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain,
 		HostPaths: c.HostPaths, CgroupParent: c.CgroupParent, Privileged: c.Privileged,
+		RuntimeHandler: c.handler,
 	})
 	if err != nil {
 		_ = client.Close(context.Background()) // nothing was called yet
@@ -75,4 +76,12 @@ func (p *Provider) configured(n *corev1.Node) {
 		}
 		maps.Copy(*list, p.capacity)
 	}
+}
+
+// handler is the runtime's name for a class.
+func (c Config) handler(_ context.Context, class string) (string, error) {
+	if handler, known := c.RuntimeHandlers[class]; known {
+		return handler, nil
+	}
+	return "", fmt.Errorf("no handler for RuntimeClass %q: name one under runtimeHandlers in the configuration of the provider cri", class)
 }
