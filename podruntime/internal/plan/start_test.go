@@ -131,12 +131,12 @@ func TestSidecarIsRestartedAfterTheMainContainersStarted(t *testing.T) {
 
 func TestEphemeralContainerStartsAtOnceAndOnce(t *testing.T) {
 	s := newSim(t, newPod(corev1.RestartPolicyAlways, initOne("i"), mainOne("a"))).up()
-	s.lives["e"] = []life{{runs: time.Second}}
+	s.lives["e"] = []life{{pull: time.Second, runs: time.Second}}
 	ephemeral("e")(s.pod)
 	s.run(time.Minute)
 	s.want(`
 		1s Start e-0
-		2s e-0 exits 0`)
+		3s e-0 exits 0`)
 }
 
 func TestVolumesComeFirst(t *testing.T) {
