@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stats
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// DefaultPods is how many pods a kubelet takes.
+const DefaultPods = 110
+
+func (m machine) capacity(root string, pods int64) corev1.ResourceList {
+	if pods <= 0 {
+		pods = DefaultPods
+	}
+	cpus := m.processors()
+	if cpus == 0 {
+		cpus = int64(runtime.NumCPU())
+	}
+	list := corev1.ResourceList{
+		corev1.ResourceCPU:  *resource.NewQuantity(cpus, resource.DecimalSI),
+		corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI),
+	}
+	if info := m.meminfo(); info != nil {
+		list[corev1.ResourceMemory] = bytesOf(info["MemTotal"])
+	}
+	if fs, err := statfs(root); err == nil {
+		list[corev1.ResourceEphemeralStorage] = bytesOf(fs.size)
+	}
+	for size, pages := range m.hugePages() {
+		list[corev1.ResourceName(corev1.ResourceHugePagesPrefix+size)] = pages
+	}
+	return list
+}
+
+func bytesOf(n uint64) resource.Quantity {
+	return *resource.NewQuantity(int64(min(n, math.MaxInt64)), resource.BinarySI)
+}
+
+// hugePages returns the memory in huge pages by their size, also where there is none.
+func (m machine) hugePages() map[string]resource.Quantity {
+	const prefix, suffix = "hugepages-", "kB"
+	directory := filepath.Join(m.root, "sys", "kernel", "mm", "hugepages")
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		return nil
+	}
+	sizes := map[string]resource.Quantity{}
+	for _, entry := range entries {
+		kilobytes := number(strings.TrimSuffix(strings.TrimPrefix(entry.Name(), prefix), suffix))
+		if kilobytes == 0 {
+			continue
+		}
+		pages := number(m.text("sys", "kernel", "mm", "hugepages", entry.Name(), "nr_hugepages"))
+		size := bytesOf(kilobytes * 1024)
+		sizes[size.String()] = bytesOf(kilobytes * 1024 * pages)
+	}
+	return sizes
+}
+
+// text returns the one line of a file, "" if there is none.
+func (m machine) text(path ...string) string {
+	data, err := os.ReadFile(filepath.Join(append([]string{m.root}, path...)...))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
+}
+
+func (m machine) info() corev1.NodeSystemInfo {
+	info := corev1.NodeSystemInfo{
+		Architecture: runtime.GOARCH, OperatingSystem: runtime.GOOS,
+		MachineID: m.text("etc", "machine-id"), SystemUUID: m.text("sys", "class", "dmi", "id", "product_uuid"), OSImage: m.osImage(),
+	}
+	for to, path := range map[*string][]string{&info.BootID: {"sys", "kernel", "random", "boot_id"}, &info.KernelVersion: {"sys", "kernel", "osrelease"}} {
+		if lines := m.fields(path...); len(lines) > 0 {
+			*to = lines[0][0]
+		}
+	}
+	if info.SystemUUID == "" {
+		info.SystemUUID = info.MachineID // a machine without such firmware, or a process that may not ask it
+	}
+	return info
+}
+
+// osImage returns how the operating system calls itself.
+func (m machine) osImage() string {
+	for _, path := range [][]string{{"etc", "os-release"}, {"usr", "lib", "os-release"}} {
+		for line := range strings.Lines(m.text(path...)) {
+			if name, found := strings.CutPrefix(line, "PRETTY_NAME="); found {
+				return strings.Trim(strings.TrimSpace(name), `"'`)
+			}
+		}
+	}
+	return runtime.GOOS
+}

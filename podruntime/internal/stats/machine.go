@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stats
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+)
+
+// userHZ is the unit of CPU times in /proc, which is the same on all architectures that Go runs on.
+const userHZ = 100
+
+// machine reads what the kernel tells. What it does not tell is nil.
+type machine struct {
+	proc string // the directory /proc
+	root string // the directory / for what is in /etc and /sys
+}
+
+// fields returns the words of each line of a file below /proc.
+func (m machine) fields(path ...string) [][]string {
+	data, err := os.ReadFile(filepath.Join(append([]string{m.proc}, path...)...))
+	if err != nil {
+		return nil
+	}
+	var lines [][]string
+	in := bufio.NewScanner(bytes.NewReader(data))
+	in.Buffer(nil, 1<<20) // the line of interrupts is long
+	for in.Scan() {
+		if words := strings.Fields(in.Text()); len(words) > 0 {
+			lines = append(lines, words)
+		}
+	}
+	return lines
+}
+
+func number(word string) uint64 {
+	n, err := strconv.ParseUint(word, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// cpu returns the CPU time that was used since the machine was started.
+func (m machine) cpu(now metav1.Time) *statsv1alpha1.CPUStats {
+	for _, words := range m.fields("stat") {
+		if words[0] != "cpu" || len(words) < 8 {
+			continue
+		}
+		// user, nice, system, idle, iowait, irq, softirq: all but the two for waiting.
+		var ticks uint64
+		for _, i := range []int{1, 2, 3, 6, 7} {
+			ticks += number(words[i])
+		}
+		used := ticks * uint64(time.Second) / userHZ
+		return &statsv1alpha1.CPUStats{Time: now, UsageCoreNanoSeconds: &used}
+	}
+	return nil
+}
+
+// processors returns how many processors are online, 0 if that is not known.
+func (m machine) processors() int64 {
+	n := int64(0)
+	for _, words := range m.fields("stat") {
+		if strings.HasPrefix(words[0], "cpu") && words[0] != "cpu" {
+			n++
+		}
+	}
+	return n
+}
+
+// booted returns when the machine was started, or else a time that is known.
+func (m machine) booted(otherwise metav1.Time) metav1.Time {
+	for _, words := range m.fields("stat") {
+		if words[0] == "btime" && len(words) == 2 {
+			return metav1.NewTime(time.Unix(int64(number(words[1])), 0)) //nolint:gosec // seconds since 1970
+		}
+	}
+	return otherwise
+}
+
+// meminfo returns /proc/meminfo in bytes, nil where it does not exist.
+func (m machine) meminfo() map[string]uint64 {
+	info := map[string]uint64{}
+	for _, words := range m.fields("meminfo") {
+		if len(words) < 2 {
+			continue
+		}
+		value := number(words[1])
+		if len(words) == 3 && words[2] == "kB" {
+			value *= 1024
+		}
+		info[strings.TrimSuffix(words[0], ":")] = value
+	}
+	if info["MemTotal"] == 0 {
+		return nil
+	}
+	return info
+}
+
+// memory returns what is used of the memory; the working set is what cannot be had back at once.
+func (m machine) memory(now metav1.Time) *statsv1alpha1.MemoryStats {
+	info := m.meminfo()
+	if info == nil {
+		return nil
+	}
+	usage := info["MemTotal"] - info["MemFree"]
+	working := usage - min(usage, info["Inactive(file)"])
+	available, rss := info["MemTotal"]-working, info["AnonPages"]
+	stats := &statsv1alpha1.MemoryStats{Time: now, UsageBytes: &usage, WorkingSetBytes: &working, AvailableBytes: &available, RSSBytes: &rss}
+	for _, words := range m.fields("vmstat") {
+		switch value := number(words[len(words)-1]); words[0] {
+		case "pgfault":
+			stats.PageFaults = &value
+		case "pgmajfault":
+			stats.MajorPageFaults = &value
+		}
+	}
+	return stats
+}
+
+func (m machine) swap(now metav1.Time) *statsv1alpha1.SwapStats {
+	info := m.meminfo()
+	if info == nil {
+		return nil
+	}
+	free := info["SwapFree"]
+	used := info["SwapTotal"] - min(free, info["SwapTotal"])
+	return &statsv1alpha1.SwapStats{Time: now, SwapAvailableBytes: &free, SwapUsageBytes: &used}
+}
+
+// processes returns how many threads there are and may be.
+func (m machine) processes(now metav1.Time) *statsv1alpha1.RlimitStats {
+	limit, load := m.fields("sys", "kernel", "pid_max"), m.fields("loadavg")
+	if len(limit) == 0 || len(load) == 0 || len(load[0]) < 4 {
+		return nil
+	}
+	_, all, _ := strings.Cut(load[0][3], "/")
+	most, running := int64(number(limit[0][0])), int64(number(all)) //nolint:gosec // numbers of processes
+	return &statsv1alpha1.RlimitStats{Time: now, MaxPID: &most, NumOfRunningProcesses: &running}
+}
+
+// network returns what passed through the interfaces of the network that a process has. The default interface is
+// the one with the default route.
+func (m machine) network(now metav1.Time, process string) *statsv1alpha1.NetworkStats {
+	stats := &statsv1alpha1.NetworkStats{Time: now}
+	standard := m.defaultInterface(process)
+	for _, words := range m.fields(process, "net", "dev") {
+		name, rest, found := strings.Cut(strings.Join(words, " "), ":")
+		values := strings.Fields(rest)
+		if !found || len(values) < 16 || ignored(name) {
+			continue
+		}
+		one := statsv1alpha1.InterfaceStats{Name: name}
+		for i, to := range map[int]**uint64{0: &one.RxBytes, 2: &one.RxErrors, 8: &one.TxBytes, 10: &one.TxErrors} {
+			value := number(values[i])
+			*to = &value
+		}
+		stats.Interfaces = append(stats.Interfaces, one)
+		if name == standard {
+			stats.InterfaceStats = one
+		}
+	}
+	if len(stats.Interfaces) == 0 {
+		return nil
+	}
+	return stats
+}
+
+// ignored interfaces carry nothing that does not pass through another one.
+func ignored(name string) bool {
+	return name == "lo" || strings.HasPrefix(name, "veth") || strings.HasPrefix(name, "ifb")
+}
+
+func (m machine) defaultInterface(process string) string {
+	for _, words := range m.fields(process, "net", "route") {
+		if len(words) > 2 && words[1] == "00000000" {
+			return words[0]
+		}
+	}
+	return "eth0"
+}
+
+// usedOf returns a file system as the runtime uses it.
+func (m machine) usedOf(u *runtimeapi.FilesystemUsage) *statsv1alpha1.FsStats {
+	when := at(u.GetTimestamp())
+	stats := m.filesystem(when, u.GetFsId().GetMountpoint())
+	if stats == nil {
+		stats = &statsv1alpha1.FsStats{Time: when}
+	}
+	stats.UsedBytes, stats.InodesUsed = count(u.GetUsedBytes()), count(u.GetInodesUsed())
+	return stats
+}
+
+// filesystem returns the file system that a path is on, nil if that cannot be known.
+func (m machine) filesystem(now metav1.Time, path string) *statsv1alpha1.FsStats {
+	if path == "" {
+		return nil
+	}
+	fs, err := statfs(path)
+	if err != nil {
+		return nil
+	}
+	used, inodesUsed := fs.size-min(fs.size, fs.free), fs.inodes-min(fs.inodes, fs.inodesFree)
+	return &statsv1alpha1.FsStats{
+		Time: now, CapacityBytes: &fs.size, AvailableBytes: &fs.available, UsedBytes: &used,
+		Inodes: &fs.inodes, InodesFree: &fs.inodesFree, InodesUsed: &inodesUsed,
+	}
+}
+
+// space is the size of a file system.
+type space struct{ size, free, available, inodes, inodesFree uint64 }

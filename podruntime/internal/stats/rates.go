@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stats
+
+import (
+	"time"
+
+	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+)
+
+// rates knows how much CPU time things had used when they were last measured.
+type rates map[string]*reading
+
+type reading struct {
+	at    time.Time
+	total uint64
+	rate  *uint64
+	seen  bool
+}
+
+func (r rates) begin() {
+	for _, last := range r {
+		last.seen = false
+	}
+}
+
+// forget forgets what was not measured since begin.
+func (r rates) forget() {
+	for id, last := range r {
+		if !last.seen {
+			delete(r, id)
+		}
+	}
+}
+
+// rate adds to cpu how much is used now, from this reading and the last one, unless that is known.
+func (r rates) rate(id string, cpu *statsv1alpha1.CPUStats) {
+	if cpu == nil || cpu.UsageCoreNanoSeconds == nil {
+		return
+	}
+	total, at := *cpu.UsageCoreNanoSeconds, cpu.Time.Time
+	last := r[id]
+	switch {
+	case last == nil:
+		last = &reading{at: at, total: total}
+		r[id] = last
+	case total < last.total: // it has begun anew
+		*last = reading{at: at, total: total}
+	case at.After(last.at):
+		now := uint64(float64(total-last.total) / at.Sub(last.at).Seconds())
+		*last = reading{at: at, total: total, rate: &now}
+	}
+	last.seen = true
+	if cpu.UsageNanoCores == nil {
+		cpu.UsageNanoCores = last.rate
+	}
+}
+
+// podTotal is the CPU time of a pod whose runtime knows that of its containers only.
+type podTotal struct {
+	ended uint64            // used by containers that are no more
+	live  map[string]uint64 // used by the others, by container
+}
+
+// update takes a reading of all containers that run, and returns the total: it never falls when a container ends.
+func (p *podTotal) update(live map[string]uint64) uint64 {
+	for id, used := range p.live {
+		if _, there := live[id]; !there {
+			p.ended += used
+		}
+	}
+	p.live = live
+	total := p.ended
+	for _, used := range live {
+		total += used
+	}
+	return total
+}

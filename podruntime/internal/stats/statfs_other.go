@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux && !darwin
+
+package stats
+
+import "errors"
+
+func statfs(string) (space, error) { return space{}, errors.ErrUnsupported }

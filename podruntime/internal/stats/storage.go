@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stats
+
+import (
+	"context"
+	"os"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+)
+
+// container returns what a container uses.
+func (s *Stats) container(c measured, pod statsv1alpha1.PodReference, fs *statsv1alpha1.FsStats) statsv1alpha1.ContainerStats {
+	stats := statsv1alpha1.ContainerStats{
+		Name: c.container.GetMetadata().GetName(), StartTime: at(c.container.GetCreatedAt()),
+		CPU: cpu(c.stats.GetCpu()), Memory: memory(c.stats.GetMemory()), Swap: swap(c.stats.GetSwap()), IO: io(c.stats.GetIo()),
+	}
+	s.rates.rate(c.container.GetId(), stats.CPU)
+	if layer := c.stats.GetWritableLayer(); layer != nil {
+		stats.Rootfs = s.machine.usedOf(layer)
+	}
+	if s.config.Logs != nil {
+		bytes, inodes := sizeOf(s.config.Logs(pod, stats.Name))
+		stats.Logs = on(fs, bytes, inodes)
+	}
+	return stats
+}
+
+// on returns what is used of a file system by one of those that share it.
+func on(fs *statsv1alpha1.FsStats, bytes, inodes uint64) *statsv1alpha1.FsStats {
+	part := &statsv1alpha1.FsStats{Time: metav1.Now()}
+	if fs != nil {
+		*part = *fs
+	}
+	part.UsedBytes, part.InodesUsed = &bytes, &inodes
+	return part
+}
+
+// sizeOf returns the size of the files in a directory, and how many there are with it.
+func sizeOf(directory string) (bytes, inodes uint64) {
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		return 0, 0
+	}
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
+			bytes += uint64(info.Size())
+			inodes++
+		}
+	}
+	return bytes, inodes + 1
+}
+
+// storage adds what the volumes of a pod use, and what it uses of the machine's disk: its volumes, the layers that
+// its containers write to, and their logs.
+func (s *Stats) storage(ctx context.Context, pod *statsv1alpha1.PodStats, fs *statsv1alpha1.FsStats) {
+	var bytes, inodes uint64
+	count := func(part *statsv1alpha1.FsStats) {
+		if part != nil && part.UsedBytes != nil {
+			bytes += *part.UsedBytes
+		}
+		if part != nil && part.InodesUsed != nil {
+			inodes += *part.InodesUsed
+		}
+	}
+	for i := range pod.Containers {
+		count(pod.Containers[i].Rootfs)
+		count(pod.Containers[i].Logs)
+	}
+	if s.config.Volumes != nil {
+		volumes, err := s.config.Volumes(ctx, pod.PodRef)
+		if err != nil {
+			return // a sum without them would look like a pod that has little
+		}
+		for _, v := range volumes {
+			stats := statsv1alpha1.VolumeStats{Name: v.Name, FsStats: *on(fs, v.Bytes, v.Inodes)}
+			if v.Claim != "" {
+				stats.PVCRef = &statsv1alpha1.PVCReference{Name: v.Claim, Namespace: pod.PodRef.Namespace}
+			}
+			pod.VolumeStats = append(pod.VolumeStats, stats)
+			if v.Ephemeral {
+				count(&stats.FsStats)
+			}
+		}
+	}
+	pod.EphemeralStorage = on(fs, bytes, inodes)
+}
