@@ -41,6 +41,3 @@ func condition(status *runtimeapi.RuntimeStatus, kind string) error {
 
 // NotifyNodeStatus does nothing: what changes is what Ping says.
 func (r *Runtime) NotifyNodeStatus(context.Context, func(*corev1.Node)) {}
-
-// ConfigureNode writes into n what the machine and the runtime offer.
-func (r *Runtime) ConfigureNode(context.Context, *corev1.Node) {}

@@ -19,6 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/hostfiles"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/image"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/probe"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stats"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stream"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/volumes"
 )
@@ -43,6 +44,7 @@ type Runtime struct {
 	puller   *image.Puller
 	logs     *crilog.Dir
 	streams  *stream.Streams
+	stats    *stats.Stats
 	lister   *lister
 
 	// Set before any pod comes, constant afterwards.
@@ -92,6 +94,7 @@ func New(cfg Config) (*Runtime, error) {
 	r.prober = probe.New(probe.Config{Exec: cfg.Runtime.ExecSync, Changed: r.wake, Event: r.containerEvent})
 	r.puller = image.New(image.Config{Images: cfg.Images, Credentials: r.pullCredentials, Event: r.containerEvent})
 	r.streams = stream.New(cfg.Runtime)
+	r.stats = r.newStats()
 	r.lister = newLister(r)
 	return r, nil
 }

@@ -4,15 +4,96 @@ package podruntime
 
 import (
 	"context"
+	"path/filepath"
 
 	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stats"
 )
 
 // GetStatsSummary returns the usage of the node and its pods.
-func (r *Runtime) GetStatsSummary(context.Context) (*statsv1alpha1.Summary, error) {
-	return &statsv1alpha1.Summary{}, nil
+func (r *Runtime) GetStatsSummary(ctx context.Context) (*statsv1alpha1.Summary, error) {
+	return r.stats.Summary(ctx)
 }
 
 // GetMetricsResource returns the metrics that metrics-server reads.
-func (r *Runtime) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) { return nil, nil }
+func (r *Runtime) GetMetricsResource(ctx context.Context) ([]*dto.MetricFamily, error) {
+	return r.stats.Metrics(ctx)
+}
+
+// newStats returns what measures the pods of this node.
+func (r *Runtime) newStats() *stats.Stats {
+	return stats.New(stats.Config{
+		Runtime: r.cfg.Runtime, Images: r.cfg.Images,
+		Node: r.cfg.Node.Name, Labels: map[string]string{criconfig.LabelNode: r.cfg.Node.Name},
+		Root: r.cfg.Root, Logs: r.logsOf, Volumes: r.volumeUse,
+	})
+}
+
+// logsOf is the directory of the logs of a container.
+func (r *Runtime) logsOf(pod statsv1alpha1.PodReference, container string) string {
+	meta := metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: types.UID(pod.UID)}
+	return filepath.Join(r.settings.LogDirectory(&corev1.Pod{ObjectMeta: meta}), container)
+}
+
+// volumeUse measures the volumes of a pod. Of one that nothing is known of, there are none.
+func (r *Runtime) volumeUse(ctx context.Context, ref statsv1alpha1.PodReference) ([]stats.Volume, error) {
+	_, pod, err := r.shown(ref.Namespace, ref.Name)
+	if err != nil || string(pod.UID) != ref.UID {
+		return nil, nil
+	}
+	use, err := r.volumes.Usage(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	var all []stats.Volume
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		used, measured := use[v.Name]
+		if !measured {
+			continue
+		}
+		one := stats.Volume{Name: v.Name, Bytes: uint64(max(used.Bytes, 0)), Inodes: uint64(max(used.Inodes, 0))}
+		if v.PersistentVolumeClaim != nil {
+			one.Claim = v.PersistentVolumeClaim.ClaimName
+		}
+		one.Ephemeral = one.Claim == "" && !used.Memory
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// ConfigureNode writes into n what the machine offers, where n does not say otherwise: capacity, what of it
+// pods may have, and what the machine is.
+func (r *Runtime) ConfigureNode(_ context.Context, n *corev1.Node) {
+	if n.Status.Capacity == nil {
+		n.Status.Capacity = corev1.ResourceList{}
+	}
+	for name, quantity := range stats.Capacity(r.cfg.Root, stats.DefaultPods) {
+		if _, said := n.Status.Capacity[name]; !said {
+			n.Status.Capacity[name] = quantity
+		}
+	}
+	if n.Status.Allocatable == nil {
+		n.Status.Allocatable = corev1.ResourceList{}
+	}
+	for name, quantity := range n.Status.Capacity {
+		if _, said := n.Status.Allocatable[name]; !said {
+			n.Status.Allocatable[name] = quantity.DeepCopy()
+		}
+	}
+	is, info := stats.NodeInfo(), &n.Status.NodeInfo
+	for to, value := range map[*string]string{
+		&info.Architecture: is.Architecture, &info.OperatingSystem: is.OperatingSystem, &info.KernelVersion: is.KernelVersion,
+		&info.OSImage: is.OSImage, &info.MachineID: is.MachineID, &info.SystemUUID: is.SystemUUID, &info.BootID: is.BootID,
+	} {
+		if *to == "" {
+			*to = value
+		}
+	}
+}
