@@ -24,7 +24,7 @@ NO_RACE := $(if $(RACE),,echo "no C compiler found: the tests run without the ra
 ##@ Try it
 
 .PHONY: up
-up: build ## start a cluster and a virtual node, and run a first pod (PROVIDER=mock)
+up: build ## start a cluster and a virtual node, and run a first pod (PROVIDER=process)
 	@hack/up.sh
 
 .PHONY: down

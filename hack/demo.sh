@@ -5,7 +5,7 @@
 root=$PWD
 cluster=${CLUSTER:-vk-demo}
 node=${NODE:-virtual-node}
-provider=${PROVIDER:-mock}
+provider=${PROVIDER:-process}
 state=${XDG_CACHE_HOME:-$HOME/.cache}/virtual-kubelet/nodes/$cluster/$node
 kubectl=("$root/bin/devcluster" kubectl --name "$cluster")
 

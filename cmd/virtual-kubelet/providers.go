@@ -9,6 +9,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/cri"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/mock"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
 // providers are the built-in providers.
@@ -16,6 +17,7 @@ func providers() []cli.Provider {
 	return []cli.Provider{
 		{Name: "cri", New: newCRI},
 		{Name: "mock", New: newMock},
+		{Name: "process", New: newProcess},
 	}
 }
 
@@ -40,5 +42,19 @@ func newMock(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error)
 		OperatingSystem: in.OperatingSystem,
 		InternalIP:      in.InternalIP,
 		DaemonPort:      in.DaemonPort,
+	}, config)
+}
+
+func newProcess(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
+	config, err := process.LoadConfig(in.ConfigPath)
+	if err != nil {
+		return nil, err
+	}
+	return process.New(ctx, process.Node{
+		Node:          in.Node,
+		Recorder:      in.Recorder,
+		InternalIP:    in.InternalIP,
+		ClusterDomain: in.KubeClusterDomain,
+		DaemonPort:    in.DaemonPort,
 	}, config)
 }

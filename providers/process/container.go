@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/images"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+// containerRecord is what is on disk of a container, besides its configuration and its state.
+type containerRecord struct {
+	Sandbox    string
+	Created    time.Time
+	ImageID    string
+	ImageRef   string
+	StopSignal int
+	Spec       shim.Spec
+}
+
+type container struct {
+	containerRecord
+	id, dir string
+	config  *runtimeapi.ContainerConfig
+
+	// working is held while the container is started, stopped or removed.
+	working sync.Mutex
+	// guarded by mu
+	mu   sync.Mutex
+	shim *exec.Cmd
+}
+
+// reap takes the status of the shim, if this process started it.
+func (c *container) reap() {
+	c.mu.Lock()
+	cmd := c.shim
+	c.shim = nil
+	c.mu.Unlock()
+	if cmd != nil {
+		_ = cmd.Wait() // it has nothing to say that its file does not
+	}
+}
+
+// CreateContainer makes the directory of a container, with its root.
+func (r *Runtime) CreateContainer(ctx context.Context, sandboxID string, config *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
+	s, err := r.sandbox(sandboxID)
+	if err != nil {
+		return "", err
+	}
+	if r.sandboxState(s) != runtimeapi.PodSandboxState_SANDBOX_READY {
+		return "", status.Errorf(codes.FailedPrecondition, "sandbox %s is stopped", sandboxID)
+	}
+	if config.GetMetadata() == nil {
+		return "", status.Error(codes.InvalidArgument, "the container has no metadata")
+	}
+	image, err := r.imageFor(ctx, config.GetImage().GetImage())
+	if err != nil {
+		return "", err
+	}
+	c := &container{id: newID(), config: config}
+	c.dir = filepath.Join(r.config.StateDir, "containers", c.id)
+	c.containerRecord = containerRecord{Sandbox: sandboxID, Created: time.Now(), ImageID: image.ID, ImageRef: imageRef(image)}
+	if c.Spec, err = r.spec(s, c, image); err != nil {
+		return "", err
+	}
+	c.StopSignal = int(stopSignal(config.GetStopSignal(), image.Config.StopSignal))
+	if err := saveRecord(c.dir, c.containerRecord, config); err != nil {
+		return "", errors.Join(fmt.Errorf("make the container: %w", err), removeRecorded(c.dir))
+	}
+	if err := r.makeRoot(c, image); err != nil {
+		return "", errors.Join(fmt.Errorf("make the root of the container: %w", err), removeRecorded(c.dir))
+	}
+	r.mu.Lock()
+	r.containers[c.id] = c
+	r.mu.Unlock()
+	r.publish(c.id, c.Sandbox, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT)
+	return c.id, nil
+}
+
+// imageFor returns the image of a container. Without isolation there is none.
+func (r *Runtime) imageFor(ctx context.Context, ref string) (images.Image, error) {
+	if r.isolation == shim.None {
+		return hostImage(ref), nil
+	}
+	image, err := r.images.Get(ctx, ref)
+	if errdefs.IsNotFound(err) {
+		return images.Image{}, status.Errorf(codes.NotFound, "image %q is not on this node", ref)
+	}
+	return image, err
+}
+
+// StartContainer starts the process.
+func (r *Runtime) StartContainer(ctx context.Context, id string) error {
+	c, err := r.container(id)
+	if err != nil {
+		return err
+	}
+	c.working.Lock()
+	defer c.working.Unlock()
+	state, err := shim.ReadState(c.dir)
+	if err != nil {
+		return err
+	}
+	if state.Started() {
+		return status.Errorf(codes.FailedPrecondition, "container %s was started before", id)
+	}
+	if c.Spec.Cgroup, err = r.cgroups.make(id, c.config.GetLinux().GetResources()); err != nil {
+		return fmt.Errorf("make the cgroup of the container: %w", err)
+	}
+	if err := shim.WriteJSON(filepath.Join(c.dir, recordFile), c.containerRecord); err != nil {
+		return err
+	}
+	cmd, err := shim.Start(ctx, c.dir, c.Spec)
+	if err != nil {
+		_ = c.Spec.Cgroup.Remove()
+		return status.Error(codes.Unknown, err.Error())
+	}
+	c.mu.Lock()
+	c.shim = cmd
+	c.mu.Unlock()
+	r.watchLater(c)
+	r.publish(c.id, c.Sandbox, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
+	return nil
+}
+
+// StopContainer asks the main process to end, and kills all that is left after timeout seconds.
+func (r *Runtime) StopContainer(ctx context.Context, id string, timeout int64) error {
+	c, err := r.container(id)
+	if status.Code(err) == codes.NotFound {
+		return nil
+	}
+	state, err := shim.ReadState(c.dir)
+	if err != nil || !state.Started() || state.Ended() {
+		return err
+	}
+	if timeout > 0 {
+		if err := c.ask(ctx, time.Duration(timeout)*time.Second); err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return c.kill(ctx, state)
+}
+
+// ask sends the signal to stop, and waits.
+func (c *container) ask(ctx context.Context, grace time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	if err := shim.Signal(ctx, c.dir, syscall.Signal(c.StopSignal)); err != nil {
+		return err
+	}
+	return shim.Wait(ctx, c.dir)
+}
+
+// killTime is how long a shim is trusted to kill its container.
+const killTime = 10 * time.Second
+
+// kill kills the container through its shim, else the shim: then the kernel kills the container.
+func (c *container) kill(ctx context.Context, state shim.State) error {
+	bounded, cancel := context.WithTimeout(ctx, killTime)
+	defer cancel()
+	err := shim.Kill(bounded, c.dir)
+	if err == nil {
+		err = shim.Wait(bounded, c.dir)
+	}
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := errors.Join(shim.KillProcess(state.Init), shim.KillProcess(state.Shim)); err != nil {
+		return fmt.Errorf("kill container %s: %w", c.id, err)
+	}
+	c.reap()
+	return shim.Wait(ctx, c.dir)
+}
+
+// RemoveContainer removes a container, which is killed if it runs. Its log stays.
+func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
+	c, err := r.container(id)
+	if err != nil {
+		return nil //nolint:nilerr // removing what is not there is no error
+	}
+	if err := r.StopContainer(ctx, id, 0); err != nil {
+		return err
+	}
+	c.working.Lock()
+	defer c.working.Unlock()
+	c.reap()
+	if err := c.Spec.Cgroup.Remove(); err != nil {
+		return err
+	}
+	if err := removeRecorded(c.dir); err != nil {
+		return fmt.Errorf("remove container %s: %w", id, err)
+	}
+	r.mu.Lock()
+	delete(r.containers, id)
+	r.mu.Unlock()
+	r.publish(id, c.Sandbox, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
+	return nil
+}
+
+// ReopenContainerLog makes the log go on in a new file.
+func (r *Runtime) ReopenContainerLog(ctx context.Context, id string) error {
+	c, err := r.container(id)
+	if err != nil {
+		return err
+	}
+	return shim.Reopen(ctx, c.dir)
+}
+
+// UpdateContainerResources changes the limits of a container.
+func (r *Runtime) UpdateContainerResources(_ context.Context, id string, resources *runtimeapi.ContainerResources) error {
+	c, err := r.container(id)
+	if err != nil {
+		return err
+	}
+	c.working.Lock()
+	defer c.working.Unlock()
+	if c.config.Linux == nil {
+		c.config.Linux = &runtimeapi.LinuxContainerConfig{}
+	}
+	if err := r.cgroups.update(c.Spec.Cgroup, resources.GetLinux()); err != nil {
+		return fmt.Errorf("change the limits of container %s: %w", id, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.config.Linux.Resources = resources.GetLinux()
+	return nil
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command demo is what the first pod of `make up` runs: a program that needs no files but itself.
+//
+// It prints a line each second and serves HTTP on PORT. Under other names it is a few small
+// tools, so that there is something to execute in its container: cat, env, exit, hostname, id, ls and sleep.
+//
+// What surprises: it has no shell.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	args := os.Args
+	if len(args) > 1 && tools[filepath.Base(args[0])] == nil {
+		args = args[1:]
+	}
+	tool := tools[filepath.Base(args[0])]
+	if tool == nil {
+		tool = hello
+	}
+	if err := tool(args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", filepath.Base(args[0]), err)
+		os.Exit(1)
+	}
+}
+
+var tools map[string]func([]string) error
+
+func init() {
+	tools = map[string]func([]string) error{
+		"hello": hello, "cat": cat, "env": env, "exit": exit, "hostname": hostname, "id": id, "ls": ls, "sleep": sleep,
+		"linger": linger,
+	}
+}
+
+// hello prints a line each second until it is told to end.
+func hello([]string) error {
+	if port := os.Getenv("PORT"); port != "" {
+		go serve(port)
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM, os.Interrupt)
+	name, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	for n := 1; ; n++ {
+		fmt.Printf("hello %d from %s\n", n, name)
+		select {
+		case s := <-stop:
+			fmt.Println("goodbye:", s)
+			return nil
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func serve(port string) {
+	server := http.Server{Addr: ":" + port, ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "hello, %s\n", r.RemoteAddr)
+	})}
+	fmt.Fprintln(os.Stderr, server.ListenAndServe())
+}
+
+func cat(paths []string) error {
+	if len(paths) == 0 {
+		_, err := io.Copy(os.Stdout, os.Stdin)
+		return err
+	}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if _, err := os.Stdout.Write(data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func env([]string) error {
+	_, err := fmt.Println(strings.Join(os.Environ(), "\n"))
+	return err
+}
+
+func exit(args []string) error {
+	if len(args) != 1 {
+		return errors.New("want a number")
+	}
+	code, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	os.Exit(code)
+	return nil
+}
+
+func hostname([]string) error {
+	name, err := os.Hostname()
+	if err == nil {
+		fmt.Println(name)
+	}
+	return err
+}
+
+func id([]string) error {
+	groups, err := os.Getgroups()
+	fmt.Printf("uid=%d gid=%d groups=%v\n", os.Getuid(), os.Getgid(), groups)
+	return err
+}
+
+func ls(dirs []string) error {
+	if len(dirs) == 0 {
+		dirs = []string{"."}
+	}
+	for _, dir := range dirs {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			fmt.Println(e.Name())
+		}
+	}
+	return nil
+}
+
+func sleep(args []string) error {
+	if len(args) != 1 {
+		return errors.New("want a number of seconds")
+	}
+	d, err := time.ParseDuration(args[0] + "s")
+	if err == nil {
+		<-time.After(d)
+	}
+	return err
+}
+
+// linger starts processes that ignore being asked to end, in sessions of their own.
+func linger(args []string) error {
+	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
+	depth := 2
+	if len(args) == 1 {
+		depth, _ = strconv.Atoi(args[0])
+	}
+	if depth > 0 {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		child := &exec.Cmd{Path: self, Args: []string{"linger", strconv.Itoa(depth - 1)}, Stdout: os.Stdout, SysProcAttr: apart()}
+		if err := child.Start(); err != nil {
+			return err
+		}
+	}
+	fmt.Println("lingering", depth)
+	return sleep([]string{"600"})
+}

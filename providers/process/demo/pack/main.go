@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command pack makes an image archive of one program that needs no other files.
+//
+// Usage: pack -name demo -o demo.tar PROGRAM TOOL...: the program is started by the image, and is in
+// /bin under the names of the tools too.
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+func main() {
+	out := flag.String("o", "", "archive to write")
+	tag := flag.String("name", "", "name of the image")
+	flag.Parse()
+	if *out == "" || *tag == "" || flag.NArg() == 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	if err := pack(*out, *tag, flag.Arg(0), flag.Args()[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "pack:", err)
+		os.Exit(1)
+	}
+}
+
+func pack(out, tag, program string, tools []string) error {
+	parsed, err := name.NewTag(tag)
+	if err != nil {
+		return err
+	}
+	layer, err := files(program, tools)
+	if err != nil {
+		return err
+	}
+	image, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return err
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return err
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture = "linux", runtime.GOARCH
+	config.Config.Entrypoint = []string{"/bin/" + filepath.Base(program)}
+	config.Config.Env = []string{"PATH=/bin"}
+	if image, err = mutate.ConfigFile(image, config); err != nil {
+		return err
+	}
+	// Renamed at the end: a daemon may look at the directory meanwhile.
+	if err := tarball.WriteToFile(out+".new", parsed, image); err != nil {
+		return err
+	}
+	return os.Rename(out+".new", out)
+}
+
+// files is a layer with the program, its other names, and the directories that programs expect.
+func files(program string, tools []string) (v1.Layer, error) {
+	content, err := os.ReadFile(program)
+	if err != nil {
+		return nil, err
+	}
+	headers := []tar.Header{
+		{Name: "bin/", Typeflag: tar.TypeDir, Mode: 0o755},
+		{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777},
+		{Name: "etc/", Typeflag: tar.TypeDir, Mode: 0o755},
+		{Name: "bin/" + filepath.Base(program), Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(content))},
+	}
+	for _, tool := range tools {
+		headers = append(headers, tar.Header{Name: "bin/" + tool, Typeflag: tar.TypeSymlink, Linkname: filepath.Base(program)})
+	}
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, h := range headers {
+		if err := w.WriteHeader(&h); err != nil {
+			return nil, err
+		}
+		if h.Typeflag == tar.TypeReg {
+			if _, err := w.Write(content); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil })
+}

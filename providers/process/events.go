@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// events has those who listen. The zero value has none.
+type events struct {
+	// guarded by mu
+	mu        sync.Mutex
+	listeners map[chan *runtimeapi.ContainerEventResponse]bool
+}
+
+// GetContainerEvents sends what happens to containers until ctx ends. One who is so slow that the
+// queue is full loses events, and has lists to find out.
+func (r *Runtime) GetContainerEvents(ctx context.Context, out chan *runtimeapi.ContainerEventResponse, connected func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
+	queue := make(chan *runtimeapi.ContainerEventResponse, 1024)
+	r.events.listen(queue, true)
+	defer r.events.listen(queue, false)
+	if connected != nil {
+		connected(nil)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case e := <-queue:
+			select {
+			case out <- e:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+}
+
+func (e *events) listen(queue chan *runtimeapi.ContainerEventResponse, on bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.listeners == nil {
+		e.listeners = map[chan *runtimeapi.ContainerEventResponse]bool{}
+	}
+	if !on {
+		delete(e.listeners, queue)
+		return
+	}
+	e.listeners[queue] = true
+}
+
+// publish tells what happened to a container or a sandbox.
+func (r *Runtime) publish(id, sandboxID string, kind runtimeapi.ContainerEventType) {
+	r.events.mu.Lock()
+	listened := len(r.events.listeners) > 0
+	r.events.mu.Unlock()
+	if !listened {
+		return
+	}
+	event := &runtimeapi.ContainerEventResponse{ContainerId: id, ContainerEventType: kind, CreatedAt: time.Now().UnixNano()}
+	if s, err := r.sandbox(sandboxID); err == nil {
+		event.PodSandboxStatus = r.sandboxStatus(s)
+		for _, c := range r.containersOf(sandboxID) {
+			if status, err := c.status(r); err == nil {
+				event.ContainersStatuses = append(event.ContainersStatuses, status)
+			}
+		}
+	}
+	r.events.mu.Lock()
+	defer r.events.mu.Unlock()
+	for queue := range r.events.listeners {
+		select {
+		case queue <- event:
+		default:
+		}
+	}
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package shim
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// enter moves this thread into the groups of version 1; what it forks begins there. In version 2 a
+// process is born in its group, whose directory is returned.
+func (g Cgroup) enter() (*os.File, error) {
+	for _, dir := range g.V1 {
+		if err := os.WriteFile(filepath.Join(dir, "tasks"), []byte("0"), 0); err != nil {
+			return nil, fmt.Errorf("enter the cgroup: %w", err)
+		}
+	}
+	if g.V2 == "" {
+		return nil, nil
+	}
+	return os.Open(g.V2)
+}
+
+// leave moves this thread back, to the parents of the groups. From inside a container they are not seen,
+// and Remove does it.
+func (g Cgroup) leave() {
+	for _, dir := range g.V1 {
+		_ = os.WriteFile(filepath.Join(filepath.Dir(dir), "tasks"), []byte("0"), 0)
+	}
+}
+
+// OOMKilled tells whether the kernel killed a process because the memory of the group was used up.
+func (g Cgroup) OOMKilled() bool {
+	for _, path := range []string{filepath.Join(g.V1["memory"], "memory.oom_control"), filepath.Join(g.V2, "memory.events")} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(data)) {
+			if n, ok := strings.CutPrefix(strings.TrimSpace(line), "oom_kill "); ok && n != "0" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Kill kills what is in the group, also what is no descendant of this process.
+func (g Cgroup) Kill() {
+	if g.V2 != "" {
+		_ = os.WriteFile(filepath.Join(g.V2, "cgroup.kill"), []byte("1"), 0)
+	}
+	for _, dir := range g.Dirs() {
+		data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		if err != nil {
+			continue
+		}
+		for line := range bytes.Lines(data) {
+			pid, err := strconv.Atoi(string(bytes.TrimSpace(line)))
+			if err == nil && pid != os.Getpid() {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+		return
+	}
+}
+
+// Remove removes the groups, which nothing may be in but threads of this process.
+func (g Cgroup) Remove() error {
+	var errs []error
+	for controller, dir := range g.V1 {
+		if tasks, err := os.ReadFile(filepath.Join(dir, "tasks")); err == nil {
+			for line := range bytes.Lines(tasks) {
+				_ = os.WriteFile(filepath.Join(filepath.Dir(dir), "tasks"), bytes.TrimSpace(line), 0)
+			}
+		}
+		if err := syscall.Rmdir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("remove the cgroup %s of %s: %w", dir, controller, err))
+		}
+	}
+	if g.V2 != "" {
+		if err := syscall.Rmdir(g.V2); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("remove the cgroup %s: %w", g.V2, err))
+		}
+	}
+	return errors.Join(errs...)
+}

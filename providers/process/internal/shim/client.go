@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shim
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Create writes what Start needs into dir, the directory of the container.
+func Create(dir string, spec Spec) error {
+	return WriteJSON(filepath.Join(dir, specFile), spec)
+}
+
+// Start starts the container in dir and returns once its process runs. The caller waits for
+// the command, or leaves it a zombie until it ends itself.
+func Start(ctx context.Context, dir string, spec Spec) (*exec.Cmd, error) {
+	if err := Create(dir, spec); err != nil {
+		return nil, err
+	}
+	cmd, err := run(ctx, dir, spec, "run")
+	if err != nil {
+		return nil, err
+	}
+	return cmd, nil
+}
+
+// Probe tells whether containers of that isolation can be made, by making one in dir, which has a directory
+// to be the image.
+func Probe(ctx context.Context, dir string, spec Spec) error {
+	if err := Create(dir, spec); err != nil {
+		return err
+	}
+	cmd, err := run(ctx, dir, spec, "probe")
+	if err != nil {
+		return err
+	}
+	return cmd.Wait()
+}
+
+// run starts the shim and waits for its word that the container runs.
+func run(ctx context.Context, dir string, spec Spec, mode string) (*exec.Cmd, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	log, err := os.OpenFile(filepath.Join(dir, shimLog), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		w.Close()
+		return nil, err
+	}
+	defer log.Close()
+	// Not CommandContext: the shim lives longer than the call.
+	cmd := &exec.Cmd{
+		Path: self(), Args: []string{Argv0, mode}, Dir: dir,
+		Env:    []string{"GOMAXPROCS=2", "GOGC=25"},
+		Stdout: log, Stderr: log, ExtraFiles: []*os.File{w},
+		SysProcAttr: detached(spec),
+	}
+	err = cmd.Start()
+	w.Close()
+	if err != nil {
+		return nil, fmt.Errorf("start the supervisor of the container: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { r.Close() })
+	defer stop()
+	word, err := io.ReadAll(r)
+	if err == nil && string(word) == "ok" {
+		return cmd, nil
+	}
+	if ctx.Err() != nil {
+		_ = cmd.Process.Kill()
+		err = ctx.Err()
+	}
+	_ = cmd.Wait()
+	if err != nil {
+		return nil, fmt.Errorf("start the container: %w", err)
+	}
+	if len(word) == 0 {
+		return nil, fmt.Errorf("the supervisor of the container ended: %s", tail(log.Name()))
+	}
+	return nil, errors.New(string(word))
+}
+
+func tail(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(data[max(0, len(data)-500):]))
+}
+
+// conn is a connection to a shim.
+type conn struct {
+	net.Conn
+	frames
+	r *bufio.Reader
+}
+
+func dial(ctx context.Context, dir string, req request) (*conn, error) {
+	path, closer, err := socketPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer closer()
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("ask the supervisor of the container: %w", err)
+	}
+	out := &conn{Conn: c, frames: frames{w: c}, r: bufio.NewReader(c)}
+	if err := out.writeJSON(frameRequest, req); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("ask the supervisor of the container: %w", err)
+	}
+	return out, nil
+}
+
+// call sends a request that has no streams.
+func call(ctx context.Context, dir string, req request) error {
+	c, err := dial(ctx, dir, req)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	d, err := c.answer(nil, nil)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err == nil && d.Error != "" {
+		err = errors.New(d.Error)
+	}
+	return err
+}
+
+// answer copies output until the last frame.
+func (c *conn) answer(stdout, stderr io.Writer) (done, error) {
+	for {
+		k, payload, err := readFrame(c.r)
+		if err != nil {
+			return done{}, fmt.Errorf("the supervisor of the container: %w", err)
+		}
+		switch {
+		case k == frameDone:
+			var d done
+			return d, json.Unmarshal(payload, &d)
+		case k == frameStdout && stdout != nil:
+			_, err = stdout.Write(payload)
+		case k == frameStderr && stderr != nil:
+			_, err = stderr.Write(payload)
+		}
+		if err != nil {
+			return done{}, fmt.Errorf("copy output: %w", err)
+		}
+	}
+}
+
+// Signal sends a signal to the main process of the container in dir.
+func Signal(ctx context.Context, dir string, s syscall.Signal) error {
+	return call(ctx, dir, request{Op: opSignal, Signal: int(s)})
+}
+
+// Kill kills every process of the container in dir.
+func Kill(ctx context.Context, dir string) error { return call(ctx, dir, request{Op: opKill}) }
+
+// Reopen makes the log go on in a new file.
+func Reopen(ctx context.Context, dir string) error { return call(ctx, dir, request{Op: opReopen}) }
+
+// Wait returns when the container has ended and its state says so, or when ctx ends.
+func Wait(ctx context.Context, dir string) error {
+	for {
+		s, err := ReadState(dir)
+		if err != nil || s.Ended() || !s.Started() {
+			return err
+		}
+		err = call(ctx, dir, request{Op: opWait})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil {
+			continue
+		}
+		// The shim ends: its state is final once the process has gone.
+		if err := waitGone(ctx, s.Shim); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shim
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A process gets namespaces, root directory, capabilities and cgroups from the thread that forks it. So a
+// thread of the shim becomes what the process is to be, forks it, and is never used for anything else.
+
+// launched is how a fork went.
+type launched struct {
+	status <-chan syscall.WaitStatus
+	pid    int
+	err    error
+}
+
+// launch starts the main process. Its thread stays: the kernel kills the process when that ends.
+func (s *supervisor) launch(io *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
+	result := make(chan launched)
+	go func() {
+		runtime.LockOSThread()
+		l := s.fork(io, child, s.spec.Argv, s.spec.TTY, s.spec.PIDOf == 0, s.build)
+		result <- l
+		if l.err == nil {
+			select {}
+		}
+	}()
+	l := <-result
+	if l.err == nil && s.spec.OOMScoreAdj != 0 {
+		// To lower it needs a right that machines may not give.
+		_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", l.pid), fmt.Append(nil, s.spec.OOMScoreAdj), 0)
+	}
+	return l.status, l.pid, l.err
+}
+
+// enter starts a process in the namespaces of the main one.
+func (s *supervisor) enter(req request, io *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
+	result := make(chan launched)
+	go func() {
+		// Never unlocked: the thread ends with the goroutine. It lives as long as the process, which
+		// the kernel would kill otherwise.
+		runtime.LockOSThread()
+		l := s.fork(io, child, req.Argv, req.TTY, s.spec.HostPID || !s.spec.Isolation.Namespaces(), s.join)
+		if l.err != nil {
+			result <- l
+			return
+		}
+		ended := make(chan syscall.WaitStatus, 1)
+		result <- launched{ended, l.pid, nil}
+		ended <- <-l.status
+	}()
+	l := <-result
+	return l.status, l.pid, l.err
+}
+
+// fork prepares this thread and forks argv. bound lets the kernel kill the process when this thread ends. One
+// that joins a pid namespace cannot be bound, since it takes its parent, whom it does not see,
+// for gone; but it ends with the namespace.
+func (s *supervisor) fork(io *streams, child *childIO, argv []string, tty, bound bool, prepare func() error) launched {
+	fail := func(err error) launched { return launched{err: err} }
+	group, err := s.spec.Cgroup.enter()
+	if err != nil {
+		return fail(err)
+	}
+	defer s.spec.Cgroup.leave()
+	if err := prepare(); err != nil {
+		return fail(err)
+	}
+	if tty {
+		terminal, process, err := openTerminal()
+		if err != nil {
+			return fail(err)
+		}
+		io.stdin, io.stdout = terminal, terminal
+		child.stdin, child.stdout, child.stderr = process, process, process
+	}
+	child.own(s.spec.UID, s.spec.GID)
+	path, err := lookPath(argv[0], s.spec.Env, s.spec.Cwd)
+	if err != nil {
+		return fail(err)
+	}
+	attr := &syscall.SysProcAttr{Setsid: true, Setctty: tty, UseCgroupFD: group != nil}
+	if bound {
+		attr.Pdeathsig = syscall.SIGKILL
+	}
+	if group != nil {
+		attr.CgroupFD = int(group.Fd())
+		defer group.Close()
+	}
+	if os.Geteuid() == 0 && s.spec.Isolation != User {
+		attr.Credential = &syscall.Credential{Uid: s.spec.UID, Gid: s.spec.GID, Groups: s.spec.Groups}
+	}
+	if err := s.restrict(); err != nil {
+		return fail(err)
+	}
+	status, pid, err := s.children.start(func() (int, error) {
+		return syscall.ForkExec(path, argv, &syscall.ProcAttr{Dir: s.spec.Cwd, Env: s.spec.Env, Files: child.fds(), Sys: attr})
+	})
+	if err != nil {
+		return fail(fmt.Errorf("run %q: %w", argv[0], err))
+	}
+	return launched{status, pid, nil}
+}
+
+// build makes the namespaces and the root of a new container around this thread.
+func (s *supervisor) build() error {
+	switch {
+	case s.spec.Isolation == Chroot:
+		return enterRoot(rootDir)
+	case !s.spec.Isolation.Namespaces():
+		return nil
+	}
+	flags := unix.CLONE_NEWNS | unix.CLONE_NEWUTS
+	if !s.spec.HostIPC {
+		flags |= unix.CLONE_NEWIPC
+	}
+	if !s.spec.HostPID && s.spec.PIDOf == 0 {
+		flags |= unix.CLONE_NEWPID
+	}
+	if err := unix.Unshare(flags); err != nil {
+		return fmt.Errorf("make namespaces: %w", err)
+	}
+	if s.spec.PIDOf != 0 {
+		if err := joinNamespace(s.spec.PIDOf, "pid", unix.CLONE_NEWPID); err != nil {
+			return err
+		}
+	}
+	if s.spec.Hostname != "" {
+		if err := unix.Sethostname([]byte(s.spec.Hostname)); err != nil {
+			return fmt.Errorf("set the host name %q: %w", s.spec.Hostname, err)
+		}
+	}
+	return buildRoot(&s.spec)
+}
+
+// join brings this thread into the namespaces of the main process.
+func (s *supervisor) join() error {
+	pid := s.state.Init.PID
+	switch {
+	case s.spec.Isolation == Chroot:
+		return enterRoot(rootDir)
+	case !s.spec.Isolation.Namespaces():
+		return nil
+	}
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return fmt.Errorf("leave the directory of the shim: %w", err)
+	}
+	// All are opened before the first is entered: then /proc is another one.
+	type ns struct {
+		name string
+		flag int
+		fd   int
+	}
+	all := []ns{{"uts", unix.CLONE_NEWUTS, 0}, {"ipc", unix.CLONE_NEWIPC, 0}, {"pid", unix.CLONE_NEWPID, 0}, {"mnt", unix.CLONE_NEWNS, 0}}
+	for i := range all {
+		fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/%s", pid, all[i].name), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("find the %s namespace of the container: %w", all[i].name, err)
+		}
+		defer unix.Close(fd)
+		all[i].fd = fd
+	}
+	for _, n := range all {
+		if err := unix.Setns(n.fd, n.flag); err != nil {
+			return fmt.Errorf("enter the %s namespace of the container: %w", n.name, err)
+		}
+	}
+	return nil
+}
+
+func joinNamespace(pid int, name string, flag int) error {
+	fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/%s", pid, name), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("find the %s namespace of process %d: %w", name, pid, err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Setns(fd, flag); err != nil {
+		return fmt.Errorf("enter the %s namespace of process %d: %w", name, pid, err)
+	}
+	return nil
+}
+
+// enterRoot makes dir the root of this thread only.
+func enterRoot(dir string) error {
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return fmt.Errorf("leave the directory of the shim: %w", err)
+	}
+	if err := unix.Chroot(dir); err != nil {
+		return fmt.Errorf("change the root to %s: %w", dir, err)
+	}
+	return unix.Chdir("/")
+}
+
+// restrict takes from this thread what the process must not have. Capabilities that are left in the
+// bounding set are those that a process of root gets when it is executed.
+func (s *supervisor) restrict() error {
+	// The binary of the shim, seen from the container, must not be a way into the machine.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("protect the shim: %w", err)
+	}
+	if s.spec.NoNewPrivs {
+		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			return fmt.Errorf("allow no new privileges: %w", err)
+		}
+	}
+	if s.spec.Isolation == None && os.Geteuid() != 0 {
+		return nil
+	}
+	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	for c := 0; ; c++ {
+		held, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(c), 0, 0, 0)
+		if err != nil {
+			break // the kernel knows no more of them
+		}
+		if held == 0 || s.spec.Caps&(1<<c) != 0 {
+			continue
+		}
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0); err != nil {
+			return fmt.Errorf("drop capability %d: %w", c, err)
+		}
+	}
+	return clearInheritable()
+}
+
+func clearInheritable() error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return fmt.Errorf("read capabilities: %w", err)
+	}
+	data[0].Inheritable, data[1].Inheritable = 0, 0
+	if err := unix.Capset(&header, &data[0]); err != nil {
+		return fmt.Errorf("drop capabilities: %w", err)
+	}
+	return nil
+}
+
+// lookPath finds a command as the container sees it.
+func lookPath(name string, env []string, cwd string) (string, error) {
+	if name == "" {
+		return "", errors.New("the command is empty")
+	}
+	if strings.Contains(name, "/") {
+		path := name
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(cwd, path)
+		}
+		if err := executable(path); err != nil {
+			return "", fmt.Errorf("exec: %q: %w", name, err)
+		}
+		return path, nil
+	}
+	for _, e := range env {
+		dirs, ok := strings.CutPrefix(e, "PATH=")
+		if !ok {
+			continue
+		}
+		for _, dir := range filepath.SplitList(dirs) {
+			path := filepath.Join(dir, name)
+			if filepath.IsAbs(path) && executable(path) == nil {
+				return path, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("exec: %q: executable file not found in $PATH: %w", name, fs.ErrNotExist)
+}
+
+func executable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir():
+		return &os.PathError{Op: "exec", Path: path, Err: syscall.EISDIR}
+	case info.Mode()&0o111 == 0:
+		return &os.PathError{Op: "exec", Path: path, Err: syscall.EACCES}
+	}
+	return nil
+}
+
+// probe makes a container and stops short of its process.
+func (s *supervisor) probe(ready *os.File) error {
+	io, child, err := openStdio(false, false)
+	if err != nil {
+		return err
+	}
+	defer io.close()
+	defer child.close()
+	_, _, err = s.launch(&io, child)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("a container cannot be made: %w", err)
+	}
+	_, err = ready.WriteString("ok")
+	return err
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shim
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+// maxLine is how much of a line is kept until it is written as a part of one.
+const maxLine = 16 << 10
+
+// logFile writes the log format of the Container Runtime Interface: a time, the stream, F for a
+// whole line or P for a part of one, and the line.
+type logFile struct {
+	path string
+	// guarded by mu
+	mu      sync.Mutex
+	f       *os.File
+	partial map[string][]byte
+	err     error
+}
+
+func openLog(path string) (*logFile, error) {
+	l := &logFile{path: path, partial: map[string][]byte{}}
+	return l, l.reopen()
+}
+
+// reopen continues in a new file of the same name, after somebody renamed the old one.
+func (l *logFile) reopen() error {
+	if l.path == "" {
+		return nil
+	}
+	f, err := os.OpenFile(l.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640)
+	if err != nil {
+		return fmt.Errorf("open the log of the container: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.f != nil {
+		l.f.Close()
+	}
+	l.f = f
+	return nil
+}
+
+// write adds what a container wrote to stream.
+func (l *logFile) write(stream string, p []byte, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.f == nil {
+		return
+	}
+	var out []byte
+	rest := append(l.partial[stream], p...)
+	for {
+		i := bytes.IndexByte(rest, '\n')
+		switch {
+		case i >= 0 && i <= maxLine:
+			out = appendLine(out, now, stream, "F", rest[:i])
+			rest = rest[i+1:]
+		case len(rest) >= maxLine:
+			out = appendLine(out, now, stream, "P", rest[:maxLine])
+			rest = rest[maxLine:]
+		default:
+			l.partial[stream] = bytes.Clone(rest)
+			l.flush(out)
+			return
+		}
+	}
+}
+
+// end writes what has no newline.
+func (l *logFile) end(stream string, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if rest := l.partial[stream]; len(rest) > 0 && l.f != nil {
+		// A last line without newline is a part: readers add none.
+		l.flush(appendLine(nil, now, stream, "P", rest))
+	}
+	delete(l.partial, stream)
+}
+
+// flush writes whole lines at once, so that a reader sees no half of one. A full disk loses lines,
+// and the container goes on.
+func (l *logFile) flush(out []byte) {
+	if len(out) == 0 {
+		return
+	}
+	_, err := l.f.Write(out)
+	if err != nil && l.err == nil {
+		fmt.Fprintf(os.Stderr, "write the log of the container: %v\n", err)
+	}
+	l.err = err
+}
+
+func appendLine(out []byte, now time.Time, stream, tag string, line []byte) []byte {
+	out = now.UTC().AppendFormat(out, "2006-01-02T15:04:05.000000000Z07:00")
+	out = append(out, ' ')
+	out = append(out, stream...)
+	out = append(out, ' ')
+	out = append(out, tag...)
+	out = append(out, ' ')
+	out = append(out, line...)
+	return append(out, '\n')
+}

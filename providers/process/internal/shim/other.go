@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !unix
+
+package shim
+
+import (
+	"context"
+	"errors"
+	"syscall"
+)
+
+var errUnsupported = errors.New("the process provider is not supported on this operating system")
+
+func self() string { return "" }
+
+// Self is this process.
+func Self() Process { return Process{} }
+
+// ProcessOf is the process that has that number now.
+func ProcessOf(int) Process { return Process{} }
+
+// Alive tells whether the process still is there.
+func (Process) Alive() bool { return false }
+
+// KillProcess kills a process.
+func KillProcess(Process) error { return errUnsupported }
+
+// Descendants are the processes below pid.
+func Descendants(int) []int { return nil }
+
+func waitGone(context.Context, Process) error { return nil }
+
+func socketPath(string) (string, func(), error) { return "", nil, errUnsupported }
+
+func detached(Spec) *syscall.SysProcAttr { return nil }
+
+// Remove removes the groups.
+func (Cgroup) Remove() error { return nil }

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix && !linux
+
+package shim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Elsewhere there are no namespaces: containers are processes in a session of their own.
+
+func self() string {
+	path, err := os.Executable()
+	if err != nil {
+		return os.Args[0]
+	}
+	return path
+}
+
+// Self is this process.
+func Self() Process { return ProcessOf(os.Getpid()) }
+
+// ProcessOf is the process that has that number now.
+func ProcessOf(pid int) Process { return Process{PID: pid} }
+
+// Alive tells whether there is a process of that number.
+func (p Process) Alive() bool { return p.PID != 0 && syscall.Kill(p.PID, 0) == nil }
+
+// KillProcess kills a process.
+func KillProcess(p Process) error {
+	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("kill process %d: %w", p.PID, err)
+	}
+	return nil
+}
+
+// Descendants are the processes below pid; here only itself is known.
+func Descendants(int) []int { return nil }
+
+func becomeReaper() {}
+
+// killDescendants kills the sessions of all children.
+func killDescendants(c *children) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for pid := range c.waiting {
+		_ = syscall.Kill(-pid, syscall.SIGKILL)
+	}
+}
+
+func waitGone(ctx context.Context, p Process) error {
+	for p.Alive() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+func socketPath(dir string) (string, func(), error) {
+	return filepath.Join(dir, socketFile), func() {}, nil
+}
+
+func detached(Spec) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+func setSize(*os.File, Size) {}
+
+func (s *supervisor) launch(_ *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
+	return s.fork(child, s.spec.Argv, s.spec.TTY)
+}
+
+func (s *supervisor) enter(req request, _ *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
+	return s.fork(child, req.Argv, req.TTY)
+}
+
+func (s *supervisor) fork(child *childIO, argv []string, tty bool) (<-chan syscall.WaitStatus, int, error) {
+	if tty {
+		return nil, 0, errors.New("a terminal is not supported on this operating system")
+	}
+	path := argv[0]
+	if !strings.Contains(path, "/") {
+		var err error
+		if path, err = exec.LookPath(path); err != nil {
+			return nil, 0, err
+		}
+	}
+	return s.children.start(func() (int, error) {
+		return syscall.ForkExec(path, argv, &syscall.ProcAttr{
+			Dir: s.spec.Cwd, Env: s.spec.Env, Files: child.fds(), Sys: &syscall.SysProcAttr{Setsid: true},
+		})
+	})
+}
+
+func (s *supervisor) probe(*os.File) error { return errors.New("not supported on this operating system") }

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// self is the path of this binary, also after another one took its place on disk.
+func self() string { return "/proc/self/exe" }
+
+// Self is this process.
+func Self() Process { return ProcessOf(os.Getpid()) }
+
+// ProcessOf is the process that has that number now.
+func ProcessOf(pid int) Process {
+	_, start, _ := statOf(strconv.Itoa(pid))
+	return Process{PID: pid, Start: start}
+}
+
+// Alive tells whether the process still is there, and has not only left its number or its status.
+func (p Process) Alive() bool {
+	if p.PID == 0 {
+		return false
+	}
+	_, start, state := statOf(strconv.Itoa(p.PID))
+	return start == p.Start && state != 0 && state != 'Z' && state != 'X'
+}
+
+// statOf returns the parent, the start time and the state of a process; a zero state if there is none.
+func statOf(pid string) (parent int, start uint64, state byte) {
+	data, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return 0, 0, 0
+	}
+	// The name of the command stands in parentheses, and may contain some.
+	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+	if len(fields) < 20 {
+		return 0, 0, 0
+	}
+	parent, _ = strconv.Atoi(string(fields[1]))
+	start, _ = strconv.ParseUint(string(fields[19]), 10, 64)
+	return parent, start, fields[0][0]
+}
+
+// Descendants are the processes below pid.
+func Descendants(pid int) []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	below := map[int][]int{}
+	for _, e := range entries {
+		child, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if parent, _, state := statOf(e.Name()); state != 0 && state != 'Z' {
+			below[parent] = append(below[parent], child)
+		}
+	}
+	found := below[pid]
+	for i := 0; i < len(found); i++ {
+		found = append(found, below[found[i]]...)
+	}
+	return found
+}
+
+// becomeReaper makes orphans below this process its children, so that none gets away.
+func becomeReaper() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
+
+// killDescendants kills until nothing is left: a process may fork while it is looked for.
+func killDescendants(c *children) {
+	for c.reap() {
+		for _, pid := range Descendants(os.Getpid()) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		<-time.After(2 * time.Millisecond)
+	}
+}
+
+// waitGone returns when the process has gone.
+func waitGone(ctx context.Context, p Process) error {
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	if err == nil {
+		defer unix.Close(fd)
+	}
+	for p.Alive() {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			<-time.After(5 * time.Millisecond)
+			continue
+		}
+		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 20)
+	}
+	return nil
+}
+
+// socketPath is a path to the socket in dir that is short enough for an address.
+func socketPath(dir string) (string, func(), error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	return fmt.Sprintf("/proc/self/fd/%d/%s", f.Fd(), socketFile), func() { f.Close() }, nil
+}
+
+// detached makes a process that does not end with this one.
+func detached(spec Spec) *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setsid: true}
+	if spec.Isolation != User {
+		return attr
+	}
+	// The shim is the user that the container will be: one without rights can map only itself.
+	attr.Cloneflags = syscall.CLONE_NEWUSER
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: int(spec.UID), HostID: os.Geteuid(), Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: int(spec.GID), HostID: os.Getegid(), Size: 1}}
+	if spec.UID != 0 {
+		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SYS_PTRACE, unix.CAP_SETUID, unix.CAP_SETGID,
+			unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_CHOWN, unix.CAP_FOWNER, unix.CAP_KILL}
+	}
+	return attr
+}
+
+// KillProcess kills a process, and not another one that got its number.
+func KillProcess(p Process) error {
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("kill process %d: %w", p.PID, err)
+	}
+	defer unix.Close(fd)
+	if !p.Alive() {
+		return nil
+	}
+	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+}
+
+// openTerminal makes a terminal of the devices that this thread sees.
+func openTerminal() (terminal, process *os.File, err error) {
+	path := "/dev/pts/ptmx"
+	if _, err := os.Stat(path); err != nil {
+		path = "/dev/ptmx"
+	}
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a terminal: %w", &os.PathError{Op: "open", Path: path, Err: err})
+	}
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		unix.Close(fd)
+		return nil, nil, fmt.Errorf("make a terminal: %w", err)
+	}
+	peer, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	if errno != 0 {
+		unix.Close(fd)
+		return nil, nil, fmt.Errorf("make a terminal: %w", errno)
+	}
+	return os.NewFile(uintptr(fd), filepath.Base(path)), os.NewFile(peer, "terminal"), nil
+}
+
+func setSize(terminal *os.File, s Size) {
+	raw, err := terminal.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		_ = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: s.Height, Col: s.Width})
+	})
+}

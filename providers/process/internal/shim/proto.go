@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shim
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// kind says what a frame on the socket of a shim carries.
+type kind byte
+
+const (
+	frameRequest kind = 'q' // request
+	frameDone    kind = 'd' // done: the last frame of an answer
+	frameStdin   kind = 'i'
+	frameEOF     kind = 'c' // no more stdin
+	frameStdout  kind = 'o'
+	frameStderr  kind = 'r'
+	frameResize  kind = 'w' // Size
+)
+
+// maxFrame bounds what one side makes the other hold.
+const maxFrame = 1 << 20
+
+// The operations of a request.
+const (
+	opSignal = "signal"
+	opKill   = "kill"
+	opReopen = "reopen"
+	opAttach = "attach"
+	opExec   = "exec"
+	opWait   = "wait"
+)
+
+type request struct {
+	Op     string
+	Signal int      `json:",omitempty"`
+	Argv   []string `json:",omitempty"`
+	TTY    bool     `json:",omitempty"`
+	Stdin  bool     `json:",omitempty"`
+	// Kill ends the command when the caller has gone.
+	Kill bool `json:",omitempty"`
+}
+
+type done struct {
+	Error    string `json:",omitempty"`
+	ExitCode int    `json:",omitempty"`
+	// NotStarted tells that the command could not be run.
+	NotStarted bool `json:",omitempty"`
+}
+
+// Size is the size of a terminal in characters.
+type Size struct{ Width, Height uint16 }
+
+// frames writes frames from several goroutines.
+type frames struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (f *frames) write(k kind, payload []byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	header := make([]byte, 5, 5+len(payload))
+	header[0] = byte(k)
+	binary.BigEndian.PutUint32(header[1:], uint32(len(payload)))
+	_, err := f.w.Write(append(header, payload...))
+	return err
+}
+
+func (f *frames) writeJSON(k kind, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return f.write(k, data)
+}
+
+func readFrame(r io.Reader) (kind, []byte, error) {
+	var header [5]byte
+	if _, err := io.ReadFull(r, header[:]); err != nil {
+		return 0, nil, err
+	}
+	n := binary.BigEndian.Uint32(header[1:])
+	if n > maxFrame {
+		return 0, nil, fmt.Errorf("a frame of %d bytes: want at most %d", n, maxFrame)
+	}
+	payload := make([]byte, n)
+	_, err := io.ReadFull(r, payload)
+	return kind(header[0]), payload, err
+}
+
+// frameWriter is an io.Writer whose bytes become frames of one kind.
+type frameWriter struct {
+	f *frames
+	k kind
+}
+
+func (w frameWriter) Write(p []byte) (int, error) {
+	for n := 0; n < len(p); n += 32 << 10 {
+		if err := w.f.write(w.k, p[n:min(len(p), n+32<<10)]); err != nil {
+			return n, err
+		}
+	}
+	return len(p), nil
+}

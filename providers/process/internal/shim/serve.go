@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package shim
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// lastWords is how long a shim whose container has ended waits for those who still read.
+const lastWords = 5 * time.Second
+
+// serve answers the daemon. What it starts ends with the process.
+func (s *supervisor) serve(listener net.Listener) {
+	for {
+		c, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go s.answer(&conn{Conn: c, frames: frames{w: c}, r: bufio.NewReader(c)})
+	}
+}
+
+func (s *supervisor) answer(c *conn) {
+	defer c.Close()
+	k, payload, err := readFrame(c.r)
+	if err != nil || k != frameRequest {
+		return
+	}
+	var req request
+	if err := json.Unmarshal(payload, &req); err != nil {
+		_ = c.writeJSON(frameDone, done{Error: err.Error()})
+		return
+	}
+	var d done
+	switch req.Op {
+	case opSignal:
+		err = s.children.signal(s.state.Init.PID, false, syscall.Signal(req.Signal))
+	case opKill:
+		s.killAll()
+	case opReopen:
+		err = s.log.reopen()
+	case opWait:
+		<-s.ended
+	case opAttach:
+		s.attach(c, req)
+		return
+	case opExec:
+		d = s.exec(c, req)
+	default:
+		err = fmt.Errorf("the supervisor of the container knows no %q: it is of another version", req.Op)
+	}
+	if err != nil {
+		d.Error = err.Error()
+	}
+	_ = c.writeJSON(frameDone, d)
+}
+
+// attach copies until the container has ended or the caller has gone.
+func (s *supervisor) attach(c *conn, req request) {
+	client := s.out.join(func() { c.Close() })
+	defer s.out.leave(client)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		s.attachedInput(c, req)
+	}()
+	for {
+		select {
+		case q := <-client.queue:
+			if q.last != nil {
+				_ = c.SetWriteDeadline(time.Now().Add(lastWords))
+				_ = c.writeJSON(frameDone, q.last)
+				return
+			}
+			if err := c.write(q.k, q.payload); err != nil {
+				return
+			}
+		case <-gone:
+			return
+		}
+	}
+}
+
+// attachedInput reads what the caller sends until it has gone.
+func (s *supervisor) attachedInput(c *conn, req request) {
+	end := func() {
+		if req.Stdin && s.spec.StdinOnce && !s.spec.TTY {
+			s.stdin.close()
+		}
+	}
+	defer end()
+	for {
+		k, payload, err := readFrame(c.r)
+		if err != nil {
+			return
+		}
+		switch k {
+		case frameStdin:
+			if req.Stdin {
+				_ = s.stdin.write(payload)
+			}
+		case frameEOF:
+			end()
+		case frameResize:
+			s.resize(s.main, payload)
+		}
+	}
+}
+
+func (s *supervisor) resize(io streams, payload []byte) {
+	if size, err := decodeSize(payload); err == nil && io.tty {
+		setSize(io.stdout, size)
+	}
+}
+
+// exec runs a command beside the main process.
+func (s *supervisor) exec(c *conn, req request) done {
+	io, child, err := openStdio(req.TTY, req.Stdin)
+	if err != nil {
+		return done{Error: err.Error()}
+	}
+	status, pid, err := s.enter(req, &io, child)
+	child.close()
+	if err != nil {
+		io.close()
+		return done{Error: err.Error(), NotStarted: true, ExitCode: startCode(err)}
+	}
+	output := func(stream string, p []byte) {
+		k := frameStdout
+		if stream == "stderr" {
+			k = frameStderr
+		}
+		// A caller who has gone does not stop the command.
+		_, _ = frameWriter{&c.frames, k}.Write(p)
+	}
+	io.copy(output)
+	go s.execInput(c, req, io, pid)
+	code := exitCode(<-status)
+	io.drain()
+	return done{ExitCode: code}
+}
+
+// execInput reads what the caller sends until it has gone.
+func (s *supervisor) execInput(c *conn, req request, io streams, pid int) {
+	var once sync.Once
+	closeStdin := func() {
+		if io.stdin != nil && !io.tty {
+			once.Do(func() { io.stdin.Close() })
+		}
+	}
+	defer closeStdin()
+	for {
+		k, payload, err := readFrame(c.r)
+		if err != nil {
+			break
+		}
+		switch k {
+		case frameStdin:
+			if io.stdin != nil {
+				_, _ = io.stdin.Write(payload)
+			}
+		case frameEOF:
+			if io.tty {
+				_, _ = io.stdin.Write([]byte{4}) // what a user types to end the input of a terminal
+			}
+			closeStdin()
+		case frameResize:
+			s.resize(io, payload)
+		}
+	}
+	switch {
+	case req.Kill:
+		_ = s.children.signal(pid, true, syscall.SIGKILL)
+	case req.TTY:
+		_ = s.children.signal(pid, true, syscall.SIGHUP)
+	}
+}
+
+// startCode is what a shell answers when it cannot run a command.
+func startCode(err error) int {
+	if os.IsPermission(err) {
+		return 126
+	}
+	return 127
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shim
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Argv0 is the name that the binary is run by to be a shim.
+const Argv0 = "virtual-kubelet-container"
+
+// The files in the directory of a container.
+const (
+	specFile   = "spec.json"
+	stateFile  = "state.json"
+	socketFile = "s"
+	shimLog    = "shim.log"
+	// rootDir is where the root of the container is made.
+	rootDir = "rootfs"
+)
+
+// Isolation is how far a container is kept apart from the machine.
+type Isolation string
+
+// The kinds of isolation, the strongest first.
+const (
+	// Root has mount, pid, ipc and uts namespaces of its own.
+	Root Isolation = "namespaces"
+	// User has a user namespace besides, for a daemon without the rights of root.
+	User Isolation = "user-namespace"
+	// Chroot has a root directory of its own, and nothing else.
+	Chroot Isolation = "chroot"
+	// None runs the programs of the machine.
+	None Isolation = "none"
+)
+
+// Namespaces tells whether containers have namespaces, and so can have mounts.
+func (i Isolation) Namespaces() bool { return i == Root || i == User }
+
+// Mount is a directory or file of the machine that a container sees.
+type Mount struct {
+	Source, Target              string
+	ReadOnly, RecursiveReadOnly bool
+	// Shared and Slave are how later mounts below it are passed on.
+	Shared, Slave bool
+	// Device keeps device nodes usable.
+	Device bool
+}
+
+// Spec is a container as a shim starts it.
+type Spec struct {
+	Isolation Isolation
+	Argv, Env []string
+	Cwd       string
+	Hostname  string
+	// Image is the directory below the container's own layer; "" means that rootDir is the whole root.
+	Image    string
+	ReadOnly bool
+	Mounts   []Mount
+	// Masked and ReadOnlyPaths are hidden or kept from writes.
+	Masked, ReadOnlyPaths []string
+	Sysctls               map[string]string
+
+	UID, GID   uint32
+	Groups     []uint32
+	Caps       uint64
+	NoNewPrivs bool
+	Privileged bool
+	HostPID    bool
+	HostIPC    bool
+	// PIDOf is a process whose pid namespace is joined, instead of a new one; 0 for none.
+	PIDOf       int
+	OOMScoreAdj int
+
+	TTY, Stdin, StdinOnce bool
+	// LogPath is the log; "" for none.
+	LogPath string
+	Cgroup  Cgroup
+}
+
+// Process is a process that cannot be mistaken for a later one with its number.
+type Process struct {
+	PID   int
+	Start uint64
+}
+
+// State is what a shim knows of its container.
+type State struct {
+	Shim, Init Process
+	StartedAt  time.Time
+	FinishedAt time.Time
+	ExitCode   int
+	// Reason is set when the exit code does not say enough: OOMKilled, StartError, Unknown.
+	Reason, Message string
+}
+
+// Started tells whether there was a process.
+func (s State) Started() bool { return !s.StartedAt.IsZero() }
+
+// Ended tells whether the container is over.
+func (s State) Ended() bool { return !s.FinishedAt.IsZero() }
+
+// ReadState returns the state of the container in dir: a zero one before it is started. A container
+// whose shim has gone without a word has ended, nobody knows how.
+func ReadState(dir string) (State, error) {
+	var s State
+	err := ReadJSON(filepath.Join(dir, stateFile), &s)
+	if errors.Is(err, fs.ErrNotExist) {
+		return State{}, nil
+	}
+	if err != nil || s.Ended() || s.Shim.Alive() {
+		return s, err
+	}
+	// The shim writes its last word before it ends: what was read above may be older than that.
+	if err := ReadJSON(filepath.Join(dir, stateFile), &s); err != nil || s.Ended() {
+		return s, err
+	}
+	s.FinishedAt, s.ExitCode, s.Reason = time.Now(), 255, "Unknown"
+	s.Message = "the supervisor of the container was killed"
+	return s, WriteJSON(filepath.Join(dir, stateFile), s)
+}
+
+// ReadJSON reads the file at path into v.
+func ReadJSON(path string, v any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}
+
+// WriteJSON writes v to path so that a reader, or a machine that lost power, has the old or the new.
+func WriteJSON(path string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return WriteFile(path, data)
+}
+
+// WriteFile replaces the file at path.
+func WriteFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Close())
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// Cgroup is the control group of a container: one directory in version 2, one for each controller in
+// version 1. Without directories there is none.
+type Cgroup struct {
+	// V2 is the directory in the unified hierarchy.
+	V2 string
+	// V1 are directories by controller.
+	V1 map[string]string
+}
+
+// Dirs are all directories.
+func (g Cgroup) Dirs() []string {
+	var dirs []string
+	for _, dir := range g.V1 {
+		dirs = append(dirs, dir)
+	}
+	if g.V2 != "" {
+		dirs = append(dirs, g.V2)
+	}
+	return dirs
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package shim
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// drainTime is how long output is awaited from a pipe that somebody keeps open after the
+// process has ended.
+const drainTime = 200 * time.Millisecond
+
+// streams are the ends that a shim has of the streams of a process.
+type streams struct {
+	stdin, stdout, stderr *os.File
+	tty                   bool
+	copiers               *copiers
+}
+
+// childIO are the ends that the process has; all are its terminal, if it has one.
+type childIO struct{ stdin, stdout, stderr *os.File }
+
+func (c *childIO) close() {
+	for _, f := range []*os.File{c.stdin, c.stdout, c.stderr} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// openStdio makes the streams of a process. A terminal is made later, where the process will be.
+func openStdio(tty, stdin bool) (s streams, c *childIO, err error) {
+	s, c = streams{tty: tty, copiers: &copiers{}}, &childIO{}
+	if tty {
+		return s, c, nil
+	}
+	defer func() {
+		if err != nil {
+			s.close()
+			c.close()
+		}
+	}()
+	if stdin {
+		c.stdin, s.stdin, err = os.Pipe()
+	} else {
+		c.stdin, err = os.Open(os.DevNull)
+	}
+	if err != nil {
+		return s, c, err
+	}
+	if s.stdout, c.stdout, err = os.Pipe(); err != nil {
+		return s, c, err
+	}
+	s.stderr, c.stderr, err = os.Pipe()
+	return s, c, err
+}
+
+func (c *childIO) fds() []uintptr {
+	// Fd makes the file blocking, which is what the process expects.
+	return []uintptr{c.stdin.Fd(), c.stdout.Fd(), c.stderr.Fd()}
+}
+
+// own lets a user open the streams again, as /dev/stdout.
+func (c *childIO) own(uid, gid uint32) {
+	for _, f := range []*os.File{c.stdin, c.stdout, c.stderr} {
+		if f.Name() != os.DevNull {
+			_ = f.Chown(int(uid), int(gid))
+		}
+	}
+}
+
+func (s *streams) close() {
+	for _, f := range []*os.File{s.stdin, s.stdout, s.stderr} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// copiers are the goroutines that read the output of a process.
+type copiers struct {
+	wg sync.WaitGroup
+	// guarded by mu
+	mu     sync.Mutex
+	exited bool
+}
+
+// copy hands all output to write, until it ends or drain gives up.
+func (s *streams) copy(write func(stream string, p []byte)) {
+	s.copiers.wg.Go(func() { s.copiers.copy(s.stdout, "stdout", write) })
+	if s.stderr != nil {
+		s.copiers.wg.Go(func() { s.copiers.copy(s.stderr, "stderr", write) })
+	}
+}
+
+func (c *copiers) copy(f *os.File, stream string, write func(string, []byte)) {
+	buf := make([]byte, 32<<10)
+	for last := false; ; {
+		n, err := f.Read(buf)
+		if n > 0 {
+			write(stream, buf[:n])
+		}
+		switch {
+		case err == nil && c.hasExited():
+			_ = f.SetReadDeadline(time.Now().Add(drainTime))
+		case err == nil:
+		case errors.Is(err, os.ErrDeadlineExceeded) && !last:
+			// The deadline may have passed while write was slow, with output still to be read.
+			last = true
+			_ = f.SetReadDeadline(time.Now().Add(drainTime))
+		default:
+			return
+		}
+	}
+}
+
+func (c *copiers) hasExited() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.exited
+}
+
+// drain is called when the process has ended. It returns when its output has been read.
+func (s *streams) drain() {
+	s.copiers.mu.Lock()
+	s.copiers.exited = true
+	s.copiers.mu.Unlock()
+	for _, f := range []*os.File{s.stdout, s.stderr} {
+		if f != nil {
+			_ = f.SetReadDeadline(time.Now().Add(drainTime))
+		}
+	}
+	s.copiers.wg.Wait()
+	s.close()
+}
+
+// inlet is the standard input of the main process, which several may write to.
+type inlet struct {
+	// guarded by mu
+	mu sync.Mutex
+	w  *os.File
+}
+
+func (i *inlet) write(p []byte) error {
+	i.mu.Lock()
+	w := i.w
+	i.mu.Unlock()
+	if w == nil {
+		return syscall.EPIPE
+	}
+	_, err := w.Write(p)
+	return err
+}
+
+func (i *inlet) close() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.w != nil {
+		i.w.Close()
+		i.w = nil
+	}
+}
+
+// broadcast sends output to everybody who is attached.
+type broadcast struct {
+	// guarded by mu
+	mu      sync.Mutex
+	clients map[*client]struct{}
+	last    *done
+}
+
+// client is somebody who is attached. One who does not read is dropped: the container does not wait.
+type client struct {
+	queue chan queued
+	drop  func()
+}
+
+type queued struct {
+	k       kind
+	payload []byte
+	last    *done
+}
+
+func newBroadcast() *broadcast { return &broadcast{clients: map[*client]struct{}{}} }
+
+func (b *broadcast) join(drop func()) *client {
+	c := &client{queue: make(chan queued, 256), drop: drop}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.last != nil {
+		c.queue <- queued{last: b.last}
+	}
+	b.clients[c] = struct{}{}
+	return c
+}
+
+func (b *broadcast) leave(c *client) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.clients, c)
+}
+
+func (b *broadcast) send(k kind, p []byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for c := range b.clients {
+		b.push(c, queued{k: k, payload: append([]byte(nil), p...)})
+	}
+}
+
+func (b *broadcast) push(c *client, q queued) {
+	select {
+	case c.queue <- q:
+	default:
+		delete(b.clients, c)
+		c.drop()
+	}
+}
+
+// end is the last that clients get, those that come later too.
+func (b *broadcast) end(d done) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last = &d
+	for c := range b.clients {
+		b.push(c, queued{last: &d})
+	}
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/images"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+// candidate is a way to make containers.
+type candidate struct {
+	isolation shim.Isolation
+	overlay   bool
+}
+
+// chooseIsolation tries the ways from the strongest, and takes the first that the kernel allows.
+func (r *Runtime) chooseIsolation(ctx context.Context) error {
+	if r.config.Isolation == IsolationNone {
+		if runtime.GOOS == "windows" {
+			return errors.New("Windows is not supported")
+		}
+		r.isolation = shim.None
+		log.G(ctx).Warn("process provider: containers are programs of this machine, without isolation: run only what you trust")
+		return nil
+	}
+	if runtime.GOOS != "linux" {
+		return fmt.Errorf("containers need Linux; with isolation: none, pods run programs of this machine (%s)", runtime.GOOS)
+	}
+	level := shim.User
+	if os.Geteuid() == 0 {
+		level = shim.Root
+	}
+	ways := []candidate{{level, true}, {level, false}}
+	if os.Geteuid() == 0 && r.config.Isolation == IsolationAuto {
+		ways = append(ways, candidate{shim.Chroot, false})
+	}
+	var errs []error
+	for _, way := range ways {
+		if err := r.try(ctx, way); err != nil {
+			errs = append(errs, fmt.Errorf("isolation %s (layers: %v): %w", way.isolation, way.overlay, err))
+			continue
+		}
+		r.isolation, r.overlay = way.isolation, way.overlay
+		log.G(ctx).WithFields(log.Fields{"isolation": string(way.isolation), "layers": way.overlay}).Info("process provider: found how to isolate containers")
+		if len(errs) > 0 {
+			log.G(ctx).Warnf("process provider: what did not work: %v", errors.Join(errs...))
+		}
+		return nil
+	}
+	return fmt.Errorf("no container can be isolated here; isolation: none runs programs of the machine: %w", errors.Join(errs...))
+}
+
+// try makes a container up to its process.
+func (r *Runtime) try(ctx context.Context, way candidate) error {
+	dir, err := os.MkdirTemp(r.config.StateDir, "probe-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = images.RemoveTree(dir) }()
+	for _, name := range []string{"image", "rootfs", "upper", "work"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil { //nolint:gosec // as for a container
+			return err
+		}
+	}
+	caps, err := capabilities(false, nil)
+	if err != nil {
+		return err
+	}
+	spec := shim.Spec{
+		Isolation: way.isolation, Argv: []string{"/none"}, Cwd: "/", Hostname: "probe", ReadOnly: true, Caps: caps,
+		Mounts: []shim.Mount{{Source: dir, Target: "/mount", ReadOnly: true}},
+	}
+	if !way.isolation.Namespaces() {
+		spec.Mounts = nil
+	}
+	if way.overlay {
+		spec.Image = filepath.Join(dir, "image")
+	}
+	return shim.Probe(ctx, dir, spec)
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package process
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockDir makes this process the only one that uses dir, as long as the file is open.
+func lockDir(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("process provider: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("process provider: another process uses %s: set stateDir: %w", dir, err)
+	}
+	return f, nil
+}
+
+// signalNumber returns 0 for a name that is none.
+func signalNumber(name string) syscall.Signal { return unix.SignalNum(name) }

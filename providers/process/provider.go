@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+// Node is the node that a Provider is for.
+type Node struct {
+	// Node is the node as it will be registered.
+	Node *corev1.Node
+	// Recorder gets the events about pods.
+	Recorder record.EventRecorder
+	// InternalIP is the address of the node, which is that of its pods.
+	InternalIP string
+	// ClusterDomain is the domain of the cluster's DNS.
+	ClusterDomain string
+	// DaemonPort is the port of the kubelet API; 0 for none.
+	DaemonPort int32
+}
+
+// Provider runs pods as processes of this machine.
+type Provider struct {
+	*podruntime.Runtime
+	runtime *Runtime
+	node    Node
+}
+
+// New returns the provider, and finds out how containers can be isolated.
+func New(ctx context.Context, n Node, config Config) (*Provider, error) {
+	r, err := Open(ctx, config, n.Node.Name, n.InternalIP)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := podruntime.New(podruntime.Config{
+		Runtime: r, Images: r.Images(), Node: n.Node, Recorder: n.Recorder,
+		Root: filepath.Join(r.config.StateDir, "pods"), LogRoot: filepath.Join(r.config.StateDir, "logs"),
+		ClusterDNS: config.ClusterDNS, ClusterDomain: n.ClusterDomain, HostPaths: config.HostPaths, Privileged: config.Privileged,
+		Lacks: r.lacks(), Notes: r.notes(),
+	})
+	if err != nil {
+		r.lock.Close()
+		return nil, fmt.Errorf("process provider: %w", err)
+	}
+	return &Provider{Runtime: pods, runtime: r, node: n}, nil
+}
+
+// RunInBackground works until ctx ends. Containers go on.
+func (p *Provider) RunInBackground(ctx context.Context) error {
+	watched := make(chan error, 1)
+	ended, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { watched <- p.runtime.Run(ended) }()
+	err := p.Runtime.RunInBackground(ctx)
+	cancel()
+	<-watched
+	return err
+}
+
+// lacks are what a pod does not get here, and why.
+func (r *Runtime) lacks() map[capability.Feature]string {
+	lacks := map[capability.Feature]string{
+		capability.SharedProcesses: "the containers of a pod do not see each other's processes with the process provider",
+		capability.ImageVolumes:    "the process provider does not mount images",
+		capability.AppArmor:        "the process provider sets no AppArmor profiles",
+		capability.SELinux:         "the process provider sets no SELinux labels",
+	}
+	if !r.isolation.Namespaces() {
+		why := fmt.Sprintf("with isolation %s containers have no mounts", r.isolation)
+		for _, f := range []capability.Feature{
+			capability.EmptyDir, capability.MemoryEmptyDir, capability.ObjectVolumes, capability.HostPath, capability.SubPath,
+			capability.TerminationMessages, capability.HostAliases, capability.DNS, capability.Hostname, capability.ReadOnlyRoot, capability.Sysctls,
+		} {
+			lacks[f] = why
+		}
+	}
+	if r.isolation == shim.User || r.isolation == shim.None {
+		lacks[capability.FSGroup] = "a daemon without the rights of root cannot give files to a group"
+	}
+	if !r.cgroups.usable() {
+		lacks[capability.InPlaceResize] = "limits are not kept: " + r.cgroups.why.Error()
+	}
+	return lacks
+}
+
+func (r *Runtime) notes() map[capability.Feature]string {
+	notes := map[capability.Feature]string{
+		capability.HostPorts: "every pod is in the network of the machine",
+		capability.Seccomp:   "the process provider filters no system calls",
+	}
+	if !r.cgroups.usable() {
+		notes[capability.ContainerLimits] = "limits are not kept: " + r.cgroups.why.Error()
+	}
+	return notes
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	cri "k8s.io/cri-api/pkg/apis"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/images"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+var (
+	_ cri.RuntimeService      = (*Runtime)(nil)
+	_ cri.ImageManagerService = imageService{}
+)
+
+// Runtime has containers that are plain processes, behind the interface of the Container
+// Runtime Interface. Run must run, for the events and so that nothing of an ended container stays.
+type Runtime struct {
+	unsupported
+	config    Config
+	isolation shim.Isolation
+	// overlay tells that roots of containers are layers over their image, not copies of it.
+	overlay bool
+	cgroups cgroups
+	images  *images.Store
+	address string
+	lock    *os.File
+	events  events
+
+	// guarded by mu
+	mu         sync.Mutex
+	sandboxes  map[string]*sandbox
+	containers map[string]*container
+	// started are containers whose end somebody in Run must see.
+	started chan *container
+}
+
+// sandbox is a pod. It has no process: containers get their namespaces one by one.
+type sandbox struct {
+	id, dir string
+	config  *runtimeapi.PodSandboxConfig
+	created time.Time
+	// guarded by Runtime.mu
+	stopped bool
+}
+
+// Open returns the runtime in the state directory of config, with the containers that are there.
+// address is the one that pods get: the machine's. Only one process may use the directory.
+func Open(ctx context.Context, config Config, nodeName, address string) (*Runtime, error) {
+	config, err := config.complete(nodeName)
+	if err != nil {
+		return nil, err
+	}
+	r := &Runtime{
+		config: config, address: address, sandboxes: map[string]*sandbox{}, containers: map[string]*container{},
+		started: make(chan *container, 1024),
+	}
+	for _, dir := range []string{"", "containers", "sandboxes"} {
+		if err := os.MkdirAll(filepath.Join(config.StateDir, dir), 0o700); err != nil {
+			return nil, fmt.Errorf("process provider: make the state directory (set stateDir): %w", err)
+		}
+	}
+	if r.lock, err = lockDir(config.StateDir); err != nil {
+		return nil, err
+	}
+	if err := r.open(ctx); err != nil {
+		r.lock.Close()
+		return nil, fmt.Errorf("process provider: %w", err)
+	}
+	return r, nil
+}
+
+func (r *Runtime) open(ctx context.Context) error {
+	if err := r.chooseIsolation(ctx); err != nil {
+		return err
+	}
+	store, err := images.Open(filepath.Join(r.config.StateDir, "images"), images.Options{
+		Dirs: r.config.Images, Insecure: r.config.InsecureRegistries, Own: os.Geteuid() == 0,
+	})
+	if err != nil {
+		return err
+	}
+	r.images = store
+	r.cgroups = findCgroups()
+	if !r.cgroups.usable() {
+		log.G(ctx).Warnf("process provider: limits of memory and CPU are not kept: %v", r.cgroups.why)
+	}
+	if err := r.loadSandboxes(); err != nil {
+		return err
+	}
+	return r.loadContainers()
+}
+
+// Isolation is how far containers are kept apart from the machine: namespaces, user-namespace, chroot or none.
+func (r *Runtime) Isolation() string { return string(r.isolation) }
+
+func (r *Runtime) loadSandboxes() error {
+	return eachDir(filepath.Join(r.config.StateDir, "sandboxes"), func(id, dir string) error {
+		var record sandboxRecord
+		config := &runtimeapi.PodSandboxConfig{}
+		if err := loadRecord(dir, &record, config); err != nil {
+			return err
+		}
+		r.sandboxes[id] = &sandbox{id: id, dir: dir, config: config, created: record.Created, stopped: record.Stopped}
+		return nil
+	})
+}
+
+func (r *Runtime) loadContainers() error {
+	return eachDir(filepath.Join(r.config.StateDir, "containers"), func(id, dir string) error {
+		var record containerRecord
+		config := &runtimeapi.ContainerConfig{}
+		if err := loadRecord(dir, &record, config); err != nil {
+			return err
+		}
+		c := &container{id: id, dir: dir, config: config, containerRecord: record}
+		r.containers[id] = c
+		if s, err := shim.ReadState(dir); err == nil && s.Started() && !s.Ended() {
+			r.watchLater(c)
+		}
+		return nil
+	})
+}
+
+// watchLater hands a container that runs to Run.
+func (r *Runtime) watchLater(c *container) {
+	select {
+	case r.started <- c:
+	default: // so many are waiting that Run does not run: states are read from disk anyway
+	}
+}
+
+// Run sees the ends of containers until ctx ends. It returns when nothing that it started runs.
+func (r *Runtime) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case c := <-r.started:
+			wg.Go(func() { r.watch(ctx, c) })
+		}
+	}
+}
+
+// watch waits for the end of a container.
+func (r *Runtime) watch(ctx context.Context, c *container) {
+	if err := shim.Wait(ctx, c.dir); err != nil {
+		if ctx.Err() == nil {
+			log.G(ctx).WithError(err).Errorf("process provider: wait for container %s", c.id)
+		}
+		return
+	}
+	c.reap()
+	r.publish(c.id, c.Sandbox, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
+}
+
+// Close gives up the state directory. Containers go on.
+func (r *Runtime) Close(context.Context) error { return r.lock.Close() }
+
+// Version says what this is.
+func (r *Runtime) Version(context.Context, string) (*runtimeapi.VersionResponse, error) {
+	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "process", RuntimeVersion: "1.0.0", RuntimeApiVersion: "v1"}, nil
+}
+
+// Status tells that the runtime is ready, and how far containers are kept apart.
+func (r *Runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, error) {
+	condition := func(kind, reason, message string, ok bool) *runtimeapi.RuntimeCondition {
+		return &runtimeapi.RuntimeCondition{Type: kind, Status: ok, Reason: reason, Message: message}
+	}
+	limits := condition("Limits", "Cgroups", "", true)
+	if !r.cgroups.usable() {
+		limits = condition("Limits", "NoCgroups", r.cgroups.why.Error(), false)
+	}
+	return &runtimeapi.StatusResponse{
+		Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
+			condition(runtimeapi.RuntimeReady, "", "", true), condition(runtimeapi.NetworkReady, "", "", true),
+			condition("Isolation", "Isolation", r.Isolation(), r.isolation.Namespaces()), limits,
+		}},
+		Info:            map[string]string{"isolation": r.Isolation()},
+		RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Features: &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: r.isolation.Namespaces()}}},
+		Features:        &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: r.isolation == shim.Root},
+	}, nil
+}
+
+// newID returns an ID that no other container has.
+func newID() string {
+	b := make([]byte, 32)
+	_, _ = rand.Read(b) // it never fails
+	return hex.EncodeToString(b)
+}
+
+// sandbox returns the one with that ID, or with an ID that begins so, if there is one only.
+func (r *Runtime) sandbox(id string) (*sandbox, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.sandboxes[id]; s != nil {
+		return s, nil
+	}
+	return nil, status.Errorf(codes.NotFound, "sandbox %q not found", id)
+}
+
+func (r *Runtime) container(id string) (*container, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.containers[id]; c != nil {
+		return c, nil
+	}
+	return nil, status.Errorf(codes.NotFound, "container %q not found", id)
+}
+
+// containersOf returns the containers of a sandbox, the oldest first; of all for "".
+func (r *Runtime) containersOf(sandbox string) []*container {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []*container
+	for _, c := range r.containers {
+		if sandbox == "" || c.Sandbox == sandbox {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b *container) int { return a.Created.Compare(b.Created) })
+	return all
+}
+
+const (
+	configFile = "config.json"
+	recordFile = "record.json"
+)
+
+// saveRecord makes dir with a record and a configuration in it; the record last, since it makes them count.
+func saveRecord(dir string, record any, config proto.Message) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	data, err := protojson.Marshal(config)
+	if err == nil {
+		err = shim.WriteFile(filepath.Join(dir, configFile), data)
+	}
+	if err == nil {
+		err = shim.WriteJSON(filepath.Join(dir, recordFile), record)
+	}
+	return err
+}
+
+func loadRecord(dir string, record any, config proto.Message) error {
+	if err := shim.ReadJSON(filepath.Join(dir, recordFile), record); err != nil {
+		return err
+	}
+	data, err := os.ReadFile(filepath.Join(dir, configFile))
+	if err != nil {
+		return err
+	}
+	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(data, config)
+}
+
+// eachDir calls do for each directory in dir. Those without record were being made or removed when a
+// process ended, and are removed.
+func eachDir(dir string, do func(id, dir string) error) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if _, err := os.Stat(filepath.Join(path, recordFile)); errors.Is(err, fs.ErrNotExist) {
+			if err := images.RemoveTree(path); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := do(e.Name(), path); err != nil {
+			return fmt.Errorf("read what an earlier process left in %s: %w", path, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/images"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+// sandboxRecord is what is on disk of a sandbox, besides its configuration.
+type sandboxRecord struct {
+	Created time.Time
+	Stopped bool
+}
+
+// The files that containers get from their sandbox.
+const (
+	hostnameFile = "hostname"
+	resolvFile   = "resolv.conf"
+)
+
+// RunPodSandbox makes a sandbox: a record, and the files that its containers share.
+func (r *Runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
+	if handler != "" {
+		return "", status.Errorf(codes.InvalidArgument, "runtime handler %q: the process provider has none", handler)
+	}
+	if config.GetMetadata() == nil {
+		return "", status.Error(codes.InvalidArgument, "the sandbox has no metadata")
+	}
+	if err := r.checkSandbox(config); err != nil {
+		return "", err
+	}
+	s := &sandbox{id: newID(), config: config, created: time.Now()}
+	s.dir = filepath.Join(r.config.StateDir, "sandboxes", s.id)
+	if err := saveRecord(s.dir, sandboxRecord{Created: s.created}, config); err != nil {
+		return "", fmt.Errorf("make the sandbox: %w", err)
+	}
+	err := os.WriteFile(filepath.Join(s.dir, hostnameFile), []byte(config.GetHostname()+"\n"), 0o644) //nolint:gosec // every user of the container reads it
+	if err == nil && config.GetDnsConfig() != nil {
+		err = os.WriteFile(filepath.Join(s.dir, resolvFile), []byte(resolvConf(config.GetDnsConfig())), 0o644) //nolint:gosec // as above
+	}
+	if dir := config.GetLogDirectory(); err == nil && dir != "" {
+		err = os.MkdirAll(dir, 0o755) //nolint:gosec // as a kubelet makes it
+	}
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("make the sandbox: %w", err), os.RemoveAll(s.dir))
+	}
+	r.mu.Lock()
+	r.sandboxes[s.id] = s
+	r.mu.Unlock()
+	r.publish(s.id, s.id, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT)
+	r.publish(s.id, s.id, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
+	return s.id, nil
+}
+
+// checkSandbox refuses what a pod would believe to have.
+func (r *Runtime) checkSandbox(config *runtimeapi.PodSandboxConfig) error {
+	if config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetUsernsOptions().GetMode() == runtimeapi.NamespaceMode_POD &&
+		config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetUsernsOptions() != nil {
+		return status.Error(codes.InvalidArgument, "hostUsers: false is not supported by the process provider")
+	}
+	if !r.isolation.Namespaces() && len(config.GetLinux().GetSysctls()) > 0 {
+		return status.Errorf(codes.InvalidArgument, "sysctls need namespaces, and with isolation %s there are none", r.isolation)
+	}
+	return nil
+}
+
+func resolvConf(c *runtimeapi.DNSConfig) string {
+	var b strings.Builder
+	if len(c.GetSearches()) > 0 {
+		fmt.Fprintln(&b, "search", strings.Join(c.GetSearches(), " "))
+	}
+	for _, server := range c.GetServers() {
+		fmt.Fprintln(&b, "nameserver", server)
+	}
+	if len(c.GetOptions()) > 0 {
+		fmt.Fprintln(&b, "options", strings.Join(c.GetOptions(), " "))
+	}
+	return b.String()
+}
+
+// StopPodSandbox kills what runs in the sandbox.
+func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
+	s, err := r.sandbox(id)
+	if status.Code(err) == codes.NotFound {
+		return nil
+	}
+	r.mu.Lock()
+	before := s.stopped
+	s.stopped = true
+	r.mu.Unlock()
+	for _, c := range r.containersOf(id) {
+		if err := r.StopContainer(ctx, c.id, 0); err != nil {
+			return fmt.Errorf("stop container %s of the sandbox: %w", c.id, err)
+		}
+	}
+	if before {
+		return nil
+	}
+	if err := shim.WriteJSON(filepath.Join(s.dir, recordFile), sandboxRecord{Created: s.created, Stopped: true}); err != nil {
+		return fmt.Errorf("stop the sandbox: %w", err)
+	}
+	r.publish(id, id, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
+	return nil
+}
+
+// RemovePodSandbox removes the sandbox with its containers.
+func (r *Runtime) RemovePodSandbox(ctx context.Context, id string) error {
+	if _, err := r.sandbox(id); err != nil {
+		return nil //nolint:nilerr // removing what is not there is no error
+	}
+	if err := r.StopPodSandbox(ctx, id); err != nil {
+		return err
+	}
+	for _, c := range r.containersOf(id) {
+		if err := r.RemoveContainer(ctx, c.id); err != nil {
+			return err
+		}
+	}
+	if err := removeRecorded(filepath.Join(r.config.StateDir, "sandboxes", id)); err != nil {
+		return fmt.Errorf("remove the sandbox: %w", err)
+	}
+	r.mu.Lock()
+	delete(r.sandboxes, id)
+	r.mu.Unlock()
+	r.publish(id, id, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
+	return nil
+}
+
+// removeRecorded removes the record first: what is left without one is removed by the next process.
+func removeRecorded(dir string) error {
+	if err := os.Remove(filepath.Join(dir, recordFile)); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return images.RemoveTree(dir)
+}
+
+// PodSandboxStatus returns the status of a sandbox, with its address.
+func (r *Runtime) PodSandboxStatus(_ context.Context, id string, _ bool) (*runtimeapi.PodSandboxStatusResponse, error) {
+	s, err := r.sandbox(id)
+	if err != nil {
+		return nil, err
+	}
+	return &runtimeapi.PodSandboxStatusResponse{Status: r.sandboxStatus(s)}, nil
+}
+
+func (r *Runtime) sandboxStatus(s *sandbox) *runtimeapi.PodSandboxStatus {
+	options := s.config.GetLinux().GetSecurityContext().GetNamespaceOptions()
+	return &runtimeapi.PodSandboxStatus{
+		Id: s.id, Metadata: s.config.GetMetadata(), State: r.sandboxState(s), CreatedAt: s.created.UnixNano(),
+		Labels: s.config.GetLabels(), Annotations: s.config.GetAnnotations(),
+		Network: &runtimeapi.PodSandboxNetworkStatus{Ip: r.address},
+		Linux:   &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: options}},
+	}
+}
+
+func (r *Runtime) sandboxState(s *sandbox) runtimeapi.PodSandboxState {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s.stopped {
+		return runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+	}
+	return runtimeapi.PodSandboxState_SANDBOX_READY
+}
+
+// ListPodSandbox returns the sandboxes that filter lets through, the newest first.
+func (r *Runtime) ListPodSandbox(_ context.Context, filter *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
+	r.mu.Lock()
+	all := make([]*sandbox, 0, len(r.sandboxes))
+	for _, s := range r.sandboxes {
+		all = append(all, s)
+	}
+	r.mu.Unlock()
+	slices.SortFunc(all, func(a, b *sandbox) int { return b.created.Compare(a.created) })
+	var list []*runtimeapi.PodSandbox
+	for _, s := range all {
+		state := r.sandboxState(s)
+		if (filter.GetId() != "" && filter.GetId() != s.id) ||
+			(filter.GetState() != nil && filter.GetState().GetState() != state) ||
+			!matches(s.config.GetLabels(), filter.GetLabelSelector()) {
+			continue
+		}
+		list = append(list, &runtimeapi.PodSandbox{
+			Id: s.id, Metadata: s.config.GetMetadata(), State: state, CreatedAt: s.created.UnixNano(),
+			Labels: s.config.GetLabels(), Annotations: s.config.GetAnnotations(),
+		})
+	}
+	return list, nil
+}
+
+func matches(labels, selector map[string]string) bool {
+	for k, v := range selector {
+		if got, ok := labels[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/images"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// spec is the container as its shim starts it. What the container cannot have is refused.
+func (r *Runtime) spec(s *sandbox, c *container, image images.Image) (shim.Spec, error) {
+	config, security := c.config, c.config.GetLinux().GetSecurityContext()
+	spec := shim.Spec{
+		Isolation: r.isolation, Hostname: s.config.GetHostname(),
+		ReadOnly: security.GetReadonlyRootfs(), NoNewPrivs: security.GetNoNewPrivs(),
+		Masked: security.GetMaskedPaths(), ReadOnlyPaths: security.GetReadonlyPaths(),
+		Sysctls: s.config.GetLinux().GetSysctls(), OOMScoreAdj: int(config.GetLinux().GetResources().GetOomScoreAdj()),
+		TTY: config.GetTty(), Stdin: config.GetStdin(), StdinOnce: config.GetStdinOnce(),
+		Cwd: cmp.Or(config.GetWorkingDir(), image.Config.WorkingDir, "/"),
+	}
+	if !filepath.IsAbs(spec.Cwd) {
+		return spec, status.Errorf(codes.InvalidArgument, "working directory %q: want an absolute path", spec.Cwd)
+	}
+	if config.GetLogPath() != "" && s.config.GetLogDirectory() != "" {
+		spec.LogPath = filepath.Join(s.config.GetLogDirectory(), config.GetLogPath())
+	}
+	if r.overlay {
+		spec.Image = r.images.Root(image.ID)
+	}
+	if r.isolation == shim.None {
+		// Paths of the machine are what the user means.
+		spec.Cwd = cmp.Or(config.GetWorkingDir(), c.dir)
+	}
+	var err error
+	if spec.Argv, err = r.argv(config, image); err != nil {
+		return spec, err
+	}
+	if err := r.secure(&spec, security); err != nil {
+		return spec, err
+	}
+	home, err := r.user(&spec, security, image)
+	if err != nil {
+		return spec, err
+	}
+	spec.Env = environment(config, image, spec.Hostname, home)
+	spec.Mounts, err = r.mounts(s, config)
+	return spec, err
+}
+
+// argv is the command of the configuration, or else of the image.
+func (r *Runtime) argv(config *runtimeapi.ContainerConfig, image images.Image) ([]string, error) {
+	command, args := config.GetCommand(), config.GetArgs()
+	if len(command) == 0 {
+		if len(args) == 0 {
+			args = image.Config.Cmd
+		}
+		command = image.Config.Entrypoint
+	}
+	argv := append(append([]string{}, command...), args...)
+	if len(argv) > 0 {
+		return argv, nil
+	}
+	if r.isolation == shim.None {
+		return nil, status.Error(codes.InvalidArgument, "without isolation no image is used: the container needs a command")
+	}
+	return nil, status.Error(codes.InvalidArgument, "no command specified, neither in the pod nor in the image")
+}
+
+func environment(config *runtimeapi.ContainerConfig, image images.Image, hostname, home string) []string {
+	env := append([]string{"PATH=" + defaultPath, "HOSTNAME=" + hostname, "HOME=" + home}, image.Config.Env...)
+	if config.GetTty() {
+		env = append(env, "TERM=xterm")
+	}
+	for _, e := range config.GetEnvs() {
+		env = append(env, e.GetKey()+"="+string(e.GetValue()))
+	}
+	return lastOfEach(env)
+}
+
+// lastOfEach keeps one value of each name: programs differ in which of two they take.
+func lastOfEach(env []string) []string {
+	at, out := map[string]int{}, env[:0]
+	for _, e := range env {
+		name, _, _ := strings.Cut(e, "=")
+		if i, ok := at[name]; ok {
+			out[i] = e
+			continue
+		}
+		at[name] = len(out)
+		out = append(out, e)
+	}
+	return out
+}
+
+// secure sets namespaces and capabilities.
+func (r *Runtime) secure(spec *shim.Spec, security *runtimeapi.LinuxContainerSecurityContext) error {
+	refuse := func(format string, args ...any) error { return status.Errorf(codes.InvalidArgument, format, args...) }
+	spec.Privileged = security.GetPrivileged()
+	if spec.Privileged && r.isolation != shim.Root {
+		return refuse("a privileged container needs a daemon with the rights of root, and here isolation is %s", r.isolation)
+	}
+	if p := security.GetSeccomp(); p.GetProfileType() == runtimeapi.SecurityProfile_Localhost {
+		return refuse("seccomp profile %q: the process provider has no seccomp", p.GetLocalhostRef())
+	}
+	if p := security.GetApparmor(); p.GetProfileType() == runtimeapi.SecurityProfile_Localhost {
+		return refuse("AppArmor profile %q: the process provider has no AppArmor", p.GetLocalhostRef())
+	}
+	options := security.GetNamespaceOptions()
+	spec.HostIPC = options.GetIpc() == runtimeapi.NamespaceMode_NODE
+	switch options.GetPid() {
+	case runtimeapi.NamespaceMode_NODE:
+		spec.HostPID = true
+	case runtimeapi.NamespaceMode_TARGET:
+		target, err := r.container(options.GetTargetId())
+		if err != nil {
+			return err
+		}
+		state, err := shim.ReadState(target.dir)
+		if err != nil || !state.Started() || state.Ended() {
+			return status.Errorf(codes.FailedPrecondition, "container %s, whose processes are to be seen, does not run", target.id)
+		}
+		if r.isolation != shim.Root {
+			return refuse("the processes of another container cannot be seen with isolation %s", r.isolation)
+		}
+		spec.PIDOf = state.Init.PID
+	case runtimeapi.NamespaceMode_POD:
+		// What has not asked has this value too; a sandbox without process has nothing to share.
+	}
+	var err error
+	spec.Caps, err = capabilities(spec.Privileged, security.GetCapabilities())
+	return err
+}
+
+// mounts are what the sandbox gives and what the configuration asks for.
+func (r *Runtime) mounts(s *sandbox, config *runtimeapi.ContainerConfig) ([]shim.Mount, error) {
+	var mounts []shim.Mount
+	if r.isolation.Namespaces() {
+		for target, source := range map[string]string{"/etc/hostname": hostnameFile, "/etc/resolv.conf": resolvFile} {
+			path := filepath.Join(s.dir, source)
+			if _, err := os.Stat(path); err != nil && source == resolvFile {
+				path = "/etc/resolv.conf"
+			}
+			mounts = append(mounts, shim.Mount{Source: path, Target: target})
+		}
+	}
+	for _, m := range config.GetMounts() {
+		if !r.isolation.Namespaces() {
+			if ownFile(m.GetContainerPath()) {
+				continue
+			}
+			return nil, status.Errorf(codes.InvalidArgument,
+				"nothing can be mounted at %s: with isolation %s containers have no mounts (automountServiceAccountToken: false is needed too)", m.GetContainerPath(), r.isolation)
+		}
+		if m.GetImage().GetImage() != "" {
+			return nil, status.Errorf(codes.InvalidArgument, "mount %s: the process provider mounts no images", m.GetContainerPath())
+		}
+		mounts = append(mounts, shim.Mount{
+			Source: m.GetHostPath(), Target: filepath.Join("/", m.GetContainerPath()),
+			ReadOnly: m.GetReadonly(), RecursiveReadOnly: m.GetRecursiveReadOnly(),
+			Shared: m.GetPropagation() == runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL,
+			Slave:  m.GetPropagation() == runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER,
+		})
+	}
+	for _, d := range config.GetDevices() {
+		if !r.isolation.Namespaces() {
+			return nil, status.Errorf(codes.InvalidArgument, "device %s: with isolation %s containers have no devices of their own", d.GetHostPath(), r.isolation)
+		}
+		mounts = append(mounts, shim.Mount{Source: d.GetHostPath(), Target: d.GetContainerPath(), Device: true})
+	}
+	return mounts, nil
+}
+
+// ownFile tells which mounts a container can do without, since it sees the files of the machine, or none.
+func ownFile(path string) bool {
+	switch path {
+	case "/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/dev/termination-log":
+		return true
+	}
+	return false
+}
+
+// makeRoot makes the directories that the root of the container is made of.
+func (r *Runtime) makeRoot(c *container, image images.Image) error {
+	root := filepath.Join(c.dir, "rootfs")
+	switch {
+	case r.isolation == shim.None:
+		return nil
+	case !r.overlay:
+		return images.CopyTree(r.images.Root(image.ID), root)
+	}
+	for _, dir := range []string{"rootfs", "upper", "work"} {
+		if err := os.Mkdir(filepath.Join(c.dir, dir), 0o755); err != nil { //nolint:gosec // the root of a container is open to its users
+			return err
+		}
+	}
+	return nil
+}
+
+// stopSignal is the one that the pod names, else the image, else SIGTERM.
+func stopSignal(asked runtimeapi.Signal, image string) syscall.Signal {
+	if asked != runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT {
+		image = strings.TrimPrefix(asked.String(), "SIGNAL_")
+	}
+	if s, err := parseSignal(image); err == nil {
+		return s
+	}
+	return syscall.SIGTERM
+}
+
+func parseSignal(name string) (syscall.Signal, error) {
+	var n int
+	if _, err := fmt.Sscanf(name, "%d", &n); err == nil && n > 0 && n < 65 {
+		return syscall.Signal(n), nil
+	}
+	name = strings.ToUpper(name)
+	if !strings.HasPrefix(name, "SIG") {
+		name = "SIG" + name
+	}
+	if s := signalNumber(name); s != 0 {
+		return s, nil
+	}
+	return 0, fmt.Errorf("signal %q is not known", name)
+}

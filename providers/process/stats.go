@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+// usage is what a container uses now.
+type usage struct{ cpuNanos, memory, workingSet, rss uint64 }
+
+// ContainerStats returns what a container uses.
+func (r *Runtime) ContainerStats(_ context.Context, id string) (*runtimeapi.ContainerStats, error) {
+	c, err := r.running(id)
+	if err != nil {
+		return nil, err
+	}
+	return r.statsOf(c)
+}
+
+// ListContainerStats returns what each container that runs uses.
+func (r *Runtime) ListContainerStats(_ context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
+	var list []*runtimeapi.ContainerStats
+	for _, c := range r.containersOf(filter.GetPodSandboxId()) {
+		if filter.GetId() != "" && filter.GetId() != c.id || !matches(c.config.GetLabels(), filter.GetLabelSelector()) {
+			continue
+		}
+		if _, err := r.running(c.id); err != nil {
+			continue // it has ended
+		}
+		stats, err := r.statsOf(c)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, stats)
+	}
+	return list, nil
+}
+
+func (r *Runtime) statsOf(c *container) (*runtimeapi.ContainerStats, error) {
+	state, err := shim.ReadState(c.dir)
+	if err != nil {
+		return nil, err
+	}
+	now, u := time.Now().UnixNano(), measure(c.Spec.Cgroup, state)
+	number := func(n uint64) *runtimeapi.UInt64Value { return &runtimeapi.UInt64Value{Value: n} }
+	return &runtimeapi.ContainerStats{
+		Attributes: &runtimeapi.ContainerAttributes{Id: c.id, Metadata: c.config.GetMetadata(), Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations()},
+		Cpu:        &runtimeapi.CpuUsage{Timestamp: now, UsageCoreNanoSeconds: number(u.cpuNanos)},
+		Memory:     &runtimeapi.MemoryUsage{Timestamp: now, UsageBytes: number(u.memory), WorkingSetBytes: number(u.workingSet), RssBytes: number(u.rss)},
+		WritableLayer: &runtimeapi.FilesystemUsage{
+			Timestamp: now, FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: r.config.StateDir}, UsedBytes: number(0), InodesUsed: number(0),
+		},
+	}, nil
+}
+
+// measure asks the cgroup, or adds up the processes if there is none.
+func measure(group shim.Cgroup, state shim.State) usage {
+	switch {
+	case group.V2 != "":
+		u := usage{cpuNanos: field(filepath.Join(group.V2, "cpu.stat"), "usage_usec") * 1000, memory: number(filepath.Join(group.V2, "memory.current"))}
+		return u.of(filepath.Join(group.V2, "memory.stat"), "inactive_file", "anon")
+	case group.V1["memory"] != "" && group.V1["cpuacct"] != "":
+		u := usage{cpuNanos: number(filepath.Join(group.V1["cpuacct"], "cpuacct.usage")), memory: number(filepath.Join(group.V1["memory"], "memory.usage_in_bytes"))}
+		return u.of(filepath.Join(group.V1["memory"], "memory.stat"), "total_inactive_file", "total_rss")
+	}
+	var u usage
+	for _, pid := range shim.Descendants(state.Shim.PID) {
+		u.add(pid)
+	}
+	u.memory, u.workingSet = u.rss, u.rss
+	return u
+}
+
+// of sets what memory.stat says.
+func (u usage) of(file, inactive, rss string) usage {
+	u.rss = field(file, rss)
+	u.workingSet = u.memory - min(u.memory, field(file, inactive))
+	return u
+}
+
+// clockTicks are the units of CPU time in /proc, by the kernel's interface.
+const clockTicks = 100
+
+func (u *usage) add(pid int) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return
+	}
+	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
+	if len(fields) < 22 {
+		return
+	}
+	value := func(i int) uint64 { n, _ := strconv.ParseUint(fields[i], 10, 64); return n }
+	u.cpuNanos += (value(11) + value(12)) * uint64(time.Second) / clockTicks
+	u.rss += value(21) * uint64(os.Getpagesize())
+}
+
+func number(path string) uint64 {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64)
+	return n
+}
+
+func field(path, name string) uint64 {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(data)) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			n, _ := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
+			return n
+		}
+	}
+	return 0
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+// maxOutput bounds what ExecSync keeps of each stream.
+const maxOutput = 16 << 20
+
+// running returns a container that runs.
+func (r *Runtime) running(id string) (*container, error) {
+	c, err := r.container(id)
+	if err != nil {
+		return nil, err
+	}
+	state, err := shim.ReadState(c.dir)
+	if err == nil && (!state.Started() || state.Ended()) {
+		err = status.Errorf(codes.FailedPrecondition, "container %s does not run", id)
+	}
+	return c, err
+}
+
+// ExecSync runs a command and returns what it wrote. It is killed after timeout; 0 is no timeout.
+func (r *Runtime) ExecSync(ctx context.Context, id string, cmd []string, timeout time.Duration) ([]byte, []byte, error) {
+	c, err := r.running(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(cmd) == 0 {
+		return nil, nil, status.Error(codes.InvalidArgument, "the command is empty")
+	}
+	bounded, cancel := ctx, context.CancelFunc(func() {})
+	if timeout > 0 {
+		bounded, cancel = context.WithTimeout(ctx, timeout)
+	}
+	defer cancel()
+	var stdout, stderr limited
+	code, err := shim.Exec(bounded, c.dir, shim.Command{Argv: cmd, Kill: true}, shim.Streams{Stdout: &stdout, Stderr: &stderr})
+	switch {
+	case err != nil && ctx.Err() == nil && bounded.Err() != nil:
+		err = status.Errorf(codes.DeadlineExceeded, "command %q timed out after %s", cmd, timeout)
+	case err == nil && code != 0:
+		err = exitError(cmd, code)
+	case err != nil:
+		err = status.Error(codes.Unknown, err.Error())
+	}
+	return stdout.Bytes(), stderr.Bytes(), err
+}
+
+func exitError(cmd []string, code int) error {
+	return utilexec.CodeExitError{Err: fmt.Errorf("command %q exited with %d", cmd, code), Code: code}
+}
+
+// limited keeps the first bytes, and lets the writer go on.
+type limited struct{ bytes.Buffer }
+
+func (l *limited) Write(p []byte) (int, error) {
+	if room := maxOutput - l.Len(); room > 0 {
+		l.Buffer.Write(p[:min(len(p), room)])
+	}
+	return len(p), nil
+}
+
+// StreamExec runs a command between the streams of attach.
+func (r *Runtime) StreamExec(ctx context.Context, id string, cmd []string, attach api.AttachIO) error {
+	c, err := r.running(id)
+	if err != nil {
+		return err
+	}
+	if len(cmd) == 0 {
+		return status.Error(codes.InvalidArgument, "the command is empty")
+	}
+	streams, stop := streamsOf(ctx, attach)
+	defer stop()
+	code, err := shim.Exec(ctx, c.dir, shim.Command{Argv: cmd, TTY: attach.TTY()}, streams)
+	if errors.Is(err, shim.ErrNotStarted) {
+		return utilexec.CodeExitError{Err: err, Code: code}
+	}
+	if err == nil && code != 0 {
+		err = exitError(cmd, code)
+	}
+	return err
+}
+
+// StreamAttach joins the streams of the main process.
+func (r *Runtime) StreamAttach(ctx context.Context, id string, attach api.AttachIO) error {
+	c, err := r.running(id)
+	if err != nil {
+		return err
+	}
+	streams, stop := streamsOf(ctx, attach)
+	defer stop()
+	return shim.Attach(ctx, c.dir, streams)
+}
+
+// streamsOf are the streams that attach has. stop ends the copying of sizes.
+func streamsOf(ctx context.Context, attach api.AttachIO) (shim.Streams, func()) {
+	s := shim.Streams{}
+	if in := attach.Stdin(); in != nil {
+		s.Stdin = in
+	}
+	if out := attach.Stdout(); out != nil {
+		s.Stdout = out
+	}
+	if err := attach.Stderr(); err != nil {
+		s.Stderr = err
+	}
+	if !attach.TTY() || attach.Resize() == nil {
+		return s, func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	sizes := make(chan shim.Size)
+	s.Resize = sizes
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(sizes)
+		for {
+			select {
+			case size, ok := <-attach.Resize():
+				if !ok {
+					return
+				}
+				select {
+				case sizes <- shim.Size{Width: size.Width, Height: size.Height}:
+				case <-ctx.Done():
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return s, func() { cancel(); wg.Wait() }
+}
+
+// StreamPort connects stream with a port of the machine, whose network pods have.
+func (r *Runtime) StreamPort(ctx context.Context, sandboxID string, port int32, stream io.ReadWriteCloser) error {
+	if _, err := r.sandbox(sandboxID); err != nil {
+		return err
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort("localhost", strconv.Itoa(int(port))))
+	if err != nil {
+		return fmt.Errorf("connect with port %d of the pod: %w", port, err)
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	go func() {
+		// Nothing interrupts a read of somebody else's stream: its owner closes it.
+		_, _ = io.Copy(conn, stream)
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.CloseWrite()
+		}
+	}()
+	if _, err := io.Copy(stream, conn); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("copy from port %d of the pod: %w", port, err)
+	}
+	return ctx.Err()
+}

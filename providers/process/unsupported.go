@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// unsupported answers the calls that the runtime has no use for.
+type unsupported struct{}
+
+func no(call string) error {
+	return status.Errorf(codes.Unimplemented, "the process provider has no %s", call)
+}
+
+// Exec, Attach and PortForward would return a URL: see StreamExec and the like.
+func (unsupported) Exec(context.Context, *runtimeapi.ExecRequest) (*runtimeapi.ExecResponse, error) {
+	return nil, no("Exec")
+}
+
+func (unsupported) Attach(context.Context, *runtimeapi.AttachRequest) (*runtimeapi.AttachResponse, error) {
+	return nil, no("Attach")
+}
+
+func (unsupported) PortForward(context.Context, *runtimeapi.PortForwardRequest) (*runtimeapi.PortForwardResponse, error) {
+	return nil, no("PortForward")
+}
+
+func (unsupported) CheckpointContainer(context.Context, *runtimeapi.CheckpointContainerRequest) error {
+	return no("CheckpointContainer")
+}
+
+func (unsupported) CheckpointPod(context.Context, *runtimeapi.CheckpointPodRequest) error {
+	return no("CheckpointPod")
+}
+
+func (unsupported) RestorePod(context.Context, *runtimeapi.RestorePodRequest) (*runtimeapi.RestorePodResponse, error) {
+	return nil, no("RestorePod")
+}
+
+func (unsupported) UpdatePodSandboxResources(context.Context, *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
+	return nil, no("UpdatePodSandboxResources")
+}
+
+func (unsupported) ListMetricDescriptors(context.Context) ([]*runtimeapi.MetricDescriptor, error) {
+	return nil, no("ListMetricDescriptors")
+}
+
+func (unsupported) ListPodSandboxMetrics(context.Context) ([]*runtimeapi.PodSandboxMetrics, error) {
+	return nil, no("ListPodSandboxMetrics")
+}
+
+func (unsupported) PodSandboxStats(context.Context, string) (*runtimeapi.PodSandboxStats, error) {
+	return nil, no("PodSandboxStats")
+}
+
+func (unsupported) ListPodSandboxStats(context.Context, *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
+	return nil, no("ListPodSandboxStats")
+}
+
+// UpdateRuntimeConfig takes the network of pods, of which there is none to hand out.
+func (unsupported) UpdateRuntimeConfig(context.Context, *runtimeapi.RuntimeConfig) error { return nil }
+
+func (unsupported) RuntimeConfig(context.Context) (*runtimeapi.RuntimeConfigResponse, error) {
+	return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: runtimeapi.CgroupDriver_CGROUPFS}}, nil
+}
