@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
+)
+
+// absorb takes in what came.
+func (w *worker) absorb(in inbox) {
+	w.absorbed += in.controls
+	if in.pod != nil {
+		w.adopt(in.pod)
+	}
+	if in.stop != nil {
+		w.mem.Delete(in.stop.grace, in.stop.at)
+	}
+	for _, d := range in.done {
+		w.pending--
+		w.mem.End(d.action, d.outcome, d.at)
+		w.seen.after(d.action, d.outcome, w.r.lister.round())
+		if d.action.Kind == plan.Start {
+			delete(w.starts, d.action.Container)
+		}
+	}
+	if in.list != nil {
+		w.seen.merge(in.list)
+	}
+	for _, id := range in.touched {
+		w.seen.touch(id)
+	}
+	if in.measured != nil {
+		w.measured(*in.measured)
+	}
+	if in.refresh != nil {
+		w.refreshing, w.refreshAt = false, time.Now().Add(*in.refresh)
+	}
+}
+
+// adopt takes over the pod as it is wanted now. What is known of its status stays.
+func (w *worker) adopt(pod *corev1.Pod) {
+	if w.reported {
+		qos := pod.Status.QOSClass
+		pod.Status = w.pod.Status
+		if pod.Status.QOSClass == "" {
+			pod.Status.QOSClass = qos
+		}
+	}
+	if w.mem.StartTime.IsZero() && pod.Status.StartTime != nil {
+		w.mem.StartTime = pod.Status.StartTime.Time
+	}
+	if w.pod != nil && !sameMetadata(w.pod, pod) {
+		w.refreshAt = time.Time{} // volumes may show it
+	}
+	w.pod, w.full = pod, true
+	w.admit()
+}
+
+// admit refuses a pod that asks for what it must not have. Nothing of it has been started.
+func (w *worker) admit() {
+	err := criconfig.VerifySysctls(w.pod)
+	if err == nil || w.mem.Eviction != nil || !w.seen.empty() {
+		return
+	}
+	w.mem.Eviction = &plan.Eviction{Reason: "SysctlForbidden", Message: "Pod was rejected: " + err.Error()}
+	w.r.podEvent(w.pod, corev1.EventTypeWarning, "SysctlForbidden", err.Error())
+}
