@@ -38,3 +38,11 @@ func TestPodRunsAndIsDeleted(t *testing.T) {
 		}
 	})
 }
+
+func TestOOMScoreFollowsTheMemoryOfTheMachine(t *testing.T) {
+	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
+		if w.runtime.settings.MemoryCapacity <= 0 {
+			t.Errorf("got %d bytes of memory, want those of the machine", w.runtime.settings.MemoryCapacity)
+		}
+	})
+}

@@ -11,14 +11,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stats"
 )
 
 // settingsOf are what the machine and the configuration say of all containers.
 func settingsOf(cfg Config) criconfig.Settings {
+	// The node has no capacity yet: that is written into it later.
+	memory := stats.Capacity(cfg.Root, stats.DefaultPods)[corev1.ResourceMemory]
 	_, v2 := os.Stat("/sys/fs/cgroup/cgroup.controllers")
 	return criconfig.Settings{
 		Node: cfg.Node.Name, LogRoot: cfg.LogRoot, SeccompRoot: filepath.Join(cfg.Root, "seccomp"), CgroupParent: cfg.CgroupParent,
-		MemoryCapacity: cfg.Node.Status.Capacity.Memory().Value(), OOMScoreFloor: ownOOMScore(), SwapLimits: swapLimits(),
+		MemoryCapacity: memory.Value(), OOMScoreFloor: ownOOMScore(), SwapLimits: swapLimits(),
 		CgroupV2: v2 == nil, HugePageSizes: hugePageSizes(),
 	}
 }
