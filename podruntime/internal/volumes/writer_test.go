@@ -126,10 +126,10 @@ func TestACrashAtAnyPointIsMadeGood(t *testing.T) {
 
 // TestReadersSeeOneVersion reads while the volume changes: a file is whole, and the files of an opened ..data are of one version.
 func TestReadersSeeOneVersion(t *testing.T) {
-	const files, changes = 8, 30
+	const files, changes = 8, 12
 	dir := t.TempDir()
 	root := openRoot(t, dir)
-	if err := project(root, filesOf(files, strings.Repeat("0", 9000)), nil); err != nil {
+	if err := project(root, filesOf(files, strings.Repeat("0", 5000)), nil); err != nil {
 		t.Fatal(err)
 	}
 	var done atomic.Bool
@@ -141,7 +141,7 @@ func TestReadersSeeOneVersion(t *testing.T) {
 		group.Go(func() {
 			for !done.Load() {
 				// A path through the link: there at any time, and whole.
-				if text, err := os.ReadFile(filepath.Join(dir, "d1/f1")); err == nil && (len(text) != 9000 || strings.Trim(string(text), string(text[:1])) != "") {
+				if text, err := os.ReadFile(filepath.Join(dir, "d1/f1")); err == nil && (len(text) != 5000 || strings.Trim(string(text), string(text[:1])) != "") {
 					t.Errorf("a torn file of %d bytes", len(text))
 					return
 				}
@@ -160,12 +160,12 @@ func TestReadersSeeOneVersion(t *testing.T) {
 		})
 	}
 	for i := range changes {
-		if err := project(root, filesOf(files, strings.Repeat(string(rune('a'+i%26)), 9000)), nil); err != nil {
+		if err := project(root, filesOf(files, strings.Repeat(string(rune('a'+i%26)), 5000)), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := 0; whole.Load() == 0; i++ {
-		if err := project(root, filesOf(files, strings.Repeat(string(rune('A'+i%26)), 9000)), nil); err != nil {
+		if err := project(root, filesOf(files, strings.Repeat(string(rune('A'+i%26)), 5000)), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
