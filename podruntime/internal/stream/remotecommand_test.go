@@ -206,7 +206,11 @@ func TestHandshakeEndsWithItsContext(t *testing.T) {
 	defer leave()
 	result := make(chan error, 1)
 	go func() { result <- New(r.Client()).Exec(ctx, id, []string{"x"}, &client{out: &sink{}}) }()
-	defer within(t, accepted, "connection").Close()
+	conn := within(t, accepted, "connection")
+	defer conn.Close()
+	if _, err := conn.Read(make([]byte, 1)); err != nil { // the request has been sent: the client waits for an answer
+		t.Fatal(err)
+	}
 	leave()
 	if err := within(t, result, "end"); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
