@@ -115,6 +115,7 @@ check: ## lint every module, and see that modules and generated files are curren
 .PHONY: generate
 generate: ## write the files that are made from code
 	@go test ./cli -run TestReference -update
+	@cd cmd/virtual-kubelet && go test . -run TestSupportPage -update
 	@cd deploy && go test . -run TestManifests -update
 
 .PHONY: bench

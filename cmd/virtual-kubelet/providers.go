@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/cri"
@@ -15,7 +16,7 @@ import (
 // providers are the built-in providers.
 func providers() []cli.Provider {
 	return []cli.Provider{
-		{Name: "cri", New: newCRI},
+		{Name: "cri", New: newCRI, Capabilities: capabilitiesOfCRI},
 		{Name: "mock", New: newMock},
 		{Name: "process", New: newProcess},
 	}
@@ -30,6 +31,11 @@ func newCRI(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) 
 		config.ClusterDomain = in.KubeClusterDomain
 	}
 	return cri.New(in.Node, in.Recorder, config)
+}
+
+func capabilitiesOfCRI(path string) (capability.Declaration, error) {
+	config, err := cri.LoadConfig(path)
+	return config.Capabilities(), err
 }
 
 func newMock(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {

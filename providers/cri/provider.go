@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
 )
 
@@ -35,13 +36,27 @@ func New(node *corev1.Node, recorder record.EventRecorder, c Config) (*Provider,
 		Runtime: client, Images: client, Node: node, Recorder: recorder,
 		Root: c.Root, LogRoot: c.LogRoot, ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain,
 		HostPaths: c.HostPaths, CgroupParent: c.CgroupParent, Privileged: c.Privileged,
-		RuntimeHandler: c.handler,
+		RuntimeHandler: c.handler, Notes: notes,
 	})
 	if err != nil {
 		_ = client.Close(context.Background()) // nothing was called yet
 		return nil, fmt.Errorf("make the provider cri: %w", err)
 	}
 	return &Provider{Runtime: pods, client: client, capacity: c.Capacity}, nil
+}
+
+// Capabilities returns what pods get from a provider with this configuration.
+func (c Config) Capabilities() capability.Declaration {
+	return podruntime.Capabilities(podruntime.Config{HostPaths: c.HostPaths, Privileged: c.Privileged, Notes: notes})
+}
+
+// notes are on what depends on the runtime and the kernel.
+var notes = map[capability.Feature]string{
+	capability.ImageVolumes: "the runtime must have them: containerd has since 2.1",
+	capability.SELinux:      "where the kernel and the runtime have it",
+	capability.AppArmor:     "where the kernel and the runtime have it",
+	capability.RuntimeClass: "those that the provider's configuration names under runtimeHandlers",
+	capability.HostPorts:    "the runtime's network must have the plugin portmap",
 }
 
 // RunInBackground implements node.BackgroundRunner. The connection ends with it.
