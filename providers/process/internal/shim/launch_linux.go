@@ -5,6 +5,7 @@ package shim
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -26,11 +27,11 @@ type launched struct {
 }
 
 // launch starts the main process. Its thread stays: the kernel kills the process when that ends.
-func (s *supervisor) launch(io *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
+func (s *supervisor) launch(out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
 	result := make(chan launched)
 	go func() {
 		runtime.LockOSThread()
-		l := s.fork(io, child, s.spec.Argv, s.spec.TTY, s.spec.PIDOf == 0, s.build)
+		l := s.fork(out, child, s.spec.Argv, s.spec.TTY, s.spec.HostPID || !s.spec.Isolation.Namespaces(), s.build)
 		result <- l
 		if l.err == nil {
 			select {}
@@ -45,13 +46,13 @@ func (s *supervisor) launch(io *streams, child *childIO) (<-chan syscall.WaitSta
 }
 
 // enter starts a process in the namespaces of the main one.
-func (s *supervisor) enter(req request, io *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
+func (s *supervisor) enter(req request, out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
 	result := make(chan launched)
 	go func() {
 		// Never unlocked: the thread ends with the goroutine. It lives as long as the process, which
 		// the kernel would kill otherwise.
 		runtime.LockOSThread()
-		l := s.fork(io, child, req.Argv, req.TTY, s.spec.HostPID || !s.spec.Isolation.Namespaces(), s.join)
+		l := s.fork(out, child, req.Argv, req.TTY, s.spec.HostPID || !s.spec.Isolation.Namespaces(), s.join)
 		if l.err != nil {
 			result <- l
 			return
@@ -67,7 +68,7 @@ func (s *supervisor) enter(req request, io *streams, child *childIO) (<-chan sys
 // fork prepares this thread and forks argv. bound lets the kernel kill the process when this thread ends. One
 // that joins a pid namespace cannot be bound, since it takes its parent, whom it does not see,
 // for gone; but it ends with the namespace.
-func (s *supervisor) fork(io *streams, child *childIO, argv []string, tty, bound bool, prepare func() error) launched {
+func (s *supervisor) fork(out *streams, child *childIO, argv []string, tty, bound bool, prepare func() error) launched {
 	fail := func(err error) launched { return launched{err: err} }
 	group, err := s.spec.Cgroup.enter()
 	if err != nil {
@@ -82,7 +83,7 @@ func (s *supervisor) fork(io *streams, child *childIO, argv []string, tty, bound
 		if err != nil {
 			return fail(err)
 		}
-		io.stdin, io.stdout = terminal, terminal
+		out.stdin, out.stdout = terminal, terminal
 		child.stdin, child.stdout, child.stderr = process, process, process
 	}
 	child.own(s.spec.UID, s.spec.GID)
@@ -141,7 +142,57 @@ func (s *supervisor) build() error {
 			return fmt.Errorf("set the host name %q: %w", s.spec.Hostname, err)
 		}
 	}
-	return buildRoot(&s.spec)
+	return buildRoot(&s.spec, s.mountProc)
+}
+
+// mountProc mounts the processes that the container sees. The kernel shows those of who mounts: the first process of a
+// new pid namespace does it, and stays to take the orphans.
+func (s *supervisor) mountProc() error {
+	if s.spec.HostPID || s.spec.PIDOf != 0 {
+		return mountProc(rootDir + "/proc")
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		w.Close()
+		return err
+	}
+	defer null.Close()
+	_, _, err = s.children.start(func() (int, error) {
+		return syscall.ForkExec(self(), []string{Argv0, "first"}, &syscall.ProcAttr{
+			Env: []string{"GOMAXPROCS=1"}, Files: []uintptr{null.Fd(), null.Fd(), 2, w.Fd()},
+			Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+		})
+	})
+	w.Close()
+	if err != nil {
+		return fmt.Errorf("start the first process of the container: %w", err)
+	}
+	word, err := io.ReadAll(r)
+	if err == nil && string(word) != "ok" {
+		err = errors.New(string(word))
+	}
+	return err
+}
+
+// first is the first process of a container's pid namespace.
+func first(ready *os.File) {
+	err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	if err == nil {
+		err = mountProc(rootDir + "/proc")
+	}
+	if err != nil {
+		_, _ = ready.WriteString(err.Error())
+		return
+	}
+	newChildren() // takes the orphans
+	_, _ = ready.WriteString("ok")
+	ready.Close()
+	select {}
 }
 
 // join brings this thread into the namespaces of the main process.
@@ -291,13 +342,13 @@ func executable(path string) error {
 
 // probe makes a container and stops short of its process.
 func (s *supervisor) probe(ready *os.File) error {
-	io, child, err := openStdio(false, false)
+	out, child, err := openStdio(false, false)
 	if err != nil {
 		return err
 	}
-	defer io.close()
+	defer out.close()
 	defer child.close()
-	_, _, err = s.launch(&io, child)
+	_, _, err = s.launch(&out, child)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("a container cannot be made: %w", err)
 	}

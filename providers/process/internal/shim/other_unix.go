@@ -102,4 +102,8 @@ func (s *supervisor) fork(child *childIO, argv []string, tty bool) (<-chan sysca
 	})
 }
 
-func (s *supervisor) probe(*os.File) error { return errors.New("not supported on this operating system") }
+func (s *supervisor) probe(*os.File) error {
+	return errors.New("not supported on this operating system")
+}
+
+func first(*os.File) {}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,7 +23,7 @@ type attachment struct {
 }
 
 // buildRoot makes the root of the container in this thread's mount namespace, and enters it.
-func buildRoot(spec *Spec) error {
+func buildRoot(spec *Spec, mountProc func() error) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("keep mounts from the machine: %w", err)
 	}
@@ -33,6 +32,10 @@ func buildRoot(spec *Spec) error {
 	}
 	attachments, err := takeAll(spec)
 	if err != nil {
+		return err
+	}
+	// Before the machine's is out of sight, which is what one without rights must not see more than.
+	if err := mountProc(); err != nil {
 		return err
 	}
 	if err := enterMount(rootDir); err != nil {
@@ -216,10 +219,10 @@ func makeTarget(path string, dir bool) (int, error) {
 		return 0, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	// A link of the image could make the mount hide what tells the kernel's view of a process.
-	real, err := os.Readlink(fmt.Sprintf("/proc/thread-self/fd/%d", fd))
-	if err == nil && (real == "/proc" || strings.HasPrefix(real, "/proc/")) {
+	var at unix.Statfs_t
+	if err := unix.Fstatfs(fd, &at); err == nil && at.Type == unix.PROC_SUPER_MAGIC {
 		unix.Close(fd)
-		return 0, fmt.Errorf("%s leads to %s, where nothing may be mounted", path, real)
+		return 0, fmt.Errorf("%s is in /proc, where nothing may be mounted", path)
 	}
 	return fd, nil
 }

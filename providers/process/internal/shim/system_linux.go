@@ -20,12 +20,22 @@ var systemMounts = []struct {
 	flags                 uintptr
 	optional              bool
 }{
-	{"/proc", "proc", "", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, false},
 	{"/dev", "tmpfs", "mode=755,size=64k", unix.MS_NOSUID | unix.MS_NOEXEC, false},
 	{"/dev/pts", "devpts", "newinstance,ptmxmode=0666,mode=0620", unix.MS_NOSUID | unix.MS_NOEXEC, false},
 	{"/dev/shm", "tmpfs", "mode=1777,size=64m", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, false},
 	{"/dev/mqueue", "mqueue", "", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, true},
 	{"/sys", "sysfs", "", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_RDONLY, false},
+}
+
+// mountProc mounts the processes of this thread's pid namespace.
+func mountProc(path string) error {
+	if err := realDir(path); err != nil {
+		return fmt.Errorf("mount /proc: %w", err)
+	}
+	if err := unix.Mount("proc", path, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount /proc: %w", err)
+	}
+	return nil
 }
 
 // mountSystem mounts them.
