@@ -5,7 +5,6 @@ package cri
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
@@ -63,34 +62,6 @@ var notes = map[capability.Feature]string{
 func (p *Provider) RunInBackground(ctx context.Context) error {
 	defer p.client.Close(context.Background()) //nolint:errcheck // all calls have ended
 	return p.Runtime.RunInBackground(ctx)
-}
-
-// ConfigureNode writes into n what the machine offers, or what the configuration says of it.
-func (p *Provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
-	p.Runtime.ConfigureNode(ctx, n)
-	p.configured(n)
-}
-
-// NotifyNodeStatus implements node.NodeProvider.
-func (p *Provider) NotifyNodeStatus(ctx context.Context, notify func(*corev1.Node)) {
-	p.Runtime.NotifyNodeStatus(ctx, func(n *corev1.Node) {
-		n = n.DeepCopy()
-		p.configured(n)
-		notify(n)
-	})
-}
-
-// configured overrides what the configuration names.
-func (p *Provider) configured(n *corev1.Node) {
-	if len(p.capacity) == 0 {
-		return
-	}
-	for _, list := range []*corev1.ResourceList{&n.Status.Capacity, &n.Status.Allocatable} {
-		if *list == nil {
-			*list = corev1.ResourceList{}
-		}
-		maps.Copy(*list, p.capacity)
-	}
 }
 
 // handler is the runtime's name for a class.

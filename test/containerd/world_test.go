@@ -25,7 +25,7 @@ import (
 )
 
 // patience is for a machine that does much else; nothing here takes ten seconds.
-const patience = 3 * time.Minute
+const patience = 1 * time.Minute
 
 // world is what one test works with: a node whose daemon may be killed and started again.
 type world struct {
@@ -95,7 +95,7 @@ func (w *world) start() {
 		}
 		for _, c := range n.Status.Conditions {
 			if c.Type == corev1.NodeReady {
-				return c.Status == corev1.ConditionTrue && n.Status.DaemonEndpoints.KubeletEndpoint.Port != 0, c.Message
+				return c.Status == corev1.ConditionTrue, c.Message
 			}
 		}
 		return false, "it has no condition"
