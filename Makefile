@@ -24,7 +24,7 @@ NO_RACE := $(if $(RACE),,echo "no C compiler found: the tests run without the ra
 ##@ Try it
 
 .PHONY: up
-up: build ## start a cluster and a virtual node, and run a first pod (PROVIDER=process)
+up: build ## start a cluster and a virtual node, and run a first pod (PROVIDER=process, cri: containers)
 	@hack/up.sh
 
 .PHONY: down
@@ -42,6 +42,7 @@ bin/devcluster: $(CLUSTER_SOURCES)
 bin/virtual-kubelet: $(GO_SOURCES)
 	@echo "virtual-kubelet: building $@ (the first build takes a minute or two)"
 	@cd cmd/virtual-kubelet && CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -ldflags '$(LDFLAGS)' -o ../../$@ .
+	@hack/check-size.sh $@
 
 .PHONY: release
 release: ## write binaries of every platform, image, SBOMs and checksums into dist/ (VERSION=v1.2.3)

@@ -6,6 +6,7 @@
 #   CLUSTER=vk-demo    name of the cluster, see `bin/devcluster list`
 #   NODE=virtual-node  name of the node
 #   PROVIDER=process   provider of the node, see `bin/virtual-kubelet providers`; mock only simulates pods
+#   PROVIDER_CONFIG=   configuration file of the provider
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -13,6 +14,22 @@ cd "$(dirname "$0")/.."
 
 say() { printf '✓ %s\n' "$*"; }
 fail() { printf '✗ %s\n' "$*" >&2; exit 1; }
+
+# The provider cri needs a container runtime that listens, and may talk to it.
+if [ "$provider" = cri ]; then
+  sockets=(/run/containerd/containerd.sock /run/crio/crio.sock /run/cri-dockerd.sock)
+  if [ -n "${PROVIDER_CONFIG:-}" ]; then
+    named=$(sed -n 's|^endpoint: *"\?\(unix://\)\?\(/[^" ]*\).*|\2|p' "$PROVIDER_CONFIG")
+    [ -z "$named" ] || sockets=("$named")
+  fi
+  for socket in "${sockets[@]}"; do [ ! -S "$socket" ] || break; done
+  [ -S "$socket" ] || fail "no container runtime listens at ${sockets[*]}
+  Install containerd, runc and network plugins, for example on Debian
+    apt-get install containerd runc containernetworking-plugins iptables
+  and configure a pod network in /etc/cni/net.d; or name the socket of another runtime as endpoint in the file PROVIDER_CONFIG.
+  providers/cri/README.md says more."
+  [ -w "$socket" ] || fail "$(id -un) may not use the container runtime at $socket; run this as root"
+fi
 
 if "$root/bin/devcluster" status --name "$cluster" >/dev/null 2>&1; then
   say "cluster $cluster runs already"
@@ -41,6 +58,7 @@ images: [$state/images]
 YAML
   options=(--provider-config "$state/process.yaml")
 fi
+[ -z "${PROVIDER_CONFIG:-}" ] || options=(--provider-config "$(realpath "$PROVIDER_CONFIG")")
 
 if node_runs; then
   say "virtual node $node runs already (pid $(cat "$state/pid"))"

@@ -6,6 +6,7 @@ package containerd
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"sync"
@@ -27,7 +28,9 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
-	klog.SetLogger(klog.New(nil)) // client-go tells of watches that end with a test's cluster
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8") // they wait more than they work; an error would leave it as it is
+	klog.SetLogger(klog.New(nil))      // client-go tells of watches that end with a test's cluster
 	code := m.Run()
 	if shared.Containerd != nil {
 		if err := shared.Close(); err != nil {

@@ -67,12 +67,12 @@ func phase(want corev1.PodPhase) func(*corev1.Pod) bool {
 func TestPods(t *testing.T) {
 	w := newWorld(t)
 	for name, test := range map[string]func(*world){
-		"logs, exec and port-forward": streams,
-		"restart policies":            restarts,
-		"init containers":             initContainers,
-		"volumes":                     volumes,
-		"memory limit":                outOfMemory,
-		"deletion":                    deletion,
+		"streams":          streams,
+		"restart policies": restarts,
+		"init containers":  initContainers,
+		"volumes":          volumes,
+		"memory limit":     outOfMemory,
+		"deletion":         deletion,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -224,7 +224,7 @@ spec:
 		w.Errorf("init containers wrote %q, want one, then two", got)
 	}
 	p := w.awaitPod("init-fails", "has failed", phase(corev1.PodFailed))
-	if s := p.Status.ContainerStatuses[0]; s.State.Terminated != nil || s.ContainerID != "" {
+	if s := p.Status.ContainerStatuses[0]; s.State.Running != nil || s.ContainerID != "" {
 		w.Errorf("a container ran after its init container had failed: %+v", s)
 	}
 }

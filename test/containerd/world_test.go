@@ -24,8 +24,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
 )
 
-// patience is for a machine that does much else; nothing here takes ten seconds.
-const patience = 1 * time.Minute
+// patience is for a machine that does much else; a step here takes seconds.
+const patience = 3 * time.Minute
 
 // world is what one test works with: a node whose daemon may be killed and started again.
 type world struct {
@@ -73,6 +73,7 @@ endpoint: %s
 root: %s/pods
 logRoot: %s/logs
 cgroupParent: %s
+capacity: {cpu: 8, memory: 8Gi, pods: 110}
 `, w.runtime.Endpoint(), root, root, w.runtime.CgroupParent)
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		w.Fatal(err)
