@@ -13,6 +13,9 @@ import (
 
 // Ping returns nil when the runtime is ready to run pods.
 func (r *Runtime) Ping(ctx context.Context) error {
+	if r.taken.Load() {
+		return fmt.Errorf("another process uses %s; it must end first", r.cfg.Root)
+	}
 	answer, err := r.cfg.Runtime.Status(ctx, false)
 	if err != nil {
 		return fmt.Errorf("the container runtime does not answer: %w", err)

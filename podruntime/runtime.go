@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -57,6 +58,7 @@ type Runtime struct {
 	recursive map[string]bool       // guarded by mu: the handlers that can mount read-only recursively
 	workers   map[types.UID]*worker // guarded by mu
 	ctx       context.Context       // guarded by mu: of RunInBackground while that works, else nil
+	taken     atomic.Bool           // another process uses the directory
 	wg        sync.WaitGroup        // of all workers and what they have begun
 }
 
@@ -123,6 +125,11 @@ func (r *Runtime) pullCredentials(ctx context.Context, pod *corev1.Pod) ([]node.
 
 // RunInBackground works on the pods until ctx ends.
 func (r *Runtime) RunInBackground(ctx context.Context) error {
+	lock, err := r.lock(ctx)
+	if lock == nil {
+		return err
+	}
+	defer lock.Close() //nolint:errcheck // it was not written to
 	r.mu.Lock()
 	r.ctx = ctx
 	for _, w := range r.workers {
