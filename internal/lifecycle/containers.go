@@ -34,12 +34,21 @@ func mergeContainers(old, reported []corev1.ContainerStatus, ended bool, final f
 				merged[i] = *before
 			}
 		}
-		if ended && merged[i].State.Terminated == nil {
+		if ended && merged[i].State.Terminated == nil && !neverRan(&merged[i], statusNamed(old, merged[i].Name)) {
 			merged[i].State = corev1.ContainerState{Terminated: unknownEnd(&merged[i])}
 			merged[i].Ready = false
 		}
 	}
 	return merged
+}
+
+// neverRan reports whether a container has waited all its life, as far as the report and the status before
+// tell: one that came after an init container that failed, for example.
+func neverRan(now, before *corev1.ContainerStatus) bool {
+	waits := func(s *corev1.ContainerStatus) bool {
+		return s.State.Waiting != nil && s.ContainerID == "" && s.RestartCount == 0 && s.LastTerminationState.Terminated == nil
+	}
+	return waits(now) && (before == nil || waits(before))
 }
 
 func statusNamed(list []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
