@@ -4,6 +4,7 @@ package podruntime
 
 import (
 	"context"
+	"time"
 	"path/filepath"
 
 	dto "github.com/prometheus/client_model/go"
@@ -96,4 +97,6 @@ func (r *Runtime) ConfigureNode(_ context.Context, n *corev1.Node) {
 			*to = value
 		}
 	}
+	declareFeatures(n)
+	wellConditions(n, time.Now())
 }

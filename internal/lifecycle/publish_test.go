@@ -220,6 +220,24 @@ func TestStopWithoutAWordInventsNoSuccess(t *testing.T) {
 	}
 }
 
+// TestContainerThatNeverRanWaits: an init container has failed, and what would have come after it did not end.
+func TestContainerThatNeverRanWaits(t *testing.T) {
+	report := endedStatus(1)
+	report.Phase = corev1.PodFailed
+	report.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}}
+	_, after := publish(t, View{API: pod("a"), Report: report, Attempted: true})
+	if w, again := publish(t, View{API: after, Report: report, Attempted: true}); w != Keep || again.Status.ContainerStatuses[0].State.Waiting == nil {
+		t.Errorf("got write %d, %+v, want no write and a container that waits", w, again.Status.ContainerStatuses)
+	}
+	ran := pod("a")
+	ran.Status = *runningStatus()
+	ran.Status.Phase = corev1.PodFailed
+	report.ContainerStatuses[0].Name = ran.Status.ContainerStatuses[0].Name
+	if _, after := publish(t, View{API: ran, Report: report, Attempted: true}); after.Status.ContainerStatuses[0].State.Terminated == nil {
+		t.Errorf("got %+v for a container that ran, want it terminated", after.Status.ContainerStatuses)
+	}
+}
+
 func TestRemoveOnlyAfterConfirmation(t *testing.T) {
 	doomed := pod("a", deleting(0))
 	ended := pod("a", deleting(0))

@@ -224,8 +224,8 @@ spec:
 		w.Errorf("init containers wrote %q, want one, then two", got)
 	}
 	p := w.awaitPod("init-fails", "has failed", phase(corev1.PodFailed))
-	if s := p.Status.ContainerStatuses[0]; s.State.Running != nil || s.ContainerID != "" {
-		w.Errorf("a container ran after its init container had failed: %+v", s)
+	if s := p.Status.ContainerStatuses[0]; s.State.Waiting == nil || s.State.Waiting.Reason != "PodInitializing" || s.ContainerID != "" {
+		w.Errorf("got %+v for a container whose init container has failed, want it to wait for PodInitializing", s)
 	}
 }
 

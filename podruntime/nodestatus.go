@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// declaredFeatures are what a scheduler and the API server must know of a node before they give it pods that
+// need it (k8s.io/component-helpers/nodedeclaredfeatures).
+var declaredFeatures = []string{"InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"}
+
+// declareFeatures adds what pods get here to what n declares.
+func declareFeatures(n *corev1.Node) {
+	all := append(slices.Clone(n.Status.DeclaredFeatures), declaredFeatures...)
+	slices.Sort(all) // the API server insists
+	n.Status.DeclaredFeatures = slices.Compact(all)
+}
+
+// wellConditions gives each condition that has no status yet the one of a node without trouble, in a
+// kubelet's words. While there is trouble, Ping says so, and that counts for Ready.
+func wellConditions(n *corev1.Node, now time.Time) {
+	well := []corev1.NodeCondition{
+		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory", Message: "kubelet has sufficient memory available"},
+		{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasNoDiskPressure", Message: "kubelet has no disk pressure"},
+		{Type: corev1.NodePIDPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientPID", Message: "kubelet has sufficient PID available"},
+		{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: "RuntimeNetwork", Message: "the container runtime makes the network of pods"},
+		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status"},
+	}
+	for _, c := range well {
+		c.LastHeartbeatTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
+		i := slices.IndexFunc(n.Status.Conditions, func(has corev1.NodeCondition) bool { return has.Type == c.Type })
+		switch {
+		case i < 0:
+			n.Status.Conditions = append(n.Status.Conditions, c)
+		case n.Status.Conditions[i].Status == "":
+			n.Status.Conditions[i] = c
+		}
+	}
+}
