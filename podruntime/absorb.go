@@ -24,12 +24,15 @@ func (w *worker) absorb(in inbox) {
 		w.pending--
 		w.mem.End(d.action, d.outcome, d.at)
 		w.seen.after(d.action, d.outcome, w.r.lister.round())
-		if d.action.Kind == plan.Start {
+		if cancel := w.starts[d.action.Container]; cancel != nil && d.action.Kind == plan.Start {
+			cancel() // it has ended, and would be remembered by the context it is from
 			delete(w.starts, d.action.Container)
 		}
 	}
 	if in.list != nil {
-		w.seen.merge(in.list)
+		for _, id := range w.seen.merge(in.list) {
+			w.r.prober.Forget(id)
+		}
 	}
 	for _, id := range in.touched {
 		w.seen.touch(id)

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/podstatus"
 )
@@ -78,6 +79,9 @@ func (w *worker) perform(ctx context.Context, a plan.Action, now time.Time) (ins
 	w.pending++
 	w.r.begin(func() {
 		outcome := job.do(ctx, a)
+		if outcome.Reason == reasonRemove && ctx.Err() == nil { // neither an event nor the status tells
+			log.G(ctx).WithField("pod", w.namespace+"/"+w.name).WithField("reason", outcome.Message).Warn("remove what a pod has left; it is tried again")
+		}
 		w.put(func(in *inbox) { in.done = append(in.done, done{a, outcome, time.Now()}) })
 	})
 	return false

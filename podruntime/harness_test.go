@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/fakecri"
 )
 
@@ -35,6 +36,7 @@ type world struct {
 	mu      sync.Mutex
 	reports map[types.UID][]corev1.PodStatus // guarded by mu
 	events  []string                         // guarded by mu
+	logged  []string                         // guarded by mu: warnings
 	// environment answers what a container asks for; nil is what the pod says.
 	environment func(pod *corev1.Pod, name string) (*corev1.Container, error)
 }
@@ -67,7 +69,7 @@ func (w *world) start() {
 		w.t.Fatal(err)
 	}
 	r.UsePodObjects(objects{w})
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(log.WithLogger(context.Background(), logger{Logger: log.L, w: w}))
 	r.NotifyPods(ctx, func(pod *corev1.Pod) {
 		w.mu.Lock()
 		defer w.mu.Unlock()

@@ -130,11 +130,11 @@ func (l *lister) list(ctx context.Context) (map[types.UID]*listed, error) {
 }
 
 // tell gives workers what is not as it was in the last list, and now and then everything. What nobody knows
-// gets a worker.
+// gets a worker, whatever the last list had: what came while its worker found that nothing was left must not be lost.
 func (l *lister) tell(all map[types.UID]*listed) {
 	round := l.round()
 	for uid, now := range all {
-		if uid != "" && !now.same(l.last[uid]) {
+		if uid != "" && (!now.same(l.last[uid]) || l.r.known(uid) == nil) {
 			for !l.r.worker(uid, now.namespace, now.name).put(func(in *inbox) { in.list = now }) {
 			}
 		}

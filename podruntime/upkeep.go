@@ -93,9 +93,11 @@ func limitMessages(s *corev1.PodStatus) {
 	each := maxMessages / count
 	for _, list := range lists {
 		for i := range list {
-			for _, t := range []*corev1.ContainerStateTerminated{list[i].State.Terminated, list[i].LastTerminationState.Terminated} {
-				if t != nil && len(t.Message) > each {
-					t.Message = t.Message[:each]
+			for _, state := range []*corev1.ContainerState{&list[i].State, &list[i].LastTerminationState} {
+				if state.Terminated != nil && len(state.Terminated.Message) > each {
+					// It may be part of a status that others are reading.
+					state.Terminated = state.Terminated.DeepCopy()
+					state.Terminated.Message = state.Terminated.Message[:each]
 				}
 			}
 		}

@@ -101,8 +101,8 @@ func (v *view) after(a plan.Action, o plan.Outcome, round uint64) {
 }
 
 // merge takes over a list of all that the runtime has of the pod. What is missing there and was
-// known when the list began is gone.
-func (v *view) merge(l *listed) {
+// known when the list began is gone; it returns the containers of which that is so.
+func (v *view) merge(l *listed) (lost []string) {
 	for id, s := range v.sandboxes {
 		if _, has := l.sandboxes[id]; !has && s.since < l.round {
 			delete(v.sandboxes, id)
@@ -111,6 +111,7 @@ func (v *view) merge(l *listed) {
 	for id, c := range v.containers {
 		if _, has := l.containers[id]; !has && c.since < l.round {
 			delete(v.containers, id)
+			lost = append(lost, id)
 		}
 	}
 	for id, state := range l.sandboxes {
@@ -123,6 +124,7 @@ func (v *view) merge(l *listed) {
 			v.meetContainer(id, now.sandbox, l.round)
 		}
 	}
+	return lost
 }
 
 // assemble makes what plan and podstatus look at. The oldest come first.

@@ -140,7 +140,9 @@ func (w *worker) pass(ctx context.Context) (again time.Duration, gone bool) {
 	w.absorb(w.take())
 	if err := w.observe(ctx); err != nil {
 		// Not knowing is no reason to act, nor to say something else than before.
-		w.failures++
+		if w.failures++; w.failures == 1 && ctx.Err() == nil {
+			log.G(ctx).WithField("pod", w.namespace+"/"+w.name).WithError(err).Warn("the pod is left as it is until the container runtime tells of it")
+		}
 		w.reflect()
 		return min(time.Second<<min(w.failures-1, 4), 10*time.Second), false
 	}

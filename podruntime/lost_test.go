@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/fakecri"
+)
+
+// logger notes warnings, with what belongs to them.
+type logger struct {
+	log.Logger
+	w    *world
+	with string
+}
+
+func (l logger) WithField(key string, value any) log.Logger {
+	l.with += fmt.Sprintf(" %s=%v", key, value)
+	return l
+}
+
+func (l logger) WithError(err error) log.Logger { return l.WithField("error", err) }
+
+func (l logger) Warn(args ...any) {
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	l.w.logged = append(l.w.logged, fmt.Sprint(args...)+l.with)
+}
+
+// awaitLogged waits until a warning with all these texts was logged.
+func (w *world) awaitLogged(texts ...string) {
+	w.t.Helper()
+	var logged []string
+	for end := time.Now().Add(time.Hour); time.Now().Before(end); time.Sleep(time.Second) {
+		w.mu.Lock()
+		logged = append(logged[:0], w.logged...)
+		w.mu.Unlock()
+	line:
+		for _, line := range logged {
+			for _, text := range texts {
+				if !strings.Contains(line, text) {
+					continue line
+				}
+			}
+			return
+		}
+	}
+	w.t.Fatalf("got warnings %q, want one with %q", logged, texts)
+}
+
+func TestContainersThatAreLostAreNotProbedAnyMore(t *testing.T) {
+	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
+		pod := podOf("web", "main")
+		pod.Spec.Containers[0].LivenessProbe = &corev1.Probe{
+			ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"check"}}},
+			PeriodSeconds: 1, FailureThreshold: 3, TimeoutSeconds: 1, SuccessThreshold: 1,
+		}
+		w.create(pod)
+		w.awaitRunning(pod)
+		time.Sleep(1500 * time.Millisecond) // between two lists
+		lost, _ := w.Find("web", "main")
+		for _, s := range w.Sandboxes() { // somebody else removes all of the pod, between two lists
+			client := w.Client()
+			if err := errors.Join(client.StopPodSandbox(t.Context(), s.ID), client.RemovePodSandbox(t.Context(), s.ID)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.await(pod, "running again", func(s *corev1.PodStatus) bool {
+			c := &s.ContainerStatuses[0]
+			return c.State.Running != nil && bare(c.ContainerID) != lost.ID
+		})
+		calls := func() (n int) {
+			for _, c := range w.Calls("ExecSync") {
+				if strings.Contains(c.String(), lost.ID) {
+					n++
+				}
+			}
+			return n
+		}
+		before := calls()
+		time.Sleep(time.Minute)
+		if after := calls(); after != before {
+			t.Errorf("the container that is lost was probed %d times more", after-before)
+		}
+	})
+}
+
+func TestStartLeavesNothingBehindInTheContextOfTheNode(t *testing.T) {
+	hooks := make(chan context.Context, 1)
+	config := fakecri.Config{NoEvents: true, Exec: func(ctx context.Context, _ fakecri.Container, _ []string) fakecri.Answer {
+		hooks <- ctx
+		return fakecri.Answer{}
+	}}
+	inWorld(t, config, func(t *testing.T, w *world) {
+		pod := podOf("web", "main")
+		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"hook"}}}}
+		w.create(pod)
+		w.awaitRunning(pod)
+		if err := (<-hooks).Err(); err == nil {
+			t.Error("the context of a start that has ended still lives: those of all restarts would add up")
+		}
+	})
+}
+
+func TestRemovalThatFailsIsLogged(t *testing.T) {
+	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
+		pod := podOf("web", "main")
+		w.create(pod)
+		w.awaitRunning(pod)
+		pods := w.root + "/pods/pods"
+		if err := os.Rename(pods, pods+"-aside"); err != nil {
+			t.Fatal(err)
+		}
+		write(t, pods, "no directory: nothing can be removed here")
+		w.Fail("RemovePodSandbox", 2, errors.New("device or resource busy"))
+		w.delete(pod, 1)
+		w.awaitLogged("remove what a pod has left", "default/web", "not a directory")
+		if s := w.last(pod.UID); s.Phase != corev1.PodRunning {
+			t.Errorf("got phase %s while volumes are there, want Running", s.Phase)
+		}
+		if err := errors.Join(os.Remove(pods), os.Rename(pods+"-aside", pods)); err != nil {
+			t.Fatal(err)
+		}
+		w.awaitGone(pod)
+		w.awaitLogged("remove what a pod has left", "default/web", "device or resource busy")
+	})
+}
+
+func TestPodThatTheRuntimeDoesNotTellOfIsLogged(t *testing.T) {
+	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
+		pod := podOf("web", "main")
+		w.create(pod)
+		w.awaitRunning(pod)
+		w.Fail("ContainerStatus", 3, status.Error(codes.Internal, "the shim does not answer"))
+		c, _ := w.Find("web", "main")
+		w.Exit(c.ID, 1, "")
+		w.awaitLogged("default/web", "the shim does not answer")
+		w.await(pod, "restarted", func(s *corev1.PodStatus) bool { return s.ContainerStatuses[0].RestartCount == 1 })
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.logged) != 1 {
+			t.Errorf("got warnings %q, want one for three failures", w.logged)
+		}
+	})
+}
+
+func TestPodThatNobodyKnowsIsFoundInAListThatIsAsTheLastOne(t *testing.T) {
+	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
+		pod := podOf("web", "main")
+		w.create(pod)
+		w.awaitRunning(pod)
+		time.Sleep(3 * time.Second)
+		lost := w.runtime.known(pod.UID)
+		w.runtime.drop(lost) // as if it had found that nothing was left, right before this came
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if now := w.runtime.known(pod.UID); now == nil || now == lost {
+			t.Errorf("got worker %p for a pod that the runtime has, want a new one", now)
+		}
+	})
+}
+
+func TestMessagesAreCutInACopy(t *testing.T) {
+	shared := &corev1.ContainerStateTerminated{Message: strings.Repeat("m", maxMessages)}
+	s := corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{
+		{State: corev1.ContainerState{Terminated: shared}}, {LastTerminationState: corev1.ContainerState{Terminated: shared}},
+	}}
+	limitMessages(&s)
+	if len(shared.Message) != maxMessages {
+		t.Error("a message was cut in a status that others may be reading")
+	}
+	for i := range s.ContainerStatuses {
+		c := &s.ContainerStatuses[i]
+		for _, state := range []corev1.ContainerState{c.State, c.LastTerminationState} {
+			if state.Terminated != nil && len(state.Terminated.Message) != maxMessages/2 {
+				t.Errorf("got a message of %d bytes, want %d", len(state.Terminated.Message), maxMessages/2)
+			}
+		}
+	}
+}
