@@ -16,6 +16,9 @@ type Options struct {
 	Bridge string
 	// Subnet is the network of pods, in the form 10.0.0.0/24; "" is one of its own.
 	Subnet string
+	// CgroupParent is the cgroup for pods; "" is one of its own. A program whose temporary directory is another than
+	// that of its neighbours needs one, because numbers are not shared with them.
+	CgroupParent string
 	// Masquerade lets pods reach what is beyond this machine, by its address.
 	Masquerade bool
 	// Registries is a directory that says how registries are reached, as containerd's config_path; "" is none.

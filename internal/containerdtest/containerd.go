@@ -68,10 +68,13 @@ func New(ctx context.Context, options Options) (*Containerd, error) {
 	if options.Subnet == "" {
 		options.Subnet = s.subnet()
 	}
+	if options.CgroupParent == "" {
+		options.CgroupParent = s.cgroup()
+	}
 	if options.Program == "" {
 		options.Program = "containerd"
 	}
-	c := &Containerd{Dir: s.dir, Bridge: options.Bridge, Subnet: options.Subnet, CgroupParent: s.cgroup(), options: options, slot: s}
+	c := &Containerd{Dir: s.dir, Bridge: options.Bridge, Subnet: options.Subnet, CgroupParent: options.CgroupParent, options: options, slot: s}
 	c.close = sync.OnceValue(c.remove)
 	if err := c.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start a containerd: %w", err), c.Close(), errors.New(c.Said()))

@@ -5,6 +5,7 @@
 package main
 
 import (
+	_ "github.com/coredns/coredns/plugin/bind"
 	_ "github.com/coredns/coredns/plugin/errors"
 	_ "github.com/coredns/coredns/plugin/kubernetes"
 	_ "github.com/coredns/coredns/plugin/ready"
@@ -15,6 +16,6 @@ import (
 
 func main() {
 	// The order in which plugins see a query; the list that comes with CoreDNS names them all.
-	dnsserver.Directives = []string{"errors", "ready", "kubernetes"}
+	dnsserver.Directives = []string{"bind", "ready", "errors", "kubernetes"}
 	coremain.Run()
 }

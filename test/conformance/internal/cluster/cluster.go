@@ -114,7 +114,9 @@ func (c *Cluster) startRuntime(ctx context.Context) error {
 	if err := writeFile(filepath.Join(registries, images.Registry, "hosts.toml"), hosts); err != nil {
 		return err
 	}
-	if c.runtime, err = containerdtest.New(ctx, containerdtest.Options{Bridge: "pods0", Subnet: podNetwork, Registries: registries}); err != nil {
+	if c.runtime, err = containerdtest.New(ctx, containerdtest.Options{
+		Bridge: "pods0", Subnet: podNetwork, Registries: registries, CgroupParent: box.Cgroup + "/containerd",
+	}); err != nil {
 		return err
 	}
 	c.Endpoint = c.runtime.Endpoint()

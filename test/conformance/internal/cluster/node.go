@@ -80,6 +80,14 @@ func (c *Cluster) startAgent(credentials string) error {
 	}
 }
 
-const providerConfig = `endpoint: %[1]s
+// providerConfig allows the suite's pods what a kubelet allows: power over the machine, and all of its directories.
+const providerConfig = `apiVersion: cri.virtual-kubelet.io/v1alpha1
+kind: CRIProviderConfiguration
+endpoint: %[1]s
 root: %[2]s/virtual-kubelet
+logRoot: %[2]s/pods
+clusterDNS: [` + dnsAddress + `]
+cgroupParent: ` + box.Cgroup + `
+hostPaths: [/]
+privileged: true
 `
