@@ -5,7 +5,7 @@
 # runner, kube-proxy, the programs of the suite's images and, if they are named, CoreDNS and a kubelet.
 # Usage: hack/build-conformance.sh [coredns] [kubelet]
 #
-# Versions are those of the modules test/conformance/programs and test/conformance/coredns.
+# Versions are those of the modules test/conformance/programs, test/conformance/coredns and bench/kubelet.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -49,7 +49,7 @@ build pause github.com/virtual-kubelet/virtual-kubelet/internal/containerdtest/p
 for extra in "$@"; do
   case $extra in
     coredns) (cd coredns && build coredns . "${static[@]}") ;;
-    kubelet) (cd programs && build kubelet $kubernetes/cmd/kubelet "${plain[@]}") ;;
+    kubelet) (cd "$root/bench/kubelet" && build kubelet $kubernetes/cmd/kubelet "${plain[@]}") ;;
     *) echo "conformance: there is no program $extra" >&2; exit 2 ;;
   esac
 done
