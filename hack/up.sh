@@ -64,7 +64,7 @@ if node_runs; then
   say "virtual node $node runs already (pid $(cat "$state/pid"))"
 else
   setsid "$root/bin/virtual-kubelet" \
-    --kubeconfig "$credentials/kubeconfig" --nodename "$node" --provider "$provider" "${options[@]}" --disable-taint \
+    --kubeconfig "$credentials/kubeconfig" --nodename "$node" --provider "$provider" "${options[@]}" --disable-taint --drain-on-exit --drain-timeout 30s --drain-critical-timeout 5s \
     --node-ip 127.0.0.1 --listen-address 127.0.0.1 --port "$(free_port)" \
     --tls-cert-file "$credentials/kubelet.crt" --tls-private-key-file "$credentials/kubelet.key" \
     --client-ca-file "$credentials/ca.crt" \
