@@ -45,11 +45,12 @@ type job struct {
 	sandbox *plan.Sandbox
 	target  *containerView // of an action on an instance
 	others  []plan.Container
+	deleted bool // the pod was deleted, and has ended
 }
 
 // job copies for an action what it needs.
 func (w *worker) job(a plan.Action) job {
-	j := job{r: w.r, pod: w.pod, others: slices.Clone(w.seen.observed.Containers)}
+	j := job{r: w.r, pod: w.pod, others: slices.Clone(w.seen.observed.Containers), deleted: w.mem.Deleted() && w.mem.Finished()}
 	for _, s := range w.seen.observed.Sandboxes {
 		if a.SandboxID == "" || s.ID == a.SandboxID {
 			j.sandbox = &s

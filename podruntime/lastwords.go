@@ -89,8 +89,14 @@ func (w *worker) lastWords(ctx context.Context, before plan.Container, c *contai
 	return s.Message + ": " + words
 }
 
-// tail returns the end of a file that a container wrote.
+// tail returns the end of a file that a container wrote. What a container without a file system of its own has put there instead
+// is not followed, nor waited for.
 func tail(path string) (string, error) {
+	if info, err := os.Lstat(path); err != nil {
+		return "", err
+	} else if !info.Mode().IsRegular() {
+		return "", errors.New("it is not an ordinary file")
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err

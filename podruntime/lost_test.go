@@ -191,3 +191,70 @@ func TestMessagesAreCutInACopy(t *testing.T) {
 		}
 	}
 }
+
+func TestSandboxesThatAreOfNoUseAreReplacedWithDelayAndDoNotPileUp(t *testing.T) {
+	const useless = 30
+	config := fakecri.Config{NoEvents: true, IPs: func(n int) []string {
+		if n <= useless {
+			return nil
+		}
+		return []string{"10.0.0.1"}
+	}}
+	inWorld(t, config, func(t *testing.T, w *world) {
+		pod := podOf("web", "main")
+		w.create(pod)
+		begin := time.Now()
+		time.Sleep(useless / 2 * time.Second)
+		synctest.Wait()
+		if n := len(w.Sandboxes()); n > 3 {
+			t.Errorf("got %d sandboxes after %v, want no more than 3", n, useless/2*time.Second)
+		}
+		w.awaitRunning(pod)
+		if took := time.Since(begin); took < useless*time.Second {
+			t.Errorf("%d sandboxes without an address were replaced within %v, want one in a second", useless, took)
+		}
+		if n := len(w.Sandboxes()); n != 1 {
+			t.Errorf("got %d sandboxes of a pod that runs, want 1", n)
+		}
+	})
+}
+
+func TestLogsAreRemovedBeforeTheSandboxThatTellsOfThem(t *testing.T) {
+	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
+		pod := podOf("web", "main")
+		w.create(pod)
+		w.awaitRunning(pod)
+		logs := w.runtime.settings.LogDirectory(pod)
+		if !onDisk(logs) {
+			t.Fatalf("%s is not there", logs)
+		}
+		w.Hang("RemovePodSandbox", 1)
+		w.delete(pod, 1)
+		for len(w.Calls("RemovePodSandbox")) == 0 {
+			time.Sleep(time.Second)
+		}
+		if onDisk(logs) {
+			t.Errorf("%s is there while the sandbox is removed: after a crash it would stay for ever", logs)
+		}
+		w.awaitGone(pod)
+	})
+}
+
+func TestLastWordsAreNoneOfAnotherFile(t *testing.T) {
+	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
+		pod := podOf("web", "main")
+		w.create(pod)
+		w.awaitRunning(pod)
+		secret, words := w.root+"/secret", w.runtime.messageFile(pod.UID, "main", 0)
+		write(t, secret, "the secret of somebody else")
+		if err := errors.Join(os.Remove(words), os.Symlink(secret, words)); err != nil {
+			t.Fatal(err)
+		}
+		c, _ := w.Find("web", "main")
+		w.Exit(c.ID, 1, "")
+		s := w.await(pod, "restarted", func(s *corev1.PodStatus) bool { return s.ContainerStatuses[0].RestartCount == 1 })
+		if end := s.ContainerStatuses[0].LastTerminationState.Terminated; end == nil || !strings.Contains(end.Message, "Error on reading termination log") {
+			t.Errorf("got last state %v, want no words of another file", end)
+		}
+	})
+}

@@ -81,10 +81,16 @@ func (j job) stopSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 	return j.gone(a, reasonStop, j.r.cfg.Runtime.StopPodSandbox(ctx, a.ID))
 }
 
-// removeSandbox removes a sandbox. The logs go with the last one.
+// removeSandbox removes a sandbox. The logs of a pod that was deleted go before it: without a sandbox, nobody would
+// find them after a crash, and others have logs in the same place.
 func (j job) removeSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	if j.deleted {
+		if err := os.RemoveAll(j.r.settings.LogDirectory(j.pod)); err != nil {
+			return plan.Outcome{Reason: reasonRemove, Message: err.Error()}
+		}
+	}
 	return j.gone(a, reasonRemove, j.r.cfg.Runtime.RemovePodSandbox(ctx, a.ID))
 }
 

@@ -65,7 +65,9 @@ func (m *Memory) End(a Action, o Outcome, now time.Time) {
 	case Finish:
 		m.finished = m.finish.end(o, now)
 	case RunSandbox:
-		m.sandbox.end(o, now)
+		if m.sandbox.end(o, now) {
+			m.sandbox.again = now.Add(retryFirst) // one that is of no use at once must not be replaced as fast as can be
+		}
 		m.sandboxID, m.sandboxAt = o.ID, now
 	case StopSandbox:
 		s := put(&m.sandboxes, a.ID)

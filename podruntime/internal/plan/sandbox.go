@@ -9,7 +9,13 @@ func (p *planner) renewSandbox() {
 	if p.mem.sandbox.busy || p.unshownSandbox() {
 		return
 	}
-	if !p.stopSandboxes() || !p.mem.sandbox.due(p) {
+	if !p.stopSandboxes() {
+		return
+	}
+	if len(p.boxes) > 0 {
+		p.retire(&p.boxes[0]) // it has the number that the next one follows
+	}
+	if !p.mem.sandbox.due(p) {
 		return
 	}
 	a := Action{Kind: RunSandbox}
