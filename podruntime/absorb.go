@@ -19,12 +19,15 @@ func (w *worker) absorb(in inbox) {
 	}
 	if in.stop != nil {
 		w.mem.Delete(in.stop.grace, in.stop.at)
+		if cancel := w.starts[""]; cancel != nil {
+			cancel() // nobody waits for a sandbox any more; one that is made nevertheless is found by a list
+		}
 	}
 	for _, d := range in.done {
 		w.pending--
 		w.mem.End(d.action, d.outcome, d.at)
 		w.seen.after(d.action, d.outcome, w.r.lister.round())
-		if cancel := w.starts[d.action.Container]; cancel != nil && d.action.Kind == plan.Start {
+		if cancel := w.starts[d.action.Container]; cancel != nil && (d.action.Kind == plan.Start || d.action.Kind == plan.RunSandbox) {
 			cancel() // it has ended, and would be remembered by the context it is from
 			delete(w.starts, d.action.Container)
 		}

@@ -71,7 +71,7 @@ func (w *worker) perform(ctx context.Context, a plan.Action, now time.Time) (ins
 		return true
 	}
 	job := w.job(a)
-	if a.Kind == plan.Start {
+	if a.Kind == plan.Start || a.Kind == plan.RunSandbox {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
 		w.starts[a.Container] = cancel

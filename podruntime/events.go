@@ -12,11 +12,17 @@ import (
 
 // podEvent records an event about a pod.
 func (r *Runtime) podEvent(pod *corev1.Pod, eventType, reason, message string) {
+	if r.ending() {
+		return
+	}
 	r.cfg.Recorder.Event(reference(pod), eventType, reason, message)
 }
 
 // containerEvent records an event about a container of a pod.
 func (r *Runtime) containerEvent(pod *corev1.Pod, container, eventType, reason, message string) {
+	if r.ending() {
+		return
+	}
 	ref := reference(pod)
 	if container == "" { // the image of a volume
 		r.cfg.Recorder.Event(ref, eventType, reason, message)
@@ -24,6 +30,13 @@ func (r *Runtime) containerEvent(pod *corev1.Pod, container, eventType, reason, 
 	}
 	ref.FieldPath = fieldPath(pod, container)
 	r.cfg.Recorder.Event(ref, eventType, reason, message)
+}
+
+// ending reports whether the node stops: what fails now fails because of that, and says nothing about a pod.
+func (r *Runtime) ending() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ctx == nil || r.ctx.Err() != nil
 }
 
 func reference(pod *corev1.Pod) *corev1.ObjectReference {

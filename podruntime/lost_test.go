@@ -258,3 +258,40 @@ func TestLastWordsAreNoneOfAnotherFile(t *testing.T) {
 		}
 	})
 }
+
+func TestDeletedPodDoesNotWaitForItsSandbox(t *testing.T) {
+	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
+		w.Hang("RunPodSandbox", 1)
+		pod := podOf("web", "main")
+		w.create(pod)
+		time.Sleep(time.Second)
+		begin := time.Now()
+		w.delete(pod, 30)
+		w.awaitGone(pod)
+		if took := time.Since(begin); took > 30*time.Second {
+			t.Errorf("the end of a pod whose sandbox is not made took %v, want less than its grace period", took)
+		}
+		if events := w.eventsOf("FailedCreatePodSandBox"); len(events) > 0 {
+			t.Errorf("got events %q for a sandbox that nobody wanted any more", events)
+		}
+	})
+}
+
+func TestNodeThatStopsSaysNothingAboutPods(t *testing.T) {
+	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
+		starting, ending := podOf("starting", "one"), podOf("ending", "two")
+		w.create(ending)
+		w.awaitRunning(ending)
+		w.Hang("CreateContainer", 1)
+		w.create(starting)
+		w.Hang("StopContainer", 1)
+		w.delete(ending, 30)
+		time.Sleep(time.Second)
+		before := len(w.eventsOf(""))
+		w.kill()
+		if events := w.eventsOf("")[before:]; len(events) > 0 {
+			t.Errorf("got events %q when the node stopped, want none", events)
+		}
+		w.start()
+	})
+}

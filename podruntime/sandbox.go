@@ -25,7 +25,9 @@ func (j job) runSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 	id, err := j.newSandbox(ctx, a.Attempt)
 	if err != nil {
 		message := "Failed to create pod sandbox: " + err.Error()
-		j.r.podEvent(j.pod, corev1.EventTypeWarning, reasonSandbox, message)
+		if !errors.Is(ctx.Err(), context.Canceled) { // else the pod was deleted meanwhile
+			j.r.podEvent(j.pod, corev1.EventTypeWarning, reasonSandbox, message)
+		}
 		return plan.Outcome{Reason: reasonSandbox, Message: message}
 	}
 	return plan.Outcome{ID: id}

@@ -40,7 +40,7 @@ type worker struct {
 	reported   bool        // the status of pod is our own
 	mem        plan.Memory
 	seen       view
-	starts     map[string]context.CancelFunc // by container
+	starts     map[string]context.CancelFunc // by container; "" is the sandbox
 	pending    int                           // actions that have begun and not ended
 	absorbed   int                           // see asked
 	failures   int                           // of reading from the runtime, one after the other
