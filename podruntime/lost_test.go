@@ -15,7 +15,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/fakecri"
 )
@@ -293,5 +295,17 @@ func TestNodeThatStopsSaysNothingAboutPods(t *testing.T) {
 			t.Errorf("got events %q when the node stopped, want none", events)
 		}
 		w.start()
+	})
+}
+
+func TestPodsAreNamedByTheirUIDOnDisk(t *testing.T) {
+	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
+		for _, uid := range []types.UID{"", ".", "..", "../other", "a/b"} {
+			pod := podOf("web", "main")
+			pod.UID = uid
+			if err := w.runtime.CreatePod(t.Context(), pod); !errdefs.IsInvalidInput(err) {
+				t.Errorf("UID %q: got %v, want an error of the kind invalid input", uid, err)
+			}
+		}
 	})
 }

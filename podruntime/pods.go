@@ -5,6 +5,7 @@ package podruntime
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,9 @@ const reflectTimeout = 2 * time.Second
 
 // CreatePod notes that the pod is wanted, and returns.
 func (r *Runtime) CreatePod(_ context.Context, pod *corev1.Pod) error {
+	if uid := string(pod.UID); !filepath.IsLocal(uid) || filepath.Base(uid) != uid || uid == "." {
+		return errdefs.InvalidInputf("pod %s/%s: %q cannot be a UID: what a pod has on disk is named by it", pod.Namespace, pod.Name, uid)
+	}
 	if err := r.volumes.Check(pod); err != nil {
 		return err
 	}

@@ -4,8 +4,8 @@ package podruntime
 
 import (
 	"context"
-	"time"
 	"path/filepath"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
