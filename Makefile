@@ -92,6 +92,11 @@ conformance-quick: build bin/conformance/e2e.test ## the same for the tests that
 	@go build -C test/conformance -o $(CURDIR)/bin/conformance/run .
 	@bin/conformance/run -sets=quick $(CONFORMANCE_ARGS)
 
+.PHONY: conformance-gate
+conformance-gate: build bin/conformance/e2e.test ## the same for the tests that every change has to pass
+	@go build -C test/conformance -o $(CURDIR)/bin/conformance/run .
+	@bin/conformance/run -sets=gate $(CONFORMANCE_ARGS)
+
 bin/conformance/e2e.test: test/conformance/programs/go.mod hack/build-conformance.sh
 	@hack/build-conformance.sh
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package suite runs Kubernetes' end-to-end suite, of which it knows three selections.
+// Package suite runs Kubernetes' end-to-end suite, of which it knows four selections.
 package suite
 
 import (
@@ -49,8 +49,17 @@ func Sets() map[string]Set {
 			Name: "quick", Focus: nodeTests, Procs: 16, Limit: 10 * time.Minute,
 			Skip: disturbing + "|" + NotRun + "|" + slow,
 		},
+		"gate": {
+			Name: "gate", Focus: gate, Procs: 12, Limit: 8 * time.Minute,
+			Skip: disturbing + "|" + NotRun + "|" + slow,
+		},
 	}
 }
+
+// gate are tests that take seconds, of every part of a pod: what each change has to pass.
+const gate = `\[sig-node\] (Containers|Container Runtime|Container Lifecycle|Downward API|Ephemeral|InitContainer|Kubelet when|KubeletManagedEtcHosts|Lease|` +
+	`PreStop|RuntimeClass|Secrets|Security Context|Sysctls|Variable Expansion should allow|Pods should (be|get|support|contain)).*\[Conformance\]|` +
+	`\[sig-storage\] (ConfigMap|Downward API volume|EmptyDir volumes|Projected (combined|secret)|Secrets|Subpath).*\[Conformance\]`
 
 // slow are the tests that wait half a minute and more, for a time-out or for a period of the node to pass.
 const slow = `\[Slow\]|\[Feature:|Probing container|Should fail non-optional|optional updates should be reflected|ImageVolume`
