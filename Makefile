@@ -16,7 +16,7 @@ LDFLAGS := -s -w -X main.buildVersion=$(VERSION) -X main.buildTime=$(BUILT)
 GO_SOURCES := $(shell find . -path ./devcluster -prune -o -path ./bin -prune -o \( -name '*.go' -o -name go.mod -o -name go.sum \) -print 2>/dev/null)
 CLUSTER_SOURCES := $(shell find devcluster \( -name '*.go' -o -name go.mod -o -name go.sum \) -print 2>/dev/null) hack/build-devcluster.sh
 # Modules whose tests run with the race detector. devcluster is apart: its tests drive the built binary.
-TEST_MODULES := . providers cmd/virtual-kubelet bench deploy
+TEST_MODULES := . providers cmd/virtual-kubelet bench deploy test/conformance
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
 NO_RACE := $(if $(RACE),,echo "no C compiler found: the tests run without the race detector; install gcc to have it";)

@@ -107,9 +107,12 @@ func (o *options) outside(ctx context.Context) (err error) {
 	if err := os.Chmod(o.work, 0o755); err != nil {
 		return err
 	}
-	return box.Run(ctx, cluster.Node, "-inside", "-agent="+o.agent, "-sets="+o.sets, "-focus="+o.focus, "-skip="+o.skip,
+	return box.Run(ctx, cluster.Node, o.cgroup(), "-inside", "-agent="+o.agent, "-sets="+o.sets, "-focus="+o.focus, "-skip="+o.skip,
 		fmt.Sprintf("-procs=%d", o.procs), "-programs="+o.programs, "-results="+o.results, "-work="+o.work, fmt.Sprintf("-hold=%t", o.hold))
 }
+
+// cgroup is as unique as the directory, so that several of these programs can run.
+func (o *options) cgroup() string { return "/" + filepath.Base(o.work) }
 
 // run is the life of the program in the box.
 func (o *options) run(ctx context.Context) (err error) {
@@ -128,7 +131,7 @@ func (o *options) run(ctx context.Context) (err error) {
 	}
 	_, dnsErr := os.Stat(filepath.Join(programs, "coredns"))
 	c, err := cluster.Start(ctx, cluster.Options{
-		Work: o.work, Logs: o.results, Agent: o.agent, Programs: programs, DNS: dnsErr == nil,
+		Work: o.work, Cgroup: o.cgroup(), Logs: o.results, Agent: o.agent, Programs: programs, DNS: dnsErr == nil,
 		Devcluster:     filepath.Join(o.programs, "devcluster"),
 		VirtualKubelet: filepath.Join(o.programs, "virtual-kubelet"),
 		Images:         images.Programs{Dir: programs, Sources: strings.TrimSpace(string(sources)), Busybox: busybox},

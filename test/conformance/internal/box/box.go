@@ -5,7 +5,7 @@
 // The guarantee: nothing of it is left when it ends, however that happens. Its first process takes all
 // others with it, and with them go its mounts and its network, which has no way out of the machine.
 //
-// What surprises: cgroups outlive processes, so those below [Cgroup] are removed by the caller's process at the
+// What surprises: cgroups outlive processes, so those of a box are removed by the caller's process at the
 // end; and /run is empty, because container runtimes keep sockets at fixed places in it.
 package box
 
@@ -29,15 +29,16 @@ const Address = "192.0.2.2"
 // first is the argument that makes a process the first one of a box.
 const first = "box-first-process"
 
-// Run runs this program with the arguments in a box and returns when it has ended. It ends with ctx.
-func Run(ctx context.Context, hostname string, args ...string) (err error) {
+// Run runs this program with the arguments in a box and returns when it has ended. It ends with ctx. The cgroup is for
+// the containers inside; it is made in each hierarchy, and removed with all below it.
+func Run(ctx context.Context, hostname, cgroup string, args ...string) (err error) {
 	// The signal for the death of the parent is sent when the thread that started the child ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := makeCgroups(); err != nil {
+	if err := makeCgroups(cgroup); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, removeCgroups()) }()
+	defer func() { err = errors.Join(err, removeCgroups(cgroup)) }()
 	c := exec.CommandContext(ctx, "/proc/self/exe", append([]string{first, hostname}, args...)...)
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }

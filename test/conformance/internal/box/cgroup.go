@@ -13,15 +13,12 @@ import (
 	"time"
 )
 
-// Cgroup is the cgroup that those of the node's pods are made in.
-const Cgroup = "/vk-conformance"
-
 const hierarchies = "/sys/fs/cgroup"
 
-// cgroups are the directories of Cgroup: one for each hierarchy of version 1, or one.
-func cgroups() ([]string, error) {
+// cgroups are the directories of a cgroup: one for each hierarchy of version 1, or one.
+func cgroups(name string) ([]string, error) {
 	if _, err := os.Stat(filepath.Join(hierarchies, "cgroup.controllers")); err == nil {
-		return []string{filepath.Join(hierarchies, Cgroup)}, nil
+		return []string{filepath.Join(hierarchies, name)}, nil
 	}
 	entries, err := os.ReadDir(hierarchies)
 	if err != nil {
@@ -30,14 +27,14 @@ func cgroups() ([]string, error) {
 	var dirs []string
 	for _, e := range entries {
 		if e.IsDir() {
-			dirs = append(dirs, filepath.Join(hierarchies, e.Name(), Cgroup))
+			dirs = append(dirs, filepath.Join(hierarchies, e.Name(), name))
 		}
 	}
 	return dirs, nil
 }
 
-func makeCgroups() error {
-	dirs, err := cgroups()
+func makeCgroups(name string) error {
+	dirs, err := cgroups(name)
 	if err != nil {
 		return err
 	}
@@ -46,12 +43,12 @@ func makeCgroups() error {
 			return fmt.Errorf("make a cgroup: %w", err)
 		}
 		// A cpuset of version 1 begins empty, and holds no process while it is.
-		for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
-			all, err := os.ReadFile(filepath.Join(filepath.Dir(dir), name))
+		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+			all, err := os.ReadFile(filepath.Join(filepath.Dir(dir), file))
 			if err != nil {
 				continue // not the hierarchy of cpusets
 			}
-			if err := os.WriteFile(filepath.Join(dir, name), all, 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, file), all, 0o644); err != nil {
 				return fmt.Errorf("fill a cgroup: %w", err)
 			}
 		}
@@ -61,8 +58,8 @@ func makeCgroups() error {
 
 // removeCgroups removes the cgroups, the innermost ones first. A process that was killed leaves its cgroup a
 // moment later, so that is tried again for a while.
-func removeCgroups() error {
-	dirs, err := cgroups()
+func removeCgroups(name string) error {
+	dirs, err := cgroups(name)
 	if err != nil {
 		return err
 	}

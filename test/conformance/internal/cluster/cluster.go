@@ -34,6 +34,8 @@ const (
 type Options struct {
 	// Work is an empty directory for everything that the cluster writes, but Logs, where the logs of its programs go.
 	Work, Logs string
+	// Cgroup is the one for the pods.
+	Cgroup string
 	// Devcluster is the program of the control plane, Programs the directory of all others.
 	Devcluster, Programs string
 	// Images are those that the registry has, by name and tag.
@@ -115,7 +117,7 @@ func (c *Cluster) startRuntime(ctx context.Context) error {
 		return err
 	}
 	if c.runtime, err = containerdtest.New(ctx, containerdtest.Options{
-		Bridge: "pods0", Subnet: podNetwork, Registries: registries, CgroupParent: box.Cgroup + "/containerd",
+		Bridge: "pods0", Subnet: podNetwork, Registries: registries, CgroupParent: c.Cgroup + "/containerd",
 	}); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ tlsCertFile: %[1]s/kubelet.crt
 tlsPrivateKeyFile: %[1]s/kubelet.key
 containerRuntimeEndpoint: %[2]s
 cgroupDriver: cgroupfs
-cgroupRoot: ` + box.Cgroup + `
+cgroupRoot: %[4]s
 cgroupsPerQOS: true
 failCgroupV1: false
 failSwapOn: false
@@ -60,7 +60,7 @@ func (c *Cluster) startAgent(credentials string) error {
 	switch c.Agent {
 	case "kubelet":
 		file := filepath.Join(c.Work, "kubelet.yaml")
-		if err := writeFile(file, fmt.Sprintf(kubeletConfig, credentials, c.Endpoint, c.Work)); err != nil {
+		if err := writeFile(file, fmt.Sprintf(kubeletConfig, credentials, c.Endpoint, c.Work, c.Cgroup)); err != nil {
 			return err
 		}
 		_, err := c.start("kubelet", filepath.Join(c.Programs, "kubelet"), "--config="+file, "--kubeconfig="+credentials+"/kubeconfig",
@@ -68,7 +68,7 @@ func (c *Cluster) startAgent(credentials string) error {
 		return err
 	case "virtual-kubelet":
 		file := filepath.Join(c.Work, "provider.yaml")
-		if err := writeFile(file, fmt.Sprintf(providerConfig, c.Endpoint, c.Work)); err != nil {
+		if err := writeFile(file, fmt.Sprintf(providerConfig, c.Endpoint, c.Work, c.Cgroup)); err != nil {
 			return err
 		}
 		_, err := c.start("virtual-kubelet", c.VirtualKubelet, "--provider=cri", "--provider-config="+file, "--kubeconfig="+credentials+"/kubeconfig",
@@ -87,7 +87,7 @@ endpoint: %[1]s
 root: %[2]s/virtual-kubelet
 logRoot: %[2]s/pods
 clusterDNS: [` + dnsAddress + `]
-cgroupParent: ` + box.Cgroup + `
+cgroupParent: %[3]s
 hostPaths: [/]
 privileged: true
 `

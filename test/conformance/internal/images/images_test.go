@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package images
+
+import (
+	"archive/tar"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+)
+
+func TestLibraries(t *testing.T) {
+	got := libraries("\tlinux-vdso.so.1 (0x1)\n\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x2)\n\t/lib64/ld-linux-x86-64.so.2 (0x3)\n")
+	if want := []string{"/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestLayer(t *testing.T) {
+	layer := func() (digest string, names []string) {
+		tree := newTree()
+		tree.text("/b/c", "x")
+		tree.link("/a", "/b/c")
+		tree.dir("/tmp", 0o1777)
+		l, err := tree.layer()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := l.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		stream, err := l.Uncompressed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r := tar.NewReader(stream); ; {
+			header, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				return d.String(), names
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, header.Name)
+		}
+	}
+	first, names := layer()
+	if want := []string{"a", "b/", "b/c", "tmp/"}; !slices.Equal(names, want) {
+		t.Errorf("got the entries %q, want %q", names, want)
+	}
+	if second, _ := layer(); second != first {
+		t.Errorf("got %s and %s of the same files, want one digest: images share layers by it", first, second)
+	}
+}
+
+func TestAMissingProgramIsAnError(t *testing.T) {
+	tree := newTree()
+	tree.dynamic("no-such-program-of-this-machine")
+	tree.text("/a", "b")
+	if _, err := tree.layer(); err == nil {
+		t.Error("got a layer without a program that was asked for")
+	}
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const ginkgoReport = `[{"SpecReports": [
+ {"ContainerHierarchyTexts": ["[sig-node] Pods"], "LeafNodeType": "It", "LeafNodeText": "run [Conformance]", "State": "passed", "RunTime": 2000000000},
+ {"ContainerHierarchyTexts": ["[sig-node] Pods"], "LeafNodeType": "It", "LeafNodeText": "fail [NodeConformance]", "State": "timedout", "Failure": {"Message": "too\n  late | <ever>"}},
+ {"ContainerHierarchyTexts": ["[sig-node] Pods"], "LeafNodeType": "It", "LeafNodeText": "need a GPU [NodeConformance]", "State": "skipped", "Failure": {"Message": "no GPU"}},
+ {"ContainerHierarchyTexts": ["[sig-apps] Jobs"], "LeafNodeType": "It", "LeafNodeText": "not selected", "State": "skipped"},
+ {"LeafNodeType": "ReportAfterSuite", "LeafNodeText": "", "State": "passed"}
+]}]`
+
+func write(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func read(t *testing.T) (results []Result, all []string) {
+	t.Helper()
+	results, all, err := Read(write(t, ginkgoReport))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results, all
+}
+
+func TestRead(t *testing.T) {
+	results, all := read(t)
+	want := []Result{
+		{"[sig-node] Pods run [Conformance]", Passed, "", 2},
+		{"[sig-node] Pods fail [NodeConformance]", Failed, "too late | <ever>", 0},
+		{"[sig-node] Pods need a GPU [NodeConformance]", Skipped, "no GPU", 0},
+	}
+	if !slices.Equal(results, want) {
+		t.Errorf("got %+v\nwant %+v", results, want)
+	}
+	if len(all) != 4 {
+		t.Errorf("got %d names, want those of the 4 tests of the suite: %q", len(all), all)
+	}
+}
+
+func TestMergeKeepsAFailure(t *testing.T) {
+	failed, passed := Result{Name: "a", State: Failed}, Result{Name: "a", State: Passed}
+	for _, sets := range [][][]Result{{{failed}, {passed}}, {{passed}, {failed}}} {
+		if got := Merge(sets...); len(got) != 1 || got[0].State != Failed {
+			t.Errorf("got %+v, want one test that failed", got)
+		}
+	}
+}
+
+func TestPage(t *testing.T) {
+	results, _ := read(t)
+	page := Page{Head: "# Head\n", Results: Merge(results)}
+	if got := page.Unexplained(); !slices.Equal(got, []string{"[sig-node] Pods fail [NodeConformance]"}) {
+		t.Errorf("without reasons: got %q, want the test that failed", got)
+	}
+	var err error
+	if page.Known, err = ReadKnown(write(t, "# comment\nPods fail\tit is slow\n")); err != nil {
+		t.Fatal(err)
+	}
+	if got := page.Unexplained(); len(got) != 0 {
+		t.Errorf("with a reason: got %q, want none", got)
+	}
+	text := page.String()
+	for _, want := range []string{
+		"| both together | 1 | 1 | 1 | 0 |\n",
+		"| \\[sig-node\\] Pods fail \\[NodeConformance\\] | failed | it is slow |\n",
+		"| \\[sig-node\\] Pods need a GPU \\[NodeConformance\\] | skipped | no GPU |\n",
+		"| \\[sig-node\\] Pods run \\[Conformance\\] | passed | 2 |\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("want %q in the page:\n%s", want, text)
+		}
+	}
+}
+
+func TestReasonsNeedATab(t *testing.T) {
+	if _, err := ReadKnown(write(t, "Pods fail because\n")); err == nil {
+		t.Error("a line without a tab: got no error")
+	}
+}
