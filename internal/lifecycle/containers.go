@@ -66,14 +66,22 @@ func byPolicy(pod *corev1.Pod) func(*corev1.ContainerStatus) bool {
 	return func(st *corev1.ContainerStatus) bool {
 		for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 			for i := range list {
-				if c := &list[i]; c.Name == st.Name && (c.RestartPolicy != nil || len(c.RestartPolicyRules) > 0) {
+				c := &list[i]
+				if c.Name == st.Name && (c.RestartPolicy != nil || len(c.RestartPolicyRules) > 0) {
 					return false // it has rules of its own
+				}
+				if slices.ContainsFunc(c.RestartPolicyRules, restartsAll) {
+					return false // the end of that one may start it again
 				}
 			}
 		}
 		policy := pod.Spec.RestartPolicy
 		return policy == corev1.RestartPolicyNever || policy == corev1.RestartPolicyOnFailure && st.State.Terminated.ExitCode == 0
 	}
+}
+
+func restartsAll(r corev1.ContainerRestartRule) bool {
+	return r.Action == corev1.ContainerRestartRuleActionRestartAllContainers
 }
 
 // once is byPolicy for ephemeral containers, which are never restarted.
