@@ -91,7 +91,7 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 		Secrets:    b.objects.Secrets().Lister(),
 		Services:   b.services.Lister(),
 		Node:       &n.cfg.NodeSpec,
-		Recorder:   n.recorder("kubelet"),
+		Recorder:   redactedEvents{n.recorder("kubelet"), n},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make provider: %w", err)

@@ -73,7 +73,8 @@ type ProviderConfig struct {
 	// until NewProviderFunc returns, and must not afterwards.
 	Node *corev1.Node
 	// Recorder records events about pods as a kubelet does, from the component kubelet on
-	// this node. It works while Run of the node does; what is recorded before is dropped.
+	// this node, without the secrets of the pod in the message. It works while Run of the node does;
+	// what is recorded before is dropped.
 	Recorder record.EventRecorder
 }
 

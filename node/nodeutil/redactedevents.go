@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// redactedEvents records the events of a provider without the secrets of the pods that they are about: what a
+// probe, a hook or a runtime says may have them in it.
+type redactedEvents struct {
+	record.EventRecorder
+	node *Node
+}
+
+// Event records an event.
+func (r redactedEvents) Event(object runtime.Object, eventtype, reason, message string) {
+	r.EventRecorder.Event(object, eventtype, reason, r.text(object, message))
+}
+
+// Eventf records an event with a formatted message.
+func (r redactedEvents) Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any) {
+	r.Event(object, eventtype, reason, fmt.Sprintf(messageFmt, args...))
+}
+
+// AnnotatedEventf records an event with annotations.
+func (r redactedEvents) AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, messageFmt string, args ...any) {
+	r.EventRecorder.AnnotatedEventf(object, annotations, eventtype, reason, "%s", r.text(object, fmt.Sprintf(messageFmt, args...)))
+}
+
+// text is a message without secrets. Of an object whose name cannot be told it is without those of all pods.
+func (r redactedEvents) text(object runtime.Object, message string) string {
+	pods := r.node.pods
+	if pods == nil {
+		return message // the provider is being made: no secret was read yet
+	}
+	namespace, name := "", ""
+	if ref, ok := object.(*corev1.ObjectReference); ok {
+		namespace, name = ref.Namespace, ref.Name
+	} else if m, err := meta.Accessor(object); err == nil {
+		namespace, name = m.GetNamespace(), m.GetName()
+	}
+	return pods.RedactError(namespace, name, errors.New(message)).Error()
+}
