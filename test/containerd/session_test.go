@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package containerd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// user is somebody with kubectl, who prefers a protocol.
+type user struct {
+	*world
+	protocol string
+}
+
+// protocols are what kubectl can speak, and the settings that make it do so.
+var protocols = map[string][]string{
+	"websocket": {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true", "KUBECTL_PORT_FORWARD_WEBSOCKETS=true"},
+	"spdy":      {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=false", "KUBECTL_PORT_FORWARD_WEBSOCKETS=false"},
+}
+
+// as is the user in a subtest.
+func (u user) as(t *testing.T) user {
+	w := *u.world
+	w.T = t
+	return user{&w, u.protocol}
+}
+
+// session is a kubectl that runs.
+type session struct {
+	user
+	command  string
+	cmd      *exec.Cmd
+	in       io.WriteCloser
+	terminal *os.File // nil without one
+	out      *tail    // what it wrote, to a terminal or to its standard output
+	errs     *tail
+	ended    chan error
+}
+
+// open starts kubectl with pipes.
+func (u user) open(args ...string) *session {
+	u.Helper()
+	s := u.session(args)
+	in, err := s.cmd.StdinPipe()
+	if err != nil {
+		u.Fatal(err)
+	}
+	s.in, s.cmd.Stdout, s.cmd.Stderr = in, s.out, s.errs
+	s.start()
+	return s
+}
+
+// openTerminal starts kubectl in a terminal of 30 lines of 100 characters.
+func (u user) openTerminal(args ...string) *session {
+	u.Helper()
+	s := u.session(args)
+	master, slave, err := newTerminal()
+	if err != nil {
+		u.Skipf("this test needs a terminal: %v", err)
+	}
+	u.Cleanup(func() { _ = master.Close() })
+	s.terminal, s.in = master, master
+	s.resize(30, 100)
+	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = slave, slave, slave
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	s.cmd.Env = append(s.cmd.Env, "TERM=dumb")
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(s.out, master) // it ends with an error when nobody has the other side
+	}()
+	s.start()
+	_ = slave.Close() // kubectl has it
+	ended := s.ended
+	s.ended = make(chan error, 1)
+	go func() {
+		err := <-ended
+		<-read
+		s.ended <- err
+	}()
+	return s
+}
+
+func (u user) session(args []string) *session {
+	u.Helper()
+	cmd := u.api.KubectlCommand(u.T, append([]string{"--namespace=" + u.namespace}, args...)...)
+	cmd.Env = append(cmd.Env, protocols[u.protocol]...)
+	return &session{user: u, command: strings.Join(args, " "), cmd: cmd, out: &tail{}, errs: &tail{}, ended: make(chan error, 1)}
+}
+
+func (s *session) start() {
+	s.Helper()
+	if err := s.cmd.Start(); err != nil {
+		s.Fatalf("kubectl %s: %v", s.command, err)
+	}
+	ended := s.ended
+	go func() { ended <- s.cmd.Wait() }()
+	s.Cleanup(func() { _ = s.cmd.Process.Kill() }) // an error means that it has ended
+}
+
+// say writes to kubectl.
+func (s *session) say(text string) {
+	s.Helper()
+	if _, err := io.WriteString(s.in, text); err != nil {
+		s.Fatalf("type into kubectl %s: %v; it wrote %q and %q", s.command, err, s.out, s.errs)
+	}
+}
+
+// hears waits until kubectl has written the text.
+func (s *session) hears(text string) {
+	s.Helper()
+	s.await(fmt.Sprintf("kubectl %s has written %q", s.command, text), func() (bool, string) {
+		out := s.out.String()
+		return strings.Contains(out, text), fmt.Sprintf("%q and %q", out, s.errs)
+	})
+}
+
+// ends waits for kubectl, which must end with the code, and returns what it wrote.
+func (s *session) ends(code int) string {
+	s.Helper()
+	select {
+	case err := <-s.ended:
+		got := 0
+		var exited *exec.ExitError
+		if errors.As(err, &exited) {
+			got, err = exited.ExitCode(), nil
+		}
+		if err != nil || got != code {
+			s.Errorf("kubectl %s ended with %d (%v), want %d; it wrote %q and %q", s.command, got, err, code, s.out, s.errs)
+		}
+	case <-time.After(patience):
+		s.Fatalf("kubectl %s does not end; it wrote %q and %q", s.command, s.out, s.errs)
+	}
+	return s.out.String()
+}
+
+// interrupt is Ctrl-C of a user without a terminal.
+func (s *session) interrupt() {
+	s.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		s.Fatalf("interrupt kubectl %s: %v", s.command, err)
+	}
+}
+
+// resize changes the size of the terminal, of which kubectl is told by the kernel.
+func (s *session) resize(lines, columns uint16) {
+	s.Helper()
+	if err := unix.IoctlSetWinsize(int(s.terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: lines, Col: columns}); err != nil {
+		s.Fatalf("resize the terminal: %v", err)
+	}
+}
+
+// newTerminal opens both sides of a new pseudo-terminal.
+func newTerminal() (master, slave *os.File, err error) {
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open /dev/ptmx: %w", err)
+	}
+	if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err == nil {
+		var number uint32
+		if number, err = unix.IoctlGetUint32(fd, unix.TIOCGPTN); err == nil {
+			slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+		}
+	}
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("open a terminal: %w", err), unix.Close(fd))
+	}
+	return os.NewFile(uintptr(fd), "terminal"), slave, nil
+}
