@@ -108,8 +108,11 @@ func replaceList[T any](list []T) []any {
 
 func conditionsDiff(old, want []corev1.PodCondition, drop []corev1.PodConditionType) (d []any) {
 	for i := range want {
-		if before := condition(old, want[i].Type); before == nil || !sameCondition(before, &want[i]) {
+		switch before := condition(old, want[i].Type); {
+		case before == nil:
 			d = append(d, &want[i])
+		case !sameCondition(before, &want[i]):
+			d = append(d, conditionDiff(before, &want[i]))
 		}
 	}
 	for _, t := range drop {
@@ -118,6 +121,33 @@ func conditionsDiff(old, want []corev1.PodCondition, drop []corev1.PodConditionT
 		}
 	}
 	return d
+}
+
+// conditionDiff is a condition for a merge with the one before: what that says and the new one does not
+// must be named to go.
+func conditionDiff(before, want *corev1.PodCondition) any {
+	lost := before.Reason != "" && want.Reason == "" || before.Message != "" && want.Message == "" ||
+		before.ObservedGeneration != 0 && want.ObservedGeneration == 0
+	if !lost {
+		return want
+	}
+	return &wholeCondition{*want, orNull(want.Reason), orNull(want.Message), orNull(want.ObservedGeneration)}
+}
+
+// wholeCondition is a condition that names what it does not say.
+type wholeCondition struct {
+	corev1.PodCondition
+	Reason             *string `json:"reason"`
+	Message            *string `json:"message"`
+	ObservedGeneration *int64  `json:"observedGeneration"`
+}
+
+func orNull[T comparable](value T) *T {
+	var zero T
+	if value == zero {
+		return nil
+	}
+	return &value
 }
 
 // MetadataDiff returns what the provider changed in the labels or annotations

@@ -316,6 +316,27 @@ func TestPatchNamesTheUIDAndOnlyWhatDiffers(t *testing.T) {
 	}
 }
 
+// TestConditionsLoseWhatTheyNoLongerSay: a pod that is ready has no reason any more why it is not.
+func TestConditionsLoseWhatTheyNoLongerSay(t *testing.T) {
+	said := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", Message: "wait", ObservedGeneration: 3}
+	for _, want := range []corev1.PodCondition{
+		{Type: corev1.PodReady, Status: corev1.ConditionTrue, ObservedGeneration: 4},
+		{Type: corev1.PodReady, Status: corev1.ConditionTrue},
+		{Type: corev1.PodReady, Status: corev1.ConditionTrue, Reason: "Why", ObservedGeneration: 4},
+		{Type: corev1.PodReady, Status: corev1.ConditionTrue, Message: "why", ObservedGeneration: 4},
+		{Type: corev1.PodReady, Status: corev1.ConditionTrue, Reason: "Why", Message: "why"},
+	} {
+		api := pod("a")
+		api.Status.Conditions = []corev1.PodCondition{said, {Type: "example.com/Foreign", Status: corev1.ConditionTrue, Reason: "Kept"}}
+		status := *api.Status.DeepCopy()
+		status.Conditions[0] = want
+		after := applied(t, api, Change{Status: status}).Status
+		if d := cmp.Diff(status.Conditions, after.Conditions); d != "" {
+			t.Errorf("(-want +got): %s", d)
+		}
+	}
+}
+
 func TestMetadataDiffIsWhatTheProviderChanged(t *testing.T) {
 	handed := map[string]string{"same": "1", "changed": "1", "lacking": "1", "users": "old"}
 	reported := map[string]string{"same": "1", "changed": "2", "added": "1", "users": "old"}
