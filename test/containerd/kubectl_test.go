@@ -30,7 +30,7 @@ spec:
   containers:
     - name: main
       image: busybox:1.36
-      command: ["sh", "-c", "nc -lk -p 9000 -e sh -c 'read name; echo hello $name; cat; touch /tmp/left-$name' & exec sleep 1000"]
+      command: ["sh", "-c", "nc -ll -p 9000 -e sh -c 'read name; echo hello $name; cat; touch /tmp/left-$name' & exec sleep 1000"]
       readinessProbe: {exec: {command: ["sh", "-c", "netstat -lnt | grep -q :9000"]}, periodSeconds: 1}
     - {name: other, image: "busybox:1.36", command: ["sleep", "1000"]}
     - {name: websocket, image: "busybox:1.36", command: ["sh"], stdin: true, tty: true}
