@@ -33,6 +33,7 @@ func (r *Runtime) newStats() *stats.Stats {
 		Runtime: r.cfg.Runtime, Images: r.cfg.Images,
 		Node: r.cfg.Node.Name, Labels: map[string]string{criconfig.LabelNode: r.cfg.Node.Name},
 		Root: r.cfg.Root, Logs: r.logsOf, Volumes: r.volumeUse,
+		SharedCgroup: r.cfg.CgroupParent != "", // see criconfig: every pod has it
 	})
 }
 

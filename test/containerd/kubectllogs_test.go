@@ -110,7 +110,7 @@ func (u user) metrics() {
 		}
 		return false, "it has no address"
 	})
-	labels := `{container="main",namespace="` + u.namespace + `",pod="tools"} `
+	labels := `{namespace="` + u.namespace + `",pod="tools",container="main"} `
 	for _, want := range []string{
 		"container_cpu_usage_seconds_total" + labels, "container_memory_working_set_bytes" + labels,
 		`pod_cpu_usage_seconds_total{namespace="` + u.namespace + `",pod="tools"} `, "node_cpu_usage_seconds_total ", "node_memory_working_set_bytes ",

@@ -30,6 +30,9 @@ type Config struct {
 	Volumes func(ctx context.Context, pod statsv1alpha1.PodReference) ([]Volume, error)
 	// Proc is where the kernel tells of processes; "" is /proc.
 	Proc string
+	// SharedCgroup says that all pods are in one cgroup. A runtime that measures a pod as a whole by its cgroup
+	// then has for each what all of them use, so pods are the sums of their containers.
+	SharedCgroup bool
 }
 
 // Volume is what a volume uses.

@@ -165,6 +165,17 @@ func TestRuntimeKnowsWholePods(t *testing.T) {
 	}
 }
 
+// Where all pods are in one cgroup, a runtime that measures it has for each pod what all of them use.
+func TestPodsInOneCgroupAreSums(t *testing.T) {
+	w := newWorld(t, fakecri.Config{})
+	w.pod("web", "n1", pod)
+	w.container("web", "a", 0, fakecri.Usage{CPUNanoSeconds: 5, WorkingSet: 10})
+	p := w.summary(w.stats(t, func(c *Config) { c.SharedCgroup = true })).Pods[0]
+	if *p.Memory.WorkingSetBytes != 10 || *p.CPU.UsageCoreNanoSeconds != 5 || p.ProcessStats != nil || p.Network.Name != "eth0" {
+		t.Errorf("the pod: %v %v %v %v", p.CPU, p.Memory, p.ProcessStats, p.Network)
+	}
+}
+
 func TestNetworkOfSandboxFromItsProcess(t *testing.T) {
 	w := newWorld(t, fakecri.Config{NoPodStats: true})
 	id := w.pod("web", "n1", pod)
