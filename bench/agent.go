@@ -11,9 +11,14 @@ import (
 	"strings"
 )
 
-// agentNames are the agents that can be compared: this project's, KWOK, and the least that a program
-// can do.
-var agentNames = []string{"ours", "kwok", "null"}
+// agentNames are the agents that can be compared: this project's, KWOK, the least that a program
+// can do, and, with containers, a kubelet.
+var agentNames = []string{"ours", "kwok", "null", "kubelet"}
+
+// suits says whether an agent takes part in the scenario.
+func (s scenario) suits(agent string) bool {
+	return agent == "ours" || s.Containers == (agent == "kubelet")
+}
 
 // agent is a program that keeps the pods of nodes. It is started as a child process and measured
 // from outside, so that any such program can be compared.
@@ -35,6 +40,8 @@ func newAgent(ctx context.Context, cfg config, name string) (agent, error) {
 		return newKWOK(ctx, cfg)
 	case "null":
 		return nullAgent{}, nil
+	case "kubelet":
+		return newKubelet(ctx, cfg)
 	}
 	if cfg.profile == "" {
 		return &ours{program: filepath.Join(cfg.bin, "virtual-kubelet"), args: cfg.args}, nil
@@ -56,11 +63,23 @@ func (*ours) name() string { return "ours" }
 var oursLimits = []string{"--kube-api-qps=5000", "--kube-api-burst=10000"}
 
 func (o *ours) settings() string {
-	return "virtual-kubelet --provider=mock " + strings.Join(append(oursLimits, o.args...), " ")
+	return "virtual-kubelet --provider=mock " + strings.Join(append(oursLimits, o.args...), " ") + "; --provider=cri, where there are containers"
+}
+
+// providerArgs choose the provider, and how fast it may ask: without limits beside programs that have none.
+func (o *ours) providerArgs(m *machine, s scenario, prefix string) ([]string, error) {
+	if s.Containers {
+		return m.criArgs(prefix)
+	}
+	return append([]string{"--provider=mock"}, oursLimits...), nil
 }
 
 func (o *ours) start(ctx context.Context, m *machine, s scenario, prefix string) (*process, error) {
-	args := []string{"--kubeconfig=" + m.kubeconfig, "--provider=mock", "--node-ip=127.0.0.1"}
+	args, err := o.providerArgs(m, s, prefix)
+	if err != nil {
+		return nil, err
+	}
+	args = append(args, "--kubeconfig="+m.kubeconfig, "--node-ip=127.0.0.1")
 	if s.Nodes > 1 {
 		if !o.hasFleets(ctx) {
 			return nil, fmt.Errorf("%w: virtual-kubelet has no flag --nodes", errCannot)
@@ -74,7 +93,7 @@ func (o *ours) start(ctx context.Context, m *machine, s scenario, prefix string)
 		args = append(args, "--nodename="+prefix, "--listen-address=127.0.0.1", "--port=0",
 			"--tls-cert-file="+creds.cert, "--tls-private-key-file="+creds.key, "--client-ca-file="+creds.rootCA)
 	}
-	args = append(append(args, oursLimits...), o.args...)
+	args = append(args, o.args...)
 	cmd := exec.Command(o.program, args...) //nolint:noctx // it is ended by stop, gently
 	if o.profile != "" {
 		cmd.Env = append(cmd.Environ(), profileVariable+"="+filepath.Join(o.profile, prefix))

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 )
 
 // The table stands between these lines of a file.
@@ -14,19 +15,34 @@ const (
 	intoEnd   = "<!-- end of the sample -->\n"
 )
 
+// That of scenarios with containers stands between these.
+const (
+	startsBegin = "<!-- begin of the sample with containers: written by -into -->\n"
+	startsEnd   = "<!-- end of the sample with containers -->\n"
+)
+
 // insert writes the table into the file, in place of the one between the markers.
 func (r *report) insert(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("read the file for the table: %w", err)
 	}
-	var table bytes.Buffer
-	if err := r.printTable(&table); err != nil {
-		return err
-	}
-	text, err = between(text, table.Bytes())
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	for _, part := range []struct {
+		containers bool
+		begin, end string
+	}{{false, intoBegin, intoEnd}, {true, startsBegin, startsEnd}} {
+		some := *r
+		some.Scenarios = slices.DeleteFunc(slices.Clone(r.Scenarios), func(o outcome) bool { return o.Containers != part.containers })
+		if len(some.Scenarios) == 0 {
+			continue
+		}
+		var table bytes.Buffer
+		if err := some.printTable(&table); err != nil {
+			return err
+		}
+		if text, err = between(text, table.Bytes(), part.begin, part.end); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
 	}
 	if err := os.WriteFile(path, text, 0o644); err != nil {
 		return fmt.Errorf("write the file for the table: %w", err)
@@ -35,11 +51,11 @@ func (r *report) insert(path string) error {
 }
 
 // between puts a code block between the markers of text.
-func between(text, block []byte) ([]byte, error) {
-	before, rest, hasBegin := bytes.Cut(text, []byte(intoBegin))
-	_, after, hasEnd := bytes.Cut(rest, []byte(intoEnd))
+func between(text, block []byte, begin, end string) ([]byte, error) {
+	before, rest, hasBegin := bytes.Cut(text, []byte(begin))
+	_, after, hasEnd := bytes.Cut(rest, []byte(end))
 	if !hasBegin || !hasEnd {
-		return nil, fmt.Errorf("there is no place for the table: the lines %q and %q are missing", intoBegin, intoEnd)
+		return nil, fmt.Errorf("there is no place for the table: the lines %q and %q are missing", begin, end)
 	}
-	return bytes.Join([][]byte{before, []byte(intoBegin), []byte("\n```\n"), block, []byte("```\n\n"), []byte(intoEnd), after}, nil), nil
+	return bytes.Join([][]byte{before, []byte(begin), []byte("\n```\n"), block, []byte("```\n\n"), []byte(end), after}, nil), nil
 }

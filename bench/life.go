@@ -32,17 +32,29 @@ func beginLife(ctx context.Context, m *machine, s scenario, a agent, prefix stri
 	if err != nil {
 		return nil, err
 	}
-	l := &life{
-		machine: m, scenario: s, agent: p, nodes: s.nodeNames(prefix), namespace: prefix,
-		tracker: newTracker(s.Pods), tracking: make(chan error, 1),
+	l, err := m.newLife(ctx, s, p, s.nodeNames(prefix), prefix)
+	if err != nil {
+		p.stop()
+		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	forget := l.end
 	l.end = sync.OnceFunc(func() {
 		p.stop()
-		cancel()
+		forget()
 	})
+	return l, nil
+}
+
+// newLife gets ready for pods of an agent that runs already, in a new namespace. Its end leaves
+// the agent alone.
+func (m *machine) newLife(ctx context.Context, s scenario, p *process, nodes []string, namespace string) (*life, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	l := &life{
+		machine: m, scenario: s, agent: p, nodes: nodes, namespace: namespace,
+		tracker: newTracker(s.Pods), tracking: make(chan error, 1), end: cancel,
+	}
 	if err := l.prepare(ctx); err != nil {
-		l.end()
+		cancel()
 		return nil, err
 	}
 	return l, nil

@@ -15,6 +15,7 @@ type machine struct {
 	cfg        config
 	kubeconfig string // of every agent
 	audit      *audit
+	containers containers // nil but in scenarios with containers
 }
 
 // startMachine starts a control plane with its files below base.

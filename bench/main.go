@@ -44,7 +44,7 @@ func parseFlags(args []string) (config, error) {
 	var names, agents string
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.StringVar(&c.bin, "bin", "../bin", "`folder` with the programs devcluster and virtual-kubelet; KWOK is built into it")
-	f.StringVar(&names, "scenarios", "1000", "comma-separated `names`, or all: "+strings.Join(scenarioNames(), ", "))
+	f.StringVar(&names, "scenarios", "1000", "comma-separated `names`, or all, which is those without containers: "+strings.Join(scenarioNames(), ", "))
 	f.StringVar(&agents, "agents", strings.Join(agentNames, ","), "comma-separated `names`")
 	f.IntVar(&c.rounds, "rounds", 3, "`number` of rounds of each scenario")
 	f.IntVar(&c.workers, "workers", 16, "`number` of requests that the client has under way")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -24,8 +25,9 @@ type report struct {
 // outcome is what the agents made of one scenario.
 type outcome struct {
 	scenario
-	Rounds  map[string][]*round `json:"rounds"`  // by agent
-	Skipped map[string]string   `json:"skipped"` // why, by agent
+	Rounds  map[string][]*round  `json:"rounds"`           // by agent
+	Skipped map[string]string    `json:"skipped"`          // why, by agent
+	Starts  map[string][]*starts `json:"starts,omitempty"` // by agent, of a scenario with containers, which has no rounds
 }
 
 // measure runs all scenarios in one cluster.
@@ -34,13 +36,16 @@ func measure(ctx context.Context, cfg config) (*report, error) {
 		CPUs: runtime.NumCPU(), Workers: cfg.workers, Began: time.Now().UTC().Truncate(time.Second),
 		Agents: cfg.agents, Settings: map[string]string{},
 	}
-	var agents []agent
+	agents := map[string]agent{}
 	for _, name := range cfg.agents {
+		if !slices.ContainsFunc(cfg.scenarios, func(s scenario) bool { return s.suits(name) }) {
+			continue
+		}
 		a, err := newAgent(ctx, cfg, name)
 		if err != nil {
 			return nil, err
 		}
-		agents = append(agents, a)
+		agents[name] = a
 		r.Settings[name] = a.settings()
 	}
 	err := withMachine(ctx, cfg, func(m *machine) error {
@@ -49,7 +54,17 @@ func measure(ctx context.Context, cfg config) (*report, error) {
 			return fmt.Errorf("warm up: %w", err)
 		}
 		for _, s := range cfg.scenarios {
-			out, err := runScenario(ctx, m, s, agents)
+			var chosen []agent
+			for _, name := range cfg.agents {
+				if s.suits(name) {
+					chosen = append(chosen, agents[name])
+				}
+			}
+			run := runScenario
+			if s.Containers {
+				run = runStarts
+			}
+			out, err := run(ctx, m, s, chosen)
 			if err != nil {
 				return err
 			}

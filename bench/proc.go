@@ -51,19 +51,30 @@ func peakMemory(pid int) (int64, error) {
 	return parsePeakMemory(string(status))
 }
 
-func parsePeakMemory(status string) (int64, error) {
+// memory returns how much memory in bytes a process has resident.
+func memory(pid int) (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	return parseMemory(string(status), "VmRSS:")
+}
+
+func parsePeakMemory(status string) (int64, error) { return parseMemory(status, "VmHWM:") }
+
+func parseMemory(status, key string) (int64, error) {
 	for line := range strings.Lines(status) {
-		value, ok := strings.CutPrefix(line, "VmHWM:")
+		value, ok := strings.CutPrefix(line, key)
 		if !ok {
 			continue
 		}
 		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("read VmHWM: %w", err)
+			return 0, fmt.Errorf("read %s %w", key, err)
 		}
 		return kib << 10, nil
 	}
-	return 0, fmt.Errorf("read VmHWM: no such line; does the process still run?")
+	return 0, fmt.Errorf("read %s no such line; does the process still run?", key)
 }
 
 // load is the machine's load average over the last minute, for the reader who

@@ -58,10 +58,16 @@ func (r *report) printJSON(w io.Writer) error {
 func (r *report) printTable(w io.Writer) error {
 	fmt.Fprintf(w, "%d CPUs, %d workers, %s\n", r.CPUs, r.Workers, r.Began.Format("2006-01-02 15:04 MST"))
 	for _, name := range r.Agents {
-		fmt.Fprintf(w, "  %-5s %s\n", name, r.Settings[name])
+		if r.Settings[name] != "" {
+			fmt.Fprintf(w, "  %-7s %s\n", name, r.Settings[name])
+		}
 	}
 	for _, o := range r.Scenarios {
-		if err := o.print(w, r.Agents); err != nil {
+		show := o.print
+		if o.Containers {
+			show = o.printStarts
+		}
+		if err := show(w, r.Agents); err != nil {
 			return err
 		}
 	}

@@ -35,12 +35,12 @@ func (c *Containerd) remove() error {
 	defer cancel()
 	// The network plugins take back what they did to the machine when containerd removes a sandbox;
 	// what cannot be removed that way is swept away below, so the error does not count.
-	_ = c.removePods(ctx)
+	_ = c.RemovePods(ctx)
 	return errors.Join(c.Stop(), c.sweep())
 }
 
-// removePods removes all sandboxes, and with them their containers.
-func (c *Containerd) removePods(ctx context.Context) error {
+// RemovePods removes all sandboxes, and with them their containers.
+func (c *Containerd) RemovePods(ctx context.Context) error {
 	conn, err := c.Connect()
 	if err != nil {
 		return err

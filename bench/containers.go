@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import "context"
+
+// containers is the container runtime that agents share, one after the other.
+type containers interface {
+	Endpoint() string
+	// Cgroup is the one that pods are made in.
+	Cgroup() string
+	// RemovePods removes what agents have left.
+	RemovePods(context.Context) error
+	Close() error
+}
+
+// appImage is the image of the pods.
+const appImage = "example.com/app:1"

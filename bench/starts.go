@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// starts is what one agent made of the starts of pods with containers.
+type starts struct {
+	OneByOneP50Millis float64   `json:"oneByOneP50Millis"`
+	OneByOneP99Millis float64   `json:"oneByOneP99Millis"`
+	OneByOneMillis    []float64 `json:"oneByOneMillis"` // of each pod
+	AtOnceSeconds     float64   `json:"allAtOnceSeconds"`
+	GoneSeconds       float64   `json:"allGoneSeconds"`
+	AgentCPUMillis    float64   `json:"agentCPUMillisPerStart"`
+	AgentSteadyMiB    float64   `json:"agentMemoryMiB"`
+	AgentPeakMiB      float64   `json:"agentPeakMemoryMiB"`
+	Requests          requests  `json:"requests"`              // of all starts
+	ReadsBeforeWrites float64   `json:"podReadsPerStart"`      // of one pod
+	Pods              float64   `json:"starts"`                // that the requests are of
+	RestCPUPercent    float64   `json:"restCPUPercent"`        // of one core
+	RestPerMinute     float64   `json:"restRequestsPerMinute"` // all
+	LoadBefore        float64   `json:"loadAverageBefore"`
+}
+
+// runStarts runs all rounds of a scenario with containers. Another agent is first in each.
+func runStarts(ctx context.Context, m *machine, s scenario, agents []agent) (out outcome, err error) {
+	out = outcome{scenario: s, Starts: map[string][]*starts{}}
+	progress("starting a container runtime")
+	if m.containers, err = startContainers(ctx); err != nil {
+		return out, fmt.Errorf("start a container runtime: %w", err)
+	}
+	defer func() { err = errors.Join(err, m.containers.Close()) }()
+	for i := range m.cfg.rounds {
+		for j := range agents {
+			a := agents[(i+j)%len(agents)]
+			progress("%s, round %d of %d: %s", s, i+1, m.cfg.rounds, a.name())
+			r, err := startRound(ctx, m, s, a, fmt.Sprintf("%s-%s-%d", s.Name, a.name(), i+1))
+			if err != nil {
+				return out, fmt.Errorf("%s, round %d of %s: %w", s, i+1, a.name(), err)
+			}
+			out.Starts[a.name()] = append(out.Starts[a.name()], r)
+		}
+	}
+	return out, nil
+}
+
+// startRound starts the pods one after another, leaves them alone, deletes them, and starts them all at once.
+func startRound(ctx context.Context, m *machine, s scenario, a agent, prefix string) (r *starts, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*m.cfg.timeout+2*m.cfg.idle, fmt.Errorf("not done within twice -timeout %s", m.cfg.timeout))
+	defer cancel()
+	r = &starts{Requests: requests{}}
+	if r.LoadBefore, err = load(); err != nil {
+		return nil, err
+	}
+	p, err := a.start(ctx, m, s, prefix)
+	if err != nil {
+		return nil, err
+	}
+	defer p.stop()
+	for _, part := range []struct {
+		name string
+		run  func(context.Context, *life) error
+	}{{"one", r.oneByOne}, {"all", r.allAtOnce}} {
+		l, err := m.newLife(ctx, s, p, []string{prefix}, prefix+"-"+part.name)
+		if err != nil {
+			return nil, err
+		}
+		err = part.run(ctx, l)
+		l.end()
+		if err != nil {
+			return nil, err
+		}
+	}
+	peak, err := peakMemory(p.pid())
+	if err != nil {
+		return nil, err
+	}
+	r.AgentPeakMiB = float64(peak) / (1 << 20)
+	r.ReadsBeforeWrites = float64(r.Requests["get pods"]) / r.Pods
+	if err := writeProfiles(ctx, p, restProfile); err != nil {
+		return nil, err
+	}
+	p.stop()
+	return r, errors.Join(m.containers.RemovePods(ctx), m.dropNodes(ctx))
+}
+
+// oneByOne starts one pod after another, and then looks at the agent at rest.
+func (r *starts) oneByOne(ctx context.Context, l *life) error {
+	err := r.count(ctx, l, func() error {
+		pods := l.machine.client.CoreV1().Pods(l.namespace)
+		for i := range l.scenario.Pods {
+			if _, err := pods.Create(ctx, newPod(l.namespace, l.nodes[0], i), metav1.CreateOptions{}); err != nil {
+				return fmt.Errorf("create pod: %w", err)
+			}
+			asked := time.Now()
+			if err := l.waitStarted(ctx); err != nil {
+				return err
+			}
+			r.OneByOneMillis = append(r.OneByOneMillis, millis(time.Since(asked)))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.rest(ctx, l); err != nil {
+		return err
+	}
+	_, err = l.deleteAll(ctx)
+	return err
+}
+
+// allAtOnce creates all pods as fast as the client can.
+func (r *starts) allAtOnce(ctx context.Context, l *life) error {
+	err := r.count(ctx, l, func() error {
+		up, err := l.createAll(ctx)
+		if err == nil {
+			r.AtOnceSeconds = up.total().Seconds()
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	down, err := l.deleteAll(ctx)
+	if err == nil {
+		r.GoneSeconds = down.total().Seconds()
+	}
+	return err
+}
+
+// count adds what the agent asks for and uses while pods start, and until it is quiet again.
+func (r *starts) count(ctx context.Context, l *life, start func() error) error {
+	log := l.machine.audit
+	if err := log.awaitQuiet(ctx); err != nil {
+		return err
+	}
+	begin := time.Now()
+	before, err := l.cpu()
+	if err != nil {
+		return err
+	}
+	if err := start(); err != nil {
+		return err
+	}
+	if err := log.awaitQuiet(ctx); err != nil {
+		return err
+	}
+	after, err := l.cpu()
+	if err != nil {
+		return err
+	}
+	r.Requests.add(log.requests(begin, time.Now()))
+	r.AgentCPUMillis = (r.AgentCPUMillis*r.Pods + millis(after.agent-before.agent)) / (r.Pods + float64(l.scenario.Pods))
+	r.Pods += float64(l.scenario.Pods)
+	return nil
+}
+
+// rest looks at the agent while all pods run, for twice as long as the other scenarios do.
+func (r *starts) rest(ctx context.Context, l *life) error {
+	log := l.machine.audit
+	begin := time.Now()
+	before, err := l.cpu()
+	if err != nil {
+		return err
+	}
+	if err := idle(ctx, 2*l.machine.cfg.idle); err != nil {
+		return err
+	}
+	after, err := l.cpu()
+	if err != nil {
+		return err
+	}
+	took := time.Since(begin)
+	resident, err := memory(l.agent.pid())
+	if err != nil {
+		return err
+	}
+	r.AgentSteadyMiB = float64(resident) / (1 << 20)
+	r.RestCPUPercent = 100 * (after.agent - before.agent).Seconds() / took.Seconds()
+	if err := idle(ctx, 2*auditDelay); err != nil { // until the last line was written
+		return err
+	}
+	if err := log.follow(); err != nil {
+		return err
+	}
+	r.RestPerMinute = float64(log.requests(begin, begin.Add(took)).sum()) / took.Minutes()
+	return writeProfiles(ctx, l.agent, heapProfile)
+}
+
+// waitStarted waits until one pod more is seen Running.
+func (l *life) waitStarted(ctx context.Context) error {
+	started := make(chan struct{})
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		select {
+		case <-l.tracker.started:
+			close(started)
+		case <-stop:
+		}
+	}()
+	return l.wait(ctx, started)
+}
+
+// keys are the kinds of requests of all agents, the most frequent first.
+func startKeys(all map[string][]*starts) []string {
+	sum := requests{}
+	for rounds := range maps.Values(all) {
+		for _, r := range rounds {
+			sum.add(r.Requests)
+		}
+	}
+	return sum.ordered()
+}
