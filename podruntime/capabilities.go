@@ -13,7 +13,7 @@ func Capabilities(cfg Config) capability.Declaration {
 		Lacks("this node prepares no devices", capability.ResourceClaims).
 		Lacks("this node has limits for containers, not for pods as a whole", capability.PodResources).
 		Lacks("this node hands out no user IDs to pods", capability.UserNamespaces).
-		Lacks("this node runs no Windows containers", capability.WindowsOptions)
+		Note("without effect on Linux containers, as with a kubelet", capability.WindowsOptions)
 	if len(cfg.HostPaths) == 0 {
 		d = d.Lacks("no directory of the machine is open to pods; see hostPaths in the provider's configuration", capability.HostPath)
 	}
