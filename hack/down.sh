@@ -15,4 +15,5 @@ if node_runs; then
   echo "✓ virtual node $node stopped"
 fi
 rm -rf "$state"
+rmdir "$(dirname "$state")" 2>/dev/null || true
 "$root/bin/devcluster" down --name "$cluster" --delete

@@ -119,8 +119,8 @@ func (s *Stats) containers(ctx context.Context) (map[string][]measured, error) {
 // sandboxStats returns what whole sandboxes use, nothing if the runtime does not know.
 func (s *Stats) sandboxStats(ctx context.Context) (map[string]*runtimeapi.LinuxPodSandboxStats, error) {
 	list, err := s.config.Runtime.ListPodSandboxStats(ctx, &runtimeapi.PodSandboxStatsFilter{LabelSelector: s.config.Labels})
-	if status.Code(err) == codes.Unimplemented {
-		return nil, nil
+	if err != nil && ctx.Err() == nil && status.Code(err) != codes.Unavailable {
+		return nil, nil // some runtimes do not know, and say so in many ways: the containers are summed
 	}
 	if err != nil {
 		return nil, err
