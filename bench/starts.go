@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -101,7 +100,7 @@ func (r *starts) oneByOne(ctx context.Context, l *life) error {
 				return fmt.Errorf("create pod: %w", err)
 			}
 			asked := time.Now()
-			if err := l.waitStarted(ctx); err != nil {
+			if err := l.wait(ctx, l.tracker.started[i]); err != nil {
 				return err
 			}
 			r.OneByOneMillis = append(r.OneByOneMillis, millis(time.Since(asked)))
@@ -196,25 +195,10 @@ func (r *starts) rest(ctx context.Context, l *life) error {
 	return writeProfiles(ctx, l.agent, heapProfile)
 }
 
-// waitStarted waits until one pod more is seen Running.
-func (l *life) waitStarted(ctx context.Context) error {
-	started := make(chan struct{})
-	stop := make(chan struct{})
-	defer close(stop)
-	go func() {
-		select {
-		case <-l.tracker.started:
-			close(started)
-		case <-stop:
-		}
-	}()
-	return l.wait(ctx, started)
-}
-
-// keys are the kinds of requests of all agents, the most frequent first.
+// startKeys are the kinds of requests of all agents, the most frequent first.
 func startKeys(all map[string][]*starts) []string {
 	sum := requests{}
-	for rounds := range maps.Values(all) {
+	for _, rounds := range all {
 		for _, r := range rounds {
 			sum.add(r.Requests)
 		}

@@ -25,8 +25,8 @@ func podName(i int) string { return podPrefix + strconv.Itoa(i) }
 
 // tracker notes when pods are seen Running and gone, by one watch.
 type tracker struct {
-	allRunning, allGone chan struct{} // closed when that is so
-	started             chan int      // takes each pod that is seen Running; has room for all
+	allRunning, allGone chan struct{}   // closed when that is so
+	started             []chan struct{} // of each pod: closed when it was seen Running
 
 	// written by run; read by others once the channel of their kind is closed
 	running, gone []time.Time
@@ -38,8 +38,11 @@ type tracker struct {
 
 func newTracker(pods int) *tracker {
 	t := &tracker{
-		allRunning: make(chan struct{}), allGone: make(chan struct{}), started: make(chan int, pods),
+		allRunning: make(chan struct{}), allGone: make(chan struct{}), started: make([]chan struct{}, pods),
 		running: make([]time.Time, pods), gone: make([]time.Time, pods),
+	}
+	for i := range t.started {
+		t.started[i] = make(chan struct{})
 	}
 	t.runningLeft.Store(int64(pods))
 	t.goneLeft.Store(int64(pods))
@@ -97,7 +100,7 @@ func (t *tracker) see(event watch.EventType, pod *corev1.Pod, now time.Time) boo
 	}
 	if pod.Status.Phase == corev1.PodRunning && t.running[i].IsZero() {
 		t.running[i] = now
-		t.started <- i
+		close(t.started[i])
 		if t.runningLeft.Add(-1) == 0 {
 			close(t.allRunning)
 		}

@@ -11,8 +11,9 @@ import (
 
 const (
 	// heapRoom is how much may be allocated between two collections while the heap is small. By
-	// default that is as much as lives, so that a node with few pods would collect all the time.
-	heapRoom = 32 << 20
+	// default that is as much as lives, so that a node with few pods would collect all the time. More than this would
+	// be most of the memory of such a node.
+	heapRoom = 8 << 20
 	// leastGrowth and mostGrowth bound what follows from it, in percent of what lives.
 	leastGrowth, mostGrowth = 60, 800
 )

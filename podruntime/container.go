@@ -23,7 +23,7 @@ func (j job) start(ctx context.Context, a plan.Action) plan.Outcome {
 	if c == nil || j.sandbox == nil {
 		return plan.Outcome{Reason: reasonConfig, Message: "the pod has no such container or no sandbox any more"}
 	}
-	sandbox, err := j.r.sandboxConfig(j.pod, j.sandbox.Attempt)
+	sandbox, err := j.r.sandboxConfig(j.pod, j.sandbox.Attempt, j.r.quietFiles)
 	if err != nil {
 		return j.failed(a, "", reasonConfig, err)
 	}
@@ -193,7 +193,7 @@ func (j job) postStart(ctx context.Context, a plan.Action, c *corev1.Container, 
 
 // imageVolume makes the image of a volume present.
 func (r *Runtime) imageVolume(ctx context.Context, pod *corev1.Pod, volume *corev1.Volume) (*runtimeapi.Mount, error) {
-	sandbox, err := r.sandboxConfig(pod, 0)
+	sandbox, err := r.sandboxConfig(pod, 0, r.quietFiles)
 	if err != nil {
 		return nil, err
 	}

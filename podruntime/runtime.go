@@ -41,12 +41,14 @@ type Runtime struct {
 	settings criconfig.Settings
 	volumes  *volumes.Volumes
 	files    *hostfiles.Files
-	prober   *probe.Prober
-	puller   *image.Puller
-	logs     *crilog.Dir
-	streams  *stream.Streams
-	stats    *stats.Stats
-	lister   *lister
+	// quietFiles records no events.
+	quietFiles *hostfiles.Files
+	prober     *probe.Prober
+	puller     *image.Puller
+	logs       *crilog.Dir
+	streams    *stream.Streams
+	stats      *stats.Stats
+	lister     *lister
 
 	// Set before any pod comes, constant afterwards.
 	objects     node.PodObjects
@@ -93,6 +95,7 @@ func New(cfg Config) (*Runtime, error) {
 		return nil, fmt.Errorf("pod runtime: %w", err)
 	}
 	r.files = hostfiles.New(hostfiles.Config{ClusterDNS: cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain, Recorder: cfg.Recorder})
+	r.quietFiles = r.files.Quietly()
 	r.prober = probe.New(probe.Config{Exec: cfg.Runtime.ExecSync, Changed: r.wake, Event: r.containerEvent})
 	r.puller = image.New(image.Config{Images: cfg.Images, Credentials: r.pullCredentials, Event: r.containerEvent})
 	r.streams = stream.New(cfg.Runtime)

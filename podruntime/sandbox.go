@@ -12,6 +12,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/hostfiles"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
@@ -34,7 +35,7 @@ func (j job) runSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 }
 
 func (j job) newSandbox(ctx context.Context, attempt uint32) (string, error) {
-	config, err := j.r.sandboxConfig(j.pod, attempt)
+	config, err := j.r.sandboxConfig(j.pod, attempt, j.r.files)
 	if err != nil {
 		return "", err
 	}
@@ -48,13 +49,14 @@ func (j job) newSandbox(ctx context.Context, attempt uint32) (string, error) {
 	return j.r.cfg.Runtime.RunPodSandbox(ctx, config, handler)
 }
 
-// sandboxConfig is what the runtime is told of a pod.
-func (r *Runtime) sandboxConfig(pod *corev1.Pod, attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
-	hostname, err := r.files.Hostname(pod)
+// sandboxConfig is what the runtime is told of a pod. Only who makes the sandbox lets files record events about it: its
+// containers come with the same configuration.
+func (r *Runtime) sandboxConfig(pod *corev1.Pod, attempt uint32, files *hostfiles.Files) (*runtimeapi.PodSandboxConfig, error) {
+	hostname, err := files.Hostname(pod)
 	if err != nil {
 		return nil, err
 	}
-	dns, err := r.files.DNS(pod)
+	dns, err := files.DNS(pod)
 	if err != nil {
 		return nil, err
 	}

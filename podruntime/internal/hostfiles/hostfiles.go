@@ -35,6 +35,13 @@ func New(cfg Config) *Files {
 	return &Files{cfg: cfg}
 }
 
+// Quietly returns a Files that records no events, for who needs settings again of which a pod was told already.
+func (f *Files) Quietly() *Files {
+	cfg := f.cfg
+	cfg.Recorder = nil
+	return &Files{cfg: cfg}
+}
+
 func (f *Files) warn(pod *corev1.Pod, reason, format string, args ...any) {
 	if f.cfg.Recorder != nil {
 		f.cfg.Recorder.Eventf(pod, corev1.EventTypeWarning, reason, format, args...)
