@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -53,7 +55,8 @@ func (c *Containerd) RemovePods(ctx context.Context) error {
 	}
 	var errs []error
 	for _, sandbox := range list.GetItems() {
-		if _, err := client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: sandbox.GetId()}); err != nil {
+		_, err := client.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: sandbox.GetId()})
+		if err != nil && status.Code(err) != codes.NotFound { // whose it is may be removing it, too
 			errs = append(errs, fmt.Errorf("stop sandbox %s: %w", sandbox.GetId(), err))
 		}
 		if _, err := client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox.GetId()}); err != nil {
