@@ -18,7 +18,7 @@ func providers() []cli.Provider {
 	return []cli.Provider{
 		{Name: "cri", New: newCRI, Capabilities: capabilitiesOfCRI},
 		{Name: "mock", New: newMock},
-		{Name: "process", New: newProcess},
+		{Name: "process", New: newProcess, Capabilities: capabilitiesOfProcess},
 	}
 }
 
@@ -63,4 +63,9 @@ func newProcess(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, e
 		ClusterDomain: in.KubeClusterDomain,
 		DaemonPort:    in.DaemonPort,
 	}, config)
+}
+
+func capabilitiesOfProcess(path string) (capability.Declaration, error) {
+	config, err := process.LoadConfig(path)
+	return config.Capabilities(), err
 }

@@ -31,7 +31,7 @@ var imageDir = sync.OnceValues(func() (string, error) {
 	program := filepath.Join(dir, "demo")
 	for _, args := range [][]string{
 		{"build", "-o", program, "./demo"},
-		{"run", "./demo/pack", "-name", "demo", "-o", program + ".tar", program, "cat", "env", "exit", "hostname", "id", "ls", "sleep", "linger"},
+		{"run", "./demo/pack", "-name", "demo", "-o", program + ".tar", program, "cat", "env", "exit", "hostname", "id", "ls", "sleep", "linger", "size", "eat"},
 	} {
 		cmd := exec.Command("go", args...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -43,6 +43,9 @@ var imageDir = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(daemonEnv); dir != "" {
+		daemon(dir)
+	}
 	code := m.Run()
 	if dir, err := imageDir(); err == nil && os.Getenv("PROCESS_IMAGES") == "" {
 		os.RemoveAll(dir)
@@ -77,13 +80,16 @@ func open(t *testing.T, change func(*process.Config)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := w.RemovePodSandbox(context.Background(), w.sandbox); err != nil {
-			t.Error(err)
-		}
-		w.Close(context.Background())
-	})
+	t.Cleanup(w.close)
 	return w
+}
+
+// close ends everything.
+func (w *world) close() {
+	if err := w.RemovePodSandbox(context.Background(), w.sandbox); err != nil {
+		w.t.Error(err)
+	}
+	w.Close(context.Background())
 }
 
 // reopen is what another daemon does.

@@ -10,9 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
 // Node is the node that a Provider is for.
@@ -42,11 +40,12 @@ func New(ctx context.Context, n Node, config Config) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
+	lacks, notes := declare(r.isolation, r.cgroups.why)
 	pods, err := podruntime.New(podruntime.Config{
 		Runtime: r, Images: r.Images(), Node: n.Node, Recorder: n.Recorder,
 		Root: filepath.Join(r.config.StateDir, "pods"), LogRoot: filepath.Join(r.config.StateDir, "logs"),
 		ClusterDNS: config.ClusterDNS, ClusterDomain: n.ClusterDomain, HostPaths: config.HostPaths, Privileged: config.Privileged,
-		Lacks: r.lacks(), Notes: r.notes(),
+		Lacks: lacks, Notes: notes,
 	})
 	if err != nil {
 		r.lock.Close()
@@ -65,41 +64,4 @@ func (p *Provider) RunInBackground(ctx context.Context) error {
 	cancel()
 	<-watched
 	return err
-}
-
-// lacks are what a pod does not get here, and why.
-func (r *Runtime) lacks() map[capability.Feature]string {
-	lacks := map[capability.Feature]string{
-		capability.SharedProcesses: "the containers of a pod do not see each other's processes with the process provider",
-		capability.ImageVolumes:    "the process provider does not mount images",
-		capability.AppArmor:        "the process provider sets no AppArmor profiles",
-		capability.SELinux:         "the process provider sets no SELinux labels",
-	}
-	if !r.isolation.Namespaces() {
-		why := fmt.Sprintf("with isolation %s containers have no mounts", r.isolation)
-		for _, f := range []capability.Feature{
-			capability.EmptyDir, capability.MemoryEmptyDir, capability.ObjectVolumes, capability.HostPath, capability.SubPath,
-			capability.TerminationMessages, capability.HostAliases, capability.DNS, capability.Hostname, capability.ReadOnlyRoot, capability.Sysctls,
-		} {
-			lacks[f] = why
-		}
-	}
-	if r.isolation == shim.User || r.isolation == shim.None {
-		lacks[capability.FSGroup] = "a daemon without the rights of root cannot give files to a group"
-	}
-	if !r.cgroups.usable() {
-		lacks[capability.InPlaceResize] = "limits are not kept: " + r.cgroups.why.Error()
-	}
-	return lacks
-}
-
-func (r *Runtime) notes() map[capability.Feature]string {
-	notes := map[capability.Feature]string{
-		capability.HostPorts: "every pod is in the network of the machine",
-		capability.Seccomp:   "the process provider filters no system calls",
-	}
-	if !r.cgroups.usable() {
-		notes[capability.ContainerLimits] = "limits are not kept: " + r.cgroups.why.Error()
-	}
-	return notes
 }

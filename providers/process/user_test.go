@@ -41,7 +41,7 @@ func TestUnprivileged(t *testing.T) {
 	if err := os.Chown(home, 65534, 65534); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^(TestContainer|TestExec|TestStop|TestAnother|TestKilled|TestUser)", "-test.v")
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^(TestContainer|TestExec|TestStop|TestAnother|TestKilled|TestUser|TestTerminal|TestAttach|TestPort|TestLog|TestDaemon|TestMemory|TestStats)", "-test.v")
 	cmd.Dir, cmd.Env = home, append(os.Environ(), "TMPDIR="+home, "HOME="+home, "PROCESS_IMAGES="+images)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.CombinedOutput()
@@ -86,8 +86,8 @@ func TestUserOfTheContainer(t *testing.T) {
 	}
 }
 
-// TestSecurityContainerSeesNothingOfTheMachine looks at the machine from a container.
-func TestSecurityContainerSeesNothingOfTheMachine(t *testing.T) {
+// TestContainerSeesNothingOfTheMachine looks at the machine from a container.
+func TestContainerSeesNothingOfTheMachine(t *testing.T) {
 	w := open(t, nil)
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("x"), 0o644); err != nil {

@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -43,7 +44,7 @@ var tools map[string]func([]string) error
 func init() {
 	tools = map[string]func([]string) error{
 		"hello": hello, "cat": cat, "env": env, "exit": exit, "hostname": hostname, "id": id, "ls": ls, "sleep": sleep,
-		"linger": linger,
+		"linger": linger, "size": size, "eat": eat,
 	}
 }
 
@@ -170,4 +171,23 @@ func linger(args []string) error {
 	}
 	fmt.Println("lingering", depth)
 	return sleep([]string{"600"})
+}
+
+// eat uses so many MiB of memory, and then waits.
+func eat(args []string) error {
+	if len(args) != 1 {
+		return errors.New("want a number of MiB")
+	}
+	n, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	memory := make([]byte, n<<20)
+	for i := 0; i < len(memory); i += 4096 {
+		memory[i] = 1
+	}
+	fmt.Println("ate", n)
+	err = sleep([]string{"600"})
+	runtime.KeepAlive(memory)
+	return err
 }

@@ -18,14 +18,16 @@ import (
 // lastWords is how long a shim whose container has ended waits for those who still read.
 const lastWords = 5 * time.Second
 
-// serve answers the daemon. What it starts ends with the process.
+// serve answers the daemon until the listener is closed. It returns when everybody has his answer.
 func (s *supervisor) serve(listener net.Listener) {
+	var answers sync.WaitGroup
+	defer answers.Wait()
 	for {
 		c, err := listener.Accept()
 		if err != nil {
 			return
 		}
-		go s.answer(&conn{Conn: c, frames: frames{w: c}, r: bufio.NewReader(c)})
+		answers.Go(func() { s.answer(&conn{Conn: c, frames: frames{w: c}, r: bufio.NewReader(c)}) })
 	}
 }
 

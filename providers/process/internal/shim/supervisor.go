@@ -81,13 +81,23 @@ func supervise(probe bool, ready *os.File) error {
 		s.failed(err)
 		return err
 	}
-	go s.serve(listener)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		s.serve(listener)
+	}()
 	if _, err := ready.WriteString("ok"); err != nil {
 		// The daemon was killed. It will find the container.
 		fmt.Fprintln(os.Stderr, "report the start:", err)
 	}
 	ready.Close()
-	return s.finish(<-status, listener)
+	err = s.finish(<-status, listener)
+	// Those who are attached, or run a command, get the last word before this process ends.
+	select {
+	case <-served:
+	case <-time.After(lastWords):
+	}
+	return err
 }
 
 // start starts the main process, and says so in the file of states.

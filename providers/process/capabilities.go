@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"fmt"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+// mounted are the features that a container without mounts does not have.
+var mounted = []capability.Feature{
+	capability.EmptyDir, capability.MemoryEmptyDir, capability.ObjectVolumes, capability.TokenVolumes, capability.HostPath,
+	capability.SubPath, capability.MountPropagation, capability.EnvFiles, capability.TerminationMessages, capability.HostAliases,
+	capability.DNS, capability.Hostname, capability.ReadOnlyRoot, capability.UnmaskedProc, capability.Sysctls,
+}
+
+// Capabilities returns what pods get from a provider with this configuration at best: from a daemon with the rights
+// of root that may make cgroups. What is less elsewhere is in the notes; a provider that runs declares what it found.
+func (c Config) Capabilities() capability.Declaration {
+	isolation := shim.Root
+	if c.Isolation == IsolationNone {
+		isolation = shim.None
+	}
+	lacks, notes := declare(isolation, nil)
+	limits := "where the daemon may make cgroups"
+	notes[capability.ContainerLimits], notes[capability.InPlaceResize] = limits+"; else they are not kept", limits
+	switch isolation {
+	case shim.None:
+		notes[capability.RunAsUser] = "other users than the daemon's need the rights of root"
+	default:
+		notes[capability.RunAsUser] = "a daemon without the rights of root has one user: its own, under the number that the pod asks for"
+		for _, f := range []capability.Feature{capability.FSGroup, capability.Privileged} {
+			notes[f] = needsRoot
+		}
+		if c.Isolation != IsolationRequired {
+			for _, f := range mounted {
+				notes[f] = "not where the daemon is root without the right to mount"
+			}
+		}
+	}
+	return podruntime.Capabilities(podruntime.Config{HostPaths: c.HostPaths, Privileged: c.Privileged, Lacks: lacks, Notes: notes})
+}
+
+const needsRoot = "the daemon must have the rights of root"
+
+// declare says what pods do not get with that isolation, and what users should know of what they get.
+// noLimits is why limits are not kept, or nil.
+func declare(isolation shim.Isolation, noLimits error) (lacks, notes map[capability.Feature]string) {
+	lacks = map[capability.Feature]string{
+		capability.SharedProcesses: "the containers of a pod do not see each other's processes with the process provider",
+		capability.ImageVolumes:    "the process provider does not mount images",
+		capability.AppArmor:        "the process provider sets no AppArmor profiles",
+		capability.SELinux:         "the process provider sets no SELinux labels",
+		capability.RuntimeClass:    "the process provider has no runtime handlers",
+	}
+	notes = map[capability.Feature]string{
+		capability.HostPorts: "every pod is in the network of the machine",
+		capability.Seccomp:   "the process provider filters no system calls, and refuses profiles of type Localhost",
+	}
+	if !isolation.Namespaces() {
+		why := fmt.Sprintf("with isolation %s containers have no mounts", isolation)
+		for _, f := range mounted {
+			lacks[f] = why
+		}
+	}
+	if isolation != shim.Root {
+		lacks[capability.Privileged] = fmt.Sprintf("privileged containers need the isolation %s, and here it is %s", shim.Root, isolation)
+	}
+	if isolation == shim.User || isolation == shim.None {
+		lacks[capability.FSGroup] = "a daemon without the rights of root cannot give files to a group"
+	}
+	if isolation == shim.None {
+		lacks[capability.FSGroup] = "without isolation there are no volumes"
+	}
+	if noLimits != nil {
+		why := "limits are not kept: " + noLimits.Error()
+		lacks[capability.InPlaceResize], notes[capability.ContainerLimits] = why, why
+	}
+	return lacks, notes
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !unix
+
+package main
+
+import "errors"
+
+func size([]string) error { return errors.ErrUnsupported }
