@@ -34,9 +34,9 @@ func demanding() *corev1.Pod {
 	return pod
 }
 
-// TestUnsupportedPodWaitsAndSaysWhy: the backend never sees the pod, which names every field at once, in one
+// TestSecurityF3UnsupportedPodWaitsAndSaysWhy: the backend never sees the pod, which names every field at once, in one
 // event.
-func TestUnsupportedPodWaitsAndSaysWhy(t *testing.T) {
+func TestSecurityF3UnsupportedPodWaitsAndSaysWhy(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.start()

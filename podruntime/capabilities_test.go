@@ -5,12 +5,14 @@ package podruntime_test
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
 )
 
-// TestPowerOverTheMachineIsGivenWhenAsked: what breaks out of containers is refused by default.
-func TestPowerOverTheMachineIsGivenWhenAsked(t *testing.T) {
+// TestSecurityF3PowerOverTheMachineIsGivenWhenAsked: what breaks out of containers is refused by default.
+func TestSecurityF3PowerOverTheMachineIsGivenWhenAsked(t *testing.T) {
 	powers := []capability.Feature{capability.Privileged, capability.HostNetwork, capability.HostNamespaces, capability.UnmaskedProc, capability.HostPath}
 	none := podruntime.Capabilities(podruntime.Config{})
 	all := podruntime.Capabilities(podruntime.Config{Privileged: true, HostPaths: []string{"/"}})
@@ -34,5 +36,33 @@ func TestRuntimeBelowHasLess(t *testing.T) {
 	})
 	if d.Has(capability.HostPorts) || !d.Has(capability.ContainerLimits) {
 		t.Error("what the runtime lacks is there, or what it has is not")
+	}
+}
+
+// TestSecurityF3PodsThatAskForPowerAreRefused: one field each, in a pod, an init container and a debug container.
+func TestSecurityF3PodsThatAskForPowerAreRefused(t *testing.T) {
+	yes, unmasked := true, corev1.UnmaskedProcMount
+	privileged := &corev1.SecurityContext{Privileged: &yes}
+	volume := func(source corev1.VolumeSource) corev1.PodSpec {
+		return corev1.PodSpec{Volumes: []corev1.Volume{{Name: "v", VolumeSource: source}}}
+	}
+	declared := podruntime.Capabilities(podruntime.Config{})
+	for want, spec := range map[string]corev1.PodSpec{
+		"spec.volumes[0]":          volume(corev1.VolumeSource{GitRepo: &corev1.GitRepoVolumeSource{Repository: "https://git.test/r"}}),
+		"spec.volumes[0].hostPath": volume(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}),
+		"spec.hostNetwork":         {HostNetwork: true},
+		"spec.hostPID":             {HostPID: true},
+		"spec.hostIPC":             {HostIPC: true},
+		"spec.containers[0].securityContext.privileged":     {Containers: []corev1.Container{{SecurityContext: privileged}}},
+		"spec.initContainers[0].securityContext.privileged": {InitContainers: []corev1.Container{{SecurityContext: privileged}}},
+		"spec.ephemeralContainers[0].securityContext.privileged": {EphemeralContainers: []corev1.EphemeralContainer{
+			{EphemeralContainerCommon: corev1.EphemeralContainerCommon{SecurityContext: privileged}},
+		}},
+		"spec.containers[0].securityContext.procMount": {Containers: []corev1.Container{{SecurityContext: &corev1.SecurityContext{ProcMount: &unmasked}}}},
+	} {
+		refused := declared.Check(&corev1.Pod{Spec: spec})
+		if len(refused) != 1 || refused[0].Path != want {
+			t.Errorf("refused is %v, want %s alone", refused, want)
+		}
 	}
 }

@@ -68,7 +68,9 @@ func serve(t *testing.T, socket string, s *scripted) (stop func()) {
 	go func() { done <- server.Serve(listener) }()
 	stop = sync.OnceFunc(func() {
 		server.Stop()
-		<-done
+		if err := <-done; err != nil {
+			t.Errorf("serve: %v", err)
+		}
 	})
 	t.Cleanup(stop)
 	return stop
@@ -252,7 +254,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-func TestSecurityCredentialsOfPullsAreNotLogged(t *testing.T) {
+func TestSecurityD1CredentialsOfPullsAreNotLogged(t *testing.T) {
 	var said bytes.Buffer
 	klog.LogToStderr(false)
 	klog.SetOutput(&said)

@@ -60,7 +60,7 @@ var notes = map[capability.Feature]string{
 
 // RunInBackground implements node.BackgroundRunner. The connection ends with it.
 func (p *Provider) RunInBackground(ctx context.Context) error {
-	defer p.client.Close(context.Background()) //nolint:errcheck // all calls have ended
+	defer p.client.Close(context.Background())
 	return p.Runtime.RunInBackground(ctx)
 }
 

@@ -5,6 +5,7 @@ package process
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -23,7 +24,7 @@ import (
 type imageService struct{ r *Runtime }
 
 // Images returns the images of the runtime.
-func (r *Runtime) Images() imageService { return imageService{r} } //nolint:revive // it is used as a cri.ImageManagerService
+func (r *Runtime) Images() imageService { return imageService{r} }
 
 // hostImage stands for an image where none is used.
 func hostImage(ref string) images.Image { return images.Image{ID: "host:" + ref, Tags: []string{ref}} }
@@ -96,9 +97,9 @@ func (s imageService) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec,
 	var refused *transport.Error
 	if errors.As(err, &refused) {
 		switch refused.StatusCode {
-		case 404:
+		case http.StatusNotFound:
 			code = codes.NotFound
-		case 401, 403:
+		case http.StatusUnauthorized, http.StatusForbidden:
 			code = codes.PermissionDenied
 		}
 	}

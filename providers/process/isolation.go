@@ -25,7 +25,7 @@ type candidate struct {
 func (r *Runtime) chooseIsolation(ctx context.Context) error {
 	if r.config.Isolation == IsolationNone {
 		if runtime.GOOS == "windows" {
-			return errors.New("Windows is not supported")
+			return errors.New("containers on Windows are not supported")
 		}
 		r.isolation = shim.None
 		log.G(ctx).Warn("process provider: containers are programs of this machine, without isolation: run only what you trust")

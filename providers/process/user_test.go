@@ -33,7 +33,7 @@ func TestUnprivileged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	home, err := os.MkdirTemp("", "vk-user-")
+	home, err := os.MkdirTemp("", "vk-user-") //nolint:usetesting // parents of t.TempDir are closed to the other user
 	if err != nil {
 		t.Fatal(err)
 	}

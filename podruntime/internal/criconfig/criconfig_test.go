@@ -72,7 +72,7 @@ func TestEnvironmentIsNotInTheAnnotations(t *testing.T) {
 	}
 }
 
-func TestSecurityOfContainers(t *testing.T) {
+func TestContainersAreSecured(t *testing.T) {
 	yes, no, uid, gid := true, false, int64(1000), int64(2000)
 	strict := corev1.SupplementalGroupsPolicyStrict
 	unmasked := corev1.UnmaskedProcMount

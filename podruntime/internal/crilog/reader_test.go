@@ -91,7 +91,7 @@ func TestStamps(t *testing.T) {
 	}
 }
 
-func TestNoWayOutOfTheDirectory(t *testing.T) {
+func TestSecurityF1NoWayOutOfTheDirectory(t *testing.T) {
 	d := logDir(t, map[string]string{"pod/app/real.log": at(0, "stdout F a"), "pod/x/1.log": ""})
 	links := map[string]string{
 		"pod/app/shadow.log": "/etc/shadow",

@@ -114,7 +114,7 @@ func TestInterruptedRotation(t *testing.T) {
 	}
 }
 
-func TestRotatorStaysInTheDirectory(t *testing.T) {
+func TestSecurityF1RotatorStaysInTheDirectory(t *testing.T) {
 	d := logDir(t, map[string]string{"x": ""})
 	outside := filepath.Join(t.TempDir(), "big")
 	writeFile(t, outside, strings.Repeat("x", 1000))

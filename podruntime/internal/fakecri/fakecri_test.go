@@ -283,7 +283,7 @@ func TestLogIsAFileInCRIFormat(t *testing.T) {
 	}
 }
 
-func TestFaults(t *testing.T) {
+func TestCallsFailAsScripted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, Config{})
 		boom := status.Error(codes.Internal, "boom")

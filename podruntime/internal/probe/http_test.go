@@ -169,7 +169,7 @@ func TestHTTPTimeout(t *testing.T) {
 	}
 }
 
-func TestLinkLocalAndMetadataAreRefused(t *testing.T) {
+func TestSecurityF2LinkLocalAndMetadataAreRefused(t *testing.T) {
 	for _, address := range []string{"169.254.169.254", "169.254.1.2", "::ffff:169.254.169.254", "fe80::1", "fe80::1%lo", "fd00:ec2::254"} {
 		const want = "is a link-local or metadata address"
 		target := running("a")
@@ -196,7 +196,7 @@ func TestLinkLocalAndMetadataAreRefused(t *testing.T) {
 }
 
 // A redirect to the same host is followed, but a name that leads to a forbidden address is no way there.
-func TestRedirectToForbiddenAddress(t *testing.T) {
+func TestSecurityF2RedirectToForbiddenAddress(t *testing.T) {
 	p := New(Config{})
 	p.http.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		if strings.HasPrefix(address, "rebound.test") {

@@ -96,8 +96,8 @@ func TestMemoryIsOfItsSize(t *testing.T) {
 	}
 }
 
-// TestSecretsAreInMemory: after a start of the machine the mount is gone, and nothing may be written to the disk below it.
-func TestSecretsAreInMemory(t *testing.T) {
+// TestSecurityD3SecretsAreInMemory: after a start of the machine the mount is gone, and nothing may be written to the disk below it.
+func TestSecurityD3SecretsAreInMemory(t *testing.T) {
 	w := mounting(t)
 	w.secrets["s"] = &corev1.Secret{Data: map[string][]byte{"k": []byte("v")}}
 	pod := podOf("u", secretVolume("s", "s"))
@@ -117,7 +117,7 @@ func TestSecretsAreInMemory(t *testing.T) {
 	}
 }
 
-func TestWithoutMountsSecretsAreInMemoryToo(t *testing.T) {
+func TestSecurityD3SecretsAreInMemoryWithoutMounts(t *testing.T) {
 	if !inMemory("/dev/shm") {
 		t.Skip("this needs /dev/shm")
 	}

@@ -168,8 +168,8 @@ func TestRemoveFollowsNothing(t *testing.T) {
 	})
 }
 
-// TestRemoveAfterACrash: another process has only the directories.
-func TestRemoveAfterACrash(t *testing.T) {
+// TestSecurityD3RemovedAfterACrash: another process has only the directories.
+func TestSecurityD3RemovedAfterACrash(t *testing.T) {
 	both(t, func(t *testing.T, w *world) {
 		w.secrets["s"] = &corev1.Secret{Data: map[string][]byte{"k": []byte("v")}}
 		pod := podOf("u", emptyDir("e", "", ""), secretVolume("s", "s"))

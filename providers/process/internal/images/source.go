@@ -56,9 +56,9 @@ func platform() v1.Platform { return v1.Platform{OS: "linux", Architecture: runt
 func (s *Store) fromRegistry(ctx context.Context, ref name.Reference, auth Auth) (Image, error) {
 	who := authn.Anonymous
 	if auth != (Auth{}) {
-		who = authn.FromConfig(authn.AuthConfig(authn.AuthConfig{
+		who = authn.FromConfig(authn.AuthConfig{
 			Username: auth.Username, Password: auth.Password, IdentityToken: auth.IdentityToken, RegistryToken: auth.RegistryToken,
-		}))
+		})
 	}
 	descriptor, err := remote.Get(ref, remote.WithContext(ctx), remote.WithAuth(who), remote.WithPlatform(platform()))
 	if err != nil {
