@@ -68,7 +68,7 @@ func serve(t *testing.T, socket string, s *scripted) (stop func()) {
 	go func() { done <- server.Serve(listener) }()
 	stop = sync.OnceFunc(func() {
 		server.Stop()
-		if err := <-done; err != nil {
+		if err := <-done; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			t.Errorf("serve: %v", err)
 		}
 	})

@@ -4,6 +4,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -62,6 +63,5 @@ func (p *Provider) RunInBackground(ctx context.Context) error {
 	go func() { watched <- p.runtime.Run(ended) }()
 	err := p.Runtime.RunInBackground(ctx)
 	cancel()
-	<-watched
-	return err
+	return errors.Join(err, <-watched)
 }
