@@ -214,7 +214,10 @@ func (objects) ConfigMap(_ context.Context, _ *corev1.Pod, name string) (*corev1
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, name)
 }
 
-func (objects) Secret(_ context.Context, _ *corev1.Pod, name string) (*corev1.Secret, error) {
+func (o objects) Secret(_ context.Context, _ *corev1.Pod, name string) (*corev1.Secret, error) {
+	if name == canary {
+		return &corev1.Secret{Data: map[string][]byte{"key": []byte(canary + o.w.root)}}, nil
+	}
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, name)
 }
 
