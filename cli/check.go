@@ -78,7 +78,7 @@ func checkFile(out io.Writer, name string, stdin io.Reader, declared capability.
 		if err != nil {
 			return false, fmt.Errorf("read the pods: %w", err)
 		}
-		defer f.Close() //nolint:errcheck // it was only read
+		defer f.Close()
 		in = f
 	}
 	fine, seen := true, 0

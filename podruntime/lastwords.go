@@ -101,7 +101,7 @@ func tail(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		return "", err

@@ -132,7 +132,7 @@ func (r *Runtime) RunInBackground(ctx context.Context) error {
 	if lock == nil {
 		return err
 	}
-	defer lock.Close() //nolint:errcheck // it was not written to
+	defer lock.Close()
 	r.mu.Lock()
 	r.ctx = ctx
 	for _, w := range r.workers {

@@ -47,7 +47,7 @@ func (c *Containerd) RemovePods(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // nothing is lost with it
+	defer conn.Close()
 	client := runtimeapi.NewRuntimeServiceClient(conn)
 	list, err := client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
 	if err != nil {

@@ -162,7 +162,7 @@ func (c *Containerd) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // nothing is lost with it
+	defer conn.Close()
 	status, err := runtimeapi.NewRuntimeServiceClient(conn).Status(ctx, &runtimeapi.StatusRequest{})
 	if err != nil {
 		return fmt.Errorf("ask containerd for its status: %w", err)

@@ -46,7 +46,7 @@ func (c *Containerd) awaitImage(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // nothing is lost with it
+	defer conn.Close()
 	client := runtimeapi.NewImageServiceClient(conn)
 	for {
 		status, err := client.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: name}})

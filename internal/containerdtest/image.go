@@ -78,7 +78,7 @@ func PauseImage(ctx context.Context, names ...string) (Image, error) {
 	if err != nil {
 		return Image{}, fmt.Errorf("build the program of sandboxes: %w", err)
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // it is in the directory for such
+	defer os.RemoveAll(dir)
 	program := path.Join(dir, "pause")
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program,
 		"github.com/virtual-kubelet/virtual-kubelet/internal/containerdtest/pause")

@@ -158,7 +158,7 @@ func TestAttachTwice(t *testing.T) {
 	}
 	w.until("the first answer", func() bool { return first.stdout.String() == "one\n" })
 	cancel()
-	<-ended
+	<-ended //nolint:errcheck // how it ended does not matter
 	second := newSession(false)
 	go func() { ended <- w.StreamAttach(t.Context(), id, second) }()
 	if _, err := io.WriteString(second.typed, "two\n"); err != nil {
@@ -201,7 +201,7 @@ func TestPortOfAPod(t *testing.T) {
 		t.Errorf("got %q, %v", answer, err)
 	}
 	near.Close()
-	<-ended
+	<-ended //nolint:errcheck // how it ended does not matter
 	listener.Close()
 	wg.Wait()
 	near, far = net.Pipe()

@@ -187,7 +187,7 @@ func (u user) attachTerminal() {
 		return strings.Contains(got, "30 100\r\n"), got
 	})
 	_ = s.cmd.Process.Kill()
-	<-s.ended
+	<-s.ended //nolint:errcheck // how it ended does not matter
 	s = u.openTerminal("attach", "-it", "tools", "-c", u.protocol)
 	s.say("echo again$remembered\r")
 	s.hears("again7\r\n")
@@ -208,7 +208,7 @@ func (u user) portForward() {
 		if err != nil {
 			u.Fatal(err)
 		}
-		defer conn.Close() //nolint:errcheck // kubectl has closed it
+		defer conn.Close()
 		callers[name] = conn
 		u.echo(conn, name+"\n", "hello "+name+"\n")
 	}
@@ -254,7 +254,7 @@ func (u user) debug() {
 	s.hears("try pressing enter")
 	s.say("typed\r")
 	s.hears("typed, process 1 is sleep 1000")
-	<-s.ended
+	<-s.ended //nolint:errcheck // how it ended does not matter
 	u.awaitPod("tools", "has the end of "+name, func(p *corev1.Pod) bool {
 		for _, c := range p.Status.EphemeralContainerStatuses {
 			if c.Name == name && c.State.Terminated != nil {

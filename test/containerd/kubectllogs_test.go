@@ -79,7 +79,7 @@ func (u user) logs() {
 	s = u.open("logs", "--follow", "--tail=1", "twice")
 	s.hears("second 2\n")
 	s.interrupt()
-	<-s.ended
+	<-s.ended //nolint:errcheck // how it ended does not matter
 	if got := u.open("logs", "told", "--previous"); got.ends(1) != "" || !strings.Contains(got.errs.String(), "previous terminated container") {
 		u.Errorf("logs --previous of what ran once says %q", got.errs)
 	}

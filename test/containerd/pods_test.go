@@ -145,7 +145,7 @@ func (w *world) get(pod, port string) string {
 	if err != nil {
 		w.Fatal(err)
 	}
-	defer response.Body.Close() //nolint:errcheck // it was read
+	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		w.Fatal(err)
@@ -327,7 +327,7 @@ spec:
 	if err != nil {
 		w.Fatal(err)
 	}
-	defer conn.Close() //nolint:errcheck // nothing is lost with it
+	defer conn.Close()
 	filter := &runtimeapi.PodSandboxFilter{LabelSelector: map[string]string{"io.kubernetes.pod.uid": string(p.UID)}}
 	w.await("nothing is left in containerd", func() (bool, string) {
 		left, err := runtimeapi.NewRuntimeServiceClient(conn).ListPodSandbox(w.Context(), &runtimeapi.ListPodSandboxRequest{Filter: filter})

@@ -84,7 +84,7 @@ capacity: {cpu: 8, memory: 8Gi, pods: 110}
 // start runs the daemon and waits until the node is ready.
 func (w *world) start() {
 	w.Helper()
-	w.daemon = exec.Command(program(w.T), w.args...) //nolint:noctx // kill ends it
+	w.daemon = exec.Command(program(w.T), w.args...)
 	w.daemon.Stdout, w.daemon.Stderr = w.said, w.said
 	if err := w.daemon.Start(); err != nil {
 		w.Fatalf("start virtual-kubelet: %v", err)

@@ -115,7 +115,7 @@ func TestContainersAreSecured(t *testing.T) {
 			}
 		}, func(s *runtimeapi.LinuxContainerSecurityContext) {
 			s.Seccomp = &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: "/profiles/audit.json"}
-			s.Apparmor, s.ApparmorProfile = &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: profile}, "localhost/audit.json"
+			s.Apparmor, s.ApparmorProfile = &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: profile}, "localhost/audit.json" //nolint:staticcheck // SA1019: containerd 1.6 reads the deprecated field only
 			s.SelinuxOptions = &runtimeapi.SELinuxOption{Level: "s0"}
 		}},
 		{"namespaces of the machine", func(p *corev1.Pod) { p.Spec.HostNetwork, p.Spec.HostPID, p.Spec.HostIPC = true, true, true },

@@ -58,7 +58,7 @@ func (s Settings) containerSecurity(pod *corev1.Pod, c *corev1.Container, image 
 	out.NamespaceOptions, errs[0] = namespaces(pod)
 	out.SupplementalGroups, out.SupplementalGroupsPolicy, errs[1] = groups(pod)
 	out.Seccomp, errs[2] = s.seccomp(sc.SeccompProfile)
-	out.Apparmor, out.ApparmorProfile, errs[3] = apparmor(sc.AppArmorProfile)
+	out.Apparmor, out.ApparmorProfile, errs[3] = apparmor(sc.AppArmorProfile) //nolint:staticcheck // SA1019: containerd 1.6 reads the deprecated field only
 	return out, errors.Join(errs[:]...)
 }
 

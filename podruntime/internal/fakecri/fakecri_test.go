@@ -97,7 +97,7 @@ func TestContainerLivesAsScripted(t *testing.T) {
 		if s := w.status(first); s.State != running {
 			t.Fatalf("before its time: %s", s.State)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		s := w.status(first)
 		if s.State != exited || s.ExitCode != 3 || s.Reason != "Error" || s.FinishedAt-s.StartedAt != int64(time.Minute) {

@@ -183,17 +183,6 @@ func (s *sim) find(id string) *plan.Container {
 	return nil
 }
 
-// newest returns the ID of the newest instance of a container.
-func (s *sim) newest(name string) string {
-	id := ""
-	for i := range s.list {
-		if s.list[i].Name == name {
-			id = s.list[i].ID
-		}
-	}
-	return id
-}
-
 func (s *sim) later(a plan.Action, d time.Duration, do func()) {
 	s.ops = append(s.ops, op{a, s.now.Add(d), do})
 }

@@ -148,14 +148,14 @@ func TestVolumesComeFirst(t *testing.T) {
 		t.Fatalf("got %v, want SetupVolumes alone", p.Actions)
 	}
 	a := p.Actions[0]
-	for at, wait := range []time.Duration{1, 2, 4, 8, 10, 10} {
+	for at, wait := range []int{1, 2, 4, 8, 10, 10} {
 		now := time.Duration(at) * time.Minute
 		mem.Begin(a, epoch.Add(now))
 		if p := next(now); len(p.Actions) > 0 {
 			t.Errorf("got %v while volumes are set up", p.Actions)
 		}
 		mem.End(a, plan.Outcome{Reason: "FailedMount", Message: "no"}, epoch.Add(now))
-		if p, want := next(now), epoch.Add(now+wait*time.Second); len(p.Actions) > 0 || !p.Again.Equal(want) {
+		if p, want := next(now), epoch.Add(now+time.Duration(wait)*time.Second); len(p.Actions) > 0 || !p.Again.Equal(want) {
 			t.Errorf("after failure %d: %v, again at %v, want at %v", at+1, p.Actions, p.Again, want)
 		}
 	}

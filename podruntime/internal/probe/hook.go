@@ -30,21 +30,21 @@ func (p *Prober) Hook(ctx context.Context, t Target, hook *corev1.LifecycleHandl
 	case hook.Exec != nil:
 		stdout, stderr, err := p.cfg.Exec(ctx, t.ID, hook.Exec.Command, 0)
 		if err != nil {
-			return fmt.Errorf("Exec lifecycle hook (%v) for Container %q in Pod %q failed - error: %w, message: %q", //nolint:staticcheck // ST1005: the text of the kubelet.
+			return fmt.Errorf("Exec lifecycle hook (%v) for Container %q in Pod %q failed - error: %w, message: %q", //nolint:staticcheck // ST1005: the text of a kubelet
 				hook.Exec.Command, t.Container.Name, podName(t.Pod), err, both(stdout, stderr))
 		}
 	case hook.HTTPGet != nil:
 		if err := p.hookHTTP(ctx, t, hook.HTTPGet); err != nil {
-			return fmt.Errorf("HTTP lifecycle hook (%s) for Container %q in Pod %q failed - error: %w", //nolint:staticcheck // ST1005: the text of the kubelet.
+			return fmt.Errorf("HTTP lifecycle hook (%s) for Container %q in Pod %q failed - error: %w",
 				hook.HTTPGet.Path, t.Container.Name, podName(t.Pod), err)
 		}
 	case hook.Sleep != nil:
 		if err := sleep(ctx, time.Duration(hook.Sleep.Seconds)*time.Second); err != nil {
-			return fmt.Errorf("Sleep lifecycle hook (%d) for Container %q in Pod %q failed - error: %w", //nolint:staticcheck // ST1005: the text of the kubelet.
+			return fmt.Errorf("Sleep lifecycle hook (%d) for Container %q in Pod %q failed - error: %w", //nolint:staticcheck // ST1005: the text of a kubelet
 				hook.Sleep.Seconds, t.Container.Name, podName(t.Pod), err)
 		}
 	default:
-		return errors.New("Cannot run handler: invalid handler: it has no action") //nolint:staticcheck // ST1005: the text of the kubelet.
+		return errors.New("Cannot run handler: invalid handler: it has no action") //nolint:staticcheck // ST1005: the text of a kubelet
 	}
 	return nil
 }

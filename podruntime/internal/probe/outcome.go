@@ -69,7 +69,8 @@ func (p *Prober) ask(ctx context.Context, w *probe, t Target) (outcome, string, 
 
 // tell records the event about a run that was not plainly good.
 func (p *Prober) tell(kind Kind, t Target, outcome outcome, output string, err error) {
-	reason, text := "Unhealthy", ""
+	reason := "Unhealthy"
+	var text string
 	switch {
 	case err != nil:
 		text = fmt.Sprintf("%s probe errored and resulted in %s state: %s", kind, outcome, shown(err.Error()))

@@ -158,5 +158,5 @@ func blocks(info fs.FileInfo) (int64, inode, uint64) {
 	if !ok {
 		return info.Size(), inode{}, 1
 	}
-	return s.Blocks * 512, inode{s.Dev, s.Ino}, uint64(s.Nlink)
+	return s.Blocks * 512, inode{s.Dev, s.Ino}, uint64(s.Nlink) //nolint:unconvert // its type differs between architectures
 }
