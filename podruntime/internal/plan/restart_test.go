@@ -144,6 +144,31 @@ func TestRestartOfAllContainersBeginsWithTheInitContainers(t *testing.T) {
 		7s Start b-1`)
 }
 
+// TestRestartOfAllContainersReplacesWhatWasAboutToStart: its start was under way when the other container ended.
+func TestRestartOfAllContainersReplacesWhatWasAboutToStart(t *testing.T) {
+	all := rule(corev1.ContainerRestartRuleActionRestartAllContainers, corev1.ContainerRestartRuleOnExitCodesOpIn, 7)
+	s := newSim(t, newPod(corev1.RestartPolicyNever, initOne("i"), mainOne("a", own(corev1.ContainerRestartPolicyNever), all), mainOne("b")))
+	s.lives["i"] = []life{{runs: time.Second}}
+	s.lives["a"] = []life{{runs: time.Second, code: 7}, {}}
+	s.lives["b"] = []life{{pull: 3 * time.Second}, {}}
+	s.run(time.Minute)
+	s.want(`
+		0s SetupVolumes
+		0s RunSandbox 0
+		0s Start i-0
+		1s i-0 exits 0
+		1s Start a-0
+		1s Start b-0
+		2s a-0 exits 7
+		4s Kill b-0 (Killing: killing)
+		4s Stop b-0 2s
+		4s b-0 exits 143
+		4s Start i-1
+		5s i-1 exits 0
+		5s Start a-1
+		5s Start b-1`)
+}
+
 func TestFailedLivenessProbeRestartsWithTheGraceOfTheProbe(t *testing.T) {
 	s := newSim(t, newPod(corev1.RestartPolicyOnFailure, mainOne("a", livenessProbe(5)))).up()
 	s.lives["a"] = []life{{stops: time.Hour}, {}}

@@ -158,7 +158,27 @@ func (v *View) Evicted() (reason, message string, evicted bool) {
 }
 
 // reset reports whether the instance is to be replaced, because another one wants all to be.
-func (v *View) reset(i *Container) bool { return i.CreatedAt.Before(v.resetAt) }
+func (v *View) reset(i *Container) bool {
+	return !v.resetAt.IsZero() && (i.CreatedAt.Before(v.resetAt) || v.overtook(i))
+}
+
+// overtook reports whether the instance of a main container came although init containers were to run again
+// first: its start was under way when the other one ended.
+func (v *View) overtook(i *Container) bool {
+	if !slices.ContainsFunc(v.pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == i.Name }) {
+		return false
+	}
+	for k := range v.pod.Spec.InitContainers {
+		c := &v.pod.Spec.InitContainers[k]
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			continue // sidecars are restarted at any time
+		}
+		if list := v.byName[c.Name]; len(list) > 0 && (list[0].CreatedAt.Before(v.resetAt) || !list[0].CreatedAt.Before(i.CreatedAt)) {
+			return true
+		}
+	}
+	return false
+}
 
 // Has returns the resources that an instance was given last, or nil if nobody knows.
 func (v *View) Has(i *Container) *corev1.ResourceRequirements {
