@@ -165,8 +165,8 @@ func TestEvents(t *testing.T) {
 		_ = w.GetContainerEvents(ctx, events, func(runtimeapi.RuntimeService_GetContainerEventsClient) { close(connected) })
 	})
 	<-connected
-	id := ""
-	wg.Go(func() { id = w.run("main", nil, "exit", "4") })
+	started := make(chan string, 1)
+	wg.Go(func() { started <- w.run("main", nil, "exit", "4") })
 	for _, want := range []runtimeapi.ContainerEventType{
 		runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT,
 		runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT,
@@ -175,7 +175,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("event: got %v, want %v", e.GetContainerEventType(), want)
 		}
 	}
-	if s := w.status(id); s.GetExitCode() != 4 {
+	if s := w.status(<-started); s.GetExitCode() != 4 {
 		t.Errorf("status at the event: got %v", s)
 	}
 }
