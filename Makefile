@@ -82,7 +82,7 @@ soak: build ## kill a daemon with kill -9 every five seconds for SOAK=1h under c
 
 # Kubernetes' own tests of a node: they need root, Linux and a container runtime. See docs/conformance.md.
 .PHONY: conformance
-conformance: build bin/conformance/e2e.test ## run Kubernetes' tests of a node against a virtual node and write docs/conformance.md (CONFORMANCE_ARGS=-focus=...)
+conformance: build bin/conformance/e2e.test ## run Kubernetes' tests of nodes, services, workloads and kubectl against a virtual node and write docs/conformance.md (CONFORMANCE_ARGS=-focus=...)
 	@hack/build-conformance.sh coredns kubelet
 	@go build -C test/conformance -o $(CURDIR)/bin/conformance/run .
 	@bin/conformance/run -report=docs/conformance.md $(CONFORMANCE_ARGS)

@@ -26,13 +26,14 @@ func (o *options) page() error {
 	if err != nil {
 		return err
 	}
-	selected, notRun := regexp.MustCompile(suite.Sets()["node"].Focus), regexp.MustCompile(suite.NotRun)
+	notRun := regexp.MustCompile(suite.NotRun)
 	var sets [][]report.Result
 	for name := range strings.SplitSeq(o.sets, ",") {
 		results, all, err := report.Read(filepath.Join(o.results, name+".json"))
 		if err != nil {
 			return err
 		}
+		selected := regexp.MustCompile(suite.Sets()[name].Focus)
 		for _, test := range all {
 			if selected.MatchString(test) && notRun.MatchString(test) {
 				results = append(results, report.Result{Name: test, State: report.NotRun})
@@ -40,7 +41,7 @@ func (o *options) page() error {
 		}
 		sets = append(sets, results)
 	}
-	page := report.Page{Head: head, Results: report.Merge(sets...), Known: known}
+	page := report.Page{Head: head, Parts: parts(), Results: report.Merge(sets...), Known: known}
 	say("%s", page.Summary())
 	if o.report != "" {
 		if err := os.WriteFile(o.report, []byte(page.String()), 0o644); err != nil {
@@ -54,4 +55,12 @@ func (o *options) page() error {
 		return errors.New("no test ran; see the logs in " + o.results)
 	}
 	return nil
+}
+
+// parts are the tables of totals: first what a node decides itself, then what it has to run.
+func parts() []report.Part {
+	return []report.Part{
+		{Title: "The node itself", Groups: []string{"node", "storage"}, Tags: []string{"Conformance", "NodeConformance"}},
+		{Title: "What a cluster does with it", Groups: []string{"network", "apps", "cli", "scheduling", "instrumentation", "auth"}},
+	}
 }

@@ -32,11 +32,11 @@ func ReadKnown(file string) (Known, error) {
 	return known, nil
 }
 
-// reason is why a test does not pass; "" when nobody knows.
-func (k Known) reason(name string) string {
-	for part, reason := range k {
+// part is the part of a test's name for which there is a reason; "" when nobody knows one.
+func (k Known) part(name string) string {
+	for part := range k {
 		if strings.Contains(name, part) {
-			return reason
+			return part
 		}
 	}
 	return ""

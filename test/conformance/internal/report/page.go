@@ -12,17 +12,20 @@ import (
 // Page is docs/conformance.md.
 type Page struct {
 	// Head is what stands before the results; Title of a run and its time are in it.
-	Head    string
+	Head string
+	// Parts are the tables of totals.
+	Parts   []Part
 	Results []Result
 	Known   Known
 }
 
-// Merge brings the results of several sets together: a test that ran in several has failed if one of them failed.
+// Merge brings the results of several sets together: a test that ran in several has failed if one of them failed. One
+// that ran is no longer one that is not run.
 func Merge(sets ...[]Result) []Result {
 	by := map[string]Result{}
 	for _, set := range sets {
 		for _, r := range set {
-			if old, ok := by[r.Name]; ok && old.State == Failed {
+			if old, ok := by[r.Name]; ok && (old.State == Failed || r.State == NotRun) {
 				continue
 			}
 			by[r.Name] = r
@@ -46,7 +49,7 @@ func (p Page) Summary() string {
 func (p Page) Unexplained() []string {
 	var names []string
 	for _, r := range p.Results {
-		if r.State == Failed && p.Known.reason(r.Name) == "" {
+		if r.State == Failed && p.Known.part(r.Name) == "" {
 			names = append(names, r.Name)
 		}
 	}
@@ -57,17 +60,9 @@ func (p Page) Unexplained() []string {
 func (p Page) String() string {
 	var b strings.Builder
 	b.WriteString(p.Head)
-	fmt.Fprintf(&b, "\n## Totals\n\n| Tests | Passed | Failed | Skipped | Not run |\n|---|---|---|---|---|\n")
-	for _, group := range []struct{ name, tag string }{
-		{"`[Conformance]`", "[Conformance]"}, {"`[NodeConformance]`", "[NodeConformance]"}, {"both together", ""},
-	} {
-		count := map[string]int{}
-		for _, r := range p.Results {
-			if strings.Contains(r.Name, group.tag) {
-				count[r.State]++
-			}
-		}
-		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d |\n", group.name, count[Passed], count[Failed], count[Skipped], count[NotRun])
+	b.WriteString("\n## Totals\n")
+	for _, part := range p.Parts {
+		p.totals(&b, part)
 	}
 	p.exceptions(&b)
 	b.WriteString("\n## Every test\n\n| Test | Result | Seconds |\n|---|---|---|\n")
@@ -77,18 +72,60 @@ func (p Page) String() string {
 	return b.String()
 }
 
-// exceptions are the tests that did not pass, each with its reason.
+// Part is a table of totals: the tests of some of Kubernetes' special interest groups.
+type Part struct {
+	Title string
+	// Groups are names of groups without "sig-", Tags parts of names that are counted too.
+	Groups, Tags []string
+}
+
+func (p Part) has(r Result) bool {
+	return slices.ContainsFunc(p.Groups, func(group string) bool { return strings.Contains(r.Name, "[sig-"+group+"]") })
+}
+
+// totals is the table of a part; there is none for a part of which no test was selected.
+func (p Page) totals(b *strings.Builder, part Part) {
+	results := slices.DeleteFunc(slices.Clone(p.Results), func(r Result) bool { return !part.has(r) })
+	if len(results) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n### %s\n\n| Tests | Passed | Failed | Skipped | Not run |\n|---|---|---|---|---|\n", part.Title)
+	row := func(name, tag string) {
+		count := map[string]int{}
+		for _, r := range results {
+			if strings.Contains(r.Name, tag) {
+				count[r.State]++
+			}
+		}
+		fmt.Fprintf(b, "| %s | %d | %d | %d | %d |\n", name, count[Passed], count[Failed], count[Skipped], count[NotRun])
+	}
+	for _, group := range part.Groups {
+		row("`[sig-"+group+"]`", "[sig-"+group+"]")
+	}
+	for _, tag := range part.Tags {
+		row("those with `["+tag+"]`", "["+tag+"]")
+	}
+	row("**together**", "")
+}
+
+// exceptions are the tests that did not pass, each with its reason. Tests that are not run share a line by their reason.
 func (p Page) exceptions(b *strings.Builder) {
 	b.WriteString("\n## What did not pass, and why\n\n| Test | Result | Reason |\n|---|---|---|\n")
+	notRun := map[string]int{}
 	for _, r := range p.Results {
-		if r.State == Passed {
-			continue
+		part := p.Known.part(r.Name)
+		switch {
+		case r.State == Passed:
+		case r.State == NotRun && part != "":
+			notRun[part]++
+		case part != "":
+			fmt.Fprintf(b, "| %s | %s | %s |\n", cell(r.Name), r.State, cell(p.Known[part]))
+		default:
+			fmt.Fprintf(b, "| %s | %s | %s |\n", cell(r.Name), r.State, cell(r.Reason))
 		}
-		reason := p.Known.reason(r.Name)
-		if reason == "" {
-			reason = r.Reason
-		}
-		fmt.Fprintf(b, "| %s | %s | %s |\n", cell(r.Name), r.State, cell(reason))
+	}
+	for _, part := range slices.Sorted(maps.Keys(notRun)) {
+		fmt.Fprintf(b, "| %d with %s in their names | %s | %s |\n", notRun[part], cell(part), NotRun, cell(p.Known[part]))
 	}
 }
 

@@ -60,9 +60,21 @@ func TestMergeKeepsAFailure(t *testing.T) {
 	}
 }
 
+func TestMergeKeepsWhatRan(t *testing.T) {
+	passed, notRun := Result{Name: "a", State: Passed}, Result{Name: "a", State: NotRun}
+	for _, sets := range [][][]Result{{{passed, notRun}}, {{notRun}, {passed}}} {
+		if got := Merge(sets...); len(got) != 1 || got[0].State != Passed {
+			t.Errorf("got %+v, want one test that passed", got)
+		}
+	}
+}
+
 func TestPage(t *testing.T) {
 	results, _ := read(t)
-	page := Page{Head: "# Head\n", Results: Merge(results)}
+	page := Page{Head: "# Head\n", Results: Merge(results), Parts: []Part{
+		{Title: "Nodes", Groups: []string{"node"}, Tags: []string{"NodeConformance"}},
+		{Title: "Others", Groups: []string{"apps"}},
+	}}
 	if got := page.Unexplained(); !slices.Equal(got, []string{"[sig-node] Pods fail [NodeConformance]"}) {
 		t.Errorf("without reasons: got %q, want the test that failed", got)
 	}
@@ -75,7 +87,7 @@ func TestPage(t *testing.T) {
 	}
 	text := page.String()
 	for _, want := range []string{
-		"| both together | 1 | 1 | 1 | 0 |\n",
+		"### Nodes\n", "| `[sig-node]` | 1 | 1 | 1 | 0 |\n", "| those with `[NodeConformance]` | 0 | 1 | 1 | 0 |\n", "| **together** | 1 | 1 | 1 | 0 |\n",
 		"| \\[sig-node\\] Pods fail \\[NodeConformance\\] | failed | it is slow |\n",
 		"| \\[sig-node\\] Pods need a GPU \\[NodeConformance\\] | skipped | no GPU |\n",
 		"| \\[sig-node\\] Pods run \\[Conformance\\] | passed | 2 |\n",
@@ -83,6 +95,21 @@ func TestPage(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("want %q in the page:\n%s", want, text)
 		}
+	}
+}
+
+func TestPageCountsWhatIsNotRunByItsReason(t *testing.T) {
+	results := []Result{{Name: "[sig-node] a (long)", State: NotRun}, {Name: "[sig-node] b (long)", State: NotRun}}
+	known, err := ReadKnown(write(t, "(long)\tit takes an hour\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := Page{Results: results, Known: known}.String()
+	if want := "| 2 with (long) in their names | not run | it takes an hour |\n"; !strings.Contains(text, want) {
+		t.Errorf("want %q in the page:\n%s", want, text)
+	}
+	if got := strings.Count(text, "hour"); got != 1 {
+		t.Errorf("the reason is there %d times, want it once:\n%s", got, text)
 	}
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package suite runs Kubernetes' end-to-end suite, of which it knows four selections.
+// Package suite runs Kubernetes' end-to-end suite, of which it knows a few selections.
 package suite
 
 import (
@@ -29,17 +29,26 @@ type Set struct {
 // nodeTests are the tests that a node decides.
 const nodeTests = `\[sig-(node|storage)\].*\[(Node)?Conformance\]`
 
+// clusterTests are the tests of other parts of a cluster whose pods a node has to run: services and DNS, workloads, kubectl,
+// scheduling, tokens of service accounts.
+const clusterTests = `\[sig-(network|apps|cli|scheduling|instrumentation|auth)\].*\[Conformance\]`
+
 // disturbing tests empty the node or change it, so they run alone.
 const disturbing = `\[Serial\]|\[Disruptive\]`
 
-// NotRun are the tests of nodes that no set has.
-const NotRun = `InPlacePodLevelResourcesVerticalScaling|MaxContainerBackOff`
+// NotRun are the tests that a set would have, but that are not run: they take too long, or they wait for what a node
+// refuses.
+const NotRun = `InPlacePodLevelResourcesVerticalScaling|MaxContainerBackOff|` +
+	`ClusterTrustBundleProjection\] should|MaxExpirationSeconds validations should issue`
 
 // Sets are the selections by name.
 func Sets() map[string]Set {
 	return map[string]Set{
 		"node": {
 			Name: "node", Focus: nodeTests, Skip: disturbing + "|" + NotRun, Procs: 16, Limit: 45 * time.Minute,
+		},
+		"cluster": {
+			Name: "cluster", Focus: clusterTests, Skip: disturbing + "|" + NotRun, Procs: 12, Limit: 15 * time.Minute,
 		},
 		"serial": {
 			Name: "serial", Procs: 1, Limit: 30 * time.Minute, Skip: NotRun,
