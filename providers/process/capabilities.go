@@ -4,6 +4,7 @@ package process
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
@@ -24,7 +25,7 @@ func (c Config) Capabilities() capability.Declaration {
 	if c.Isolation == IsolationNone {
 		isolation = shim.None
 	}
-	lacks, notes := declare(isolation, nil)
+	lacks, notes := declare(isolation, nil, false)
 	limits := "where the daemon may make cgroups"
 	notes[capability.ContainerLimits], notes[capability.InPlaceResize] = limits+"; else they are not kept", limits
 	switch isolation {
@@ -47,18 +48,21 @@ func (c Config) Capabilities() capability.Declaration {
 const needsRoot = "the daemon must have the rights of root"
 
 // declare says what pods do not get with that isolation, and what users should know of what they get.
-// noLimits is why limits are not kept, or nil.
-func declare(isolation shim.Isolation, noLimits error) (lacks, notes map[capability.Feature]string) {
+// noLimits is why limits are not kept, or nil; selinux tells whether the kernel enforces labels.
+func declare(isolation shim.Isolation, noLimits error, selinux bool) (lacks, notes map[capability.Feature]string) {
 	lacks = map[capability.Feature]string{
 		capability.SharedProcesses: "the containers of a pod do not see each other's processes with the process provider",
 		capability.ImageVolumes:    "the process provider does not mount images",
 		capability.AppArmor:        "the process provider sets no AppArmor profiles",
-		capability.SELinux:         "the process provider sets no SELinux labels",
 		capability.RuntimeClass:    "the process provider has no runtime handlers",
 	}
 	notes = map[capability.Feature]string{
 		capability.HostPorts: "every pod is in the network of the machine",
 		capability.Seccomp:   "the process provider filters no system calls, and refuses profiles of type Localhost",
+		capability.SELinux:   "without effect, as everywhere where the kernel has no SELinux; refused where it has",
+	}
+	if selinux {
+		lacks[capability.SELinux] = "the process provider sets no SELinux labels"
 	}
 	if !isolation.Namespaces() {
 		why := fmt.Sprintf("with isolation %s containers have no mounts", isolation)
@@ -80,4 +84,10 @@ func declare(isolation shim.Isolation, noLimits error) (lacks, notes map[capabil
 		lacks[capability.InPlaceResize], notes[capability.ContainerLimits] = why, why
 	}
 	return lacks, notes
+}
+
+// hasSELinux tells whether the kernel has SELinux. Without it labels mean nothing, and nobody refuses them.
+func hasSELinux() bool {
+	_, err := os.Stat("/sys/fs/selinux/enforce")
+	return err == nil
 }

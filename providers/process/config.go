@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli/configfile"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/images"
 )
 
 // What a configuration file of this provider says about itself.
@@ -42,6 +43,9 @@ type Config struct {
 	Images []string `json:"images,omitempty"`
 	// InsecureRegistries are registries without TLS, as host:port.
 	InsecureRegistries []string `json:"insecureRegistries,omitempty"`
+	// RegistryMirrors are asked for images first, by the registry that they are in: docker.io, or host:port. A mirror is a
+	// URL; it is asked without credentials, and what it does not have comes from the registry.
+	RegistryMirrors map[string]string `json:"registryMirrors,omitempty"`
 	// Isolation is auto, required or none. Default auto.
 	Isolation string `json:"isolation,omitempty"`
 	// Privileged allows containers that ask for it power over the machine: privileged ones, and
@@ -94,6 +98,11 @@ func (c Config) complete(nodeName string) (Config, error) {
 	}
 	if strings.ContainsAny(c.StateDir, ",:\\") {
 		return c, fmt.Errorf("process provider: stateDir %q: the kernel's options for mounts have no place for a comma, colon or backslash", c.StateDir)
+	}
+	for registry, mirror := range c.RegistryMirrors {
+		if err := images.CheckMirror(mirror); err != nil {
+			return c, fmt.Errorf("process provider: registryMirrors: %s: %w", registry, err)
+		}
 	}
 	for _, dir := range c.Images {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {

@@ -41,7 +41,7 @@ func New(ctx context.Context, n Node, config Config) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	lacks, notes := declare(r.isolation, r.cgroups.why)
+	lacks, notes := declare(r.isolation, r.cgroups.why, hasSELinux())
 	pods, err := podruntime.New(podruntime.Config{
 		Runtime: r, Images: r.Images(), Node: n.Node, Recorder: n.Recorder,
 		Root: filepath.Join(r.config.StateDir, "pods"), LogRoot: filepath.Join(r.config.StateDir, "logs"),

@@ -94,7 +94,7 @@ func (r *Runtime) open(ctx context.Context) error {
 		return err
 	}
 	store, err := images.Open(filepath.Join(r.config.StateDir, "images"), images.Options{
-		Dirs: r.config.Images, Insecure: r.config.InsecureRegistries, Own: os.Geteuid() == 0,
+		Dirs: r.config.Images, Insecure: r.config.InsecureRegistries, Mirrors: r.config.RegistryMirrors, Own: os.Geteuid() == 0,
 	})
 	if err != nil {
 		return err

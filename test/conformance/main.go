@@ -26,6 +26,7 @@ import (
 
 type options struct {
 	agent    string
+	provider string
 	sets     string
 	focus    string
 	skip     string
@@ -46,6 +47,7 @@ func main() {
 	}
 	var o options
 	flag.StringVar(&o.agent, "agent", "virtual-kubelet", "what runs the node: virtual-kubelet, or kubelet for a comparison")
+	flag.StringVar(&o.provider, "provider", "cri", "what virtual-kubelet runs pods with: cri, in a containerd, or process")
 	flag.StringVar(&o.sets, "sets", "node,cluster,serial", "which tests, one set after the other: node, cluster, serial, quick, gate")
 	flag.StringVar(&o.focus, "focus", "", "regular expression of the tests to run, in the place of a set's")
 	flag.StringVar(&o.skip, "skip", "", "regular expression of tests to leave out, in the place of a set's")
@@ -88,8 +90,10 @@ func (o *options) choose() func(context.Context) error {
 
 // outside makes what must outlive the box, and runs the rest in it.
 func (o *options) outside(ctx context.Context) (err error) {
-	if err := containerdtest.Missing(); err != nil {
-		return err
+	if o.provider != "process" {
+		if err := containerdtest.Missing(); err != nil {
+			return err
+		}
 	}
 	for _, path := range []*string{&o.programs, &o.results} {
 		if *path, err = filepath.Abs(*path); err != nil {
@@ -107,7 +111,7 @@ func (o *options) outside(ctx context.Context) (err error) {
 	if err := os.Chmod(o.work, 0o755); err != nil {
 		return err
 	}
-	return box.Run(ctx, cluster.Node, o.cgroup(), "-inside", "-agent="+o.agent, "-sets="+o.sets, "-focus="+o.focus, "-skip="+o.skip,
+	return box.Run(ctx, cluster.Node, o.cgroup(), "-inside", "-agent="+o.agent, "-provider="+o.provider, "-sets="+o.sets, "-focus="+o.focus, "-skip="+o.skip,
 		fmt.Sprintf("-procs=%d", o.procs), "-programs="+o.programs, "-results="+o.results, "-work="+o.work, fmt.Sprintf("-hold=%t", o.hold))
 }
 
@@ -131,7 +135,7 @@ func (o *options) run(ctx context.Context) (err error) {
 	}
 	_, dnsErr := os.Stat(filepath.Join(programs, "coredns"))
 	c, err := cluster.Start(ctx, cluster.Options{
-		Work: o.work, Cgroup: o.cgroup(), Logs: o.results, Agent: o.agent, Programs: programs, DNS: dnsErr == nil,
+		Work: o.work, Cgroup: o.cgroup(), Logs: o.results, Agent: o.agent, Provider: o.provider, Programs: programs, DNS: dnsErr == nil,
 		Devcluster:     filepath.Join(o.programs, "devcluster"),
 		VirtualKubelet: filepath.Join(o.programs, "virtual-kubelet"),
 		Images:         images.Programs{Dir: programs, Sources: strings.TrimSpace(string(sources)), Busybox: busybox},

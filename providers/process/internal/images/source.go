@@ -54,13 +54,7 @@ func platform() v1.Platform { return v1.Platform{OS: "linux", Architecture: runt
 
 // fromRegistry pulls the image.
 func (s *Store) fromRegistry(ctx context.Context, ref name.Reference, auth Auth) (Image, error) {
-	who := authn.Anonymous
-	if auth != (Auth{}) {
-		who = authn.FromConfig(authn.AuthConfig{
-			Username: auth.Username, Password: auth.Password, IdentityToken: auth.IdentityToken, RegistryToken: auth.RegistryToken,
-		})
-	}
-	descriptor, err := remote.Get(ref, remote.WithContext(ctx), remote.WithAuth(who), remote.WithPlatform(platform()))
+	descriptor, err := s.find(ctx, ref, auth)
 	if err != nil {
 		return Image{}, fmt.Errorf("pull image %s: %w", display(ref), err)
 	}
@@ -77,6 +71,35 @@ func (s *Store) fromRegistry(ctx context.Context, ref name.Reference, auth Auth)
 		return Image{}, fmt.Errorf("pull image %s: %w", display(ref), err)
 	}
 	return image, nil
+}
+
+// find finds the image in the mirror, else in the registry. Whoever runs a mirror does not get the credentials for
+// the registry.
+func (s *Store) find(ctx context.Context, ref name.Reference, auth Auth) (*remote.Descriptor, error) {
+	who := authn.Anonymous
+	if auth != (Auth{}) {
+		who = authn.FromConfig(authn.AuthConfig{
+			Username: auth.Username, Password: auth.Password, IdentityToken: auth.IdentityToken, RegistryToken: auth.RegistryToken,
+		})
+	}
+	options := []remote.Option{remote.WithContext(ctx), remote.WithPlatform(platform())}
+	mirror, err := s.mirrorOf(ref)
+	if err != nil {
+		return nil, err
+	}
+	if mirror == nil {
+		return remote.Get(ref, append(options, remote.WithAuth(who))...)
+	}
+	found, missed := remote.Get(mirror, options...)
+	if missed == nil {
+		return found, nil
+	}
+	found, err = remote.Get(ref, append(options, remote.WithAuth(who))...)
+	if err != nil {
+		// What the registry says comes first: it decides what kind of error this is.
+		return nil, errors.Join(err, fmt.Errorf("the mirror: %w", missed))
+	}
+	return found, nil
 }
 
 // fromDirs takes the image from the first directory that has it.

@@ -48,6 +48,8 @@ type Options struct {
 	Dirs []string
 	// Insecure are the registries that may be spoken to without TLS, as host:port.
 	Insecure []string
+	// Mirrors are asked before a registry, by its name: URLs.
+	Mirrors map[string]string
 	// Own makes files belong to the users of the image; it needs the rights of root.
 	Own bool
 }

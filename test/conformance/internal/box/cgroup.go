@@ -15,8 +15,8 @@ import (
 
 const hierarchies = "/sys/fs/cgroup"
 
-// cgroups are the directories of a cgroup: one for each hierarchy of version 1, or one.
-func cgroups(name string) ([]string, error) {
+// Cgroups are the directories of a cgroup: one for each hierarchy of version 1, or one.
+func Cgroups(name string) ([]string, error) {
 	if _, err := os.Stat(filepath.Join(hierarchies, "cgroup.controllers")); err == nil {
 		return []string{filepath.Join(hierarchies, name)}, nil
 	}
@@ -34,7 +34,7 @@ func cgroups(name string) ([]string, error) {
 }
 
 func makeCgroups(name string) error {
-	dirs, err := cgroups(name)
+	dirs, err := Cgroups(name)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func makeCgroups(name string) error {
 // removeCgroups removes the cgroups, the innermost ones first. A process that was killed leaves its cgroup a
 // moment later, so that is tried again for a while.
 func removeCgroups(name string) error {
-	dirs, err := cgroups(name)
+	dirs, err := Cgroups(name)
 	if err != nil {
 		return err
 	}

@@ -42,6 +42,8 @@ type Options struct {
 	Images images.Programs
 	// Agent is the node's agent: "virtual-kubelet" or "kubelet".
 	Agent string
+	// Provider is what virtual-kubelet runs pods with: "cri", in a containerd, or "process".
+	Provider string
 	// VirtualKubelet is the program of the agent of that name.
 	VirtualKubelet string
 	// DNS runs CoreDNS. Most tests of nodes do not need it, and it takes minutes to build.
@@ -55,7 +57,7 @@ type Cluster struct {
 	Options
 	// Kubeconfig is the administrator's, Kubectl a program that can read it.
 	Kubeconfig, Kubectl string
-	// Endpoint is where the container runtime answers.
+	// Endpoint is where the container runtime answers; "" if there is none.
 	Endpoint string
 
 	runtime  *containerdtest.Containerd
@@ -102,7 +104,7 @@ func (c *Cluster) Stop() error {
 }
 
 // startRuntime starts a containerd for which the mirror is the registry, and pulls every image once, so that no test
-// pays for the first pull.
+// pays for the first pull. The provider process needs the mirror only.
 func (c *Cluster) startRuntime(ctx context.Context) error {
 	all, err := images.All(c.Images)
 	if err != nil {
@@ -110,6 +112,9 @@ func (c *Cluster) startRuntime(ctx context.Context) error {
 	}
 	if err := images.Serve(ctx, mirror, all); err != nil {
 		return err
+	}
+	if c.Provider == "process" {
+		return nil
 	}
 	registries := filepath.Join(c.Work, "registries")
 	hosts := fmt.Sprintf("server = \"http://%s\"\n[host.\"http://%s\"]\n  capabilities = [\"pull\", \"resolve\"]\n", mirror, mirror)

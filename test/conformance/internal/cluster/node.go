@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/box"
+	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/images"
 )
 
 // kubeletConfig is for the comparison with a kubelet.
@@ -67,27 +68,64 @@ func (c *Cluster) startAgent(credentials string) error {
 			"--hostname-override="+Node, "--node-ip="+box.Address, "--root-dir="+filepath.Join(c.Work, "kubelet"), "--cert-dir="+credentials)
 		return err
 	case "virtual-kubelet":
-		file := filepath.Join(c.Work, "provider.yaml")
-		if err := writeFile(file, fmt.Sprintf(providerConfig, c.Endpoint, c.Work, c.Cgroup)); err != nil {
-			return err
-		}
-		_, err := c.start("virtual-kubelet", c.VirtualKubelet, "--provider=cri", "--provider-config="+file, "--kubeconfig="+credentials+"/kubeconfig",
-			"--nodename="+Node, "--node-ip="+box.Address, "--disable-taint", "--client-ca-file="+credentials+"/ca.crt",
-			"--tls-cert-file="+credentials+"/kubelet.crt", "--tls-private-key-file="+credentials+"/kubelet.key")
-		return err
+		return c.startVirtualKubelet(credentials)
 	default:
 		return fmt.Errorf("there is no agent %q; there are virtual-kubelet and kubelet", c.Agent)
 	}
 }
 
-// providerConfig allows the suite's pods what a kubelet allows: power over the machine, and all of its directories.
-const providerConfig = `apiVersion: cri.virtual-kubelet.io/v1alpha1
+func (c *Cluster) startVirtualKubelet(credentials string) error {
+	config, ok := map[string]string{
+		"cri":     fmt.Sprintf(criConfig, c.Endpoint, c.Work, c.Cgroup),
+		"process": fmt.Sprintf(processConfig, c.Work),
+	}[c.Provider]
+	if !ok {
+		return fmt.Errorf("there is no provider %q; there are cri and process", c.Provider)
+	}
+	file := filepath.Join(c.Work, "provider.yaml")
+	if err := writeFile(file, config); err != nil {
+		return err
+	}
+	args := []string{
+		"--provider=" + c.Provider, "--provider-config=" + file, "--kubeconfig=" + credentials + "/kubeconfig",
+		"--nodename=" + Node, "--node-ip=" + box.Address, "--disable-taint", "--client-ca-file=" + credentials + "/ca.crt",
+		"--tls-cert-file=" + credentials + "/kubelet.crt", "--tls-private-key-file=" + credentials + "/kubelet.key",
+	}
+	if c.Provider == "cri" {
+		_, err := c.start("virtual-kubelet", c.VirtualKubelet, args...)
+		return err
+	}
+	// The provider process makes the cgroups of pods below its own. A pod that it refuses fails, so that no test waits for it.
+	dirs, err := box.Cgroups(c.Cgroup)
+	if err != nil {
+		return err
+	}
+	_, err = c.start("virtual-kubelet", "sh", append([]string{"-c", enterCgroups, strings.Join(dirs, " "), c.VirtualKubelet, "--fail-unsupported"}, args...)...)
+	return err
+}
+
+// enterCgroups starts the program that its arguments name, in the cgroups whose directories are in $0.
+const enterCgroups = `for dir in $0; do echo $$ >"$dir/cgroup.procs" || exit 1; done; exec "$@"`
+
+// criConfig allows the suite's pods what a kubelet allows: power over the machine, and all of its directories.
+const criConfig = `apiVersion: cri.virtual-kubelet.io/v1alpha1
 kind: CRIProviderConfiguration
 endpoint: %[1]s
 root: %[2]s/virtual-kubelet
 logRoot: %[2]s/pods
 clusterDNS: [` + dnsAddress + `]
 cgroupParent: %[3]s
+hostPaths: [/]
+privileged: true
+`
+
+// processConfig allows the same.
+const processConfig = `apiVersion: process.virtual-kubelet.io/v1alpha1
+kind: ProcessProviderConfiguration
+stateDir: %[1]s/virtual-kubelet
+isolation: required
+registryMirrors: {` + images.Registry + `: "http://` + mirror + `"}
+clusterDNS: [` + dnsAddress + `]
 hostPaths: [/]
 privileged: true
 `

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package images
+
+import (
+	"fmt"
+	"net/url"
+
+	"github.com/google/go-containerregistry/pkg/name"
+)
+
+// CheckMirror tells whether mirror is a URL that images can be pulled from.
+func CheckMirror(mirror string) error {
+	u, err := url.Parse(mirror)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || (u.Path != "" && u.Path != "/") {
+		return fmt.Errorf("mirror %q: want http:// or https:// with a host and nothing after it", mirror)
+	}
+	return nil
+}
+
+// mirrorOf is the image under the name that it has in the mirror of its registry; nil if there is no mirror.
+func (s *Store) mirrorOf(ref name.Reference) (name.Reference, error) {
+	registry := ref.Context().RegistryStr()
+	if registry == name.DefaultRegistry {
+		registry = "docker.io"
+	}
+	mirror, ok := s.options.Mirrors[registry]
+	if !ok {
+		return nil, nil //nolint:nilnil // no mirror is no error
+	}
+	u, err := url.Parse(mirror)
+	if err != nil {
+		return nil, fmt.Errorf("mirror of %s: %w", registry, err)
+	}
+	separator := ":"
+	if _, ok := ref.(name.Digest); ok {
+		separator = "@"
+	}
+	var options []name.Option
+	if u.Scheme == "http" {
+		options = append(options, name.Insecure)
+	}
+	there, err := name.ParseReference(u.Host+"/"+ref.Context().RepositoryStr()+separator+ref.Identifier(), options...)
+	if err != nil {
+		return nil, fmt.Errorf("mirror of %s: %w", registry, err)
+	}
+	return there, nil
+}
