@@ -134,9 +134,19 @@ func (u upgrade) serve(w http.ResponseWriter, req *http.Request, run func(http.R
 		up.protocol = offerProtocols(req.Header, u.legacyProtocol)
 	}
 	err = guard(ctx, func() error {
+		defer func() {
+			// The WebSocket library panics where it cannot take the connection over. That is no panic of the
+			// provider, which has not been called.
+			if up.whyLost() != nil {
+				_ = recover()
+			}
+		}()
 		run(up, req, record)
 		return nil
 	})
+	if why := up.whyLost(); why != nil {
+		return record.lost(ctx, why)
+	}
 	if up.taken() {
 		return nil // the connection is no longer HTTP: there is no way to answer
 	}

@@ -3,8 +3,12 @@
 package api_test
 
 import (
+	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -33,6 +37,55 @@ func TestProviderPanicCostsOneSession(t *testing.T) {
 		t.Errorf("%d panics were counted, want one for each session", got-before)
 	}
 }
+
+// A client may leave between its request and the upgrade of its connection. That is nobody's panic.
+func TestClientThatLeavesBeforeTheUpgradeIsNoPanic(t *testing.T) {
+	run := func(ctx context.Context, _, _, _ string, _ []string, _ api.AttachIO) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	for name, hijack := range map[string]func(http.ResponseWriter, *http.Request) (net.Conn, *bufio.ReadWriter, error){
+		"it cannot be taken over": func(http.ResponseWriter, *http.Request) (net.Conn, *bufio.ReadWriter, error) {
+			return nil, nil, errors.New("unexpected Peek failure")
+		},
+		"it is taken over late": func(w http.ResponseWriter, req *http.Request) (net.Conn, *bufio.ReadWriter, error) {
+			<-req.Context().Done()
+			<-time.After(time.Second) // the connection is given up after half of it
+			return http.NewResponseController(w).Hijack()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, next, said := recorded(t, api.PodHandlerConfig{GetPod: onePod, RunInContainer: run}, func(w http.ResponseWriter, req *http.Request) http.ResponseWriter {
+				return hijacked{w, func() (net.Conn, *bufio.ReadWriter, error) { return hijack(w, req) }}
+			})
+			before := panicsCounted(t)
+			for transport, header := range map[string][]string{
+				"WebSocket v4": toWebSocket("v4.channel.k8s.io"), "WebSocket v5": toWebSocket("v5.channel.k8s.io"), "SPDY": toSPDY("v4.channel.k8s.io"),
+			} {
+				conn, err := net.Dial("tcp", s.Listener.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				fmt.Fprintf(conn, "GET /exec/default/web/app?output=1&command=a HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", strings.Join(header, "\r\n"))
+				conn.Close()
+				if got := next().Outcome; strings.Contains(got, "panic") {
+					t.Errorf("%s: got outcome %q", transport, got)
+				}
+			}
+			if got := panicsCounted(t); got != before || strings.Contains(said.String(), "panicked") {
+				t.Errorf("%d panics were counted: %s", got-before, said.String())
+			}
+		})
+	}
+}
+
+// hijacked is a writer whose connection is taken over in another way.
+type hijacked struct {
+	http.ResponseWriter
+	hijack func() (net.Conn, *bufio.ReadWriter, error)
+}
+
+func (w hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.hijack() }
 
 // panicsCounted reads the metric that operators watch.
 func panicsCounted(t *testing.T) int {

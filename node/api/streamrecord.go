@@ -117,6 +117,20 @@ func (r *streamRecord) called(ctx context.Context, err error) {
 	}
 }
 
+// lost notes that the connection ended before it could be taken over, and returns what the request ends with.
+func (r *streamRecord) lost(ctx context.Context, why error) error {
+	if errors.Is(why, http.ErrNotSupported) { // by a handler around this one
+		return why
+	}
+	log.G(ctx).WithError(why).Debug("the connection ended before its upgrade")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.outcome = outcomeLeft; errors.Is(why, net.ErrClosed) {
+		r.outcome = r.ending(ctx)
+	}
+	return errCut
+}
+
 // refuse writes the line of a stream that did not begin.
 func (r *streamRecord) refuse(ctx context.Context, outcome string) {
 	r.mu.Lock()

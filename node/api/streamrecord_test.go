@@ -35,13 +35,17 @@ type record struct {
 	ExitCode, Connections                                                      *int
 }
 
-// recorded serves cfg to a user and returns a function that waits for the next record.
-func recorded(t *testing.T, cfg api.PodHandlerConfig) (s server, next func() record, said *buffer) {
+// recorded serves cfg to a user and returns a function that waits for the next record. The writers of
+// requests can be wrapped.
+func recorded(t *testing.T, cfg api.PodHandlerConfig, wrap ...func(http.ResponseWriter, *http.Request) http.ResponseWriter) (s server, next func() record, said *buffer) {
 	t.Helper()
 	said = &buffer{}
 	logger := slogadapter.FromSlog(slog.New(slog.NewJSONHandler(said, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	h := api.InstrumentHandler(api.PodHandler(cfg, true))
 	s = serveHandler(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		for _, wrapped := range wrap {
+			w = wrapped(w, req)
+		}
 		ctx := api.WithCaller(req.Context(), api.Caller{Name: "jane", Groups: []string{"ops", "dev"}})
 		h.ServeHTTP(w, req.WithContext(log.WithLogger(ctx, logger)))
 	}))

@@ -134,6 +134,7 @@ type upgradeWriter struct {
 	mu     sync.Mutex
 	closed bool
 	conn   *watchedConn
+	lost   error // why the connection could not be taken over
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -147,11 +148,19 @@ func (w *upgradeWriter) WriteHeader(code int) {
 // Hijack implements http.Hijacker.
 func (w *upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
-	if err != nil {
-		return nil, nil, fmt.Errorf("take over the connection: %w", err)
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if err == nil {
+		conn, rw, err = w.watch(conn, rw)
+	}
+	if err != nil {
+		w.lost = fmt.Errorf("take over the connection: %w", err)
+	}
+	return conn, rw, w.lost
+}
+
+// watch returns the connection as the library gets it. mu is held.
+func (w *upgradeWriter) watch(conn net.Conn, rw *bufio.ReadWriter) (net.Conn, *bufio.ReadWriter, error) {
 	if w.closed {
 		conn.Close()
 		return nil, nil, net.ErrClosed
@@ -164,7 +173,7 @@ func (w *upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	ahead, err := rw.Reader.Peek(rw.Reader.Buffered())
 	if err != nil {
 		conn.Close()
-		return nil, nil, fmt.Errorf("take over the connection: %w", err)
+		return nil, nil, err
 	}
 	// Not rw.Reader itself: at the end of the connection it would end the request's context before
 	// we can say why.
@@ -178,6 +187,13 @@ func (w *upgradeWriter) taken() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.conn != nil
+}
+
+// whyLost returns why the connection could not be taken over, if that was tried.
+func (w *upgradeWriter) whyLost() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lost
 }
 
 // close closes the connection if it was taken over.
