@@ -14,6 +14,24 @@ if node_runs; then
   timeout 40 tail --pid="$pid" -f /dev/null || kill -9 "$pid"
   echo "✓ virtual node $node stopped"
 fi
+
+# What a node that was killed could not end: supervisors of containers, which take their containers with them, and volumes in memory.
+left=$state/process
+for cwd in /proc/[0-9]*/cwd; do
+  case $(readlink "$cwd" 2>/dev/null) in
+    "$left"/containers/*)
+      pid=${cwd#/proc/}
+      kill -9 "${pid%/cwd}" 2>/dev/null || true
+      timeout 10 tail --pid="${pid%/cwd}" -f /dev/null || true
+      ;;
+  esac
+done
+awk -v dir="$left/" 'index($2, dir) == 1 {print $2}' /proc/self/mounts | while read -r mount; do umount -l "$mount"; done
+for container in "$left"/containers/*/; do
+  find /sys/fs/cgroup -depth -type d -name "vk-$(basename "$container")" -exec rmdir {} + 2>/dev/null || true
+done
+
+chmod -R u+w "$state" 2>/dev/null || true # images may have directories without that right
 rm -rf "$state"
-rmdir "$(dirname "$state")" 2>/dev/null || true
+rmdir "$(dirname "$state")" "$(dirname "$(dirname "$state")")" 2>/dev/null || true
 "$root/bin/devcluster" down --name "$cluster" --delete

@@ -34,7 +34,8 @@ fi
 if "$root/bin/devcluster" status --name "$cluster" >/dev/null 2>&1; then
   say "cluster $cluster runs already"
 else
-  "$root/bin/devcluster" up --name "$cluster" --detach
+  # What it says after an empty line is for those who start it by hand.
+  "$root/bin/devcluster" up --name "$cluster" --detach | sed -u '/^$/,$d'
 fi
 kubeconfig=$("$root/bin/devcluster" kubeconfig --name "$cluster")
 credentials=$(dirname "$kubeconfig")/nodes/$node
@@ -48,7 +49,7 @@ if [ "$provider" = process ]; then
   (
     cd providers
     CGO_ENABLED=0 go build -o "$state/demo" ./process/demo
-    go run ./process/demo/pack -name demo -o "$state/images/demo.tar" "$state/demo" cat env exit hostname id ls sleep
+    go run ./process/demo/pack -name demo -o "$state/images/demo.tar" "$state/demo" cat env exit hostname id ls sleep tar
   )
   cat >"$state/process.yaml" <<YAML
 apiVersion: process.virtual-kubelet.io/v1alpha1
@@ -72,9 +73,36 @@ else
   echo $! >"$state/pid"
 fi
 
-"${kubectl[@]}" wait --for=create --timeout=60s "node/$node" >/dev/null || fail "node $node was not registered; see $state/log"
-"${kubectl[@]}" wait --for=condition=Ready --timeout=60s "node/$node" >/dev/null || fail "node $node is not ready; see $state/log"
+# await waits for a condition of the node for a minute, but not when its process has ended.
+await() {
+  for _ in {1..30}; do
+    ! "${kubectl[@]}" wait --timeout=2s "$1" "node/$node" >/dev/null 2>&1 || return 0
+    node_runs || break
+  done
+  local what="is not $2"
+  node_runs || what="has ended"
+  fail "virtual node $node $what. The end of its log, $state/log:
+$(tail -n 3 "$state/log" | sed 's/^/    /')$(hint)"
+}
+
+# hint says what a user can do where no container can be made.
+hint() {
+  [ "$provider" = process ] && grep -q "no container can be isolated here" "$state/log" || return 0
+  printf '\n  The kernel, or a policy on top of it, lets %s make no user namespaces. Run this as root; or allow them, for example' "$(id -un)"
+  printf '\n    sysctl -w kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0'
+  printf '\n  or, without containers: make up PROVIDER=mock'
+}
+
+await --for=create registered
+await --for=condition=Ready ready
 say "virtual node $node is ready, with provider $provider"
+case $("${kubectl[@]}" get node "$node" -o 'jsonpath={.status.nodeInfo.containerRuntimeVersion}') in
+  process://namespaces) say "pods are isolated by namespaces; their root is root of this machine with few capabilities" ;;
+  process://user-namespace) say "pods are isolated by a user namespace; on this machine they have the rights of $(id -un)" ;;
+  process://chroot) say "pods have a root directory of their own, and no other isolation: this root may not mount" ;;
+  process://none) say "pods are programs of this machine, without isolation" ;;
+esac
+! grep -q "limits of memory and CPU are not kept" "$state/log" || say "limits of memory and CPU are not kept: this user may not make cgroups"
 
 pod=examples/first-pod.yaml
 [ "$provider" != process ] || pod=examples/first-process.yaml
@@ -90,7 +118,7 @@ cat <<TEXT
 
 Go on:
   export KUBECONFIG=$kubeconfig
-  alias kubectl='bin/devcluster kubectl --name $cluster'    # if you have no kubectl
+  alias kubectl='$root/bin/devcluster kubectl --name $cluster'    # if you have no kubectl
   kubectl exec first -- hostname
   kubectl create deployment web --image=demo --replicas=3
   kubectl get pods --watch

@@ -23,10 +23,12 @@ import (
 
 // containerRecord is what is on disk of a container, besides its configuration and its state.
 type containerRecord struct {
-	Sandbox    string
-	Created    time.Time
-	ImageID    string
-	ImageRef   string
+	Sandbox  string
+	Created  time.Time
+	ImageID  string
+	ImageRef string
+	// Image is the name of the image, if it has one.
+	Image      string
 	StopSignal int
 	Spec       shim.Spec
 }
@@ -72,7 +74,7 @@ func (r *Runtime) CreateContainer(ctx context.Context, sandboxID string, config 
 	}
 	c := &container{id: newID(), config: config}
 	c.dir = filepath.Join(r.config.StateDir, "containers", c.id)
-	c.containerRecord = containerRecord{Sandbox: sandboxID, Created: time.Now(), ImageID: image.ID, ImageRef: imageRef(image)}
+	c.containerRecord = containerRecord{Sandbox: sandboxID, Created: time.Now(), ImageID: image.ID, ImageRef: imageRef(image), Image: imageName(image)}
 	if c.Spec, err = r.spec(s, c, image); err != nil {
 		return "", err
 	}

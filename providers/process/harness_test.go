@@ -31,7 +31,7 @@ var imageDir = sync.OnceValues(func() (string, error) {
 	program := filepath.Join(dir, "demo")
 	for _, args := range [][]string{
 		{"build", "-o", program, "./demo"},
-		{"run", "./demo/pack", "-name", "demo", "-o", program + ".tar", program, "cat", "env", "exit", "hostname", "id", "ls", "sleep", "linger", "size", "eat"},
+		{"run", "./demo/pack", "-name", "demo", "-o", program + ".tar", program, "cat", "env", "exit", "hostname", "id", "ls", "sleep", "tar", "linger", "size", "eat"},
 	} {
 		cmd := exec.Command("go", args...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

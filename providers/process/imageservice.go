@@ -36,6 +36,14 @@ func imageRef(i images.Image) string {
 	return i.ID
 }
 
+// imageName is what users know the image by, or "".
+func imageName(i images.Image) string {
+	if len(i.Tags) > 0 {
+		return i.Tags[0]
+	}
+	return ""
+}
+
 func (s imageService) ListImages(_ context.Context, filter *runtimeapi.ImageFilter) ([]*runtimeapi.Image, error) {
 	var list []*runtimeapi.Image
 	for _, i := range s.r.images.List() {

@@ -33,7 +33,7 @@ func (c *container) status(r *Runtime) (*runtimeapi.ContainerStatus, error) {
 	c.mu.Unlock()
 	s := &runtimeapi.ContainerStatus{
 		Id: c.id, Metadata: c.config.GetMetadata(), State: stateOf(state), CreatedAt: c.Created.UnixNano(),
-		Image: c.config.GetImage(), ImageRef: c.ImageRef, ImageId: c.ImageID,
+		Image: c.image(), ImageRef: c.ImageRef, ImageId: c.ImageID,
 		Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(), Mounts: c.config.GetMounts(),
 		LogPath: c.Spec.LogPath, StopSignal: c.config.GetStopSignal(),
 		User: &runtimeapi.ContainerUser{Linux: c.user()},
@@ -56,6 +56,14 @@ func (c *container) status(r *Runtime) (*runtimeapi.ContainerStatus, error) {
 		}
 	}
 	return s, nil
+}
+
+// image is what the status of the pod shows: the name of the image, not the ID by which the container was asked for.
+func (c *container) image() *runtimeapi.ImageSpec {
+	if c.Image == "" {
+		return c.config.GetImage()
+	}
+	return &runtimeapi.ImageSpec{Image: c.Image, UserSpecifiedImage: c.config.GetImage().GetUserSpecifiedImage()}
 }
 
 func (c *container) user() *runtimeapi.LinuxContainerUser {

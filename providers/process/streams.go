@@ -4,6 +4,7 @@ package process
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,12 +92,20 @@ func (r *Runtime) StreamExec(ctx context.Context, id string, cmd []string, attac
 	defer stop()
 	code, err := shim.Exec(ctx, c.dir, shim.Command{Argv: cmd, TTY: attach.TTY()}, streams)
 	if errors.Is(err, shim.ErrNotStarted) {
+		complain(streams, err)
 		return utilexec.CodeExitError{Err: err, Code: code}
 	}
 	if err == nil && code != 0 {
 		err = exitError(cmd, code)
 	}
 	return err
+}
+
+// complain tells a user why there was no command: a client that gets an exit code shows nothing but that.
+func complain(s shim.Streams, err error) {
+	if out := cmp.Or(s.Stderr, s.Stdout); out != nil { // a terminal has no stderr
+		_, _ = fmt.Fprintf(out, "%v\r\n", err)
+	}
 }
 
 // StreamAttach joins the streams of the main process.

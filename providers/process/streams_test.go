@@ -120,9 +120,25 @@ func TestExecStreams(t *testing.T) {
 	if e, ok := err.(utilexec.ExitError); !ok || e.ExitStatus() != 1 || s.stdout.String() != "" || !strings.Contains(s.stderr.String(), "/absent") {
 		t.Errorf("an absent file: got %v, output %q, %q", err, s.stdout.String(), s.stderr.String())
 	}
-	err = w.StreamExec(t.Context(), id, []string{"absent"}, newSession(false))
-	if e, ok := err.(utilexec.ExitError); !ok || e.ExitStatus() != 127 {
-		t.Errorf("an absent command: got %v", err)
+}
+
+// What kubectl shows of a command that is not in the image is what came over its streams, and the code.
+func TestCommandThatIsNotThere(t *testing.T) {
+	w := open(t, nil)
+	id := w.run("main", nil, "sleep", "600")
+	for _, terminal := range []bool{false, true} {
+		s := newSession(terminal)
+		err := w.StreamExec(t.Context(), id, []string{"absent"}, s)
+		if e, ok := err.(utilexec.ExitError); !ok || e.ExitStatus() != 127 {
+			t.Errorf("with a terminal %v: got %v", terminal, err)
+		}
+		said := s.stderr.String()
+		if terminal {
+			said = s.stdout.String()
+		}
+		if !strings.Contains(said, `"absent": executable file not found in $PATH`) {
+			t.Errorf("with a terminal %v it said %q", terminal, said)
+		}
 	}
 }
 

@@ -3,7 +3,8 @@
 // Command demo is what the first pod of `make up` runs: a program that needs no files but itself.
 //
 // It prints a line each second and serves HTTP on PORT. Under other names it is a few small
-// tools, so that there is something to execute in its container: cat, env, exit, hostname, id, ls and sleep.
+// tools, so that there is something to execute in its container: cat, env, exit, hostname, id, ls, sleep, and
+// tar for kubectl cp.
 //
 // What surprises: it has no shell.
 package main
@@ -44,7 +45,7 @@ var tools map[string]func([]string) error
 func init() {
 	tools = map[string]func([]string) error{
 		"hello": hello, "cat": cat, "env": env, "exit": exit, "hostname": hostname, "id": id, "ls": ls, "sleep": sleep,
-		"linger": linger, "size": size, "eat": eat,
+		"tar": archive, "linger": linger, "size": size, "eat": eat,
 	}
 }
 

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// archive is as much of tar as kubectl cp asks for: "cf - PATH" and "-xmf - [-C DIR]".
+func archive(args []string) error {
+	if len(args) < 2 || args[1] != "-" {
+		return errors.New("want cf - PATH, or xf - [-C DIR]")
+	}
+	options, rest := args[0], args[2:]
+	switch {
+	case strings.Contains(options, "c") && len(rest) == 1:
+		return pack(os.Stdout, rest[0])
+	case strings.Contains(options, "x") && len(rest) == 2 && rest[0] == "-C":
+		return unpack(os.Stdin, rest[1])
+	case strings.Contains(options, "x") && len(rest) == 0:
+		return unpack(os.Stdin, ".")
+	}
+	return fmt.Errorf("want cf - PATH, or xf - [-C DIR], got %q", args)
+}
+
+// pack writes what is at path.
+func pack(out io.Writer, path string) error {
+	w := tar.NewWriter(out)
+	err := filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil || !info.Mode().IsRegular() && !info.IsDir() {
+			return err
+		}
+		header, err := tar.FileInfoHeader(info, "")
+		if err != nil {
+			return err
+		}
+		if header.Name = strings.TrimPrefix(path, "/"); info.IsDir() {
+			header.Name += "/"
+			return w.WriteHeader(header)
+		}
+		if err := w.WriteHeader(header); err != nil {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = io.CopyN(w, f, header.Size)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+// unpack writes files and directories below dir.
+func unpack(in io.Reader, dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for r := tar.NewReader(in); ; {
+		header, err := r.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		name := filepath.Clean(header.Name)
+		parent, mode := filepath.Dir(name), header.FileInfo().Mode().Perm()
+		switch header.Typeflag {
+		case tar.TypeDir:
+			err = root.MkdirAll(name, mode|0o700)
+		case tar.TypeReg:
+			if err = root.MkdirAll(parent, 0o755); err == nil {
+				err = write(root, name, mode, r)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func write(root *os.Root, name string, mode fs.FileMode, content io.Reader) error {
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(f, content)
+	return err
+}
