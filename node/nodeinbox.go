@@ -29,18 +29,20 @@ func (k *nodeKeeper) takeReport() {
 }
 
 // takePing ignores a new text for the same kind of failure for a while: a text
-// with a time or a number in it would be written at every Ping.
-func (k *nodeKeeper) takePing() {
+// with a time or a number in it would be written at every Ping. It returns whether
+// the node may have to be written.
+func (k *nodeKeeper) takePing() bool {
 	result, ok := k.pings.take()
 	if !ok {
-		return
+		return false
 	}
 	same := result.reason == k.ping.reason
-	if same && time.Since(k.pingChanged) < k.c.statusInterval {
-		return
+	if same && (result.ok() || time.Since(k.pingChanged) < k.c.statusInterval) {
+		return false
 	}
 	k.ping, k.pingChanged = result, time.Now()
 	k.urgent = k.urgent || !same
+	return true
 }
 
 // takeHolds looks at everything anew when the node has become ours to write.

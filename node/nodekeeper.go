@@ -54,9 +54,10 @@ type nodeKeeper struct {
 	seenBefore  bool         // the node was registered at least once
 	lost        bool         // its deletion was seen and not yet told
 	urgent      bool
-	mode        int    // of writing metadata, see metadataModes
-	refused     string // what the API server does not take, see drifted
-	forbidden   string // the metadata patch that no mode may send
+	gap         *string // what difference said, nil when something has changed since
+	mode        int     // of writing metadata, see metadataModes
+	refused     string  // what the API server does not take, see drifted
+	forbidden   string  // the metadata patch that no mode may send
 	forbiddenAt time.Time
 	retry       retryPause
 	retryAt     time.Time
@@ -101,14 +102,16 @@ func (k *nodeKeeper) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
+		news := true
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
+			news = false
 		case <-k.reports.wake:
 			k.takeReport()
 		case <-k.pings.wake:
-			k.takePing()
+			news = k.takePing()
 		case <-k.sightings.wake:
 			k.takeSighting()
 		case <-k.c.shutdown.wake:
@@ -117,6 +120,9 @@ func (k *nodeKeeper) run(ctx context.Context) {
 			k.takeConditions()
 		case <-k.holds.wake:
 			k.takeHolds()
+		}
+		if news {
+			k.gap = nil
 		}
 		if !k.held {
 			continue // that it is ours again comes as a message
@@ -156,6 +162,7 @@ func (k *nodeKeeper) due() time.Time {
 // attempt writes what has to be written, and asks the error handler when that
 // does not work. Errors end here.
 func (k *nodeKeeper) attempt(ctx context.Context) {
+	defer func() { k.gap = nil }()
 	known := k.seenBefore
 	err := k.write(ctx)
 	if handler := k.c.statusErrorHandler; err != nil && known && handler != nil && ctx.Err() == nil {
@@ -238,10 +245,14 @@ func (k *nodeKeeper) markReady() {
 
 // drifted reports whether the node is not what it should be. What the API server
 // did not take the last time, a field of a newer version for example, would
-// differ for ever and does not count.
+// differ for ever and does not count. It compares only after news, because a
+// process may keep a thousand nodes and most of what wakes their keepers is a Ping like the last.
 func (k *nodeKeeper) drifted() bool {
-	difference := k.difference()
-	return difference != "" && difference != k.refused
+	if k.gap == nil {
+		difference := k.difference()
+		k.gap = &difference
+	}
+	return *k.gap != "" && *k.gap != k.refused
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -3,16 +3,19 @@
 package main
 
 import (
+	"fmt"
 	"log"
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/metrics"
 	"runtime/pprof"
+	"strings"
 	"syscall"
 )
 
 // init takes profiles of a program that is built with this file laid over it: of the heap at
-// SIGUSR2, and of the CPU and of allocations until SIGUSR1. What a signal asked for is
+// SIGUSR2, with what the runtime holds as memory, and of the CPU and of allocations until SIGUSR1. What a signal asked for is
 // complete when the file with the suffix .done exists.
 func init() {
 	path := os.Getenv("BENCH_PROFILE")
@@ -32,6 +35,7 @@ func init() {
 		for sig := range asked {
 			kinds := []string{"allocs", "goroutine"}
 			if sig == syscall.SIGUSR2 {
+				writeMemory(path)
 				runtime.GC()
 				kinds = []string{"heap"}
 			} else {
@@ -45,6 +49,28 @@ func init() {
 			}
 		}
 	}()
+}
+
+// writeMemory writes how much memory the runtime has from the system, by class, in MiB.
+func writeMemory(path string) {
+	var samples []metrics.Sample
+	for _, d := range metrics.All() {
+		if strings.HasPrefix(d.Name, "/memory/classes/") || strings.HasPrefix(d.Name, "/gc/heap/live:") || strings.HasPrefix(d.Name, "/sched/goroutines:") {
+			samples = append(samples, metrics.Sample{Name: d.Name})
+		}
+	}
+	metrics.Read(samples)
+	var lines strings.Builder
+	for _, s := range samples {
+		amount := s.Value.Uint64()
+		if strings.HasSuffix(s.Name, ":bytes") {
+			amount >>= 20
+		}
+		fmt.Fprintf(&lines, "%8d %s\n", amount, s.Name)
+	}
+	if err := os.WriteFile(path+".memory", []byte(lines.String()), 0o600); err != nil {
+		log.Fatal(err)
+	}
 }
 
 func write(path, kind string) {
