@@ -114,17 +114,19 @@ func (u upgrade) serve(w http.ResponseWriter, req *http.Request, run func(http.R
 	up := &upgradeWriter{ResponseWriter: w, record: record, gone: func(why error) { cancel(clientGone{why}) }}
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		if !clientLeft(ctx) {
-			waitUpTo(stopGrace, ended)
+		if clientLeft(ctx) {
+			up.end((*watchedConn).close)
+			return
 		}
-		up.close()
+		waitUpTo(stopGrace, ended)
+		up.end((*watchedConn).abort)
 	})
 	defer func() {
 		record.close(ctx)
 		close(ended)
 		stop()
 		cancel(nil)
-		up.close()
+		up.end((*watchedConn).close)
 		up.wait()
 	}()
 

@@ -3,15 +3,11 @@
 package api
 
 import (
-	"bufio"
 	"bytes"
-	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"sync"
-
-	"k8s.io/streaming/pkg/httpstream"
+	"time"
 )
 
 const (
@@ -19,6 +15,8 @@ const (
 	readAheadLimit = 256 << 10
 	// readSize is how much of it is read at once.
 	readSize = 16 << 10
+	// lingerLimit is how long a connection that we have closed waits for the client to close it too.
+	lingerLimit = 2 * time.Second
 )
 
 // watchedConn is a connection that is always being read, so that a client
@@ -28,6 +26,10 @@ const (
 //
 // The promise has one limit: a client that goes away behind more than readAheadLimit
 // bytes that nobody reads is noticed at the next write, or at the idle timeout.
+//
+// It is closed as TCP wants it: a connection that is closed while bytes of the client are unread is reset, and
+// the client loses the output and the exit status that it has not read yet. So Close says only that
+// nothing more comes, and what the client still sends is thrown away until it closes its side.
 type watchedConn struct {
 	net.Conn
 	gone   func(why error) // called when the connection can no longer be read, or written
@@ -39,7 +41,8 @@ type watchedConn struct {
 	changed sync.Cond // L is mu
 	ahead   bytes.Buffer
 	ended   bool // no more bytes will come
-	closed  bool
+	closed  bool // nothing more is sent
+	linger  *time.Timer
 }
 
 func watchConn(conn net.Conn, from io.Reader, gone func(error), frames *frameGuard, record *streamRecord) *watchedConn {
@@ -53,27 +56,46 @@ func watchConn(conn net.Conn, from io.Reader, gone func(error), frames *frameGua
 	return c
 }
 
-// readAhead ends when the connection is closed by either side.
+// readAhead ends when the client has closed the connection, or it was closed here and the client was
+// given its time.
 func (c *watchedConn) readAhead(from io.Reader) {
 	defer close(c.done)
-	var err error
-	defer func() { c.gone(err) }()
 	chunk := make([]byte, readSize)
 	for {
-		var n int
-		n, err = from.Read(chunk)
-		c.mu.Lock()
-		c.ahead.Write(chunk[:n])
-		c.ended = err != nil
-		c.changed.Broadcast()
-		for c.ahead.Len() >= readAheadLimit && !c.closed {
-			c.changed.Wait()
-		}
-		stop := c.ended || c.closed
-		c.mu.Unlock()
-		if stop {
+		n, err := from.Read(chunk)
+		if err != nil {
+			c.end(chunk[:n])
+			c.gone(err)
 			return
 		}
+		c.keep(chunk[:n])
+	}
+}
+
+// keep makes room for what was read; what comes after Close is for nobody.
+func (c *watchedConn) keep(chunk []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead.Write(chunk)
+	c.changed.Broadcast()
+	for c.ahead.Len() >= readAheadLimit && !c.closed {
+		c.changed.Wait()
+	}
+	if c.closed {
+		c.ahead.Reset()
+	}
+}
+
+// end notes that nothing more comes.
+func (c *watchedConn) end(last []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead.Write(last)
+	c.ended = true
+	c.changed.Broadcast()
+	if c.linger != nil {
+		c.linger.Stop()
+		c.Conn.Close()
 	}
 }
 
@@ -105,115 +127,40 @@ func (c *watchedConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close may be called again, which is no error: the library keeps a goroutine
-// for a second to hand over an error of closing.
+// Close ends what is sent, and the connection when the client has ended it too. It may be called
+// again, which is no error: the library keeps a goroutine for a second to hand over an error of closing.
 func (c *watchedConn) Close() error {
 	c.mu.Lock()
 	closed := c.closed
 	c.closed = true
 	c.changed.Broadcast()
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	linger := ok && !closed && !c.ended
+	if linger {
+		// It also unblocks CloseWrite, which waits for a write that the client does not read.
+		c.linger = time.AfterFunc(lingerLimit, func() { c.Conn.Close() })
+	}
 	c.mu.Unlock()
-	if closed {
+	switch {
+	case closed:
+		return nil
+	case linger:
+		c.gone(net.ErrClosed)
+		_ = half.CloseWrite() // it fails when the client was faster
 		return nil
 	}
 	return c.Conn.Close()
 }
 
-// upgradeWriter hands out a watchedConn when the streaming library takes over
-// the connection. It has no Unwrap method on purpose: the library would
-// look behind it and take the connection itself.
-type upgradeWriter struct {
-	http.ResponseWriter
-	gone   func(why error)
-	record *streamRecord
-	// frames returns the guard for a protocol; nil: it is not SPDY.
-	frames func(protocol string) *frameGuard
-	// protocol, unless it is empty, is what the client is told instead of what the library has chosen.
-	protocol string
+func (c *watchedConn) close() { _ = c.Close() }
 
-	mu     sync.Mutex
-	closed bool
-	conn   *watchedConn
-	lost   error // why the connection could not be taken over
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (w *upgradeWriter) WriteHeader(code int) {
-	if code == http.StatusSwitchingProtocols && w.protocol != "" {
-		w.Header().Set(httpstream.HeaderProtocolVersion, w.protocol)
-	}
-	w.ResponseWriter.WriteHeader(code)
-}
-
-// Hijack implements http.Hijacker.
-func (w *upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err == nil {
-		conn, rw, err = w.watch(conn, rw)
-	}
-	if err != nil {
-		w.lost = fmt.Errorf("take over the connection: %w", err)
-	}
-	return conn, rw, w.lost
-}
-
-// watch returns the connection as the library gets it. mu is held.
-func (w *upgradeWriter) watch(conn net.Conn, rw *bufio.ReadWriter) (net.Conn, *bufio.ReadWriter, error) {
-	if w.closed {
-		conn.Close()
-		return nil, nil, net.ErrClosed
-	}
-	var frames *frameGuard
-	if w.frames != nil {
-		frames = w.frames(w.Header().Get(httpstream.HeaderProtocolVersion)) // what both sides agreed on
-		frames.record = w.record
-	}
-	ahead, err := rw.Reader.Peek(rw.Reader.Buffered())
-	if err != nil {
-		conn.Close()
-		return nil, nil, err
-	}
-	// Not rw.Reader itself: at the end of the connection it would end the request's context before
-	// we can say why.
-	from := io.MultiReader(bytes.NewReader(bytes.Clone(ahead)), conn)
-	w.conn = watchConn(conn, from, w.gone, frames, w.record)
-	return w.conn, bufio.NewReadWriter(bufio.NewReader(w.conn), bufio.NewWriter(w.conn)), nil
-}
-
-// taken reports whether the connection was taken over.
-func (w *upgradeWriter) taken() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.conn != nil
-}
-
-// whyLost returns why the connection could not be taken over, if that was tried.
-func (w *upgradeWriter) whyLost() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.lost
-}
-
-// close closes the connection if it was taken over.
-func (w *upgradeWriter) close() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.closed = true
-	if w.conn != nil {
-		w.conn.Close()
-	}
-}
-
-// wait returns when the connection, if it was taken over, is no longer read. close comes first.
-func (w *upgradeWriter) wait() {
-	w.mu.Lock()
-	conn := w.conn
-	w.mu.Unlock()
-	if conn != nil {
-		<-conn.done
-	}
+// abort closes the connection at once.
+func (c *watchedConn) abort() {
+	c.mu.Lock()
+	c.closed = true
+	c.changed.Broadcast()
+	c.mu.Unlock()
+	c.Conn.Close()
 }
 
 // countedReader notes what is read.

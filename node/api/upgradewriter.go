@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+
+	"k8s.io/streaming/pkg/httpstream"
+)
+
+// upgradeWriter hands out a watchedConn when the streaming library takes over
+// the connection. It has no Unwrap method on purpose: the library would
+// look behind it and take the connection itself.
+type upgradeWriter struct {
+	http.ResponseWriter
+	gone   func(why error)
+	record *streamRecord
+	// frames returns the guard for a protocol; nil: it is not SPDY.
+	frames func(protocol string) *frameGuard
+	// protocol, unless it is empty, is what the client is told instead of what the library has chosen.
+	protocol string
+
+	mu     sync.Mutex
+	closed bool
+	conn   *watchedConn
+	lost   error // why the connection could not be taken over
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *upgradeWriter) WriteHeader(code int) {
+	if code == http.StatusSwitchingProtocols && w.protocol != "" {
+		w.Header().Set(httpstream.HeaderProtocolVersion, w.protocol)
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Hijack implements http.Hijacker.
+func (w *upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil {
+		conn, rw, err = w.watch(conn, rw)
+	}
+	if err != nil {
+		w.lost = fmt.Errorf("take over the connection: %w", err)
+	}
+	return conn, rw, w.lost
+}
+
+// watch returns the connection as the library gets it. mu is held.
+func (w *upgradeWriter) watch(conn net.Conn, rw *bufio.ReadWriter) (net.Conn, *bufio.ReadWriter, error) {
+	if w.closed {
+		conn.Close()
+		return nil, nil, net.ErrClosed
+	}
+	var frames *frameGuard
+	if w.frames != nil {
+		frames = w.frames(w.Header().Get(httpstream.HeaderProtocolVersion)) // what both sides agreed on
+		frames.record = w.record
+	}
+	ahead, err := rw.Reader.Peek(rw.Reader.Buffered())
+	if err != nil {
+		conn.Close()
+		return nil, nil, err
+	}
+	// Not rw.Reader itself: at the end of the connection it would end the request's context before
+	// we can say why.
+	from := io.MultiReader(bytes.NewReader(bytes.Clone(ahead)), conn)
+	w.conn = watchConn(conn, from, w.gone, frames, w.record)
+	return w.conn, bufio.NewReadWriter(bufio.NewReader(w.conn), bufio.NewWriter(w.conn)), nil
+}
+
+// taken reports whether the connection was taken over.
+func (w *upgradeWriter) taken() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.conn != nil
+}
+
+// whyLost returns why the connection could not be taken over, if that was tried.
+func (w *upgradeWriter) whyLost() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lost
+}
+
+// end lets end the connection, if it was taken over: watchedConn.close or watchedConn.abort.
+func (w *upgradeWriter) end(how func(*watchedConn)) {
+	w.mu.Lock()
+	w.closed = true
+	conn := w.conn
+	w.mu.Unlock()
+	if conn != nil {
+		how(conn)
+	}
+}
+
+// wait returns when the connection, if it was taken over, is no longer read. close comes first.
+func (w *upgradeWriter) wait() {
+	w.mu.Lock()
+	conn := w.conn
+	w.mu.Unlock()
+	if conn != nil {
+		<-conn.done
+	}
+}
