@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,13 +63,14 @@ func (c *PodController) room(api *corev1.Pod) *lifecycle.Verdict {
 }
 
 // shortage returns the verdict on a pod that wants more than is left, by the first resource in the order of
-// names. A resource that the node does not speak of is not looked at, except an extended one: a pod that
-// asks for a device must not run without it.
+// names. A resource that the provider does not speak of is not looked at, as by a kubelet: an administrator may have written it into
+// the Node object, or a scheduler counts it for the whole cluster, and either has found room. A provider that wants pods
+// with a device refused says that it has none of it.
 func shortage(wanted, used, allocatable corev1.ResourceList) *lifecycle.Verdict {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		has, known := allocatable[name]
 		want, taken := wanted[name], used[name]
-		if want.IsZero() || !known && !extended(name) {
+		if want.IsZero() || !known {
 			continue
 		}
 		sum := want.DeepCopy()
@@ -81,13 +81,6 @@ func shortage(wanted, used, allocatable corev1.ResourceList) *lifecycle.Verdict 
 		}
 	}
 	return nil
-}
-
-// extended reports whether a resource is one that somebody outside Kubernetes has named, such as
-// example.com/gpu.
-func extended(name corev1.ResourceName) bool {
-	domain, _, qualified := strings.Cut(string(name), "/")
-	return qualified && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io")
 }
 
 // admitted returns the pods that have a place on the node.

@@ -98,6 +98,19 @@ func TestProviderThatDeclaresNothingHasRoom(t *testing.T) {
 	}, roomy(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}))
 }
 
+// TestResourceOfTheClusterIsCountedByOthers: an administrator writes a resource into the Node object, or a scheduler counts one
+// for the whole cluster; the provider knows of neither, and the scheduler has found room.
+func TestResourceOfTheClusterIsCountedByOthers(t *testing.T) {
+	inWorld(t, memory.New(), func(w *world) {
+		w.start()
+		pod := asking("p", "100m")
+		pod.Spec.Containers[0].Resources.Requests["example.com/licence"] = resource.MustParse("2")
+		w.api.Create(pod)
+		w.pass(time.Second)
+		w.wantPhase("p", corev1.PodRunning)
+	}, declares(capability.All()), roomy(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}))
+}
+
 func TestShortage(t *testing.T) {
 	list := func(name corev1.ResourceName, q string) corev1.ResourceList {
 		return corev1.ResourceList{name: resource.MustParse(q)}
@@ -111,7 +124,9 @@ func TestShortage(t *testing.T) {
 		{"does not fit", list("memory", "1Gi"), list("memory", "1025Mi"), list("memory", "2Gi"), "OutOfmemory"},
 		{"wants nothing", list("memory", "0"), list("memory", "3Gi"), list("memory", "2Gi"), ""},
 		{"the node does not say", list("ephemeral-storage", "1Gi"), nil, nil, ""},
-		{"a device that is not there", list("example.com/gpu", "1"), nil, nil, "OutOfexample.com/gpu"},
+		{"a device that is taken", list("example.com/gpu", "1"), list("example.com/gpu", "1"), list("example.com/gpu", "1"), "OutOfexample.com/gpu"},
+		{"what the node does not have", list("example.com/gpu", "1"), nil, list("example.com/gpu", "0"), "OutOfexample.com/gpu"},
+		{"what others count", list("example.com/licence", "1"), nil, nil, ""},
 		{"huge pages that the node does not speak of", list("hugepages-2Mi", "1Gi"), nil, nil, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
