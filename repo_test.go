@@ -70,7 +70,7 @@ var directions = []repocheck.Direction{
 		Why: "providers import the suite; it sees the node through the API server only"},
 	{Packages: "test/...", May: []string{"..."},
 		Why: "the library must not be built from test code"},
-	{Packages: "bench/...", May: []string{"node/...", "podruntime/...", "providertest/...", "cli/...", "providers/...", "internal/testapi", "internal/containerdtest", "errdefs", "log/...", "trace/..."},
+	{Packages: "bench/...", May: []string{"node/...", "podruntime/...", "providertest/...", "cli/...", "providers/...", "internal/testapi", "internal/testlog", "internal/containerdtest", "errdefs", "log/...", "trace/..."},
 		Why: "measurements look at the library from outside"},
 	{Packages: "deploy/...", May: []string{"cli/...", "node/...", "internal/rights", "internal/testapi"},
 		Why: "what is installed is tested with the library, and is no part of it"},

@@ -5,7 +5,6 @@
 package containerdtest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +18,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testlog"
 )
 
 const (
@@ -39,7 +40,7 @@ type Containerd struct {
 
 	options Options
 	slot    *slot
-	said    lockedBuffer
+	said    testlog.Buffer
 	close   func() error
 
 	mu     sync.Mutex
@@ -218,23 +219,4 @@ func (c *Containerd) Restart(ctx context.Context) error {
 }
 
 // Said is the end of what containerd has logged.
-func (c *Containerd) Said() string { return c.said.tail(16 << 10) }
-
-// lockedBuffer keeps what a process says while others read it.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) tail(n int) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	all := b.b.Bytes()
-	return string(all[max(0, len(all)-n):])
-}
+func (c *Containerd) Said() string { return c.said.Tail() }

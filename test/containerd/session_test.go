@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testlog"
 )
 
 // user is somebody with kubectl, who prefers a protocol.
@@ -43,9 +45,9 @@ type session struct {
 	command  string
 	cmd      *exec.Cmd
 	in       io.WriteCloser
-	terminal *os.File // nil without one
-	out      *tail    // what it wrote, to a terminal or to its standard output
-	errs     *tail
+	terminal *os.File        // nil without one
+	out      *testlog.Buffer // what it wrote, to a terminal or to its standard output
+	errs     *testlog.Buffer
 	ended    chan error
 }
 
@@ -97,7 +99,7 @@ func (u user) session(args []string) *session {
 	u.Helper()
 	cmd := u.api.KubectlCommand(u.T, append([]string{"--namespace=" + u.namespace}, args...)...)
 	cmd.Env = append(cmd.Env, protocols[u.protocol]...)
-	return &session{user: u, command: strings.Join(args, " "), cmd: cmd, out: &tail{}, errs: &tail{}, ended: make(chan error, 1)}
+	return &session{user: u, command: strings.Join(args, " "), cmd: cmd, out: &testlog.Buffer{}, errs: &testlog.Buffer{}, ended: make(chan error, 1)}
 }
 
 func (s *session) start() {

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,6 +21,8 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/containerdtest"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testlog"
+	"github.com/virtual-kubelet/virtual-kubelet/test/internal/testnode"
 )
 
 // patience is for a machine that does much else; a step here takes seconds.
@@ -36,13 +37,13 @@ type world struct {
 	node      string
 	args      []string
 	daemon    *exec.Cmd
-	said      *tail
+	said      *testlog.Buffer
 }
 
 // newWorld starts a node.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, runtime: runtimeOf(t), api: testapi.Start(t), said: &tail{}}
+	w := &world{T: t, runtime: runtimeOf(t), api: testapi.Start(t), said: &testlog.Buffer{}}
 	w.namespace, w.node = w.api.Namespace(t), w.api.NodeName(t)
 	credentials := w.api.NodeCredentials(t, w.node)
 	w.args = []string{
@@ -54,7 +55,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() {
 		w.kill()
 		if t.Failed() {
-			t.Logf("virtual-kubelet said:\n%s", w.said)
+			t.Logf("virtual-kubelet said:\n%s", w.said.Tail())
 		}
 	})
 	w.start()
@@ -84,7 +85,7 @@ capacity: {cpu: 8, memory: 8Gi, pods: 110}
 // start runs the daemon and waits until the node is ready.
 func (w *world) start() {
 	w.Helper()
-	w.daemon = exec.Command(program(w.T), w.args...)
+	w.daemon = exec.Command(testnode.Program(w.T), w.args...)
 	w.daemon.Stdout, w.daemon.Stderr = w.said, w.said
 	if err := w.daemon.Start(); err != nil {
 		w.Fatalf("start virtual-kubelet: %v", err)
@@ -169,46 +170,4 @@ func (w *world) await(what string, done func() (bool, string)) {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-}
-
-// program returns the path of the binary virtual-kubelet: $VK_BIN, else that of the build.
-func program(t *testing.T) string {
-	t.Helper()
-	path := os.Getenv("VK_BIN")
-	if path == "" {
-		path = filepath.Join("..", "..", "bin", "virtual-kubelet")
-	}
-	path, err := filepath.Abs(path)
-	if err == nil {
-		_, err = os.Stat(path)
-	}
-	switch {
-	case err == nil:
-		return path
-	case os.Getenv("VK_REQUIRE_TESTAPI") == "1":
-		t.Fatalf("this test needs the binary virtual-kubelet: %v", err)
-	default:
-		t.Skipf("this test needs the binary virtual-kubelet: %v; build it, or name one in VK_BIN", err)
-	}
-	return ""
-}
-
-// tail keeps the end of what the daemon says.
-type tail struct {
-	mu sync.Mutex
-	b  []byte
-}
-
-func (l *tail) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.b = append(l.b, p...)
-	l.b = l.b[max(0, len(l.b)-64<<10):]
-	return len(p), nil
-}
-
-func (l *tail) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return string(l.b)
 }

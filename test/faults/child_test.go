@@ -11,8 +11,10 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testlog"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
+	"github.com/virtual-kubelet/virtual-kubelet/test/internal/testnode"
 )
 
 // Variables that let this test binary be a daemon with few file descriptors, instead of running tests.
@@ -35,7 +37,7 @@ func runChild() error {
 		return err
 	}
 	w := &world{backend: memory.New(), calls: &calls{}}
-	n, err := nodeutil.NewNode(os.Getenv(childNode), w.newProvider, roomy,
+	n, err := nodeutil.NewNode(os.Getenv(childNode), w.newProvider, testnode.Roomy,
 		nodeutil.WithTLSConfig(nodeutil.WithKeyPairFromPath(os.Getenv(childCert), os.Getenv(childKey))),
 		nodeutil.WithInsecureUnauthenticatedServer(),
 		func(cfg *nodeutil.NodeConfig) error {
@@ -67,7 +69,7 @@ func (w *world) startChild(files int) (address string, open func() int) {
 	cmd := exec.Command(os.Args[0]) // it ends with its standard input, after the test's context
 	cmd.Env = append(os.Environ(), childNode+"="+w.nodeName, childKubeconfig+"="+kubeconfig,
 		childCert+"="+credentials.CertFile, childKey+"="+credentials.KeyFile, fmt.Sprintf("%s=%d", childFiles, files))
-	said := &lockedBuffer{}
+	said := &testlog.Buffer{}
 	cmd.Stdout, cmd.Stderr = said, said
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -80,7 +82,7 @@ func (w *world) startChild(files int) (address string, open func() int) {
 		_ = stdin.Close()
 		_ = cmd.Wait() // it was told to end
 		if w.Failed() {
-			w.Logf("the daemon with %d files said:\n%s", files, said.tail())
+			w.Logf("the daemon with %d files said:\n%s", files, said.Tail())
 		}
 	})
 	node := w.nodes.awaitOne(w.T, "the node is ready", nodeReady)

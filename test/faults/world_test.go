@@ -3,24 +3,18 @@
 package faults
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"log/slog"
-	"sync"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/faultproxy"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
-	"github.com/virtual-kubelet/virtual-kubelet/log"
-	slogadapter "github.com/virtual-kubelet/virtual-kubelet/log/slog"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
+	"github.com/virtual-kubelet/virtual-kubelet/test/internal/testnode"
 )
 
 // world is what one row works with: a node in this process, its API server behind a proxy that
@@ -90,7 +84,7 @@ func (w *world) launch() *process {
 	if err != nil {
 		w.Fatal(err)
 	}
-	opts := append([]nodeutil.NodeOpt{roomy, func(cfg *nodeutil.NodeConfig) error {
+	opts := append([]nodeutil.NodeOpt{testnode.Roomy, func(cfg *nodeutil.NodeConfig) error {
 		cfg.KubeconfigPath = kubeconfig
 		return nil
 	}}, w.opts...)
@@ -98,35 +92,7 @@ func (w *world) launch() *process {
 	if err != nil {
 		w.Fatalf("make node %s: %v", w.nodeName, err)
 	}
-	said := &lockedBuffer{}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
-	ctx = log.WithLogger(ctx, slogadapter.FromSlog(slog.New(slog.NewTextHandler(said, nil))))
-	stop := sync.OnceFunc(func() {
-		cancel()
-		<-n.Done()
-		if err := n.Err(); !errors.Is(err, context.Canceled) {
-			w.Errorf("node %s ended with %v, want the end of its context", w.nodeName, err)
-		}
-	})
-	w.Cleanup(func() {
-		stop()
-		if w.Failed() {
-			w.Logf("node %s said:\n%s", w.nodeName, said.tail())
-		}
-	})
-	go func() { _ = n.Run(ctx) }() // Err has the error
-	return &process{Node: n, stop: stop}
-}
-
-// roomy makes a node for many pods.
-func roomy(cfg *nodeutil.NodeConfig) error {
-	cfg.NodeSpec.Status.Capacity = corev1.ResourceList{
-		corev1.ResourceCPU:    resource.MustParse("10k"),
-		corev1.ResourceMemory: resource.MustParse("10Ti"),
-		corev1.ResourcePods:   resource.MustParse("10k"),
-	}
-	cfg.NodeSpec.Status.Allocatable = cfg.NodeSpec.Status.Capacity
-	return nil
+	return &process{Node: n, stop: testnode.Run(w.T, "node "+w.nodeName, n, testnode.Options{})}
 }
 
 // limited makes a node that sends so many requests a second for pods.
@@ -155,25 +121,4 @@ func (w *world) alive(p *process) {
 		w.Errorf("the node ended: %v", p.Err())
 	default:
 	}
-}
-
-// lockedBuffer holds the log of a node.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer // guarded by mu
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-// tail returns the end of it, which is what a failure is about.
-func (b *lockedBuffer) tail() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	const limit = 6 << 10
-	all := b.buf.Bytes()
-	return string(all[max(0, len(all)-limit):])
 }

@@ -5,45 +5,23 @@ package integration
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
-	"testing"
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testlog"
+	"github.com/virtual-kubelet/virtual-kubelet/test/internal/testnode"
 )
 
 // stopTime is how long the program may take to end after SIGTERM.
 const stopTime = 5 * time.Second
 
-// program returns the path of the binary virtual-kubelet: $VK_BIN, else that of the build.
-func program(t *testing.T) string {
-	t.Helper()
-	path := os.Getenv("VK_BIN")
-	if path == "" {
-		path = filepath.Join("..", "..", "bin", "virtual-kubelet")
-	}
-	path, err := filepath.Abs(path)
-	if err == nil {
-		_, err = os.Stat(path)
-	}
-	switch {
-	case err == nil:
-		return path
-	case os.Getenv("VK_REQUIRE_TESTAPI") == "1":
-		t.Fatalf("this test needs the binary virtual-kubelet: %v", err)
-	default:
-		t.Skipf("this test needs the binary virtual-kubelet: %v; build it, or name one in VK_BIN", err)
-	}
-	return ""
-}
-
 // child is a run of virtual-kubelet.
 type child struct {
 	*world
 	cmd   *exec.Cmd
-	said  *lockedBuffer
+	said  *testlog.Buffer
 	ended bool
 }
 
@@ -51,8 +29,8 @@ type child struct {
 // listens at the address. The program ends with the test, within stopTime. args are further settings.
 func (w *world) startProgram(address string, credentials testapi.NodeCredentials, args ...string) *child {
 	w.Helper()
-	c := &child{world: w, said: &lockedBuffer{}}
-	c.cmd = exec.Command(program(w.T), append([]string{
+	c := &child{world: w, said: &testlog.Buffer{}}
+	c.cmd = exec.Command(testnode.Program(w.T), append([]string{
 		"--nodename=" + w.nodeName, "--provider=mock",
 		"--kubeconfig=" + credentials.Kubeconfig,
 		"--tls-cert-file=" + credentials.CertFile, "--tls-private-key-file=" + credentials.KeyFile,
@@ -85,7 +63,7 @@ func (c *child) end() {
 		c.Errorf("virtual-kubelet took %v to stop, want at most %v", took, stopTime)
 	}
 	if c.Failed() {
-		c.Logf("virtual-kubelet said:\n%s", c.said.tail())
+		c.Logf("virtual-kubelet said:\n%s", c.said.Tail())
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testlog"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
@@ -169,7 +170,7 @@ func TestSecurityD1NoSecretLeavesTheNode(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))) // of this process's tests, only this one traces
 	w.within = func(ctx context.Context) context.Context { return trace.WithTracer(ctx, opentelemetry.Adapter{}) }
-	w.level, w.said = slog.LevelDebug-100, &lockedBuffer{}
+	w.level, w.said = slog.LevelDebug-100, &testlog.Buffer{}
 	p := leaky{needy: needy{notifying{polled{Backend: w.backend, changed: w.changed}}, got}, refused: &[3]atomic.Int32{}, sick: &atomic.Bool{}}
 	w.provider = func(nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
 		return p, sickly{node.NewNaiveNodeProvider(), p}, nil
@@ -218,7 +219,7 @@ func TestSecurityD1NoSecretLeavesTheNode(t *testing.T) {
 			t.Errorf("the pod's condition %q has %d bytes, want 1024 at most", c.Type, len(c.Message))
 		}
 	}
-	seen["the log"], seen["the spans"] = w.said.all(), fmt.Sprintf("%+v", spans.GetSpans())
+	seen["the log"], seen["the spans"] = w.said.String(), fmt.Sprintf("%+v", spans.GetSpans())
 	for _, e := range w.api.Audit(t, "system:node:"+w.nodeName) {
 		seen["the audit log"] += audited(e)
 	}

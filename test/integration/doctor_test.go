@@ -29,6 +29,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/test/internal/testnode"
 )
 
 // diagnosis is the report of the command doctor.
@@ -43,7 +44,7 @@ type diagnosis struct {
 func (w *world) doctor(credentials testapi.NodeCredentials, address string, args ...string) diagnosis {
 	w.Helper()
 	// In a process of its own: the command takes the logger of the Kubernetes libraries.
-	cmd := exec.CommandContext(w.Context(), program(w.T), append([]string{
+	cmd := exec.CommandContext(w.Context(), testnode.Program(w.T), append([]string{
 		"doctor", "--output=json", "--timeout=" + patience.String(), "--provider=mock", "--nodename=" + w.nodeName, "--node-ip=" + address, "--listen-address=" + address,
 		"--kubeconfig=" + credentials.Kubeconfig, "--tls-cert-file=" + credentials.CertFile, "--tls-private-key-file=" + credentials.KeyFile,
 		"--client-ca-file=" + credentials.CAFile, "--admin-kubeconfig=" + w.api.KubeconfigPath,

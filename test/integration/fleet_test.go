@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"os"
 	"strings"
@@ -22,12 +21,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
-	"github.com/virtual-kubelet/virtual-kubelet/log"
-	slogadapter "github.com/virtual-kubelet/virtual-kubelet/log/slog"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
+	"github.com/virtual-kubelet/virtual-kubelet/test/internal/testnode"
 )
 
 const (
@@ -100,7 +98,7 @@ func (f *fleet) run(credentials testapi.NodeCredentials) (stop func()) {
 		f.Fatal(err)
 	}
 	routes := &oneHandler{}
-	nodes, err := nodeutil.NewFleet(f.names, f.make, nodeutil.WithClient(client), roomy,
+	nodes, err := nodeutil.NewFleet(f.names, f.make, nodeutil.WithClient(client), testnode.Roomy,
 		nodeutil.WithTLSConfig(nodeutil.WithKeyPairFromPath(credentials.CertFile, credentials.KeyFile), clientCA(f.T, credentials.CAFile)),
 		nodeutil.AttachProviderRoutes(routes),
 		func(cfg *nodeutil.NodeConfig) error {
@@ -111,21 +109,7 @@ func (f *fleet) run(credentials testapi.NodeCredentials) (stop func()) {
 	if err != nil {
 		f.Fatalf("make %d nodes: %v", fleetNodes, err)
 	}
-	said := &lockedBuffer{}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(f.Context()))
-	ctx = log.WithLogger(ctx, slogadapter.FromSlog(slog.New(slog.NewTextHandler(said, nil))))
-	stop = sync.OnceFunc(func() {
-		cancel()
-		<-nodes.Done()
-		if err := nodes.Err(); !errors.Is(err, context.Canceled) {
-			f.Errorf("the nodes ended with %v, want the end of their context", err)
-		}
-		if f.Failed() {
-			f.Logf("the nodes said:\n%s", said.tail())
-		}
-	})
-	f.Cleanup(stop)
-	go func() { _ = nodes.Run(ctx) }() // Err has the error
+	stop = testnode.Run(f.T, "the fleet", nodes, testnode.Options{})
 	if err := nodes.WaitReady(f.Context(), patience); err != nil {
 		f.Fatalf("start %d nodes: %v", fleetNodes, err)
 	}

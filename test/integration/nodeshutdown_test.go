@@ -46,7 +46,7 @@ func TestFault50SignalDrainsTheNode(t *testing.T) {
 	for _, pod := range pods {
 		i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget })
 		if s := pod.Status; s.Phase != corev1.PodFailed || s.Reason != "Terminated" || i < 0 {
-			t.Fatalf("pod %s is %s %q, conditions %v; want Failed, Terminated, DisruptionTarget\n%s", pod.Name, s.Phase, s.Reason, s.Conditions, c.said.tail())
+			t.Fatalf("pod %s is %s %q, conditions %v; want Failed, Terminated, DisruptionTarget\n%s", pod.Name, s.Phase, s.Reason, s.Conditions, c.said.Tail())
 		}
 		ends = append(ends, pod.Status.Conditions[i].LastTransitionTime.Time)
 	}

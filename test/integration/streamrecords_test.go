@@ -19,9 +19,7 @@ type record struct {
 
 // records returns those of a pod so far.
 func (c *child) records(pod string) (out []record) {
-	c.said.mu.Lock()
-	defer c.said.mu.Unlock()
-	for line := range strings.Lines(c.said.buf.String()) {
+	for line := range strings.Lines(c.said.String()) {
 		var r record
 		if strings.Contains(line, "Stream has ended") && json.Unmarshal([]byte(line), &r) == nil && r.Namespace == c.namespace && r.Pod == pod {
 			out = append(out, r)

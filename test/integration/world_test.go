@@ -3,25 +3,20 @@
 package integration
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
-	"github.com/virtual-kubelet/virtual-kubelet/log"
-	slogadapter "github.com/virtual-kubelet/virtual-kubelet/log/slog"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testlog"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
+	"github.com/virtual-kubelet/virtual-kubelet/test/internal/testnode"
 )
 
 // world is what one test works with. The backend outlives the node, which may be
@@ -43,7 +38,7 @@ type world struct {
 	opts       []nodeutil.NodeOpt
 	within     func(context.Context) context.Context // what Run is called with; nil: as it is
 	level      slog.Level                            // of the node's log
-	said       *lockedBuffer                         // the node's log, if all of it is wanted
+	said       *testlog.Buffer                       // the node's log, if all of it is wanted
 }
 
 // newWorld returns one in the shared cluster.
@@ -90,7 +85,7 @@ func (w *world) launch() *process {
 	if err != nil {
 		w.Fatalf("make the node's client: %v", err)
 	}
-	opts := append([]nodeutil.NodeOpt{nodeutil.WithClient(client), roomy}, w.opts...)
+	opts := append([]nodeutil.NodeOpt{nodeutil.WithClient(client), testnode.Roomy}, w.opts...)
 	if w.bootstraps {
 		opts = opts[1:]
 	}
@@ -98,29 +93,7 @@ func (w *world) launch() *process {
 	if err != nil {
 		w.Fatalf("make node %s: %v", w.nodeName, err)
 	}
-	said := w.said
-	if said == nil {
-		said = &lockedBuffer{}
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
-	ctx = log.WithLogger(ctx, slogadapter.FromSlog(slog.New(slog.NewTextHandler(said, &slog.HandlerOptions{Level: w.level}))))
-	if w.within != nil {
-		ctx = w.within(ctx)
-	}
-	stop := sync.OnceFunc(func() {
-		cancel()
-		<-n.Done()
-		if err := n.Err(); !errors.Is(err, context.Canceled) {
-			w.Errorf("node %s ended with %v, want the end of its context", w.nodeName, err)
-		}
-	})
-	w.Cleanup(func() {
-		stop()
-		if w.Failed() {
-			w.Logf("node %s said:\n%s", w.nodeName, said.tail())
-		}
-	})
-	go func() { _ = n.Run(ctx) }() // Err has the error
+	stop := testnode.Run(w.T, "node "+w.nodeName, n, testnode.Options{Level: w.level, Log: w.said, Within: w.within})
 	return &process{Node: n, stop: stop}
 }
 
@@ -130,17 +103,6 @@ func (w *world) newProvider(nodeutil.ProviderConfig) (nodeutil.Provider, node.No
 		return p, nil, nil
 	}
 	return notifying{p}, nil, nil
-}
-
-// roomy makes a node that a scheduler gives many pods.
-func roomy(cfg *nodeutil.NodeConfig) error {
-	cfg.NodeSpec.Status.Capacity = corev1.ResourceList{
-		corev1.ResourceCPU:    resource.MustParse("1k"),
-		corev1.ResourceMemory: resource.MustParse("1Ti"),
-		corev1.ResourcePods:   resource.MustParse("1k"),
-	}
-	cfg.NodeSpec.Status.Allocatable = cfg.NodeSpec.Status.Capacity
-	return nil
 }
 
 // awaitBackend waits until the backend is as done wants it.
@@ -167,31 +129,3 @@ func (w *world) createdOnce(names []string) {
 
 // key is that of a pod in the test's namespace.
 func (w *world) key(name string) string { return w.namespace + "/" + name }
-
-// lockedBuffer holds the log of a node.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer // guarded by mu
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-// all returns the whole of it.
-func (b *lockedBuffer) all() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
-// tail returns the end of it, which is what a failure is about.
-func (b *lockedBuffer) tail() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	const limit = 8 << 10
-	all := b.buf.Bytes()
-	return string(all[max(0, len(all)-limit):])
-}

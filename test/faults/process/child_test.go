@@ -12,10 +12,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testlog"
 	"github.com/virtual-kubelet/virtual-kubelet/test/faults/internal/daemon"
 	"github.com/virtual-kubelet/virtual-kubelet/test/faults/internal/failpoint"
 )
@@ -26,7 +26,7 @@ type child struct {
 	cmd     *exec.Cmd
 	inspect string // its socket
 	stdin   io.Closer
-	said    *tail
+	said    *testlog.Buffer
 	began   time.Time
 	ready   chan struct{} // closed when the node is ready
 	readyAt time.Time     // set before ready is closed
@@ -37,7 +37,7 @@ type child struct {
 // launch starts the daemon, which ends with the test.
 func (w *world) launch(env ...string) *child {
 	w.Helper()
-	c := &child{world: w, said: &tail{}, ready: make(chan struct{}), done: make(chan struct{})}
+	c := &child{world: w, said: &testlog.Buffer{}, ready: make(chan struct{}), done: make(chan struct{})}
 	flags := w.flags
 	flags.Inspect = filepath.Join(w.dir, fmt.Sprintf("daemon-%d", w.children.Add(1)))
 	c.inspect = flags.Inspect
@@ -61,7 +61,7 @@ func (w *world) launch(env ...string) *child {
 	w.Cleanup(func() {
 		c.kill()
 		if w.Failed() {
-			w.Logf("daemon %d said at last:\n%s", c.cmd.Process.Pid, c.said)
+			w.Logf("daemon %d said at last:\n%s", c.cmd.Process.Pid, c.said.Tail())
 		}
 	})
 	return c
@@ -99,9 +99,9 @@ func (c *child) awaitReady() {
 	select {
 	case <-c.ready:
 	case <-c.done:
-		c.Fatalf("the daemon ended before it was ready: %v:\n%s", c.err, c.said)
+		c.Fatalf("the daemon ended before it was ready: %v:\n%s", c.err, c.said.Tail())
 	case <-time.After(patience):
-		c.Fatalf("the daemon is not ready after %v:\n%s", patience, c.said)
+		c.Fatalf("the daemon is not ready after %v:\n%s", patience, c.said.Tail())
 	}
 }
 
@@ -110,7 +110,7 @@ func (c *child) awaitEnd() {
 	select {
 	case <-c.done:
 	case <-time.After(patience):
-		c.Fatalf("the daemon has not ended after %v:\n%s", patience, c.said)
+		c.Fatalf("the daemon has not ended after %v:\n%s", patience, c.said.Tail())
 	}
 }
 
@@ -130,7 +130,7 @@ func (c *child) kill() {
 // forget drops what the daemon said, of which there is much in the end.
 func (c *child) forget() {
 	if !c.Failed() {
-		c.said.clear()
+		c.said.Clear()
 	}
 }
 
@@ -171,7 +171,7 @@ func (c *child) stop() time.Duration {
 	c.signal(syscall.SIGTERM)
 	c.awaitEnd()
 	if c.err != nil {
-		c.Errorf("the daemon ended with %v, want exit code 0:\n%s", c.err, c.said)
+		c.Errorf("the daemon ended with %v, want exit code 0:\n%s", c.err, c.said.Tail())
 	}
 	return time.Since(began)
 }
@@ -186,37 +186,4 @@ func (c *child) ask(path string) string {
 		c.Fatal(err)
 	}
 	return text
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu  sync.Mutex
-	buf []byte // guarded by mu
-}
-
-const tailSize = 32 << 10
-
-// Write keeps b.
-func (s *tail) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.buf = append(s.buf, b...); len(s.buf) > 2*tailSize {
-		s.buf = append([]byte(nil), s.buf[len(s.buf)-tailSize:]...)
-	}
-	return len(b), nil
-}
-
-func (s *tail) has(text string) bool { return strings.Contains(s.String(), text) }
-
-func (s *tail) clear() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.buf = nil
-}
-
-// String returns the end of what was written.
-func (s *tail) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.ToValidUTF8(string(s.buf[max(0, len(s.buf)-tailSize):]), "?")
 }

@@ -106,7 +106,7 @@ func (w *world) wave(c *child) {
 		select {
 		case <-begun:
 		case err := <-ended:
-			w.Fatalf("exec ended before it began: %v:\n%s", err, c.said)
+			w.Fatalf("exec ended before it began: %v:\n%s", err, c.said.Tail())
 		}
 		cancel()
 		<-ended //nolint:errcheck // it was cancelled

@@ -105,7 +105,7 @@ func TestFault06ProviderPanics(t *testing.T) {
 	}
 	select {
 	case <-c.done:
-		t.Errorf("the daemon ended: %v:\n%s", c.err, c.said)
+		t.Errorf("the daemon ended: %v:\n%s", c.err, c.said.Tail())
 	default:
 	}
 	faultrow.Record(t, 6, fmt.Sprintf("%d panics in %d methods, with the goroutines of exec, attach and port-forward, and 3 pods/s of churn", n, len(methods)),

@@ -32,7 +32,7 @@ func TestFault01KilledAtEveryPoint(t *testing.T) {
 		if !c.cmd.ProcessState.Exited() && c.cmd.ProcessState.ExitCode() == -1 {
 			continue // by its own signal
 		}
-		t.Errorf("%s: the daemon ended with %v, want it killed:\n%s", point, c.err, c.said)
+		t.Errorf("%s: the daemon ended with %v, want it killed:\n%s", point, c.err, c.said.Tail())
 	}
 	w.start()
 	churn.stop()
@@ -63,7 +63,7 @@ func (w *world) nudge(c *child, patch bool) {
 		case <-time.After(200 * time.Millisecond):
 		}
 		if n > int(patience/(200*time.Millisecond)) {
-			w.Fatalf("the daemon does not patch its node:\n%s", c.said)
+			w.Fatalf("the daemon does not patch its node:\n%s", c.said.Tail())
 		}
 	}
 }

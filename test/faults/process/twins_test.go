@@ -108,11 +108,11 @@ func (w *world) standsBy(c *child) {
 			w.Fatal("two daemons act for one node")
 		default:
 		}
-		if c.said.has("standing by") {
+		if c.said.Has("standing by") {
 			return
 		}
 	}
-	w.Fatalf("the twin does not stand by:\n%s", c.said)
+	w.Fatalf("the twin does not stand by:\n%s", c.said.Tail())
 }
 
 // awaitCreated waits until a pod is created that is created from now on.
