@@ -82,8 +82,7 @@ soak: build ## kill a daemon with kill -9 every five seconds for SOAK=1h under c
 
 # Kubernetes' own tests of a node: they need root, Linux and a container runtime. See docs/conformance.md.
 .PHONY: conformance
-conformance: build bin/conformance/e2e.test ## run Kubernetes' tests of nodes, services, workloads and kubectl against a virtual node and write docs/conformance.md (CONFORMANCE_ARGS=-focus=...)
-	@hack/build-conformance.sh coredns kubelet
+conformance: build bin/conformance/e2e.test bin/conformance/coredns bin/conformance/kubelet ## run Kubernetes' tests of nodes, services, workloads and kubectl against a virtual node and write docs/conformance.md (CONFORMANCE_ARGS=-focus=...)
 	@go build -C test/conformance -o $(CURDIR)/bin/conformance/run .
 	@bin/conformance/run -report=docs/conformance.md $(CONFORMANCE_ARGS)
 
@@ -97,8 +96,14 @@ conformance-gate: build bin/conformance/e2e.test ## the same for the tests that 
 	@go build -C test/conformance -o $(CURDIR)/bin/conformance/run .
 	@bin/conformance/run -sets=gate $(CONFORMANCE_ARGS)
 
-bin/conformance/e2e.test: test/conformance/programs/go.mod hack/build-conformance.sh
+bin/conformance/e2e.test: test/conformance/programs/go.mod hack/build-conformance.sh $(wildcard test/conformance/standin/*/*.go)
 	@hack/build-conformance.sh
+
+bin/conformance/coredns: test/conformance/coredns/go.mod test/conformance/coredns/main.go hack/build-conformance.sh
+	@hack/build-conformance.sh coredns
+
+bin/conformance/kubelet: bench/kubelet/go.mod hack/build-conformance.sh
+	@hack/build-conformance.sh kubelet
 
 # How many random schedules of users, faults and restarts every `make test` tries.
 SCHEDULES ?= 10000

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds what a conformance run needs beside the control plane and the virtual node: Kubernetes' end-to-end suite and its
-# runner, kube-proxy, the programs of the suite's images and, if they are named, CoreDNS and a kubelet.
+# Builds what a conformance run needs beside the control plane and the virtual node: without arguments Kubernetes'
+# end-to-end suite and its runner, kube-proxy and the programs of the suite's images, which every run needs; with
+# arguments only what they name.
 # Usage: hack/build-conformance.sh [coredns] [kubelet]
 #
 # Versions are those of the modules test/conformance/programs, test/conformance/coredns and bench/kubelet.
@@ -35,17 +36,23 @@ static=(env CGO_ENABLED=0 go build)
 # What runs beside them is built like devcluster, whose packages are compiled already.
 plain=(go build)
 
-build ginkgo github.com/onsi/ginkgo/v2/ginkgo "${plain[@]}"
-build e2e.test $kubernetes/test/e2e go test -c
-build kube-proxy $kubernetes/cmd/kube-proxy "${plain[@]}"
-build agnhost $kubernetes/test/images/agnhost "${static[@]}"
-build nnp $kubernetes/test/images/nonewprivs "${static[@]}"
-go list -m -f '{{.Dir}}' $kubernetes >"$out/kubernetes" # the images have some of its files
+# e2e.test is the last: make takes it as the sign that all are there.
+every_run() {
+  build ginkgo github.com/onsi/ginkgo/v2/ginkgo "${plain[@]}"
+  build kube-proxy $kubernetes/cmd/kube-proxy "${plain[@]}"
+  build agnhost $kubernetes/test/images/agnhost "${static[@]}"
+  build nnp $kubernetes/test/images/nonewprivs "${static[@]}"
+  go list -m -f '{{.Dir}}' $kubernetes >"$out/kubernetes" # the images have some of its files
+  (
+    cd ..
+    build sh ./standin/sh "${static[@]}"
+    build pause github.com/virtual-kubelet/virtual-kubelet/internal/containerdtest/pause "${static[@]}"
+  )
+  build e2e.test $kubernetes/test/e2e go test -c
+}
 
-cd ..
-build sh ./standin/sh "${static[@]}"
-build pause github.com/virtual-kubelet/virtual-kubelet/internal/containerdtest/pause "${static[@]}"
-
+[ $# -gt 0 ] || every_run
+cd "$root/test/conformance"
 for extra in "$@"; do
   case $extra in
     coredns) (cd coredns && build coredns . "${static[@]}") ;;

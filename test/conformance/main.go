@@ -48,7 +48,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.agent, "agent", "virtual-kubelet", "what runs the node: virtual-kubelet, or kubelet for a comparison")
 	flag.StringVar(&o.provider, "provider", "cri", "what virtual-kubelet runs pods with: cri, in a containerd, or process")
-	flag.StringVar(&o.sets, "sets", "node,cluster,serial", "which tests, one set after the other: node, cluster, serial, quick, gate")
+	flag.StringVar(&o.sets, "sets", "node,cluster,serial", "which tests, one set after the other: node, cluster, serial, scheduling, quick, gate")
 	flag.StringVar(&o.focus, "focus", "", "regular expression of the tests to run, in the place of a set's")
 	flag.StringVar(&o.skip, "skip", "", "regular expression of tests to leave out, in the place of a set's")
 	flag.IntVar(&o.procs, "procs", 0, "how many tests run at a time, in the place of a set's number")
@@ -161,7 +161,7 @@ func (o *options) suites(ctx context.Context, c *cluster.Cluster) error {
 	for name := range strings.SplitSeq(o.sets, ",") {
 		set, ok := suite.Sets()[name]
 		if !ok {
-			return fmt.Errorf("there is no set %q; there are node, cluster, serial, quick and gate", name)
+			return fmt.Errorf("there is no set %q; there are node, cluster, serial, scheduling, quick and gate", name)
 		}
 		if o.focus != "" {
 			set.Focus, set.Skip = o.focus, o.skip

@@ -22,7 +22,7 @@ type Set struct {
 	Focus, Skip string
 	// Procs is how many tests run at a time. Tests wait nearly all of their time, so there are many more than cores.
 	Procs int
-	// Limit is how long all of them may take.
+	// Limit is how long all of them may take on a machine that does much else.
 	Limit time.Duration
 }
 
@@ -48,18 +48,22 @@ func Sets() map[string]Set {
 			Name: "node", Focus: nodeTests, Skip: disturbing + "|" + NotRun, Procs: 16, Limit: 45 * time.Minute,
 		},
 		"cluster": {
-			Name: "cluster", Focus: clusterTests, Skip: disturbing + "|" + NotRun, Procs: 12, Limit: 15 * time.Minute,
+			Name: "cluster", Focus: clusterTests, Skip: disturbing + "|" + NotRun, Procs: 12, Limit: 30 * time.Minute,
 		},
 		"serial": {
 			Name: "serial", Procs: 1, Limit: 30 * time.Minute, Skip: NotRun,
-			Focus: `\[sig-(node|storage)\].*(\[Serial\]|\[Disruptive\]).*\[(Node)?Conformance\]|\[sig-(node|storage)\].*\[(Node)?Conformance\].*(\[Serial\]|\[Disruptive\])`,
+			Focus: `\[sig-(node|storage)\].*(\[Serial\]|\[Disruptive\]).*\[(Node)?Conformance\]|\[sig-(node|storage)\].*\[(Node)?Conformance\].*(\[Serial\]|\[Disruptive\])|` +
+				`\[sig-apps\].*\[Conformance\].*\[Serial\]`,
+		},
+		"scheduling": { // most of them wait a minute for pods that are not there, and one five minutes
+			Name: "scheduling", Focus: `\[sig-scheduling\].*\[Conformance\].*\[Serial\]`, Procs: 1, Limit: 30 * time.Minute,
 		},
 		"quick": {
-			Name: "quick", Focus: nodeTests, Procs: 16, Limit: 10 * time.Minute,
+			Name: "quick", Focus: nodeTests, Procs: 16, Limit: 30 * time.Minute,
 			Skip: disturbing + "|" + NotRun + "|" + slow,
 		},
 		"gate": {
-			Name: "gate", Focus: gate, Procs: 12, Limit: 8 * time.Minute,
+			Name: "gate", Focus: gate, Procs: 12, Limit: 20 * time.Minute,
 			Skip: disturbing + "|" + NotRun + "|" + slow,
 		},
 	}
@@ -71,7 +75,7 @@ const gate = `\[sig-node\] (Containers|Container Runtime|Container Lifecycle|Dow
 	`\[sig-storage\] (ConfigMap|Downward API volume|EmptyDir volumes|Projected (combined|secret)|Secrets|Subpath).*\[Conformance\]`
 
 // slow are the tests that wait half a minute and more, for a time-out or for a period of the node to pass.
-const slow = `\[Slow\]|\[Feature:|Probing container|Should fail non-optional|optional updates should be reflected|ImageVolume`
+const slow = `\[Slow\]|\[Feature:|Probing (restartable init )?container|Should fail non-optional|optional updates should be reflected|ImageVolume`
 
 // Programs are what a run needs.
 type Programs struct {
