@@ -110,6 +110,7 @@ require (
 )
 
 require (
+	github.com/containernetworking/cni v1.3.1
 	github.com/google/go-containerregistry v0.20.6
 	github.com/virtual-kubelet/virtual-kubelet v0.0.0-00010101000000-000000000000
 	golang.org/x/sys v0.47.0

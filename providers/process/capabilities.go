@@ -13,7 +13,7 @@ import (
 
 // mounted are the features that a container without mounts does not have.
 var mounted = []capability.Feature{
-	capability.EmptyDir, capability.MemoryEmptyDir, capability.ObjectVolumes, capability.TokenVolumes, capability.HostPath,
+	capability.EmptyDir, capability.MemoryEmptyDir, capability.ImageVolumes, capability.ObjectVolumes, capability.TokenVolumes, capability.HostPath,
 	capability.SubPath, capability.MountPropagation, capability.EnvFiles, capability.TerminationMessages, capability.HostAliases,
 	capability.DNS, capability.Hostname, capability.ReadOnlyRoot, capability.UnmaskedProc, capability.Sysctls,
 }
@@ -25,7 +25,7 @@ func (c Config) Capabilities() capability.Declaration {
 	if c.Isolation == IsolationNone {
 		isolation = shim.None
 	}
-	lacks, notes := declare(isolation, nil, false)
+	lacks, notes := declare(surroundings{isolation: isolation, network: c.PodNetwork != ""})
 	limits := "where the daemon may make cgroups"
 	notes[capability.ContainerLimits], notes[capability.InPlaceResize] = limits+"; else they are not kept", limits
 	switch isolation {
@@ -47,12 +47,22 @@ func (c Config) Capabilities() capability.Declaration {
 
 const needsRoot = "the daemon must have the rights of root"
 
-// declare says what pods do not get with that isolation, and what users should know of what they get.
-// noLimits is why limits are not kept, or nil; selinux tells whether the kernel enforces labels.
-func declare(isolation shim.Isolation, noLimits error, selinux bool) (lacks, notes map[capability.Feature]string) {
+// surroundings decide what pods get.
+type surroundings struct {
+	isolation shim.Isolation
+	// noLimits is why limits are not kept, or nil.
+	noLimits error
+	// selinux tells whether the kernel enforces labels.
+	selinux bool
+	// network tells whether pods have a network of their own.
+	network bool
+}
+
+// declare says what pods do not get there, and what users should know of what they get.
+func declare(in surroundings) (lacks, notes map[capability.Feature]string) {
+	isolation := in.isolation
 	lacks = map[capability.Feature]string{
 		capability.SharedProcesses: "the containers of a pod do not see each other's processes with the process provider",
-		capability.ImageVolumes:    "the process provider does not mount images",
 		capability.AppArmor:        "the process provider sets no AppArmor profiles",
 		capability.RuntimeClass:    "the process provider has no runtime handlers",
 	}
@@ -61,7 +71,7 @@ func declare(isolation shim.Isolation, noLimits error, selinux bool) (lacks, not
 		capability.Seccomp:   "the process provider filters no system calls, and refuses profiles of type Localhost",
 		capability.SELinux:   "without effect, as everywhere where the kernel has no SELinux; refused where it has",
 	}
-	if selinux {
+	if in.selinux {
 		lacks[capability.SELinux] = "the process provider sets no SELinux labels"
 	}
 	if !isolation.Namespaces() {
@@ -79,8 +89,11 @@ func declare(isolation shim.Isolation, noLimits error, selinux bool) (lacks, not
 	if isolation == shim.None {
 		lacks[capability.FSGroup] = "without isolation there are no volumes"
 	}
-	if noLimits != nil {
-		why := "limits are not kept: " + noLimits.Error()
+	if in.network {
+		notes[capability.HostPorts] = "the network of pods must have the plugin portmap"
+	}
+	if in.noLimits != nil {
+		why := "limits are not kept: " + in.noLimits.Error()
 		lacks[capability.InPlaceResize], notes[capability.ContainerLimits] = why, why
 	}
 	return lacks, notes

@@ -11,10 +11,10 @@ import (
 
 // Labels mean nothing to a kernel without SELinux, and a kubelet there runs pods that name some.
 func TestLabelsAreRefusedOnlyWhereTheyWouldBeKept(t *testing.T) {
-	if lacks, _ := declare(shim.Root, nil, false); lacks[capability.SELinux] != "" {
+	if lacks, _ := declare(surroundings{isolation: shim.Root}); lacks[capability.SELinux] != "" {
 		t.Errorf("without SELinux, labels are refused: %s", lacks[capability.SELinux])
 	}
-	if lacks, _ := declare(shim.Root, nil, true); lacks[capability.SELinux] == "" {
+	if lacks, _ := declare(surroundings{isolation: shim.Root, selinux: true}); lacks[capability.SELinux] == "" {
 		t.Error("with SELinux, labels that nobody sets are not refused")
 	}
 }

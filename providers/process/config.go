@@ -49,10 +49,15 @@ type Config struct {
 	// Isolation is auto, required or none. Default auto.
 	Isolation string `json:"isolation,omitempty"`
 	// Privileged allows containers that ask for it power over the machine: privileged ones, and
-	// those in its namespaces. Every pod is in its network.
+	// those in its namespaces.
 	Privileged bool `json:"privileged,omitempty"`
 	// HostPaths are the directories that volumes of the kind hostPath may be in. Default: none.
 	HostPaths []string `json:"hostPaths,omitempty"`
+	// PodNetwork is the file of a CNI network, for pods with a network and an address of their own. It needs the rights of
+	// root. Default: every pod is in the network of the machine.
+	PodNetwork string `json:"podNetwork,omitempty"`
+	// CNIPlugins are the directories of the plugins of that network. Default: /opt/cni/bin and /usr/lib/cni.
+	CNIPlugins []string `json:"cniPlugins,omitempty"`
 	// ClusterDNS are the addresses of the cluster's DNS servers. Default: pods get the machine's.
 	ClusterDNS []string `json:"clusterDNS,omitempty"`
 }

@@ -75,7 +75,7 @@ func (r *Runtime) CreateContainer(ctx context.Context, sandboxID string, config 
 	c := &container{id: newID(), config: config}
 	c.dir = filepath.Join(r.config.StateDir, "containers", c.id)
 	c.containerRecord = containerRecord{Sandbox: sandboxID, Created: time.Now(), ImageID: image.ID, ImageRef: imageRef(image), Image: imageName(image)}
-	if c.Spec, err = r.spec(s, c, image); err != nil {
+	if c.Spec, err = r.spec(ctx, s, c, image); err != nil {
 		return "", err
 	}
 	c.StopSignal = int(stopSignal(config.GetStopSignal(), image.Config.StopSignal))

@@ -121,7 +121,7 @@ func (s imageService) RemoveImage(ctx context.Context, spec *runtimeapi.ImageSpe
 			continue
 		}
 		for _, c := range s.r.containersOf("") {
-			if c.ImageID == i.ID {
+			if c.ImageID == i.ID || s.r.mountsImage(c, i) {
 				return status.Errorf(codes.FailedPrecondition, "image %s is used by container %s", spec.GetImage(), c.id)
 			}
 		}

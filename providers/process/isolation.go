@@ -70,7 +70,7 @@ func (r *Runtime) try(ctx context.Context, way candidate) error {
 			return err
 		}
 	}
-	caps, err := capabilities(false, nil)
+	caps, err := capabilities(false, false, nil)
 	if err != nil {
 		return err
 	}

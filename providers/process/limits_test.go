@@ -91,8 +91,21 @@ func TestMemoryLimit(t *testing.T) {
 	if err := w.UpdateContainerResources(t.Context(), id, &runtimeapi.ContainerResources{Linux: &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: 64 << 20}}); err != nil {
 		t.Fatal(err)
 	}
+	inside := "/sys/fs/cgroup/memory.max"
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err != nil {
+		inside = "/sys/fs/cgroup/memory/memory.limit_in_bytes"
+	}
 	if got := w.memoryLimit(id); got != strconv.Itoa(64<<20) {
 		t.Errorf("the limit after a change: got %s", got)
+	}
+	if w.Isolation() == "namespaces" {
+		out, _, err := w.ExecSync(t.Context(), id, []string{"cat", inside}, time.Minute)
+		if err != nil || strings.TrimSpace(string(out)) != strconv.Itoa(64<<20) {
+			t.Errorf("the limit as the container finds it in %s: got %q, %v", inside, out, err)
+		}
+		if out, _, _ := w.ExecSync(t.Context(), id, []string{"ls", "/sys/fs/cgroup"}, time.Minute); strings.Contains(string(out), "vk-") {
+			t.Errorf("the container sees the cgroups of others: %s", out)
+		}
 	}
 	// A death that the kernel did not cause is no lack of memory.
 	if err := w.StopContainer(t.Context(), id, 0); err != nil {

@@ -20,7 +20,7 @@ type Node struct {
 	Node *corev1.Node
 	// Recorder gets the events about pods.
 	Recorder record.EventRecorder
-	// InternalIP is the address of the node, which is that of its pods.
+	// InternalIP is the address of the node, which is that of pods without one of their own.
 	InternalIP string
 	// ClusterDomain is the domain of the cluster's DNS.
 	ClusterDomain string
@@ -41,7 +41,7 @@ func New(ctx context.Context, n Node, config Config) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	lacks, notes := declare(r.isolation, r.cgroups.why, hasSELinux())
+	lacks, notes := declare(surroundings{isolation: r.isolation, noLimits: r.cgroups.why, selinux: hasSELinux(), network: r.network != nil})
 	pods, err := podruntime.New(podruntime.Config{
 		Runtime: r, Images: r.Images(), Node: n.Node, Recorder: n.Recorder,
 		Root: filepath.Join(r.config.StateDir, "pods"), LogRoot: filepath.Join(r.config.StateDir, "logs"),

@@ -41,6 +41,8 @@ type Runtime struct {
 	// overlay tells that roots of containers are layers over their image, not copies of it.
 	overlay bool
 	cgroups cgroups
+	// network is that of pods; nil for the machine's.
+	network *network
 	images  *images.Store
 	address string
 	lock    *os.File
@@ -54,13 +56,17 @@ type Runtime struct {
 	started chan *container
 }
 
-// sandbox is a pod. It has no process: containers get their namespaces one by one.
+// sandbox is a pod. It has no process: containers get their namespaces one by one, but for the network, which is a file.
 type sandbox struct {
 	id, dir string
 	config  *runtimeapi.PodSandboxConfig
 	created time.Time
+	// addresses are those of its own network; none for the machine's.
+	addresses []string
 	// guarded by Runtime.mu
 	stopped bool
+	// held tells that something of the network may be the sandbox's; guarded by Runtime.mu.
+	held bool
 }
 
 // Open returns the runtime in the state directory of config, with the containers that are there.
@@ -100,6 +106,9 @@ func (r *Runtime) open(ctx context.Context) error {
 		return err
 	}
 	r.images = store
+	if r.network, err = openNetwork(ctx, r.config, r.isolation); err != nil {
+		return err
+	}
 	r.cgroups = findCgroups()
 	if !r.cgroups.usable() {
 		log.G(ctx).Warnf("process provider: limits of memory and CPU are not kept: %v", r.cgroups.why)
@@ -120,7 +129,12 @@ func (r *Runtime) loadSandboxes() error {
 		if err := loadRecord(dir, &record, config); err != nil {
 			return err
 		}
-		r.sandboxes[id] = &sandbox{id: id, dir: dir, config: config, created: record.Created, stopped: record.Stopped}
+		s := &sandbox{
+			id: id, dir: dir, config: config, created: record.Created, stopped: record.Stopped, addresses: record.Addresses, held: record.Network,
+		}
+		// One whose network was not finished, or is lost with the last start of the machine, is made again.
+		s.stopped = s.stopped || (s.held && len(s.addresses) == 0) || s.lost()
+		r.sandboxes[id] = s
 		return nil
 	})
 }

@@ -17,6 +17,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/images"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/netns"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
@@ -24,6 +25,9 @@ import (
 type sandboxRecord struct {
 	Created time.Time
 	Stopped bool
+	// Network tells that something of a network of its own may have to be given back.
+	Network   bool     `json:",omitempty"`
+	Addresses []string `json:",omitempty"`
 }
 
 // The files that containers get from their sandbox.
@@ -33,7 +37,7 @@ const (
 )
 
 // RunPodSandbox makes a sandbox: a record, and the files that its containers share.
-func (r *Runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
+func (r *Runtime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
 	if handler != "" {
 		return "", status.Errorf(codes.InvalidArgument, "runtime handler %q: the process provider has none", handler)
 	}
@@ -43,9 +47,9 @@ func (r *Runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandbox
 	if err := r.checkSandbox(config); err != nil {
 		return "", err
 	}
-	s := &sandbox{id: newID(), config: config, created: time.Now()}
+	s := &sandbox{id: newID(), config: config, created: time.Now(), held: r.network.own(config)}
 	s.dir = filepath.Join(r.config.StateDir, "sandboxes", s.id)
-	if err := saveRecord(s.dir, sandboxRecord{Created: s.created}, config); err != nil {
+	if err := saveRecord(s.dir, s.record(), config); err != nil {
 		return "", fmt.Errorf("make the sandbox: %w", err)
 	}
 	err := os.WriteFile(filepath.Join(s.dir, hostnameFile), []byte(config.GetHostname()+"\n"), 0o644) //nolint:gosec // every user of the container reads it
@@ -55,8 +59,11 @@ func (r *Runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandbox
 	if dir := config.GetLogDirectory(); err == nil && dir != "" {
 		err = os.MkdirAll(dir, 0o755) //nolint:gosec // as a kubelet makes it
 	}
+	if err == nil && s.held {
+		err = r.join(ctx, s)
+	}
 	if err != nil {
-		return "", errors.Join(fmt.Errorf("make the sandbox: %w", err), os.RemoveAll(s.dir))
+		return "", errors.Join(fmt.Errorf("make the sandbox: %w", err), removeRecorded(s.dir))
 	}
 	r.mu.Lock()
 	r.sandboxes[s.id] = s
@@ -64,6 +71,23 @@ func (r *Runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandbox
 	r.publish(s.id, s.id, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT)
 	r.publish(s.id, s.id, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
 	return s.id, nil
+}
+
+// join gives the sandbox a network of its own; what an error leaves of it is given back.
+func (r *Runtime) join(ctx context.Context, s *sandbox) (err error) {
+	if s.addresses, err = r.network.join(ctx, s); err == nil {
+		err = shim.WriteJSON(filepath.Join(s.dir, recordFile), s.record())
+	}
+	if err != nil {
+		// Also when the caller gave up: addresses that nobody gives back are lost for ever.
+		return errors.Join(err, r.network.leave(context.WithoutCancel(ctx), s), netns.Remove(s.netns()))
+	}
+	return nil
+}
+
+// record is what is kept of a sandbox. The caller holds mu, or is alone with it.
+func (s *sandbox) record() sandboxRecord {
+	return sandboxRecord{Created: s.created, Stopped: s.stopped, Network: s.held, Addresses: s.addresses}
 }
 
 // checkSandbox refuses what a pod would believe to have.
@@ -92,14 +116,14 @@ func resolvConf(c *runtimeapi.DNSConfig) string {
 	return b.String()
 }
 
-// StopPodSandbox kills what runs in the sandbox.
+// StopPodSandbox kills what runs in the sandbox, and gives its network back.
 func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 	s, err := r.sandbox(id)
 	if status.Code(err) == codes.NotFound {
 		return nil
 	}
 	r.mu.Lock()
-	before := s.stopped
+	before, held := s.stopped, s.held
 	s.stopped = true
 	r.mu.Unlock()
 	for _, c := range r.containersOf(id) {
@@ -107,11 +131,23 @@ func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 			return fmt.Errorf("stop container %s of the sandbox: %w", c.id, err)
 		}
 	}
-	if before {
+	if held {
+		if err := r.network.leave(ctx, s); err != nil {
+			return fmt.Errorf("stop the sandbox: %w", err)
+		}
+	}
+	if before && !held {
 		return nil
 	}
-	if err := shim.WriteJSON(filepath.Join(s.dir, recordFile), sandboxRecord{Created: s.created, Stopped: true}); err != nil {
+	r.mu.Lock()
+	s.held = false
+	record := s.record()
+	r.mu.Unlock()
+	if err := shim.WriteJSON(filepath.Join(s.dir, recordFile), record); err != nil {
 		return fmt.Errorf("stop the sandbox: %w", err)
+	}
+	if before {
+		return nil
 	}
 	r.publish(id, id, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
 	return nil
@@ -162,9 +198,21 @@ func (r *Runtime) sandboxStatus(s *sandbox) *runtimeapi.PodSandboxStatus {
 	return &runtimeapi.PodSandboxStatus{
 		Id: s.id, Metadata: s.config.GetMetadata(), State: r.sandboxState(s), CreatedAt: s.created.UnixNano(),
 		Labels: s.config.GetLabels(), Annotations: s.config.GetAnnotations(),
-		Network: &runtimeapi.PodSandboxNetworkStatus{Ip: r.address},
+		Network: r.networkStatus(s),
 		Linux:   &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: options}},
 	}
+}
+
+// networkStatus has the addresses of the sandbox, or of the machine.
+func (r *Runtime) networkStatus(s *sandbox) *runtimeapi.PodSandboxNetworkStatus {
+	if len(s.addresses) == 0 {
+		return &runtimeapi.PodSandboxNetworkStatus{Ip: r.address}
+	}
+	status := &runtimeapi.PodSandboxNetworkStatus{Ip: s.addresses[0]}
+	for _, address := range s.addresses[1:] {
+		status.AdditionalIps = append(status.AdditionalIps, &runtimeapi.PodIP{Ip: address})
+	}
+	return status
 }
 
 func (r *Runtime) sandboxState(s *sandbox) runtimeapi.PodSandboxState {

@@ -4,6 +4,8 @@ package process
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,7 +23,7 @@ import (
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // spec is the container as its shim starts it. What the container cannot have is refused.
-func (r *Runtime) spec(s *sandbox, c *container, image images.Image) (shim.Spec, error) {
+func (r *Runtime) spec(ctx context.Context, s *sandbox, c *container, image images.Image) (shim.Spec, error) {
 	config, security := c.config, c.config.GetLinux().GetSecurityContext()
 	spec := shim.Spec{
 		Isolation: r.isolation, Hostname: s.config.GetHostname(),
@@ -44,6 +46,9 @@ func (r *Runtime) spec(s *sandbox, c *container, image images.Image) (shim.Spec,
 		// Paths of the machine are what the user means.
 		spec.Cwd = cmp.Or(config.GetWorkingDir(), c.dir)
 	}
+	if len(s.addresses) > 0 {
+		spec.NetNS = s.netns()
+	}
 	var err error
 	if spec.Argv, err = r.argv(config, image); err != nil {
 		return spec, err
@@ -56,7 +61,7 @@ func (r *Runtime) spec(s *sandbox, c *container, image images.Image) (shim.Spec,
 		return spec, err
 	}
 	spec.Env = environment(config, image, spec.Hostname, home)
-	spec.Mounts, err = r.mounts(s, config)
+	spec.Mounts, err = r.mounts(ctx, s, config)
 	return spec, err
 }
 
@@ -140,12 +145,12 @@ func (r *Runtime) secure(spec *shim.Spec, security *runtimeapi.LinuxContainerSec
 		// What has not asked has this value too; a sandbox without process has nothing to share.
 	}
 	var err error
-	spec.Caps, err = capabilities(spec.Privileged, security.GetCapabilities())
+	spec.Caps, err = capabilities(spec.Privileged, spec.NetNS != "", security.GetCapabilities())
 	return err
 }
 
 // mounts are what the sandbox gives and what the configuration asks for.
-func (r *Runtime) mounts(s *sandbox, config *runtimeapi.ContainerConfig) ([]shim.Mount, error) {
+func (r *Runtime) mounts(ctx context.Context, s *sandbox, config *runtimeapi.ContainerConfig) ([]shim.Mount, error) {
 	var mounts []shim.Mount
 	if r.isolation.Namespaces() {
 		for target, source := range map[string]string{"/etc/hostname": hostnameFile, "/etc/resolv.conf": resolvFile} {
@@ -165,7 +170,12 @@ func (r *Runtime) mounts(s *sandbox, config *runtimeapi.ContainerConfig) ([]shim
 				"nothing can be mounted at %s: with isolation %s containers have no mounts (automountServiceAccountToken: false is needed too)", m.GetContainerPath(), r.isolation)
 		}
 		if m.GetImage().GetImage() != "" {
-			return nil, status.Errorf(codes.InvalidArgument, "mount %s: the process provider mounts no images", m.GetContainerPath())
+			mount, err := r.imageMount(ctx, m)
+			if err != nil {
+				return nil, err
+			}
+			mounts = append(mounts, mount)
+			continue
 		}
 		mounts = append(mounts, shim.Mount{
 			Source: m.GetHostPath(), Target: filepath.Join("/", m.GetContainerPath()),
@@ -181,6 +191,41 @@ func (r *Runtime) mounts(s *sandbox, config *runtimeapi.ContainerConfig) ([]shim
 		mounts = append(mounts, shim.Mount{Source: d.GetHostPath(), Target: d.GetContainerPath(), Device: true})
 	}
 	return mounts, nil
+}
+
+// imageMount is the directory of an image, or one below it, read-only. No link of the image leads out of it.
+func (r *Runtime) imageMount(ctx context.Context, m *runtimeapi.Mount) (shim.Mount, error) {
+	image, err := r.imageFor(ctx, m.GetImage().GetImage())
+	if err != nil {
+		return shim.Mount{}, err
+	}
+	source := r.images.Root(image.ID)
+	if sub := filepath.Clean(m.GetImageSubPath()); sub != "." {
+		root, err := os.OpenRoot(source)
+		if err != nil {
+			return shim.Mount{}, err
+		}
+		defer root.Close()
+		info, err := root.Stat(sub)
+		if err == nil && !info.IsDir() {
+			err = errors.New("it is no directory")
+		}
+		if err != nil {
+			return shim.Mount{}, status.Errorf(codes.InvalidArgument, "mount %s of image %s at %s: %v", sub, m.GetImage().GetImage(), m.GetContainerPath(), err)
+		}
+		source = filepath.Join(source, sub)
+	}
+	return shim.Mount{Source: source, Target: filepath.Join("/", m.GetContainerPath()), ReadOnly: true, RecursiveReadOnly: true}, nil
+}
+
+// mountsImage tells whether a container has the image, or a part of it, as a volume.
+func (r *Runtime) mountsImage(c *container, image images.Image) bool {
+	for _, m := range c.Spec.Mounts {
+		if strings.HasPrefix(m.Source+"/", r.images.Root(image.ID)+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 // ownFile tells which mounts a container can do without, since it sees the files of the machine, or none.

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strconv"
 	"sync"
 	"time"
 
@@ -159,13 +158,13 @@ func streamsOf(ctx context.Context, attach api.AttachIO) (shim.Streams, func()) 
 	return s, func() { cancel(); wg.Wait() }
 }
 
-// StreamPort connects stream with a port of the machine, whose network pods have.
+// StreamPort connects stream with a port of the pod, or of the machine whose network it has.
 func (r *Runtime) StreamPort(ctx context.Context, sandboxID string, port int32, stream io.ReadWriteCloser) error {
-	if _, err := r.sandbox(sandboxID); err != nil {
+	s, err := r.sandbox(sandboxID)
+	if err != nil {
 		return err
 	}
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort("localhost", strconv.Itoa(int(port))))
+	conn, err := s.dial(ctx, port)
 	if err != nil {
 		return fmt.Errorf("connect with port %d of the pod: %w", port, err)
 	}

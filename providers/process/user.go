@@ -160,13 +160,13 @@ var capabilityNames = strings.Fields(`CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER 
 	SYS_ADMIN SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE
 	MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE`)
 
-// defaultCapabilities are what a container of root has without asking. MKNOD and NET_RAW, which it has
-// elsewhere, are not among them: the network and the devices are the machine's.
+// defaultCapabilities are what a container of root has without asking. MKNOD, which it has elsewhere, is not among
+// them: the devices are the machine's. So is the network, if the pod has none of its own; if it has, it gets NET_RAW too.
 var defaultCapabilities = []string{"CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "SETGID", "SETUID", "SETFCAP", "SETPCAP",
 	"NET_BIND_SERVICE", "SYS_CHROOT", "KILL", "AUDIT_WRITE"}
 
 // capabilities is the set as a bit mask.
-func capabilities(privileged bool, asked *runtimeapi.Capability) (uint64, error) {
+func capabilities(privileged, network bool, asked *runtimeapi.Capability) (uint64, error) {
 	if privileged {
 		return ^uint64(0), nil
 	}
@@ -184,7 +184,11 @@ func capabilities(privileged bool, asked *runtimeapi.Capability) (uint64, error)
 		}
 		return m, nil
 	}
-	set, err := mask(defaultCapabilities)
+	names := defaultCapabilities
+	if network {
+		names = append(slices.Clone(names), "NET_RAW")
+	}
+	set, err := mask(names)
 	if err != nil {
 		return 0, err
 	}

@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/netns"
 )
 
 // A process gets namespaces, root directory, capabilities and cgroups from the thread that forks it. So a
@@ -137,6 +139,11 @@ func (s *supervisor) build() error {
 			return err
 		}
 	}
+	if s.spec.NetNS != "" {
+		if err := netns.Enter(s.spec.NetNS); err != nil {
+			return err
+		}
+	}
 	if s.spec.Hostname != "" {
 		if err := unix.Sethostname([]byte(s.spec.Hostname)); err != nil {
 			return fmt.Errorf("set the host name %q: %w", s.spec.Hostname, err)
@@ -214,6 +221,9 @@ func (s *supervisor) join() error {
 		fd   int
 	}
 	all := []ns{{"uts", unix.CLONE_NEWUTS, 0}, {"ipc", unix.CLONE_NEWIPC, 0}, {"pid", unix.CLONE_NEWPID, 0}, {"mnt", unix.CLONE_NEWNS, 0}}
+	if s.spec.NetNS != "" {
+		all = append(all, ns{"net", unix.CLONE_NEWNET, 0})
+	}
 	for i := range all {
 		fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/%s", pid, all[i].name), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {

@@ -49,10 +49,13 @@ func buildRoot(spec *Spec, mountProc func() error) error {
 			return err
 		}
 	}
+	if err := closeCgroups(spec); err != nil {
+		return err
+	}
 	if err := linkDevices(); err != nil {
 		return err
 	}
-	if err := setSysctls(spec.Sysctls); err != nil {
+	if err := setSysctls(spec.Sysctls, spec.NetNS != ""); err != nil {
 		return err
 	}
 	if err := hide(spec); err != nil {
@@ -113,7 +116,7 @@ func takeAll(spec *Spec) ([]attachment, error) {
 			return nil, err
 		}
 	}
-	for _, m := range spec.Mounts {
+	for _, m := range append(cgroupMounts(spec), spec.Mounts...) {
 		if err := take(m); err != nil {
 			return nil, err
 		}

@@ -74,6 +74,8 @@ type Spec struct {
 	Privileged bool
 	HostPID    bool
 	HostIPC    bool
+	// NetNS is the file of the network namespace; "" for the machine's.
+	NetNS string
 	// PIDOf is a process whose pid namespace is joined, instead of a new one; 0 for none.
 	PIDOf       int
 	OOMScoreAdj int

@@ -55,7 +55,45 @@ func mountSystem(spec *Spec) error {
 			return fmt.Errorf("mount %s: %w", m.target, err)
 		}
 	}
+	if !manyCgroups(spec) {
+		return nil
+	}
+	if err := unix.Mount("tmpfs", cgroupDir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=755,size=64k"); err != nil {
+		return fmt.Errorf("mount %s: %w", cgroupDir, err)
+	}
 	return nil
+}
+
+// cgroupDir is where programs look for their limits.
+const cgroupDir = "/sys/fs/cgroup"
+
+// cgroupMounts shows a container its own cgroup, and no other. One without the rights of root sees /sys of the machine.
+func cgroupMounts(spec *Spec) []Mount {
+	if spec.Isolation != Root {
+		return nil
+	}
+	var mounts []Mount
+	mount := func(source, target string) {
+		mounts = append(mounts, Mount{Source: source, Target: target, ReadOnly: !spec.Privileged})
+	}
+	for controller, dir := range spec.Cgroup.V1 {
+		mount(dir, filepath.Join(cgroupDir, controller))
+	}
+	if spec.Cgroup.V2 != "" {
+		mount(spec.Cgroup.V2, cgroupDir)
+	}
+	return mounts
+}
+
+// manyCgroups tells whether there is a directory for each controller, which have to be somewhere.
+func manyCgroups(spec *Spec) bool { return spec.Isolation == Root && len(spec.Cgroup.V1) > 0 }
+
+// closeCgroups keeps that place as it is.
+func closeCgroups(spec *Spec) error {
+	if !manyCgroups(spec) {
+		return nil
+	}
+	return setFlags(cgroupDir, unix.MOUNT_ATTR_RDONLY, false)
 }
 
 // realDir makes a directory, and refuses a link of the image in its place.
@@ -82,13 +120,14 @@ func linkDevices() error {
 	return nil
 }
 
-// sysctls are those that belong to the namespaces of a container; the network is the machine's.
+// sysctls are those that belong to the namespaces of every container.
 var sysctls = []string{"kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.sem", "kernel.shm_rmid_forced",
 	"kernel.shmall", "kernel.shmmax", "kernel.shmmni"}
 
-func setSysctls(values map[string]string) error {
+// setSysctls sets those of the container's namespaces. network tells whether it has one of its own for that.
+func setSysctls(values map[string]string, network bool) error {
 	for name, value := range values {
-		if !slices.Contains(sysctls, name) && !strings.HasPrefix(name, "fs.mqueue.") {
+		if !slices.Contains(sysctls, name) && !strings.HasPrefix(name, "fs.mqueue.") && (!network || !strings.HasPrefix(name, "net.")) {
 			return fmt.Errorf("sysctl %s is not of a namespace that a container has", name)
 		}
 		path := filepath.Join("/proc/sys", strings.ReplaceAll(name, ".", "/"))

@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -83,7 +84,7 @@ func (c *Cluster) startVirtualKubelet(credentials string) error {
 		return fmt.Errorf("there is no provider %q; there are cri and process", c.Provider)
 	}
 	file := filepath.Join(c.Work, "provider.yaml")
-	if err := writeFile(file, config); err != nil {
+	if err := errors.Join(writeFile(file, config), writeFile(filepath.Join(c.Work, "pods.conflist"), fmt.Sprintf(processNetwork, c.Work))); err != nil {
 		return err
 	}
 	args := []string{
@@ -124,8 +125,20 @@ const processConfig = `apiVersion: process.virtual-kubelet.io/v1alpha1
 kind: ProcessProviderConfiguration
 stateDir: %[1]s/virtual-kubelet
 isolation: required
+podNetwork: %[1]s/pods.conflist
 registryMirrors: {` + images.Registry + `: "http://` + mirror + `"}
 clusterDNS: [` + dnsAddress + `]
 hostPaths: [/]
 privileged: true
+`
+
+// processNetwork is the network that pods have in the containerd too.
+const processNetwork = `{
+  "cniVersion": "1.0.0", "name": "pods",
+  "plugins": [
+    {"type": "bridge", "bridge": "pods0", "isGateway": true, "hairpinMode": true,
+     "ipam": {"type": "host-local", "dataDir": "%[1]s/addresses", "ranges": [[{"subnet": "` + podNetwork + `"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
+    {"type": "portmap", "capabilities": {"portMappings": true}}
+  ]
+}
 `

@@ -55,6 +55,8 @@ func All(p Programs) (map[string]v1.Image, error) {
 		return func(t *tree) {
 			t.program("/"+name+".jpg", p.source(name+"/html/"+name+".jpg"))
 			t.program("/data.json", p.source(name+"/html/data.json"))
+			// The test of volumes that are images looks for the name of what upstream's is based on.
+			t.text("/etc/os-release", "NAME=\"Alpine Linux\"\nVARIANT=\"a stand-in for it\"\n")
 		}
 	}
 	shell := v1.Config{Env: environment, Cmd: []string{"sh"}}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// New makes a namespace at path, where nothing may be yet. Its loopback interface is up, and every user of it may
+// listen on every port and ping, since both touch nobody outside.
+func New(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("make a network namespace: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	err = onThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		if err := prepare(); err != nil {
+			return err
+		}
+		return unix.Mount("/proc/thread-self/ns/net", path, "", unix.MS_BIND, "")
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("make a network namespace: %w", err), os.Remove(path))
+	}
+	return nil
+}
+
+// prepare sets what a pod expects of the namespace that this thread is in.
+func prepare() error {
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(socket)
+	loopback, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	loopback.SetUint16(unix.IFF_UP)
+	if err := unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, loopback); err != nil {
+		return fmt.Errorf("start the loopback interface: %w", err)
+	}
+	for file, value := range map[string]string{"ip_unprivileged_port_start": "0", "ping_group_range": "0 2147483647"} {
+		// A kernel that has not the setting, or lets nobody set it, is one where users need a right for that.
+		_ = os.WriteFile("/proc/sys/net/ipv4/"+file, []byte(value), 0)
+	}
+	return nil
+}
+
+// Alive tells whether there is a namespace at path.
+func Alive(path string) bool {
+	var fs unix.Statfs_t
+	return unix.Statfs(path, &fs) == nil && fs.Type == unix.NSFS_MAGIC
+}
+
+// Remove removes the namespace at path. It lives on while a process is in it. Removing what is not there is no error.
+func Remove(path string) error {
+	for Alive(path) {
+		if err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+			return fmt.Errorf("remove the network namespace %s: %w", path, err)
+		}
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Do calls do in the namespace at path. What do starts as goroutines is not there.
+func Do(path string, do func() error) error {
+	return onThread(func() error {
+		if err := Enter(path); err != nil {
+			return err
+		}
+		return do()
+	})
+}
+
+// Enter moves this thread into the namespace at path. The caller has locked the thread, and never unlocks it.
+func Enter(path string) error {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("enter the network namespace: %w", &os.PathError{Op: "open", Path: path, Err: err})
+	}
+	defer unix.Close(fd)
+	if err := unix.Setns(fd, unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("enter the network namespace %s: %w", path, err)
+	}
+	return nil
+}
+
+// onThread calls do on a thread that ends with it.
+func onThread(do func() error) error {
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread is of no use to others
+		result <- do()
+	}()
+	return <-result
+}
