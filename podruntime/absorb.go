@@ -25,6 +25,9 @@ func (w *worker) absorb(in inbox) {
 	}
 	for _, d := range in.done {
 		w.pending--
+		if d.action.Kind == plan.SetupVolumes && d.outcome.Reason == "" && w.refreshAt.IsZero() {
+			w.refreshAt = d.at.Add(d.outcome.RetryAfter)
+		}
 		w.mem.End(d.action, d.outcome, d.at)
 		w.seen.after(d.action, d.outcome, w.r.lister.round())
 		if cancel := w.starts[d.action.Container]; cancel != nil && (d.action.Kind == plan.Start || d.action.Kind == plan.RunSandbox) {
@@ -61,7 +64,7 @@ func (w *worker) adopt(pod *corev1.Pod) {
 		w.mem.StartTime = pod.Status.StartTime.Time
 	}
 	if w.pod != nil && !sameMetadata(w.pod, pod) {
-		w.refreshAt = time.Time{} // volumes may show it
+		w.refreshAt = time.Now() // volumes may show it
 	}
 	w.pod, w.full = pod, true
 	w.admit()

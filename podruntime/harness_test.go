@@ -37,6 +37,7 @@ type world struct {
 	reports map[types.UID][]corev1.PodStatus // guarded by mu
 	events  []string                         // guarded by mu
 	logged  []string                         // guarded by mu: warnings
+	secrets int                              // guarded by mu: how often the Secret was read
 	// environment answers what a container asks for; nil is what the pod says.
 	environment func(pod *corev1.Pod, name string) (*corev1.Container, error)
 }
@@ -216,6 +217,9 @@ func (objects) ConfigMap(_ context.Context, _ *corev1.Pod, name string) (*corev1
 
 func (o objects) Secret(_ context.Context, _ *corev1.Pod, name string) (*corev1.Secret, error) {
 	if name == canary {
+		o.w.mu.Lock()
+		defer o.w.mu.Unlock()
+		o.w.secrets++
 		return &corev1.Secret{Data: map[string][]byte{"key": []byte(canary + o.w.root)}}, nil
 	}
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, name)

@@ -38,6 +38,40 @@ func TestPostStartHookThatFailsEndsTheContainer(t *testing.T) {
 	})
 }
 
+// TestProbesBeginAfterThePostStartHook: to a kubelet, a container does not run before.
+func TestProbesBeginAfterThePostStartHook(t *testing.T) {
+	var early, probes atomic.Int32
+	var hooked atomic.Bool
+	config := fakecri.Config{NoEvents: true, Exec: func(_ context.Context, _ fakecri.Container, command []string) fakecri.Answer {
+		if command[0] == "hook" {
+			time.Sleep(time.Minute)
+			hooked.Store(true)
+			return fakecri.Answer{}
+		}
+		probes.Add(1)
+		if !hooked.Load() {
+			early.Add(1)
+			return fakecri.Answer{Code: 1}
+		}
+		return fakecri.Answer{}
+	}}
+	inWorld(t, config, func(t *testing.T, w *world) {
+		pod := podOf("web", "main")
+		probe := &corev1.Probe{
+			ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"check"}}},
+			PeriodSeconds: 5, FailureThreshold: 3, TimeoutSeconds: 1, SuccessThreshold: 1,
+		}
+		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"hook"}}}}
+		pod.Spec.Containers[0].LivenessProbe, pod.Spec.Containers[0].ReadinessProbe = probe, probe
+		w.create(pod)
+		s := w.awaitRunning(pod)
+		if early.Load() > 0 || probes.Load() == 0 || s.ContainerStatuses[0].RestartCount > 0 {
+			t.Errorf("%d of %d probes came before the hook had ended, and the container was restarted %d times",
+				early.Load(), probes.Load(), s.ContainerStatuses[0].RestartCount)
+		}
+	})
+}
+
 func TestPreStopHookRunsBeforeTheStop(t *testing.T) {
 	var ran atomic.Bool
 	config := fakecri.Config{NoEvents: true, Exec: func(context.Context, fakecri.Container, []string) fakecri.Answer {

@@ -94,11 +94,12 @@ func (j job) do(ctx context.Context, a plan.Action) plan.Outcome {
 func (j job) setup(ctx context.Context) plan.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := j.r.volumes.Setup(ctx, j.pod); err != nil {
+	again, err := j.r.volumes.Setup(ctx, j.pod)
+	if err != nil {
 		j.r.mountEvents(j.pod, err)
 		return plan.Outcome{Reason: reasonVolumes, Message: err.Error()}
 	}
-	return plan.Outcome{}
+	return plan.Outcome{RetryAfter: again} // to look whether they have changed
 }
 
 // mountEvents says which volumes of a pod cannot be given.

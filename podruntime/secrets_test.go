@@ -4,9 +4,11 @@ package podruntime
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,4 +95,65 @@ func TestSecurityD3SecretsGoWithThePod(t *testing.T) {
 
 func hasEnded(s *corev1.PodStatus) bool {
 	return len(s.ContainerStatuses) > 0 && s.ContainerStatuses[0].State.Terminated != nil
+}
+
+// TestVolumesAreLookedAtAgainWhenItIsTime: not as soon as they are there.
+func TestVolumesAreLookedAtAgainWhenItIsTime(t *testing.T) {
+	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
+		pod := podWithSecret("web")
+		w.create(pod)
+		w.awaitRunning(pod)
+		for _, want := range []int{1, 2} {
+			time.Sleep(10 * time.Second)
+			w.mu.Lock()
+			if w.secrets != want {
+				t.Errorf("the Secret of the volume was read %d times, want %d", w.secrets, want)
+			}
+			w.mu.Unlock()
+		}
+		changed := pod.DeepCopy()
+		changed.Labels = map[string]string{"new": "label"}
+		if err := w.runtime.UpdatePod(t.Context(), changed); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		w.mu.Lock()
+		if w.secrets != 3 {
+			t.Errorf("after a change of labels, which volumes may show, they were looked at %d times, want 3", w.secrets)
+		}
+		w.mu.Unlock()
+		w.delete(pod, 0)
+		w.awaitGone(pod)
+	})
+}
+
+// TestSecurityD3SecretsOfAPodThatNobodyKnowsGo: the machine lost its containers while no process looked after them, and
+// the API server has forgotten the pod.
+func TestSecurityD3SecretsOfAPodThatNobodyKnowsGo(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", "")
+	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
+		pod, other := podWithSecret("web"), podWithSecret("other")
+		w.create(pod)
+		w.awaitRunning(pod)
+		w.kill()
+		client := w.Client()
+		for _, s := range w.Sandboxes() {
+			if err := errors.Join(client.StopPodSandbox(t.Context(), s.ID), client.RemovePodSandbox(t.Context(), s.ID)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.start()
+		w.create(other)
+		w.awaitRunning(other)
+		time.Sleep(leftoversEvery - time.Minute)
+		if n := len(w.secretsLeft()); n != 2 {
+			t.Errorf("%d files have a secret before it is certain that nobody wants the pod, want those of 2 pods", n)
+		}
+		time.Sleep(leftoversEvery + 2*time.Minute)
+		if left := w.secretsLeft(); len(left) != 1 || !strings.Contains(left[0], string(other.UID)) {
+			t.Errorf("10 minutes later these have a secret: %v, want that of the pod that runs", left)
+		}
+		w.delete(other, 0)
+		w.awaitGone(other)
+	})
 }

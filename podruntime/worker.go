@@ -45,7 +45,7 @@ type worker struct {
 	absorbed   int                           // see asked
 	failures   int                           // of reading from the runtime, one after the other
 	refreshing bool
-	refreshAt  time.Time // of the volumes
+	refreshAt  time.Time // of the volumes; zero until they are set up
 	measuring  bool
 	measureAt  time.Time // of the volumes
 }
@@ -166,13 +166,7 @@ func (w *worker) sweep(ctx context.Context) {
 	if err := w.r.sweep(w.pod); err != nil {
 		log.G(ctx).WithField("pod", w.namespace+"/"+w.name).WithError(err).Warn("remove what is left on disk of a pod that is gone; it is tried again")
 	}
-	var images []string
-	for _, list := range [][]corev1.Container{w.pod.Spec.InitContainers, w.pod.Spec.Containers} {
-		for i := range list {
-			images = append(images, list[i].Image)
-		}
-	}
-	w.r.puller.Forget(w.uid, images)
+	w.r.puller.Forget(w.uid)
 }
 
 // settle tells those who wait that what the runtime had is known.

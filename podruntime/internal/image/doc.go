@@ -4,7 +4,8 @@
 // credentials of the pod, and with the delays, events and reasons of a kubelet.
 //
 // The guarantee: an image that failed to be pulled for a pod is not asked for again before its delay has
-// passed, which grows from 10 seconds to 5 minutes; and nothing is pulled that the policy forbids.
+// passed, which grows from 10 seconds to 5 minutes; nothing is pulled that the policy forbids; and a registry that
+// does not answer keeps nobody from another one.
 //
 // What surprises: Ensure does not wait for the delay. It fails at once, and its error says when to come again.
 package image
@@ -36,7 +37,7 @@ const (
 	lastDelay  = 5 * time.Minute
 	// inspectAgain is after which time to ask again whether an image is there.
 	inspectAgain = 10 * time.Second
-	// parallel is how many images are pulled at the same time.
+	// parallel is how many images are pulled at the same time from one registry.
 	parallel = 5
 )
 
@@ -54,12 +55,12 @@ type Puller struct {
 	cfg     Config
 	delays  *flowcontrol.Backoff
 	last    messages
-	pulling chan struct{}
+	pulling gates
 }
 
 // New returns a Puller.
 func New(cfg Config) *Puller {
-	return &Puller{cfg: cfg, delays: flowcontrol.NewBackOff(firstDelay, lastDelay), pulling: make(chan struct{}, parallel)}
+	return &Puller{cfg: cfg, delays: flowcontrol.NewBackOff(firstDelay, lastDelay)}
 }
 
 // Request is an image that a container needs.

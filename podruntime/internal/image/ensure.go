@@ -65,23 +65,22 @@ func (p *Puller) inspect(ctx context.Context, spec *runtimeapi.ImageSpec) (*Imag
 
 // pull asks the registry, unless it is too early.
 func (p *Puller) pull(ctx context.Context, req Request, spec *runtimeapi.ImageSpec) (Image, *Error) {
-	key := string(req.Pod.UID) + "_" + req.Image
+	key := keyOf(req.Pod.UID, req.Image)
 	if now := time.Now(); p.delays.IsInBackOffSinceUpdate(key, now) {
 		message := fmt.Sprintf("Back-off pulling image %q", req.Image)
 		p.say(req, corev1.EventTypeNormal, "BackOff", message)
-		if last := p.last.get(key); last.text != "" {
+		if last := p.last.get(req.Pod.UID, req.Image); last.text != "" {
 			return Image{}, &Error{Reason: BackOff, Message: message + ": " + last.text, RetryAfter: last.again.Sub(now)}
 		}
 		return Image{}, &Error{Reason: BackOff, Message: message, RetryAfter: p.delays.Get(key)}
 	}
 	begin := time.Now()
 	p.say(req, corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", req.Image))
-	select {
-	case p.pulling <- struct{}{}:
-		defer func() { <-p.pulling }()
-	case <-ctx.Done():
-		return Image{}, &Error{Reason: ErrPull, Message: ctx.Err().Error()}
+	leave, err := p.pulling.enter(ctx, registry(spec.Image))
+	if err != nil {
+		return Image{}, &Error{Reason: ErrPull, Message: err.Error()}
 	}
+	defer leave()
 	got := time.Now()
 	ref, err := p.fetch(ctx, req, spec)
 	if ctx.Err() != nil {
@@ -90,16 +89,16 @@ func (p *Puller) pull(ctx context.Context, req Request, spec *runtimeapi.ImageSp
 	if err != nil {
 		return Image{}, p.failed(req, key, err)
 	}
-	return p.pulled(ctx, req, spec, key, ref, begin, got)
+	return p.pulled(ctx, req, spec, ref, begin, got)
 }
 
 // pulled says so, and finds out whom the image runs as.
-func (p *Puller) pulled(ctx context.Context, req Request, spec *runtimeapi.ImageSpec, key, ref string, begin, got time.Time) (Image, *Error) {
+func (p *Puller) pulled(ctx context.Context, req Request, spec *runtimeapi.ImageSpec, ref string, begin, got time.Time) (Image, *Error) {
 	answer, err := p.cfg.Images.ImageStatus(ctx, spec, false)
 	took, all := time.Since(got).Truncate(time.Millisecond), time.Since(begin).Truncate(time.Millisecond)
 	p.say(req, corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
 		req.Image, took, all, answer.GetImage().GetSize()))
-	p.last.drop(key)
+	p.last.drop(req.Pod.UID, req.Image)
 	p.delays.GC()
 	image := Image{Ref: ref, User: criconfig.User{ID: new(int64)}}
 	switch status := answer.GetImage(); {
@@ -120,18 +119,20 @@ func (p *Puller) failed(req Request, key string, err error) *Error {
 	p.delays.Next(key, now)
 	delay := p.delays.Get(key)
 	reason, message := explain(req.Image, err)
-	p.last.put(key, failure{text: reason + ": " + message, again: now.Add(delay)})
+	p.last.put(req.Pod.UID, req.Image, failure{text: reason + ": " + message, again: now.Add(delay)})
 	// Halfway, the reason becomes that of the delay.
 	return &Error{Reason: reason, Message: message, RetryAfter: delay / 2}
 }
 
 // Forget drops what is remembered of a pod.
-func (p *Puller) Forget(uid types.UID, images []string) {
-	for _, image := range images {
-		p.last.drop(string(uid) + "_" + image)
-		p.delays.DeleteEntry(string(uid) + "_" + image)
+func (p *Puller) Forget(uid types.UID) {
+	for _, image := range p.last.dropAll(uid) {
+		p.delays.DeleteEntry(keyOf(uid, image))
 	}
 }
+
+// keyOf names a delay.
+func keyOf(uid types.UID, image string) string { return string(uid) + "_" + image }
 
 func (p *Puller) say(req Request, eventType, reason, message string) {
 	p.cfg.Event(req.Pod, req.Container, eventType, reason, message)

@@ -29,7 +29,7 @@ func Normalize(image string) (string, error) {
 		rest, tag, hasTag = rest[:colon], rest[colon+1:], true
 	}
 	path := rest
-	if host, after, has := strings.Cut(rest, "/"); has && (strings.ContainsAny(host, ".:") || host == "localhost" || host != strings.ToLower(host)) {
+	if host, after, has := strings.Cut(rest, "/"); has && isHost(host) {
 		if !hostPattern.MatchString(host) {
 			return "", fmt.Errorf("couldn't parse image name %q: %w", image, errFormat)
 		}
@@ -46,4 +46,9 @@ func Normalize(image string) (string, error) {
 		return image, nil
 	}
 	return image + ":latest", nil
+}
+
+// isHost reports whether the first part of a name is a registry, and not the beginning of its path.
+func isHost(part string) bool {
+	return strings.ContainsAny(part, ".:") || part == "localhost" || part != strings.ToLower(part)
 }

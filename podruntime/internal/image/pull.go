@@ -6,10 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	crierrors "k8s.io/cri-api/pkg/errors"
 )
@@ -86,29 +89,44 @@ type failure struct {
 	again time.Time
 }
 
-// messages are the failures of images, by the key of their delays.
+// messages are the failures of images, by pod and image: a pod may have had other images than it has now.
 type messages struct {
 	mu  sync.Mutex
-	all map[string]failure // guarded by mu
+	all map[types.UID]map[string]failure // guarded by mu
 }
 
-func (m *messages) get(key string) failure {
+func (m *messages) get(uid types.UID, image string) failure {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.all[key]
+	return m.all[uid][image]
 }
 
-func (m *messages) put(key string, f failure) {
+func (m *messages) put(uid types.UID, image string, f failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.all == nil {
-		m.all = map[string]failure{}
+		m.all = map[types.UID]map[string]failure{}
 	}
-	m.all[key] = f
+	if m.all[uid] == nil {
+		m.all[uid] = map[string]failure{}
+	}
+	m.all[uid][image] = f
 }
 
-func (m *messages) drop(key string) {
+func (m *messages) drop(uid types.UID, image string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.all, key)
+	delete(m.all[uid], image)
+	if len(m.all[uid]) == 0 {
+		delete(m.all, uid)
+	}
+}
+
+// dropAll returns the images of the pod that had failed.
+func (m *messages) dropAll(uid types.UID) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	images := slices.Collect(maps.Keys(m.all[uid]))
+	delete(m.all, uid)
+	return images
 }

@@ -97,6 +97,7 @@ type Outcome struct {
 	// PostStartHookError.
 	Reason  string
 	Message string
-	// RetryAfter is when the action may be tried again; 0 leaves it to the plan.
+	// RetryAfter is when the action may be tried again; 0 leaves it to the plan. Of SetupVolumes that succeeded, it is
+	// when to look at the volumes again.
 	RetryAfter time.Duration
 }

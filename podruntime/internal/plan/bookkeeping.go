@@ -73,8 +73,8 @@ func (m *Memory) End(a Action, o Outcome, now time.Time) {
 		s := put(&m.sandboxes, a.ID)
 		s.stopped = s.stop.end(o, now)
 	case RemoveSandbox:
-		if put(&m.sandboxes, a.ID).remove.end(o, now) && m.sandboxID == a.ID {
-			m.sandboxID = ""
+		if put(&m.sandboxes, a.ID).remove.end(o, now) {
+			m.forgetSandbox(a.ID)
 		}
 	case Start:
 		m.endStart(put(&m.containers, a.Container), o, now)
@@ -120,6 +120,13 @@ func (m *Memory) endInstance(i *instanceMemory, a Action, o Outcome, now time.Ti
 		if i.remove.end(o, now) {
 			m.forget(a.Container, a.ID)
 		}
+	}
+}
+
+func (m *Memory) forgetSandbox(id string) {
+	delete(m.sandboxes, id)
+	if m.sandboxID == id {
+		m.sandboxID = ""
 	}
 }
 

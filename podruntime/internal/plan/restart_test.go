@@ -169,6 +169,42 @@ func TestRestartOfAllContainersReplacesWhatWasAboutToStart(t *testing.T) {
 		5s Start b-1`)
 }
 
+// TestRestartOfAllContainersReplacesWhatOvertookASidecar: with nothing but sidecars before the containers.
+func TestRestartOfAllContainersReplacesWhatOvertookASidecar(t *testing.T) {
+	all := rule(corev1.ContainerRestartRuleActionRestartAllContainers, corev1.ContainerRestartRuleOnExitCodesOpIn, 7)
+	s := newSim(t, newPod(corev1.RestartPolicyNever, sidecar("s"), mainOne("a", own(corev1.ContainerRestartPolicyNever), all), mainOne("b")))
+	s.lives["s"] = []life{{}, {runs: 20 * time.Second}, {runs: 20 * time.Second}, {runs: 20 * time.Second}, {}}
+	s.lives["a"] = []life{{runs: time.Second, code: 7}, {}}
+	s.lives["b"] = []life{{pull: 3 * time.Second, stops: time.Second}, {}}
+	s.run(time.Hour)
+	s.want(`
+		0s SetupVolumes
+		0s RunSandbox 0
+		0s Start s-0
+		0s Start a-0
+		0s Start b-0
+		1s a-0 exits 7
+		1s Kill s-0 (Killing: killing)
+		1s Stop s-0 2s
+		1s s-0 exits 143
+		3s Kill b-0 (Killing: killing)
+		3s Stop b-0 2s
+		4s b-0 exits 143
+		4s Start s-1
+		4s Start a-1
+		4s Start b-1
+		24s s-1 exits 0
+		24s BackOff s (BackOff: Back-off restarting failed container s in pod pod_ns(uid))
+		34s Start s-2
+		54s s-2 exits 0
+		54s BackOff s (BackOff: Back-off restarting failed container s in pod pod_ns(uid))
+		1m14s Start s-3
+		1m34s s-3 exits 0
+		1m34s RemoveContainer s-1
+		1m34s BackOff s (BackOff: Back-off restarting failed container s in pod pod_ns(uid))
+		2m14s Start s-4`)
+}
+
 func TestFailedLivenessProbeRestartsWithTheGraceOfTheProbe(t *testing.T) {
 	s := newSim(t, newPod(corev1.RestartPolicyOnFailure, mainOne("a", livenessProbe(5)))).up()
 	s.lives["a"] = []life{{stops: time.Hour}, {}}

@@ -170,14 +170,37 @@ func (v *View) overtook(i *Container) bool {
 	}
 	for k := range v.pod.Spec.InitContainers {
 		c := &v.pod.Spec.InitContainers[k]
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			continue // sidecars are restarted at any time
+		list := v.byName[c.Name]
+		if len(list) == 0 {
+			continue
 		}
-		if list := v.byName[c.Name]; len(list) > 0 && (list[0].CreatedAt.Before(v.resetAt) || !list[0].CreatedAt.Before(i.CreatedAt)) {
+		again, late := &list[0], i.CreatedAt
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			again, late = v.firstAfterReset(list), i.CreatedAt.Add(1) // nothing waits for its end
+		}
+		if again != nil && (again.CreatedAt.Before(v.resetAt) || !again.CreatedAt.Before(late)) {
 			return true
 		}
 	}
 	return false
+}
+
+// firstAfterReset returns the instance of a sidecar that replaced the one from before all were to restart, or that
+// one if nothing has replaced it yet. Later instances say nothing, as a sidecar is restarted at any time: nil if
+// that one may have been removed.
+func (v *View) firstAfterReset(list []Container) *Container {
+	for k := range list {
+		switch {
+		case !list[k].CreatedAt.Before(v.resetAt):
+		case k == 0:
+			return &list[0]
+		case list[k-1].Attempt == list[k].Attempt+1:
+			return &list[k-1]
+		default:
+			return nil
+		}
+	}
+	return nil
 }
 
 // Has returns the resources that an instance was given last, or nil if nobody knows.

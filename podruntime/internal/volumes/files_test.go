@@ -65,7 +65,7 @@ func TestWhatIsMissingIsSaidAsAKubeletSaysIt(t *testing.T) {
 		`MountVolume.SetUp failed for volume "x" : [configmap "y" not found, secret "z" not found]`:                                                        twice("x"),
 		`MountVolume.SetUp failed for volume "x" : spec.volumes[0].persistentVolumeClaim: volume "x": volumes of this kind are not supported by this node`: {Name: "x", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}},
 	} {
-		err := w.Setup(t.Context(), podOf("u2", volume))
+		_, err := w.Setup(t.Context(), podOf("u2", volume))
 		if err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
@@ -74,7 +74,7 @@ func TestWhatIsMissingIsSaidAsAKubeletSaysIt(t *testing.T) {
 			t.Errorf("%v has no error for each volume", err)
 		}
 	}
-	if err := w.Setup(t.Context(), podOf("u2", configMapVolume("x", "y"))); !apierrors.IsNotFound(err) {
+	if _, err := w.Setup(t.Context(), podOf("u2", configMapVolume("x", "y"))); !apierrors.IsNotFound(err) {
 		t.Errorf("%v lost its kind", err)
 	}
 }
@@ -112,7 +112,7 @@ func TestWhatCannotBeIsRefusedByField(t *testing.T) {
 		if !errdefs.IsInvalidInput(err) || !strings.HasPrefix(err.Error(), field+`: volume "x": `) {
 			t.Errorf("%s: %v", field, err)
 		}
-		if err := w.Setup(t.Context(), podOf("u", volume)); !errdefs.IsInvalidInput(err) {
+		if _, err := w.Setup(t.Context(), podOf("u", volume)); !errdefs.IsInvalidInput(err) {
 			t.Errorf("%s is set up: %v", field, err)
 		}
 		unused := podOf("u", volume)

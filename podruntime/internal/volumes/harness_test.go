@@ -94,7 +94,7 @@ func mounting(t *testing.T, change ...func(*Config)) *world {
 
 func (w *world) setup(pod *corev1.Pod) {
 	w.t.Helper()
-	if err := w.Setup(w.t.Context(), pod); err != nil {
+	if _, err := w.Setup(w.t.Context(), pod); err != nil {
 		w.t.Fatal(err)
 	}
 }

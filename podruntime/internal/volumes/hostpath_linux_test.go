@@ -53,7 +53,7 @@ func TestHostPathTypes(t *testing.T) {
 			path = filepath.Join(base, path)
 		}
 		want := strings.ReplaceAll(tt.want, "%s", path)
-		err := w.Setup(t.Context(), podOf("u", hostPathVolume("h", path, tt.kind)))
+		_, err := w.Setup(t.Context(), podOf("u", hostPathVolume("h", path, tt.kind)))
 		switch {
 		case want == "" && err != nil, want != "" && err == nil:
 			t.Errorf("%s as %q: %v, want %q", path, tt.kind, err, want)
@@ -75,7 +75,7 @@ func TestHostPathsOutsideAreRefused(t *testing.T) {
 		}
 		for _, path := range []string{outside, base + "/../x", base + "-sibling", "relative", "/", filepath.Join(base, "link"), filepath.Join(base, "link/new"), filepath.Join(base, "dangling/x")} {
 			pod := podOf("u", hostPathVolume("h", path, corev1.HostPathDirectoryOrCreate))
-			if err := w.Setup(t.Context(), pod); err == nil {
+			if _, err := w.Setup(t.Context(), pod); err == nil {
 				t.Errorf("%s was set up", path)
 			}
 			if m, err := w.Mounts(t.Context(), pod, &pod.Spec.Containers[0]); err == nil {

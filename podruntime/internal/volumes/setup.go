@@ -28,10 +28,9 @@ func (v *Volumes) Check(pod *corev1.Pod) error {
 }
 
 // Setup makes the volumes of the pod that containers name. It can be called again at any time, and then
-// does what is missing. An error about volumes is an *Error.
-func (v *Volumes) Setup(ctx context.Context, pod *corev1.Pod) error {
-	_, err := v.each(ctx, pod, v.setup)
-	return err
+// does what is missing. It returns when to call Refresh. An error about volumes is an *Error.
+func (v *Volumes) Setup(ctx context.Context, pod *corev1.Pod) (again time.Duration, err error) {
+	return v.each(ctx, pod, v.setup)
 }
 
 // Refresh brings those volumes that are written from the API up to date, and says when to

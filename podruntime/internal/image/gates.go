@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"context"
+	"strings"
+	"sync"
+)
+
+// gates bound how many images are pulled at the same time, for each registry by itself: one that takes
+// requests and never answers them would otherwise stop all pulls.
+type gates struct {
+	mu  sync.Mutex
+	all map[string]*gate // guarded by mu: by registry, for as long as somebody is at one
+}
+
+type gate struct {
+	slots chan struct{}
+	users int // guarded by the mu of its gates: those who pull and those who wait
+}
+
+// enter waits until the registry may be asked for one more image. leave must be called then.
+func (g *gates) enter(ctx context.Context, registry string) (leave func(), err error) {
+	g.mu.Lock()
+	if g.all == nil {
+		g.all = map[string]*gate{}
+	}
+	at := g.all[registry]
+	if at == nil {
+		at = &gate{slots: make(chan struct{}, parallel)}
+		g.all[registry] = at
+	}
+	at.users++
+	g.mu.Unlock()
+	select {
+	case at.slots <- struct{}{}:
+		return func() { <-at.slots; g.left(registry) }, nil
+	case <-ctx.Done():
+		g.left(registry)
+		return nil, ctx.Err()
+	}
+}
+
+func (g *gates) left(registry string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.all[registry].users--; g.all[registry].users == 0 {
+		delete(g.all, registry)
+	}
+}
+
+// registry returns the host of an image's name; "" is that of names without one.
+func registry(image string) string {
+	if host, _, has := strings.Cut(image, "/"); has && isHost(host) {
+		return host
+	}
+	return ""
+}
