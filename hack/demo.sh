@@ -11,7 +11,7 @@ kubectl=("$root/bin/devcluster" kubectl --name "$cluster")
 
 # node_runs tells whether the recorded process is still this virtual node.
 node_runs() {
-  [ -f "$state/pid" ] && tr '\0' ' ' <"/proc/$(cat "$state/pid")/cmdline" 2>/dev/null | grep -q -- "--nodename $node "
+  [ -f "$state/pid" ] && tr '\0' ' ' 2>/dev/null <"/proc/$(cat "$state/pid")/cmdline" | grep -q -- "--nodename $node "
 }
 
 # free_port prints a TCP port of the loopback interface that nobody listens on.

@@ -23,8 +23,10 @@ if [ "$provider" = cri ]; then
     [ -z "$named" ] || sockets=("$named")
   fi
   for socket in "${sockets[@]}"; do [ ! -S "$socket" ] || break; done
+  started="Install"
+  ! command -v containerd >/dev/null || started="containerd is installed; start it, for example with systemctl start containerd. Else install"
   [ -S "$socket" ] || fail "no container runtime listens at ${sockets[*]}
-  Install containerd, runc and network plugins, for example on Debian
+  $started containerd, runc and network plugins, for example on Debian
     apt-get install containerd runc containernetworking-plugins iptables
   and configure a pod network in /etc/cni/net.d; or name the socket of another runtime as endpoint in the file PROVIDER_CONFIG.
   providers/cri/README.md says more."
@@ -107,7 +109,10 @@ esac
 pod=examples/first-pod.yaml
 [ "$provider" != process ] || pod=examples/first-process.yaml
 "${kubectl[@]}" apply -f "$pod" >/dev/null
-"${kubectl[@]}" wait --for=condition=Ready --timeout=60s pod/first >/dev/null || fail "pod first does not become ready; see: ${kubectl[*]} describe pod first"
+"${kubectl[@]}" wait --for=condition=Ready --timeout=60s pod/first >/dev/null 2>&1 || fail "pod first does not become ready: $("${kubectl[@]}" get pod first \
+  -o 'jsonpath={.status.message}{range .status.containerStatuses[*]}{.state.waiting.reason} {.state.waiting.message}{end}')
+  Its events: ${kubectl[*]} describe pod first
+  Log of the virtual node: $state/log"
 say "pod first is running"
 echo
 "${kubectl[@]}" get nodes,pods -o wide
