@@ -12,6 +12,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/demo.sh
 
+# How the commands are called that are about this node.
+ours=
+[ "$cluster" = vk-demo ] || ours+=" CLUSTER=$cluster"
+[ "$node" = virtual-node ] || ours+=" NODE=$node"
+
 say() { printf '✓ %s\n' "$*"; }
 fail() { printf '✗ %s\n' "$*" >&2; exit 1; }
 
@@ -64,6 +69,7 @@ fi
 [ -z "${PROVIDER_CONFIG:-}" ] || options=(--provider-config "$(realpath "$PROVIDER_CONFIG")")
 
 if node_runs; then
+  [ "$(cat "$state/provider" 2>/dev/null)" = "$provider" ] || fail "virtual node $node runs already, with another provider; first: make down$ours"
   say "virtual node $node runs already (pid $(cat "$state/pid"))"
 else
   setsid "$root/bin/virtual-kubelet" \
@@ -73,6 +79,7 @@ else
     --client-ca-file "$credentials/ca.crt" \
     </dev/null >"$state/log" 2>&1 &
   echo $! >"$state/pid"
+  echo "$provider" >"$state/provider"
 fi
 
 # await waits for a condition of the node for a minute, but not when its process has ended.
@@ -119,15 +126,17 @@ echo
 echo
 echo "Its log (kubectl logs first):"
 "${kubectl[@]}" logs first --tail=5 | sed 's/^/  /'
+more="kubectl create deployment web --image=demo --replicas=3"
+[ "$provider" = process ] || more="kubectl apply -f $root/examples/workloads/deployment.yaml"
 cat <<TEXT
 
 Go on:
   export KUBECONFIG=$kubeconfig
   alias kubectl='$root/bin/devcluster kubectl --name $cluster'    # if you have no kubectl
   kubectl exec first -- hostname
-  kubectl create deployment web --image=demo --replicas=3
+  $more
   kubectl get pods --watch
 Log of the virtual node: $state/log
 Stop everything:
-  make down
+  make down$ours
 TEXT

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stats"
 )
@@ -70,9 +71,24 @@ func (r *Runtime) volumeUse(ctx context.Context, ref statsv1alpha1.PodReference)
 	return all, nil
 }
 
+// versionTime is how long the start of a node waits for a runtime that may not run yet.
+const versionTime = 5 * time.Second
+
+// runtimeVersion is what a kubelet calls the runtime, such as containerd://2.1.4; "" if it does not answer.
+func (r *Runtime) runtimeVersion(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, versionTime)
+	defer cancel()
+	version, err := r.cfg.Runtime.Version(ctx, "v1")
+	if err != nil {
+		log.G(ctx).WithError(err).Info("the node does not say which container runtime it has: that does not answer yet")
+		return ""
+	}
+	return version.GetRuntimeName() + "://" + version.GetRuntimeVersion()
+}
+
 // ConfigureNode writes into n what the machine offers, where n does not say otherwise: capacity, what of it
-// pods may have, and what the machine is.
-func (r *Runtime) ConfigureNode(_ context.Context, n *corev1.Node) {
+// pods may have, what the machine is, and which container runtime runs on it, if that answers now.
+func (r *Runtime) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	if n.Status.Capacity == nil {
 		n.Status.Capacity = corev1.ResourceList{}
 	}
@@ -90,9 +106,11 @@ func (r *Runtime) ConfigureNode(_ context.Context, n *corev1.Node) {
 		}
 	}
 	is, info := stats.NodeInfo(), &n.Status.NodeInfo
+	is.ContainerRuntimeVersion = r.runtimeVersion(ctx)
 	for to, value := range map[*string]string{
 		&info.Architecture: is.Architecture, &info.OperatingSystem: is.OperatingSystem, &info.KernelVersion: is.KernelVersion,
 		&info.OSImage: is.OSImage, &info.MachineID: is.MachineID, &info.SystemUUID: is.SystemUUID, &info.BootID: is.BootID,
+		&info.ContainerRuntimeVersion: is.ContainerRuntimeVersion,
 	} {
 		if *to == "" {
 			*to = value

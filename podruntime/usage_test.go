@@ -77,5 +77,8 @@ func TestConfigureNode(t *testing.T) {
 		if i := n.Status.NodeInfo; i.OSImage != "mine" || i.Architecture != runtime.GOARCH {
 			t.Errorf("info %v", i)
 		}
+		if version := n.Status.NodeInfo.ContainerRuntimeVersion; version != "fakecri://1.0.0" {
+			t.Errorf("runtime %q", version)
+		}
 	})
 }
