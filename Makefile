@@ -82,19 +82,19 @@ soak: build ## kill a daemon with kill -9 every five seconds for SOAK=1h under c
 
 # Kubernetes' own tests of a node: they need root, Linux and a container runtime. See docs/conformance.md.
 .PHONY: conformance
-conformance: build bin/conformance/e2e.test bin/conformance/coredns bin/conformance/kubelet ## run Kubernetes' tests of nodes, services, workloads and kubectl against a virtual node and write docs/conformance.md (CONFORMANCE_ARGS=-focus=...)
+conformance: build bin/conformance/e2e.test bin/conformance/coredns bin/conformance/kubelet ## run Kubernetes' tests of nodes, services, workloads and kubectl against a virtual node and write docs/conformance.md (PROVIDER=process: conformance-process.md; CONFORMANCE_ARGS=-focus=...)
 	@go build -C test/conformance -o $(CURDIR)/bin/conformance/run .
-	@bin/conformance/run -report=docs/conformance.md $(CONFORMANCE_ARGS)
+	@bin/conformance/run -provider=$(or $(PROVIDER),cri) -report=docs/conformance$(if $(filter process,$(PROVIDER)),-process).md $(CONFORMANCE_ARGS)
 
 .PHONY: conformance-quick
 conformance-quick: build bin/conformance/e2e.test ## the same for the tests that do not wait long, in a few minutes
 	@go build -C test/conformance -o $(CURDIR)/bin/conformance/run .
-	@bin/conformance/run -sets=quick $(CONFORMANCE_ARGS)
+	@bin/conformance/run -provider=$(or $(PROVIDER),cri) -sets=quick $(CONFORMANCE_ARGS)
 
 .PHONY: conformance-gate
 conformance-gate: build bin/conformance/e2e.test ## the same for the tests that every change has to pass
 	@go build -C test/conformance -o $(CURDIR)/bin/conformance/run .
-	@bin/conformance/run -sets=gate $(CONFORMANCE_ARGS)
+	@bin/conformance/run -provider=$(or $(PROVIDER),cri) -sets=gate $(CONFORMANCE_ARGS)
 
 bin/conformance/e2e.test: test/conformance/programs/go.mod hack/build-conformance.sh $(wildcard test/conformance/standin/*/*.go)
 	@hack/build-conformance.sh

@@ -153,3 +153,27 @@ func (s *sandbox) lost() bool {
 	_, err := os.Stat(s.netns())
 	return len(s.addresses) > 0 && (err != nil || !netns.Alive(s.netns()))
 }
+
+// join gives the sandbox a network of its own; what an error leaves of it is given back.
+func (r *Runtime) join(ctx context.Context, s *sandbox) (err error) {
+	if s.addresses, err = r.network.join(ctx, s); err == nil {
+		err = shim.WriteJSON(filepath.Join(s.dir, recordFile), s.record())
+	}
+	if err != nil {
+		// Also when the caller gave up: addresses that nobody gives back are lost for ever.
+		return errors.Join(err, r.network.leave(context.WithoutCancel(ctx), s), netns.Remove(s.netns()))
+	}
+	return nil
+}
+
+// networkStatus has the addresses of the sandbox, or of the machine.
+func (r *Runtime) networkStatus(s *sandbox) *runtimeapi.PodSandboxNetworkStatus {
+	if len(s.addresses) == 0 {
+		return &runtimeapi.PodSandboxNetworkStatus{Ip: r.address}
+	}
+	status := &runtimeapi.PodSandboxNetworkStatus{Ip: s.addresses[0]}
+	for _, address := range s.addresses[1:] {
+		status.AdditionalIps = append(status.AdditionalIps, &runtimeapi.PodIP{Ip: address})
+	}
+	return status
+}

@@ -16,8 +16,6 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/images"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/netns"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
@@ -71,18 +69,6 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandb
 	r.publish(s.id, s.id, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT)
 	r.publish(s.id, s.id, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
 	return s.id, nil
-}
-
-// join gives the sandbox a network of its own; what an error leaves of it is given back.
-func (r *Runtime) join(ctx context.Context, s *sandbox) (err error) {
-	if s.addresses, err = r.network.join(ctx, s); err == nil {
-		err = shim.WriteJSON(filepath.Join(s.dir, recordFile), s.record())
-	}
-	if err != nil {
-		// Also when the caller gave up: addresses that nobody gives back are lost for ever.
-		return errors.Join(err, r.network.leave(context.WithoutCancel(ctx), s), netns.Remove(s.netns()))
-	}
-	return nil
 }
 
 // record is what is kept of a sandbox. The caller holds mu, or is alone with it.
@@ -176,14 +162,6 @@ func (r *Runtime) RemovePodSandbox(ctx context.Context, id string) error {
 	return nil
 }
 
-// removeRecorded removes the record first: what is left without one is removed by the next process.
-func removeRecorded(dir string) error {
-	if err := os.Remove(filepath.Join(dir, recordFile)); err != nil && !os.IsNotExist(err) {
-		return err
-	}
-	return images.RemoveTree(dir)
-}
-
 // PodSandboxStatus returns the status of a sandbox, with its address.
 func (r *Runtime) PodSandboxStatus(_ context.Context, id string, _ bool) (*runtimeapi.PodSandboxStatusResponse, error) {
 	s, err := r.sandbox(id)
@@ -201,18 +179,6 @@ func (r *Runtime) sandboxStatus(s *sandbox) *runtimeapi.PodSandboxStatus {
 		Network: r.networkStatus(s),
 		Linux:   &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: options}},
 	}
-}
-
-// networkStatus has the addresses of the sandbox, or of the machine.
-func (r *Runtime) networkStatus(s *sandbox) *runtimeapi.PodSandboxNetworkStatus {
-	if len(s.addresses) == 0 {
-		return &runtimeapi.PodSandboxNetworkStatus{Ip: r.address}
-	}
-	status := &runtimeapi.PodSandboxNetworkStatus{Ip: s.addresses[0]}
-	for _, address := range s.addresses[1:] {
-		status.AdditionalIps = append(status.AdditionalIps, &runtimeapi.PodIP{Ip: address})
-	}
-	return status
 }
 
 func (r *Runtime) sandboxState(s *sandbox) runtimeapi.PodSandboxState {

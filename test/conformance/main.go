@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -27,6 +28,7 @@ import (
 type options struct {
 	agent    string
 	provider string
+	network  string
 	sets     string
 	focus    string
 	skip     string
@@ -48,7 +50,8 @@ func main() {
 	var o options
 	flag.StringVar(&o.agent, "agent", "virtual-kubelet", "what runs the node: virtual-kubelet, or kubelet for a comparison")
 	flag.StringVar(&o.provider, "provider", "cri", "what virtual-kubelet runs pods with: cri, in a containerd, or process")
-	flag.StringVar(&o.sets, "sets", "node,cluster,serial", "which tests, one set after the other: node, cluster, serial, scheduling, quick, gate")
+	flag.StringVar(&o.network, "network", "pods", "with the provider process: pods, a network for each pod, or machine, without the tests that need more")
+	flag.StringVar(&o.sets, "sets", "", "which tests, one set after the other (default node,cluster,serial; with the provider process node,serial): node, cluster, serial, scheduling, quick, gate")
 	flag.StringVar(&o.focus, "focus", "", "regular expression of the tests to run, in the place of a set's")
 	flag.StringVar(&o.skip, "skip", "", "regular expression of tests to leave out, in the place of a set's")
 	flag.IntVar(&o.procs, "procs", 0, "how many tests run at a time, in the place of a set's number")
@@ -56,17 +59,27 @@ func main() {
 	flag.StringVar(&o.results, "results", ".cache/conformance", "directory for reports and logs")
 	flag.BoolVar(&o.hold, "hold", false, "run no test: keep the cluster until the program is told to stop")
 	flag.StringVar(&o.report, "report", "", "page to write from the reports")
-	flag.StringVar(&o.known, "known", "test/conformance/known.tsv", "file with the reasons of tests that are known to fail")
+	flag.StringVar(&o.known, "known", "", "file with the reasons of tests that are known to fail (default that of the provider in test/conformance)")
 	flag.BoolVar(&o.only, "report-only", false, "run no test: use the reports of the last run")
 	flag.BoolVar(&o.inside, "inside", false, "for the program itself: it is in a box")
 	flag.StringVar(&o.work, "work", "", "for the program itself: where it works")
 	flag.Parse()
+	o.complete()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	if err := o.choose()(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(1)
 	}
+}
+
+// complete sets what depends on the provider.
+func (o *options) complete() {
+	sets, known := "node,cluster,serial", "test/conformance/known.tsv"
+	if o.provider == "process" {
+		sets, known = "node,serial", "test/conformance/known-process.tsv"
+	}
+	o.sets, o.known = cmp.Or(o.sets, sets), cmp.Or(o.known, known)
 }
 
 // choose says what this process is for.
@@ -111,7 +124,7 @@ func (o *options) outside(ctx context.Context) (err error) {
 	if err := os.Chmod(o.work, 0o755); err != nil {
 		return err
 	}
-	return box.Run(ctx, cluster.Node, o.cgroup(), "-inside", "-agent="+o.agent, "-provider="+o.provider, "-sets="+o.sets, "-focus="+o.focus, "-skip="+o.skip,
+	return box.Run(ctx, cluster.Node, o.cgroup(), "-inside", "-agent="+o.agent, "-provider="+o.provider, "-network="+o.network, "-sets="+o.sets, "-focus="+o.focus, "-skip="+o.skip,
 		fmt.Sprintf("-procs=%d", o.procs), "-programs="+o.programs, "-results="+o.results, "-work="+o.work, fmt.Sprintf("-hold=%t", o.hold))
 }
 
@@ -135,7 +148,7 @@ func (o *options) run(ctx context.Context) (err error) {
 	}
 	_, dnsErr := os.Stat(filepath.Join(programs, "coredns"))
 	c, err := cluster.Start(ctx, cluster.Options{
-		Work: o.work, Cgroup: o.cgroup(), Logs: o.results, Agent: o.agent, Provider: o.provider, Programs: programs, DNS: dnsErr == nil,
+		Work: o.work, Cgroup: o.cgroup(), Logs: o.results, Agent: o.agent, Provider: o.provider, MachineNetwork: o.network == "machine", Programs: programs, DNS: dnsErr == nil,
 		Devcluster:     filepath.Join(o.programs, "devcluster"),
 		VirtualKubelet: filepath.Join(o.programs, "virtual-kubelet"),
 		Images:         images.Programs{Dir: programs, Sources: strings.TrimSpace(string(sources)), Busybox: busybox},
@@ -166,6 +179,9 @@ func (o *options) suites(ctx context.Context, c *cluster.Cluster) error {
 		if o.focus != "" {
 			set.Focus, set.Skip = o.focus, o.skip
 		}
+		if o.network == "machine" {
+			set.Skip = either(set.Skip, isolated.Pattern())
+		}
 		if o.procs > 0 {
 			set.Procs = o.procs
 		}
@@ -175,6 +191,14 @@ func (o *options) suites(ctx context.Context, c *cluster.Cluster) error {
 		}
 	}
 	return nil
+}
+
+// either is a regular expression for what a or b, or both, stand for; "" stands for nothing.
+func either(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "|" + b
 }
 
 func say(format string, args ...any) { fmt.Printf("conformance: "+format+"\n", args...) }

@@ -20,6 +20,23 @@ import (
 //go:embed page.md
 var head string
 
+// headOfProcess is the same for the provider process.
+//
+//go:embed page-process.md
+var headOfProcess string
+
+//go:embed isolation.tsv
+var isolation string
+
+// isolated are the tests that need a network for each pod: a property of what they ask for, not of how they went.
+var isolated = func() report.Known {
+	known, err := report.ParseKnown(isolation)
+	if err != nil {
+		panic(err) // the file is part of the program
+	}
+	return known
+}()
+
 // page writes the page from the reports of the sets, and says which tests failed that are not known to.
 func (o *options) page() error {
 	known, err := report.ReadKnown(o.known)
@@ -27,6 +44,9 @@ func (o *options) page() error {
 		return err
 	}
 	notRun := regexp.MustCompile(suite.NotRun)
+	if o.network == "machine" {
+		notRun = regexp.MustCompile(either(suite.NotRun, isolated.Pattern()))
+	}
 	var sets [][]report.Result
 	for name := range strings.SplitSeq(o.sets, ",") {
 		results, all, err := report.Read(filepath.Join(o.results, name+".json"))
@@ -42,6 +62,9 @@ func (o *options) page() error {
 		sets = append(sets, results)
 	}
 	page := report.Page{Head: head, Parts: parts(), Results: report.Merge(sets...), Known: known}
+	if o.provider == "process" {
+		page.Head, page.Parts[0].Isolated = headOfProcess, isolated
+	}
 	say("%s", page.Summary())
 	if o.report != "" {
 		if err := os.WriteFile(o.report, []byte(page.String()), 0o644); err != nil {

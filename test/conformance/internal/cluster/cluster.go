@@ -44,6 +44,8 @@ type Options struct {
 	Agent string
 	// Provider is what virtual-kubelet runs pods with: "cri", in a containerd, or "process".
 	Provider string
+	// MachineNetwork leaves the pods of the provider process in the network of the machine.
+	MachineNetwork bool
 	// VirtualKubelet is the program of the agent of that name.
 	VirtualKubelet string
 	// DNS runs CoreDNS. Most tests of nodes do not need it, and it takes minutes to build.

@@ -78,7 +78,7 @@ func (c *Cluster) startAgent(credentials string) error {
 func (c *Cluster) startVirtualKubelet(credentials string) error {
 	config, ok := map[string]string{
 		"cri":     fmt.Sprintf(criConfig, c.Endpoint, c.Work, c.Cgroup),
-		"process": fmt.Sprintf(processConfig, c.Work),
+		"process": c.processConfig(),
 	}[c.Provider]
 	if !ok {
 		return fmt.Errorf("there is no provider %q; there are cri and process", c.Provider)
@@ -120,12 +120,19 @@ hostPaths: [/]
 privileged: true
 `
 
+func (c *Cluster) processConfig() string {
+	config := fmt.Sprintf(processConfig, c.Work)
+	if !c.MachineNetwork {
+		config += "podNetwork: " + c.Work + "/pods.conflist\n"
+	}
+	return config
+}
+
 // processConfig allows the same.
 const processConfig = `apiVersion: process.virtual-kubelet.io/v1alpha1
 kind: ProcessProviderConfiguration
 stateDir: %[1]s/virtual-kubelet
 isolation: required
-podNetwork: %[1]s/pods.conflist
 registryMirrors: {` + images.Registry + `: "http://` + mirror + `"}
 clusterDNS: [` + dnsAddress + `]
 hostPaths: [/]

@@ -5,6 +5,8 @@ package report
 import (
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -17,19 +19,38 @@ func ReadKnown(file string) (Known, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the reasons: %w", err)
 	}
+	known, err := ParseKnown(string(data))
+	if err != nil {
+		return nil, fmt.Errorf("read the reasons in %s: %w", file, err)
+	}
+	return known, nil
+}
+
+// ParseKnown reads what such a file contains.
+func ParseKnown(text string) (Known, error) {
 	known := Known{}
-	for line := range strings.Lines(string(data)) {
+	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		name, reason, found := strings.Cut(line, "\t")
 		if !found {
-			return nil, fmt.Errorf("read the reasons in %s: %q has no tab", file, line)
+			return nil, fmt.Errorf("%q has no tab", line)
 		}
 		known[name] = strings.TrimSpace(reason)
 	}
 	return known, nil
+}
+
+// Pattern is a regular expression for the names of the tests.
+func (k Known) Pattern() string {
+	var parts []string
+	for part := range k {
+		parts = append(parts, regexp.QuoteMeta(part))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, "|")
 }
 
 // part is the part of a test's name for which there is a reason; "" when nobody knows one.

@@ -77,6 +77,8 @@ type Part struct {
 	Title string
 	// Groups are names of groups without "sig-", Tags parts of names that are counted too.
 	Groups, Tags []string
+	// Isolated are tests that are counted apart, since they need a network for each pod; nil counts none apart.
+	Isolated Known
 }
 
 func (p Part) has(r Result) bool {
@@ -90,22 +92,43 @@ func (p Page) totals(b *strings.Builder, part Part) {
 		return
 	}
 	fmt.Fprintf(b, "\n### %s\n\n| Tests | Passed | Failed | Skipped | Not run |\n|---|---|---|---|---|\n", part.Title)
-	row := func(name, tag string) {
+	count := func(name string, counts func(Result) bool) {
 		count := map[string]int{}
 		for _, r := range results {
-			if strings.Contains(r.Name, tag) {
+			if counts(r) {
 				count[r.State]++
 			}
 		}
 		fmt.Fprintf(b, "| %s | %d | %d | %d | %d |\n", name, count[Passed], count[Failed], count[Skipped], count[NotRun])
 	}
+	row := func(name, tag string) { count(name, func(r Result) bool { return strings.Contains(r.Name, tag) }) }
 	for _, group := range part.Groups {
 		row("`[sig-"+group+"]`", "[sig-"+group+"]")
 	}
 	for _, tag := range part.Tags {
 		row("those with `["+tag+"]`", "["+tag+"]")
 	}
+	if part.Isolated != nil {
+		count("those that need a network for each pod", func(r Result) bool { return part.Isolated.part(r.Name) != "" })
+		count("those that need none", func(r Result) bool { return part.Isolated.part(r.Name) == "" })
+	}
 	row("**together**", "")
+	part.isolation(b, results)
+}
+
+// isolation is the table of tests that need a network for each pod, by what they ask for.
+func (p Part) isolation(b *strings.Builder, results []Result) {
+	if p.Isolated == nil {
+		return
+	}
+	b.WriteString("\nThese need a network for each pod:\n\n| Tests with this in their names | How many | What they ask for |\n|---|---|---|\n")
+	many := map[string]int{}
+	for _, r := range results {
+		many[p.Isolated.part(r.Name)]++
+	}
+	for _, part := range slices.Sorted(maps.Keys(p.Isolated)) {
+		fmt.Fprintf(b, "| %s | %d | %s |\n", cell(part), many[part], cell(p.Isolated[part]))
+	}
 }
 
 // exceptions are the tests that did not pass, each with its reason. Tests that are not run share a line by their reason.

@@ -113,6 +113,25 @@ func TestPageCountsWhatIsNotRunByItsReason(t *testing.T) {
 	}
 }
 
+func TestPageCountsTestsThatNeedANetworkApart(t *testing.T) {
+	results := []Result{{Name: "[sig-node] Probes ask (http)", State: Failed}, {Name: "[sig-node] Pods run", State: Passed}}
+	isolated, err := ParseKnown("(http)\ta probe asks a port\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := Page{Results: results, Parts: []Part{{Title: "Nodes", Groups: []string{"node"}, Isolated: isolated}}}.String()
+	for _, want := range []string{
+		"| those that need a network for each pod | 0 | 1 | 0 | 0 |\n", "| those that need none | 1 | 0 | 0 | 0 |\n", "| (http) | 1 | a probe asks a port |\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("want %q in the page:\n%s", want, text)
+		}
+	}
+	if got := isolated.Pattern(); got != `\(http\)` {
+		t.Errorf("got the pattern %s, want one that matches the parts as they are", got)
+	}
+}
+
 func TestReasonsNeedATab(t *testing.T) {
 	if _, err := ReadKnown(write(t, "Pods fail because\n")); err == nil {
 		t.Error("a line without a tab: got no error")
