@@ -5,11 +5,15 @@ package node
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
+	corev1informers "k8s.io/client-go/informers/core/v1"
+	corev1listers "k8s.io/client-go/listers/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
@@ -63,6 +67,57 @@ func TestPodWithoutRoomIsRejected(t *testing.T) {
 		w.pass(time.Second)
 		w.wantPhase("later", corev1.PodRunning)
 	}, declares(capability.All()), roomy(two))
+}
+
+// countedPods counts how often all pods are looked at.
+type countedPods struct {
+	corev1informers.PodInformer
+	lists *atomic.Int32
+}
+
+func (c countedPods) Lister() corev1listers.PodLister {
+	return countedLister{c.PodInformer.Lister(), c.lists}
+}
+
+type countedLister struct {
+	corev1listers.PodLister
+	lists *atomic.Int32
+}
+
+func (c countedLister) List(s labels.Selector) ([]*corev1.Pod, error) {
+	c.lists.Add(1)
+	return c.PodLister.List(s)
+}
+
+// TestRoomIsNotCountedAnewForEachPod: that would take minutes on a node with thousands.
+func TestRoomIsNotCountedAnewForEachPod(t *testing.T) {
+	const pods = 200
+	var lists atomic.Int32
+	counted := func(cfg *PodControllerConfig) { cfg.PodInformer = countedPods{cfg.PodInformer, &lists} }
+	many := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("1000")}
+	inWorld(t, memory.New(), func(w *world) {
+		w.start()
+		before := lists.Load()
+		for i := range pods {
+			pod := asking(fmt.Sprintf("p%d", i), "1m")
+			pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: int32(1000 + i)}}
+			w.api.Create(pod)
+		}
+		w.pass(time.Second)
+		if n := lists.Load() - before; n > pods/10 {
+			t.Errorf("all pods were looked at %d times for %d new ones", n, pods)
+		}
+		a := &w.ctl.admission
+		for i := range pods {
+			w.api.Delete("d", fmt.Sprintf("p%d", i), -1)
+		}
+		w.pass(time.Minute)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if cpu := a.used[corev1.ResourceCPU]; len(a.places) > 0 || len(a.ports) > 0 || !cpu.IsZero() {
+			t.Errorf("when all pods are gone, %d have a place, with %v of CPU and %d ports", len(a.places), cpu.String(), len(a.ports))
+		}
+	}, declares(capability.All()), roomy(many), counted)
 }
 
 func TestHostPortIsTakenOnce(t *testing.T) {

@@ -37,6 +37,9 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		c.judge(key, api)
 	}
 	st := c.states.get(key)
+	if api != nil {
+		c.count(api, st.sent)
+	}
 	switch {
 	case api == nil && st.stopped && st.previous == "" && st.left == nil && !st.orphan.present:
 		c.rest(key, api)
@@ -188,13 +191,14 @@ func (c *PodController) noOrphan(key string, st podState) {
 	}
 }
 
-// forgetObjects lets go of the ConfigMaps and Secrets that the pod names, and of what it was given.
+// forgetObjects lets go of the ConfigMaps and Secrets that the pod names, of what it was given, and of its place.
 func (c *PodController) forgetObjects(key string, uid types.UID) {
 	c.secrets.Drop(uid)
 	c.releaseObjects(key, uid)
 }
 
 func (c *PodController) releaseObjects(key string, uid types.UID) {
+	c.admission.leave(uid)
 	if c.store != nil && uid != "" {
 		namespace, name, _ := cache.SplitMetaNamespaceKey(key)
 		c.store.Forget(namespace, name, uid)
