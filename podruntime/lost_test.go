@@ -63,6 +63,36 @@ func (w *world) awaitLogged(texts ...string) {
 	w.t.Fatalf("got warnings %q, want one with %q", logged, texts)
 }
 
+// TestPodThatCannotBeReadIsListed: those who ask for all pods neither wait for it nor take it for gone.
+func TestPodThatCannotBeReadIsListed(t *testing.T) {
+	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
+		pod := podOf("web", "main")
+		w.create(pod)
+		w.awaitRunning(pod)
+		w.kill()
+		for name, fault := range map[string]func(){
+			"fails": func() { w.Fail("ContainerStatus", -1, status.Error(codes.Internal, "corrupt")) },
+			"hangs": func() { w.Hang("ContainerStatus", 1000) },
+		} {
+			fault()
+			w.start()
+			soon, cancel := context.WithTimeout(t.Context(), 45*time.Second)
+			got, err := w.runtime.GetPods(soon)
+			cancel()
+			if err != nil || len(got) != 1 || got[0].UID != pod.UID || got[0].Namespace != pod.Namespace || len(got[0].Status.ContainerStatuses) > 0 {
+				t.Errorf("a container %s: got %v, %v; want the pod, without a word on how it is", name, got, err)
+			}
+			w.Fail("ContainerStatus", 0, nil)
+			w.kill()
+		}
+		w.start()
+		w.restart(pod)
+		if s := w.awaitRunning(pod); s.ContainerStatuses[0].RestartCount > 0 {
+			t.Errorf("the container was restarted %d times", s.ContainerStatuses[0].RestartCount)
+		}
+	})
+}
+
 func TestContainersThatAreLostAreNotProbedAnyMore(t *testing.T) {
 	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
 		pod := podOf("web", "main")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
@@ -143,6 +144,9 @@ func (w *worker) pass(ctx context.Context) (again time.Duration, gone bool) {
 		if w.failures++; w.failures == 1 && ctx.Err() == nil {
 			log.G(ctx).WithField("pod", w.namespace+"/"+w.name).WithError(err).Warn("the pod is left as it is until the container runtime tells of it")
 		}
+		if w.failures >= 3 || time.Since(w.born) > readTimeout/2 {
+			w.unread()
+		}
 		w.reflect()
 		return min(time.Second<<min(w.failures-1, 4), 10*time.Second), false
 	}
@@ -169,13 +173,27 @@ func (w *worker) sweep(ctx context.Context) {
 	w.r.puller.Forget(w.uid)
 }
 
-// settle tells those who wait that what the runtime had is known.
+// settle tells those who wait that what the runtime had is known, or cannot be known.
 func (w *worker) settle() {
 	select {
 	case <-w.settled:
 	default:
 		close(w.settled)
 	}
+}
+
+// unread shows that there is the pod, of which the runtime cannot tell how it is: those who ask for all pods must not
+// wait for it, nor take it for gone.
+func (w *worker) unread() {
+	w.mu.Lock()
+	if w.shown == nil {
+		w.shown = w.pod
+	}
+	if w.shown == nil {
+		w.shown = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.name, UID: w.uid}}
+	}
+	w.mu.Unlock()
+	w.settle()
 }
 
 // end forgets the worker, unless something came meanwhile.

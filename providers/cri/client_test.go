@@ -34,6 +34,14 @@ type scripted struct {
 	sandboxes func(context.Context) (*runtimeapi.ListPodSandboxResponse, error)
 	exec      func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
 	pull      func(context.Context) error
+	version   *runtimeapi.VersionResponse
+}
+
+func (s *scripted) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
+	if s.version == nil {
+		return nil, status.Error(codes.Unimplemented, "no version")
+	}
+	return s.version, nil
 }
 
 func (s *scripted) ListPodSandbox(ctx context.Context, _ *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {

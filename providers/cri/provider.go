@@ -35,7 +35,7 @@ func New(node *corev1.Node, recorder record.EventRecorder, c Config) (*Provider,
 		Runtime: client, Images: client, Node: node, Recorder: recorder,
 		Root: c.Root, LogRoot: c.LogRoot, ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain,
 		HostPaths: c.HostPaths, CgroupParent: c.CgroupParent, Privileged: c.Privileged,
-		RuntimeHandler: c.handler, Notes: notes,
+		RuntimeHandler: c.handler, Lacks: lacks(client), Notes: notes,
 	})
 	if err != nil {
 		_ = client.Close(context.Background()) // nothing was called yet

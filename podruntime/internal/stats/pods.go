@@ -116,15 +116,18 @@ func (s *Stats) containers(ctx context.Context) (map[string][]measured, error) {
 	return bySandbox, nil
 }
 
-// sandboxStats returns what whole sandboxes use, nothing if the runtime does not know.
+// sandboxStats returns what whole sandboxes use, nothing if the runtime does not know. Some do not, and say so in many
+// ways; then containers are summed. One that has measured them once knows: that it fails now is an error, as
+// the sums would be less than what was said before.
 func (s *Stats) sandboxStats(ctx context.Context) (map[string]*runtimeapi.LinuxPodSandboxStats, error) {
 	list, err := s.config.Runtime.ListPodSandboxStats(ctx, &runtimeapi.PodSandboxStatsFilter{LabelSelector: s.config.Labels})
-	if err != nil && ctx.Err() == nil && status.Code(err) != codes.Unavailable {
-		return nil, nil // some runtimes do not know, and say so in many ways: the containers are summed
+	if err != nil && ctx.Err() == nil && !s.whole && status.Code(err) != codes.Unavailable {
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
+	s.whole = s.whole || len(list) > 0
 	known := map[string]*runtimeapi.LinuxPodSandboxStats{}
 	for _, one := range list {
 		known[one.GetAttributes().GetId()] = one.GetLinux()

@@ -56,6 +56,7 @@ type Stats struct {
 	last  *sample
 	taken time.Time
 	rates rates
+	whole bool                 // the runtime has measured whole sandboxes
 	pods  map[string]*podTotal // by UID
 	pids  map[string]int       // by sandbox; -1: it has no process that tells of its network
 }

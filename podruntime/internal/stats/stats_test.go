@@ -166,6 +166,40 @@ func TestRuntimeKnowsWholePods(t *testing.T) {
 }
 
 // Where all pods are in one cgroup, a runtime that measures it has for each pod what all of them use.
+// TestRuntimeThatCannotMeasureSandboxes: what it says then is of no kind, and hides nothing that containers use. One that
+// could is believed to have failed.
+func TestRuntimeThatCannotMeasureSandboxes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, fakecri.Config{})
+		w.pod("web", "n1", runtimeapi.NamespaceMode_POD)
+		w.container("web", "main", 0, fakecri.Usage{})
+		s := w.stats(t, nil)
+		ask := func() (pods int, err error) {
+			time.Sleep(time.Minute)
+			got, err := s.Summary(t.Context())
+			if err != nil {
+				return 0, err
+			}
+			return len(got.Pods), nil
+		}
+		w.Fail("ListPodSandboxStats", 1, status.Error(codes.Unknown, "not supported"))
+		if n, err := ask(); n != 1 || err != nil {
+			t.Errorf("a runtime that cannot: got %d pods, %v; want 1", n, err)
+		}
+		w.Fail("ListPodSandboxStats", 1, status.Error(codes.Unavailable, "it starts"))
+		if _, err := ask(); err == nil {
+			t.Error("a runtime that is not there: got no error")
+		}
+		if n, err := ask(); n != 1 || err != nil {
+			t.Errorf("a runtime that can: got %d pods, %v; want 1", n, err)
+		}
+		w.Fail("ListPodSandboxStats", 1, status.Error(codes.Unknown, "failed"))
+		if _, err := ask(); err == nil {
+			t.Error("a runtime that could: got no error")
+		}
+	})
+}
+
 func TestPodsInOneCgroupAreSums(t *testing.T) {
 	w := newWorld(t, fakecri.Config{})
 	w.pod("web", "n1", pod)
