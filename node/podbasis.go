@@ -37,6 +37,11 @@ func basisOf(api *corev1.Pod, st *podState) basis {
 	}
 }
 
+// atRest reports whether there was nothing to write on what is known of the pod now.
+func (st *podState) atRest(api *corev1.Pod) bool {
+	return st.settled != (basis{}) && st.settled == basisOf(api, st)
+}
+
 // noteBasis notes that there was nothing to write on this basis.
 func (c *PodController) noteBasis(key string, on basis) {
 	if on != (basis{}) {

@@ -13,6 +13,7 @@ import (
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
@@ -81,5 +82,35 @@ func BenchmarkResyncAtRest(b *testing.B) {
 	}
 	if c.states.get("d/p").settled == (basis{}) {
 		b.Error("the pod was not at rest")
+	}
+}
+
+// TestResyncOfAPodAtRestAsksForNoStatus: a resync shows thousands of pods again. The status lane is
+// told of those only that have changed, here or there.
+func TestResyncOfAPodAtRestAsksForNoStatus(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "p", UID: "u", ResourceVersion: "7"}}
+	newer := pod.DeepCopy()
+	newer.ResourceVersion = "8"
+	for name, test := range map[string]struct {
+		before *corev1.Pod
+		change func(*podState)
+		want   int
+	}{
+		"nothing has changed":      {pod, func(*podState) {}, 0},
+		"the API server's pod":     {newer, func(*podState) {}, 1},
+		"the provider's word":      {pod, func(st *podState) { st.report = &report{uid: "u"} }, 1},
+		"nobody has looked so far": {pod, func(st *podState) { st.settled = basis{} }, 1},
+	} {
+		c := &PodController{syncLane: keyqueue.New(nil), statusLane: keyqueue.New(nil)}
+		c.states.m = map[string]*podState{}
+		c.states.ensure("d/p", func(st *podState) { st.sent.UID, st.settled = "u", basisOf(pod, st) })
+		c.states.update("d/p", test.change)
+		c.markUpdated(test.before, pod)
+		if n, _ := c.statusLane.Len(0); n != test.want {
+			t.Errorf("%s: the status lane has %d keys, want %d", name, n, test.want)
+		}
+		if n, _ := c.syncLane.Len(0); test.before == pod && n != 1 {
+			t.Errorf("%s: the sync lane has %d keys, want one", name, n)
+		}
 	}
 }

@@ -65,17 +65,19 @@ func (c *PodController) handler(ctx context.Context) cache.ResourceEventHandler 
 
 func (c *PodController) markUpdated(old, pod *corev1.Pod) {
 	key := keyOf(pod)
+	resync := old.ResourceVersion == pod.ResourceVersion
 	switch {
 	case old.UID != pod.UID || old.Generation != pod.Generation ||
 		!old.DeletionTimestamp.Equal(pod.DeletionTimestamp) ||
 		lifecycle.Terminal(&old.Status) != lifecycle.Terminal(&pod.Status):
 		c.syncLane.AddNow(key)
-	case old.ResourceVersion == pod.ResourceVersion || // a resync
-		pod.Generation == 0 ||
+	case resync || pod.Generation == 0 ||
 		!maps.Equal(old.Labels, pod.Labels) || !maps.Equal(old.Annotations, pod.Annotations):
 		c.syncLane.Add(key)
 	}
-	c.statusLane.Add(key)
+	if !resync || !c.states.atRest(key, pod) { // there may be thousands of them
+		c.statusLane.Add(key)
+	}
 }
 
 // markDeleted notes whether the deletion was seen to happen. A tombstone says

@@ -88,6 +88,14 @@ func (s *podStates) get(key string) podState {
 	return podState{}
 }
 
+// atRest reports whether there was nothing to write on what is known of the pod now.
+func (s *podStates) atRest(key string, api *corev1.Pod) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.m[key]
+	return st != nil && st.atRest(api)
+}
+
 // update changes the state, if there is one: what comes back late from a
 // provider or the API server must not bring back what was forgotten.
 func (s *podStates) update(key string, change func(*podState)) {

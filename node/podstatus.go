@@ -55,7 +55,7 @@ func (c *PodController) writeStatus(ctx context.Context, key string) (class int,
 			}
 		})
 	}
-	if st.settled != (basis{}) && st.settled == basisOf(api, &st) {
+	if st.atRest(api) {
 		return classStatus, nil
 	}
 	view := lifecycle.View{

@@ -24,21 +24,22 @@ type stray struct {
 	asked time.Time // of the last DeletePod that was acknowledged
 }
 
-// findStrays remembers which pods of a list are strays, and forgets those that
-// are gone.
-func (c *PodController) findStrays(ctx context.Context, backend []*corev1.Pod) {
-	seen, several := map[string]bool{}, map[string]bool{}
-	for _, pod := range backend {
-		key := keyOf(pod)
-		several[key] = several[key] || seen[key]
+// findStrays remembers which pods of a list, whose keys come with it, are strays, and
+// forgets those that are gone.
+func (c *PodController) findStrays(ctx context.Context, backend []*corev1.Pod, keys []string) {
+	seen, several := make(map[string]bool, len(keys)), map[string]bool{}
+	for _, key := range keys {
+		if seen[key] {
+			several[key] = true
+		}
 		seen[key] = true
 	}
 	for _, key := range c.states.strays() {
 		several[key] = true // it may be gone
 	}
-	for key, yes := range several {
+	for key := range several {
 		api := c.pod(ctx, key)
-		if !yes || api == nil {
+		if api == nil {
 			continue
 		}
 		found := c.strayOf(key, api, backend)

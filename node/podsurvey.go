@@ -114,14 +114,18 @@ func (c *PodController) pause(ctx context.Context) time.Duration {
 // nothing about pods that were accepted after it was asked for.
 func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, asked time.Time) {
 	c.look(ctx)
-	c.findStrays(ctx, backend)
+	keys := make([]string, len(backend))
+	for i, pod := range backend {
+		keys[i] = keyOf(pod)
+	}
+	c.findStrays(ctx, backend, keys)
 	accepted, leftovers := c.states.accepted(), c.states.leftovers()
 	running := 0
-	for _, pod := range backend {
+	for i, pod := range backend {
 		if pod.Status.Phase == corev1.PodRunning {
 			running++
 		}
-		key := keyOf(pod)
+		key := keys[i]
 		api, st := c.pod(ctx, key), c.states.get(key)
 		_, known := accepted[key]
 		delete(accepted, key)
