@@ -125,7 +125,12 @@ echo
 "${kubectl[@]}" get nodes,pods -o wide
 echo
 echo "Its log (kubectl logs first):"
-"${kubectl[@]}" logs first --tail=5 | sed 's/^/  /'
+for _ in {1..60}; do # it is ready before it has said anything
+  said=$("${kubectl[@]}" logs first --tail=5)
+  [ -z "$said" ] || break
+  sleep 0.5
+done
+sed 's/^/  /' <<<"$said"
 more="kubectl create deployment web --image=demo --replicas=3"
 [ "$provider" = process ] || more="kubectl apply -f $root/examples/workloads/deployment.yaml"
 cat <<TEXT

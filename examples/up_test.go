@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package examples
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestUpAndDown does what the README tells those who try it. The node is killed before the end, so that its pods
+// outlive it: make down leaves nothing of them all the same.
+func TestUpAndDown(t *testing.T) {
+	for _, binary := range []string{"../bin/devcluster", "../bin/virtual-kubelet"} {
+		if _, err := os.Stat(binary); err != nil {
+			t.Skipf("find what make build makes: %v", err)
+		}
+	}
+	compiled, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output() // it is in the cache directory of the user, else
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, cluster := t.TempDir(), "up-"+strconv.Itoa(os.Getpid())
+	script := func(name string) (string, error) {
+		cmd := exec.Command("../hack/" + name) // not with the context of the test, which has ended in Cleanup
+		cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache, "DEVCLUSTER_HOME="+filepath.Join(cache, "clusters"), "CLUSTER="+cluster, "PROVIDER=process",
+			"GOCACHE="+strings.TrimSpace(string(compiled)))
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	t.Cleanup(func() { _, _ = script("down.sh") }) // once more, if the test has failed before
+	out, err := script("up.sh")
+	if err != nil {
+		t.Fatalf("up: %v\n%s", err, out)
+	}
+	for _, want := range []string{"✓ pods are isolated by ", "✓ pod first is running", "hello 1 from first", "make down CLUSTER=" + cluster} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "devcluster down") {
+		t.Errorf("it tells of two ways to stop:\n%s", out)
+	}
+	kubectl := func(args ...string) string {
+		cmd := exec.CommandContext(t.Context(), "../bin/devcluster", append([]string{"kubectl", "--name", cluster}, args...)...)
+		cmd.Env = append(os.Environ(), "DEVCLUSTER_HOME="+filepath.Join(cache, "clusters"))
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("some words"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kubectl("cp", file, "first:/tmp/copy")
+	if got := kubectl("exec", "first", "--", "cat", "/tmp/copy"); got != "some words" {
+		t.Errorf("kubectl cp to the pod: got %q", got)
+	}
+	kubectl("cp", "first:/tmp/copy", file+"2")
+	if got, err := os.ReadFile(file + "2"); string(got) != "some words" {
+		t.Errorf("kubectl cp from the pod: got %q, %v", got, err)
+	}
+
+	pid, err := os.ReadFile(filepath.Join(cache, "virtual-kubelet/nodes", cluster, "virtual-node/pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	node, err := strconv.Atoi(strings.TrimSpace(string(pid)))
+	if err != nil || syscall.Kill(node, syscall.SIGKILL) != nil {
+		t.Fatalf("kill the node %q: %v", pid, err)
+	}
+	if len(below(t, cache)) == 0 {
+		t.Error("no process of the pod outlives the node: this test shows nothing")
+	}
+	if out, err := script("down.sh"); err != nil {
+		t.Errorf("down: %v\n%s", err, out)
+	}
+	if left := below(t, cache); len(left) > 0 {
+		t.Errorf("processes are left: %v", left)
+	}
+	if mounts, err := os.ReadFile("/proc/self/mounts"); err != nil || strings.Contains(string(mounts), cache) {
+		t.Errorf("mounts are left (%v):\n%s", err, mounts)
+	}
+	if left, _ := filepath.Glob(filepath.Join(cache, "virtual-kubelet/*/*")); len(left) > 0 {
+		t.Errorf("files are left: %v", left)
+	}
+}
+
+// below are the processes that work in dir, which the supervisors of containers do.
+func below(t *testing.T, dir string) (found []string) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/cwd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range all {
+		if at, err := os.Readlink(link); err == nil && strings.HasPrefix(at, dir+"/") && !strings.HasSuffix(at, "(deleted)") {
+			found = append(found, link)
+		}
+	}
+	return found
+}
