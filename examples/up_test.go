@@ -39,7 +39,7 @@ func TestUpAndDown(t *testing.T) {
 	if err != nil {
 		t.Fatalf("up: %v\n%s", err, out)
 	}
-	for _, want := range []string{"✓ pods are isolated by ", "✓ pod first is running", "hello 1 from first", "make down CLUSTER=" + cluster} {
+	for _, want := range []string{"✓ pods are isolated by ", "✓ pod first is running", " from first\n\nGo on", "make down CLUSTER=" + cluster} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}

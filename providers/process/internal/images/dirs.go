@@ -3,104 +3,20 @@
 package images
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
-
-// Auth is who pulls; the zero Auth is anybody.
-type Auth struct{ Username, Password, IdentityToken, RegistryToken string }
-
-// parse reads the name of an image, as docker does: a name without registry is of docker.io.
-func parse(ref string, insecure []string) (name.Reference, error) {
-	parsed, err := name.ParseReference(ref)
-	if err == nil && slices.Contains(insecure, parsed.Context().RegistryStr()) {
-		parsed, err = name.ParseReference(ref, name.Insecure)
-	}
-	if err != nil {
-		return nil, errdefs.InvalidInput(fmt.Sprintf("image name %q: %v", ref, err))
-	}
-	return parsed, nil
-}
-
-// display is the whole name, as users and other runtimes write it.
-func display(ref name.Reference) string {
-	full := ref.Name()
-	if rest, ok := strings.CutPrefix(full, name.DefaultRegistry); ok {
-		return "docker.io" + rest
-	}
-	return full
-}
-
-func platform() v1.Platform { return v1.Platform{OS: "linux", Architecture: runtime.GOARCH} }
-
-// fromRegistry pulls the image.
-func (s *Store) fromRegistry(ctx context.Context, ref name.Reference, auth Auth) (Image, error) {
-	descriptor, err := s.find(ctx, ref, auth)
-	if err != nil {
-		return Image{}, fmt.Errorf("pull image %s: %w", display(ref), err)
-	}
-	from, err := descriptor.Image()
-	if err != nil {
-		return Image{}, fmt.Errorf("pull image %s: %w", display(ref), err)
-	}
-	names := Image{Digests: []string{display(ref.Context().Digest(descriptor.Digest.String()))}}
-	if _, ok := ref.(name.Tag); ok {
-		names.Tags = []string{display(ref)}
-	}
-	image, err := s.add(ctx, from, names)
-	if err != nil {
-		return Image{}, fmt.Errorf("pull image %s: %w", display(ref), err)
-	}
-	return image, nil
-}
-
-// find finds the image in the mirror, else in the registry. Whoever runs a mirror does not get the credentials for
-// the registry.
-func (s *Store) find(ctx context.Context, ref name.Reference, auth Auth) (*remote.Descriptor, error) {
-	who := authn.Anonymous
-	if auth != (Auth{}) {
-		who = authn.FromConfig(authn.AuthConfig{
-			Username: auth.Username, Password: auth.Password, IdentityToken: auth.IdentityToken, RegistryToken: auth.RegistryToken,
-		})
-	}
-	options := []remote.Option{remote.WithContext(ctx), remote.WithPlatform(platform())}
-	mirror, err := s.mirrorOf(ref)
-	if err != nil {
-		return nil, err
-	}
-	if mirror == nil {
-		return remote.Get(ref, append(options, remote.WithAuth(who))...)
-	}
-	found, missed := remote.Get(mirror, options...)
-	if missed == nil {
-		return found, nil
-	}
-	found, err = remote.Get(ref, append(options, remote.WithAuth(who))...)
-	if err != nil {
-		// What the registry says comes first: it decides what kind of error this is.
-		return nil, errors.Join(err, fmt.Errorf("the mirror: %w", missed))
-	}
-	return found, nil
-}
 
 // fromDirs takes the image from the first directory that has it.
 func (s *Store) fromDirs(ctx context.Context, ref name.Reference) (Image, error) {
@@ -270,75 +186,4 @@ func forPlatform(index v1.ImageIndex) (v1.Image, error) {
 		}
 	}
 	return nil, fmt.Errorf("the image is not made for %s", platform())
-}
-
-func openArchive(path string) (io.ReadCloser, error) {
-	f, err := os.Open(path)
-	if err != nil || strings.HasSuffix(path, ".tar") {
-		return f, err
-	}
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return struct {
-		io.Reader
-		io.Closer
-	}{z, f}, nil
-}
-
-func hasLayout(reader tarball.Opener) (bool, error) {
-	docker, oci := false, false
-	err := eachEntry(reader, func(h *tar.Header, _ io.Reader) error {
-		docker = docker || filepath.Clean(h.Name) == "manifest.json"
-		oci = oci || filepath.Clean(h.Name) == "oci-layout"
-		return nil
-	})
-	return oci && !docker, err
-}
-
-func eachEntry(reader tarball.Opener, do func(*tar.Header, io.Reader) error) error {
-	f, err := reader()
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	r := tar.NewReader(f)
-	for {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read the archive: %w", err)
-		}
-		if err := do(h, r); err != nil {
-			return err
-		}
-	}
-}
-
-// extract writes the files of an archive, and nothing but files.
-func extract(reader tarball.Opener, dir string) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	return eachEntry(reader, func(h *tar.Header, r io.Reader) error {
-		path := filepath.Clean(h.Name)
-		if h.Typeflag != tar.TypeReg {
-			return nil
-		}
-		if err := root.MkdirAll(filepath.Dir(path), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		f, err := root.Create(path)
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(f, r)
-		return errors.Join(err, f.Close())
-	})
 }
