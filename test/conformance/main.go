@@ -51,7 +51,7 @@ func main() {
 	flag.StringVar(&o.agent, "agent", "virtual-kubelet", "what runs the node: virtual-kubelet, or kubelet for a comparison")
 	flag.StringVar(&o.provider, "provider", "cri", "what virtual-kubelet runs pods with: cri, in a containerd, or process")
 	flag.StringVar(&o.network, "network", "pods", "with the provider process: pods, a network for each pod, or machine, without the tests that need more")
-	flag.StringVar(&o.sets, "sets", "", "which tests, one set after the other (default node,cluster,serial; with the provider process node,serial): node, cluster, serial, scheduling, quick, gate")
+	flag.StringVar(&o.sets, "sets", "node,cluster,serial", "which tests, one set after the other: node, cluster, serial, scheduling, quick, gate")
 	flag.StringVar(&o.focus, "focus", "", "regular expression of the tests to run, in the place of a set's")
 	flag.StringVar(&o.skip, "skip", "", "regular expression of tests to leave out, in the place of a set's")
 	flag.IntVar(&o.procs, "procs", 0, "how many tests run at a time, in the place of a set's number")
@@ -75,11 +75,11 @@ func main() {
 
 // complete sets what depends on the provider.
 func (o *options) complete() {
-	sets, known := "node,cluster,serial", "test/conformance/known.tsv"
+	known := "test/conformance/known.tsv"
 	if o.provider == "process" {
-		sets, known = "node,serial", "test/conformance/known-process.tsv"
+		known = "test/conformance/known-process.tsv"
 	}
-	o.sets, o.known = cmp.Or(o.sets, sets), cmp.Or(o.known, known)
+	o.known = cmp.Or(o.known, known)
 }
 
 // choose says what this process is for.
