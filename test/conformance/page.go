@@ -84,6 +84,6 @@ func (o *options) page() error {
 func parts() []report.Part {
 	return []report.Part{
 		{Title: "The node itself", Groups: []string{"node", "storage"}, Tags: []string{"Conformance", "NodeConformance"}},
-		{Title: "What a cluster does with it", Groups: []string{"network", "apps", "cli", "scheduling", "instrumentation", "auth"}},
+		{Title: "What a cluster does with it", Groups: []string{"network", "apps", "cli", "scheduling", "instrumentation", "auth", "api-machinery"}},
 	}
 }

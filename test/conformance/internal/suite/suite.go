@@ -30,16 +30,17 @@ type Set struct {
 const nodeTests = `\[sig-(node|storage)\].*\[(Node)?Conformance\]`
 
 // clusterTests are the tests of other parts of a cluster whose pods a node has to run: services and DNS, workloads, kubectl,
-// scheduling, tokens of service accounts.
-const clusterTests = `\[sig-(network|apps|cli|scheduling|instrumentation|auth)\].*\[Conformance\]`
+// scheduling, tokens of service accounts, webhooks.
+const clusterTests = `\[sig-(network|apps|cli|scheduling|instrumentation|auth|api-machinery)\].*\[Conformance\]`
 
 // disturbing tests empty the node or change it, so they run alone.
 const disturbing = `\[Serial\]|\[Disruptive\]`
 
-// NotRun are the tests that a set would have, but that are not run: they take too long, or they wait for what a node
-// refuses.
+// NotRun are the tests that a set would have, but that are not run: they take too long, need an image that is not there, or
+// wait for what a node refuses.
 const NotRun = `InPlacePodLevelResourcesVerticalScaling|MaxContainerBackOff|` +
-	`ClusterTrustBundleProjection\] should|MaxExpirationSeconds validations should issue`
+	`ClusterTrustBundleProjection\] should|MaxExpirationSeconds validations should issue|` +
+	`Sample API Server using the current Aggregator|continue listing from the last key`
 
 // Sets are the selections by name.
 func Sets() map[string]Set {
@@ -48,7 +49,7 @@ func Sets() map[string]Set {
 			Name: "node", Focus: nodeTests, Skip: disturbing + "|" + NotRun, Procs: 16, Limit: 45 * time.Minute,
 		},
 		"cluster": {
-			Name: "cluster", Focus: clusterTests, Skip: disturbing + "|" + NotRun, Procs: 12, Limit: 30 * time.Minute,
+			Name: "cluster", Focus: clusterTests, Skip: disturbing + "|" + NotRun, Procs: 16, Limit: 30 * time.Minute,
 		},
 		"serial": {
 			Name: "serial", Procs: 1, Limit: 30 * time.Minute, Skip: NotRun,
