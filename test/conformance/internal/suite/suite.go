@@ -76,7 +76,7 @@ const gate = `\[sig-node\] (Containers|Container Runtime|Container Lifecycle|Dow
 	`\[sig-storage\] (ConfigMap|Downward API volume|EmptyDir volumes|Projected (combined|secret)|Secrets|Subpath).*\[Conformance\]`
 
 // slow are the tests that wait half a minute and more, for a time-out or for a period of the node to pass.
-const slow = `\[Slow\]|\[Feature:|Probing (restartable init )?container|Should fail non-optional|optional updates should be reflected|ImageVolume`
+const slow = `\[Slow\]|\[Feature:|Probing (restartable init )?container|Should fail non-optional|optional updates should be reflected|ImageVolume|issue 500 podspec updates`
 
 // Programs are what a run needs.
 type Programs struct {
