@@ -39,6 +39,9 @@ func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod)
 	c.states.of(key, api.UID, func(st *podState) {
 		// All before the call: it may report at once, on what it was handed.
 		st.sent.Attempted, st.sent.Generation = true, api.Generation
+		if c.fixedSizes() {
+			st.sized = sizesOf(api)
+		}
 		st.handed.add(metadataOf(api))
 	})
 	if err := c.call(ctx, key, api, "CreatePod", func(ctx context.Context) error { return c.provider.CreatePod(ctx, pod) }); err != nil {
@@ -60,6 +63,7 @@ func (c *PodController) update(ctx context.Context, key string, api, backend *co
 		return err
 	}
 	c.states.of(key, api.UID, func(st *podState) { // before the call, as in create
+		st.sized.restore(pod)
 		st.inherit(backend)
 		st.handed.add(metadataOf(api))
 		if st.report.about(api.UID) {

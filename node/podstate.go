@@ -23,9 +23,10 @@ type podState struct {
 	trouble  *lifecycle.Trouble
 	verdict  *lifecycle.Verdict
 	deadline deadline
-	admitted bool // there was room for it
-	stopped  bool // the backend confirmed the stop of sent.UID
-	over     bool // the pod has ended in the API server, and the backend does not run it
+	admitted bool   // there was room for it
+	sized    *sizes // what its containers were made with; nil: nobody knows, or the backend can change it
+	stopped  bool   // the backend confirmed the stop of sent.UID
+	over     bool   // the pod has ended in the API server, and the backend does not run it
 	orphan   orphan
 	copied   string            // the version of the backend's copy when it was found; "": not found
 	echo     *corev1.PodStatus // what the backend was given as the status with the last update

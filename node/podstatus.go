@@ -62,8 +62,9 @@ func (c *PodController) writeStatus(ctx context.Context, key string) (class int,
 		API: api, Trouble: st.trouble, Verdict: st.verdict,
 		NoEphemeral: c.declared != nil && !c.declared.Has(capability.EphemeralContainers),
 		Stopped:     st.stopped, StopAsked: !st.sent.StopAskedAt.IsZero(),
-		LastWord:  st.lastWord && st.lastReport == st.report,
-		Attempted: st.sent.Attempted, Generation: st.sent.Generation, Now: time.Now(),
+		LastWord:   st.lastWord && st.lastReport == st.report,
+		Infeasible: st.sized.noResize(api),
+		Attempted:  st.sent.Attempted, Generation: st.sent.Generation, Now: time.Now(),
 	}
 	if st.report.about(api.UID) {
 		view.Report = st.report.status
@@ -93,7 +94,7 @@ func (st *podState) newer(cached *corev1.Pod, now time.Time) *corev1.Pod {
 
 // patch writes what differs, if anything does.
 func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, st podState, status corev1.PodStatus) error {
-	change := lifecycle.Change{Status: status, DropConditions: st.dropped}
+	change := lifecycle.Change{Status: status, DropConditions: c.dropped(api, &st)}
 	if st.report.about(api.UID) && st.sent.Attempted { // else nobody knows what a former life handed to the backend
 		change.Labels = lifecycle.MetadataDiff(st.report.labels, api.Labels, st.handed.hadLabel, st.own.labels)
 		change.Annotations = lifecycle.MetadataDiff(st.report.annotations, api.Annotations, st.handed.hadAnnotation, st.own.annotations)

@@ -39,6 +39,7 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 	st := c.states.get(key)
 	if api != nil {
 		c.count(api, st.sent)
+		c.size(key, api, st)
 	}
 	switch {
 	case api == nil && st.stopped && st.previous == "" && st.left == nil && !st.orphan.present:

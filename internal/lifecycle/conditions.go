@@ -48,6 +48,9 @@ func conditions(v View, s *corev1.PodStatus) []corev1.PodCondition {
 		set(c)
 		set(podReady(v.API, s, reported, out, c))
 	}
+	if v.Infeasible != "" && !Terminal(s) {
+		set(corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible, Message: v.Infeasible})
+	}
 	if v.Verdict != nil && v.Verdict.Disrupted && Terminal(s) && !Terminal(&v.API.Status) {
 		set(disruption(v.Verdict))
 	}

@@ -40,7 +40,9 @@ type View struct {
 	Generation int64 // of the spec that the backend accepted; 0: none
 	// NoEphemeral says that the backend adds no containers to a pod that runs.
 	NoEphemeral bool
-	Now         time.Time
+	// Infeasible says, unless it is empty, why the backend does not change the resources of the pod.
+	Infeasible string
+	Now        time.Time
 }
 
 // Write is what the status lane does next for one pod.

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+)
+
+// sizes are the resources that the containers of a pod were made with, by name. They are never changed.
+type sizes map[string]corev1.ResourceRequirements
+
+func sizesOf(pod *corev1.Pod) *sizes {
+	s := sizes{}
+	eachContainer(pod, func(c *corev1.Container) { s[c.Name] = *c.Resources.DeepCopy() })
+	return &s
+}
+
+func eachContainer(pod *corev1.Pod, do func(*corev1.Container)) {
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			do(&list[i])
+		}
+	}
+}
+
+// restore gives the containers of a private copy of a pod the resources that they were made with.
+func (s *sizes) restore(pod *corev1.Pod) {
+	if s != nil {
+		eachContainer(pod, func(c *corev1.Container) {
+			if made, known := (*s)[c.Name]; known {
+				c.Resources = *made.DeepCopy()
+			}
+		})
+	}
+}
+
+// noResize says that the backend cannot give the containers of a pod that runs what they ask for now; "" if they ask
+// for nothing else than before.
+func (s *sizes) noResize(pod *corev1.Pod) string {
+	var other []string
+	if s != nil {
+		eachContainer(pod, func(c *corev1.Container) {
+			if made, known := (*s)[c.Name]; known && !equality.Semantic.DeepEqual(made, c.Resources) {
+				other = append(other, c.Name)
+			}
+		})
+	}
+	if len(other) == 0 {
+		return ""
+	}
+	return "the backend does not change the resources of containers that run: " + strings.Join(other, ", ")
+}
+
+// fixedSizes reports whether the backend is known not to change the resources of pods that run.
+func (c *PodController) fixedSizes() bool {
+	return c.declared != nil && !c.declared.Has(capability.InPlaceResize)
+}
+
+// size notes what a pod was made with that the backend had already. One that waits for a resize has other resources
+// than its spec says, and nobody knows which.
+func (c *PodController) size(key string, api *corev1.Pod, st podState) {
+	if !c.fixedSizes() || st.sized != nil || !lifecycle.Started(api, st.sent) || resizePending(api) {
+		return
+	}
+	c.states.of(key, api.UID, func(s *podState) { s.sized = sizesOf(api) })
+}
+
+func resizePending(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodResizePending })
+}
+
+// dropped returns the conditions that the pod does not have any more.
+func (c *PodController) dropped(api *corev1.Pod, st *podState) []corev1.PodConditionType {
+	if c.fixedSizes() && st.sized != nil && st.sized.noResize(api) == "" && resizePending(api) {
+		return append(slices.Clone(st.dropped), corev1.PodResizePending)
+	}
+	return st.dropped
+}
