@@ -5,6 +5,7 @@
 package process_test
 
 import (
+	"context"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -39,5 +40,22 @@ func TestWhatASandboxRefuses(t *testing.T) {
 	}
 	if _, err := w.tryRun("late", nil, "sleep", "600"); status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("a container in a sandbox that is stopped: got %v", err)
+	}
+}
+
+func TestContainersHaveTheDNSOfTheirPod(t *testing.T) {
+	w := open(t, nil)
+	sandbox, err := w.RunPodSandbox(t.Context(), &runtimeapi.PodSandboxConfig{
+		Metadata: &runtimeapi.PodSandboxMetadata{Name: "q", Namespace: "default", Uid: "u2"}, LogDirectory: w.logs,
+		DnsConfig: &runtimeapi.DNSConfig{Servers: []string{"192.0.2.53"}, Searches: []string{"a.test", "b.test"}, Options: []string{"ndots:5"}},
+	}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.sandbox, sandbox = sandbox, w.sandbox
+	t.Cleanup(func() { w.sandbox, _ = sandbox, w.RemovePodSandbox(context.Background(), w.sandbox) })
+	w.ended(w.run("dns", nil, "cat", "/etc/resolv.conf"))
+	if got, want := w.log("dns"), "stdout F search a.test b.test\nstdout F nameserver 192.0.2.53\nstdout F options ndots:5"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
