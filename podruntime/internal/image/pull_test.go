@@ -35,7 +35,7 @@ func TestRegistryThatHangsStopsOnlyItsOwnImages(t *testing.T) {
 		p := puller(runtime)
 		runtime.Hang("PullImage", parallel)
 		for i := range parallel + 3 {
-			go p.Ensure(ctx, request("u", fmt.Sprintf("bad.example/app:%d", i)))
+			go func() { _, _ = p.Ensure(ctx, request("u", fmt.Sprintf("bad.example/app:%d", i))) }() // it ends with ctx
 		}
 		synctest.Wait()
 		if n := len(runtime.Calls("PullImage")); n != parallel {

@@ -75,7 +75,7 @@ func unpack(in io.Reader, dir string) error {
 	defer root.Close()
 	for r := tar.NewReader(in); ; {
 		header, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
