@@ -13,12 +13,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// sizes are the resources that the containers of a pod were made with, by name. They are never changed.
+// sizes are the resources that the containers of a pod were made with, by name. They are never changed, and shared
+// with the cache.
 type sizes map[string]corev1.ResourceRequirements
 
 func sizesOf(pod *corev1.Pod) *sizes {
 	s := sizes{}
-	eachContainer(pod, func(c *corev1.Container) { s[c.Name] = *c.Resources.DeepCopy() })
+	eachContainer(pod, func(c *corev1.Container) { s[c.Name] = c.Resources })
 	return &s
 }
 
