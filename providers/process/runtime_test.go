@@ -62,6 +62,33 @@ func TestExecSync(t *testing.T) {
 	}
 }
 
+func TestCommandThatTimedOutIsKilled(t *testing.T) {
+	w := open(t, nil)
+	id := w.run("main", nil, "sleep", "600")
+	if _, _, err := w.ExecSync(t.Context(), id, []string{"sleep", "602"}, 100*time.Millisecond); err == nil {
+		t.Fatal("it did not time out")
+	}
+	for late := time.After(time.Minute); commandRuns("sleep", "602"); {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-late:
+			t.Fatal("the command still runs, a minute after its time")
+		}
+	}
+}
+
+// commandRuns tells whether a process of the machine has exactly these last arguments.
+func commandRuns(args ...string) bool {
+	want := strings.Join(args, "\x00") + "\x00"
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		if line, err := os.ReadFile(file); err == nil && strings.HasSuffix(string(line), want) {
+			return true
+		}
+	}
+	return false
+}
+
 func TestStopLeavesNoProcess(t *testing.T) {
 	w := open(t, nil)
 	for _, isolation := range []string{process.IsolationAuto, process.IsolationNone} {
