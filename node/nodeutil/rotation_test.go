@@ -12,8 +12,6 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
@@ -138,25 +136,5 @@ func (b *bootstrapping) allowedBy(cluster *testapi.API) {
 	if err := clientcmd.WriteToFile(*c, b.bootstrap); err != nil {
 		b.Fatal(err)
 	}
-	token := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-abcdef"}, Type: "bootstrap.kubernetes.io/token",
-		StringData: map[string]string{"token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true"},
-	}
-	if _, err := cluster.Client.CoreV1().Secrets(metav1.NamespaceSystem).Create(b.Context(), token, metav1.CreateOptions{}); err != nil {
-		b.Fatal(err)
-	}
-	for role, group := range map[string]string{
-		"system:node-bootstrapper": "system:bootstrappers",
-		"system:certificates.k8s.io:certificatesigningrequests:nodeclient":     "system:bootstrappers",
-		"system:certificates.k8s.io:certificatesigningrequests:selfnodeclient": "system:nodes",
-	} {
-		binding := &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: "test:" + role[strings.LastIndex(role, ":")+1:]},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
-		}
-		if _, err := cluster.Client.RbacV1().ClusterRoleBindings().Create(b.Context(), binding, metav1.CreateOptions{}); err != nil {
-			b.Fatal(err)
-		}
-	}
+	cluster.AllowBootstrap(b.T, "abcdef", "0123456789abcdef")
 }

@@ -14,7 +14,6 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -114,7 +113,7 @@ func TestSecurityB4TokenBecomesTheNode(t *testing.T) {
 	}))
 	dir := t.TempDir()
 	bootstrap, kubeconfig := filepath.Join(dir, "bootstrap"), filepath.Join(dir, "own", "kubeconfig")
-	w.allowBootstrap()
+	w.api.AllowBootstrap(w.T, tokenID, tokenSecret)
 	w.writeBootstrapKubeconfig(bootstrap)
 	w.opts = append(w.opts, nodeutil.WithTLSBootstrap(bootstrap, filepath.Join(dir, "pki")), func(cfg *nodeutil.NodeConfig) error {
 		cfg.KubeconfigPath = kubeconfig
@@ -169,32 +168,6 @@ func certificateOf(t *testing.T, config *rest.Config) string {
 }
 
 const tokenID, tokenSecret = "abcdef", "0123456789abcdef"
-
-// allowBootstrap makes a bootstrap token and lets it and nodes have client certificates, as kubeadm does.
-func (w *world) allowBootstrap() {
-	w.Helper()
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-" + tokenID}, Type: "bootstrap.kubernetes.io/token",
-		StringData: map[string]string{"token-id": tokenID, "token-secret": tokenSecret, "usage-bootstrap-authentication": "true"},
-	}
-	if _, err := w.client().CoreV1().Secrets(metav1.NamespaceSystem).Create(w.Context(), secret, metav1.CreateOptions{}); err != nil {
-		w.Fatal(err)
-	}
-	for role, group := range map[string]string{
-		"system:node-bootstrapper": "system:bootstrappers",
-		"system:certificates.k8s.io:certificatesigningrequests:nodeclient":     "system:bootstrappers",
-		"system:certificates.k8s.io:certificatesigningrequests:selfnodeclient": "system:nodes",
-	} {
-		binding := &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: "test:" + role[strings.LastIndex(role, ":")+1:]},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
-		}
-		if _, err := w.client().RbacV1().ClusterRoleBindings().Create(w.Context(), binding, metav1.CreateOptions{}); err != nil {
-			w.Fatal(err)
-		}
-	}
-}
 
 func (w *world) writeBootstrapKubeconfig(path string) {
 	w.Helper()
