@@ -84,6 +84,21 @@ type PodControllerConfig struct {
 	// starts or stops. Default: 5 s.
 	PollInterval time.Duration
 
+	// PodVisibilityTimeout is how long after CreatePod the backend may take to show a pod
+	// in GetPod and GetPods, if the provider reports nothing about it meanwhile. A pod that
+	// is shown no longer than that counts as lost. Default: 30 s.
+	PodVisibilityTimeout time.Duration
+
+	// MissingPodsQuarantine is how long many pods must be missing at once, at the backend or in
+	// the API server, before the node acts on it: until then it replaces, fails and deletes none
+	// of them. It is also how long a single pod must be missing of which the backend says
+	// nothing for certain. Default: 5 min.
+	MissingPodsQuarantine time.Duration
+
+	// SetNodeCondition is told of the condition of the node that says whether pods are in
+	// quarantine, whenever it changes. It must return at once. Default: nobody is told.
+	SetNodeCondition func(corev1.NodeCondition)
+
 	// ProviderCallTimeout ends the context of a provider call. Default: 10 min.
 	ProviderCallTimeout time.Duration
 }

@@ -30,6 +30,9 @@ import (
 const (
 	defaultProviderCallTimeout = 10 * time.Minute
 	defaultPollInterval        = 5 * time.Second
+	// defaultVisibility and defaultQuarantine are PodVisibilityTimeout and MissingPodsQuarantine.
+	defaultVisibility = 30 * time.Second
+	defaultQuarantine = 5 * time.Minute
 	// slowCall is after how long a read of what a pod names lets another pod have
 	// its worker. For provider calls, guard.Patience decides.
 	slowCall = 10 * time.Second
@@ -116,6 +119,12 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 	}
 	if cfg.PollInterval <= 0 {
 		cfg.PollInterval = defaultPollInterval
+	}
+	if cfg.PodVisibilityTimeout <= 0 {
+		cfg.PodVisibilityTimeout = defaultVisibility
+	}
+	if cfg.MissingPodsQuarantine <= 0 {
+		cfg.MissingPodsQuarantine = defaultQuarantine
 	}
 	if cfg.ProviderCallTimeout <= 0 {
 		cfg.ProviderCallTimeout = defaultProviderCallTimeout
