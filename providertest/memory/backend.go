@@ -6,7 +6,8 @@
 //
 // A fault of a call is a Fault, given to Inject. A Lie is what lists say that is
 // not so, and Reports is how reports arrive. Extra, Foreign and Lose change the backend behind the
-// controllers' back. Heal ends all faults.
+// controllers' back. Heal ends all faults. What kind of backend it is, in the ways in which those
+// of the field differ, is in fields: KeepsEnded, ShowsAfter, PlainErrors and others.
 //
 // The guarantee: every call, every start and stop of an instance and every
 // report is in the ledger, in the order in which it happened, so the invariants of package ledger can be
@@ -14,8 +15,8 @@
 // call that overlaps another one for the same pod is noticed.
 //
 // What surprises: a Backend does not report by itself; its Notifying form does.
-// And it does not know a second CreatePod for the same UID from the first: it
-// starts a second instance, because that is the mistake to be found.
+// And it does not know a second CreatePod for the same UID from the first, unless it
+// is Idempotent: it starts a second instance, because that is the mistake to be found.
 package memory
 
 import (
@@ -47,6 +48,24 @@ type Backend struct {
 	Lossy func(pod *corev1.Pod)
 	// ExitCode is that of the containers when a pod is stopped.
 	ExitCode int32
+	// KeepsEnded keeps for ever what has ended, also after DeletePod and beside what
+	// takes its name, as clouds list stopped tasks for hours. Of several pods of a name,
+	// GetPod returns one that runs.
+	KeepsEnded bool
+	// EndedFirst lets GetPod return the oldest pod of a name, although it has ended and
+	// another one runs: a backend that finds pods by name may.
+	EndedFirst bool
+	// ShowsAfter is how long after CreatePod a pod is shown for the first time, by
+	// GetPod, GetPodStatus, GetPods and reports. It is Pending until then.
+	ShowsAfter time.Duration
+	// SaysPending reports a pod as Pending at once, also one that ShowsAfter hides.
+	SaysPending bool
+	// PlainErrors answers GetPod and GetPodStatus of a pod that the backend does not have
+	// with an error without a kind.
+	PlainErrors bool
+	// Idempotent accepts a second CreatePod for a UID that runs and starts nothing, as
+	// PodLifecycleHandler asks for.
+	Idempotent bool
 	// Recorder takes down what happens. New makes one.
 	Recorder *ledger.Recorder
 
@@ -115,7 +134,9 @@ func (b *Backend) call(ctx context.Context, method string, pod *corev1.Pod, effe
 // CreatePod starts an instance, which runs at once.
 func (b *Backend) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	return b.call(ctx, Create, pod, func() error {
-		b.start(pod, false, false)
+		if !b.Idempotent || len(b.Instances(pod.UID)) == 0 {
+			b.start(pod, false, false)
+		}
 		return nil
 	})
 }
@@ -168,17 +189,6 @@ func (b *Backend) GetPodStatus(ctx context.Context, namespace, name string) (*co
 		return nil, err
 	}
 	return &pod.Status, nil
-}
-
-func (b *Backend) read(ctx context.Context, method, key string) (*corev1.Pod, error) {
-	lost, err := b.ask(ctx, method, key, "")
-	if err != nil {
-		return nil, err
-	}
-	if pod := b.Has(key); pod != nil {
-		return pod, lost
-	}
-	return nil, errdefs.NotFound("no such pod")
 }
 
 // Ping is asked by a NodeController whether the backend is well.

@@ -8,16 +8,16 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
 )
 
-// instance is one start of a pod. It stays, ended, until it is deleted.
+// instance is one start of a pod. It stays, ended, until it is deleted, or for ever.
 type instance struct {
 	id      string
 	pod     *corev1.Pod // never changed, but replaced
 	running bool
+	hidden  bool // it is too new to be shown
 	foreign bool
 }
 
@@ -37,26 +37,30 @@ func (b *Backend) Extra(pod *corev1.Pod) string { return b.start(pod, true, fals
 func (b *Backend) Foreign(pod *corev1.Pod) string { return b.start(pod, true, true) }
 
 func (b *Backend) start(pod *corev1.Pod, injected, foreign bool) string {
-	kept := pod.DeepCopy()
-	kept.Status.Phase = corev1.PodRunning
-	kept.Status.PodIP = "10.0.0.1"
 	b.mu.Lock()
 	b.started++
-	in := &instance{id: fmt.Sprintf("i%d", b.started), pod: kept, running: true, foreign: foreign}
-	kept.Status.ContainerStatuses = nil
-	for _, c := range pod.Spec.Containers {
-		kept.Status.ContainerStatuses = append(kept.Status.ContainerStatuses, corev1.ContainerStatus{
-			Name: c.Name, Image: c.Image, Ready: true, ContainerID: in.containerID(),
-			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: time.Now()}}},
-		})
+	in := &instance{id: fmt.Sprintf("i%d", b.started), pod: pod.DeepCopy(), running: true, foreign: foreign}
+	in.hidden = b.ShowsAfter > 0 && !injected
+	if in.hidden {
+		in.pod.Status = pending(pod)
+		time.AfterFunc(b.ShowsAfter, func() { b.show(in) })
+	} else {
+		in.pod.Status = in.runs()
 	}
-	// What has ended makes room for what takes its name.
-	b.instances = slices.DeleteFunc(b.instances, func(old *instance) bool { return !old.running && Key(old.pod) == Key(pod) })
+	if !b.KeepsEnded { // what has ended makes room for what takes its name
+		b.instances = slices.DeleteFunc(b.instances, func(old *instance) bool { return !old.running && Key(old.pod) == Key(pod) })
+	}
 	b.instances = append(b.instances, in)
 	b.note(ledger.Start, in, injected)
 	b.note(ledger.Status, in, injected)
+	kept := in.pod
 	b.mu.Unlock()
-	if !injected {
+	if b.SaysPending && !injected {
+		early := kept.DeepCopy()
+		early.Status = pending(pod)
+		b.tell(early)
+	}
+	if !injected && !in.hidden {
 		b.tell(kept)
 	}
 	return in.id
@@ -75,8 +79,8 @@ func (b *Backend) note(verb ledger.Verb, in *instance, injected bool) {
 	b.Recorder.Add(e)
 }
 
-// end stops an instance, removes it and reports how it ended, which nobody can ask
-// for afterwards. One that has ended before keeps its exit codes.
+// end stops an instance and reports how it ended. Unless the backend keeps what has
+// ended, nobody can ask for it afterwards. One that has ended before keeps its exit codes.
 func (b *Backend) end(in *instance) {
 	b.mu.Lock()
 	i := slices.Index(b.instances, in)
@@ -84,14 +88,20 @@ func (b *Backend) end(in *instance) {
 		b.mu.Unlock()
 		return // stopped by another call, or lost
 	}
-	b.instances = slices.Delete(b.instances, i, i+1)
+	if !b.KeepsEnded {
+		b.instances = slices.Delete(b.instances, i, i+1)
+	}
 	ran := in.running
 	if ran {
 		in.running = false
 		b.note(ledger.Stop, in, false)
 		in.pod = Ended(in.pod, b.ExitCode)
 	}
-	last := ran && b.of(Key(in.pod)) == nil
+	other := b.of(Key(in.pod))
+	last := ran && (other == nil || !other.running)
+	if last && b.KeepsEnded {
+		b.note(ledger.Status, in, in.foreign)
+	}
 	pod := in.pod
 	b.mu.Unlock()
 	if last { // the end of an extra instance is not that of the pod; what ended before was told then
@@ -138,24 +148,30 @@ func (b *Backend) Lose(key string) {
 	})
 }
 
-// of is the instance under a name, the oldest if there are several, nil if there is none. mu is held.
-func (b *Backend) of(key string) *instance {
+// of is the instance under a name: of several, the oldest that runs, else the one
+// that was started last; nil if there is none. mu is held.
+func (b *Backend) of(key string) (found *instance) {
 	for _, in := range b.instances {
-		if Key(in.pod) == key {
+		if Key(in.pod) != key {
+			continue
+		}
+		if in.running {
 			return in
 		}
+		found = in
 	}
-	return nil
+	return found
 }
 
-// meant is the instance that a call is about. mu is held.
+// meant is the instance that a call is about: of several of the UID, the oldest
+// that runs. mu is held.
 func (b *Backend) meant(pod *corev1.Pod) (found *instance) {
 	for _, in := range b.instances {
 		switch {
 		case Key(in.pod) != Key(pod):
 		case slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.ContainerID == in.containerID() }):
 			return in
-		case found == nil, in.pod.UID == pod.UID && found.pod.UID != pod.UID:
+		case found == nil, in.pod.UID == pod.UID && (found.pod.UID != pod.UID || in.running && !found.running):
 			found = in
 		}
 	}
@@ -171,25 +187,6 @@ func (b *Backend) hand(pod *corev1.Pod) *corev1.Pod {
 	}
 	if b.Lossy != nil {
 		b.Lossy(pod)
-	}
-	return pod
-}
-
-func terminal(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
-// Ended is a pod whose containers have all ended with the exit code.
-func Ended(pod *corev1.Pod, exitCode int32) *corev1.Pod {
-	pod = pod.DeepCopy()
-	pod.Status.Phase = corev1.PodSucceeded
-	if exitCode != 0 {
-		pod.Status.Phase = corev1.PodFailed
-	}
-	for i := range pod.Status.ContainerStatuses {
-		c := &pod.Status.ContainerStatuses[i]
-		c.Ready = false
-		c.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: exitCode, ContainerID: c.ContainerID}}
 	}
 	return pod
 }

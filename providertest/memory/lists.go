@@ -4,19 +4,30 @@ package memory
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
 )
 
 // Lie is what GetPods says that is not so, without an error.
 type Lie struct {
-	Times int           // how many lists are lies; 0: all until Heal
+	Times int           // how many lists are lies; 0: all until For has passed, or Heal
+	For   time.Duration // when the lie ends; 0: with Times or Heal
 	Empty bool          // no pods at all
 	Page  int           // only so many of them; 0: all
 	Stale bool          // the pods as they are now, when the lie begins
 	Add   []*corev1.Pod // pods that the backend does not have, such as other nodes'
+	// Reads lets GetPod and GetPodStatus answer, too, that the backend does not have what
+	// the list leaves out, as when a cache is not filled yet.
+	Reads bool
 
-	then []*corev1.Pod // of Stale
+	until time.Time     // of For
+	then  []*corev1.Pod // of Stale
 }
 
 // Lie lets lists lie. The first lie that is not used up counts.
@@ -26,7 +37,17 @@ func (b *Backend) Lie(l Lie) {
 	if l.Stale {
 		l.then = b.list()
 	}
+	if l.For > 0 {
+		l.until = time.Now().Add(l.For)
+	}
 	b.lies = append(b.lies, &l)
+}
+
+// Truth ends all lies.
+func (b *Backend) Truth() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lies = nil
 }
 
 // GetPods returns copies of all pods.
@@ -38,27 +59,87 @@ func (b *Backend) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	pods := b.list()
-	for _, l := range b.lies {
-		if l.Times < 0 {
-			continue
-		}
+	if l := b.lie(); l != nil {
 		if l.Times == 1 {
 			l.Times = -1 // used up
 		} else if l.Times > 1 {
 			l.Times--
 		}
 		pods = l.tell(pods)
-		break
 	}
 	return pods, lost
 }
 
-// list is every pod that the backend has, as it hands them out. mu is held.
+// read returns a copy of the pod that is found by a name.
+func (b *Backend) read(ctx context.Context, method, key string) (*corev1.Pod, error) {
+	lost, err := b.ask(ctx, method, key, "")
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	named := func(p *corev1.Pod) bool { return Key(p) == key }
+	in := b.found(key)
+	if l := b.lie(); in != nil && l != nil && l.Reads && !slices.ContainsFunc(l.tell(b.list()), named) {
+		in = nil
+	}
+	switch {
+	case in != nil:
+		return b.hand(in.pod), lost
+	case b.PlainErrors:
+		return nil, fmt.Errorf("%s: cannot find the pod", key)
+	}
+	return nil, errdefs.NotFound("no such pod")
+}
+
+// found is the instance that is shown under a name. mu is held.
+func (b *Backend) found(key string) (found *instance) {
+	for _, in := range b.instances {
+		switch {
+		case in.hidden || Key(in.pod) != key:
+		case in.running, b.EndedFirst:
+			return in
+		default:
+			found = in
+		}
+	}
+	return found
+}
+
+// lie is the lie that counts now, nil if there is none. mu is held.
+func (b *Backend) lie() *Lie {
+	for _, l := range b.lies {
+		if l.Times >= 0 && (l.until.IsZero() || time.Now().Before(l.until)) {
+			return l
+		}
+	}
+	return nil
+}
+
+// list is every pod that the backend shows, as it hands them out. mu is held.
 func (b *Backend) list() (out []*corev1.Pod) {
 	for _, in := range b.instances {
-		out = append(out, b.hand(in.pod))
+		if !in.hidden {
+			out = append(out, b.hand(in.pod))
+		}
 	}
 	return out
+}
+
+// show shows a pod that was too new.
+func (b *Backend) show(in *instance) {
+	b.mu.Lock()
+	in.hidden = false
+	if !in.running {
+		b.mu.Unlock()
+		return // it ended before
+	}
+	pod := in.pod.DeepCopy()
+	pod.Status = in.runs()
+	in.pod = pod
+	b.note(ledger.Status, in, false)
+	b.mu.Unlock()
+	b.tell(pod)
 }
 
 func (l *Lie) tell(pods []*corev1.Pod) []*corev1.Pod {
