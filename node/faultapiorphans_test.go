@@ -82,7 +82,7 @@ func TestFault18RestoredAPIServerIsNotBelieved(t *testing.T) {
 			t.Errorf("%d pods are left at the backend in the end, want 41", n)
 		}
 		faultrow.Record(t, 18, fmt.Sprintf("restore of a backup that lacks %d of %d pods; versions go back", pods-40, pods),
-			"0 deletes for %v, with an alarm; a new pod runs within 8 s, lost statuses are written again", quarantineMass)
+			"0 deletes for %v, with an alarm; a new pod runs within 8 s, lost statuses are written again", defaultQuarantine)
 	})
 }
 
@@ -109,10 +109,24 @@ func TestWriteThatARestoreTookBack(t *testing.T) {
 }
 
 // TestFault51PartitionLongerThanTolerated: pods that were evicted and deleted while
-// nobody could tell us are stopped at once when we hear of it.
+// nobody could tell us are stopped when we hear of it: few at once, many when the
+// API server has lacked them for as long as the quarantine, because a backup that was restored looks the same.
 func TestFault51PartitionLongerThanTolerated(t *testing.T) {
-	const pods, evicted = 100, 60
-	b := memory.New()
+	for _, tt := range []struct {
+		evicted int
+		within  time.Duration
+		told    string
+	}{
+		{20, 10 * time.Second, ""},
+		{60, defaultQuarantine + 20*time.Second, "True False"},
+	} {
+		t.Run(fmt.Sprint(tt.evicted), func(t *testing.T) { partition(t, tt.evicted, tt.within, tt.told) })
+	}
+}
+
+func partition(t *testing.T, evicted int, within time.Duration, told string) {
+	const pods = 100
+	b, seen := memory.New(), &nodeConditions{}
 	var cut atomic.Bool
 	inWorld(t, b, func(w *world) {
 		w.api.Fault = func(_, _, _ string) error {
@@ -141,19 +155,50 @@ func TestFault51PartitionLongerThanTolerated(t *testing.T) {
 		w.api.Compact() // nobody tells what happened, only what there is
 		w.api.Cut()
 		cut.Store(false)
-		healed := time.Now()
-		for b.Len() > pods-evicted && time.Since(healed) < time.Minute {
-			w.pass(100 * time.Millisecond)
-		}
-		took := time.Since(healed)
-		if b.Len() != pods-evicted || took > 10*time.Second {
-			t.Errorf("%d pods run %v after the partition, want %d within 10 s", b.Len(), took, pods-evicted)
-		}
+		took := w.until("the evicted pods are stopped", within, func() bool { return b.Len() == pods-evicted })
 		w.pass(10 * time.Minute)
 		if b.Len() != pods-evicted {
 			t.Errorf("%d pods run in the end, want %d", b.Len(), pods-evicted)
 		}
+		if got, message := seen.statuses(); got != told {
+			t.Errorf("the condition of the node was %q (%s), want %q", got, message, told)
+		}
 		faultrow.Record(t, 51, fmt.Sprintf("7 min without the API server; %d of %d pods evicted and removed meanwhile", evicted, pods),
 			"pods stay as they are during the partition; the last evicted one was stopped %v after it; leaks 0", took)
-	})
+	}, onNode, seen.configure)
+}
+
+// TestNewerPodOfTheNameProvesTheDeletion: while an API server that lacks many pods is not believed, a
+// name that was given away again is.
+func TestNewerPodOfTheNameProvesTheDeletion(t *testing.T) {
+	const pods = 20
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restart=%v", restart), func(t *testing.T) {
+			b := memory.New()
+			inWorld(t, b, func(w *world) {
+				w.start()
+				w.runPods(0, pods)
+				if restart {
+					w.halt()
+				} else {
+					w.api.Silence()
+				}
+				for i := range pods {
+					w.api.Delete("d", fmt.Sprint("p", i), 0)
+				}
+				for i := range pods / 2 {
+					w.api.Create(bound(fmt.Sprint("p", i), ""))
+				}
+				w.api.Compact()
+				w.api.Cut()
+				if restart {
+					w.start()
+				}
+				w.until("the new pods run", 30*time.Second, func() bool { return w.allRun("p", pods/2) })
+				if n := b.Len(); n != pods {
+					t.Errorf("the backend has %d pods, want the %d new and the %d held ones", n, pods/2, pods/2)
+				}
+			}, onNode)
+		})
+	}
 }

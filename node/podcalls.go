@@ -142,7 +142,7 @@ func (c *PodController) stop(ctx context.Context, key string, api, backend *core
 			st.inherit(backend)
 			st.sent.Attempted = true
 		}
-		st.sent.StopAskedAt, st.sent.StopGrace, st.sent.StopAcked = time.Now(), grace, false
+		st.sent.StopAskedAt, st.sent.StopGrace, st.sent.StopAcked, st.sent.StopMissing = time.Now(), grace, false, false
 	})
 	pod := api.DeepCopy()
 	pod.DeletionGracePeriodSeconds = &grace // also when the node itself stops it
@@ -151,7 +151,7 @@ func (c *PodController) stop(ctx context.Context, key string, api, backend *core
 	if err != nil && !errdefs.IsNotFound(err) {
 		return c.failure(api, eventDeleteFailed, fmt.Errorf("delete pod %s: %w", key, err))
 	}
-	c.states.of(key, api.UID, func(st *podState) { st.sent.StopAcked, st.trouble = true, nil })
+	c.states.of(key, api.UID, func(st *podState) { st.sent.StopAcked, st.sent.StopMissing, st.trouble = err == nil, err != nil, nil })
 	c.recorder.Event(api, corev1.EventTypeNormal, eventDeleteSuccess, "the provider has accepted the stop")
 	c.syncLane.Add(key)
 	if !c.notifies {
@@ -173,12 +173,12 @@ func (c *PodController) replaceLost(ctx context.Context, key string, api *corev1
 		return c.failure(api, eventFailedSync, fmt.Errorf("read pod %s before giving it up: %w", key, err))
 	}
 	if live == nil || live.UID != api.UID {
-		c.syncLane.AddAfter(key, quarantineUnknown)
+		c.syncLane.AddAfter(key, askAgain)
 		return nil
 	}
 	const message = "the backend no longer has the pod"
 	log.G(ctx).Warn(message)
-	if api.Spec.RestartPolicy == corev1.RestartPolicyNever {
+	if st := c.states.get(key); api.Spec.RestartPolicy == corev1.RestartPolicyNever && (st.sent.Accepted || api.Status.Phase == corev1.PodRunning) {
 		c.fail(key, api, corev1.EventTypeWarning, &lifecycle.Verdict{Reason: eventPodLost, Message: message})
 		c.syncLane.Add(key)
 		return nil

@@ -74,12 +74,17 @@ type PodController struct {
 	statusLane *keyqueue.Queue
 	pollLane   *keyqueue.Queue // asks for what a PodNotifier has not told, and others do not tell
 	states     podStates
-	orphans    orphanWatch
+	orphans    *quarantine // of the pods that only the backend has
+	lost       *quarantine // of the pods that the backend should have
+	visibility time.Duration
 	gauges     podGauges
-	history    history
 	wall       func() time.Time // the clock on the wall, which may be set
 	polled     chan struct{}    // holds a token when a poll is wanted soon
 	outage     chan struct{}    // holds a token when the API server did not answer
+
+	setNodeCondition func(corev1.NodeCondition) // nil: nobody is told
+	missingMu        sync.Mutex
+	missingTold      string // guarded by missingMu; what was said last of pods in quarantine
 
 	draining atomic.Bool   // the node shuts down: no pod is started any more
 	surveyed chan struct{} // holds a token when a survey is wanted at once
@@ -151,13 +156,14 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 		wall:       time.Now,
 		states:     podStates{m: map[string]*podState{}},
 		gauges:     gauges,
-		orphans:    orphanWatch{held: gauges.held, since: map[string]time.Time{}},
+		visibility: cfg.PodVisibilityTimeout,
 		polled:     make(chan struct{}, 1),
 		outage:     make(chan struct{}, 1),
 		surveyed:   make(chan struct{}, 1),
 		ready:      make(chan struct{}),
 		done:       make(chan struct{}),
 	}
+	c.useQuarantines(&cfg)
 	c.declare(cfg.FailUnsupported)
 	c.useObjects(&cfg)
 	c.useSecrets(&cfg)

@@ -24,6 +24,7 @@ const (
 	eventCallHangs     = "ProviderCallHangs"
 	eventPodLost       = "ProviderPodLost"
 	eventSecondPod     = "ProviderSecondPod"
+	eventPodsMissing   = "PodsMissing" // of the node
 	eventStatusFailed  = "ProviderStatusRejected"
 	// as a kubelet names them
 	eventDeadline   = "DeadlineExceeded"
@@ -38,7 +39,6 @@ func (c *PodController) handler(ctx context.Context) cache.ResourceEventHandler 
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if pod, ok := obj.(*corev1.Pod); ok && c.wanted(ctx, pod) {
-				c.history.reached(pod.ResourceVersion)
 				c.syncLane.AddNow(keyOf(pod))
 			}
 		},
@@ -48,7 +48,6 @@ func (c *PodController) handler(ctx context.Context) cache.ResourceEventHandler 
 			if !ok || old == nil || !c.wanted(ctx, pod) && !c.wanted(ctx, old) {
 				return
 			}
-			c.history.reached(pod.ResourceVersion)
 			c.markUpdated(old, pod)
 		},
 		DeleteFunc: func(obj any) {

@@ -75,7 +75,7 @@ func TestBackendThatKeepsFinishedPods(t *testing.T) {
 			t.Errorf("%d deletes, want one for each of %d pods", got, n)
 		}
 		w.ctl.orphans.mu.Lock()
-		if held := len(w.ctl.orphans.since); held != 0 {
+		if held := len(w.ctl.orphans.missing); held != 0 {
 			t.Errorf("%d finished pods count as orphans", held)
 		}
 		w.ctl.orphans.mu.Unlock()

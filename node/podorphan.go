@@ -5,7 +5,6 @@ package node
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,23 +16,18 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
 const (
-	// quarantineKnown is how long a pod that this process ran must be unwanted
-	// before it is deleted at the backend, when nobody saw the deletion: long
-	// enough for all the tombstones of one list to arrive, so that a mass of them
-	// shows.
-	quarantineKnown = 2 * time.Second
-	// quarantineUnknown is the same for pods that this process never ran.
-	quarantineUnknown = 10 * time.Second
-	// quarantineMass is how long orphans are held when there are too many at once.
-	quarantineMass = 5 * time.Minute
-	// massMinimum and massFraction: more orphans than both are too many.
-	massMinimum  = 10
-	massFraction = 5 // one in five
+	// orphanAge is how long a pod must be unwanted before it is deleted at the backend, when nobody saw the
+	// deletion. A pod that this process ran has been in the API server; the age is then long enough for
+	// all the tombstones of one list to arrive, so that many at once show.
+	orphanAge      = 10 * time.Second
+	orphanAgeKnown = 2 * time.Second
+	// askAgain is how long after the time that a backend has for a stop it is asked for it again, and how long
+	// what speaks against a removal lets it wait.
+	askAgain = 10 * time.Second
 )
 
 // orphan is the sync lane's progress with a pod that only the backend has.
@@ -46,7 +40,7 @@ type orphan struct {
 
 // deleteOrphan deletes a pod at the backend that is not the one in the API
 // server, or that is not in the API server at all, on evidence: it was an
-// orphan for a while, there are not suddenly many, and a live read says so.
+// orphan for a while, there are not many at once, and a live read says so.
 // api is the pod that waits for the name, if there is one.
 func (c *PodController) deleteOrphan(ctx context.Context, key string, api, backend *corev1.Pod) error {
 	now := time.Now()
@@ -57,7 +51,7 @@ func (c *PodController) deleteOrphan(ctx context.Context, key string, api, backe
 		c.syncLane.AddAfter(key, wait)
 		return nil
 	}
-	if wait := c.quarantine(ctx, key, &st, o, backend, now); wait > 0 {
+	if wait := c.orphanHeld(ctx, key, &st, o, api, backend, now); wait > 0 {
 		c.syncLane.AddAfter(key, wait)
 		return nil
 	}
@@ -68,8 +62,8 @@ func (c *PodController) deleteOrphan(ctx context.Context, key string, api, backe
 	if live != nil && (backend.UID == "" || live.UID == backend.UID) {
 		// Wanted after all: the cache is behind, or the pod is not for this controller.
 		c.states.update(key, func(s *podState) { s.orphan = orphan{} })
-		c.orphans.forget(key)
-		c.syncLane.AddAfter(key, quarantineUnknown)
+		c.orphans.show(key, now)
+		c.syncLane.AddAfter(key, askAgain)
 		return nil
 	}
 	return c.stopOrphan(ctx, key, api, backend)
@@ -93,42 +87,42 @@ func (st *podState) orphanOf(uid types.UID, now time.Time) orphan {
 // means that it must be asked to, or asked again.
 func (o orphan) stopping(now time.Time, grace time.Duration) time.Duration {
 	waited := now.Sub(o.asked)
-	if o.asked.IsZero() || waited >= grace+quarantineUnknown {
+	if o.asked.IsZero() || waited >= grace+askAgain {
 		return 0
 	}
 	return min(max(waited/2, 250*time.Millisecond), 10*time.Second)
 }
 
-// quarantine returns how long the orphan must still be left alone; 0 when its
-// deletion was seen to happen.
-//
-// Many at once are held for longer, with two exceptions. What has ended has
-// nothing to lose. And pods that this process ran, which an API server that has not
-// gone back no longer has, were deleted while we could not hear it: after a partition,
-// for example, when all of them were evicted.
-func (c *PodController) quarantine(ctx context.Context, key string, st *podState, o orphan, backend *corev1.Pod, now time.Time) time.Duration {
-	if o.uid != "" && st.witnessed == o.uid {
+// succeeded reports whether api is a newer pod of the name than the backend's, which proves that the backend's
+// was deleted.
+func succeeded(api, backend *corev1.Pod) bool {
+	return api != nil && !backend.CreationTimestamp.IsZero() && !api.CreationTimestamp.Before(&backend.CreationTimestamp)
+}
+
+// orphanHeld returns how long the orphan must still be left alone; 0 when its deletion is known to have happened. What
+// has ended has nothing to lose, so it does not count among many.
+func (c *PodController) orphanHeld(ctx context.Context, key string, st *podState, o orphan, api, backend *corev1.Pod, now time.Time) time.Duration {
+	if o.uid != "" && (st.witnessed == o.uid || succeeded(api, backend)) {
+		c.orphans.forget(key)
 		return 0
 	}
-	c.look(ctx)
 	ended := lifecycle.Terminal(&backend.Status)
 	if ended {
 		c.orphans.forget(key)
 	} else {
-		c.orphans.note(key, now)
+		c.orphans.note(key, now, true)
 	}
-	known := o.uid != "" && (st.previous == o.uid || st.sent.Accepted && st.sent.UID == o.uid)
-	length := quarantineUnknown
-	if known {
-		length = quarantineKnown
+	age := orphanAge
+	if o.uid != "" && (st.previous == o.uid || st.sent.Accepted && st.sent.UID == o.uid) {
+		age = orphanAgeKnown
 	}
-	if left := o.since.Add(length).Sub(now); left > 0 {
+	if left := o.since.Add(age).Sub(now); left > 0 {
 		return left
 	}
-	if ended || known && !c.history.doubtful(now) {
+	if ended {
 		return 0
 	}
-	return min(c.orphans.hold(ctx, now, c.states.size()), time.Minute)
+	return min(c.orphans.hold(ctx, key, false, now), time.Minute)
 }
 
 // stopOrphan asks the backend to stop a pod that nobody wants, and looks at
@@ -189,53 +183,4 @@ func (c *PodController) live(ctx context.Context, key string) (*corev1.Pod, erro
 		}
 	}
 	return nil, nil
-}
-
-// orphanWatch notices when suddenly many pods seem unwanted, which is more
-// often a fault of the API server's data than anybody's wish.
-type orphanWatch struct {
-	held *metrics.Share // how many are held back
-
-	mu    sync.Mutex
-	since map[string]time.Time // guarded by mu; orphans that nobody saw being deleted
-	mass  time.Time            // guarded by mu; since when there are too many
-}
-
-func (w *orphanWatch) note(key string, now time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if _, known := w.since[key]; !known {
-		w.since[key] = now
-	}
-}
-
-func (w *orphanWatch) forget(key string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.since, key)
-	if len(w.since) <= massMinimum {
-		w.mass = time.Time{} // it is over: the next one is another
-	}
-}
-
-// hold returns for how long no orphan may be deleted, 0 when they may. of is
-// how many pods there are in all.
-func (w *orphanWatch) hold(ctx context.Context, now time.Time, of int) time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.since) <= massMinimum || len(w.since)*massFraction <= of {
-		w.mass = time.Time{}
-		w.held.Set(0)
-		return 0
-	}
-	if w.mass.IsZero() {
-		w.mass = now
-		log.G(ctx).Errorf("%d of %d pods at the backend are suddenly unknown to the API server; holding their deletion for %v. If they are to be kept, restore them or stop this process", len(w.since), of, quarantineMass)
-	}
-	if left := w.mass.Add(quarantineMass).Sub(now); left > 0 {
-		w.held.Set(float64(len(w.since)))
-		return left
-	}
-	w.held.Set(0)
-	return 0
 }

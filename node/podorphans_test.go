@@ -36,7 +36,7 @@ func TestQuarantineBeginsAnewForAPodThatCameBack(t *testing.T) {
 		}
 		w.pass(time.Minute)
 		w.ctl.orphans.mu.Lock()
-		left := len(w.ctl.orphans.since)
+		left := len(w.ctl.orphans.missing)
 		w.ctl.orphans.mu.Unlock()
 		if left != 0 {
 			t.Errorf("%d pods still count as orphans after all came back", left)

@@ -18,6 +18,7 @@ import (
 type podState struct {
 	// written by the sync lane, which works on one key at a time
 	sent     lifecycle.Sent
+	created  time.Time // of sent.UID, by the API server
 	previous types.UID // an older pod of this name that the backend may still have
 	handed   handed
 	trouble  *lifecycle.Trouble
@@ -33,9 +34,11 @@ type podState struct {
 	left     *types.UID        // what the backend keeps although it ended and DeletePod was acknowledged
 
 	// written by events and the survey: reasons to ask the backend
-	suspect   bool      // the backend's list lacks the pod
-	witnessed types.UID // the pod that a delete event was seen for
-	stray     *stray    // what the backend has beside the pod; the sync lane removes it
+	suspect   bool       // the backend's list lacks the pod
+	witnessed types.UID  // the pod that a delete event was seen for
+	listed    time.Time  // when the newest list that had the pod was asked for, while it is missing
+	shared    bool       // the backend has another pod under the name: what it says by name may be about that
+	duplicate *duplicate // what the backend has beside the pod; the sync lane removes it
 
 	// written by a drain
 	turn time.Time // until when the pod may take to stop; zero: it is not its turn
@@ -145,13 +148,18 @@ func (s *podStates) drop(key string) podState {
 // begin makes the state that of the pod with the UID. What was known of an
 // older pod of the same name, which is returned, is kept only as far as the
 // backend may still have it.
-func (s *podStates) begin(key string, uid types.UID) (older types.UID) {
+//
+// A newer pod of the name proves that the older one was deleted. One that was created before it
+// proves nothing: a backup may have brought it back.
+func (s *podStates) begin(key string, api *corev1.Pod) (older types.UID) {
+	uid, created := api.UID, api.CreationTimestamp.Time
 	s.ensure(key, func(st *podState) {
 		if st.sent.UID == uid {
+			st.created = created
 			return
 		}
 		older = st.sent.UID
-		fresh := podState{sent: lifecycle.Sent{UID: uid}, previous: st.previous, orphan: st.orphan, left: st.left, witnessed: st.witnessed}
+		fresh := podState{sent: lifecycle.Sent{UID: uid}, created: created, previous: st.previous, orphan: st.orphan, left: st.left, witnessed: st.witnessed}
 		if st.sent.Attempted && !st.stopped {
 			fresh.previous = st.sent.UID
 		}
@@ -160,6 +168,9 @@ func (s *podStates) begin(key string, uid types.UID) (older types.UID) {
 		}
 		if st.report.about(uid) && st.report.uid != "" {
 			fresh.report = st.report
+		}
+		if older != "" && !created.Before(st.created) {
+			fresh.witnessed = older
 		}
 		*st = fresh
 	})
@@ -198,7 +209,7 @@ func (st *podState) named(backend *corev1.Pod, wanted bool) *corev1.Pod {
 // kept by the backend: some keep for ever what has ended.
 func (st *podState) hasLeft(backend *corev1.Pod) bool {
 	asked := st.left != nil && *st.left == backend.UID ||
-		st.sent.StopAcked && st.sent.UID == backend.UID ||
+		(st.sent.StopAcked || st.sent.StopMissing) && st.sent.UID == backend.UID ||
 		!st.orphan.asked.IsZero() && st.orphan.uid == backend.UID
 	return asked && lifecycle.Terminal(&backend.Status)
 }

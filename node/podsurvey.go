@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
@@ -68,6 +69,7 @@ func (c *PodController) survey(ctx context.Context) {
 			continue
 		case err != nil:
 			failures++
+			c.lost.silence(time.Now())
 			log.G(ctx).WithError(err).Warn("the provider does not list its pods; nothing is concluded from that")
 			if !c.notifies {
 				for key := range c.states.accepted() {
@@ -113,13 +115,13 @@ func (c *PodController) pause(ctx context.Context) time.Duration {
 // believed; absence only makes the sync lane ask for that pod. A list says
 // nothing about pods that were accepted after it was asked for.
 func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, asked time.Time) {
-	c.look(ctx)
 	keys := make([]string, len(backend))
 	for i, pod := range backend {
 		keys[i] = keyOf(pod)
 	}
-	c.findStrays(ctx, backend, keys)
+	c.findDuplicates(ctx, backend, keys)
 	accepted, leftovers := c.states.accepted(), c.states.leftovers()
+	has := make(map[string]bool, len(backend))
 	running := 0
 	for i, pod := range backend {
 		if pod.Status.Phase == corev1.PodRunning {
@@ -128,8 +130,10 @@ func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, aske
 		key := keys[i]
 		api, st := c.pod(ctx, key), c.states.get(key)
 		_, known := accepted[key]
-		delete(accepted, key)
 		delete(leftovers, key)
+		if api != nil && lifecycle.SamePod(api, pod) {
+			has[key] = true
+		}
 		switch {
 		case api == nil && st.hasLeft(st.named(pod, false)):
 		case api == nil || !lifecycle.SamePod(api, pod) || !known && !st.isOver(api):
@@ -137,6 +141,7 @@ func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, aske
 		case st.isOver(api) && pod.Status.Phase == corev1.PodRunning:
 			c.suspect(key)
 		case c.notifies, st.sent.AcceptedAt.After(asked):
+		case st.duplicate != nil && !differ(st.duplicate.pod, pod):
 		case st.isNews(&pod.Status):
 			c.report(ctx, pod)
 		case !st.isOver(api):
@@ -144,15 +149,47 @@ func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, aske
 		}
 	}
 	c.gauges.running.Set(float64(running))
+	c.orphans.should(ctx, len(backend), time.Now())
 	for key := range leftovers {
 		c.syncLane.Add(key) // the backend has forgotten it, and so can we
 	}
-	for key, uid := range accepted {
-		if api := c.pod(ctx, key); api != nil && api.UID == uid && !c.states.get(key).sent.AcceptedAt.After(asked) && !lifecycle.Terminal(&api.Status) {
+	c.findMissing(ctx, has, asked)
+}
+
+// findMissing counts the pods that a list should have, by whether it has them, and makes the sync lane ask for the others.
+func (c *PodController) findMissing(ctx context.Context, has map[string]bool, asked time.Time) {
+	pods, err := c.pods.List(labels.Everything())
+	if err != nil {
+		log.G(ctx).WithError(err).Warn("cannot list the cached pods")
+		return
+	}
+	var there, missing []string
+	for _, api := range pods {
+		key := keyOf(api)
+		st := c.states.get(key)
+		if st.sent.UID != api.UID || st.stopped || st.sent.AcceptedAt.After(asked) || lifecycle.Terminal(&api.Status) || !c.wanted(ctx, api) {
+			continue
+		}
+		if !has[key] && st.sent.Accepted {
 			c.suspect(key)
 		}
+		if st.finished(api.UID) || !expected(api, st.sent, st.verdict) {
+			continue
+		}
+		if !has[key] {
+			missing = append(missing, key)
+			continue
+		}
+		there = append(there, key)
+		if !st.sent.Shown || !st.sent.MissingSince.IsZero() {
+			c.states.of(key, api.UID, func(s *podState) { s.sent.Shown, s.listed = true, asked })
+		}
 	}
+	c.lost.relisted(ctx, there, missing, time.Now())
 }
+
+// relistNow lets both sides be compared at once.
+func (c *PodController) relistNow() { wake(c.surveyed) }
 
 // suspect makes the sync lane ask the backend for a pod, even if there seems to
 // be nothing to do.
@@ -175,8 +212,8 @@ func (st *podState) isNews(s *corev1.PodStatus) bool {
 // It is the work of the poll lane.
 func (c *PodController) pollPod(ctx context.Context, key string) (class int, err error) {
 	api, st, tenure := c.pod(ctx, key), c.states.get(key), c.fence.current()
-	if _, waits := c.fence.standsBy(); waits || api == nil || st.sent.UID != api.UID || !st.sent.Accepted {
-		return 0, nil // not accepted: the backend may have an older pod of that name, and a status has no UID
+	if _, waits := c.fence.standsBy(); waits || api == nil || st.sent.UID != api.UID || !st.sent.Accepted || st.shared {
+		return 0, nil // the backend has an older pod of that name, or may have, and a status has no UID
 	}
 	var status *corev1.PodStatus
 	err = c.reads.Do(c.about(ctx, key), "GetPodStatus", func(ctx context.Context) (err error) {

@@ -46,17 +46,17 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		c.rest(key, api)
 		return 0, nil
 	case !st.suspect && (st.isOver(api) || lifecycle.Quiet(api, st.sent, st.verdict != nil)):
-		c.noOrphan(key, st)
+		c.noOrphan(key, st, true)
 		if st.isOver(api) {
 			c.secrets.End(api.UID)
 		}
 		c.rest(key, api)
-		if st.stray != nil {
-			return 0, c.removeStray(ctx, key, api, st.stray)
+		if st.duplicate != nil {
+			return 0, c.removeDuplicate(ctx, key, api, st.duplicate)
 		}
 		return 0, nil
 	}
-	backend, err := c.lookup(ctx, key)
+	backend, doubtful, err := c.lookup(ctx, key)
 	if err != nil {
 		if api == nil || api.DeletionTimestamp == nil {
 			return 0, c.failure(api, eventFailedSync, fmt.Errorf("ask the provider for pod %s: %w", key, err))
@@ -74,6 +74,17 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		st = *s
 	})
 	c.secrets.Drop(gone)
+	if api != nil && backend != nil && !lifecycle.SamePod(api, backend) && lifecycle.Terminal(&backend.Status) {
+		// By its name the backend tells of one that has ended, and may have the wanted one beside it.
+		c.states.of(key, api.UID, func(s *podState) { s.shared = true })
+		own, err := c.beside(ctx, key, api)
+		if err != nil {
+			return 0, c.failure(api, eventFailedSync, err)
+		}
+		if own != nil {
+			backend = own
+		}
+	}
 	backend = st.named(backend, api != nil)
 	if api != nil && backend != nil {
 		c.learnEnd(ctx, key, api, backend)
@@ -81,7 +92,7 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 	if backend != nil && (api == nil || !lifecycle.SamePod(api, backend)) && st.hasLeft(backend) {
 		c.keep(key, backend.UID)
 		if api == nil {
-			c.noOrphan(key, st)
+			c.noOrphan(key, st, false)
 			c.forgetObjects(key, st.sent.UID)
 			return 0, nil // the state goes when the backend's pod does
 		}
@@ -94,15 +105,17 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		defer c.syncLane.AddAfter(key, lookAgain) // the older pod has its turn then
 		st.orphan = orphan{}
 	}
-	decision := lifecycle.Next(lifecycle.Facts{
+	facts := lifecycle.Facts{
 		API: api, Sent: st.sent, Backend: backend, Now: time.Now(),
 		Finished: api != nil && st.finished(api.UID),
 		Relapsed: st.relapsed,
 		Verdict:  st.verdict,
 		Retell:   c.starts,
-	})
+	}
+	c.evidence(ctx, key, &facts, &st, doubtful)
+	decision := lifecycle.Next(facts)
 	if decision.Step != lifecycle.Orphan {
-		c.noOrphan(key, st)
+		c.noOrphan(key, st, api != nil && backend != nil)
 	}
 	if decision.Again > 0 {
 		c.syncLane.AddAfter(key, decision.Again)
@@ -110,8 +123,8 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 	return 0, c.do(ctx, decision.Step, key, api, backend)
 }
 
-// beside returns what the backend has of a pod that must stop, while it shows an older
-// one under the name: the pod's own stop must not wait for that of the other. Nil
+// beside returns what the backend has of a pod while it shows another one under the name:
+// the pod's own stop, for example, must not wait for that of the other. Nil
 // means that the backend has nothing of it, by a list that was asked for after the pod was
 // known here, and so after any CreatePod for it.
 func (c *PodController) beside(ctx context.Context, key string, api *corev1.Pod) (*corev1.Pod, error) {
@@ -152,6 +165,7 @@ func (c *PodController) do(ctx context.Context, step lifecycle.Step, key string,
 		return c.deleteOrphan(ctx, key, api, backend)
 	case lifecycle.Missing:
 		c.states.of(key, api.UID, func(st *podState) { st.sent.MissingSince = time.Now() })
+		c.relistNow() // a list that has it speaks against the loss
 	case lifecycle.Lost:
 		return c.replaceLost(ctx, key, api)
 	default:
@@ -167,7 +181,7 @@ func (c *PodController) do(ctx context.Context, step lifecycle.Step, key string,
 // meet begins the state of the pod, if it is not that of the pod already. What must not be said
 // about an older one is known until the backend does not have it any more.
 func (c *PodController) meet(key string, api *corev1.Pod) {
-	older := c.states.begin(key, api.UID)
+	older := c.states.begin(key, api)
 	if older == "" {
 		return
 	}
@@ -184,10 +198,15 @@ func (c *PodController) keep(key string, uid types.UID) {
 }
 
 // noOrphan ends what was counted against a pod that only the backend had: it is
-// wanted, or gone.
-func (c *PodController) noOrphan(key string, st podState) {
-	if st.orphan.present {
-		c.states.update(key, func(s *podState) { s.orphan = orphan{} })
+// wanted after all, or gone.
+func (c *PodController) noOrphan(key string, st podState, wanted bool) {
+	if !st.orphan.present {
+		return
+	}
+	c.states.update(key, func(s *podState) { s.orphan = orphan{} })
+	if wanted {
+		c.orphans.show(key, time.Now())
+	} else {
 		c.orphans.forget(key)
 	}
 }
@@ -212,6 +231,7 @@ func (c *PodController) rest(key string, api *corev1.Pod) {
 	if api == nil {
 		st := c.states.drop(key)
 		c.orphans.forget(key)
+		c.lost.forget(key)
 		c.secrets.Drop(st.previous)
 		c.forgetObjects(key, st.sent.UID)
 		return
@@ -230,11 +250,12 @@ func (c *PodController) settle(key string) {
 
 // lookup returns the pod that the backend has under the key, nil when it has
 // none. An error means that it cannot be told. Many providers return an error
-// without a kind for a pod that they do not have, so then the list decides.
-func (c *PodController) lookup(ctx context.Context, key string) (pod *corev1.Pod, err error) {
+// without a kind for a pod that they do not have, so then the list decides; an
+// empty one, which may be no answer either, leaves it doubtful.
+func (c *PodController) lookup(ctx context.Context, key string) (pod *corev1.Pod, doubtful bool, err error) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	err = c.reads.Do(c.about(ctx, key), "GetPod", func(ctx context.Context) (err error) {
 		pod, err = c.provider.GetPod(ctx, namespace, name)
@@ -243,22 +264,56 @@ func (c *PodController) lookup(ctx context.Context, key string) (pod *corev1.Pod
 	var panicked *guard.Panic
 	switch {
 	case err == nil && pod != nil && c.foreign(pod):
-		return nil, nil
-	case err == nil || errdefs.IsNotFound(err):
-		return pod, nil
+		return nil, false, nil
+	case err == nil:
+		return pod, false, nil
+	case errdefs.IsNotFound(err):
+		return nil, false, nil
 	case errors.As(err, &panicked), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return nil, err // no answer at all
+		return nil, false, err // no answer at all
 	}
 	pods, listErr := c.list(ctx)
 	if listErr != nil {
-		return nil, errors.Join(err, listErr)
+		c.lost.silence(time.Now())
+		return nil, false, errors.Join(err, listErr)
 	}
 	for _, p := range pods {
 		if p.Namespace == namespace && p.Name == name {
-			return p, nil
+			return p, false, nil
 		}
 	}
-	return nil, nil
+	return nil, len(pods) == 0, nil
+}
+
+// evidence completes the facts with what is known of a pod that the backend does not have, or has again.
+func (c *PodController) evidence(ctx context.Context, key string, f *lifecycle.Facts, st *podState, doubtful bool) {
+	switch {
+	case f.API == nil:
+		return
+	case f.Backend != nil:
+		c.lost.show(key, f.Now)
+		if !f.Sent.Shown && lifecycle.SamePod(f.API, f.Backend) {
+			c.states.of(key, f.API.UID, func(s *podState) { s.sent.Shown = true })
+		}
+		return
+	case f.Finished || !expected(f.API, f.Sent, f.Verdict):
+		c.lost.forget(key)
+	default:
+		c.lost.note(key, f.Now, true)
+	}
+	f.Held = c.lost.hold(ctx, key, doubtful, f.Now)
+	f.Listed = !f.Sent.MissingSince.IsZero() && st.listed.After(f.Sent.MissingSince)
+	f.Visible = c.visibility
+	if st.report.about(f.API.UID) && st.report.uid != "" && !st.sent.Shown && st.report.status.Phase == corev1.PodPending {
+		f.Visible = max(c.visibility, c.lost.period)
+	}
+}
+
+// expected reports whether the backend should have the pod: it has accepted it, in this life or before, and nobody
+// wants it to stop.
+func expected(api *corev1.Pod, sent lifecycle.Sent, failed *lifecycle.Verdict) bool {
+	return api.DeletionTimestamp == nil && failed == nil && sent.StopAskedAt.IsZero() && !lifecycle.Terminal(&api.Status) &&
+		(sent.Accepted || !sent.Recreate && lifecycle.HasRun(api))
 }
 
 // list returns all pods of this node that the backend has.

@@ -64,7 +64,8 @@ func (c *PodController) beginTenure(ctx context.Context, anew bool) error {
 		for key, uid := range c.states.forgetAll() {
 			c.forgetObjects(key, uid)
 		}
-		c.orphans.forgetAll()
+		c.orphans.forgetAll(ctx, time.Now())
+		c.lost.forgetAll(ctx, time.Now())
 	}
 	cached, err := c.pods.List(labels.Everything()) // first: what comes meanwhile would seem to be gone
 	if err != nil {
@@ -122,7 +123,7 @@ func (c *PodController) lookAtAll(ctx context.Context) {
 			c.statusLane.AddNow(keyOf(pod))
 		}
 	}
-	wake(c.surveyed)
+	c.relistNow()
 }
 
 // fenced is work that waits outside its lane while the fence is closed, which is
@@ -240,11 +241,4 @@ func (s *podStates) forgetAll() map[string]types.UID {
 	}
 	s.m = map[string]*podState{}
 	return forgotten
-}
-
-// forgetAll forgets the orphans, whose time begins anew.
-func (w *orphanWatch) forgetAll() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.since, w.mass = map[string]time.Time{}, time.Time{}
 }

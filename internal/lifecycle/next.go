@@ -22,8 +22,6 @@ const (
 	// missingAfter is how long a pod must be missing at the backend before it
 	// counts as lost: a list of an eventually consistent backend may lag.
 	missingAfter = 10 * time.Second
-	// settleAfter is how long a backend may take to show a pod that it accepted.
-	settleAfter = 30 * time.Second
 	// stopAgainAfter is how long after the end of the grace period a stop that
 	// was acknowledged but did not happen is asked for again.
 	stopAgainAfter = 30 * time.Second
@@ -48,11 +46,15 @@ type Sent struct {
 	Recreate bool
 	// MissingSince is when the backend was first seen without an accepted pod.
 	MissingSince time.Time
+	// Shown says that the backend has shown the pod since it accepted it.
+	Shown bool
 	// StopAskedAt and StopGrace (seconds) are the last stop request, if any.
 	StopAskedAt time.Time
 	StopGrace   int64
-	// StopAcked says that a DeletePod returned without error (or not-found).
-	StopAcked bool
+	// StopAcked says that a DeletePod returned without error, StopMissing that the backend
+	// did not have the pod then.
+	StopAcked   bool
+	StopMissing bool
 }
 
 // Facts are what Next decides on.
@@ -65,6 +67,15 @@ type Facts struct {
 	Verdict  *Verdict    // the node decided that the pod has failed: it must stop
 	Retell   bool        // the backend keeps no specs: it is told those of a former life
 	Now      time.Time
+
+	// What follows is about a pod that the backend does not have.
+
+	// Held is how long nothing may be concluded from that, because the backend lacks many, for example.
+	Held time.Duration
+	// Listed says that the backend's newest list has the pod nevertheless.
+	Listed bool
+	// Visible is how long after it accepted a pod the backend may take to show it.
+	Visible time.Duration
 }
 
 // Step is what the sync lane does next for one pod.
@@ -140,10 +151,14 @@ func nextStop(f Facts) Decision {
 	switch {
 	case f.Backend == nil && (f.Sent.StopAcked || !Started(f.API, f.Sent)):
 		return Decision{Step: Stopped}
+	case f.Backend == nil && f.Sent.StopMissing:
+		return nextNotFound(f, waited)
 	case f.Backend == nil:
 		return Decision{Step: Stop} // it was created, with whatever outcome: make sure
-	case f.Sent.StopAcked && (Terminal(&f.Backend.Status) || f.Finished):
+	case (f.Sent.StopAcked || f.Sent.StopMissing) && (Terminal(&f.Backend.Status) || f.Finished):
 		return Decision{Step: Stopped}
+	case f.Sent.StopMissing && f.Sent.StopGrace == grace && waited < missingAfter:
+		return Decision{Again: missingAfter - waited} // it was not there, and now it is: the backend is behind itself
 	case !asked, !f.Sent.StopAcked, f.Sent.StopGrace != grace,
 		waited > time.Duration(grace)*time.Second+stopAgainAfter:
 		return Decision{Step: Stop}
@@ -151,9 +166,23 @@ func nextStop(f Facts) Decision {
 	return Decision{Again: min(max(waited/2, 250*time.Millisecond), 10*time.Second)}
 }
 
-// hasRun reports whether the status shows that the backend had the pod, before
+// nextNotFound decides for a pod that must stop and of which the backend says twice that it has none. That
+// confirms the stop, unless the backend lacks many that it should have. After a restart, which of them it lacks takes
+// a while to be known.
+func nextNotFound(f Facts, waited time.Duration) Decision {
+	before := !f.Sent.Accepted && HasRun(f.API)
+	switch {
+	case f.Held > 0:
+		return Decision{Again: min(f.Held, missingAfter)}
+	case before && waited < missingAfter:
+		return Decision{Again: missingAfter - waited}
+	}
+	return Decision{Step: Stopped}
+}
+
+// HasRun reports whether the status shows that the backend had the pod, before
 // a restart for example, and does not show that it has ended.
-func hasRun(pod *corev1.Pod) bool {
+func HasRun(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning || pod.Status.StartTime != nil && !Terminal(&pod.Status)
 }
 
@@ -162,17 +191,22 @@ func nextAbsent(f Facts) Decision {
 	switch {
 	case f.Finished:
 		return Decision{} // the backend forgets what has ended
-	case !f.Sent.Accepted && (f.Sent.Recreate || f.API.Status.Phase != corev1.PodRunning):
+	case !f.Sent.Accepted && (f.Sent.Recreate || !HasRun(f.API)):
 		return Decision{Step: Create}
 	case f.Sent.MissingSince.IsZero():
 		return Decision{Step: Missing, Again: missingAfter}
 	}
 	lostAt := f.Sent.MissingSince.Add(missingAfter)
-	if settled := f.Sent.AcceptedAt.Add(settleAfter); settled.After(lostAt) {
+	if settled := f.Sent.AcceptedAt.Add(f.Visible); settled.After(lostAt) {
 		lostAt = settled
 	}
-	if f.Now.Before(lostAt) {
-		return Decision{Again: lostAt.Sub(f.Now)}
+	switch left := lostAt.Sub(f.Now); {
+	case left > 0:
+		return Decision{Again: left}
+	case f.Held > 0:
+		return Decision{Again: min(f.Held, missingAfter)}
+	case f.Listed:
+		return Decision{Again: missingAfter} // GetPod and GetPods disagree: presence is believed
 	}
 	return Decision{Step: Lost}
 }

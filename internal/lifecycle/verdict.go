@@ -47,7 +47,7 @@ func Refuse() *Verdict { return &Verdict{Reason: reasonRefused, Message: message
 
 // Started reports whether the backend may have the pod: it was asked to create
 // it, now or before a restart.
-func Started(pod *corev1.Pod, sent Sent) bool { return sent.Attempted || hasRun(pod) }
+func Started(pod *corev1.Pod, sent Sent) bool { return sent.Attempted || HasRun(pod) }
 
 // StopGrace returns the grace period in seconds that a stop of the pod has: its
 // own, or less by the verdict.

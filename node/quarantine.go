@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
+)
+
+const (
+	// manyAtLeast and manyFraction: more pods than both, the second of all pods, are many. So are
+	// several that are more than half of all.
+	manyAtLeast  = 10
+	manyFraction = 5 // one in five
+	// unasked is how long a pod that a list lacks does not count before it was asked for by name: some
+	// providers list no pods at all.
+	unasked = 5 * time.Second
+)
+
+// quarantine keeps the pods that one side lacks although nobody was seen to remove them. Many at once are
+// doubt about that side: a restored backup, a cache that is not filled, a region that does not
+// answer. Nothing is done about any of them then, until they show again or complete
+// lists have said the same for the whole period.
+type quarantine struct {
+	side    string // that lacks the pods
+	period  time.Duration
+	gauge   *metrics.Share
+	changed func(context.Context) // is called without mu when doubt begins or ends
+
+	mu      sync.Mutex
+	missing map[string]*missingPod // guarded by mu
+	known   int                    // guarded by mu; how many pods the side should have
+	doubt   time.Time              // guarded by mu; since when many are missing, and nothing has spoken against it; zero: few are
+	decided bool                   // guarded by mu; the doubt has lasted for the period
+	told    bool                   // guarded by mu; changed knows of the doubt
+}
+
+// missingPod is a pod that one side lacks.
+type missingPod struct {
+	noted time.Time
+	since time.Time // since when nothing has spoken against it
+	asked bool      // for by name
+}
+
+func newQuarantine(side string, period time.Duration, gauge *metrics.Share, changed func(context.Context)) *quarantine {
+	return &quarantine{side: side, period: period, gauge: gauge, changed: changed, missing: map[string]*missingPod{}}
+}
+
+// note counts a pod as missing. asked says that it was asked for by name.
+func (q *quarantine) note(key string, now time.Time, asked bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.noteLocked(key, now, asked)
+}
+
+func (q *quarantine) noteLocked(key string, now time.Time, asked bool) {
+	m := q.missing[key]
+	if m == nil {
+		m = &missingPod{noted: now, since: now}
+		q.missing[key] = m
+	}
+	m.asked = m.asked || asked
+}
+
+// forget counts a pod no longer: it is not wanted, or was dealt with.
+func (q *quarantine) forget(key string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.missing, key)
+}
+
+// show counts a pod no longer that is there after all. What was thought of the others is doubtful then, too.
+func (q *quarantine) show(key string, now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.showLocked(key, now)
+}
+
+func (q *quarantine) showLocked(key string, now time.Time) {
+	m := q.missing[key]
+	if m == nil {
+		return
+	}
+	delete(q.missing, key)
+	if m.asked {
+		q.restart(now)
+	}
+}
+
+// relisted takes a complete list: the keys that it has and those that it lacks of the pods that the side should have.
+func (q *quarantine) relisted(ctx context.Context, has, lacks []string, now time.Time) {
+	q.mu.Lock()
+	for _, key := range has {
+		q.showLocked(key, now)
+	}
+	for _, key := range lacks {
+		q.noteLocked(key, now, false)
+	}
+	q.known = len(has) + len(lacks)
+	q.mu.Unlock()
+	q.review(ctx, now)
+}
+
+// should takes how many pods the side should have, where no list says it.
+func (q *quarantine) should(ctx context.Context, known int, now time.Time) {
+	q.mu.Lock()
+	q.known = known
+	q.mu.Unlock()
+	q.review(ctx, now)
+}
+
+// silence lets what is in doubt begin anew: the side did not answer, which is no evidence.
+func (q *quarantine) silence(now time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.restart(now)
+}
+
+// restart is called with mu held.
+func (q *quarantine) restart(now time.Time) {
+	for _, m := range q.missing {
+		m.since = now
+	}
+	if !q.doubt.IsZero() && !q.decided {
+		q.doubt = now
+	}
+}
+
+// hold returns for how long nothing may be done about a pod that is missing, 0 when it may. A
+// doubtful one must be missing for the whole period even alone.
+func (q *quarantine) hold(ctx context.Context, key string, doubtful bool, now time.Time) time.Duration {
+	q.review(ctx, now)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var left time.Duration
+	if !q.doubt.IsZero() && !q.decided {
+		left = q.doubt.Add(q.period).Sub(now)
+	}
+	if m := q.missing[key]; m != nil && doubtful {
+		left = max(left, m.since.Add(q.period).Sub(now))
+	}
+	return max(left, 0)
+}
+
+// review decides whether there is doubt.
+func (q *quarantine) review(ctx context.Context, now time.Time) {
+	q.mu.Lock()
+	n := q.count(now)
+	switch many := n > manyAtLeast && n*manyFraction > q.known || n > 1 && n*2 > q.known; {
+	case !many:
+		q.doubt, q.decided = time.Time{}, false
+	case q.doubt.IsZero():
+		q.doubt = now
+	case !now.Before(q.doubt.Add(q.period)):
+		q.decided = true
+	}
+	doubtful := !q.doubt.IsZero() && !q.decided
+	news := doubtful != q.told
+	q.told = doubtful
+	if doubtful {
+		q.gauge.Set(float64(n))
+	} else {
+		q.gauge.Set(0)
+	}
+	q.mu.Unlock()
+	if news {
+		q.changed(ctx)
+	}
+}
+
+// count returns how many pods are missing. It is called with mu held.
+func (q *quarantine) count(now time.Time) (n int) {
+	for _, m := range q.missing {
+		if m.asked || now.Sub(m.noted) >= unasked {
+			n++
+		}
+	}
+	return n
+}
+
+// message says what is in doubt, "" if nothing is.
+func (q *quarantine) message(now time.Time) string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.doubt.IsZero() || q.decided {
+		return ""
+	}
+	return fmt.Sprintf("%s lacks %d of %d pods, and nobody was seen to delete them: they are left as they are until it has said so for %v", q.side, q.count(now), max(q.known, q.count(now)), q.period)
+}
+
+// forgetAll begins anew.
+func (q *quarantine) forgetAll(ctx context.Context, now time.Time) {
+	q.mu.Lock()
+	clear(q.missing)
+	q.mu.Unlock()
+	q.review(ctx, now)
+}
