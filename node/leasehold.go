@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/reach"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -149,8 +150,11 @@ func (g *leaseGuard) took(ctx context.Context, lease *coordinationv1.Lease, sent
 	}
 }
 
-// answered looks whether the lease is forbidden, so that it cannot say anything.
+// answered looks whether a renewal was answered, and whether the lease is forbidden, so that it cannot say anything.
 func (g *leaseGuard) answered(ctx context.Context, err error) {
+	if reach.Unanswered(err) {
+		g.fence.unanswered()
+	}
 	if !apierrors.IsForbidden(err) {
 		g.forbidden = time.Time{}
 		return

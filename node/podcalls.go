@@ -132,7 +132,7 @@ func (c *PodController) learnEnd(ctx context.Context, key string, api, backend *
 
 // stop asks the backend to stop a pod, and looks at once whether it has.
 func (c *PodController) stop(ctx context.Context, key string, api, backend *corev1.Pod) error {
-	if err := c.fence.allow(ctx); err != nil {
+	if err := c.fence.allowStop(ctx); err != nil {
 		return err
 	}
 	grace := lifecycle.StopGrace(api, c.states.get(key).verdict)

@@ -37,6 +37,7 @@ type fence struct {
 	held     bool        // guarded by mu
 	holder   processMark // guarded by mu: who has the lease, if held is false
 	sent     time.Time   // guarded by mu: when the last renewal that succeeded was sent
+	silent   time.Time   // guarded by mu: when a renewal was last not answered
 	tenure   int         // guarded by mu
 	admitted int         // guarded by mu: the tenure for which the pods were read anew
 	anew     bool        // guarded by mu: another process may have acted before this tenure
@@ -48,6 +49,9 @@ func newFence() *fence {
 }
 
 type tenureKey struct{}
+
+// inSilence is the tenure of work that only stops pods whose active deadline has passed.
+const inSilence = -1
 
 // enter returns the context for work on a pod that may have an effect, or errFenced.
 func (f *fence) enter(ctx context.Context) (context.Context, error) {
@@ -74,6 +78,30 @@ func (f *fence) allow(ctx context.Context) error {
 		return errFenced
 	}
 	return nil
+}
+
+// allowStop is allow for the stop of a pod. It also lets through what a kubelet does while the API server does not
+// answer: the daemon is awake, for it has just asked in vain, and knows of nobody who has taken over the node.
+func (f *fence) allowStop(ctx context.Context) error {
+	err := f.allow(ctx)
+	if err == nil || ctx.Value(tenureKey{}) != inSilence || !f.isSilent() {
+		return err
+	}
+	return nil
+}
+
+// unanswered notes that a renewal was not answered.
+func (f *fence) unanswered() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.silent = time.Now()
+}
+
+// isSilent reports whether the API server does not answer the holder of the lease.
+func (f *fence) isSilent() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.off && f.held && f.silent.After(f.sent) && elapsed(f.silent, time.Now()) < fenceGap
 }
 
 // open is called with mu held.

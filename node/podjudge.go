@@ -3,6 +3,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -60,6 +61,30 @@ func (c *PodController) leftToLive(key string, api *corev1.Pod, st *podState) (t
 	at := time.Now().Add(by.Sub(c.wall()))
 	c.states.update(key, func(s *podState) { s.deadline = deadline{by: by, at: at} })
 	return time.Until(at), true
+}
+
+// overdue reports whether the active deadline of a pod that the backend has has passed, and the stop was not
+// asked for.
+func (c *PodController) overdue(ctx context.Context, key string) bool {
+	left, has := c.untilDeadline(ctx, key)
+	return has && left <= 0
+}
+
+// awaitDeadline has a pod looked at when its active deadline passes, although work on it waits for the fence. A
+// deadline that has passed is looked at again soon: it takes a while until it is known that nobody answers.
+func (c *PodController) awaitDeadline(ctx context.Context, key string) {
+	if left, has := c.untilDeadline(ctx, key); has {
+		c.syncLane.AddAfter(key, max(left, lookAgain))
+	}
+}
+
+// untilDeadline returns how long a pod may still be active whose stop was not asked for, false if for ever.
+func (c *PodController) untilDeadline(ctx context.Context, key string) (time.Duration, bool) {
+	api, st := c.pod(ctx, key), c.states.get(key)
+	if api == nil || st.sent.UID != api.UID || !st.sent.Accepted || !st.sent.StopAskedAt.IsZero() && st.sent.StopAcked || st.finished(api.UID) || lifecycle.Terminal(&api.Status) {
+		return 0, false
+	}
+	return c.leftToLive(key, api, &st)
 }
 
 // fail passes the verdict on a pod. It is published when the pod has stopped.

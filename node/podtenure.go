@@ -138,6 +138,9 @@ func (c *PodController) fenced(lane *keyqueue.Queue, work keyqueue.Work) keyqueu
 			lane.AddAfter(key, lookAgain)
 			return 0, nil
 		}
+		if errors.Is(err, errFenced) && lane == c.syncLane && c.fence.isSilent() && c.overdue(ctx, key) {
+			entered, err = context.WithValue(ctx, tenureKey{}, inSilence), nil
+		}
 		if err == nil {
 			class, err = work(entered, key)
 		}
@@ -147,6 +150,8 @@ func (c *PodController) fenced(lane *keyqueue.Queue, work keyqueue.Work) keyqueu
 		c.parked.add(lane, key)
 		if _, err := c.fence.enter(ctx); err == nil {
 			c.parked.release() // it was opened meanwhile
+		} else if lane == c.syncLane {
+			c.awaitDeadline(ctx, key)
 		}
 		return class, nil
 	}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestActiveDeadlineIsKeptWithoutTheAPIServer: a kubelet ends a pod in time also while nobody answers it. Nothing
+// else is done about pods then.
+func TestActiveDeadlineIsKeptWithoutTheAPIServer(t *testing.T) {
+	seconds := int64(90)
+	inTwins(t, func(w *twins) {
+		first := w.start("first")
+		limited := bound("p0", "limited")
+		limited.Spec.ActiveDeadlineSeconds = &seconds
+		limited.Spec.RestartPolicy = corev1.RestartPolicyNever
+		w.api.Create(limited)
+		w.api.Create(bound("p1", "other"))
+		w.pass(10 * time.Second)
+		first.part()
+		w.taken("first")
+		w.pass(time.Minute)
+		if did := effects(w.taken("first")); len(did) > 0 {
+			t.Errorf("before the deadline it did %q", did)
+		}
+		w.pass(40 * time.Second)
+		if did := effects(w.taken("first")); !slices.Equal(did, []string{"delete p0"}) {
+			t.Errorf("after the deadline it did %q, want one stop of p0", did)
+		}
+		w.pass(10 * time.Minute)
+		if did := effects(w.taken("first")); len(did) > 0 {
+			t.Errorf("in the ten minutes after that it did %q", did)
+		}
+		first.heal()
+		w.pass(time.Minute)
+		if got := w.api.Pod("d", "p0").Status; got.Phase != corev1.PodFailed || got.Reason != eventDeadline {
+			t.Errorf("the pod is %s %q, want Failed %s", got.Phase, got.Reason, eventDeadline)
+		}
+	})
+}
+
+// TestActiveDeadlineWaitsForWhoActsForTheNode: a daemon that was frozen, or that knows of another one which acts,
+// leaves the pods alone.
+func TestActiveDeadlineWaitsForWhoActsForTheNode(t *testing.T) {
+	seconds := int64(60)
+	for name, twin := range map[string]bool{"frozen": false, "another acts": true} {
+		t.Run(name, func(t *testing.T) {
+			inTwins(t, func(w *twins) {
+				first := w.start("first")
+				limited := bound("p0", "limited")
+				limited.Spec.ActiveDeadlineSeconds = &seconds
+				w.api.Create(limited)
+				w.pass(10 * time.Second)
+				if twin {
+					w.start("second")
+					w.pass(2 * time.Second)
+				}
+				w.taken("first")
+				first.freeze()
+				w.pass(5 * time.Minute)
+				first.heal()
+				w.pass(time.Minute)
+				did := w.taken("first")
+				at := slices.Index(did, "delete p0")
+				switch {
+				case twin && at >= 0:
+					t.Errorf("it did %q although another daemon acts", did)
+				case !twin && (at < 0 || !slices.Contains(did[:at], "list")):
+					t.Errorf("it did %q, want a look at its pods before the stop", did)
+				}
+			})
+		})
+	}
+}
