@@ -34,6 +34,7 @@ func (o *options) newDaemon(ctx context.Context, p Provider, version string) (da
 		cfg.MaxStreams, cfg.MaxStreamsPerUser = o.MaxStreams, o.MaxStreamsPerUser
 		cfg.PodControllerConfigOpts = append(cfg.PodControllerConfigOpts, func(pods *node.PodControllerConfig) error {
 			pods.FailUnsupported = o.FailUnsupported
+			pods.PodVisibilityTimeout, pods.MissingPodsQuarantine = o.PodVisibility, o.MissingPods
 			return nil
 		})
 		o.describe(&cfg.NodeSpec, p.Name, version)

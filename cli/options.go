@@ -35,6 +35,8 @@ type options struct {
 	PodSyncWorkers int
 	FullResync     time.Duration
 	StartupTimeout time.Duration
+	PodVisibility  time.Duration
+	MissingPods    time.Duration
 
 	FailUnsupported      bool
 	DrainOnExit          bool

@@ -176,7 +176,7 @@ func TestOlderSettings(t *testing.T) {
 		MetricsAddr: "127.0.0.1:10255", TaintKey: "example.com/key", TaintValue: "v", TaintEffect: "NoExecute", PodSyncWorkers: 3,
 		TraceServiceName: "s", TraceTags: map[string]string{"a": "b", "c": "d"}, TraceSampleRate: "50", FullResync: 2 * time.Minute,
 		DrainTimeout: 5 * time.Minute, DrainCriticalTimeout: 30 * time.Second,
-		StartupTimeout: 10 * time.Second, StreamIdleTimeout: time.Minute, StreamCreationTimeout: time.Minute, MaxStreams: 2000, LogLevel: "debug",
+		StartupTimeout: 10 * time.Second, PodVisibility: 30 * time.Second, MissingPods: 5 * time.Minute, StreamIdleTimeout: time.Minute, StreamCreationTimeout: time.Minute, MaxStreams: 2000, LogLevel: "debug",
 		Port: 10251, NodeIP: "192.0.2.1", TLSCertFile: "cert", TLSPrivateKeyFile: "key", ClientCAFile: "ca",
 		KubeAPIQPS: 50, KubeAPIBurst: 100, LogFormat: "text", TLSMinVersion: "VersionTLS12", tlsMinVersion: tls.VersionTLS12,
 	}

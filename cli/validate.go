@@ -53,6 +53,11 @@ func (o *options) validate() error {
 	if problems := validation.IsQualifiedName(o.TaintKey); len(problems) > 0 && !o.DisableTaint {
 		refuse("--taint-key %q: %s", o.TaintKey, problems[0])
 	}
+	for flag, d := range map[string]time.Duration{"pod-visibility-timeout": o.PodVisibility, "missing-pods-quarantine": o.MissingPods} {
+		if d <= 0 {
+			refuse("--%s %v: want more than 0", flag, d)
+		}
+	}
 	if o.PodSyncWorkers <= 0 {
 		refuse("--pod-sync-workers %d: want 1 or more", o.PodSyncWorkers)
 	}

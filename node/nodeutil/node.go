@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	corev1informers "k8s.io/client-go/informers/core/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	corev1listers "k8s.io/client-go/listers/core/v1"
@@ -134,6 +135,7 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 		NodeName:                  name,
 		OperatingSystem:           n.cfg.NodeSpec.Status.NodeInfo.OperatingSystem,
 		NodeAllocatable:           capacity.allocatable,
+		SetNodeCondition:          func(c corev1.NodeCondition) { n.node.SetCondition(c) }, // while Run runs, so there is one
 	}
 	for _, opt := range n.cfg.PodControllerConfigOpts {
 		if err := opt(&podConfig); err != nil {
