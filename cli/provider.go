@@ -25,6 +25,7 @@ type Provider struct {
 	// ctx lives as long as the program. What it returns may have more abilities than
 	// nodeutil.Provider, found by assertion:
 	//   - node.PodNotifier: reports changes of pods, else they are polled;
+	//   - node.PodAuthority: knows whether its answers are complete, else many pods missing at once are doubted;
 	//   - node.PodTokensUser and node.PullCredentialsUser: gets the tokens of service accounts, and
 	//     the credentials to pull images with, of its pods;
 	//   - node.NodeProvider: decides whether the node is Ready, else it is;

@@ -34,10 +34,15 @@
 //  7. NeverGiveUp: retries never end. Their delay grows to a minute, and ends at
 //     once when the backend is healthy again (Kick). The pod shows the backend's
 //     own error and the time of the next try in its status and in an event.
-//  8. NeverDestroyOnSilence: a pod that only the backend has is deleted on
-//     evidence: it was so for a while, there are not suddenly many, and a live
-//     read says that the pod does not exist or has another UID. A list that
-//     failed, was empty or was partial is no evidence. Both sides are compared
+//  8. NeverDestroyOnSilence: a pod that one side lacks is given up on
+//     evidence. One that only the backend has is deleted when it was so for a
+//     while and a live read says that the pod does not exist or has another
+//     UID; one that the backend lacks is replaced or fails when it says so by
+//     name, for a while. A list that failed, was empty or was partial is no
+//     evidence. Many at once are in quarantine, on either side, unless they were
+//     seen to be deleted: the node has the condition PodsMissing, and nothing is
+//     done about them until they show or complete lists have said the same for
+//     minutes (PodControllerConfig.MissingPodsQuarantine). Both sides are compared
 //     for as long as the controller runs.
 //  9. RunReturnsClean: goroutines start in Run only and have ended when it
 //     returns. Run waits for provider calls, whose contexts it cancels.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -394,4 +395,36 @@ func TestVisibilityTimeoutIsOfTheContract(t *testing.T) {
 			}, onNode, func(cfg *PodControllerConfig) { cfg.PodVisibilityTimeout = timeout })
 		})
 	}
+}
+
+// authority is a provider that says whether its answers are complete.
+type authority struct {
+	memory.Notifying
+	complete *atomic.Bool
+}
+
+func (a authority) AnswersForAllPods() bool { return a.complete.Load() }
+
+// TestAuthorityDecidesWhatIsMissing: a provider that knows that its answers are complete needs no quarantine, and one that
+// knows that they are not loses not even a single pod.
+func TestAuthorityDecidesWhatIsMissing(t *testing.T) {
+	const pods = 20
+	b, complete := memory.New(), &atomic.Bool{}
+	inWorld(t, b, func(w *world) {
+		complete.Store(true)
+		w.start()
+		w.runWith("p", pods, corev1.RestartPolicyNever)
+		for i := range pods / 2 {
+			b.Lose(fmt.Sprint("d/p", i))
+		}
+		w.until("the lost pods have failed", 30*time.Second, func() bool { return w.phases("p", pods)[corev1.PodFailed] == pods/2 })
+		complete.Store(false)
+		b.Lose(fmt.Sprint("d/p", pods-1))
+		w.pass(time.Hour)
+		if got := w.phases("p", pods)[corev1.PodFailed]; got != pods/2 {
+			w.Errorf("%d pods have failed while the answers are not complete, want %d", got, pods/2)
+		}
+		complete.Store(true)
+		w.until("the last one has failed", 30*time.Second, func() bool { return w.phases("p", pods)[corev1.PodFailed] == pods/2+1 })
+	}, onNode, func(cfg *PodControllerConfig) { cfg.Provider = authority{memory.Notifying{Backend: b}, complete} })
 }

@@ -48,9 +48,10 @@ const (
 type PodController struct {
 	provider   PodLifecycleHandler
 	notifies   bool
-	starts     bool        // it starts containers one by one: a PodObjectsUser
-	guard      guard.Guard // for calls that change something
-	reads      guard.Guard // for calls that only ask
+	authority  PodAuthority // nil: nobody says whether the provider's answers are complete
+	starts     bool         // it starts containers one by one: a PodObjectsUser
+	guard      guard.Guard  // for calls that change something
+	reads      guard.Guard  // for calls that only ask
 	client     corev1client.PodsGetter
 	pods       corev1listers.PodLister
 	informer   cache.SharedIndexInformer
@@ -136,11 +137,13 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 	}
 	_, notifies := cfg.Provider.(PodNotifier)
 	_, starts := cfg.Provider.(PodObjectsUser)
+	authority, _ := cfg.Provider.(PodAuthority)
 	patience := &guard.Patience{}
 	gauges := newPodGauges()
 	c := &PodController{
 		provider:   cfg.Provider,
 		notifies:   notifies,
+		authority:  authority,
 		starts:     starts,
 		guard:      guard.Guard{Deadline: cfg.ProviderCallTimeout, Patience: patience, Slow: keyqueue.Yield},
 		reads:      guard.Guard{Deadline: min(cfg.ProviderCallTimeout, readTimeout), Patience: patience, Slow: keyqueue.Yield},

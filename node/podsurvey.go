@@ -185,7 +185,9 @@ func (c *PodController) findMissing(ctx context.Context, has map[string]bool, as
 			c.states.of(key, api.UID, func(s *podState) { s.sent.Shown, s.listed = true, asked })
 		}
 	}
-	c.lost.relisted(ctx, there, missing, time.Now())
+	if c.authority == nil {
+		c.lost.relisted(ctx, there, missing, time.Now())
+	}
 }
 
 // relistNow lets both sides be compared at once.

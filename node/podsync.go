@@ -296,17 +296,31 @@ func (c *PodController) evidence(ctx context.Context, key string, f *lifecycle.F
 			c.states.of(key, f.API.UID, func(s *podState) { s.sent.Shown = true })
 		}
 		return
-	case f.Finished || !expected(f.API, f.Sent, f.Verdict):
+	case f.Finished || c.authority != nil || !expected(f.API, f.Sent, f.Verdict):
 		c.lost.forget(key)
 	default:
 		c.lost.note(key, f.Now, true)
 	}
-	f.Held = c.lost.hold(ctx, key, doubtful, f.Now)
+	switch {
+	case c.authority == nil:
+		f.Held = c.lost.hold(ctx, key, doubtful, f.Now)
+	case !c.complete(ctx):
+		f.Held = lookAgain
+	}
 	f.Listed = !f.Sent.MissingSince.IsZero() && st.listed.After(f.Sent.MissingSince)
 	f.Visible = c.visibility
 	if st.report.about(f.API.UID) && st.report.uid != "" && !st.sent.Shown && st.report.status.Phase == corev1.PodPending {
 		f.Visible = max(c.visibility, c.lost.period)
 	}
+}
+
+// complete asks a PodAuthority. A panic is no answer.
+func (c *PodController) complete(ctx context.Context) (all bool) {
+	err := (&guard.Guard{}).Do(ctx, "AnswersForAllPods", func(context.Context) error {
+		all = c.authority.AnswersForAllPods()
+		return nil
+	})
+	return err == nil && all
 }
 
 // expected reports whether the backend should have the pod: it has accepted it, in this life or before, and nobody

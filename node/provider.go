@@ -19,7 +19,8 @@ import (
 // the error asks for (errdefs.RetryAfter).
 type PodLifecycleHandler interface {
 	// CreatePod starts a pod on the backend. It may return before the pod runs;
-	// the status of the pod tells how far it is. The pod that is handed in has no
+	// the status of the pod tells how far it is. GetPod and GetPods must show the pod within
+	// PodControllerConfig.PodVisibilityTimeout, unless the provider reports it as Pending meanwhile. The pod that is handed in has no
 	// status, and its environment is resolved. A second call for a pod (same
 	// UID) that the backend already has, after a restart for example, must not
 	// start it twice.
@@ -43,7 +44,9 @@ type PodLifecycleHandler interface {
 
 	// GetPod returns a pod that the backend has, with its status. A pod that the
 	// backend does not have is nil or an error of the kind not-found. After any
-	// other error but a time-out, GetPods decides.
+	// other error but a time-out, GetPods decides, if it has any pod; if it has none, the
+	// pod is missing only when that stays so for PodControllerConfig.MissingPodsQuarantine.
+	// A backend that has several pods of one name returns the one that runs.
 	GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error)
 
 	// GetPodStatus returns the status of a pod that the backend has. A pod that it
@@ -64,6 +67,16 @@ type PodNotifier interface {
 	// goroutine, also from within CreatePod and DeletePod, until ctx ends; it
 	// copies the pod and returns without waiting for the API server.
 	NotifyPods(ctx context.Context, notify func(*corev1.Pod))
+}
+
+// PodAuthority is an ability of a provider that knows whether its answers are complete.
+// It answers from what it runs itself, for example, or from a cache of which it knows when that is
+// filled. Without it, the node has to guess from how many pods are missing at once.
+type PodAuthority interface {
+	// AnswersForAllPods reports whether a pod that GetPod and GetPods do not have does not
+	// exist. While it is true, many pods that are missing at once, after a reboot of the machine for
+	// example, are replaced or fail as a single one does; while it is false, none is. It must return at once.
+	AnswersForAllPods() bool
 }
 
 // PodEventFilterFunc tells whether the pod controller is to handle a pod. It

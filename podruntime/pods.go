@@ -79,6 +79,10 @@ func (r *Runtime) listed(ctx context.Context) error {
 	}
 }
 
+// AnswersForAllPods says that a pod that the runtime does not have does not exist: nothing is answered before the
+// runtime has listed its pods, and after a reboot of the machine it has none.
+func (r *Runtime) AnswersForAllPods() bool { return true }
+
 // GetPod returns the pod of that name.
 func (r *Runtime) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	if err := r.listed(ctx); err != nil {

@@ -28,6 +28,7 @@ import (
 var (
 	_ nodeutil.Provider        = (*Runtime)(nil)
 	_ node.PodNotifier         = (*Runtime)(nil)
+	_ node.PodAuthority        = (*Runtime)(nil)
 	_ node.PodObjectsUser      = (*Runtime)(nil)
 	_ node.PodTokensUser       = (*Runtime)(nil)
 	_ node.PullCredentialsUser = (*Runtime)(nil)

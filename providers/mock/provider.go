@@ -133,6 +133,9 @@ func (p *Provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
+// AnswersForAllPods says that a pod that is not here does not exist: after a restart there are none.
+func (p *Provider) AnswersForAllPods() bool { return true }
+
 // GetPod returns a copy of a pod with its status, or an error of the kind
 // not-found, also when its containers have stopped after a DeletePod.
 func (p *Provider) GetPod(_ context.Context, namespace, name string) (*corev1.Pod, error) {
