@@ -178,6 +178,9 @@ func (c *PodController) findMissing(ctx context.Context, has map[string]bool, as
 		}
 		if !has[key] {
 			missing = append(missing, key)
+			if !st.listed.IsZero() {
+				c.states.of(key, api.UID, func(s *podState) { s.listed = time.Time{} })
+			}
 			continue
 		}
 		there = append(there, key)

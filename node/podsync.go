@@ -307,7 +307,7 @@ func (c *PodController) evidence(ctx context.Context, key string, f *lifecycle.F
 	case !c.complete(ctx):
 		f.Held = lookAgain
 	}
-	f.Listed = !f.Sent.MissingSince.IsZero() && st.listed.After(f.Sent.MissingSince)
+	f.Listed = !f.Sent.MissingSince.IsZero() && !st.listed.Before(f.Sent.MissingSince)
 	f.Visible = c.visibility
 	if st.report.about(f.API.UID) && st.report.uid != "" && !st.sent.Shown && st.report.status.Phase == corev1.PodPending {
 		f.Visible = max(c.visibility, c.lost.period)

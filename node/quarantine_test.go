@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
+)
+
+// TestProviderThatListsNothingLosesOnePodAsFast: some providers list no pods at all, and answer for each by name.
+func TestProviderThatListsNothingLosesOnePodAsFast(t *testing.T) {
+	const pods = 20
+	b, seen := memory.New(), &nodeConditions{}
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.runWith("p", pods, corev1.RestartPolicyNever)
+		for i := range 5 {
+			b.Lose(fmt.Sprint("d/p", i))
+			w.until("the lost pod has failed", 30*time.Second, func() bool { return w.phase(fmt.Sprint("p", i)) == corev1.PodFailed })
+		}
+		if got := w.phases("p", pods)[corev1.PodRunning]; got != pods-5 {
+			w.Errorf("%d pods are Running, want %d", got, pods-5)
+		}
+		if got, message := seen.statuses(); got != "" {
+			w.Errorf("the node said %s: %s", got, message)
+		}
+	}, onNode, seen.configure, func(cfg *PodControllerConfig) { cfg.Provider = emptyLists{memory.Notifying{Backend: b}} })
+}
+
+// TestPresenceInAListIsBelieved: GetPod does not find a pod by its name that GetPods has.
+func TestPresenceInAListIsBelieved(t *testing.T) {
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.runWith("p", 3, corev1.RestartPolicyNever)
+		b.Script(func(_ context.Context, method, key string) error {
+			if method == memory.Get && key == "d/p0" {
+				return errdefs.NotFound("no such name")
+			}
+			return nil
+		})
+		w.ctl.suspect("d/p0")
+		w.pass(10 * time.Minute)
+		w.wantPhase("p0", corev1.PodRunning)
+		if calls := b.Calls(); len(calls) != 3 {
+			w.Errorf("calls are %q, want three creates", calls)
+		}
+	}, onNode)
+}
+
+// TestOlderPodOfTheNameProvesNothing: a restored backup brings back the predecessors of many pods.
+func TestOlderPodOfTheNameProvesNothing(t *testing.T) {
+	const pods = 20
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restart=%v", restart), func(t *testing.T) {
+			b := memory.New()
+			inWorld(t, b, func(w *world) {
+				w.start()
+				w.runPods(0, pods)
+				backup := w.api.Revision()
+				w.pass(time.Minute)
+				for i := range pods {
+					w.api.Delete("d", fmt.Sprint("p", i), 0)
+				}
+				w.pass(10 * time.Second)
+				w.runPods(0, pods)
+				calls := len(b.Calls())
+				w.but = []string{"S5"} // predecessors that had ended are wanted again
+				if restart {
+					w.halt()
+				}
+				w.api.Restore(backup)
+				if restart {
+					w.start()
+				}
+				w.pass(4 * time.Minute)
+				if more := b.Calls()[calls:]; len(more) > 0 {
+					w.Errorf("calls because of the restore: %q", more)
+				}
+				w.pass(10 * time.Minute)
+			}, onNode)
+		})
+	}
+}
+
+// TestNotFoundAfterARestartWaitsForTheOthers: the first pod that a daemon looks at after a restart is one that was deleted
+// meanwhile, and the backend's cache is not filled.
+func TestNotFoundAfterARestartWaitsForTheOthers(t *testing.T) {
+	const pods = 20
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.runWith("p", pods, corev1.RestartPolicyAlways)
+		w.halt()
+		for i := range pods / 2 {
+			w.api.Delete("d", fmt.Sprint("p", i), 30)
+		}
+		unfilled(b)
+		w.start()
+		w.pass(20 * time.Second)
+		if n := w.api.Len(); n != pods {
+			w.Errorf("%d of %d pods are in the API server while all of them run", n, pods)
+		}
+		b.Heal()
+		w.until("the deleted ones are gone on both sides", time.Minute, func() bool { return w.api.Len() == pods/2 && b.Len() == pods/2 })
+	}, onNode)
+}
