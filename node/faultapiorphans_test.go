@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/faultrow"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
@@ -172,9 +173,11 @@ func partition(t *testing.T, evicted int, within time.Duration, told string) {
 // name that was given away again is.
 func TestNewerPodOfTheNameProvesTheDeletion(t *testing.T) {
 	const pods = 20
-	for _, restart := range []bool{false, true} {
-		t.Run(fmt.Sprintf("restart=%v", restart), func(t *testing.T) {
-			b := memory.New()
+	undated := func(p *corev1.Pod) { p.CreationTimestamp = metav1.Time{} }
+	for name, lossy := range map[string]func(*corev1.Pod){"restart": nil, "backend without times": undated} {
+		t.Run(name, func(t *testing.T) {
+			b, restart := memory.New(), name == "restart"
+			b.Lossy = lossy
 			inWorld(t, b, func(w *world) {
 				w.start()
 				w.runPods(0, pods)

@@ -250,6 +250,24 @@ func TestManyPodsThatAreReallyGoneAreGivenUp(t *testing.T) {
 	}
 }
 
+// TestFailedListLetsADoubtfulPodWaitAnew: the backend's only pod is doubted for as long as it is silent in between.
+func TestFailedListLetsADoubtfulPodWaitAnew(t *testing.T) {
+	b := memory.New()
+	b.PlainErrors = true
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.runWith("p", 1, corev1.RestartPolicyNever)
+		b.Lose("d/p0")
+		w.pass(4 * time.Minute)
+		b.Inject(memory.Fault{Method: memory.List, Err: memory.ErrUnwell})
+		w.pass(time.Minute)
+		b.Heal()
+		w.pass(4 * time.Minute)
+		w.wantPhase("p0", corev1.PodRunning)
+		w.until("the pod has failed", 2*time.Minute, func() bool { return w.phase("p0") == corev1.PodFailed })
+	}, onNode)
+}
+
 // TestQuarantineCanBeSet: who knows better than the default says so.
 func TestQuarantineCanBeSet(t *testing.T) {
 	b := memory.New()
