@@ -39,6 +39,7 @@ func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod)
 	c.states.of(key, api.UID, func(st *podState) {
 		// All before the call: it may report at once, on what it was handed.
 		st.sent.Attempted, st.sent.Generation = true, api.Generation
+		st.sent.AttemptedAt, st.sent.Shown = time.Now(), false
 		if c.fixedSizes() {
 			st.sized = sizesOf(api)
 		}

@@ -96,8 +96,9 @@ type PodController struct {
 
 	ready, done chan struct{}
 	mu          sync.Mutex
-	started     bool  // guarded by mu
-	err         error // guarded by mu
+	started     bool      // guarded by mu
+	aloneSince  time.Time // guarded by mu; since when no other process has worked on the pods
+	err         error     // guarded by mu
 }
 
 // NewPodController checks the configuration and returns a controller. It has no
@@ -280,8 +281,15 @@ func (c *PodController) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	first := !c.started
-	c.started = true
+	c.started, c.aloneSince = true, time.Now()
 	return first
+}
+
+// alone returns since when no other process has worked on the pods, in the precision of the API server's times.
+func (c *PodController) alone() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.aloneSince.Truncate(time.Second)
 }
 
 // begun reports whether Run was called.

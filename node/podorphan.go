@@ -143,7 +143,11 @@ func (c *PodController) stopOrphan(ctx context.Context, key string, api, backend
 		return c.failure(api, eventDeleteFailed, fmt.Errorf("delete pod %s (UID %s), which is no longer in the API server, at the backend: %w", key, backend.UID, err))
 	}
 	log.G(ctx).WithField("pod", key).Infof("deleted a pod at the backend that is no longer in the API server (UID %s)", backend.UID)
-	c.states.update(key, func(s *podState) { s.orphan.asked = now })
+	c.states.update(key, func(s *podState) {
+		if s.orphan.asked = now; lifecycle.Terminal(&backend.Status) {
+			s.left = &backend.UID // some keep for ever what has ended
+		}
+	})
 	c.orphans.forget(key)
 	c.syncLane.Add(key)
 	return nil

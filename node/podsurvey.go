@@ -140,10 +140,11 @@ func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, aske
 			c.syncLane.Add(key)
 		case st.isOver(api) && pod.Status.Phase == corev1.PodRunning:
 			c.suspect(key)
-		case c.notifies, st.sent.AcceptedAt.After(asked):
-		case st.duplicate != nil && !differ(st.duplicate.pod, pod):
+		case st.sent.AcceptedAt.After(asked), st.duplicate != nil && !differ(st.duplicate.pod, pod):
+		case c.notifies && st.report.about(api.UID):
 		case st.isNews(&pod.Status):
-			c.report(ctx, pod)
+			c.report(ctx, pod) // of a provider that reports, what it told a former life only
+		case c.notifies:
 		case !st.isOver(api):
 			c.pollLane.Add(key)
 		}

@@ -85,6 +85,11 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 			backend = own
 		}
 	}
+	if api == nil && backend != nil && st.hasLeft(backend) {
+		if backend, err = c.runs(ctx, key, backend); err != nil {
+			return 0, c.failure(nil, eventFailedSync, err)
+		}
+	}
 	backend = st.named(backend, api != nil)
 	if api != nil && backend != nil {
 		c.learnEnd(ctx, key, api, backend)
@@ -138,6 +143,21 @@ func (c *PodController) beside(ctx context.Context, key string, api *corev1.Pod)
 		}
 	}
 	return nil, nil
+}
+
+// runs returns the pod that runs under the name beside one that has left, or that one if there is none: by
+// its name the backend may tell of either.
+func (c *PodController) runs(ctx context.Context, key string, left *corev1.Pod) (*corev1.Pod, error) {
+	pods, err := c.list(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("ask the provider whether a pod runs as %s beside one that has ended: %w", key, err)
+	}
+	for _, pod := range pods {
+		if keyOf(pod) == key && pod.UID != "" && !lifecycle.Terminal(&pod.Status) {
+			return pod, nil
+		}
+	}
+	return left, nil
 }
 
 func (c *PodController) do(ctx context.Context, step lifecycle.Step, key string, api, backend *corev1.Pod) error {
@@ -307,6 +327,7 @@ func (c *PodController) evidence(ctx context.Context, key string, f *lifecycle.F
 	case !c.complete(ctx):
 		f.Held = lookAgain
 	}
+	f.Earlier = f.API.CreationTimestamp.Time.Before(c.alone())
 	f.Listed = !f.Sent.MissingSince.IsZero() && !st.listed.Before(f.Sent.MissingSince)
 	f.Visible = c.visibility
 	if st.report.about(f.API.UID) && st.report.uid != "" && !st.sent.Shown && st.report.status.Phase == corev1.PodPending {

@@ -37,8 +37,10 @@ type Sent struct {
 	// last. Fingerprint is of the pod that it accepted last.
 	Generation  int64
 	Fingerprint uint64
-	// Attempted says that CreatePod was called, with whatever result.
-	Attempted bool
+	// Attempted says that CreatePod was called, with whatever result, and AttemptedAt when last; zero if that was
+	// before a restart.
+	Attempted   bool
+	AttemptedAt time.Time
 	// Accepted says that the backend acknowledged the pod or was seen to have it.
 	Accepted   bool
 	AcceptedAt time.Time
@@ -46,7 +48,7 @@ type Sent struct {
 	Recreate bool
 	// MissingSince is when the backend was first seen without an accepted pod.
 	MissingSince time.Time
-	// Shown says that the backend has shown the pod since it accepted it.
+	// Shown says that the backend has shown the pod since it was given it.
 	Shown bool
 	// StopAskedAt and StopGrace (seconds) are the last stop request, if any.
 	StopAskedAt time.Time
@@ -74,8 +76,10 @@ type Facts struct {
 	Held time.Duration
 	// Listed says that the backend's newest list has the pod nevertheless.
 	Listed bool
-	// Visible is how long after it accepted a pod the backend may take to show it.
+	// Visible is how long after it was given a pod the backend may take to show it.
 	Visible time.Duration
+	// Earlier says that the pod is older than this process: a former one may have created it.
+	Earlier bool
 }
 
 // Step is what the sync lane does next for one pod.
@@ -149,7 +153,11 @@ func nextStop(f Facts) Decision {
 	grace := StopGrace(f.API, f.Verdict)
 	waited := f.Now.Sub(f.Sent.StopAskedAt)
 	switch {
-	case f.Backend == nil && (f.Sent.StopAcked || !Started(f.API, f.Sent)):
+	case f.Backend == nil && !f.Earlier && !Started(f.API, f.Sent):
+		return Decision{Step: Stopped}
+	case f.Backend == nil && (f.Sent.StopAcked || f.Sent.StopMissing) && hiddenFor(f) > 0:
+		return Decision{Again: min(hiddenFor(f), max(waited/2, 250*time.Millisecond))}
+	case f.Backend == nil && f.Sent.StopAcked:
 		return Decision{Step: Stopped}
 	case f.Backend == nil && f.Sent.StopMissing:
 		return nextNotFound(f, waited)
@@ -164,6 +172,15 @@ func nextStop(f Facts) Decision {
 		return Decision{Step: Stop}
 	}
 	return Decision{Again: min(max(waited/2, 250*time.Millisecond), 10*time.Second)}
+}
+
+// hiddenFor returns how long a pod may still run although the backend does not show it, because it is too new. What was
+// shown once, or has finished, is not.
+func hiddenFor(f Facts) time.Duration {
+	if f.Sent.AttemptedAt.IsZero() || f.Sent.Shown || f.Finished {
+		return 0
+	}
+	return f.Sent.AttemptedAt.Add(f.Visible).Sub(f.Now)
 }
 
 // nextNotFound decides for a pod that must stop and of which the backend says twice that it has none. That
