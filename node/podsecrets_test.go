@@ -20,10 +20,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// withSecret returns a pod that has the value in its environment, by a Secret that it makes.
-func (w *world) withSecret(name string, uid types.UID, value string) *corev1.Pod {
+// withSecret returns a pod that has the values in its environment, by a Secret that it makes.
+func (w *world) withSecret(name string, uid types.UID, values ...string) *corev1.Pod {
 	w.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "s"}, Data: map[string][]byte{"k": []byte(value)}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "s"}, Data: map[string][]byte{}}
+	for i, value := range values {
+		secret.Data[fmt.Sprint("k", i)] = []byte(value)
+	}
 	if _, err := w.objects.CoreV1().Secrets("d").Create(w.Context(), secret, metav1.CreateOptions{}); err != nil {
 		w.Fatal(err)
 	}
@@ -78,6 +81,32 @@ func TestSecurityD2WhatAProviderSaysIsRedactedAndCut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSettingsInASecretLeaveMessagesReadable: a Secret also holds what is no secret, and a message without
+// "http" and "prod" tells nobody what is wrong.
+func TestSettingsInASecretLeaveMessagesReadable(t *testing.T) {
+	const readable = "dial http://prod.example:8080 (verbose=true): connection refused"
+	b := memory.New()
+	b.Fault = func(_ context.Context, method, _ string) error {
+		if method == "create" {
+			return errors.New(readable + " for s3cret-8")
+		}
+		return nil
+	}
+	inWorld(t, b, func(w *world) {
+		p := w.withSecret("p", "a", "s3cret-8", "http", "prod", "true", "8080")
+		w.start()
+		w.api.Create(p)
+		w.pass(time.Minute)
+		message := w.api.Pod("d", "p").Status.Message
+		if !strings.Contains(message, readable+" for [redacted]") {
+			t.Errorf("message is %q, want %q and the secret redacted", message, readable)
+		}
+		if events := strings.Join(w.events(), "\n"); !strings.Contains(events, readable+" for [redacted]") {
+			t.Errorf("events are %q, want %q and the secret redacted", events, readable)
+		}
+	})
 }
 
 // TestSecurityD2WhatAnOlderPodHadIsStillRedacted: its successor is there, and the backend, which still

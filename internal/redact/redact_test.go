@@ -111,14 +111,42 @@ func TestSecurityD2CredentialsAreKnownByTheirLooks(t *testing.T) {
 }
 
 func TestOverlappingValuesLeaveNothing(t *testing.T) {
-	if got := Text("<abcdefghi>", known("abcdef", "defghi")); got != "<[redacted]>" {
+	if got := Text("<abcdefghijkl>", known("abcdefghi", "defghijkl")); got != "<[redacted]>" {
 		t.Errorf("got %q", got)
 	}
 }
 
-func TestShortValuesStay(t *testing.T) {
-	if got := Text("1 on 3", known("1", "on", "")); got != "1 on 3" {
-		t.Errorf("got %q", got)
+// TestShortValuesAreNotLookedFor: what is shorter than a secret is a setting that happens to be in a Secret, and
+// none of its forms is taken out of a text, however long the form is.
+func TestShortValuesAreNotLookedFor(t *testing.T) {
+	short := known("http", "prod", "true", "8080", "1", "on", "", "seven77", "prod\n\n\n\n\n", "    on    ", `"<&>"`)
+	for _, said := range []string{
+		"dial http://prod.example:8080: connection refused, verbose=true",
+		"1 on 3, seven77 of them",
+		"base64 of prod and true is " + base64.StdEncoding.EncodeToString([]byte("prod")) + " and " + base64.RawURLEncoding.EncodeToString([]byte("seven77")),
+		"escaped: " + url.QueryEscape(`"<&>"`) + asJSON(`"<&>"`) + " prod\n\n\n\n\n and    on    ",
+	} {
+		if got := Text(said, short); got != said {
+			t.Errorf("%q became %q", said, got)
+		}
+	}
+}
+
+// TestSecurityD2ShortestSecretIsTakenOutInEveryForm: from eight bytes on nothing of a value is shown.
+func TestSecurityD2ShortestSecretIsTakenOutInEveryForm(t *testing.T) {
+	const value = `a/"b<c&d`
+	for name, form := range map[string]string{
+		"plain":          value,
+		"base64":         base64.StdEncoding.EncodeToString([]byte(value)),
+		"base64 for URL": base64.RawURLEncoding.EncodeToString([]byte(value)),
+		"in a query":     url.QueryEscape(value),
+		"in a path":      url.PathEscape(value),
+		"quoted":         fmt.Sprintf("%q", value),
+		"in JSON":        asJSON(value),
+	} {
+		if got := Text("<"+form+">", known(" "+value+"\n")); !strings.Contains(got, mark) || strings.Contains(got, strings.Trim(form, `"=`)) {
+			t.Errorf("%s: got %q, want the text without the value", name, got)
+		}
 	}
 }
 

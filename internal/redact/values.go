@@ -15,8 +15,11 @@ import (
 )
 
 const (
-	// shortest is the length of a value that is looked for.
-	shortest = 4
+	// shortest is the length of a value that is looked for, in bytes, without the space around it. Secrets also hold
+	// settings, such as "http", "prod", "true" and "8080": without these words no message could be read. Eight is the
+	// least that guidelines ask of a password (NIST SP 800-63B); what is shorter can be guessed, and cutting
+	// it out would confirm a guess. The length is that of the value: no form of a shorter one is looked for, however long.
+	shortest = 8
 	// shortestLine is the length of a line of a longer value, such as a key, that is looked for alone.
 	shortestLine = 16
 	// versions is how many versions of a value are remembered: the backend may have an older one.
@@ -80,6 +83,10 @@ func (v *Values) each(length int, f func(string)) {
 
 // forms calls f with the forms of a value.
 func forms(value []byte, f func(string)) {
+	text := bytes.TrimSpace(value)
+	if len(text) < shortest {
+		return
+	}
 	var seen []string
 	once := func(form string) {
 		if !slices.Contains(seen, form) {
@@ -87,11 +94,7 @@ func forms(value []byte, f func(string)) {
 			f(form)
 		}
 	}
-	whole, trimmed := string(value), string(bytes.TrimSpace(value))
-	for i, s := range []string{whole, trimmed} {
-		if len(s) < shortest || i > 0 && trimmed == whole {
-			continue
-		}
+	for _, s := range slices.Compact([]string{string(value), string(text)}) {
 		quoted := strconv.Quote(s)
 		asJSON, _ := json.Marshal(s) // of a string: there is no error
 		for _, form := range []string{
@@ -101,7 +104,7 @@ func forms(value []byte, f func(string)) {
 			once(form)
 		}
 	}
-	lines(bytes.TrimSpace(value), f)
+	lines(text, f)
 }
 
 // lines calls f with the lines of a value that has several, if they are long enough to be told from others.
