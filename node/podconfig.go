@@ -75,6 +75,11 @@ type PodControllerConfig struct {
 	// variables are left to the provider.
 	NodeAllocatable func() corev1.ResourceList
 
+	// NodeAddresses returns the addresses of the node. Its internal IPs, the first of each family, are the
+	// host IPs of pods for which the provider reports none: in variables of their containers and in their
+	// status. Default: such variables are left to the provider, and such a status has no host IPs.
+	NodeAddresses func() []corev1.NodeAddress
+
 	// FailUnsupported lets pods fail that ask for what a provider that is a capability.Declarer
 	// does not have. Default: they wait, so that a ReplicaSet does not make new ones for ever.
 	FailUnsupported bool

@@ -60,6 +60,7 @@ type PodController struct {
 	nodeName   string
 	os         string // of the node; "": unknown
 	pollPeriod time.Duration
+	addresses  func() []corev1.NodeAddress // of the node; nil: unknown
 
 	declared        *capability.Declaration // nil: the provider declares nothing and gets every pod
 	failUnsupported bool
@@ -156,6 +157,7 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 		nodeName:   cfg.NodeName,
 		os:         cfg.OperatingSystem,
 		pollPeriod: cfg.PollInterval,
+		addresses:  cfg.NodeAddresses,
 		skipEnv:    cfg.SkipDownwardAPIResolution,
 		wall:       time.Now,
 		states:     podStates{m: map[string]*podState{}},
@@ -194,6 +196,7 @@ func (c *PodController) useObjects(cfg *PodControllerConfig) {
 		Services:        cfg.ServiceInformer.Lister(),
 		Recorder:        cfg.EventRecorder,
 		NodeAllocatable: cfg.NodeAllocatable,
+		HostIPs:         c.hostIPs,
 	}
 	c.synced = []cache.InformerSynced{c.informer.HasSynced, cfg.ServiceInformer.Informer().HasSynced}
 	if byName, ok := cfg.ConfigMapInformer.(interface{ Store() *objects.Store }); ok {

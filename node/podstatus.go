@@ -63,8 +63,8 @@ func (c *PodController) writeStatus(ctx context.Context, key string) (class int,
 		NoEphemeral: c.declared != nil && !c.declared.Has(capability.EphemeralContainers),
 		Stopped:     st.stopped, StopAsked: !st.sent.StopAskedAt.IsZero(),
 		LastWord:   st.lastWord && st.lastReport == st.report,
-		Infeasible: st.sized.noResize(api),
-		Attempted:  st.sent.Attempted, Generation: st.sent.Generation, Now: time.Now(),
+		Infeasible: st.sized.noResize(api), HostIPs: c.hostIPs(),
+		Attempted: st.sent.Attempted, Generation: st.sent.Generation, Now: time.Now(),
 	}
 	if st.report.about(api.UID) {
 		view.Report = st.report.status

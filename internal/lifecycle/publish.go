@@ -42,7 +42,9 @@ type View struct {
 	NoEphemeral bool
 	// Infeasible says, unless it is empty, why the backend does not change the resources of the pod.
 	Infeasible string
-	Now        time.Time
+	// HostIPs are those of a pod of which no others are known.
+	HostIPs []corev1.HostIP
+	Now     time.Time
 }
 
 // Write is what the status lane does next for one pod.
@@ -102,6 +104,10 @@ func compose(v View) corev1.PodStatus {
 	absorbed := Terminal(&s)
 	if v.Report != nil {
 		applyReport(&s, v.API, v.Report, absorbed, v.Now)
+		// Once published it stays, as in the environment of the containers, whatever address the node has later.
+		if s.HostIP == "" && len(v.HostIPs) > 0 && !absorbed {
+			s.HostIP, s.HostIPs = v.HostIPs[0].IP, v.HostIPs
+		}
 	}
 	if !absorbed {
 		applyTrouble(&s, v)
@@ -134,7 +140,7 @@ func applyReport(s *corev1.PodStatus, pod *corev1.Pod, r *corev1.PodStatus, abso
 		}
 		s.Reason, s.Message = r.Reason, r.Message
 	}
-	if r.HostIP != "" {
+	if r.HostIP != "" || len(r.HostIPs) > 0 {
 		s.HostIP, s.HostIPs = r.HostIP, r.HostIPs
 		if len(s.HostIPs) == 0 {
 			s.HostIPs = []corev1.HostIP{{IP: r.HostIP}}

@@ -363,6 +363,18 @@ func TestKeepKeeps(t *testing.T) {
 	}
 }
 
+// TestEndedPodsAreNotWrittenForAHostIP: a node that has learnt its address does not write all pods that have ended.
+func TestEndedPodsAreNotWrittenForAHostIP(t *testing.T) {
+	report := endedStatus(0)
+	report.HostIP = ""
+	v := View{API: pod("a"), Report: report, Generation: 1}
+	_, v.API = publish(t, v)
+	v.Now, v.HostIPs = now, []corev1.HostIP{{IP: "192.0.2.7"}}
+	if w, status := Publish(v); w != Keep || v.API.Status.HostIP != "" {
+		t.Errorf("got write %d: %s", w, cmp.Diff(v.API.Status, status))
+	}
+}
+
 func TestContradictoryReportSettles(t *testing.T) {
 	report := runningStatus()
 	report.HostIPs = []corev1.HostIP{{IP: "192.0.2.9"}, {IP: "192.0.2.1"}}

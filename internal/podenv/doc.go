@@ -13,9 +13,9 @@
 // # Variables that are not known yet
 //
 // A variable whose value only the backend learns keeps its ValueFrom: the
-// addresses status.podIP, podIPs, hostIP and hostIPs before they are in
-// the status of the pod, and a limit of a container without a limit when the
-// allocatable resources of the node are not known. The provider fills such a
+// addresses status.podIP and podIPs before they are in the status of the pod,
+// hostIP and hostIPs before that when the node's are not known either, and a limit
+// of a container without a limit when the allocatable resources of the node are not known. The provider fills such a
 // variable when it starts the container, or refuses the pod. References to it, in
 // later variables and in command and args, stay as they are written. This is
 // what surprises: a resolved pod may still have a ValueFrom, of these two kinds.

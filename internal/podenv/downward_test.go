@@ -19,12 +19,14 @@ func TestFieldRef(t *testing.T) {
 		p.Status.Phase = corev1.PodPending
 	}
 	legacy := func(p *corev1.Pod) { p.Status.PodIP, p.Status.HostIP = "10.1.0.1", "192.0.2.1" }
+	node := []corev1.HostIP{{IP: "192.0.2.7"}, {IP: "2001:db8::7"}}
 	hostNetwork := func(p *corev1.Pod) { p.Spec.HostNetwork, p.Status.HostIP = true, "192.0.2.1" }
 	for _, tt := range []struct {
 		path string
 		pod  func(*corev1.Pod)
-		want string // "<-": left to the provider
-		bad  string // the error names this
+		node []corev1.HostIP // what is known of the node
+		want string          // "<-": left to the provider
+		bad  string          // the error names this
 	}{
 		{path: "metadata.name", want: "web-0"},
 		{path: "metadata.namespace", want: "shop"},
@@ -51,6 +53,12 @@ func TestFieldRef(t *testing.T) {
 		{path: "status.podIPs", want: "<-"},
 		{path: "status.hostIP", want: "<-"},
 		{path: "status.hostIPs", want: "<-"},
+		{path: "status.hostIP", node: node, want: "192.0.2.7"},
+		{path: "status.hostIPs", node: node, want: "192.0.2.7,2001:db8::7"},
+		{path: "status.hostIP", node: node, pod: addresses, want: "192.0.2.1"},
+		{path: "status.hostIPs", node: node, pod: legacy, want: "192.0.2.1"},
+		{path: "status.podIP", node: node, want: "<-"},
+		{path: "status.podIPs", node: node, pod: func(p *corev1.Pod) { p.Spec.HostNetwork = true }, want: "192.0.2.7,2001:db8::7"},
 		{path: "metadata.labels['']", bad: "spec.containers[0].env[0].valueFrom.fieldRef.fieldPath"},
 		{path: "metadata.labels['a b']", bad: "a b"},
 		{path: "metadata.name['x']", bad: "has no keys"},
@@ -62,7 +70,7 @@ func TestFieldRef(t *testing.T) {
 		if tt.pod != nil {
 			tt.pod(pod)
 		}
-		err := Resolve(t.Context(), Config{}, pod)
+		err := Resolve(t.Context(), Config{HostIPs: func() []corev1.HostIP { return tt.node }}, pod)
 		if tt.bad != "" {
 			if !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), tt.bad) {
 				t.Errorf("%s: error %v, want invalid input about %s", tt.path, err, tt.bad)

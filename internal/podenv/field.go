@@ -16,8 +16,9 @@ import (
 )
 
 // fieldValue gives the value of a field of the pod. An address that the status does
-// not have yet is unknown.
-func fieldValue(pod *corev1.Pod, ref *corev1.ObjectFieldSelector, path *field.Path) (string, answer, error) {
+// not have yet is unknown, but for those of the host if the node's are known.
+func (r *resolver) fieldValue(ref *corev1.ObjectFieldSelector, path *field.Path) (string, answer, error) {
+	pod := r.pod
 	if ref.APIVersion != "" && ref.APIVersion != "v1" {
 		return "", absent, errdefs.InvalidInputf("%s: version %q of the pod is not supported, use v1", path.Child("apiVersion"), ref.APIVersion)
 	}
@@ -47,13 +48,13 @@ func fieldValue(pod *corev1.Pod, ref *corev1.ObjectFieldSelector, path *field.Pa
 	case "status.phase":
 		return string(pod.Status.Phase), known, nil
 	case "status.podIP":
-		return first(podIPs(pod))
+		return first(r.podIPs())
 	case "status.podIPs":
-		return joined(podIPs(pod))
+		return joined(r.podIPs())
 	case "status.hostIP":
-		return first(hostIPs(&pod.Status))
+		return first(r.hostIPs())
 	case "status.hostIPs":
-		return joined(hostIPs(&pod.Status))
+		return joined(r.hostIPs())
 	default:
 		return "", absent, errdefs.InvalidInputf("%s: field %q of a pod cannot be a variable", path, ref.FieldPath)
 	}
@@ -119,8 +120,8 @@ func joined(ips []string) (string, answer, error) {
 
 // podIPs gives the addresses of the pod, the preferred one first. A pod on the network of
 // its host has those of the host.
-func podIPs(pod *corev1.Pod) []string {
-	status := &pod.Status
+func (r *resolver) podIPs() []string {
+	status := &r.pod.Status
 	switch {
 	case len(status.PodIPs) > 0:
 		ips := make([]string, 0, len(status.PodIPs))
@@ -130,23 +131,26 @@ func podIPs(pod *corev1.Pod) []string {
 		return ips
 	case status.PodIP != "":
 		return []string{status.PodIP}
-	case pod.Spec.HostNetwork:
-		return hostIPs(status)
+	case r.pod.Spec.HostNetwork:
+		return r.hostIPs()
 	default:
 		return nil
 	}
 }
 
-func hostIPs(status *corev1.PodStatus) []string {
-	if len(status.HostIPs) > 0 {
-		ips := make([]string, 0, len(status.HostIPs))
-		for _, ip := range status.HostIPs {
-			ips = append(ips, ip.IP)
-		}
-		return ips
+// hostIPs gives the addresses of the host, the preferred one first: those that are told of the pod, or else
+// those of the node.
+func (r *resolver) hostIPs() []string {
+	hosts := r.pod.Status.HostIPs
+	if len(hosts) == 0 && r.pod.Status.HostIP != "" {
+		return []string{r.pod.Status.HostIP}
 	}
-	if status.HostIP != "" {
-		return []string{status.HostIP}
+	if len(hosts) == 0 && r.cfg.HostIPs != nil {
+		hosts = r.cfg.HostIPs()
 	}
-	return nil
+	ips := make([]string, 0, len(hosts))
+	for _, ip := range hosts {
+		ips = append(ips, ip.IP)
+	}
+	return ips
 }

@@ -40,6 +40,9 @@ type Config struct {
 	// default of a limit that a container does not set. Nil leaves such a variable to
 	// the provider.
 	NodeAllocatable func() corev1.ResourceList
+	// HostIPs returns the addresses of the host of a pod in whose status there are none. Nil,
+	// or none returned, leaves such a variable to the provider.
+	HostIPs func() []corev1.HostIP
 }
 
 // Resolve replaces, in pod, the environment of every container (init, ordinary and
@@ -169,7 +172,7 @@ const (
 func (r *resolver) valueFrom(ctx context.Context, c *corev1.Container, from *corev1.EnvVarSource, path *field.Path) (string, answer, error) {
 	switch {
 	case from.FieldRef != nil:
-		return fieldValue(r.pod, from.FieldRef, path.Child("fieldRef"))
+		return r.fieldValue(from.FieldRef, path.Child("fieldRef"))
 	case from.ResourceFieldRef != nil:
 		return r.resourceValue(c, from.ResourceFieldRef, path.Child("resourceFieldRef"))
 	case from.ConfigMapKeyRef != nil:

@@ -14,7 +14,7 @@ import (
 // Field gives the value of a field of the pod for a file of a volume. Of one that is not known
 // yet it is an error.
 func Field(pod *corev1.Pod, ref *corev1.ObjectFieldSelector, path *field.Path) (string, error) {
-	value, answer, err := fieldValue(pod, ref, path)
+	value, answer, err := (&resolver{pod: pod}).fieldValue(ref, path)
 	if err == nil && answer != known {
 		err = fmt.Errorf("%s: field %q of the pod has no value yet", path, ref.FieldPath)
 	}

@@ -4,6 +4,7 @@ package nodeutil
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,12 +13,12 @@ import (
 )
 
 // capacityWatch is a node provider that remembers what the node was last said to
-// have for pods, because the pod controller needs it and only the node controller is told.
+// have for pods and where it is, because the pod controller needs it and only the node controller is told.
 type capacityWatch struct {
 	node.NodeProvider
-	redact func(error) error // nil: nothing is known of any pod
-	last   atomic.Pointer[corev1.ResourceList]
-	also   func(*corev1.Node) // nil: nobody else wants to see it
+	redact func(error) error                 // nil: nothing is known of any pod
+	last   atomic.Pointer[corev1.NodeStatus] // allocatable and addresses
+	also   func(*corev1.Node)                // nil: nobody else wants to see it
 }
 
 // Ping asks the provider. What it says about what is wrong is shown in the node.
@@ -44,12 +45,14 @@ func (w *capacityWatch) observe(n *corev1.Node) {
 	if list == nil {
 		list = n.Status.Capacity
 	}
-	list = list.DeepCopy()
-	w.last.Store(&list)
+	w.last.Store(&corev1.NodeStatus{Allocatable: list.DeepCopy(), Addresses: slices.Clone(n.Status.Addresses)})
 	if w.also != nil {
 		w.also(n)
 	}
 }
 
 // allocatable returns a list that callers must not change.
-func (w *capacityWatch) allocatable() corev1.ResourceList { return *w.last.Load() }
+func (w *capacityWatch) allocatable() corev1.ResourceList { return w.last.Load().Allocatable }
+
+// addresses returns a list that callers must not change.
+func (w *capacityWatch) addresses() []corev1.NodeAddress { return w.last.Load().Addresses }

@@ -3,6 +3,7 @@
 package nodeutil
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,10 @@ import (
 
 func withCPU(cpu string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+}
+
+func internalIP(ip string) []corev1.NodeAddress {
+	return []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}
 }
 
 func cpuOf(list corev1.ResourceList) string {
@@ -34,12 +39,35 @@ func TestCapacityFollowsTheProvider(t *testing.T) {
 
 	var told *corev1.Node
 	w.NotifyNodeStatus(t.Context(), func(n *corev1.Node) { told = n })
-	n = &corev1.Node{Status: corev1.NodeStatus{Capacity: withCPU("8"), Allocatable: withCPU("6")}}
+	n = &corev1.Node{Status: corev1.NodeStatus{Capacity: withCPU("8"), Allocatable: withCPU("6"), Addresses: internalIP("192.0.2.2")}}
 	if err := naive.UpdateStatus(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
 	if got := cpuOf(w.allocatable()); got != "6" || told != n {
 		t.Errorf("after an update: got %s, told %v", got, told)
+	}
+	if got := w.addresses(); !slices.Equal(got, internalIP("192.0.2.2")) {
+		t.Errorf("addresses after an update: got %v, want 192.0.2.2", got)
+	}
+}
+
+// TestPodsAreToldTheAddressOfTheNode: that of its configuration, until the provider
+// says another (TestCapacityFollowsTheProvider).
+func TestPodsAreToldTheAddressOfTheNode(t *testing.T) {
+	outsideCluster(t)
+	var pods node.PodControllerConfig
+	_, err := NewNode("n1", newMemory().asProvider, WithClient(fake.NewClientset()), func(cfg *NodeConfig) error {
+		cfg.NodeSpec.Status.Addresses = internalIP("192.0.2.1")
+		return nil
+	}, WithPodControllerConfigOverrides(func(cfg *node.PodControllerConfig) error {
+		pods = *cfg
+		return nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := pods.NodeAddresses(); !slices.Equal(got, internalIP("192.0.2.1")) {
+		t.Errorf("as configured: got %v, want 192.0.2.1", got)
 	}
 }
 

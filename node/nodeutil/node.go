@@ -136,6 +136,7 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 		OperatingSystem:           n.cfg.NodeSpec.Status.NodeInfo.OperatingSystem,
 		NodeAllocatable:           capacity.allocatable,
 		SetNodeCondition:          func(c corev1.NodeCondition) { n.node.SetCondition(c) }, // while Run runs, so there is one
+		NodeAddresses:             capacity.addresses,
 	}
 	for _, opt := range n.cfg.PodControllerConfigOpts {
 		if err := opt(&podConfig); err != nil {
