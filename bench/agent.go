@@ -59,19 +59,20 @@ type ours struct {
 
 func (*ours) name() string { return "ours" }
 
-// oursLimits lift the limits on requests, which KWOK has none of either.
-var oursLimits = []string{"--kube-api-qps=5000", "--kube-api-burst=10000"}
-
 func (o *ours) settings() string {
-	return "virtual-kubelet --provider=mock " + strings.Join(append(oursLimits, o.args...), " ") + "; --provider=cri, where there are containers"
+	settings := "virtual-kubelet --provider=mock, --provider=cri where there are containers; all else by default"
+	if len(o.args) > 0 {
+		settings += ", but " + strings.Join(o.args, " ")
+	}
+	return settings
 }
 
-// providerArgs choose the provider, and how fast it may ask: without limits beside programs that have none.
+// providerArgs choose the provider. Everything else is as it comes: what is measured is what users get.
 func (o *ours) providerArgs(m *machine, s scenario, prefix string) ([]string, error) {
 	if s.Containers {
 		return m.criArgs(prefix)
 	}
-	return append([]string{"--provider=mock"}, oursLimits...), nil
+	return []string{"--provider=mock"}, nil
 }
 
 func (o *ours) start(ctx context.Context, m *machine, s scenario, prefix string) (*process, error) {

@@ -102,8 +102,7 @@ root: %[3]s/root
 logRoot: %[3]s/logs
 `
 
-// criArgs are the flags of virtual-kubelet for pods with containers. Its limits on requests are as they come, as the
-// kubelet's are.
+// criArgs are the flags of virtual-kubelet for pods with containers.
 func (m *machine) criArgs(prefix string) ([]string, error) {
 	dir := filepath.Join(m.base, "ours", prefix)
 	file := filepath.Join(dir, "cri.yaml")

@@ -32,8 +32,8 @@ func TestNodes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Equal(r.nodeNames, want) || r.KubeAPIQPS != 0 || r.KubeAPIBurst != 0 {
-				t.Errorf("got %q with QPS %v, burst %d; want %q with the limits of their number", r.nodeNames, r.KubeAPIQPS, r.KubeAPIBurst, want)
+			if !slices.Equal(r.nodeNames, want) || r.KubeAPIQPS != 5000 || r.KubeAPIBurst != 0 {
+				t.Errorf("got %q with QPS %v, burst %d; want %q with the default limits", r.nodeNames, r.KubeAPIQPS, r.KubeAPIBurst, want)
 			}
 			printed, err := r.print()
 			if err != nil {

@@ -83,8 +83,7 @@ func (r *resolved) checkBootstrap() error {
 	return nil
 }
 
-// oneOrMany refuses a name for one node beside those of many, and leaves the limits of
-// many to their number unless they were set.
+// oneOrMany refuses a name for one node beside those of many.
 func (r *resolved) oneOrMany() error {
 	if len(r.Nodes) == 0 {
 		return nil
@@ -92,12 +91,6 @@ func (r *resolved) oneOrMany() error {
 	origin, given := r.origins["nodename"], r.flags.Lookup("nodename")
 	if origin != "default" && given.Value.String() != given.DefValue {
 		return fmt.Errorf("--nodes (%s) contradicts --nodename (%s)", r.origins["nodes"], origin)
-	}
-	if r.origins["kube-api-qps"] == "default" {
-		r.KubeAPIQPS = 0
-	}
-	if r.origins["kube-api-burst"] == "default" {
-		r.KubeAPIBurst = 0
 	}
 	return nil
 }

@@ -178,7 +178,7 @@ func TestOlderSettings(t *testing.T) {
 		DrainTimeout: 5 * time.Minute, DrainCriticalTimeout: 30 * time.Second,
 		StartupTimeout: 10 * time.Second, PodVisibility: 30 * time.Second, MissingPods: 5 * time.Minute, StreamIdleTimeout: time.Minute, StreamCreationTimeout: time.Minute, MaxStreams: 2000, LogLevel: "debug",
 		Port: 10251, NodeIP: "192.0.2.1", TLSCertFile: "cert", TLSPrivateKeyFile: "key", ClientCAFile: "ca",
-		KubeAPIQPS: 50, KubeAPIBurst: 100, LogFormat: "text", TLSMinVersion: "VersionTLS12", tlsMinVersion: tls.VersionTLS12,
+		KubeAPIQPS: 5000, LogFormat: "text", TLSMinVersion: "VersionTLS12", tlsMinVersion: tls.VersionTLS12,
 	}
 	o.klog, o.noEffect, o.shown = want.klog, want.noEffect, nil
 	if diff := cmp.Diff(want, o, cmp.AllowUnexported(options{}, klogFlags{}, noEffect{})); diff != "" {

@@ -37,13 +37,13 @@ func settings() []setting {
 			usage: "`directory` for the certificates that the node asks for, and their keys",
 			bind:  text(func(o *options) *string { return &o.CertDir }, "")},
 		{flag: "kube-api-qps", field: "kubeAPIQPS", group: groupCluster,
-			usage: "requests a second to the API server, heartbeats and events apart; below 0 is no limit. Each further one of --nodes adds 5 to the default",
+			usage: "requests a second to the API server for pods, and as many to read and watch, of all --nodes together; heartbeats and events have limits of their own; below 0 is no limit",
 			bind: func(fs *pflag.FlagSet, o *options, name, usage string) {
-				fs.Float32Var(&o.KubeAPIQPS, name, 50, usage)
+				fs.Float32Var(&o.KubeAPIQPS, name, 5000, usage)
 			}},
 		{flag: "kube-api-burst", field: "kubeAPIBurst", group: groupCluster,
-			usage: "requests to the API server that may exceed --kube-api-qps at once. Each further one of --nodes adds 10 to the default",
-			bind:  number(func(o *options) *int { return &o.KubeAPIBurst }, 100)},
+			usage: "requests to the API server that may exceed --kube-api-qps at once; 0 is twice as many",
+			bind:  number(func(o *options) *int { return &o.KubeAPIBurst }, 0)},
 
 		{flag: "nodename", field: "nodeName", env: []string{"DEFAULT_NODE_NAME"}, group: groupNode, usage: "`name` of the node",
 			bind: text(func(o *options) *string { return &o.NodeName }, "virtual-kubelet")},

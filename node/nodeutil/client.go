@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"reflect"
 
@@ -18,12 +19,22 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/clientcert"
 )
 
-// What a kubelet sends at most, by default.
 const (
-	defaultKubeAPIQPS   = 50
-	defaultKubeAPIBurst = 100
-	// furtherNodeQPS is what each further node of a fleet adds: a lease every ten seconds,
-	// and a start within seconds.
+	// defaultKubeAPIQPS is what the nodes of a process send at most for their pods, by default: more than one API
+	// server answers. What holds back writes of pods is their number under way, and the API server's own
+	// protection, which knows who else is there.
+	defaultKubeAPIQPS = 5000
+	// burstOfQPS is how many seconds' worth of requests may be sent at once, by default.
+	burstOfQPS = 2
+)
+
+// What is sent at most beside requests for pods, as heartbeats, as events and as reviews each: as much as a
+// kubelet sends.
+const (
+	besidesQPS   = 50
+	besidesBurst = 100
+	// furtherNodeQPS is what each further node of a fleet adds to the heartbeats: a lease every ten
+	// seconds, and a start within seconds.
 	furtherNodeQPS = 5
 )
 
@@ -34,8 +45,8 @@ const (
 
 // ClientsetFromEnv returns a client from the kubeconfig file at kubeConfigPath,
 // or from the service account of the pod that this process runs in when the path is
-// empty or the file does not exist. It sends up to 50 requests a second
-// (100 in a burst), speaks protobuf, and follows a client certificate whose files are replaced.
+// empty or the file does not exist. It sends up to 5,000 requests a second
+// (10,000 in a burst), speaks protobuf, and follows a client certificate whose files are replaced.
 func ClientsetFromEnv(kubeConfigPath string) (*kubernetes.Clientset, error) {
 	cfg, err := restConfigFromEnv(kubeConfigPath)
 	if err != nil {
@@ -85,18 +96,22 @@ func readRESTConfig(path string) (*rest.Config, error) {
 	return cfg, err
 }
 
-// withLimits returns a copy of cfg with the given limits: 0 is the default,
-// a negative qps is none.
+// limits fills in what is 0 of the limits for pods: a negative qps is none.
+func limits(qps float32, burst int) (float32, int) {
+	if qps == 0 {
+		qps = defaultKubeAPIQPS
+	}
+	if burst == 0 {
+		burst = int(max(1, min(burstOfQPS*float64(qps), math.MaxInt32)))
+	}
+	return qps, burst
+}
+
+// withLimits returns a copy of cfg with the given limits for pods.
 func withLimits(cfg *rest.Config, qps float32, burst int) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.RateLimiter = nil // a limiter in cfg would be shared, and win over QPS and Burst
-	cfg.QPS, cfg.Burst = qps, burst
-	if qps == 0 {
-		cfg.QPS = defaultKubeAPIQPS
-	}
-	if burst == 0 {
-		cfg.Burst = defaultKubeAPIBurst
-	}
+	cfg.QPS, cfg.Burst = limits(qps, burst)
 	cfg.ContentType = protobuf
 	cfg.AcceptContentTypes = protobufOrJSON
 	return cfg

@@ -4,6 +4,7 @@ package nodeutil
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -56,8 +57,8 @@ func TestClientsetFromEnv(t *testing.T) {
 	if got := core.Get().URL().Host; got != "api.example:6443" {
 		t.Errorf("host: got %s", got)
 	}
-	if got := core.GetRateLimiter().QPS(); got != 50 {
-		t.Errorf("QPS: got %v, want 50", got)
+	if got := core.GetRateLimiter().QPS(); got != 5000 {
+		t.Errorf("QPS: got %v, want 5000", got)
 	}
 
 	missing := filepath.Join(t.TempDir(), "missing")
@@ -80,7 +81,10 @@ func TestLimits(t *testing.T) {
 		burst     int
 		wantQPS   float32
 		wantBurst int
-	}{{0, 0, 50, 100}, {7, 9, 7, 9}, {-1, 0, -1, 100}} {
+	}{
+		{0, 0, 5000, 10000}, {7, 9, 7, 9}, {0, 9, 5000, 9}, {20, 0, 20, 40}, {0.1, 0, 0.1, 1}, {-1, 0, -1, 1},
+		{float32(math.Inf(1)), 0, float32(math.Inf(1)), math.MaxInt32},
+	} {
 		got := withLimits(&rest.Config{RateLimiter: shared}, tc.qps, tc.burst)
 		if got.QPS != tc.wantQPS || got.Burst != tc.wantBurst || got.RateLimiter != nil {
 			t.Errorf("limits %v/%d: got %v/%d, limiter %v", tc.qps, tc.burst, got.QPS, got.Burst, got.RateLimiter)

@@ -21,7 +21,7 @@ import (
 // writes of pods and everything else, watches, heartbeats, events.
 type clients struct {
 	main kubernetes.Interface
-	// watches has a connection of its own: on one that is shared with many writes, the
+	// watches, and what is read beside them, has a connection of its own: on one that is shared with many writes, the
 	// API server finds the watch of the pods too slow and ends it.
 	watches kubernetes.Interface
 	nodes   corev1client.NodeInterface
@@ -76,9 +76,9 @@ func clientsFrom(cfg *NodeConfig) (*clients, error) {
 	// Only the plain client: another implementation may add to what its methods do.
 	if set, ok := main.(*kubernetes.Clientset); ok {
 		core, coordination := set.CoreV1().RESTClient(), set.CoordinationV1().RESTClient()
-		limiter := flowcontrol.NewTokenBucketRateLimiter(cfg.limits(0, 0))
+		limiter := flowcontrol.NewTokenBucketRateLimiter(cfg.heartbeatLimits())
 		c.nodes = corev1client.New(limited(core, corev1.SchemeGroupVersion, heartbeatTimeout, limiter)).Nodes()
-		limiter = flowcontrol.NewTokenBucketRateLimiter(cfg.limits(0, 0))
+		limiter = flowcontrol.NewTokenBucketRateLimiter(cfg.heartbeatLimits())
 		c.leases = coordinationclient.New(limited(coordination, coordinationv1.SchemeGroupVersion, heartbeatTimeout, limiter)).
 			Leases(corev1.NamespaceNodeLease)
 		c.events = corev1client.New(unshared(core, corev1.SchemeGroupVersion, heartbeatTimeout))
@@ -104,25 +104,24 @@ func clientsOf(cfg *NodeConfig, base *rest.Config, follow func(*rest.Config) (*r
 		}
 		return kubernetes.NewForConfig(cfg)
 	}
-	qps, burst := cfg.limits(cfg.KubeAPIQPS, cfg.KubeAPIBurst)
 	shared, err := follow(base)
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
-	main, err := kubernetes.NewForConfig(withLimits(shared, qps, burst))
+	main, err := kubernetes.NewForConfig(withLimits(shared, cfg.KubeAPIQPS, cfg.KubeAPIBurst))
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
-	watches, err := clientset(apart(withLimits(base, 0, 0)))
+	watches, err := clientset(apart(withLimits(base, cfg.KubeAPIQPS, cfg.KubeAPIBurst)))
 	if err != nil {
 		return nil, fmt.Errorf("make client for watches: %w", err)
 	}
-	qps, burst = cfg.limits(0, 0)
+	qps, burst := cfg.heartbeatLimits()
 	heartbeats, err := clientset(withLimits(heartbeatConfig(base, heartbeatTimeout), qps, burst))
 	if err != nil {
 		return nil, fmt.Errorf("make client for heartbeats: %w", err)
 	}
-	events, err := kubernetes.NewForConfig(withLimits(shared, 0, 0))
+	events, err := kubernetes.NewForConfig(withLimits(shared, besidesQPS, besidesBurst))
 	if err != nil {
 		return nil, fmt.Errorf("make client for events: %w", err)
 	}

@@ -33,10 +33,10 @@ type NodeConfig struct {
 	// share the limits, of another implementation they do.
 	HeartbeatClient kubernetes.Interface
 
-	// KubeAPIQPS and KubeAPIBurst limit the requests a second of a client
-	// made from KubeconfigPath. 0 is what a kubelet has, 50 and 100; a
-	// negative KubeAPIQPS is no limit. Heartbeats and events have limits of
-	// their own.
+	// KubeAPIQPS and KubeAPIBurst limit the requests a second of a client made
+	// from KubeconfigPath: of what writes pods, and of what reads and watches. 0 is
+	// 5,000, and for the burst twice KubeAPIQPS; a negative KubeAPIQPS is no
+	// limit. Heartbeats and events have limits of their own, as low as a kubelet's.
 	KubeAPIQPS   float32
 	KubeAPIBurst int
 

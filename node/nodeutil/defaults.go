@@ -59,17 +59,10 @@ func (cfg *NodeConfig) complete(name string) error {
 	return nil
 }
 
-// limits returns how many requests a second the nodes may send together. qps and burst are
-// the program's; 0 is the default, which grows with the number of nodes.
-func (cfg *NodeConfig) limits(qps float32, burst int) (float32, int) {
+// heartbeatLimits returns how many heartbeats a second the nodes may send together.
+func (cfg *NodeConfig) heartbeatLimits() (float32, int) {
 	more := max(cfg.fleet-1, 0)
-	if qps == 0 {
-		qps = float32(defaultKubeAPIQPS + furtherNodeQPS*more)
-	}
-	if burst == 0 {
-		burst = defaultKubeAPIBurst + 2*furtherNodeQPS*more
-	}
-	return qps, burst
+	return float32(besidesQPS + furtherNodeQPS*more), besidesBurst + 2*furtherNodeQPS*more
 }
 
 // renewInterval is how often a lease is renewed. That of many nodes differs a little from

@@ -47,8 +47,7 @@ type Fleet struct {
 //
 // opts are applied once, to a configuration that all nodes share; its NodeSpec, which
 // must have no name, is what each node begins with. KubeAPIQPS and KubeAPIBurst are for
-// all nodes together; 0 is 50 and 100 for the first, and 5 and 10 more for each further
-// one. Like NewNode it starts no goroutine and sends no request.
+// all nodes together. Like NewNode it starts no goroutine and sends no request.
 func NewFleet(names []string, newProvider NewProviderFunc, opts ...NodeOpt) (*Fleet, error) {
 	f, err := newFleet(names, newProvider, opts)
 	if err != nil {

@@ -230,18 +230,16 @@ func TestNewFleetErrors(t *testing.T) {
 	}
 }
 
-// TestFleetLimits: what is not set grows with the number of nodes, what is set is for all.
+// TestFleetLimits: heartbeats grow with the number of nodes; the limit for pods is that of the process.
 func TestFleetLimits(t *testing.T) {
 	for _, tc := range []struct {
 		nodes     int
-		qps       float32
-		burst     int
 		wantQPS   float32
 		wantBurst int
-	}{{0, 0, 0, 50, 100}, {1, 0, 0, 50, 100}, {1000, 0, 0, 5045, 10090}, {1000, 7, 9, 7, 9}, {1000, -1, 0, -1, 10090}} {
+	}{{0, 50, 100}, {1, 50, 100}, {1000, 5045, 10090}} {
 		cfg := NodeConfig{fleet: tc.nodes}
-		if qps, burst := cfg.limits(tc.qps, tc.burst); qps != tc.wantQPS || burst != tc.wantBurst {
-			t.Errorf("%d nodes, %v, %d: got %v, %d", tc.nodes, tc.qps, tc.burst, qps, burst)
+		if qps, burst := cfg.heartbeatLimits(); qps != tc.wantQPS || burst != tc.wantBurst {
+			t.Errorf("%d nodes: got %v, %d", tc.nodes, qps, burst)
 		}
 		if d := cfg.renewInterval(); d < 9500*time.Millisecond || d > 10500*time.Millisecond || tc.nodes < 2 && d != 10*time.Second {
 			t.Errorf("%d nodes renew a lease every %s", tc.nodes, d)

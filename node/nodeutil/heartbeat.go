@@ -42,7 +42,7 @@ func apart(cfg *rest.Config) *rest.Config {
 // After a time-out it connects anew: on a connection whose packets vanish, HTTP/2
 // would wait for about 45 seconds, which is longer than a lease lives.
 func heartbeatConfig(base *rest.Config, timeout time.Duration) *rest.Config {
-	cfg := withLimits(base, 0, 0)
+	cfg := withLimits(base, besidesQPS, besidesBurst)
 	dial := base.Dial
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: timeout, KeepAlive: 30 * time.Second}).DialContext
@@ -59,7 +59,7 @@ func heartbeatConfig(base *rest.Config, timeout time.Duration) *rest.Config {
 // time-out of its own. It shares the connection, which belongs to the program
 // that made c. A client that it cannot take apart comes back as it is.
 func unshared(c rest.Interface, gv schema.GroupVersion, timeout time.Duration) rest.Interface {
-	return limited(c, gv, timeout, flowcontrol.NewTokenBucketRateLimiter(defaultKubeAPIQPS, defaultKubeAPIBurst))
+	return limited(c, gv, timeout, flowcontrol.NewTokenBucketRateLimiter(besidesQPS, besidesBurst))
 }
 
 // limited is unshared with a given limiter.

@@ -93,7 +93,8 @@ func (n *Node) kubeletConfiguration() *kubeletconfig.KubeletConfiguration {
 		ProviderID:                     n.registered.providerID,
 		MaxPods:                        n.registered.pods,
 	}
-	if qps, burst := n.cfg.KubeAPIQPS, n.cfg.KubeAPIBurst; qps > 0 {
+	if n.cfg.KubeAPIQPS > 0 {
+		qps, burst := limits(n.cfg.KubeAPIQPS, n.cfg.KubeAPIBurst)
 		c.KubeAPIQPS, c.KubeAPIBurst = ptr.To(int32(qps)), int32(burst) //nolint:gosec // Limits of requests.
 	}
 	if n.server != nil {
