@@ -104,7 +104,7 @@ func (c *PodController) accepted(key string, api *corev1.Pod) {
 		st.sent.AcceptedAt, st.sent.MissingSince = time.Now(), time.Time{}
 		st.sent.Generation, st.sent.Fingerprint = api.Generation, lifecycle.Fingerprint(api)
 		st.previous, st.left = "", nil
-		st.trouble = nil
+		st.trouble, st.askedAt = nil, st.sent.AcceptedAt
 	})
 	c.secrets.Drop(gone)
 	c.statusLane.Add(key)
@@ -142,6 +142,9 @@ func (c *PodController) stop(ctx context.Context, key string, api, backend *core
 			// From a former life, perhaps: what it says last is about this pod.
 			st.inherit(backend)
 			st.sent.Attempted = true
+		}
+		if st.sent.StopAskedAt.IsZero() || st.sent.StopGrace != grace {
+			st.askedAt = time.Now()
 		}
 		st.sent.StopAskedAt, st.sent.StopGrace, st.sent.StopAcked, st.sent.StopMissing = time.Now(), grace, false, false
 	})

@@ -264,7 +264,7 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 		wg.Go(func() { c.tenures(ctx) })
 	}
 	wg.Go(func() { c.pollLane.Run(ctx, pollers, c.pollPod) })
-	wg.Go(func() { c.survey(ctx) })
+	wg.Go(func() { c.relist(ctx) })
 	wg.Go(func() { c.scout(ctx) })
 	log.G(ctx).Debug("pod controller is running")
 	close(c.ready)

@@ -31,6 +31,7 @@ type podState struct {
 	orphan   orphan
 	copied   string            // the version of the backend's copy when it was found; "": not found
 	echo     *corev1.PodStatus // what the backend was given as the status with the last update
+	askedAt  time.Time         // when the backend was last asked to have the pod, or for a stop that it was not asked for before
 	left     *types.UID        // what the backend keeps although it ended and DeletePod was acknowledged
 
 	// written by events and the survey: reasons to ask the backend
