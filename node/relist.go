@@ -4,7 +4,11 @@ package node
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
@@ -17,6 +21,9 @@ const (
 	// surveyFailing is the longest pause while the provider does not list its pods:
 	// that it does again tells that the backend is back.
 	surveyFailing = 8 * time.Second
+	// listWait is how long the relist waits for a GetPods. With the time that it takes
+	// to ask for the pods one by one instead, a change is visible within a minute.
+	listWait = 45 * time.Second
 )
 
 // relister compares, for as long as the node runs, what the backend has with what
@@ -27,11 +34,22 @@ type relister struct {
 	timer    *time.Timer
 	soon     bool // the next relist was brought forward
 	failures int
+
+	calls   sync.WaitGroup // of GetPods; one at most is under way
+	overdue <-chan podList // tells when the call has returned that is not waited for; nil: none
+	asked   time.Time      // when the last call was made
 }
 
-// relist runs a relister until ctx ends.
+// podList is an answer of GetPods.
+type podList struct {
+	pods []*corev1.Pod
+	err  error
+}
+
+// relist runs a relister until ctx ends, and returns when its last GetPods has.
 func (c *PodController) relist(ctx context.Context) {
 	r := &relister{c: c, timer: time.NewTimer(0)}
+	defer r.calls.Wait()
 	defer r.timer.Stop()
 	for {
 		select {
@@ -44,6 +62,9 @@ func (c *PodController) relist(ctx context.Context) {
 			}
 			continue
 		case <-c.surveyed:
+		case <-r.overdue: // its answer is older than what was learned since
+			log.G(ctx).Infof("GetPods has returned, %v after it was called; the provider is asked anew", time.Since(r.asked).Round(time.Second))
+			r.overdue = nil
 		case <-r.timer.C:
 		}
 		r.soon = false
@@ -59,7 +80,7 @@ func (c *PodController) relist(ctx context.Context) {
 // once compares both sides and sets the time of the next relist.
 func (r *relister) once(ctx context.Context) {
 	c, asked, tenure := r.c, time.Now(), r.c.fence.current()
-	pods, err := c.list(ctx)
+	pods, err := r.list(ctx)
 	switch {
 	case ctx.Err() != nil:
 	case tenure != c.fence.current():
@@ -88,4 +109,31 @@ func (r *relister) failed(ctx context.Context, err error) {
 		}
 	}
 	r.timer.Reset(min(backoff(r.failures+2), surveyFailing))
+}
+
+// list asks for all pods and waits for a while. A call that may never return must not
+// end the relist, but it is the only one until it does.
+func (r *relister) list(ctx context.Context) ([]*corev1.Pod, error) {
+	if r.overdue != nil {
+		return nil, r.unanswered()
+	}
+	r.asked = time.Now()
+	answer := make(chan podList, 1)
+	r.calls.Go(func() {
+		pods, err := r.c.list(ctx)
+		answer <- podList{pods, err}
+	})
+	patience := time.NewTimer(listWait)
+	defer patience.Stop()
+	select {
+	case got := <-answer:
+		return got.pods, got.err
+	case <-patience.C:
+		r.overdue = answer
+		return nil, r.unanswered()
+	}
+}
+
+func (r *relister) unanswered() error {
+	return fmt.Errorf("GetPods was called at %s and has not returned", r.asked.UTC().Format(time.RFC3339))
 }
