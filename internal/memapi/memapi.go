@@ -196,9 +196,12 @@ func (a *API) delete(by Actor, key string, opts metav1.DeleteOptions) error {
 		if shorter := opts.GracePeriodSeconds; pending == 0 || shorter == nil || *shorter >= pending {
 			return nil // is on its way; it can only become shorter
 		}
-		sooner := time.Duration(*opts.GracePeriodSeconds-pending) * time.Second
-		pod.DeletionTimestamp = &metav1.Time{Time: pod.DeletionTimestamp.Add(sooner)}
-		pod.DeletionGracePeriodSeconds = opts.GracePeriodSeconds
+		grace := *opts.GracePeriodSeconds
+		end, now := pod.DeletionTimestamp.Add(time.Duration(grace-pending)*time.Second), time.Now()
+		if end.Before(now) { // nobody stops a pod in the past
+			end, grace = now.Truncate(time.Second), min(grace, 1)
+		}
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: end}, &grace
 	}
 	a.store(by, watch.Modified, pod) // also before it goes at once
 	if *pod.DeletionGracePeriodSeconds == 0 && len(pod.Finalizers) == 0 {

@@ -125,6 +125,33 @@ func TestRestoreGoesBackAndTellsNobody(t *testing.T) {
 	})
 }
 
+// TestShorterGraceEndsNotInThePast: when all of it is over, a second is left.
+func TestShorterGraceEndsNotInThePast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := New()
+		for _, name := range []string{"a", "b"} {
+			p := pod(name)
+			p.Finalizers = []string{"x/y"}
+			a.Create(p)
+			a.Delete("d", name, 300)
+		}
+		begin := time.Now()
+		time.Sleep(10 * time.Second)
+		for _, step := range []struct {
+			name       string
+			grace      int64
+			wantGrace  int64
+			wantSecond time.Duration
+		}{{"a", 60, 60, 60}, {"a", 5, 1, 10}, {"a", 0, 0, 10}, {"b", 0, 0, 10}} {
+			a.Delete("d", step.name, step.grace)
+			got := a.Pod("d", step.name)
+			if want := begin.Add(step.wantSecond * time.Second); *got.DeletionGracePeriodSeconds != step.wantGrace || !got.DeletionTimestamp.Time.Equal(want) {
+				t.Errorf("%s, shortened to %d: grace %d until %v, want %d until %v", step.name, step.grace, *got.DeletionGracePeriodSeconds, got.DeletionTimestamp, step.wantGrace, want)
+			}
+		}
+	})
+}
+
 func TestSilentWatchEndsWhenItsTimeIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := New()
