@@ -22,7 +22,8 @@ const (
 
 // ShouldRetryFunc decides, after work on a pod failed, whether and when it is
 // tried again. key is namespace/name, timesTried counts from 1, originallyAdded
-// is when the work was first asked for. A returned error gives up until the pod
+// is when the work was first asked for; a change of what the pod is to be begins both
+// anew. A returned error gives up until the pod
 // changes or is looked at anew; nil and nil leave the delay to the rate limiter;
 // a duration is the delay, and a negative one comes before all other work.
 type ShouldRetryFunc = func(ctx context.Context, key string, timesTried int, originallyAdded time.Time, err error) (*time.Duration, error)

@@ -8,7 +8,8 @@
 // the retry policy wants. First-time work is not delayed, retries are.
 //
 // What surprises: Add does not shorten the delay of a retry, so the echo of a
-// failure's own status write cannot defeat the backoff. AddNow does.
+// failure's own status write cannot defeat the backoff. AddNow does, and lets it
+// begin anew.
 package keyqueue
 
 import (
@@ -27,7 +28,8 @@ type Policy interface {
 	// Failed is told of a failure and returns the delay until the next try.
 	// With again false the key is forgotten until it is added anew.
 	Failed(ctx context.Context, key string, tries int, firstAdded time.Time, err error) (delay time.Duration, again bool)
-	// Succeeded is told that the key's work succeeded or was given up.
+	// Succeeded is told that the key's work succeeded or was given up, or that its
+	// failures so far do not count any longer.
 	Succeeded(key string)
 }
 
@@ -63,6 +65,7 @@ type item struct {
 
 	again   bool      // when working: was added meanwhile
 	urgent  bool      // when working: a retry is not to be delayed, after AddNow or Kick
+	anew    bool      // what failed before its next try does not count, after AddNow
 	againAt time.Time // when working: was asked to be worked on again at this time
 }
 
@@ -76,7 +79,7 @@ func New(policies ...Policy) *Queue {
 func (q *Queue) Add(key string) { q.add(key, 0, false) }
 
 // AddNow is Add for news that make a retry worthwhile at once: a key that
-// waits for one is worked on without further delay.
+// waits for one is worked on without further delay, as if it had not failed before.
 func (q *Queue) AddNow(key string) { q.add(key, 0, true) }
 
 // AddAfter asks for the key to be worked on once d has passed. The soonest of
@@ -88,6 +91,9 @@ func (q *Queue) add(key string, d time.Duration, urgent bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	it := q.items[key]
+	if it != nil && urgent {
+		it.anew = true
+	}
 	switch {
 	case it == nil:
 		it = &item{key: key, firstAdded: now}

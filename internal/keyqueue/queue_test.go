@@ -161,6 +161,41 @@ func TestAddNowAndKickEndADelay(t *testing.T) {
 	}
 }
 
+// grows doubles the delay from a second on, and counts how often it is told of a success.
+type grows struct{ succeeded int }
+
+func (*grows) Failed(_ context.Context, _ string, tries int, _ time.Time, _ error) (time.Duration, bool) {
+	return time.Second << (tries - 1), true
+}
+func (g *grows) Succeeded(string) { g.succeeded++ }
+
+// TestAddNowBeginsTheBackoffAnew: what failed before the news says nothing of what is asked
+// for now. A Kick brings no news.
+func TestAddNowBeginsTheBackoffAnew(t *testing.T) {
+	var j journal
+	policy := &grows{}
+	q := New(policy)
+	work := func(context.Context, string) (int, error) {
+		j.note("work")
+		time.Sleep(100 * time.Millisecond)
+		return 0, errors.New("no")
+	}
+	inBubble(t, q, 2, work, func() {
+		q.Add("a")
+		time.Sleep(5 * time.Second)
+		q.AddNow("a")
+		time.Sleep(4 * time.Second)
+		q.Kick()
+		time.Sleep(50 * time.Millisecond) // it is worked on
+		q.AddNow("a")
+		time.Sleep(4 * time.Second)
+	})
+	j.want(t, "0s work", "1.1s work", "3.2s work", "5s work", "6.1s work", "8.2s work", "9s work", "9.1s work", "10.2s work", "12.3s work")
+	if policy.succeeded != 2 {
+		t.Errorf("the policy was told %d times to forget failures, want once for each AddNow", policy.succeeded)
+	}
+}
+
 func TestAddNowWhileFailingIsNotLost(t *testing.T) {
 	var j journal
 	q := New(always(time.Hour))

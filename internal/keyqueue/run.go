@@ -109,6 +109,9 @@ func (q *Queue) take(now time.Time) (*item, time.Duration) {
 }
 
 func (q *Queue) process(ctx context.Context, it *item, work Work) {
+	if q.begin(it) {
+		q.succeeded(it.key)
+	}
 	class, err := work(ctx, it.key)
 	if ctx.Err() != nil {
 		err = nil // the end of Run is no failure of the key
@@ -119,9 +122,7 @@ func (q *Queue) process(ctx context.Context, it *item, work Work) {
 		delay, again = q.policies[class].Failed(ctx, it.key, it.tries+1, it.firstAdded, err)
 	}
 	if !again {
-		for _, p := range q.policies {
-			p.Succeeded(it.key)
-		}
+		q.succeeded(it.key)
 	}
 
 	q.mu.Lock()
@@ -140,6 +141,23 @@ func (q *Queue) process(ctx context.Context, it *item, work Work) {
 		q.wait(it, it.againAt, false)
 	default:
 		delete(q.items, it.key)
+	}
+}
+
+// begin reports whether what failed before this try does not count, and forgets it then.
+func (q *Queue) begin(it *item) (anew bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	anew, it.anew = it.anew, false
+	if anew {
+		it.tries, it.firstAdded = 0, time.Now()
+	}
+	return anew
+}
+
+func (q *Queue) succeeded(key string) {
+	for _, p := range q.policies {
+		p.Succeeded(key)
 	}
 }
 
