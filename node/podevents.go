@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
@@ -68,6 +69,7 @@ func (c *PodController) markUpdated(old, pod *corev1.Pod) {
 	switch {
 	case old.UID != pod.UID || old.Generation != pod.Generation ||
 		!old.DeletionTimestamp.Equal(pod.DeletionTimestamp) ||
+		!ptr.Equal(old.DeletionGracePeriodSeconds, pod.DeletionGracePeriodSeconds) || // shorter, and ends in the same second
 		lifecycle.Terminal(&old.Status) != lifecycle.Terminal(&pod.Status):
 		c.syncLane.AddNow(key)
 	case resync || pod.Generation == 0 ||
