@@ -73,3 +73,26 @@ func TestFault63ShorterGraceIsSentAgain(t *testing.T) {
 	faultrow.Record(t, 63, "a grace of 300 s is shortened to 1 s while DeletePod fails, up to 6 min later; the backend heals 10 s after that",
 		"sent after at most %v, again after %v; the pod was gone after %v", first, again, gone)
 }
+
+// TestAcknowledgedStopDoesNotCountForTheNext: the backend has accepted a stop with a long
+// grace, and refuses the one with a shorter grace at first.
+func TestAcknowledgedStopDoesNotCountForTheNext(t *testing.T) {
+	g := &graceful{Notifying: memory.Notifying{Backend: memory.New()}}
+	g.StopTime = 2 * time.Minute
+	inWorld(t, g.Backend, func(w *world) {
+		w.start()
+		w.create("p", 1, time.Second)
+		w.pass(10 * time.Second)
+		w.api.Delete("d", "p0", 300)
+		w.pass(10 * time.Second)
+		g.Inject(memory.Fault{Method: memory.Delete, Err: memory.ErrUnwell, Times: 1})
+		w.api.Delete("d", "p0", 1)
+		w.pass(5 * time.Second)
+		if n := g.asked(); n != 2 {
+			t.Errorf("the stop with the shorter grace was sent %d times, want again after the failure", n)
+		}
+		w.wantPhase("p0", corev1.PodRunning)
+		w.pass(g.StopTime)
+		w.wantPhase("p0", "")
+	}, func(cfg *PodControllerConfig) { cfg.Provider = g })
+}
