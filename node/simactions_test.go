@@ -50,6 +50,8 @@ var simActions = []struct {
 		}
 	}},
 
+	{"restart without a cache", 2, func(w *simWorld, s simStep) { w.restartBlind(s) }},
+
 	// The backend.
 	{"status", 3, func(w *simWorld, s simStep) {
 		w.atBackend(s, func(p *corev1.Pod) { p.Status.Message += "." })
@@ -65,13 +67,7 @@ var simActions = []struct {
 	{"provider hangs", 1, func(w *simWorld, s simStep) { w.inject(s, memory.Fault{Hang: true}) }},
 	{"provider panics", 1, func(w *simWorld, s simStep) { w.inject(s, memory.Fault{Panic: "simulated"}) }},
 	{"provider's answers are lost", 2, func(w *simWorld, s simStep) { w.inject(s, memory.Fault{LoseAnswer: true}) }},
-	{"lists lie", 2, func(w *simWorld, s simStep) {
-		if w.plan.Lies {
-			// A provider that only answers has no other word than its lists: an old one counts until the next.
-			stale := s.Arg >= 3 && !w.plan.Silent
-			w.backend.Lie(memory.Lie{Times: 1 + s.Pod, Empty: s.Arg%3 == 0, Page: s.Arg % 3, Stale: stale})
-		}
-	}},
+	{"lists lie", 3, func(w *simWorld, s simStep) { w.lie(s) }},
 	{"reports are odd", 2, func(w *simWorld, s simStep) {
 		how := memory.Reports{Copies: s.Pod}
 		if !w.plan.KeepsNoUID { // else a late word is one on whatever has the name then
@@ -147,12 +143,12 @@ func (w *simWorld) atBackend(s simStep, change func(*corev1.Pod)) {
 	}
 }
 
-// inject lets calls of a method go wrong. While lists lie, reads of a pod that fail say
-// nothing about it: otherwise the list would decide.
+// inject lets calls of a method go wrong. Where only lists lie, reads of a pod that fail
+// say nothing about it: otherwise the list would decide.
 func (w *simWorld) inject(s simStep, f memory.Fault) {
 	f.Method, f.Times = simMethods[s.Arg], 1+s.Pod
 	reads := f.Method == memory.Get || f.Method == memory.Status
-	if w.plan.Lies && reads && (f.Err != nil || f.LoseAnswer) {
+	if w.plan.Lies == listsLie && reads && (f.Err != nil || f.LoseAnswer) {
 		f.Err = fmt.Errorf("simulated: %w", context.DeadlineExceeded)
 	}
 	if f.Method == memory.Create && f.Err != nil && s.Pod == 2 {

@@ -32,15 +32,96 @@ func (w *simWorld) judge() (problems []string) {
 			problems = append(problems, "Agreement: "+p)
 		}
 	}
+	problems = append(problems, w.createdTwice(history)...)
+	problems = append(problems, w.deletedOften(history)...)
 	ctl := w.life.ctl
-	if have, want := ctl.states.size(), w.api.Len(); have != want {
-		problems = append(problems, fmt.Sprintf("States: there are %d for %d pods", have, want))
+	// What the backend keeps of a pod that is gone is remembered.
+	if have, want := ctl.states.size(), w.api.Len(); have < want || have > want+w.kept() {
+		problems = append(problems, fmt.Sprintf("States: there are %d for %d pods, and %d ended ones", have, want, w.kept()))
 	}
 	if n := ctl.SyncPodsFromKubernetesQueueLen() + ctl.SyncPodStatusFromProviderQueueLen() + ctl.DeletePodsFromKubernetesQueueLen(); n != 0 {
 		problems = append(problems, fmt.Sprintf("Queues: %d keys are left", n))
 	}
 	w.end()
 	return append(problems, w.errs...)
+}
+
+// kept counts the names of which the backend has only what has ended, and the API server nothing.
+func (w *simWorld) kept() (n int) {
+	for i := range simPods {
+		if w.plan.KeepsEnded && w.api.Pod("d", fmt.Sprint("p", i)) == nil && w.backend.Has(fmt.Sprint("d/p", i)) != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// createdTwice finds calls of CreatePod for a pod that runs, by a daemon that knew it: it created
+// it, or the API server had it as Running. An idempotent backend hides that mistake.
+func (w *simWorld) createdTwice(h ledger.History) (problems []string) {
+	lags := slices.ContainsFunc(w.plan.Steps, func(s simStep) bool { return s.Do == "lag" })
+	acked, running := map[types.UID]time.Time{}, map[types.UID]bool{}
+	next := 0
+	shown := map[types.UID]corev1.PodPhase{}
+	for i := range h.Ledger {
+		e := &h.Ledger[i]
+		for ; next < len(h.API) && h.API[next].Seq < e.Seq; next++ {
+			shown[h.API[next].Pod.UID] = h.API[next].Pod.Status.Phase
+		}
+		switch {
+		case e.Verb == ledger.Start:
+			running[e.UID] = true
+		case e.Verb == ledger.Stop:
+			running[e.UID] = false
+		case e.Verb == ledger.Create && e.Step == ledger.End && e.Err == "":
+			acked[e.UID] = e.At
+		case e.Verb == ledger.Create && e.Step == ledger.Begin && running[e.UID]:
+			at, created := acked[e.UID]
+			if created && w.lifeAt(at) == w.lifeAt(e.At) || !lags && shown[e.UID] == corev1.PodRunning {
+				problems = append(problems, fmt.Sprintf("Created twice: %s (UID %s), which runs, at %s", e.Name, e.UID, e.At.UTC().Format("15:04:05.000")))
+			}
+		}
+	}
+	return problems
+}
+
+// deletedOften finds pods that had ended and that one life of the daemon told the backend to stop
+// more than twice, although each of these calls was answered.
+func (w *simWorld) deletedOften(h ledger.History) (problems []string) {
+	type subject struct {
+		uid  types.UID
+		life int
+	}
+	started, running := map[types.UID]bool{}, map[types.UID]int{}
+	ended, often := map[types.UID]bool{}, map[subject]int{}
+	for i := range h.Ledger {
+		switch e := &h.Ledger[i]; {
+		case e.Verb == ledger.Start:
+			started[e.UID] = true
+			running[e.UID]++
+		case e.Verb == ledger.Stop:
+			running[e.UID]--
+		case e.Verb == ledger.Delete && e.Step == ledger.Begin:
+			ended[e.UID] = started[e.UID] && running[e.UID] == 0
+		case e.Verb == ledger.Delete && ended[e.UID] && (e.Err == "" || e.Err == "no such pod"):
+			s := subject{e.UID, w.lifeAt(e.At)}
+			if often[s]++; often[s] == 3 {
+				problems = append(problems, fmt.Sprintf("Deleted often: %s (UID %s), which has ended, a third time at %s", e.Name, e.UID, e.At.UTC().Format("15:04:05.000")))
+			}
+		}
+	}
+	return problems
+}
+
+// lifeAt is the number of the daemon's life at a time.
+func (w *simWorld) lifeAt(at time.Time) int {
+	n := 0
+	for _, birth := range w.births {
+		if !birth.After(at) {
+			n++
+		}
+	}
+	return n
 }
 
 // knowable leaves out the statuses that no daemon can know of: of an instance that
@@ -77,7 +158,7 @@ func (w *simWorld) disagreement(name string) string {
 	api, backend := w.api.Pod("d", name), w.backend.Has("d/"+name)
 	running := backend != nil && backend.Status.Phase == corev1.PodRunning
 	switch {
-	case api == nil && backend != nil:
+	case api == nil && backend != nil && (running || !w.plan.KeepsEnded):
 		return fmt.Sprintf("%s (%s, %s) is left at the backend", name, backend.UID, backend.Status.Phase)
 	case api == nil:
 	case api.DeletionTimestamp != nil && len(api.Finalizers) == 0:

@@ -17,11 +17,29 @@ type simSchedule struct {
 	Silent     bool          // the provider does not report, it is polled
 	KeepsNoUID bool          // the backend drops the UIDs of pods
 	NodeName   bool          // live reads are lists of this node's pods
-	Lies       bool          // lists may lie; reads of one pod then never fail with an error that a list is to decide
+	Lies       simLies       // what may lie
 	StopTime   time.Duration // of instances
 	ExitCode   int32         // of instances that are stopped
-	Steps      []simStep
+
+	KeepsEnded  bool          // the backend keeps what has ended for ever
+	EndedFirst  bool          // and finds it first by its name
+	PlainErrors bool          // reads of a pod that is not there are errors without a kind
+	ShowsAfter  time.Duration // a new pod is shown so late
+	SaysPending bool          // but reported as Pending at once
+	Steps       []simStep
 }
+
+// simLies is what may lie.
+type simLies int
+
+const (
+	noLies simLies = iota
+	// listsLie: reads of one pod are true, or fail in a way that says nothing.
+	listsLie
+	// allLie: reads of one pod lie with the lists, or fail with errors without a kind, so that
+	// the list is to decide.
+	allLie
+)
 
 // simStep is one thing that happens, and how much time passes then. What Pod,
 // Arg and Of mean depends on what is done; a step that makes no sense when it comes
@@ -44,7 +62,8 @@ func (s simStep) String() string {
 
 func (s simSchedule) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "silent=%v keepsNoUID=%v nodeName=%v lies=%v stopTime=%v exitCode=%d\n", s.Silent, s.KeepsNoUID, s.NodeName, s.Lies, s.StopTime, s.ExitCode)
+	fmt.Fprintf(&b, "silent=%v keepsNoUID=%v nodeName=%v lies=%v stopTime=%v exitCode=%d", s.Silent, s.KeepsNoUID, s.NodeName, s.Lies, s.StopTime, s.ExitCode)
+	fmt.Fprintf(&b, " keepsEnded=%v endedFirst=%v plainErrors=%v showsAfter=%v saysPending=%v\n", s.KeepsEnded, s.EndedFirst, s.PlainErrors, s.ShowsAfter, s.SaysPending)
 	for _, step := range s.Steps {
 		fmt.Fprintf(&b, "\t%v\n", step)
 	}
@@ -54,7 +73,7 @@ func (s simSchedule) String() string {
 // restarts reports whether the daemon has more than one life.
 func (s simSchedule) restarts() bool {
 	return slices.ContainsFunc(s.Steps, func(step simStep) bool {
-		return step.Do == "stop" || strings.HasPrefix(step.Do, "crash")
+		return step.Do == "stop" || strings.HasPrefix(step.Do, "restart") || strings.HasPrefix(step.Do, "crash")
 	})
 }
 
@@ -79,15 +98,37 @@ func drawSchedule(t *rapid.T) simSchedule {
 			Then: rapid.SampledFrom(simPauses).Draw(t, "then"),
 		}
 	})
-	return simSchedule{
+	ended := rapid.IntRange(0, 4).Draw(t, "ended")
+	plan := simSchedule{
 		Silent:     rapid.IntRange(0, 3).Draw(t, "silent") == 3,
 		KeepsNoUID: rapid.IntRange(0, 5).Draw(t, "keepsNoUID") == 5,
 		NodeName:   rapid.Bool().Draw(t, "nodeName"),
-		Lies:       rapid.Bool().Draw(t, "lies"),
+		Lies:       simLies(rapid.IntRange(0, int(allLie)).Draw(t, "lies")),
 		StopTime:   rapid.SampledFrom([]time.Duration{0, 0, time.Second, 3 * time.Second}).Draw(t, "stopTime"),
 		ExitCode:   int32(rapid.IntRange(0, 1).Draw(t, "exitCode")),
-		Steps:      rapid.SliceOfN(step, 1, 25).Draw(t, "steps"),
+
+		KeepsEnded:  ended >= 3,
+		EndedFirst:  ended >= 4,
+		PlainErrors: rapid.IntRange(0, 2).Draw(t, "plainErrors") == 2,
+		ShowsAfter:  rapid.SampledFrom([]time.Duration{0, 0, 0, 0, 5 * time.Second, 20 * time.Second, 45 * time.Second}).Draw(t, "showsAfter"),
+		SaysPending: rapid.Bool().Draw(t, "saysPending"),
+		Steps:       rapid.SliceOfN(step, 1, 25).Draw(t, "steps"),
 	}
+	return plan.possible()
+}
+
+// possible leaves out what no controller can cope with, because what it can see is the same as
+// where the opposite is right.
+func (s simSchedule) possible() simSchedule {
+	if s.KeepsNoUID {
+		// An ended pod without a UID that has the name of one that waits may be that one.
+		s.KeepsEnded, s.EndedFirst = false, false
+	}
+	if s.ShowsAfter > 0 && s.restarts() {
+		// After a restart, a pod that stops and is not shown yet is like one that has stopped.
+		s.StopTime = 0
+	}
+	return s
 }
 
 // simPauses are the times that pass between steps: none, a moment, and longer than

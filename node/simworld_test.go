@@ -35,6 +35,8 @@ type simWorld struct {
 	ends    []time.Time // of lives
 	uids    int
 	errs    []string // what Run returned
+	lieEnds time.Time
+	blind   bool // a lie denies all pods, for longer than one could be missing
 
 	mu   sync.Mutex
 	fail map[string]int // guarded by mu; by verb: requests that fail
@@ -43,7 +45,12 @@ type simWorld struct {
 
 func newSimWorld(ctx context.Context, plan simSchedule) *simWorld {
 	w := &simWorld{ctx: ctx, plan: plan, api: memapi.New(), backend: memory.New(), fail: map[string]int{}, lose: map[string]int{}}
-	w.backend.StopTime, w.backend.ExitCode, w.backend.KeepsNoUID = plan.StopTime, plan.ExitCode, plan.KeepsNoUID
+	b := w.backend
+	b.StopTime, b.ExitCode, b.KeepsNoUID = plan.StopTime, plan.ExitCode, plan.KeepsNoUID
+	b.KeepsEnded, b.EndedFirst, b.PlainErrors = plan.KeepsEnded, plan.EndedFirst, plan.PlainErrors
+	b.ShowsAfter, b.SaysPending = plan.ShowsAfter, plan.SaysPending
+	// A pod that was never seen is created again when the answer was lost, or the daemon.
+	b.Idempotent = plan.ShowsAfter > 0 || plan.Lies == allLie
 	w.api.Witness = witness(w.backend.Recorder)
 	w.api.Fault = func(verb, _, _ string) error { return w.unlucky(w.fail, verb) }
 	w.api.Lost = func(verb, _, _ string) error { return w.unlucky(w.lose, verb) }
@@ -86,7 +93,9 @@ func (w *simWorld) start() {
 	cfg := PodControllerConfig{
 		PodClient: simClient{w.api, life}, PodInformer: pods, EventRecorder: &record.FakeRecorder{},
 		ConfigMapInformer: none.ConfigMaps(), SecretInformer: none.Secrets(), ServiceInformer: services,
-		Provider: simNotifier{simProvider{w.backend, life}},
+		Provider:              simNotifier{simProvider{w.backend, life}},
+		MissingPodsQuarantine: simQuarantine,
+		PodVisibilityTimeout:  max(30*time.Second, w.plan.ShowsAfter+10*time.Second),
 	}
 	if w.plan.Silent {
 		cfg.Provider = simProvider{w.backend, life}
@@ -144,6 +153,7 @@ func (w *simWorld) run() {
 		for _, action := range simActions {
 			if action.name == step.Do {
 				action.do(w, step)
+				w.see()
 			}
 		}
 		w.pass(step.Then)

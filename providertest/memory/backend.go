@@ -63,8 +63,8 @@ type Backend struct {
 	// PlainErrors answers GetPod and GetPodStatus of a pod that the backend does not have
 	// with an error without a kind.
 	PlainErrors bool
-	// Idempotent accepts a second CreatePod for a UID that runs and starts nothing, as
-	// PodLifecycleHandler asks for.
+	// Idempotent accepts a second CreatePod for a UID that the backend has and starts
+	// nothing, as PodLifecycleHandler asks for.
 	Idempotent bool
 	// Recorder takes down what happens. New makes one.
 	Recorder *ledger.Recorder
@@ -134,7 +134,7 @@ func (b *Backend) call(ctx context.Context, method string, pod *corev1.Pod, effe
 // CreatePod starts an instance, which runs at once.
 func (b *Backend) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	return b.call(ctx, Create, pod, func() error {
-		if !b.Idempotent || len(b.Instances(pod.UID)) == 0 {
+		if !b.Idempotent || !b.has(pod) {
 			b.start(pod, false, false)
 		}
 		return nil

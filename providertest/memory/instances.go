@@ -178,6 +178,14 @@ func (b *Backend) meant(pod *corev1.Pod) (found *instance) {
 	return found
 }
 
+// has reports whether there is an instance of the pod, running or ended.
+func (b *Backend) has(pod *corev1.Pod) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	in := b.meant(pod)
+	return in != nil && in.pod.UID == pod.UID
+}
+
 // hand is a pod as it is handed out: a copy, with what the backend does not keep
 // left out.
 func (b *Backend) hand(pod *corev1.Pod) *corev1.Pod {
