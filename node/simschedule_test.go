@@ -25,7 +25,7 @@ type simSchedule struct {
 	EndedFirst  bool          // and finds it first by its name
 	PlainErrors bool          // reads of a pod that is not there are errors without a kind
 	ShowsAfter  time.Duration // a new pod is shown so late
-	SaysPending bool          // but reported as Pending at once
+	SaysPending bool          // but is reported as Pending at once
 	Steps       []simStep
 }
 

@@ -58,7 +58,7 @@ type Backend struct {
 	// ShowsAfter is how long after CreatePod a pod is shown for the first time, by
 	// GetPod, GetPodStatus, GetPods and reports. It is Pending until then.
 	ShowsAfter time.Duration
-	// SaysPending reports a pod as Pending at once, also one that ShowsAfter hides.
+	// SaysPending reports at once that a pod is Pending which ShowsAfter hides.
 	SaysPending bool
 	// PlainErrors answers GetPod and GetPodStatus of a pod that the backend does not have
 	// with an error without a kind.

@@ -55,13 +55,12 @@ func (b *Backend) start(pod *corev1.Pod, injected, foreign bool) string {
 	b.note(ledger.Status, in, injected)
 	kept := in.pod
 	b.mu.Unlock()
-	if b.SaysPending && !injected {
-		early := kept.DeepCopy()
-		early.Status = pending(pod)
-		b.tell(early)
-	}
-	if !injected && !in.hidden {
+	switch {
+	case injected:
+	case !in.hidden:
 		b.tell(kept)
+	case b.SaysPending:
+		b.deliver(kept, b.hand(kept)) // before all other reports, whatever order these arrive in
 	}
 	return in.id
 }
