@@ -63,8 +63,8 @@ type Backend struct {
 	// PlainErrors answers GetPod and GetPodStatus of a pod that the backend does not have
 	// with an error without a kind.
 	PlainErrors bool
-	// Idempotent accepts a second CreatePod for a UID that the backend has and starts
-	// nothing, as PodLifecycleHandler asks for.
+	// Idempotent takes a second CreatePod for a UID that the backend has as an UpdatePod,
+	// as PodLifecycleHandler asks for: nothing starts.
 	Idempotent bool
 	// Recorder takes down what happens. New makes one.
 	Recorder *ledger.Recorder
@@ -134,7 +134,7 @@ func (b *Backend) call(ctx context.Context, method string, pod *corev1.Pod, effe
 // CreatePod starts an instance, which runs at once.
 func (b *Backend) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	return b.call(ctx, Create, pod, func() error {
-		if !b.Idempotent || !b.has(pod) {
+		if !b.Idempotent || !b.replace(pod, true) {
 			b.start(pod, false, false)
 		}
 		return nil
@@ -144,15 +144,9 @@ func (b *Backend) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 // UpdatePod replaces what is kept of the pod and leaves its status.
 func (b *Backend) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 	return b.call(ctx, Update, pod, func() error {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		in := b.meant(pod)
-		if in == nil {
+		if !b.replace(pod, false) {
 			return errdefs.NotFound("no such pod")
 		}
-		kept := pod.DeepCopy()
-		kept.Status = in.pod.Status
-		in.pod = kept
 		return nil
 	})
 }

@@ -183,14 +183,21 @@ func TestReadsLieWithTheList(t *testing.T) {
 func TestAnIdempotentBackendStartsAPodOnce(t *testing.T) {
 	b := memory.New()
 	b.Idempotent = true
+	step := 0
 	create := func() {
 		t.Helper()
-		if err := b.CreatePod(t.Context(), pod("p", "u")); err != nil {
+		p := pod("p", "u")
+		step++
+		p.Labels["step"] = fmt.Sprint(step)
+		if err := b.CreatePod(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
 	}
 	create()
 	create()
+	if p := b.Has("d/p"); p.Labels["step"] != "2" || p.Status.Phase != corev1.PodRunning {
+		t.Errorf("the backend has it with %v, %s, want what the second call said", p.Labels, p.Status.Phase)
+	}
 	if ids := b.Instances("u"); !slices.Equal(ids, []string{"i1"}) {
 		t.Errorf("instances are %q, want i1", ids)
 	}

@@ -177,12 +177,19 @@ func (b *Backend) meant(pod *corev1.Pod) (found *instance) {
 	return found
 }
 
-// has reports whether there is an instance of the pod, running or ended.
-func (b *Backend) has(pod *corev1.Pod) bool {
+// replace replaces what is kept of a pod, but for its status, and reports whether there is
+// one, which must be of the pod's UID if that is asked for.
+func (b *Backend) replace(pod *corev1.Pod, ofUID bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	in := b.meant(pod)
-	return in != nil && in.pod.UID == pod.UID
+	if in == nil || ofUID && in.pod.UID != pod.UID {
+		return false
+	}
+	kept := pod.DeepCopy()
+	kept.Status = in.pod.Status
+	in.pod = kept
+	return true
 }
 
 // hand is a pod as it is handed out: a copy, with what the backend does not keep
