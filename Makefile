@@ -56,7 +56,6 @@ test: build ## run unit and integration tests with the race detector
 	  echo "test $$module"; \
 	  (cd $$module && VK_REQUIRE_TESTAPI=1 go test $(RACE) -timeout 20m ./...); \
 	done
-	@echo "test $(SCHEDULES) random schedules"
 	@$(MAKE) --no-print-directory schedules
 	@echo "test devcluster"
 	@cd devcluster && DEVCLUSTER_BIN=$(CURDIR)/bin/devcluster go test -count=1 -timeout 20m ./...
@@ -105,12 +104,14 @@ bin/conformance/coredns: test/conformance/coredns/go.mod test/conformance/coredn
 bin/conformance/kubelet: bench/kubelet/go.mod hack/build-conformance.sh
 	@hack/build-conformance.sh kubelet
 
-# How many random schedules of users, faults and restarts every `make test` tries.
+# How many random schedules of users, faults and restarts every `make test` tries, new ones each time.
 SCHEDULES ?= 10000
-SEED ?= 1
+SEED ?= 0
 .PHONY: schedules
-schedules: ## try SCHEDULES=10000 random schedules drawn from SEED=1 (0: new ones); a failing one is shrunk
-	@go test ./node -count=1 -timeout 20m -run '^TestRandomSchedules$$' -rapid.checks=$(SCHEDULES) -rapid.seed=$(SEED)
+schedules: ## try SCHEDULES=10000 random schedules; SEED=N tries those of N again; a failing one is shrunk
+	@seed=$(SEED); [ "$$seed" != 0 ] || seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
+	echo "$(SCHEDULES) schedules, seed $$seed: replay with make schedules SEED=$$seed"; \
+	go test ./node -count=1 -timeout 20m -run '^TestRandomSchedules$$' -rapid.checks=$(SCHEDULES) -rapid.seed=$$seed
 
 .PHONY: unit
 unit: ## run the tests that need no API server, with the race detector
