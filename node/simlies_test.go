@@ -54,7 +54,7 @@ func (w *simWorld) restartBlind(s simStep) {
 		return
 	}
 	w.end()
-	w.deny(memory.Lie{Empty: true, Reads: true}, s)
+	w.deny(memory.Lie{Empty: true, Reads: true, Deletes: s.Pod == 2}, s)
 	w.start()
 }
 

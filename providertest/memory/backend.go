@@ -157,10 +157,11 @@ func (b *Backend) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 func (b *Backend) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	return b.call(ctx, Delete, pod, func() error {
 		b.mu.Lock()
-		in := b.meant(pod)
+		in, l := b.meant(pod), b.lie()
+		denied := l != nil && l.Deletes && b.denied(l, Key(pod))
 		b.mu.Unlock()
 		switch {
-		case in == nil:
+		case in == nil || denied:
 			return errdefs.NotFound("no such pod")
 		case b.StopTime == 0:
 			b.end(in)

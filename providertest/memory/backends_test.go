@@ -172,7 +172,10 @@ func TestReadsLieWithTheList(t *testing.T) {
 			wantShown(t, b, "after "+tt.name, "p Running", "p Running")
 			b.Lose("d/p")
 		}
-		b.Lie(memory.Lie{Empty: true, Reads: true})
+		b.Lie(memory.Lie{Empty: true, Reads: true, Deletes: true})
+		if err := b.DeletePod(t.Context(), pod("q", "q")); !errdefs.IsNotFound(err) || len(b.Instances("q")) != 1 {
+			t.Errorf("DeletePod of a pod that is denied: got %v, and %d run, want not-found and 1", err, len(b.Instances("q")))
+		}
 		b.Truth()
 		if get, _ := shown(t, b, "q"); get != "q Running" {
 			t.Errorf("after Truth: GetPod says %q", get)

@@ -25,6 +25,8 @@ type Lie struct {
 	// Reads lets GetPod and GetPodStatus answer, too, that the backend does not have what
 	// the list leaves out, as when a cache is not filled yet.
 	Reads bool
+	// Deletes lets DeletePod do nothing and answer that, too.
+	Deletes bool
 
 	until time.Time     // of For
 	then  []*corev1.Pod // of Stale
@@ -78,9 +80,8 @@ func (b *Backend) read(ctx context.Context, method, key string) (*corev1.Pod, er
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	named := func(p *corev1.Pod) bool { return Key(p) == key }
 	in := b.found(key)
-	if l := b.lie(); in != nil && l != nil && l.Reads && !slices.ContainsFunc(l.tell(b.list()), named) {
+	if l := b.lie(); l != nil && l.Reads && b.denied(l, key) {
 		in = nil
 	}
 	switch {
@@ -114,6 +115,11 @@ func (b *Backend) lie() *Lie {
 		}
 	}
 	return nil
+}
+
+// denied reports whether a lie leaves out the pods of a name. mu is held.
+func (b *Backend) denied(l *Lie, key string) bool {
+	return !slices.ContainsFunc(l.tell(b.list()), func(p *corev1.Pod) bool { return Key(p) == key })
 }
 
 // list is every pod that the backend shows, as it hands them out. mu is held.
