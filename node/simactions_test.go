@@ -50,7 +50,7 @@ var simActions = []struct {
 		}
 	}},
 
-	{"restart without a cache", 2, func(w *simWorld, s simStep) { w.restartBlind(s) }},
+	{"restart without a cache", 3, func(w *simWorld, s simStep) { w.restartBlind(s) }},
 
 	// The backend.
 	{"status", 3, func(w *simWorld, s simStep) {
