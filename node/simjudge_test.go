@@ -4,6 +4,7 @@ package node
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -86,9 +87,11 @@ func (w *simWorld) createdTwice(h ledger.History) (problems []string) {
 }
 
 // deletedOften finds pods that had ended and that one life of the daemon told the backend to stop
-// more than twice, although each of these calls was answered.
+// more than twice, although each of these calls was answered. Each pod that takes the name since begins
+// anew: what is under the name must go first, and only of the last one it is known that it did.
 func (w *simWorld) deletedOften(h ledger.History) (problems []string) {
 	type subject struct {
+		key  string
 		uid  types.UID
 		life int
 	}
@@ -101,10 +104,12 @@ func (w *simWorld) deletedOften(h ledger.History) (problems []string) {
 			running[e.UID]++
 		case e.Verb == ledger.Stop:
 			running[e.UID]--
+		case e.Verb == ledger.Create && e.Step == ledger.Begin:
+			maps.DeleteFunc(often, func(s subject, _ int) bool { return s.key == e.Key() && s.uid != e.UID })
 		case e.Verb == ledger.Delete && e.Step == ledger.Begin:
 			ended[e.UID] = started[e.UID] && running[e.UID] == 0
 		case e.Verb == ledger.Delete && ended[e.UID] && (e.Err == "" || e.Err == "no such pod"):
-			s := subject{e.UID, w.lifeAt(e.At)}
+			s := subject{e.Key(), e.UID, w.lifeAt(e.At)}
 			if often[s]++; often[s] == 3 {
 				problems = append(problems, fmt.Sprintf("Deleted often: %s (UID %s), which has ended, a third time at %s", e.Name, e.UID, e.At.UTC().Format("15:04:05.000")))
 			}

@@ -121,8 +121,9 @@ func drawSchedule(t *rapid.T) simSchedule {
 // where the opposite is right.
 func (s simSchedule) possible() simSchedule {
 	if s.KeepsNoUID {
-		// An ended pod without a UID that has the name of one that waits may be that one.
-		s.KeepsEnded, s.EndedFirst = false, false
+		// An ended pod without a UID that has the name of one that waits may be that one, and so may
+		// one that shows after its successor was created.
+		s.KeepsEnded, s.EndedFirst, s.ShowsAfter = false, false, 0
 	}
 	if s.ShowsAfter > 0 && s.restarts() {
 		// After a restart, a pod that stops and is not shown yet is like one that has stopped.

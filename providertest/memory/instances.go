@@ -52,7 +52,9 @@ func (b *Backend) start(pod *corev1.Pod, injected, foreign bool) string {
 	}
 	b.instances = append(b.instances, in)
 	b.note(ledger.Start, in, injected)
-	b.note(ledger.Status, in, injected)
+	if !in.hidden { // else nobody can know
+		b.note(ledger.Status, in, injected)
+	}
 	kept := in.pod
 	b.mu.Unlock()
 	switch {
@@ -98,7 +100,7 @@ func (b *Backend) end(in *instance) {
 	}
 	other := b.of(Key(in.pod))
 	last := ran && (other == nil || !other.running)
-	if last && b.KeepsEnded {
+	if last && b.KeepsEnded && !in.hidden {
 		b.note(ledger.Status, in, in.foreign)
 	}
 	pod := in.pod

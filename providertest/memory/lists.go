@@ -136,9 +136,12 @@ func (b *Backend) list() (out []*corev1.Pod) {
 func (b *Backend) show(in *instance) {
 	b.mu.Lock()
 	in.hidden = false
-	if !in.running {
+	if !in.running { // it ended before, and may be kept
+		if slices.Contains(b.instances, in) {
+			b.note(ledger.Status, in, false)
+		}
 		b.mu.Unlock()
-		return // it ended before
+		return
 	}
 	pod := in.pod.DeepCopy()
 	pod.Status = in.runs()
