@@ -66,7 +66,10 @@ func (c *PodController) update(ctx context.Context, key string, api, backend *co
 	c.states.of(key, api.UID, func(st *podState) { // before the call, as in create
 		st.sized.restore(pod)
 		st.inherit(backend)
-		st.handed.add(metadataOf(api))
+		now := st.newer(api, time.Now())
+		pod.Labels, pod.Annotations = st.withProviders(now)
+		st.handed.add(metadataOf(now))
+		st.sent.Updating = true
 		if st.report.about(api.UID) {
 			st.echo = st.report.status
 			pod.Status = *st.echo.DeepCopy()
@@ -102,7 +105,8 @@ func (c *PodController) accepted(key string, api *corev1.Pod) {
 		gone = st.previous
 		st.sent.Attempted, st.sent.Accepted, st.sent.Recreate = true, true, false
 		st.sent.AcceptedAt, st.sent.MissingSince = time.Now(), time.Time{}
-		st.sent.Generation, st.sent.Fingerprint = api.Generation, lifecycle.Fingerprint(api)
+		st.sent.Updating = false
+		st.sent.Generation, st.sent.SpecVersion = api.Generation, lifecycle.SpecVersion(api)
 		st.previous, st.left = "", nil
 		st.trouble, st.askedAt = nil, st.sent.AcceptedAt
 	})

@@ -6,9 +6,12 @@ import (
 	"hash/maphash"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
 // metadata are the two maps of a pod that a provider may change.
@@ -20,9 +23,15 @@ func metadataOf(pod *corev1.Pod) metadata { return metadata{pod.Labels, pod.Anno
 // report repeats it, sometimes long after users have changed it, and what is
 // repeated is not the provider's own.
 type handed struct {
-	metadata
-	before []uint64 // hashes of the entries that were replaced, the newest last
+	metadata                // what the backend was given last, with the provider's own changes that were written since
+	before   []uint64       // hashes of the entries that others replaced, the newest last
+	writing  metadataChange // of the provider, on its way to the API server
 }
+
+// metadataChange sets labels and annotations; a nil value removes.
+type metadataChange struct{ labels, annotations map[string]*string }
+
+func (c *metadataChange) any() bool { return len(c.labels) > 0 || len(c.annotations) > 0 }
 
 // handedLimit is how many replaced entries are remembered.
 const handedLimit = 256
@@ -93,24 +102,60 @@ func (h *handed) hadAnnotation(k, v string) bool {
 	return has && now == v || slices.Contains(h.before, metadataEntry{annotationEntry, k, v}.hash())
 }
 
-// ownedKeys are the keys that the provider itself added to a pod.
-type ownedKeys struct{ labels, annotations map[string]bool }
+// told is what the backend knows of the labels and annotations of the pod.
+func (st *podState) told(api *corev1.Pod) lifecycle.Told {
+	h := &st.handed
+	return lifecycle.Told{
+		Labels: h.labels, Annotations: h.annotations,
+		WritingLabels: h.writing.labels, WritingAnnotations: h.writing.annotations,
+		Behind: api != nil && st.newer(api, time.Now()) != api,
+	}
+}
 
-// ownedAfter returns the keys that the provider has added, after a change.
-func ownedAfter(own map[string]bool, change map[string]*string) map[string]bool {
-	if len(change) == 0 {
-		return own
+// providers returns what the provider has changed and the API server does not have yet.
+func (st *podState) providers(api *corev1.Pod) metadataChange {
+	if !st.report.about(api.UID) || !st.sent.Attempted {
+		return metadataChange{} // nobody knows what was handed to the backend before a restart
 	}
-	after := make(map[string]bool, len(own)+len(change))
-	for k := range own {
-		after[k] = true
+	return metadataChange{
+		lifecycle.MetadataDiff(st.report.labels, api.Labels, st.handed.hadLabel, st.own.labels),
+		lifecycle.MetadataDiff(st.report.annotations, api.Annotations, st.handed.hadAnnotation, st.own.annotations),
 	}
-	for k, v := range change {
-		if v == nil {
-			delete(after, k)
-		} else {
-			after[k] = true
-		}
+}
+
+// withProviders returns copies of the labels and annotations of the pod, with what the provider
+// has changed meanwhile: an update must not take that back.
+func (st *podState) withProviders(api *corev1.Pod) (labels, annotations map[string]string) {
+	change := st.providers(api)
+	return maps.Clone(lifecycle.Changed(api.Labels, change.labels)), maps.Clone(lifecycle.Changed(api.Annotations, change.annotations))
+}
+
+// landed notes the provider's change that was written without an answer, if the API server has it.
+func (st *podState) landed(api *corev1.Pod) {
+	w := st.handed.writing
+	if !w.any() {
+		return
 	}
-	return after
+	if has := (metadataChange{taken(api.Labels, w.labels), taken(api.Annotations, w.annotations)}); has.any() {
+		st.wrote(has)
+	}
+}
+
+// taken returns what of the change is in m.
+func taken(m map[string]string, change map[string]*string) map[string]*string {
+	out := maps.Clone(change)
+	maps.DeleteFunc(out, func(k string, want *string) bool {
+		now, has := m[k]
+		return has != (want != nil) || has && now != *want
+	})
+	return out
+}
+
+// wrote notes that the API server has the provider's change: it is what both sides have.
+func (st *podState) wrote(change metadataChange) {
+	st.handed.labels = lifecycle.Changed(st.handed.labels, change.labels)
+	st.handed.annotations = lifecycle.Changed(st.handed.annotations, change.annotations)
+	st.own.labels = lifecycle.Changed(st.own.labels, change.labels)
+	st.own.annotations = lifecycle.Changed(st.own.annotations, change.annotations)
+	st.handed.writing = metadataChange{}
 }

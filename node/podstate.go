@@ -16,11 +16,13 @@ import (
 // Everything in it can be derived again from the API server and the backend.
 // Values of it are copies; what its pointers point to is never changed.
 type podState struct {
+	// written by both lanes
+	handed handed
+
 	// written by the sync lane, which works on one key at a time
 	sent     lifecycle.Sent
 	created  time.Time // of sent.UID, by the API server
 	previous types.UID // an older pod of this name that the backend may still have
-	handed   handed
 	trouble  *lifecycle.Trouble
 	verdict  *lifecycle.Verdict
 	deadline deadline
@@ -52,7 +54,7 @@ type podState struct {
 	// written by the status lane
 	written   *corev1.Pod // the API server's last answer, while the cache is behind it
 	writtenAt time.Time
-	own       ownedKeys
+	own       metadata // what the provider added, as it was written
 	// lastWord says that the terminal status of the stopped pod was written, or
 	// refused for good, and lastReport on which report: the object can go.
 	lastWord   bool

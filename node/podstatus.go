@@ -95,10 +95,12 @@ func (st *podState) newer(cached *corev1.Pod, now time.Time) *corev1.Pod {
 // patch writes what differs, if anything does.
 func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, st podState, status corev1.PodStatus) error {
 	change := lifecycle.Change{Status: status, DropConditions: c.dropped(api, &st)}
-	if st.report.about(api.UID) && st.sent.Attempted { // else nobody knows what a former life handed to the backend
-		change.Labels = lifecycle.MetadataDiff(st.report.labels, api.Labels, st.handed.hadLabel, st.own.labels)
-		change.Annotations = lifecycle.MetadataDiff(st.report.annotations, api.Annotations, st.handed.hadAnnotation, st.own.annotations)
+	if st.handed.writing.any() {
+		st.landed(api)
+		c.states.of(key, api.UID, func(s *podState) { s.landed(api) })
 	}
+	own := st.providers(api)
+	change.Labels, change.Annotations = own.labels, own.annotations
 	body, any := lifecycle.PatchBody(api, change)
 	if !any {
 		c.noneDropped(key, st)
@@ -111,11 +113,15 @@ func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, 
 		c.statusLane.AddAfter(key, wait)
 		return nil
 	}
+	if own.any() {
+		// Before the call: a watch may show the change before the call returns.
+		c.states.of(key, api.UID, func(s *podState) { s.handed.writing = own })
+	}
 	got, err := c.sendPatch(ctx, api, body)
 	if apierrors.IsForbidden(err) && len(change.Labels) > 0 {
 		// A node's own identity may not change labels; its status must not wait for that.
 		log.G(ctx).WithError(err).Warn("the API server refuses the labels that the provider changed; writing the status without them")
-		change.Labels = nil
+		change.Labels, own.labels = nil, nil
 		if body, any = lifecycle.PatchBody(api, change); !any {
 			return nil
 		}
@@ -141,8 +147,7 @@ func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, 
 		}
 		s.written, s.writtenAt = got, time.Now()
 		s.lastWord, s.lastReport = lifecycle.Terminal(&status), st.report
-		s.own.labels = ownedAfter(s.own.labels, change.Labels)
-		s.own.annotations = ownedAfter(s.own.annotations, change.Annotations)
+		s.wrote(own)
 	})
 	c.noneDropped(key, st)
 	if api.DeletionTimestamp != nil && lifecycle.Terminal(&status) {

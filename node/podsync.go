@@ -45,7 +45,7 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 	case api == nil && st.stopped && st.previous == "" && st.left == nil && !st.orphan.present:
 		c.rest(key, api)
 		return 0, nil
-	case !st.suspect && (st.isOver(api) || lifecycle.Quiet(api, st.sent, st.verdict != nil)):
+	case !st.suspect && (st.isOver(api) || lifecycle.Quiet(api, st.sent, st.told(api), st.verdict != nil)):
 		c.noOrphan(key, st, true)
 		if st.isOver(api) {
 			c.secrets.End(api.UID)
@@ -111,7 +111,7 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		st.orphan = orphan{}
 	}
 	facts := lifecycle.Facts{
-		API: api, Sent: st.sent, Backend: backend, Now: time.Now(),
+		API: api, Sent: st.sent, Told: st.told(api), Backend: backend, Now: time.Now(),
 		Finished: api != nil && st.finished(api.UID),
 		Relapsed: st.relapsed,
 		Verdict:  st.verdict,

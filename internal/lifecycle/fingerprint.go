@@ -6,40 +6,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
-	"hash/maphash"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
-var seed = maphash.MakeSeed()
-
-// Fingerprint stands for everything of a pod that the backend is told about
-// with UpdatePod: the spec (by its generation), the labels and the annotations.
-// It is good within one process only.
-func Fingerprint(pod *corev1.Pod) uint64 {
-	sum := uint64(pod.Generation)
+// SpecVersion stands for the spec of a pod: it changes with it.
+func SpecVersion(pod *corev1.Pod) uint64 {
 	if pod.Generation == 0 { // an API server older than pod generations
-		sum = specHash(&pod.Spec)
+		return specHash(&pod.Spec)
 	}
-	// Order must not matter, so the pairs are summed up.
-	for k, v := range pod.Labels {
-		sum += pairHash('l', k, v)
-	}
-	for k, v := range pod.Annotations {
-		sum += pairHash('a', k, v)
-	}
-	return sum
-}
-
-func pairHash(kind byte, k, v string) uint64 {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	_ = h.WriteByte(kind)
-	_, _ = h.WriteString(k)
-	_ = h.WriteByte(0)
-	_, _ = h.WriteString(v)
-	return h.Sum64()
+	return uint64(pod.Generation)
 }
 
 func specHash(spec *corev1.PodSpec) uint64 {

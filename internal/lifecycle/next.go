@@ -34,9 +34,9 @@ const (
 type Sent struct {
 	UID types.UID
 	// Generation is that of the pod which the backend was created with or accepted
-	// last. Fingerprint is of the pod that it accepted last.
+	// last. SpecVersion is that of the pod that it accepted last.
 	Generation  int64
-	Fingerprint uint64
+	SpecVersion uint64
 	// Attempted says that CreatePod was called, with whatever result, and AttemptedAt when last; zero if that was
 	// before a restart.
 	Attempted   bool
@@ -44,6 +44,9 @@ type Sent struct {
 	// Accepted says that the backend acknowledged the pod or was seen to have it.
 	Accepted   bool
 	AcceptedAt time.Time
+	// Updating says that UpdatePod was called and has not succeeded since: nobody knows which
+	// pod the backend has.
+	Updating bool
 	// Recreate says that the backend lost the pod and is to get it again.
 	Recreate bool
 	// MissingSince is when the backend was first seen without an accepted pod.
@@ -63,6 +66,7 @@ type Sent struct {
 type Facts struct {
 	API      *corev1.Pod // the pod in the API server; nil: gone, or not this node's
 	Sent     Sent        // about the UID of API, or about the last one if API is nil
+	Told     Told        // of the labels and annotations of API
 	Backend  *corev1.Pod // the pod that the backend has under this name; nil: none
 	Finished bool        // the provider reported this UID as Succeeded or Failed
 	Relapsed bool        // after that, the provider reported it as running
@@ -131,7 +135,7 @@ func Next(f Facts) Decision {
 	case f.Backend == nil:
 		return nextAbsent(f)
 	case !f.Sent.Accepted && (f.Retell || !adoptable(f.API, f.Backend)),
-		f.Sent.Accepted && f.Sent.Fingerprint != Fingerprint(f.API):
+		f.Sent.Accepted && outdated(f.API, &f.Sent, &f.Told):
 		return Decision{Step: Update}
 	case !f.Sent.Accepted, !f.Sent.MissingSince.IsZero():
 		return Decision{Step: Adopt}
@@ -142,9 +146,15 @@ func Next(f Facts) Decision {
 // Quiet reports whether Next rests for this pod whatever the backend has, so
 // that the backend need not be asked. The survey notices when the backend loses
 // a pod.
-func Quiet(api *corev1.Pod, sent Sent, verdict bool) bool {
+func Quiet(api *corev1.Pod, sent Sent, told Told, verdict bool) bool {
 	return api != nil && api.DeletionTimestamp == nil && !verdict && sent.MissingSince.IsZero() &&
-		sent.UID == api.UID && sent.Accepted && sent.Fingerprint == Fingerprint(api) && !Terminal(&api.Status)
+		sent.UID == api.UID && sent.Accepted && !outdated(api, &sent, &told) && !Terminal(&api.Status)
+}
+
+// outdated reports whether the pod was changed since the backend accepted it, by others than
+// the provider itself.
+func outdated(api *corev1.Pod, sent *Sent, told *Told) bool {
+	return sent.Updating || sent.SpecVersion != SpecVersion(api) || !told.knows(api)
 }
 
 // nextStop decides for a pod that must not run any longer.

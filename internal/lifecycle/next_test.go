@@ -45,7 +45,7 @@ func withLabel(k, v string) podOpt {
 
 // accepted is what is remembered of a pod that the backend took a minute ago.
 func accepted(p *corev1.Pod) Sent {
-	return Sent{UID: p.UID, Generation: p.Generation, Fingerprint: Fingerprint(p), Attempted: true, Accepted: true, AcceptedAt: now.Add(-time.Minute)}
+	return Sent{UID: p.UID, Generation: p.Generation, SpecVersion: SpecVersion(p), Attempted: true, Accepted: true, AcceptedAt: now.Add(-time.Minute)}
 }
 
 func asked(s Sent, ago time.Duration, grace int64, acked bool) Sent {
@@ -145,7 +145,7 @@ func TestQuietMeansRest(t *testing.T) {
 	for _, api := range []*corev1.Pod{nil, pod("a"), pod("a", inPhase(corev1.PodRunning)), pod("a", deleting(1)), pod("a", inPhase(corev1.PodFailed)), pod("a", withImage("j")), pod("b")} {
 		for _, sent := range []Sent{{}, accepted(pod("a")), {UID: "a", Attempted: true}} {
 			for _, verdict := range []*Verdict{nil, {}} {
-				if !Quiet(api, sent, verdict != nil) {
+				if !Quiet(api, sent, Told{}, verdict != nil) {
 					continue
 				}
 				if d := Next(Facts{API: api, Sent: sent, Backend: pod("a"), Verdict: verdict, Now: now}); d != (Decision{}) {
@@ -154,7 +154,7 @@ func TestQuietMeansRest(t *testing.T) {
 			}
 		}
 	}
-	if !Quiet(pod("a"), accepted(pod("a")), false) {
+	if !Quiet(pod("a"), accepted(pod("a")), Told{}, false) {
 		t.Error("an accepted pod is not quiet")
 	}
 }
@@ -174,10 +174,10 @@ func TestDeadline(t *testing.T) {
 
 func BenchmarkQuiet(b *testing.B) {
 	p := pod("a", withLabel("k", "v"), inPhase(corev1.PodRunning))
-	s := accepted(p)
+	s, told := accepted(p), Told{Labels: p.Labels}
 	b.ReportAllocs()
 	for b.Loop() {
-		if !Quiet(p, s, false) {
+		if !Quiet(p, s, told, false) {
 			b.Fatal("not quiet")
 		}
 	}

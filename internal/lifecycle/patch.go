@@ -149,26 +149,3 @@ func orNull[T comparable](value T) *T {
 	}
 	return &value
 }
-
-// MetadataDiff returns what the provider changed in the labels or annotations
-// that it was handed: keys that it added or set to another value, and keys
-// that it had added (own) and dropped again. What it merely lacks it may never
-// have kept, and a value that it was handed at any time it only repeats, late.
-// Keys that the API server's pod has already as wanted are left out.
-func MetadataDiff(reported, api map[string]string, handed func(k, v string) bool, own map[string]bool) map[string]*string {
-	d := map[string]*string{}
-	for k, v := range reported {
-		if now, ok := api[k]; (!ok || now != v) && !handed(k, v) {
-			d[k] = &v
-		}
-	}
-	for k := range own {
-		if _, still := reported[k]; still {
-			continue
-		}
-		if _, ok := api[k]; ok {
-			d[k] = nil
-		}
-	}
-	return d
-}

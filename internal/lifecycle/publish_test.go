@@ -340,8 +340,8 @@ func TestConditionsLoseWhatTheyNoLongerSay(t *testing.T) {
 func TestMetadataDiffIsWhatTheProviderChanged(t *testing.T) {
 	handed := map[string]string{"same": "1", "changed": "1", "lacking": "1", "users": "old"}
 	reported := map[string]string{"same": "1", "changed": "2", "added": "1", "users": "old"}
-	api := map[string]string{"same": "1", "changed": "1", "lacking": "1", "users": "new", "mine": "1"}
-	got := MetadataDiff(reported, api, func(k, v string) bool { return handed[k] == v }, map[string]bool{"mine": true})
+	api := map[string]string{"same": "1", "changed": "1", "lacking": "1", "users": "new", "mine": "1", "theirs": "2"}
+	got := MetadataDiff(reported, api, func(k, v string) bool { return handed[k] == v }, map[string]string{"mine": "1", "theirs": "1"})
 	two, one := "2", "1"
 	want := map[string]*string{"changed": &two, "added": &one, "mine": nil}
 	if d := cmp.Diff(want, got); d != "" {

@@ -200,7 +200,7 @@ func BenchmarkPublishAndPatch(b *testing.B) {
 func BenchmarkNextAtRest(b *testing.B) {
 	api := pod("a")
 	api.Generation = 1
-	f := Facts{API: api, Backend: api, Sent: Sent{UID: api.UID, Attempted: true, Accepted: true, Generation: 1, Fingerprint: Fingerprint(api)}, Now: now}
+	f := Facts{API: api, Backend: api, Sent: Sent{UID: api.UID, Attempted: true, Accepted: true, Generation: 1, SpecVersion: SpecVersion(api)}, Now: now}
 	b.ReportAllocs()
 	for b.Loop() {
 		_ = Next(f)

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestBackendIsToldWhatItDoesNotKnow, and nothing else: neither what it was given, nor what the provider itself wrote.
+func TestBackendIsToldWhatItDoesNotKnow(t *testing.T) {
+	type entries = map[string]string
+	set, other := "set", "other"
+	for _, tt := range []struct {
+		name      string
+		api, told entries
+		writing   map[string]*string
+		behind    bool
+		want      Step
+	}{
+		{name: "nothing"},
+		{name: "what it was given", api: entries{"k": "v"}, told: entries{"k": "v"}},
+		{name: "a new entry", api: entries{"k": "v"}, want: Update},
+		{name: "a new entry beside others", api: entries{"k": "v", "l": "w"}, told: entries{"k": "v"}, want: Update},
+		{name: "another value", api: entries{"k": "w"}, told: entries{"k": "v"}, want: Update},
+		{name: "an empty value", api: entries{"k": ""}, want: Update},
+		{name: "a removal", told: entries{"k": "v"}, want: Update},
+		{name: "one for the other", api: entries{"l": "v"}, told: entries{"k": "v"}, want: Update},
+		{name: "the provider's entry, while it is written", api: entries{"k": "set"}, writing: map[string]*string{"k": &set}},
+		{name: "the provider's entry, which is not there yet", writing: map[string]*string{"k": &set}},
+		{name: "the provider's value, while it is written", api: entries{"k": "set"}, told: entries{"k": "v"}, writing: map[string]*string{"k": &set}},
+		{name: "the provider's value, which is not there yet", api: entries{"k": "v"}, told: entries{"k": "v"}, writing: map[string]*string{"k": &set}},
+		{name: "a user's value instead", api: entries{"k": "v"}, writing: map[string]*string{"k": &other}, want: Update},
+		{name: "the provider's removal, while it is written", told: entries{"k": "v"}, writing: map[string]*string{"k": nil}},
+		{name: "the provider's removal, and a user's value", api: entries{"k": "v"}, told: entries{"k": "w"}, writing: map[string]*string{"k": nil}, want: Update},
+		{name: "a user's removal of what the provider writes", told: entries{"k": "v"}, writing: map[string]*string{"k": &set}, want: Update},
+		{name: "the provider's entry and a user's", api: entries{"k": "set", "l": "w"}, writing: map[string]*string{"k": &set}, want: Update},
+		{name: "an older pod than was written", api: entries{"k": "v"}, told: entries{"k": "set"}, behind: true},
+	} {
+		for kind, pods := range map[string]func(entries) (*corev1.Pod, Told){
+			"label": func(m entries) (*corev1.Pod, Told) {
+				return pod("a", func(p *corev1.Pod) { p.Labels = m }), Told{Labels: tt.told, WritingLabels: tt.writing, Behind: tt.behind}
+			},
+			"annotation": func(m entries) (*corev1.Pod, Told) {
+				return pod("a", func(p *corev1.Pod) { p.Annotations = m }), Told{Annotations: tt.told, WritingAnnotations: tt.writing, Behind: tt.behind}
+			},
+		} {
+			t.Run(tt.name+", "+kind, func(t *testing.T) {
+				api, told := pods(tt.api)
+				if got := Next(Facts{API: api, Sent: accepted(api), Told: told, Backend: pod("a"), Now: now}).Step; got != tt.want {
+					t.Errorf("got step %d, want %d", got, tt.want)
+				}
+				if got := Quiet(api, accepted(api), told, false); got != (tt.want == Rest) {
+					t.Errorf("quiet is %v, want what Next says", got)
+				}
+			})
+		}
+	}
+}
+
+// TestUpdateThatFailedIsSentAgain: whatever the backend seems to know.
+func TestUpdateThatFailedIsSentAgain(t *testing.T) {
+	sent := accepted(pod("a"))
+	sent.Updating = true
+	if got := Next(Facts{API: pod("a"), Sent: sent, Backend: pod("a"), Now: now}).Step; got != Update || Quiet(pod("a"), sent, Told{}, false) {
+		t.Errorf("got step %d, want Update", got)
+	}
+}
+
+func TestSpecVersionFollowsTheSpec(t *testing.T) {
+	old := pod("a", func(p *corev1.Pod) { p.Generation = 0 })
+	for name, tt := range map[string]struct {
+		a, b *corev1.Pod
+		same bool
+	}{
+		"generation":                            {pod("a"), pod("a", withImage("j")), false},
+		"labels":                                {pod("a"), pod("a", withLabel("k", "v")), true},
+		"spec, by an API server without":        {old, pod("a", withImage("j"), func(p *corev1.Pod) { p.Generation = 0 }), false},
+		"labels, by an API server without":      {old, pod("a", withLabel("k", "v"), func(p *corev1.Pod) { p.Generation = 0 }), true},
+		"status, by an API server without them": {old, pod("a", inPhase(corev1.PodRunning), func(p *corev1.Pod) { p.Generation = 0 }), true},
+	} {
+		if got := SpecVersion(tt.a) == SpecVersion(tt.b); got != tt.same {
+			t.Errorf("%s changed: the same is %v, want %v", name, got, tt.same)
+		}
+	}
+}
