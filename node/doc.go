@@ -26,7 +26,8 @@
 //     old one is not believed about the new one. A backend that keeps no UID is
 //     matched by name.
 //  5. TerminalIsFinal: a pod that Succeeded or Failed stays so, but late exit
-//     codes still arrive.
+//     codes still arrive. Until they do, a container that ran is shown neither as
+//     running nor with an end that nobody told.
 //  6. RemoveOnlyWhenStopped: the API object goes when the backend has confirmed
 //     the stop: by a terminal report for that UID, or by a DeletePod that
 //     succeeded and a GetPod that no longer returns the pod, or returns it as

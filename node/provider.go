@@ -27,8 +27,9 @@ type PodLifecycleHandler interface {
 	CreatePod(ctx context.Context, pod *corev1.Pod) error
 
 	// UpdatePod is called when the spec, the labels or the annotations of a pod
-	// that the backend has were changed. The status of the pod that is handed in is
-	// the one that the provider reported last.
+	// that the backend has were changed, by others than the provider itself. What the
+	// provider reported of its own changes of labels and annotations is in the pod that is
+	// handed in, whose status is the one that the provider reported last.
 	UpdatePod(ctx context.Context, pod *corev1.Pod) error
 
 	// DeletePod stops a pod, within the grace period in

@@ -56,6 +56,9 @@ var simActions = []struct {
 	{"status", 3, func(w *simWorld, s simStep) {
 		w.atBackend(s, func(p *corev1.Pod) { p.Status.Message += "." })
 	}},
+	{"annotate", 2, func(w *simWorld, s simStep) {
+		w.atBackend(s, func(p *corev1.Pod) { setAnnotation(p, "provider", fmt.Sprint(s.Arg)) })
+	}},
 	{"end", 2, func(w *simWorld, s simStep) {
 		w.atBackend(s, func(p *corev1.Pod) { *p = *memory.Ended(p, int32(s.Arg%2)) })
 	}},

@@ -117,7 +117,7 @@ func initialized(pod *corev1.Pod, s *corev1.PodStatus, reported []corev1.PodCond
 
 func initDone(c *corev1.Container, st *corev1.ContainerStatus) bool {
 	if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-		return st.Started != nil && *st.Started || st.State.Running != nil && st.Started == nil
+		return st.Started != nil && *st.Started || st.State.Running != nil && st.Started == nil || endUnknown(st)
 	}
 	return st.State.Terminated != nil && st.State.Terminated.ExitCode == 0
 }

@@ -11,19 +11,23 @@ import (
 )
 
 const (
-	// exitUnknown is the exit code that a kubelet gives a container whose end it
+	// exitUnknown is the exit code that a kubelet gives a container that it stopped and whose end it
 	// did not see; 0 would claim a success that nobody saw.
 	exitUnknown = 137
-	// reasonStatusUnknown goes with it.
+	// reasonStatusUnknown is that of a container that has run and whose end nobody told.
 	reasonStatusUnknown = "ContainerStatusUnknown"
 )
 
 // mergeContainers returns the statuses that follow from the reported ones. A
 // report without any leaves the old ones. Restart counts never fall; after the
-// end of the pod, no container starts again, and before it none that is final.
+// end of the pod no container runs or starts again, and before it none that is final. How a
+// container ended is the backend's to tell: until it does, that is unknown.
 func mergeContainers(old, reported []corev1.ContainerStatus, ended bool, final func(*corev1.ContainerStatus) bool) []corev1.ContainerStatus {
 	if len(reported) == 0 {
-		return old
+		if !ended {
+			return old
+		}
+		reported = old
 	}
 	merged := make([]corev1.ContainerStatus, len(reported))
 	for i := range reported {
@@ -34,21 +38,36 @@ func mergeContainers(old, reported []corev1.ContainerStatus, ended bool, final f
 				merged[i] = *before
 			}
 		}
-		if ended && merged[i].State.Terminated == nil && !neverRan(&merged[i], statusNamed(old, merged[i].Name)) {
-			merged[i].State = corev1.ContainerState{Terminated: unknownEnd(&merged[i])}
-			merged[i].Ready = false
+		if ended && merged[i].State.Terminated == nil && hasEverRun(&merged[i], statusNamed(old, merged[i].Name)) {
+			merged[i].State = corev1.ContainerState{Waiting: endNotTold()}
+			merged[i].Ready, merged[i].Started = false, new(bool)
 		}
 	}
 	return merged
 }
 
-// neverRan reports whether a container has waited all its life, as far as the report and the status before
-// tell: one that came after an init container that failed, for example.
-func neverRan(now, before *corev1.ContainerStatus) bool {
-	waits := func(s *corev1.ContainerStatus) bool {
-		return s.State.Waiting != nil && s.ContainerID == "" && s.RestartCount == 0 && s.LastTerminationState.Terminated == nil
+// hasEverRun reports whether a container has run, as far as the report and the status before tell. One that comes
+// after an init container that failed has not, for example.
+func hasEverRun(now, before *corev1.ContainerStatus) bool {
+	return ran(now) || before != nil && ran(before)
+}
+
+func ran(s *corev1.ContainerStatus) bool {
+	return s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil ||
+		s.ContainerID != "" || s.RestartCount > 0 || endUnknown(s)
+}
+
+// endUnknown reports whether the container is shown as one that has ended nobody knows how.
+func endUnknown(s *corev1.ContainerStatus) bool {
+	return s.State.Waiting != nil && s.State.Waiting.Reason == reasonStatusUnknown
+}
+
+// endNotTold is the state of a container of a pod that has ended: it has run, and did not end
+// as far as the backend told. No exit code is made up.
+func endNotTold() *corev1.ContainerStateWaiting {
+	return &corev1.ContainerStateWaiting{
+		Reason: reasonStatusUnknown, Message: "the pod has ended, and the backend has not told how this container ended",
 	}
-	return waits(now) && (before == nil || waits(before))
 }
 
 func statusNamed(list []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
@@ -88,16 +107,15 @@ func restartsAll(r corev1.ContainerRestartRule) bool {
 func once(*corev1.ContainerStatus) bool { return true }
 
 // applyStop ends a pod whose backend confirmed the stop without telling how
-// the containers ended.
+// the containers ended. Those that never ran stay as they are.
 func applyStop(s *corev1.PodStatus, v View) {
+	before := &v.API.Status
+	s.ContainerStatuses = endContainers(s.ContainerStatuses, before.ContainerStatuses)
+	s.InitContainerStatuses = endContainers(s.InitContainerStatuses, before.InitContainerStatuses)
+	s.EphemeralContainerStatuses = endContainers(s.EphemeralContainerStatuses, before.EphemeralContainerStatuses)
 	s.Phase = corev1.PodFailed
-	if v.Attempted || v.Report != nil || len(s.ContainerStatuses) > 0 { // else no container can have ended
-		s.ContainerStatuses = endContainers(s.ContainerStatuses, v.API.Spec.Containers)
-		s.InitContainerStatuses = endContainers(s.InitContainerStatuses, nil)
-		s.EphemeralContainerStatuses = endContainers(s.EphemeralContainerStatuses, nil)
-		if !slices.ContainsFunc(s.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.State.Terminated.ExitCode != 0 }) {
-			s.Phase = corev1.PodSucceeded
-		}
+	if allSucceeded(v.API.Spec.Containers, s.ContainerStatuses) {
+		s.Phase = corev1.PodSucceeded
 	}
 	if v.Verdict != nil {
 		s.Phase, s.Reason, s.Message = corev1.PodFailed, v.Verdict.Reason, v.Verdict.Message
@@ -106,28 +124,31 @@ func applyStop(s *corev1.PodStatus, v View) {
 	}
 }
 
-// endContainers returns the statuses with every container terminated; those of
-// spec that have no status get one.
-func endContainers(statuses []corev1.ContainerStatus, spec []corev1.Container) []corev1.ContainerStatus {
-	has := map[string]bool{}
+// endContainers returns the statuses with every container that has run terminated.
+func endContainers(statuses, before []corev1.ContainerStatus) []corev1.ContainerStatus {
 	statuses = slices.Clone(statuses)
 	for i := range statuses {
 		st := &statuses[i]
-		has[st.Name] = true
-		if st.State.Terminated == nil {
+		if st.State.Terminated == nil && hasEverRun(st, statusNamed(before, st.Name)) {
 			st.State = corev1.ContainerState{Terminated: unknownEnd(st)}
 		}
 		st.Ready = false
 		st.Started = nil
 	}
-	for _, c := range spec {
-		if !has[c.Name] {
-			st := corev1.ContainerStatus{Name: c.Name, Image: c.Image}
-			st.State.Terminated = unknownEnd(&st)
-			statuses = append(statuses, st)
+	return statuses
+}
+
+// allSucceeded reports whether every container is known to have ended without an error.
+func allSucceeded(spec []corev1.Container, statuses []corev1.ContainerStatus) bool {
+	succeeded := func(st *corev1.ContainerStatus) bool {
+		return st != nil && st.State.Terminated != nil && st.State.Terminated.ExitCode == 0
+	}
+	for i := range statuses {
+		if !succeeded(&statuses[i]) {
+			return false
 		}
 	}
-	return statuses
+	return !slices.ContainsFunc(spec, func(c corev1.Container) bool { return !succeeded(statusNamed(statuses, c.Name)) })
 }
 
 func unknownEnd(st *corev1.ContainerStatus) *corev1.ContainerStateTerminated {

@@ -160,9 +160,10 @@ func applyReport(s *corev1.PodStatus, pod *corev1.Pod, r *corev1.PodStatus, abso
 			s.StartTime = &metav1.Time{Time: now}
 		}
 	}
-	s.InitContainerStatuses = mergeContainers(s.InitContainerStatuses, r.InitContainerStatuses, absorbed, byPolicy(pod))
-	s.ContainerStatuses = mergeContainers(s.ContainerStatuses, r.ContainerStatuses, absorbed, byPolicy(pod))
-	s.EphemeralContainerStatuses = mergeContainers(s.EphemeralContainerStatuses, r.EphemeralContainerStatuses, absorbed, once)
+	ended := Terminal(s)
+	s.InitContainerStatuses = mergeContainers(s.InitContainerStatuses, r.InitContainerStatuses, ended, byPolicy(pod))
+	s.ContainerStatuses = mergeContainers(s.ContainerStatuses, r.ContainerStatuses, ended, byPolicy(pod))
+	s.EphemeralContainerStatuses = mergeContainers(s.EphemeralContainerStatuses, r.EphemeralContainerStatuses, ended, once)
 	if r.Resize != "" {
 		s.Resize = r.Resize
 	}

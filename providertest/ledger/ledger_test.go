@@ -47,6 +47,7 @@ var stories = []struct {
 	{"older overwrites newer", steps(exists("a"), report("a", running("1", 0)), report("a", running("2", 0)),
 		shows("a", running("2", 0)), shows("a", running("1", 0)), shows("a", running("2", 0))), []string{"S5"}},
 	{"terminal status lost to an older one", steps(exists("a"), report("a", ended(corev1.PodFailed, 1)), report("a", running("", 0)), shows("a", running("", 0))), []string{"S5"}},
+	{"terminal status with a container that runs", steps(exists("a"), report("a", endedRunning), shows("a", corev1.PodStatus{Phase: corev1.PodSucceeded})), nil},
 	{"terminal status outlives an older one", steps(exists("a"), report("a", ended(corev1.PodFailed, 1)), report("a", running("", 0)), shows("a", ended(corev1.PodFailed, 1))), nil},
 	{"another pod of the UID ends", steps(exists("a"), report("a", running("", 0)), shows("a", running("", 0)), func(s *story) {
 		end := ended(corev1.PodFailed, 1)

@@ -154,7 +154,7 @@ func exits(s *corev1.PodStatus) (text string) {
 		switch {
 		case c.State.Terminated != nil:
 			text += fmt.Sprintf(" %s=exit:%d", c.Name, c.State.Terminated.ExitCode)
-		case c.State.Running != nil:
+		case c.State.Running != nil && !terminal(s): // of a pod that has ended, nobody can show a container that runs
 			text += fmt.Sprintf(" %s=running:%d", c.Name, c.RestartCount)
 		}
 	}

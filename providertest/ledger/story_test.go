@@ -136,4 +136,7 @@ func ended(phase corev1.PodPhase, code int32) corev1.PodStatus {
 	}}}
 }
 
+// endedRunning is the status of a pod that has ended, and its container has not.
+var endedRunning = corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: running("", 0).ContainerStatuses}
+
 func steps(s ...func(*story)) []func(*story) { return s }
