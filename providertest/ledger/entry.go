@@ -56,9 +56,12 @@ type Entry struct {
 	// instance that nobody asked for, or removed one out of band.
 	Injected bool `json:"injected,omitempty"`
 	// Foreign says that the instance belongs to somebody else than this node.
-	Foreign bool              `json:"foreign,omitempty"`
-	Err     string            `json:"err,omitempty"` // of End
-	Status  *corev1.PodStatus `json:"status,omitempty"`
+	Foreign bool   `json:"foreign,omitempty"`
+	Err     string `json:"err,omitempty"` // of End
+	// Rejected says of the End of a call that the error is of the kind invalid-input: what was
+	// asked can never work as it stands.
+	Rejected bool              `json:"rejected,omitempty"`
+	Status   *corev1.PodStatus `json:"status,omitempty"`
 }
 
 // Key is namespace/name of the pod.

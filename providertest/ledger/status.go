@@ -162,7 +162,7 @@ func exits(s *corev1.PodStatus) (text string) {
 }
 
 // FailedOnlyForCause is S8: a pod becomes Failed in the API server only if the
-// provider said so, if its instance is gone or failed, if it was deleted, if its
+// provider said so or rejected it, if its instance is gone or failed, if it was deleted, if its
 // active deadline has passed, if it is for another operating system, if the node was
 // draining, or if somebody else said so. An error that passes, or a clock, is no cause.
 func FailedOnlyForCause(h History) (out []Violation) {
@@ -182,7 +182,7 @@ func FailedOnlyForCause(h History) (out []Violation) {
 		}
 		deleted := v.gone() || v.Pod.DeletionTimestamp != nil
 		if deleted || h.drained(v.At) || v.Pod.Spec.OS != nil || overdue(v, v.At) || h.saidByOthers(v) || slices.ContainsFunc(entries[v.Pod.UID], func(e *Entry) bool {
-			return !certainlyAfter(e, v) && (e.Verb == Stop || e.Status != nil && failing(e.Status))
+			return !certainlyAfter(e, v) && (e.Verb == Stop || e.Verb == Create && e.Rejected || e.Status != nil && failing(e.Status))
 		}) {
 			continue
 		}

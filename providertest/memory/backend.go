@@ -111,7 +111,7 @@ func (b *Backend) call(ctx context.Context, method string, pod *corev1.Pod, effe
 		case v != nil:
 			entry.Err = fmt.Sprint("panic: ", v)
 		case err != nil:
-			entry.Err = err.Error()
+			entry.Err, entry.Rejected = err.Error(), errdefs.IsInvalidInput(err)
 		}
 		b.Recorder.Add(entry)
 		b.mu.Lock()
