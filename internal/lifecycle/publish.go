@@ -3,6 +3,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,9 @@ const ReasonProviderFailed = "ProviderFailed"
 // ReasonUnsupported is the status reason of a pod, and of its waiting containers, that asks for
 // what the backend does not have.
 const ReasonUnsupported = "UnsupportedPodSpec"
+
+// WaitingConfig is why a container waits whose configuration is missing or wrong, as a kubelet says.
+const WaitingConfig = "CreateContainerConfigError"
 
 // Trouble is why a pod is not where it should be; it is shown in its status
 // until it is over.
@@ -184,6 +188,7 @@ func applyTrouble(s *corev1.PodStatus, v View) {
 		ran := s.Phase != "" && s.Phase != corev1.PodPending
 		if v.Report == nil && s.Reason == ReasonProviderFailed && !ran {
 			s.Reason, s.Message = "", ""
+			endWaiting(s)
 		}
 		return
 	}
@@ -191,7 +196,11 @@ func applyTrouble(s *corev1.PodStatus, v View) {
 	if s.Phase == "" {
 		s.Phase = corev1.PodPending
 	}
-	if t.WaitingReason == "" || v.Report != nil {
+	if v.Report != nil {
+		return
+	}
+	if t.WaitingReason == "" {
+		endWaiting(s)
 		return
 	}
 	s.ContainerStatuses = nil
@@ -203,5 +212,16 @@ func applyTrouble(s *corev1.PodStatus, v View) {
 		s.ContainerStatuses = append(s.ContainerStatuses, corev1.ContainerStatus{
 			Name: c.Name, Image: c.Image, State: corev1.ContainerState{Waiting: waiting},
 		})
+	}
+}
+
+// endWaiting lets containers that waited for their configuration wait for their start. What they wait
+// for is known from a Trouble only.
+func endWaiting(s *corev1.PodStatus) {
+	s.ContainerStatuses = slices.Clone(s.ContainerStatuses)
+	for i := range s.ContainerStatuses {
+		if w := s.ContainerStatuses[i].State.Waiting; w != nil && w.Reason == WaitingConfig {
+			s.ContainerStatuses[i].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
+		}
 	}
 }

@@ -192,6 +192,21 @@ func TestTroubleIsTakenBackByWhatTheBackendSays(t *testing.T) {
 	}
 }
 
+// TestContainersStopWaitingForTheirConfiguration: when another thing fails, or nothing does any more.
+func TestContainersStopWaitingForTheirConfiguration(t *testing.T) {
+	waits := &Trouble{Reason: ReasonProviderFailed, Message: "no ConfigMap", WaitingReason: WaitingConfig}
+	_, after := publish(t, View{API: pod("a"), Trouble: waits})
+	if w := after.Status.ContainerStatuses[0].State.Waiting; w == nil || w.Reason != WaitingConfig || w.Message != "no ConfigMap" {
+		t.Fatalf("got %+v, want a container that waits", after.Status.ContainerStatuses)
+	}
+	for name, next := range map[string]*Trouble{"nothing fails": nil, "another thing fails": {Reason: ReasonProviderFailed, Message: "no answer"}} {
+		_, then := publish(t, View{API: after, Trouble: next})
+		if w := then.Status.ContainerStatuses[0].State.Waiting; w == nil || w.Reason != "ContainerCreating" || w.Message != "" {
+			t.Errorf("%s: got %+v, want a container that is about to be created", name, then.Status.ContainerStatuses)
+		}
+	}
+}
+
 func TestObservedGenerationFollowsTheBackend(t *testing.T) {
 	api := pod("a")
 	api.Generation = 3
