@@ -34,7 +34,11 @@
 //     terminal. The end of the grace period is no confirmation.
 //  7. NeverGiveUp: retries never end. Their delay grows to a minute, and ends at
 //     once when the backend is healthy again (Kick). The pod shows the backend's
-//     own error and the time of the next try in its status and in an event.
+//     own error in its status and in an event, which do not grow with the number
+//     of tries; each failure and the time of the next try are in the log. A pod
+//     that the provider rejects (errdefs.InvalidInput) fails, if it is a Job's or
+//     never restarted, and else waits for a change, ten minutes at a time. A
+//     running pod that cannot be updated shows its own status.
 //  8. NeverDestroyOnSilence: a pod that one side lacks is given up on
 //     evidence. One that only the backend has is deleted when it was so for a
 //     while and a live read says that the pod does not exist or has another

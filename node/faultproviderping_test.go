@@ -112,8 +112,8 @@ func TestFault40RetryAfterIsHonoured(t *testing.T) {
 		if open != pods/4 {
 			t.Errorf("the metric says that %v pods wait for a retry, want %d", open, pods/4)
 		}
-		if got := w.api.Pod("d", "p1").Status.Message; !strings.Contains(got, "429") || !strings.Contains(got, "next try at") {
-			t.Errorf("message is %q, want the error and the next try", got)
+		if got := w.api.Pod("d", "p1").Status.Message; !strings.Contains(got, "429") || !strings.Contains(got, "tried again") {
+			t.Errorf("message is %q, want the error, and that it is tried again", got)
 		}
 		took := w.until("all run", 5*time.Minute, func() bool { return w.allRun("p", pods) })
 		earliest := pausesAfterErrors(b.Ledger())

@@ -4,7 +4,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -36,7 +34,9 @@ func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod)
 	if err := c.fence.allow(ctx); err != nil {
 		return err
 	}
+	attempted := false // before
 	c.states.of(key, api.UID, func(st *podState) {
+		attempted = st.sent.Attempted
 		// All before the call: it may report at once, on what it was handed.
 		st.sent.Attempted, st.sent.Generation = true, api.Generation
 		st.sent.AttemptedAt, st.sent.Shown = time.Now(), false
@@ -46,7 +46,7 @@ func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod)
 		st.handed.add(metadataOf(api))
 	})
 	if err := c.call(ctx, key, api, "CreatePod", func(ctx context.Context) error { return c.provider.CreatePod(ctx, pod) }); err != nil {
-		return c.failure(api, eventCreateFailed, fmt.Errorf("create pod %s: %w", key, err))
+		return c.createFailed(key, api, attempted, err)
 	}
 	c.accepted(key, api)
 	c.recorder.Event(api, corev1.EventTypeNormal, eventCreateSuccess, "the provider has accepted the pod")
@@ -58,7 +58,7 @@ func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod)
 func (c *PodController) update(ctx context.Context, key string, api, backend *corev1.Pod) error {
 	pod, err := c.prepare(ctx, api)
 	if err != nil {
-		return c.failure(api, "", fmt.Errorf("resolve the environment of pod %s: %w", key, err))
+		return c.updateFailed(key, api, fmt.Errorf("resolve the environment of pod %s: %w", key, err))
 	}
 	if err := c.fence.allow(ctx); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (c *PodController) update(ctx context.Context, key string, api, backend *co
 		}
 	})
 	if err := c.call(ctx, key, api, "UpdatePod", func(ctx context.Context) error { return c.provider.UpdatePod(ctx, pod) }); err != nil {
-		return c.failure(api, eventUpdateFailed, fmt.Errorf("update pod %s: %w", key, err))
+		return c.updateFailed(key, api, fmt.Errorf("update pod %s: %w", key, err))
 	}
 	c.accepted(key, api)
 	c.learn(key)
@@ -108,7 +108,8 @@ func (c *PodController) accepted(key string, api *corev1.Pod) {
 		st.sent.Updating = false
 		st.sent.Generation, st.sent.SpecVersion = api.Generation, lifecycle.SpecVersion(api)
 		st.previous, st.left = "", nil
-		st.trouble, st.askedAt = nil, st.sent.AcceptedAt
+		st.askedAt = st.sent.AcceptedAt
+		st.clearError()
 	})
 	c.secrets.Drop(gone)
 	c.statusLane.Add(key)
@@ -159,7 +160,10 @@ func (c *PodController) stop(ctx context.Context, key string, api, backend *core
 	if err != nil && !errdefs.IsNotFound(err) {
 		return c.failure(api, eventDeleteFailed, fmt.Errorf("delete pod %s: %w", key, err))
 	}
-	c.states.of(key, api.UID, func(st *podState) { st.sent.StopAcked, st.sent.StopMissing, st.trouble = err == nil, err != nil, nil })
+	c.states.of(key, api.UID, func(st *podState) {
+		st.sent.StopAcked, st.sent.StopMissing = err == nil, err != nil
+		st.clearError()
+	})
 	c.recorder.Event(api, corev1.EventTypeNormal, eventDeleteSuccess, "the provider has accepted the stop")
 	c.syncLane.Add(key)
 	if !c.notifies {
@@ -220,48 +224,8 @@ func (c *PodController) resolve(ctx context.Context, pod *corev1.Pod) error {
 	defer time.AfterFunc(slowCall, func() { keyqueue.Yield(ctx) }).Stop()
 	bounded, cancel := context.WithTimeout(ctx, podRequestTimeout)
 	defer cancel()
-	env := c.env
-	env.Objects = objectsOf{c, pod.UID}
+	env, found := c.env, &warnings{}
+	env.Objects, env.Recorder = objectsOf{c, pod.UID}, found
+	defer func() { c.warn(pod, found.held) }()
 	return podenv.Resolve(bounded, env, pod)
 }
-
-// syncError is a failure of the sync lane on its way to syncFailed, where it ends.
-type syncError struct {
-	pod   *corev1.Pod // nil: gone from the API server
-	event string      // "": whoever failed has made one
-	err   error
-}
-
-func (e *syncError) Error() string { return e.err.Error() }
-func (e *syncError) Unwrap() error { return e.err }
-
-func (c *PodController) failure(pod *corev1.Pod, event string, err error) error {
-	return &syncError{pod: pod, event: event, err: err}
-}
-
-// syncFailed is where failures of the sync lane end: in the log, in an event,
-// and in the pod's status, with the time of the next try.
-func (c *PodController) syncFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
-	next := "given up until the pod changes"
-	if again {
-		next = "next try at " + time.Now().Add(delay).UTC().Format(time.RFC3339)
-	}
-	log.G(ctx).WithField("pod", key).WithError(err).Warn("pod is not in step with the backend; " + next)
-	var failed *syncError
-	if !errors.As(err, &failed) || failed.pod == nil {
-		return
-	}
-	t := &lifecycle.Trouble{Reason: lifecycle.ReasonProviderFailed, Message: redact.CutTo(brief(failed.err), redact.Limit-len("; "+next)) + "; " + next}
-	var notReady *podenv.NotReadyError
-	if errors.As(err, &notReady) {
-		t.Container, t.WaitingReason = notReady.Container, "CreateContainerConfigError"
-	}
-	c.states.of(key, failed.pod.UID, func(st *podState) { st.trouble = t })
-	c.statusLane.Add(key)
-	if failed.event != "" {
-		c.recorder.Event(failed.pod, corev1.EventTypeWarning, failed.event, t.Message)
-	}
-}
-
-// brief is the text of an error in a form that objects can carry.
-func brief(err error) string { return redact.Text(err.Error()) }

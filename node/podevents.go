@@ -24,6 +24,7 @@ const (
 	eventDeleteSuccess = "ProviderDeleteSuccess"
 	eventCallHangs     = "ProviderCallHangs"
 	eventPodLost       = "ProviderPodLost"
+	eventRejected      = "ProviderPodRejected"
 	eventSecondPod     = "ProviderSecondPod"
 	eventPodsMissing   = "PodsMissing" // of the node
 	eventStatusFailed  = "ProviderStatusRejected"
@@ -66,11 +67,14 @@ func (c *PodController) handler(ctx context.Context) cache.ResourceEventHandler 
 func (c *PodController) markUpdated(old, pod *corev1.Pod) {
 	key := keyOf(pod)
 	resync := old.ResourceVersion == pod.ResourceVersion
+	st := c.states.get(key)
+	told := st.told(pod)
 	switch {
 	case old.UID != pod.UID || old.Generation != pod.Generation ||
 		!old.DeletionTimestamp.Equal(pod.DeletionTimestamp) ||
 		!ptr.Equal(old.DeletionGracePeriodSeconds, pod.DeletionGracePeriodSeconds) || // shorter, and ends in the same second
-		lifecycle.Terminal(&old.Status) != lifecycle.Terminal(&pod.Status):
+		lifecycle.Terminal(&old.Status) != lifecycle.Terminal(&pod.Status),
+		st.refused != 0 && lifecycle.Differs(pod, st.refused, &told):
 		c.syncLane.AddNow(key)
 	case resync || pod.Generation == 0 ||
 		!maps.Equal(old.Labels, pod.Labels) || !maps.Equal(old.Annotations, pod.Annotations):
@@ -94,7 +98,7 @@ func (c *PodController) markDeleted(pod *corev1.Pod, seen bool) {
 // objectChanged lets a pod that waits for a ConfigMap or Secret try again.
 func (c *PodController) objectChanged(pod types.NamespacedName) {
 	key := pod.String()
-	if t := c.states.get(key).trouble; t != nil && t.WaitingReason != "" {
+	if c.states.get(key).unready {
 		c.syncLane.AddNow(key)
 	}
 }

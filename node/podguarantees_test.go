@@ -204,8 +204,8 @@ func TestNeverGiveUp(t *testing.T) {
 		w.pass(5 * time.Minute)
 		p := w.api.Pod("d", "p")
 		if p.Status.Phase != corev1.PodPending || p.Status.Reason != "ProviderFailed" ||
-			!strings.Contains(p.Status.Message, memory.ErrUnwell.Error()) || !strings.Contains(p.Status.Message, "next try at") {
-			t.Errorf("status is %s %q %q, want the backend's error and the next try", p.Status.Phase, p.Status.Reason, p.Status.Message)
+			!strings.Contains(p.Status.Message, memory.ErrUnwell.Error()) || !strings.Contains(p.Status.Message, "tried again") {
+			t.Errorf("status is %s %q %q, want the backend's error, and that it is tried again", p.Status.Phase, p.Status.Reason, p.Status.Message)
 		}
 		if e := w.events(); len(e) == 0 || !strings.Contains(e[0], "ProviderCreateFailed") || !strings.Contains(e[0], memory.ErrUnwell.Error()) {
 			t.Errorf("events are %q, want ProviderCreateFailed with the backend's error", e)

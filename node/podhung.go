@@ -18,7 +18,7 @@ import (
 const hungCall = 30 * time.Second
 
 // call makes a call about a pod that changes something at the backend. While the
-// call hangs, the pod tells so, in an event and in its status.
+// call hangs, the pod tells so, in an event and in its status, as it does of failures.
 func (c *PodController) call(ctx context.Context, key string, api *corev1.Pod, method string, call func(context.Context) error) error {
 	var returned atomic.Bool
 	begin := time.Now()
@@ -27,7 +27,14 @@ func (c *PodController) call(ctx context.Context, key string, api *corev1.Pod, m
 		hangs := false
 		c.states.update(key, func(st *podState) {
 			// Under the lock: what comes of the call is noted under it, too, after returned.
-			if hangs = !returned.Load() && st.sent.UID == api.UID; hangs {
+			if returned.Load() || st.sent.UID != api.UID {
+				return
+			}
+			update, text := method == "UpdatePod", message
+			if update {
+				text = method // as of an UpdatePod that fails
+			}
+			if st.said, hangs = st.said.next(eventCallHangs, text, time.Now()); hangs && !update {
 				st.trouble = &lifecycle.Trouble{Reason: lifecycle.ReasonProviderFailed, Message: message}
 			}
 		})

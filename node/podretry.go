@@ -15,6 +15,9 @@ import (
 const (
 	firstRetry = 250 * time.Millisecond
 	lastRetry  = 60 * time.Second
+	// rejectedRetry is the delay after the provider said that it can never take the pod
+	// as it is. A change of the pod ends it; what the backend knows may change, too.
+	rejectedRetry = 10 * time.Minute
 	// longestRetryAfter is the longest delay that an error can ask for
 	// (errdefs.RetryAfter).
 	longestRetryAfter = 10 * time.Minute
@@ -68,8 +71,11 @@ func (p *retryPolicy) decide(ctx context.Context, key string, tries int, firstAd
 		}
 	}
 	delay := backoff(tries)
-	if p.limiter != nil {
+	switch {
+	case p.limiter != nil:
 		delay = p.limiter.When(key)
+	case isRejected(err):
+		delay = rejectedRetry
 	}
 	if after, says := errdefs.RetryAfterOf(err); says {
 		delay = min(max(after, firstRetry), longestRetryAfter)

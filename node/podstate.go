@@ -24,6 +24,9 @@ type podState struct {
 	created  time.Time // of sent.UID, by the API server
 	previous types.UID // an older pod of this name that the backend may still have
 	trouble  *lifecycle.Trouble
+	said     said   // of what failed
+	unready  bool   // it waits for a ConfigMap or Secret
+	refused  uint64 // the version of the spec that the backend did not take with what is in handed; 0: nothing waits for a change of the pod
 	verdict  *lifecycle.Verdict
 	deadline deadline
 	admitted bool   // there was room for it
@@ -60,6 +63,7 @@ type podState struct {
 	lastWord   bool
 	lastReport *report
 	removedAt  time.Time // when the API server accepted the removal
+	denied     saying    // of writes that the API server refused
 	budget     writeBudget
 	settled    basis // what nothing was to be written on; zero: something may be
 }

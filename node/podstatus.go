@@ -145,7 +145,7 @@ func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, 
 		if s.sent.UID != got.UID {
 			return
 		}
-		s.written, s.writtenAt = got, time.Now()
+		s.written, s.writtenAt, s.denied = got, time.Now(), saying{}
 		s.lastWord, s.lastReport = lifecycle.Terminal(&status), st.report
 		s.wrote(own)
 	})
@@ -200,7 +200,7 @@ func (c *PodController) remove(ctx context.Context, key string, api *corev1.Pod)
 }
 
 // writeFailed is where failures of the status lane end: in the log and, when
-// the API server understood and refused, in an event.
+// the API server understood and refused, in an event, as often as saying allows.
 func (c *PodController) writeFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
 	c.failedToReach(err)
 	logger := log.G(ctx).WithField("pod", key).WithError(err)
@@ -211,6 +211,10 @@ func (c *PodController) writeFailed(ctx context.Context, key string, err error, 
 	}
 	var failed *syncError
 	if errors.As(err, &failed) && failed.event != "" && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err)) {
-		c.recorder.Event(failed.pod, corev1.EventTypeWarning, failed.event, brief(err))
+		news := false
+		c.states.of(key, failed.pod.UID, func(st *podState) { st.denied, news = st.denied.next(failed.event, time.Now()) })
+		if news {
+			c.recorder.Event(failed.pod, corev1.EventTypeWarning, failed.event, brief(err))
+		}
 	}
 }

@@ -50,10 +50,12 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		if st.isOver(api) {
 			c.secrets.End(api.UID)
 		}
-		c.rest(key, api)
 		if st.duplicate != nil {
-			return 0, c.removeDuplicate(ctx, key, api, st.duplicate)
+			if err := c.removeDuplicate(ctx, key, api, st.duplicate); err != nil {
+				return 0, err
+			}
 		}
+		c.rest(key, api)
 		return 0, nil
 	}
 	backend, doubtful, err := c.lookup(ctx, key)
@@ -261,10 +263,10 @@ func (c *PodController) rest(key string, api *corev1.Pod) {
 
 // settle takes back the trouble that a pod's status shows.
 func (c *PodController) settle(key string) {
-	if c.states.get(key).trouble == nil {
+	if st := c.states.get(key); st.trouble == nil && len(st.said) == 0 {
 		return
 	}
-	c.states.update(key, func(st *podState) { st.trouble = nil })
+	c.states.update(key, (*podState).clearError)
 	c.statusLane.Add(key)
 }
 

@@ -44,6 +44,7 @@ func (c *PodController) refuse(key string, api *corev1.Pod) bool {
 	news := false
 	c.states.of(key, api.UID, func(st *podState) {
 		if news = st.trouble == nil || st.trouble.Message != message; news {
+			st.clearError()
 			st.trouble = &lifecycle.Trouble{Reason: lifecycle.ReasonUnsupported, Message: message, WaitingReason: lifecycle.ReasonUnsupported}
 		}
 	})

@@ -23,13 +23,17 @@ type PodLifecycleHandler interface {
 	// PodControllerConfig.PodVisibilityTimeout, unless the provider reports it as Pending meanwhile. The pod that is handed in has no
 	// status, and its environment is resolved. A second call for a pod (same
 	// UID) that the backend already has, after a restart for example, must not
-	// start it twice.
+	// start it twice. An error of the kind invalid-input says that nothing was made,
+	// and that this pod can never be created as it is: a pod of a Job, or one that is
+	// never restarted, has then failed with the error's words.
 	CreatePod(ctx context.Context, pod *corev1.Pod) error
 
 	// UpdatePod is called when the spec, the labels or the annotations of a pod
 	// that the backend has were changed, by others than the provider itself. What the
 	// provider reported of its own changes of labels and annotations is in the pod that is
 	// handed in, whose status is the one that the provider reported last.
+	// While it fails, the pod runs on as it did: an event tells of the error, and the
+	// status is the provider's.
 	UpdatePod(ctx context.Context, pod *corev1.Pod) error
 
 	// DeletePod stops a pod, within the grace period in

@@ -155,7 +155,7 @@ func (w *simWorld) inject(s simStep, f memory.Fault) {
 		f.Err = fmt.Errorf("simulated: %w", context.DeadlineExceeded)
 	}
 	if f.Method == memory.Create && f.Err != nil && s.Pod == 2 {
-		f.Err = errdefs.InvalidInput("simulated")
+		f.Err, w.rejected = errdefs.InvalidInput("simulated"), true
 	}
 	w.backend.Inject(f)
 }

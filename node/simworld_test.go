@@ -26,17 +26,18 @@ import (
 // simWorld is an API server, a backend and the lives of a daemon between them, in
 // fake time.
 type simWorld struct {
-	ctx     context.Context
-	plan    simSchedule
-	api     *memapi.API
-	backend *memory.Backend
-	life    *simLife    // nil: the daemon is down
-	births  []time.Time // of lives
-	ends    []time.Time // of lives
-	uids    int
-	errs    []string // what Run returned
-	lieEnds time.Time
-	blind   bool // a lie denies all pods, for longer than one could be missing
+	ctx      context.Context
+	plan     simSchedule
+	api      *memapi.API
+	backend  *memory.Backend
+	life     *simLife    // nil: the daemon is down
+	births   []time.Time // of lives
+	ends     []time.Time // of lives
+	uids     int
+	rejected bool     // the provider was to reject a pod
+	errs     []string // what Run returned
+	lieEnds  time.Time
+	blind    bool // a lie denies all pods, for longer than one could be missing
 
 	mu   sync.Mutex
 	fail map[string]int // guarded by mu; by verb: requests that fail
@@ -162,6 +163,9 @@ func (w *simWorld) run() {
 	w.pass(0)
 	w.start()
 	w.pass(4 * time.Minute)
+	if w.rejected {
+		w.pass(rejectedRetry) // what the provider rejected is not tried again earlier
+	}
 }
 
 // calm ends all faults.

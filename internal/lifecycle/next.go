@@ -154,7 +154,13 @@ func Quiet(api *corev1.Pod, sent Sent, told Told, verdict bool) bool {
 // outdated reports whether the pod was changed since the backend accepted it, by others than
 // the provider itself.
 func outdated(api *corev1.Pod, sent *Sent, told *Told) bool {
-	return sent.Updating || sent.SpecVersion != SpecVersion(api) || !told.knows(api)
+	return sent.Updating || Differs(api, sent.SpecVersion, told)
+}
+
+// Differs reports whether the pod has another spec than that of the version, or labels and annotations that
+// the backend was not told of.
+func Differs(api *corev1.Pod, spec uint64, told *Told) bool {
+	return spec != SpecVersion(api) || !told.knows(api)
 }
 
 // nextStop decides for a pod that must not run any longer.
