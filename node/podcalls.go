@@ -188,9 +188,14 @@ func (c *PodController) replaceLost(ctx context.Context, key string, api *corev1
 		c.syncLane.AddAfter(key, askAgain)
 		return nil
 	}
+	st := c.states.get(key)
+	if st.reappeared() {
+		c.syncLane.AddAfter(key, lookAgain)
+		return nil
+	}
 	const message = "the backend no longer has the pod"
 	log.G(ctx).Warn(message)
-	if st := c.states.get(key); api.Spec.RestartPolicy == corev1.RestartPolicyNever && (st.sent.Accepted || api.Status.Phase == corev1.PodRunning) {
+	if api.Spec.RestartPolicy == corev1.RestartPolicyNever && (st.sent.Accepted || api.Status.Phase == corev1.PodRunning) {
 		c.fail(key, api, corev1.EventTypeWarning, &lifecycle.Verdict{Reason: eventPodLost, Message: message})
 		c.syncLane.Add(key)
 		return nil

@@ -6,6 +6,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -94,6 +95,9 @@ func (c *PodController) remember(key string, api *corev1.Pod, r *report) (news b
 			return !droppable(api, t) || slices.ContainsFunc(r.status.Conditions, func(n corev1.PodCondition) bool { return n.Type == t })
 		})
 		st.report = r
+		if !st.sent.MissingSince.IsZero() {
+			st.shownAt = time.Now() // the backend has it after all
+		}
 		news = true
 	})
 	return news

@@ -42,7 +42,7 @@ type podState struct {
 	// written by events and the survey: reasons to ask the backend
 	suspect   bool       // the backend's list lacks the pod
 	witnessed types.UID  // the pod that a delete event was seen for
-	listed    time.Time  // when the newest list that had the pod was asked for, while it is missing
+	shownAt   time.Time  // when the newest list that had the pod was asked for, or it was reported, while it is missing
 	shared    bool       // the backend has another pod under the name: what it says by name may be about that
 	duplicate *duplicate // what the backend has beside the pod; the sync lane removes it
 
@@ -188,6 +188,11 @@ func (s *podStates) begin(key string, api *corev1.Pod) (older types.UID) {
 // it is deleted, or is seen to run.
 func (st *podState) isOver(api *corev1.Pod) bool {
 	return st.over && api != nil && api.UID == st.sent.UID && api.DeletionTimestamp == nil && lifecycle.Terminal(&api.Status)
+}
+
+// reappeared reports whether the backend has shown the pod in another way since it did not know it by name.
+func (st *podState) reappeared() bool {
+	return !st.sent.MissingSince.IsZero() && !st.shownAt.Before(st.sent.MissingSince)
 }
 
 // finished reports whether the provider reported the pod as Succeeded or Failed.

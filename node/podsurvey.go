@@ -82,14 +82,14 @@ func (c *PodController) findMissing(ctx context.Context, has map[string]bool, as
 		}
 		if !has[key] {
 			missing = append(missing, key)
-			if !st.listed.IsZero() {
-				c.states.of(key, api.UID, func(s *podState) { s.listed = time.Time{} })
+			if !st.shownAt.IsZero() {
+				c.states.of(key, api.UID, func(s *podState) { s.shownAt = time.Time{} })
 			}
 			continue
 		}
 		there = append(there, key)
 		if !st.sent.Shown || !st.sent.MissingSince.IsZero() {
-			c.states.of(key, api.UID, func(s *podState) { s.sent.Shown, s.listed = true, asked })
+			c.states.of(key, api.UID, func(s *podState) { s.sent.Shown, s.shownAt = true, asked })
 		}
 	}
 	if c.authority == nil {

@@ -330,7 +330,7 @@ func (c *PodController) evidence(ctx context.Context, key string, f *lifecycle.F
 		f.Held = lookAgain
 	}
 	f.Earlier = f.API.CreationTimestamp.Time.Before(c.alone())
-	f.Listed = !f.Sent.MissingSince.IsZero() && !st.listed.Before(f.Sent.MissingSince)
+	f.Listed = st.reappeared()
 	f.Visible = c.visibility
 	if st.report.about(f.API.UID) && st.report.uid != "" && !st.sent.Shown && st.report.status.Phase == corev1.PodPending {
 		f.Visible = max(c.visibility, c.lost.period)

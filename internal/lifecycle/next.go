@@ -78,7 +78,7 @@ type Facts struct {
 
 	// Held is how long nothing may be concluded from that, because the backend lacks many, for example.
 	Held time.Duration
-	// Listed says that the backend's newest list has the pod nevertheless.
+	// Listed says that the backend has shown the pod nevertheless: its newest list has it, or it was reported.
 	Listed bool
 	// Visible is how long after it was given a pod the backend may take to show it.
 	Visible time.Duration
