@@ -70,7 +70,7 @@ var simActions = []struct {
 	{"provider hangs", 1, func(w *simWorld, s simStep) { w.inject(s, memory.Fault{Hang: true}) }},
 	{"provider panics", 1, func(w *simWorld, s simStep) { w.inject(s, memory.Fault{Panic: "simulated"}) }},
 	{"provider's answers are lost", 2, func(w *simWorld, s simStep) { w.inject(s, memory.Fault{LoseAnswer: true}) }},
-	{"lists lie", 3, func(w *simWorld, s simStep) { w.lie(s) }},
+	{"lists lie", 4, func(w *simWorld, s simStep) { w.lie(s) }},
 	{"reports are odd", 2, func(w *simWorld, s simStep) {
 		how := memory.Reports{Copies: s.Pod}
 		if !w.plan.KeepsNoUID { // else a late word is one on whatever has the name then

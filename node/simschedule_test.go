@@ -109,7 +109,7 @@ func drawSchedule(t *rapid.T) simSchedule {
 
 		KeepsEnded:  ended >= 3,
 		EndedFirst:  ended >= 4,
-		PlainErrors: rapid.IntRange(0, 2).Draw(t, "plainErrors") == 2,
+		PlainErrors: rapid.Bool().Draw(t, "plainErrors"),
 		ShowsAfter:  rapid.SampledFrom([]time.Duration{0, 0, 0, 0, 5 * time.Second, 20 * time.Second, 45 * time.Second}).Draw(t, "showsAfter"),
 		SaysPending: rapid.Bool().Draw(t, "saysPending"),
 		Steps:       rapid.SliceOfN(step, 1, 25).Draw(t, "steps"),
