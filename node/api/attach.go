@@ -20,7 +20,7 @@ func HandleContainerAttach(h ContainerAttachHandlerFunc, opts ...ContainerExecHa
 	if h == nil {
 		return NotImplemented
 	}
-	timeouts, limits := makeExecConfig(opts)
+	timeouts := execTimeouts(opts)
 	return answerErrors(func(w http.ResponseWriter, req *http.Request) error {
 		t, err := containerTarget(req)
 		if err != nil {
@@ -30,7 +30,7 @@ func HandleContainerAttach(h ContainerAttachHandlerFunc, opts ...ContainerExecHa
 		if err != nil {
 			return err
 		}
-		return serveRemoteCommand(w, req, upgrade{verb: verbAttach, target: t, limits: limits, timeouts: timeouts}, streams, func(ctx context.Context, attach AttachIO) error {
+		return serveRemoteCommand(w, req, upgrade{verb: verbAttach, target: t, timeouts: timeouts}, streams, func(ctx context.Context, attach AttachIO) error {
 			if err := h(ctx, t.Namespace, t.Pod, t.Container, attach); err != nil {
 				return fmt.Errorf("attach to %s: %w", t, err)
 			}

@@ -25,9 +25,6 @@ type ContainerExecHandlerConfig struct {
 	// streams. Zero means 30 seconds. It concerns SPDY only: a WebSocket has its
 	// streams from the beginning.
 	StreamCreationTimeout time.Duration
-	// StreamLimits bounds how many sessions are under way; a client of one more gets 429.
-	// Nil is no limit.
-	StreamLimits *StreamLimits
 }
 
 // ContainerExecHandlerOption changes a ContainerExecHandlerConfig.
@@ -43,17 +40,12 @@ func WithExecStreamCreationTimeout(d time.Duration) ContainerExecHandlerOption {
 	return func(cfg *ContainerExecHandlerConfig) { cfg.StreamCreationTimeout = d }
 }
 
-// WithExecStreamLimits sets StreamLimits.
-func WithExecStreamLimits(l *StreamLimits) ContainerExecHandlerOption {
-	return func(cfg *ContainerExecHandlerConfig) { cfg.StreamLimits = l }
-}
-
-func makeExecConfig(opts []ContainerExecHandlerOption) (streamTimeouts, *StreamLimits) {
+func execTimeouts(opts []ContainerExecHandlerOption) streamTimeouts {
 	var cfg ContainerExecHandlerConfig
 	for _, opt := range opts {
 		opt(&cfg)
 	}
-	return makeStreamTimeouts(cfg.StreamIdleTimeout, cfg.StreamCreationTimeout), cfg.StreamLimits
+	return makeStreamTimeouts(cfg.StreamIdleTimeout, cfg.StreamCreationTimeout)
 }
 
 // HandleContainerExec returns a handler that runs commands with h. The route
@@ -63,7 +55,7 @@ func HandleContainerExec(h ContainerExecHandlerFunc, opts ...ContainerExecHandle
 	if h == nil {
 		return NotImplemented
 	}
-	timeouts, limits := makeExecConfig(opts)
+	timeouts := execTimeouts(opts)
 	return answerErrors(func(w http.ResponseWriter, req *http.Request) error {
 		t, err := containerTarget(req)
 		if err != nil {
@@ -77,7 +69,7 @@ func HandleContainerExec(h ContainerExecHandlerFunc, opts ...ContainerExecHandle
 		if err != nil {
 			return err
 		}
-		return serveRemoteCommand(w, req, upgrade{verb: verbExec, target: t, limits: limits, timeouts: timeouts}, streams, func(ctx context.Context, attach AttachIO) error {
+		return serveRemoteCommand(w, req, upgrade{verb: verbExec, target: t, timeouts: timeouts}, streams, func(ctx context.Context, attach AttachIO) error {
 			if err := h(ctx, t.Namespace, t.Pod, t.Container, command, attach); err != nil {
 				return fmt.Errorf("exec in %s: %w", t, err)
 			}

@@ -24,11 +24,10 @@ func TestLogOptionsReachProvider(t *testing.T) {
 		got = opts
 		return io.NopCloser(strings.NewReader("")), nil
 	}})
-	five := 5
 	for query, want := range map[string]api.ContainerLogOpts{
 		"":                           {},
 		"?tailLines=":                {},
-		"?tailLines=5&limitBytes=10": {Tail: 5, TailLines: &five, LimitBytes: 10},
+		"?tailLines=5&limitBytes=10": {Tail: 5, LimitBytes: 10},
 		"?follow=true&timestamps=1&previous=t&stream=All": {Follow: true, Timestamps: true, Previous: true},
 		"?sinceSeconds=7":                   {SinceSeconds: 7},
 		"?sinceTime=2026-01-02T03:04:05.5Z": {SinceTime: time.Date(2026, 1, 2, 3, 4, 5, 5e8, time.UTC)},
@@ -115,7 +114,7 @@ func TestTailZeroWithFollowAsksForNewLines(t *testing.T) {
 	if code, body := s.get(t, logsPath+"?tailLines=0&follow=true&sinceSeconds=60"); code != http.StatusOK || body != "new\n" {
 		t.Errorf("got %d %q", code, body)
 	}
-	if got.SinceTime.Before(before) || got.SinceTime.After(time.Now()) || got.SinceSeconds != 0 || got.TailLines == nil || *got.TailLines != 0 {
+	if got.SinceTime.Before(before) || got.SinceTime.After(time.Now()) || got.SinceSeconds != 0 || got.Tail != 0 {
 		t.Errorf("provider got %+v, want only lines from now on", got)
 	}
 }

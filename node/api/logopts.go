@@ -13,7 +13,9 @@ import (
 // ContainerLogOpts says which part of a log is asked for. The zero value is
 // the whole log of the running container.
 type ContainerLogOpts struct {
-	// Tail is the number of lines at the end that are wanted; 0 means all.
+	// Tail is the number of lines at the end that are wanted; 0 means all. A request for
+	// 0 lines does not reach the provider, except with Follow: then SinceTime is the time
+	// of the request.
 	Tail int
 	// LimitBytes is the number of bytes after which the answer is cut; 0 means no limit.
 	LimitBytes int
@@ -27,13 +29,6 @@ type ContainerLogOpts struct {
 	SinceSeconds int
 	// SinceTime asks for lines no older than that; the zero time means all.
 	SinceTime time.Time
-
-	// TailLines is Tail with a difference between 0 and nothing: nil means
-	// all lines. It points to 0 only together with Follow, and then only lines
-	// that are written from now on are wanted; SinceTime is then the time of
-	// the request, so that a provider that does not look at TailLines gives the
-	// right lines too. Without Follow the provider is not asked for 0 lines.
-	TailLines *int
 }
 
 // since returns the time before which lines are unwanted, or the zero time.
@@ -44,16 +39,13 @@ func (o ContainerLogOpts) since(now time.Time) time.Time {
 	return o.SinceTime
 }
 
-// nothing reports whether no line can match.
-func (o ContainerLogOpts) nothing() bool {
-	return o.TailLines != nil && *o.TailLines == 0 && !o.Follow
-}
-
-// parseLogOpts reads the options of a request that came in at now.
-func parseLogOpts(query url.Values, now time.Time) (ContainerLogOpts, error) {
+// parseLogOpts reads the options of a request that came in at now. It reports too whether no
+// line can match, which the options cannot say.
+func parseLogOpts(query url.Values, now time.Time) (opts ContainerLogOpts, nothing bool, err error) {
 	p := optParser{query: query}
-	opts := ContainerLogOpts{
-		TailLines:    p.number("tailLines", 0),
+	tail := p.number("tailLines", 0)
+	opts = ContainerLogOpts{
+		Tail:         valueOrZero(tail),
 		Follow:       p.flag("follow"),
 		Timestamps:   p.flag("timestamps"),
 		Previous:     p.flag("previous"),
@@ -61,7 +53,6 @@ func parseLogOpts(query url.Values, now time.Time) (ContainerLogOpts, error) {
 		SinceSeconds: valueOrZero(p.number("sinceSeconds", 1)),
 		SinceTime:    p.time("sinceTime"),
 	}
-	opts.Tail = valueOrZero(opts.TailLines)
 	if stream := query.Get("stream"); stream != "" && stream != "All" {
 		p.refuse("stream", stream, "must be All: the streams of a container are not kept apart")
 	}
@@ -69,12 +60,13 @@ func parseLogOpts(query url.Values, now time.Time) (ContainerLogOpts, error) {
 		p.fail(errdefs.InvalidInput("sinceSeconds and sinceTime exclude each other: give one of them"))
 	}
 	if p.err != nil {
-		return ContainerLogOpts{}, p.err
+		return ContainerLogOpts{}, false, p.err
 	}
-	if opts.Follow && opts.TailLines != nil && *opts.TailLines == 0 {
+	noneYet := tail != nil && *tail == 0
+	if noneYet && opts.Follow {
 		opts.SinceSeconds, opts.SinceTime = 0, now
 	}
-	return opts, nil
+	return opts, noneYet && !opts.Follow, nil
 }
 
 func valueOrZero(n *int) int {

@@ -40,11 +40,11 @@ func HandleContainerLogs(h ContainerLogsHandlerFunc) http.HandlerFunc {
 			return err
 		}
 		now := time.Now()
-		opts, err := parseLogOpts(req.URL.Query(), now)
+		opts, nothing, err := parseLogOpts(req.URL.Query(), now)
 		if err != nil {
 			return err
 		}
-		if opts.nothing() {
+		if nothing {
 			setLogHeader(w)
 			return nil
 		}

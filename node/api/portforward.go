@@ -29,9 +29,6 @@ type PortForwardHandlerConfig struct {
 	// StreamCreationTimeout limits how long the client may take to create the
 	// second of the two streams of a forwarded connection. Zero means 30 seconds.
 	StreamCreationTimeout time.Duration
-	// StreamLimits bounds how many port-forward sessions are under way, whatever is forwarded
-	// in each; a client of one more gets 429. Nil is no limit.
-	StreamLimits *StreamLimits
 }
 
 // PortForwardHandlerOption changes a PortForwardHandlerConfig.
@@ -45,11 +42,6 @@ func WithPortForwardStreamIdleTimeout(d time.Duration) PortForwardHandlerOption 
 // WithPortForwardCreationTimeout sets StreamCreationTimeout.
 func WithPortForwardCreationTimeout(d time.Duration) PortForwardHandlerOption {
 	return func(cfg *PortForwardHandlerConfig) { cfg.StreamCreationTimeout = d }
-}
-
-// WithPortForwardStreamLimits sets StreamLimits.
-func WithPortForwardStreamLimits(l *StreamLimits) PortForwardHandlerOption {
-	return func(cfg *PortForwardHandlerConfig) { cfg.StreamLimits = l }
 }
 
 // HandlePortForward returns a handler that forwards connections to ports of
@@ -82,7 +74,7 @@ func HandlePortForward(h PortForwardHandlerFunc, opts ...PortForwardHandlerOptio
 			return errdefs.InvalidInputf("%d ports in one request; at most %d are forwarded", len(ports.Ports), maxForwarded)
 		}
 		u := upgrade{
-			verb: verbPortForward, target: t, limits: cfg.StreamLimits, timeouts: timeouts, legacyProtocol: portforward.ProtocolV1Name,
+			verb: verbPortForward, target: t, timeouts: timeouts, legacyProtocol: portforward.ProtocolV1Name,
 			frames: func(string) *frameGuard { return newForwardGuard() },
 		}
 		return u.serve(w, req, func(w http.ResponseWriter, req *http.Request, record *streamRecord) {

@@ -126,26 +126,24 @@ func (p PodHandlerConfig) attachContainerRoutes(r router) {
 	execOpts := []ContainerExecHandlerOption{
 		WithExecStreamIdleTimeout(p.StreamIdleTimeout),
 		WithExecStreamCreationTimeout(p.StreamCreationTimeout),
-		WithExecStreamLimits(p.StreamLimits),
 	}
-	exec := HandleContainerExec(p.RunInContainer, execOpts...)
+	exec := p.StreamLimits.Limit(HandleContainerExec(p.RunInContainer, execOpts...))
 	if p.RunInContainer != nil {
 		exec = requirePod(p.GetPod, containerTarget, exec)
 	}
 	r.handle("/exec"+container, exec, streaming...)
 	r.handle("/exec"+containerUID, exec, streaming...)
 
-	attach := HandleContainerAttach(p.AttachToContainer, execOpts...)
+	attach := p.StreamLimits.Limit(HandleContainerAttach(p.AttachToContainer, execOpts...))
 	if p.AttachToContainer != nil {
 		attach = requirePod(p.GetPod, containerTarget, attach)
 	}
 	r.handle("/attach"+container, attach, streaming...)
 	r.handle("/attach"+containerUID, attach, streaming...)
 
-	forward := HandlePortForward(p.PortForward,
+	forward := p.StreamLimits.Limit(HandlePortForward(p.PortForward,
 		WithPortForwardStreamIdleTimeout(p.StreamIdleTimeout),
-		WithPortForwardCreationTimeout(p.StreamCreationTimeout),
-		WithPortForwardStreamLimits(p.StreamLimits))
+		WithPortForwardCreationTimeout(p.StreamCreationTimeout)))
 	if p.PortForward != nil {
 		forward = requirePod(p.GetPod, podTarget, forward)
 	}

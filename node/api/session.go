@@ -73,7 +73,6 @@ func waitUpTo(d time.Duration, ended <-chan struct{}) {
 type upgrade struct {
 	verb     string
 	target   target
-	limits   *StreamLimits
 	timeouts streamTimeouts
 	// legacyProtocol is assumed for a SPDY client that names none.
 	legacyProtocol string
@@ -98,7 +97,7 @@ func (u upgrade) serve(w http.ResponseWriter, req *http.Request, run func(http.R
 		record.refuse(req.Context(), outcomeRefused)
 		return err
 	}
-	leave, err := u.limits.enter(record.caller.Name)
+	leave, err := limitsOf(req.Context()).enter(record.caller.Name)
 	if err != nil {
 		record.refuse(req.Context(), outcomeTooMany)
 		http.Error(w, "429 "+err.Error(), http.StatusTooManyRequests)

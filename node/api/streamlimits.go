@@ -3,7 +3,9 @@
 package api
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"sync"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
@@ -34,6 +36,26 @@ type StreamLimits struct {
 // NewStreamLimits returns limits. 0 or less is no limit.
 func NewStreamLimits(inAll, perUser int) *StreamLimits {
 	return &StreamLimits{inAll: inAll, perUser: perUser, share: streamsOpen.Share(), users: map[string]int{}}
+}
+
+// limitsKey is the key of a request's limits in its context.
+type limitsKey struct{}
+
+// Limit returns h, a handler of HandleContainerExec, HandleContainerAttach or HandlePortForward, with
+// sessions that count: a client of one too many gets 429. What one port-forward session forwards
+// counts as one.
+func (l *StreamLimits) Limit(h http.HandlerFunc) http.HandlerFunc {
+	if l == nil {
+		return h
+	}
+	return func(w http.ResponseWriter, req *http.Request) {
+		h(w, req.WithContext(context.WithValue(req.Context(), limitsKey{}, l)))
+	}
+}
+
+func limitsOf(ctx context.Context) *StreamLimits {
+	l, _ := ctx.Value(limitsKey{}).(*StreamLimits)
+	return l
 }
 
 // enter counts a session of a user, until leave is called. It is an error if there are too many.

@@ -4,6 +4,7 @@ package compat
 
 import (
 	"go/types"
+	"slices"
 	"strings"
 )
 
@@ -53,8 +54,12 @@ func describeType(o *types.TypeName, add func(kind, name, typ string)) {
 		return
 	case *types.Struct:
 		add("type", o.Name(), "struct")
-		for f := range u.Fields() {
-			if f.Exported() {
+		fields := slices.Collect(u.Fields())
+		open := slices.ContainsFunc(fields, (*types.Var).Exported)
+		for _, f := range fields {
+			// An unexported field hinders a conversion as an exported one does, but a struct of
+			// nothing else is its package's own business.
+			if open {
 				add("field", o.Name()+"."+f.Name(), typeString(f.Type()))
 			}
 		}

@@ -14,8 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
@@ -76,7 +74,7 @@ func TestFollow(t *testing.T) {
 		r := newRuntime(t, d)
 		r.lines(3)
 		f := follow(t.Context(), t, d, api.ContainerLogOpts{Tail: 1})
-		fresh := follow(t.Context(), t, d, api.ContainerLogOpts{TailLines: ptr.To(0)})
+		fresh := follow(t.Context(), t, d, api.ContainerLogOpts{SinceTime: time.Now().Add(1)})
 		soon()
 		if got, _ := f.got(); got != numbered(3, 3) {
 			t.Errorf("at first: %q", got)

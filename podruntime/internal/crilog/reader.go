@@ -81,14 +81,10 @@ func (d *Dir) Read(ctx context.Context, path string, opts api.ContainerLogOpts, 
 
 // tailOf returns nil for all lines.
 func tailOf(opts api.ContainerLogOpts) *tail {
-	switch {
-	case opts.TailLines != nil:
-		return &tail{want: max(0, *opts.TailLines)}
-	case opts.Tail > 0:
+	if opts.Tail > 0 {
 		return &tail{want: opts.Tail}
-	default:
-		return nil
 	}
+	return nil
 }
 
 // Read returns what there is, and waits only when there is nothing.

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
@@ -30,9 +28,8 @@ func TestOptions(t *testing.T) {
 		want string
 	}{
 		"all":                 {api.ContainerLogOpts{}, "a\nb\nc\nd1d2d3\n\nf\n"},
-		"tail 0":              {api.ContainerLogOpts{TailLines: ptr.To(0)}, ""},
 		"tail 1":              {api.ContainerLogOpts{Tail: 1}, "f\n"},
-		"tail 2":              {api.ContainerLogOpts{TailLines: ptr.To(2)}, "\nf\n"},
+		"tail 2":              {api.ContainerLogOpts{Tail: 2}, "\nf\n"},
 		"tail 3":              {api.ContainerLogOpts{Tail: 3}, "d1d2d3\n\nf\n"},
 		"tail 4":              {api.ContainerLogOpts{Tail: 4}, "c\nd1d2d3\n\nf\n"},
 		"tail 5":              {api.ContainerLogOpts{Tail: 5}, "b\nc\nd1d2d3\n\nf\n"},

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package compat
+
+const (
+	nodePath     = "github.com/virtual-kubelet/virtual-kubelet/node"
+	apiPath      = nodePath + "/api"
+	nodeutilPath = nodePath + "/nodeutil"
+)
+
+// grown names the fields that structs of the public API have beyond api.txt, each with its
+// reason. Only configuration may grow: programs fill it by the names of its fields, and none
+// was seen that converts it or writes it without keys. What carries data is converted.
+var grown = map[string]map[string]string{
+	nodePath + ".PodControllerConfig": {
+		"NodeName":              "the Node authorizer allows live reads by node only",
+		"OperatingSystem":       "a pod for another system must fail and not run",
+		"NodeAllocatable":       "resourceFieldRef falls back to what the node has",
+		"FailUnsupported":       "a program may want pods that ask too much to fail and not wait",
+		"PollInterval":          "how often to ask a provider without PodNotifier",
+		"PodVisibilityTimeout":  "backends differ in how late they show a new pod",
+		"MissingPodsQuarantine": "how long many missing pods are doubted",
+		"SetNodeCondition":      "the node says that pods are in quarantine",
+		"ProviderCallTimeout":   "a provider that hangs must not hold a pod for ever",
+	},
+	apiPath + ".PodHandlerConfig": {
+		"GetConfig":        "serves /configz",
+		"GetFlags":         "serves /flagz",
+		"GetMetricsProbes": "serves /metrics/probes",
+		"GetPod":           "a request about a pod of another node is refused before the provider sees it",
+		"Health":           "serves /healthz",
+		"HealthChecks":     "serves /healthz/{name}",
+		"Live":             "serves /livez",
+		"Metrics":          "serves /metrics",
+		"Profiling":        "serves /debug/pprof",
+		"StreamLimits":     "sessions are bounded for all routes together",
+		"Version":          "serves /statusz",
+	},
+	nodeutilPath + ".NodeConfig": {
+		"HeartbeatClient":   "pods must not delay a heartbeat",
+		"KubeAPIQPS":        "limit of a client that the node makes",
+		"KubeAPIBurst":      "limit of a client that the node makes",
+		"EnableProfiling":   "passed to PodHandlerConfig.Profiling",
+		"Flags":             "passed to PodHandlerConfig.GetFlags",
+		"MaxStreams":        "passed to PodHandlerConfig.StreamLimits",
+		"MaxStreamsPerUser": "passed to PodHandlerConfig.StreamLimits",
+		"DisableLeaseGuard": "a program that elects a leader of its own need not be guarded against a second daemon",
+		"bootstrap":         "set by an option; the old struct had unexported fields too, so nobody can convert it",
+		"clientCAs":         "as bootstrap",
+		"fleet":             "as bootstrap",
+		"mux":               "as bootstrap",
+		"renewCertificate":  "as bootstrap",
+		"reviewPods":        "as bootstrap",
+		"servingRequests":   "as bootstrap",
+		"unauthenticated":   "as bootstrap",
+	},
+	nodeutilPath + ".ProviderConfig": {
+		"Recorder": "the node fills it, and a provider's test by name; providers had to make recorders of their own",
+	},
+	nodeutilPath + ".WebhookAuthConfig": {
+		"ReviewPods": "options of the program set it by name",
+	},
+}
