@@ -3,6 +3,8 @@
 package capability
 
 import (
+	"reflect"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -54,12 +56,18 @@ func (n *needs) probe(p *corev1.Probe, path *field.Path) {
 	}
 }
 
+// bindMountOptions is where a mount has its options; nil in a program whose API is older than they are.
+var bindMountOptions = func() []int {
+	f, _ := reflect.TypeFor[corev1.VolumeMount]().FieldByName("BindMountOptions")
+	return f.Index
+}()
+
 func (n *needs) mount(m *corev1.VolumeMount, path *field.Path) {
 	n.when(m.SubPath != "", SubPath, path.Child("subPath"))
 	n.when(m.SubPathExpr != "", SubPath, path.Child("subPathExpr"))
 	n.when(m.MountPropagation != nil && *m.MountPropagation != corev1.MountPropagationNone, MountPropagation, path.Child("mountPropagation"))
 	n.when(m.RecursiveReadOnly != nil && *m.RecursiveReadOnly == corev1.RecursiveReadOnlyEnabled, MountPropagation, path.Child("recursiveReadOnly"))
-	n.when(len(m.BindMountOptions) > 0, MountOptions, path.Child("bindMountOptions"))
+	n.when(bindMountOptions != nil && reflect.ValueOf(m).Elem().FieldByIndex(bindMountOptions).Len() > 0, MountOptions, path.Child("bindMountOptions"))
 }
 
 func (n *needs) containerSecurity(s *corev1.SecurityContext, path *field.Path) {
