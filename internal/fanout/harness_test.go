@@ -26,18 +26,13 @@ func (a podAPI) create(node, name string) {
 
 func (a podAPI) source() cache.ListerWatcher {
 	all := a.Pods(metav1.NamespaceAll)
-	return plainSource{&cache.ListWatch{
+	return unstreamed{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return all.List(ctx, o) },
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return all.Watch(ctx, o)
 		},
 	}}
 }
-
-// plainSource keeps a reflector from asking for a streamed list.
-type plainSource struct{ *cache.ListWatch }
-
-func (plainSource) IsWatchListSemanticsUnSupported() bool { return true }
 
 func withCancel(t *testing.T) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(t.Context())

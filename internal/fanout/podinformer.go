@@ -14,8 +14,11 @@ import (
 var errShared = errors.New("the watch belongs to all nodes of the process and cannot be changed by one")
 
 // podInformer is a PodView as a SharedIndexInformer. It starts and stops with Pods,
-// whatever Run is told, and resyncs with it.
-type podInformer struct{ view *PodView }
+// whatever Run is told, and resyncs with it. What only newer versions of client-go ask for, Pods.mark answers.
+type podInformer struct {
+	cache.SharedIndexInformer
+	view *PodView
+}
 
 var _ cache.SharedIndexInformer = podInformer{}
 
@@ -40,8 +43,7 @@ func (i podInformer) GetIndexer() cache.Indexer              { return i.view.sto
 func (i podInformer) GetController() cache.Controller        { return nil }
 func (i podInformer) Run(stop <-chan struct{})               { <-stop }
 func (i podInformer) RunWithContext(ctx context.Context)     { <-ctx.Done() }
-func (i podInformer) HasSynced() bool                        { return cache.IsDone(i.view.all) }
-func (i podInformer) HasSyncedChecker() cache.DoneChecker    { return i.view.all }
+func (i podInformer) HasSynced() bool                        { return i.view.all.hasSynced() }
 func (i podInformer) LastSyncResourceVersion() string        { return "" }
 func (i podInformer) IsStopped() bool                        { return false }
 func (i podInformer) AddIndexers(x cache.Indexers) error     { return i.view.store.AddIndexers(x) }

@@ -4,6 +4,7 @@ package fanout
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,14 +23,19 @@ type Pods struct {
 	order  []*PodView
 
 	synced chan struct{} // closed after the first list
-	first  bool          // owned by the reflector: there was no list yet
-	step   int           // owned by the reflector's resync
+	// mark is an informer of nothing that has synced when synced is closed, and marked one of its handlers.
+	mark   cache.SharedIndexInformer
+	marked cache.ResourceEventHandlerRegistration
+	first  bool // owned by the reflector: there was no list yet
+	step   int  // owned by the reflector's resync
 }
 
 // NewPods returns a watch on source of the pods of nodes, each of which it shows again
 // in every period resync; 0 is never. It has to be run.
 func NewPods(source cache.ListerWatcher, nodes []string, resync time.Duration) *Pods {
 	p := &Pods{source: source, resync: resync, views: make(map[string]*PodView, len(nodes)), synced: make(chan struct{}), first: true}
+	p.mark = newMark(p.synced)
+	p.marked, _ = p.mark.AddEventHandler(cache.ResourceEventHandlerFuncs{}) // an error is for informers that have ended
 	for _, name := range nodes {
 		view := newPodView(p)
 		p.views[name] = view
@@ -47,8 +53,20 @@ func (p *Pods) Run(ctx context.Context) error {
 	reflector := cache.NewReflectorWithOptions(p.source, &corev1.Pod{}, (*podRouter)(p), cache.ReflectorOptions{
 		Name: "pods of many nodes", ResyncPeriod: p.resync / resyncSteps,
 	})
+	var marking sync.WaitGroup
+	marking.Go(func() { p.mark.RunWithContext(ctx) })
 	reflector.RunWithContext(ctx)
+	marking.Wait()
 	return nil
+}
+
+func (p *Pods) hasSynced() bool {
+	select {
+	case <-p.synced:
+		return true
+	default:
+		return false
+	}
 }
 
 // podRouter is Pods as the reflector's store: it hands each pod to its node's view.

@@ -27,7 +27,9 @@ func newPodView(all *Pods) *PodView {
 }
 
 // Informer returns the pods as a shared informer. It runs with Pods.
-func (v *PodView) Informer() cache.SharedIndexInformer { return podInformer{v} }
+func (v *PodView) Informer() cache.SharedIndexInformer {
+	return podInformer{v.all.mark, v}
+}
 
 // Lister returns a lister of the pods.
 func (v *PodView) Lister() corev1listers.PodLister { return corev1listers.NewPodLister(v.store) }
@@ -105,7 +107,7 @@ func (v *PodView) again() {
 func (v *PodView) add(handler cache.ResourceEventHandler) *registration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	r := &registration{view: v, handler: handler}
+	r := &registration{v.all.marked, v, handler}
 	v.handlers = append(v.handlers, r)
 	for _, pod := range v.store.List() {
 		handler.OnAdd(pod, true)
@@ -125,23 +127,15 @@ func (v *PodView) drop(handle cache.ResourceEventHandlerRegistration) error {
 }
 
 // registration is a handler of a view. What was there before it is delivered when it is
-// made, so it has synced when the view has.
+// made, so it has synced when the view has. What only newer versions of client-go ask for, Pods.marked answers.
 type registration struct {
+	cache.ResourceEventHandlerRegistration
 	view    *PodView
 	handler cache.ResourceEventHandler
 }
 
 // HasSynced reports whether the first list was delivered.
-func (r *registration) HasSynced() bool { return cache.IsDone(r.view.all) }
-
-// HasSyncedChecker tells when the first list was delivered.
-func (r *registration) HasSyncedChecker() cache.DoneChecker { return r.view.all }
-
-// Name is what is waited for.
-func (p *Pods) Name() string { return "pods of many nodes" }
-
-// Done returns a channel that is closed when every node was shown the first list.
-func (p *Pods) Done() <-chan struct{} { return p.synced }
+func (r *registration) HasSynced() bool { return r.view.all.hasSynced() }
 
 func keyOf(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 

@@ -19,6 +19,10 @@ import (
 // listTimeout bounds how long a lister, which has no context, waits for an answer.
 const listTimeout = 30 * time.Second
 
+// syncCheckInterval is how often the first list is looked for: the oldest client-go that the
+// library is built with has no channel to wait for.
+const syncCheckInterval = 20 * time.Millisecond
+
 // clusterWide is the informer for all objects of a kind in the cluster. It
 // exists only once somebody asks for it.
 type clusterWide struct {
@@ -48,20 +52,24 @@ func (c *clusterWide) get() cache.SharedIndexInformer {
 // synced returns the indexer of the informer when it has seen the whole cluster.
 func (c *clusterWide) synced() (cache.Indexer, error) {
 	informer := c.get()
-	timeout := time.NewTimer(listTimeout)
+	timeout, look := time.NewTimer(listTimeout), time.NewTicker(syncCheckInterval)
 	defer timeout.Stop()
-	select {
-	case <-c.store.stopped: // what was seen before is history, even if there is a list
-		return nil, fmt.Errorf("list %s: %w", c.kind.resource, errStopped)
-	default:
-	}
-	select {
-	case <-informer.HasSyncedChecker().Done():
-		return informer.GetIndexer(), nil
-	case <-c.store.stopped:
-		return nil, fmt.Errorf("list %s: %w", c.kind.resource, errStopped)
-	case <-timeout.C:
-		return nil, fmt.Errorf("list %s: the API server did not answer within %s; check that the node may list them in all namespaces", c.kind.resource, listTimeout)
+	defer look.Stop()
+	for {
+		select {
+		case <-c.store.stopped: // what was seen before is history, even if there is a list
+			return nil, fmt.Errorf("list %s: %w", c.kind.resource, errStopped)
+		default:
+		}
+		if informer.HasSynced() {
+			return informer.GetIndexer(), nil
+		}
+		select {
+		case <-look.C:
+		case <-c.store.stopped:
+		case <-timeout.C:
+			return nil, fmt.Errorf("list %s: the API server did not answer within %s; check that the node may list them in all namespaces", c.kind.resource, listTimeout)
+		}
 	}
 }
 

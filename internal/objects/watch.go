@@ -50,7 +50,7 @@ func (e *entry) watch(ctx context.Context) {
 	// server answers, the Node authorizer may not know of a pod yet, and refuses.
 	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 9, Cap: 30 * time.Second}
 	reflector := cache.NewReflectorWithOptions(source, e.key.kind.example, source, cache.ReflectorOptions{
-		Name: e.key.String(), MinWatchTimeout: minWatchTimeout, Backoff: &backoff,
+		Name: e.key.String(), MinWatchTimeout: minWatchTimeout,
 	})
 	// This is Reflector.Run, except that an error becomes an answer. It ends with ctx, or when the
 	// identity turns out not to be allowed to list.
