@@ -120,3 +120,7 @@ require (
 )
 
 replace github.com/virtual-kubelet/virtual-kubelet => ../
+
+require github.com/virtual-kubelet/virtual-kubelet/podruntime v0.0.0-00010101000000-000000000000
+
+replace github.com/virtual-kubelet/virtual-kubelet/podruntime => ../podruntime

@@ -122,3 +122,7 @@ require (
 replace github.com/virtual-kubelet/virtual-kubelet => ../../
 
 replace github.com/virtual-kubelet/virtual-kubelet/providers => ../../providers
+
+require github.com/virtual-kubelet/virtual-kubelet/podruntime v0.0.0-00010101000000-000000000000 // indirect
+
+replace github.com/virtual-kubelet/virtual-kubelet/podruntime => ../../podruntime
