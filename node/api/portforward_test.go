@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
-	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
@@ -36,10 +36,10 @@ var forwardDialers = map[string]func(s server, path string) (httpstream.Dialer, 
 		if err != nil {
 			return nil, err
 		}
-		return spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, mustURL(s.URL+path)), nil
+		return spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, mustURL(s.URL+path)), nil
 	},
 	"SPDY in WebSocket": func(s server, path string) (httpstream.Dialer, error) {
-		return portforward.NewSPDYOverWebsocketDialerForStreaming(mustURL(s.URL+path), s.config())
+		return portforward.NewSPDYOverWebsocketDialer(mustURL(s.URL+path), s.config())
 	},
 }
 
@@ -51,7 +51,7 @@ func forward(t *testing.T, s server, over, path string, ports ...string) *forwar
 	}
 	f := &forwarding{stop: make(chan struct{}), done: make(chan error, 1)}
 	ready := make(chan struct{})
-	fw, err := portforward.NewOnAddressesForStreaming(dialer, []string{"127.0.0.1"}, ports, f.stop, ready, io.Discard, io.Discard)
+	fw, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, ports, f.stop, ready, io.Discard, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/transport/spdy"
-	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
@@ -26,7 +26,7 @@ func dial(t *testing.T, s server, path, protocol string) httpstream.Connection {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, _, err := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, mustURL(s.URL+path)).Dial(protocol)
+	conn, _, err := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, mustURL(s.URL+path)).Dial(protocol)
 	if err != nil {
 		t.Fatal(err)
 	}

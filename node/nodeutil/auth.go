@@ -24,7 +24,7 @@ import (
 type Auth interface {
 	authenticator.Request
 	authorizer.RequestAttributesGetter
-	authorizer.UnconditionalAuthorizer
+	Authorize(context.Context, authorizer.Attributes) (authorizer.Decision, string, error)
 }
 
 // WithAuth returns a handler that asks auth about each request before h sees

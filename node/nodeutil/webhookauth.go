@@ -122,7 +122,7 @@ func reviewBackoff() *wait.Backoff {
 type webhookAuth struct {
 	authenticator.Request
 	NodeRequestAttr
-	authz      authorizer.UnconditionalAuthorizer
+	authz      authorizer.Authorizer
 	reviewPods bool
 }
 
