@@ -43,10 +43,7 @@ var controllerBudget = []repocheck.Budget{
 	{Why: "client-go's discovery client, part of every clientset, reads OpenAPI", Modules: []string{
 		"k8s.io/kube-openapi", "github.com/google/gnostic-models", "github.com/emicklei/go-restful/v3",
 		"github.com/go-openapi/jsonpointer", "github.com/go-openapi/jsonreference", "github.com/go-openapi/swag",
-		"github.com/go-openapi/swag/cmdutils", "github.com/go-openapi/swag/conv", "github.com/go-openapi/swag/fileutils",
-		"github.com/go-openapi/swag/jsonutils", "github.com/go-openapi/swag/loading", "github.com/go-openapi/swag/mangling",
-		"github.com/go-openapi/swag/netutils", "github.com/go-openapi/swag/pools", "github.com/go-openapi/swag/stringutils",
-		"github.com/go-openapi/swag/typeutils", "github.com/go-openapi/swag/yamlutils",
+		"github.com/josharian/intern", "github.com/mailru/easyjson", "gopkg.in/yaml.v3",
 	}},
 }
 
@@ -60,7 +57,7 @@ var authBudget = []repocheck.Budget{
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/blang/semver/v4",
 	}},
 	{Why: "k8s.io/apiserver evaluates match conditions of authorization webhooks", Modules: []string{
-		"github.com/google/cel-go", "cel.dev/expr", "github.com/antlr4-go/antlr/v4", "golang.org/x/exp",
+		"github.com/google/cel-go", "cel.dev/expr", "github.com/antlr4-go/antlr/v4", "golang.org/x/exp", "github.com/stoewer/go-strcase",
 	}},
 	{Why: "k8s.io/apiserver calls webhooks through an egress proxy if it is told to", Modules: []string{
 		"sigs.k8s.io/apiserver-network-proxy/konnectivity-client", "google.golang.org/grpc",
