@@ -58,7 +58,8 @@ func limitsOf(ctx context.Context) *StreamLimits {
 	return l
 }
 
-// enter counts a session of a user, until leave is called. It is an error if there are too many.
+// enter counts a session of a user, until leave is called. It is an error if there are too many. Its text has no
+// colon: clients before Kubernetes 1.36 take a line with one for an object in YAML, and show nothing.
 func (l *StreamLimits) enter(user string) (leave func(), err error) {
 	if l == nil {
 		return func() {}, nil
@@ -67,9 +68,9 @@ func (l *StreamLimits) enter(user string) (leave func(), err error) {
 	defer l.mu.Unlock()
 	switch {
 	case l.inAll > 0 && l.open >= l.inAll:
-		err = fmt.Errorf("too many sessions: %d are under way; end some or raise the limit of the node", l.open)
+		err = fmt.Errorf("too many sessions, %d are under way; end some or raise the limit of the node", l.open)
 	case l.perUser > 0 && l.users[user] >= l.perUser:
-		err = fmt.Errorf("too many sessions: %d of %q are under way; end some or raise the limit of the node", l.users[user], user)
+		err = fmt.Errorf("too many sessions, %d of %q are under way; end some or raise the limit of the node", l.users[user], user)
 	}
 	if err != nil {
 		streamsRefused.Inc()
