@@ -16,7 +16,7 @@ LDFLAGS := -s -w -X main.buildVersion=$(VERSION) -X main.buildTime=$(BUILT)
 GO_SOURCES := $(shell find . -path ./devcluster -prune -o -path ./bin -prune -o \( -name '*.go' -o -name go.mod -o -name go.sum \) -print 2>/dev/null)
 CLUSTER_SOURCES := $(shell find devcluster \( -name '*.go' -o -name go.mod -o -name go.sum \) -print 2>/dev/null) hack/build-devcluster.sh
 # Modules whose tests run with the race detector. devcluster is apart: its tests drive the built binary.
-TEST_MODULES := . providers cmd/virtual-kubelet bench deploy test/conformance
+TEST_MODULES := . podruntime providers cmd/virtual-kubelet bench deploy test/conformance test/compat/consumer
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
 NO_RACE := $(if $(RACE),,echo "no C compiler found: the tests run without the race detector; install gcc to have it";)
@@ -56,9 +56,19 @@ test: build ## run unit and integration tests with the race detector
 	  echo "test $$module"; \
 	  (cd $$module && VK_REQUIRE_TESTAPI=1 go test $(RACE) -timeout 20m ./...); \
 	done
+	@echo "test . with the newest Kubernetes"
+	@$(MAKE) --no-print-directory newest
 	@$(MAKE) --no-print-directory schedules
 	@echo "test devcluster"
 	@cd devcluster && DEVCLUSTER_BIN=$(CURDIR)/bin/devcluster go test -count=1 -timeout 20m ./...
+
+# go.mod asks for the oldest Kubernetes that the library is built with. With the newest, all of it has to build, and what
+# touches the API's types and the streams is tested.
+NEWEST := -modfile=test/compat/newest.mod
+.PHONY: newest
+newest: ## build the library with the newest Kubernetes, and test its core
+	@go vet $(NEWEST) ./...
+	@go test $(NEWEST) -timeout 20m ./capability ./internal/fanout ./internal/lifecycle ./internal/objects ./node ./node/api ./node/nodeutil
 
 # Packages with tests of the matrix of faults; LONG=1 lets each fault last as long as the matrix says.
 FAULTS := ./node/... ./test/faults/... ./test/integration
