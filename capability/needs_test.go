@@ -24,7 +24,7 @@ var everybodys = map[string][]string{
 		"restartPolicy", "terminationGracePeriodSeconds", "activeDeadlineSeconds", "nodeSelector", "serviceAccountName", "serviceAccount",
 		"automountServiceAccountToken", "nodeName", "imagePullSecrets", "affinity", "schedulerName", "tolerations", "priorityClassName",
 		"priority", "readinessGates", "enableServiceLinks", "preemptionPolicy", "overhead", "topologySpreadConstraints", "os",
-		"schedulingGates", "schedulingGroup", "evictionResponders", "containers",
+		"schedulingGates", "schedulingGroup", "workloadRef", "evictionResponders", "containers",
 	},
 	"Container":          {"name", "image", "command", "args", "workingDir", "envFrom", "imagePullPolicy", "resizePolicy", "stdinOnce"},
 	"ContainerPort":      {"name", "containerPort", "protocol", "hostIP"},
