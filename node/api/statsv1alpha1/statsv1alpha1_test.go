@@ -9,7 +9,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// Whatever the kubelet's package exports is here too, and is the same.
+// Whatever the kubelet's package exports in all versions that the library is built with is here too, and is the same.
 func TestEveryNameIsHere(t *testing.T) {
 	const (
 		kubelet = "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
@@ -29,7 +29,7 @@ func TestEveryNameIsHere(t *testing.T) {
 	}
 	for _, name := range names {
 		want := scopes[kubelet].Lookup(name)
-		if !want.Exported() {
+		if !want.Exported() || name == "VolumeHealthStats" { // newer versions no longer have it, so we cannot name it
 			continue
 		}
 		got := scopes[ours].Lookup(name)
