@@ -16,6 +16,7 @@ var grown = map[string]map[string]string{
 		"NodeName":              "the Node authorizer allows live reads by node only",
 		"OperatingSystem":       "a pod for another system must fail and not run",
 		"NodeAllocatable":       "resourceFieldRef falls back to what the node has",
+		"NodeAddresses":         "status.hostIP falls back to the address of the node",
 		"FailUnsupported":       "a program may want pods that ask too much to fail and not wait",
 		"PollInterval":          "how often to ask a provider without PodNotifier",
 		"PodVisibilityTimeout":  "backends differ in how late they show a new pod",

@@ -53,7 +53,9 @@ type provider struct{}
 
 func (*provider) CreatePod(context.Context, *corev1.Pod) error { return errNone }
 func (*provider) UpdatePod(context.Context, *corev1.Pod) error { return errNone }
-func (*provider) DeletePod(context.Context, *corev1.Pod) error { return errdefs.NotFound("no such pod") }
+func (*provider) DeletePod(context.Context, *corev1.Pod) error {
+	return errdefs.NotFound("no such pod")
+}
 
 func (*provider) GetPod(context.Context, string, string) (*corev1.Pod, error) {
 	return nil, errdefs.NotFound("no such pod")
