@@ -43,9 +43,15 @@ func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod)
 		if c.fixedSizes() {
 			st.sized = sizesOf(api)
 		}
+		if !attempted && st.report.about(api.UID) {
+			st.handed.add(st.report.metadata) // before a restart
+		}
 		st.handed.add(metadataOf(api))
 	})
-	if err := c.call(ctx, key, api, "CreatePod", func(ctx context.Context) error { return c.provider.CreatePod(ctx, pod) }); err != nil {
+	err = c.call(ctx, key, api, "CreatePod", func(ctx context.Context) error { return c.provider.CreatePod(ctx, pod) })
+	// Again: a call that took long may have made the pod at its end.
+	c.states.of(key, api.UID, func(st *podState) { st.sent.AttemptedAt = time.Now() })
+	if err != nil {
 		return c.createFailed(key, api, attempted, err)
 	}
 	c.accepted(key, api)

@@ -76,6 +76,7 @@ type PodController struct {
 	statusLane *keyqueue.Queue
 	pollLane   *keyqueue.Queue // asks for what a PodNotifier has not told, and others do not tell
 	states     podStates
+	earlier    earlierPods
 	orphans    *quarantine // of the pods that only the backend has
 	lost       *quarantine // of the pods that the backend should have
 	visibility time.Duration
@@ -97,9 +98,8 @@ type PodController struct {
 
 	ready, done chan struct{}
 	mu          sync.Mutex
-	started     bool      // guarded by mu
-	aloneSince  time.Time // guarded by mu; since when no other process has worked on the pods
-	err         error     // guarded by mu
+	started     bool  // guarded by mu
+	err         error // guarded by mu
 }
 
 // NewPodController checks the configuration and returns a controller. It has no
@@ -256,6 +256,7 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 		}
 		return errors.New("failed to wait for caches to sync")
 	}
+	c.noteEarlier(ctx)
 	wg.Go(func() { c.syncLane.Run(ctx, podSyncWorkers, c.fenced(c.syncLane, c.syncPod)) })
 	wg.Go(func() {
 		c.statusLane.Run(ctx, max(podSyncWorkers, statusWriters), c.fenced(c.statusLane, c.writeStatus))
@@ -284,15 +285,8 @@ func (c *PodController) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	first := !c.started
-	c.started, c.aloneSince = true, time.Now()
+	c.started = true
 	return first
-}
-
-// alone returns since when no other process has worked on the pods, in the precision of the API server's times.
-func (c *PodController) alone() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.aloneSince.Truncate(time.Second)
 }
 
 // begun reports whether Run was called.

@@ -37,7 +37,7 @@ type duplicate struct {
 
 // findDuplicates remembers which pods of a list, whose keys come with it, share a name and which of them are
 // duplicates, and forgets those that are gone.
-func (c *PodController) findDuplicates(ctx context.Context, backend []*corev1.Pod, keys []string) {
+func (c *PodController) findDuplicates(ctx context.Context, backend []*corev1.Pod, keys []string, asked time.Time) {
 	several := make(map[string][]*corev1.Pod)
 	for _, key := range c.states.shared() {
 		several[key] = nil // it may be gone
@@ -64,7 +64,10 @@ func (c *PodController) findDuplicates(ctx context.Context, backend []*corev1.Po
 			continue
 		}
 		found := c.duplicateOf(key, api, pods)
-		c.states.update(key, func(st *podState) { st.duplicate, st.shared = st.duplicate.at(found, now), len(pods) > 1 })
+		c.states.update(key, func(st *podState) {
+			st.duplicate = st.duplicate.at(found, now)
+			st.shared = len(pods) > 1 || st.shared && st.sent.AcceptedAt.After(asked)
+		})
 		if found != nil {
 			c.syncLane.Add(key)
 		}

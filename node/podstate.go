@@ -166,7 +166,7 @@ func (s *podStates) begin(key string, api *corev1.Pod) (older types.UID) {
 			return
 		}
 		older = st.sent.UID
-		fresh := podState{sent: lifecycle.Sent{UID: uid}, created: created, previous: st.previous, orphan: st.orphan, left: st.left, witnessed: st.witnessed}
+		fresh := podState{sent: lifecycle.Sent{UID: uid}, created: created, previous: st.previous, orphan: st.orphan, left: st.left, shared: st.shared || st.left != nil, witnessed: st.witnessed}
 		if st.sent.Attempted && !st.stopped {
 			fresh.previous = st.sent.UID
 		}

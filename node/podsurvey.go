@@ -22,7 +22,7 @@ func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, aske
 	for i, pod := range backend {
 		keys[i] = keyOf(pod)
 	}
-	c.findDuplicates(ctx, backend, keys)
+	c.findDuplicates(ctx, backend, keys, asked)
 	accepted, leftovers := c.states.accepted(), c.states.leftovers()
 	has := make(map[string]bool, len(backend))
 	running := 0

@@ -59,7 +59,8 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		return 0, nil
 	}
 	backend, doubtful, err := c.lookup(ctx, key)
-	if err != nil {
+	unknown := err != nil
+	if unknown {
 		if api == nil || api.DeletionTimestamp == nil {
 			return 0, c.failure(api, eventFailedSync, fmt.Errorf("ask the provider for pod %s: %w", key, err))
 		}
@@ -109,6 +110,9 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		if backend, err = c.beside(ctx, key, api); err != nil {
 			return 0, c.failure(api, eventFailedSync, err)
 		}
+		if backend != nil {
+			c.learnEnd(ctx, key, api, backend)
+		}
 		defer c.syncLane.AddAfter(key, lookAgain) // the older pod has its turn then
 		st.orphan = orphan{}
 	}
@@ -119,7 +123,9 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		Verdict:  st.verdict,
 		Retell:   c.starts,
 	}
-	c.evidence(ctx, key, &facts, &st, doubtful)
+	if !unknown {
+		c.evidence(ctx, key, &facts, &st, doubtful)
+	}
 	decision := lifecycle.Next(facts)
 	if decision.Step != lifecycle.Orphan {
 		c.noOrphan(key, st, api != nil && backend != nil)
@@ -241,6 +247,7 @@ func (c *PodController) forgetObjects(key string, uid types.UID) {
 
 func (c *PodController) releaseObjects(key string, uid types.UID) {
 	c.admission.leave(uid)
+	c.earlier.drop(uid)
 	if c.store != nil && uid != "" {
 		namespace, name, _ := cache.SplitMetaNamespaceKey(key)
 		c.store.Forget(namespace, name, uid)
@@ -329,7 +336,7 @@ func (c *PodController) evidence(ctx context.Context, key string, f *lifecycle.F
 	case !c.complete(ctx):
 		f.Held = lookAgain
 	}
-	f.Earlier = f.API.CreationTimestamp.Time.Before(c.alone())
+	f.Earlier = c.earlier.has(f.API.UID)
 	f.Listed = st.reappeared()
 	f.Visible = c.visibility
 	if st.report.about(f.API.UID) && st.report.uid != "" && !st.sent.Shown && st.report.status.Phase == corev1.PodPending {

@@ -64,9 +64,7 @@ func (c *PodController) beginTenure(ctx context.Context, anew bool) error {
 		for key, uid := range c.states.forgetAll() {
 			c.forgetObjects(key, uid)
 		}
-		c.mu.Lock()
-		c.aloneSince = time.Now()
-		c.mu.Unlock()
+		c.noteEarlier(ctx)
 		c.orphans.forgetAll(ctx, time.Now())
 		c.lost.forgetAll(ctx, time.Now())
 	}

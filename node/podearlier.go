@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// earlierPods are the pods that were there when this process began to act for the node: another one may have given
+// them to the backend, whatever their status says.
+type earlierPods struct {
+	mu   sync.Mutex
+	uids map[types.UID]bool // guarded by mu
+}
+
+func (e *earlierPods) set(uids map[types.UID]bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.uids = uids
+}
+
+func (e *earlierPods) has(uid types.UID) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.uids[uid]
+}
+
+func (e *earlierPods) drop(uid types.UID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.uids, uid)
+}
+
+// noteEarlier takes the pods in the cache for those that were there before.
+func (c *PodController) noteEarlier(ctx context.Context) {
+	pods, err := c.pods.List(labels.Everything())
+	if err != nil {
+		log.G(ctx).WithError(err).Warn("cannot list the cached pods")
+	}
+	uids := make(map[types.UID]bool, len(pods))
+	for _, pod := range pods {
+		if c.wanted(ctx, pod) {
+			uids[pod.UID] = true
+		}
+	}
+	c.earlier.set(uids)
+}
