@@ -93,8 +93,16 @@ func (c *PodController) update(ctx context.Context, key string, api, backend *co
 }
 
 // adopt takes over a pod that the backend has already, after a restart for
-// example.
+// example. Of one that was merely missing for a while it is known what the backend was given.
 func (c *PodController) adopt(key string, api, backend *corev1.Pod) {
+	if c.states.get(key).sent.Accepted {
+		c.states.of(key, api.UID, func(st *podState) {
+			st.sent.MissingSince = time.Time{}
+			st.clearError()
+		})
+		c.statusLane.Add(key)
+		return
+	}
 	c.states.of(key, api.UID, func(st *podState) {
 		st.inherit(backend)
 		st.handed.add(metadata{maps.Clone(backend.Labels), maps.Clone(backend.Annotations)})

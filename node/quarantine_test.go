@@ -112,3 +112,21 @@ func TestNotFoundAfterARestartWaitsForTheOthers(t *testing.T) {
 		w.until("the deleted ones are gone on both sides", time.Minute, func() bool { return w.api.Len() == pods/2 && b.Len() == pods/2 })
 	}, onNode)
 }
+
+// TestPodSeenAgainIsToldWhatChanged: a change came while the backend did not show the pod, and the cache was behind when it did.
+func TestPodSeenAgainIsToldWhatChanged(t *testing.T) {
+	b := memory.New()
+	b.ShowsAfter = 5 * time.Second
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "a"))
+		w.pass(300 * time.Millisecond)
+		w.api.Change("d", "p", func(p *corev1.Pod) { p.Labels = map[string]string{"step": "2"} })
+		w.pass(0)
+		w.api.Silence()
+		w.pass(10 * time.Minute)
+		if got := b.Has("d/p").Labels["step"]; got != "2" {
+			w.Errorf("the backend has step %q, want 2", got)
+		}
+	}, onNode)
+}
