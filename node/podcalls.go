@@ -114,9 +114,9 @@ func (c *PodController) adopt(key string, api, backend *corev1.Pod) {
 
 // accepted notes that the backend has the pod as it is in api.
 func (c *PodController) accepted(key string, api *corev1.Pod) {
-	gone := types.UID("")
+	gone, first := types.UID(""), false
 	c.states.of(key, api.UID, func(st *podState) {
-		gone = st.previous
+		gone, first = st.previous, !st.sent.Accepted
 		st.sent.Attempted, st.sent.Accepted, st.sent.Recreate = true, true, false
 		st.sent.AcceptedAt, st.sent.MissingSince = time.Now(), time.Time{}
 		st.sent.Updating = false
@@ -126,6 +126,10 @@ func (c *PodController) accepted(key string, api *corev1.Pod) {
 		st.clearError()
 	})
 	c.secrets.Drop(gone)
+	if first {
+		c.orphans.oneMore()
+		c.lost.oneMore()
+	}
 	c.statusLane.Add(key)
 	if !c.notifies {
 		c.pollLane.Add(key)

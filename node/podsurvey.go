@@ -25,10 +25,13 @@ func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, aske
 	c.findDuplicates(ctx, backend, keys, asked)
 	accepted, leftovers := c.states.accepted(), c.states.leftovers()
 	has := make(map[string]bool, len(backend))
-	running := 0
+	running, alive := 0, 0
 	for i, pod := range backend {
 		if pod.Status.Phase == corev1.PodRunning {
 			running++
+		}
+		if !lifecycle.Terminal(&pod.Status) {
+			alive++
 		}
 		key := keys[i]
 		api, st := c.pod(ctx, key), c.states.get(key)
@@ -53,7 +56,7 @@ func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, aske
 		}
 	}
 	c.gauges.running.Set(float64(running))
-	c.orphans.should(ctx, len(backend), time.Now())
+	c.orphans.should(ctx, alive, time.Now())
 	for key := range leftovers {
 		c.syncLane.Add(key) // the backend has forgotten it, and so can we
 	}

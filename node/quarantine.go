@@ -113,6 +113,13 @@ func (q *quarantine) should(ctx context.Context, known int, now time.Time) {
 	q.review(ctx, now)
 }
 
+// oneMore counts a pod that the side should have since the last list.
+func (q *quarantine) oneMore() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.known++
+}
+
 // silence lets what is in doubt begin anew: the side did not answer, which is no evidence.
 func (q *quarantine) silence(now time.Time) {
 	q.mu.Lock()

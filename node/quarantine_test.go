@@ -130,3 +130,18 @@ func TestPodSeenAgainIsToldWhatChanged(t *testing.T) {
 		}
 	}, onNode)
 }
+
+// TestPodsThatCameSinceTheLastListCount: a few orphans of many pods that were all created since a list are not many.
+func TestPodsThatCameSinceTheLastListCount(t *testing.T) {
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.create("p", 30, time.Second)
+		for i := range 5 {
+			w.api.Vanish("d", fmt.Sprint("p", i))
+		}
+		w.api.Compact()
+		w.api.Cut()
+		w.until("the orphans are gone", 5*time.Second, func() bool { return b.Len() == 25 })
+	}, onNode)
+}
