@@ -182,6 +182,9 @@ func (c *PodController) stop(ctx context.Context, key string, api, backend *core
 		st.sent.StopAcked, st.sent.StopMissing = err == nil, err != nil
 		st.clearError()
 	})
+	if err != nil {
+		c.relistNow() // a list that has it speaks against the stop
+	}
 	c.recorder.Event(api, corev1.EventTypeNormal, eventDeleteSuccess, "the provider has accepted the stop")
 	c.syncLane.Add(key)
 	if !c.notifies {

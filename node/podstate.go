@@ -42,6 +42,7 @@ type podState struct {
 	// written by events and the survey: reasons to ask the backend
 	suspect   bool       // the backend's list lacks the pod
 	witnessed types.UID  // the pod that a delete event was seen for
+	lackedAt  time.Time  // when the newest complete list without the pod was asked for, while it is missing
 	shownAt   time.Time  // when the newest list that had the pod was asked for, or it was reported, while it is missing
 	shared    bool       // the backend has another pod under the name: what it says by name may be about that
 	duplicate *duplicate // what the backend has beside the pod; the sync lane removes it
@@ -190,9 +191,32 @@ func (st *podState) isOver(api *corev1.Pod) bool {
 	return st.over && api != nil && api.UID == st.sent.UID && api.DeletionTimestamp == nil && lifecycle.Terminal(&api.Status)
 }
 
-// reappeared reports whether the backend has shown the pod in another way since it did not know it by name.
+// unknownSince is when the backend first did not know the pod by its name, zero if it does.
+func (st *podState) unknownSince() time.Time {
+	if st.sent.StopMissing {
+		return st.sent.StopAskedAt
+	}
+	return st.sent.MissingSince
+}
+
+// reappeared reports whether the backend has shown the pod in another way since then, and no newer list lacks it.
 func (st *podState) reappeared() bool {
-	return !st.sent.MissingSince.IsZero() && !st.shownAt.Before(st.sent.MissingSince)
+	since := st.unknownSince()
+	return !since.IsZero() && !st.shownAt.Before(since) && st.shownAt.After(st.lackedAt)
+}
+
+// lacked reports whether a complete list that was asked for since then lacks the pod.
+func (st *podState) lacked() bool {
+	since := st.unknownSince()
+	return !since.IsZero() && !st.lackedAt.Before(since)
+}
+
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // finished reports whether the provider reported the pod as Succeeded or Failed.

@@ -70,33 +70,36 @@ func (c *PodController) findMissing(ctx context.Context, has map[string]bool, as
 		log.G(ctx).WithError(err).Warn("cannot list the cached pods")
 		return
 	}
+	now := time.Now()
 	var there, missing []string
 	for _, api := range pods {
 		key := keyOf(api)
 		st := c.states.get(key)
-		if st.sent.UID != api.UID || st.stopped || st.sent.AcceptedAt.After(asked) || lifecycle.Terminal(&api.Status) || !c.wanted(ctx, api) {
+		if st.sent.UID != "" && st.sent.UID != api.UID || st.stopped || st.sent.AcceptedAt.After(asked) || lifecycle.Terminal(&api.Status) || !c.wanted(ctx, api) {
 			continue
 		}
 		if !has[key] && st.sent.Accepted {
 			c.suspect(key)
 		}
-		if st.finished(api.UID) || !expected(api, st.sent, st.verdict) {
-			continue
-		}
+		inQuestion := !st.sent.MissingSince.IsZero() || st.sent.StopMissing
 		if !has[key] {
-			missing = append(missing, key)
-			if !st.shownAt.IsZero() {
-				c.states.of(key, api.UID, func(s *podState) { s.shownAt = time.Time{} })
+			if inQuestion {
+				c.states.of(key, api.UID, func(s *podState) { s.lackedAt = asked })
+			}
+			if !st.finished(api.UID) && c.missed(api, &st, now) {
+				missing = append(missing, key)
 			}
 			continue
 		}
-		there = append(there, key)
-		if !st.sent.Shown || !st.sent.MissingSince.IsZero() {
-			c.states.of(key, api.UID, func(s *podState) { s.sent.Shown, s.shownAt = true, asked })
+		if !st.sent.Shown || inQuestion {
+			c.states.of(key, api.UID, func(s *podState) { s.sent.Shown, s.shownAt = true, later(s.shownAt, asked) })
+		}
+		if !st.finished(api.UID) && (st.sent.StopMissing || expected(api, st.sent, st.verdict)) {
+			there = append(there, key)
 		}
 	}
 	if c.authority == nil {
-		c.lost.relisted(ctx, there, missing, time.Now())
+		c.lost.relisted(ctx, there, missing, now)
 	}
 }
 

@@ -58,9 +58,10 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		c.rest(key, api)
 		return 0, nil
 	}
+	said := answer{complete: c.authority != nil && c.complete(ctx)} // before: what is answered now is then complete, too
 	backend, doubtful, err := c.lookup(ctx, key)
-	unknown := err != nil
-	if unknown {
+	said.doubtful, said.unknown = doubtful, err != nil
+	if said.unknown {
 		if api == nil || api.DeletionTimestamp == nil {
 			return 0, c.failure(api, eventFailedSync, fmt.Errorf("ask the provider for pod %s: %w", key, err))
 		}
@@ -123,9 +124,7 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		Verdict:  st.verdict,
 		Retell:   c.starts,
 	}
-	if !unknown {
-		c.evidence(ctx, key, &facts, &st, doubtful)
-	}
+	c.evidence(ctx, key, &facts, &st, said)
 	decision := lifecycle.Next(facts)
 	if decision.Step != lifecycle.Orphan {
 		c.noOrphan(key, st, api != nil && backend != nil)
@@ -314,34 +313,56 @@ func (c *PodController) lookup(ctx context.Context, key string) (pod *corev1.Pod
 	return nil, len(pods) == 0, nil
 }
 
+// answer is what the backend has said of a pod by its name.
+type answer struct {
+	unknown  bool // it did not answer
+	doubtful bool // an error without a kind beside an empty list
+	complete bool // a PodAuthority said before that its answers are complete
+}
+
 // evidence completes the facts with what is known of a pod that the backend does not have, or has again.
-func (c *PodController) evidence(ctx context.Context, key string, f *lifecycle.Facts, st *podState, doubtful bool) {
-	switch {
-	case f.API == nil:
+func (c *PodController) evidence(ctx context.Context, key string, f *lifecycle.Facts, st *podState, said answer) {
+	if f.API == nil || said.unknown {
 		return
-	case f.Backend != nil:
+	}
+	if f.Backend != nil {
 		c.lost.show(key, f.Now)
 		if !f.Sent.Shown && lifecycle.SamePod(f.API, f.Backend) {
 			c.states.of(key, f.API.UID, func(s *podState) { s.sent.Shown = true })
 		}
 		return
-	case f.Finished || c.authority != nil || !expected(f.API, f.Sent, f.Verdict):
+	}
+	f.Earlier, f.Doubtful, f.Complete = c.earlier.has(f.API.UID), said.doubtful, said.complete
+	f.Listed, f.Lacked = st.reappeared(), said.complete || st.lacked()
+	f.Visible = c.visibleWithin(f.API, st)
+	switch {
+	case c.authority != nil:
+		if !said.complete {
+			f.Held = lookAgain
+		}
+		return
+	case f.Finished || f.Listed || !c.missed(f.API, st, f.Now):
 		c.lost.forget(key)
 	default:
 		c.lost.note(key, f.Now, true)
 	}
-	switch {
-	case c.authority == nil:
-		f.Held = c.lost.hold(ctx, key, doubtful, f.Now)
-	case !c.complete(ctx):
-		f.Held = lookAgain
+	f.Held = c.lost.hold(ctx, key, said.doubtful, f.Now)
+}
+
+// visibleWithin is how long after it was given the pod the backend may take to show it.
+func (c *PodController) visibleWithin(api *corev1.Pod, st *podState) time.Duration {
+	if st.report.about(api.UID) && st.report.uid != "" && !st.sent.Shown && st.report.status.Phase == corev1.PodPending {
+		return max(c.visibility, c.lost.period)
 	}
-	f.Earlier = c.earlier.has(f.API.UID)
-	f.Listed = st.reappeared()
-	f.Visible = c.visibility
-	if st.report.about(f.API.UID) && st.report.uid != "" && !st.sent.Shown && st.report.status.Phase == corev1.PodPending {
-		f.Visible = max(c.visibility, c.lost.period)
-	}
+	return c.visibility
+}
+
+// missed reports whether a pod that the backend does not have counts among the missing: it should have it, or does
+// not know it when it is to stop, and had the time to show it.
+func (c *PodController) missed(api *corev1.Pod, st *podState, now time.Time) bool {
+	stops := st.sent.StopMissing && st.sent.MissingSince.IsZero() && (st.sent.Accepted || lifecycle.HasRun(api)) && !lifecycle.Terminal(&api.Status)
+	young := st.sent.Accepted && !st.sent.Shown && now.Before(st.sent.AcceptedAt.Add(c.visibleWithin(api, st)))
+	return (stops || expected(api, st.sent, st.verdict)) && !young
 }
 
 // complete asks a PodAuthority. A panic is no answer.

@@ -19,6 +19,8 @@ const (
 	// unasked is how long a pod that a list lacks does not count before it was asked for by name: some
 	// providers list no pods at all.
 	unasked = 5 * time.Second
+	// reviewEvery is how often the pods are counted at most, for there may be thousands.
+	reviewEvery = time.Second
 )
 
 // quarantine keeps the pods that one side lacks although nobody was seen to remove them. Many at once are
@@ -31,19 +33,23 @@ type quarantine struct {
 	gauge   *metrics.Share
 	changed func(context.Context) // is called without mu when doubt begins or ends
 
-	mu      sync.Mutex
-	missing map[string]*missingPod // guarded by mu
-	known   int                    // guarded by mu; how many pods the side should have
-	doubt   time.Time              // guarded by mu; since when many are missing, and nothing has spoken against it; zero: few are
-	decided bool                   // guarded by mu; the doubt has lasted for the period
-	told    bool                   // guarded by mu; changed knows of the doubt
+	mu       sync.Mutex
+	missing  map[string]*missingPod // guarded by mu
+	known    int                    // guarded by mu; how many pods the side should have
+	began    time.Time              // guarded by mu; since when many are missing; zero: few are
+	doubt    time.Time              // guarded by mu; since when, besides, nothing has spoken against it
+	told     bool                   // guarded by mu; changed knows of the doubt
+	reviewed time.Time              // guarded by mu
+	listed   bool                   // guarded by mu; there was a complete list
 }
 
 // missingPod is a pod that one side lacks.
 type missingPod struct {
-	noted time.Time
-	since time.Time // since when nothing has spoken against it
-	asked bool      // for by name
+	noted   time.Time
+	seen    time.Time // noted last
+	since   time.Time // since when nothing has spoken against it
+	asked   bool      // for by name
+	decided bool      // it was in doubt for the whole period
 }
 
 func newQuarantine(side string, period time.Duration, gauge *metrics.Share, changed func(context.Context)) *quarantine {
@@ -63,7 +69,7 @@ func (q *quarantine) noteLocked(key string, now time.Time, asked bool) {
 		m = &missingPod{noted: now, since: now}
 		q.missing[key] = m
 	}
-	m.asked = m.asked || asked
+	m.seen, m.asked = now, m.asked || asked
 }
 
 // forget counts a pod no longer: it is not wanted, or was dealt with.
@@ -73,7 +79,8 @@ func (q *quarantine) forget(key string) {
 	delete(q.missing, key)
 }
 
-// show counts a pod no longer that is there after all. What was thought of the others is doubtful then, too.
+// show counts a pod no longer that is there after all. What was thought of the others is doubtful then, too, if it was
+// one of those that the doubt began with.
 func (q *quarantine) show(key string, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -86,7 +93,7 @@ func (q *quarantine) showLocked(key string, now time.Time) {
 		return
 	}
 	delete(q.missing, key)
-	if m.asked {
+	if m.asked && !m.decided && !q.began.IsZero() && !m.noted.After(q.began) {
 		q.restart(now)
 	}
 }
@@ -100,7 +107,13 @@ func (q *quarantine) relisted(ctx context.Context, has, lacks []string, now time
 	for _, key := range lacks {
 		q.noteLocked(key, now, false)
 	}
-	q.known = len(has) + len(lacks)
+	for key, m := range q.missing {
+		if now.Sub(m.seen) > q.period { // it went while the list was compared
+			delete(q.missing, key)
+		}
+	}
+	q.known, q.listed = len(has)+len(lacks), true
+	q.reviewed = time.Time{}
 	q.mu.Unlock()
 	q.review(ctx, now)
 }
@@ -108,7 +121,7 @@ func (q *quarantine) relisted(ctx context.Context, has, lacks []string, now time
 // should takes how many pods the side should have, where no list says it.
 func (q *quarantine) should(ctx context.Context, known int, now time.Time) {
 	q.mu.Lock()
-	q.known = known
+	q.known, q.listed, q.reviewed = known, true, time.Time{}
 	q.mu.Unlock()
 	q.review(ctx, now)
 }
@@ -132,7 +145,7 @@ func (q *quarantine) restart(now time.Time) {
 	for _, m := range q.missing {
 		m.since = now
 	}
-	if !q.doubt.IsZero() && !q.decided {
+	if !q.began.IsZero() {
 		q.doubt = now
 	}
 }
@@ -143,29 +156,42 @@ func (q *quarantine) hold(ctx context.Context, key string, doubtful bool, now ti
 	q.review(ctx, now)
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if !q.listed {
+		return lookAgain // nobody knows how many there should be
+	}
 	var left time.Duration
-	if !q.doubt.IsZero() && !q.decided {
+	m := q.missing[key]
+	if !q.began.IsZero() && (m == nil || !m.decided) {
 		left = q.doubt.Add(q.period).Sub(now)
 	}
-	if m := q.missing[key]; m != nil && doubtful {
+	if m != nil && doubtful {
 		left = max(left, m.since.Add(q.period).Sub(now))
 	}
 	return max(left, 0)
 }
 
-// review decides whether there is doubt.
+// review decides whether there is doubt. What it was in doubt about for the whole period is decided; what is missing
+// later begins a doubt of its own.
 func (q *quarantine) review(ctx context.Context, now time.Time) {
 	q.mu.Lock()
+	if past := now.Sub(q.reviewed); !q.listed || past >= 0 && past < reviewEvery && (q.began.IsZero() || now.Before(q.doubt.Add(q.period))) {
+		q.mu.Unlock()
+		return
+	}
+	q.reviewed = now
 	n := q.count(now)
 	switch many := n > manyAtLeast && n*manyFraction > q.known || n > 1 && n*2 > q.known; {
 	case !many:
-		q.doubt, q.decided = time.Time{}, false
-	case q.doubt.IsZero():
-		q.doubt = now
+		q.began, q.doubt = time.Time{}, time.Time{}
+	case q.began.IsZero():
+		q.began, q.doubt = now, now
 	case !now.Before(q.doubt.Add(q.period)):
-		q.decided = true
+		for _, m := range q.missing {
+			m.decided = m.decided || q.counts(m, now)
+		}
+		q.began, q.doubt = time.Time{}, time.Time{}
 	}
-	doubtful := !q.doubt.IsZero() && !q.decided
+	doubtful := !q.began.IsZero()
 	news := doubtful != q.told
 	q.told = doubtful
 	if doubtful {
@@ -179,30 +205,36 @@ func (q *quarantine) review(ctx context.Context, now time.Time) {
 	}
 }
 
-// count returns how many pods are missing. It is called with mu held.
+// count returns how many pods are missing and not decided about. It is called with mu held.
 func (q *quarantine) count(now time.Time) (n int) {
 	for _, m := range q.missing {
-		if m.asked || now.Sub(m.noted) >= unasked {
+		if !m.decided && q.counts(m, now) {
 			n++
 		}
 	}
 	return n
 }
 
+func (q *quarantine) counts(m *missingPod, now time.Time) bool {
+	return m.asked || now.Sub(m.noted) >= unasked
+}
+
 // message says what is in doubt, "" if nothing is.
 func (q *quarantine) message(now time.Time) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.doubt.IsZero() || q.decided {
+	if q.began.IsZero() {
 		return ""
 	}
-	return fmt.Sprintf("%s lacks %d of %d pods, and nobody was seen to delete them: they are left as they are until it has said so for %v", q.side, q.count(now), max(q.known, q.count(now)), q.period)
+	n := q.count(now)
+	return fmt.Sprintf("%s lacks %d of %d pods, and nobody was seen to delete them: they are left as they are until it has said so for %v", q.side, n, max(q.known, n), q.period)
 }
 
 // forgetAll begins anew.
 func (q *quarantine) forgetAll(ctx context.Context, now time.Time) {
 	q.mu.Lock()
 	clear(q.missing)
+	q.reviewed = time.Time{}
 	q.mu.Unlock()
 	q.review(ctx, now)
 }

@@ -70,7 +70,8 @@ func (c *PodController) relist(ctx context.Context) {
 		r.soon = false
 		c.gauges.retrying.Set(float64(c.syncLane.Retrying()))
 		if _, waits := c.fence.standsBy(); waits {
-			continue // until the node is ours
+			r.timer.Reset(c.pause(ctx)) // nobody may tell that the node is ours
+			continue
 		}
 		c.countStuck(ctx)
 		r.once(ctx)

@@ -78,6 +78,12 @@ type Facts struct {
 
 	// Held is how long nothing may be concluded from that, because the backend lacks many, for example.
 	Held time.Duration
+	// Doubtful says that this was no clear answer.
+	Doubtful bool
+	// Complete says that the backend knows that its answers are complete.
+	Complete bool
+	// Lacked says that a complete list confirms it.
+	Lacked bool
 	// Listed says that the backend has shown the pod nevertheless: its newest list has it, or it was reported.
 	Listed bool
 	// Visible is how long after it was given a pod the backend may take to show it.
@@ -173,6 +179,8 @@ func nextStop(f Facts) Decision {
 		return Decision{Step: Stopped}
 	case f.Backend == nil && (f.Sent.StopAcked || f.Sent.StopMissing) && hiddenFor(f) > 0:
 		return Decision{Again: min(hiddenFor(f), max(waited/2, 250*time.Millisecond))}
+	case f.Backend == nil && f.Sent.StopAcked && f.Doubtful && !f.Finished && waited < time.Duration(grace)*time.Second+missingAfter:
+		return Decision{Again: missingAfter} // silence confirms no stop; after the time that it had, the acknowledgement counts
 	case f.Backend == nil && f.Sent.StopAcked:
 		return Decision{Step: Stopped}
 	case f.Backend == nil && f.Sent.StopMissing:
@@ -200,15 +208,20 @@ func hiddenFor(f Facts) time.Duration {
 }
 
 // nextNotFound decides for a pod that must stop and of which the backend says twice that it has none. That
-// confirms the stop, unless the backend lacks many that it should have. After a restart, which of them it lacks takes
-// a while to be known.
+// confirms the stop, unless the backend lacks many that it should have, which takes a while to be known, or
+// a list has it.
 func nextNotFound(f Facts, waited time.Duration) Decision {
-	before := !f.Sent.Accepted && HasRun(f.API)
+	had := f.Sent.Accepted || HasRun(f.API)
+	if !f.Sent.MissingSince.IsZero() {
+		waited = max(waited, f.Now.Sub(f.Sent.MissingSince))
+	}
 	switch {
 	case f.Held > 0:
 		return Decision{Again: min(f.Held, missingAfter)}
-	case before && waited < missingAfter:
+	case had && !f.Complete && !f.Finished && waited < missingAfter:
 		return Decision{Again: missingAfter - waited}
+	case f.Listed:
+		return Decision{Step: Stop}
 	}
 	return Decision{Step: Stopped}
 }
@@ -238,6 +251,8 @@ func nextAbsent(f Facts) Decision {
 		return Decision{Again: left}
 	case f.Held > 0:
 		return Decision{Again: min(f.Held, missingAfter)}
+	case !f.Lacked:
+		return Decision{Again: missingAfter / 2} // no list has confirmed it yet
 	case f.Listed:
 		return Decision{Again: missingAfter} // GetPod and GetPods disagree: presence is believed
 	}

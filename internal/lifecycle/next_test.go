@@ -130,7 +130,7 @@ func TestNext(t *testing.T) {
 		}()}, want: Rest, again: 18 * time.Second},
 	} {
 		t.Run(story.name, func(t *testing.T) {
-			story.facts.Now, story.facts.Visible = now, 30*time.Second
+			story.facts.Now, story.facts.Visible, story.facts.Lacked = now, 30*time.Second, true
 			got := Next(story.facts)
 			if got.Step != story.want || got.Again != story.again {
 				t.Errorf("got step %d again %v, want step %d again %v", got.Step, got.Again, story.want, story.again)
