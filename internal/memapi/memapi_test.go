@@ -141,11 +141,11 @@ func TestShorterGraceEndsNotInThePast(t *testing.T) {
 			name       string
 			grace      int64
 			wantGrace  int64
-			wantSecond time.Duration
+			wantSecond int
 		}{{"a", 60, 60, 60}, {"a", 5, 1, 10}, {"a", 0, 0, 10}, {"b", 0, 0, 10}} {
 			a.Delete("d", step.name, step.grace)
 			got := a.Pod("d", step.name)
-			if want := begin.Add(step.wantSecond * time.Second); *got.DeletionGracePeriodSeconds != step.wantGrace || !got.DeletionTimestamp.Time.Equal(want) {
+			if want := begin.Add(time.Duration(step.wantSecond) * time.Second); *got.DeletionGracePeriodSeconds != step.wantGrace || !got.DeletionTimestamp.Time.Equal(want) {
 				t.Errorf("%s, shortened to %d: grace %d until %v, want %d until %v", step.name, step.grace, *got.DeletionGracePeriodSeconds, got.DeletionTimestamp, step.wantGrace, want)
 			}
 		}

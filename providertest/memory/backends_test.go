@@ -101,9 +101,9 @@ func TestNewPodsAreShownLate(t *testing.T) {
 			if ids := b.Instances("u"); len(ids) != 1 {
 				t.Errorf("instances are %q, want one at once", ids)
 			}
-			time.Sleep(20*time.Second - 1)
+			time.Sleep(20*time.Second - time.Nanosecond)
 			wantShown(t, b, "before", "not found")
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			wantShown(t, b, "then", "u Running", "u Running")
 			want := []corev1.PodPhase{corev1.PodPending, corev1.PodRunning}
@@ -168,7 +168,7 @@ func TestReadsLieWithTheList(t *testing.T) {
 			b.Run(pod("p", "p"))
 			time.Sleep(time.Minute - 1)
 			wantShown(t, b, tt.name, tt.get, tt.list...)
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			wantShown(t, b, "after "+tt.name, "p Running", "p Running")
 			b.Lose("d/p")
 		}
