@@ -32,6 +32,7 @@ type world struct {
 	ctl      *PodController
 	configs  []func(*PodControllerConfig)
 	wall     func() time.Time // nil: the clock of the bubble
+	fence    *fence           // nil: nothing guards the node
 	but      []string         // invariants that the story breaks on purpose
 
 	stop context.CancelFunc
@@ -110,6 +111,7 @@ func (w *world) launch() {
 	factory.Start(ctx.Done())
 	informed := make(chan struct{})
 	go func() { defer close(informed); pods.Informer().RunWithContext(ctx) }()
+	ctl.fence = w.fence
 	w.ctl, w.done = ctl, make(chan error, 1)
 	w.stop = func() { cancel(); <-informed; factory.Shutdown() }
 	go func() { w.done <- ctl.Run(ctx, 4) }()

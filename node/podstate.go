@@ -202,7 +202,7 @@ func (st *podState) unknownSince() time.Time {
 // reappeared reports whether the backend has shown the pod in another way since then, and no newer list lacks it.
 func (st *podState) reappeared() bool {
 	since := st.unknownSince()
-	return !since.IsZero() && !st.shownAt.Before(since) && st.shownAt.After(st.lackedAt)
+	return !since.IsZero() && !st.shownAt.Before(since) && !st.shownAt.Before(st.lackedAt)
 }
 
 // lacked reports whether a complete list that was asked for since then lacks the pod.

@@ -360,7 +360,8 @@ func (c *PodController) visibleWithin(api *corev1.Pod, st *podState) time.Durati
 // missed reports whether a pod that the backend does not have counts among the missing: it should have it, or does
 // not know it when it is to stop, and had the time to show it.
 func (c *PodController) missed(api *corev1.Pod, st *podState, now time.Time) bool {
-	stops := st.sent.StopMissing && st.sent.MissingSince.IsZero() && (st.sent.Accepted || lifecycle.HasRun(api)) && !lifecycle.Terminal(&api.Status)
+	givenUp := st.verdict != nil && st.verdict.Reason == eventPodLost // on evidence
+	stops := st.sent.StopMissing && !givenUp && (st.sent.Accepted || lifecycle.HasRun(api)) && !lifecycle.Terminal(&api.Status)
 	young := st.sent.Accepted && !st.sent.Shown && now.Before(st.sent.AcceptedAt.Add(c.visibleWithin(api, st)))
 	return (stops || expected(api, st.sent, st.verdict)) && !young
 }

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
+)
+
+// running counts the pods that run at the backend.
+func running(b *memory.Backend, prefix string, n int) (count int) {
+	for i := range n {
+		if p := b.Has(fmt.Sprint("d/", prefix, i)); p != nil && p.Status.Phase == corev1.PodRunning {
+			count++
+		}
+	}
+	return count
+}
+
+// TestEndedPodsDoNotDiluteTheOrphans: what the backend keeps of finished pods says nothing about those that run.
+func TestEndedPodsDoNotDiluteTheOrphans(t *testing.T) {
+	b := memory.New()
+	b.KeepsEnded = true
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.runWith("job", 200, corev1.RestartPolicyNever)
+		for i := range 200 {
+			b.Change(fmt.Sprint("d/job", i), func(p *corev1.Pod) { *p = *memory.Ended(p, 0) })
+		}
+		w.pass(10 * time.Second)
+		for i := range 200 {
+			w.api.Delete("d", fmt.Sprint("job", i), 0)
+		}
+		w.pass(time.Minute)
+		backup := w.api.Revision()
+		w.runWith("p", 40, corev1.RestartPolicyAlways)
+		w.api.Restore(backup)
+		w.pass(time.Minute)
+		if got := running(b, "p", 40); got != 40 {
+			w.Errorf("%d of 40 pods run a minute after the restore", got)
+		}
+		w.pass(10 * time.Minute)
+	}, onNode)
+}
+
+// TestDeletionsInTheDarkAreNotConfirmed: all pods, or one, are deleted while the backend knows none of them.
+func TestDeletionsInTheDarkAreNotConfirmed(t *testing.T) {
+	for _, polled := range []bool{false, true} {
+		for _, n := range []int{1, 100} {
+			t.Run(fmt.Sprintf("%d of 100, polled=%v", n, polled), func(t *testing.T) {
+				b := memory.New()
+				configs := []func(*PodControllerConfig){onNode}
+				if polled {
+					configs = append(configs, silent)
+				}
+				inWorld(t, b, func(w *world) {
+					w.start()
+					w.runWith("p", 100, corev1.RestartPolicyAlways)
+					b.Lie(memory.Lie{Empty: true, Reads: true, Deletes: true})
+					w.pass(3 * time.Second)
+					for i := range n {
+						w.api.Delete("d", fmt.Sprint("p", i), 30)
+					}
+					w.pass(20 * time.Second)
+					if got := w.api.Len(); got != 100 {
+						w.Errorf("%d of 100 pods are in the API server while all of them run", got)
+					}
+					b.Truth()
+					w.until("the deleted ones are gone on both sides", time.Minute, func() bool { return w.api.Len() == 100-n && b.Len() == 100-n })
+				}, configs...)
+			})
+		}
+	}
+}
+
+// TestSilenceConfirmsNoAcknowledgedStop: a backend that takes its time for a stop goes dark in it.
+func TestSilenceConfirmsNoAcknowledgedStop(t *testing.T) {
+	b := memory.New()
+	b.StopTime = 25 * time.Second
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.runWith("p", 5, corev1.RestartPolicyAlways)
+		w.api.Delete("d", "p0", 30)
+		w.pass(2 * time.Second)
+		b.Mute()
+		b.Lie(memory.Lie{Empty: true})
+		b.Inject(memory.Fault{Method: memory.Get, Err: errors.New("connection refused")})
+		b.Inject(memory.Fault{Method: memory.Status, Err: errors.New("connection refused")})
+		w.pass(20 * time.Second)
+		if w.api.Pod("d", "p0") == nil {
+			w.Error("the pod is gone from the API server while its instance runs")
+		}
+		w.until("the acknowledgement counts in the end", time.Minute, func() bool { return w.api.Pod("d", "p0") == nil })
+	}, onNode)
+}
+
+// TestFailedLookupShowsNothing: one time-out makes no pod that was shown of a new one that is hidden.
+func TestFailedLookupShowsNothing(t *testing.T) {
+	b := memory.New()
+	b.ShowsAfter = 20 * time.Second
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.runWith("o", 5, corev1.RestartPolicyAlways)
+		w.api.Create(bound("p", "a"))
+		w.pass(time.Second)
+		b.Inject(memory.Fault{Method: memory.Get, Key: "d/p", Times: 1, Err: context.DeadlineExceeded})
+		b.Lie(memory.Lie{Page: 5, Reads: true, Deletes: true, For: 19 * time.Second})
+		w.api.Delete("d", "p", 30)
+		w.pass(5 * time.Second)
+		if w.api.Pod("d", "p") == nil {
+			w.Error("the pod is gone from the API server while its instance runs")
+		}
+		w.until("it is gone on both sides", 2*time.Minute, func() bool { return w.api.Pod("d", "p") == nil && len(b.Instances("a")) == 0 })
+	}, onNode)
+}
+
+// TestNewPodsDoNotLetADoubtBeginAnew: the backend shows new pods late, and has really lost others.
+func TestNewPodsDoNotLetADoubtBeginAnew(t *testing.T) {
+	b, seen := memory.New(), &nodeConditions{}
+	b.ShowsAfter = 6 * time.Second
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.runWith("p", 40, corev1.RestartPolicyNever)
+		if got, message := seen.statuses(); got != "" {
+			w.Errorf("the node said %s after pods were merely created: %s", got, message)
+		}
+		for i := range 30 {
+			b.Lose(fmt.Sprint("d/p", i))
+		}
+		b.Script(func(_ context.Context, method, key string) error {
+			if method == memory.Get && key == "d/p39" {
+				return errdefs.NotFound("no such name") // the list has it
+			}
+			return nil
+		})
+		w.ctl.suspect("d/p39")
+		for i := range 4 {
+			w.api.Create(bound(fmt.Sprint("new", i), ""))
+			w.pass(2 * time.Minute)
+		}
+		if got := w.phases("p", 30)[corev1.PodFailed]; got != 30 {
+			w.Errorf("%d of 30 lost pods have failed after 8 min", got)
+		}
+		w.wantPhase("p39", corev1.PodRunning)
+	}, onNode, silent, seen.configure)
+}
+
+// TestNotFoundCountsOnlyWithAList: a backend that cannot list its pods does not know them by name either.
+func TestNotFoundCountsOnlyWithAList(t *testing.T) {
+	for _, polled := range []bool{false, true} {
+		t.Run(fmt.Sprintf("polled=%v", polled), func(t *testing.T) {
+			b := memory.New()
+			configs := []func(*PodControllerConfig){onNode}
+			if polled {
+				configs = append(configs, silent)
+			}
+			inWorld(t, b, func(w *world) {
+				w.start()
+				w.runWith("p", 100, corev1.RestartPolicyNever)
+				b.Inject(memory.Fault{Method: memory.List, Err: errors.New("the cache is not filled")})
+				for _, method := range []string{memory.Get, memory.Status, memory.Update} {
+					b.Inject(memory.Fault{Method: method, Err: errdefs.NotFound("no such pod")})
+				}
+				for i := range 5 {
+					w.api.Change("d", fmt.Sprint("p", i), func(p *corev1.Pod) { p.Labels = map[string]string{"a": "b"} })
+				}
+				w.pass(30 * time.Second)
+				b.Heal()
+				w.pass(time.Minute)
+				if got := running(b, "p", 100); got != 100 || w.phases("p", 100)[corev1.PodRunning] != 100 {
+					w.Errorf("%d of 100 instances run, phases are %v", got, w.phases("p", 100))
+				}
+			}, configs...)
+		})
+	}
+}
+
+// TestAuthorityIsAskedBeforeTheAnswer: an answer that was on its way when the cache was filled is from before.
+func TestAuthorityIsAskedBeforeTheAnswer(t *testing.T) {
+	for filledAfter := 13 * time.Second; filledAfter < 15*time.Second; filledAfter += 390 * time.Millisecond {
+		b, complete := memory.New(), &atomic.Bool{}
+		inWorld(t, b, func(w *world) {
+			complete.Store(true)
+			w.start()
+			w.runWith("p", 20, corev1.RestartPolicyNever)
+			w.halt()
+			complete.Store(false)
+			b.Script(func(_ context.Context, method, _ string) error {
+				if method != memory.Get && method != memory.Status || complete.Load() {
+					return nil
+				}
+				<-time.After(100 * time.Millisecond) // the answer is on its way
+				return errdefs.NotFound("no such pod")
+			})
+			b.Lie(memory.Lie{Empty: true, For: filledAfter})
+			time.AfterFunc(filledAfter, func() { complete.Store(true) })
+			w.start()
+			w.pass(2 * time.Minute)
+			if got := running(b, "p", 20); got != 20 {
+				w.Errorf("filled after %v: %d of 20 pods run", filledAfter, got)
+			}
+			b.Script(nil)
+		}, onNode, func(cfg *PodControllerConfig) { cfg.Provider = authority{memory.Notifying{Backend: b}, complete} })
+	}
+}
+
+// TestWhatWasDecidedIsDecidedPodByPod: orphans that cannot be deleted do not end the protection of others.
+func TestWhatWasDecidedIsDecidedPodByPod(t *testing.T) {
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.runWith("p", 20, corev1.RestartPolicyAlways)
+		backup := w.api.Revision()
+		w.runWith("x", 20, corev1.RestartPolicyAlways)
+		for i := range 20 {
+			b.Inject(memory.Fault{Method: memory.Delete, Key: fmt.Sprint("d/x", i), Err: errors.New("not permitted")})
+		}
+		w.api.Restore(backup)
+		w.pass(10 * time.Minute)
+		backup = w.api.Revision()
+		w.runWith("y", 40, corev1.RestartPolicyAlways)
+		w.api.Restore(backup)
+		w.pass(time.Minute)
+		if got := running(b, "y", 40); got != 40 {
+			w.Errorf("%d of 40 pods run a minute after the second restore", got)
+		}
+	}, onNode)
+}
+
+// TestMissingPodThatWentIsForgotten: what was noted while its pod went is not counted for ever.
+func TestMissingPodThatWentIsForgotten(t *testing.T) {
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.runWith("p", 2, corev1.RestartPolicyAlways)
+		w.ctl.lost.note("d/gone", time.Now(), true)
+		w.pass(10 * time.Minute)
+		w.ctl.lost.mu.Lock()
+		defer w.ctl.lost.mu.Unlock()
+		if n := len(w.ctl.lost.missing); n != 0 {
+			w.Errorf("%d pods are missing in the end", n)
+		}
+	}, onNode)
+}
+
+// TestRelistBeginsWhenTheLeaseTurnsOutToBeForbidden: nobody tells the relist that the node is ours after all.
+func TestRelistBeginsWhenTheLeaseTurnsOutToBeForbidden(t *testing.T) {
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		f := newFence()
+		w.fence = f
+		w.start()
+		w.pass(12 * time.Second)
+		f.disable()
+		w.runWith("p", 3, corev1.RestartPolicyNever)
+		b.Lose("d/p0")
+		w.until("the lost pod has failed", time.Minute, func() bool { return w.phase("p0") == corev1.PodFailed })
+	}, onNode)
+}
