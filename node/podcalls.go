@@ -164,8 +164,9 @@ func (c *PodController) stop(ctx context.Context, key string, api, backend *core
 		if backend != nil {
 			// From a former life, perhaps: what it says last is about this pod.
 			st.inherit(backend)
-			st.sent.Attempted = true
 		}
+		// What has run was started before a restart: a report by its name is about this pod.
+		st.sent.Attempted = st.sent.Attempted || backend != nil || lifecycle.HasRun(api)
 		if st.sent.StopAskedAt.IsZero() || st.sent.StopGrace != grace {
 			st.askedAt = time.Now()
 		}

@@ -96,7 +96,7 @@ func (c *PodController) remember(key string, api *corev1.Pod, r *report) (news b
 		})
 		st.report = r
 		if !st.sent.MissingSince.IsZero() {
-			st.shownAt = time.Now() // the backend has it after all
+			st.reportedAt = time.Now() // the backend has it after all
 		}
 		news = true
 	})

@@ -43,7 +43,7 @@ type podState struct {
 	suspect   bool       // the backend's list lacks the pod
 	witnessed types.UID  // the pod that a delete event was seen for
 	lackedAt  time.Time  // when the newest complete list without the pod was asked for, while it is missing
-	shownAt   time.Time  // when the newest list that had the pod was asked for, or it was reported, while it is missing
+	shownAt   time.Time  // when the newest list that had the pod was asked for, while it is missing
 	shared    bool       // the backend has another pod under the name: what it says by name may be about that
 	duplicate *duplicate // what the backend has beside the pod; the sync lane removes it
 
@@ -51,9 +51,10 @@ type podState struct {
 	turn time.Time // until when the pod may take to stop; zero: it is not its turn
 
 	// written by reports
-	report   *report
-	relapsed bool                      // after its end was reported, the pod was reported as running
-	dropped  []corev1.PodConditionType // conditions that the provider no longer reports
+	report     *report
+	relapsed   bool                      // after its end was reported, the pod was reported as running
+	reportedAt time.Time                 // when it was reported while it was missing
+	dropped    []corev1.PodConditionType // conditions that the provider no longer reports
 
 	// written by the status lane
 	written   *corev1.Pod // the API server's last answer, while the cache is behind it
@@ -200,9 +201,15 @@ func (st *podState) unknownSince() time.Time {
 }
 
 // reappeared reports whether the backend has shown the pod in another way since then, and no newer list lacks it.
-func (st *podState) reappeared() bool {
+func (st *podState) reappeared() bool { return st.newerThanLack(later(st.shownAt, st.reportedAt)) }
+
+// relistedAgain is reappeared by a list: the backend knows the pod, if not by its name. One that
+// is reported and in no answer speaks for answers that have gaps.
+func (st *podState) relistedAgain() bool { return st.newerThanLack(st.shownAt) }
+
+func (st *podState) newerThanLack(at time.Time) bool {
 	since := st.unknownSince()
-	return !since.IsZero() && !st.shownAt.Before(since) && !st.shownAt.Before(st.lackedAt)
+	return !since.IsZero() && !at.Before(since) && !at.Before(st.lackedAt)
 }
 
 // lacked reports whether a complete list that was asked for since then lacks the pod.

@@ -341,7 +341,7 @@ func (c *PodController) evidence(ctx context.Context, key string, f *lifecycle.F
 			f.Held = lookAgain
 		}
 		return
-	case f.Finished || f.Listed || !c.missed(f.API, st, f.Now):
+	case f.Finished || st.relistedAgain() || !c.missed(f.API, st, f.Now):
 		c.lost.forget(key)
 	default:
 		c.lost.note(key, f.Now, true)
