@@ -66,7 +66,8 @@ func (c *PodController) findDuplicates(ctx context.Context, backend []*corev1.Po
 		found := c.duplicateOf(key, api, pods)
 		c.states.update(key, func(st *podState) {
 			st.duplicate = st.duplicate.at(found, now)
-			st.shared = len(pods) > 1 || st.shared && st.sent.AcceptedAt.After(asked)
+			before := !st.sent.Accepted || !st.sent.AcceptedAt.Before(asked) // it says nothing about a pod that came since
+			st.shared = len(pods) > 1 || st.shared && before
 		})
 		if found != nil {
 			c.syncLane.Add(key)

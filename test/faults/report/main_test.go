@@ -43,7 +43,7 @@ func TestReportTellsWhatDoesNotHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"`TestFault05Twins`: 100 rounds → 0 \\| doubles", "| holds |", "1 of 49 rows hold, by 4 tests"} {
+	for _, want := range []string{"`TestFault05Twins`: 100 rounds → 0 \\| doubles", "| holds |", "1 of 61 rows hold, by 4 tests"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the report lacks %q:\n%s", want, text)
 		}
