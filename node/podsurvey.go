@@ -71,7 +71,7 @@ func (c *PodController) findMissing(ctx context.Context, has map[string]bool, as
 		return
 	}
 	now := time.Now()
-	var there, missing []string
+	var there, missing, suspects []string
 	for _, api := range pods {
 		key := keyOf(api)
 		st := c.states.get(key)
@@ -79,7 +79,7 @@ func (c *PodController) findMissing(ctx context.Context, has map[string]bool, as
 			continue
 		}
 		if !has[key] && st.sent.Accepted {
-			c.suspect(key)
+			suspects = append(suspects, key)
 		}
 		inQuestion := !st.sent.MissingSince.IsZero() || st.sent.StopMissing
 		if !has[key] {
@@ -100,6 +100,9 @@ func (c *PodController) findMissing(ctx context.Context, has map[string]bool, as
 	}
 	if c.authority == nil {
 		c.lost.relisted(ctx, there, missing, now)
+	}
+	for _, key := range suspects {
+		c.suspect(key) // now: the answer about one takes it out of the missing again
 	}
 }
 
