@@ -59,7 +59,8 @@ type PodLifecycleHandler interface {
 	GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error)
 
 	// GetPods returns every pod of this node that the backend has. A partial
-	// list must be an error. The pods should carry their UID. An answer that takes longer
+	// list must be an error. The pods should carry their UID. No pod counts as
+	// lost without a list that lacks it. An answer that takes longer
 	// than 45 s is dropped; meanwhile GetPodStatus is asked for each pod.
 	GetPods(context.Context) ([]*corev1.Pod, error)
 }
