@@ -110,7 +110,7 @@ func (c *PodController) orphanHeld(ctx context.Context, key string, st *podState
 	if ended {
 		c.orphans.forget(key)
 	} else {
-		c.orphans.note(key, now, true)
+		c.orphans.note(key, now, true, false)
 	}
 	age := orphanAge
 	if o.uid != "" && (st.previous == o.uid || st.sent.Accepted && st.sent.UID == o.uid) {

@@ -71,7 +71,8 @@ func (c *PodController) findMissing(ctx context.Context, has map[string]bool, as
 		return
 	}
 	now := time.Now()
-	var there, missing, suspects []string
+	var there, suspects []string
+	var missing []lackedPod
 	for _, api := range pods {
 		key := keyOf(api)
 		st := c.states.get(key)
@@ -86,8 +87,8 @@ func (c *PodController) findMissing(ctx context.Context, has map[string]bool, as
 			if inQuestion {
 				c.states.of(key, api.UID, func(s *podState) { s.lackedAt = asked })
 			}
-			if !st.finished(api.UID) && c.missed(api, &st, now) {
-				missing = append(missing, key)
+			if !st.finished(api.UID) && c.missed(api, &st) {
+				missing = append(missing, lackedPod{key, c.young(api, &st, now)})
 			}
 			continue
 		}

@@ -341,10 +341,10 @@ func (c *PodController) evidence(ctx context.Context, key string, f *lifecycle.F
 			f.Held = lookAgain
 		}
 		return
-	case f.Finished || st.relistedAgain() || !c.missed(f.API, st, f.Now):
+	case f.Finished || st.relistedAgain() || !c.missed(f.API, st):
 		c.lost.forget(key)
 	default:
-		c.lost.note(key, f.Now, true)
+		c.lost.note(key, f.Now, true, c.young(f.API, st, f.Now))
 	}
 	f.Held = c.lost.hold(ctx, key, said.doubtful, f.Now)
 }
@@ -358,12 +358,16 @@ func (c *PodController) visibleWithin(api *corev1.Pod, st *podState) time.Durati
 }
 
 // missed reports whether a pod that the backend does not have counts among the missing: it should have it, or does
-// not know it when it is to stop, and had the time to show it.
-func (c *PodController) missed(api *corev1.Pod, st *podState, now time.Time) bool {
+// not know it when it is to stop. One that is to stop since before a restart may have stopped in it.
+func (c *PodController) missed(api *corev1.Pod, st *podState) bool {
 	givenUp := st.verdict != nil && st.verdict.Reason == eventPodLost // on evidence
-	stops := st.sent.StopMissing && !givenUp && (st.sent.Accepted || lifecycle.HasRun(api)) && !lifecycle.Terminal(&api.Status)
-	young := st.sent.Accepted && !st.sent.Shown && now.Before(st.sent.AcceptedAt.Add(c.visibleWithin(api, st)))
-	return (stops || expected(api, st.sent, st.verdict)) && !young
+	stops := st.sent.StopMissing && !givenUp && st.sent.Accepted && !lifecycle.Terminal(&api.Status)
+	return stops || expected(api, st.sent, st.verdict)
+}
+
+// young reports whether the backend may not have had the time to show the pod yet.
+func (c *PodController) young(api *corev1.Pod, st *podState, now time.Time) bool {
+	return st.sent.Accepted && !st.sent.Shown && now.Before(st.sent.AcceptedAt.Add(c.visibleWithin(api, st)))
 }
 
 // complete asks a PodAuthority. A panic is no answer.

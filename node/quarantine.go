@@ -49,6 +49,7 @@ type missingPod struct {
 	seen    time.Time // noted last
 	since   time.Time // since when nothing has spoken against it
 	asked   bool      // for by name
+	young   bool      // it may be too new to be shown: it counts only beside others
 	decided bool      // it was in doubt for the whole period
 }
 
@@ -56,20 +57,26 @@ func newQuarantine(side string, period time.Duration, gauge *metrics.Share, chan
 	return &quarantine{side: side, period: period, gauge: gauge, changed: changed, missing: map[string]*missingPod{}}
 }
 
-// note counts a pod as missing. asked says that it was asked for by name.
-func (q *quarantine) note(key string, now time.Time, asked bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.noteLocked(key, now, asked)
+// lackedPod is a pod that a list should have.
+type lackedPod struct {
+	key   string
+	young bool
 }
 
-func (q *quarantine) noteLocked(key string, now time.Time, asked bool) {
+// note counts a pod as missing. asked says that it was asked for by name, young that it may be too new to be shown.
+func (q *quarantine) note(key string, now time.Time, asked, young bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.noteLocked(key, now, asked, young)
+}
+
+func (q *quarantine) noteLocked(key string, now time.Time, asked, young bool) {
 	m := q.missing[key]
 	if m == nil {
 		m = &missingPod{noted: now, since: now}
 		q.missing[key] = m
 	}
-	m.seen, m.asked = now, m.asked || asked
+	m.seen, m.asked, m.young = now, m.asked || asked, young
 }
 
 // forget counts a pod no longer: it is not wanted, or was dealt with.
@@ -99,13 +106,13 @@ func (q *quarantine) showLocked(key string, now time.Time) {
 }
 
 // relisted takes a complete list: the keys that it has and those that it lacks of the pods that the side should have.
-func (q *quarantine) relisted(ctx context.Context, has, lacks []string, now time.Time) {
+func (q *quarantine) relisted(ctx context.Context, has []string, lacks []lackedPod, now time.Time) {
 	q.mu.Lock()
 	for _, key := range has {
 		q.showLocked(key, now)
 	}
-	for _, key := range lacks {
-		q.noteLocked(key, now, false)
+	for _, pod := range lacks {
+		q.noteLocked(pod.key, now, false, pod.young)
 	}
 	for key, m := range q.missing {
 		if now.Sub(m.seen) > q.period { // it went while the list was compared
@@ -179,9 +186,9 @@ func (q *quarantine) review(ctx context.Context, now time.Time) {
 		return
 	}
 	q.reviewed = now
-	n := q.count(now)
+	n, old := q.count(now)
 	switch many := n > manyAtLeast && n*manyFraction > q.known || n > 1 && n*2 > q.known; {
-	case !many:
+	case !many || old == 0:
 		q.began, q.doubt = time.Time{}, time.Time{}
 	case q.began.IsZero():
 		q.began, q.doubt = now, now
@@ -205,14 +212,18 @@ func (q *quarantine) review(ctx context.Context, now time.Time) {
 	}
 }
 
-// count returns how many pods are missing and not decided about. It is called with mu held.
-func (q *quarantine) count(now time.Time) (n int) {
+// count returns how many pods are missing and not decided about, and how many of them are not young. It is called with mu held.
+func (q *quarantine) count(now time.Time) (n, old int) {
 	for _, m := range q.missing {
-		if !m.decided && q.counts(m, now) {
-			n++
+		if m.decided || !q.counts(m, now) {
+			continue
+		}
+		n++
+		if !m.young {
+			old++
 		}
 	}
-	return n
+	return n, old
 }
 
 func (q *quarantine) counts(m *missingPod, now time.Time) bool {
@@ -226,7 +237,7 @@ func (q *quarantine) message(now time.Time) string {
 	if q.began.IsZero() {
 		return ""
 	}
-	n := q.count(now)
+	n, _ := q.count(now)
 	return fmt.Sprintf("%s lacks %d of %d pods, and nobody was seen to delete them: they are left as they are until it has said so for %v", q.side, n, max(q.known, n), q.period)
 }
 

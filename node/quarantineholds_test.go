@@ -242,7 +242,7 @@ func TestMissingPodThatWentIsForgotten(t *testing.T) {
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.runWith("p", 2, corev1.RestartPolicyAlways)
-		w.ctl.lost.note("d/gone", time.Now(), true)
+		w.ctl.lost.note("d/gone", time.Now(), true, false)
 		w.pass(10 * time.Minute)
 		w.ctl.lost.mu.Lock()
 		defer w.ctl.lost.mu.Unlock()
