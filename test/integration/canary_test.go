@@ -178,7 +178,7 @@ func TestSecurityD1NoSecretLeavesTheNode(t *testing.T) {
 	w.start()
 
 	pod := w.startPod(w.needyPod("web"))
-	secrets := append(p.knows(), "c4n4ry-url", "env-web", "pull-web")
+	secrets := append(p.knows(), "c4n4ry-url", "c4n4ry-env-web", "pull-web")
 	if len(secrets) != 7 {
 		t.Fatalf("the provider knows %d secrets, want a password, two tokens and a pull password", len(secrets)-3)
 	}

@@ -133,7 +133,7 @@ func (w *world) needyPod(name string) *corev1.Pod {
 	config := fmt.Sprintf(`{"auths":{"registry.example":{"username":"robot","password":%q}}}`, "pull-"+name)
 	for _, err := range []error{
 		second(core.ConfigMaps(w.namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"colour": "blue"}}, metav1.CreateOptions{})),
-		second(core.Secrets(w.namespace).Create(ctx, &corev1.Secret{ObjectMeta: meta, StringData: map[string]string{"password": "env-" + name}}, metav1.CreateOptions{})),
+		second(core.Secrets(w.namespace).Create(ctx, &corev1.Secret{ObjectMeta: meta, StringData: map[string]string{"password": "c4n4ry-env-" + name}}, metav1.CreateOptions{})),
 		second(core.Secrets(w.namespace).Create(ctx, &corev1.Secret{ObjectMeta: pullMeta, Type: corev1.SecretTypeDockerConfigJson, StringData: map[string]string{corev1.DockerConfigJsonKey: config}}, metav1.CreateOptions{})),
 		second(core.ServiceAccounts(w.namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})),
 	} {
