@@ -95,6 +95,9 @@ func (c *PodController) findMissing(ctx context.Context, has map[string]bool, as
 		if !st.sent.Shown || inQuestion {
 			c.states.of(key, api.UID, func(s *podState) { s.sent.Shown, s.shownAt = true, later(s.shownAt, asked) })
 		}
+		if !st.sent.MissingSince.IsZero() {
+			suspects = append(suspects, key) // it is missing no more: the next time begins anew
+		}
 		if !st.finished(api.UID) && (st.sent.StopMissing || expected(api, st.sent, st.verdict)) {
 			there = append(there, key)
 		}
