@@ -145,3 +145,18 @@ func TestPodsThatCameSinceTheLastListCount(t *testing.T) {
 		w.until("the orphans are gone", 5*time.Second, func() bool { return b.Len() == 25 })
 	}, onNode)
 }
+
+// TestPodThatShowedIsMissingAnew: the time in which a new pod was hidden does not count when it is missing later.
+func TestPodThatShowedIsMissingAnew(t *testing.T) {
+	b := memory.New()
+	b.ShowsAfter = 5 * time.Second
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "a"))
+		w.pass(45 * time.Second)
+		b.Lie(memory.Lie{Empty: true, Reads: true, For: 20 * time.Second})
+		w.pass(time.Minute)
+		wantCalls(t, b, "create d/p")
+		w.wantPhase("p", corev1.PodRunning)
+	}, onNode)
+}
