@@ -58,10 +58,11 @@ func (w *simWorld) kept() (n int) {
 }
 
 // createdTwice finds calls of CreatePod for a pod that runs, by a daemon that knew it: it created
-// it, or the API server had it as Running. An idempotent backend hides that mistake.
+// it, or the API server had it as Running. An idempotent backend hides that mistake. A call whose
+// answer did not arrive is sent again: what it did is not known.
 func (w *simWorld) createdTwice(h ledger.History) (problems []string) {
 	lags := slices.ContainsFunc(w.plan.Steps, func(s simStep) bool { return s.Do == "lag" })
-	acked, running := map[types.UID]time.Time{}, map[types.UID]bool{}
+	acked, failed, running := map[types.UID]time.Time{}, map[types.UID]time.Time{}, map[types.UID]bool{}
 	next := 0
 	shown := map[types.UID]corev1.PodPhase{}
 	for i := range h.Ledger {
@@ -76,7 +77,13 @@ func (w *simWorld) createdTwice(h ledger.History) (problems []string) {
 			running[e.UID] = false
 		case e.Verb == ledger.Create && e.Step == ledger.End && e.Err == "":
 			acked[e.UID] = e.At
+			delete(failed, e.UID)
+		case e.Verb == ledger.Create && e.Step == ledger.End:
+			failed[e.UID] = e.At
 		case e.Verb == ledger.Create && e.Step == ledger.Begin && running[e.UID]:
+			if at, again := failed[e.UID]; again && w.lifeAt(at) == w.lifeAt(e.At) {
+				continue
+			}
 			at, created := acked[e.UID]
 			if created && w.lifeAt(at) == w.lifeAt(e.At) || !lags && shown[e.UID] == corev1.PodRunning {
 				problems = append(problems, fmt.Sprintf("Created twice: %s (UID %s), which runs, at %s", e.Name, e.UID, e.At.UTC().Format("15:04:05.000")))
