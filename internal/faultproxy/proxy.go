@@ -26,6 +26,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -111,9 +112,15 @@ func (p *Proxy) authority() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
 }
 
-// Config returns a client's configuration, without a rate limit.
+// Config returns a client's configuration, without a rate limit, that speaks protobuf as a daemon does.
 func (p *Proxy) Config() *rest.Config {
-	return &rest.Config{Host: p.server.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: p.authority()}}
+	return &rest.Config{
+		Host: p.server.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: p.authority()},
+		ContentConfig: rest.ContentConfig{
+			ContentType:        runtime.ContentTypeProtobuf,
+			AcceptContentTypes: runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON,
+		},
+	}
 }
 
 // Kubeconfig writes a kubeconfig file into dir and returns its path.

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -132,7 +133,9 @@ func open(kubeconfig, dir string) (*API, error) {
 	}
 	config.QPS = -1 // no limit
 	config.UserAgent = "testapi"
-	client, err := kubernetes.NewForConfig(config)
+	typed := rest.CopyConfig(config) // JSON of large pods takes minutes under the race detector
+	typed.ContentType, typed.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	client, err := kubernetes.NewForConfig(typed)
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
