@@ -153,8 +153,8 @@ func (c *PodController) removeDuplicate(ctx context.Context, key string, api *co
 	case now.Before(due):
 		c.syncLane.AddAfter(key, due.Sub(now))
 		return nil
-	case d.seen.Before(due):
-		c.relistNow() // one list for all of them
+	case d.seen.Before(due), now.Sub(d.seen) >= duplicateAge:
+		c.relistNow() // one list for all of them, and a fresh one: the duplicate may have gone since
 		return nil
 	}
 	live, err := c.live(ctx, key)

@@ -147,6 +147,9 @@ func (c *PodController) stopOrphan(ctx context.Context, key string, api, backend
 		if s.orphan.asked = now; lifecycle.Terminal(&backend.Status) {
 			s.left = &backend.UID // some keep for ever what has ended
 		}
+		if s.duplicate != nil && !differ(s.duplicate.pod, backend) {
+			s.duplicate = nil // by its name a second DeletePod could stop the wanted pod
+		}
 	})
 	c.orphans.forget(key)
 	c.syncLane.Add(key)

@@ -212,12 +212,6 @@ func (st *podState) newerThanLack(at time.Time) bool {
 	return !since.IsZero() && !at.Before(since) && !at.Before(st.lackedAt)
 }
 
-// lacked reports whether a complete list that was asked for since then lacks the pod.
-func (st *podState) lacked() bool {
-	since := st.unknownSince()
-	return !since.IsZero() && !st.lackedAt.Before(since)
-}
-
 // later returns the later of two times.
 func later(a, b time.Time) time.Time {
 	if a.After(b) {

@@ -42,6 +42,8 @@ func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, aske
 		}
 		switch {
 		case api == nil && st.hasLeft(st.named(pod, false)):
+		case st.isOver(api) && !lifecycle.SamePod(api, pod) && !lifecycle.Terminal(&pod.Status):
+			c.suspect(key)
 		case api == nil || !lifecycle.SamePod(api, pod) || !known && !st.isOver(api):
 			c.syncLane.Add(key)
 		case st.isOver(api) && pod.Status.Phase == corev1.PodRunning:

@@ -88,6 +88,7 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		if own != nil {
 			backend = own
 		}
+		said.doubtful = own == nil // by its name it tells of another one, and a list alone is no evidence
 	}
 	if api == nil && backend != nil && st.hasLeft(backend) {
 		if backend, err = c.runs(ctx, key, backend); err != nil {
@@ -193,6 +194,8 @@ func (c *PodController) do(ctx context.Context, step lifecycle.Step, key string,
 	case lifecycle.Missing:
 		c.states.of(key, api.UID, func(st *podState) { st.sent.MissingSince = time.Now() })
 		c.relistNow() // a list that has it speaks against the loss
+	case lifecycle.Relist:
+		c.relistNow()
 	case lifecycle.Lost:
 		return c.replaceLost(ctx, key, api)
 	default:
@@ -333,7 +336,10 @@ func (c *PodController) evidence(ctx context.Context, key string, f *lifecycle.F
 		return
 	}
 	f.Earlier, f.Doubtful, f.Complete = c.earlier.has(f.API.UID), said.doubtful, said.complete
-	f.Listed, f.Lacked = st.reappeared(), said.complete || st.lacked()
+	f.Listed, f.LackedAt = st.reappeared(), st.lackedAt
+	if said.complete {
+		f.LackedAt = f.Now
+	}
 	f.Visible = c.visibleWithin(f.API, st)
 	switch {
 	case c.authority != nil:

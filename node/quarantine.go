@@ -171,6 +171,11 @@ func (q *quarantine) hold(ctx context.Context, key string, doubtful bool, now ti
 	if !q.began.IsZero() && (m == nil || !m.decided) {
 		left = q.doubt.Add(q.period).Sub(now)
 	}
+	if q.began.IsZero() && (m == nil || !m.decided) {
+		if n, old := q.count(now, true); old > 0 && q.many(n) {
+			left = lookAgain // the others are being asked for
+		}
+	}
 	if m != nil && doubtful {
 		left = max(left, m.since.Add(q.period).Sub(now))
 	}
@@ -186,9 +191,9 @@ func (q *quarantine) review(ctx context.Context, now time.Time) {
 		return
 	}
 	q.reviewed = now
-	n, old := q.count(now)
-	switch many := n > manyAtLeast && n*manyFraction > q.known || n > 1 && n*2 > q.known; {
-	case !many || old == 0:
+	n, old := q.count(now, false)
+	switch {
+	case !q.many(n) || old == 0:
 		q.began, q.doubt = time.Time{}, time.Time{}
 	case q.began.IsZero():
 		q.began, q.doubt = now, now
@@ -212,10 +217,16 @@ func (q *quarantine) review(ctx context.Context, now time.Time) {
 	}
 }
 
-// count returns how many pods are missing and not decided about, and how many of them are not young. It is called with mu held.
-func (q *quarantine) count(now time.Time) (n, old int) {
+// many reports whether n missing pods are many. It is called with mu held.
+func (q *quarantine) many(n int) bool {
+	return n > manyAtLeast && n*manyFraction > q.known || n > 1 && n*2 > q.known
+}
+
+// count returns how many pods are missing and not decided about, and how many of them are not young; all says that those
+// that have not been asked for count, too. It is called with mu held.
+func (q *quarantine) count(now time.Time, all bool) (n, old int) {
 	for _, m := range q.missing {
-		if m.decided || !q.counts(m, now) {
+		if m.decided || !all && !q.counts(m, now) {
 			continue
 		}
 		n++
@@ -237,7 +248,7 @@ func (q *quarantine) message(now time.Time) string {
 	if q.began.IsZero() {
 		return ""
 	}
-	n, _ := q.count(now)
+	n, _ := q.count(now, false)
 	return fmt.Sprintf("%s lacks %d of %d pods, and nobody was seen to delete them: they are left as they are until it has said so for %v", q.side, n, max(q.known, n), q.period)
 }
 

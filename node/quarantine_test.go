@@ -160,3 +160,67 @@ func TestPodThatShowedIsMissingAnew(t *testing.T) {
 		w.wantPhase("p", corev1.PodRunning)
 	}, onNode)
 }
+
+// TestLossIsConfirmedByAListOfAfterwards: pods that came since the last list count when one is given up, so that the
+// only one that is left of several is not lost at a backend that shows nothing.
+func TestLossIsConfirmedByAListOfAfterwards(t *testing.T) {
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.create("p", 2, 0)
+		w.pass(time.Second)
+		w.halt()
+		b.Lie(memory.Lie{Empty: true, Reads: true, For: 40 * time.Second})
+		w.start()
+		w.pass(300 * time.Millisecond)
+		w.create("q", 1, 0)
+		w.api.Delete("d", "p0", 0)
+		w.pass(2 * time.Minute)
+		if n := b.Count("create d/p1"); n != 1 {
+			w.Errorf("%d CreatePods of the pod that was there all the time, want 1: %q", n, b.Calls())
+		}
+	}, onNode)
+}
+
+// TestOrphanUnderTheNameOfAFailedPodIsStopped: the predecessor shows when nothing is left to do for its successor.
+func TestOrphanUnderTheNameOfAFailedPodIsStopped(t *testing.T) {
+	b := memory.New()
+	b.ShowsAfter = 5 * time.Second
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "old"))
+		w.pass(300 * time.Millisecond)
+		b.Inject(memory.Fault{Method: memory.Create, Err: errdefs.InvalidInput("no such image")})
+		w.api.Delete("d", "p", 0)
+		p := bound("p", "new")
+		p.Spec.RestartPolicy = corev1.RestartPolicyNever
+		w.api.Create(p)
+		w.pass(3 * time.Minute)
+		w.wantPhase("p", corev1.PodFailed)
+		if p := b.Has("d/p"); p != nil && p.Status.Phase == corev1.PodRunning {
+			w.Errorf("pod %s still runs at the backend", p.UID)
+		}
+	}, onNode)
+}
+
+// TestNameOfAnEndedPodIsNoAnswer: GetPod tells of the ended pod of the name, and lists are empty for a while.
+func TestNameOfAnEndedPodIsNoAnswer(t *testing.T) {
+	b := memory.New()
+	b.KeepsEnded, b.EndedFirst = true, true
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "old"))
+		w.pass(10 * time.Second)
+		w.api.Delete("d", "p", 0)
+		w.pass(time.Second)
+		w.api.Create(bound("p", "new"))
+		w.pass(time.Minute)
+		b.Lie(memory.Lie{Empty: true, For: 40 * time.Second})
+		w.ctl.suspect("d/p")
+		w.pass(10 * time.Minute)
+		w.wantPhase("p", corev1.PodRunning)
+		if got := b.Instances("new"); len(got) != 1 || b.Count("create d/p") != 2 {
+			w.Errorf("instances of the successor are %q after %q, want one", got, b.Calls())
+		}
+	}, onNode)
+}

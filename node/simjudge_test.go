@@ -21,7 +21,7 @@ import (
 // broken.
 func (w *simWorld) judge() (problems []string) {
 	history := w.backend.Recorder.History()
-	history.Ledger = w.knowable(history.Ledger)
+	history.Ledger = w.knowable(history)
 	for _, v := range ledger.Check(history) {
 		problems = append(problems, v.String())
 	}
@@ -138,8 +138,16 @@ func (w *simWorld) lifeAt(at time.Time) int {
 
 // knowable leaves out the statuses that no daemon can know of: of an instance that
 // went before it was polled or while nobody listened, or whose report died with the
-// daemon that had it.
-func (w *simWorld) knowable(entries []ledger.Entry) []ledger.Entry {
+// daemon that had it. Nor can it know how a deleted pod ended that a backend without reports denies.
+func (w *simWorld) knowable(h ledger.History) []ledger.Entry {
+	entries := h.Ledger
+	deleted := map[types.UID]int64{} // since when
+	for i := range h.API {
+		e := &h.API[i]
+		if _, known := deleted[e.Pod.UID]; !known && e.Pod.DeletionTimestamp != nil {
+			deleted[e.Pod.UID] = e.Seq
+		}
+	}
 	lasting := map[types.UID]int64{} // since when an instance is there that is still there
 	for i := range simPods {
 		p := w.backend.Has(fmt.Sprint("d/p", i))
@@ -155,8 +163,16 @@ func (w *simWorld) knowable(entries []ledger.Entry) []ledger.Entry {
 	}
 	return slices.DeleteFunc(entries, func(e ledger.Entry) bool {
 		since, lasts := lasting[e.UID]
+		if asked, was := deleted[e.UID]; was && asked < e.Seq && w.plan.Silent && e.Status != nil && w.denied(e.At) {
+			return true
+		}
 		return e.Status != nil && (!lasts || e.Seq < since) && (w.plan.Silent || !w.lived(e.At))
 	})
+}
+
+// denied reports whether a lie that reads tell, too, was told at a time.
+func (w *simWorld) denied(at time.Time) bool {
+	return slices.ContainsFunc(w.denials, func(d simSpan) bool { return !at.Before(d.from) && !at.After(d.to) })
 }
 
 // lived reports whether the daemon that was alive then lives on.

@@ -65,6 +65,9 @@ func (w *simWorld) deny(l memory.Lie, s simStep) {
 		l.For = time.Duration(20+5*s.Arg) * time.Second // up to 45 s, less than the quarantine
 	}
 	w.lieEnds = time.Now().Add(l.For)
+	if l.Reads {
+		w.denials = append(w.denials, simSpan{time.Now(), w.lieEnds})
+	}
 	w.backend.Truth()
 	w.backend.Lie(l)
 }

@@ -37,12 +37,16 @@ type simWorld struct {
 	rejected bool     // the provider was to reject a pod
 	errs     []string // what Run returned
 	lieEnds  time.Time
-	blind    bool // a lie denies all pods, for longer than one could be missing
+	denials  []simSpan // lies that reads tell, too; at most
+	blind    bool      // a lie denies all pods, for longer than one could be missing
 
 	mu   sync.Mutex
 	fail map[string]int // guarded by mu; by verb: requests that fail
 	lose map[string]int // guarded by mu; by verb: requests whose answer is lost
 }
+
+// simSpan is a time from a moment to another.
+type simSpan struct{ from, to time.Time }
 
 func newSimWorld(ctx context.Context, plan simSchedule) *simWorld {
 	w := &simWorld{ctx: ctx, plan: plan, api: memapi.New(), backend: memory.New(), fail: map[string]int{}, lose: map[string]int{}}

@@ -22,6 +22,8 @@ const (
 	// missingAfter is how long a pod must be missing at the backend before it
 	// counts as lost: a list of an eventually consistent backend may lag.
 	missingAfter = 10 * time.Second
+	// confirmedFor is how long a list confirms that a pod is lost: some take the better part of it.
+	confirmedFor = time.Minute
 	// stopAgainAfter is how long after the end of the grace period a stop that
 	// was acknowledged but did not happen is asked for again.
 	stopAgainAfter = 30 * time.Second
@@ -82,8 +84,8 @@ type Facts struct {
 	Doubtful bool
 	// Complete says that the backend knows that its answers are complete.
 	Complete bool
-	// Lacked says that a complete list confirms it.
-	Lacked bool
+	// LackedAt is when the newest complete list that confirms it was asked for; zero if none does.
+	LackedAt time.Time
 	// Listed says that the backend has shown the pod nevertheless: its newest list has it, or it was reported.
 	Listed bool
 	// Visible is how long after it was given a pod the backend may take to show it.
@@ -113,6 +115,8 @@ const (
 	Orphan
 	// Missing remembers that the backend lacks a pod that it accepted.
 	Missing
+	// Relist asks for a list that confirms that the pod is lost.
+	Relist
 	// Lost gives up a missing pod: it is created again, or has failed, by its
 	// restart policy.
 	Lost
@@ -211,7 +215,9 @@ func hiddenFor(f Facts) time.Duration {
 // confirms the stop, unless the backend lacks many that it should have, which takes a while to be known, or
 // a list has it.
 func nextNotFound(f Facts, waited time.Duration) Decision {
-	had := f.Sent.Accepted || HasRun(f.API)
+	had := f.Sent.Accepted || HasRun(f.API) || f.Earlier
+	runs := f.Listed && (!f.Finished || f.Relapsed) // a report of its end is not one that it runs
+	again := missingAfter - waited
 	if !f.Sent.MissingSince.IsZero() {
 		waited = max(waited, f.Now.Sub(f.Sent.MissingSince))
 	}
@@ -220,7 +226,9 @@ func nextNotFound(f Facts, waited time.Duration) Decision {
 		return Decision{Again: min(f.Held, missingAfter)}
 	case had && !f.Complete && !f.Finished && waited < missingAfter:
 		return Decision{Again: missingAfter - waited}
-	case f.Listed:
+	case runs && again > 0:
+		return Decision{Again: again}
+	case runs:
 		return Decision{Step: Stop}
 	}
 	return Decision{Step: Stopped}
@@ -251,10 +259,11 @@ func nextAbsent(f Facts) Decision {
 		return Decision{Again: left}
 	case f.Held > 0:
 		return Decision{Again: min(f.Held, missingAfter)}
-	case !f.Lacked:
-		return Decision{Again: missingAfter / 2} // no list has confirmed it yet
 	case f.Listed:
 		return Decision{Again: missingAfter} // GetPod and GetPods disagree: presence is believed
+	case f.LackedAt.Before(lostAt), f.Now.Sub(f.LackedAt) > confirmedFor:
+		// An older list does not tell what happened to the pods that came since, and so not whether many are missing.
+		return Decision{Step: Relist, Again: missingAfter / 2}
 	}
 	return Decision{Step: Lost}
 }

@@ -57,10 +57,15 @@ func TestNext(t *testing.T) {
 	running, changed := pod("a", inPhase(corev1.PodRunning)), pod("a", withImage("j"))
 	doomed := pod("a", deleting(10))
 	ended := pod("a", inPhase(corev1.PodSucceeded))
-	missing := func(ago time.Duration) Sent {
-		s := accepted(running)
-		s.MissingSince = now.Add(-ago)
+	missingFor := func(s Sent, ago time.Duration) Sent { s.MissingSince = now.Add(-ago); return s }
+	missing := func(ago time.Duration) Sent { return missingFor(accepted(running), ago) }
+	unknown := func(ago time.Duration) Sent { // the answer to DeletePod was that there is no such pod
+		s := asked(accepted(running), ago, 10, false)
+		s.StopMissing = true
 		return s
+	}
+	neverGiven := func(ago time.Duration) Sent {
+		return Sent{UID: "a", Attempted: true, StopAskedAt: now.Add(-ago), StopGrace: 10, StopMissing: true}
 	}
 	for _, story := range []struct {
 		name  string
@@ -103,6 +108,15 @@ func TestNext(t *testing.T) {
 		{name: "stopped and kept by the backend", facts: Facts{API: doomed, Sent: asked(accepted(running), time.Second, 10, true), Backend: ended}, want: Stopped},
 		{name: "stopped, as reported", facts: Facts{API: doomed, Sent: asked(accepted(running), time.Second, 10, true), Backend: running, Finished: true}, want: Stopped},
 
+		{name: "not there when it was to stop", facts: Facts{API: doomed, Sent: unknown(4 * time.Second)}, want: Rest, again: 6 * time.Second},
+		{name: "not there when it was to stop, for long enough", facts: Facts{API: doomed, Sent: unknown(10 * time.Second)}, want: Stopped},
+		{name: "not there when it was to stop, and never given to this process", facts: Facts{API: doomed, Sent: neverGiven(4 * time.Second)}, want: Stopped},
+		{name: "not there when it was to stop, and given to a former one perhaps", facts: Facts{API: doomed, Sent: neverGiven(4 * time.Second), Earlier: true}, want: Rest, again: 6 * time.Second},
+		{name: "not there, but listed", facts: Facts{API: doomed, Sent: unknown(10 * time.Second), Listed: true}, want: Stop},
+		{name: "not there, but listed, and asked for a moment ago", facts: Facts{API: doomed, Sent: missingFor(unknown(4*time.Second), time.Hour), Listed: true}, want: Rest, again: 6 * time.Second},
+		{name: "not there, and reported as finished", facts: Facts{API: doomed, Sent: unknown(0), Finished: true, Listed: true}, want: Stopped},
+		{name: "not there, and reported as running again", facts: Facts{API: doomed, Sent: unknown(10 * time.Second), Finished: true, Relapsed: true, Listed: true}, want: Stop},
+
 		{name: "ended", facts: Facts{API: ended, Sent: accepted(running), Backend: ended}, want: Rest},
 		{name: "ended and forgotten by the backend", facts: Facts{API: ended}, want: Rest},
 		{name: "ended, and the backend's copy is old", facts: Facts{API: ended, Sent: accepted(running), Backend: running, Finished: true}, want: Rest},
@@ -118,6 +132,9 @@ func TestNext(t *testing.T) {
 		{name: "missing after a restart", facts: Facts{API: running}, want: Missing, again: missingAfter},
 		{name: "missing for a while", facts: Facts{API: running, Sent: missing(4 * time.Second)}, want: Rest, again: 6 * time.Second},
 		{name: "lost", facts: Facts{API: running, Sent: missing(10 * time.Second)}, want: Lost},
+		{name: "lost, by a list of before that could be said", facts: Facts{API: running, Sent: missing(12 * time.Second), LackedAt: now.Add(-3 * time.Second)}, want: Relist, again: 5 * time.Second},
+		{name: "lost, by a list of then", facts: Facts{API: running, Sent: missing(12 * time.Second), LackedAt: now.Add(-2 * time.Second)}, want: Lost},
+		{name: "lost, by a list of long ago", facts: Facts{API: running, Sent: missing(time.Hour), LackedAt: now.Add(-61 * time.Second)}, want: Relist, again: 5 * time.Second},
 		{name: "seen again", facts: Facts{API: running, Sent: missing(4 * time.Second), Backend: running}, want: Adopt},
 		{name: "seen again, and changed meanwhile", facts: Facts{API: pod("a", inPhase(corev1.PodRunning), withImage("j")), Sent: missing(4 * time.Second), Backend: running}, want: Update},
 		{name: "ended, and runs again", facts: Facts{API: ended, Sent: accepted(running), Backend: running, Finished: true, Relapsed: true}, want: Stop},
@@ -130,7 +147,10 @@ func TestNext(t *testing.T) {
 		}()}, want: Rest, again: 18 * time.Second},
 	} {
 		t.Run(story.name, func(t *testing.T) {
-			story.facts.Now, story.facts.Visible, story.facts.Lacked = now, 30*time.Second, true
+			story.facts.Now, story.facts.Visible = now, 30*time.Second
+			if story.facts.LackedAt.IsZero() {
+				story.facts.LackedAt = now
+			}
 			got := Next(story.facts)
 			if got.Step != story.want || got.Again != story.again {
 				t.Errorf("got step %d again %v, want step %d again %v", got.Step, got.Again, story.want, story.again)

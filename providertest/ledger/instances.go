@@ -87,11 +87,12 @@ const Quarantine = 10 * time.Second
 // NothingDestroyedOnSilence is S7: an instance is destroyed only when its pod is
 // deleted, has ended or must end, or is not in the API server, whatever lists and
 // caches said, or when the node drains; one that never was there, only after
-// Quarantine; and somebody else's never. An instance that the harness started beside
+// Quarantine; and somebody else's never. What the provider has rejected may be stopped. An instance that the harness started beside
 // the pod's own may go, too.
 func NothingDestroyedOnSilence(h History) (out []Violation) {
 	events := h.byUID()
 	started := map[string]*Entry{}
+	rejected := map[types.UID]bool{}
 	for i := range h.Ledger {
 		e := &h.Ledger[i]
 		switch {
@@ -99,12 +100,14 @@ func NothingDestroyedOnSilence(h History) (out []Violation) {
 			started[e.Instance] = e
 		case e.Verb == Stop:
 			delete(started, e.Instance)
+		case e.Verb == Create && e.Step == End && e.Rejected:
+			rejected[e.UID] = true
 		case e.Verb == Delete && e.Step == Begin && started[e.Instance] != nil:
 			s := started[e.Instance]
 			switch why := unjustified(e, s, events[s.UID]); {
 			case s.Foreign:
 				out = append(out, ofEntry("S7", s, "instance %s is somebody else's, and is destroyed", e.Instance))
-			case h.drained(e.At), s.Injected && twin(started, s):
+			case h.drained(e.At), s.Injected && twin(started, s), e.UID == s.UID && rejected[s.UID]:
 			case why != "":
 				out = append(out, ofEntry("S7", e, "instance %s is destroyed although %s", e.Instance, why))
 			}

@@ -82,6 +82,8 @@ var stories = []struct {
 	{"other pod of the UID destroyed after a while", steps(exists("a"), start("a", "1"), extra("a", "p2", "2"), later(time.Minute), destroy("a", "2")), nil},
 	{"foreign pod destroyed", steps(foreign("1"), later(time.Hour), destroy("x", "1")), []string{"S7"}},
 	{"second instance that the harness started destroyed", steps(exists("a"), start("a", "1"), extra("a", "p", "2"), destroy("a", "2")), nil},
+	{"rejected and stopped", steps(exists("a"), start("a", "1"), rejects("a"), destroy("a", "1")), nil},
+	{"destroyed by the name of one that was rejected", steps(exists("a"), start("a", "1"), rejects("b"), destroy("b", "1")), []string{"S7"}},
 	{"destroyed while the node drains", steps(exists("a"), start("a", "1"), func(s *story) { s.Drained = s.now }, destroy("a", "1"), show("a", failedBy)), nil},
 	{"destroyed at its active deadline", steps(show("a", func(p *corev1.Pod) {
 		seconds := int64(30)

@@ -67,6 +67,12 @@ func destroy(uid types.UID, instance string) func(*story) {
 	}
 }
 
+func rejects(uid types.UID) func(*story) {
+	return func(s *story) {
+		s.add(ledger.Entry{Verb: ledger.Create, Step: ledger.End, UID: uid, Err: "no such image", Rejected: true})
+	}
+}
+
 func report(uid types.UID, status corev1.PodStatus) func(*story) {
 	return func(s *story) { s.add(ledger.Entry{Verb: ledger.Report, UID: uid, Status: &status}) }
 }
