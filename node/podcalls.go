@@ -47,6 +47,9 @@ func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod)
 			st.handed.add(st.report.metadata) // before a restart
 		}
 		st.handed.add(metadataOf(api))
+		if was, _ := c.earlier.has(api.UID); was && st.copied == "" {
+			st.copied = api.ResourceVersion // a late report is of what a former life created, perhaps
+		}
 	})
 	err = c.call(ctx, key, api, "CreatePod", func(ctx context.Context) error { return c.provider.CreatePod(ctx, pod) })
 	// Again: a call that took long may have made the pod at its end.

@@ -64,10 +64,11 @@ func (c *PodController) findDuplicates(ctx context.Context, backend []*corev1.Po
 			continue
 		}
 		found := c.duplicateOf(key, api, pods)
+		others := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return !lifecycle.SamePod(api, p) })
 		c.states.update(key, func(st *podState) {
 			st.duplicate = st.duplicate.at(found, now)
 			before := !st.sent.Accepted || !st.sent.AcceptedAt.Before(asked) // it says nothing about a pod that came since
-			st.shared = len(pods) > 1 || st.shared && before
+			st.shared = others || len(pods) > 1 || st.shared && before
 		})
 		if found != nil {
 			c.syncLane.Add(key)

@@ -5,6 +5,7 @@ package node
 import (
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,18 +18,20 @@ import (
 type earlierPods struct {
 	mu   sync.Mutex
 	uids map[types.UID]bool // guarded by mu
+	at   time.Time          // guarded by mu; when that was
 }
 
 func (e *earlierPods) set(uids map[types.UID]bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.uids = uids
+	e.uids, e.at = uids, time.Now()
 }
 
-func (e *earlierPods) has(uid types.UID) bool {
+// has returns whether the pod was there, and when this process began.
+func (e *earlierPods) has(uid types.UID) (was bool, began time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.uids[uid]
+	return e.uids[uid], e.at
 }
 
 func (e *earlierPods) drop(uid types.UID) {

@@ -26,6 +26,7 @@ type handed struct {
 	metadata                // what the backend was given last, with the provider's own changes that were written since
 	before   []uint64       // hashes of the entries that others replaced, the newest last
 	writing  metadataChange // of the provider, on its way to the API server
+	known    bool           // after a restart nobody knows what the backend was given until it shows it
 }
 
 // metadataChange sets labels and annotations; a nil value removes.
@@ -54,13 +55,13 @@ func (e metadataEntry) hash() uint64 { return maphash.Comparable(metadataSeed, e
 func (h *handed) add(m metadata) {
 	h.replace(labelEntry, h.labels, m.labels)
 	h.replace(annotationEntry, h.annotations, m.annotations)
-	h.metadata = m
+	h.metadata, h.known = m, true
 }
 
 // inherit notes that a former life of this process gave the backend what it has and what it
 // has told so far.
 func (st *podState) inherit(backend *corev1.Pod) {
-	if st.sent.Attempted {
+	if st.handed.known {
 		return
 	}
 	if st.report.about(st.sent.UID) {
@@ -114,8 +115,8 @@ func (st *podState) told(api *corev1.Pod) lifecycle.Told {
 
 // providers returns what the provider has changed and the API server does not have yet.
 func (st *podState) providers(api *corev1.Pod) metadataChange {
-	if !st.report.about(api.UID) || !st.sent.Attempted {
-		return metadataChange{} // nobody knows what was handed to the backend before a restart
+	if !st.report.about(api.UID) || !st.handed.known {
+		return metadataChange{} // what it repeats cannot be told from what it changed
 	}
 	return metadataChange{
 		lifecycle.MetadataDiff(st.report.labels, api.Labels, st.handed.hadLabel, st.own.labels),

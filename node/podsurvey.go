@@ -37,8 +37,11 @@ func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, aske
 		api, st := c.pod(ctx, key), c.states.get(key)
 		_, known := accepted[key]
 		delete(leftovers, key)
-		if api != nil && lifecycle.SamePod(api, pod) {
+		switch {
+		case api != nil && lifecycle.SamePod(api, pod):
 			has[key] = true
+		case api != nil && st.sent.UID == api.UID && !st.shared:
+			c.states.of(key, api.UID, func(s *podState) { s.shared = true })
 		}
 		switch {
 		case api == nil && st.hasLeft(st.named(pod, false)):

@@ -90,7 +90,7 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		}
 		said.doubtful = own == nil // by its name it tells of another one, and a list alone is no evidence
 	}
-	if api == nil && backend != nil && st.hasLeft(backend) {
+	if (api == nil || st.isOver(api)) && backend != nil && st.hasLeft(backend) {
 		if backend, err = c.runs(ctx, key, backend); err != nil {
 			return 0, c.failure(nil, eventFailedSync, err)
 		}
@@ -335,7 +335,8 @@ func (c *PodController) evidence(ctx context.Context, key string, f *lifecycle.F
 		}
 		return
 	}
-	f.Earlier, f.Doubtful, f.Complete = c.earlier.has(f.API.UID), said.doubtful, said.complete
+	f.Earlier, f.Began = c.earlier.has(f.API.UID)
+	f.Doubtful, f.Complete = said.doubtful, said.complete
 	f.Listed, f.LackedAt = st.reappeared(), st.lackedAt
 	if said.complete {
 		f.LackedAt = f.Now

@@ -34,6 +34,56 @@ func TestKnownSchedules(t *testing.T) {
 			{"restart without a cache", 2, 0, 0},
 			{"delete", 0, 1, 300 * time.Millisecond},
 		}},
+		// And the backend hides it for longer.
+		"a pod of before a restart is removed before it can show": {Lies: allLie, ShowsAfter: 20 * time.Second, Steps: []simStep{
+			{"create", 0, 0, 300 * time.Millisecond},
+			{"restart without a cache", 2, 0, 0},
+			{"delete", 0, 1, 300 * time.Millisecond},
+		}},
+		// Nobody knew with which labels a former life had created it.
+		"the last report of a pod of before a restart takes a label back": {Lies: allLie, Steps: []simStep{
+			{"create", 2, 0, 300 * time.Millisecond},
+			{"restart without a cache", 0, 0, 0},
+			{"label", 2, 0, 0},
+			{"delete", 2, 1, 300 * time.Millisecond},
+		}},
+		"and reports it as Pending": {Lies: allLie, ShowsAfter: 20 * time.Second, SaysPending: true, Steps: []simStep{
+			{"create", 0, 0, 300 * time.Millisecond},
+			{"restart without a cache", 2, 0, 0},
+			{"delete", 0, 1, 300 * time.Millisecond},
+		}},
+		// CreatePod handed it over, and the report of a former life came later.
+		"a late report of before a restart takes a label back": {Lies: allLie, Steps: []simStep{
+			{"create", 0, 0, 0},
+			{"reports are odd", 0, 1, 0},
+			{"create", 1, 0, 300 * time.Millisecond},
+			{"restart without a cache", 0, 0, 0},
+			{"label", 0, 0, 300 * time.Millisecond},
+		}},
+		// Polled by its name while CreatePod hung: the status was that of the predecessor.
+		"a hidden pod has the end of its predecessor": {Silent: true, KeepsEnded: true, ShowsAfter: 20 * time.Second, Steps: []simStep{
+			{"create", 1, 0, 300 * time.Millisecond},
+			{"delete", 1, 1, 0},
+			{"provider hangs", 0, 0, 0},
+			{"recreate", 1, 0, 0},
+			{"create", 0, 0, 45 * time.Second},
+		}},
+		// By the name of the one that failed, the backend tells of one that had ended before.
+		"an orphan runs beside a failed pod and an ended one": {KeepsEnded: true, EndedFirst: true, Steps: []simStep{
+			{"create", 0, 0, 300 * time.Millisecond},
+			{"create", 1, 0, 0},
+			{"recreate", 1, 0, 0},
+			{"provider fails", 2, 0, 0},
+			{"recreate", 1, 1, 0},
+		}},
+		// The doubt about all ended when a pod came that no list had lacked yet.
+		"a pod in doubt is removed when another one comes": {Lies: allLie, Steps: []simStep{
+			{"create", 1, 0, 0},
+			{"create", 2, 0, 300 * time.Millisecond},
+			{"restart without a cache", 2, 0, 11 * time.Second},
+			{"create", 0, 0, 300 * time.Millisecond},
+			{"delete", 1, 1, 0},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // what happens at the same moment happens in any order

@@ -90,8 +90,9 @@ type Facts struct {
 	Listed bool
 	// Visible is how long after it was given a pod the backend may take to show it.
 	Visible time.Duration
-	// Earlier says that the pod is older than this process: a former one may have created it.
+	// Earlier says that the pod is older than this process, which began to act then: a former one may have created it.
 	Earlier bool
+	Began   time.Time
 }
 
 // Step is what the sync lane does next for one pod.
@@ -205,10 +206,14 @@ func nextStop(f Facts) Decision {
 // hiddenFor returns how long a pod may still run although the backend does not show it, because it is too new. What was
 // shown once, or has finished, is not.
 func hiddenFor(f Facts) time.Duration {
-	if f.Sent.AttemptedAt.IsZero() || f.Sent.Shown || f.Finished {
+	given := f.Sent.AttemptedAt
+	if f.Earlier && f.Sent.StopMissing && f.API.Status.Phase != corev1.PodRunning && given.IsZero() {
+		given = f.Began // by a former life at the latest
+	}
+	if given.IsZero() || f.Sent.Shown || f.Finished {
 		return 0
 	}
-	return f.Sent.AttemptedAt.Add(f.Visible).Sub(f.Now)
+	return given.Add(f.Visible).Sub(f.Now)
 }
 
 // nextNotFound decides for a pod that must stop and of which the backend says twice that it has none. That
@@ -226,6 +231,8 @@ func nextNotFound(f Facts, waited time.Duration) Decision {
 		return Decision{Again: min(f.Held, missingAfter)}
 	case had && !f.Complete && !f.Finished && waited < missingAfter:
 		return Decision{Again: missingAfter - waited}
+	case had && !f.Complete && !f.Finished && !Terminal(&f.API.Status) && f.LackedAt.Before(f.Sent.StopAskedAt):
+		return Decision{Step: Relist, Again: missingAfter / 2} // what came since the last list may be missing, too
 	case runs && again > 0:
 		return Decision{Again: again}
 	case runs:
