@@ -163,13 +163,14 @@ func (c *PodController) stop(ctx context.Context, key string, api, backend *core
 		return err
 	}
 	grace := lifecycle.StopGrace(api, c.states.get(key).verdict)
+	earlier, _ := c.earlier.has(api.UID)
 	c.states.of(key, api.UID, func(st *podState) {
 		if backend != nil {
 			// From a former life, perhaps: what it says last is about this pod.
 			st.inherit(backend)
 		}
-		// What has run was started before a restart: a report by its name is about this pod.
-		st.sent.Attempted = st.sent.Attempted || backend != nil || lifecycle.HasRun(api)
+		// It may have been started before a restart: a report by its name is about this pod.
+		st.sent.Attempted = st.sent.Attempted || backend != nil || earlier || lifecycle.HasRun(api)
 		if st.sent.StopAskedAt.IsZero() || st.sent.StopGrace != grace {
 			st.askedAt = time.Now()
 		}

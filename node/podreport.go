@@ -48,8 +48,8 @@ func (c *PodController) take(ctx context.Context, pod *corev1.Pod, r *report) {
 	switch {
 	case lifecycle.Terminal(r.status):
 		c.syncLane.AddNow(key)
-	case api.DeletionTimestamp != nil:
-		c.syncLane.Add(key)
+	case api.DeletionTimestamp != nil, !c.states.get(key).sent.MissingSince.IsZero():
+		c.syncLane.Add(key) // if the backend shows it now, it is missing no more: the next time begins anew
 	}
 }
 

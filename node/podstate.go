@@ -246,7 +246,7 @@ func (st *podState) named(backend *corev1.Pod, wanted bool) *corev1.Pod {
 // kept by the backend: some keep for ever what has ended.
 func (st *podState) hasLeft(backend *corev1.Pod) bool {
 	asked := st.left != nil && *st.left == backend.UID ||
-		(st.sent.StopAcked || st.sent.StopMissing) && st.sent.UID == backend.UID ||
+		st.sent.StopAcked && st.sent.UID == backend.UID ||
 		!st.orphan.asked.IsZero() && st.orphan.uid == backend.UID
 	return asked && lifecycle.Terminal(&backend.Status)
 }

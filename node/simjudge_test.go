@@ -50,12 +50,16 @@ func (w *simWorld) judge() (problems []string) {
 // kept counts the names of which the backend has only what has ended, and the API server nothing.
 func (w *simWorld) kept() (n int) {
 	for i := range simPods {
-		if w.plan.KeepsEnded && w.api.Pod("d", fmt.Sprint("p", i)) == nil && w.backend.Has(fmt.Sprint("d/p", i)) != nil {
+		if w.mayKeep() && w.api.Pod("d", fmt.Sprint("p", i)) == nil && w.backend.Has(fmt.Sprint("d/p", i)) != nil {
 			n++
 		}
 	}
 	return n
 }
+
+// mayKeep reports whether the backend may have pods that have ended and that nobody wants: it keeps them, or said
+// that it had none when it was told to delete them.
+func (w *simWorld) mayKeep() bool { return w.plan.KeepsEnded || w.plan.Lies == allLie }
 
 // createdTwice finds calls of CreatePod for a pod that runs, by a daemon that knew it: it created
 // it, or the API server had it as Running. An idempotent backend hides that mistake. A call whose
@@ -186,7 +190,7 @@ func (w *simWorld) disagreement(name string) string {
 	api, backend := w.api.Pod("d", name), w.backend.Has("d/"+name)
 	running := backend != nil && backend.Status.Phase == corev1.PodRunning
 	switch {
-	case api == nil && backend != nil && (running || !w.plan.KeepsEnded):
+	case api == nil && backend != nil && (running || !w.mayKeep()):
 		return fmt.Sprintf("%s (%s, %s) is left at the backend", name, backend.UID, backend.Status.Phase)
 	case api == nil:
 	case api.DeletionTimestamp != nil && len(api.Finalizers) == 0:

@@ -84,6 +84,22 @@ func TestKnownSchedules(t *testing.T) {
 			{"create", 0, 0, 300 * time.Millisecond},
 			{"delete", 1, 1, 0},
 		}},
+		// The time in which it was hidden counted when it was denied later.
+		"a pod that was reported is missing from its creation on": {Lies: allLie, ShowsAfter: 45 * time.Second, SaysPending: true, Steps: []simStep{
+			{"create", 0, 0, 0},
+			{"create", 1, 2, 0},
+			{"lag", 0, 1, 11 * time.Second},
+			{"provider's answers are lost", 0, 4, 45 * time.Second},
+			{"lists lie", 2, 1, 0},
+			{"start", 2, 1, 45 * time.Second},
+		}},
+		// The report has no UID, and the pod's status did not say that a former life had created it.
+		"the end of a pod of before a restart is lost": {Lies: allLie, KeepsNoUID: true, Steps: []simStep{
+			{"create", 0, 0, 0},
+			{"crash with a later effect", 0, 0, 300 * time.Millisecond},
+			{"delete", 0, 1, 0},
+			{"restart without a cache", 0, 0, 300 * time.Millisecond},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // what happens at the same moment happens in any order
