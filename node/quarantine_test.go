@@ -224,3 +224,37 @@ func TestNameOfAnEndedPodIsNoAnswer(t *testing.T) {
 		}
 	}, onNode)
 }
+
+// TestListThatShowsAPodEndsItsAbsence: between two answers that deny the pod a list has it, so each is the first one.
+func TestListThatShowsAPodEndsItsAbsence(t *testing.T) {
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.runWith("p", 1, corev1.RestartPolicyAlways)
+		b.Inject(memory.Fault{Method: memory.Get, Times: 1, Err: errdefs.NotFound("not yet")})
+		w.ctl.suspect("d/p0")
+		w.pass(9 * time.Second)
+		b.Lie(memory.Lie{Empty: true, Reads: true, For: 8 * time.Second})
+		w.ctl.relistNow()
+		w.pass(time.Minute)
+		wantCalls(t, b, "create d/p0")
+		w.wantPhase("p0", corev1.PodRunning)
+	}, onNode)
+}
+
+// TestPodsThatStoppedWhileNobodyLookedAreNoDoubt: many pods are deleted and stop while the daemon is down.
+func TestPodsThatStoppedWhileNobodyLookedAreNoDoubt(t *testing.T) {
+	const pods = 20
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.runPods(0, pods)
+		w.halt()
+		for i := range pods {
+			w.api.Delete("d", fmt.Sprint("p", i), 30)
+			b.Lose(fmt.Sprint("d/p", i))
+		}
+		w.start()
+		w.until("the pods are gone", time.Minute, func() bool { return w.api.Len() == 0 })
+	}, onNode)
+}
