@@ -167,7 +167,7 @@ func TestFault43PodRemovedBehindOurBack(t *testing.T) {
 }
 
 func TestFault44LossyCopiesCostNoUpdates(t *testing.T) {
-	const pods, restarts = 20, 3
+	const pods, restarts = 10, 2
 	updates, writes := 0, 0
 	for name, lossy := range map[string]func(*corev1.Pod){
 		"drops labels":           memory.DropLabels,
@@ -193,12 +193,12 @@ func TestFault44LossyCopiesCostNoUpdates(t *testing.T) {
 						p.Labels = map[string]string{"app": "x", "tier": "y"}
 						w.api.Create(p)
 					}
-					w.pass(10 * time.Minute)
+					w.pass(3 * time.Minute)
 					calls, before := len(b.Calls()), len(w.api.Writes(""))
 					for range restarts {
 						w.halt()
 						w.start()
-						w.pass(10 * time.Minute)
+						w.pass(3 * time.Minute)
 					}
 					more := b.Calls()[calls:]
 					updates, writes = updates+len(more), writes+len(w.api.Writes(""))-before
@@ -216,6 +216,6 @@ func TestFault44LossyCopiesCostNoUpdates(t *testing.T) {
 			})
 		}
 	}
-	faultrow.Record(t, 44, "backends that drop labels, UID, spec or generation, name images in their own way or add containers; 20 pods, 3 restarts each",
+	faultrow.Record(t, 44, "backends that drop labels, UID, spec or generation, name images in their own way or add containers; 10 pods, 2 restarts each",
 		"%d calls and %d writes in 42 restarts; one UpdatePod for each change of generation or labels", updates, writes)
 }

@@ -92,9 +92,9 @@ func TestFault58CreateFailsForHours(t *testing.T) {
 		pods, hours int
 		fail        func() error
 	}{
-		"the same error, many pods":    {1000, 1, same},
-		"the same error, many hours":   {20, 6, same},
-		"another request id each time": {20, 6, func() error { return fmt.Errorf("429 (request %d)", request.Add(1)) }},
+		"the same error, many pods":    {200, 1, same},
+		"the same error, many hours":   {10, 3, same},
+		"another request id each time": {10, 3, func() error { return fmt.Errorf("429 (request %d)", request.Add(1)) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pods, hours := test.pods, test.hours

@@ -151,7 +151,7 @@ func unfilled(b *memory.Backend) {
 func TestFault54BackendWhoseCacheIsNotFilledLosesNothing(t *testing.T) {
 	const dark = 20 * time.Second
 	calls, changed, cases := 0, 0, 0
-	for _, pods := range []int{2, 100} {
+	for _, pods := range []int{2, 30} {
 		for _, policy := range []corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyAlways} {
 			for _, polled := range []bool{false, true} {
 				for _, restart := range []bool{true, false} {
@@ -176,7 +176,7 @@ func TestFault54BackendWhoseCacheIsNotFilledLosesNothing(t *testing.T) {
 							w.pass(dark)
 							b.Heal()
 							told := strings.Join(w.events(), "\n")
-							w.pass(10 * time.Minute)
+							w.pass(6 * time.Minute)
 							calls += len(b.Calls()) - before
 							if more := b.Calls()[before:]; len(more) > 0 {
 								w.Errorf("calls because of the silence: %q", more)
@@ -200,7 +200,7 @@ func TestFault54BackendWhoseCacheIsNotFilledLosesNothing(t *testing.T) {
 			}
 		}
 	}
-	faultrow.Record(t, 54, fmt.Sprintf("NotFound and empty lists for %v after a restart of the daemon, and without one; 2 and 100 pods, Never and Always, reported and polled", dark),
+	faultrow.Record(t, 54, fmt.Sprintf("NotFound and empty lists for %v after a restart of the daemon, and without one; 2 and 30 pods, Never and Always, reported and polled", dark),
 		"%d calls of DeletePod and CreatePod and %d pods Failed in %d cases; the node's condition PodsMissing was True meanwhile, with one event", calls, changed, cases)
 }
 

@@ -38,7 +38,7 @@ func (w *world) withSecret(name string, uid types.UID, values ...string) *corev1
 // TestSecurityD2WhatAProviderSaysIsRedactedAndCut has a provider say the value of a Secret, a token and a megabyte.
 func TestSecurityD2WhatAProviderSaysIsRedactedAndCut(t *testing.T) {
 	const canary = "c4n4ry value"
-	said := fmt.Sprintf("cannot start with %s or %s at https://me:c4n4ry@host; %s", canary, base64.StdEncoding.EncodeToString([]byte(canary)), strings.Repeat("x", 1<<20))
+	said := fmt.Sprintf("cannot start with %s or %s at https://me:c4n4ry@host; %s", canary, base64.StdEncoding.EncodeToString([]byte(canary)), strings.Repeat("x", 128<<10))
 	for name, say := range map[string]func(){
 		"an error": nil,
 		"a panic":  func() { panic(said) },
