@@ -231,12 +231,12 @@ func nextNotFound(f Facts, waited time.Duration) Decision {
 		return Decision{Again: min(f.Held, missingAfter)}
 	case had && !f.Complete && !f.Finished && waited < missingAfter:
 		return Decision{Again: missingAfter - waited}
-	case had && !f.Complete && !f.Finished && !Terminal(&f.API.Status) && f.LackedAt.Before(f.Sent.StopAskedAt):
-		return Decision{Step: Relist, Again: missingAfter / 2} // what came since the last list may be missing, too
 	case runs && again > 0:
 		return Decision{Again: again}
 	case runs:
 		return Decision{Step: Stop}
+	case had && !f.Complete && !f.Finished && !Terminal(&f.API.Status) && f.LackedAt.Before(f.Sent.StopAskedAt):
+		return Decision{Step: Relist, Again: missingAfter / 2} // what came since the last list may be missing, too
 	}
 	return Decision{Step: Stopped}
 }

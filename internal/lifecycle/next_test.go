@@ -115,6 +115,7 @@ func TestNext(t *testing.T) {
 		{name: "not there when it was to stop, and given to a former one a moment ago perhaps", facts: Facts{API: doomed, Sent: neverGiven(12 * time.Second), Earlier: true, Began: now.Add(-14 * time.Second)}, want: Rest, again: 6 * time.Second},
 		{name: "not there when it was to stop, by a list of before", facts: Facts{API: doomed, Sent: unknown(10 * time.Second), LackedAt: now.Add(-11 * time.Second)}, want: Relist, again: 5 * time.Second},
 		{name: "not there, but listed", facts: Facts{API: doomed, Sent: unknown(10 * time.Second), Listed: true}, want: Stop},
+		{name: "not there, but in each list since", facts: Facts{API: doomed, Sent: unknown(10 * time.Second), Listed: true, LackedAt: now.Add(-time.Hour)}, want: Stop},
 		{name: "not there, but listed, and asked for a moment ago", facts: Facts{API: doomed, Sent: missingFor(unknown(4*time.Second), time.Hour), Listed: true}, want: Rest, again: 6 * time.Second},
 		{name: "not there, and reported as finished", facts: Facts{API: doomed, Sent: unknown(0), Finished: true, Listed: true}, want: Stopped},
 		{name: "not there, and reported as running again", facts: Facts{API: doomed, Sent: unknown(10 * time.Second), Finished: true, Relapsed: true, Listed: true}, want: Stop},
