@@ -55,9 +55,9 @@ var directions = []repocheck.Direction{
 	{Packages: "cli/...", May: []string{"capability", "node/...", "internal/...", "errdefs", "log/...", "trace/..."},
 		Why: "the main loop serves every provider, so it knows none of them"},
 
-	{Packages: "providers/cri/...", May: []string{"capability", "node/...", "podruntime/...", "providertest/...", "cli/...", "internal/containerdtest", "errdefs", "log/...", "trace/..."},
-		Why: "it is a provider like others, and its tests need the runtime that it talks to"},
-	{Packages: "providers/...", May: []string{"capability", "node/...", "podruntime/...", "providertest/...", "cli/...", "errdefs", "log/...", "trace/..."},
+	{Packages: "providerkit/config", May: []string{"cli/configfile", "internal/certfile", "log"},
+		Why: "what a provider is made with knows no node and no program"},
+	{Packages: "providers/...", May: []string{"capability", "node/...", "podruntime/...", "providerkit/...", "providertest/...", "cli/...", "errdefs", "log/...", "trace/..."},
 		Why: "a provider here uses what a provider elsewhere can use: the public packages"},
 	{Packages: "cmd/...", May: []string{"capability", "cli/...", "providers/...", "node/...", "errdefs", "log/...", "trace/..."},
 		Why: "the binary shows what anybody's main can do: public packages only"},

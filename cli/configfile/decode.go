@@ -12,6 +12,7 @@ package configfile
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,7 +25,8 @@ import (
 
 // Decode reads data, the contents of the file called name, into the struct or map that
 // into points at. Fields that the file does not have keep their value, so
-// defaults are set before. Several errors are joined.
+// defaults are set before. Several errors are joined. A value that its type reads as text
+// (encoding.TextUnmarshaler) is in no error but those of that type.
 func Decode(name string, data []byte, into any) error {
 	target := reflect.ValueOf(into)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
@@ -137,7 +139,10 @@ func (d *decoder) errorf(n *yaml.Node, format string, args ...any) {
 	d.errs = append(d.errs, fmt.Errorf("%s at %s:%d", fmt.Sprintf(format, args...), d.file, n.Line))
 }
 
-var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+var (
+	unmarshaler     = reflect.TypeFor[json.Unmarshaler]()
+	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
 
 // value decodes n into v; path names v in errors.
 func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
@@ -147,7 +152,13 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 	if n.Tag == "!!null" {
 		return
 	}
-	if reflect.PointerTo(v.Type()).Implements(unmarshaler) {
+	switch pointer := reflect.PointerTo(v.Type()); {
+	case n.Kind == yaml.ScalarNode && pointer.Implements(textUnmarshaler):
+		if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(n.Value)); err != nil {
+			d.errorf(n, "field %q: %v", path, err)
+		}
+		return
+	case pointer.Implements(unmarshaler):
 		d.viaJSON(n, v, path)
 		return
 	}
@@ -207,8 +218,12 @@ func (d *decoder) viaJSON(n *yaml.Node, v reflect.Value, path string) {
 	if err == nil {
 		err = json.Unmarshal(data, v.Addr().Interface())
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case n.Kind == yaml.ScalarNode:
 		d.errorf(n, "field %q: %q is not a valid value: %v", path, n.Value, err)
+	default:
+		d.errorf(n, "field %q: %v", path, err)
 	}
 }
 

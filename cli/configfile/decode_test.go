@@ -4,6 +4,7 @@ package configfile_test
 
 import (
 	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ type settings struct {
 	Capacity corev1.ResourceList `json:"capacity"`
 	Tags     map[string]string   `json:"tags"`
 	Names    []string            `json:"names"`
+	Network  netip.Prefix        `json:"network"`
 	Inner    *struct {
 		On bool `json:"on"`
 	} `json:"inner"`
@@ -36,13 +38,14 @@ capacity: {cpu: 2, memory: 1Gi}
 tags:
   a: "1"
 names: [x, y]
+network: 10.1.0.0/16
 inner:
   on: true
 `), &got)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.NodeName != "n1" || got.Workers != 7 || got.Wait.Duration != time.Minute || !got.Inner.On {
+	if got.NodeName != "n1" || got.Workers != 7 || got.Wait.Duration != time.Minute || !got.Inner.On || got.Network.Bits() != 16 {
 		t.Errorf("got %+v", got)
 	}
 	if q := got.Capacity[corev1.ResourceMemory]; q.Cmp(resource.MustParse("1Gi")) != 0 {
@@ -57,14 +60,17 @@ func TestDecodeErrors(t *testing.T) {
 	for _, tc := range []struct{ name, in, want string }{
 		{"swapped letters", "wait: 1s\n\nnodeNmae: x", `unknown field "nodeNmae" at c.yaml:3; did you mean nodeName?`},
 		{"case", "nodename: x", `unknown field "nodename" at c.yaml:1; did you mean nodeName?`},
-		{"nothing near", "zzz: x", `unknown field "zzz" at c.yaml:1`},
+		{"nothing near", "zzz: x", `unknown field "zzz" at c.yaml:1; known are: capacity, inner, names, network, nodeName, tags, wait, workers`},
 		{"nested", "inner:\n  off: true", `unknown field "inner.off" at c.yaml:2; did you mean on?`},
 		{"twice", "workers: 1\nworkers: 2", `field "workers" is given twice at c.yaml:2`},
 		{"type", "workers: many", `field "workers" must be a int, not "many" at c.yaml:1`},
+		{"text", "network: 10.0.0.0", `field "network": netip.ParsePrefix("10.0.0.0"): no '/' at c.yaml:1`},
+		{"no text", "network: [x]", `field "network" must be a mapping at c.yaml:1`},
+		{"json", "wait: {}", `field "wait": json: cannot unmarshal object into Go value of type string at c.yaml:1`},
 		{"list", "names: x", `field "names" must be a list at c.yaml:1`},
 		{"no mapping", "- x", `the file must hold a mapping of fields at c.yaml:1`},
 		{"two documents", "workers: 1\n---\nworkers: 2", `c.yaml:2: more than one document in the file`},
-		{"two errors", "a_: 1\nworkers: x", "unknown field \"a_\" at c.yaml:1\nfield \"workers\" must be a int, not \"x\" at c.yaml:2"},
+		{"two errors", "a_: 1\nworkers: x", "unknown field \"a_\" at c.yaml:1; known are: capacity, inner, names, network, nodeName, tags, wait, workers\nfield \"workers\" must be a int, not \"x\" at c.yaml:2"},
 		{"syntax", "a: [", `c.yaml: line 1: did not find expected node content`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -3,7 +3,9 @@
 package configfile
 
 import (
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -43,7 +45,13 @@ func (d *decoder) field(key, val *yaml.Node, v reflect.Value, path string) {
 	for name := range known {
 		names = append(names, name)
 	}
-	d.errs = append(d.errs, Unknown(join(path, key.Value), Position{d.file, key.Line}, Nearest(key.Value, names)))
+	near := Nearest(key.Value, names)
+	err := Unknown(join(path, key.Value), Position{d.file, key.Line}, near)
+	if near == "" && len(names) > 0 {
+		slices.Sort(names)
+		err = fmt.Errorf("%w; known are: %s", err, strings.Join(names, ", "))
+	}
+	d.errs = append(d.errs, err)
 }
 
 // fields returns the settable fields of the struct v by their name in a file.

@@ -5,12 +5,11 @@ package cri
 import (
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/cli/configfile"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
 // What a configuration file of this provider says about itself.
@@ -25,7 +24,8 @@ const (
 	DefaultLogRoot = "/var/log/pods"
 )
 
-// Config is the configuration of the provider.
+// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable,
+// such as VKUBELET_CRI_LOG_ROOT.
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
@@ -57,24 +57,11 @@ type Config struct {
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 }
 
-// LoadConfig reads the file at path. An empty path is a configuration with nothing but defaults.
-func LoadConfig(path string) (Config, error) {
-	var c Config
-	if path == "" {
-		return c, nil
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return Config{}, fmt.Errorf("read cri provider configuration: %w", err)
-	}
-	if err := configfile.Decode(path, data, &c); err != nil {
-		return Config{}, err
-	}
-	if c.APIVersion != APIVersion || c.Kind != Kind {
-		return Config{}, fmt.Errorf("%s: apiVersion %q, kind %q: want %s, %s", path, c.APIVersion, c.Kind, APIVersion, Kind)
-	}
-	return c, nil
-}
+// format is what a configuration file of this provider looks like.
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_CRI"}
+
+// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
 // complete fills the defaults of c and refuses what cannot be.
 func (c Config) complete() (Config, error) {

@@ -38,6 +38,15 @@ func TestConfigOfAFile(t *testing.T) {
 	}
 }
 
+func TestConfigOfTheEnvironment(t *testing.T) {
+	t.Setenv("VKUBELET_CRI_LOG_ROOT", "/logs")
+	t.Setenv("VKUBELET_CRI_CLUSTER_DNS", "10.96.0.10,10.96.0.11")
+	c, err := load(t, header+"logRoot: /var/log\nroot: /r\n")
+	if err != nil || c.LogRoot != "/logs" || len(c.ClusterDNS) != 2 || c.Root != "/r" {
+		t.Errorf("got %+v, %v", c, err)
+	}
+}
+
 func TestConfigThatCannotBe(t *testing.T) {
 	for content, want := range map[string]string{
 		"endpoint: unix:///x":              "apiVersion",

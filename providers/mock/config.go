@@ -5,7 +5,6 @@ package mock
 import (
 	"fmt"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli/configfile"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
 // What a configuration file of this provider says about itself.
@@ -24,7 +24,8 @@ const (
 // DefaultPodCIDR is where pods get their addresses from.
 const DefaultPodCIDR = "10.88.0.0/16"
 
-// Config is the configuration of the provider.
+// Config is the configuration of the provider. A field that is one value can also be set by an environment variable,
+// such as VKUBELET_MOCK_DEFAULTS_RUN_FOR.
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
@@ -52,32 +53,14 @@ func DefaultConfig() Config {
 	}}
 }
 
-// LoadConfig reads the file at path for the node called nodeName. An empty path is
+// LoadConfig returns what the file at path says for the node called nodeName, and the environment above it. An empty path is
 // DefaultConfig. Besides the format of Config, a file may have the older
 // one: a JSON object with an entry for each node.
 func LoadConfig(path, nodeName string) (Config, error) {
-	if path == "" {
-		return DefaultConfig(), nil
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return Config{}, fmt.Errorf("read mock provider configuration: %w", err)
-	}
-	fields, err := configfile.Fields(path, data)
-	if err != nil {
-		return Config{}, err
-	}
-	if !slices.ContainsFunc(fields, func(f configfile.Field) bool { return f.Name == "apiVersion" || f.Name == "kind" }) {
-		return loadNodeFile(path, data, nodeName)
-	}
-	var c Config
-	if err := configfile.Decode(path, data, &c); err != nil {
-		return Config{}, err
-	}
-	if c.APIVersion != APIVersion || c.Kind != Kind {
-		return Config{}, fmt.Errorf("%s: apiVersion %q, kind %q: want %s, %s", path, c.APIVersion, c.Kind, APIVersion, Kind)
-	}
-	return c, nil
+	return config.Format[Config]{
+		APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_MOCK", Default: DefaultConfig,
+		Unversioned: func(name string, data []byte) (Config, error) { return loadNodeFile(name, data, nodeName) },
+	}.Load(path)
 }
 
 // complete fills the defaults of c and refuses what cannot be.

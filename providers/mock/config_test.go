@@ -62,7 +62,8 @@ func TestLoadConfigErrors(t *testing.T) {
 	const head = "apiVersion: mock.virtual-kubelet.io/v1alpha1\nkind: MockProviderConfiguration\n"
 	for _, tc := range []struct{ name, text, want string }{
 		{"field", head + "defaults:\n  runfor: 1s", `unknown field "defaults.runfor" at mock.yaml:4; did you mean runFor?`},
-		{"kind", "apiVersion: v1\nkind: Pod", `mock.yaml: apiVersion "v1", kind "Pod": want mock.virtual-kubelet.io/v1alpha1, MockProviderConfiguration`},
+		{"kind", "apiVersion: v1\nkind: Pod", `field "apiVersion" at mock.yaml:1: unknown apiVersion "v1"; known is: mock.virtual-kubelet.io/v1alpha1` + "\n" +
+			`field "kind" at mock.yaml:2: unknown kind "Pod"; known is: MockProviderConfiguration`},
 		{"node", `{"a": {}, "b": {}}`, `mock.yaml: no entry for node "n1", only for: a, b`},
 		{"node field", "{\"n1\": {\n\"cpus\": \"1\"}}", `unknown field "n1.cpus" at mock.yaml:2; did you mean cpu?`},
 	} {

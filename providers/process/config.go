@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/virtual-kubelet/virtual-kubelet/cli/configfile"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/images"
 )
 
@@ -29,7 +29,8 @@ const (
 	IsolationNone = "none"
 )
 
-// Config is the configuration of the provider.
+// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable,
+// such as VKUBELET_PROCESS_STATE_DIR.
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
@@ -62,24 +63,11 @@ type Config struct {
 	ClusterDNS []string `json:"clusterDNS,omitempty"`
 }
 
-// LoadConfig reads the file at path. An empty path is the zero Config.
-func LoadConfig(path string) (Config, error) {
-	var c Config
-	if path == "" {
-		return c, nil
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return c, fmt.Errorf("read process provider configuration: %w", err)
-	}
-	if err := configfile.Decode(path, data, &c); err != nil {
-		return Config{}, err
-	}
-	if c.APIVersion != APIVersion || c.Kind != Kind {
-		return Config{}, fmt.Errorf("%s: apiVersion %q, kind %q: want %s, %s", path, c.APIVersion, c.Kind, APIVersion, Kind)
-	}
-	return c, nil
-}
+// format is what a configuration file of this provider looks like.
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_PROCESS"}
+
+// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
 // complete fills the defaults of c and refuses what cannot be.
 func (c Config) complete(nodeName string) (Config, error) {

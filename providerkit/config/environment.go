@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// environment sets fields from variables.
+type environment struct {
+	prefix string
+	lookup func(string) (string, bool)
+}
+
+// apply sets the fields of the struct that config points at. Several errors are joined.
+func (e environment) apply(config any) error {
+	_, err := e.fields(reflect.ValueOf(config).Elem(), "")
+	return err
+}
+
+// fields sets those of the struct v that have a variable, and reports whether one had.
+func (e environment) fields(v reflect.Value, path string) (found bool, err error) {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		var isSet bool
+		var fieldErr error
+		switch {
+		case f.Type.Kind() == reflect.Struct && (f.Anonymous && name == "" || strings.Contains(options, "inline")):
+			isSet, fieldErr = e.fields(v.Field(i), path)
+		case !f.IsExported() || name == "" || name == "-" || path == "" && (name == "apiVersion" || name == "kind"):
+			continue
+		case path != "":
+			isSet, fieldErr = e.field(v.Field(i), path+"."+name, f.Tag.Get("env"))
+		default:
+			isSet, fieldErr = e.field(v.Field(i), name, f.Tag.Get("env"))
+		}
+		found, err = found || isSet, errors.Join(err, fieldErr)
+	}
+	return found, err
+}
+
+// maxDepth is how deep fields are looked for in structs that are not there yet: a type may have itself in it.
+const maxDepth = 8
+
+// field sets v, which is found at path in a file, from its variable, or what is in it from theirs.
+func (e environment) field(v reflect.Value, path, names string) (found bool, err error) {
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() && strings.Count(path, ".") >= maxDepth {
+			return false, nil
+		}
+		fresh := reflect.New(v.Type().Elem())
+		if !v.IsNil() {
+			fresh.Elem().Set(v.Elem())
+		}
+		if found, err = e.field(fresh.Elem(), path, names); found {
+			v.Set(fresh)
+		}
+		return found, err
+	}
+	_, isText := v.Addr().Interface().(encoding.TextUnmarshaler)
+	_, isJSON := v.Addr().Interface().(json.Unmarshaler)
+	if v.Kind() == reflect.Struct && !isText && !isJSON {
+		return e.fields(v, path)
+	}
+	for _, name := range e.names(path, names) {
+		if value, _ := e.lookup(name); value != "" {
+			if err := parse(v, value); err != nil {
+				return true, fmt.Errorf("environment variable %s, for the field %q: %w", name, path, err)
+			}
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// names are the variables for a field, the first that is set being the one that counts.
+func (e environment) names(path, tag string) (names []string) {
+	if e.prefix != "" {
+		names = append(names, e.prefix+"_"+upperSnake(path))
+	}
+	for name := range strings.SplitSeq(tag, ",") {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// upperSnake writes defaults.runFor as DEFAULTS_RUN_FOR, and clusterDNS as CLUSTER_DNS.
+func upperSnake(path string) string {
+	var out strings.Builder
+	letters := []rune(path)
+	for i, r := range letters {
+		if r == '.' {
+			out.WriteRune('_')
+			continue
+		}
+		if i > 0 && unicode.IsUpper(r) && (!unicode.IsUpper(letters[i-1]) || i+1 < len(letters) && unicode.IsLower(letters[i+1])) && letters[i-1] != '.' {
+			out.WriteRune('_')
+		}
+		out.WriteRune(unicode.ToUpper(r))
+	}
+	return out.String()
+}
+
+// parse sets v to what text says.
+func parse(v reflect.Value, text string) error {
+	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return u.UnmarshalText([]byte(text))
+	}
+	if u, ok := v.Addr().Interface().(json.Unmarshaler); ok {
+		quoted, err := json.Marshal(text)
+		if err != nil {
+			return err
+		}
+		return u.UnmarshalJSON(quoted)
+	}
+	var err error
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Bool:
+		var b bool
+		if b, err = strconv.ParseBool(text); err != nil {
+			return errors.New("want true or false")
+		}
+		v.SetBool(b)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		var n int64
+		if n, err = strconv.ParseInt(text, 10, v.Type().Bits()); err != nil {
+			return errors.New("want a whole number")
+		}
+		v.SetInt(n)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		var n uint64
+		if n, err = strconv.ParseUint(text, 10, v.Type().Bits()); err != nil {
+			return errors.New("want a whole number, 0 or more")
+		}
+		v.SetUint(n)
+	case reflect.Float32, reflect.Float64:
+		var n float64
+		if n, err = strconv.ParseFloat(text, v.Type().Bits()); err != nil {
+			return errors.New("want a number")
+		}
+		v.SetFloat(n)
+	case reflect.Slice:
+		return parseList(v, text)
+	default:
+		return errors.New("it is set by the file alone: unset the variable")
+	}
+	return nil
+}
+
+// parseList sets v to the values between the commas in text.
+func parseList(v reflect.Value, text string) error {
+	if v.Type().Elem().Kind() == reflect.Struct {
+		return errors.New("it is set by the file alone: unset the variable")
+	}
+	values := strings.Split(text, ",")
+	list := reflect.MakeSlice(v.Type(), len(values), len(values))
+	for i, value := range values {
+		if err := parse(list.Index(i), strings.TrimSpace(value)); err != nil {
+			return fmt.Errorf("value %d of the list: %w", i+1, err)
+		}
+	}
+	v.Set(list)
+	return nil
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/certfile"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// redacted is what everybody sees of a secret.
+const redacted = "[redacted]"
+
+// Secret is a value that only Value returns: a password, a token, a key. Whatever prints, logs or marshals it, or a struct that it is in,
+// shows "[redacted]" or nothing.
+//
+// In a configuration it is the value itself, or says where that is:
+//
+//	token: {file: /run/secrets/token}   # read again when the file changes; line ends at its end do not count
+//	token: {env: SERVICE_TOKEN}         # read once
+//	token: "..."
+//
+// The zero Secret is not set.
+type Secret struct {
+	// read is a function so that nothing that walks a struct by reflection finds the value.
+	read func(context.Context) string
+}
+
+// Literal returns a Secret with a value that a program has from elsewhere.
+func Literal(value string) Secret {
+	if value == "" {
+		return Secret{}
+	}
+	return Secret{read: func(context.Context) string { return value }}
+}
+
+// IsSet tells whether there is a value.
+func (s Secret) IsSet() bool { return s.read != nil }
+
+// Value returns the value as it is now, "" if it is not set: ask again for each request, and do not keep it. If a file has become
+// unreadable or empty, the last value stays, and the log says so once. It is safe for concurrent use.
+func (s Secret) Value(ctx context.Context) string {
+	if s.read == nil {
+		return ""
+	}
+	return s.read(ctx)
+}
+
+// UnmarshalText takes the value itself. What a Secret was marshalled to is an error.
+func (s *Secret) UnmarshalText(text []byte) error {
+	if string(text) == redacted {
+		return fmt.Errorf("the secret itself is missing: this is %s, as it is shown", redacted)
+	}
+	*s = Literal(string(text))
+	return nil
+}
+
+// UnmarshalJSON takes the value itself, or an object with the file or the environment variable that has it.
+func (s *Secret) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		return s.UnmarshalText([]byte(text))
+	}
+	// An error of the decoder could quote what it found.
+	const want = "want the secret as text, or where it is: {file: PATH} or {env: NAME}"
+	var from map[string]string
+	if json.Unmarshal(data, &from) != nil || len(from) != 1 {
+		return errors.New(want)
+	}
+	place := slices.Collect(maps.Keys(from))[0]
+	switch place {
+	case "file":
+		return s.follow(from[place])
+	case "env":
+		*s = Literal(os.Getenv(from[place]))
+		if !s.IsSet() {
+			return fmt.Errorf("environment variable %s is not set", from[place])
+		}
+		return nil
+	default:
+		return fmt.Errorf("unknown field %q: %s", place, want)
+	}
+}
+
+// follow makes s the content of a file.
+func (s *Secret) follow(path string) error {
+	file, err := certfile.Follow(func(contents [][]byte) (string, error) {
+		value := strings.TrimRight(string(contents[0]), "\r\n")
+		if value == "" {
+			return "", errors.New("the file is empty")
+		}
+		return value, nil
+	}, path)
+	if err != nil {
+		return err
+	}
+	s.read = func(ctx context.Context) string {
+		value, err := file.Current()
+		if err != nil {
+			log.G(ctx).WithError(err).Warn("The secret that was read before stays in use")
+		}
+		return value
+	}
+	return nil
+}
+
+// String returns "[redacted]", or "" if there is no value.
+func (s Secret) String() string {
+	if s.read == nil {
+		return ""
+	}
+	return redacted
+}
+
+// GoString is String.
+func (s Secret) GoString() string { return s.String() }
+
+// Format writes String for every verb.
+func (s Secret) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, s.String()) }
+
+// LogValue is String.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// MarshalText is String, for JSON, YAML and all others.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
