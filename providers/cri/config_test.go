@@ -64,7 +64,7 @@ func TestConfigThatCannotBe(t *testing.T) {
 }
 
 func TestCapacityOfTheConfiguration(t *testing.T) {
-	p := &Provider{capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}}
+	p := &provider{capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}}
 	n := &corev1.Node{Status: corev1.NodeStatus{Capacity: corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourcePods: resource.MustParse("110"),
 	}}}

@@ -10,13 +10,13 @@ import (
 )
 
 // ConfigureNode writes into n what the machine offers, or what the configuration says of it.
-func (p *Provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
+func (p *provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	p.Runtime.ConfigureNode(ctx, n)
 	p.configured(n)
 }
 
 // NotifyNodeStatus implements node.NodeProvider.
-func (p *Provider) NotifyNodeStatus(ctx context.Context, notify func(*corev1.Node)) {
+func (p *provider) NotifyNodeStatus(ctx context.Context, notify func(*corev1.Node)) {
 	p.Runtime.NotifyNodeStatus(ctx, func(n *corev1.Node) {
 		n = n.DeepCopy()
 		p.configured(n)
@@ -25,7 +25,7 @@ func (p *Provider) NotifyNodeStatus(ctx context.Context, notify func(*corev1.Nod
 }
 
 // configured overrides what the configuration names.
-func (p *Provider) configured(n *corev1.Node) {
+func (p *provider) configured(n *corev1.Node) {
 	if len(p.capacity) == 0 {
 		return
 	}

@@ -3,6 +3,7 @@
 package cri
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -10,11 +11,32 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
 )
 
-// Provider runs pods in a container runtime.
-type Provider struct {
+// Provider returns the provider cri.
+func Provider() cli.Provider {
+	return cli.Provider{
+		Name: "cri",
+		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
+			config, err := LoadConfig(in.ConfigPath)
+			if err != nil {
+				return nil, err
+			}
+			config.ClusterDomain = cmp.Or(config.ClusterDomain, in.KubeClusterDomain)
+			return New(in.Node, in.Recorder, config)
+		},
+		Capabilities: func(path string) (capability.Declaration, error) {
+			config, err := LoadConfig(path)
+			return config.Capabilities(), err
+		},
+	}
+}
+
+// provider runs pods in a container runtime.
+type provider struct {
 	*podruntime.Runtime
 	client   *Client
 	capacity corev1.ResourceList
@@ -22,7 +44,7 @@ type Provider struct {
 
 // New makes the provider of the node, which is as it will be registered; events about its pods go to the
 // recorder. The container runtime need not run yet: until it does, the node is not ready.
-func New(node *corev1.Node, recorder record.EventRecorder, c Config) (*Provider, error) {
+func New(node *corev1.Node, recorder record.EventRecorder, c Config) (*provider, error) {
 	c, err := c.complete()
 	if err != nil {
 		return nil, err
@@ -41,25 +63,11 @@ func New(node *corev1.Node, recorder record.EventRecorder, c Config) (*Provider,
 		_ = client.Close(context.Background()) // nothing was called yet
 		return nil, fmt.Errorf("make the provider cri: %w", err)
 	}
-	return &Provider{Runtime: pods, client: client, capacity: c.Capacity}, nil
-}
-
-// Capabilities returns what pods get from a provider with this configuration.
-func (c Config) Capabilities() capability.Declaration {
-	return podruntime.Capabilities(podruntime.Config{HostPaths: c.HostPaths, Privileged: c.Privileged, Notes: notes})
-}
-
-// notes are on what depends on the runtime and the kernel.
-var notes = map[capability.Feature]string{
-	capability.ImageVolumes: "the runtime must have them: containerd has since 2.1",
-	capability.SELinux:      "where the kernel and the runtime have it",
-	capability.AppArmor:     "where the kernel and the runtime have it",
-	capability.RuntimeClass: "those that the provider's configuration names under runtimeHandlers",
-	capability.HostPorts:    "the runtime's network must have the plugin portmap",
+	return &provider{Runtime: pods, client: client, capacity: c.Capacity}, nil
 }
 
 // RunInBackground implements node.BackgroundRunner. The connection ends with it.
-func (p *Provider) RunInBackground(ctx context.Context) error {
+func (p *provider) RunInBackground(ctx context.Context) error {
 	defer p.client.Close(context.Background())
 	return p.Runtime.RunInBackground(ctx)
 }

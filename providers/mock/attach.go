@@ -12,7 +12,7 @@ import (
 
 // AttachToContainer shows the log of a container and what is typed: input comes back as
 // output until it ends. Without input it follows the log until the container ends.
-func (p *Provider) AttachToContainer(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) error {
+func (p *provider) AttachToContainer(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) error {
 	sh, err := p.shell(ctx, namespace, podName, containerName, attach)
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 
 // RunInContainer runs a command in a container with a small shell of its own and an
 // in-memory file system. A command that it does not know ends with exit code 127.
-func (p *Provider) RunInContainer(ctx context.Context, namespace, podName, containerName string, cmd []string, attach api.AttachIO) error {
+func (p *provider) RunInContainer(ctx context.Context, namespace, podName, containerName string, cmd []string, attach api.AttachIO) error {
 	sh, err := p.shell(ctx, namespace, podName, containerName, attach)
 	if err != nil {
 		return err
@@ -25,7 +25,7 @@ func (p *Provider) RunInContainer(ctx context.Context, namespace, podName, conta
 }
 
 // shell returns a shell in a running container.
-func (p *Provider) shell(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) (*shell, error) {
+func (p *provider) shell(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) (*shell, error) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,7 +20,7 @@ const logLimit = 10_000
 
 // GetContainerLogs returns the log of a container: a line when it started, one for
 // each second that it ran, and one when it ended. All options are honoured.
-func (p *Provider) GetContainerLogs(ctx context.Context, namespace, podName, containerName string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
+func (p *provider) GetContainerLogs(ctx context.Context, namespace, podName, containerName string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
 	now := time.Now()
 	p.mu.Lock()
 	s, _, err := p.container(namespace, podName, containerName, now)
@@ -57,7 +57,7 @@ func (p *Provider) GetContainerLogs(ctx context.Context, namespace, podName, con
 }
 
 // look returns what a pod looks like, and false when it is gone.
-func (p *Provider) look(namespace, name string, uid types.UID, now time.Time) (moment, bool) {
+func (p *provider) look(namespace, name string, uid types.UID, now time.Time) (moment, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.find(namespace, name, now)

@@ -15,7 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-func readLog(t *testing.T, p *Provider, pod string, opts api.ContainerLogOpts) []string {
+func readLog(t *testing.T, p *provider, pod string, opts api.ContainerLogOpts) []string {
 	t.Helper()
 	log, err := p.GetContainerLogs(t.Context(), "ns", pod, "c", opts)
 	if err != nil {

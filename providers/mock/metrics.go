@@ -14,7 +14,7 @@ import (
 // GetMetricsResource returns what the node and its running pods use, as the
 // kubelet's /metrics/resource. The labels come in the order namespace, pod,
 // container: programs exist that take the second one for the pod.
-func (p *Provider) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) {
+func (p *provider) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) {
 	now := time.Now()
 	pods := p.usages(now)
 	slices.SortFunc(pods, func(a, b podUsage) int {

@@ -13,7 +13,7 @@ import (
 
 // ConfigureNode writes into the Node object what this provider offers: capacity,
 // addresses, the daemon endpoint, conditions and labels. What others wrote stays.
-func (p *Provider) ConfigureNode(_ context.Context, n *corev1.Node) {
+func (p *provider) ConfigureNode(_ context.Context, n *corev1.Node) {
 	n.Status.Capacity = p.config.Capacity.DeepCopy()
 	n.Status.Allocatable = p.config.Capacity.DeepCopy()
 	n.Status.Conditions = nodeConditions(time.Now())

@@ -19,7 +19,7 @@ import (
 
 // PortForward serves HTTP on every port that a container of the pod declares. The answer
 // to any request is one line that names the pod and the port.
-func (p *Provider) PortForward(ctx context.Context, namespace, pod string, port int32, stream io.ReadWriteCloser) error {
+func (p *provider) PortForward(ctx context.Context, namespace, pod string, port int32, stream io.ReadWriteCloser) error {
 	if err := p.listens(namespace, pod, port); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (p *Provider) PortForward(ctx context.Context, namespace, pod string, port 
 }
 
 // listens refuses what a real container would refuse too.
-func (p *Provider) listens(namespace, pod string, port int32) error {
+func (p *provider) listens(namespace, pod string, port int32) error {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()

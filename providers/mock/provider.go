@@ -11,8 +11,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
+
+// Provider returns the provider mock. It declares no capabilities: it runs nothing, and takes every pod.
+func Provider() cli.Provider {
+	return cli.Provider{Name: "mock", New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
+		config, err := LoadConfig(in.ConfigPath, in.NodeName)
+		if err != nil {
+			return nil, err
+		}
+		n := Node{Name: in.NodeName, OperatingSystem: in.OperatingSystem, InternalIP: in.InternalIP, DaemonPort: in.DaemonPort}
+		return New(n, config)
+	}}
+}
 
 // Node is what the provider needs to know about its node.
 type Node struct {
@@ -26,8 +40,8 @@ type Node struct {
 	DaemonPort int32
 }
 
-// Provider simulates pods. It is safe for concurrent use.
-type Provider struct {
+// provider simulates pods. It is safe for concurrent use.
+type provider struct {
 	node   Node
 	config Config
 	start  time.Time
@@ -45,7 +59,7 @@ type Provider struct {
 
 // New returns a provider for node. The configuration is completed with its
 // defaults; one that cannot work is an error.
-func New(node Node, config Config) (*Provider, error) {
+func New(node Node, config Config) (*provider, error) {
 	config, prefix, err := config.complete()
 	if err != nil {
 		return nil, err
@@ -53,7 +67,7 @@ func New(node Node, config Config) (*Provider, error) {
 	if node.OperatingSystem == "" {
 		node.OperatingSystem = "linux"
 	}
-	return &Provider{
+	return &provider{
 		node:      node,
 		config:    config,
 		start:     time.Now(),
@@ -65,7 +79,7 @@ func New(node Node, config Config) (*Provider, error) {
 
 // CreatePod begins the life of a pod. A pod that is already there stays as it is; another
 // one of the same name is an error until that one is gone.
-func (p *Provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
+func (p *provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
 	behavior, err := p.config.Defaults.forPod(pod)
 	if err != nil {
 		return err
@@ -99,7 +113,7 @@ func (p *Provider) CreatePod(_ context.Context, pod *corev1.Pod) error {
 
 // UpdatePod takes over the changed spec, labels and annotations of a pod. Its
 // plan stays the one that it was created with.
-func (p *Provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
+func (p *provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +131,7 @@ func (p *Provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
 
 // DeletePod asks the containers of a pod to stop, within its grace period. It returns at
 // once; the last report of the pod says how the containers ended.
-func (p *Provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
+func (p *provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,11 +148,11 @@ func (p *Provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
 }
 
 // AnswersForAllPods says that a pod that is not here does not exist: after a restart there are none.
-func (p *Provider) AnswersForAllPods() bool { return true }
+func (p *provider) AnswersForAllPods() bool { return true }
 
 // GetPod returns a copy of a pod with its status, or an error of the kind
 // not-found, also when its containers have stopped after a DeletePod.
-func (p *Provider) GetPod(_ context.Context, namespace, name string) (*corev1.Pod, error) {
+func (p *provider) GetPod(_ context.Context, namespace, name string) (*corev1.Pod, error) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,7 +164,7 @@ func (p *Provider) GetPod(_ context.Context, namespace, name string) (*corev1.Po
 }
 
 // GetPodStatus returns the status of a pod, or an error of the kind not-found.
-func (p *Provider) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
+func (p *provider) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
 	pod, err := p.GetPod(ctx, namespace, name)
 	if err != nil {
 		return nil, err
@@ -159,7 +173,7 @@ func (p *Provider) GetPodStatus(ctx context.Context, namespace, name string) (*c
 }
 
 // GetPods returns copies of all pods with their status.
-func (p *Provider) GetPods(context.Context) ([]*corev1.Pod, error) {
+func (p *provider) GetPods(context.Context) ([]*corev1.Pod, error) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()

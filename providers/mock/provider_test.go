@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-func newProvider(t testing.TB, config Config) *Provider {
+func newProvider(t testing.TB, config Config) *provider {
 	t.Helper()
 	p, err := New(Node{Name: "n1", InternalIP: "192.0.2.1", DaemonPort: 10250}, config)
 	if err != nil {
@@ -44,7 +44,7 @@ func newPod(name string, annotations ...string) *corev1.Pod {
 	return pod
 }
 
-func create(t testing.TB, p *Provider, pods ...*corev1.Pod) {
+func create(t testing.TB, p *provider, pods ...*corev1.Pod) {
 	t.Helper()
 	for _, pod := range pods {
 		if err := p.CreatePod(context.Background(), pod); err != nil {

@@ -12,7 +12,7 @@ import (
 // NotifyPods reports every change of every pod to notify until ctx ends. The reports come
 // from one goroutine, which ends with ctx, so that an older one never
 // overtakes a newer one; no lock is held meanwhile. It is to be called once at a time.
-func (p *Provider) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
+func (p *provider) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
 	p.mu.Lock()
 	p.reporters++
 	p.mu.Unlock()
@@ -20,7 +20,7 @@ func (p *Provider) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
 }
 
 // report sends reports when they are due, until ctx ends.
-func (p *Provider) report(ctx context.Context, notify func(*corev1.Pod)) {
+func (p *provider) report(ctx context.Context, notify func(*corev1.Pod)) {
 	defer func() {
 		p.mu.Lock()
 		p.reporters--
@@ -50,7 +50,7 @@ func (p *Provider) report(ctx context.Context, notify func(*corev1.Pod)) {
 
 // nextReport returns a pod whose report is due, else how long to wait for one; 0
 // means until woken.
-func (p *Provider) nextReport(now time.Time) (*corev1.Pod, time.Duration) {
+func (p *provider) nextReport(now time.Time) (*corev1.Pod, time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.agenda) == 0 {
@@ -68,8 +68,8 @@ func (p *Provider) nextReport(now time.Time) (*corev1.Pod, time.Duration) {
 	return p.snapshot(s, now), 0
 }
 
-// reportAt asks for a report of s at due. Provider.mu is held.
-func (p *Provider) reportAt(s *simulated, due time.Time) {
+// reportAt asks for a report of s at due. provider.mu is held.
+func (p *provider) reportAt(s *simulated, due time.Time) {
 	p.agenda.plan(s, due)
 	select {
 	case p.wake <- struct{}{}:

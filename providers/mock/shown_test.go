@@ -24,7 +24,7 @@ func TestSnapshotIsWhatAFreshOneWouldBe(t *testing.T) {
 		"restarts": {RunFor: second(3), RestartDelay: second(2)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &Provider{}
+			p := &provider{}
 			begin := time.Now()
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}
 			s := &simulated{pod: pod, life: life{created: begin, behavior: behavior, policy: corev1.RestartPolicyAlways}}
@@ -51,7 +51,7 @@ func TestSnapshotIsWhatAFreshOneWouldBe(t *testing.T) {
 }
 
 func BenchmarkSnapshotAtRest(b *testing.B) {
-	p := &Provider{}
+	p := &provider{}
 	s := &simulated{pod: &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}, life: life{created: time.Now()}}
 	now := time.Now().Add(time.Minute)
 	b.ReportAllocs()

@@ -12,7 +12,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// simulated is a pod of this provider. Provider.mu guards it.
+// simulated is a pod of this provider. provider.mu guards it.
 type simulated struct {
 	// pod is never changed, only replaced.
 	pod     *corev1.Pod
@@ -30,8 +30,8 @@ type simulated struct {
 
 // find returns the pod called namespace/name, or nil. A pod that has stopped after
 // DeletePod is not found once its last report is sent, or when there
-// is nobody to report to. Provider.mu is held.
-func (p *Provider) find(namespace, name string, now time.Time) *simulated {
+// is nobody to report to. provider.mu is held.
+func (p *provider) find(namespace, name string, now time.Time) *simulated {
 	s := p.pods[key(namespace, name)]
 	if s != nil && p.reporters == 0 && s.life.at(now).stopped {
 		p.forget(s)
@@ -41,7 +41,7 @@ func (p *Provider) find(namespace, name string, now time.Time) *simulated {
 }
 
 // get is find with an error of the kind not-found in the place of nil.
-func (p *Provider) get(namespace, name string, now time.Time) (*simulated, error) {
+func (p *provider) get(namespace, name string, now time.Time) (*simulated, error) {
 	if s := p.find(namespace, name, now); s != nil {
 		return s, nil
 	}
@@ -49,7 +49,7 @@ func (p *Provider) get(namespace, name string, now time.Time) (*simulated, error
 }
 
 // container returns the pod and its container; both must be there.
-func (p *Provider) container(namespace, name, container string, now time.Time) (*simulated, *corev1.Container, error) {
+func (p *provider) container(namespace, name, container string, now time.Time) (*simulated, *corev1.Container, error) {
 	s, err := p.get(namespace, name, now)
 	if err != nil {
 		return nil, nil, err
@@ -65,8 +65,8 @@ func (p *Provider) container(namespace, name, container string, now time.Time) (
 }
 
 // forget removes a pod and frees its address. A last report that is still
-// due is sent all the same. Provider.mu is held.
-func (p *Provider) forget(s *simulated) {
+// due is sent all the same. provider.mu is held.
+func (p *provider) forget(s *simulated) {
 	name := key(s.pod.Namespace, s.pod.Name)
 	if p.pods[name] != s {
 		return
@@ -92,8 +92,8 @@ func (v *shown) holds(s *simulated, now time.Time) bool {
 
 // snapshot returns the pod as it is at now: the one of before, as long as nothing has
 // changed. It is shared, and shares all but its status with what is kept; neither ever changes, and
-// those who are handed a pod copy it. Provider.mu is held.
-func (p *Provider) snapshot(s *simulated, now time.Time) *corev1.Pod {
+// those who are handed a pod copy it. provider.mu is held.
+func (p *provider) snapshot(s *simulated, now time.Time) *corev1.Pod {
 	if s.shown.holds(s, now) {
 		return s.shown.pod
 	}
@@ -106,7 +106,7 @@ func (p *Provider) snapshot(s *simulated, now time.Time) *corev1.Pod {
 
 // podIP is the address of the pod: its own, or that of the node whose
 // network it shares.
-func (p *Provider) podIP(s *simulated) string {
+func (p *provider) podIP(s *simulated) string {
 	if s.address.IsValid() {
 		return s.address.String()
 	}
@@ -115,8 +115,8 @@ func (p *Provider) podIP(s *simulated) string {
 
 // assignAddress gives a new pod its address. One that the API server already
 // shows as started here, before this process was, goes on with the address and the
-// age that it had. Provider.mu is held.
-func (p *Provider) assignAddress(s *simulated) (err error) {
+// age that it had. provider.mu is held.
+func (p *provider) assignAddress(s *simulated) (err error) {
 	status := &s.pod.Status
 	resumed := status.StartTime != nil && len(status.ContainerStatuses) > 0 &&
 		strings.HasPrefix(status.ContainerStatuses[0].ContainerID, containerIDScheme)

@@ -34,7 +34,7 @@ type podUsage struct {
 }
 
 // usages returns what the running pods use: half of what they request, without change.
-func (p *Provider) usages(now time.Time) []podUsage {
+func (p *provider) usages(now time.Time) []podUsage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var pods []podUsage
@@ -79,7 +79,7 @@ func (u *usage) add(v usage) {
 
 // GetStatsSummary returns what the node and its running pods use, as the kubelet's
 // /stats/summary.
-func (p *Provider) GetStatsSummary(context.Context) (*statsv1alpha1.Summary, error) {
+func (p *provider) GetStatsSummary(context.Context) (*statsv1alpha1.Summary, error) {
 	now := time.Now()
 	node := usage{name: p.node.Name, started: p.start}
 	summary := &statsv1alpha1.Summary{Pods: []statsv1alpha1.PodStats{}}

@@ -10,7 +10,7 @@ import (
 )
 
 // ConfigureNode writes into n what the machine offers, and how containers are isolated.
-func (p *Provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
+func (p *provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	p.Runtime.ConfigureNode(ctx, n)
 	n.Status.NodeInfo.ContainerRuntimeVersion = "process://" + p.runtime.Isolation()
 	n.Status.NodeInfo.Architecture = runtime.GOARCH

@@ -11,10 +11,32 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
 )
 
-// Node is the node that a Provider is for.
+// Provider returns the provider process.
+func Provider() cli.Provider {
+	return cli.Provider{
+		Name: "process",
+		New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
+			config, err := LoadConfig(in.ConfigPath)
+			if err != nil {
+				return nil, err
+			}
+			n := Node{Node: in.Node, Recorder: in.Recorder, InternalIP: in.InternalIP, ClusterDomain: in.KubeClusterDomain, DaemonPort: in.DaemonPort}
+			return New(ctx, n, config)
+		},
+		Capabilities: func(path string) (capability.Declaration, error) {
+			config, err := LoadConfig(path)
+			return config.Capabilities(), err
+		},
+	}
+}
+
+// Node is the node that a provider is for.
 type Node struct {
 	// Node is the node as it will be registered.
 	Node *corev1.Node
@@ -28,15 +50,15 @@ type Node struct {
 	DaemonPort int32
 }
 
-// Provider runs pods as processes of this machine.
-type Provider struct {
+// provider runs pods as processes of this machine.
+type provider struct {
 	*podruntime.Runtime
 	runtime *Runtime
 	node    Node
 }
 
 // New returns the provider, and finds out how containers can be isolated.
-func New(ctx context.Context, n Node, config Config) (*Provider, error) {
+func New(ctx context.Context, n Node, config Config) (*provider, error) {
 	r, err := Open(ctx, config, n.Node.Name, n.InternalIP)
 	if err != nil {
 		return nil, err
@@ -52,11 +74,11 @@ func New(ctx context.Context, n Node, config Config) (*Provider, error) {
 		r.lock.Close()
 		return nil, fmt.Errorf("process provider: %w", err)
 	}
-	return &Provider{Runtime: pods, runtime: r, node: n}, nil
+	return &provider{Runtime: pods, runtime: r, node: n}, nil
 }
 
 // RunInBackground works until ctx ends. Containers go on.
-func (p *Provider) RunInBackground(ctx context.Context) error {
+func (p *provider) RunInBackground(ctx context.Context) error {
 	watched := make(chan error, 1)
 	ended, cancel := context.WithCancel(ctx)
 	defer cancel()

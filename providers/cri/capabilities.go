@@ -10,7 +10,22 @@ import (
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
 )
+
+// Capabilities returns what pods get from a provider with this configuration.
+func (c Config) Capabilities() capability.Declaration {
+	return podruntime.Capabilities(podruntime.Config{HostPaths: c.HostPaths, Privileged: c.Privileged, Notes: notes})
+}
+
+// notes are on what depends on the runtime and the kernel.
+var notes = map[capability.Feature]string{
+	capability.ImageVolumes: "the runtime must have them: containerd has since 2.1",
+	capability.SELinux:      "where the kernel and the runtime have it",
+	capability.AppArmor:     "where the kernel and the runtime have it",
+	capability.RuntimeClass: "those that the provider's configuration names under runtimeHandlers",
+	capability.HostPorts:    "the runtime's network must have the plugin portmap",
+}
 
 // versionTimeout is how long the runtime may take to tell its version before the node starts.
 const versionTimeout = 5 * time.Second
