@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repocheck
+
+import (
+	"fmt"
+	"go/ast"
+	"go/build/constraint"
+	"go/token"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Shape is what every provider looks like.
+type Shape struct {
+	// Dir has a folder for each provider, and one called internal for what several share.
+	Dir string
+	// Files are what the folder of each provider holds.
+	Files []string
+	// Done are files that a provider does not need which imports the package that they are listed for.
+	Done map[string][]string
+	// Excused are files that a provider does not have, by provider and file, and why.
+	Excused map[string]map[string]string
+	// Program is the folder of the program with all providers.
+	Program string
+}
+
+// Providers checks that each provider has the shape, and stands alone.
+func (t *Tree) Providers(s Shape) (breaches []string) {
+	names := t.providers(s.Dir)
+	if len(names) == 0 {
+		breaches = append(breaches, s.Dir+": there is no provider")
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Excused)) {
+		if !slices.Contains(names, name) {
+			breaches = append(breaches, fmt.Sprintf("%s: there is no provider %s to be excused from anything", s.Dir, name))
+		}
+	}
+	for _, name := range names {
+		breaches = append(breaches, t.files(s, name)...)
+		breaches = append(breaches, t.entry(s, name)...)
+		breaches = append(breaches, t.alone(s.Dir, name, names)...)
+		breaches = append(breaches, t.credentials(path.Join(s.Dir, name))...)
+	}
+	return breaches
+}
+
+// providers are the folders below dir that hold Go files.
+func (t *Tree) providers(dir string) []string {
+	names := map[string]bool{}
+	for _, f := range t.Files {
+		if rest, ok := strings.CutPrefix(f.Dir(), dir+"/"); ok {
+			name, _, _ := strings.Cut(rest, "/")
+			names[name] = name != "internal"
+		}
+	}
+	maps.DeleteFunc(names, func(_ string, is bool) bool { return !is })
+	return slices.Sorted(maps.Keys(names))
+}
+
+// files checks that the files are there which the provider is not excused from.
+func (t *Tree) files(s Shape, name string) (breaches []string) {
+	dir := path.Join(s.Dir, name)
+	var done []string
+	for _, standsOn := range slices.Sorted(maps.Keys(s.Done)) {
+		if slices.ContainsFunc(t.of(dir), func(f *File) bool { return !f.IsTest() && f.imports(t.ModulePath+"/"+standsOn) }) {
+			done = append(done, s.Done[standsOn]...)
+		}
+	}
+	for _, file := range s.Files {
+		_, err := os.Stat(filepath.Join(t.Root, filepath.FromSlash(dir), file))
+		why, excused := s.Excused[name][file]
+		switch {
+		case excused && err == nil:
+			breaches = append(breaches, fmt.Sprintf("%s/%s: is there, though the provider is excused from it (%s): take that off", dir, file, why))
+		case !excused && err != nil && !slices.Contains(done, file):
+			breaches = append(breaches, fmt.Sprintf("%s/%s: is missing: every provider has it", dir, file))
+		}
+	}
+	return breaches
+}
+
+// of are the files right in a folder.
+func (t *Tree) of(dir string) (files []*File) {
+	for _, f := range t.Files {
+		if f.Dir() == dir {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// entry checks how the program gets the provider: from its function Provider, with nothing between.
+func (t *Tree) entry(s Shape, name string) (breaches []string) {
+	dir := path.Join(s.Dir, name)
+	exported := slices.ContainsFunc(t.of(dir), func(f *File) bool {
+		return path.Base(f.Path) == "provider.go" && slices.ContainsFunc(f.Syntax.Decls, func(d ast.Decl) bool {
+			fn, ok := d.(*ast.FuncDecl)
+			return ok && fn.Recv == nil && fn.Name.Name == "Provider" && len(fn.Type.Params.List) == 0 && fn.Type.Results != nil &&
+				len(fn.Type.Results.List) == 1 && f.text(fn.Type.Results.List[0].Type) == "cli.Provider"
+		})
+	})
+	if !exported {
+		breaches = append(breaches, dir+"/provider.go: does not export func Provider() cli.Provider")
+	}
+	file := path.Join(s.Program, "provider_"+name+".go")
+	i := slices.IndexFunc(t.Files, func(f *File) bool { return f.Path == file })
+	if i < 0 {
+		return append(breaches, file+": is missing, so the program does not have the provider")
+	}
+	want := fmt.Sprintf("package main import \"%s/%s\" func init() { builtIn = append(builtIn, %s.Provider) }", t.ModulePath, dir, name)
+	f := t.Files[i]
+	if got := strings.Join(strings.Fields(f.Text[f.offset(f.Syntax.Package):]), " "); got != want {
+		breaches = append(breaches, fmt.Sprintf("%s: holds more or less than %q", file, want))
+	}
+	if !f.leftOutBy("no_" + name) {
+		breaches = append(breaches, fmt.Sprintf("%s: want //go:build !no_%s, to build the program without it", file, name))
+	}
+	return breaches
+}
+
+// leftOutBy tells whether the file is built without the tag, and not with it.
+func (f *File) leftOutBy(tag string) bool {
+	for line := range strings.Lines(f.Text) {
+		if expr, err := constraint.Parse(strings.TrimSpace(line)); err == nil {
+			return expr.Eval(func(string) bool { return false }) && !expr.Eval(func(is string) bool { return is == tag })
+		}
+	}
+	return false
+}
+
+func (f *File) offset(p token.Pos) int { return f.fset.Position(p).Offset }
+
+// text is a node as it is written.
+func (f *File) text(n ast.Node) string { return f.Text[f.offset(n.Pos()):f.offset(n.End())] }
+
+// alone checks that the provider imports no other.
+func (t *Tree) alone(dir, name string, names []string) (breaches []string) {
+	for _, f := range t.below(path.Join(dir, name)) {
+		for _, spec := range f.Syntax.Imports {
+			folder, ours := t.folder(importPath(spec))
+			for _, other := range names {
+				if ours && other != name && matches(path.Join(dir, other)+"/...", folder) {
+					breaches = append(breaches, fmt.Sprintf("%s: provider %s must not import provider %s: move what they share to a public package, or to %s/internal", f.at(spec), name, other, dir))
+				}
+			}
+		}
+	}
+	return breaches
+}
+
+// below are the files in a folder and all below it.
+func (t *Tree) below(dir string) (files []*File) {
+	for _, f := range t.Files {
+		if matches(dir+"/...", f.Dir()) {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// credential matches the name of an annotation or label, with the prefix of its owner, that would hold a credential.
+var credential = regexp.MustCompile(`(?i)^[a-z0-9.-]+\.[a-z]+/[a-z0-9._-]*(password|passwd|secret|token|credential|api-?key|access-?key|private-?key|sas)[a-z0-9._-]*$`)
+
+// credentials checks that a provider takes none from pods: who may create a pod could use, or read, what is the operator's.
+func (t *Tree) credentials(dir string) (breaches []string) {
+	for _, f := range t.below(dir) {
+		if f.IsTest() {
+			continue
+		}
+		ast.Inspect(f.Syntax, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ImportSpec:
+				return false
+			case *ast.BasicLit:
+				if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil && credential.MatchString(text) {
+					breaches = append(breaches, fmt.Sprintf("%s: %s names a credential like an annotation: take it from the configuration, as a config.Secret", f.at(n), text))
+				}
+			case *ast.SelectorExpr:
+				if f.text(n) == "config.Literal" && f.imports(t.ModulePath+"/providerkit/config") {
+					breaches = append(breaches, f.at(n)+": a secret of a provider comes from its configuration alone: give the field the type config.Secret")
+				}
+			}
+			return true
+		})
+	}
+	return breaches
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repo_test
+
+import (
+	"testing"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/repocheck"
+)
+
+// shape is what every provider looks like; docs/decisions/0025-provider-shape.md says why, and what each file holds.
+var shape = repocheck.Shape{
+	Dir: "providers",
+	Files: []string{
+		"README.md", "provider.go", "config.go", "capabilities.go", "contract_test.go",
+		"mapping.go", "mapping_test.go", "status.go", "status_test.go", "client.go",
+	},
+	// podruntime maps pods to containers, and containers to statuses.
+	Done: map[string][]string{"podruntime": {"mapping.go", "mapping_test.go", "status.go", "status_test.go"}},
+	Excused: map[string]map[string]string{
+		"cri": {"contract_test.go": "test/containerd runs it with the runtime that it needs"},
+		"mock": {
+			"capabilities.go": "it runs nothing, so it declares nothing and takes every pod",
+			"client.go":       "it has no service: its pods are in its own memory",
+		},
+		"process": {"client.go": "it has no service: its containers are processes of the machine, kept by internal/shim"},
+	},
+	Program: "cmd/virtual-kubelet",
+}
+
+func TestProvidersHaveOneShape(t *testing.T) {
+	report(t, "who has read one provider knows where to look in the next, and a program is made of any of them alike",
+		load(t).Providers(shape))
+}
