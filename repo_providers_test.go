@@ -32,3 +32,17 @@ func TestProvidersHaveOneShape(t *testing.T) {
 	report(t, "who has read one provider knows where to look in the next, and a program is made of any of them alike",
 		load(t).Providers(shape))
 }
+
+func TestAbilitiesOfProvidersAreListed(t *testing.T) {
+	report(t, "an author implements what he knows of, and an ability that is not in the list is one that nobody has",
+		load(t).Abilities(repocheck.Abilities{
+			List: "node/abilities.go",
+			In:   "cli", Type: "Provider", Field: "New",
+			AskedIn: []string{"node", "node/nodeutil", "node/api", "cli"},
+			Others: map[string]string{
+				"api.TimestampedLog":         "a log that a provider returns",
+				"nodeutil.Auth":              "the context of a request",
+				"nodeutil.PermissionsGetter": "an Auth",
+			},
+		}))
+}

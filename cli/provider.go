@@ -23,12 +23,15 @@ type Provider struct {
 	Name string
 	// New makes the provider. It is called once for each node, before the node is registered;
 	// ctx lives as long as the program. What it returns may have more abilities than
-	// nodeutil.Provider, found by assertion:
+	// nodeutil.Provider, found by assertion; node/abilities.go is the list of them, with what happens without each:
 	//   - node.PodNotifier: reports changes of pods, else they are polled;
 	//   - node.PodAuthority: knows whether its answers are complete, else many pods missing at once are doubted;
+	//   - node.PodObjectsUser: starts the containers of a pod one by one, with the environment of that moment;
 	//   - node.PodTokensUser and node.PullCredentialsUser: gets the tokens of service accounts, and
 	//     the credentials to pull images with, of its pods;
+	//   - node.BackgroundRunner: has work of its own to do while the node runs;
 	//   - node.NodeProvider: decides whether the node is Ready, else it is;
+	//   - nodeutil.ProbeMetricsProvider: probes containers itself, and shows the outcomes;
 	//   - capability.Declarer: pods that ask for more than it declares do not come to it;
 	//   - NodeConfigurer: writes capacity and the like into the Node object.
 	New func(ctx context.Context, in ProviderInput) (nodeutil.Provider, error)

@@ -16,22 +16,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// NodeProvider is what a provider implements to say how its node is doing.
-type NodeProvider interface {
-	// Ping returns nil when the backend can run pods. Otherwise the Ready
-	// condition of the node turns False with the error as its message, which
-	// must therefore hold nothing secret. Calls never overlap. A Ping that
-	// takes longer than the ping time-out counts as failed.
-	Ping(context.Context) error
-
-	// NotifyNodeStatus hands the provider the function to call when the node
-	// changed. It is called once, when the controller starts to run, and
-	// must return at once. The function takes over status, labels and
-	// annotations of the node it is given, nothing else; it copies them, may be
-	// called from any goroutine, and returns without waiting for the API server.
-	NotifyNodeStatus(ctx context.Context, cb func(*corev1.Node))
-}
-
 // NodeController registers a node with the API server and keeps it up to date.
 // See the documentation of the package for what it guarantees.
 type NodeController struct {

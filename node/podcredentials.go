@@ -12,15 +12,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podsecrets"
 )
 
-// PodTokensUser is an ability of a provider that gives containers the tokens of their
-// service accounts: those of the projected volumes of a pod.
-type PodTokensUser interface {
-	// UsePodTokens hands the provider what it asks for tokens. It is called once, before
-	// any other method, and must return at once. Tokens are there as soon as pods are:
-	// within CreatePod for example.
-	UsePodTokens(PodTokens)
-}
-
 // PodTokens gives tokens for pods of this node. It can be used from any goroutine.
 type PodTokens interface {
 	// Token returns the token for a source of a projected volume. Of the pod only namespace,
@@ -50,13 +41,6 @@ func (t PodToken) String() string { return "token until " + t.ExpiresAt.UTC().Fo
 
 // GoString is String.
 func (t PodToken) GoString() string { return t.String() }
-
-// PullCredentialsUser is an ability of a provider that pulls images, or tells its backend how to.
-type PullCredentialsUser interface {
-	// UsePullCredentials hands the provider what it asks for credentials. It is called once, before
-	// any other method, and must return at once.
-	UsePullCredentials(PullCredentials)
-}
 
 // PullCredentials gives the credentials to pull images of pods with. It can be used from
 // any goroutine.

@@ -13,19 +13,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
 )
 
-// PodObjectsUser is an ability of a provider that starts the containers of its pods one by one, as a
-// kubelet does, and writes volumes itself. Two things are different for it:
-//
-//   - Its pods come with the environment as it is in the spec. It asks for that of a container
-//     when it starts the container, with the addresses that the pod has then.
-//   - After a restart it gets UpdatePod for every pod that it had before, so it need not
-//     keep specs.
-type PodObjectsUser interface {
-	// UsePodObjects hands the provider what it asks. It is called once, before any other
-	// method, and must return at once.
-	UsePodObjects(PodObjects)
-}
-
 // PodObjects reads for pods of this node. It can be used from any goroutine, as soon as
 // pods are there: within CreatePod for example. What is read of Secrets for a pod is
 // taken out of whatever is said about the pod later.
@@ -41,15 +28,6 @@ type PodObjects interface {
 	// a variable for an address that is not there keeps its ValueFrom. The error
 	// says what is missing, and is fit for the status of the container.
 	Container(ctx context.Context, pod *corev1.Pod, name string) (*corev1.Container, error)
-}
-
-// BackgroundRunner is an ability of a provider that has work of its own to do while the node
-// runs.
-type BackgroundRunner interface {
-	// RunInBackground is called once, after the abilities above were offered and
-	// NotifyPods was called. It works until ctx ends, and returns when nothing that it started runs
-	// any more. Run of the PodController waits for it, and fails with an error that it returns earlier.
-	RunInBackground(ctx context.Context) error
 }
 
 // podObjects is what a PodObjectsUser is given.

@@ -65,27 +65,6 @@ type PodLifecycleHandler interface {
 	GetPods(context.Context) ([]*corev1.Pod, error)
 }
 
-// PodNotifier is an ability of a provider that can tell when a pod changes.
-// Providers without it are polled.
-type PodNotifier interface {
-	// NotifyPods hands the provider the function to call whenever the status
-	// of a pod changed, with the whole pod. It is called once, before any other
-	// method, and must return at once. The function may be called from any
-	// goroutine, also from within CreatePod and DeletePod, until ctx ends; it
-	// copies the pod and returns without waiting for the API server.
-	NotifyPods(ctx context.Context, notify func(*corev1.Pod))
-}
-
-// PodAuthority is an ability of a provider that knows whether its answers are complete.
-// It answers from what it runs itself, for example, or from a cache of which it knows when that is
-// filled. Without it, the node has to guess from how many pods are missing at once.
-type PodAuthority interface {
-	// AnswersForAllPods reports whether a pod that GetPod and GetPods do not have does not
-	// exist. While it is true, many pods that are missing at once, after a reboot of the machine for
-	// example, are replaced or fail as a single one does; while it is false, none is. It must return at once.
-	AnswersForAllPods() bool
-}
-
 // PodEventFilterFunc tells whether the pod controller is to handle a pod. It
 // is asked at every event about the pod, and must be quick.
 type PodEventFilterFunc func(context.Context, *corev1.Pod) bool

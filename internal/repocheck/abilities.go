@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repocheck
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Abilities says where the optional abilities of providers are listed. An ability is written as its package and name, such as
+// node.PodNotifier.
+type Abilities struct {
+	// List is the file that declares the abilities of its package, and names all others in a comment.
+	List string
+	// Type and Field are the struct, in the folder In, with the field whose comment names all abilities.
+	In, Type, Field string
+	// AskedIn are the folders where providers are asked for abilities.
+	AskedIn []string
+	// Others are interfaces that something else than a provider is asked for there, and what that is.
+	Others map[string]string
+}
+
+// Abilities checks that both lists are what providers are asked for.
+func (t *Tree) Abilities(a Abilities) (breaches []string) {
+	asked, unnamed := t.asked(a.AskedIn)
+	breaches = append(breaches, unnamed...)
+	declared, listed := t.listed(a.List)
+	documented, ok := t.comment(a.In, a.Type, a.Field)
+	if !ok {
+		breaches = append(breaches, fmt.Sprintf("%s: there is no %s with a commented field %s", a.In, a.Type, a.Field))
+	}
+	for _, other := range slices.Sorted(maps.Keys(a.Others)) {
+		if asked[other] == "" {
+			breaches = append(breaches, fmt.Sprintf("nothing is asked for %s (%s): take it off", other, a.Others[other]))
+		}
+		delete(asked, other)
+	}
+	for _, ability := range slices.Sorted(maps.Keys(asked)) {
+		if !listed[ability] {
+			breaches = append(breaches, fmt.Sprintf("%s: does not list %s, which a provider is asked for at %s", a.List, ability, asked[ability]))
+		}
+		short := strings.TrimPrefix(ability, path.Base(a.In)+".") // as the package itself writes it
+		if !regexp.MustCompile(`(^|[^\w.])` + regexp.QuoteMeta(short) + `\b`).MatchString(documented) {
+			breaches = append(breaches, fmt.Sprintf("%s: the comment of %s.%s does not name %s, which a provider is asked for at %s", a.In, a.Type, a.Field, short, asked[ability]))
+		}
+	}
+	for _, ability := range slices.Sorted(maps.Keys(declared)) {
+		if asked[ability] == "" {
+			breaches = append(breaches, fmt.Sprintf("%s: declares %s, which nobody asks a provider for", a.List, ability))
+		}
+	}
+	return breaches
+}
+
+// asked returns where values are asked for interfaces of this repository, in the folders and not in tests. A provider that is asked for
+// one without a name is a breach.
+func (t *Tree) asked(dirs []string) (at map[string]string, breaches []string) {
+	at = map[string]string{}
+	for _, f := range t.Files {
+		if f.IsTest() || !slices.Contains(dirs, f.Dir()) {
+			continue
+		}
+		ask := func(x ast.Node, typ ast.Expr) {
+			if _, anonymous := typ.(*ast.InterfaceType); anonymous && strings.HasSuffix(strings.ToLower(strings.TrimSuffix(f.text(x), ".(type)")), "provider") {
+				breaches = append(breaches, f.at(typ)+": a provider is asked for an ability without a name: declare it")
+			}
+			if dir, name := t.typeName(f, typ); t.isInterface(dir, name) {
+				at[path.Base(dir)+"."+name] = f.at(typ)
+			}
+		}
+		ast.Inspect(f.Syntax, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.TypeAssertExpr:
+				ask(n.X, n.Type)
+			case *ast.TypeSwitchStmt:
+				for _, clause := range n.Body.List {
+					for _, typ := range clause.(*ast.CaseClause).List {
+						ask(n.Assign, typ)
+					}
+				}
+			}
+			return true
+		})
+	}
+	return at, breaches
+}
+
+// typeName returns the folder and name of an exported type that an expression names, or "".
+func (t *Tree) typeName(f *File, typ ast.Expr) (dir, name string) {
+	switch typ := typ.(type) {
+	case *ast.Ident:
+		if typ.IsExported() {
+			return f.Dir(), typ.Name
+		}
+	case *ast.SelectorExpr:
+		pkg := f.text(typ.X)
+		for _, spec := range f.Syntax.Imports {
+			folder, ours := t.folder(importPath(spec))
+			if ours && (spec.Name == nil && path.Base(folder) == pkg || spec.Name != nil && spec.Name.Name == pkg) {
+				return folder, typ.Sel.Name
+			}
+		}
+	}
+	return "", ""
+}
+
+func (t *Tree) isInterface(dir, name string) bool {
+	for _, f := range t.of(dir) {
+		for _, spec := range f.types() {
+			if _, is := spec.Type.(*ast.InterfaceType); is && spec.Name.Name == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// types are the types that the file declares.
+func (f *File) types() (specs []*ast.TypeSpec) {
+	for _, d := range f.Syntax.Decls {
+		if group, ok := d.(*ast.GenDecl); ok && group.Tok == token.TYPE {
+			for _, spec := range group.Specs {
+				specs = append(specs, spec.(*ast.TypeSpec))
+			}
+		}
+	}
+	return specs
+}
+
+// listed returns the abilities that a file declares, and those that its comments begin a line with, of any package.
+func (t *Tree) listed(file string) (declared, listed map[string]bool) {
+	declared, listed = map[string]bool{}, map[string]bool{}
+	own := path.Base(path.Dir(file)) + "."
+	for _, f := range t.Files {
+		if f.Path != file {
+			continue
+		}
+		for _, spec := range f.types() {
+			declared[own+spec.Name.Name] = true
+		}
+		for _, group := range f.Syntax.Comments {
+			for _, c := range group.List {
+				entry, indented := strings.CutPrefix(c.Text, "//\t")
+				name, _, _ := strings.Cut(entry, " ")
+				if !strings.Contains(name, ".") {
+					name = own + name
+				}
+				listed[name] = listed[name] || indented
+			}
+		}
+	}
+	return declared, listed
+}
+
+// comment is that of a field of a struct.
+func (t *Tree) comment(dir, typ, field string) (text string, ok bool) {
+	for _, f := range t.of(dir) {
+		for _, spec := range f.types() {
+			fields, is := spec.Type.(*ast.StructType)
+			if !is || spec.Name.Name != typ {
+				continue
+			}
+			for _, entry := range fields.Fields.List {
+				if slices.ContainsFunc(entry.Names, func(n *ast.Ident) bool { return n.Name == field }) && entry.Doc != nil {
+					return entry.Doc.Text(), true
+				}
+			}
+		}
+	}
+	return "", false
+}
