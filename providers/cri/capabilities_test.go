@@ -13,6 +13,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
 // TestImageVolumesAreRefusedWhereTheRuntimeIsTooOld: before the pod gets a sandbox, and with the reason.
@@ -39,7 +41,8 @@ func TestImageVolumesAreRefusedWhereTheRuntimeIsTooOld(t *testing.T) {
 		}
 		stop := serve(t, filepath.Join(dir, "s"), s)
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
-		p, err := New(node, record.NewFakeRecorder(1), Config{Endpoint: "unix://" + filepath.Join(dir, "s"), Root: filepath.Join(dir, "r"), LogRoot: filepath.Join(dir, "l")})
+		in := cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: node, Recorder: record.NewFakeRecorder(1)}}
+		p, err := New(t.Context(), in, Config{Endpoint: "unix://" + filepath.Join(dir, "s"), Root: filepath.Join(dir, "r"), LogRoot: filepath.Join(dir, "l")})
 		if err != nil {
 			t.Fatal(err)
 		}

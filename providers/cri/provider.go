@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
@@ -20,13 +19,12 @@ import (
 func Provider() cli.Provider {
 	return cli.Provider{
 		Name: "cri",
-		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
+		New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 			config, err := LoadConfig(in.ConfigPath)
 			if err != nil {
 				return nil, err
 			}
-			config.ClusterDomain = cmp.Or(config.ClusterDomain, in.KubeClusterDomain)
-			return New(in.Node, in.Recorder, config)
+			return New(ctx, in, config)
 		},
 		Capabilities: func(path string) (capability.Declaration, error) {
 			config, err := LoadConfig(path)
@@ -42,9 +40,9 @@ type provider struct {
 	capacity corev1.ResourceList
 }
 
-// New makes the provider of the node, which is as it will be registered; events about its pods go to the
-// recorder. The container runtime need not run yet: until it does, the node is not ready.
-func New(node *corev1.Node, recorder record.EventRecorder, c Config) (*provider, error) {
+// New returns the provider with a configuration that is in no file. The container runtime need not run yet: until it
+// does, the node is not ready.
+func New(_ context.Context, in cli.ProviderInput, c Config) (*provider, error) {
 	c, err := c.complete()
 	if err != nil {
 		return nil, err
@@ -54,8 +52,8 @@ func New(node *corev1.Node, recorder record.EventRecorder, c Config) (*provider,
 		return nil, err
 	}
 	pods, err := podruntime.New(podruntime.Config{
-		Runtime: client, Images: client, Node: node, Recorder: recorder,
-		Root: c.Root, LogRoot: c.LogRoot, ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain,
+		Runtime: client, Images: client, Node: in.Node, Recorder: in.Recorder,
+		Root: c.Root, LogRoot: c.LogRoot, ClusterDNS: c.ClusterDNS, ClusterDomain: cmp.Or(c.ClusterDomain, in.KubeClusterDomain),
 		HostPaths: c.HostPaths, CgroupParent: c.CgroupParent, Privileged: c.Privileged,
 		RuntimeHandler: c.handler, Lacks: lacks(client), Notes: notes,
 	})

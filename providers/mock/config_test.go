@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
 )
 
 func load(t *testing.T, text, node string) (Config, error) {
@@ -81,7 +83,7 @@ func TestLoadConfigErrors(t *testing.T) {
 		{Defaults: Behavior{ExitCode: 300}},
 		{Defaults: Behavior{RunFor: seconds(-1)}},
 	} {
-		if _, err := New(Node{}, c); err == nil {
+		if _, err := New(t.Context(), cli.ProviderInput{}, c); err == nil {
 			t.Errorf("configuration %+v is no error", c)
 		}
 	}

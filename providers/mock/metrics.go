@@ -21,7 +21,7 @@ func (p *provider) GetMetricsResource(context.Context) ([]*dto.MetricFamily, err
 		return strings.Compare(a.namespace+"/"+a.name, b.namespace+"/"+b.name)
 	})
 	f := resourceFamilies{now: now.UnixMilli()}
-	node := usage{name: p.node.Name}
+	node := usage{name: p.in.NodeName}
 	for _, pod := range pods {
 		node.add(pod.usage)
 		labels := []*dto.LabelPair{label("namespace", pod.namespace), label("pod", pod.name)}

@@ -3,6 +3,7 @@
 package mock
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"time"
@@ -17,13 +18,13 @@ func (p *provider) ConfigureNode(_ context.Context, n *corev1.Node) {
 	n.Status.Capacity = p.config.Capacity.DeepCopy()
 	n.Status.Allocatable = p.config.Capacity.DeepCopy()
 	n.Status.Conditions = nodeConditions(time.Now())
-	n.Status.NodeInfo.OperatingSystem = p.node.OperatingSystem
+	n.Status.NodeInfo.OperatingSystem = cmp.Or(p.in.OperatingSystem, "linux")
 	n.Status.NodeInfo.Architecture = runtime.GOARCH
-	if p.node.InternalIP != "" {
-		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: p.node.InternalIP}}
+	if p.in.InternalIP != "" {
+		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: p.in.InternalIP}}
 	}
-	if p.node.DaemonPort != 0 {
-		n.Status.DaemonEndpoints.KubeletEndpoint.Port = p.node.DaemonPort
+	if p.in.DaemonPort != 0 {
+		n.Status.DaemonEndpoints.KubeletEndpoint.Port = p.in.DaemonPort
 	}
 	if p.config.ProviderID != "" {
 		n.Spec.ProviderID = p.config.ProviderID

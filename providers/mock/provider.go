@@ -18,31 +18,18 @@ import (
 
 // Provider returns the provider mock. It declares no capabilities: it runs nothing, and takes every pod.
 func Provider() cli.Provider {
-	return cli.Provider{Name: "mock", New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
+	return cli.Provider{Name: "mock", New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 		config, err := LoadConfig(in.ConfigPath, in.NodeName)
 		if err != nil {
 			return nil, err
 		}
-		n := Node{Name: in.NodeName, OperatingSystem: in.OperatingSystem, InternalIP: in.InternalIP, DaemonPort: in.DaemonPort}
-		return New(n, config)
+		return New(ctx, in, config)
 	}}
-}
-
-// Node is what the provider needs to know about its node.
-type Node struct {
-	// Name is the name of the Node object.
-	Name string
-	// OperatingSystem is linux or windows. Default linux.
-	OperatingSystem string
-	// InternalIP is the address of the node, and of pods in its network. Default none.
-	InternalIP string
-	// DaemonPort is where the node serves the kubelet API. Default 0: nowhere.
-	DaemonPort int32
 }
 
 // provider simulates pods. It is safe for concurrent use.
 type provider struct {
-	node   Node
+	in     cli.ProviderInput
 	config Config
 	start  time.Time
 
@@ -57,18 +44,15 @@ type provider struct {
 	reporters int // goroutines that send reports; 0 or 1
 }
 
-// New returns a provider for node. The configuration is completed with its
+// New returns the provider with a configuration that is in no file. It is completed with its
 // defaults; one that cannot work is an error.
-func New(node Node, config Config) (*provider, error) {
+func New(_ context.Context, in cli.ProviderInput, config Config) (*provider, error) {
 	config, prefix, err := config.complete()
 	if err != nil {
 		return nil, err
 	}
-	if node.OperatingSystem == "" {
-		node.OperatingSystem = "linux"
-	}
 	return &provider{
-		node:      node,
+		in:        in,
 		config:    config,
 		start:     time.Now(),
 		wake:      make(chan struct{}, 1),

@@ -16,12 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
 func newProvider(t testing.TB, config Config) *provider {
 	t.Helper()
-	p, err := New(Node{Name: "n1", InternalIP: "192.0.2.1", DaemonPort: 10250}, config)
+	p, err := New(t.Context(), cli.ProviderInput{NodeName: "n1", InternalIP: "192.0.2.1", DaemonPort: 10250}, config)
 	if err != nil {
 		t.Fatal(err)
 	}

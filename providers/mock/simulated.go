@@ -99,7 +99,7 @@ func (p *provider) snapshot(s *simulated, now time.Time) *corev1.Pod {
 	}
 	m := s.life.at(now)
 	pod := &corev1.Pod{TypeMeta: s.pod.TypeMeta, ObjectMeta: s.pod.ObjectMeta, Spec: s.pod.Spec}
-	pod.Status = statusOf(s.pod, s.life.created, m, p.node.InternalIP, p.podIP(s), now)
+	pod.Status = statusOf(s.pod, s.life.created, m, p.in.InternalIP, p.podIP(s), now)
 	s.shown = shown{pod: pod, of: s.pod, stop: s.life.stop, from: now, until: m.next}
 	return pod
 }
@@ -110,7 +110,7 @@ func (p *provider) podIP(s *simulated) string {
 	if s.address.IsValid() {
 		return s.address.String()
 	}
-	return p.node.InternalIP
+	return p.in.InternalIP
 }
 
 // assignAddress gives a new pod its address. One that the API server already

@@ -81,7 +81,7 @@ func (u *usage) add(v usage) {
 // /stats/summary.
 func (p *provider) GetStatsSummary(context.Context) (*statsv1alpha1.Summary, error) {
 	now := time.Now()
-	node := usage{name: p.node.Name, started: p.start}
+	node := usage{name: p.in.NodeName, started: p.start}
 	summary := &statsv1alpha1.Summary{Pods: []statsv1alpha1.PodStats{}}
 	for _, pod := range p.usages(now) {
 		node.add(pod.usage)
@@ -99,7 +99,7 @@ func (p *provider) GetStatsSummary(context.Context) (*statsv1alpha1.Summary, err
 		summary.Pods = append(summary.Pods, stats)
 	}
 	summary.Node = statsv1alpha1.NodeStats{
-		NodeName: p.node.Name, StartTime: metav1.NewTime(p.start), CPU: node.cpuStats(now), Memory: node.memoryStats(now),
+		NodeName: p.in.NodeName, StartTime: metav1.NewTime(p.start), CPU: node.cpuStats(now), Memory: node.memoryStats(now),
 	}
 	return summary, nil
 }

@@ -17,11 +17,11 @@ func (p *provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	if n.Status.NodeInfo.OperatingSystem == "" {
 		n.Status.NodeInfo.OperatingSystem = runtime.GOOS
 	}
-	if len(n.Status.Addresses) == 0 && p.node.InternalIP != "" {
-		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: p.node.InternalIP}}
+	if len(n.Status.Addresses) == 0 && p.in.InternalIP != "" {
+		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: p.in.InternalIP}}
 	}
-	if p.node.DaemonPort != 0 {
-		n.Status.DaemonEndpoints.KubeletEndpoint.Port = p.node.DaemonPort
+	if p.in.DaemonPort != 0 {
+		n.Status.DaemonEndpoints.KubeletEndpoint.Port = p.in.DaemonPort
 	}
 	if n.Labels == nil {
 		n.Labels = map[string]string{}

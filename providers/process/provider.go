@@ -8,9 +8,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/record"
-
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
@@ -26,8 +23,7 @@ func Provider() cli.Provider {
 			if err != nil {
 				return nil, err
 			}
-			n := Node{Node: in.Node, Recorder: in.Recorder, InternalIP: in.InternalIP, ClusterDomain: in.KubeClusterDomain, DaemonPort: in.DaemonPort}
-			return New(ctx, n, config)
+			return New(ctx, in, config)
 		},
 		Capabilities: func(path string) (capability.Declaration, error) {
 			config, err := LoadConfig(path)
@@ -36,45 +32,31 @@ func Provider() cli.Provider {
 	}
 }
 
-// Node is the node that a provider is for.
-type Node struct {
-	// Node is the node as it will be registered.
-	Node *corev1.Node
-	// Recorder gets the events about pods.
-	Recorder record.EventRecorder
-	// InternalIP is the address of the node, which is that of pods without one of their own.
-	InternalIP string
-	// ClusterDomain is the domain of the cluster's DNS.
-	ClusterDomain string
-	// DaemonPort is the port of the kubelet API; 0 for none.
-	DaemonPort int32
-}
-
 // provider runs pods as processes of this machine.
 type provider struct {
 	*podruntime.Runtime
 	runtime *Runtime
-	node    Node
+	in      cli.ProviderInput
 }
 
-// New returns the provider, and finds out how containers can be isolated.
-func New(ctx context.Context, n Node, config Config) (*provider, error) {
-	r, err := Open(ctx, config, n.Node.Name, n.InternalIP)
+// New returns the provider with a configuration that is in no file, and finds out how containers can be isolated.
+func New(ctx context.Context, in cli.ProviderInput, config Config) (*provider, error) {
+	r, err := Open(ctx, config, in.Node.Name, in.InternalIP)
 	if err != nil {
 		return nil, err
 	}
 	lacks, notes := declare(surroundings{isolation: r.isolation, noLimits: r.cgroups.why, selinux: hasSELinux(), network: r.network != nil})
 	pods, err := podruntime.New(podruntime.Config{
-		Runtime: r, Images: r.Images(), Node: n.Node, Recorder: n.Recorder,
+		Runtime: r, Images: r.Images(), Node: in.Node, Recorder: in.Recorder,
 		Root: filepath.Join(r.config.StateDir, "pods"), LogRoot: filepath.Join(r.config.StateDir, "logs"),
-		ClusterDNS: config.ClusterDNS, ClusterDomain: n.ClusterDomain, HostPaths: config.HostPaths, Privileged: config.Privileged,
+		ClusterDNS: config.ClusterDNS, ClusterDomain: in.KubeClusterDomain, HostPaths: config.HostPaths, Privileged: config.Privileged,
 		Lacks: lacks, Notes: notes,
 	})
 	if err != nil {
 		r.lock.Close()
 		return nil, fmt.Errorf("process provider: %w", err)
 	}
-	return &provider{Runtime: pods, runtime: r, node: n}, nil
+	return &provider{Runtime: pods, runtime: r, in: in}, nil
 }
 
 // RunInBackground works until ctx ends. Containers go on.
