@@ -40,3 +40,28 @@ func TestMockProviderReadsItsFile(t *testing.T) {
 		t.Errorf("another node: got %v", err)
 	}
 }
+
+// TestProvidersRefuseFilesOfOthers: every provider says what it would have read.
+func TestProvidersRefuseFilesOfOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "other.yaml")
+	if err := os.WriteFile(path, []byte("apiVersion: other.example/v1\nkind: OtherConfiguration\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{path + ":1", path + ":2", `"other.example/v1"`, `"OtherConfiguration"`, "known is: "}
+	for _, p := range providers() {
+		want := append(slices.Clone(want), p.Name+".virtual-kubelet.io/v1alpha1")
+		_, err := p.New(t.Context(), cli.ProviderInput{NodeName: "n1", ConfigPath: path})
+		errs := []error{err}
+		if p.Capabilities != nil {
+			_, err := p.Capabilities(path)
+			errs = append(errs, err)
+		}
+		for _, err := range errs {
+			for _, part := range want {
+				if err == nil || !strings.Contains(err.Error(), part) {
+					t.Errorf("provider %s: got %v, want %s in it", p.Name, err, part)
+				}
+			}
+		}
+	}
+}
