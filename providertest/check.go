@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providertest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+)
+
+// Check is one thing that every provider promises.
+type Check struct {
+	// Name is area/promise, in lower case.
+	Name string
+	// Why says what goes wrong for users where it does not hold.
+	Why string
+	// Needs are the features that it is about. Where one is not declared the check is skipped; a declared one is
+	// proven by a check that needs it and passes.
+	Needs []capability.Feature
+	// Alone says that no other check may run meanwhile.
+	Alone bool
+	// Run tests it.
+	Run func(*C)
+}
+
+// Outcome is how a check ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Passed  Outcome = "passed"
+	Failed  Outcome = "failed"
+	Skipped Outcome = "skipped"
+)
+
+// Result is what came of a check.
+type Result struct {
+	Name    string               `json:"name"`
+	Why     string               `json:"why"`
+	Needs   []capability.Feature `json:"needs,omitempty"`
+	Outcome Outcome              `json:"outcome"`
+	// Detail says what failed, or why the check was skipped.
+	Detail string        `json:"detail,omitempty"`
+	Took   time.Duration `json:"took"`
+	// Log is what the check took down.
+	Log []string `json:"-"`
+}
+
+// C is a check under way, as testing.T is a test. Its methods may be called by the goroutine of the check only, but
+// for Logf and Errorf.
+type C struct {
+	h        Harness
+	ctx      context.Context
+	ns       string
+	backend  *Backend
+	env      Env
+	objects  *objects
+	node     *session // the provider that is open
+	cleanups []func()
+
+	mu       sync.Mutex
+	failures []string // guarded by mu
+	notes    []string // guarded by mu
+	skipped  string   // set by the goroutine of the check
+}
+
+// Context ends with the check, and when its time is over.
+func (c *C) Context() context.Context { return c.ctx }
+
+// Namespace is that of the pods of the check.
+func (c *C) Namespace() string { return c.ns }
+
+// Logf takes down what happens.
+func (c *C) Logf(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.notes = append(c.notes, fmt.Sprintf(format, args...))
+}
+
+// Errorf says what does not hold; the check goes on.
+func (c *C) Errorf(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failures = append(c.failures, fmt.Sprintf(format, args...))
+}
+
+// Fatalf is Errorf, and ends the check.
+func (c *C) Fatalf(format string, args ...any) {
+	c.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// Skipf ends the check and says why it cannot be made here.
+func (c *C) Skipf(format string, args ...any) {
+	c.skipped = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+// cleanup calls f when the check ends; what was asked for last comes first.
+func (c *C) cleanup(f func()) { c.cleanups = append(c.cleanups, f) }
+
+// run runs the check in a goroutine of its own, which can be given up.
+func (k Check) run(ctx context.Context, h Harness, namespace string) Result {
+	begin := time.Now()
+	r := Result{Name: k.Name, Why: k.Why, Needs: k.Needs, Outcome: Passed}
+	if why, ok := h.Except[k.Name]; ok {
+		r.Outcome, r.Detail = Skipped, why
+		return r
+	}
+	limit := 4 * h.Patience
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	c := &C{h: h, ctx: ctx, ns: namespace}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if v := recover(); v != nil {
+				c.Errorf("panic: %v\n%s", v, debug.Stack())
+			}
+		}()
+		defer c.close()
+		c.openBackend()
+		k.Run(c)
+	}()
+	hangs := time.NewTimer(limit + h.Patience)
+	defer hangs.Stop()
+	select {
+	case <-done:
+	case <-hangs.C:
+		c.Errorf("a call of the provider hangs: its context ended %s ago", h.Patience)
+	}
+	r.Took = time.Since(begin)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.Log = slices.Clone(c.notes)
+	switch {
+	case len(c.failures) > 0:
+		r.Outcome, r.Detail = Failed, strings.Join(c.failures, "\n")
+	case c.skipped != "":
+		r.Outcome, r.Detail = Skipped, c.skipped
+	}
+	return r
+}
+
+// close ends what the check began, also when it was given up.
+func (c *C) close() {
+	for _, f := range slices.Backward(c.cleanups) {
+		func() {
+			defer func() {
+				if v := recover(); v != nil {
+					c.Errorf("panic at the end: %v\n%s", v, debug.Stack())
+				}
+			}()
+			f()
+		}()
+	}
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providertest
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+var identity = []Check{
+	{
+		Name: "identity/same-name", Why: "a StatefulSet makes its next pod under the same name: the status of the old one must not be taken for it",
+		Run: func(c *C) {
+			old := c.pod("web-0", program.Program{Stay: c.h.Tick, Exit: 5})
+			c.ended(old)
+			c.remove(old, 0)
+			next := c.pod("web-0", stays())
+			p := c.running(next)
+			if p.UID != next.UID || c.statusOf(p, "main").RestartCount != 0 {
+				c.Errorf("the next pod shows as %s %s", p.UID, describe(p))
+			}
+			if s := c.statusOf(p, "main"); s.LastTerminationState.Terminated != nil {
+				c.Errorf("the next pod shows how the old one ended: %v", s.LastTerminationState.Terminated)
+			}
+		},
+	},
+	{
+		Name: "identity/delete-other", Why: "a late DeletePod of the old pod must not stop the new one of its name",
+		Run: func(c *C) {
+			next := c.pod("web-0", stays())
+			c.running(next)
+			old := c.pod("web-0", stays())
+			err := c.tryDelete(old, 0)
+			if err != nil && !errdefs.IsNotFound(err) {
+				c.Logf("DeletePod of a pod that is not there: %v", err)
+			}
+			p := c.see(c.ctx, next)
+			if n := c.instances(next); p == nil || !runs(p) || n == 0 {
+				c.Errorf("DeletePod of another UID hit the pod of the same name: %s, %d instances run", describe(p), n)
+			}
+		},
+	},
+	{
+		Name: "identity/restart", Why: "an upgrade of the node must not touch what runs",
+		Run: func(c *C) {
+			made := c.pod("restart", stays())
+			before := c.statusOf(c.running(made), "main")
+			c.reopen()
+			p := c.untilPod(made, "to be found again", runs)
+			if after := c.statusOf(p, "main"); after.ContainerID != before.ContainerID {
+				c.Errorf("after a restart the container is %s, want %s as before", after.ContainerID, before.ContainerID)
+			}
+			c.onlyOne(made)
+			c.listed(made)
+		},
+	},
+	{
+		Name: "identity/restart-ended", Why: "what ended while the node was away is told, with its exit code",
+		Run: func(c *C) {
+			made := c.pod("ended", program.Program{Stay: c.h.Tick, Exit: 8})
+			c.running(made)
+			c.closeSession()
+			if c.backend.Instances != nil {
+				c.until("the end of the instance", func() (bool, string) {
+					n, err := c.backend.Instances(made)
+					return n == 0 && err == nil, "it runs"
+				})
+			}
+			c.reopen()
+			p := c.untilPod(made, "to have ended", terminal)
+			if code := c.endOf(p, "main").ExitCode; code != 8 {
+				c.Errorf("the exit code is %d, want 8", code)
+			}
+		},
+	},
+	{
+		Name: "identity/restart-create", Why: "after a restart the node may create again what is there",
+		Run: func(c *C) {
+			made := c.pod("again", stays())
+			before := c.statusOf(c.running(made), "main")
+			c.closeSession()
+			c.open()
+			if err := c.tryCreate(c.ctx, made); err != nil {
+				c.Logf("CreatePod after the restart: %v", err)
+			}
+			c.onlyOne(made)
+			p := c.untilPod(made, "to run on", runs)
+			if after := c.statusOf(p, "main"); after.ContainerID != before.ContainerID {
+				c.Errorf("CreatePod after a restart replaced container %s by %s", before.ContainerID, after.ContainerID)
+			}
+		},
+	},
+	{
+		Name: "identity/restart-deleted", Why: "a pod that was deleted must not come back",
+		Run: func(c *C) {
+			made := c.pod("deleted", stays())
+			c.running(made)
+			c.remove(made, 0)
+			c.objects.remove(made.UID)
+			c.reopen()
+			p := c.see(c.ctx, made)
+			if n := c.instances(made); p != nil && !terminal(p) || n > 0 {
+				c.Errorf("after a restart the deleted pod is back: %s, %d instances run", describe(p), n)
+			}
+		},
+	},
+	{
+		Name: "identity/restart-in-create", Why: "a node that is killed in the middle of CreatePod does it again; the pod must run once",
+		Run: func(c *C) {
+			made := c.pod("middle", stays())
+			c.objects.add(made)
+			c.open()
+			ctx, cancel := context.WithCancel(c.ctx)
+			cancel()
+			if err := c.tryCreate(ctx, made); err != nil {
+				c.Logf("CreatePod whose caller is gone: %v", err)
+			}
+			c.closeSession()
+			c.open()
+			if err := c.tryCreate(c.ctx, made); err != nil {
+				c.Fatalf("CreatePod after the restart: %v", err)
+			}
+			c.untilPod(made, "to run", runs)
+			c.onlyOne(made)
+			c.listed(made)
+		},
+	},
+	{
+		Name: "identity/restart-in-delete", Why: "a node that is killed while a pod stops goes on to stop it",
+		Run: func(c *C) {
+			made := c.pod("stopping", stays())
+			c.running(made)
+			if err := c.tryDelete(made, -1); err != nil {
+				c.Fatalf("DeletePod: %v", err)
+			}
+			c.reopen()
+			c.remove(made, -1)
+			c.noneLeft(made)
+		},
+	},
+}
+
+// instances is how many instances of a pod run; if the harness cannot tell, it is 1 if the provider says that it runs.
+func (c *C) instances(pod *corev1.Pod) int {
+	if c.backend.Instances == nil {
+		if p := c.see(c.ctx, pod); p != nil && runs(p) {
+			return 1
+		}
+		return 0
+	}
+	n, err := c.backend.Instances(pod)
+	if err != nil {
+		c.Fatalf("count the instances of pod %s: %v", pod.Name, err)
+	}
+	return n
+}
+
+// noneLeft looks whether anything of a pod still runs.
+func (c *C) noneLeft(pod *corev1.Pod) {
+	if n := c.instances(pod); n != 0 {
+		c.Errorf("pod %s is said to be gone, and %d instances of it run", pod.Name, n)
+	}
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providertest
+
+import (
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+// inOutage makes a pod that runs and lets the backend fail while f looks.
+func (c *C) inOutage(what string, fault func(on bool), f func(pod *corev1.Pod)) {
+	if fault == nil {
+		c.Skipf("the harness cannot let the backend %s", what)
+	}
+	pod := c.pod("runs", stays())
+	c.running(pod)
+	fault(true)
+	c.cleanup(func() { fault(false) })
+	f(pod)
+	fault(false)
+}
+
+var lists = []Check{
+	{
+		Name: "lists/outage", Why: "an error that looks like an empty list makes the node believe that every pod is lost",
+		Run: func(c *C) {
+			c.inOutage("fail", c.backend.Outage, func(pod *corev1.Pod) {
+				list, err := c.open().provider.GetPods(c.ctx)
+				if err == nil && !has(list, pod) {
+					c.Errorf("while the backend does not answer GetPods says that there are %d pods, without an error", len(list))
+				}
+			})
+		},
+	},
+	{
+		Name: "lists/get-outage", Why: "a pod that cannot be asked for is not a pod that does not exist",
+		Run: func(c *C) {
+			c.inOutage("fail", c.backend.Outage, func(pod *corev1.Pod) {
+				got, err := c.open().provider.GetPod(c.ctx, c.ns, pod.Name)
+				if got == nil && err == nil || errdefs.IsNotFound(err) {
+					c.Errorf("while the backend does not answer GetPod says %v, %v: that the pod does not exist", got, err)
+				}
+			})
+		},
+	},
+	{
+		Name: "lists/status-outage", Why: "what holds for GetPod holds for GetPodStatus",
+		Run: func(c *C) {
+			c.inOutage("fail", c.backend.Outage, func(pod *corev1.Pod) {
+				got, err := c.open().provider.GetPodStatus(c.ctx, c.ns, pod.Name)
+				if got == nil && err == nil || errdefs.IsNotFound(err) {
+					c.Errorf("while the backend does not answer GetPodStatus says %v, %v: that the pod does not exist", got, err)
+				}
+			})
+		},
+	},
+	{
+		Name: "lists/create-outage", Why: "invalid-input ends a pod of a Job for good, although the backend is well a minute later",
+		Run: func(c *C) {
+			c.inOutage("fail", c.backend.Outage, func(*corev1.Pod) { c.createFails() })
+		},
+	},
+	{
+		Name: "lists/create-throttled", Why: "a backend that is asked too often costs time, and no pod",
+		Run: func(c *C) {
+			c.inOutage("throttle", c.backend.Throttle, func(*corev1.Pod) { c.createFails() })
+		},
+	},
+	{
+		Name: "lists/delete-outage", Why: "a DeletePod that nobody heard did not stop the pod",
+		Run: func(c *C) {
+			c.inOutage("fail", c.backend.Outage, func(pod *corev1.Pod) {
+				if err := c.tryDelete(pod, 0); err == nil && c.gone(c.ctx, pod) || errdefs.IsNotFound(err) {
+					c.Errorf("while the backend does not answer DeletePod says %v, want an error that is not of the kind not-found", err)
+				}
+			})
+		},
+	},
+	{
+		Name: "lists/after-outage", Why: "an outage costs no pod",
+		Run: func(c *C) {
+			var made *corev1.Pod
+			c.inOutage("fail", c.backend.Outage, func(pod *corev1.Pod) {
+				made = pod
+				_, _ = c.open().provider.GetPods(c.ctx) // what it says is another check's
+			})
+			c.untilPod(made, "to run on", runs)
+			c.onlyOne(made)
+			c.listed(made)
+		},
+	},
+	{
+		Name: "lists/absent", Why: "only the kind not-found, or nil, says that a pod does not exist; any other error is tried again for ever",
+		Run: func(c *C) {
+			p := c.open().provider
+			if got, err := p.GetPod(c.ctx, c.ns, "absent"); got != nil || err != nil && !errdefs.IsNotFound(err) {
+				c.Errorf("GetPod of a pod that is not there: got %v, %v, want nil or an error of the kind not-found", got, err)
+			}
+			if got, err := p.GetPodStatus(c.ctx, c.ns, "absent"); got != nil || err != nil && !errdefs.IsNotFound(err) {
+				c.Errorf("GetPodStatus of a pod that is not there: got %v, %v, want nil or an error of the kind not-found", got, err)
+			}
+		},
+	},
+	{
+		Name: "lists/lost", Why: "a pod that the backend lost is replaced only when the provider stops showing it as running",
+		Run: func(c *C) {
+			if c.backend.Lose == nil {
+				c.Skipf("the harness cannot lose an instance")
+			}
+			pod := c.pod("lost", stays())
+			c.running(pod)
+			if err := c.backend.Lose(pod); err != nil {
+				c.Fatalf("lose the instance: %v", err)
+			}
+			c.until("the loss to be seen", func() (bool, string) {
+				list, err := c.open().provider.GetPods(c.ctx)
+				if err != nil {
+					return false, err.Error()
+				}
+				for _, p := range list {
+					if p.UID == pod.UID && runs(p) {
+						return false, describe(p)
+					}
+				}
+				return true, ""
+			})
+		},
+	},
+	{
+		Name: "lists/private", Why: "a pod that was handed out is compared later: one that changes under its reader is a data race",
+		Run: func(c *C) {
+			pod := c.pod("private", stays())
+			c.running(pod)
+			list, err := c.open().provider.GetPods(c.ctx)
+			if err != nil || !has(list, pod) {
+				c.Fatalf("GetPods: got %d pods, %v", len(list), err)
+			}
+			var copies []*corev1.Pod
+			for _, p := range list {
+				copies = append(copies, p.DeepCopy())
+			}
+			c.remove(pod, 0)
+			for i := range list {
+				if !reflect.DeepEqual(list[i], copies[i]) {
+					c.Errorf("pod %s of the list changed after it was handed out: %s, before %s", list[i].Name, describe(list[i]), describe(copies[i]))
+				}
+			}
+		},
+	},
+	{
+		Name: "lists/statuses", Why: "after a restart the node takes the status from the list; pods without one start from nothing",
+		Run: func(c *C) {
+			pod := c.pod("statuses", stays())
+			c.running(pod)
+			list, err := c.open().provider.GetPods(c.ctx)
+			if err != nil {
+				c.Fatalf("GetPods: %v", err)
+			}
+			for _, p := range list {
+				if p.UID == pod.UID && !runs(p) {
+					c.Errorf("the pod runs, and in the list it is %s", describe(p))
+				}
+			}
+		},
+	},
+	{
+		Name: "lists/update", Why: "labels that users change are changed at the backend, and the pod runs on",
+		Run: func(c *C) {
+			pod := c.pod("update", stays())
+			before := c.statusOf(c.running(pod), "main")
+			changed := pod.DeepCopy()
+			changed.Labels["app"] = "changed"
+			changed.Status = c.see(c.ctx, pod).Status
+			if err := c.open().provider.UpdatePod(c.ctx, changed); err != nil {
+				c.Fatalf("UpdatePod with another label: %v", err)
+			}
+			p := c.untilPod(pod, "to run on", runs)
+			if after := c.statusOf(p, "main"); after.ContainerID != before.ContainerID {
+				c.Errorf("a change of a label replaced container %s by %s", before.ContainerID, after.ContainerID)
+			}
+		},
+	},
+}
+
+// createFails creates a pod at a backend that is not well.
+func (c *C) createFails() {
+	pod := c.pod("unwell", program.Program{Stay: program.Forever})
+	c.objects.add(pod)
+	err := c.tryCreate(c.ctx, pod)
+	if errdefs.IsInvalidInput(err) || errdefs.IsNotFound(err) {
+		c.Errorf("CreatePod at a backend that is not well: got %v, which is of a kind that says that the pod is to blame", err)
+	}
+	if err == nil && c.instances(pod) == 0 && c.see(c.ctx, pod) == nil {
+		c.Errorf("CreatePod at a backend that is not well says that it went well, and nothing shows the pod")
+	}
+}
+
+func has(list []*corev1.Pod, pod *corev1.Pod) bool {
+	for _, p := range list {
+		if p.UID == pod.UID {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providertest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+// logger is the part of nodeutil.Provider that the checks of logs are about.
+type logger interface {
+	GetContainerLogs(ctx context.Context, namespace, podName, containerName string, opts api.ContainerLogOpts) (io.ReadCloser, error)
+}
+
+func (c *C) logger() logger {
+	l, ok := c.open().provider.(logger)
+	if !ok {
+		c.Skipf("the provider has no GetContainerLogs")
+	}
+	return l
+}
+
+// log reads the log of a container.
+func (c *C) log(pod *corev1.Pod, container string, opts api.ContainerLogOpts) string {
+	r, err := c.logger().GetContainerLogs(c.ctx, pod.Namespace, pod.Name, container, opts)
+	if err != nil {
+		c.Fatalf("GetContainerLogs of %s with %+v: %v", pod.Name, opts, err)
+	}
+	defer r.Close()
+	data, err := io.ReadAll(r)
+	if err != nil {
+		c.Fatalf("read the log of %s with %+v: %v", pod.Name, opts, err)
+	}
+	return string(data)
+}
+
+// written is a pod that has written a log and ended, and the lines of it.
+func (c *C) written(name string) (*corev1.Pod, []string) {
+	c.logger()
+	printed := []string{"one", "two", "three", "four", "five"}
+	pod := c.pod(name, program.Program{Print: printed, Stay: 5 * c.h.Tick})
+	if !c.h.OwnLog {
+		pod = c.pod(name, program.Program{Print: printed})
+	}
+	c.ended(pod)
+	lines := c.lines(pod, "main")
+	if !c.h.OwnLog && !slices.Equal(lines, printed) {
+		c.Fatalf("the log is %q, want %q", lines, printed)
+	}
+	if len(lines) < 5 {
+		c.Fatalf("the log has %d lines, want five at least: %q", len(lines), lines)
+	}
+	return pod, lines
+}
+
+func join(lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// wantLog compares a log with what it should be.
+func (c *C) wantLog(pod *corev1.Pod, opts api.ContainerLogOpts, want string) {
+	if got := c.log(pod, "main", opts); got != want {
+		c.Errorf("the log with %+v is %q, want %q", opts, got, want)
+	}
+}
+
+var logs = []Check{
+	{
+		Name: "logs/whole", Why: "kubectl logs is how users find out what happened, also after the end",
+		Run: func(c *C) {
+			pod, lines := c.written("whole")
+			c.wantLog(pod, api.ContainerLogOpts{}, join(lines))
+		},
+	},
+	{
+		Name: "logs/stderr", Why: "errors are in the log too",
+		Run: func(c *C) {
+			c.needsPrint()
+			c.logger()
+			pod := c.pod("stderr", program.Program{Print: []string{"out"}, Stderr: []string{"err"}})
+			c.ended(pod)
+			got := c.lines(pod, "main")
+			slices.Sort(got)
+			if !slices.Equal(got, []string{"err", "out"}) {
+				c.Errorf("the log is %q, want out and err", got)
+			}
+		},
+	},
+	{
+		Name: "logs/tail", Why: "a log of gigabytes is not sent for its last lines",
+		Run: func(c *C) {
+			pod, lines := c.written("tail")
+			c.wantLog(pod, api.ContainerLogOpts{Tail: 2}, join(lines[len(lines)-2:]))
+			c.wantLog(pod, api.ContainerLogOpts{Tail: 1000}, join(lines))
+		},
+	},
+	{
+		Name: "logs/limit", Why: "a caller that asks for so many bytes has no room for more",
+		Run: func(c *C) {
+			pod, lines := c.written("limit")
+			c.wantLog(pod, api.ContainerLogOpts{LimitBytes: 6}, join(lines)[:6])
+		},
+	},
+	{
+		Name: "logs/timestamps", Why: "tools that collect logs order lines by their times",
+		Run: func(c *C) {
+			begin := time.Now()
+			pod, lines := c.written("timestamps")
+			got := strings.Split(strings.TrimSuffix(c.log(pod, "main", api.ContainerLogOpts{Timestamps: true}), "\n"), "\n")
+			if len(got) != len(lines) {
+				c.Fatalf("with timestamps the log is %q, want %d lines", got, len(lines))
+			}
+			for i, line := range got {
+				stamp, text, _ := strings.Cut(line, " ")
+				at, err := time.Parse(time.RFC3339Nano, stamp)
+				if err != nil || text != lines[i] {
+					c.Errorf("line %d is %q, want an RFC 3339 time, a blank and %q", i, line, lines[i])
+				} else if at.Before(begin.Add(-5*time.Second)) || at.After(time.Now().Add(5*time.Second)) {
+					c.Errorf("line %d is of %s, want a time between %s and now", i, at, begin)
+				}
+			}
+		},
+	},
+	{
+		Name: "logs/since", Why: "users ask for what happened since an incident",
+		Run: func(c *C) {
+			pod, lines := c.written("since")
+			c.wantLog(pod, api.ContainerLogOpts{SinceTime: time.Now().Add(time.Hour)}, "")
+			c.wantLog(pod, api.ContainerLogOpts{SinceTime: time.Now().Add(-time.Hour)}, join(lines))
+			c.wantLog(pod, api.ContainerLogOpts{SinceSeconds: 3600}, join(lines))
+		},
+	},
+	{
+		Name: "logs/follow-ends", Why: "kubectl logs -f returns when the container has ended; else scripts hang",
+		Run: func(c *C) {
+			l := c.logger()
+			pod := c.pod("follow", program.Program{Print: []string{"one"}, Stay: 3 * c.h.Tick})
+			c.running(pod)
+			ctx, cancel := context.WithTimeout(c.ctx, c.h.Patience)
+			defer cancel()
+			r, err := l.GetContainerLogs(ctx, c.ns, pod.Name, "main", api.ContainerLogOpts{Follow: true})
+			if err != nil {
+				c.Fatalf("GetContainerLogs with Follow: %v", err)
+			}
+			defer r.Close()
+			if _, err := io.Copy(io.Discard, r); err != nil || ctx.Err() != nil {
+				c.Errorf("the container ended, and its log goes on: %v", errors.Join(err, ctx.Err()))
+			}
+		},
+	},
+	{
+		Name: "logs/follow", Why: "lines show while they are written",
+		Run: func(c *C) {
+			l := c.logger()
+			pod := c.pod("live", program.Program{Tick: c.h.Tick, Stay: program.Forever})
+			c.running(pod)
+			ctx, cancel := context.WithTimeout(c.ctx, c.h.Patience)
+			defer cancel()
+			r, err := l.GetContainerLogs(ctx, c.ns, pod.Name, "main", api.ContainerLogOpts{Follow: true})
+			if err != nil {
+				c.Fatalf("GetContainerLogs with Follow: %v", err)
+			}
+			defer r.Close()
+			lines := bufio.NewReader(r)
+			for n := 1; n <= 3; n++ {
+				line, err := lines.ReadString('\n')
+				if err != nil {
+					c.Fatalf("line %d of a log that goes on: got %q, %v", n, line, err)
+				}
+				if want := fmt.Sprintf("tick %d\n", n); !c.h.OwnLog && line != want {
+					c.Errorf("line %d is %q, want %q", n, line, want)
+				}
+			}
+		},
+	},
+	{
+		Name: "logs/follow-cancel", Why: "a reader that went away must not leave anything behind",
+		Run: func(c *C) {
+			l := c.logger()
+			pod := c.pod("cancel", program.Program{Print: []string{"one"}, Stay: program.Forever})
+			c.running(pod)
+			ctx, cancel := context.WithCancel(c.ctx)
+			r, err := l.GetContainerLogs(ctx, c.ns, pod.Name, "main", api.ContainerLogOpts{Follow: true})
+			if err != nil {
+				cancel()
+				c.Fatalf("GetContainerLogs with Follow: %v", err)
+			}
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_, _ = io.Copy(io.Discard, r)
+			}()
+			cancel()
+			if !c.within(ended) {
+				c.Errorf("the context ended, and the log is still read")
+			}
+			r.Close()
+		},
+	},
+	{
+		Name: "logs/previous", Why: "the log of the run that crashed tells why",
+		Run: func(c *C) {
+			c.logger()
+			pod := c.pod("previous", program.Program{Print: []string{"crash"}, Exit: 1, Stay: c.h.Tick})
+			pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
+			c.untilRestarted(pod)
+			if got := c.log(pod, "main", api.ContainerLogOpts{Previous: true}); !c.h.OwnLog && got != "crash\n" || got == "" {
+				c.Errorf("the log of the previous run is %q, want %q", got, "crash\n")
+			}
+		},
+	},
+	{
+		Name: "logs/no-previous", Why: "a log of another run than the one that was asked for misleads",
+		Run: func(c *C) {
+			l := c.logger()
+			pod, _ := c.written("no-previous")
+			r, err := l.GetContainerLogs(c.ctx, c.ns, pod.Name, "main", api.ContainerLogOpts{Previous: true})
+			if err == nil {
+				defer r.Close()
+				if data, _ := io.ReadAll(r); len(data) > 0 {
+					c.Errorf("the container ran once, and the log of its previous run is %q", data)
+				}
+			}
+		},
+	},
+	{
+		Name: "logs/absent", Why: "404 says that there is nothing; 500 makes tools try again",
+		Run: func(c *C) {
+			l := c.logger()
+			pod := c.pod("absent", stays())
+			c.running(pod)
+			for _, name := range [][2]string{{"other", "main"}, {pod.Name, "other"}} {
+				r, err := l.GetContainerLogs(c.ctx, c.ns, name[0], name[1], api.ContainerLogOpts{})
+				if err == nil {
+					_, err = io.ReadAll(r)
+					r.Close()
+				}
+				if !errdefs.IsNotFound(err) {
+					c.Errorf("the log of container %s of pod %s, which is not there: got %v, want an error of the kind not-found", name[1], name[0], err)
+				}
+			}
+		},
+	},
+}
+
+// within reports whether something ends within the patience of the harness.
+func (c *C) within(ended <-chan struct{}) bool {
+	timer := time.NewTimer(c.h.Patience)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providertest
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+// execProbe asks once a second whether a file is there.
+func (c *C) execProbe(need ...string) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: c.command(program.Program{Need: need})}},
+		PeriodSeconds: 1, TimeoutSeconds: 10, SuccessThreshold: 1, FailureThreshold: 1,
+	}
+}
+
+func isReady(p *corev1.Pod) bool { return condition(p, corev1.PodReady) == corev1.ConditionTrue }
+
+var probes = []Check{
+	{
+		Name: "probes/none", Why: "a container without probes is ready as soon as it runs",
+		Run: func(c *C) {
+			pod := c.pod("none", stays())
+			c.running(pod)
+			p := c.untilPod(pod, "to be Ready", isReady)
+			if !c.statusOf(p, "main").Ready {
+				c.Errorf("the pod is Ready and its container is not: %s", describe(p))
+			}
+		},
+	},
+	{
+		Name: "probes/readiness", Why: "a pod that is not ready gets no traffic",
+		Needs: []capability.Feature{capability.ExecProbes},
+		Run: func(c *C) {
+			pod := c.pod("readiness", stays())
+			pod.Spec.Containers[0].ReadinessProbe = c.execProbe("/tmp/ready")
+			if p := c.running(pod); isReady(p) || c.statusOf(p, "main").Ready {
+				c.Errorf("the probe fails, and the pod is Ready: %s", describe(p))
+			}
+			c.exec(pod, "main", program.Program{Write: []string{"/tmp/ready"}})
+			c.untilPod(pod, "to be Ready once its probe passes", isReady)
+		},
+	},
+	{
+		Name: "probes/liveness", Why: "a program that hangs is restarted",
+		Needs: []capability.Feature{capability.ExecProbes},
+		Run: func(c *C) {
+			pod := c.pod("liveness", stays())
+			pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
+			pod.Spec.Containers[0].LivenessProbe = c.execProbe("/tmp/alive")
+			c.untilRestarted(pod)
+		},
+	},
+	{
+		Name: "probes/startup", Why: "a slow program is left in peace until it has started",
+		Needs: []capability.Feature{capability.ExecProbes},
+		Run: func(c *C) {
+			pod := c.pod("startup", stays())
+			probe := c.execProbe("/tmp/started")
+			probe.FailureThreshold = 1000
+			pod.Spec.Containers[0].StartupProbe = probe
+			if p := c.running(pod); isReady(p) {
+				c.Errorf("it has not started, and the pod is Ready: %s", describe(p))
+			}
+			c.exec(pod, "main", program.Program{Write: []string{"/tmp/started"}})
+			c.untilPod(pod, "to be Ready once it has started", isReady)
+		},
+	},
+	{
+		Name: "probes/network", Why: "most probes are requests to a port",
+		Needs: []capability.Feature{capability.NetworkProbes},
+		Run: func(c *C) {
+			const port = 18080
+			pod := c.pod("network", program.Program{Listen: port, Stay: program.Forever})
+			probe := corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3}
+			probe.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}
+			pod.Spec.Containers[0].ReadinessProbe = &probe
+			other := c.add(pod, "closed", stays())
+			closed := probe
+			closed.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromInt32(port + 1)}
+			other.ReadinessProbe = &closed
+			c.running(pod)
+			p := c.untilPod(pod, "to have a port that is open", func(p *corev1.Pod) bool { return c.statusOf(p, "main").Ready })
+			if c.statusOf(p, "closed").Ready || isReady(p) {
+				c.Errorf("nobody listens on the port of the other container, and it is ready: %s", describe(p))
+			}
+		},
+	},
+}
+
+var hooks = []Check{
+	{
+		Name: "hooks/post-start", Why: "a hook sets up what the program needs",
+		Needs: []capability.Feature{capability.PostStartHooks},
+		Run: func(c *C) {
+			pod := c.pod("post-start", stays())
+			pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{
+				Exec: &corev1.ExecAction{Command: c.command(program.Program{Write: []string{"/tmp/hooked"}})},
+			}}
+			c.running(pod)
+			c.until("the hook to have run", func() (bool, string) {
+				_, _, err := c.tryExec(c.ctx, pod, "main", program.Program{Need: []string{"/tmp/hooked"}}, nil)
+				return err == nil, "its file is not there"
+			})
+		},
+	},
+	{
+		Name: "hooks/pre-stop", Why: "a server takes itself out of the load balancer before it stops",
+		Needs: []capability.Feature{capability.PreStopHooks},
+		Run: func(c *C) {
+			pod := c.pod("pre-stop", stays())
+			pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
+				Exec: &corev1.ExecAction{Command: c.command(program.Program{Stay: 2 * time.Second})},
+			}}
+			c.running(pod)
+			begin := time.Now()
+			c.remove(pod, 20)
+			if took := time.Since(begin); took < 1500*time.Millisecond {
+				c.Errorf("the pod stopped after %s, want it after its hook of 2 s", took)
+			}
+		},
+	},
+	{
+		Name: "hooks/grace", Why: "a hook that hangs must not keep a pod beyond its grace period",
+		Needs: []capability.Feature{capability.PreStopHooks},
+		Run: func(c *C) {
+			pod := c.pod("hook-grace", stays())
+			pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
+				Exec: &corev1.ExecAction{Command: c.command(stays())},
+			}}
+			c.running(pod)
+			c.remove(pod, 1)
+			c.noneLeft(pod)
+		},
+	},
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providertest
+
+import (
+	"context"
+	"runtime"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+// needsReports skips checks of reports of providers that are polled.
+func (c *C) needsReports() {
+	if _, ok := c.open().provider.(node.PodNotifier); !ok {
+		c.Skipf("the provider does not report by itself: it has no NotifyPods")
+	}
+}
+
+// rank is how far a phase is.
+func rank(p corev1.PodPhase) int {
+	switch p {
+	case corev1.PodRunning:
+		return 1
+	case corev1.PodSucceeded, corev1.PodFailed:
+		return 2
+	}
+	return 0
+}
+
+var reports = []Check{
+	{
+		Name: "reports/prompt", Why: "without a report the node learns of an end only when it asks again, minutes later",
+		Run: func(c *C) {
+			c.needsReports()
+			pod := c.pod("prompt", program.Program{Stay: c.h.Tick})
+			c.create(pod)
+			c.until("a report of the end", func() (bool, string) {
+				all := c.open().reportsOf(pod.UID)
+				return len(all) > 0 && terminal(all[len(all)-1]), "the reports end before it"
+			})
+		},
+	},
+	{
+		Name: "reports/order", Why: "a status that goes back makes controllers do again what they did, and dashboards flap",
+		Run: func(c *C) {
+			c.needsReports()
+			pod := c.pod("order", program.Program{Stay: 2 * c.h.Tick})
+			c.ended(pod)
+			c.untilReported(pod)
+			last, name := 0, corev1.PodPhase("")
+			for i, p := range c.open().reportsOf(pod.UID) {
+				if r := rank(p.Status.Phase); r < last {
+					c.Errorf("report %d says %s after %s", i, p.Status.Phase, name)
+				} else {
+					last, name = r, p.Status.Phase
+				}
+			}
+		},
+	},
+	{
+		Name: "reports/final", Why: "a pod that ended stays ended: a Job that was complete must not run again",
+		Run: func(c *C) {
+			c.needsReports()
+			pod := c.pod("final", program.Program{Stay: c.h.Tick, Exit: 3})
+			c.ended(pod)
+			c.untilReported(pod)
+			c.remove(pod, 0)
+			phase := corev1.PodPhase("")
+			for i, p := range c.open().reportsOf(pod.UID) {
+				if phase != "" && p.Status.Phase != phase {
+					c.Errorf("report %d says %s after %s", i, p.Status.Phase, phase)
+				}
+				if terminal(p) {
+					phase = p.Status.Phase
+				}
+			}
+		},
+	},
+	{
+		Name: "reports/restarts", Why: "the number of restarts of a container only grows",
+		Run: func(c *C) {
+			c.needsReports()
+			pod := c.pod("restarts", program.Program{Stay: c.h.Tick})
+			pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
+			c.create(pod)
+			count := func(p *corev1.Pod) (n int32) {
+				for _, s := range p.Status.ContainerStatuses {
+					n += s.RestartCount
+				}
+				return n
+			}
+			c.until("reports of two restarts", func() (bool, string) {
+				most, last := int32(0), int32(0)
+				for i, p := range c.open().reportsOf(pod.UID) {
+					if last = count(p); last < most {
+						c.Fatalf("report %d says %d restarts after %d", i, last, most)
+					}
+					most = last
+				}
+				return most >= 2, "there are fewer"
+			})
+		},
+	},
+	{
+		Name: "reports/whole", Why: "a report is of a pod, and without its UID it may be believed of the next one of its name",
+		Run: func(c *C) {
+			c.needsReports()
+			pod := c.pod("whole", program.Program{Stay: c.h.Tick})
+			c.ended(pod)
+			c.untilReported(pod)
+			s := c.open()
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for i, p := range s.reports {
+				if p.Namespace == c.ns && p.Name == pod.Name && (p.UID != pod.UID || len(p.Spec.Containers) != 1) {
+					c.Errorf("report %d of %s has the UID %q and %d containers, want %s and 1", i, p.Name, p.UID, len(p.Spec.Containers), pod.UID)
+				}
+			}
+		},
+	},
+	{
+		Name: "reports/no-lock", Why: "a report that is sent while a lock is held ends in a deadlock when its receiver asks back",
+		Run: func(c *C) {
+			c.needsReports()
+			s := c.open()
+			asked := make(chan struct{}, 1)
+			s.mu.Lock()
+			s.calls = func(p *corev1.Pod) {
+				if p.Namespace != c.ns {
+					return
+				}
+				done := make(chan struct{})
+				go func() { // a provider that holds a lock does not answer
+					defer close(done)
+					_, _ = s.provider.GetPod(c.ctx, p.Namespace, p.Name)
+				}()
+				timer := time.NewTimer(c.h.Patience / 4)
+				defer timer.Stop()
+				select {
+				case <-done:
+					select {
+					case asked <- struct{}{}:
+					default:
+					}
+				case <-timer.C:
+					c.Errorf("GetPod does not answer while a report is delivered")
+				}
+			}
+			s.mu.Unlock()
+			c.create(c.pod("no-lock", stays()))
+			c.until("a report whose receiver asked back", func() (bool, string) {
+				select {
+				case <-asked:
+					return true, ""
+				default:
+					return false, "there is none"
+				}
+			})
+		},
+	},
+	{
+		Name: "reports/after-restart", Why: "what changed while the node was away is told when it is back",
+		Run: func(c *C) {
+			c.needsReports()
+			pod := c.pod("back", program.Program{Stay: 2 * c.h.Tick})
+			c.running(pod)
+			c.reopen()
+			c.untilReported(pod)
+		},
+	},
+	{
+		Name: "reports/own", Why: "the node keeps a report: one that changes later is a data race",
+		Run: func(c *C) {
+			c.needsReports()
+			s := c.open()
+			var kept, copies []*corev1.Pod
+			s.mu.Lock()
+			s.calls = func(p *corev1.Pod) {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				kept, copies = append(kept, p), append(copies, p.DeepCopy())
+			}
+			s.mu.Unlock()
+			pod := c.pod("own-report", program.Program{Stay: c.h.Tick})
+			c.ended(pod)
+			c.untilReported(pod)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for i := range kept {
+				if a, b := describe(kept[i]), describe(copies[i]); a != b {
+					c.Errorf("report %d was %q and is %q now", i, b, a)
+				}
+			}
+		},
+	},
+}
+
+// untilReported waits for the report that a pod has ended.
+func (c *C) untilReported(pod *corev1.Pod) {
+	c.until("a report of the end", func() (bool, string) {
+		all := c.open().reportsOf(pod.UID)
+		return len(all) > 0 && terminal(all[len(all)-1]), "the reports end before it"
+	})
+}
+
+func (c *C) pinger() interface{ Ping(context.Context) error } {
+	p, ok := c.open().provider.(interface{ Ping(context.Context) error })
+	if !ok {
+		c.Skipf("the provider has no Ping")
+	}
+	return p
+}
+
+var pings = []Check{
+	{
+		Name: "ping/well", Why: "the node is Ready while its backend can run pods",
+		Run: func(c *C) {
+			if err := c.pinger().Ping(c.ctx); err != nil {
+				c.Errorf("Ping of a backend that is well: %v", err)
+			}
+		},
+	},
+	{
+		Name: "ping/outage", Why: "the scheduler must not send pods to a backend that cannot run them",
+		Run: func(c *C) {
+			p := c.pinger()
+			c.inOutage("fail", c.backend.Outage, func(*corev1.Pod) {
+				c.until("Ping to fail", func() (bool, string) { return p.Ping(c.ctx) != nil, "it says that all is well" })
+			})
+			c.until("Ping to succeed again", func() (bool, string) {
+				err := p.Ping(c.ctx)
+				return err == nil, errorText(err)
+			})
+		},
+	},
+}
+
+var resources = []Check{
+	{
+		Name: "resources/goroutines", Why: "a goroutine that is left for each pod ends the node after a month", Alone: true,
+		Run: func(c *C) {
+			c.open()
+			lives := func(round string) {
+				var all []*corev1.Pod
+				for i := range c.h.Many {
+					pod := c.pod(round+string(rune('a'+i%26))+string(rune('a'+i/26)), stays())
+					c.create(pod)
+					all = append(all, pod)
+				}
+				for _, pod := range all {
+					c.untilPod(pod, "to run", runs)
+					c.remove(pod, 0)
+					c.objects.remove(pod.UID)
+				}
+			}
+			lives("warm-")
+			before := runtime.NumGoroutine()
+			lives("then-")
+			c.until("the goroutines of the pods to end", func() (bool, string) {
+				after := runtime.NumGoroutine()
+				return after <= before+c.h.Many/4, "there were " + strconv.Itoa(before) + ", and after the pods are gone there are " + strconv.Itoa(after)
+			})
+		},
+	},
+	{
+		Name: "resources/close", Why: "a node ends when it is asked to, and leaves nothing running", Alone: true,
+		Run: func(c *C) {
+			before := runtime.NumGoroutine()
+			for range c.h.Many {
+				c.open()
+				c.closeSession()
+			}
+			c.until("the goroutines of the providers to end", func() (bool, string) {
+				after := runtime.NumGoroutine()
+				return after <= before+c.h.Many/4, "there were " + strconv.Itoa(before) + ", and after the providers have ended there are " + strconv.Itoa(after)
+			})
+		},
+	},
+	{
+		Name: "resources/memory", Why: "what is kept of pods that are gone adds up", Alone: true,
+		Run: func(c *C) {
+			c.open()
+			lives := func(round string, n int) uint64 {
+				for i := range n {
+					pod := c.pod(round+strconv.Itoa(i), stays())
+					c.running(pod)
+					c.remove(pod, 0)
+					c.objects.remove(pod.UID)
+				}
+				s := c.open()
+				s.mu.Lock()
+				s.reports = nil
+				s.mu.Unlock()
+				var m runtime.MemStats
+				runtime.GC()
+				runtime.ReadMemStats(&m)
+				return m.HeapAlloc
+			}
+			before := lives("warm-", c.h.Many)
+			after := lives("then-", c.h.Many)
+			if grown := int64(after) - int64(before); grown > 64<<10*int64(c.h.Many) {
+				c.Errorf("after %d pods that are gone the heap has %d bytes more, want less than 64 KiB a pod", c.h.Many, grown)
+			}
+		},
+	},
+}

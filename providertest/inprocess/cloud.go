@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package inprocess is a backend whose containers are goroutines of this process, and a complete provider on it: logs,
+// exec, attach, port-forward, probes, hooks, volumes and restarts are what programs of package program make of them. It is what
+// the contract of providers is tested on, and a provider to read before writing one.
+//
+// The guarantee: the backend outlives its providers, as a cloud does. A Provider keeps nothing that it could not find again, and
+// everything ends with the context of New.
+//
+// What surprises: a container runs one program.Program, which its last argument is; an image means nothing. And
+// package memory is another backend: it starts nothing, but it lies, fails and keeps a ledger.
+package inprocess
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Errors of requests to a backend that is not well.
+var (
+	ErrOutage    = errors.New("the backend does not answer")
+	ErrThrottled = errors.New("429 Too Many Requests")
+)
+
+// Cloud is the backend.
+type Cloud struct {
+	ctx context.Context // ends every container
+
+	mu   sync.Mutex
+	pods []*pod // guarded by mu; the oldest first
+	runs int    // guarded by mu; how many container runs there were
+
+	fault      error       // guarded by mu; what every request is answered
+	loseAnswer bool        // guarded by mu; of the next CreatePod
+	watchers   []*Provider // guarded by mu
+}
+
+// New returns a backend without pods. Its containers end with ctx.
+func New(ctx context.Context) *Cloud { return &Cloud{ctx: ctx} }
+
+// Fail lets every request fail with err until it is called with nil.
+func (c *Cloud) Fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fault = err
+}
+
+// LoseAnswer lets the next CreatePod succeed, and fail to say so.
+func (c *Cloud) LoseAnswer() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.loseAnswer = true
+}
+
+// Instances returns how many instances of a pod run.
+func (c *Cloud) Instances(uid types.UID) (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.pods {
+		if p.uid == uid && !p.over {
+			n++
+		}
+	}
+	return n
+}
+
+// Kill ends a container as SIGKILL does.
+func (c *Cloud) Kill(uid types.UID, container string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.pods {
+		if p.uid != uid {
+			continue
+		}
+		if k := p.container(container); k != nil && k.run != nil && !k.run.ended() {
+			k.run.kill()
+			return nil
+		}
+	}
+	return fmt.Errorf("kill container %s of pod %s: it does not run", container, uid)
+}
+
+// Lose lets a pod vanish.
+func (c *Cloud) Lose(uid types.UID) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.pods, func(p *pod) bool { return p.uid == uid })
+	if i < 0 {
+		return fmt.Errorf("lose pod %s: the backend does not have it", uid)
+	}
+	p := c.pods[i]
+	c.pods = slices.Delete(c.pods, i, i+1)
+	p.lost = true
+	p.cancel()
+	return nil
+}
+
+// request is asked before everything that a provider wants of the backend.
+func (c *Cloud) request() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.fault
+}
+
+// find returns the pod of a name, nil if there is none. mu is held.
+func (c *Cloud) find(namespace, name string) *pod {
+	for _, p := range c.pods {
+		if p.spec.Namespace == namespace && p.spec.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// byUID returns the pod of a UID, nil if there is none. mu is held.
+func (c *Cloud) byUID(uid types.UID) *pod {
+	for _, p := range c.pods {
+		if p.uid == uid {
+			return p
+		}
+	}
+	return nil
+}
+
+// changed tells the providers how a pod is now. mu is held.
+func (c *Cloud) changed(p *pod) {
+	if p.lost {
+		return
+	}
+	shown := p.show()
+	for _, w := range c.watchers {
+		w.queue = append(w.queue, shown.DeepCopy())
+		select {
+		case w.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// remove takes a pod out whose last state was told. mu is held.
+func (c *Cloud) remove(p *pod) {
+	c.pods = slices.DeleteFunc(c.pods, func(q *pod) bool { return q == p })
+}
+
+func key(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inprocess
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+// container is a container of a pod.
+type container struct {
+	pod           *pod
+	spec          *corev1.Container
+	program       program.Program
+	init, sidecar bool
+	begun         chan struct{} // closed when its first run has begun
+
+	// guarded by pod.cloud.mu
+	run      *run // nil before the first one
+	last     *run // the one before
+	restarts int32
+	waits    bool // for its next run
+	ready    bool
+	started  bool // by its startup probe
+}
+
+// run is one run of a container.
+type run struct {
+	id      string
+	log     *log
+	stop    chan struct{} // closed when it is asked to stop
+	once    sync.Once     // of stop
+	ctx     context.Context
+	kill    context.CancelFunc
+	done    chan struct{} // closed when it has ended
+	files   *volume       // its own root
+	stdin   *io.PipeReader
+	typed   *io.PipeWriter
+	started time.Time
+
+	// set before done is closed
+	finished time.Time
+	code     int32
+	message  string
+}
+
+func (r *run) ended() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *run) ask() { r.once.Do(func() { close(r.stop) }) }
+
+func newContainer(p *pod, spec *corev1.Container, init bool) (*container, error) {
+	prog, err := program.Parse(spec.Args)
+	if err != nil {
+		return nil, errdefs.InvalidInputf("container %s: %w", spec.Name, err)
+	}
+	always := spec.RestartPolicy != nil && *spec.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	return &container{pod: p, spec: spec.DeepCopy(), program: prog, init: init, sidecar: init && always, begun: make(chan struct{})}, nil
+}
+
+// live runs the container as often as the restart policy says, until ending.
+func (k *container) live(ending <-chan struct{}) {
+	for n := int32(0); ; n++ {
+		k.once(n, ending)
+		if !k.again(ending) {
+			return
+		}
+		delay := time.NewTimer(restartDelay)
+		select {
+		case <-delay.C:
+		case <-ending:
+			delay.Stop()
+			k.mark(func() { k.waits = false })
+			return
+		case <-k.pod.ctx.Done():
+			delay.Stop()
+			k.mark(func() { k.waits = false })
+			return
+		}
+	}
+}
+
+// again reports whether the container runs again, and shows that it waits for it.
+func (k *container) again(ending <-chan struct{}) (again bool) {
+	select {
+	case <-ending:
+		return false
+	case <-k.pod.ctx.Done():
+		return false
+	default:
+	}
+	k.mark(func() {
+		switch policy := k.pod.spec.Spec.RestartPolicy; {
+		case k.sidecar:
+			again = true
+		case k.init:
+			again = policy != corev1.RestartPolicyNever && k.run.code != 0
+		default:
+			again = policy == corev1.RestartPolicyAlways || policy == corev1.RestartPolicyOnFailure && k.run.code != 0
+		}
+		k.waits = again
+	})
+	return again
+}
+
+// mark changes the container and tells of it.
+func (k *container) mark(change func()) {
+	c := k.pod.cloud
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+	c.changed(k.pod)
+}
+
+// once is one run.
+func (k *container) once(n int32, ending <-chan struct{}) {
+	r := &run{log: newLog(), stop: make(chan struct{}), done: make(chan struct{}), files: &volume{}, started: time.Now()}
+	r.ctx, r.kill = context.WithCancel(k.pod.ctx)
+	defer r.kill()
+	r.stdin, r.typed = io.Pipe()
+	stopInput := context.AfterFunc(r.ctx, func() { r.stdin.CloseWithError(io.EOF) })
+	defer stopInput()
+	k.mark(func() {
+		c := k.pod.cloud
+		c.runs++
+		r.id = fmt.Sprintf("inprocess://%d", c.runs)
+		k.last, k.run, k.restarts, k.waits = k.run, r, n, false
+		k.started = k.spec.StartupProbe == nil
+		k.ready = k.started && k.spec.ReadinessProbe == nil
+	})
+	if n == 0 {
+		close(k.begun)
+	}
+	var helpers sync.WaitGroup
+	helpers.Go(func() { k.watch(r) })
+	helpers.Go(func() { // passes the request to stop on, after the hook
+		select {
+		case <-ending:
+			k.hook(r, func(l *corev1.Lifecycle) *corev1.LifecycleHandler { return l.PreStop })
+			r.ask()
+		case <-r.ctx.Done():
+		}
+	})
+	k.hook(r, func(l *corev1.Lifecycle) *corev1.LifecycleHandler { return l.PostStart })
+	world := k.world(r)
+	world.Stdin, world.Stdout, world.Stderr, world.Stop = nil, r.log, r.log, r.stop
+	if k.spec.Stdin {
+		world.Stdin = r.stdin
+	}
+	code := k.program.Run(r.ctx, world)
+	if r.ctx.Err() != nil {
+		code = 137
+	}
+	message, _, _ := world.Read(k.spec.TerminationMessagePath)
+	r.kill()
+	helpers.Wait()
+	k.mark(func() {
+		r.finished, r.code, r.message = time.Now(), code, string(message)
+		k.ready = false
+		close(r.done)
+		r.log.end()
+	})
+}
+
+// exitCode is that of the last run.
+func (k *container) exitCode() int32 {
+	k.pod.cloud.mu.Lock()
+	defer k.pod.cloud.mu.Unlock()
+	if k.run == nil || !k.run.ended() {
+		return -1
+	}
+	return k.run.code
+}
+
+// hook runs a hook of the container.
+func (k *container) hook(r *run, which func(*corev1.Lifecycle) *corev1.LifecycleHandler) {
+	if k.spec.Lifecycle == nil {
+		return
+	}
+	if h := which(k.spec.Lifecycle); h != nil && h.Exec != nil {
+		_, _ = k.command(r.ctx, r, h.Exec.Command, nil) // as with a kubelet, the container goes on
+	}
+}

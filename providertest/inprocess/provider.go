@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inprocess
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+)
+
+// Objects are where volumes come from.
+type Objects struct {
+	ConfigMaps corev1listers.ConfigMapLister
+	Secrets    corev1listers.SecretLister
+}
+
+// Provider runs pods on a Cloud.
+type Provider struct {
+	cloud   *Cloud
+	objects Objects
+	notify  func(*corev1.Pod)
+
+	queue []*corev1.Pod // guarded by cloud.mu; reports that are due, in the order of what happened
+	wake  chan struct{}
+}
+
+// Open returns a provider, as a daemon does when it starts.
+func Open(cloud *Cloud, objects Objects) *Provider {
+	return &Provider{cloud: cloud, objects: objects, wake: make(chan struct{}, 1)}
+}
+
+// Capabilities returns what programs can be asked for.
+func (p *Provider) Capabilities() capability.Declaration {
+	return capability.Only(capability.InitContainers, capability.Sidecars, capability.PostStartHooks, capability.PreStopHooks,
+		capability.ExecProbes, capability.TerminationMessages, capability.InteractiveContainers,
+		capability.EmptyDir, capability.MemoryEmptyDir, capability.ObjectVolumes, capability.SubPath)
+}
+
+// AnswersForAllPods says that the backend's list is complete.
+func (p *Provider) AnswersForAllPods() bool { return true }
+
+// NotifyPods remembers whom to tell; RunInBackground does it.
+func (p *Provider) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { p.notify = notify }
+
+// RunInBackground tells of every change of a pod, one after the other and without a lock, until ctx ends.
+func (p *Provider) RunInBackground(ctx context.Context) error {
+	c := p.cloud
+	c.mu.Lock()
+	c.watchers = append(c.watchers, p)
+	for _, q := range c.pods {
+		p.queue = append(p.queue, q.show())
+	}
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for i, w := range c.watchers {
+			if w == p {
+				c.watchers = append(c.watchers[:i:i], c.watchers[i+1:]...)
+				return
+			}
+		}
+	}()
+	for {
+		c.mu.Lock()
+		due := p.queue
+		p.queue = nil
+		c.mu.Unlock()
+		for _, pod := range due {
+			if ctx.Err() == nil && p.notify != nil {
+				p.notify(pod)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.wake:
+		}
+	}
+}
+
+// CreatePod starts a pod. One that the backend has is left as it is.
+func (p *Provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
+	c := p.cloud
+	if err := errors.Join(ctx.Err(), c.request()); err != nil {
+		return fmt.Errorf("create pod %s: %w", key(pod), err)
+	}
+	made, err := newPod(c, pod, p.objects)
+	if err != nil {
+		return fmt.Errorf("create pod %s: %w", key(pod), err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old := c.find(pod.Namespace, pod.Name); old != nil {
+		made.cancel()
+		if old.uid == pod.UID {
+			return nil
+		}
+		return fmt.Errorf("create pod %s: the pod with UID %s has this name until it has stopped", key(pod), old.uid)
+	}
+	c.pods = append(c.pods, made)
+	c.changed(made)
+	go made.live()
+	if c.loseAnswer {
+		c.loseAnswer = false
+		return fmt.Errorf("create pod %s: the answer is lost", key(pod))
+	}
+	return nil
+}
+
+// UpdatePod takes over labels and annotations.
+func (p *Provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
+	c := p.cloud
+	if err := c.request(); err != nil {
+		return fmt.Errorf("update pod %s: %w", key(pod), err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := c.byUID(pod.UID)
+	if q == nil {
+		return errdefs.NotFoundf("update pod %s: no pod has the UID %s", key(pod), pod.UID)
+	}
+	spec := q.spec.DeepCopy()
+	spec.Labels, spec.Annotations = pod.DeepCopy().Labels, pod.DeepCopy().Annotations
+	q.spec = spec
+	c.changed(q)
+	return nil
+}
+
+// DeletePod asks a pod to stop. Its last report says how it did.
+func (p *Provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
+	c := p.cloud
+	if err := c.request(); err != nil {
+		return fmt.Errorf("delete pod %s: %w", key(pod), err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := c.byUID(pod.UID)
+	if q == nil {
+		return errdefs.NotFoundf("delete pod %s: no pod has the UID %s", key(pod), pod.UID)
+	}
+	grace := 30 * time.Second
+	for _, s := range []*int64{pod.Spec.TerminationGracePeriodSeconds, pod.DeletionGracePeriodSeconds} {
+		if s != nil {
+			grace = time.Duration(*s) * time.Second
+		}
+	}
+	q.end(grace)
+	return nil
+}
+
+// GetPod returns a pod with its status.
+func (p *Provider) GetPod(_ context.Context, namespace, name string) (*corev1.Pod, error) {
+	c := p.cloud
+	if err := c.request(); err != nil {
+		return nil, fmt.Errorf("get pod %s/%s: %w", namespace, name, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q := c.find(namespace, name); q != nil {
+		return q.show(), nil
+	}
+	return nil, errdefs.NotFoundf("get pod %s/%s: the backend does not have it", namespace, name)
+}
+
+// GetPodStatus returns the status of a pod.
+func (p *Provider) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
+	pod, err := p.GetPod(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return &pod.Status, nil
+}
+
+// GetPods returns all pods with their status.
+func (p *Provider) GetPods(context.Context) ([]*corev1.Pod, error) {
+	c := p.cloud
+	if err := c.request(); err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pods := make([]*corev1.Pod, len(c.pods))
+	for i, q := range c.pods {
+		pods[i] = q.show()
+	}
+	return pods, nil
+}
+
+// Ping says whether the backend answers.
+func (p *Provider) Ping(context.Context) error { return p.cloud.request() }
+
+// NotifyNodeStatus has nothing to tell: the node never changes.
+func (p *Provider) NotifyNodeStatus(context.Context, func(*corev1.Node)) {}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providertest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+// stays is a program that runs until it is asked to stop.
+func stays() program.Program { return program.Program{Stay: program.Forever} }
+
+// pod is a pod of the check whose container main does what p says. It is never restarted, and has a second to stop.
+func (c *C) pod(name string, p program.Program) *corev1.Pod {
+	grace, links := int64(1), false
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: c.ns, Name: name, UID: uuid.NewUUID(), CreationTimestamp: metav1.Now(),
+			Labels: map[string]string{"app": "contract"}, Annotations: map[string]string{"contract": "yes"},
+		},
+		Spec: corev1.PodSpec{
+			NodeName: nodeName, RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
+			DNSPolicy: corev1.DNSClusterFirst, EnableServiceLinks: &links, SecurityContext: &corev1.PodSecurityContext{},
+		},
+	}
+	c.add(pod, "main", p)
+	return pod
+}
+
+// add adds a container to a pod.
+func (c *C) add(pod *corev1.Pod, name string, p program.Program) *corev1.Container {
+	pod.Spec.Containers = append(pod.Spec.Containers, c.container(pod, name, p))
+	return &pod.Spec.Containers[len(pod.Spec.Containers)-1]
+}
+
+// container is a container that does what p says.
+func (c *C) container(pod *corev1.Pod, name string, p program.Program) corev1.Container {
+	k := corev1.Container{
+		Name: name, ImagePullPolicy: corev1.PullIfNotPresent,
+		TerminationMessagePath: corev1.TerminationMessagePathDefault, TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+	}
+	if err := c.h.Container(pod, &k, p); err != nil {
+		c.Skipf("the harness cannot run this program: %v", err)
+	}
+	return k
+}
+
+// command is what does what p says in a container.
+func (c *C) command(p program.Program) []string {
+	if c.h.Command == nil {
+		c.Skipf("the harness has no commands")
+	}
+	command, err := c.h.Command(p)
+	if err != nil {
+		c.Skipf("the harness cannot run this command: %v", err)
+	}
+	return command
+}
+
+// needsPrint skips checks of what programs print where they do not.
+func (c *C) needsPrint() {
+	if c.h.OwnLog {
+		c.Skipf("containers do not print what their program says")
+	}
+}
+
+// tryCreate is CreatePod as the node calls it.
+func (c *C) tryCreate(ctx context.Context, pod *corev1.Pod) error {
+	s := c.open()
+	pod = pod.DeepCopy()
+	pod.Status = corev1.PodStatus{}
+	if _, ok := s.provider.(node.PodObjectsUser); !ok {
+		if err := podenv.Resolve(ctx, c.objects.environment(), pod); err != nil {
+			c.Fatalf("resolve the environment of pod %s: %v", pod.Name, err)
+		}
+	}
+	return s.provider.CreatePod(ctx, pod)
+}
+
+// create makes a pod.
+func (c *C) create(pod *corev1.Pod) {
+	c.objects.add(pod)
+	if err := c.tryCreate(c.ctx, pod); err != nil {
+		c.Fatalf("CreatePod of %s: %v", pod.Name, err)
+	}
+}
+
+// running makes a pod and waits until it runs.
+func (c *C) running(pod *corev1.Pod) *corev1.Pod {
+	c.create(pod)
+	return c.untilPod(pod, "to run", runs)
+}
+
+// ended makes a pod and waits until it has ended.
+func (c *C) ended(pod *corev1.Pod) *corev1.Pod {
+	c.create(pod)
+	return c.untilPod(pod, "to end", terminal)
+}
+
+func runs(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodRunning && len(p.Status.ContainerStatuses) == len(p.Spec.Containers) &&
+		!slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.State.Running == nil })
+}
+
+func terminal(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+// see returns a pod as the provider shows it now, or as it reported it last when it has ended; nil if neither is so.
+func (c *C) see(ctx context.Context, pod *corev1.Pod) *corev1.Pod {
+	s := c.open()
+	got, err := s.provider.GetPod(ctx, pod.Namespace, pod.Name)
+	if err == nil && got != nil && got.UID == pod.UID {
+		return got.DeepCopy()
+	}
+	if err != nil && !errdefs.IsNotFound(err) {
+		c.Logf("GetPod of %s: %v", pod.Name, err)
+	}
+	if all := s.reportsOf(pod.UID); len(all) > 0 && terminal(all[len(all)-1]) {
+		return all[len(all)-1]
+	}
+	return nil
+}
+
+// gone reports whether the provider has confirmed that a pod has stopped.
+func (c *C) gone(ctx context.Context, pod *corev1.Pod) bool {
+	got, err := c.open().provider.GetPod(ctx, pod.Namespace, pod.Name)
+	if err != nil {
+		return errdefs.IsNotFound(err)
+	}
+	return got == nil || got.UID != pod.UID || terminal(got)
+}
+
+// until waits for a condition. It says in which state it is, too.
+func (c *C) until(what string, condition func() (ok bool, state string)) {
+	ctx, cancel := context.WithTimeout(c.ctx, c.h.Patience)
+	defer cancel()
+	for {
+		ok, state := condition()
+		if ok {
+			return
+		}
+		if ctx.Err() != nil {
+			c.Fatalf("waited %s for %s: %s", c.h.Patience, what, state)
+		}
+		c.pause(ctx)
+	}
+}
+
+// untilPod waits for a state of a pod, and returns the pod in it.
+func (c *C) untilPod(pod *corev1.Pod, what string, ok func(*corev1.Pod) bool) (seen *corev1.Pod) {
+	c.until(fmt.Sprintf("pod %s %s", pod.Name, what), func() (bool, string) {
+		seen = c.see(c.ctx, pod)
+		return seen != nil && ok(seen), describe(seen)
+	})
+	return seen
+}
+
+// describe says how a pod is.
+func describe(p *corev1.Pod) string {
+	if p == nil {
+		return "the provider does not show it"
+	}
+	text := fmt.Sprintf("%s %s %s", p.Status.Phase, p.Status.Reason, p.Status.Message)
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		text += fmt.Sprintf("; %s: ready %t, restarts %d, ", s.Name, s.Ready, s.RestartCount)
+		switch {
+		case s.State.Running != nil:
+			text += "running"
+		case s.State.Terminated != nil:
+			text += fmt.Sprintf("ended %d %s %s", s.State.Terminated.ExitCode, s.State.Terminated.Reason, s.State.Terminated.Message)
+		case s.State.Waiting != nil:
+			text += fmt.Sprintf("waits: %s %s", s.State.Waiting.Reason, s.State.Waiting.Message)
+		}
+	}
+	return text
+}
+
+// tryDelete is DeletePod as the node calls it. A grace below 0 is that of the pod.
+func (c *C) tryDelete(pod *corev1.Pod, grace int64) error {
+	p := pod.DeepCopy()
+	if seen := c.see(c.ctx, pod); seen != nil {
+		p.Status = seen.Status
+	}
+	if grace < 0 {
+		grace = *pod.Spec.TerminationGracePeriodSeconds
+	}
+	at := metav1.NewTime(time.Now().Add(time.Duration(grace) * time.Second))
+	p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &at, &grace
+	return c.open().provider.DeletePod(c.ctx, p)
+}
+
+// remove deletes a pod and waits until it is gone.
+func (c *C) remove(pod *corev1.Pod, grace int64) {
+	if err := c.tryDelete(pod, grace); err != nil && !errdefs.IsNotFound(err) {
+		c.Fatalf("DeletePod of %s: %v", pod.Name, err)
+	}
+	c.untilGone(pod)
+}
+
+func (c *C) untilGone(pod *corev1.Pod) {
+	c.until(fmt.Sprintf("the end of pod %s", pod.Name), func() (bool, string) {
+		return c.gone(c.ctx, pod), describe(c.see(c.ctx, pod))
+	})
+}
+
+// statusOf is the status of a container, which must be there.
+func (c *C) statusOf(pod *corev1.Pod, name string) corev1.ContainerStatus {
+	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if s.Name == name {
+			return s
+		}
+	}
+	c.Fatalf("pod %s has no status of container %s: %s", pod.Name, name, describe(pod))
+	return corev1.ContainerStatus{}
+}
+
+// endOf is how a container ended, which must have.
+func (c *C) endOf(pod *corev1.Pod, name string) corev1.ContainerStateTerminated {
+	s := c.statusOf(pod, name)
+	if s.State.Terminated == nil {
+		c.Fatalf("container %s of pod %s has not ended: %s", name, pod.Name, describe(pod))
+	}
+	return *s.State.Terminated
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providertest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+)
+
+// Report is what came of the contract.
+type Report struct {
+	Results  []Result        `json:"results"`
+	Features []FeatureResult `json:"features,omitempty"`
+}
+
+// FeatureResult says whether a declared feature is proven.
+type FeatureResult struct {
+	Feature capability.Feature `json:"feature"`
+	Outcome Outcome            `json:"outcome"`
+	// Detail names the check that proves it, or says why it is not proven.
+	Detail string `json:"detail"`
+}
+
+// Failed returns the names of what failed.
+func (r Report) Failed() (names []string) {
+	for _, k := range r.Results {
+		if k.Outcome == Failed {
+			names = append(names, k.Name)
+		}
+	}
+	for _, f := range r.Features {
+		if f.Outcome == Failed {
+			names = append(names, "feature "+string(f.Feature))
+		}
+	}
+	return names
+}
+
+// Count returns how many checks ended so.
+func (r Report) Count(o Outcome) (n int) {
+	for _, k := range r.Results {
+		if k.Outcome == o {
+			n++
+		}
+	}
+	return n
+}
+
+// Checks returns every check of the contract.
+func Checks() []Check {
+	return slices.Concat(creation, environment, files, exits, restarts, probes, hooks, identity, lists, deletion,
+		logs, execs, streams, usage, reports, pings, resources, settings, refusals)
+}
+
+// Verify checks the contract, one check after the other. An error says that nothing could be checked.
+func Verify(ctx context.Context, h Harness) (Report, error) {
+	h = h.complete()
+	declared, err := h.declared(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	var r Report
+	for _, k := range h.checks() {
+		r.Results = append(r.Results, h.check(ctx, declared, k))
+	}
+	r.Features = h.judge(declared, r.Results)
+	return r, nil
+}
+
+// Run checks the contract as subtests, one for each check and one for each declared feature.
+func Run(t *testing.T, h Harness) {
+	t.Helper()
+	h = h.complete()
+	declared, err := h.declared(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var r Report
+	one := func(k Check) {
+		t.Run(k.Name, func(t *testing.T) {
+			result := h.check(t.Context(), declared, k)
+			mu.Lock()
+			r.Results = append(r.Results, result)
+			mu.Unlock()
+			show(t, result)
+		})
+	}
+	together, alone := split(h.checks())
+	var wait sync.WaitGroup
+	room := make(chan struct{}, h.Parallel)
+	for _, k := range together {
+		room <- struct{}{}
+		wait.Go(func() {
+			one(k)
+			<-room
+		})
+	}
+	wait.Wait()
+	for _, k := range alone {
+		one(k)
+	}
+	r.Features = h.judge(declared, r.Results)
+	for _, f := range r.Features {
+		switch f.Outcome {
+		case Failed:
+			t.Errorf("feature %s: %s", f.Feature, f.Detail)
+		case Skipped:
+			t.Logf("feature %s is not proven: %s", f.Feature, f.Detail)
+		}
+	}
+	t.Logf("contract: %d checks passed, %d failed, %d skipped", r.Count(Passed), r.Count(Failed), r.Count(Skipped))
+}
+
+func show(t *testing.T, r Result) {
+	t.Helper()
+	switch r.Outcome {
+	case Skipped:
+		t.Skip(r.Detail)
+	case Failed:
+		t.Errorf("%s\nwhy it matters: %s\n%s", r.Detail, r.Why, strings.Join(r.Log, "\n"))
+	}
+}
+
+func (h Harness) checks() []Check { return slices.Concat(Checks(), h.Extra) }
+
+func split(all []Check) (together, alone []Check) {
+	for _, k := range all {
+		if k.Alone {
+			alone = append(alone, k)
+		} else {
+			together = append(together, k)
+		}
+	}
+	return together, alone
+}
+
+// check runs one check, unless it is about a feature that is not declared.
+func (h Harness) check(ctx context.Context, declared *capability.Declaration, k Check) Result {
+	for _, f := range k.Needs {
+		if declared != nil && !declared.Has(f) {
+			return Result{Name: k.Name, Why: k.Why, Needs: k.Needs, Outcome: Skipped, Detail: fmt.Sprintf("the provider does not declare %s", f)}
+		}
+	}
+	namespace := "contract-" + strings.NewReplacer("/", "-", " ", "-").Replace(k.Name)
+	return k.run(ctx, h, namespace)
+}
+
+// declared is what the provider declares, nil if it declares nothing.
+func (h Harness) declared(ctx context.Context) (declared *capability.Declaration, err error) {
+	k := Check{Name: "declaration", Run: func(c *C) {
+		if d, ok := c.open().provider.(capability.Declarer); ok {
+			got := d.Capabilities()
+			declared = &got
+		}
+	}}
+	if r := k.run(ctx, h, "contract-declaration"); r.Outcome != Passed {
+		return nil, fmt.Errorf("open the provider: %s", r.Detail)
+	}
+	return declared, nil
+}
+
+// judge says of each declared feature whether it is proven.
+func (h Harness) judge(declared *capability.Declaration, results []Result) (out []FeatureResult) {
+	if declared == nil {
+		return nil
+	}
+	for _, f := range capability.Features() {
+		if !declared.Has(f) {
+			continue
+		}
+		verdict := FeatureResult{Feature: f, Outcome: Failed, Detail: "it is declared and no check of it passed; declare it as lacking, or say in Harness.Unproven why it cannot be proven here"}
+		proofs := slices.DeleteFunc(slices.Clone(results), func(r Result) bool { return !slices.Contains(r.Needs, f) || r.Outcome == Skipped })
+		slices.SortFunc(proofs, func(a, b Result) int { return cmp.Compare(a.Outcome, b.Outcome) }) // failed first
+		why, unproven := h.Unproven[f]
+		switch {
+		case len(proofs) == 0 && unproven:
+			verdict.Outcome, verdict.Detail = Skipped, why
+		case len(proofs) == 0:
+		case proofs[0].Outcome == Failed:
+			verdict.Detail = "check " + proofs[0].Name + " failed"
+		case unproven:
+			verdict.Detail = "check " + proofs[0].Name + " proves it, and Harness.Unproven says that it cannot be proven"
+		default:
+			verdict.Outcome, verdict.Detail = Passed, proofs[0].Name
+		}
+		out = append(out, verdict)
+	}
+	return out
+}

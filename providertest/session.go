@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+)
+
+// session is a provider that is open, and what it reported.
+type session struct {
+	provider   node.PodLifecycleHandler
+	cancel     context.CancelFunc
+	background chan error // nil: it has no work in the background
+
+	mu      sync.Mutex
+	reports []*corev1.Pod       // guarded by mu
+	calls   func(p *corev1.Pod) // guarded by mu; called with each report
+}
+
+// openBackend makes the backend of the check.
+func (c *C) openBackend() {
+	c.objects = newObjects(c.ns)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(c.ctx))
+	c.cleanup(cancel)
+	pods := &nodePods{c: c}
+	c.env = Env{Namespace: c.ns, Logf: c.Logf, ProviderConfig: nodeutil.ProviderConfig{
+		Pods: pods.lister(), ConfigMaps: c.objects.configMapLister(), Secrets: c.objects.secretLister(), Services: c.objects.serviceLister(),
+		Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}, Recorder: events{c},
+	}}
+	backend, err := c.h.Backend(ctx, c.env)
+	if err != nil {
+		c.Fatalf("make the backend: %v", err)
+	}
+	c.backend = backend
+	if backend.Close != nil {
+		c.cleanup(func() {
+			if err := backend.Close(); err != nil {
+				c.Errorf("close the backend: %v", err)
+			}
+		})
+	}
+	c.cleanup(c.closeSession)
+	c.cleanup(c.removeAll)
+}
+
+// nodeName is the name of the node in every check.
+const nodeName = "contract"
+
+// events takes down events in the log of the check.
+type events struct{ c *C }
+
+var _ record.EventRecorder = events{}
+
+func (e events) Event(_ runtimeObject, eventType, reason, message string) {
+	e.c.Logf("event: %s %s %s", eventType, reason, message)
+}
+
+func (e events) Eventf(o runtimeObject, eventType, reason, format string, args ...any) {
+	e.Event(o, eventType, reason, fmt.Sprintf(format, args...))
+}
+
+func (e events) AnnotatedEventf(o runtimeObject, _ map[string]string, eventType, reason, format string, args ...any) {
+	e.Eventf(o, eventType, reason, format, args...)
+}
+
+// open opens the provider, if it is not open, as a daemon does.
+func (c *C) open() *session {
+	if c.node != nil {
+		return c.node
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(c.ctx))
+	p, err := c.backend.Open(ctx)
+	if err != nil {
+		cancel()
+		c.Fatalf("open the provider: %v", err)
+	}
+	s := &session{provider: p, cancel: cancel}
+	if user, ok := p.(node.PodObjectsUser); ok {
+		user.UsePodObjects(c.objects)
+	}
+	if notifier, ok := p.(node.PodNotifier); ok {
+		notifier.NotifyPods(ctx, s.reported)
+	}
+	if runner, ok := p.(node.BackgroundRunner); ok {
+		s.background = make(chan error, 1)
+		go func() { s.background <- runner.RunInBackground(ctx) }()
+	}
+	c.node = s
+	return s
+}
+
+// reported takes a report down.
+func (s *session) reported(pod *corev1.Pod) {
+	s.mu.Lock()
+	s.reports = append(s.reports, pod.DeepCopy())
+	call := s.calls
+	s.mu.Unlock()
+	if call != nil {
+		call(pod)
+	}
+}
+
+// reportsOf are the reports about a pod, in their order.
+func (s *session) reportsOf(uid types.UID) (out []*corev1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.reports {
+		if p.UID == uid {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// closeSession is the end of the daemon.
+func (c *C) closeSession() {
+	s := c.node
+	if s == nil {
+		return
+	}
+	c.node = nil
+	s.cancel()
+	if s.background == nil {
+		return
+	}
+	timer := time.NewTimer(c.h.Patience)
+	defer timer.Stop()
+	select {
+	case err := <-s.background:
+		if err != nil && !errors.Is(err, context.Canceled) {
+			c.Logf("the work in the background ended with: %v", err)
+		}
+	case <-timer.C:
+		c.Errorf("RunInBackground did not return %s after its context ended", c.h.Patience)
+	}
+}
+
+// reopen is a restart of the daemon. A provider that asks for the objects of pods is told of each pod that it had, as
+// it is by the node.
+func (c *C) reopen() *session {
+	c.closeSession()
+	s := c.open()
+	if _, ok := s.provider.(node.PodObjectsUser); ok {
+		for _, pod := range c.objects.made() {
+			if err := s.provider.UpdatePod(c.ctx, pod); err != nil {
+				c.Logf("UpdatePod of %s after the restart: %v", pod.Name, err)
+			}
+		}
+	}
+	return s
+}
+
+// removeAll deletes every pod that the check made, and waits until they are gone.
+func (c *C) removeAll() {
+	if c.node == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), c.h.Patience)
+	defer cancel()
+	for _, pod := range c.objects.made() {
+		p := pod.DeepCopy()
+		now, grace := metav1.Now(), int64(0)
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &now, &grace
+		if err := c.node.provider.DeletePod(ctx, p); err != nil {
+			c.Logf("DeletePod of %s at the end: %v", p.Name, err)
+		}
+	}
+	for _, pod := range c.objects.made() {
+		for ctx.Err() == nil && !c.gone(ctx, pod) {
+			c.pause(ctx)
+		}
+		if ctx.Err() != nil {
+			c.Logf("pod %s is still there at the end of the check", pod.Name)
+		}
+	}
+}
+
+// pause waits for as long as the harness says between two looks.
+func (c *C) pause(ctx context.Context) {
+	timer := time.NewTimer(c.h.Every)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
