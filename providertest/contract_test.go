@@ -22,10 +22,11 @@ func inProcess(wrap func(*inprocess.Provider, *inprocess.Cloud) node.PodLifecycl
 			cloud := inprocess.New(ctx)
 			fail := func(err error) func(bool) {
 				return func(on bool) {
-					if !on {
-						err = nil
+					if on {
+						cloud.Fail(err)
+					} else {
+						cloud.Fail(nil)
 					}
-					cloud.Fail(err)
 				}
 			}
 			return &providertest.Backend{
