@@ -62,7 +62,11 @@ var deletion = []Check{
 		Run: func(c *C) {
 			pod := c.pod("at-once", program.Program{Stay: program.Forever, Deaf: true})
 			c.running(pod)
+			begin := time.Now()
 			c.remove(pod, 0)
+			if took := time.Since(begin); took > c.h.Patience/4 {
+				c.Errorf("with a grace period of 0 the pod took %s to stop", took)
+			}
 			c.noneLeft(pod)
 		},
 	},

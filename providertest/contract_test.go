@@ -15,8 +15,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// inProcess is the harness of the provider whose containers are goroutines. wrap breaks it.
-func inProcess(wrap func(*inprocess.Provider, *inprocess.Cloud) node.PodLifecycleHandler) providertest.Harness {
+// inProcess is the harness of the provider whose containers are goroutines. wrap breaks it; its context ends with the
+// backend.
+func inProcess(wrap func(ctx context.Context, p *inprocess.Provider) node.PodLifecycleHandler) providertest.Harness {
 	return providertest.Harness{
 		Backend: func(ctx context.Context, env providertest.Env) (*providertest.Backend, error) {
 			cloud := inprocess.New(ctx)
@@ -31,7 +32,7 @@ func inProcess(wrap func(*inprocess.Provider, *inprocess.Cloud) node.PodLifecycl
 			}
 			return &providertest.Backend{
 				Open: func(context.Context) (node.PodLifecycleHandler, error) {
-					return wrap(inprocess.Open(cloud, inprocess.Objects{ConfigMaps: env.ConfigMaps, Secrets: env.Secrets}), cloud), nil
+					return wrap(ctx, inprocess.Open(cloud, inprocess.Objects{ConfigMaps: env.ConfigMaps, Secrets: env.Secrets})), nil
 				},
 				Instances:  func(pod *corev1.Pod) (int, error) { return cloud.Instances(pod.UID), nil },
 				Kill:       func(pod *corev1.Pod, container string) error { return cloud.Kill(pod.UID, container) },
@@ -62,7 +63,7 @@ func verify(t *testing.T, h providertest.Harness) (r providertest.Report) {
 }
 
 func TestInProcess(t *testing.T) {
-	r := verify(t, inProcess(func(p *inprocess.Provider, _ *inprocess.Cloud) node.PodLifecycleHandler { return p }))
+	r := verify(t, inProcess(func(_ context.Context, p *inprocess.Provider) node.PodLifecycleHandler { return p }))
 	for _, k := range r.Results {
 		t.Logf("%s %s (%s) %s", k.Outcome, k.Name, k.Took, k.Detail)
 	}

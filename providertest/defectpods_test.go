@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providertest_test
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// makes changes pods before they are created.
+func makes(change func(*corev1.Pod)) func(*calls) {
+	return func(c *calls) {
+		c.create = func(ctx context.Context, pod *corev1.Pod) error {
+			change(pod)
+			return c.Provider.CreatePod(ctx, pod)
+		}
+	}
+}
+
+// shows changes pods that GetPod returns.
+func shows(change func(*corev1.Pod)) func(*calls) {
+	return func(c *calls) {
+		c.get = func(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+			pod, err := c.Provider.GetPod(ctx, namespace, name)
+			if err == nil {
+				change(pod)
+			}
+			return pod, err
+		}
+	}
+}
+
+func podDefects() []defect {
+	main := func(pod *corev1.Pod) *corev1.Container { return &pod.Spec.Containers[0] }
+	ended := func(pod *corev1.Pod) *corev1.ContainerStateTerminated {
+		if s := pod.Status.ContainerStatuses; len(s) > 0 {
+			return s[0].State.Terminated
+		}
+		return nil
+	}
+	return []defect{
+		{name: "variables of one container for all", caught: "environment/own", wrap: breaks(makes(func(pod *corev1.Pod) {
+			for i := range pod.Spec.Containers {
+				pod.Spec.Containers[i].Env = main(pod).Env
+			}
+		}))},
+		{name: "secrets that all can read", caught: "files/mode", wrap: breaks(makes(func(pod *corev1.Pod) {
+			for _, v := range pod.Spec.Volumes {
+				if v.Secret != nil {
+					v.Secret.DefaultMode = nil
+				}
+			}
+		}))},
+		{name: "items that are ignored", caught: "files/items", wrap: breaks(makes(func(pod *corev1.Pod) {
+			for _, v := range pod.Spec.Volumes {
+				if v.ConfigMap != nil {
+					v.ConfigMap.Items = nil
+				}
+			}
+		}))},
+		{name: "what succeeded is done again", caught: "restarts/on-failure-succeeds", wrap: breaks(makes(func(pod *corev1.Pod) {
+			if pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure {
+				pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
+			}
+		}))},
+		{name: "readiness probes that are ignored", caught: "probes/readiness", wrap: breaks(makes(func(pod *corev1.Pod) { main(pod).ReadinessProbe = nil }))},
+		{name: "liveness probes that are ignored", caught: "probes/liveness", wrap: breaks(makes(func(pod *corev1.Pod) { main(pod).LivenessProbe = nil }))},
+		{name: "startup probes that are ignored", caught: "probes/startup", wrap: breaks(makes(func(pod *corev1.Pod) { main(pod).StartupProbe = nil }))},
+		{name: "hooks before the end that are ignored", caught: "hooks/pre-stop", wrap: breaks(makes(func(pod *corev1.Pod) {
+			if l := main(pod).Lifecycle; l != nil {
+				l.PreStop = nil
+			}
+		}))},
+		{name: "hooks after the start that are ignored", caught: "hooks/post-start", wrap: breaks(makes(func(pod *corev1.Pod) {
+			if l := main(pod).Lifecycle; l != nil {
+				l.PostStart = nil
+			}
+		}))},
+		{name: "termination messages that are lost", caught: "exits/message", wrap: breaks(shows(func(pod *corev1.Pod) {
+			if end := ended(pod); end != nil {
+				end.Message = ""
+			}
+		}))},
+		{name: "ends without a reason", caught: "exits/reason", wrap: breaks(shows(func(pod *corev1.Pod) {
+			if end := ended(pod); end != nil {
+				end.Reason = ""
+			}
+		}))},
+		{name: "pods that are ready after their end", caught: "exits/ready", wrap: breaks(shows(func(pod *corev1.Pod) {
+			for i := range pod.Status.Conditions {
+				pod.Status.Conditions[i].Status = corev1.ConditionTrue
+			}
+		})), also: []string{"probes/readiness", "probes/startup"}},
+		{name: "times that are those of the request", caught: "exits/times", wrap: breaks(shows(func(pod *corev1.Pod) {
+			if end := ended(pod); end != nil {
+				end.FinishedAt.Time = end.StartedAt.Add(-time.Second)
+			}
+		})), also: []string{}},
+		{name: "a last state that is lost", caught: "restarts/always", wrap: breaks(shows(func(pod *corev1.Pod) {
+			for i := range pod.Status.ContainerStatuses {
+				pod.Status.ContainerStatuses[i].LastTerminationState = corev1.ContainerState{}
+			}
+		}))},
+	}
+}

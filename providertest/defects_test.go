@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providertest_test
+
+import (
+	"context"
+	"flag"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
+)
+
+// defect is a mistake that providers made, and the check that finds it.
+type defect struct {
+	name   string
+	caught string   // the check of its name
+	also   []string // other checks that cannot pass with it
+	wrap   func(ctx context.Context, p *inprocess.Provider) node.PodLifecycleHandler
+}
+
+var only = flag.String("defect", "", "try this defect only")
+
+// TestDefects breaks a good provider, one mistake at a time: each is caught by the check that is for it, and no check
+// fails for another reason.
+func TestDefects(t *testing.T) {
+	all := slices.Concat(callDefects(), listDefects(), reportDefects(), streamDefects(), podDefects())
+	if len(all) < 25 {
+		t.Errorf("there are %d defects, want 25 at least", len(all))
+	}
+	known := map[string]bool{}
+	for _, k := range providertest.Checks() {
+		known[k.Name] = true
+	}
+	for _, d := range all {
+		t.Run(strings.ReplaceAll(d.name, " ", "-"), func(t *testing.T) {
+			if *only != "" && *only != d.name {
+				t.Skip("another one is tried")
+			}
+			if !known[d.caught] && !strings.HasPrefix(d.caught, "feature ") {
+				t.Fatalf("there is no check %s", d.caught)
+			}
+			r := verify(t, inProcess(d.wrap))
+			failed := r.Failed()
+			want := append([]string{d.caught}, d.also...)
+			slices.Sort(failed)
+			slices.Sort(want)
+			if !slices.Equal(failed, want) {
+				t.Errorf("failed %q, want %q", failed, want)
+				for _, k := range r.Results {
+					if k.Outcome == providertest.Failed && !slices.Contains(want, k.Name) {
+						t.Logf("%s: %s", k.Name, k.Detail)
+					}
+				}
+			}
+			t.Logf("a provider with %s is caught by %s", d.name, d.caught)
+		})
+	}
+}
