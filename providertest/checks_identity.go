@@ -38,6 +38,9 @@ var identity = []Check{
 			if err != nil && !errdefs.IsNotFound(err) {
 				c.Logf("DeletePod of a pod that is not there: %v", err)
 			}
+			later := c.pod("later", stays()) // its whole life is time enough for a wrong stop to show
+			c.running(later)
+			c.remove(later, 0)
 			p := c.see(c.ctx, next)
 			if n := c.instances(next); p == nil || !runs(p) || n == 0 {
 				c.Errorf("DeletePod of another UID hit the pod of the same name: %s, %d instances run", describe(p), n)

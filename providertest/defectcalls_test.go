@@ -182,7 +182,7 @@ func callDefects() []defect {
 				return nil
 			}
 		})},
-		{name: "a missing pod without a kind in DeletePod", caught: "deletion/absent", also: []string{"deletion/again"}, wrap: breaks(func(c *calls) {
+		{name: "a missing pod without a kind in DeletePod", caught: "deletion/absent", wrap: breaks(func(c *calls) {
 			c.remove = func(ctx context.Context, pod *corev1.Pod) error {
 				if err := c.Provider.DeletePod(ctx, pod); err != nil {
 					return errors.New(err.Error())
@@ -190,14 +190,16 @@ func callDefects() []defect {
 				return nil
 			}
 		})},
-		{name: "a DeletePod that forgets what still runs", caught: "deletion/confirmed", also: []string{"deletion/grace", "hooks/grace", "hooks/pre-stop", "identity/restart-in-delete"},
+		{name: "a DeletePod that forgets what still runs", caught: "deletion/confirmed", also: []string{
+			"deletion/at-once", "deletion/grace", "deletion/shorter", "hooks/grace", "hooks/pre-stop", "identity/restart-deleted", "identity/restart-in-delete",
+		},
 			wrap: breaks(forgetting)},
 		{name: "a grace period that is cut short", caught: "deletion/grace", also: []string{"hooks/pre-stop"}, wrap: breaks(func(c *calls) {
 			c.remove = func(ctx context.Context, pod *corev1.Pod) error {
 				return c.Provider.DeletePod(ctx, graced(pod, func(g int64) int64 { return min(g, 1) }))
 			}
 		})},
-		{name: "a grace period of an hour at least", caught: "deletion/grace-ends", also: []string{"deletion/confirmed", "deletion/exit-code", "hooks/grace"}, wrap: breaks(func(c *calls) {
+		{name: "a grace period of an hour at least", caught: "deletion/grace-ends", also: []string{"deletion/confirmed", "deletion/exit-code", "deletion/grace", "hooks/grace"}, wrap: breaks(func(c *calls) {
 			c.remove = func(ctx context.Context, pod *corev1.Pod) error {
 				return c.Provider.DeletePod(ctx, graced(pod, func(g int64) int64 {
 					if g == 0 {

@@ -36,7 +36,7 @@ func listDefects() []defect {
 				return pods, nil
 			}
 		})},
-		{name: "an outage that looks like no pod", caught: "lists/get-outage", also: []string{"lists/after-outage"}, wrap: breaks(func(c *calls) {
+		{name: "an outage that looks like no pod", caught: "lists/get-outage", wrap: breaks(func(c *calls) {
 			c.get = func(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 				pod, err := c.Provider.GetPod(ctx, namespace, name)
 				if errors.Is(err, inprocess.ErrOutage) {

@@ -4,7 +4,6 @@ package providertest_test
 
 import (
 	"context"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -64,15 +63,15 @@ func reportDefects() []defect {
 			p.Status.Message = "sent"
 		}))},
 		{name: "reports from inside the lock", caught: "reports/no-lock", wrap: breaks(func(c *calls) {
-			var mu sync.Mutex
+			lock := make(chan struct{}, 1) // fake time stands still while a goroutine waits for a mutex
 			tells(func(p *corev1.Pod, notify func(*corev1.Pod)) {
-				mu.Lock()
-				defer mu.Unlock()
+				lock <- struct{}{}
+				defer func() { <-lock }()
 				notify(p)
 			})(c)
 			c.get = func(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
-				mu.Lock()
-				defer mu.Unlock()
+				lock <- struct{}{}
+				defer func() { <-lock }()
 				return c.Provider.GetPod(ctx, namespace, name)
 			}
 		})},
