@@ -50,7 +50,7 @@ var directions = []repocheck.Direction{
 		Why: "the status of a pod is a pure function: no client, no clock, no goroutine"},
 	{Packages: "podruntime/...", May: []string{"capability", "node/...", "internal/...", "errdefs", "log", "trace"},
 		Why: "it is a backend for providers, so it knows none of them"},
-	{Packages: "providertest/...", May: []string{"node/...", "errdefs", "log", "trace"},
+	{Packages: "providertest/...", May: []string{"capability", "node/...", "internal/memapi", "internal/podenv", "errdefs", "log", "trace"},
 		Why: "the contract sees a provider as the controllers do"},
 	{Packages: "cli/...", May: []string{"capability", "node/...", "internal/...", "errdefs", "log/...", "trace/..."},
 		Why: "the main loop serves every provider, so it knows none of them"},
