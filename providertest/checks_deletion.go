@@ -130,7 +130,7 @@ var deletion = []Check{
 			pod := c.pod("told", stays())
 			c.running(pod)
 			c.remove(pod, 5)
-			c.untilPod(pod, "to be reported as ended", terminal)
+			c.untilReported(pod)
 			all := c.open().reportsOf(pod.UID)
 			last := all[len(all)-1]
 			for _, s := range last.Status.ContainerStatuses {
