@@ -185,8 +185,8 @@ func (c *C) runController(api *memapi.API, provider node.PodLifecycleHandler) {
 func empty[T runtime.Object](list runtime.Object) cache.SharedIndexInformer {
 	var kind T
 	return cache.NewSharedIndexInformer(listsFirst{&cache.ListWatch{
-		ListFunc:  func(metav1.ListOptions) (runtime.Object, error) { return list, nil },
-		WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+		ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return list, nil },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
 	}}, kind, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 }
 
