@@ -18,7 +18,7 @@ import (
 type defect struct {
 	name   string
 	caught string   // the check of its name
-	also   []string // other checks that cannot pass with it
+	also   []string // other checks that it can break, some by chance
 	wrap   func(ctx context.Context, p *inprocess.Provider) node.PodLifecycleHandler
 }
 
@@ -48,10 +48,9 @@ func TestDefects(t *testing.T) {
 				return strings.HasPrefix(name, "feature ") && name != d.caught
 			})
 			want := append([]string{d.caught}, d.also...)
-			slices.Sort(failed)
-			slices.Sort(want)
-			if !slices.Equal(failed, want) {
-				t.Errorf("failed %q, want %q", failed, want)
+			other := slices.ContainsFunc(failed, func(name string) bool { return !slices.Contains(want, name) })
+			if !slices.Contains(failed, d.caught) || other {
+				t.Errorf("failed %q, want %s, and %q at most", failed, d.caught, d.also)
 				for _, k := range r.Results {
 					if k.Outcome == providertest.Failed && !slices.Contains(want, k.Name) {
 						t.Logf("%s: %s", k.Name, k.Detail)

@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/mock"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest"
@@ -26,7 +27,7 @@ func TestContract(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, err := providertest.Verify(t.Context(), providertest.Harness{
 			Backend: func(context.Context, providertest.Env) (*providertest.Backend, error) {
-				p, err := mock.New(mock.Node{Name: "contract", InternalIP: "192.0.2.1"}, mock.DefaultConfig())
+				p, err := mock.New(t.Context(), cli.ProviderInput{NodeName: "contract", InternalIP: "192.0.2.1"}, mock.DefaultConfig())
 				return &providertest.Backend{Open: func(context.Context) (node.PodLifecycleHandler, error) { return p, nil }}, err
 			},
 			Container: simulate, Command: simulatedCommand, OwnLog: true, Except: except,
