@@ -16,7 +16,7 @@ LDFLAGS := -s -w -X main.buildVersion=$(VERSION) -X main.buildTime=$(BUILT)
 GO_SOURCES := $(shell find . -path ./devcluster -prune -o -path ./bin -prune -o \( -name '*.go' -o -name go.mod -o -name go.sum \) -print 2>/dev/null)
 CLUSTER_SOURCES := $(shell find devcluster \( -name '*.go' -o -name go.mod -o -name go.sum \) -print 2>/dev/null) hack/build-devcluster.sh
 # Modules whose tests run with the race detector. devcluster is apart: its tests drive the built binary.
-TEST_MODULES := . podruntime providers cmd/virtual-kubelet bench deploy test/conformance test/compat/consumer
+TEST_MODULES := . podruntime providerrpc providers cmd/virtual-kubelet bench deploy test/conformance test/compat/consumer
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
 NO_RACE := $(if $(RACE),,echo "no C compiler found: the tests run without the race detector; install gcc to have it";)
@@ -139,6 +139,10 @@ generate: ## write the files that are made from code
 	@go test ./cli -run TestReference -update
 	@cd cmd/virtual-kubelet && go test . -run TestSupportPage -update
 	@cd deploy && go test . -run TestManifests -update
+
+.PHONY: generate-rpc
+generate-rpc: ## write what is generated from the protocol of plugins (needs protoc 3.21)
+	@hack/generate-rpc.sh
 
 .PHONY: bench
 bench: build ## measure pods through their life on a real API server, beside KWOK

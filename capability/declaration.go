@@ -72,6 +72,15 @@ func (d Declaration) Has(f Feature) bool {
 	return has
 }
 
+// Remark returns what users should know of the feature if the backend has it, else why it does not; "" if the
+// declaration says nothing.
+func (d Declaration) Remark(f Feature) string {
+	if note, has := d.has[f]; has {
+		return note
+	}
+	return d.lack[f]
+}
+
 // Unsupported is a field of a pod that asks for what the backend does not have.
 type Unsupported struct {
 	Need

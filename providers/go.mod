@@ -7,7 +7,7 @@ require (
 	github.com/gorilla/mux v1.8.1 // indirect
 	github.com/prometheus/client_golang v1.24.0 // indirect
 	github.com/prometheus/client_model v0.6.2
-	github.com/prometheus/common v0.70.0 // indirect
+	github.com/prometheus/common v0.70.0
 	github.com/spf13/cobra v1.10.2 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
 	golang.org/x/sync v0.24.0 // indirect
@@ -115,7 +115,7 @@ require (
 	github.com/virtual-kubelet/virtual-kubelet v0.0.0-00010101000000-000000000000
 	golang.org/x/sys v0.47.0
 	google.golang.org/grpc v1.82.1
-	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af
+	google.golang.org/protobuf v1.36.12
 	k8s.io/cri-api v0.37.1
 )
 
@@ -124,3 +124,7 @@ replace github.com/virtual-kubelet/virtual-kubelet => ../
 require github.com/virtual-kubelet/virtual-kubelet/podruntime v0.0.0-00010101000000-000000000000
 
 replace github.com/virtual-kubelet/virtual-kubelet/podruntime => ../podruntime
+
+require github.com/virtual-kubelet/virtual-kubelet/providerrpc v0.0.0-00010101000000-000000000000
+
+replace github.com/virtual-kubelet/virtual-kubelet/providerrpc => ../providerrpc

@@ -101,7 +101,7 @@ require (
 	google.golang.org/genproto/googleapis/api v0.0.0-20260526163538-3dc84a4a5aaa // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260526163538-3dc84a4a5aaa // indirect
 	google.golang.org/grpc v1.82.1 // indirect
-	google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	k8s.io/component-helpers v0.37.1 // indirect
@@ -123,6 +123,11 @@ replace github.com/virtual-kubelet/virtual-kubelet => ../../
 
 replace github.com/virtual-kubelet/virtual-kubelet/providers => ../../providers
 
-require github.com/virtual-kubelet/virtual-kubelet/podruntime v0.0.0-00010101000000-000000000000 // indirect
+require (
+	github.com/virtual-kubelet/virtual-kubelet/podruntime v0.0.0-00010101000000-000000000000 // indirect
+	github.com/virtual-kubelet/virtual-kubelet/providerrpc v0.0.0-00010101000000-000000000000 // indirect
+)
 
 replace github.com/virtual-kubelet/virtual-kubelet/podruntime => ../../podruntime
+
+replace github.com/virtual-kubelet/virtual-kubelet/providerrpc => ../../providerrpc

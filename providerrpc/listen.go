@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providerrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
+)
+
+func (o Options) listen(ctx context.Context) (net.Listener, error) {
+	if o.Socket != "" {
+		return listenSocket(ctx, o.Socket)
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Address)
+	if err != nil {
+		return nil, fmt.Errorf("serve plugin: %w", err)
+	}
+	return l, nil
+}
+
+// listenSocket makes the socket in a directory that nobody else can enter and moves it to its place, so that there is no
+// moment in which others can connect.
+func listenSocket(ctx context.Context, path string) (net.Listener, error) {
+	if err := freeSocket(ctx, path); err != nil {
+		return nil, fmt.Errorf("serve plugin: %w", err)
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(path), ".vk-*")
+	if err != nil {
+		return nil, fmt.Errorf("serve plugin on %s: %w", path, err)
+	}
+	defer os.RemoveAll(dir)
+	hidden := filepath.Join(dir, "s")
+	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", hidden)
+	if err != nil {
+		return nil, fmt.Errorf("serve plugin on %s: %w", path, err)
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	err = os.Chmod(hidden, 0o600)
+	var made fs.FileInfo
+	if err == nil {
+		made, err = os.Lstat(hidden)
+	}
+	if err == nil {
+		err = os.Rename(hidden, path)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("serve plugin on %s: %w", path, err), l.Close())
+	}
+	return &socketListener{Listener: l, path: path, made: made}, nil
+}
+
+// freeSocket refuses a path at which something else is, or at which somebody listens.
+func freeSocket(ctx context.Context, path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode()&os.ModeSocket == 0 {
+		return fmt.Errorf("%s is there and is no socket: remove it, or choose another path", path)
+	}
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", path)
+	if err == nil {
+		_ = conn.Close()
+		return fmt.Errorf("another plugin listens on %s: stop it, or choose another path", path)
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("somebody may listen on %s: %w", path, err)
+	}
+	return nil
+}
+
+// socketListener accepts connections of the same user and of root.
+type socketListener struct {
+	net.Listener
+	path string
+	made fs.FileInfo
+	once sync.Once
+}
+
+func (l *socketListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if wire.CheckPeer(conn.(*net.UnixConn)) == nil {
+			return conn, nil
+		}
+		_ = conn.Close()
+	}
+}
+
+// Addr is the path at which the socket is now.
+func (l *socketListener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
+
+// Close removes the socket, if it is still this one.
+func (l *socketListener) Close() error {
+	l.once.Do(func() {
+		if info, err := os.Lstat(l.path); err == nil && os.SameFile(info, l.made) {
+			_ = os.Remove(l.path)
+		}
+	})
+	return l.Listener.Close()
+}

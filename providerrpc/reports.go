@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providerrpc
+
+import (
+	"encoding/json"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
+	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
+)
+
+// maxRetained is how many reports are kept for the next node while none is connected. A final status may be told only
+// once, so it must not be lost; of all other pods the node asks for the status when it connects.
+const maxRetained = 10_000
+
+// queue holds the latest report of each pod, in the order in which they came first.
+type queue struct {
+	order   []types.UID
+	reports map[types.UID][]byte
+	wake    chan struct{}
+}
+
+func newQueue() *queue {
+	return &queue{reports: map[types.UID][]byte{}, wake: make(chan struct{}, 1)}
+}
+
+func (q *queue) put(uid types.UID, report []byte) {
+	if _, waiting := q.reports[uid]; !waiting {
+		q.order = append(q.order, uid)
+	}
+	q.reports[uid] = report
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns reports of about listChunkBytes, nil if there are none.
+func (q *queue) take() (taken [][]byte) {
+	size := 0
+	for len(q.order) > 0 && size < listChunkBytes {
+		uid := q.order[0]
+		taken = append(taken, q.reports[uid])
+		size += len(q.reports[uid])
+		delete(q.reports, uid)
+		q.order = q.order[1:]
+	}
+	return taken
+}
+
+// reports passes the reports of a provider to every node that watches, and keeps them while none does.
+type reports struct {
+	closed chan struct{}
+	once   sync.Once
+
+	mu       sync.Mutex
+	watchers map[*queue]struct{} // guarded by mu, with what is in them
+	retained *queue              // guarded by mu
+}
+
+func newReports() *reports {
+	return &reports{closed: make(chan struct{}), watchers: map[*queue]struct{}{}, retained: newQueue()}
+}
+
+func (r *reports) close() { r.once.Do(func() { close(r.closed) }) }
+
+// put takes a report. It is what a provider is given as notify.
+func (r *reports) put(pod *corev1.Pod) {
+	if pod == nil {
+		return
+	}
+	encoded, err := wire.Marshal(encoding, pod)
+	if err != nil {
+		return // no pod of Kubernetes fails to encode
+	}
+	uid := pod.UID
+	if uid == "" {
+		uid = types.UID(pod.Namespace + "/" + pod.Name)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for q := range r.watchers {
+		q.put(uid, encoded)
+	}
+	if len(r.watchers) == 0 {
+		r.retained.put(uid, encoded)
+		if len(r.retained.order) > maxRetained {
+			delete(r.retained.reports, r.retained.order[0])
+			r.retained.order = r.retained.order[1:]
+		}
+	}
+}
+
+// watch returns a queue of all reports from now on, and those that nobody has taken.
+func (r *reports) watch() *queue {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	q := r.retained
+	r.retained = newQueue()
+	r.watchers[q] = struct{}{}
+	return q
+}
+
+// leave ends a watch. What nobody else was told is kept.
+func (r *reports) leave(q *queue) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.watchers, q)
+	if len(r.watchers) == 0 {
+		r.retained = q
+	}
+}
+
+func (r *reports) take(q *queue) [][]byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return q.take()
+}
+
+// WatchPods sends what the provider reports.
+func (s *server) WatchPods(_ *rpc.WatchPodsRequest, stream rpc.Provider_WatchPodsServer) error {
+	q := s.reports.watch()
+	defer s.reports.leave(q)
+	if err := stream.Send(&rpc.PodsReport{}); err != nil {
+		return err
+	}
+	for {
+		pods := s.reports.take(q)
+		if pods == nil {
+			select {
+			case <-stream.Context().Done():
+				return stream.Context().Err()
+			case <-s.reports.closed:
+				return nil
+			case <-q.wake:
+				continue
+			}
+		}
+		if err := stream.Send(&rpc.PodsReport{Pods: pods}); err != nil {
+			return err
+		}
+	}
+}
+
+// nodes passes the latest status of the node to every node that watches.
+type nodes struct {
+	closed chan struct{}
+	once   sync.Once
+
+	mu      sync.Mutex
+	latest  []byte        // guarded by mu; nil: none yet
+	changed chan struct{} // guarded by mu; closed when latest changes
+}
+
+func newNodes() *nodes { return &nodes{closed: make(chan struct{}), changed: make(chan struct{})} }
+
+func (n *nodes) close() { n.once.Do(func() { close(n.closed) }) }
+
+// put takes the node. It is what a provider is given as the function of NotifyNodeStatus.
+func (n *nodes) put(node *corev1.Node) {
+	encoded, err := json.Marshal(node)
+	if err != nil {
+		return // no node of Kubernetes fails to encode
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.latest = encoded
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+func (n *nodes) get() (latest []byte, changed chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.latest, n.changed
+}
+
+// WatchNode sends the node as the provider reported it last, and when that changes.
+func (s *server) WatchNode(_ *rpc.WatchNodeRequest, stream rpc.Provider_WatchNodeServer) error {
+	for {
+		latest, changed := s.nodes.get()
+		if latest != nil {
+			if err := stream.Send(&rpc.NodeReport{NodeJson: latest}); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-stream.Context().Done():
+			return stream.Context().Err()
+		case <-s.nodes.closed:
+			return nil
+		case <-changed:
+		}
+	}
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providerrpc
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
+	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
+)
+
+// stopGrace is how long calls may take to end when the plugin stops.
+const stopGrace = 5 * time.Second
+
+// Options say how a plugin is served. One of Socket and Address is required.
+type Options struct {
+	// Socket is the path of a unix socket. Serve makes it with the mode 0600, in the place of one that nobody listens on
+	// any more, and removes it at the end. Only processes of the same user and of root can connect.
+	Socket string
+	// Address is a host:port to listen on instead. It needs TLS.
+	Address string
+	// TLS has the certificate of the plugin, and in ClientCAs the authority of the certificates of nodes. Nodes without a
+	// certificate of it are refused, whatever ClientAuth says.
+	TLS *tls.Config
+	// Name and Version are shown to people. Default: "plugin" and "".
+	Name, Version string
+	// MaxMessageBytes is the limit of a message, of a pod for example. Default 16 MiB.
+	MaxMessageBytes int
+	// Listening is called when nodes can connect. Default nil: nothing.
+	Listening func(net.Addr)
+}
+
+// Serve makes provider a plugin until ctx ends, and returns nil then. An error says that it cannot listen, or that the
+// provider has failed.
+//
+// What provider can do besides running pods is found by assertion: the methods of nodeutil.Provider one by one, and the
+// optional abilities that cli.Provider lists. Its own calls of listers and of an event recorder have no way to the
+// node.
+func Serve(ctx context.Context, provider node.PodLifecycleHandler, o Options) error {
+	o, err := o.complete()
+	if err != nil {
+		return err
+	}
+	listener, err := o.listen(ctx)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	s := &server{provider: provider, options: o, instance: rand.Text(), reports: newReports(), nodes: newNodes(), lookups: newLookups()}
+	options := []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(o.MaxMessageBytes), grpc.MaxSendMsgSize(o.MaxMessageBytes), grpc.WaitForHandlers(true),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: time.Minute, Timeout: 20 * time.Second}),
+	}
+	if o.TLS != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS)))
+	}
+	grpcServer := grpc.NewServer(options...)
+	rpc.RegisterProviderServer(grpcServer, s)
+
+	failed := make(chan error, 1)
+	s.begin(ctx)
+	running := make(chan struct{})
+	go func() {
+		defer close(running)
+		failed <- s.background(ctx)
+	}()
+	served := make(chan error, 1)
+	go func() { served <- grpcServer.Serve(listener) }()
+	if o.Listening != nil {
+		o.Listening(listener.Addr())
+	}
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	case err = <-served:
+		served <- nil
+	}
+	cancel()
+	s.reports.close()
+	s.nodes.close()
+	s.lookups.close()
+	stop := time.AfterFunc(stopGrace, grpcServer.Stop)
+	grpcServer.GracefulStop()
+	stop.Stop()
+	<-served
+	<-running
+	return err
+}
+
+// complete fills the defaults of o and refuses what cannot be.
+func (o Options) complete() (Options, error) {
+	switch {
+	case (o.Socket == "") == (o.Address == ""):
+		return o, errdefs.InvalidInput("serve plugin: set one of Socket and Address")
+	case o.Address != "" && (o.TLS == nil || o.TLS.ClientCAs == nil):
+		return o, errdefs.InvalidInputf("serve plugin on %s: whoever reaches it controls the pods: set TLS, with ClientCAs", o.Address)
+	case o.Socket != "" && o.TLS != nil:
+		return o, errdefs.InvalidInputf("serve plugin on %s: a socket has no TLS: remove TLS, or set Address", o.Socket)
+	case o.MaxMessageBytes < 0:
+		return o, errdefs.InvalidInputf("serve plugin: MaxMessageBytes is %d, want 0 for the default, or more", o.MaxMessageBytes)
+	}
+	if o.TLS != nil {
+		o.TLS = o.TLS.Clone()
+		o.TLS.ClientAuth = tls.RequireAndVerifyClientCert
+		o.TLS.MinVersion = max(o.TLS.MinVersion, tls.VersionTLS12)
+	}
+	if o.Name == "" {
+		o.Name = "plugin"
+	}
+	if o.MaxMessageBytes == 0 {
+		o.MaxMessageBytes = wire.DefaultMaxMessageBytes
+	}
+	return o, nil
+}
+
+// begin offers the provider what it asks for, and lets it report.
+func (s *server) begin(ctx context.Context) {
+	if p, ok := s.provider.(node.PodTokensUser); ok {
+		p.UsePodTokens(s.lookups)
+	}
+	if p, ok := s.provider.(node.PullCredentialsUser); ok {
+		p.UsePullCredentials(s.lookups)
+	}
+	if p, ok := s.provider.(node.PodObjectsUser); ok {
+		p.UsePodObjects(s.lookups)
+	}
+	if p, ok := s.provider.(node.PodNotifier); ok {
+		p.NotifyPods(ctx, s.reports.put)
+	}
+	if p, ok := s.provider.(node.NodeProvider); ok {
+		p.NotifyNodeStatus(ctx, s.nodes.put)
+	}
+}
+
+// background does the provider's own work, until ctx ends.
+func (s *server) background(ctx context.Context) error {
+	p, ok := s.provider.(node.BackgroundRunner)
+	if !ok {
+		<-ctx.Done()
+		return nil
+	}
+	err := p.RunInBackground(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err == nil {
+		err = errors.New("it ended by itself")
+	}
+	return fmt.Errorf("serve plugin: background work of the provider: %w", err)
+}

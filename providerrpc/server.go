@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providerrpc
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
+	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
+)
+
+// encoding of Kubernetes objects.
+const encoding = rpc.Encoding_ENCODING_PROTOBUF
+
+// listChunkBytes is about the size of a message of a list.
+const listChunkBytes = 256 << 10
+
+// server is a provider as the service of a plugin.
+type server struct {
+	rpc.UnimplementedProviderServer
+	provider node.PodLifecycleHandler
+	options  Options
+	instance string
+	reports  *reports
+	nodes    *nodes
+	lookups  *lookups
+}
+
+// fail returns err as the error of the call of ctx.
+func fail(ctx context.Context, err error, complete bool) error {
+	err, trailer := wire.Encode(err, complete)
+	if trailer != nil {
+		_ = grpc.SetTrailer(ctx, trailer) // fails outside a call only
+	}
+	return err
+}
+
+// lacks is the error of a method that the provider does not have.
+func lacks(method string) error {
+	return status.Errorf(codes.Unimplemented, "the provider of the plugin has no method %s", method)
+}
+
+// complete asks a provider that knows whether its answers are complete. It is to be asked before the provider answers.
+func (s *server) complete() bool {
+	p, ok := s.provider.(node.PodAuthority)
+	return ok && p.AnswersForAllPods()
+}
+
+// Alive answers at once.
+func (s *server) Alive(context.Context, *rpc.AliveRequest) (*rpc.AliveResponse, error) {
+	return &rpc.AliveResponse{Complete: s.complete()}, nil
+}
+
+// Ping asks the provider.
+func (s *server) Ping(ctx context.Context, _ *rpc.PingRequest) (*rpc.PingResponse, error) {
+	p, ok := s.provider.(node.NodeProvider)
+	if !ok {
+		return nil, lacks("Ping")
+	}
+	return &rpc.PingResponse{}, fail(ctx, p.Ping(ctx), false)
+}
+
+// withPod calls f with the pod in req.
+func withPod(ctx context.Context, req *rpc.PodRequest, f func(context.Context, *corev1.Pod) error) (*rpc.PodDone, error) {
+	pod := &corev1.Pod{}
+	if err := wire.Unmarshal(encoding, req.GetPod(), pod); err != nil {
+		return nil, fail(ctx, fmt.Errorf("decode the pod: %w", err), false)
+	}
+	return &rpc.PodDone{}, fail(ctx, f(ctx, pod), false)
+}
+
+// CreatePod asks the provider.
+func (s *server) CreatePod(ctx context.Context, req *rpc.PodRequest) (*rpc.PodDone, error) {
+	return withPod(ctx, req, s.provider.CreatePod)
+}
+
+// UpdatePod asks the provider.
+func (s *server) UpdatePod(ctx context.Context, req *rpc.PodRequest) (*rpc.PodDone, error) {
+	return withPod(ctx, req, s.provider.UpdatePod)
+}
+
+// DeletePod asks the provider.
+func (s *server) DeletePod(ctx context.Context, req *rpc.PodRequest) (*rpc.PodDone, error) {
+	return withPod(ctx, req, s.provider.DeletePod)
+}
+
+// GetPod asks the provider. A nil pod is not-found.
+func (s *server) GetPod(ctx context.Context, req *rpc.PodName) (*rpc.PodAnswer, error) {
+	complete := s.complete()
+	pod, err := s.provider.GetPod(ctx, req.GetNamespace(), req.GetName())
+	if err == nil && pod == nil {
+		err = errdefs.NotFoundf("pod %s/%s is not here", req.GetNamespace(), req.GetName())
+	}
+	if err != nil {
+		return nil, fail(ctx, err, complete)
+	}
+	encoded, err := wire.Marshal(encoding, pod)
+	return &rpc.PodAnswer{Pod: encoded}, fail(ctx, err, false)
+}
+
+// GetPodStatus asks the provider. A nil status is not-found.
+func (s *server) GetPodStatus(ctx context.Context, req *rpc.PodName) (*rpc.StatusAnswer, error) {
+	complete := s.complete()
+	got, err := s.provider.GetPodStatus(ctx, req.GetNamespace(), req.GetName())
+	if err == nil && got == nil {
+		err = errdefs.NotFoundf("pod %s/%s is not here", req.GetNamespace(), req.GetName())
+	}
+	if err != nil {
+		return nil, fail(ctx, err, complete)
+	}
+	encoded, err := wire.Marshal(encoding, got)
+	return &rpc.StatusAnswer{Status: encoded}, fail(ctx, err, false)
+}
+
+// GetPods asks the provider, and sends the pods in chunks.
+func (s *server) GetPods(_ *rpc.GetPodsRequest, stream rpc.Provider_GetPodsServer) error {
+	ctx := stream.Context()
+	complete := s.complete()
+	pods, err := s.provider.GetPods(ctx)
+	if err != nil {
+		return failStream(stream, err, false)
+	}
+	chunk, size := &rpc.PodsAnswer{}, 0
+	for _, pod := range pods {
+		if pod == nil {
+			continue
+		}
+		encoded, err := wire.Marshal(encoding, pod)
+		if err != nil {
+			return failStream(stream, fmt.Errorf("encode pod %s/%s: %w", pod.Namespace, pod.Name, err), false)
+		}
+		if size > 0 && size+len(encoded) > listChunkBytes {
+			if err := stream.Send(chunk); err != nil {
+				return err
+			}
+			chunk, size = &rpc.PodsAnswer{}, 0
+		}
+		chunk.Pods = append(chunk.Pods, encoded)
+		size += len(encoded)
+	}
+	chunk.Complete = complete
+	return stream.Send(chunk)
+}
+
+// failStream returns err as the error of a call that is a stream.
+func failStream(stream grpc.ServerStream, err error, complete bool) error {
+	err, trailer := wire.Encode(err, complete)
+	if trailer != nil {
+		stream.SetTrailer(trailer)
+	}
+	return err
+}

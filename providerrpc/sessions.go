@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providerrpc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"google.golang.org/grpc"
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
+)
+
+// sessionStream is the stream of an exec or attach.
+type sessionStream = grpc.BidiStreamingServer[rpc.SessionInput, rpc.SessionOutput]
+
+// RunInContainer runs a command.
+func (s *server) RunInContainer(stream rpc.Provider_RunInContainerServer) error {
+	p, ok := s.provider.(execProvider)
+	if !ok {
+		return lacks("RunInContainer")
+	}
+	return session(stream, func(ctx context.Context, start *rpc.SessionStart, attach api.AttachIO) error {
+		return p.RunInContainer(ctx, start.GetNamespace(), start.GetPod(), start.GetContainer(), start.GetCommand(), attach)
+	})
+}
+
+// AttachToContainer copies to and from the main process.
+func (s *server) AttachToContainer(stream rpc.Provider_AttachToContainerServer) error {
+	p, ok := s.provider.(attachProvider)
+	if !ok {
+		return lacks("AttachToContainer")
+	}
+	return session(stream, func(ctx context.Context, start *rpc.SessionStart, attach api.AttachIO) error {
+		return p.AttachToContainer(ctx, start.GetNamespace(), start.GetPod(), start.GetContainer(), attach)
+	})
+}
+
+// session runs an exec or attach over stream. An exit code is an answer, any other error that of the call.
+func session(stream sessionStream, run func(context.Context, *rpc.SessionStart, api.AttachIO) error) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	start := first.GetStart()
+	if start == nil {
+		return failStream(stream, errdefs.InvalidInput("the first message of a session must be start"), false)
+	}
+	io := newSessionIO(start, stream)
+	ctx, cancel := context.WithCancel(withCaller(stream.Context(), start.GetCaller()))
+	defer cancel()
+	go io.receive() // ends with the stream, which ends when this function returns
+	err = run(ctx, start, io)
+	io.end()
+	code := int32(0)
+	var exit utilexec.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.Exited():
+		code = int32(exit.ExitStatus()) //nolint:gosec // an exit status has eight bits
+	case err != nil:
+		return failStream(stream, err, false)
+	}
+	return io.send(&rpc.SessionOutput{Output: &rpc.SessionOutput_ExitCode{ExitCode: code}})
+}
+
+// sessionIO is the node's end of an exec or attach, as the provider sees it.
+type sessionIO struct {
+	start  *rpc.SessionStart
+	stream sessionStream
+	in     *io.PipeReader
+	input  *io.PipeWriter
+	resize chan api.TermSize
+
+	sending sync.Mutex // one message at a time
+}
+
+func newSessionIO(start *rpc.SessionStart, stream sessionStream) *sessionIO {
+	s := &sessionIO{start: start, stream: stream}
+	s.in, s.input = io.Pipe()
+	if start.GetTty() {
+		s.resize = make(chan api.TermSize, 1)
+	}
+	return s
+}
+
+// end stops what waits for the provider to read.
+func (s *sessionIO) end() { _ = s.in.Close() }
+
+// receive takes what the node sends until the stream ends.
+func (s *sessionIO) receive() {
+	if s.resize != nil {
+		defer close(s.resize)
+	}
+	for {
+		message, err := s.stream.Recv()
+		if err != nil {
+			_ = s.input.CloseWithError(err) // io.EOF when the node has no more
+			return
+		}
+		switch in := message.GetInput().(type) {
+		case *rpc.SessionInput_Stdin:
+			_, _ = s.input.Write(in.Stdin) // fails when the provider reads no more, but sizes may come
+		case *rpc.SessionInput_StdinClosed:
+			_ = s.input.Close()
+		case *rpc.SessionInput_Resize:
+			s.setSize(api.TermSize{Width: uint16(in.Resize.GetWidth()), Height: uint16(in.Resize.GetHeight())}) //nolint:gosec // of 16 bits at the node
+		}
+	}
+}
+
+// setSize keeps the latest size for the provider to read.
+func (s *sessionIO) setSize(size api.TermSize) {
+	if s.resize == nil {
+		return
+	}
+	select {
+	case <-s.resize:
+	default:
+	}
+	s.resize <- size // nobody else fills it
+}
+
+func (s *sessionIO) send(message *rpc.SessionOutput) error {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	return s.stream.Send(message)
+}
+
+// Stdin is what the client types.
+func (s *sessionIO) Stdin() io.Reader {
+	if !s.start.GetStdin() {
+		return nil
+	}
+	return s.in
+}
+
+// Stdout goes to the client.
+func (s *sessionIO) Stdout() io.WriteCloser {
+	if !s.start.GetStdout() {
+		return nil
+	}
+	return sessionWriter{s, func(data []byte) *rpc.SessionOutput {
+		return &rpc.SessionOutput{Output: &rpc.SessionOutput_Stdout{Stdout: data}}
+	}}
+}
+
+// Stderr goes to the client.
+func (s *sessionIO) Stderr() io.WriteCloser {
+	if !s.start.GetStderr() {
+		return nil
+	}
+	return sessionWriter{s, func(data []byte) *rpc.SessionOutput {
+		return &rpc.SessionOutput{Output: &rpc.SessionOutput_Stderr{Stderr: data}}
+	}}
+}
+
+// TTY reports whether there is a terminal.
+func (s *sessionIO) TTY() bool { return s.start.GetTty() }
+
+// Resize has the sizes of the terminal.
+func (s *sessionIO) Resize() <-chan api.TermSize { return s.resize }
+
+type sessionWriter struct {
+	session *sessionIO
+	message func([]byte) *rpc.SessionOutput
+}
+
+func (w sessionWriter) Write(p []byte) (int, error) {
+	for sent := 0; sent < len(p); sent += chunkBytes {
+		if err := w.session.send(w.message(bytes.Clone(p[sent:min(sent+chunkBytes, len(p))]))); err != nil {
+			return sent, err
+		}
+	}
+	return len(p), nil
+}
+
+// Close does nothing: the output ends with the session.
+func (w sessionWriter) Close() error { return nil }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+
+	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
+)
+
+// ProtocolVersion is the version of the protocol in this package.
+const ProtocolVersion = 1
+
+// DefaultMaxMessageBytes is the limit of a message where nobody sets another.
+const DefaultMaxMessageBytes = 16 << 20
+
+// Object is an object of Kubernetes that has both encodings.
+type Object interface {
+	Marshal() ([]byte, error)
+	Unmarshal([]byte) error
+}
+
+// Marshal encodes o.
+func Marshal(e rpc.Encoding, o Object) ([]byte, error) {
+	switch e {
+	case rpc.Encoding_ENCODING_JSON:
+		return json.Marshal(o)
+	case rpc.Encoding_ENCODING_PROTOBUF:
+		return o.Marshal()
+	}
+	return nil, fmt.Errorf("unknown encoding %v", e)
+}
+
+// Unmarshal decodes data into o, which is empty.
+func Unmarshal(e rpc.Encoding, data []byte, o Object) error {
+	switch e {
+	case rpc.Encoding_ENCODING_JSON:
+		return json.Unmarshal(data, o)
+	case rpc.Encoding_ENCODING_PROTOBUF:
+		return o.Unmarshal(data)
+	}
+	return fmt.Errorf("unknown encoding %v", e)
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"fmt"
+	"net"
+	"os"
+)
+
+// CheckSocket refuses a path that is no socket, or one that another user than this process's or root made or may
+// connect to.
+func CheckSocket(path string) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return fmt.Errorf("socket of the plugin: %w", err)
+	}
+	if info.Mode()&os.ModeSocket == 0 {
+		return fmt.Errorf("%s is no socket but %s: give the path that the plugin listens on", path, info.Mode().Type())
+	}
+	if perm := info.Mode().Perm(); perm&0o077 != 0 {
+		return fmt.Errorf("socket %s has the mode %#o, so that others than its owner can connect: want 0600", path, perm)
+	}
+	uid, known := ownerOf(info)
+	if known && !trusted(uid) {
+		return fmt.Errorf("socket %s belongs to the user %d: want the user %d of this process, or root", path, uid, os.Geteuid())
+	}
+	return nil
+}
+
+// CheckPeer refuses a connection to, or from, a process of another user than this process's or root.
+func CheckPeer(conn *net.UnixConn) error {
+	uid, known, err := peerOf(conn)
+	if err != nil {
+		return fmt.Errorf("find out who is at the other end of %s: %w", conn.RemoteAddr(), err)
+	}
+	if known && !trusted(uid) {
+		return fmt.Errorf("the process at the other end of socket %s is of the user %d: want the user %d of this process, or root",
+			conn.RemoteAddr(), uid, os.Geteuid())
+	}
+	return nil
+}
+
+func trusted(uid int) bool { return uid == 0 || uid == os.Geteuid() }

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
+	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
+)
+
+// attach returns a context that ends with ctx and with the session.
+func (s *session) attach(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.ctx, func() { cancel(lostError{context.Cause(s.ctx)}) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// lostError is the end of a call whose session ended. It has no kind: nobody knows what the plugin did.
+type lostError struct{ why error }
+
+func (e lostError) Error() string {
+	return "the plugin was lost before it answered: " + reason(e.why)
+}
+
+// call makes one call of the plugin. The error has its kind, and says whether a not-found one is about all pods.
+func (p *plugin) call(ctx context.Context, f func(context.Context, *session, grpc.CallOption) error) (complete bool, err error) {
+	s, err := p.connected()
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := s.attach(ctx)
+	defer cancel()
+	var trailer metadata.MD
+	return p.decode(ctx, s, f(ctx, s, grpc.Trailer(&trailer)), trailer)
+}
+
+// decode gives err, of a call of s, its kind.
+func (p *plugin) decode(ctx context.Context, s *session, err error, trailer metadata.MD) (complete bool, kind error) {
+	if err == nil {
+		return false, nil
+	}
+	if s.ctx.Err() != nil && !errdefs.IsNotFound(err) {
+		return false, lostError{context.Cause(s.ctx)}
+	}
+	if wire.Unimplemented(err) {
+		return false, fmt.Errorf("plugin %s declares what it does not have: %w", p.agreed.name, err)
+	}
+	kind, complete = wire.Decode(ctx, err, trailer)
+	return complete, kind
+}
+
+// need refuses what the plugin does not declare.
+func (p *plugin) need(a rpc.Ability, what string) error {
+	if p.agreed.has(a) {
+		return nil
+	}
+	return errdefs.InvalidInputf("plugin %s has no %s", p.agreed.name, what)
+}
+
+// doubtWindow is how long after AnswersForAllPods was true an answer may be used with it: longer than any call takes.
+const doubtWindow = time.Minute
+
+// errIncomplete is an answer that may not be believed together with an earlier AnswersForAllPods.
+var errIncomplete = errors.New("the plugin does not know all its pods any more, so a pod that it does not have may exist")
+
+// complete is what the plugin says of its answers. An answer may be used with what AnswersForAllPods said
+// before it, so one that is not complete is an error for some time after that was true.
+type complete struct {
+	mu      sync.Mutex
+	is      bool      // guarded by mu
+	vouched time.Time // guarded by mu: when ask was true last
+}
+
+func (c *complete) set(is bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.is = is
+}
+
+// ask returns what was said last.
+func (c *complete) ask(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.is {
+		c.vouched = now
+	}
+	return c.is
+}
+
+// check takes what an answer said of itself.
+func (c *complete) check(is bool, now time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.is = is
+	if !is && !c.vouched.IsZero() && now.Sub(c.vouched) < doubtWindow {
+		return errIncomplete
+	}
+	return nil
+}

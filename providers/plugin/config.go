@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli/configfile"
+	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
+)
+
+// What a configuration file of this provider says about itself.
+const (
+	APIVersion = "plugin.virtual-kubelet.io/v1alpha1"
+	Kind       = "PluginProviderConfiguration"
+)
+
+// DefaultStartTimeout is how long the start waits for the plugin.
+const DefaultStartTimeout = 30 * time.Second
+
+// Config is the configuration of the provider.
+type Config struct {
+	// APIVersion must be the constant APIVersion in a file.
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Kind must be the constant Kind in a file.
+	Kind string `json:"kind,omitempty"`
+	// Endpoint is where the plugin listens: unix:///PATH, a socket of the mode 0600 that belongs to the user of this
+	// process or to root, or tls://HOST:PORT. Required.
+	Endpoint string `json:"endpoint,omitempty"`
+	// TLS is required for an endpoint tls://, and for no other.
+	TLS *TLS `json:"tls,omitempty"`
+	// StartTimeout is how long the start waits for the plugin. Default DefaultStartTimeout.
+	StartTimeout metav1.Duration `json:"startTimeout,omitempty"`
+	// MaxMessageBytes is the limit of a message, of a pod for example. Default 16 MiB. The plugin has a limit of its own.
+	MaxMessageBytes int `json:"maxMessageBytes,omitempty"`
+}
+
+// TLS names the files for a connection with certificates on both sides. They are read again for each connection.
+type TLS struct {
+	// CAFile has the authorities of the certificate of the plugin. Required.
+	CAFile string `json:"caFile,omitempty"`
+	// CertFile and KeyFile are the certificate that this node shows. Required.
+	CertFile string `json:"certFile,omitempty"`
+	KeyFile  string `json:"keyFile,omitempty"`
+	// ServerName is the name in the certificate of the plugin. Default: the host of the endpoint.
+	ServerName string `json:"serverName,omitempty"`
+}
+
+// LoadConfig reads the file at path.
+func LoadConfig(path string) (Config, error) {
+	var c Config
+	if path == "" {
+		return c, errors.New("plugin provider: name a file with --provider-config that has the endpoint of the plugin")
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return c, fmt.Errorf("read plugin provider configuration: %w", err)
+	}
+	if err := configfile.Decode(path, data, &c); err != nil {
+		return Config{}, err
+	}
+	if c.APIVersion != APIVersion || c.Kind != Kind {
+		return Config{}, fmt.Errorf("%s: apiVersion %q, kind %q: want %s, %s", path, c.APIVersion, c.Kind, APIVersion, Kind)
+	}
+	return c, nil
+}
+
+// target is an endpoint, taken apart.
+type target struct {
+	network, address string
+	tls              *TLS
+}
+
+// complete fills the defaults of c and refuses what cannot be.
+func (c Config) complete() (Config, target, error) {
+	to, err := c.target()
+	switch {
+	case err != nil:
+		return c, to, fmt.Errorf("plugin provider: endpoint %q: %w", c.Endpoint, err)
+	case c.StartTimeout.Duration < 0:
+		return c, to, fmt.Errorf("plugin provider: startTimeout is %v, want 0 for the default, or more", c.StartTimeout.Duration)
+	case c.MaxMessageBytes < 0:
+		return c, to, fmt.Errorf("plugin provider: maxMessageBytes is %d, want 0 for the default, or more", c.MaxMessageBytes)
+	}
+	if c.StartTimeout.Duration == 0 {
+		c.StartTimeout.Duration = DefaultStartTimeout
+	}
+	if c.MaxMessageBytes == 0 {
+		c.MaxMessageBytes = wire.DefaultMaxMessageBytes
+	}
+	return c, to, nil
+}
+
+func (c Config) target() (target, error) {
+	u, err := url.Parse(c.Endpoint)
+	if err != nil || c.Endpoint == "" {
+		return target{}, errors.New("want unix:///PATH or tls://HOST:PORT")
+	}
+	switch {
+	case u.Scheme == "unix" && u.Host == "" && filepath.IsAbs(u.Path):
+		if c.TLS != nil {
+			return target{}, errors.New("a socket has no TLS: remove tls")
+		}
+		return target{network: "unix", address: u.Path}, nil
+	case u.Scheme == "tls" && u.Path == "" && u.Port() != "" && u.Hostname() != "":
+		if c.TLS == nil || c.TLS.CAFile == "" || c.TLS.CertFile == "" || c.TLS.KeyFile == "" {
+			return target{}, errors.New("both sides need a certificate: set tls.caFile, tls.certFile and tls.keyFile")
+		}
+		t := *c.TLS
+		if t.ServerName == "" {
+			t.ServerName = u.Hostname()
+		}
+		return target{network: "tcp", address: net.JoinHostPort(u.Hostname(), u.Port()), tls: &t}, nil
+	}
+	return target{}, errors.New("want unix:///PATH or tls://HOST:PORT")
+}
+
+// config reads the files.
+func (t *TLS) config() (*tls.Config, error) {
+	authorities, err := os.ReadFile(t.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("tls.caFile: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(authorities) {
+		return nil, fmt.Errorf("tls.caFile: %s has no certificate", t.CAFile)
+	}
+	cert, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("tls.certFile and tls.keyFile: %w", err)
+	}
+	return &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{cert}, ServerName: t.ServerName, MinVersion: tls.VersionTLS12}, nil
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
+	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
+)
+
+// start makes the first session, and learns what the plugin declares.
+func (p *plugin) start(ctx context.Context) error {
+	wait, cancel := context.WithTimeout(ctx, p.config.StartTimeout.Duration)
+	defer cancel()
+	s, err := p.connect(wait)
+	if err != nil {
+		return fmt.Errorf("plugin at %s, not connected within startTimeout (%v): %w", p.config.Endpoint, p.config.StartTimeout.Duration, err)
+	}
+	if p.agreed, err = agree(s.hello); err != nil {
+		s.close(err)
+		return fmt.Errorf("plugin at %s: %w", p.config.Endpoint, err)
+	}
+	p.set(s)
+	context.AfterFunc(ctx, func() { s.close(context.Cause(ctx)) })
+	return nil
+}
+
+// connect tries until there is a session, or ctx ends. The error is that of the last try.
+func (p *plugin) connect(ctx context.Context) (*session, error) {
+	for pause := p.retry; ; pause = min(2*pause, lastRetry) {
+		s, err := p.dial(ctx)
+		if err == nil {
+			return s, nil
+		}
+		if ctx.Err() == nil {
+			p.note(err)
+		}
+		timer := time.NewTimer(pause/2 + rand.N(pause)) //nolint:gosec // jitter is no secret
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			if last := p.why(); last != nil {
+				err = last
+			}
+			return nil, err
+		case <-timer.C:
+		}
+	}
+}
+
+// RunInBackground keeps the plugin connected until ctx ends.
+func (p *plugin) RunInBackground(ctx context.Context) error {
+	defer func() { p.lose(ctx, p.current(), context.Cause(ctx)) }()
+	for ctx.Err() == nil {
+		s := p.current()
+		if s == nil {
+			var err error
+			if s, err = p.connect(ctx); err != nil {
+				return nil //nolint:nilerr // ctx ended
+			}
+		}
+		p.lose(ctx, s, p.run(ctx, s))
+	}
+	return nil
+}
+
+// run works on s until it ends, and returns why.
+func (p *plugin) run(parent context.Context, s *session) error {
+	ctx, cancel := context.WithCancelCause(parent)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel(nil)
+	stop := context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })
+	defer stop()
+	try := func(f func(context.Context, *session) error) {
+		wg.Go(func() {
+			if err := f(ctx, s); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	now, err := agree(s.hello)
+	if err == nil {
+		err = p.agreed.keptBy(now)
+	}
+	if err != nil {
+		return err
+	}
+	try(func(ctx context.Context, s *session) error { return s.awaitBreak(ctx) })
+	try(p.keepAsking)
+	if p.agreed.has(rpc.Ability_ABILITY_LOOKUPS) {
+		try(p.answerLookups)
+	}
+	if p.agreed.has(rpc.Ability_ABILITY_NODE_REPORTS) {
+		try(p.watchNode)
+	}
+	ready := func() error {
+		if err := p.restore(ctx, s); err != nil {
+			return err
+		}
+		p.set(s)
+		return nil
+	}
+	if p.agreed.has(rpc.Ability_ABILITY_REPORTS) {
+		try(func(ctx context.Context, s *session) error { return p.watchPods(ctx, s, ready) })
+	} else {
+		try(func(context.Context, *session) error { return ready() })
+	}
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// keepAsking finds out that a plugin is frozen.
+func (p *plugin) keepAsking(ctx context.Context, s *session) error {
+	ticker := time.NewTicker(p.every)
+	defer ticker.Stop()
+	for {
+		call, cancel := context.WithTimeout(ctx, p.patience)
+		answer, err := s.Alive(call, &rpc.AliveRequest{})
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && errors.Is(call.Err(), context.DeadlineExceeded):
+			return fmt.Errorf("the plugin has not answered for %v: it is frozen or too busy", p.patience)
+		case err != nil:
+			kind, _ := wire.Decode(ctx, err, nil)
+			return fmt.Errorf("ask the plugin whether it is alive: %w", kind)
+		}
+		p.complete.set(answer.GetComplete())
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+func (p *plugin) set(s *session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.session, p.instance, p.down = s, s.hello.GetInstance(), nil
+}
+
+// lose ends s.
+func (p *plugin) lose(ctx context.Context, s *session, why error) {
+	if s == nil {
+		return
+	}
+	s.close(why)
+	p.complete.set(false)
+	p.mu.Lock()
+	if p.session == s {
+		p.session, p.since = nil, time.Now()
+	}
+	p.down = why
+	p.mu.Unlock()
+	if ctx.Err() == nil {
+		log.G(ctx).WithError(why).WithField("endpoint", p.config.Endpoint).Warn("the plugin is not connected: its pods stay as they are until it is back")
+	}
+}
+
+// note keeps why there is no session.
+func (p *plugin) note(why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = why
+}
+
+func (p *plugin) why() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.down
+}
+
+func (p *plugin) current() *session {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.session
+}
+
+// connected returns the session, or an error that says why there is none.
+func (p *plugin) connected() (*session, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session != nil {
+		return p.session, nil
+	}
+	return nil, fmt.Errorf("plugin %s at %s is not connected since %s: %s", p.agreed.name, p.config.Endpoint, p.since.UTC().Format(time.RFC3339), reason(p.down))
+}
+
+// reason is the text of err without its kinds: what failed the wire is no answer.
+func reason(err error) string {
+	if err == nil {
+		return "it was stopped"
+	}
+	return err.Error()
+}

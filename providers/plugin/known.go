@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
+	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
+)
+
+type podKey = types.UID
+
+// sentPod is a pod as the plugin was given it last.
+type sentPod struct {
+	pod *corev1.Pod
+	at  time.Time
+}
+
+// known are the pods of a plugin that need not keep specs: it gets them again after a restart, as a
+// provider in the program gets them when the program was restarted.
+type known struct {
+	mu   sync.Mutex
+	pods map[podKey]sentPod // guarded by mu
+}
+
+// remember keeps the pod, if the plugin may forget it.
+func (p *plugin) remember(pod *corev1.Pod) {
+	if !p.agreed.has(rpc.Ability_ABILITY_POD_OBJECTS) {
+		return
+	}
+	p.known.mu.Lock()
+	defer p.known.mu.Unlock()
+	p.known.pods[pod.UID] = sentPod{pod, time.Now()}
+}
+
+// keep forgets what a complete list lacks that began at that time.
+func (k *known) keep(listed []*corev1.Pod, began time.Time) {
+	there := make(map[podKey]bool, len(listed))
+	for _, pod := range listed {
+		there[pod.UID] = true
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for uid, sent := range k.pods {
+		if !there[uid] && sent.at.Before(began) {
+			delete(k.pods, uid)
+		}
+	}
+}
+
+func (k *known) get(uid types.UID) *corev1.Pod {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.pods[uid].pod
+}
+
+// restore gives a plugin that was restarted the specs of the pods that it still has. No pod is
+// created: what the plugin has lost is for the node to decide.
+func (p *plugin) restore(ctx context.Context, s *session) error {
+	p.mu.Lock()
+	restarted := p.instance != s.hello.GetInstance()
+	p.mu.Unlock()
+	if !restarted || !p.agreed.has(rpc.Ability_ABILITY_POD_OBJECTS) {
+		return nil
+	}
+	pods, _, err := s.list(ctx)
+	if err != nil {
+		kind, _ := wire.Decode(ctx, err, nil)
+		return fmt.Errorf("list the pods of the plugin after its restart: %w", kind)
+	}
+	for _, pod := range pods {
+		sent := p.known.get(pod.UID)
+		if sent == nil {
+			continue
+		}
+		request, err := s.request(sent)
+		if err != nil {
+			return err
+		}
+		_, err = s.UpdatePod(ctx, request)
+		if kind, _ := wire.Decode(ctx, err, nil); kind != nil && !errdefs.IsNotFound(kind) && !errdefs.IsInvalidInput(kind) {
+			return fmt.Errorf("give the plugin pod %s/%s again after its restart: %w", pod.Namespace, pod.Name, kind)
+		}
+	}
+	return nil
+}

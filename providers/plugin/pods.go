@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"google.golang.org/grpc"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
+	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
+)
+
+// podCall is CreatePod, UpdatePod or DeletePod of a session.
+type podCall func(*session, context.Context, *rpc.PodRequest, ...grpc.CallOption) (*rpc.PodDone, error)
+
+func (p *plugin) withPod(ctx context.Context, pod *corev1.Pod, do podCall) error {
+	_, err := p.call(ctx, func(ctx context.Context, s *session, trailer grpc.CallOption) error {
+		request, err := s.request(pod)
+		if err != nil {
+			return err
+		}
+		_, err = do(s, ctx, request, trailer)
+		return err
+	})
+	return err
+}
+
+// request encodes the pod, and refuses one that the plugin would not take.
+func (s *session) request(pod *corev1.Pod) (*rpc.PodRequest, error) {
+	encoded, err := wire.Marshal(s.hello.GetEncoding(), pod)
+	if err != nil {
+		return nil, fmt.Errorf("encode pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	const head = 16 // of the message around it
+	if limit := s.hello.GetMaxMessageBytes(); limit > 0 && int64(len(encoded)+head) > limit {
+		return nil, fmt.Errorf("pod %s/%s has %d bytes, and the plugin takes messages of %d: raise MaxMessageBytes of the plugin, or make the pod smaller",
+			pod.Namespace, pod.Name, len(encoded), limit)
+	}
+	return &rpc.PodRequest{Pod: encoded}, nil
+}
+
+// CreatePod asks the plugin.
+func (p *plugin) CreatePod(ctx context.Context, pod *corev1.Pod) error {
+	p.remember(pod)
+	return p.withPod(ctx, pod, func(s *session, ctx context.Context, r *rpc.PodRequest, o ...grpc.CallOption) (*rpc.PodDone, error) {
+		return s.CreatePod(ctx, r, o...)
+	})
+}
+
+// UpdatePod asks the plugin.
+func (p *plugin) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
+	p.remember(pod)
+	return p.withPod(ctx, pod, func(s *session, ctx context.Context, r *rpc.PodRequest, o ...grpc.CallOption) (*rpc.PodDone, error) {
+		return s.UpdatePod(ctx, r, o...)
+	})
+}
+
+// DeletePod asks the plugin.
+func (p *plugin) DeletePod(ctx context.Context, pod *corev1.Pod) error {
+	return p.withPod(ctx, pod, func(s *session, ctx context.Context, r *rpc.PodRequest, o ...grpc.CallOption) (*rpc.PodDone, error) {
+		return s.DeletePod(ctx, r, o...)
+	})
+}
+
+// GetPod asks the plugin.
+func (p *plugin) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
+	err := p.get(ctx, func(ctx context.Context, s *session, trailer grpc.CallOption) error {
+		answer, err := s.GetPod(ctx, &rpc.PodName{Namespace: namespace, Name: name}, trailer)
+		if err != nil {
+			return err
+		}
+		if err := wire.Unmarshal(s.hello.GetEncoding(), answer.GetPod(), pod); err != nil {
+			return fmt.Errorf("decode pod %s/%s: %w", namespace, name, err)
+		}
+		if pod.Namespace != namespace || pod.Name != name {
+			return fmt.Errorf("plugin %s was asked for pod %s/%s and answered with %q/%q", p.agreed.name, namespace, name, pod.Namespace, pod.Name)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return pod, nil
+}
+
+// GetPodStatus asks the plugin.
+func (p *plugin) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
+	status := &corev1.PodStatus{}
+	err := p.get(ctx, func(ctx context.Context, s *session, trailer grpc.CallOption) error {
+		answer, err := s.GetPodStatus(ctx, &rpc.PodName{Namespace: namespace, Name: name}, trailer)
+		if err != nil {
+			return err
+		}
+		if err := wire.Unmarshal(s.hello.GetEncoding(), answer.GetStatus(), status); err != nil {
+			return fmt.Errorf("decode the status of pod %s/%s: %w", namespace, name, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return status, nil
+}
+
+// get makes a call whose not-found is evidence.
+func (p *plugin) get(ctx context.Context, f func(context.Context, *session, grpc.CallOption) error) error {
+	complete, err := p.call(ctx, f)
+	if errdefs.IsNotFound(err) {
+		if doubt := p.complete.check(complete, time.Now()); doubt != nil {
+			return doubt
+		}
+	}
+	return err
+}
+
+// GetPods asks the plugin. A list that was cut is an error.
+func (p *plugin) GetPods(ctx context.Context) (pods []*corev1.Pod, err error) {
+	began := time.Now()
+	complete := false
+	_, err = p.call(ctx, func(ctx context.Context, s *session, trailer grpc.CallOption) error {
+		pods, complete, err = s.list(ctx, trailer)
+		return err
+	})
+	if err == nil {
+		err = p.complete.check(complete, time.Now())
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.known.keep(pods, began)
+	return pods, nil
+}
+
+func (s *session) list(ctx context.Context, o ...grpc.CallOption) (pods []*corev1.Pod, complete bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := s.GetPods(ctx, &rpc.GetPodsRequest{}, o...)
+	if err != nil {
+		return nil, false, err
+	}
+	for {
+		answer, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return pods, complete, nil
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		chunk, err := s.decodePods(answer.GetPods())
+		if err != nil {
+			return nil, false, err
+		}
+		pods, complete = append(pods, chunk...), answer.GetComplete()
+	}
+}
+
+func (s *session) decodePods(encoded [][]byte) ([]*corev1.Pod, error) {
+	pods := make([]*corev1.Pod, 0, len(encoded))
+	for _, data := range encoded {
+		pod := &corev1.Pod{}
+		if err := wire.Unmarshal(s.hello.GetEncoding(), data, pod); err != nil {
+			return nil, fmt.Errorf("decode a pod of the plugin: %w", err)
+		}
+		if pod.Namespace == "" || pod.Name == "" {
+			return nil, fmt.Errorf("the plugin sent a pod without a name or namespace: %q/%q", pod.Namespace, pod.Name)
+		}
+		pods = append(pods, pod)
+	}
+	return pods, nil
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
+)
+
+const (
+	// aliveEvery is how often the plugin is asked whether it is alive, and aliveWithin how long it may take to answer.
+	aliveEvery, aliveWithin = 3 * time.Second, 10 * time.Second
+	// firstRetry and lastRetry bound the time between two tries to connect.
+	firstRetry, lastRetry = 100 * time.Millisecond, 5 * time.Second
+)
+
+// Provider is this provider as the program runs it.
+func Provider() cli.Provider {
+	return cli.Provider{Name: "plugin", New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
+		config, err := LoadConfig(in.ConfigPath)
+		if err != nil {
+			return nil, err
+		}
+		return New(ctx, Node{Node: in.Node, InternalIP: in.InternalIP, DaemonPort: in.DaemonPort, OperatingSystem: in.OperatingSystem}, config)
+	}}
+}
+
+// Node is the node that a plugin is used for.
+type Node struct {
+	// Node is the node as it will be registered.
+	Node *corev1.Node
+	// InternalIP is the address of the node, unless the plugin says another; "" for none.
+	InternalIP string
+	// DaemonPort is the port of the kubelet API; 0 for none.
+	DaemonPort int32
+	// OperatingSystem is that of the node, unless the plugin says another.
+	OperatingSystem string
+}
+
+// plugin is what every plugin has.
+type plugin struct {
+	config   Config
+	target   target
+	node     Node
+	nodeName string
+	nodeJSON []byte
+	every    time.Duration // between two questions whether it is alive
+	patience time.Duration // for an answer
+	retry    time.Duration // the first time between two tries to connect
+
+	// Set by start, constant afterwards.
+	agreed agreement
+	// Set before RunInBackground, constant afterwards.
+	notify      func(*corev1.Pod)
+	objects     node.PodObjects
+	tokens      node.PodTokens
+	credentials node.PullCredentials
+
+	known    known    // pods of a plugin that forgets them in a restart
+	complete complete // whether a pod that it does not have does not exist
+
+	mu         sync.Mutex
+	session    *session           // guarded by mu; nil: not connected
+	instance   string             // guarded by mu: of the last session
+	down       error              // guarded by mu: why there is no session
+	since      time.Time          // guarded by mu: when the session ended
+	notifyNode func(*corev1.Node) // guarded by mu; nil: nobody asks yet
+	latestNode *corev1.Node       // guarded by mu: reported before anybody asked
+}
+
+// New connects to the plugin, and waits for it until Config.StartTimeout. What it returns has the optional abilities that
+// the plugin declares. The connection ends with RunInBackground, or with ctx.
+func New(ctx context.Context, n Node, config Config) (nodeutil.Provider, error) {
+	p, err := newPlugin(n, config)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.start(ctx); err != nil {
+		return nil, err
+	}
+	return p.withAbilities(), nil
+}
+
+func newPlugin(n Node, config Config) (*plugin, error) {
+	config, to, err := config.complete()
+	if err != nil {
+		return nil, err
+	}
+	encoded, err := json.Marshal(n.Node)
+	if err != nil {
+		return nil, fmt.Errorf("plugin provider: encode the node: %w", err)
+	}
+	return &plugin{
+		config: config, target: to, node: n, nodeName: n.Node.Name, nodeJSON: encoded,
+		every: aliveEvery, patience: aliveWithin, retry: firstRetry, known: known{pods: map[podKey]sentPod{}},
+	}, nil
+}
+
+// Capabilities returns what the plugin declared; all features if it declared nothing.
+func (p *plugin) Capabilities() capability.Declaration { return p.agreed.declaration }
+
+// withAbilities returns p with the optional abilities that the plugin declares.
+func (p *plugin) withAbilities() nodeutil.Provider {
+	reports, authority, objects := reporting{p}, authoritative{p}, reading{p}
+	type pair struct{ r, a, o bool }
+	switch (pair{p.agreed.has(rpc.Ability_ABILITY_REPORTS), p.agreed.has(rpc.Ability_ABILITY_AUTHORITY), p.agreed.has(rpc.Ability_ABILITY_POD_OBJECTS)}) {
+	case pair{true, true, true}:
+		return struct {
+			*plugin
+			reporting
+			authoritative
+			reading
+		}{p, reports, authority, objects}
+	case pair{true, true, false}:
+		return struct {
+			*plugin
+			reporting
+			authoritative
+		}{p, reports, authority}
+	case pair{true, false, true}:
+		return struct {
+			*plugin
+			reporting
+			reading
+		}{p, reports, objects}
+	case pair{true, false, false}:
+		return struct {
+			*plugin
+			reporting
+		}{p, reports}
+	case pair{false, true, true}:
+		return struct {
+			*plugin
+			authoritative
+			reading
+		}{p, authority, objects}
+	case pair{false, true, false}:
+		return struct {
+			*plugin
+			authoritative
+		}{p, authority}
+	case pair{false, false, true}:
+		return struct {
+			*plugin
+			reading
+		}{p, objects}
+	}
+	return p
+}
+
+// reporting is the ability of a plugin that reports changes of pods.
+type reporting struct{ of *plugin }
+
+// NotifyPods takes what the reports of the plugin go to.
+func (r reporting) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { r.of.notify = notify }
+
+// authoritative is the ability of a plugin that knows whether its answers are complete.
+type authoritative struct{ of *plugin }
+
+// AnswersForAllPods reports what the plugin said last, and false while it is not connected.
+func (a authoritative) AnswersForAllPods() bool { return a.of.complete.ask(time.Now()) }
+
+// reading is the ability of a plugin that starts containers one by one.
+type reading struct{ of *plugin }
+
+// UsePodObjects takes what answers the plugin.
+func (r reading) UsePodObjects(objects node.PodObjects) { r.of.objects = objects }
+
+// UsePodTokens takes what answers the plugin.
+func (p *plugin) UsePodTokens(tokens node.PodTokens) { p.tokens = tokens }
+
+// UsePullCredentials takes what answers the plugin.
+func (p *plugin) UsePullCredentials(credentials node.PullCredentials) { p.credentials = credentials }

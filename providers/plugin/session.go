@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
+	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
+)
+
+// session is one connection to the plugin, from its handshake to its end. It is not connected again.
+type session struct {
+	rpc.ProviderClient
+	conn *grpc.ClientConn
+	// ctx ends with the session; its cause says why.
+	ctx   context.Context //nolint:containedctx // it is the life of the session
+	end   context.CancelCauseFunc
+	hello *rpc.HandshakeResponse
+}
+
+// dial connects and does the handshake.
+func (p *plugin) dial(ctx context.Context) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.patience)
+	defer cancel()
+	creds := insecure.NewCredentials() // of a socket, whose owner is checked
+	if p.target.tls != nil {
+		config, err := p.target.tls.config()
+		if err != nil {
+			return nil, err
+		}
+		creds = credentials.NewTLS(config)
+	}
+	var refused atomic.Pointer[error] // gRPC says it in words of its own only
+	var dialed atomic.Bool
+	conn, err := grpc.NewClient("passthrough:///plugin",
+		grpc.WithTransportCredentials(creds), grpc.WithIdleTimeout(0), grpc.WithDisableServiceConfig(),
+		grpc.WithUserAgent("virtual-kubelet"),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(p.config.MaxMessageBytes)),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			if dialed.Swap(true) {
+				return nil, errors.New("a session is one connection")
+			}
+			conn, err := p.target.connect(ctx)
+			if err != nil {
+				refused.Store(&err)
+			}
+			return conn, err
+		}))
+	if err != nil {
+		return nil, err
+	}
+	s := &session{ProviderClient: rpc.NewProviderClient(conn), conn: conn}
+	s.ctx, s.end = context.WithCancelCause(context.Background())
+	if err := s.handshake(ctx, p); err != nil {
+		s.close(err)
+		if why := refused.Load(); why != nil {
+			return nil, *why
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+// connect checks who is there, too.
+func (t target) connect(ctx context.Context) (net.Conn, error) {
+	if t.network != "unix" {
+		return (&net.Dialer{}).DialContext(ctx, t.network, t.address)
+	}
+	if err := wire.CheckSocket(t.address); err != nil {
+		return nil, err
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", t.address)
+	if err != nil {
+		return nil, err
+	}
+	if err := wire.CheckPeer(conn.(*net.UnixConn)); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+func (s *session) handshake(ctx context.Context, p *plugin) error {
+	hello, err := s.Handshake(ctx, &rpc.HandshakeRequest{
+		ProtocolVersion: wire.ProtocolVersion, NodeName: p.nodeName, NodeJson: p.nodeJSON,
+		Encodings:       []rpc.Encoding{rpc.Encoding_ENCODING_JSON, rpc.Encoding_ENCODING_PROTOBUF},
+		MaxMessageBytes: int64(p.config.MaxMessageBytes),
+	})
+	switch {
+	case wire.Unimplemented(err):
+		return fmt.Errorf("what listens there does not speak virtualkubelet.provider.v1: it is another program, or a plugin for another version of the protocol (%s)", status.Convert(err).Message())
+	case status.Code(err) == codes.DeadlineExceeded:
+		return fmt.Errorf("the plugin did not answer the handshake within %v: it is frozen, busy or another program", p.patience)
+	case err != nil:
+		kind, _ := wire.Decode(ctx, err, nil)
+		return fmt.Errorf("handshake: %w", kind)
+	case hello.GetProtocolVersion() != wire.ProtocolVersion:
+		return fmt.Errorf("plugin %s speaks version %d of the protocol, this virtual-kubelet version %d: update the older of both",
+			hello.GetName(), hello.GetProtocolVersion(), wire.ProtocolVersion)
+	case hello.GetEncoding() != rpc.Encoding_ENCODING_JSON && hello.GetEncoding() != rpc.Encoding_ENCODING_PROTOBUF:
+		return fmt.Errorf("plugin %s chose the encoding %v, which this virtual-kubelet does not know", hello.GetName(), hello.GetEncoding())
+	}
+	s.hello = hello
+	return nil
+}
+
+// awaitBreak returns when the connection has broken, or ctx ended.
+func (s *session) awaitBreak(ctx context.Context) error {
+	for state := s.conn.GetState(); state == connectivity.Ready; state = s.conn.GetState() {
+		if !s.conn.WaitForStateChange(ctx, state) {
+			return ctx.Err()
+		}
+	}
+	return errors.New("the connection broke: the plugin has ended, or closed it")
+}
+
+func (s *session) close(why error) {
+	s.end(why)
+	_ = s.conn.Close() // fails at a second close only
+}
