@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"bufio"
+	"net"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerrpc"
+)
+
+func typesUID(s string) types.UID { return types.UID(s) }
+
+func options(socket string, listening func()) providerrpc.Options {
+	return providerrpc.Options{Socket: socket, Name: "mock", Listening: func(net.Addr) { listening() }}
+}
+
+// begun returns a plugin that is connected and does not work in the background yet.
+func begun(t *testing.T, config Config) (*plugin, error) {
+	t.Helper()
+	if config.StartTimeout == (metav1.Duration{}) {
+		config.StartTimeout.Duration = 10 * time.Second
+	}
+	p, err := newPlugin(testNode(), config)
+	if err != nil {
+		return nil, err
+	}
+	p.every, p.patience, p.retry = 20*time.Millisecond, 2*time.Second, 5*time.Millisecond
+	return p, p.start(t.Context())
+}
+
+// process is a plugin in a process of its own.
+type process struct {
+	t      *testing.T
+	socket string
+	cmd    *exec.Cmd
+}
+
+// startProcess serves provider mock from another process.
+func startProcess(t *testing.T) *process {
+	t.Helper()
+	p := &process{t: t, socket: shortDir(t) + "/s"}
+	p.start()
+	t.Cleanup(p.kill)
+	return p
+}
+
+func (p *process) endpoint() string { return "unix://" + p.socket }
+
+func (p *process) start() {
+	p.t.Helper()
+	p.cmd = exec.Command(os.Args[0]) //nolint:noctx // it is killed at the end of the test
+	p.cmd.Env = append(os.Environ(), pluginSocket+"="+p.socket)
+	p.cmd.Stderr = os.Stderr
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	if line := bufio.NewScanner(out); !line.Scan() {
+		p.t.Fatal("the plugin does not listen")
+	}
+}
+
+func (p *process) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// kill is kill -9.
+func (p *process) kill() {
+	if p.cmd.ProcessState == nil {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+	}
+}
+
+// eventually waits until ok is true.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	timeout := time.After(30 * time.Second)
+	for !ok() {
+		select {
+		case <-ticker.C:
+		case <-timeout:
+			t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}
