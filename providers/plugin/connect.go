@@ -35,11 +35,13 @@ func (p *plugin) start(ctx context.Context) error {
 // connect tries until there is a session, or ctx ends. The error is that of the last try.
 func (p *plugin) connect(ctx context.Context) (*session, error) {
 	for pause := p.retry; ; pause = min(2*pause, lastRetry) {
+		began := time.Now()
 		s, err := p.dial(ctx)
 		if err == nil {
 			return s, nil
 		}
-		if ctx.Err() == nil {
+		cut := errors.Is(err, errNoAnswer) && time.Since(began) < p.patience // by the end of ctx: the try before says more
+		if ctx.Err() == nil && !cut || p.why() == nil {
 			p.note(err)
 		}
 		timer := time.NewTimer(pause/2 + rand.N(pause)) //nolint:gosec // jitter is no secret

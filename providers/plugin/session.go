@@ -30,6 +30,9 @@ type session struct {
 	hello *rpc.HandshakeResponse
 }
 
+// errNoAnswer is a handshake that took too long.
+var errNoAnswer = errors.New("the plugin did not answer the handshake in time: it is frozen, busy or another program")
+
 // dial connects and does the handshake.
 func (p *plugin) dial(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.patience)
@@ -101,7 +104,7 @@ func (s *session) handshake(ctx context.Context, p *plugin) error {
 	case wire.Unimplemented(err):
 		return fmt.Errorf("what listens there does not speak virtualkubelet.provider.v1: it is another program, or a plugin for another version of the protocol (%s)", status.Convert(err).Message())
 	case status.Code(err) == codes.DeadlineExceeded:
-		return fmt.Errorf("the plugin did not answer the handshake within %v: it is frozen, busy or another program", p.patience)
+		return errNoAnswer
 	case err != nil:
 		kind, _ := wire.Decode(ctx, err, nil)
 		return fmt.Errorf("handshake: %w", kind)
