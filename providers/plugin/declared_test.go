@@ -85,7 +85,7 @@ func lies(t *testing.T, first *rpc.HandshakeResponse) (l *liar, endpoint string,
 	return l, "unix://" + socket, server
 }
 
-func TestFaultOldVersion(t *testing.T) {
+func TestWireOldVersion(t *testing.T) {
 	old := hello()
 	old.ProtocolVersion = 0
 	unknown := hello()
@@ -110,7 +110,7 @@ func TestFaultOldVersion(t *testing.T) {
 	}
 }
 
-func TestFaultDeclaresWhatItLacks(t *testing.T) {
+func TestWireDeclaresWhatItLacks(t *testing.T) {
 	_, endpoint, server := lies(t, hello(rpc.Ability_ABILITY_ATTACH, rpc.Ability_ABILITY_PING))
 	server()
 	p := connectedTo(t, endpoint)
@@ -133,7 +133,7 @@ func TestFaultDeclaresWhatItLacks(t *testing.T) {
 	})
 }
 
-func TestFaultCutStreams(t *testing.T) {
+func TestWireCutStreams(t *testing.T) {
 	_, endpoint, server := lies(t, hello(rpc.Ability_ABILITY_LOGS, rpc.Ability_ABILITY_EXEC))
 	server()
 	p := connectedTo(t, endpoint)

@@ -45,7 +45,7 @@ func noEvidence(t *testing.T, p nodeutil.Provider) {
 	}
 }
 
-func TestFaultPluginKilled(t *testing.T) {
+func TestPluginKilled(t *testing.T) {
 	process := startProcess(t)
 	p := connectedTo(t, process.endpoint())
 	if err := errors.Join(p.CreatePod(t.Context(), pod("web", "u1")), ping(t, p)); err != nil {
@@ -67,7 +67,7 @@ func TestFaultPluginKilled(t *testing.T) {
 	}
 }
 
-func TestFaultPluginFrozen(t *testing.T) {
+func TestPluginFrozen(t *testing.T) {
 	process := startProcess(t)
 	own, err := begun(t, Config{Endpoint: process.endpoint()})
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *slow) CreatePod(ctx context.Context, _ *corev1.Pod) error {
 	}
 }
 
-func TestFaultSlowAnswer(t *testing.T) {
+func TestWireSlowAnswer(t *testing.T) {
 	s := &slow{newMock(), make(chan time.Time, 1), make(chan struct{})}
 	own, err := begun(t, Config{Endpoint: served(t, s)})
 	if err != nil {
@@ -162,7 +162,7 @@ func (large) GetPods(context.Context) ([]*corev1.Pod, error) {
 	return []*corev1.Pod{pod("web", "u1"), p}, nil
 }
 
-func TestFaultMessageOverTheLimit(t *testing.T) {
+func TestWireMessageOverTheLimit(t *testing.T) {
 	endpoint := served(t, large{newMock()}, func(o *providerrpc.Options) { o.MaxMessageBytes = 512 << 10 })
 	p := connectedTo(t, endpoint)
 	big, _ := large{}.GetPods(t.Context())
@@ -177,7 +177,7 @@ func TestFaultMessageOverTheLimit(t *testing.T) {
 	}
 }
 
-func TestFaultForeignSocket(t *testing.T) {
+func TestWireForeignSocket(t *testing.T) {
 	refused := func(name, path string, want ...string) {
 		t.Helper()
 		config := Config{Endpoint: "unix://" + path}
@@ -249,8 +249,8 @@ func (f *forgetful) UpdatePod(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// TestFaultRestartedWithLostMemory: such a plugin gets the specs of the pods that it still has, and no other.
-func TestFaultRestartedWithLostMemory(t *testing.T) {
+// TestWireRestartedWithLostMemory: such a plugin gets the specs of the pods that it still has, and no other.
+func TestWireRestartedWithLostMemory(t *testing.T) {
 	f := &forgetful{bare: &bare{newMock()}, updated: make(chan string, 10)}
 	socket := shortDir(t) + "/s"
 	serve := func() (stop func()) {
