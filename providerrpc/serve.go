@@ -97,7 +97,7 @@ func Serve(ctx context.Context, provider node.PodLifecycleHandler, o Options) er
 	stop := time.AfterFunc(stopGrace, grpcServer.Stop)
 	grpcServer.GracefulStop()
 	stop.Stop()
-	<-served
+	<-served //nolint:errcheck // it was stopped on purpose
 	<-running
 	return err
 }

@@ -59,7 +59,7 @@ func Encode(err error, complete bool) (error, metadata.MD) { //nolint:revive,sta
 
 // Decode returns the error of a call with its kind, and whether a not-found error is that of a plugin that knew all pods.
 // ctx is that of the call. Decode of nil is nil.
-func Decode(ctx context.Context, err error, trailer metadata.MD) (kind error, complete bool) {
+func Decode(ctx context.Context, err error, trailer metadata.MD) (kind error, complete bool) { //nolint:revive // the error is the value here
 	if err == nil {
 		return nil, false
 	}
