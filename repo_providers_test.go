@@ -23,6 +23,11 @@ var shape = repocheck.Shape{
 			"capabilities.go": "it runs nothing, so it declares nothing and takes every pod",
 			"client.go":       "it has no service: its pods are in its own memory",
 		},
+		"plugin": {
+			"capabilities.go": "the plugin declares what it has",
+			"mapping.go":      "the plugin gets pods as they are", "mapping_test.go": "it has no mapping",
+			"status.go": "the plugin tells statuses as they are", "status_test.go": "it has no mapping",
+		},
 		"process": {"client.go": "it has no service: its containers are processes of the machine, kept by internal/shim"},
 	},
 	Program: "cmd/virtual-kubelet",

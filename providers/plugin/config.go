@@ -15,7 +15,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/cli/configfile"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
@@ -28,7 +28,8 @@ const (
 // DefaultStartTimeout is how long the start waits for the plugin.
 const DefaultStartTimeout = 30 * time.Second
 
-// Config is the configuration of the provider.
+// Config is the configuration of the provider. A field that is one value can also be set by an environment variable, such as
+// VKUBELET_PLUGIN_ENDPOINT.
 type Config struct {
 	// APIVersion must be the constant APIVersion in a file.
 	APIVersion string `json:"apiVersion,omitempty"`
@@ -56,24 +57,11 @@ type TLS struct {
 	ServerName string `json:"serverName,omitempty"`
 }
 
-// LoadConfig reads the file at path.
-func LoadConfig(path string) (Config, error) {
-	var c Config
-	if path == "" {
-		return c, errors.New("plugin provider: name a file with --provider-config that has the endpoint of the plugin")
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return c, fmt.Errorf("read plugin provider configuration: %w", err)
-	}
-	if err := configfile.Decode(path, data, &c); err != nil {
-		return Config{}, err
-	}
-	if c.APIVersion != APIVersion || c.Kind != Kind {
-		return Config{}, fmt.Errorf("%s: apiVersion %q, kind %q: want %s, %s", path, c.APIVersion, c.Kind, APIVersion, Kind)
-	}
-	return c, nil
-}
+// format is what a configuration file of this provider looks like.
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_PLUGIN"}
+
+// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+func LoadConfig(path string) (Config, error) { return format.Load(path) }
 
 // target is an endpoint, taken apart.
 type target struct {
@@ -104,7 +92,7 @@ func (c Config) complete() (Config, target, error) {
 func (c Config) target() (target, error) {
 	u, err := url.Parse(c.Endpoint)
 	if err != nil || c.Endpoint == "" {
-		return target{}, errors.New("want unix:///PATH or tls://HOST:PORT")
+		return target{}, errors.New("want unix:///PATH or tls://HOST:PORT; set it in the file of --provider-config or in VKUBELET_PLUGIN_ENDPOINT")
 	}
 	switch {
 	case u.Scheme == "unix" && u.Host == "" && filepath.IsAbs(u.Path):
@@ -125,8 +113,8 @@ func (c Config) target() (target, error) {
 	return target{}, errors.New("want unix:///PATH or tls://HOST:PORT")
 }
 
-// config reads the files.
-func (t *TLS) config() (*tls.Config, error) {
+// load reads the files.
+func (t *TLS) load() (*tls.Config, error) {
 	authorities, err := os.ReadFile(t.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("tls.caFile: %w", err)

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providerrpc"
@@ -35,9 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func newMock() *mock.Provider {
-	config := mock.DefaultConfig()
-	p, err := mock.New(mock.Node{Name: "n"}, config)
+func newMock() nodeutil.Provider {
+	p, err := mock.New(context.Background(), cli.ProviderInput{NodeName: "n"}, mock.DefaultConfig())
 	if err != nil {
 		panic(err)
 	}

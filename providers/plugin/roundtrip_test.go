@@ -206,7 +206,7 @@ func TestSameAnswersOverTheWire(t *testing.T) {
 func TestNodeOverTheWire(t *testing.T) {
 	direct, wired := newMock(), connectedTo(t, served(t, newMock()))
 	want, got := testNode().Node.DeepCopy(), testNode().Node.DeepCopy()
-	direct.ConfigureNode(t.Context(), want)
+	direct.(cli.NodeConfigurer).ConfigureNode(t.Context(), want)
 	wired.(cli.NodeConfigurer).ConfigureNode(t.Context(), got)
 	if diff := cmp.Diff(want.Status.Capacity, got.Status.Capacity); diff != "" {
 		t.Error(diff)

@@ -39,7 +39,7 @@ func (p *plugin) dial(ctx context.Context) (*session, error) {
 	defer cancel()
 	creds := insecure.NewCredentials() // of a socket, whose owner is checked
 	if p.target.tls != nil {
-		config, err := p.target.tls.config()
+		config, err := p.target.tls.load()
 		if err != nil {
 			return nil, err
 		}
