@@ -57,7 +57,7 @@ func (p *process) endpoint() string { return "unix://" + p.socket }
 
 func (p *process) start() {
 	p.t.Helper()
-	p.cmd = exec.Command(os.Args[0]) //nolint:noctx // it is killed at the end of the test
+	p.cmd = exec.Command(os.Args[0])
 	p.cmd.Env = append(os.Environ(), pluginSocket+"="+p.socket)
 	p.cmd.Stderr = os.Stderr
 	out, err := p.cmd.StdoutPipe()

@@ -51,7 +51,7 @@ func serveMock(ctx context.Context, socket string, listening func()) error {
 // shortDir is a folder whose path is short enough for a socket.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "vkp")
+	dir, err := os.MkdirTemp("", "vkp") //nolint:usetesting // the path of t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func pythonWithGRPC(t *testing.T) string {
 // startPython starts the example as its README says.
 func startPython(t *testing.T, python, socket, state string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(python, pythonExample+"plugin.py", "--socket", socket, "--state", state) //nolint:noctx // it is killed at the end of the test
+	cmd := exec.Command(python, pythonExample+"plugin.py", "--socket", socket, "--state", state)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {
