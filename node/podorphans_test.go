@@ -157,9 +157,9 @@ func TestOldPodsConfigMapIsLetGo(t *testing.T) {
 	})
 }
 
-// TestForcedDeletionAsksOnce: the mark and the removal come one after the
+// TestForcedDeletionAsksAgainWithLessTimeAtMost: the mark and the removal come one after the
 // other, and the backend takes its time.
-func TestForcedDeletionAsksOnce(t *testing.T) {
+func TestForcedDeletionAsksAgainWithLessTimeAtMost(t *testing.T) {
 	b := memory.New()
 	b.StopTime = 5 * time.Second
 	inWorld(t, b, func(w *world) {
