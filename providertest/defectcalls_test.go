@@ -182,7 +182,7 @@ func callDefects() []defect {
 				return nil
 			}
 		})},
-		{name: "a missing pod without a kind in DeletePod", caught: "deletion/absent", wrap: breaks(func(c *calls) {
+		{name: "a missing pod without a kind in DeletePod", caught: "deletion/absent", also: []string{"identity/restart-in-delete"}, wrap: breaks(func(c *calls) {
 			c.remove = func(ctx context.Context, pod *corev1.Pod) error {
 				if err := c.Provider.DeletePod(ctx, pod); err != nil {
 					return errors.New(err.Error())

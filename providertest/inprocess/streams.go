@@ -132,13 +132,13 @@ func (p *Provider) AttachToContainer(ctx context.Context, namespace, podName, co
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	lines, _, _ := r.log.from(0) // before the input, for what it causes is to be seen
 	if in := attach.Stdin(); in != nil {
 		go func() { // ends with the caller's input
 			_, err := io.Copy(r.typed, in)
 			r.typed.CloseWithError(err)
 		}()
 	}
-	lines, _, _ := r.log.from(0)
 	reader := &logReader{ctx: ctx, cancel: cancel, log: r.log, opts: api.ContainerLogOpts{Follow: true}, next: len(lines)}
 	out := attach.Stdout()
 	if out == nil {
