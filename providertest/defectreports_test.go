@@ -58,7 +58,7 @@ func reportDefects() []defect {
 			notify(nameless)
 			notify(p)
 		}))},
-		{name: "reports that change afterwards", caught: "reports/own", wrap: breaks(tells(func(p *corev1.Pod, notify func(*corev1.Pod)) {
+		{name: "reports that change afterwards", caught: "reports/own", races: true, wrap: breaks(tells(func(p *corev1.Pod, notify func(*corev1.Pod)) {
 			notify(p)
 			p.Status.Message = "sent"
 		}))},
