@@ -154,11 +154,12 @@ func (p *pod) end(grace time.Duration) {
 		return
 	}
 	p.asked, p.deadline = true, deadline
-	close(p.ending)
-	if grace <= 0 {
+	if grace <= 0 { // first, so that nothing ends by itself with a time of zero
 		p.cancel()
+		close(p.ending)
 		p.killer = time.NewTimer(0)
 		return
 	}
+	close(p.ending)
 	p.killer = time.AfterFunc(grace, p.cancel)
 }
