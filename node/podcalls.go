@@ -48,7 +48,7 @@ func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod)
 		}
 		st.handed.add(metadataOf(api))
 		if was, _ := c.earlier.has(api.UID); was && st.copied == "" {
-			st.copied = api.ResourceVersion // a late report is of what a former life created, perhaps
+			st.copied = api.ResourceVersion // a late report may be of what was created before the restart
 		}
 	})
 	err = c.call(ctx, key, api, "CreatePod", func(ctx context.Context) error { return c.provider.CreatePod(ctx, pod) })

@@ -258,3 +258,41 @@ func TestPodsThatStoppedWhileNobodyLookedAreNoDoubt(t *testing.T) {
 		w.until("the pods are gone", time.Minute, func() bool { return w.api.Len() == 0 })
 	}, onNode)
 }
+
+// TestReportEndsAnAbsence: a new pod is hidden, reported between two lists, and denied again for a shorter time than a
+// loss takes.
+func TestReportEndsAnAbsence(t *testing.T) {
+	b := memory.New()
+	b.ShowsAfter = 50 * time.Second
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "a"))
+		w.pass(55 * time.Second)
+		b.Lie(memory.Lie{Empty: true, Reads: true, For: 12 * time.Second})
+		w.pass(2 * time.Minute)
+		wantCalls(t, b, "create d/p")
+		w.wantPhase("p", corev1.PodRunning)
+	}, onNode, func(cfg *PodControllerConfig) { cfg.PodVisibilityTimeout = time.Minute })
+}
+
+// TestDuplicateIsStoppedByAFreshList: the work on a pod was held up, and its duplicate has gone meanwhile.
+func TestDuplicateIsStoppedByAFreshList(t *testing.T) {
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.runWith("p", 1, corev1.RestartPolicyAlways)
+		older := bound("p0", "older")
+		older.Status.Phase = corev1.PodRunning
+		now := time.Now()
+		w.ctl.states.update("d/p0", func(st *podState) {
+			st.duplicate = &duplicate{pod: older, since: now.Add(-time.Minute), seen: now.Add(-duplicateAge)}
+			st.shared = true
+		})
+		w.ctl.syncLane.Add("d/p0")
+		w.pass(time.Minute)
+		wantCalls(t, b, "create d/p0")
+		if st := w.ctl.states.get("d/p0"); st.duplicate != nil {
+			t.Error("a duplicate that no list has any more is remembered")
+		}
+	}, onNode)
+}

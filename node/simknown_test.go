@@ -28,7 +28,7 @@ func TestKnownSchedules(t *testing.T) {
 			{"provider's answers are lost", 0, 1, 300 * time.Millisecond},
 			{"delete", 0, 1, 0},
 		}},
-		// A former life may have created it, and the first NotFound was a lie.
+		// It may have been created before the restart, and the first NotFound was a lie.
 		"a pod of before a restart is removed at the second NotFound": {Lies: allLie, ShowsAfter: 5 * time.Second, Steps: []simStep{
 			{"create", 0, 0, 300 * time.Millisecond},
 			{"restart without a cache", 2, 0, 0},
@@ -40,7 +40,7 @@ func TestKnownSchedules(t *testing.T) {
 			{"restart without a cache", 2, 0, 0},
 			{"delete", 0, 1, 300 * time.Millisecond},
 		}},
-		// Nobody knew with which labels a former life had created it.
+		// Nobody knew with which labels it had been created before the restart.
 		"the last report of a pod of before a restart takes a label back": {Lies: allLie, Steps: []simStep{
 			{"create", 2, 0, 300 * time.Millisecond},
 			{"restart without a cache", 0, 0, 0},
@@ -52,7 +52,7 @@ func TestKnownSchedules(t *testing.T) {
 			{"restart without a cache", 2, 0, 0},
 			{"delete", 0, 1, 300 * time.Millisecond},
 		}},
-		// CreatePod handed it over, and the report of a former life came later.
+		// CreatePod handed it over, and the report of before the restart came later.
 		"a late report of before a restart takes a label back": {Lies: allLie, Steps: []simStep{
 			{"create", 0, 0, 0},
 			{"reports are odd", 0, 1, 0},
@@ -93,7 +93,7 @@ func TestKnownSchedules(t *testing.T) {
 			{"lists lie", 2, 1, 0},
 			{"start", 2, 1, 45 * time.Second},
 		}},
-		// The report has no UID, and the pod's status did not say that a former life had created it.
+		// The report has no UID, and the pod's status did not say that it had been created before the restart.
 		"the end of a pod of before a restart is lost": {Lies: allLie, KeepsNoUID: true, Steps: []simStep{
 			{"create", 0, 0, 0},
 			{"crash with a later effect", 0, 0, 300 * time.Millisecond},

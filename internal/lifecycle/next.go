@@ -208,7 +208,7 @@ func nextStop(f Facts) Decision {
 func hiddenFor(f Facts) time.Duration {
 	given := f.Sent.AttemptedAt
 	if f.Earlier && f.Sent.StopMissing && f.API.Status.Phase != corev1.PodRunning && given.IsZero() {
-		given = f.Began // by a former life at the latest
+		given = f.Began // before the restart, so then at the latest
 	}
 	if given.IsZero() || f.Sent.Shown || f.Finished {
 		return 0

@@ -58,6 +58,7 @@ func TestNext(t *testing.T) {
 	doomed := pod("a", deleting(10))
 	ended := pod("a", inPhase(corev1.PodSucceeded))
 	missingFor := func(s Sent, ago time.Duration) Sent { s.MissingSince = now.Add(-ago); return s }
+	givenFor := func(s Sent, ago time.Duration) Sent { s.AcceptedAt = now.Add(-ago); return s }
 	missing := func(ago time.Duration) Sent { return missingFor(accepted(running), ago) }
 	unknown := func(ago time.Duration) Sent { // the answer to DeletePod was that there is no such pod
 		s := asked(accepted(running), ago, 10, false)
@@ -137,7 +138,8 @@ func TestNext(t *testing.T) {
 		{name: "lost", facts: Facts{API: running, Sent: missing(10 * time.Second)}, want: Lost},
 		{name: "lost, by a list of before that could be said", facts: Facts{API: running, Sent: missing(12 * time.Second), LackedAt: now.Add(-3 * time.Second)}, want: Relist, again: 5 * time.Second},
 		{name: "lost, by a list of then", facts: Facts{API: running, Sent: missing(12 * time.Second), LackedAt: now.Add(-2 * time.Second)}, want: Lost},
-		{name: "lost, by a list of long ago", facts: Facts{API: running, Sent: missing(time.Hour), LackedAt: now.Add(-61 * time.Second)}, want: Relist, again: 5 * time.Second},
+		{name: "lost, by a list of less long ago", facts: Facts{API: running, Sent: givenFor(missing(time.Hour), 2*time.Hour), LackedAt: now.Add(-60 * time.Second)}, want: Lost},
+		{name: "lost, by a list of long ago", facts: Facts{API: running, Sent: givenFor(missing(time.Hour), 2*time.Hour), LackedAt: now.Add(-61 * time.Second)}, want: Relist, again: 5 * time.Second},
 		{name: "seen again", facts: Facts{API: running, Sent: missing(4 * time.Second), Backend: running}, want: Adopt},
 		{name: "seen again, and changed meanwhile", facts: Facts{API: pod("a", inPhase(corev1.PodRunning), withImage("j")), Sent: missing(4 * time.Second), Backend: running}, want: Update},
 		{name: "ended, and runs again", facts: Facts{API: ended, Sent: accepted(running), Backend: running, Finished: true, Relapsed: true}, want: Stop},
