@@ -15,6 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
+	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
 // sessionStream is the stream of an exec or attach.
@@ -172,8 +173,8 @@ type sessionWriter struct {
 }
 
 func (w sessionWriter) Write(p []byte) (int, error) {
-	for sent := 0; sent < len(p); sent += chunkBytes {
-		if err := w.session.send(w.message(bytes.Clone(p[sent:min(sent+chunkBytes, len(p))]))); err != nil {
+	for sent := 0; sent < len(p); sent += wire.ChunkBytes {
+		if err := w.session.send(w.message(bytes.Clone(p[sent:min(sent+wire.ChunkBytes, len(p))]))); err != nil {
 			return sent, err
 		}
 	}

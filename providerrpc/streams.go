@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -17,10 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
+	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
-
-// chunkBytes is the size of a piece of a stream.
-const chunkBytes = 32 << 10
 
 func withCaller(ctx context.Context, c *rpc.Caller) context.Context {
 	if c == nil {
@@ -55,26 +52,7 @@ func (s *server) GetContainerLogs(req *rpc.LogsRequest, stream rpc.Provider_GetC
 	if err := stream.Send(&rpc.Chunk{}); err != nil {
 		return err
 	}
-	return failStream(stream, copyChunks(log, func(data []byte) error { return stream.Send(&rpc.Chunk{Data: data}) }), false)
-}
-
-// copyChunks sends what r has until its end.
-func copyChunks(r io.Reader, send func([]byte) error) error {
-	for {
-		buffer := make([]byte, chunkBytes) // a message belongs to gRPC once it is sent
-		n, err := r.Read(buffer)
-		if n > 0 {
-			if err := send(buffer[:n]); err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
+	return failStream(stream, wire.CopyChunks(log, func(data []byte) error { return stream.Send(&rpc.Chunk{Data: data}) }), false)
 }
 
 // PortForward copies between the node and the port.
@@ -121,8 +99,8 @@ type forwardConn struct {
 }
 
 func (c *forwardConn) Write(p []byte) (int, error) {
-	for sent := 0; sent < len(p); sent += chunkBytes {
-		data := bytes.Clone(p[sent:min(sent+chunkBytes, len(p))])
+	for sent := 0; sent < len(p); sent += wire.ChunkBytes {
+		data := bytes.Clone(p[sent:min(sent+wire.ChunkBytes, len(p))])
 		if err := c.stream.Send(&rpc.Chunk{Data: data}); err != nil {
 			return sent, err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
+	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
 
 // sessionStream is the stream of an exec or attach.
@@ -89,7 +90,7 @@ func (s *sender) send(message *rpc.SessionInput) error {
 func (s *sender) begin(ctx context.Context, attach api.AttachIO) {
 	if in := attach.Stdin(); in != nil {
 		go func() {
-			_ = copyChunks(in, func(data []byte) error {
+			_ = wire.CopyChunks(in, func(data []byte) error {
 				return s.send(&rpc.SessionInput{Input: &rpc.SessionInput_Stdin{Stdin: data}})
 			})
 			_ = s.send(&rpc.SessionInput{Input: &rpc.SessionInput_StdinClosed{StdinClosed: true}}) // fails when the session has ended

@@ -19,10 +19,8 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
+	"github.com/virtual-kubelet/virtual-kubelet/providerrpc/wire"
 )
-
-// chunkBytes is the size of a piece of a stream.
-const chunkBytes = 32 << 10
 
 func callerOf(ctx context.Context) *rpc.Caller {
 	who, ok := api.CallerFrom(ctx)
@@ -133,7 +131,7 @@ func (p *plugin) PortForward(ctx context.Context, namespace, pod string, port in
 		return err
 	}
 	go func() { // ends with stream, which the caller closes
-		_ = copyChunks(stream, func(data []byte) error {
+		_ = wire.CopyChunks(stream, func(data []byte) error {
 			return remote.Send(&rpc.ForwardInput{Input: &rpc.ForwardInput_Data{Data: data}})
 		})
 		_ = remote.CloseSend()
@@ -149,25 +147,6 @@ func (p *plugin) PortForward(ctx context.Context, namespace, pod string, port in
 		}
 		if _, err := stream.Write(chunk.GetData()); err != nil {
 			return fmt.Errorf("write to the client: %w", err)
-		}
-	}
-}
-
-// copyChunks sends what r has until its end.
-func copyChunks(r io.Reader, send func([]byte) error) error {
-	for {
-		buffer := make([]byte, chunkBytes) // a message belongs to gRPC once it is sent
-		n, err := r.Read(buffer)
-		if n > 0 {
-			if err := send(buffer[:n]); err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
 		}
 	}
 }
