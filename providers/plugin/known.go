@@ -20,8 +20,9 @@ type podKey = types.UID
 
 // sentPod is a pod as the plugin was given it last.
 type sentPod struct {
-	pod *corev1.Pod
-	at  time.Time
+	pod     *corev1.Pod
+	at      time.Time
+	leaving bool // it was told to stop
 }
 
 // known are the pods of a plugin that need not keep specs: it gets them again after a restart, as a
@@ -38,11 +39,22 @@ func (p *plugin) remember(pod *corev1.Pod) {
 	}
 	p.known.mu.Lock()
 	defer p.known.mu.Unlock()
-	p.known.pods[pod.UID] = sentPod{pod, time.Now()}
+	p.known.pods[pod.UID] = sentPod{pod: pod, at: time.Now()}
 }
 
-// keep forgets what a complete list lacks that began at that time.
-func (k *known) keep(listed []*corev1.Pod, began time.Time) {
+// leave notes that the plugin is told to stop the pod.
+func (k *known) leave(uid types.UID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if sent, is := k.pods[uid]; is {
+		sent.leaving = true
+		k.pods[uid] = sent
+	}
+}
+
+// keep forgets what a list lacks that began at that time. One that is not complete may lack pods that run, so
+// then only those go that were told to stop.
+func (k *known) keep(listed []*corev1.Pod, complete bool, began time.Time) {
 	there := make(map[podKey]bool, len(listed))
 	for _, pod := range listed {
 		there[pod.UID] = true
@@ -50,7 +62,7 @@ func (k *known) keep(listed []*corev1.Pod, began time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for uid, sent := range k.pods {
-		if !there[uid] && sent.at.Before(began) {
+		if !there[uid] && (complete || sent.leaving) && sent.at.Before(began) {
 			delete(k.pods, uid)
 		}
 	}

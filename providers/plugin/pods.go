@@ -64,6 +64,7 @@ func (p *plugin) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 
 // DeletePod asks the plugin.
 func (p *plugin) DeletePod(ctx context.Context, pod *corev1.Pod) error {
+	p.known.leave(pod.UID)
 	return p.withPod(ctx, pod, func(s *session, ctx context.Context, r *rpc.PodRequest, o ...grpc.CallOption) (*rpc.PodDone, error) {
 		return s.DeletePod(ctx, r, o...)
 	})
@@ -135,7 +136,7 @@ func (p *plugin) GetPods(ctx context.Context) (pods []*corev1.Pod, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p.known.keep(pods, began)
+	p.known.keep(pods, complete, began)
 	return pods, nil
 }
 
