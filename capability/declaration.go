@@ -66,9 +66,13 @@ func (d Declaration) clone() Declaration {
 	return out
 }
 
-// Has reports whether the backend has the feature.
+// Has reports whether the backend has the feature. HostPortMapping was a part of HostPorts once, so who names HostPorts, and
+// nothing of the other, has both.
 func (d Declaration) Has(f Feature) bool {
 	_, has := d.has[f]
+	if _, lacks := d.lack[f]; f == HostPortMapping && !has && !lacks {
+		_, has = d.has[HostPorts]
+	}
 	return has
 }
 
@@ -95,8 +99,8 @@ func (u Unsupported) String() string { return u.Path + ": " + u.Why }
 func (d Declaration) Check(pod *corev1.Pod) []Unsupported {
 	var all []Unsupported
 	for _, need := range Needs(pod) {
-		if d.Has(need.Feature) {
-			continue
+		if d.Has(need.Feature) || len(all) > 0 && all[len(all)-1].Path == need.Path {
+			continue // one reason for a field is enough
 		}
 		why := d.lack[need.Feature]
 		if why == "" {

@@ -42,9 +42,11 @@ const (
 
 	HostNetwork Feature = "HostNetwork"
 	HostPorts   Feature = "HostPorts"
-	HostAliases Feature = "HostAliases"
-	DNS         Feature = "DNS"
-	Hostname    Feature = "Hostname"
+	// HostPortMapping is a host port that is another one than the port of the container.
+	HostPortMapping Feature = "HostPortMapping"
+	HostAliases     Feature = "HostAliases"
+	DNS             Feature = "DNS"
+	Hostname        Feature = "Hostname"
 
 	Privileged      Feature = "Privileged"
 	HostNamespaces  Feature = "HostNamespaces"
@@ -104,6 +106,7 @@ var features = []entry{
 	{EnvFiles, "`env[*].valueFrom.fileKeyRef`"},
 	{HostNetwork, "`hostNetwork`"},
 	{HostPorts, "`ports[*].hostPort`"},
+	{HostPortMapping, "`ports[*].hostPort` other than its `containerPort`"},
 	{HostAliases, "`hostAliases`"},
 	{DNS, "`dnsPolicy: None`, `dnsConfig`"},
 	{Hostname, "`hostname`, `subdomain`, `setHostnameAsFQDN`, `hostnameOverride`"},

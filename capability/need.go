@@ -14,10 +14,10 @@ type Need struct {
 	Path string
 }
 
-// Needs returns what a pod asks for, in the order of its fields. Fields that ask for what every
+// Needs returns what a pod asks for, in the order of its fields; a field that asks for two features is there twice. Fields that ask for what every
 // backend has, or that the node itself deals with, are not in it.
 func Needs(pod *corev1.Pod) []Need {
-	n := &needs{}
+	n := &needs{hostNetwork: pod.Spec.HostNetwork}
 	spec := field.NewPath("spec")
 	for i := range pod.Spec.Volumes {
 		n.volume(&pod.Spec.Volumes[i], spec.Child("volumes").Index(i))
@@ -47,7 +47,10 @@ func Needs(pod *corev1.Pod) []Need {
 }
 
 // needs collects what a pod asks for.
-type needs struct{ list []Need }
+type needs struct {
+	list        []Need
+	hostNetwork bool // of the pod
+}
 
 func (n *needs) add(f Feature, path *field.Path) {
 	n.list = append(n.list, Need{f, path.String()})

@@ -11,7 +11,7 @@ import (
 
 func (n *needs) container(c *corev1.Container, path *field.Path) {
 	for i := range c.Ports {
-		n.when(c.Ports[i].HostPort != 0, HostPorts, path.Child("ports").Index(i).Child("hostPort"))
+		n.port(&c.Ports[i], path.Child("ports").Index(i).Child("hostPort"))
 	}
 	for i := range c.Env {
 		from := c.Env[i].ValueFrom
@@ -40,6 +40,13 @@ func (n *needs) container(c *corev1.Container, path *field.Path) {
 	if s := c.SecurityContext; s != nil {
 		n.containerSecurity(s, path.Child("securityContext"))
 	}
+}
+
+// port is about a port of the node. In a pod that has the network of the node every port is one, and the API server writes so
+// into each: that pod asks for the network, and for nothing besides.
+func (n *needs) port(p *corev1.ContainerPort, path *field.Path) {
+	n.when(p.HostPort != 0 && !n.hostNetwork, HostPorts, path)
+	n.when(p.HostPort != 0 && p.HostPort != p.ContainerPort, HostPortMapping, path)
 }
 
 func (n *needs) probe(p *corev1.Probe, path *field.Path) {

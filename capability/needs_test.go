@@ -105,7 +105,7 @@ func fillings(kind reflect.Type, field int) []reflect.Value {
 func TestNeedsNameTheirFields(t *testing.T) {
 	const pod = `
 spec:
-  hostNetwork: true
+  hostPID: true
   volumes:
   - {name: data, hostPath: {path: /data}}
   - name: token
@@ -118,7 +118,7 @@ spec:
   - {name: first}
   containers:
   - name: main
-    ports: [{containerPort: 80}, {containerPort: 81, hostPort: 81}]
+    ports: [{containerPort: 80}, {containerPort: 81, hostPort: 81}, {containerPort: 82, hostPort: 8082}]
     volumeMounts: [{name: data, mountPath: /d, subPath: sub}]
     livenessProbe: {httpGet: {port: 80}}
     securityContext: {privileged: true, capabilities: {drop: [ALL]}}
@@ -134,14 +134,41 @@ spec:
 		{Feature: capability.Sidecars, Path: "spec.initContainers[0].restartPolicy"},
 		{Feature: capability.InitContainers, Path: "spec.initContainers[1]"},
 		{Feature: capability.HostPorts, Path: "spec.containers[0].ports[1].hostPort"},
+		{Feature: capability.HostPorts, Path: "spec.containers[0].ports[2].hostPort"},
+		{Feature: capability.HostPortMapping, Path: "spec.containers[0].ports[2].hostPort"},
 		{Feature: capability.SubPath, Path: "spec.containers[0].volumeMounts[0].subPath"},
 		{Feature: capability.NetworkProbes, Path: "spec.containers[0].livenessProbe.httpGet"},
 		{Feature: capability.Privileged, Path: "spec.containers[0].securityContext.privileged"},
 		{Feature: capability.Capabilities, Path: "spec.containers[0].securityContext.capabilities.drop"},
-		{Feature: capability.HostNetwork, Path: "spec.hostNetwork"},
+		{Feature: capability.HostNamespaces, Path: "spec.hostPID"},
 	}
 	if diff := cmp.Diff(want, capability.Needs(&p)); diff != "" {
 		t.Errorf("needs (-want +got):\n%s", diff)
+	}
+}
+
+// TestPodInTheNetworkOfTheNodeNeedsNoHostPorts: the API server writes a host port into each port of such a pod.
+func TestPodInTheNetworkOfTheNodeNeedsNoHostPorts(t *testing.T) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{HostNetwork: true, Containers: []corev1.Container{{
+		Ports: []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}},
+	}}}}
+	want := []capability.Need{{Feature: capability.HostNetwork, Path: "spec.hostNetwork"}}
+	if diff := cmp.Diff(want, capability.Needs(pod)); diff != "" {
+		t.Errorf("needs (-want +got):\n%s", diff)
+	}
+}
+
+// TestOneReasonForAField: a host port that is mapped asks for two features, and one answer is enough.
+func TestOneReasonForAField(t *testing.T) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 80, HostPort: 8080}}}}}}
+	got := capability.Message(capability.All().Lacks("there are none", capability.HostPorts, capability.HostPortMapping).Check(pod))
+	if want := "this node cannot run the pod: spec.containers[0].ports[0].hostPort: there are none"; got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	same := pod.DeepCopy()
+	same.Spec.Containers[0].Ports[0].HostPort = 80
+	if left := capability.All().Lacks("", capability.HostPortMapping).Check(same); left != nil {
+		t.Errorf("a host port that is the container's own is refused: %v", left)
 	}
 }
 
@@ -180,12 +207,15 @@ func TestCheckNamesAllFieldsAtOnce(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	got := capability.Table(
-		capability.Named{Name: "a", Declaration: capability.All().Note("only on Tuesdays", capability.Sysctls)},
-		capability.Named{Name: "b", Declaration: capability.Only().Lacks("there is no kernel", capability.Sysctls)})
+		capability.Named{Name: "a", Declaration: capability.All().Note("only on Tuesdays", capability.Sysctls),
+			Proven: map[capability.Feature]bool{capability.DNS: true}},
+		capability.Named{Name: "b", Declaration: capability.Only().Lacks("there is no kernel", capability.Sysctls),
+			Proven: map[capability.Feature]bool{capability.DNS: true}})
 	for _, want := range []string{
 		"| Feature | Asked for by | a | b |\n",
-		"| Sysctls | `sysctls` | yes [1] | no [2] |\n",
-		"| HostPath | volumes: `hostPath` | yes | no |\n",
+		"| Sysctls | `sysctls` | declared [1] | no [2] |\n",
+		"| HostPath | volumes: `hostPath` | declared | no |\n",
+		"| DNS | `dnsPolicy: None`, `dnsConfig` | proven | no |\n",
 		"1. a, Sysctls: only on Tuesdays\n2. b, Sysctls: there is no kernel\n",
 	} {
 		if !strings.Contains(got, want) {
@@ -195,6 +225,23 @@ func TestTable(t *testing.T) {
 	for _, f := range capability.Features() {
 		if !strings.Contains(got, "| "+string(f)+" |") {
 			t.Errorf("the table lacks %s", f)
+		}
+	}
+}
+
+// TestHostPortsMeantMappedOnes: who declared HostPorts before there was another feature for those that differ has both.
+func TestHostPortsMeantMappedOnes(t *testing.T) {
+	for name, test := range map[string]struct {
+		declared capability.Declaration
+		want     bool
+	}{
+		"HostPorts by name":        {capability.Only(capability.HostPorts), true},
+		"neither":                  {capability.Only(), false},
+		"HostPorts without it":     {capability.Only(capability.HostPorts).Lacks("one network", capability.HostPortMapping), false},
+		"it without the other one": {capability.Only(capability.HostPortMapping), true},
+	} {
+		if got := test.declared.Has(capability.HostPortMapping); got != test.want {
+			t.Errorf("%s: got %t", name, got)
 		}
 	}
 }

@@ -11,9 +11,11 @@ import (
 type Named struct {
 	Name string
 	Declaration
+	// Proven are the features that somebody has seen to work.
+	Proven map[Feature]bool
 }
 
-// Table writes the table of support of providers in Markdown.
+// Table writes the table of support of providers in Markdown. A feature is "proven", "declared" without a proof, or not there.
 func Table(providers ...Named) string {
 	var b, notes strings.Builder
 	n := 0
@@ -26,9 +28,12 @@ func Table(providers ...Named) string {
 		fmt.Fprintf(&b, "| %s | %s |", e.feature, e.fields)
 		for _, p := range providers {
 			note, has := p.has[e.feature]
-			mark := "yes"
-			if !has {
+			mark := "declared"
+			switch {
+			case !has:
 				note, mark = p.lack[e.feature], "no"
+			case p.Proven[e.feature]:
+				mark = "proven"
 			}
 			if note != "" {
 				n++
