@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package logs
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+	"unsafe"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// Line is a line of a log. Text ends with a newline, but for a last line that has none. It is not changed.
+type Line struct {
+	At   time.Time
+	Text []byte
+}
+
+// Source gives the lines of one run of a container, oldest first.
+type Source interface {
+	// Next returns the lines that come next. Where there are none now it waits, until there are some, ctx ends or the
+	// log does; without wait it does not. io.EOF is the end: of the log, or without wait of what is there.
+	Next(ctx context.Context, wait bool) ([]Line, error)
+}
+
+// maxTail is how many bytes of lines are kept to find the last ones.
+const maxTail = 16 << 20
+
+// overhead is what a line takes besides its text.
+const overhead = int(unsafe.Sizeof(Line{}))
+
+// stamp is the time of a line as a kubelet writes it: with all nine digits, so that lines can be sorted by it.
+const stamp = "2006-01-02T15:04:05.000000000Z07:00"
+
+// NewReader returns what opts ask for of the lines of source: all but Previous, which is another source. Of a tail of more than
+// 16 MiB the newest lines are given. The source is asked within Read only, and ctx and Close end a Read that
+// waits. If source is an io.Closer, Close closes it. now is what SinceSeconds count from.
+func NewReader(ctx context.Context, source Source, opts api.ContainerLogOpts, now time.Time) io.ReadCloser {
+	ctx, cancel := context.WithCancel(ctx)
+	r := &reader{ctx: ctx, cancel: cancel, source: source, opts: opts, since: opts.SinceTime, limit: -1}
+	if opts.SinceSeconds > 0 {
+		r.since = now.Add(-time.Duration(opts.SinceSeconds) * time.Second)
+	}
+	if opts.LimitBytes > 0 {
+		r.limit = opts.LimitBytes
+	}
+	return r
+}
+
+type reader struct {
+	ctx    context.Context // Read has none
+	cancel context.CancelFunc
+	source Source
+	opts   api.ContainerLogOpts
+	since  time.Time
+
+	tailed bool
+	limit  int // bytes left; below 0 for no limit
+	lines  []Line
+	rest   []byte // of the line that is under way
+}
+
+// Read returns what is there, or waits for it if that is asked for.
+func (r *reader) Read(b []byte) (int, error) {
+	for len(r.rest) == 0 {
+		if r.limit == 0 {
+			return 0, io.EOF
+		}
+		if err := r.fill(); err != nil {
+			return 0, err
+		}
+		line := r.lines[0]
+		r.lines = r.lines[1:]
+		r.rest = line.Text
+		if r.opts.Timestamps {
+			stamped := append(line.At.UTC().AppendFormat(nil, stamp), ' ')
+			r.rest = append(stamped, line.Text...)
+		}
+		if r.limit > 0 {
+			r.rest = r.rest[:min(len(r.rest), r.limit)]
+			r.limit -= len(r.rest)
+		}
+	}
+	n := copy(b, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// fill sees to it that there is a line.
+func (r *reader) fill() error {
+	if r.opts.Tail > 0 && !r.tailed {
+		if err := r.tail(); err != nil {
+			return err
+		}
+		r.tailed = true
+	}
+	for len(r.lines) == 0 {
+		if r.tailed && !r.opts.Follow {
+			return io.EOF // what came since is not among the last lines of what was there
+		}
+		lines, err := r.next(r.opts.Follow)
+		if err != nil {
+			return err
+		}
+		r.lines = lines
+	}
+	return nil
+}
+
+// tail reads all that is there, and keeps the last lines.
+func (r *reader) tail() error {
+	kept := 0
+	for {
+		lines, err := r.next(false)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		for _, l := range lines {
+			kept += len(l.Text) + overhead
+		}
+		r.lines = append(r.lines, lines...)
+		drop := 0
+		for ; len(r.lines)-drop > r.opts.Tail || kept > maxTail && len(r.lines)-drop > 1; drop++ {
+			kept -= len(r.lines[drop].Text) + overhead
+		}
+		clear(r.lines[:drop]) // lets go of their texts
+		r.lines = r.lines[drop:]
+	}
+}
+
+// next returns the lines that come next and are not too old; there may be none.
+func (r *reader) next(wait bool) ([]Line, error) {
+	if err := r.ctx.Err(); err != nil {
+		return nil, err
+	}
+	lines, err := r.source.Next(r.ctx, wait)
+	if err != nil {
+		return nil, err
+	}
+	if r.since.IsZero() {
+		return lines, nil
+	}
+	var young []Line
+	for _, l := range lines {
+		if !l.At.Before(r.since) {
+			young = append(young, l)
+		}
+	}
+	return young, nil
+}
+
+// Close ends the reader, and a Read that waits.
+func (r *reader) Close() error {
+	r.cancel()
+	if c, ok := r.source.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
