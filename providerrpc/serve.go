@@ -32,7 +32,8 @@ type Options struct {
 	// Address is a host:port to listen on instead. It needs TLS.
 	Address string
 	// TLS has the certificate of the plugin, and in ClientCAs the authority of the certificates of nodes. Nodes without a
-	// certificate of it are refused, whatever ClientAuth says.
+	// certificate of it are refused, whatever ClientAuth says. Certificates that change come from GetCertificate,
+	// authorities that change from GetConfigForClient, whose configuration needs ClientCAs too.
 	TLS *tls.Config
 	// Name and Version are shown to people. Default: "plugin" and "".
 	Name, Version string
@@ -115,9 +116,7 @@ func (o Options) complete() (Options, error) {
 		return o, errdefs.InvalidInputf("serve plugin: MaxMessageBytes is %d, want 0 for the default, or more", o.MaxMessageBytes)
 	}
 	if o.TLS != nil {
-		o.TLS = o.TLS.Clone()
-		o.TLS.ClientAuth = tls.RequireAndVerifyClientCert
-		o.TLS.MinVersion = max(o.TLS.MinVersion, tls.VersionTLS12)
+		o.TLS = mutual(o.TLS)
 	}
 	if o.Name == "" {
 		o.Name = "plugin"
@@ -126,6 +125,28 @@ func (o Options) complete() (Options, error) {
 		o.MaxMessageBytes = wire.DefaultMaxMessageBytes
 	}
 	return o, nil
+}
+
+// mutual returns c as it asks for certificates of nodes, whatever it says.
+func mutual(c *tls.Config) *tls.Config {
+	c = c.Clone()
+	c.ClientAuth = tls.RequireAndVerifyClientCert
+	c.MinVersion = max(c.MinVersion, tls.VersionTLS12)
+	if choose := c.GetConfigForClient; choose != nil {
+		c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			chosen, err := choose(hello)
+			switch {
+			case err != nil || chosen == nil: // nil: c itself
+				return nil, err
+			case chosen.ClientCAs == nil: // of which Go would make every authority that the machine trusts
+				return nil, errors.New("serve plugin: GetConfigForClient returned a configuration without ClientCAs")
+			}
+			chosen = mutual(chosen)
+			chosen.NextProtos = []string{"h2"}
+			return chosen, nil
+		}
+	}
+	return c
 }
 
 // begin offers the provider what it asks for, and lets it report.
