@@ -63,7 +63,10 @@ var asks = map[capability.Feature]func(*corev1.PodSpec){
 	}),
 
 	capability.HostNetwork: func(s *corev1.PodSpec) { s.HostNetwork = true },
-	capability.HostPorts:   first(func(c *corev1.Container) { c.Ports = []corev1.ContainerPort{{HostPort: 80}} }),
+	capability.HostPorts:   first(func(c *corev1.Container) { c.Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}} }),
+	capability.HostPortMapping: first(func(c *corev1.Container) {
+		c.Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 8080}}
+	}),
 	capability.HostAliases: func(s *corev1.PodSpec) { s.HostAliases = []corev1.HostAlias{{IP: "192.0.2.1"}} },
 	capability.DNS:         func(s *corev1.PodSpec) { s.DNSConfig = &corev1.PodDNSConfig{} },
 	capability.Hostname:    func(s *corev1.PodSpec) { s.Hostname = "host" },

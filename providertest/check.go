@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
@@ -49,6 +51,10 @@ type Result struct {
 	// Detail says what failed, or why the check was skipped.
 	Detail string        `json:"detail,omitempty"`
 	Took   time.Duration `json:"took"`
+	// Left are pods of the check that the backend may still have, because it did not confirm their end in time, and why.
+	Left []string `json:"left,omitempty"`
+	// GivenUp says that a call of the provider did not return in time. What it makes later nobody removes.
+	GivenUp bool `json:"givenUp,omitempty"`
 	// Log is what the check took down.
 	Log []string `json:"-"`
 }
@@ -57,6 +63,7 @@ type Result struct {
 // for Logf and Errorf.
 type C struct {
 	h        Harness
+	outer    context.Context // ends when the run is interrupted
 	ctx      context.Context
 	ns       string
 	backend  *Backend
@@ -68,6 +75,8 @@ type C struct {
 	mu       sync.Mutex
 	failures []string // guarded by mu
 	notes    []string // guarded by mu
+	left     []string // guarded by mu
+	givenUp  bool     // guarded by mu
 	skipped  string   // set by the goroutine of the check
 }
 
@@ -84,8 +93,12 @@ func (c *C) Logf(format string, args ...any) {
 	c.notes = append(c.notes, fmt.Sprintf(format, args...))
 }
 
-// Errorf says what does not hold; the check goes on.
+// Errorf says what does not hold; the check goes on. After an interruption it is taken down only: that may be the reason.
 func (c *C) Errorf(format string, args ...any) {
+	if c.outer.Err() != nil {
+		c.Logf("after the interruption: "+format, args...)
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failures = append(c.failures, fmt.Sprintf(format, args...))
@@ -106,8 +119,12 @@ func (c *C) Skipf(format string, args ...any) {
 // cleanup calls f when the check ends; what was asked for last comes first.
 func (c *C) cleanup(f func()) { c.cleanups = append(c.cleanups, f) }
 
-// run runs the check in a goroutine of its own, which can be given up.
-func (k Check) run(ctx context.Context, h Harness, namespace string) Result {
+// interrupted is the detail of checks that did not come to their end.
+const interrupted = "the run was interrupted"
+
+// run runs the check in a goroutine of its own, which can be given up. When outer ends, the check has the time that it takes to
+// remove its pods.
+func (k Check) run(outer context.Context, h Harness, namespace string) Result {
 	begin := time.Now()
 	r := Result{Name: k.Name, Why: k.Why, Needs: k.Needs, Outcome: Passed}
 	if why, ok := h.Except[k.Name]; ok {
@@ -115,9 +132,9 @@ func (k Check) run(ctx context.Context, h Harness, namespace string) Result {
 		return r
 	}
 	limit := 4 * h.Patience
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(outer, limit)
 	defer cancel()
-	c := &C{h: h, ctx: ctx, ns: namespace}
+	c := &C{h: h, outer: outer, ctx: ctx, ns: namespace, objects: newObjects(namespace)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -134,20 +151,48 @@ func (k Check) run(ctx context.Context, h Harness, namespace string) Result {
 	defer hangs.Stop()
 	select {
 	case <-done:
+	case <-outer.Done():
+		hangs.Reset(3 * h.Patience)
+		select {
+		case <-done:
+		case <-hangs.C:
+			c.giveUp()
+		}
 	case <-hangs.C:
-		c.Errorf("a call of the provider hangs: its context ended %s ago", h.Patience)
+		c.giveUp()
 	}
 	r.Took = time.Since(begin)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r.Log = slices.Clone(c.notes)
+	r.Log, r.Left, r.GivenUp = slices.Clone(c.notes), slices.Clone(c.left), c.givenUp
 	switch {
 	case len(c.failures) > 0:
 		r.Outcome, r.Detail = Failed, strings.Join(c.failures, "\n")
+	case outer.Err() != nil:
+		r.Outcome, r.Detail = Skipped, interrupted
 	case c.skipped != "":
 		r.Outcome, r.Detail = Skipped, c.skipped
 	}
 	return r
+}
+
+// giveUp leaves a check alone whose call of the provider does not return, and with it the pods that it made.
+func (c *C) giveUp() {
+	c.Errorf("a call of the provider hangs: its context ended %s ago", c.h.Patience)
+	c.mu.Lock()
+	c.givenUp = true
+	c.mu.Unlock()
+	for _, pod := range c.objects.made() {
+		c.leave(pod, "a call of the provider hangs")
+	}
+}
+
+// leave takes down that a pod may still be there.
+func (c *C) leave(pod *corev1.Pod, why string) {
+	c.Logf("pod %s is left at the backend: %s", pod.Name, why)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = append(c.left, fmt.Sprintf("%s/%s (UID %s): %s", pod.Namespace, pod.Name, pod.UID, why))
 }
 
 // close ends what the check began, also when it was given up.

@@ -24,8 +24,8 @@ var deletion = []Check{
 	{
 		Name: "deletion/grace", Why: "a database that is killed at once loses what it had not written",
 		Run: func(c *C) {
-			pod := c.pod("grace", program.Program{Stay: program.Forever, Deaf: true})
-			c.running(pod)
+			pod := c.pod("grace", program.Program{Print: []string{"begun"}, Stay: program.Forever, Deaf: true})
+			c.begun(pod)
 			begin := time.Now()
 			c.remove(pod, 3)
 			if took := time.Since(begin); took < 2*time.Second {
@@ -48,8 +48,8 @@ var deletion = []Check{
 	{
 		Name: "deletion/early", Why: "a pod that stops when it is asked to needs no grace period; waiting for all of it makes rollouts slow",
 		Run: func(c *C) {
-			pod := c.pod("early", stays())
-			c.running(pod)
+			pod := c.pod("early", program.Program{Print: []string{"begun"}, Stay: program.Forever})
+			c.begun(pod)
 			begin := time.Now()
 			c.remove(pod, int64((2*c.h.Patience).Seconds())+1)
 			if took := time.Since(begin); took > c.h.Patience {
@@ -147,9 +147,12 @@ var deletion = []Check{
 			for name, want := range map[string]struct {
 				p    program.Program
 				code int32
-			}{"clean": {stays(), 0}, "killed": {program.Program{Stay: program.Forever, Deaf: true}, 137}} {
+			}{
+				"clean":  {program.Program{Print: []string{"begun"}, Stay: program.Forever}, 0},
+				"killed": {program.Program{Print: []string{"begun"}, Stay: program.Forever, Deaf: true}, 137},
+			} {
 				pod := c.pod(name, want.p)
-				c.running(pod)
+				c.begun(pod)
 				c.remove(pod, 1)
 				p := c.untilPod(pod, "to be reported as ended", terminal)
 				if code := c.endOf(p, "main").ExitCode; code != want.code {

@@ -109,7 +109,7 @@ var exits = []Check{
 		Name: "exits/ready", Why: "a pod that has ended must get no traffic",
 		Run: func(c *C) {
 			p := c.ended(c.pod("unready", program.Program{Stay: c.h.Tick}))
-			if condition(p, corev1.PodReady) == corev1.ConditionTrue || c.statusOf(p, "main").Ready {
+			if isReady(p) || c.statusOf(p, "main").Ready {
 				c.Errorf("a pod that has ended is Ready: %s", describe(p))
 			}
 		},

@@ -106,8 +106,11 @@ var identity = []Check{
 			c.objects.remove(made.UID)
 			c.reopen()
 			p := c.see(c.ctx, made)
-			if n := c.instances(made); p != nil && !terminal(p) || n > 0 {
+			if n := c.instances(made); p != nil && p.Status.Phase == corev1.PodRunning || n > 0 {
 				c.Errorf("after a restart the deleted pod is back: %s, %d instances run", describe(p), n)
+			}
+			if p != nil {
+				c.remove(made, 0) // what it left behind the node finds and deletes
 			}
 		},
 	},

@@ -94,6 +94,34 @@ var lists = []Check{
 		},
 	},
 	{
+		Name: "lists/stale", Why: "many backends list what was true a moment ago: a pod that was just made is then taken for lost, or made twice",
+		Run: func(c *C) {
+			if c.backend.Stale == nil {
+				c.Skipf("the harness cannot let the backend list what was true before")
+			}
+			old, made := c.pod("old", stays()), c.pod("new", stays())
+			c.running(old)
+			c.backend.Stale(true)
+			c.cleanup(func() { c.backend.Stale(false) })
+			c.running(made)
+			if list, err := c.open().provider.GetPods(c.ctx); err == nil && !(has(list, old) && has(list, made)) {
+				c.Errorf("the backend's list is from before the pod was made, and GetPods says without an error that it does not exist")
+			}
+			if err := c.tryCreate(c.ctx, made); err != nil {
+				c.Logf("the second CreatePod: %v", err)
+			}
+			c.onlyOne(made)
+			c.untilPod(made, "to run on", runs)
+			c.backend.Stale(false)
+			c.listed(old, made)
+			for i, p := range c.open().reportsOf(made.UID) {
+				if terminal(p) {
+					c.Errorf("report %d of a pod that runs says that it has ended: %s", i, describe(p))
+				}
+			}
+		},
+	},
+	{
 		Name: "lists/absent", Why: "only the kind not-found, or nil, says that a pod does not exist; any other error is tried again for ever",
 		Run: func(c *C) {
 			p := c.open().provider

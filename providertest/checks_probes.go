@@ -3,6 +3,7 @@
 package providertest
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +21,13 @@ func (c *C) execProbe(need ...string) *corev1.Probe {
 	}
 }
 
-func isReady(p *corev1.Pod) bool { return condition(p, corev1.PodReady) == corev1.ConditionTrue }
+// isReady reports whether the node shows a pod as Ready: by the provider's word, and without one by the containers.
+func isReady(p *corev1.Pod) bool {
+	if word := condition(p, corev1.PodReady); word != corev1.ConditionUnknown {
+		return word == corev1.ConditionTrue
+	}
+	return runs(p) && !slices.ContainsFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return !s.Ready })
+}
 
 var probes = []Check{
 	{

@@ -39,6 +39,7 @@ func inProcess(wrap func(ctx context.Context, p *inprocess.Provider) node.PodLif
 				Lose:       func(pod *corev1.Pod) error { return cloud.Lose(pod.UID) },
 				Outage:     fail(inprocess.ErrOutage),
 				Throttle:   fail(inprocess.ErrThrottled),
+				Stale:      cloud.Stale,
 				LoseAnswer: cloud.LoseAnswer,
 			}, nil
 		},

@@ -128,7 +128,7 @@ func callDefects() []defect {
 				return c.Provider.DeletePod(ctx, pod)
 			}
 		})},
-		{name: "doubled creates", caught: "creation/twice", also: []string{"creation/answer-lost"}, wrap: breaks(func(c *calls) {
+		{name: "doubled creates", caught: "creation/twice", also: []string{"creation/answer-lost", "lists/stale"}, wrap: breaks(func(c *calls) {
 			var seen uids
 			c.create = func(ctx context.Context, pod *corev1.Pod) error {
 				if seen.add(pod.UID) {
@@ -182,7 +182,7 @@ func callDefects() []defect {
 				return nil
 			}
 		})},
-		{name: "a missing pod without a kind in DeletePod", caught: "deletion/absent", also: []string{"identity/restart-in-delete"}, wrap: breaks(func(c *calls) {
+		{name: "a missing pod without a kind in DeletePod", caught: "deletion/absent", also: []string{"identity/restart-in-delete", "identity/restart-deleted"}, wrap: breaks(func(c *calls) {
 			c.remove = func(ctx context.Context, pod *corev1.Pod) error {
 				if err := c.Provider.DeletePod(ctx, pod); err != nil {
 					return errors.New(err.Error())

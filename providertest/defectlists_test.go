@@ -54,6 +54,7 @@ func listDefects() []defect {
 				return s, err
 			}
 		})},
+		{name: "old lists that are believed", caught: "lists/stale", wrap: breaks(func(c *calls) { c.list = c.Provider.List })},
 		{name: "a missing pod without a kind", caught: "lists/absent", wrap: breaks(func(c *calls) {
 			c.status = func(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
 				s, err := c.Provider.GetPodStatus(ctx, namespace, name)

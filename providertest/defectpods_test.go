@@ -89,9 +89,7 @@ func podDefects() []defect {
 			}
 		}))},
 		{name: "pods that are ready after their end", caught: "exits/ready", wrap: breaks(shows(func(pod *corev1.Pod) {
-			for i := range pod.Status.Conditions {
-				pod.Status.Conditions[i].Status = corev1.ConditionTrue
-			}
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 		})), also: []string{"probes/readiness", "probes/startup"}},
 		{name: "times that are those of the request", caught: "exits/times", wrap: breaks(shows(func(pod *corev1.Pod) {
 			if end := ended(pod); end != nil {

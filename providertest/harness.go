@@ -4,6 +4,7 @@ package providertest
 
 import (
 	"context"
+	"regexp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,10 +45,20 @@ type Harness struct {
 	// Unproven are declared features that no check can prove with this harness, and why. One that is proven all the same
 	// fails the run.
 	Unproven map[capability.Feature]string
+	// AllowUnproven lets declared features that no check could prove count as skipped, as where a backend cannot be broken. A
+	// feature whose check failed fails the run all the same.
+	AllowUnproven bool
 	// Except are checks, by name, that are not run, and why. They count as skipped.
 	Except map[string]string
 	// Extra are more checks.
 	Extra []Check
+	// Only are the names of the checks that are run. Nil: all of them.
+	Only *regexp.Regexp
+
+	// Each is told of every check that Verify has ended. Nil: nobody is.
+	Each func(Result)
+	// Subject is what the results are about, if they are to be kept.
+	Subject Subject
 }
 
 // Env is what a provider is made with for one check.
@@ -79,6 +90,9 @@ type Backend struct {
 	Outage func(on bool)
 	// Throttle lets the backend answer every request with "too many requests", until it is called with false.
 	Throttle func(on bool)
+	// Stale lets lists of the backend say what was true when it was called, until it is called with false. Requests for one pod
+	// are answered as it is.
+	Stale func(on bool)
 	// LoseAnswer lets the next request that starts a pod succeed at the backend, and the answer to it get lost.
 	LoseAnswer func()
 }
@@ -105,6 +119,9 @@ func (h Harness) complete() Harness {
 	}
 	if h.Many == 0 {
 		h.Many = 20
+	}
+	if h.Each == nil {
+		h.Each = func(Result) {}
 	}
 	if h.Parallel == 0 {
 		h.Parallel = 1

@@ -102,6 +102,19 @@ func (c *C) running(pod *corev1.Pod) *corev1.Pod {
 	return c.untilPod(pod, "to run", runs)
 }
 
+// begun makes a pod whose program prints "begun", and waits for that: a process that was started a moment ago dies of a
+// signal that its program would catch.
+func (c *C) begun(pod *corev1.Pod) {
+	c.running(pod)
+	if _, ok := c.open().provider.(logger); !ok || c.h.OwnLog {
+		return
+	}
+	c.until("the program to begin", func() (bool, string) {
+		lines := c.lines(pod, "main")
+		return slices.Contains(lines, "begun"), fmt.Sprintf("it has printed %q", lines)
+	})
+}
+
 // ended makes a pod and waits until it has ended.
 func (c *C) ended(pod *corev1.Pod) *corev1.Pod {
 	c.create(pod)

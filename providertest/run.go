@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
@@ -18,6 +17,8 @@ import (
 type Report struct {
 	Results  []Result        `json:"results"`
 	Features []FeatureResult `json:"features,omitempty"`
+	// Interrupted says that the context ended before the last check did. Features are not judged then.
+	Interrupted bool `json:"interrupted,omitempty"`
 }
 
 // FeatureResult says whether a declared feature is proven.
@@ -59,7 +60,8 @@ func Checks() []Check {
 		logs, execs, streams, usage, reports, pings, resources, settings, refusals)
 }
 
-// Verify checks the contract, one check after the other. An error says that nothing could be checked.
+// Verify checks the contract, one check after the other. When ctx ends, the check that runs removes its pods, and those
+// that are left are not begun. An error says that nothing could be checked.
 func Verify(ctx context.Context, h Harness) (Report, error) {
 	h = h.complete()
 	declared, err := h.declared(ctx)
@@ -68,14 +70,34 @@ func Verify(ctx context.Context, h Harness) (Report, error) {
 	}
 	var r Report
 	for _, k := range h.checks() {
-		r.Results = append(r.Results, h.check(ctx, declared, k))
+		result := Result{Name: k.Name, Why: k.Why, Needs: k.Needs, Outcome: Skipped, Detail: interrupted}
+		if ctx.Err() == nil {
+			result = h.check(ctx, declared, k)
+			h.Each(result)
+		}
+		r.Results = append(r.Results, result)
 	}
-	r.Features = h.judge(declared, r.Results)
+	if r.Interrupted = ctx.Err() != nil; !r.Interrupted {
+		r.Features = h.judge(declared, r.Results)
+	}
 	return r, nil
 }
 
-// Run checks the contract as subtests, one for each check and one for each declared feature.
-func Run(t *testing.T, h Harness) {
+// Testing is what Run needs of a *testing.T. It is named here because programs check the contract too, and are not to
+// have package testing.
+type Testing[T any] interface {
+	Helper()
+	Context() context.Context
+	Run(name string, test func(T)) bool
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Skip(args ...any)
+}
+
+// Run checks the contract as subtests of t, a *testing.T: one for each check and one for each declared feature. Where the
+// environment variable ResultsDir is set, and Harness.Subject names the provider, it writes the results there.
+func Run[T Testing[T]](t T, h Harness) {
 	t.Helper()
 	h = h.complete()
 	declared, err := h.declared(t.Context())
@@ -85,7 +107,7 @@ func Run(t *testing.T, h Harness) {
 	var mu sync.Mutex
 	var r Report
 	one := func(k Check) {
-		t.Run(k.Name, func(t *testing.T) {
+		t.Run(k.Name, func(t T) {
 			result := h.check(t.Context(), declared, k)
 			mu.Lock()
 			r.Results = append(r.Results, result)
@@ -107,7 +129,8 @@ func Run(t *testing.T, h Harness) {
 	for _, k := range alone {
 		one(k)
 	}
-	if len(r.Results) == len(h.checks()) { // else go test -run left some out, which may be the proofs
+	whole := len(r.Results) == len(h.checks()) // else go test -run left some out, which may be the proofs
+	if whole {
 		r.Features = h.judge(declared, r.Results)
 	}
 	for _, f := range r.Features {
@@ -119,10 +142,18 @@ func Run(t *testing.T, h Harness) {
 		}
 	}
 	t.Logf("contract: %d checks passed, %d failed, %d skipped", r.Count(Passed), r.Count(Failed), r.Count(Skipped))
+	if whole {
+		if err := r.keep(h.Subject, h.Only != nil); err != nil {
+			t.Errorf("keep the results: %v", err)
+		}
+	}
 }
 
-func show(t *testing.T, r Result) {
+func show[T Testing[T]](t T, r Result) {
 	t.Helper()
+	for _, l := range r.Left {
+		t.Logf("left at the backend: %s", l)
+	}
 	switch r.Outcome {
 	case Skipped:
 		t.Skip(r.Detail)
@@ -131,7 +162,9 @@ func show(t *testing.T, r Result) {
 	}
 }
 
-func (h Harness) checks() []Check { return slices.Concat(Checks(), h.Extra) }
+func (h Harness) checks() []Check {
+	return slices.DeleteFunc(slices.Concat(Checks(), h.Extra), func(k Check) bool { return h.Only != nil && !h.Only.MatchString(k.Name) })
+}
 
 func split(all []Check) (together, alone []Check) {
 	for _, k := range all {
@@ -146,13 +179,21 @@ func split(all []Check) (together, alone []Check) {
 
 // check runs one check, unless it is about a feature that is not declared.
 func (h Harness) check(ctx context.Context, declared *capability.Declaration, k Check) Result {
+	if f := k.lacks(declared); f != "" {
+		return Result{Name: k.Name, Why: k.Why, Needs: k.Needs, Outcome: Skipped, Detail: fmt.Sprintf("the provider does not declare %s", f)}
+	}
+	namespace := namespacePrefix + strings.NewReplacer("/", "-", " ", "-").Replace(k.Name)
+	return k.run(ctx, h, namespace)
+}
+
+// lacks returns the first feature that the check needs and that is not declared.
+func (k Check) lacks(declared *capability.Declaration) capability.Feature {
 	for _, f := range k.Needs {
 		if declared != nil && !declared.Has(f) {
-			return Result{Name: k.Name, Why: k.Why, Needs: k.Needs, Outcome: Skipped, Detail: fmt.Sprintf("the provider does not declare %s", f)}
+			return f
 		}
 	}
-	namespace := "contract-" + strings.NewReplacer("/", "-", " ", "-").Replace(k.Name)
-	return k.run(ctx, h, namespace)
+	return ""
 }
 
 // declared is what the provider declares, nil if it declares nothing.
@@ -163,7 +204,7 @@ func (h Harness) declared(ctx context.Context) (declared *capability.Declaration
 			declared = &got
 		}
 	}}
-	if r := k.run(ctx, h, "contract-declaration"); r.Outcome != Passed {
+	if r := k.run(ctx, h, namespacePrefix+"declaration"); r.Outcome != Passed {
 		return nil, fmt.Errorf("open the provider: %s", r.Detail)
 	}
 	return declared, nil
@@ -185,6 +226,10 @@ func (h Harness) judge(declared *capability.Declaration, results []Result) (out 
 		switch {
 		case len(proofs) == 0 && unproven:
 			verdict.Outcome, verdict.Detail = Skipped, why
+		case len(proofs) == 0 && h.Only != nil:
+			verdict.Outcome, verdict.Detail = Skipped, "not every check was run"
+		case len(proofs) == 0 && h.AllowUnproven:
+			verdict.Outcome, verdict.Detail = Skipped, unprovenHere(f, results)
 		case len(proofs) == 0:
 		case proofs[0].Outcome == Failed:
 			verdict.Detail = "check " + proofs[0].Name + " failed"
@@ -196,4 +241,14 @@ func (h Harness) judge(declared *capability.Declaration, results []Result) (out 
 		out = append(out, verdict)
 	}
 	return out
+}
+
+// unprovenHere says why no check proved a feature: why the first one that needs it was skipped.
+func unprovenHere(f capability.Feature, results []Result) string {
+	for _, r := range results {
+		if slices.Contains(r.Needs, f) {
+			return fmt.Sprintf("check %s was skipped: %s", r.Name, r.Detail)
+		}
+	}
+	return "no check can prove it on any backend"
 }

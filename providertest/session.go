@@ -31,7 +31,6 @@ type session struct {
 
 // openBackend makes the backend of the check.
 func (c *C) openBackend() {
-	c.objects = newObjects(c.ns)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.ctx))
 	c.cleanup(cancel)
 	pods := &nodePods{c: c}
@@ -77,14 +76,22 @@ func (e events) AnnotatedEventf(o runtimeObject, _ map[string]string, eventType,
 
 // open opens the provider, if it is not open, as a daemon does.
 func (c *C) open() *session {
+	s, err := c.tryOpen()
+	if err != nil {
+		c.Fatalf("open the provider: %v", err)
+	}
+	return s
+}
+
+func (c *C) tryOpen() (*session, error) {
 	if c.node != nil {
-		return c.node
+		return c.node, nil
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.ctx))
 	p, err := c.backend.Open(ctx)
 	if err != nil {
 		cancel()
-		c.Fatalf("open the provider: %v", err)
+		return nil, err
 	}
 	s := &session{provider: p, cancel: cancel}
 	if user, ok := p.(node.PodObjectsUser); ok {
@@ -98,7 +105,7 @@ func (c *C) open() *session {
 		go func() { s.background <- runner.RunInBackground(ctx) }()
 	}
 	c.node = s
-	return s
+	return s, nil
 }
 
 // reported takes a report down.
@@ -164,32 +171,29 @@ func (c *C) reopen() *session {
 
 // removeAll deletes every pod that the check made, and waits until they are gone.
 func (c *C) removeAll() {
-	if c.node == nil {
+	pods := c.objects.made()
+	if len(pods) == 0 {
+		return
+	}
+	s, err := c.tryOpen()
+	if err != nil {
+		for _, pod := range pods {
+			c.leave(pod, fmt.Sprintf("open the provider: %v", err))
+		}
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), c.h.Patience)
 	defer cancel()
-	for _, pod := range c.objects.made() {
-		p := pod.DeepCopy()
-		now, grace := metav1.Now(), int64(0)
-		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &now, &grace
-		if err := c.node.provider.DeletePod(ctx, p); err != nil {
-			c.Logf("DeletePod of %s at the end: %v", p.Name, err)
-		}
-	}
-	for _, pod := range c.objects.made() {
-		for ctx.Err() == nil && !c.gone(ctx, pod) {
-			c.pause(ctx)
-		}
-		if ctx.Err() != nil {
-			c.Logf("pod %s is still there at the end of the check", pod.Name)
-		}
+	for _, l := range remove(ctx, s.provider, pods, c.h.Every) {
+		c.leave(l.pod, l.why)
 	}
 }
 
 // pause waits for as long as the harness says between two looks.
-func (c *C) pause(ctx context.Context) {
-	timer := time.NewTimer(c.h.Every)
+func (c *C) pause(ctx context.Context) { pause(ctx, c.h.Every) }
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

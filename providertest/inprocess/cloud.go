@@ -36,9 +36,10 @@ type Cloud struct {
 	pods []*pod // guarded by mu; the oldest first
 	runs int    // guarded by mu; how many container runs there were
 
-	fault      error       // guarded by mu; what every request is answered
-	loseAnswer bool        // guarded by mu; of the next CreatePod
-	watchers   []*Provider // guarded by mu
+	fault      error         // guarded by mu; what every request is answered
+	loseAnswer bool          // guarded by mu; of the next CreatePod
+	stale      []*corev1.Pod // guarded by mu; what lists say in the place of what is; nil: what is
+	watchers   []*Provider   // guarded by mu
 }
 
 // New returns a backend without pods. Its containers end with ctx.
@@ -58,12 +59,40 @@ func (c *Cloud) LoseAnswer() {
 	c.loseAnswer = true
 }
 
-// Instances returns how many instances of a pod run.
+// Stale lets lists say what is true now, until it is called with false.
+func (c *Cloud) Stale(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stale = nil
+	if on {
+		c.stale = c.list()
+	}
+}
+
+// list returns all pods, or those of before. mu is held.
+func (c *Cloud) list() []*corev1.Pod {
+	out := make([]*corev1.Pod, 0, len(c.pods)) // not nil
+	if c.stale != nil {
+		for _, p := range c.stale {
+			out = append(out, p.DeepCopy())
+		}
+		return out
+	}
+	for _, p := range c.pods {
+		out = append(out, p.show())
+	}
+	return out
+}
+
+// Instances returns how many instances of a pod run, or will: none from the moment on in which its status is terminal.
 func (c *Cloud) Instances(uid types.UID) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.pods {
-		if p.uid == uid && !p.over {
+		if p.uid != uid {
+			continue
+		}
+		if phase := p.show().Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
 			n++
 		}
 	}

@@ -3,6 +3,7 @@
 package inprocess
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"path"
@@ -10,9 +11,9 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
 // file is a file of a volume.
@@ -38,85 +39,25 @@ func (v *volume) put(name string, data []byte, mode fs.FileMode) {
 }
 
 // makeVolumes makes the volumes of a pod.
-func makeVolumes(pod *corev1.Pod, objects Objects) (map[string]*volume, error) {
+func makeVolumes(ctx context.Context, pod *corev1.Pod, objects Objects) (map[string]*volume, error) {
 	all := map[string]*volume{}
+	from := podspec.Sources{Objects: objects}
 	for i := range pod.Spec.Volumes {
 		v, made := &pod.Spec.Volumes[i], &volume{}
 		all[v.Name] = made
-		var err error
-		switch {
-		case v.EmptyDir != nil:
-		case v.ConfigMap != nil:
-			made.readOnly = true
-			err = made.configMap(pod, v.ConfigMap, objects)
-		case v.Secret != nil:
-			made.readOnly = true
-			err = made.secret(pod, v.Secret, objects)
-		case v.DownwardAPI != nil:
-			made.readOnly = true
-			made.downward(pod, v.DownwardAPI)
-		default:
-			err = errdefs.InvalidInput("volumes of this kind are not there")
+		if v.EmptyDir != nil {
+			continue
 		}
+		files, _, err := from.Files(ctx, pod, v, field.NewPath("spec", "volumes").Index(i))
 		if err != nil {
 			return nil, fmt.Errorf("volume %s: %w", v.Name, err)
 		}
+		made.readOnly = true
+		for _, f := range files {
+			made.put(f.Path, f.Data, f.Mode)
+		}
 	}
 	return all, nil
-}
-
-func (v *volume) configMap(pod *corev1.Pod, s *corev1.ConfigMapVolumeSource, objects Objects) error {
-	m, err := objects.ConfigMaps.ConfigMaps(pod.Namespace).Get(s.Name)
-	if err != nil {
-		return err
-	}
-	data := map[string][]byte{}
-	for name, text := range m.Data {
-		data[name] = []byte(text)
-	}
-	v.fill(data, s.Items, s.DefaultMode)
-	return nil
-}
-
-func (v *volume) secret(pod *corev1.Pod, s *corev1.SecretVolumeSource, objects Objects) error {
-	m, err := objects.Secrets.Secrets(pod.Namespace).Get(s.SecretName)
-	if err != nil {
-		return err
-	}
-	v.fill(m.Data, s.Items, s.DefaultMode)
-	return nil
-}
-
-func (v *volume) fill(data map[string][]byte, items []corev1.KeyToPath, defaultMode *int32) {
-	if len(items) == 0 {
-		for name := range data {
-			items = append(items, corev1.KeyToPath{Key: name, Path: name})
-		}
-	}
-	for _, item := range items {
-		v.put(item.Path, data[item.Key], modeOf(item.Mode, defaultMode))
-	}
-}
-
-func (v *volume) downward(pod *corev1.Pod, s *corev1.DownwardAPIVolumeSource) {
-	values := fields.Set{"metadata.name": pod.Name, "metadata.namespace": pod.Namespace, "metadata.uid": string(pod.UID)}
-	for name, text := range pod.Labels {
-		values["metadata.labels['"+name+"']"] = text
-	}
-	for _, item := range s.Items {
-		if item.FieldRef != nil {
-			v.put(item.Path, []byte(values[item.FieldRef.FieldPath]), modeOf(item.Mode, s.DefaultMode))
-		}
-	}
-}
-
-func modeOf(modes ...*int32) fs.FileMode {
-	for _, m := range modes {
-		if m != nil {
-			return fs.FileMode(*m)
-		}
-	}
-	return 0o644
 }
 
 // place finds where a path of a container is.

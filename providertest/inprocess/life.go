@@ -36,9 +36,9 @@ type pod struct {
 	ports    map[int32]*pipeListener
 }
 
-func newPod(c *Cloud, spec *corev1.Pod, objects Objects) (*pod, error) {
+func newPod(ctx context.Context, c *Cloud, spec *corev1.Pod, objects Objects) (*pod, error) {
 	p := &pod{cloud: c, uid: spec.UID, created: time.Now(), ending: make(chan struct{}), spec: spec.DeepCopy()}
-	volumes, err := makeVolumes(spec, objects)
+	volumes, err := makeVolumes(ctx, spec, objects)
 	if err != nil {
 		return nil, err
 	}

@@ -11,18 +11,13 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
 )
-
-// line is a line of a log, with its end.
-type line struct {
-	at   time.Time
-	text []byte
-}
 
 // log is what a run wrote.
 type log struct {
 	mu      sync.Mutex
-	lines   []line        // guarded by mu
+	lines   []logs.Line   // guarded by mu
 	part    []byte        // guarded by mu; of a line without its end
 	over    bool          // guarded by mu
 	changed chan struct{} // guarded by mu; closed when there is more
@@ -40,7 +35,7 @@ func (l *log) Write(b []byte) (int, error) {
 		if i < 0 {
 			break
 		}
-		l.lines = append(l.lines, line{time.Now(), bytes.Clone(l.part[:i+1])})
+		l.lines = append(l.lines, logs.Line{At: time.Now(), Text: bytes.Clone(l.part[:i+1])})
 		l.part = l.part[i+1:]
 	}
 	l.tell()
@@ -51,7 +46,7 @@ func (l *log) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.part) > 0 {
-		l.lines = append(l.lines, line{time.Now(), l.part})
+		l.lines = append(l.lines, logs.Line{At: time.Now(), Text: l.part})
 		l.part = nil
 	}
 	l.over = true
@@ -65,7 +60,7 @@ func (l *log) tell() {
 }
 
 // from returns the lines from the n-th on, whether more can come, and what is closed when they do.
-func (l *log) from(n int) (lines []line, over bool, changed <-chan struct{}) {
+func (l *log) from(n int) (lines []logs.Line, over bool, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lines[n:len(l.lines):len(l.lines)], l.over, l.changed
@@ -92,72 +87,32 @@ func (p *Provider) GetContainerLogs(ctx context.Context, namespace, podName, con
 	case r == nil:
 		return nil, errdefs.InvalidInputf("container %s of pod %s/%s is waiting to start", containerName, namespace, podName)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	since := opts.SinceTime
-	if opts.SinceSeconds > 0 {
-		since = time.Now().Add(-time.Duration(opts.SinceSeconds) * time.Second)
-	}
-	return &logReader{ctx: ctx, cancel: cancel, log: r.log, opts: opts, since: since, first: true}, nil
+	return logs.NewReader(ctx, &source{log: r.log}, opts, time.Now()), nil
 }
 
-// logReader writes lines as they are read.
-type logReader struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	log    *log
-	opts   api.ContainerLogOpts
-	since  time.Time
-	first  bool
-	next   int
-	sent   int
-	rest   []byte
+// source gives the lines of a log from one on.
+type source struct {
+	log  *log
+	next int
 }
 
-// Read returns what is there, or waits for it if that is asked for.
-func (r *logReader) Read(b []byte) (int, error) {
-	for len(r.rest) == 0 {
-		lines, over, changed := r.log.from(r.next)
-		r.next += len(lines)
-		for len(lines) > 0 && lines[0].at.Before(r.since) {
-			lines = lines[1:]
-		}
-		if tail := r.opts.Tail; r.first && tail > 0 && len(lines) > tail {
-			lines = lines[len(lines)-tail:]
-		}
-		r.first = false
-		for _, l := range lines {
-			if r.opts.Timestamps {
-				r.rest = append(l.at.UTC().AppendFormat(r.rest, time.RFC3339Nano), ' ')
-			}
-			r.rest = append(r.rest, l.text...)
-		}
-		if limit := r.opts.LimitBytes; limit > 0 && r.sent+len(r.rest) > limit {
-			r.rest = r.rest[:limit-r.sent]
-			if len(r.rest) == 0 {
-				return 0, io.EOF
-			}
-		}
-		if len(r.rest) > 0 {
-			break
-		}
-		if over || !r.opts.Follow {
-			return 0, io.EOF
+// Next returns the lines that come next.
+func (s *source) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
+	for {
+		lines, over, changed := s.log.from(s.next)
+		s.next += len(lines)
+		switch {
+		case len(lines) > 0:
+			return lines, nil
+		case over, !wait:
+			return nil, io.EOF
 		}
 		select {
 		case <-changed:
-		case <-r.ctx.Done():
-			return 0, r.ctx.Err()
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
-	n := copy(b, r.rest)
-	r.rest, r.sent = r.rest[n:], r.sent+n
-	return n, nil
-}
-
-// Close ends the reader.
-func (r *logReader) Close() error {
-	r.cancel()
-	return nil
 }
 
 // find returns a container of a pod.

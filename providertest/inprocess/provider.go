@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
@@ -21,6 +22,16 @@ type Objects struct {
 	Secrets    corev1listers.SecretLister
 }
 
+// ConfigMap returns a ConfigMap in the namespace of the pod.
+func (o Objects) ConfigMap(_ context.Context, pod *corev1.Pod, name string) (*corev1.ConfigMap, error) {
+	return o.ConfigMaps.ConfigMaps(pod.Namespace).Get(name)
+}
+
+// Secret returns a Secret in the namespace of the pod.
+func (o Objects) Secret(_ context.Context, pod *corev1.Pod, name string) (*corev1.Secret, error) {
+	return o.Secrets.Secrets(pod.Namespace).Get(name)
+}
+
 // Provider runs pods on a Cloud.
 type Provider struct {
 	cloud   *Cloud
@@ -29,11 +40,12 @@ type Provider struct {
 
 	queue []*corev1.Pod // guarded by cloud.mu; reports that are due, in the order of what happened
 	wake  chan struct{}
+	made  map[types.UID]bool // guarded by cloud.mu; pods that were made and not listed yet
 }
 
 // Open returns a provider, as a daemon does when it starts.
 func Open(cloud *Cloud, objects Objects) *Provider {
-	return &Provider{cloud: cloud, objects: objects, wake: make(chan struct{}, 1)}
+	return &Provider{cloud: cloud, objects: objects, wake: make(chan struct{}, 1), made: map[types.UID]bool{}}
 }
 
 // Capabilities returns what programs can be asked for.
@@ -92,7 +104,7 @@ func (p *Provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	if err := errors.Join(ctx.Err(), c.request()); err != nil {
 		return fmt.Errorf("create pod %s: %w", key(pod), err)
 	}
-	made, err := newPod(c, pod, p.objects)
+	made, err := newPod(ctx, c, pod, p.objects)
 	if err != nil {
 		return fmt.Errorf("create pod %s: %w", key(pod), err)
 	}
@@ -106,6 +118,7 @@ func (p *Provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 		return fmt.Errorf("create pod %s: the pod with UID %s has this name until it has stopped", key(pod), old.uid)
 	}
 	c.pods = append(c.pods, made)
+	p.made[pod.UID] = true
 	c.changed(made)
 	go made.live()
 	if c.loseAnswer {
@@ -179,19 +192,37 @@ func (p *Provider) GetPodStatus(ctx context.Context, namespace, name string) (*c
 	return &pod.Status, nil
 }
 
-// GetPods returns all pods with their status.
-func (p *Provider) GetPods(context.Context) ([]*corev1.Pod, error) {
+// GetPods returns every pod: those of the list, and those that this provider made since.
+func (p *Provider) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
+	pods, err := p.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := p.cloud
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, pod := range pods {
+		delete(p.made, pod.UID)
+	}
+	for uid := range p.made {
+		if q := c.byUID(uid); q != nil {
+			pods = append(pods, q.show())
+		} else {
+			delete(p.made, uid)
+		}
+	}
+	return pods, nil
+}
+
+// List returns what the backend's list says, which may be of before.
+func (p *Provider) List(context.Context) ([]*corev1.Pod, error) {
 	c := p.cloud
 	if err := c.request(); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	pods := make([]*corev1.Pod, len(c.pods))
-	for i, q := range c.pods {
-		pods[i] = q.show()
-	}
-	return pods, nil
+	return c.list(), nil
 }
 
 // Ping says whether the backend answers.

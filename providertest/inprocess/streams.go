@@ -9,12 +9,15 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"path"
 	"sync"
+	"time"
 
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
@@ -34,7 +37,7 @@ func (k *container) world(r *run) program.World {
 
 // command runs a command in a run of the container.
 func (k *container) command(ctx context.Context, r *run, command []string, attach api.AttachIO) (int32, error) {
-	if len(command) != 2 || command[0] != "program" {
+	if len(command) != 2 || path.Base(command[0]) != "program" {
 		return 126, fmt.Errorf("command %q: want program and a program.Program", command)
 	}
 	p, err := program.Parse(command[1:])
@@ -130,8 +133,6 @@ func (p *Provider) AttachToContainer(ctx context.Context, namespace, podName, co
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	lines, _, _ := r.log.from(0) // before the input, for what it causes is to be seen
 	if in := attach.Stdin(); in != nil {
 		go func() { // ends with the caller's input
@@ -139,7 +140,8 @@ func (p *Provider) AttachToContainer(ctx context.Context, namespace, podName, co
 			r.typed.CloseWithError(err)
 		}()
 	}
-	reader := &logReader{ctx: ctx, cancel: cancel, log: r.log, opts: api.ContainerLogOpts{Follow: true}, next: len(lines)}
+	reader := logs.NewReader(ctx, &source{log: r.log, next: len(lines)}, api.ContainerLogOpts{Follow: true}, time.Now())
+	defer reader.Close()
 	out := attach.Stdout()
 	if out == nil {
 		out = nopCloser{io.Discard}

@@ -127,7 +127,8 @@ func (h *History) lastTold(events []*Event, told []*Entry) []Violation {
 const nodesReason = "ProviderFailed"
 
 // neverBack judges the way: the statuses that the API server showed, as far as they
-// are ones that were told, are in the order in which they were told.
+// are ones that were told, are in the order in which they were told. What the backend
+// has is no step back: reports can be late and out of order, and a restart asks it.
 func (h *History) neverBack(events []*Event, told []*Entry) (out []Violation) {
 	at := 0
 	for _, v := range events {
@@ -135,11 +136,27 @@ func (h *History) neverBack(events []*Event, told []*Entry) (out []Violation) {
 		is := func(e *Entry) bool { return digest(e.Status) == shown && !certainlyAfter(e, v) }
 		if next := slices.IndexFunc(told[at:], is); next >= 0 {
 			at += next
-		} else if older := slices.IndexFunc(told[:at], is); older >= 0 {
+		} else if older := slices.IndexFunc(told[:at], is); older >= 0 && !had(told, v, shown) {
 			out = append(out, ofEvent("S5", v, "shows %s (entry %d) after %s (entry %d)", shown, told[older].Seq, digest(told[at].Status), told[at].Seq))
 		}
 	}
 	return out
+}
+
+// had reports whether the backend itself had the shown status at the time of the event.
+func had(told []*Entry, v *Event, shown string) bool {
+	for _, e := range slices.Backward(told) {
+		if e.Verb != Status || certainlyAfter(e, v) {
+			continue
+		}
+		if digest(e.Status) == shown {
+			return true
+		}
+		if certainlyBefore(e, v) {
+			return false
+		}
+	}
+	return false
 }
 
 // digest is what of a status a provider says and a node must not change.

@@ -77,6 +77,11 @@ func report(uid types.UID, status corev1.PodStatus) func(*story) {
 	return func(s *story) { s.add(ledger.Entry{Verb: ledger.Report, UID: uid, Status: &status}) }
 }
 
+// has is the state of the instance at the backend, whether it reports it or not.
+func has(uid types.UID, status corev1.PodStatus) func(*story) {
+	return func(s *story) { s.add(ledger.Entry{Verb: ledger.Status, UID: uid, Status: &status}) }
+}
+
 func later(d time.Duration) func(*story) { return func(s *story) { s.now = s.now.Add(d) } }
 
 // show changes the pod in the API server.

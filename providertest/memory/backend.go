@@ -16,7 +16,9 @@
 //
 // What surprises: a Backend does not report by itself; its Notifying form does.
 // And it does not know a second CreatePod for the same UID from the first, unless it
-// is Idempotent: it starts a second instance, because that is the mistake to be found.
+// is Idempotent: it starts a second instance, because that is the mistake to be found. The contract of
+// providers is not run on it: its instances run no program, so they print nothing and end as they are told; the provider
+// in memory that the contract runs on is package inprocess.
 package memory
 
 import (

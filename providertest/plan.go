@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providertest
+
+import (
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+)
+
+// Plan is what a run makes at most, for who pays for it.
+type Plan struct {
+	// Checks is how many are run.
+	Checks int
+	// Pods and Containers are how many are made in all, and AtOnce how many pods there are at one time.
+	Pods, Containers, AtOnce int
+	// Programs is how long what the containers do takes. Starting and stopping the pods comes on top.
+	Programs time.Duration
+}
+
+// Plan counts what Verify makes with a provider that declares this; nil: it declares nothing. Checks of Harness.Extra are not
+// counted.
+func (h Harness) Plan(declared *capability.Declaration) (p Plan) {
+	h = h.complete()
+	for _, k := range h.checks() {
+		if _, except := h.Except[k.Name]; except || k.lacks(declared) != "" {
+			continue
+		}
+		c := costs[k.Name]
+		p.Checks++
+		pods := c.pods + c.podsOfMany*h.Many
+		p.Pods += pods
+		p.Containers += c.containers + c.podsOfMany*h.Many
+		p.AtOnce = max(p.AtOnce, min(pods, max(c.pods, h.Many)))
+		p.Programs += time.Duration(c.ticks) * h.Tick
+	}
+	return p
+}
+
+// cost is what a check makes of a provider that starts and stops pods at once.
+type cost struct {
+	pods, containers int
+	podsOfMany       int // how many times Harness.Many there are on top, each with one container
+	ticks            int // how long it takes, in units of Harness.Tick
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+)
+
+// namespacePrefix begins the namespaces of all checks.
+const namespacePrefix = "contract-"
+
+// again is when a pod is deleted once more that is still there.
+const again = 2 * time.Second
+
+// leftover is a pod that is not known to be gone.
+type leftover struct {
+	pod     *corev1.Pod
+	refused string // what the last DeletePod was answered, "" if it succeeded
+	why     string // it is not known to be gone
+}
+
+// remove deletes pods at once and waits until the provider confirms that they are gone, or ctx ends. It returns the others.
+func remove(ctx context.Context, p node.PodLifecycleHandler, pods []*corev1.Pod, every time.Duration) (left []leftover) {
+	for _, pod := range pods {
+		left = append(left, leftover{pod: pod})
+	}
+	var next time.Time
+	for {
+		ask := !time.Now().Before(next)
+		if ask {
+			next = time.Now().Add(again)
+		}
+		var still []leftover
+		for _, l := range left {
+			if ask {
+				l.ask(ctx, p)
+			}
+			if !l.gone(ctx, p) {
+				still = append(still, l)
+			}
+		}
+		left = still
+		if len(left) == 0 || ctx.Err() != nil {
+			return left
+		}
+		pause(ctx, every)
+	}
+}
+
+// ask lets the pod be deleted.
+func (l *leftover) ask(ctx context.Context, p node.PodLifecycleHandler) {
+	pod := l.pod.DeepCopy()
+	now, grace := metav1.Now(), int64(0)
+	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &now, &grace
+	err := p.DeletePod(ctx, pod)
+	switch {
+	case err == nil || errdefs.IsNotFound(err):
+		l.refused = ""
+	case ctx.Err() == nil: // else it says no more than that the time is over
+		l.refused = fmt.Sprintf("delete it: %v", err)
+	}
+}
+
+// gone reports whether the provider says so.
+func (l *leftover) gone(ctx context.Context, p node.PodLifecycleHandler) bool {
+	got, err := p.GetPod(ctx, l.pod.Namespace, l.pod.Name)
+	switch {
+	case errdefs.IsNotFound(err):
+		return true
+	case l.refused != "":
+		l.why = l.refused
+	case err != nil:
+		l.why = fmt.Sprintf("look for it: %v", err)
+	case got == nil || got.UID != l.pod.UID || terminal(got):
+		return true
+	default:
+		l.why = "it is still there: " + describe(got)
+	}
+	return false
+}
+
+// Leftovers returns the pods of checks that the backend has, as namespace/name, also those that have ended: they are of an earlier
+// run. An error says why the backend cannot be asked.
+func Leftovers(ctx context.Context, h Harness) (names []string, err error) {
+	return h.with(ctx, "leftovers", func(c *C, p node.PodLifecycleHandler) (names []string, err error) {
+		pods, err := ofChecks(c.ctx, p)
+		for _, pod := range pods {
+			names = append(names, pod.Namespace+"/"+pod.Name)
+		}
+		return names, err
+	})
+}
+
+// RemoveLeftovers deletes every pod of checks that the backend has, and waits for Harness.Patience until they are gone. It
+// returns those that may still be there, and why.
+func RemoveLeftovers(ctx context.Context, h Harness) (left []string, err error) {
+	return h.with(ctx, "removal", func(c *C, p node.PodLifecycleHandler) ([]string, error) {
+		pods, err := ofChecks(c.ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		ctx, cancel := context.WithTimeout(c.ctx, c.h.Patience)
+		defer cancel()
+		for _, l := range remove(ctx, p, pods, c.h.Every) {
+			c.leave(l.pod, l.why)
+		}
+		return c.left, nil
+	})
+}
+
+// ofChecks are the pods in the namespaces of checks.
+func ofChecks(ctx context.Context, p node.PodLifecycleHandler) ([]*corev1.Pod, error) {
+	all, err := p.GetPods(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the pods at the backend: %w", err)
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(pod *corev1.Pod) bool { return !strings.HasPrefix(pod.Namespace, namespacePrefix) }), nil
+}
+
+// with opens the provider for something that is no check.
+func (h Harness) with(ctx context.Context, name string, do func(*C, node.PodLifecycleHandler) ([]string, error)) ([]string, error) {
+	type answer struct {
+		names []string
+		err   error
+	}
+	came := make(chan answer, 1)
+	k := Check{Name: name, Run: func(c *C) {
+		s, err := c.tryOpen()
+		if err != nil {
+			came <- answer{nil, fmt.Errorf("open the provider: %w", err)}
+			return
+		}
+		names, err := do(c, s.provider)
+		came <- answer{names, err}
+	}}
+	r := k.run(ctx, h.complete(), namespacePrefix+name)
+	select {
+	case a := <-came:
+		return a.names, a.err
+	default:
+		return nil, errors.New(r.Detail)
+	}
+}
