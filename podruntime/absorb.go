@@ -7,13 +7,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/eviction"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
 // absorb takes in what came.
 func (w *worker) absorb(in inbox) {
 	w.absorbed += in.controls
+	known := w.full
 	if in.pod != nil {
 		w.adopt(in.pod)
 	}
@@ -46,6 +47,12 @@ func (w *worker) absorb(in inbox) {
 	if in.measured != nil {
 		w.measured(*in.measured)
 	}
+	if in.evict != nil {
+		w.evict(*in.evict)
+	}
+	if in.pod != nil && !known {
+		w.admitUnderPressure() // after the list: what runs already is not refused
+	}
 	if in.refresh != nil {
 		w.refreshing, w.refreshAt = false, time.Now().Add(*in.refresh)
 	}
@@ -72,10 +79,20 @@ func (w *worker) adopt(pod *corev1.Pod) {
 
 // admit refuses a pod that asks for what it must not have. Nothing of it has been started.
 func (w *worker) admit() {
-	err := criconfig.VerifySysctls(w.pod)
+	err := w.r.sysctls.Verify(w.pod)
 	if err == nil || w.mem.Eviction != nil || !w.seen.empty() {
 		return
 	}
 	w.mem.Eviction = &plan.Eviction{Reason: "SysctlForbidden", Message: "Pod was rejected: " + err.Error()}
 	w.r.podEvent(w.pod, corev1.EventTypeWarning, "SysctlForbidden", err.Error())
+}
+
+// admitUnderPressure refuses a new pod while the machine has too little left for it.
+func (w *worker) admitUnderPressure() {
+	if !w.seen.empty() || ended(w.pod) {
+		return
+	}
+	if message := eviction.Refuse(w.pod, w.r.evictor.current()); message != "" {
+		w.evict(plan.Eviction{Reason: "Evicted", Message: "Pod was rejected: " + message})
+	}
 }

@@ -92,6 +92,14 @@ func (r *Runtime) begin(work func()) bool {
 	return true
 }
 
+// beginWithin is begin for work that must know when the node stops.
+func (r *Runtime) beginWithin(work func(ctx context.Context)) bool {
+	r.mu.Lock()
+	ctx := r.ctx
+	r.mu.Unlock()
+	return ctx != nil && r.begin(func() { work(ctx) })
+}
+
 // identify returns what the runtime calls itself, the scheme of container IDs, and finds out what it can do. It is asked
 // once.
 func (r *Runtime) identify(ctx context.Context) (string, error) {

@@ -7,8 +7,9 @@ import "github.com/virtual-kubelet/virtual-kubelet/capability"
 // Capabilities returns what pods get from a Runtime with this configuration.
 func Capabilities(cfg Config) capability.Declaration {
 	d := capability.All().
-		Lacks("this node has no volume plugins", capability.PersistentVolume, capability.CSIVolumes, capability.OtherVolumes, capability.BlockDevices).
-		Lacks("this node does not ask for certificates for pods", capability.CertificateFiles).
+		Lacks("this node has no volume plugins", capability.CSIVolumes, capability.OtherVolumes, capability.BlockDevices).
+		Note("of the kinds `local` and `hostPath`, as file systems, in the directories of the provider's configuration", capability.PersistentVolume).
+		Note("`podCertificate` needs a node with an identity of its own, not a ServiceAccount's", capability.CertificateFiles).
 		Lacks("this node mounts volumes without further options", capability.MountOptions).
 		Lacks("this node prepares no devices", capability.ResourceClaims).
 		Lacks("this node has limits for containers, not for pods as a whole", capability.PodResources).
@@ -16,6 +17,9 @@ func Capabilities(cfg Config) capability.Declaration {
 		Note("without effect on Linux containers, as with a kubelet", capability.WindowsOptions)
 	if len(cfg.HostPaths) == 0 {
 		d = d.Lacks("no directory of the machine is open to pods; see hostPaths in the provider's configuration", capability.HostPath)
+	}
+	if len(cfg.HostPaths)+len(cfg.LocalVolumes) == 0 && cfg.ProvisionVolumes == "" {
+		d = d.Lacks("no directory of the machine is open to PersistentVolumes; see localVolumes in the provider's configuration", capability.PersistentVolume)
 	}
 	if !cfg.Privileged {
 		d = d.Lacks("pods get no power over the machine; see privileged in the provider's configuration",
@@ -26,6 +30,9 @@ func Capabilities(cfg Config) capability.Declaration {
 	}
 	for feature, note := range cfg.Notes {
 		if d.Has(feature) {
+			if own := d.Remark(feature); own != "" {
+				note = own + "; " + note
+			}
 			d = d.Note(note, feature)
 		}
 	}

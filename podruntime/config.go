@@ -35,13 +35,45 @@ type Config struct {
 	// HostPaths are the directories that volumes of the kind hostPath may be in; none means that such
 	// volumes are refused, "/" allows all.
 	HostPaths []string
-	// CgroupParent is the cgroup that those of pods are made in; "" leaves it to the runtime.
+	// LocalVolumes are the directories that PersistentVolumes of the kind local may be in, beside HostPaths. Without either,
+	// pods that claim a PersistentVolume are refused.
+	LocalVolumes []string
+	// ProvisionVolumes is the directory that the node makes PersistentVolumes in, for claims of StorageClasses with the provisioner
+	// virtual-kubelet.io/local-path; "" makes none. It is also one of LocalVolumes.
+	ProvisionVolumes string
+	// CgroupParent is the cgroup that those of pods are made in, as a kubelet makes them: a group for each pod, those of the classes
+	// Burstable and BestEffort in a group for each class, and all in one group of this node. "" leaves it to the runtime, and limits
+	// no pod as a whole.
 	CgroupParent string
+	// CgroupRoots are where the runtime takes CgroupParent to be: directories in hierarchies of cgroups by controller, cpu, memory and
+	// pids, or "" for the unified hierarchy. Nil is where the machine has them.
+	CgroupRoots map[string]string
+	// PodPidsLimit is how many processes and threads a pod may have, below 0 any number. 0 is DefaultPodPidsLimit where pods have
+	// cgroups; more than 0 is an error where they have none.
+	PodPidsLimit int64
 	// RuntimeHandler returns the handler of a RuntimeClass; nil refuses pods that name one.
 	RuntimeHandler func(ctx context.Context, class string) (string, error)
 	// Privileged allows what gives a container power over the machine: privileged containers, and the
 	// network and the namespaces of the host.
 	Privileged bool
+	// MachineNetwork says that every pod is in the network of the machine, whether it asks for that or not: pods that set something of
+	// a network of their own are refused.
+	MachineNetwork bool
+	// AllowedUnsafeSysctls are sysctls that pods may set besides those that are safe, as the setting of that name of a kubelet says
+	// them: names, and beginnings of names such as kernel.msg*. Only those of the namespaces of a pod can be named.
+	AllowedUnsafeSysctls []string
+	// ImageGC says when images that nothing uses are removed; the zero value is as a kubelet does it.
+	ImageGC ImageGC
+	// EvictionHard is how much must be available of the machine at least, as the setting of that name of a kubelet says it, such
+	// as memory.available: 100Mi and nodefs.available: 10%. Below that the node says so in its conditions, takes no further
+	// pods, and evicts one after the other. Nil is no eviction.
+	EvictionHard map[string]string
+	// Capacity is what the node offers, where that differs from what the machine has.
+	Capacity corev1.ResourceList
+	// KubeReserved and SystemReserved are what of that is kept from pods for the node itself and for what else runs on the machine, as
+	// the settings of these names of a kubelet say it: cpu, memory, ephemeral-storage and pid. What pods may have is the capacity
+	// without both, and without what EvictionHard keeps available of memory and of the disk.
+	KubeReserved, SystemReserved map[string]string
 	// Lacks are features of pods that the runtime below does not have, and why; pods that ask for
 	// them are refused.
 	Lacks map[capability.Feature]string

@@ -36,6 +36,9 @@ func (j job) start(ctx context.Context, a plan.Action) plan.Outcome {
 	if err != nil {
 		return j.failed(a, "", reasonConfig, err)
 	}
+	if err := j.r.cgroups.restore(j.pod); err != nil {
+		return j.failed(a, "", reasonCreate, err)
+	}
 	calls, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	id, err := j.r.cfg.Runtime.CreateContainer(calls, a.SandboxID, config, sandbox)

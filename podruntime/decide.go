@@ -103,8 +103,12 @@ func (w *worker) report(now time.Time) {
 	}
 	w.show()
 	w.reflect()
-	if news && w.r.notify != nil && (w.full || w.mem.Deleted()) {
-		w.r.notify(w.pod)
+	told := w.full || w.mem.Deleted()
+	if told || w.pending == 0 {
+		w.settle() // what an earlier process saw as ended must not be shown as running
+	}
+	if news && w.r.notify != nil && told {
+		w.r.notify(w.pod) // last: who is told may ask for the pod
 	}
 }
 

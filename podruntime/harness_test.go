@@ -20,9 +20,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/fakecri"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/image"
 )
 
 // world is a machine with a runtime, and a process that runs pods on it, in fake time.
@@ -38,6 +40,14 @@ type world struct {
 	events  []string                         // guarded by mu
 	logged  []string                         // guarded by mu: warnings
 	secrets int                              // guarded by mu: how often the Secret was read
+	space   image.Disk                       // guarded by mu: of images
+	// evictionHard is that of the configuration, and measure changes what the machine has.
+	evictionHard map[string]string
+	// configure changes the configuration of what is started next.
+	configure func(*Config)
+	measure   func(func(context.Context) (*statsv1alpha1.Summary, error)) func(context.Context) (*statsv1alpha1.Summary, error)
+	// heard is called with each report, where it is delivered.
+	heard func(*corev1.Pod)
 	// environment answers what a container asks for; nil is what the pod says.
 	environment func(pod *corev1.Pod, name string) (*corev1.Container, error)
 }
@@ -47,7 +57,7 @@ func inWorld(t *testing.T, config fakecri.Config, story func(*testing.T, *world)
 	t.Helper()
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{Runtime: fakecri.New(config), t: t, root: root, reports: map[types.UID][]corev1.PodStatus{}}
+		w := &world{Runtime: fakecri.New(config), t: t, root: root, reports: map[types.UID][]corev1.PodStatus{}, space: image.Disk{Capacity: 100 << 30, Available: 50 << 30}}
 		w.AddImage(fakecri.Image{Name: "app", Size: 7})
 		w.start()
 		defer func() { w.kill() }() // also of a story that has failed
@@ -59,19 +69,34 @@ func inWorld(t *testing.T, config fakecri.Config, story func(*testing.T, *world)
 func (w *world) start() {
 	w.t.Helper()
 	client := w.Client()
-	r, err := New(Config{
-		Runtime: client, Images: client, Recorder: recorder{w}, Root: w.root + "/pods", LogRoot: w.root + "/logs",
+	config := Config{
+		Runtime: client, Images: client, Recorder: recorder{w}, EvictionHard: w.evictionHard, Root: w.root + "/pods", LogRoot: w.root + "/logs",
 		Node: &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: "vk"},
 			Status:     corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}},
 		},
-	})
+	}
+	if w.configure != nil {
+		w.configure(&config)
+	}
+	r, err := New(config)
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	r.collector.Disk = func(context.Context) (image.Disk, error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.space, nil
+	}
+	if w.measure != nil {
+		r.evictor.summary = w.measure(r.stats.Summary)
 	}
 	r.UsePodObjects(objects{w})
 	ctx, cancel := context.WithCancel(log.WithLogger(context.Background(), logger{Logger: log.L, w: w}))
 	r.NotifyPods(ctx, func(pod *corev1.Pod) {
+		if w.heard != nil {
+			w.heard(pod)
+		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if ctx.Err() == nil {

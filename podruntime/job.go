@@ -144,7 +144,9 @@ func (j job) resize(ctx context.Context, a plan.Action) plan.Outcome {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := j.r.cfg.Runtime.UpdateContainerResources(ctx, a.ID, j.r.settings.Update(j.pod, c)); err != nil {
+	if err := j.r.cgroups.resize(j.pod, func() error {
+		return j.r.cfg.Runtime.UpdateContainerResources(ctx, a.ID, j.r.settings.Update(j.pod, c))
+	}); err != nil {
 		return plan.Outcome{Reason: reasonResize, Message: said(err)}
 	}
 	return plan.Outcome{}

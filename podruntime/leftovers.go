@@ -33,6 +33,9 @@ func (r *Runtime) clean(ctx context.Context) {
 		default:
 			continue // what the runtime still has is not known
 		}
+		if err := r.puller.Prune(ctx); err != nil && ctx.Err() == nil {
+			log.G(ctx).WithError(err).Warn("forget who pulled images that are gone")
+		}
 		left, err := r.leftovers()
 		if err != nil {
 			log.G(ctx).WithError(err).Warn("look for what pods that are gone have left on disk")
@@ -43,7 +46,7 @@ func (r *Runtime) clean(ctx context.Context) {
 				next[uid] = true
 				continue
 			}
-			if err := errors.Join(r.volumes.Remove(uid), os.RemoveAll(r.messageDir(uid))); err != nil {
+			if err := errors.Join(r.volumes.Remove(uid), os.RemoveAll(r.messageDir(uid)), r.cgroups.remove(uid)); err != nil {
 				log.G(ctx).WithField("uid", string(uid)).WithError(err).Warn("remove what a pod that is gone has left on disk")
 				next[uid] = true
 			}
@@ -52,7 +55,7 @@ func (r *Runtime) clean(ctx context.Context) {
 	}
 }
 
-// leftovers returns the pods that have something on disk and no worker.
+// leftovers returns the pods that have something on disk, or a cgroup, and no worker.
 func (r *Runtime) leftovers() ([]types.UID, error) {
 	uids, err := r.volumes.Pods()
 	entries, readErr := os.ReadDir(filepath.Join(r.cfg.Root, "messages"))
@@ -62,6 +65,7 @@ func (r *Runtime) leftovers() ([]types.UID, error) {
 	for _, e := range entries {
 		uids = append(uids, types.UID(e.Name()))
 	}
+	uids = append(uids, r.cgroups.pods()...)
 	var left []types.UID
 	for _, uid := range uids {
 		if r.known(uid) == nil {

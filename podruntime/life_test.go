@@ -3,7 +3,9 @@
 package podruntime
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -36,6 +38,22 @@ func TestPodRunsAndIsDeleted(t *testing.T) {
 		if onDisk(w.runtime.settings.LogDirectory(pod)) {
 			t.Error("the logs of a pod that is gone are still there")
 		}
+	})
+}
+
+// TestReportMayAskBack: whoever gets a report, the first one too, may ask for the pod before it returns.
+func TestReportMayAskBack(t *testing.T) {
+	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
+		w.heard = func(pod *corev1.Pod) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if got, err := w.runtime.GetPod(ctx, pod.Namespace, pod.Name); err != nil || got.Status.Phase != pod.Status.Phase {
+				t.Errorf("a report says %s, and who got it asked for the pod: got %v, %v", pod.Status.Phase, got, err)
+			}
+		}
+		pod := podOf("web", "main")
+		w.create(pod)
+		w.awaitRunning(pod)
 	})
 }
 

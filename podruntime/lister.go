@@ -45,6 +45,9 @@ func (l *listed) same(o *listed) bool {
 	return o != nil && maps.Equal(l.sandboxes, o.sandboxes) && maps.Equal(l.containers, o.containers)
 }
 
+// any reports whether the runtime has anything of the pod.
+func (l *listed) any() bool { return l != nil && len(l.sandboxes)+len(l.containers) > 0 }
+
 // lister lists, for all pods together, what the runtime has, and tells workers what has changed.
 type lister struct {
 	r      *Runtime

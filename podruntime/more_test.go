@@ -206,8 +206,25 @@ func TestLogsOfTheContainerThatIsAskedFor(t *testing.T) {
 		if text, err := read(false); !strings.Contains(text, "two") || err != nil {
 			t.Errorf("got %q, %v; want the log of the container", text, err)
 		}
-		if _, err := w.runtime.GetContainerLogs(t.Context(), "default", "web", "other", api.ContainerLogOpts{}); !errdefs.IsInvalidInput(err) {
-			t.Errorf("got %v for a container that is not in the pod, want invalid-input", err)
+		if _, err := w.runtime.GetContainerLogs(t.Context(), "default", "web", "other", api.ContainerLogOpts{}); !errdefs.IsNotFound(err) {
+			t.Errorf("got %v for a container that is not in the pod, want not-found", err)
 		}
 	})
+}
+
+// A pod of which only its sandbox is known has no containers yet: that is no word on whether one is there.
+func TestLogsOfAPodThatIsNotReadYetAreNotMissing(t *testing.T) {
+	known := podOf("web", "main")
+	for name, tt := range map[string]struct {
+		pod     *corev1.Pod
+		missing bool
+	}{
+		"nothing is known of it": {&corev1.Pod{}, false},
+		"its status is not read": {known, false},
+		"it has other ones":      {podOf("web", "other"), true},
+	} {
+		if _, err := loggedInstance(tt.pod, "main", false); errdefs.IsNotFound(err) != tt.missing || errdefs.IsInvalidInput(err) == tt.missing {
+			t.Errorf("%s: got %v, want not-found %t", name, err, tt.missing)
+		}
+	}
 }

@@ -37,7 +37,10 @@ func (r *Runtime) GetContainerLogs(ctx context.Context, namespace, podName, cont
 // loggedInstance returns the ID of the instance whose log is asked for.
 func loggedInstance(pod *corev1.Pod, name string, previous bool) (string, error) {
 	s := statusNamed(pod, name)
-	if s == nil {
+	switch {
+	case s == nil && len(pod.Spec.Containers) > 0 && containerNamed(pod, name) == nil:
+		return "", errdefs.NotFoundf("container %q is not in pod %q", name, pod.Name)
+	case s == nil: // of a pod that is only known by its sandbox, nothing can be said yet
 		return "", errdefs.InvalidInputf("container %q in pod %q is not available", name, pod.Name)
 	}
 	before := ""

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -31,15 +32,23 @@ var (
 	_ node.PodAuthority        = (*Runtime)(nil)
 	_ node.PodObjectsUser      = (*Runtime)(nil)
 	_ node.PodTokensUser       = (*Runtime)(nil)
-	_ node.PullCredentialsUser = (*Runtime)(nil)
-	_ node.BackgroundRunner    = (*Runtime)(nil)
-	_ node.NodeProvider        = (*Runtime)(nil)
+	_ node.PodTrustBundlesUser = (*Runtime)(nil)
+	_ node.PodCertificatesUser = (*Runtime)(nil)
+	_ node.PodClaimsUser       = (*Runtime)(nil)
+
+	_ nodeutil.VolumeProvisioner = (*Runtime)(nil)
+	_ node.PullCredentialsUser   = (*Runtime)(nil)
+	_ node.BackgroundRunner      = (*Runtime)(nil)
+	_ node.NodeProvider          = (*Runtime)(nil)
 )
 
 // Runtime is a provider that runs pods on a runtime of containers. New makes it.
 type Runtime struct {
 	cfg      Config
 	settings criconfig.Settings
+	sysctls  criconfig.Sysctls
+	reserved reserved
+	cgroups  cgroups
 	volumes  *volumes.Volumes
 	files    *hostfiles.Files
 	// quietFiles records no events.
@@ -50,6 +59,9 @@ type Runtime struct {
 	streams    *stream.Streams
 	stats      *stats.Stats
 	lister     *lister
+	meter      *meter
+	collector  *image.Collector
+	evictor    *evictor
 
 	// Set before any pod comes, constant afterwards.
 	objects     node.PodObjects
@@ -84,11 +96,23 @@ func New(cfg Config) (*Runtime, error) {
 		}
 	}
 	var err error
+	if r.sysctls, err = criconfig.NewSysctls(cfg.AllowedUnsafeSysctls, cfg.MachineNetwork); err != nil {
+		return nil, errdefs.InvalidInputf("pod runtime: allowed unsafe sysctls: %v", err)
+	}
+	if r.reserved, err = reserve(cfg); err != nil {
+		return nil, errdefs.InvalidInputf("pod runtime: %v", err)
+	}
+	var offered corev1.NodeStatus
+	r.offer(&offered)
+	if r.cgroups, err = openCgroups(cfg, r.reserved, offered); err != nil {
+		return nil, err
+	}
+	r.settings.PodCgroup = r.cgroups.group
 	if r.logs, err = crilog.OpenDir(cfg.LogRoot); err != nil {
 		return nil, fmt.Errorf("pod runtime: %w", err)
 	}
 	r.volumes, err = volumes.New(volumes.Config{
-		Root: cfg.Root, HostPaths: cfg.HostPaths,
+		Root: cfg.Root, HostPaths: cfg.HostPaths, LocalVolumes: cfg.LocalVolumes, Provision: cfg.ProvisionVolumes,
 		Allocatable:       func() corev1.ResourceList { return cfg.Node.Status.Allocatable },
 		RecursiveReadOnly: r.recursiveReadOnly, Image: r.imageVolume,
 	})
@@ -98,10 +122,22 @@ func New(cfg Config) (*Runtime, error) {
 	r.files = hostfiles.New(hostfiles.Config{ClusterDNS: cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain, Recorder: cfg.Recorder})
 	r.quietFiles = r.files.Quietly()
 	r.prober = probe.New(probe.Config{Exec: cfg.Runtime.ExecSync, Changed: r.wake, Event: r.containerEvent})
-	r.puller = image.New(image.Config{Images: cfg.Images, Credentials: r.pullCredentials, Event: r.containerEvent})
+	r.puller, err = image.New(image.Config{
+		Images: cfg.Images, Credentials: r.pullCredentials, Dir: filepath.Join(cfg.Root, "pulls"), Event: r.containerEvent,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("pod runtime: %w", err)
+	}
 	r.streams = stream.New(cfg.Runtime)
+	r.meter = newMeter(r.volumes.Usage, r.beginWithin)
 	r.stats = r.newStats()
 	r.lister = newLister(r)
+	if r.collector, err = r.newCollector(); err != nil {
+		return nil, err
+	}
+	if r.evictor, err = newEvictor(r); err != nil {
+		return nil, err
+	}
 	return r, nil
 }
 
@@ -113,6 +149,30 @@ func (r *Runtime) UsePodObjects(objects node.PodObjects) {
 
 // UsePodTokens takes what gives tokens of service accounts.
 func (r *Runtime) UsePodTokens(tokens node.PodTokens) { r.volumes.UseTokens(tokens) }
+
+// UsePodTrustBundles takes what reads ClusterTrustBundles.
+func (r *Runtime) UsePodTrustBundles(bundles node.PodTrustBundles) { r.volumes.UseBundles(bundles) }
+
+// UsePodCertificates takes what gives certificates for pods.
+func (r *Runtime) UsePodCertificates(certificates node.PodCertificates) {
+	r.volumes.UseCertificates(certificates)
+}
+
+// UsePodClaims takes what finds PersistentVolumes.
+func (r *Runtime) UsePodClaims(claims node.PodClaims) { r.volumes.UseClaims(claims) }
+
+// ProvisionsVolumes reports whether the configuration has a directory for PersistentVolumes that the node makes.
+func (r *Runtime) ProvisionsVolumes() bool { return r.volumes.Provisions() }
+
+// MakeVolume makes the directory of a PersistentVolume.
+func (r *Runtime) MakeVolume(_ context.Context, name string) (string, error) {
+	return r.volumes.MakeVolume(name)
+}
+
+// RemoveVolume removes the directory of a PersistentVolume.
+func (r *Runtime) RemoveVolume(_ context.Context, name string) error {
+	return r.volumes.RemoveVolume(name)
+}
 
 // UsePullCredentials takes what gives credentials for registries.
 func (r *Runtime) UsePullCredentials(credentials node.PullCredentials) { r.credentials = credentials }
@@ -144,12 +204,16 @@ func (r *Runtime) RunInBackground(ctx context.Context) error {
 	r.wg.Go(func() { r.clean(ctx) })
 	r.wg.Go(func() { r.prober.Run(ctx) })
 	r.wg.Go(func() { r.rotator().Run(ctx) })
+	r.wg.Go(func() { r.collector.Run(ctx) })
+	r.wg.Go(func() { r.evictor.run(ctx) })
+	r.wg.Go(func() { r.watchCgroups(ctx) })
 	r.mu.Unlock()
 	<-ctx.Done()
 	r.mu.Lock()
 	r.ctx = nil // nothing begins from now on
 	r.mu.Unlock()
 	r.wg.Wait()
+	r.cgroups.close()
 	return nil
 }
 

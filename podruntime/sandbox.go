@@ -46,6 +46,9 @@ func (j job) newSandbox(ctx context.Context, attempt uint32) (string, error) {
 	if err := os.MkdirAll(config.LogDirectory, 0o755); err != nil {
 		return "", fmt.Errorf("make the directory of its logs: %w", err)
 	}
+	if err := j.r.cgroups.make(j.pod); err != nil {
+		return "", err
+	}
 	return j.r.cfg.Runtime.RunPodSandbox(ctx, config, handler)
 }
 
@@ -100,5 +103,6 @@ func (j job) removeSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 
 // sweep removes what is left on disk of a pod that is gone.
 func (r *Runtime) sweep(pod *corev1.Pod) error {
-	return errors.Join(r.volumes.Remove(pod.UID), os.RemoveAll(r.messageDir(pod.UID)), os.RemoveAll(r.settings.LogDirectory(pod)))
+	return errors.Join(r.volumes.Remove(pod.UID), os.RemoveAll(r.messageDir(pod.UID)), os.RemoveAll(r.settings.LogDirectory(pod)),
+		r.cgroups.remove(pod.UID))
 }

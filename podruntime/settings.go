@@ -20,7 +20,7 @@ func settingsOf(cfg Config) criconfig.Settings {
 	memory := stats.Capacity(cfg.Root, stats.DefaultPods)[corev1.ResourceMemory]
 	_, v2 := os.Stat("/sys/fs/cgroup/cgroup.controllers")
 	return criconfig.Settings{
-		Node: cfg.Node.Name, LogRoot: cfg.LogRoot, SeccompRoot: filepath.Join(cfg.Root, "seccomp"), CgroupParent: cfg.CgroupParent,
+		Node: cfg.Node.Name, LogRoot: cfg.LogRoot, SeccompRoot: filepath.Join(cfg.Root, "seccomp"),
 		MemoryCapacity: memory.Value(), OOMScoreFloor: ownOOMScore(), SwapLimits: swapLimits(),
 		CgroupV2: v2 == nil, HugePageSizes: hugePageSizes(),
 	}

@@ -256,6 +256,26 @@ func TestPodWithAnUnsafeSysctlIsRejected(t *testing.T) {
 	})
 }
 
+// TestSysctlOfTheNetworkIsRejectedWithoutOne: its pod would set it for the machine, or run without it.
+func TestSysctlOfTheNetworkIsRejectedWithoutOne(t *testing.T) {
+	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
+		w.kill()
+		w.configure = func(c *Config) { c.MachineNetwork, c.AllowedUnsafeSysctls = true, []string{"kernel.msg*"} }
+		w.start()
+		pod, other := podOf("web", "main"), podOf("other", "main")
+		pod.Spec.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "net.ipv4.tcp_syncookies", Value: "1"}}}
+		w.create(pod)
+		s := w.await(pod, "rejected", func(s *corev1.PodStatus) bool { return s.Phase == corev1.PodFailed })
+		want := `Pod was rejected: forbidden sysctl: "net.ipv4.tcp_syncookies" not allowed on this node, where every pod is in the network of the machine`
+		if s.Reason != "SysctlForbidden" || s.Message != want || len(w.Changes()) != 0 {
+			t.Errorf("got %s after the calls %v", dump(s), w.Changes())
+		}
+		other.Spec.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "kernel.msgmax", Value: "1"}}}
+		w.create(other)
+		w.awaitRunning(other) // the configuration allows it
+	})
+}
+
 func TestGetPodsDoesNotWaitForEachPodOfARuntimeThatHangs(t *testing.T) {
 	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
 		var pods []*corev1.Pod

@@ -4,22 +4,22 @@ package podruntime
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/eviction"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
 )
 
 const (
-	// measureEvery is how often volumes with a limit are measured.
+	// measureEvery is how often pods with a limit of the disk are measured.
 	measureEvery = 10 * time.Second
 	// evictionGrace is how long the containers of a pod get that uses too much.
 	evictionGrace = time.Second
 	// critical is the priority from which on pods are not evicted.
-	critical = 2_000_000_000
+	critical = eviction.Critical
 )
 
 // cares reports whether the volumes of the pod are there and needed.
@@ -47,22 +47,24 @@ func (w *worker) refresh(ctx context.Context, now time.Time) time.Duration {
 	return idle
 }
 
-// measure looks when it is time whether the pod uses more of its volumes than it may, and returns how long that is
+// measure looks when it is time whether the pod uses more of the disk than it may, and returns how long that is
 // from now.
 func (w *worker) measure(ctx context.Context, now time.Time) time.Duration {
-	limited := func(v corev1.Volume) bool { return v.EmptyDir != nil && v.EmptyDir.SizeLimit != nil }
 	switch {
-	case w.measuring, !w.cares(), !slices.ContainsFunc(w.pod.Spec.Volumes, limited), w.pod.Spec.Priority != nil && *w.pod.Spec.Priority >= critical:
+	case w.measuring, !w.cares(), !storageLimited(w.pod), w.pod.Spec.Priority != nil && *w.pod.Spec.Priority >= critical:
 		return idle
 	case now.Before(w.measureAt):
 		return w.measureAt.Sub(now)
 	}
 	w.measuring = true
-	pod := w.pod
+	pod, sandbox := w.pod, ""
+	if s := w.seen.sandbox(); s != nil {
+		sandbox = s.ID
+	}
 	w.r.begin(func() {
-		message, err := w.r.volumes.Exceeded(ctx, pod)
-		if err != nil {
-			log.G(ctx).WithField("pod", w.namespace+"/"+w.name).WithError(err).Warn("measure the volumes of a pod")
+		message, err := w.r.exceeded(ctx, pod, sandbox)
+		if err != nil && ctx.Err() == nil {
+			log.G(ctx).WithField("pod", w.namespace+"/"+w.name).WithError(err).Warn("find out whether a pod uses more of the disk than it may")
 		}
 		w.put(func(in *inbox) { in.measured = &message })
 	})
@@ -76,8 +78,16 @@ func (w *worker) measured(exceeded string) {
 		return
 	}
 	grace := evictionGrace
-	w.mem.Eviction = &plan.Eviction{Reason: "Evicted", Message: exceeded, Grace: &grace}
-	w.r.podEvent(w.pod, corev1.EventTypeWarning, "Evicted", exceeded)
+	w.evict(plan.Eviction{Reason: "Evicted", Message: exceeded, Grace: &grace})
+}
+
+// evict ends the pod, unless it ends already.
+func (w *worker) evict(why plan.Eviction) {
+	if !w.full || w.mem.Finished() || w.mem.Deleted() || w.mem.Eviction != nil {
+		return
+	}
+	w.mem.Eviction = &why
+	w.r.podEvent(w.pod, corev1.EventTypeWarning, why.Reason, why.Message)
 }
 
 // limitMessages cuts the termination messages of the containers of a pod so that all of them have room.

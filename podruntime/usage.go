@@ -34,7 +34,6 @@ func (r *Runtime) newStats() *stats.Stats {
 		Runtime: r.cfg.Runtime, Images: r.cfg.Images,
 		Node: r.cfg.Node.Name, Labels: map[string]string{criconfig.LabelNode: r.cfg.Node.Name},
 		Root: r.cfg.Root, Logs: r.logsOf, Volumes: r.volumeUse,
-		SharedCgroup: r.cfg.CgroupParent != "", // see criconfig: every pod has it
 	})
 }
 
@@ -44,13 +43,22 @@ func (r *Runtime) logsOf(pod statsv1alpha1.PodReference, container string) strin
 	return filepath.Join(r.settings.LogDirectory(&corev1.Pod{ObjectMeta: meta}), container)
 }
 
-// volumeUse measures the volumes of a pod. Of one that nothing is known of, there are none.
+const (
+	// usageFresh is how old figures of volumes may be, as those of a kubelet.
+	usageFresh = time.Minute
+	// usagePatience is how long who asks for them waits for newer ones.
+	usagePatience = 100 * time.Millisecond
+)
+
+// volumeUse returns what the volumes of a pod use. Of one that nothing is known of, there are none.
 func (r *Runtime) volumeUse(ctx context.Context, ref statsv1alpha1.PodReference) ([]stats.Volume, error) {
 	_, pod, err := r.shown(ref.Namespace, ref.Name)
 	if err != nil || string(pod.UID) != ref.UID {
 		return nil, nil
 	}
-	use, err := r.volumes.Usage(ctx, pod)
+	patience, cancel := context.WithTimeout(ctx, usagePatience)
+	defer cancel()
+	use, err := r.meter.usage(patience, pod, usageFresh)
 	if err != nil {
 		return nil, err
 	}
@@ -89,22 +97,7 @@ func (r *Runtime) runtimeVersion(ctx context.Context) string {
 // ConfigureNode writes into n what the machine offers, where n does not say otherwise: capacity, what of it
 // pods may have, what the machine is, and which container runtime runs on it, if that answers now.
 func (r *Runtime) ConfigureNode(ctx context.Context, n *corev1.Node) {
-	if n.Status.Capacity == nil {
-		n.Status.Capacity = corev1.ResourceList{}
-	}
-	for name, quantity := range stats.Capacity(r.cfg.Root, stats.DefaultPods) {
-		if _, said := n.Status.Capacity[name]; !said {
-			n.Status.Capacity[name] = quantity
-		}
-	}
-	if n.Status.Allocatable == nil {
-		n.Status.Allocatable = corev1.ResourceList{}
-	}
-	for name, quantity := range n.Status.Capacity {
-		if _, said := n.Status.Allocatable[name]; !said {
-			n.Status.Allocatable[name] = quantity.DeepCopy()
-		}
-	}
+	r.offer(&n.Status)
 	is, info := stats.NodeInfo(), &n.Status.NodeInfo
 	is.ContainerRuntimeVersion = r.runtimeVersion(ctx)
 	for to, value := range map[*string]string{

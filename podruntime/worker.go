@@ -60,6 +60,7 @@ type inbox struct {
 	done     []done
 	refresh  *time.Duration // the volumes were refreshed; when to do it again
 	measured *string        // what of the volumes is used too much; "" is nothing
+	evict    *plan.Eviction // the machine has too little left for the pod
 	controls int            // requests of the pod controller
 }
 
@@ -156,9 +157,6 @@ func (w *worker) pass(ctx context.Context) (again time.Duration, gone bool) {
 	}
 	again, gone = w.decide(ctx)
 	w.report(time.Now())
-	if w.full || w.pending == 0 {
-		w.settle() // what an earlier process saw as ended must not be shown as running
-	}
 	if gone {
 		w.sweep(ctx)
 	}
@@ -199,7 +197,7 @@ func (w *worker) unread() {
 // end forgets the worker, unless something came meanwhile.
 func (w *worker) end() bool {
 	w.mu.Lock()
-	if in := &w.inbox; in.pod != nil || in.stop != nil && w.pod == nil || len(in.done) > 0 {
+	if in := &w.inbox; in.pod != nil || in.stop != nil && w.pod == nil || len(in.done) > 0 || in.list.any() {
 		w.mu.Unlock()
 		return false
 	}
@@ -207,6 +205,7 @@ func (w *worker) end() bool {
 	close(w.fresh)
 	w.mu.Unlock()
 	w.settle()
+	w.r.meter.forget(w.uid)
 	w.r.drop(w)
 	return true
 }

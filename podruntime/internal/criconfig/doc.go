@@ -9,6 +9,8 @@
 // process, until its spec comes.
 package criconfig
 
+import corev1 "k8s.io/api/core/v1"
+
 // Settings are what of a configuration does not depend on the pod.
 type Settings struct {
 	// Node is the name of the node; see LabelNode.
@@ -17,8 +19,8 @@ type Settings struct {
 	LogRoot string
 	// SeccompRoot is the directory that the names of seccomp profiles are in.
 	SeccompRoot string
-	// CgroupParent is the cgroup of all pods; "" leaves it to the runtime.
-	CgroupParent string
+	// PodCgroup returns the cgroup of a pod; nil leaves it to the runtime.
+	PodCgroup func(*corev1.Pod) string
 	// MemoryCapacity is the memory of the machine in bytes.
 	MemoryCapacity int64
 	// OOMScoreFloor is the lowest oom_score_adj that the runtime may give: a process

@@ -115,6 +115,21 @@ func (s Settings) podResources(pod *corev1.Pod) *runtimeapi.LinuxContainerResour
 	return s.linux(request, limits[corev1.ResourceCPU], limits[corev1.ResourceMemory])
 }
 
+// Whole returns what a pod may use as a whole: what its containers may together, and the overhead of its RuntimeClass.
+func Whole(pod *corev1.Pod) *runtimeapi.LinuxContainerResources {
+	requests, limits := podSums(pod)
+	if _, has := requests[corev1.ResourceCPU]; !has {
+		requests[corev1.ResourceCPU] = limits[corev1.ResourceCPU]
+	}
+	add(requests, pod.Spec.Overhead)
+	for name, more := range pod.Spec.Overhead {
+		if hasLimit(limits, name) {
+			add(limits, corev1.ResourceList{name: more})
+		}
+	}
+	return Settings{}.linux(requests[corev1.ResourceCPU], limits[corev1.ResourceCPU], limits[corev1.ResourceMemory])
+}
+
 func (s Settings) overhead(pod *corev1.Pod) *runtimeapi.LinuxContainerResources {
 	if pod.Spec.Overhead == nil {
 		return &runtimeapi.LinuxContainerResources{}

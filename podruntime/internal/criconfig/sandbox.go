@@ -32,7 +32,7 @@ func (s Settings) Sandbox(pod *corev1.Pod, attempt uint32, network Network) (*ru
 		DnsConfig:    network.DNS,
 		PortMappings: portMappings(pod),
 		Linux: &runtimeapi.LinuxPodSandboxConfig{
-			CgroupParent:    s.CgroupParent,
+			CgroupParent:    s.podCgroup(pod),
 			SecurityContext: security,
 			Sysctls:         sysctls(pod),
 			Resources:       s.podResources(pod),
@@ -43,6 +43,13 @@ func (s Settings) Sandbox(pod *corev1.Pod, attempt uint32, network Network) (*ru
 		config.Hostname = network.Hostname
 	}
 	return config, nil
+}
+
+func (s Settings) podCgroup(pod *corev1.Pod) string {
+	if s.PodCgroup == nil {
+		return ""
+	}
+	return s.PodCgroup(pod)
 }
 
 func sysctls(pod *corev1.Pod) map[string]string {

@@ -4,6 +4,7 @@ package criconfig
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,19 +26,65 @@ var safeSysctls = map[string]bool{
 	"net.ipv4.tcp_wmem":                   true,
 }
 
-// VerifySysctls returns an error, with the text of a kubelet, if a pod wants to set what it must not.
-func VerifySysctls(pod *corev1.Pod) error {
+// The sysctls of the namespaces that a pod has. No others can be set without setting them for the whole machine.
+var (
+	netSysctls = []string{"net."}
+	ipcSysctls = []string{"kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."}
+)
+
+// Sysctls says which sysctls pods may set. The zero value allows those that are safe.
+type Sysctls struct {
+	unsafe []string
+	// machineNetwork says that no pod has a network of its own.
+	machineNetwork bool
+}
+
+// NewSysctls returns a rule that allows more than what is safe: names such as net.core.somaxconn, and beginnings of names such as
+// kernel.msg*. An error names the first that is of no namespace of a pod. machineNetwork says that every pod is in the network of
+// the machine.
+func NewSysctls(unsafe []string, machineNetwork bool) (Sysctls, error) {
+	s := Sysctls{machineNetwork: machineNetwork}
+	for _, pattern := range unsafe {
+		name := dotted(strings.TrimSuffix(pattern, "*"))
+		if strings.Contains(name, "*") || !begins(name, slices.Concat(netSysctls, ipcSysctls)) {
+			return s, fmt.Errorf("%q: want a sysctl of the namespaces of a pod, or the beginning of one and *: one of %v and what is below", pattern,
+				slices.Concat(netSysctls, ipcSysctls))
+		}
+		if strings.HasSuffix(pattern, "*") {
+			name += "*"
+		}
+		s.unsafe = append(s.unsafe, name)
+	}
+	return s, nil
+}
+
+// begins reports whether a name begins with one of several.
+func begins(name string, with []string) bool {
+	return slices.ContainsFunc(with, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+func (s Sysctls) allows(name string) bool {
+	return safeSysctls[name] || slices.ContainsFunc(s.unsafe, func(pattern string) bool {
+		prefix, is := strings.CutSuffix(pattern, "*")
+		return name == pattern || is && strings.HasPrefix(name, prefix)
+	})
+}
+
+// Verify returns an error, with the text of a kubelet, if a pod wants to set what it must not.
+func (s Sysctls) Verify(pod *corev1.Pod) error {
 	if pod.Spec.SecurityContext == nil {
 		return nil
 	}
-	for _, s := range pod.Spec.SecurityContext.Sysctls {
-		name := dotted(s.Name)
+	for _, asked := range pod.Spec.SecurityContext.Sysctls {
+		name := dotted(asked.Name)
 		switch {
-		case !safeSysctls[name]:
+		case !s.allows(name):
 			return fmt.Errorf("forbidden sysctl: %q not allowlisted", name)
-		case strings.HasPrefix(name, "net.") && pod.Spec.HostNetwork:
+		case begins(name, netSysctls) && pod.Spec.HostNetwork:
 			return fmt.Errorf("forbidden sysctl: %q not allowed with host net enabled", name)
-		case strings.HasPrefix(name, "kernel.") && pod.Spec.HostIPC:
+		case begins(name, netSysctls) && s.machineNetwork:
+			return fmt.Errorf("forbidden sysctl: %q not allowed on this node, where every pod is in the network of the machine", name)
+		case begins(name, ipcSysctls) && pod.Spec.HostIPC:
 			return fmt.Errorf("forbidden sysctl: %q not allowed with host ipc enabled", name)
 		}
 	}

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package image makes images present on the runtime before containers start: by the pull policy, with the
-// credentials of the pod, and with the delays, events and reasons of a kubelet.
+// credentials of the pod, and with the delays, events and reasons of a kubelet. It also removes those that nothing uses.
 //
 // The guarantee: an image that failed to be pulled for a pod is not asked for again before its delay has
-// passed, which grows from 10 seconds to 5 minutes; nothing is pulled that the policy forbids; and a registry that
-// does not answer keeps nobody from another one.
+// passed, which grows from 10 seconds to 5 minutes; nothing is pulled that the policy forbids; a registry that
+// does not answer keeps nobody from another one; and a pod gets a private image that is on the machine only with
+// credentials that it was pulled with, also after a restart.
 //
 // What surprises: Ensure does not wait for the delay. It fails at once, and its error says when to come again.
 package image
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,6 +48,8 @@ type Config struct {
 	Images cri.ImageManagerService
 	// Credentials returns those of the pod. Nil means that there are none.
 	Credentials func(ctx context.Context, pod *corev1.Pod) ([]node.RegistryCredential, error)
+	// Dir is the directory for what must outlive the process: who pulled what. "" keeps it in memory.
+	Dir string
 	// Event records an event about a container of the pod.
 	Event func(pod *corev1.Pod, container, eventType, reason, message string)
 }
@@ -56,11 +60,16 @@ type Puller struct {
 	delays  *flowcontrol.Backoff
 	last    messages
 	pulling gates
+	pulls   *pulls
 }
 
-// New returns a Puller.
-func New(cfg Config) *Puller {
-	return &Puller{cfg: cfg, delays: flowcontrol.NewBackOff(firstDelay, lastDelay)}
+// New returns a Puller, with what an earlier one in the same directory knew.
+func New(cfg Config) (*Puller, error) {
+	known, err := openPulls(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("read which images were pulled: %w", err)
+	}
+	return &Puller{cfg: cfg, delays: flowcontrol.NewBackOff(firstDelay, lastDelay), pulls: known}, nil
 }
 
 // Request is an image that a container needs.

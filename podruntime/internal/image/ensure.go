@@ -5,8 +5,11 @@ package image
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -23,16 +26,28 @@ func (p *Puller) Ensure(ctx context.Context, req Request) (Image, *Error) {
 		return Image{}, &Error{Reason: ErrName, Message: message, RetryAfter: lastDelay}
 	}
 	spec := &runtimeapi.ImageSpec{Image: name, UserSpecifiedImage: req.Image, RuntimeHandler: req.Handler, Annotations: req.Pod.Annotations}
-	if req.Policy == corev1.PullAlways {
-		return p.pull(ctx, req, spec)
+	if req.Policy == corev1.PullAlways && len(req.Pod.Spec.ImagePullSecrets) == 0 {
+		return p.pull(ctx, req, spec, nil)
 	}
 	found, err := p.inspect(ctx, spec)
+	if req.Policy == corev1.PullAlways {
+		return p.pull(ctx, req, spec, found)
+	}
 	switch {
 	case err != nil:
 		message := fmt.Sprintf("Failed to inspect image %q: %v", req.Image, err)
 		p.say(req, corev1.EventTypeWarning, "InspectFailed", message)
 		return Image{}, &Error{Reason: ErrInspect, Message: message, RetryAfter: inspectAgain}
 	case found != nil:
+		may, err := p.mayUse(ctx, req, name, found.Ref)
+		switch {
+		case err != nil:
+			return Image{}, &Error{Reason: ErrPull, Message: err.Error(), RetryAfter: inspectAgain}
+		case !may && req.Policy == corev1.PullNever:
+			return Image{}, p.refused(req)
+		case !may:
+			return p.pull(ctx, req, spec, found)
+		}
 		p.say(req, corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", req.Image))
 		return *found, nil
 	case req.Policy == corev1.PullNever:
@@ -40,7 +55,7 @@ func (p *Puller) Ensure(ctx context.Context, req Request) (Image, *Error) {
 		p.say(req, corev1.EventTypeWarning, ErrNeverPull, message)
 		return Image{}, &Error{Reason: ErrNeverPull, Message: message, RetryAfter: inspectAgain}
 	}
-	return p.pull(ctx, req, spec)
+	return p.pull(ctx, req, spec, nil)
 }
 
 // inspect returns the image if the runtime has it, else nil.
@@ -63,8 +78,9 @@ func (p *Puller) inspect(ctx context.Context, spec *runtimeapi.ImageSpec) (*Imag
 	return image, nil
 }
 
-// pull asks the registry, unless it is too early.
-func (p *Puller) pull(ctx context.Context, req Request, spec *runtimeapi.ImageSpec) (Image, *Error) {
+// pull asks the registry, unless it is too early. An image that was there before is not one that a pull brought of which
+// nobody heard how it ended.
+func (p *Puller) pull(ctx context.Context, req Request, spec *runtimeapi.ImageSpec, before *Image) (Image, *Error) {
 	key := keyOf(req.Pod.UID, req.Image)
 	if now := time.Now(); p.delays.IsInBackOffSinceUpdate(key, now) {
 		message := fmt.Sprintf("Back-off pulling image %q", req.Image)
@@ -82,19 +98,49 @@ func (p *Puller) pull(ctx context.Context, req Request, spec *runtimeapi.ImageSp
 	}
 	defer leave()
 	got := time.Now()
-	ref, err := p.fetch(ctx, req, spec)
+	end, err := p.pulls.begin(spec.Image)
+	if err != nil {
+		return Image{}, p.failed(req, key, err)
+	}
+	how := unheard
+	defer func() {
+		// What is pulled without credentials is for all anyway.
+		if how == unheard && (before != nil || len(req.Pod.Spec.ImagePullSecrets) == 0) {
+			how = refused
+		}
+		end(how)
+	}()
+	ref, auth, err := p.fetch(ctx, req, spec)
+	if err != nil && !lostAnswer(ctx, err) {
+		how = refused
+	}
 	if ctx.Err() != nil {
 		return Image{}, &Error{Reason: ErrPull, Message: ctx.Err().Error()} // nobody waits for it: that is no failure
 	}
 	if err != nil {
 		return Image{}, p.failed(req, key, err)
 	}
-	return p.pulled(ctx, req, spec, ref, begin, got)
+	answer, err := p.cfg.Images.ImageStatus(ctx, spec, false)
+	if id := answer.GetImage().GetId(); id != "" {
+		if failed := p.remember(spec.Image, id, auth); failed != nil {
+			return Image{}, failed
+		}
+		how = recorded
+	}
+	return p.pulled(req, ref, answer, err, begin, got)
+}
+
+// lostAnswer tells whether an error leaves it open whether the image was pulled; one of several that are joined is enough.
+func lostAnswer(ctx context.Context, err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return slices.ContainsFunc(joined.Unwrap(), func(err error) bool { return lostAnswer(ctx, err) })
+	}
+	code := status.Code(err)
+	return ctx.Err() != nil || code == codes.Canceled || code == codes.DeadlineExceeded || code == codes.Unavailable
 }
 
 // pulled says so, and finds out whom the image runs as.
-func (p *Puller) pulled(ctx context.Context, req Request, spec *runtimeapi.ImageSpec, ref string, begin, got time.Time) (Image, *Error) {
-	answer, err := p.cfg.Images.ImageStatus(ctx, spec, false)
+func (p *Puller) pulled(req Request, ref string, answer *runtimeapi.ImageStatusResponse, err error, begin, got time.Time) (Image, *Error) {
 	took, all := time.Since(got).Truncate(time.Millisecond), time.Since(begin).Truncate(time.Millisecond)
 	p.say(req, corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
 		req.Image, took, all, answer.GetImage().GetSize()))

@@ -17,24 +17,24 @@ import (
 	crierrors "k8s.io/cri-api/pkg/errors"
 )
 
-// fetch pulls with the credentials that match, one after the other, and without any if none does.
-func (p *Puller) fetch(ctx context.Context, req Request, spec *runtimeapi.ImageSpec) (ref string, err error) {
+// fetch pulls with the credentials that match, one after the other, and without any if none does. It returns those that did it.
+func (p *Puller) fetch(ctx context.Context, req Request, spec *runtimeapi.ImageSpec) (ref string, with *runtimeapi.AuthConfig, err error) {
 	auths, err := p.auths(ctx, req)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	var errs []error
 	for _, auth := range auths {
 		ref, err := p.cfg.Images.PullImage(ctx, spec, auth, req.Sandbox)
 		if err == nil {
-			return ref, nil
+			return ref, auth, nil
 		}
 		errs = append(errs, err)
 	}
 	if len(errs) == 1 {
-		return "", errs[0]
+		return "", nil, errs[0]
 	}
-	return "", errors.Join(errs...)
+	return "", nil, errors.Join(errs...)
 }
 
 func (p *Puller) auths(ctx context.Context, req Request) ([]*runtimeapi.AuthConfig, error) {

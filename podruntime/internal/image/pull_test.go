@@ -17,8 +17,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/fakecri"
 )
 
-func puller(runtime *fakecri.Runtime) *Puller {
-	return New(Config{Images: runtime.Client(), Event: func(*corev1.Pod, string, string, string, string) {}})
+func puller(t *testing.T, runtime *fakecri.Runtime) *Puller {
+	t.Helper()
+	p, err := New(Config{Images: runtime.Client(), Event: func(*corev1.Pod, string, string, string, string) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 func request(uid types.UID, image string) Request {
@@ -32,7 +37,7 @@ func TestRegistryThatHangsStopsOnlyItsOwnImages(t *testing.T) {
 		runtime.AddImage(fakecri.Image{Name: "good.example/app"})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		p := puller(runtime)
+		p := puller(t, runtime)
 		runtime.Hang("PullImage", parallel)
 		for i := range parallel + 3 {
 			go func() { _, _ = p.Ensure(ctx, request("u", fmt.Sprintf("bad.example/app:%d", i))) }() // it ends with ctx
@@ -57,7 +62,7 @@ func TestRegistryThatHangsStopsOnlyItsOwnImages(t *testing.T) {
 // TestNothingIsRememberedOfAPodThatIsGone: also of images that it had before.
 func TestNothingIsRememberedOfAPodThatIsGone(t *testing.T) {
 	runtime := fakecri.New(fakecri.Config{})
-	p := puller(runtime)
+	p := puller(t, runtime)
 	runtime.Fail("PullImage", -1, errors.New("no"))
 	for _, image := range []string{"app:1", "app:2", "volume"} {
 		if _, err := p.Ensure(t.Context(), request("gone", image)); err == nil {

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
 // TestAnyPodConverges lets any pod run in a runtime that fails in any way, and at last does not: nothing runs twice, main containers wait for
@@ -191,7 +192,7 @@ func judgeRest(rt *rapid.T, s *sim) {
 	for _, c := range s.pod.Spec.Containers {
 		i := slices.IndexFunc(s.pod.Status.ContainerStatuses, func(st corev1.ContainerStatus) bool { return st.Name == c.Name })
 		st := s.pod.Status.ContainerStatuses[i]
-		if end := st.State.Terminated; st.State.Running == nil && (end == nil || plan.RestartsAfter(s.pod, &c, end.ExitCode)) {
+		if end := st.State.Terminated; st.State.Running == nil && (end == nil || podstatus.RestartsAfter(s.pod, &c, end.ExitCode)) {
 			rt.Fatalf("%s does not run: %+v\n%s", c.Name, st.State, tail(s))
 		}
 	}

@@ -39,6 +39,8 @@ type Eviction struct {
 	Reason, Message string
 	// Grace is the grace period; nil: the pod's own.
 	Grace *time.Duration
+	// Disruption says that the pod did nothing wrong: a Job does not count it as a failure.
+	Disruption bool
 }
 
 // ResizePending is why a resize does not begin: Deferred or Infeasible.

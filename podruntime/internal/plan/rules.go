@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
 // Sidecar reports whether an init container is restartable: it runs beside the main containers.
@@ -48,34 +50,9 @@ func isEphemeral(pod *corev1.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == name })
 }
 
-// RestartsAfter reports whether a container that exited with that code is started again: its own rules come first, then its
-// own policy, then that of the pod.
-func RestartsAfter(pod *corev1.Pod, c *corev1.Container, code int32) bool {
-	if c.RestartPolicy != nil {
-		if rule := match(c, code); rule != nil && (rule.Action == corev1.ContainerRestartRuleActionRestart || rule.Action == corev1.ContainerRestartRuleActionRestartAllContainers) {
-			return true
-		}
-		switch *c.RestartPolicy {
-		case corev1.ContainerRestartPolicyAlways:
-			return true
-		case corev1.ContainerRestartPolicyOnFailure:
-			return code != 0
-		case corev1.ContainerRestartPolicyNever:
-			return false
-		}
-	}
-	switch pod.Spec.RestartPolicy {
-	case corev1.RestartPolicyNever:
-		return false
-	case corev1.RestartPolicyOnFailure:
-		return code != 0
-	}
-	return true
-}
-
 // restartsAll reports whether an exit with that code restarts every container of the pod.
 func restartsAll(c *corev1.Container, code int32) bool {
-	rule := match(c, code)
+	rule := podstatus.Rule(c, code)
 	return rule != nil && rule.Action == corev1.ContainerRestartRuleActionRestartAllContainers
 }
 
@@ -89,27 +66,6 @@ func MayRestartAll(pod *corev1.Pod) bool {
 		}
 	}
 	return false
-}
-
-// match returns the first rule for an exit code, or nil.
-func match(c *corev1.Container, code int32) *corev1.ContainerRestartRule {
-	for i := range c.RestartPolicyRules {
-		rule := &c.RestartPolicyRules[i]
-		if rule.ExitCodes == nil {
-			continue
-		}
-		switch in := slices.Contains(rule.ExitCodes.Values, code); rule.ExitCodes.Operator {
-		case corev1.ContainerRestartRuleOnExitCodesOpIn:
-			if in {
-				return rule
-			}
-		case corev1.ContainerRestartRuleOnExitCodesOpNotIn:
-			if !in {
-				return rule
-			}
-		}
-	}
-	return nil
 }
 
 // restartsKilled reports whether a container that is killed because of a probe is started again. Its rules are about exit

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
 // What is said of a container whose end nobody saw.
@@ -132,7 +134,7 @@ func (v *View) Restarts(c *corev1.Container, i *Container) bool {
 	case v.reset(i), v.mem.instance(i.ID).restart:
 		return true
 	}
-	return RestartsAfter(v.pod, c, i.ExitCode)
+	return podstatus.RestartsAfter(v.pod, c, i.ExitCode)
 }
 
 // Initialized reports whether a main container was created in the newest sandbox: then all init containers were done,

@@ -33,6 +33,15 @@ func (f *facts) conditions(s *corev1.PodStatus) {
 	set(corev1.ContainersReady, reason == "", reason, message)
 	f.resizeConditions(s)
 	f.restartCondition(s)
+	if e := f.mem.Eviction; e != nil && e.Disruption {
+		set(corev1.DisruptionTarget, true, corev1.PodReasonTerminationByKubelet, e.Message)
+		return
+	}
+	for _, c := range f.pod.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Reason == corev1.PodReasonTerminationByKubelet { // before a restart
+			set(c.Type, c.Status == corev1.ConditionTrue, c.Reason, c.Message)
+		}
+	}
 }
 
 func (f *facts) initialized(s *corev1.PodStatus) (reason, message string) {

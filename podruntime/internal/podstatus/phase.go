@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
+	kitstatus "github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
 // phase sets phase, reason and message. A terminal phase is not told before the pod has ended, and never taken back.
@@ -110,7 +111,7 @@ func (f *facts) restartable(c *corev1.Container, end *corev1.ContainerStateTermi
 	if list := f.view.Instances(c.Name); len(list) > 0 && end.ContainerID == f.id(&list[0]) {
 		return f.view.Restarts(c, &list[0])
 	}
-	return plan.RestartsAfter(f.pod, c, end.ExitCode)
+	return kitstatus.RestartsAfter(f.pod, c, end.ExitCode)
 }
 
 // ended is how a container that does not run ended last; nil if it never ran.

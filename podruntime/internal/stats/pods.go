@@ -137,9 +137,6 @@ func (s *Stats) sandboxStats(ctx context.Context) (map[string]*runtimeapi.LinuxP
 
 // usage adds what a pod uses as a whole: what the runtime says, or the sum of its containers.
 func (s *Stats) usage(pod *statsv1alpha1.PodStats, sandbox string, live map[string]uint64, whole *runtimeapi.LinuxPodSandboxStats) {
-	if s.config.SharedCgroup {
-		whole = &runtimeapi.LinuxPodSandboxStats{Network: whole.GetNetwork()}
-	}
 	pod.CPU, pod.Memory, pod.IO = cpu(whole.GetCpu()), memory(whole.GetMemory()), io(whole.GetIo())
 	pod.Network = network(whole.GetNetwork())
 	if processes := count(whole.GetProcess().GetProcessCount()); processes != nil {

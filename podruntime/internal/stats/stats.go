@@ -4,6 +4,7 @@ package stats
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,8 +13,8 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// freshness is how long an answer is given again.
-const freshness = time.Second
+// Freshness is how long an answer is given again.
+const Freshness = time.Second
 
 // Config is what is measured.
 type Config struct {
@@ -30,9 +31,6 @@ type Config struct {
 	Volumes func(ctx context.Context, pod statsv1alpha1.PodReference) ([]Volume, error)
 	// Proc is where the kernel tells of processes; "" is /proc.
 	Proc string
-	// SharedCgroup says that all pods are in one cgroup. A runtime that measures a pod as a whole by its cgroup
-	// then has for each what all of them use, so pods are the sums of their containers.
-	SharedCgroup bool
 }
 
 // Volume is what a volume uses.
@@ -96,7 +94,7 @@ func (s *Stats) measure(ctx context.Context) (*sample, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if s.last != nil && time.Since(s.taken) < freshness {
+	if s.last != nil && time.Since(s.taken) < Freshness {
 		return s.last, nil
 	}
 	s.rates.begin()
@@ -140,10 +138,32 @@ func (s *Stats) node(ctx context.Context) statsv1alpha1.NodeStats {
 	return node
 }
 
+// ImageFs returns how large the file system that has the images is, and what is free of it.
+func (s *Stats) ImageFs(ctx context.Context) (*statsv1alpha1.FsStats, error) {
+	info, err := s.config.Images.ImageFsInfo(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, used := range info.GetImageFilesystems() {
+		if fs := s.machine.usedOf(used); fs.CapacityBytes != nil && fs.AvailableBytes != nil {
+			return fs, nil
+		}
+	}
+	return nil, errors.New("the container runtime does not tell on which file system of this machine its images are")
+}
+
 // Capacity returns what the machine has for pods: processors, memory, huge pages, and the storage of
 // the file system that has root.
 func Capacity(root string, pods int64) corev1.ResourceList {
 	return machine{proc: "/proc", root: "/"}.capacity(root, pods)
+}
+
+// MaxPID returns how many processes and threads the machine can have, 0 if that is not known.
+func MaxPID() int64 {
+	if limits := (machine{proc: "/proc", root: "/"}).processes(metav1.Now()); limits != nil {
+		return *limits.MaxPID
+	}
+	return 0
 }
 
 // NodeInfo returns what the machine is.

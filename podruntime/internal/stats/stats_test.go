@@ -200,16 +200,6 @@ func TestRuntimeThatCannotMeasureSandboxes(t *testing.T) {
 	})
 }
 
-func TestPodsInOneCgroupAreSums(t *testing.T) {
-	w := newWorld(t, fakecri.Config{})
-	w.pod("web", "n1", pod)
-	w.container("web", "a", 0, fakecri.Usage{CPUNanoSeconds: 5, WorkingSet: 10})
-	p := w.summary(w.stats(t, func(c *Config) { c.SharedCgroup = true })).Pods[0]
-	if *p.Memory.WorkingSetBytes != 10 || *p.CPU.UsageCoreNanoSeconds != 5 || p.ProcessStats != nil || p.Network.Name != "eth0" {
-		t.Errorf("the pod: %v %v %v %v", p.CPU, p.Memory, p.ProcessStats, p.Network)
-	}
-}
-
 func TestNetworkOfSandboxFromItsProcess(t *testing.T) {
 	w := newWorld(t, fakecri.Config{NoPodStats: true})
 	id := w.pod("web", "n1", pod)
@@ -238,7 +228,7 @@ func TestRuntimeIsAskedOnceASecond(t *testing.T) {
 		for range 5 {
 			go func() { _, _ = s.Summary(t.Context()) }()
 		}
-		time.Sleep(freshness)
+		time.Sleep(Freshness)
 		synctest.Wait()
 		if n := asked(); n != 1 {
 			t.Errorf("asked %d times for five answers at once", n)
@@ -249,7 +239,7 @@ func TestRuntimeIsAskedOnceASecond(t *testing.T) {
 			t.Errorf("asked %d times after a second", n)
 		}
 		w.Hang("ListPodSandbox", 1)
-		time.Sleep(freshness)
+		time.Sleep(Freshness)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := s.Summary(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -316,7 +306,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("metrics (-want +got):\n%s", diff)
 		}
 		w.Fail("ListPodSandbox", 1, status.Error(codes.Unavailable, "gone"))
-		time.Sleep(freshness)
+		time.Sleep(Freshness)
 		got, err = s.Metrics(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -21,7 +21,7 @@ func (s *Stats) container(c measured, pod statsv1alpha1.PodReference, fs *statsv
 		stats.Rootfs = s.machine.usedOf(layer)
 	}
 	if s.config.Logs != nil {
-		bytes, inodes := sizeOf(s.config.Logs(pod, stats.Name))
+		bytes, inodes := SizeOf(s.config.Logs(pod, stats.Name))
 		stats.Logs = on(fs, bytes, inodes)
 	}
 	return stats
@@ -37,8 +37,8 @@ func on(fs *statsv1alpha1.FsStats, bytes, inodes uint64) *statsv1alpha1.FsStats 
 	return part
 }
 
-// sizeOf returns the size of the files in a directory, and how many there are with it.
-func sizeOf(directory string) (bytes, inodes uint64) {
+// SizeOf returns the size of the files in a directory, and how many there are with it.
+func SizeOf(directory string) (bytes, inodes uint64) {
 	entries, err := os.ReadDir(directory)
 	if err != nil {
 		return 0, 0

@@ -9,6 +9,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
 // Config is what Volumes are made from.
@@ -25,6 +26,10 @@ type Config struct {
 	// HostPaths are the directories that volumes of the kind hostPath may be in; none means that such
 	// volumes are refused, "/" allows all.
 	HostPaths []string
+	// LocalVolumes are the directories that PersistentVolumes of the kind local may be in, beside HostPaths.
+	LocalVolumes []string
+	// Provision is the directory that MakeVolume makes volumes in, beside being one of LocalVolumes; "" makes none.
+	Provision string
 	// Allocatable returns what the node has for pods: the default of a limit, and the bound of volumes
 	// in memory. Nil is nothing known.
 	Allocatable func() corev1.ResourceList
@@ -37,12 +42,16 @@ type Config struct {
 }
 
 // Objects reads ConfigMaps and Secrets for pods; node.PodObjects is one.
-type Objects interface {
-	// ConfigMap returns a ConfigMap in the namespace of the pod.
-	ConfigMap(ctx context.Context, pod *corev1.Pod, name string) (*corev1.ConfigMap, error)
-	// Secret is as ConfigMap, for a Secret.
-	Secret(ctx context.Context, pod *corev1.Pod, name string) (*corev1.Secret, error)
-}
+type Objects = podspec.Objects
+
+// Bundles reads ClusterTrustBundles; node.PodTrustBundles is one.
+type Bundles = node.PodTrustBundles
+
+// Certificates gives keys with certificates; node.PodCertificates is one.
+type Certificates = node.PodCertificates
+
+// Claims finds PersistentVolumes; node.PodClaims is one.
+type Claims = node.PodClaims
 
 // Tokens gives tokens of service accounts; node.PodTokens is one.
 type Tokens = node.PodTokens

@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
 // setupEmptyDir makes an emptyDir. That it is complete is a file beside it: one that a crash left without its mode or group
@@ -39,7 +41,7 @@ func (v *Volumes) setupEmptyDir(pod *corev1.Pod, volume *corev1.Volume) error {
 	}
 	defer root.Close()
 	if e := volume.EmptyDir; e != nil && e.Mode != nil {
-		if err := root.Chmod(".", unixMode(*e.Mode)); err != nil {
+		if err := root.Chmod(".", podspec.Mode(*e.Mode)); err != nil {
 			return err
 		}
 	}
@@ -111,15 +113,4 @@ func (v *Volumes) memorySize(pod *corev1.Pod, limit int64) int64 {
 		}
 	}
 	return size
-}
-
-// unixMode turns bits of the API into those of package os.
-func unixMode(bits int32) fs.FileMode {
-	mode := fs.FileMode(bits) & fs.ModePerm
-	for bit, flag := range map[int32]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
-		if bits&bit != 0 {
-			mode |= flag
-		}
-	}
-	return mode
 }

@@ -177,7 +177,15 @@ func TestUsageAndEviction(t *testing.T) {
 	if err := os.Symlink("/", filepath.Join(w.dir(pod, "e"), "machine")); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := w.Exceeded(t.Context(), pod); text != "" || err != nil {
+	exceeded := func() (string, error) {
+		t.Helper()
+		use, err := w.Usage(t.Context(), pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w.Exceeded(pod, use)
+	}
+	if text, err := exceeded(); text != "" || err != nil {
 		t.Errorf("64 KiB with two names: %q, %v", text, err)
 	}
 	use, err := w.Usage(t.Context(), pod)
@@ -185,12 +193,12 @@ func TestUsageAndEviction(t *testing.T) {
 		t.Errorf("usage %+v, %v", use, err)
 	}
 	write("volumes/e/b", 64<<10)
-	if text, err := w.Exceeded(t.Context(), pod); text != `Usage of EmptyDir volume "e" exceeds the limit "100Ki". ` || err != nil {
+	if text, err := exceeded(); text != `Usage of EmptyDir volume "e" exceeds the limit "100Ki". ` || err != nil {
 		t.Errorf("128 KiB: %q, %v", text, err)
 	}
 	pod = podOf("u", emptyDir("free", "", ""))
 	write("etc-hosts", maxFiles+1)
-	if text, err := w.Exceeded(t.Context(), pod); !strings.Contains(text, "etc-hosts") || err != nil {
+	if text, err := exceeded(); !strings.Contains(text, "etc-hosts") || err != nil {
 		t.Errorf("a hosts file without bound: %q, %v", text, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // maxEnvFile is the size of the largest file of variables that is read.
@@ -45,7 +46,7 @@ func (v *Volumes) EnvFiles(pod *corev1.Pod, container string) (*corev1.Pod, erro
 		switch {
 		case err != nil:
 			return nil, err
-		case value == "" && isTrue(ref.Optional):
+		case value == "" && ptr.Deref(ref.Optional, false):
 			absent = append(absent, c.Env[i].Name)
 			continue
 		case value == "":

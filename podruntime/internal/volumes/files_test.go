@@ -57,13 +57,13 @@ func TestWhatIsMissingIsSaidAsAKubeletSaysIt(t *testing.T) {
 	optional.Spec.Volumes[2].ConfigMap.Optional = ptr.To(true)
 	w.setup(optional)
 	for want, volume := range map[string]corev1.Volume{
-		`MountVolume.SetUp failed for volume "x" : configmap "y" not found`:                                                                                configMapVolume("x", "y"),
-		`MountVolume.SetUp failed for volume "x" : secret "y" not found`:                                                                                   secretVolume("x", "y"),
-		`MountVolume.SetUp failed for volume "x" : configmap references non-existent config key: k`:                                                        configMapVolume("x", "m", key),
-		`MountVolume.SetUp failed for volume "x" : references non-existent secret key: k`:                                                                  secretVolume("x", "s", key),
-		`MountVolume.SetUp failed for volume "x" : invalid path: must not contain '..': a/../../b`:                                                         badPath("x"),
-		`MountVolume.SetUp failed for volume "x" : [configmap "y" not found, secret "z" not found]`:                                                        twice("x"),
-		`MountVolume.SetUp failed for volume "x" : spec.volumes[0].persistentVolumeClaim: volume "x": volumes of this kind are not supported by this node`: {Name: "x", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}},
+		`MountVolume.SetUp failed for volume "x" : configmap "y" not found`:                         configMapVolume("x", "y"),
+		`MountVolume.SetUp failed for volume "x" : secret "y" not found`:                            secretVolume("x", "y"),
+		`MountVolume.SetUp failed for volume "x" : configmap references non-existent config key: k`: configMapVolume("x", "m", key),
+		`MountVolume.SetUp failed for volume "x" : references non-existent secret key: k`:           secretVolume("x", "s", key),
+		`MountVolume.SetUp failed for volume "x" : invalid path: must not contain '..': a/../../b`:  badPath("x"),
+		`MountVolume.SetUp failed for volume "x" : [configmap "y" not found, secret "z" not found]`: twice("x"),
+		`MountVolume.SetUp failed for volume "x" : spec.volumes[0].persistentVolumeClaim: volume "x": no directory of the machine is open to PersistentVolumes; see localVolumes in the provider's configuration`: {Name: "x", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}},
 	} {
 		_, err := w.Setup(t.Context(), podOf("u2", volume))
 		if err == nil || err.Error() != want {
@@ -95,18 +95,13 @@ func twice(name string) corev1.Volume {
 func TestWhatCannotBeIsRefusedByField(t *testing.T) {
 	w := newWorld(t)
 	source := func(s corev1.VolumeSource) corev1.Volume { return corev1.Volume{Name: "x", VolumeSource: s} }
-	projected := func(p corev1.VolumeProjection) corev1.Volume {
-		return source(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{p}}})
-	}
 	for field, volume := range map[string]corev1.Volume{
-		"spec.volumes[0].csi":                                     source(corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{}}),
-		"spec.volumes[0].gitRepo":                                 source(corev1.VolumeSource{GitRepo: &corev1.GitRepoVolumeSource{}}),
-		"spec.volumes[0].ephemeral":                               source(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}),
-		"spec.volumes[0].image":                                   source(corev1.VolumeSource{Image: &corev1.ImageVolumeSource{}}),
-		"spec.volumes[0].hostPath.path":                           hostPathVolume("x", "/etc", ""),
-		"spec.volumes[0].emptyDir.medium":                         emptyDir("x", "HugePages", ""),
-		"spec.volumes[0].projected.sources[0].clusterTrustBundle": projected(corev1.VolumeProjection{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{}}),
-		"spec.volumes[0].projected.sources[0].podCertificate":     projected(corev1.VolumeProjection{PodCertificate: &corev1.PodCertificateProjection{}}),
+		"spec.volumes[0].csi":             source(corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{}}),
+		"spec.volumes[0].gitRepo":         source(corev1.VolumeSource{GitRepo: &corev1.GitRepoVolumeSource{}}),
+		"spec.volumes[0].ephemeral":       source(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}),
+		"spec.volumes[0].image":           source(corev1.VolumeSource{Image: &corev1.ImageVolumeSource{}}),
+		"spec.volumes[0].hostPath.path":   hostPathVolume("x", "/etc", ""),
+		"spec.volumes[0].emptyDir.medium": emptyDir("x", "HugePages", ""),
 	} {
 		err := w.Check(podOf("u", volume))
 		if !errdefs.IsInvalidInput(err) || !strings.HasPrefix(err.Error(), field+`: volume "x": `) {
@@ -188,6 +183,23 @@ func TestDownwardAPI(t *testing.T) {
 	}
 	if got := w.read(d, "labels"); got != "app=\"other\"\nb=\"new\"" {
 		t.Errorf("labels after an update: %q", got)
+	}
+}
+
+// TestSecurityD3RefreshBringsNothingBack: whoever looks after volumes may come late, when the pod has ended.
+func TestSecurityD3RefreshBringsNothingBack(t *testing.T) {
+	w := newWorld(t)
+	w.secrets["s"] = &corev1.Secret{Data: map[string][]byte{"key": []byte("value")}}
+	pod := podOf("u", corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}})
+	w.setup(pod)
+	if err := w.Remove(pod.UID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Refresh(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := w.Pods(); err != nil || len(left) > 0 {
+		t.Errorf("on the machine there are files of %v, %v", left, err)
 	}
 }
 

@@ -14,14 +14,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// allowed says what is wrong with the path of a hostPath, by its text alone.
-func (v *Volumes) allowed(path string) error {
+// allowed says what is wrong with a path of the machine that must be in one of the directories, by its text alone.
+func allowed(dirs []string, path string) error {
 	switch {
 	case slices.Contains(strings.Split(filepath.ToSlash(path), "/"), ".."):
 		return fmt.Errorf("invalid HostPath `%s`: must not contain '..'", path)
 	case !filepath.IsAbs(path):
 		return fmt.Errorf("invalid HostPath `%s`: must be an absolute path", path)
-	case !slices.ContainsFunc(v.cfg.HostPaths, func(prefix string) bool { return inside(filepath.Clean(prefix), filepath.Clean(path)) }):
+	case !slices.ContainsFunc(dirs, func(prefix string) bool { return inside(filepath.Clean(prefix), filepath.Clean(path)) }):
 		return fmt.Errorf("%s is not below a directory of the machine that this node gives to pods", path)
 	}
 	return nil
@@ -32,12 +32,12 @@ func inside(dir, path string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 }
 
-// host opens the allowed directory that a path really leads to, and returns the way from there. What is not there
+// host opens that of the directories that a path really leads to, and returns the way from there. What is not there
 // yet is below what is. Links are resolved first, as those of the machine are fine (/var/run is one), and then
 // everything goes through os.Root: a container that makes a link of a directory meanwhile gets
 // an error.
-func (v *Volumes) host(path string) (*os.Root, string, error) {
-	if err := v.allowed(path); err != nil {
+func host(dirs []string, path string) (*os.Root, string, error) {
+	if err := allowed(dirs, path); err != nil {
 		return nil, "", err
 	}
 	exists, rest := filepath.Clean(path), "" // what is there, and the rest of the way
@@ -53,7 +53,7 @@ func (v *Volumes) host(path string) (*os.Root, string, error) {
 		return nil, "", err
 	}
 	real = filepath.Join(real, rest)
-	for _, prefix := range v.cfg.HostPaths {
+	for _, prefix := range dirs {
 		base, err := filepath.EvalSymlinks(prefix)
 		if err != nil || !inside(base, real) {
 			continue
@@ -73,7 +73,7 @@ func (v *Volumes) host(path string) (*os.Root, string, error) {
 
 // setupHostPath checks the type, and makes what may be made.
 func (v *Volumes) setupHostPath(source *corev1.HostPathVolumeSource) error {
-	root, rel, err := v.host(source.Path)
+	root, rel, err := host(v.cfg.HostPaths, source.Path)
 	if err != nil {
 		return err
 	}

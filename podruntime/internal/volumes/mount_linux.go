@@ -148,15 +148,15 @@ func open(root *os.Root, name string) (*os.File, error) {
 // descriptor returns a path for what is open, that nobody can change.
 func descriptor(f *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(f.Fd())) }
 
+// gidOf returns the group of a file.
+func gidOf(info fs.FileInfo) int64 {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int64(s.Gid)
+	}
+	return -1
+}
+
 func isOurs(info fs.FileInfo) bool {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(s.Uid) == os.Geteuid()
-}
-
-func blocks(info fs.FileInfo) (int64, inode, uint64) {
-	s, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return info.Size(), inode{}, 1
-	}
-	return s.Blocks * 512, inode{s.Dev, s.Ino}, uint64(s.Nlink) //nolint:unconvert // its type differs between architectures
 }

@@ -14,6 +14,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
 // Mounts returns the mounts of a container, in the order of its volumeMounts. The environment of the container
@@ -49,7 +50,7 @@ func (v *Volumes) mount(ctx context.Context, pod *corev1.Pod, container *corev1.
 	if err != nil {
 		return nil, err
 	}
-	p := pin{v: v, uid: pod.UID, volume: volume.Name, container: container.Name, index: index, sub: sub, propagation: mount.Propagation, keep: written(volume)}
+	p := pin{v: v, uid: pod.UID, volume: volume.Name, container: container.Name, index: index, sub: sub, propagation: mount.Propagation, keep: podspec.Written(volume)}
 	switch {
 	case volume.Image != nil:
 		image, err := v.cfg.Image(ctx, pod, volume)
@@ -63,7 +64,16 @@ func (v *Volumes) mount(ctx context.Context, pod *corev1.Pod, container *corev1.
 		mount.HostPath, err = p.in(image.HostPath)
 		return mount, err
 	case volume.HostPath != nil:
-		mount.HostPath, err = p.onHost(volume.HostPath.Path)
+		mount.HostPath, err = p.onHost(v.cfg.HostPaths, volume.HostPath.Path)
+		return mount, err
+	case claims(&volume.VolumeSource):
+		c, err := v.claimed(pod.UID, volume.Name)
+		if err != nil {
+			return nil, fmt.Errorf("cannot find volume %q to mount into container %q", wish.Name, container.Name)
+		}
+		mount.Readonly = mount.Readonly || readOnly(volume)
+		mount.SelinuxRelabel = c.Local
+		mount.HostPath, err = p.onHost(v.dirsOf(c), c.Path)
 		return mount, err
 	}
 	dir := v.place(pod.UID, volume.Name, onMemory(volume))
@@ -83,7 +93,7 @@ func (v *Volumes) options(pod *corev1.Pod, volume *corev1.Volume, wish *corev1.V
 	}
 	mount := &runtimeapi.Mount{
 		ContainerPath: path,
-		Readonly:      wish.ReadOnly || written(volume) || volume.Image != nil,
+		Readonly:      wish.ReadOnly || podspec.Written(volume) || volume.Image != nil,
 		MountOptions:  wish.BindMountOptions,
 	}
 	mode := corev1.MountPropagationNone

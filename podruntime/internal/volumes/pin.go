@@ -47,9 +47,9 @@ func (p *pin) in(dir string) (string, error) {
 	return p.below(root)
 }
 
-// onHost returns the path for a volume that is a path of the machine.
-func (p *pin) onHost(host string) (string, error) {
-	root, rel, err := p.v.host(host)
+// onHost returns the path for a volume that is a path of the machine, in one of the directories.
+func (p *pin) onHost(dirs []string, path string) (string, error) {
+	root, rel, err := host(dirs, path)
 	if err != nil {
 		return "", err
 	}
@@ -63,11 +63,11 @@ func (p *pin) onHost(host string) (string, error) {
 		return p.below(volume)
 	}
 	if root.Name() == "/" {
-		return host, nil // all of the machine is allowed: nothing can be escaped from
+		return path, nil // all of the machine is allowed: nothing can be escaped from
 	}
 	result, err := p.hold(root, rel, true)
 	if err != nil {
-		return "", fmt.Errorf("volume %q: hostPath %s cannot be opened", p.volume, host)
+		return "", fmt.Errorf("volume %q: hostPath %s cannot be opened", p.volume, path)
 	}
 	return result, nil
 }

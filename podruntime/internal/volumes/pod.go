@@ -70,25 +70,19 @@ func (v *Volumes) refuse(volume *corev1.Volume, i int) error {
 		if m := source.EmptyDir.Medium; m != "" && m != corev1.StorageMediumMemory {
 			return no(at.Child("emptyDir", "medium"), fmt.Sprintf("medium %q is not supported by this node", m))
 		}
-	case source.Projected != nil:
-		for j := range source.Projected.Sources {
-			from := &source.Projected.Sources[j]
-			switch p := at.Child("projected", "sources").Index(j); {
-			case from.ClusterTrustBundle != nil:
-				return no(p.Child("clusterTrustBundle"), "trust bundles are not supported by this node")
-			case from.PodCertificate != nil:
-				return no(p.Child("podCertificate"), "certificates for pods are not supported by this node")
-			}
-		}
 	case source.HostPath != nil:
-		if err := v.allowed(source.HostPath.Path); err != nil {
+		if err := allowed(v.cfg.HostPaths, source.HostPath.Path); err != nil {
 			return no(at.Child("hostPath", "path"), err.Error())
 		}
 	case source.Image != nil:
 		if v.cfg.Image == nil {
 			return no(at.Child("image"), "images as volumes are not supported by this node")
 		}
-	case source.ConfigMap != nil, source.Secret != nil, source.DownwardAPI != nil:
+	case claims(source):
+		if len(v.cfg.HostPaths)+len(v.cfg.LocalVolumes) == 0 {
+			return no(at.Child(kindOf(source)), "no directory of the machine is open to PersistentVolumes; see localVolumes in the provider's configuration")
+		}
+	case source.ConfigMap != nil, source.Secret != nil, source.DownwardAPI != nil, source.Projected != nil:
 	default:
 		if kind := kindOf(source); kind != "" {
 			return no(at.Child(kind), "volumes of this kind are not supported by this node")
@@ -133,25 +127,6 @@ func nested(pod *corev1.Pod, volume string) []string {
 		}
 	}
 	return dirs
-}
-
-// fileUser returns the user that all containers of the pod run as; nil if they differ, or the image decides.
-func fileUser(pod *corev1.Pod) *int64 {
-	var user *int64
-	for c := range containers(pod) {
-		var own *int64
-		if s := pod.Spec.SecurityContext; s != nil {
-			own = s.RunAsUser
-		}
-		if s := c.SecurityContext; s != nil && s.RunAsUser != nil {
-			own = s.RunAsUser
-		}
-		if own == nil || user != nil && *user != *own {
-			return nil
-		}
-		user = own
-	}
-	return user
 }
 
 // fsGroup returns the group that volumes of the pod belong to.

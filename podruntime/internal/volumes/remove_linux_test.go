@@ -123,3 +123,25 @@ func TestEmptyDirMode(t *testing.T) {
 		}
 	})
 }
+
+// TestSecurityI4DeepVolumesAreRemoved: more directories in each other than this process may have descriptors.
+func TestSecurityI4DeepVolumesAreRemoved(t *testing.T) {
+	w := newWorld(t)
+	pod := podOf("u", emptyDir("e", "", ""))
+	w.setup(pod)
+	fd, err := unix.Open(w.dir(pod, "e"), unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	must(t, err)
+	for range 21_000 {
+		must(t, unix.Mkdirat(fd, "d", 0o700))
+		below, err := unix.Openat(fd, "d", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+		must(t, err, unix.Close(fd))
+		fd = below
+	}
+	must(t, unix.Close(fd))
+	if err := w.Remove(pod.UID); err != nil {
+		t.Errorf("%.200s", err.Error())
+	}
+	if left, err := w.Pods(); err != nil || len(left) != 0 {
+		t.Errorf("left: %d directories, %v", len(left), err)
+	}
+}

@@ -4,9 +4,15 @@ package volumes
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
 // refreshEvery is how often volumes that are written from the API are compared with it. What is read is
@@ -30,24 +36,30 @@ func (v *Volumes) Check(pod *corev1.Pod) error {
 // Setup makes the volumes of the pod that containers name. It can be called again at any time, and then
 // does what is missing. It returns when to call Refresh. An error about volumes is an *Error.
 func (v *Volumes) Setup(ctx context.Context, pod *corev1.Pod) (again time.Duration, err error) {
+	defer v.locks.lock(pod.UID)()
 	return v.each(ctx, pod, v.setup)
 }
 
 // Refresh brings those volumes that are written from the API up to date, and says when to
 // look again. It is called earlier when labels or annotations of the pod have changed. An error about volumes is
-// an *Error; a volume in it keeps its files.
+// an *Error; a volume in it keeps its files. Of a pod that Remove was called for, nothing comes back: who refreshes may have
+// begun before, and be late.
 func (v *Volumes) Refresh(ctx context.Context, pod *corev1.Pod) (again time.Duration, err error) {
+	defer v.locks.lock(pod.UID)()
+	if _, err := os.Lstat(filepath.Join(v.pods, string(pod.UID))); errors.Is(err, fs.ErrNotExist) {
+		return refreshEvery, nil
+	}
 	return v.each(ctx, pod, func(ctx context.Context, pod *corev1.Pod, i int) (time.Time, error) {
-		if !written(&pod.Spec.Volumes[i]) {
+		if !podspec.Written(&pod.Spec.Volumes[i]) {
 			return time.Time{}, nil
 		}
 		return v.setup(ctx, pod, i)
 	})
 }
 
-// each does something for each volume that a container names, as far as it goes, and says when to do it again.
+// each does something for each volume that a container names, as far as it goes, and says when to do it again. The caller has
+// the lock of the pod.
 func (v *Volumes) each(ctx context.Context, pod *corev1.Pod, do func(context.Context, *corev1.Pod, int) (time.Time, error)) (time.Duration, error) {
-	defer v.locks.lock(pod.UID)()
 	var failed Error
 	if _, err := v.Dir(pod.UID); err != nil {
 		return refreshEvery, err
@@ -75,20 +87,17 @@ func (v *Volumes) setup(ctx context.Context, pod *corev1.Pod, i int) (time.Time,
 		return time.Time{}, err
 	}
 	switch {
-	case written(volume):
+	case podspec.Written(volume):
 		return v.write(ctx, pod, i)
 	case volume.HostPath != nil:
 		return time.Time{}, v.setupHostPath(volume.HostPath)
+	case claims(&volume.VolumeSource):
+		return time.Time{}, v.setupClaim(ctx, pod, volume)
 	case volume.Image != nil:
 		return time.Time{}, nil // it comes when a container is made
 	default:
 		return time.Time{}, v.setupEmptyDir(pod, volume)
 	}
-}
-
-// written says whether a volume has files from the API.
-func written(volume *corev1.Volume) bool {
-	return volume.ConfigMap != nil || volume.Secret != nil || volume.Projected != nil || volume.DownwardAPI != nil
 }
 
 // onMemory says whether a volume is in memory: all that may have secrets in it is.

@@ -25,24 +25,30 @@ type Use struct {
 	Inodes int64
 	// Memory says that it is in memory.
 	Memory bool
+	// AtLeast says that it was not counted to the end: it uses this, and perhaps more.
+	AtLeast bool
 }
 
 // Usage returns what each volume that is set up for the pod uses, by the name of the volume. Paths
-// of the machine and images are not the pod's and are left out.
+// of the machine, PersistentVolumes and images are not the pod's and are left out. It takes time in proportion to the number of files; when
+// ctx ends, it returns what it has counted so far, and volumes that it has not come to are missing.
 func (v *Volumes) Usage(ctx context.Context, pod *corev1.Pod) (map[string]Use, error) {
 	all := map[string]Use{}
 	names := named(pod)
 	for i := range pod.Spec.Volumes {
 		volume := &pod.Spec.Volumes[i]
 		memory := onMemory(volume)
-		if !names[volume.Name] || !plain(volume.Name) || volume.HostPath != nil || volume.Image != nil {
+		if !names[volume.Name] || !plain(volume.Name) || volume.HostPath != nil || volume.Image != nil || claims(&volume.VolumeSource) {
 			continue
+		}
+		if ctx.Err() != nil {
+			break
 		}
 		use, err := measure(ctx, v.place(pod.UID, volume.Name, memory))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err != nil {
+		if err != nil && !use.AtLeast {
 			return nil, fmt.Errorf("measure volume %q of pod %s/%s: %w", volume.Name, pod.Namespace, pod.Name, err)
 		}
 		use.Memory = memory
@@ -51,13 +57,9 @@ func (v *Volumes) Usage(ctx context.Context, pod *corev1.Pod) (map[string]Use, e
 	return all, nil
 }
 
-// Exceeded says whether a volume of the pod is larger than its sizeLimit, or a file that the pod got
+// Exceeded says whether a volume of the pod is larger than its sizeLimit by what Usage returned, or a file that the pod got
 // for the likes of /etc/hosts has grown beyond all reason: the text is that of an eviction, "" is no.
-func (v *Volumes) Exceeded(ctx context.Context, pod *corev1.Pod) (string, error) {
-	use, err := v.Usage(ctx, pod)
-	if err != nil {
-		return "", err
-	}
+func (v *Volumes) Exceeded(pod *corev1.Pod, use map[string]Use) (string, error) {
 	for i := range pod.Spec.Volumes {
 		volume := &pod.Spec.Volumes[i]
 		if volume.EmptyDir == nil || volume.EmptyDir.SizeLimit == nil || volume.EmptyDir.SizeLimit.Sign() <= 0 {
@@ -77,38 +79,6 @@ func (v *Volumes) Exceeded(ctx context.Context, pod *corev1.Pod) (string, error)
 		}
 	}
 	return "", nil
-}
-
-// measure counts below a directory. What vanishes meanwhile does not count, a file with several names counts
-// once, and links are not followed.
-func measure(ctx context.Context, dir string) (Use, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return Use{}, err
-	}
-	defer root.Close()
-	var use Use
-	seen := map[inode]bool{}
-	err = fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		info, statErr := root.Lstat(name)
-		if err != nil || statErr != nil {
-			return nil //nolint:nilerr // it vanished, or only its containers may look
-		}
-		bytes, id, links := blocks(info)
-		if links > 1 && !info.IsDir() {
-			if seen[id] {
-				return nil
-			}
-			seen[id] = true
-		}
-		use.Bytes += bytes
-		use.Inodes++
-		return nil
-	})
-	return use, err
 }
 
 // inode identifies a file.

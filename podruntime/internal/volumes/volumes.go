@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +17,7 @@ import (
 const (
 	volumesDir  = "volumes"         // one for each volume, by name
 	readyDir    = "ready"           // a file for each emptyDir that is complete
+	claimsDir   = "claims"          // a file for each volume that is a PersistentVolume: what it is
 	subPathsDir = "volume-subpaths" // <volume>/<container>/<index>: what is mounted of it with subPath
 )
 
@@ -25,6 +27,9 @@ type Volumes struct {
 	cfg     Config
 	objects Objects
 	tokens  Tokens
+	bundles Bundles
+	certs   Certificates
+	claims  Claims
 
 	pods   string // Root/pods, without links
 	memory string // where volumes in memory are; "" if each is mounted, or there is no such place
@@ -45,6 +50,12 @@ func New(cfg Config) (*Volumes, error) {
 	if root, err = filepath.EvalSymlinks(root); err != nil {
 		return nil, fmt.Errorf("volumes: %w", err)
 	}
+	if cfg.Provision != "" {
+		if err := os.MkdirAll(cfg.Provision, 0o700); err != nil {
+			return nil, fmt.Errorf("directory for PersistentVolumes: %w", err)
+		}
+		cfg.LocalVolumes = append(slices.Clone(cfg.LocalVolumes), cfg.Provision)
+	}
 	v := &Volumes{cfg: cfg, pods: filepath.Join(root, "pods")}
 	v.mounts = !cfg.NoMounts && canMount(root)
 	if !v.mounts {
@@ -60,6 +71,15 @@ func (v *Volumes) UseObjects(o Objects) { v.objects = o }
 
 // UseTokens says where tokens come from. It is called once, before Setup.
 func (v *Volumes) UseTokens(t Tokens) { v.tokens = t }
+
+// UseBundles says where ClusterTrustBundles are read. It is called once, before Setup.
+func (v *Volumes) UseBundles(b Bundles) { v.bundles = b }
+
+// UseCertificates says where keys with certificates come from. It is called once, before Setup.
+func (v *Volumes) UseCertificates(c Certificates) { v.certs = c }
+
+// UseClaims says what finds PersistentVolumes. It is called once, before Setup.
+func (v *Volumes) UseClaims(c Claims) { v.claims = c }
 
 // Medium says, for a log, what volumes in memory are on this machine.
 func (v *Volumes) Medium() string {

@@ -5,38 +5,59 @@ package volumes
 import (
 	"context"
 	"os"
+	"path"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
+
+// had returns a file of a volume as it is now; nil if it is not there.
+func (v *Volumes) had(pod *corev1.Pod, volume *corev1.Volume, name string) []byte {
+	root, err := os.OpenRoot(v.place(pod.UID, volume.Name, onMemory(volume)))
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	data, err := root.ReadFile(path.Join(currentLink, path.Clean("/"+name)))
+	if err != nil {
+		return nil
+	}
+	return data
+}
 
 // write brings a volume that is written from the API up to date. What is wrong with its sources is found
 // before anything changes.
 func (v *Volumes) write(ctx context.Context, pod *corev1.Pod, i int) (time.Time, error) {
 	volume := &pod.Spec.Volumes[i]
-	c := collector{v: v, pod: pod, files: map[string]file{}}
-	if err := c.collect(ctx, volume, field.NewPath("spec", "volumes").Index(i)); err != nil {
-		return c.again, err
+	sources := podspec.Sources{
+		Objects: v.objects, Tokens: v.tokens, Bundles: v.bundles, Certificates: v.certs, Allocatable: v.cfg.Allocatable,
+		Had: func(path string) []byte { return v.had(pod, volume, path) },
+	}
+	files, again, err := sources.Files(ctx, pod, volume, field.NewPath("spec", "volumes").Index(i))
+	if err != nil {
+		return again, err
 	}
 	memory := onMemory(volume)
 	if err := v.make(pod, volume.Name, memory, 0); err != nil {
-		return c.again, err
+		return again, err
 	}
 	root, err := os.OpenRoot(v.place(pod.UID, volume.Name, memory))
 	if err != nil {
-		return c.again, err
+		return again, err
 	}
 	defer root.Close()
 	if group := fsGroup(pod); group != nil {
 		if err := giveOne(root, ".", *group, true); err != nil {
-			return c.again, err
+			return again, err
 		}
 	}
 	for _, dir := range nested(pod, volume.Name) {
 		if err := root.MkdirAll(dir, 0o755); err != nil {
-			return c.again, err
+			return again, err
 		}
 	}
-	return c.again, project(root, c.files, fsGroup(pod))
+	return again, project(root, owned(volume, files), fsGroup(pod))
 }

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"path"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/podcgroup"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stats"
+)
+
+const (
+	// DefaultPodPidsLimit is how many processes and threads a pod may have, if nobody says otherwise.
+	DefaultPodPidsLimit = 4096
+	// cgroupsEvery is how often is looked at what pods were refused.
+	cgroupsEvery = 10 * time.Second
+	// reasonPids is the event of a pod that has reached its limit of processes.
+	reasonPids = "PidsLimitReached"
+	// machineCgroups is where a machine has its cgroups.
+	machineCgroups = "/sys/fs/cgroup"
+)
+
+// cgroups are those of the pods; the zero value is none, which leaves them to the runtime.
+type cgroups struct {
+	tree *podcgroup.Tree
+	pids int64
+	all  podcgroup.Limits // of all pods together
+}
+
+// openCgroups makes the tree of the cgroups of pods. Its name is that of the directory of this node, which no other process uses.
+func openCgroups(cfg Config, kept reserved, node corev1.NodeStatus) (cgroups, error) {
+	c := cgroups{pids: cfg.PodPidsLimit}
+	if cfg.CgroupParent == "" {
+		if c.pids > 0 {
+			return c, errdefs.InvalidInputf("pod runtime: podPidsLimit: pods have no cgroups of their own (cgroupParent), so nobody could keep it")
+		}
+		return c, nil
+	}
+	if c.pids == 0 {
+		c.pids = DefaultPodPidsLimit
+	}
+	in := podcgroup.Machine(machineCgroups)
+	if cfg.CgroupRoots != nil {
+		in = podcgroup.Hierarchies{Unified: cfg.CgroupRoots[""], Controllers: cfg.CgroupRoots}
+	}
+	owner := sha256.Sum256([]byte(cfg.Root))
+	c.tree = podcgroup.New(in, path.Join(cfg.CgroupParent, fmt.Sprintf("pods-%s-%x", cfg.Node.Name, owner[:4])))
+	c.all = podcgroup.Limits{CPUShares: node.Allocatable.Cpu().MilliValue() * 1024 / 1000}
+	if memory := kept.daemons.Memory(); !memory.IsZero() {
+		c.all.Memory = node.Capacity.Memory().Value() - memory.Value()
+	}
+	if pid := kept.daemons[resourcePID]; !pid.IsZero() {
+		c.all.Pids = stats.MaxPID() - pid.Value()
+	}
+	if err := c.tree.Prepare(c.all); err != nil {
+		return c, fmt.Errorf("pod runtime: cgroupParent %s: %w", cfg.CgroupParent, err)
+	}
+	return c, nil
+}
+
+// group is the cgroup of a pod, "" if that is left to the runtime.
+func (c cgroups) group(pod *corev1.Pod) string {
+	if c.tree == nil {
+		return ""
+	}
+	return c.tree.Group(pod.UID, criconfig.QOS(pod))
+}
+
+// limits are what a pod may use as a whole.
+func (c cgroups) limits(pod *corev1.Pod) podcgroup.Limits {
+	r := criconfig.Whole(pod)
+	l := podcgroup.Limits{CPUShares: r.GetCpuShares(), CPUQuota: r.GetCpuQuota(), CPUPeriod: r.GetCpuPeriod(), Memory: r.GetMemoryLimitInBytes(), Pids: c.pids}
+	if l.Memory == 0 {
+		l.Memory = -1
+	}
+	return l
+}
+
+// make makes the cgroup of a pod.
+func (c cgroups) make(pod *corev1.Pod) error {
+	if c.tree == nil {
+		return nil
+	}
+	return c.tree.Make(pod.UID, criconfig.QOS(pod), c.limits(pod))
+}
+
+// restore makes the cgroup of a pod again whose sandbox has outlived it.
+func (c cgroups) restore(pod *corev1.Pod) error {
+	if c.tree == nil {
+		return nil
+	}
+	return c.tree.Restore(pod.UID, criconfig.QOS(pod), c.limits(pod))
+}
+
+// know counts the pod among those of its class, as long as it runs.
+func (c cgroups) know(pod *corev1.Pod) error {
+	if ended(pod) {
+		return c.tree.Forget(pod.UID)
+	}
+	return c.tree.Know(pod.UID, criconfig.QOS(pod), c.limits(pod))
+}
+
+// resize changes the cgroup of a pod, before and after those of its containers are changed.
+func (c cgroups) resize(pod *corev1.Pod, containers func() error) error {
+	if c.tree == nil {
+		return containers()
+	}
+	if err := c.tree.Raise(c.group(pod), c.limits(pod)); err != nil {
+		return err
+	}
+	if err := containers(); err != nil {
+		return err
+	}
+	return c.make(pod)
+}
+
+// remove removes the cgroup of a pod that is gone, and kills what it has left there.
+func (c cgroups) remove(uid types.UID) error {
+	if c.tree == nil {
+		return nil
+	}
+	return c.tree.Remove(uid)
+}
+
+// close removes what no pod needs.
+func (c cgroups) close() {
+	if c.tree != nil {
+		c.tree.Close()
+	}
+}
+
+// pods are those that have a cgroup.
+func (c cgroups) pods() []types.UID {
+	if c.tree == nil {
+		return nil
+	}
+	return c.tree.Pods()
+}
+
+// watchCgroups tells of pods that have as many processes as they may, and counts what pods of an earlier process have, until ctx
+// ends.
+func (r *Runtime) watchCgroups(ctx context.Context) {
+	if r.cgroups.tree == nil {
+		return
+	}
+	// A process that ended since New has removed it if it had no pods.
+	if err := r.cgroups.tree.Prepare(r.cgroups.all); err != nil {
+		log.G(ctx).WithError(err).Error("make the cgroups of pods")
+	}
+	select {
+	case <-r.lister.first:
+	case <-ctx.Done():
+	}
+	refused := r.cgroups.tree.Refused() // what an earlier process has told is not told again
+	for ctx.Err() == nil {
+		for _, w := range r.all() {
+			if pod := w.lastShown(); pod != nil && len(pod.Spec.Containers) > 0 { // else its spec has not come
+				if err := r.cgroups.know(pod); err != nil {
+					log.G(ctx).WithError(err).Warn("give the pods of the class Burstable their part of the CPUs; it is tried again")
+				}
+			}
+		}
+		now := r.cgroups.tree.Refused()
+		for uid, n := range now {
+			w := r.known(uid)
+			if more := n - refused[uid]; more > 0 && w != nil && w.lastShown() != nil {
+				r.podEvent(w.lastShown(), corev1.EventTypeWarning, reasonPids,
+					fmt.Sprintf("Pod has as many processes and threads as it may, %d (podPidsLimit): it was refused %d more", r.cgroups.pids, more))
+			}
+		}
+		refused = now
+		select {
+		case <-time.After(cgroupsEvery):
+		case <-ctx.Done():
+		}
+	}
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eviction
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Signal is something of which a machine can have too little, as the settings of a kubelet call it.
+type Signal string
+
+// The signals.
+const (
+	MemoryAvailable   Signal = "memory.available"
+	NodeFsAvailable   Signal = "nodefs.available"
+	NodeFsInodesFree  Signal = "nodefs.inodesFree"
+	ImageFsAvailable  Signal = "imagefs.available"
+	ImageFsInodesFree Signal = "imagefs.inodesFree"
+	PIDAvailable      Signal = "pid.available"
+)
+
+// Resource is what a pod must give back for a signal.
+type Resource string
+
+// The resources, as events name them.
+const (
+	Memory  Resource = "memory"
+	Disk    Resource = "ephemeral-storage"
+	Inodes  Resource = "inodes"
+	Process Resource = "pids"
+)
+
+// meaning is what follows from a signal.
+type meaning struct {
+	condition corev1.NodeConditionType
+	resource  Resource
+	// first is the order in which signals are dealt with: memory ends a machine most quickly.
+	first int
+}
+
+var meanings = map[Signal]meaning{
+	MemoryAvailable:   {corev1.NodeMemoryPressure, Memory, 0},
+	NodeFsAvailable:   {corev1.NodeDiskPressure, Disk, 1},
+	ImageFsAvailable:  {corev1.NodeDiskPressure, Disk, 2},
+	NodeFsInodesFree:  {corev1.NodeDiskPressure, Inodes, 3},
+	ImageFsInodesFree: {corev1.NodeDiskPressure, Inodes, 4},
+	PIDAvailable:      {corev1.NodePIDPressure, Process, 5},
+}
+
+// Condition is the condition of the node for a signal, and Resource what pods must give back for it.
+func (s Signal) Condition() corev1.NodeConditionType { return meanings[s].condition }
+
+// Resource is what pods must give back for a signal.
+func (s Signal) Resource() Resource { return meanings[s].resource }
+
+// Threshold is how much must be available at least: Quantity, or Percent of all there is.
+type Threshold struct {
+	Signal   Signal
+	Quantity resource.Quantity
+	Percent  float64
+}
+
+// Least is how much must be available of so much.
+func (t Threshold) Least(capacity int64) int64 {
+	if t.Percent > 0 {
+		return int64(float64(capacity) * t.Percent / 100)
+	}
+	return t.Quantity.Value()
+}
+
+// Parse returns the thresholds of a setting such as nodefs.available: 10% or memory.available: 100Mi, those that are dealt with
+// first coming first. 0 and 0% are no threshold.
+func Parse(setting map[string]string) ([]Threshold, error) {
+	var list []Threshold
+	for _, name := range slices.Sorted(maps.Keys(setting)) {
+		t := Threshold{Signal: Signal(name)}
+		if _, known := meanings[t.Signal]; !known {
+			return nil, fmt.Errorf("threshold %s: want one of %v", name, slices.Sorted(maps.Keys(meanings)))
+		}
+		var err error
+		if percent, is := strings.CutSuffix(setting[name], "%"); is {
+			if t.Percent, err = strconv.ParseFloat(percent, 64); err == nil && !(t.Percent >= 0 && t.Percent < 100) {
+				err = fmt.Errorf("%q: want 0%% to 100%%", setting[name])
+			}
+		} else if t.Quantity, err = resource.ParseQuantity(setting[name]); err == nil && t.Quantity.Sign() < 0 {
+			err = fmt.Errorf("%q is negative", setting[name])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("threshold %s: %w", name, err)
+		}
+		if t.Percent > 0 || t.Quantity.Sign() > 0 {
+			list = append(list, t)
+		}
+	}
+	slices.SortFunc(list, func(a, b Threshold) int { return cmp.Compare(meanings[a.Signal].first, meanings[b.Signal].first) })
+	return list, nil
+}
+
+// Observation is how much of something is available, and how much there is of it.
+type Observation struct{ Available, Capacity uint64 }
+
+// Observations are what was measured.
+type Observations map[Signal]Observation
+
+// Met is a threshold below which a machine is.
+type Met struct {
+	Threshold
+	// Least is how much should be available, and Available how much is.
+	Least, Available resource.Quantity
+}
+
+// Met returns the thresholds below which the machine is, in their order.
+func (o Observations) Met(thresholds []Threshold) []Met {
+	var list []Met
+	for _, t := range thresholds {
+		seen, measured := o[t.Signal]
+		least := t.Least(int64(seen.Capacity)) //nolint:gosec // sizes of machines
+		if !measured || seen.Capacity == 0 || float64(seen.Available) >= float64(least) {
+			continue
+		}
+		list = append(list, Met{t, t.Signal.quantity(least), t.Signal.quantity(int64(seen.Available))}) //nolint:gosec // sizes of machines
+	}
+	return list
+}
+
+// quantity writes an amount as events show it.
+func (s Signal) quantity(n int64) resource.Quantity {
+	if r := s.Resource(); r == Inodes || r == Process {
+		return *resource.NewQuantity(n, resource.DecimalSI)
+	}
+	return *resource.NewQuantity(n, resource.BinarySI)
+}
+
+// Message says why a pod must go.
+func (m Met) Message() string {
+	return fmt.Sprintf("The node was low on resource: %s. Threshold quantity: %s, available: %s. ", m.Signal.Resource(), m.Least.String(), m.Available.String())
+}

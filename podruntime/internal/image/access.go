@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// mayUse tells whether the pod may use an image that is on the machine because others pulled it, by the rules that a kubelet has
+// since 1.35. One that nobody pulled here was put there for all pods. One that was pulled is for pods that have credentials with
+// which it was pulled under this name, or for all if once it was pulled without any; others have to ask the registry.
+func (p *Puller) mayUse(ctx context.Context, req Request, name, id string) (bool, error) {
+	use, known := p.pulls.find(id, name)
+	if !known || use.Anybody {
+		return true, nil
+	}
+	if len(use.Credentials) == 0 {
+		return false, nil
+	}
+	auths, err := p.auths(ctx, req)
+	if err != nil {
+		return false, err
+	}
+	for _, auth := range auths {
+		if auth != nil && use.has(p.pulls.digest(auth)) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// refused is the error for a pod that may not use the image, and not ask for it.
+func (p *Puller) refused(req Request) *Error {
+	message := fmt.Sprintf("Container image %q is present with pull policy of Never but does not have the proper credentials set to pull it", req.Image)
+	p.say(req, corev1.EventTypeWarning, ErrNeverPull, message)
+	return &Error{Reason: ErrNeverPull, Message: message, RetryAfter: inspectAgain}
+}
+
+// remember notes with which credentials an image was pulled.
+func (p *Puller) remember(name, id string, auth *runtimeapi.AuthConfig) *Error {
+	if err := p.pulls.pulled(id, name, auth); err != nil {
+		return &Error{Reason: ErrPull, Message: fmt.Sprintf("remember who may use image %q: %v", name, err), RetryAfter: inspectAgain}
+	}
+	return nil
+}
+
+// Prune forgets images that are no longer on the machine.
+func (p *Puller) Prune(ctx context.Context) error {
+	before, changes := p.pulls.known()
+	if len(before) == 0 {
+		return nil
+	}
+	images, err := p.cfg.Images.ListImages(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("list images: %w", err)
+	}
+	for _, image := range images {
+		delete(before, fileOf(image.GetId()))
+	}
+	return p.pulls.forget(before, changes)
+}
+
+// repository is the name of an image without tag and digest.
+func repository(name string) string {
+	name, _, _ = strings.Cut(name, "@")
+	if colon := strings.LastIndexByte(name, ':'); colon > strings.LastIndexByte(name, '/') {
+		return name[:colon]
+	}
+	return name
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	cri "k8s.io/cri-api/pkg/apis"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// Reasons of the events of a Collector.
+const (
+	GCFailed            = "ImageGCFailed"
+	FreeDiskSpaceFailed = "FreeDiskSpaceFailed"
+	InvalidDiskCapacity = "InvalidDiskCapacity"
+)
+
+const (
+	// collectEvery is how often a Collector looks at images and disk.
+	collectEvery = 5 * time.Minute
+	// collectTime is how long that may take.
+	collectTime = 10 * time.Minute
+)
+
+// Policy says when images that nothing uses are removed.
+type Policy struct {
+	// High is how full the disk may be, in percent; from there on images are removed until it is as full as Low says.
+	// 100 is never.
+	High, Low int64
+	// MinAge is how long an image stays at least after it was seen first. MaxAge is how long one may be unused at most,
+	// however much space there is; 0 is for ever.
+	MinAge, MaxAge time.Duration
+}
+
+// Disk is the file system that images are on, in bytes.
+type Disk struct{ Capacity, Available uint64 }
+
+// Collector removes images that nothing uses when they take too much of the disk, as a kubelet does: those first that were not
+// used for the longest time. All fields are required.
+type Collector struct {
+	Policy
+	Images cri.ImageManagerService
+	// InUse returns IDs, names and references of the images that must stay.
+	InUse func(ctx context.Context) (map[string]bool, error)
+	Disk  func(ctx context.Context) (Disk, error)
+	// Event records a warning about the node.
+	Event func(reason, message string)
+
+	asked chan chan<- error // to free all that can be
+
+	// owned by Run
+	seen   map[string]*seen // by ID
+	failed bool             // the last time
+}
+
+// NewCollector returns a Collector with the fields of c.
+func NewCollector(c Collector) *Collector {
+	c.asked = make(chan chan<- error)
+	return &c
+}
+
+// seen is what is remembered of an image.
+type seen struct {
+	id             string
+	size           uint64
+	pinned, inUse  bool
+	first, lastUse time.Time // lastUse is zero if it was never seen in use
+}
+
+// Run looks at images and disk until ctx ends.
+func (c *Collector) Run(ctx context.Context) {
+	if err := c.detect(ctx, time.Now()); err != nil && ctx.Err() == nil {
+		log.G(ctx).WithError(err).Info("which images are in use is not known yet")
+	}
+	ticker := time.NewTicker(collectEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			c.round(ctx)
+		case done := <-c.asked:
+			done <- c.free(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Free removes all images that nothing uses and that are old enough, and returns when that is done. It needs Run.
+func (c *Collector) Free(ctx context.Context) error {
+	done := make(chan error, 1)
+	select {
+	case c.asked <- done:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (c *Collector) free(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, collectTime)
+	defer cancel()
+	now := time.Now()
+	if err := c.detect(ctx, now); err != nil {
+		return err
+	}
+	var errs []error
+	for _, s := range c.candidates(c.unused(), now) {
+		errs = append(errs, c.remove(ctx, s))
+	}
+	return errors.Join(errs...)
+}
+
+// round collects, and says so if that fails twice: a runtime that is started again is no event.
+func (c *Collector) round(ctx context.Context) {
+	bounded, cancel := context.WithTimeout(ctx, collectTime)
+	defer cancel()
+	err := c.collect(bounded, time.Now())
+	switch {
+	case ctx.Err() != nil:
+	case err != nil && c.failed:
+		c.Event(GCFailed, err.Error())
+	case err != nil:
+		log.G(ctx).WithError(err).Warn("remove images that nothing uses; it is tried again")
+	}
+	c.failed = err != nil
+}
+
+// collect removes what is too old, and then what takes too much space.
+func (c *Collector) collect(ctx context.Context, now time.Time) error {
+	if err := c.detect(ctx, now); err != nil {
+		return err
+	}
+	var errs []error
+	for _, s := range c.expired(c.unused(), now) {
+		errs = append(errs, c.remove(ctx, s))
+	}
+	if c.High >= 100 {
+		return errors.Join(errs...)
+	}
+	disk, err := c.Disk(ctx)
+	if err != nil {
+		return errors.Join(append(errs, fmt.Errorf("measure the disk of images: %w", err))...)
+	}
+	if disk.Capacity == 0 {
+		c.Event(InvalidDiskCapacity, "invalid capacity 0 on image filesystem")
+		return errors.Join(append(errs, errors.New("the file system of images has no capacity"))...)
+	}
+	excess := c.excess(disk)
+	if excess == 0 {
+		return errors.Join(errs...)
+	}
+	log.G(ctx).WithField("bytes", excess).Info("the disk of images is full; images that nothing uses are removed")
+	freed := uint64(0)
+	for _, s := range c.candidates(c.unused(), now) {
+		if freed >= excess {
+			break
+		}
+		if err := c.remove(ctx, s); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		freed += s.size
+	}
+	if freed < excess {
+		message := fmt.Sprintf("Failed to garbage collect required amount of images. Attempted to free %d bytes, but only found %d bytes eligible to free.", excess, freed)
+		c.Event(FreeDiskSpaceFailed, message)
+		errs = append(errs, errors.New(message))
+	}
+	return errors.Join(errs...)
+}
+
+// detect notes which images there are, and which of them are in use.
+func (c *Collector) detect(ctx context.Context, now time.Time) error {
+	// Before the list: an image that comes between the two is new, and stays for that.
+	inUse, err := c.InUse(ctx)
+	if err != nil {
+		return fmt.Errorf("find out which images are in use: %w", err)
+	}
+	list, err := c.Images.ListImages(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("list images: %w", err)
+	}
+	all := make(map[string]*seen, len(list))
+	for _, i := range list {
+		s := c.seen[i.GetId()]
+		if s == nil {
+			s = &seen{id: i.GetId(), first: now}
+		}
+		s.size, s.pinned = i.GetSize(), i.GetPinned()
+		s.inUse = slices.ContainsFunc(slices.Concat([]string{i.GetId()}, i.GetRepoTags(), i.GetRepoDigests()), func(name string) bool { return inUse[name] })
+		if s.inUse {
+			s.lastUse = now
+		}
+		all[s.id] = s
+	}
+	c.seen = all
+	return nil
+}
+
+// unused returns the images that may be removed.
+func (c *Collector) unused() []*seen {
+	var list []*seen
+	for _, s := range c.seen {
+		if !s.inUse && !s.pinned {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func (c *Collector) remove(ctx context.Context, s *seen) error {
+	if err := c.Images.RemoveImage(ctx, &runtimeapi.ImageSpec{Image: s.id}); err != nil {
+		return fmt.Errorf("remove image %s: %w", s.id, err)
+	}
+	log.G(ctx).WithField("image", s.id).WithField("bytes", s.size).Info("removed an image that nothing uses")
+	delete(c.seen, s.id)
+	return nil
+}
+
+// excess returns how many bytes must be freed of a disk, 0 if it is not too full.
+func (p Policy) excess(d Disk) uint64 {
+	free := d.Available * 100 / d.Capacity
+	if p.High >= 100 || 100-int64(free) < p.High { //nolint:gosec // a percentage
+		return 0
+	}
+	target := d.Capacity / 100 * uint64(100-p.Low) //nolint:gosec // a percentage
+	return target - min(target, d.Available)
+}
+
+// candidates returns those of the images that are old enough, in the order in which they are removed.
+func (p Policy) candidates(unused []*seen, now time.Time) []*seen {
+	list := slices.DeleteFunc(slices.Clone(unused), func(s *seen) bool { return now.Sub(s.first) < p.MinAge })
+	slices.SortFunc(list, func(a, b *seen) int {
+		return cmp.Or(a.lastUse.Compare(b.lastUse), a.first.Compare(b.first), cmp.Compare(a.id, b.id))
+	})
+	return list
+}
+
+// expired returns those of the images that nothing has used for too long.
+func (p Policy) expired(unused []*seen, now time.Time) []*seen {
+	if p.MaxAge <= 0 {
+		return nil
+	}
+	return slices.DeleteFunc(p.candidates(unused, now), func(s *seen) bool {
+		last := s.first
+		if s.lastUse.After(last) {
+			last = s.lastUse
+		}
+		return now.Sub(last) <= p.MaxAge
+	})
+}

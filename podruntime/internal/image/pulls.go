@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+const (
+	keyFile = "key"
+	suffix  = ".json"
+	// pulling begins the names of files that say that an image is being pulled, by its name.
+	pulling = "pulling-"
+	// maxCredentials is how many are remembered for an image, the newest.
+	maxCredentials = 64
+)
+
+// pulls are the images that were pulled for pods, and with what. They outlive the process: an image that nobody knows to
+// have been pulled is for all pods. Of a credential there is a digest with a key of this node, so that passwords
+// cannot be tried on the files elsewhere. A file that cannot be read counts as an image that nobody may use without asking.
+type pulls struct {
+	dir string // "" keeps nothing on disk
+	key []byte
+
+	mu  sync.Mutex
+	all map[string]pull // guarded by mu: by fileOf the image's ID
+	// changes is how often anything was noted about who may use an image; guarded by mu
+	changes int
+	now     map[string]intent // guarded by mu: by fileOf the name of what is or was being pulled
+}
+
+// intent is a pull of which nobody knows yet how it ended, or will ever know.
+type intent struct {
+	running int
+	// lost tells that one ended unheard: the image may be there, and until it is pulled again, nobody may use it without asking.
+	lost bool
+}
+
+// outcome is how a pull ended.
+type outcome int
+
+const (
+	unheard  outcome = iota // the process, the call or the answer was lost
+	refused                 // the runtime said that it did not pull
+	recorded                // it is noted who may use the image
+)
+
+// pull is an image that was pulled.
+type pull struct {
+	ID string `json:"id"`
+	// Uses are by repository: who may read one, may not read another that has the same image.
+	Uses map[string]use `json:"uses"`
+}
+
+// use is who may use an image by the name of a repository.
+type use struct {
+	Anybody     bool     `json:"anybody,omitempty"`
+	Credentials []string `json:"credentials,omitempty"`
+}
+
+func (u use) has(digest string) bool { return slices.Contains(u.Credentials, digest) }
+
+// openPulls reads what an earlier process knew.
+func openPulls(dir string) (*pulls, error) {
+	p := &pulls{dir: dir, all: map[string]pull{}, now: map[string]intent{}}
+	if dir == "" {
+		p.key = []byte(rand.Text())
+		return p, nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), suffix)
+		if !ok {
+			continue
+		}
+		if image, ok := strings.CutPrefix(name, pulling); ok {
+			p.now[image] = intent{lost: true}
+			continue
+		}
+		var one pull
+		if data, err := os.ReadFile(filepath.Join(dir, e.Name())); err != nil || json.Unmarshal(data, &one) != nil || fileOf(one.ID) != name {
+			one = pull{}
+		}
+		p.all[name] = one
+	}
+	p.key, err = os.ReadFile(filepath.Join(dir, keyFile))
+	if err == nil && len(p.key) > 0 {
+		return p, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	p.key = []byte(rand.Text())
+	return p, p.write(keyFile, p.key)
+}
+
+// fileOf is the name of the file about an image, or about the name of one, without its ending.
+func fileOf(image string) string {
+	sum := sha256.Sum256([]byte(image))
+	return hex.EncodeToString(sum[:])
+}
+
+// digest stands for a credential.
+func (p *pulls) digest(auth *runtimeapi.AuthConfig) string {
+	sum := hmac.New(sha256.New, p.key)
+	for _, s := range []string{auth.GetUsername(), auth.GetPassword(), auth.GetIdentityToken(), auth.GetRegistryToken()} {
+		fmt.Fprintf(sum, "%d:%s", len(s), s)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// find returns who may use the image by that name. It is not known if it was never pulled here.
+func (p *pulls) find(id, name string) (use, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one, known := p.all[fileOf(id)]
+	if !known {
+		_, known = p.now[fileOf(name)]
+	}
+	return one.Uses[repository(name)], known
+}
+
+// begin notes that an image will be pulled. end must be called; what the process does not live to say is unheard.
+func (p *pulls) begin(name string) (end func(outcome), err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	file := fileOf(name)
+	is, noted := p.now[file]
+	if !noted {
+		if err := p.write(pulling+file+suffix, []byte("{}")); err != nil {
+			return nil, err
+		}
+	}
+	is.running++
+	p.now[file] = is
+	return func(how outcome) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		is := p.now[file]
+		is.running--
+		switch how {
+		case unheard:
+			is.lost = true
+		case recorded:
+			is.lost = false
+		case refused: // what an earlier one did is as unknown as before
+		}
+		p.now[file] = is
+		if is == (intent{}) && p.remove(pulling+file+suffix) == nil {
+			delete(p.now, file)
+		}
+	}, nil
+}
+
+// pulled notes that the image was pulled by that name with auth, or by anybody.
+func (p *pulls) pulled(id, name string, auth *runtimeapi.AuthConfig) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.changes++
+	file, one := fileOf(id), pull{ID: id, Uses: map[string]use{}}
+	for repository, u := range p.all[file].Uses {
+		one.Uses[repository] = u
+	}
+	u := one.Uses[repository(name)]
+	switch digest := p.digest(auth); {
+	case u.Anybody, auth != nil && u.has(digest):
+		return nil
+	case auth == nil:
+		u = use{Anybody: true}
+	default:
+		// Tokens that a registry gives for hours would add up for ever; who has an old one asks the registry again.
+		u.Credentials = append(slices.Clone(u.Credentials[max(0, len(u.Credentials)-maxCredentials+1):]), digest)
+	}
+	one.Uses[repository(name)] = u
+	data, err := json.Marshal(one)
+	if err != nil {
+		return err
+	}
+	if err := p.write(file+suffix, data); err != nil {
+		return err
+	}
+	p.all[file] = one
+	return nil
+}
+
+// known are the files of all images, and how often anything was noted until now.
+func (p *pulls) known() (map[string]bool, int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	files := map[string]bool{}
+	for file := range p.all {
+		files[file] = true
+	}
+	return files, p.changes
+}
+
+// forget forgets images that are gone. If anything was noted since, they may have come back, and it is left to the next time.
+func (p *pulls) forget(files map[string]bool, changes int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.changes != changes {
+		return nil
+	}
+	var errs []error
+	for file := range files {
+		if err := p.remove(file + suffix); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		delete(p.all, file)
+	}
+	return errors.Join(errs...)
+}
+
+// write replaces a file, so that also a machine that loses power has it.
+func (p *pulls) write(name string, data []byte) error {
+	if p.dir == "" {
+		return nil
+	}
+	f, err := os.CreateTemp(p.dir, ".new-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // it has another name by then, if all went well
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), filepath.Join(p.dir, name)); err != nil {
+		return err
+	}
+	dir, err := os.Open(p.dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+func (p *pulls) remove(name string) error {
+	if p.dir == "" {
+		return nil
+	}
+	if err := os.Remove(filepath.Join(p.dir, name)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podcgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// The shares of CPUs that a group can have in version 1.
+const (
+	minShares = 2
+	maxShares = 262_144
+)
+
+// Limits are what a group may use.
+type Limits struct {
+	// CPUShares is its part of the CPUs when others want them too, in the numbers of version 1. 0 leaves it.
+	CPUShares int64
+	// CPUQuota is the time in µs of CPUs in each CPUPeriod. 0 is no limit; without a period it is left.
+	CPUQuota, CPUPeriod int64
+	// Memory is in bytes, Pids in processes and threads. 0 leaves it, and below 0 is no limit.
+	Memory, Pids int64
+}
+
+// Raise gives the group of a pod those limits that are higher than what it has: what containers get next needs room in it.
+func (t *Tree) Raise(group string, to Limits) error {
+	has := t.read(group)
+	higher := func(a, b int64) int64 {
+		if a < 0 || b < 0 {
+			return -1
+		}
+		return max(a, b)
+	}
+	if to.CPUQuota == 0 || has.CPUQuota < 0 {
+		to.CPUQuota = 0
+	} else {
+		to.CPUQuota = max(to.CPUQuota, has.CPUQuota)
+	}
+	to.Memory = higher(to.Memory, has.Memory)
+	return t.write(group, to)
+}
+
+// Set gives the group of a pod these limits.
+func (t *Tree) Set(group string, to Limits) error { return t.write(group, to) }
+
+// read returns the limits of memory and CPU that a group has.
+func (t *Tree) read(group string) Limits {
+	l := Limits{Memory: -1, CPUQuota: -1}
+	number := func(controller, v1, v2 string, to *int64) {
+		words := strings.Fields(t.text(group, controller, v1, v2))
+		if len(words) == 0 {
+			return
+		}
+		if n, err := strconv.ParseInt(words[0], 10, 64); err == nil && n < 1<<62 {
+			*to = n
+		}
+	}
+	number("memory", "memory.limit_in_bytes", "memory.max", &l.Memory)
+	number("cpu", "cpu.cfs_quota_us", "cpu.max", &l.CPUQuota)
+	return l
+}
+
+// text is what a file of a group says, "" if it is not there.
+func (t *Tree) text(group, controller, v1, v2 string) string {
+	dir, file := t.in.Unified, v2
+	if dir == "" {
+		dir, file = t.in.Controllers[controller], v1
+	}
+	if dir == "" {
+		return ""
+	}
+	data, _ := os.ReadFile(filepath.Join(dir, group, file)) // the group may be gone
+	return string(data)
+}
+
+// write writes the limits of a group. What no controller keeps is left out.
+func (t *Tree) write(group string, l Limits) error {
+	var errs []error
+	set := func(controller, v1, v2, one, two string) {
+		dir, file, value := t.in.Unified, v2, two
+		if dir == "" {
+			dir, file, value = t.in.Controllers[controller], v1, one
+		}
+		if dir == "" {
+			return
+		}
+		name := filepath.Join(dir, group, file)
+		if _, err := os.Stat(name); err != nil {
+			return
+		}
+		if err := os.WriteFile(name, []byte(value), 0); err != nil {
+			errs = append(errs, fmt.Errorf("write %s to %s: %w", value, name, errors.Unwrap(err)))
+		}
+	}
+	if n := l.CPUShares; n > 0 {
+		n = min(max(n, minShares), maxShares)
+		set("cpu", "cpu.shares", "cpu.weight", number(n), number(1+(n-minShares)*9999/(maxShares-minShares)))
+	}
+	if l.CPUPeriod > 0 {
+		quota := l.CPUQuota
+		if quota == 0 {
+			quota = -1
+		}
+		if t.in.Unified == "" {
+			set("cpu", "cpu.cfs_period_us", "", number(l.CPUPeriod), "")
+		}
+		set("cpu", "cpu.cfs_quota_us", "cpu.max", number(quota), unlimited(quota)+" "+number(l.CPUPeriod))
+	}
+	if l.Memory != 0 {
+		set("memory", "memory.limit_in_bytes", "memory.max", number(l.Memory), unlimited(l.Memory))
+	}
+	if l.Pids != 0 {
+		set("pids", "pids.max", "pids.max", unlimited(l.Pids), unlimited(l.Pids))
+	}
+	return errors.Join(errs...)
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+func unlimited(n int64) string {
+	if n < 0 {
+		return "max"
+	}
+	return number(n)
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podcgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Hierarchies are directories in hierarchies of cgroups.
+type Hierarchies struct {
+	// Unified is in the one of version 2; "" where the controllers are in those of version 1.
+	Unified string
+	// Controllers are in hierarchies of version 1, by controller: cpu, memory and pids.
+	Controllers map[string]string
+	// Others are in hierarchies that limit nothing of pods, in which a runtime may make groups all the same.
+	Others []string
+}
+
+// Machine returns the hierarchies that are mounted at root, such as /sys/fs/cgroup.
+func Machine(root string) Hierarchies {
+	if _, err := os.Stat(filepath.Join(root, "cgroup.controllers")); err == nil {
+		return Hierarchies{Unified: root}
+	}
+	h := Hierarchies{Controllers: map[string]string{}}
+	entries, _ := os.ReadDir(root) // none: there are no cgroups
+	for _, e := range entries {
+		dir := filepath.Join(root, e.Name())
+		switch _, err := os.Stat(filepath.Join(dir, "cgroup.procs")); {
+		case err != nil:
+		case e.Name() == "cpu" || e.Name() == "memory" || e.Name() == "pids":
+			h.Controllers[e.Name()] = dir
+		default:
+			h.Others = append(h.Others, dir)
+		}
+	}
+	return h
+}
+
+// limiting are the directories in which groups are made.
+func (h Hierarchies) limiting() []string {
+	if h.Unified != "" {
+		return []string{h.Unified}
+	}
+	var dirs []string
+	for _, dir := range h.Controllers {
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
+
+// The groups of the classes of pods; pods of the class Guaranteed are in none.
+const (
+	burstable  = "burstable"
+	bestEffort = "besteffort"
+	podPrefix  = "pod"
+)
+
+// Tree is the cgroups of the pods of a node. All methods can be called from several goroutines.
+type Tree struct {
+	in   Hierarchies
+	name string
+
+	mu sync.Mutex
+	// guarded by mu: the CPU shares of pods of the class Burstable, those that its group has
+	shares map[types.UID]int64
+	given  int64
+}
+
+// New returns the tree of that name, a path below the directories of the hierarchies. It makes nothing.
+func New(in Hierarchies, name string) *Tree {
+	return &Tree{in: in, name: path.Join("/", name), shares: map[types.UID]int64{}}
+}
+
+// Prepare makes the tree with the limits of all pods together. An error says where no group can be made.
+func (t *Tree) Prepare(all Limits) error {
+	if len(t.in.limiting()) == 0 {
+		return errors.New("there are no cgroups")
+	}
+	for _, group := range []string{t.name, path.Join(t.name, burstable), path.Join(t.name, bestEffort)} {
+		if err := t.mkdir(group); err != nil {
+			return fmt.Errorf("make the cgroup %s: %w", group, err)
+		}
+	}
+	return errors.Join(t.write(t.name, all), t.write(path.Join(t.name, bestEffort), Limits{CPUShares: minShares}))
+}
+
+// Group is the group of a pod, as runtimes are told it.
+func (t *Tree) Group(uid types.UID, class corev1.PodQOSClass) string {
+	switch class {
+	case corev1.PodQOSBurstable:
+		return path.Join(t.name, burstable, podPrefix+string(uid))
+	case corev1.PodQOSBestEffort:
+		return path.Join(t.name, bestEffort, podPrefix+string(uid))
+	}
+	return path.Join(t.name, podPrefix+string(uid))
+}
+
+// Make makes the group of a pod, or gives the one that is there these limits.
+func (t *Tree) Make(uid types.UID, class corev1.PodQOSClass, limits Limits) error {
+	group := t.Group(uid, class)
+	err := t.mkdir(group)
+	if err == nil {
+		err = t.write(group, limits)
+	}
+	if err == nil {
+		err = t.Know(uid, class, limits)
+	}
+	if err != nil {
+		return fmt.Errorf("make the cgroup of the pod: %w", err)
+	}
+	return nil
+}
+
+// Restore makes the group of a pod again where it is gone, as after a start of the machine. One that is there stays as it is.
+func (t *Tree) Restore(uid types.UID, class corev1.PodQOSClass, limits Limits) error {
+	for _, dir := range t.in.limiting() {
+		if _, err := os.Stat(filepath.Join(dir, t.Group(uid, class))); err != nil {
+			return t.Make(uid, class, limits)
+		}
+	}
+	return nil
+}
+
+// Know counts the shares of a pod, also of one that was made by an earlier process: the group of its class has those of
+// all of its pods.
+func (t *Tree) Know(uid types.UID, class corev1.PodQOSClass, limits Limits) error {
+	if class != corev1.PodQOSBurstable {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.shares[uid] = limits.CPUShares
+	return t.share()
+}
+
+// Forget counts the shares of a pod no more.
+func (t *Tree) Forget(uid types.UID) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.shares, uid)
+	return t.share()
+}
+
+// share gives the group of the class Burstable its shares. mu is held.
+func (t *Tree) share() error {
+	sum := int64(0)
+	for _, one := range t.shares {
+		sum += one
+	}
+	sum = min(max(sum, minShares), maxShares)
+	if sum == t.given {
+		return nil
+	}
+	err := t.write(path.Join(t.name, burstable), Limits{CPUShares: sum})
+	if err == nil {
+		t.given = sum
+	}
+	return err
+}
+
+// mkdir makes a group with those above it. In version 2 each must let those below it be limited.
+func (t *Tree) mkdir(group string) error {
+	for _, dir := range t.in.limiting() {
+		enable(dir)
+		for part := range strings.SplitSeq(strings.Trim(group, "/"), "/") {
+			dir = filepath.Join(dir, part)
+			if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // as the kernel makes them
+				return err
+			}
+			enable(dir)
+		}
+	}
+	return nil
+}
+
+// enable lets the groups below a directory of version 2 be limited, one controller by one: what is not there is not.
+func enable(dir string) {
+	file := filepath.Join(dir, "cgroup.subtree_control")
+	if _, err := os.Stat(file); err != nil {
+		return // version 1
+	}
+	for _, controller := range []string{"+cpu", "+memory", "+pids"} {
+		_ = os.WriteFile(file, []byte(controller), 0) // that it fails is seen when a limit is written
+	}
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumes
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// provisioned is what volumes are called that are made here. Nothing else below the directory is ever touched.
+var provisioned = regexp.MustCompile(`^pvc-[0-9a-zA-Z][0-9a-zA-Z-]{0,127}$`)
+
+// removing is the end of the name of a directory in which a volume is being removed.
+const removing = ".removing"
+
+// Provisions reports whether there is a directory to make volumes in.
+func (v *Volumes) Provisions() bool { return v.cfg.Provision != "" }
+
+// provision opens the directory for volumes, to make or remove the one of that name.
+func (v *Volumes) provision(name string) (*os.Root, error) {
+	switch {
+	case !v.Provisions():
+		return nil, errdefs.InvalidInput("no directory of the machine is for PersistentVolumes that are made by the node")
+	case !provisioned.MatchString(name):
+		return nil, errdefs.InvalidInputf("%q cannot be a PersistentVolume that is made by the node", name)
+	}
+	return os.OpenRoot(v.cfg.Provision)
+}
+
+// MakeVolume makes an empty directory for a PersistentVolume, which everybody may write in, and returns its path. One that
+// is there is left as it is.
+func (v *Volumes) MakeVolume(name string) (string, error) {
+	root, err := v.provision(name)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	if err := root.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	info, err := root.Lstat(name)
+	switch {
+	case err != nil:
+		return "", err
+	case !info.IsDir():
+		return "", fmt.Errorf("%s is no directory", filepath.Join(v.cfg.Provision, name))
+	case info.Mode().Perm() == 0o700: // it is new, or a process ended here
+		err = root.Chmod(name, 0o777)
+	}
+	return filepath.Join(v.cfg.Provision, name), err
+}
+
+// RemoveVolume removes the directory of a PersistentVolume with all that is in it; that it is not there is no error. It
+// is first moved into a directory of its own, in one step, so that what a process that was killed left of it is found and nothing
+// that is left can be taken for the volume. No link is followed and no mount entered.
+func (v *Volumes) RemoveVolume(name string) error {
+	root, err := v.provision(name)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	aside := name + removing
+	if err := root.Mkdir(aside, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := root.Rename(name, filepath.Join(aside, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	dir := filepath.Join(v.cfg.Provision, aside)
+	entries, err := os.ReadDir(dir) // beside the volume, what was so deep in it that an earlier try moved it up
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := removeTree(dir, e.Name()); err != nil {
+			return err
+		}
+	}
+	return root.Remove(aside)
+}

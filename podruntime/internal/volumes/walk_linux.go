@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumes
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// errMoved ends a walk: the directory that it was in is not where it was.
+var errMoved = errors.New("a directory was moved while it was measured")
+
+// walker counts what is below a directory. It is in one directory at a time, by its descriptor, and comes back by "..":
+// a container can make directories deeper than paths can be long and than a process can have descriptors.
+type walker struct {
+	use  Use
+	dev  uint64         // of the directory that is counted; what is mounted below it is not of the volume
+	seen map[inode]bool // files with several names
+	fd   int            // where it is
+	path []level        // from the top to where it is
+	buf  [32 << 10]byte
+}
+
+// level is a directory that was read.
+type level struct {
+	id   inode
+	dirs []string // in it, that are still to be entered
+}
+
+// measure counts below a directory. What vanishes meanwhile does not count, a file with several names counts once, and links
+// are not followed. An error beside a use with AtLeast says why the count is not complete.
+func measure(ctx context.Context, dir string) (Use, error) {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return Use{}, &os.PathError{Op: "open", Path: dir, Err: err}
+	}
+	w := &walker{fd: fd, seen: map[inode]bool{}}
+	defer func() { unix.Close(w.fd) }()
+	var top unix.Stat_t
+	if err := unix.Fstat(fd, &top); err != nil {
+		return Use{}, &os.PathError{Op: "stat", Path: dir, Err: err}
+	}
+	w.dev = idOf(&top).dev
+	w.count(&top)
+	w.read(ctx, idOf(&top))
+	for len(w.path) > 0 && err == nil {
+		err = w.step(ctx)
+	}
+	w.use.AtLeast = err != nil
+	return w.use, err
+}
+
+// step enters the next directory, or leaves the one that it is in.
+func (w *walker) step(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	here := &w.path[len(w.path)-1]
+	if len(here.dirs) == 0 {
+		return w.leave()
+	}
+	name := here.dirs[len(here.dirs)-1]
+	here.dirs = here.dirs[:len(here.dirs)-1]
+	fd, err := unix.Openat(w.fd, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil //nolint:nilerr // it vanished, or only its containers may look
+	}
+	var own unix.Stat_t
+	if err := unix.Fstat(fd, &own); err != nil || idOf(&own).dev != w.dev {
+		unix.Close(fd)
+		return nil //nolint:nilerr // something was mounted there since it was counted
+	}
+	unix.Close(w.fd)
+	w.fd = fd
+	w.read(ctx, idOf(&own))
+	return nil
+}
+
+// leave goes back to the directory above.
+func (w *walker) leave() error {
+	w.path = w.path[:len(w.path)-1]
+	if len(w.path) == 0 {
+		return nil
+	}
+	fd, err := unix.Openat(w.fd, "..", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	unix.Close(w.fd)
+	w.fd = fd
+	var above unix.Stat_t
+	if err := unix.Fstat(fd, &above); err != nil {
+		return err
+	}
+	if idOf(&above) != w.path[len(w.path)-1].id {
+		return errMoved
+	}
+	return nil
+}
+
+// read counts what is in the directory that it has entered.
+func (w *walker) read(ctx context.Context, id inode) {
+	here := level{id: id}
+	for ctx.Err() == nil {
+		n, err := unix.ReadDirent(w.fd, w.buf[:])
+		if n <= 0 || err != nil {
+			break
+		}
+		_, _, names := unix.ParseDirent(w.buf[:n], -1, nil)
+		for _, name := range names {
+			var s unix.Stat_t
+			if err := unix.Fstatat(w.fd, name, &s, unix.AT_SYMLINK_NOFOLLOW); err != nil || idOf(&s).dev != w.dev {
+				continue
+			}
+			w.count(&s)
+			if s.Mode&unix.S_IFMT == unix.S_IFDIR {
+				here.dirs = append(here.dirs, name)
+			}
+		}
+	}
+	w.path = append(w.path, here)
+}
+
+func (w *walker) count(s *unix.Stat_t) {
+	if s.Nlink > 1 && s.Mode&unix.S_IFMT != unix.S_IFDIR {
+		if w.seen[idOf(s)] {
+			return
+		}
+		w.seen[idOf(s)] = true
+	}
+	w.use.Bytes += s.Blocks * 512
+	w.use.Inodes++
+}
+
+func idOf(s *unix.Stat_t) inode {
+	return inode{uint64(s.Dev), s.Ino} //nolint:unconvert // the type differs between architectures
+}

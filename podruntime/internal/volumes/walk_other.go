@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package volumes
+
+import (
+	"context"
+	"io/fs"
+	"os"
+)
+
+// measure counts below a directory. What vanishes meanwhile does not count, and links are not followed. An error beside
+// a use with AtLeast says why the count is not complete.
+func measure(ctx context.Context, dir string) (Use, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return Use{}, err
+	}
+	defer root.Close()
+	var use Use
+	err = fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		info, statErr := root.Lstat(name)
+		if err != nil || statErr != nil {
+			return nil //nolint:nilerr // it vanished, or only its containers may look
+		}
+		use.Bytes += info.Size()
+		use.Inodes++
+		return nil
+	})
+	use.AtLeast = err != nil
+	return use, err
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/volumes"
+)
+
+const (
+	// meterTime is how long the volumes of one pod may take to be measured; what is counted by then counts.
+	meterTime = time.Minute
+	// meterTurns is how many pods are measured at once.
+	meterTurns = 2
+	// meterRest is how much longer than it took to measure a pod it is left alone: one with a million files must not keep the
+	// others waiting.
+	meterRest = 5
+)
+
+// errNotMeasured is the answer for a pod that is being measured for the first time.
+var errNotMeasured = errors.New("its volumes are being measured")
+
+// meter measures the volumes of pods in the background, and has the last figures while it does: who asks never waits for a
+// walk through files, of which a container can make as many as it likes.
+type meter struct {
+	walk  func(ctx context.Context, pod *corev1.Pod) (map[string]volumes.Use, error)
+	begin func(work func(ctx context.Context)) bool // runs work in the background until ctx ends, see Runtime.begin
+	turns chan struct{}
+
+	mu   sync.Mutex
+	pods map[types.UID]*figures // guarded by mu
+}
+
+// figures are what the volumes of a pod used. All of it is guarded by mu of meter.
+type figures struct {
+	use  map[string]volumes.Use // replaced, never changed
+	err  error                  // of the last walk
+	at   time.Time              // when it ended; zero: there was none
+	next time.Time              // before this, it is not measured again
+	busy chan struct{}          // closed when the walk that goes on has ended; nil: there is none
+}
+
+func newMeter(walk func(context.Context, *corev1.Pod) (map[string]volumes.Use, error), begin func(func(context.Context)) bool) *meter {
+	return &meter{walk: walk, begin: begin, turns: make(chan struct{}, meterTurns), pods: map[types.UID]*figures{}}
+}
+
+// usage returns what each volume of the pod uses, measured no longer ago than fresh if that can be had before patience ends, and
+// else what was measured last. The result must not be changed.
+func (m *meter) usage(patience context.Context, pod *corev1.Pod, fresh time.Duration) (map[string]volumes.Use, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f := m.pods[pod.UID]
+	if f == nil {
+		f = &figures{}
+		m.pods[pod.UID] = f
+	}
+	if now := time.Now(); f.busy == nil && (f.at.IsZero() || now.Sub(f.at) >= fresh && !now.Before(f.next)) {
+		busy := make(chan struct{})
+		if m.begin(func(ctx context.Context) { m.measure(ctx, pod, f) }) {
+			f.busy = busy
+		}
+	} else if f.busy != nil && !f.at.IsZero() {
+		return f.use, f.err // somebody has waited for it already
+	}
+	if busy := f.busy; busy != nil {
+		m.mu.Unlock()
+		select {
+		case <-busy:
+		case <-patience.Done():
+		}
+		m.mu.Lock()
+	}
+	if f.at.IsZero() {
+		return nil, errNotMeasured
+	}
+	return f.use, f.err
+}
+
+// measure walks through the volumes of a pod when it is its turn.
+func (m *meter) measure(ctx context.Context, pod *corev1.Pod, f *figures) {
+	var use map[string]volumes.Use
+	var err error
+	var took time.Duration
+	select {
+	case m.turns <- struct{}{}:
+		begin := time.Now()
+		bounded, cancel := context.WithTimeout(ctx, meterTime)
+		use, err = m.walk(bounded, pod)
+		cancel()
+		took = time.Since(begin)
+		<-m.turns
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		log.G(ctx).WithField("pod", pod.Namespace+"/"+pod.Name).WithError(err).Warn("measure the volumes of a pod")
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f.at, f.err = time.Now(), err
+	f.next = f.at.Add(meterRest * took)
+	if err == nil {
+		f.use = merge(f.use, use)
+	}
+	close(f.busy)
+	f.busy = nil
+}
+
+// merge returns what is known after a walk: what it did not come to the end of is at least what it was.
+func merge(last, now map[string]volumes.Use) map[string]volumes.Use {
+	all := maps.Clone(last)
+	if all == nil {
+		all = map[string]volumes.Use{}
+	}
+	for name, use := range now {
+		if was := last[name]; use.AtLeast {
+			use.Bytes, use.Inodes = max(use.Bytes, was.Bytes), max(use.Inodes, was.Inodes)
+		}
+		all[name] = use
+	}
+	return all
+}
+
+// forget drops the figures of a pod that is gone.
+func (m *meter) forget(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.pods, uid)
+}

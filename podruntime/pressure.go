@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/eviction"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stats"
+)
+
+const (
+	// pressureEvery is how often the machine is measured.
+	pressureEvery = 10 * time.Second
+	// pressureTime is how long that may take, with what is done about it.
+	pressureTime = time.Minute
+	// freeTime is how long the removal of images is waited for.
+	freeTime = 20 * time.Second
+	// evictedTime is how long the end of an evicted pod is waited for until another one must go.
+	evictedTime = 30 * time.Second
+)
+
+// evictor sees when the machine has too little left: it says so in the conditions of the node, removes images that
+// nothing uses, and then ends one pod after the other.
+type evictor struct {
+	r          *Runtime
+	thresholds []eviction.Threshold
+	summary    func(context.Context) (*statsv1alpha1.Summary, error)
+
+	mu         sync.Mutex
+	conditions []corev1.NodeConditionType // guarded by mu: those that are true
+	node       *corev1.Node               // guarded by mu: the node without them; nil until somebody wants to know
+	notify     func(*corev1.Node)         // guarded by mu
+
+	// owned by run
+	pressure eviction.Pressure
+	evicted  *worker // that was told last to end
+	until    time.Time
+	told     map[types.UID]bool // that have to end, whether they do or not
+}
+
+func newEvictor(r *Runtime) (*evictor, error) {
+	thresholds, err := eviction.Parse(r.cfg.EvictionHard)
+	if err != nil {
+		return nil, errdefs.InvalidInputf("pod runtime: hard eviction: %v", err)
+	}
+	return &evictor{r: r, thresholds: thresholds, summary: r.stats.Summary, told: map[types.UID]bool{}}, nil
+}
+
+// run measures the machine until ctx ends.
+func (e *evictor) run(ctx context.Context) {
+	if len(e.thresholds) == 0 {
+		return
+	}
+	for ctx.Err() == nil {
+		bounded, cancel := context.WithTimeout(ctx, pressureTime)
+		e.round(bounded)
+		cancel()
+		select {
+		case <-time.After(pressureEvery):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (e *evictor) round(ctx context.Context) {
+	met, summary, err := e.measure(ctx)
+	if summary == nil {
+		log.G(ctx).WithError(err).Warn("the machine cannot be measured, so nothing is evicted; it is tried again")
+		return
+	}
+	if e.pressure.Update(met, time.Now()) {
+		e.report(e.pressure.Conditions())
+	}
+	if len(met) == 0 || err != nil || e.ends() {
+		return
+	}
+	e.r.nodeEvent(corev1.EventTypeWarning, "EvictionThresholdMet", "Attempting to reclaim "+string(met[0].Signal.Resource()))
+	if met[0].Signal.Condition() == corev1.NodeDiskPressure {
+		met, summary, err = e.free(ctx)
+		if err != nil {
+			log.G(ctx).WithError(err).Warn("the disk is full, and what pods use of it cannot be measured; it is tried again")
+		}
+		if len(met) == 0 || err != nil {
+			return
+		}
+	}
+	e.evict(ctx, met[0], summary)
+}
+
+// free removes images that nothing uses, and measures anew. A removal that takes long goes on while pods are evicted.
+func (e *evictor) free(ctx context.Context) ([]eviction.Met, *statsv1alpha1.Summary, error) {
+	bounded, cancel := context.WithTimeout(ctx, freeTime)
+	defer cancel()
+	if err := e.r.collector.Free(bounded); err != nil {
+		log.G(ctx).WithError(err).Warn("the disk is full, and images that nothing uses could not be removed")
+	}
+	select {
+	case <-time.After(stats.Freshness): // until then, what was measured before is answered
+	case <-ctx.Done():
+	}
+	return e.measure(ctx)
+}
+
+// measure returns the thresholds below which the machine is. An error beside a summary is that nothing is known of the pods.
+func (e *evictor) measure(ctx context.Context) ([]eviction.Met, *statsv1alpha1.Summary, error) {
+	summary, err := e.summary(ctx)
+	if summary == nil {
+		return nil, nil, err
+	}
+	return observed(&summary.Node).Met(e.thresholds), summary, err
+}
+
+// observed is what is available of the machine.
+func observed(n *statsv1alpha1.NodeStats) eviction.Observations {
+	seen := eviction.Observations{}
+	note := func(s eviction.Signal, available, capacity *uint64) {
+		if available != nil && capacity != nil {
+			seen[s] = eviction.Observation{Available: *available, Capacity: *capacity}
+		}
+	}
+	if m := n.Memory; m != nil && m.AvailableBytes != nil && m.WorkingSetBytes != nil {
+		all := *m.AvailableBytes + *m.WorkingSetBytes
+		note(eviction.MemoryAvailable, m.AvailableBytes, &all)
+	}
+	if fs := n.Fs; fs != nil {
+		note(eviction.NodeFsAvailable, fs.AvailableBytes, fs.CapacityBytes)
+		note(eviction.NodeFsInodesFree, fs.InodesFree, fs.Inodes)
+	}
+	if n.Runtime != nil && n.Runtime.ImageFs != nil {
+		note(eviction.ImageFsAvailable, n.Runtime.ImageFs.AvailableBytes, n.Runtime.ImageFs.CapacityBytes)
+		note(eviction.ImageFsInodesFree, n.Runtime.ImageFs.InodesFree, n.Runtime.ImageFs.Inodes)
+	}
+	if r := n.Rlimit; r != nil && r.MaxPID != nil && r.NumOfRunningProcesses != nil && *r.MaxPID > 0 {
+		all, free := uint64(*r.MaxPID), uint64(max(*r.MaxPID-*r.NumOfRunningProcesses, 0)) //nolint:gosec // neither is negative
+		note(eviction.PIDAvailable, &free, &all)
+	}
+	return seen
+}
+
+// ends reports whether the pod that was evicted last is still on its way: what it gives back is not seen yet.
+func (e *evictor) ends() bool {
+	if e.evicted == nil || time.Now().After(e.until) || e.r.known(e.evicted.uid) == nil || ended(e.evicted.lastShown()) {
+		e.evicted = nil
+	}
+	return e.evicted != nil
+}
+
+func ended(pod *corev1.Pod) bool {
+	return pod == nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// evict ends the pod that must go first.
+func (e *evictor) evict(ctx context.Context, m eviction.Met, summary *statsv1alpha1.Summary) {
+	maps.DeleteFunc(e.told, func(uid types.UID, _ bool) bool { return e.r.known(uid) == nil })
+	use := map[types.UID]*statsv1alpha1.PodStats{}
+	for i := range summary.Pods {
+		use[types.UID(summary.Pods[i].PodRef.UID)] = &summary.Pods[i]
+	}
+	var pods []eviction.Pod
+	for _, w := range e.r.all() {
+		if pod := w.lastShown(); !e.told[w.uid] && !ended(pod) && pod.DeletionTimestamp == nil && pod.Spec.NodeName != "" {
+			pods = append(pods, eviction.Pod{Pod: pod, Stats: use[w.uid]})
+		}
+	}
+	slices.SortFunc(pods, func(a, b eviction.Pod) int { return a.Pod.CreationTimestamp.Compare(b.Pod.CreationTimestamp.Time) })
+	ranked := eviction.Rank(pods, m.Signal.Resource())
+	if len(ranked) == 0 {
+		log.G(ctx).WithField("signal", string(m.Signal)).Warn("the machine has too little left, and no pod may be evicted")
+		return
+	}
+	first := ranked[0]
+	w := e.r.known(first.Pod.UID)
+	grace := evictionGrace
+	reason := plan.Eviction{Reason: "Evicted", Message: m.Message() + first.Excess(m.Signal.Resource()), Grace: &grace, Disruption: true}
+	if w != nil && w.put(func(in *inbox) { in.evict = &reason }) {
+		e.evicted, e.until, e.told[w.uid] = w, time.Now().Add(evictedTime), true
+	}
+}
+
+// lastShown is the pod as it was reported last, nil if it was not. It must not be changed.
+func (w *worker) lastShown() *corev1.Pod {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.shown
+}
+
+// current returns the conditions of the node that are true.
+func (e *evictor) current() []corev1.NodeConditionType {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.conditions
+}
+
+// listen tells notify of the node whenever other conditions are true, and at once if some are.
+func (e *evictor) listen(node *corev1.Node, notify func(*corev1.Node)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.node, e.notify = node, notify
+	if notify != nil && len(e.conditions) > 0 {
+		notify(underPressure(node, e.conditions, time.Now()))
+	}
+}
+
+// report says which conditions are true.
+func (e *evictor) report(conditions []corev1.NodeConditionType) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.conditions = conditions
+	if e.notify != nil {
+		e.notify(underPressure(e.node, conditions, time.Now()))
+	}
+}
+
+// underPressure returns the node with these conditions, in a kubelet's words.
+func underPressure(node *corev1.Node, conditions []corev1.NodeConditionType, now time.Time) *corev1.Node {
+	node = node.DeepCopy()
+	for _, c := range []corev1.NodeCondition{
+		{Type: corev1.NodeMemoryPressure, Reason: "KubeletHasInsufficientMemory", Message: "kubelet has insufficient memory available"},
+		{Type: corev1.NodeDiskPressure, Reason: "KubeletHasDiskPressure", Message: "kubelet has disk pressure"},
+		{Type: corev1.NodePIDPressure, Reason: "KubeletHasInsufficientPID", Message: "kubelet has insufficient PID available"},
+	} {
+		if !slices.Contains(conditions, c.Type) {
+			continue
+		}
+		c.Status, c.LastHeartbeatTime, c.LastTransitionTime = corev1.ConditionTrue, metav1.NewTime(now), metav1.NewTime(now)
+		node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(old corev1.NodeCondition) bool { return old.Type == c.Type })
+		node.Status.Conditions = append(node.Status.Conditions, c)
+	}
+	return node
+}

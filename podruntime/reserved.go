@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/eviction"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stats"
+)
+
+// resourcePID is the number of processes, as kubeReserved and systemReserved name it. A node does not offer it to a scheduler.
+const resourcePID corev1.ResourceName = "pid"
+
+// reservable are what can be kept from pods, as by a kubelet.
+var reservable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceEphemeralStorage, corev1.ResourceMemory, resourcePID}
+
+// reserved is what of the machine is not for pods.
+type reserved struct {
+	// daemons is what the configuration keeps for the node itself and for what else runs on the machine.
+	daemons corev1.ResourceList
+	// eviction is what must stay available: beyond it, pods are evicted.
+	eviction corev1.ResourceList
+}
+
+// reserve adds up what of the machine is not for pods. More than there is, is an error.
+func reserve(cfg Config) (reserved, error) {
+	r := reserved{daemons: corev1.ResourceList{}, eviction: corev1.ResourceList{}}
+	for _, of := range []struct {
+		name    string
+		setting map[string]string
+	}{{"kubeReserved", cfg.KubeReserved}, {"systemReserved", cfg.SystemReserved}} {
+		list, err := quantities(of.setting)
+		if err != nil {
+			return r, fmt.Errorf("%s: %w", of.name, err)
+		}
+		for name, q := range list {
+			sum := r.daemons[name]
+			sum.Add(q)
+			r.daemons[name] = sum
+		}
+	}
+	capacity := stats.Capacity(cfg.Root, stats.DefaultPods)
+	if most := stats.MaxPID(); most > 0 {
+		capacity[resourcePID] = *resource.NewQuantity(most, resource.DecimalSI)
+	}
+	maps.Copy(capacity, cfg.Capacity)
+	thresholds, err := eviction.Parse(cfg.EvictionHard)
+	if err != nil {
+		return r, fmt.Errorf("evictionHard: %w", err)
+	}
+	for _, t := range thresholds {
+		name, is := map[eviction.Signal]corev1.ResourceName{
+			eviction.MemoryAvailable: corev1.ResourceMemory, eviction.NodeFsAvailable: corev1.ResourceEphemeralStorage,
+		}[t.Signal]
+		if all := capacity[name]; is {
+			r.eviction[name] = *resource.NewQuantity(t.Least(all.Value()), resource.BinarySI)
+		}
+	}
+	for _, name := range reservable {
+		has, known := capacity[name]
+		if all := r.of(name); known && all.Cmp(has) > 0 {
+			return r, fmt.Errorf("kubeReserved, systemReserved and evictionHard keep %s of %s from pods, and the node has %s", all.String(), name, has.String())
+		}
+	}
+	return r, nil
+}
+
+// of is what of a resource pods cannot have.
+func (r reserved) of(name corev1.ResourceName) resource.Quantity {
+	all := r.daemons[name].DeepCopy()
+	all.Add(r.eviction[name])
+	return all
+}
+
+// quantities reads a setting such as memory: 500Mi.
+func quantities(setting map[string]string) (corev1.ResourceList, error) {
+	list := corev1.ResourceList{}
+	for _, key := range slices.Sorted(maps.Keys(setting)) {
+		name, value := corev1.ResourceName(key), setting[key]
+		if !slices.Contains(reservable, name) {
+			return nil, fmt.Errorf("%s: want one of %v", key, reservable)
+		}
+		if strings.HasSuffix(value, "%") {
+			return nil, fmt.Errorf("%s: %q: want a quantity, not a share", key, value)
+		}
+		q, err := resource.ParseQuantity(value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %q: %w", key, value, err)
+		}
+		if q.Sign() < 0 {
+			return nil, fmt.Errorf("%s: %q is negative", key, value)
+		}
+		list[name] = q
+	}
+	return list, nil
+}
+
+// offer writes what the machine has into s, or what the configuration says of it, and what of it pods may have: what is
+// not reserved. What s says otherwise of the machine stays.
+func (r *Runtime) offer(s *corev1.NodeStatus) {
+	if s.Capacity == nil {
+		s.Capacity = corev1.ResourceList{}
+	}
+	if s.Allocatable == nil {
+		s.Allocatable = corev1.ResourceList{}
+	}
+	for name, quantity := range stats.Capacity(r.cfg.Root, stats.DefaultPods) {
+		if _, said := s.Capacity[name]; !said {
+			s.Capacity[name] = quantity
+		}
+	}
+	for name, quantity := range r.cfg.Capacity {
+		s.Capacity[name] = quantity.DeepCopy()
+		delete(s.Allocatable, name)
+	}
+	for name, quantity := range s.Capacity {
+		if _, said := s.Allocatable[name]; said {
+			continue
+		}
+		left := quantity.DeepCopy()
+		if kept := r.reserved.of(name); !kept.IsZero() {
+			left.Sub(kept)
+		}
+		if left.Sign() < 0 {
+			left = *resource.NewQuantity(0, left.Format)
+		}
+		s.Allocatable[name] = left
+	}
+}
