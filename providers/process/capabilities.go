@@ -5,6 +5,7 @@ package process
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
@@ -13,7 +14,8 @@ import (
 
 // mounted are the features that a container without mounts does not have.
 var mounted = []capability.Feature{
-	capability.EmptyDir, capability.MemoryEmptyDir, capability.ImageVolumes, capability.ObjectVolumes, capability.TokenVolumes, capability.HostPath,
+	capability.EmptyDir, capability.MemoryEmptyDir, capability.ImageVolumes, capability.ObjectVolumes, capability.TokenVolumes, capability.CertificateFiles,
+	capability.HostPath, capability.PersistentVolume,
 	capability.SubPath, capability.MountPropagation, capability.EnvFiles, capability.TerminationMessages, capability.HostAliases,
 	capability.DNS, capability.Hostname, capability.ReadOnlyRoot, capability.UnmaskedProc, capability.Sysctls,
 }
@@ -25,11 +27,15 @@ func (c Config) Capabilities() capability.Declaration {
 	if c.Isolation == IsolationNone {
 		isolation = shim.None
 	}
-	lacks, notes := declare(surroundings{isolation: isolation, network: c.PodNetwork != ""})
+	own := c.PodNetwork != ""
+	lacks, notes := declare(surroundings{isolation: isolation, network: own, hostPorts: own, ignoreSeccomp: c.IgnoreSeccomp, runtime: c.runtime()})
 	limits := "where the daemon may make cgroups"
-	notes[capability.ContainerLimits], notes[capability.InPlaceResize] = limits+"; else they are not kept", limits
-	switch isolation {
-	case shim.None:
+	if !c.runtime() {
+		notes[capability.ContainerLimits], notes[capability.InPlaceResize] = limits+"; else they are not kept", limits
+	}
+	switch {
+	case c.runtime(): // it needs the rights of root, to mount and to make cgroups
+	case isolation == shim.None:
 		notes[capability.RunAsUser] = "other users than the daemon's need the rights of root"
 	default:
 		notes[capability.RunAsUser] = "a daemon without the rights of root has one user: its own, under the number that the pod asks for"
@@ -38,11 +44,11 @@ func (c Config) Capabilities() capability.Declaration {
 		}
 		if c.Isolation != IsolationRequired {
 			for _, f := range mounted {
-				notes[f] = "not where the daemon is root without the right to mount"
+				notes[f] = strings.TrimPrefix(notes[f]+"; not where the daemon is root without the right to mount", "; ")
 			}
 		}
 	}
-	return podruntime.Capabilities(podruntime.Config{HostPaths: c.HostPaths, Privileged: c.Privileged, Lacks: lacks, Notes: notes})
+	return podruntime.Capabilities(podruntime.Config{HostPaths: c.HostPaths, LocalVolumes: c.LocalVolumes, ProvisionVolumes: c.ProvisionVolumes, Privileged: c.Privileged, Lacks: lacks, Notes: notes})
 }
 
 const needsRoot = "the daemon must have the rights of root"
@@ -54,8 +60,12 @@ type surroundings struct {
 	noLimits error
 	// selinux tells whether the kernel enforces labels.
 	selinux bool
-	// network tells whether pods have a network of their own.
-	network bool
+	// network tells whether pods have a network of their own, and hostPorts whether that network maps ports of the machine.
+	network, hostPorts bool
+	// ignoreSeccomp is that of the configuration.
+	ignoreSeccomp bool
+	// runtime tells whether containers are made by a runtime of the machine.
+	runtime bool
 }
 
 // declare says what pods do not get there, and what users should know of what they get.
@@ -67,9 +77,7 @@ func declare(in surroundings) (lacks, notes map[capability.Feature]string) {
 		capability.RuntimeClass:    "the process provider has no runtime handlers",
 	}
 	notes = map[capability.Feature]string{
-		capability.HostPorts: "every pod is in the network of the machine",
-		capability.Seccomp:   "the process provider filters no system calls, and refuses profiles of type Localhost",
-		capability.SELinux:   "without effect, as everywhere where the kernel has no SELinux; refused where it has",
+		capability.SELinux: "without effect, as everywhere where the kernel has no SELinux; refused where it has",
 	}
 	if in.selinux {
 		lacks[capability.SELinux] = "the process provider sets no SELinux labels"
@@ -89,14 +97,36 @@ func declare(in surroundings) (lacks, notes map[capability.Feature]string) {
 	if isolation == shim.None {
 		lacks[capability.FSGroup] = "without isolation there are no volumes"
 	}
-	if in.network {
-		notes[capability.HostPorts] = "the network of pods must have the plugin portmap"
+	in.ports(lacks, notes)
+	switch {
+	case in.runtime:
+		notes[capability.Seccomp] = "RuntimeDefault is the profile of Docker and others; profiles of type Localhost are refused"
+	case in.ignoreSeccomp:
+		notes[capability.Seccomp] = "without effect (ignoreSeccomp): the process provider filters no system calls; profiles of type Localhost are refused"
+	default:
+		lacks[capability.Seccomp] = "the process provider filters no system calls; see ignoreSeccomp in its configuration"
 	}
 	if in.noLimits != nil {
 		why := "limits are not kept: " + in.noLimits.Error()
 		lacks[capability.InPlaceResize], notes[capability.ContainerLimits] = why, why
 	}
 	return lacks, notes
+}
+
+// ports says which ports of the machine pods get.
+func (in surroundings) ports(lacks, notes map[capability.Feature]string) {
+	const machine = "every pod is in the network of the machine"
+	switch {
+	case !in.network:
+		notes[capability.HostPorts] = machine + ": a port is its own host port"
+		notes[capability.Sysctls] = "but those of the network: " + machine
+		lacks[capability.HostPortMapping] = machine + ", where a port has one number; podNetwork gives pods a network of their own"
+	case !in.hostPorts:
+		why := "the network of pods (podNetwork) has no plugin for host ports, such as portmap"
+		lacks[capability.HostPorts], lacks[capability.HostPortMapping] = why, why
+	default:
+		notes[capability.HostPorts] = "the network of pods must have the plugin portmap"
+	}
 }
 
 // hasSELinux tells whether the kernel has SELinux. Without it labels mean nothing, and nobody refuses them.

@@ -4,11 +4,9 @@ package process
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -33,87 +31,67 @@ var controllers = []string{"memory", "cpu", "cpuacct", "pids"}
 
 func (g *cgroups) usable() bool { return g.why == nil }
 
-// findCgroups finds where this process may make groups, by making one.
-func findCgroups() cgroups {
-	g := cgroups{v1: map[string]string{}}
-	data, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return cgroups{why: err}
-	}
-	_, v2 := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers"))
-	for line := range strings.Lines(string(data)) {
-		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(fields) < 3 {
-			continue
-		}
-		if fields[1] == "" {
-			if v2 == nil {
-				g.v2 = filepath.Join(cgroupRoot, fields[2])
-			}
-			continue
-		}
-		for _, want := range controllers {
-			for name := range strings.SplitSeq(fields[1], ",") {
-				if dir := filepath.Join(cgroupRoot, name, fields[2]); name == want && writable(dir) {
-					g.v1[name] = dir
-				}
-			}
-		}
-	}
+// in is the groups below that of a pod, "" for none.
+func (g *cgroups) in(pod string) *cgroups {
+	below := *g
 	if g.v2 != "" {
-		g.v1 = nil
-		g.why = delegate(g.v2)
-	} else if g.v1["memory"] == "" {
-		g.why = errors.New("no cgroup may be made below that of the daemon")
+		below.v2 = filepath.Join(g.v2, pod)
 	}
-	return g
+	below.v1 = map[string]string{}
+	for controller, dir := range g.v1 {
+		below.v1[controller] = filepath.Join(dir, pod)
+	}
+	return &below
 }
 
-func writable(dir string) bool {
-	probe, err := os.MkdirTemp(dir, cgroupPrefix+"probe-")
-	return err == nil && os.Remove(probe) == nil
-}
-
-// delegate lets groups below dir limit memory and CPU. The kernel wants no process beside them, so
-// those of the daemon move aside.
-func delegate(dir string) error {
-	enable := func() error {
-		return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory +cpu +pids"), 0)
-	}
-	if enable() == nil {
+// roots are the directories that the groups of pods are made in; none where there are no groups.
+func (g *cgroups) roots() map[string]string {
+	switch {
+	case !g.usable():
 		return nil
+	case g.v2 != "":
+		return map[string]string{"": g.v2}
 	}
-	aside := filepath.Join(dir, cgroupPrefix+"daemon")
-	if err := os.Mkdir(aside, 0o755); err != nil && !os.IsExist(err) { //nolint:gosec // as the kernel makes them
-		return fmt.Errorf("make a cgroup below that of the daemon: %w", err)
-	}
-	procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-	if err != nil {
-		return err
-	}
-	for pid := range strings.Lines(string(procs)) {
-		if err := os.WriteFile(filepath.Join(aside, "cgroup.procs"), []byte(strings.TrimSpace(pid)), 0); err != nil {
-			return fmt.Errorf("move into a cgroup below that of the daemon: %w", err)
+	return g.v1
+}
+
+// find is the group of a container of a pod that is not known.
+func (g *cgroups) find(id string) shim.Cgroup {
+	for _, pattern := range []string{"pods-*/pod*", "pods-*/*/pod*"} {
+		for _, dir := range g.of("").Dirs() {
+			found, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), pattern, cgroupPrefix+id)) // the pattern is well-formed
+			if len(found) == 0 {
+				continue
+			}
+			if pod, err := filepath.Rel(filepath.Dir(dir), filepath.Dir(found[0])); err == nil {
+				return g.in(pod).of(id)
+			}
 		}
 	}
-	return enable()
+	return g.of(id)
+}
+
+// of is the group of a container, which may not be there; the zero group where none can be made.
+func (g *cgroups) of(id string) shim.Cgroup {
+	group := shim.Cgroup{}
+	if !g.usable() {
+		return group
+	}
+	name := cgroupPrefix + id
+	if g.v2 != "" {
+		group.V2 = filepath.Join(g.v2, name)
+		return group
+	}
+	group.V1 = map[string]string{}
+	for controller, dir := range g.v1 {
+		group.V1[controller] = filepath.Join(dir, name)
+	}
+	return group
 }
 
 // make makes the group of a container with its limits.
 func (g *cgroups) make(id string, limits *runtimeapi.LinuxContainerResources) (shim.Cgroup, error) {
-	made := shim.Cgroup{}
-	if !g.usable() {
-		return made, nil
-	}
-	name := cgroupPrefix + id
-	if g.v2 != "" {
-		made.V2 = filepath.Join(g.v2, name)
-	} else {
-		made.V1 = map[string]string{}
-		for controller, dir := range g.v1 {
-			made.V1[controller] = filepath.Join(dir, name)
-		}
-	}
+	made := g.of(id)
 	for _, dir := range made.Dirs() {
 		if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) { //nolint:gosec // as the kernel makes them
 			return made, errors.Join(err, made.Remove())

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/images"
 )
@@ -27,6 +28,10 @@ const (
 	IsolationRequired = "required"
 	// IsolationNone runs programs of the machine, without images.
 	IsolationNone = "none"
+	// IsolationRunc has containers made by runc, a program of the machine.
+	IsolationRunc = "runc"
+	// IsolationCrun has them made by crun.
+	IsolationCrun = "crun"
 )
 
 // Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable,
@@ -42,23 +47,53 @@ type Config struct {
 	// Images are directories with images, looked at before any registry: OCI layouts, and archives as
 	// docker save and others write them.
 	Images []string `json:"images,omitempty"`
-	// InsecureRegistries are registries without TLS, as host:port.
+	// InsecureRegistries are registries without TLS, as host:port. No other is spoken to without, also not on localhost.
 	InsecureRegistries []string `json:"insecureRegistries,omitempty"`
 	// RegistryMirrors are asked for images first, by the registry that they are in: docker.io, or host:port. A mirror is a
 	// URL; it is asked without credentials, and what it does not have comes from the registry.
 	RegistryMirrors map[string]string `json:"registryMirrors,omitempty"`
-	// Isolation is auto, required or none. Default auto.
+	// Isolation is auto, required or none, or a runtime that makes the containers: runc or crun. Default auto.
 	Isolation string `json:"isolation,omitempty"`
+	// RuntimePath is the program of the runtime that Isolation names. Default: the one of that name on PATH.
+	RuntimePath string `json:"runtimePath,omitempty"`
 	// Privileged allows containers that ask for it power over the machine: privileged ones, and
 	// those in its namespaces.
 	Privileged bool `json:"privileged,omitempty"`
+	// IgnoreSeccomp runs pods that ask for the seccomp profile RuntimeDefault without any, as nothing filters their system calls. It
+	// is for namespaces of the restricted pod security standard, which let no others in. Default: such pods are refused.
+	IgnoreSeccomp bool `json:"ignoreSeccomp,omitempty"`
 	// HostPaths are the directories that volumes of the kind hostPath may be in. Default: none.
 	HostPaths []string `json:"hostPaths,omitempty"`
+	// LocalVolumes are the directories that PersistentVolumes of the kind local may be in, beside hostPaths. Default: none.
+	LocalVolumes []string `json:"localVolumes,omitempty"`
+	// ProvisionVolumes is the directory that the node makes PersistentVolumes in, for claims of StorageClasses with the
+	// provisioner virtual-kubelet.io/local-path. The node then needs the rights of deploy/manifests/provisioner.yaml. Default: none.
+	ProvisionVolumes string `json:"provisionVolumes,omitempty"`
 	// PodNetwork is the file of a CNI network, for pods with a network and an address of their own. It needs the rights of
 	// root. Default: every pod is in the network of the machine.
 	PodNetwork string `json:"podNetwork,omitempty"`
 	// CNIPlugins are the directories of the plugins of that network. Default: /opt/cni/bin and /usr/lib/cni.
 	CNIPlugins []string `json:"cniPlugins,omitempty"`
+	// AllowedUnsafeSysctls are sysctls that pods may set besides those that are safe, as a kubelet's: names, and beginnings of names
+	// such as kernel.msg*. Those of the network need podNetwork. Default: none.
+	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls,omitempty"`
+	// CgroupParent is the cgroup that those of pods are made in, such as /virtual-kubelet. Default: that of the daemon.
+	CgroupParent string `json:"cgroupParent,omitempty"`
+	// PodPidsLimit is how many processes and threads a pod may have; -1 is any number. Default: podruntime.DefaultPodPidsLimit, where the
+	// daemon may make cgroups.
+	PodPidsLimit int64 `json:"podPidsLimit,omitempty"`
+	// SystemReserved and KubeReserved are what of the machine pods do not get, because its own programs and this one need it, as a
+	// kubelet's: cpu, memory, ephemeral-storage and pid. What the node offers to pods is the rest, without what EvictionHard keeps
+	// available of memory and of the disk. Default: none.
+	SystemReserved map[string]string `json:"systemReserved,omitempty"`
+	KubeReserved   map[string]string `json:"kubeReserved,omitempty"`
+	// EvictionHard is how much must be available of the machine at least; below that the node says so, takes no further pods, and
+	// evicts one after the other. A kubelet's own are memory.available: 100Mi, nodefs.available: 10%, nodefs.inodesFree: 5%
+	// and imagefs.available: 15%; pid.available is another one. Default: none, as the machine may be shared with other work.
+	EvictionHard map[string]string `json:"evictionHard,omitempty"`
+	// ImageGC says when images that nothing uses are removed. Default: as a kubelet does it, from a disk that is 85 % full on until
+	// it is 80 % full.
+	ImageGC podruntime.ImageGC `json:"imageGC,omitzero"`
 	// ClusterDNS are the addresses of the cluster's DNS servers. Default: pods get the machine's.
 	ClusterDNS []string `json:"clusterDNS,omitempty"`
 }
@@ -74,9 +109,13 @@ func (c Config) complete(nodeName string) (Config, error) {
 	switch c.Isolation {
 	case "":
 		c.Isolation = IsolationAuto
-	case IsolationAuto, IsolationRequired, IsolationNone:
+	case IsolationAuto, IsolationRequired, IsolationNone, IsolationRunc, IsolationCrun:
 	default:
-		return c, fmt.Errorf("process provider: isolation %q: want %s, %s or %s", c.Isolation, IsolationAuto, IsolationRequired, IsolationNone)
+		return c, fmt.Errorf("process provider: isolation %q: want %s, %s, %s, %s or %s",
+			c.Isolation, IsolationAuto, IsolationRequired, IsolationNone, IsolationRunc, IsolationCrun)
+	}
+	if c.RuntimePath != "" && !c.runtime() {
+		return c, fmt.Errorf("process provider: runtimePath: isolation %s has no runtime; want %s or %s", c.Isolation, IsolationRunc, IsolationCrun)
 	}
 	if c.StateDir == "" {
 		dir, err := defaultStateDir()
@@ -92,6 +131,12 @@ func (c Config) complete(nodeName string) (Config, error) {
 	if strings.ContainsAny(c.StateDir, ",:\\") {
 		return c, fmt.Errorf("process provider: stateDir %q: the kernel's options for mounts have no place for a comma, colon or backslash", c.StateDir)
 	}
+	if p := c.CgroupParent; p != "" && (!filepath.IsAbs(p) || filepath.Clean(p) != p || p == "/") {
+		return c, fmt.Errorf("process provider: cgroupParent %q: want the path of a cgroup in its shortest form, such as /virtual-kubelet", p)
+	}
+	if c.ProvisionVolumes != "" && !filepath.IsAbs(c.ProvisionVolumes) {
+		return c, fmt.Errorf("process provider: provisionVolumes: %q: want an absolute path", c.ProvisionVolumes)
+	}
 	for registry, mirror := range c.RegistryMirrors {
 		if err := images.CheckMirror(mirror); err != nil {
 			return c, fmt.Errorf("process provider: registryMirrors: %s: %w", registry, err)
@@ -104,6 +149,9 @@ func (c Config) complete(nodeName string) (Config, error) {
 	}
 	return c, nil
 }
+
+// runtime tells whether containers are made by a runtime of the machine.
+func (c Config) runtime() bool { return c.Isolation == IsolationRunc || c.Isolation == IsolationCrun }
 
 func defaultStateDir() (string, error) {
 	if os.Geteuid() == 0 {

@@ -14,9 +14,12 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/images"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
@@ -31,6 +34,26 @@ type containerRecord struct {
 	Image      string
 	StopSignal int
 	Spec       shim.Spec
+}
+
+func (r *containerRecord) check() error {
+	if r.Created.IsZero() || r.Sandbox == "" {
+		return errors.New("it does not say when the container was made, or for which sandbox")
+	}
+	return nil
+}
+
+// public is the record as it is on disk.
+func (r containerRecord) public() containerRecord {
+	r.Spec = r.Spec.Public()
+	return r
+}
+
+// publicConfig is a configuration as it is on disk: without what may be secret.
+func publicConfig(c *runtimeapi.ContainerConfig) *runtimeapi.ContainerConfig {
+	out := proto.CloneOf(c)
+	out.Envs, out.Command, out.Args = nil, nil, nil
+	return out
 }
 
 type container struct {
@@ -79,11 +102,12 @@ func (r *Runtime) CreateContainer(ctx context.Context, sandboxID string, config 
 		return "", err
 	}
 	c.StopSignal = int(stopSignal(config.GetStopSignal(), image.Config.StopSignal))
-	if err := saveRecord(c.dir, c.containerRecord, config); err != nil {
-		return "", errors.Join(fmt.Errorf("make the container: %w", err), removeRecorded(c.dir))
+	err = saveRecord(c.dir, new(c.public()), publicConfig(config))
+	if err == nil {
+		err = r.makeRoot(c, image)
 	}
-	if err := r.makeRoot(c, image); err != nil {
-		return "", errors.Join(fmt.Errorf("make the root of the container: %w", err), removeRecorded(c.dir))
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("make the container: %w", err), discard(ctx, c.dir, c.Spec.OCI), removeRecorded(c.dir))
 	}
 	r.mu.Lock()
 	r.containers[c.id] = c
@@ -119,15 +143,20 @@ func (r *Runtime) StartContainer(ctx context.Context, id string) error {
 	if state.Started() {
 		return status.Errorf(codes.FailedPrecondition, "container %s was started before", id)
 	}
-	if c.Spec.Cgroup, err = r.cgroups.make(id, c.config.GetLinux().GetResources()); err != nil {
+	if len(c.Spec.Argv) == 0 {
+		return status.Errorf(codes.FailedPrecondition, "container %s was made by an earlier daemon, and what it runs is on no disk: make it again", id)
+	}
+	if c.Spec.Cgroup, err = r.cgroups.in(r.podCgroup(c)).make(id, c.config.GetLinux().GetResources()); err != nil {
 		return fmt.Errorf("make the cgroup of the container: %w", err)
 	}
-	if err := shim.WriteJSON(filepath.Join(c.dir, recordFile), c.containerRecord); err != nil {
+	if err := durable.WriteJSON(filepath.Join(c.dir, recordFile), c.public()); err != nil {
 		return err
 	}
 	cmd, err := shim.Start(ctx, c.dir, c.Spec)
 	if err != nil {
-		_ = c.Spec.Cgroup.Remove()
+		if left := r.discard(context.WithoutCancel(ctx), c); left != nil {
+			log.G(ctx).WithError(left).Errorf("process provider: remove what container %s left; it is tried again with its removal", id)
+		}
 		return status.Error(codes.Unknown, err.Error())
 	}
 	c.mu.Lock()
@@ -199,7 +228,7 @@ func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 	c.working.Lock()
 	defer c.working.Unlock()
 	c.reap()
-	if err := c.Spec.Cgroup.Remove(); err != nil {
+	if err := r.discard(ctx, c); err != nil {
 		return err
 	}
 	if err := removeRecorded(c.dir); err != nil {
@@ -210,6 +239,17 @@ func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 	r.mu.Unlock()
 	r.publish(id, c.Sandbox, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
 	return nil
+}
+
+// discard removes what is not in the directory of a container, of which nothing runs.
+func (r *Runtime) discard(ctx context.Context, c *container) error {
+	if c.Spec.OCI != nil {
+		c.Spec.Cgroup.Kill() // what a killed supervisor left in a pid namespace that is not the container's own
+	}
+	if err := discard(ctx, c.dir, c.Spec.OCI); err != nil {
+		return fmt.Errorf("remove what container %s left: %w", c.id, err)
+	}
+	return c.Spec.Cgroup.Remove()
 }
 
 // ReopenContainerLog makes the log go on in a new file.

@@ -1,20 +1,179 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package process
+//go:build linux
+
+package process_test
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
-	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
-	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-var (
-	_ nodeutil.Provider     = (*provider)(nil)
-	_ node.PodNotifier      = (*provider)(nil)
-	_ node.PodObjectsUser   = (*provider)(nil)
-	_ node.BackgroundRunner = (*provider)(nil)
-	_ node.NodeProvider     = (*provider)(nil)
-	_ cli.NodeConfigurer    = (*provider)(nil)
-	_ podruntime.Streamer   = (*Runtime)(nil)
-)
+// machine is a state directory of its own, and the containers in it.
+type machine struct{ dir string }
+
+func newMachine() (machine, error) {
+	dir, err := os.MkdirTemp("", "process-contract-")
+	return machine{dir}, err
+}
+
+// running are the containers of a pod that run, by name.
+func (m machine) running(pod *corev1.Pod) (map[string][]string, error) {
+	dirs, err := filepath.Glob(filepath.Join(m.dir, "containers", "*"))
+	if err != nil {
+		return nil, err
+	}
+	found := map[string][]string{}
+	for _, dir := range dirs {
+		var config struct{ Labels map[string]string }
+		data, err := os.ReadFile(filepath.Join(dir, "config.json"))
+		if err == nil {
+			err = json.Unmarshal(data, &config)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it is being made or removed
+		} else if err != nil {
+			return nil, err
+		}
+		if config.Labels["io.kubernetes.pod.uid"] != string(pod.UID) {
+			continue
+		}
+		if s, err := shim.ReadState(dir); err == nil && s.Init.Alive() && !s.Ended() {
+			name := config.Labels["io.kubernetes.container.name"]
+			found[name] = append(found[name], dir)
+		}
+	}
+	return found, nil
+}
+
+func (m machine) instances(pod *corev1.Pod) (n int, err error) {
+	found, err := m.running(pod)
+	for _, dirs := range found {
+		n = max(n, len(dirs))
+	}
+	return n, err
+}
+
+func (m machine) kill(pod *corev1.Pod, container string) error {
+	found, err := m.running(pod)
+	if err != nil {
+		return err
+	}
+	if len(found[container]) != 1 {
+		return fmt.Errorf("container %s of pod %s runs %d times", container, pod.Name, len(found[container]))
+	}
+	return shim.Signal(context.Background(), found[container][0], syscall.SIGKILL)
+}
+
+// lose kills the shims of a pod before its containers: nobody is left who could tell how they ended.
+func (m machine) lose(pod *corev1.Pod) error {
+	found, err := m.running(pod)
+	if err != nil {
+		return err
+	}
+	for _, dirs := range found {
+		for _, dir := range dirs {
+			s, err := shim.ReadState(dir)
+			if err != nil {
+				return err
+			}
+			for _, p := range []shim.Process{s.Shim, s.Init} {
+				if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// close ends what a check left, and removes it.
+func (m machine) close() error {
+	dirs, err := filepath.Glob(filepath.Join(m.dir, "containers", "*"))
+	for _, dir := range dirs {
+		if s, err := shim.ReadState(dir); err == nil && !s.Ended() {
+			_ = shim.Signal(context.Background(), dir, syscall.SIGKILL) // it may have ended since
+		}
+	}
+	owner := sha256.Sum256([]byte(filepath.Join(m.dir, "pods"))) // as podruntime names the cgroups of a node
+	removeCgroups(hex.EncodeToString(owner[:4]))
+	return errors.Join(err, os.RemoveAll(m.dir))
+}
+
+// TestContract runs the contract of providers with real containers.
+func TestContract(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("containers of another user than this one need root: run the test as root, as CI does")
+	}
+	images, err := imageDir()
+	if err != nil {
+		t.Fatal(images, err)
+	}
+	providertest.Run(t, contract(images))
+}
+
+// contract is the harness of containers with those images.
+func contract(images string) providertest.Harness {
+	return providertest.Harness{
+		Backend: func(_ context.Context, env providertest.Env) (*providertest.Backend, error) {
+			m, err := newMachine()
+			if err != nil {
+				return nil, err
+			}
+			return &providertest.Backend{
+				Open: func(ctx context.Context) (node.PodLifecycleHandler, error) {
+					return process.New(ctx, cli.ProviderInput{ProviderConfig: env.ProviderConfig, InternalIP: "127.0.0.1", KubeClusterDomain: "cluster.local"},
+						process.Config{StateDir: m.dir, Images: []string{images}, Isolation: os.Getenv(isolationEnv)})
+				},
+				Close:     m.close,
+				Instances: m.instances,
+				Kill:      m.kill,
+				Lose:      m.lose,
+			}, nil
+		},
+		Container: func(_ *corev1.Pod, c *corev1.Container, p program.Program) error {
+			c.Image, c.Command, c.Args = "contract", []string{"/bin/contractprogram"}, p.Args()
+			return nil
+		},
+		Command: func(p program.Program) ([]string, error) {
+			return append([]string{"/bin/contractprogram"}, p.Args()...), nil
+		},
+		Patience: time.Minute, Every: 50 * time.Millisecond, Parallel: 8, Many: 8,
+		Subject:  providertest.Subject{Provider: "process", Backend: "processes of the machine that tests, as root"},
+		Unproven: unproven,
+	}
+}
+
+// unproven are features that need more than this machine and a daemon, or have no effect that a container could see.
+var unproven = map[capability.Feature]string{
+	capability.InPlaceResize:    "no check of the contract changes a pod that runs; podruntime's tests do, and limits_test.go sees the limits",
+	capability.CertificateFiles: "no check of the contract has certificates; those of podruntime's volumes do, and test/integration with an API server",
+	capability.PersistentVolume: "no check of the contract has PersistentVolumes; those of podruntime's volumes do, and test/integration with an API server",
+	capability.TokenVolumes:     "no check of the contract has tokens; those of podruntime's volumes do",
+	capability.ImageVolumes:     "no check of the contract knows what is in an image; imagevolume_test.go does",
+	capability.MountPropagation: "what it does is seen by a container that may mount, and by the machine",
+	capability.EnvFiles:         "no program of the contract writes a file of variables",
+	capability.HostPorts:        "every pod is in the network of the machine: each of its ports is one of the machine's",
+	capability.SELinux:          "the kernel has no SELinux: the field is without effect, as the declaration says",
+	capability.WindowsOptions:   "they are without effect for containers of Linux",
+}

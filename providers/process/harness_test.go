@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// imageDir has the image of the demo.
+// imageDir has the images of the demo and of the contract.
 var imageDir = sync.OnceValues(func() (string, error) {
 	if dir := os.Getenv("PROCESS_IMAGES"); dir != "" {
 		return dir, nil
@@ -28,9 +28,11 @@ var imageDir = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	program := filepath.Join(dir, "demo")
+	program, contract := filepath.Join(dir, "demo"), filepath.Join(dir, "contractprogram")
 	for _, args := range [][]string{
 		{"build", "-o", program, "./demo"},
+		{"build", "-o", contract, "github.com/virtual-kubelet/virtual-kubelet/providertest/program/contractprogram"},
+		{"run", "./demo/pack", "-name", "contract", "-o", contract + ".tar", contract},
 		{"run", "./demo/pack", "-name", "demo", "-o", program + ".tar", program, "cat", "env", "exit", "hostname", "id", "ls", "sleep", "tar", "linger", "size", "eat"},
 	} {
 		cmd := exec.Command("go", args...)
@@ -69,7 +71,7 @@ func open(t *testing.T, change func(*process.Config)) *world {
 	if err != nil {
 		t.Fatal(dir, err)
 	}
-	w := &world{t: t, config: process.Config{StateDir: t.TempDir(), Images: []string{dir}}, logs: t.TempDir()}
+	w := &world{t: t, config: process.Config{StateDir: t.TempDir(), Images: []string{dir}, Isolation: os.Getenv(isolationEnv)}, logs: t.TempDir()}
 	if change != nil {
 		change(&w.config)
 	}

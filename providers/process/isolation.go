@@ -34,6 +34,13 @@ func (r *Runtime) chooseIsolation(ctx context.Context) error {
 	if runtime.GOOS != "linux" {
 		return fmt.Errorf("containers need Linux; with isolation: none, pods run programs of this machine (%s)", runtime.GOOS)
 	}
+	var err error
+	if r.oci, err = findRuntime(ctx, r.config); err != nil {
+		return err
+	}
+	if r.oci != nil && !r.cgroups.usable() {
+		return fmt.Errorf("isolation %s: %w", r.config.Isolation, r.cgroups.why)
+	}
 	level := shim.User
 	if os.Geteuid() == 0 {
 		level = shim.Root
@@ -45,17 +52,28 @@ func (r *Runtime) chooseIsolation(ctx context.Context) error {
 	var errs []error
 	for _, way := range ways {
 		if err := r.try(ctx, way); err != nil {
-			errs = append(errs, fmt.Errorf("isolation %s (layers: %v): %w", way.isolation, way.overlay, err))
+			errs = append(errs, fmt.Errorf("isolation %s (layers: %v): %w", r.nameOf(way.isolation), way.overlay, err))
 			continue
 		}
 		r.isolation, r.overlay = way.isolation, way.overlay
-		log.G(ctx).WithFields(log.Fields{"isolation": string(way.isolation), "layers": way.overlay}).Info("process provider: found how to isolate containers")
+		log.G(ctx).WithFields(log.Fields{"isolation": r.nameOf(way.isolation), "layers": way.overlay}).Info("process provider: found how to isolate containers")
 		if len(errs) > 0 {
 			log.G(ctx).Warnf("process provider: what did not work: %v", errors.Join(errs...))
 		}
 		return nil
 	}
+	if r.oci != nil {
+		return fmt.Errorf("no container can be made by %s: %w", r.oci.Program, errors.Join(errs...))
+	}
 	return fmt.Errorf("no container can be isolated here; isolation: none runs programs of the machine: %w", errors.Join(errs...))
+}
+
+// nameOf is what a user calls a way to make containers.
+func (r *Runtime) nameOf(isolation shim.Isolation) string {
+	if r.oci != nil {
+		return r.oci.name
+	}
+	return string(isolation)
 }
 
 // try makes a container up to its process.
@@ -84,5 +102,15 @@ func (r *Runtime) try(ctx context.Context, way candidate) error {
 	if way.overlay {
 		spec.Image = filepath.Join(dir, "image")
 	}
-	return shim.Probe(ctx, dir, spec)
+	if r.oci == nil {
+		return shim.Probe(ctx, dir, spec)
+	}
+	id := newID()
+	if spec.Cgroup, err = r.cgroups.make(id, nil); err == nil {
+		err = r.oci.complete(id, dir, &spec)
+	}
+	if err == nil {
+		err = shim.Probe(ctx, dir, spec)
+	}
+	return errors.Join(err, discard(context.WithoutCancel(ctx), dir, spec.OCI), spec.Cgroup.Remove())
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
 // numbers are the processes that ls found in /proc.
@@ -42,11 +44,15 @@ func TestContainerListsItsProcessesOnly(t *testing.T) {
 		line, _, _ := w.ExecSync(t.Context(), id, []string{"cat", "/proc/" + pid + "/cmdline"}, time.Minute)
 		seen += strings.ReplaceAll(string(line), "\x00", " ") + "\n"
 	}
-	// The first process takes the orphans; then there are the main one and the command.
-	if got := numbers(string(out)); len(got) != 3 || !strings.Contains(seen, "sleep 601") || strings.Contains(seen, "sleep 600") {
+	// The first process of ours takes the orphans; then there are the main one and the command.
+	want := 3
+	if w.Isolation() == process.IsolationRunc {
+		want = 2
+	}
+	if got := numbers(string(out)); len(got) != want || !strings.Contains(seen, "sleep 601") || strings.Contains(seen, "sleep 600") {
 		t.Errorf("processes: got %v\n%s", got, seen)
 	}
-	if w.Isolation() != "namespaces" {
+	if w.Isolation() != "namespaces" && w.Isolation() != process.IsolationRunc {
 		return // the kernel shows users no processes of the machine
 	}
 	w.ended(w.run("machine", func(c *runtimeapi.ContainerConfig) {
@@ -98,7 +104,7 @@ func TestMemoryLimit(t *testing.T) {
 	if got := w.memoryLimit(id); got != strconv.Itoa(64<<20) {
 		t.Errorf("the limit after a change: got %s", got)
 	}
-	if w.Isolation() == "namespaces" {
+	if w.Isolation() == "namespaces" || w.Isolation() == process.IsolationRunc {
 		out, _, err := w.ExecSync(t.Context(), id, []string{"cat", inside}, time.Minute)
 		if err != nil || strings.TrimSpace(string(out)) != strconv.Itoa(64<<20) {
 			t.Errorf("the limit as the container finds it in %s: got %q, %v", inside, out, err)

@@ -14,4 +14,6 @@ func lockDir(string) (*os.File, error) {
 	return nil, errors.New("process provider: it is not supported on this operating system")
 }
 
+func unlockDir(f *os.File) error { return f.Close() }
+
 func signalNumber(string) syscall.Signal { return 0 }

@@ -5,6 +5,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,6 +25,12 @@ func lockDir(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("process provider: another process uses %s: set stateDir: %w", dir, err)
 	}
 	return f, nil
+}
+
+// unlockDir gives up what lockDir returned. Closing the file is not enough: a process that is about to run its program has it open too.
+func unlockDir(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
+	return errors.Join(err, f.Close())
 }
 
 // signalNumber returns 0 for a name that is none.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/netns"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
@@ -55,6 +57,11 @@ func openNetwork(ctx context.Context, config Config, isolation shim.Isolation) (
 		return fail(err)
 	}
 	return n, nil
+}
+
+// hostPorts tells whether a plugin of the network maps ports of the machine.
+func (n *network) hostPorts() bool {
+	return n != nil && slices.ContainsFunc(n.list.Plugins, func(p *libcni.PluginConfig) bool { return p.Network.Capabilities["portMappings"] })
 }
 
 // own tells whether pods of that configuration have a network of their own.
@@ -157,7 +164,7 @@ func (s *sandbox) lost() bool {
 // join gives the sandbox a network of its own; what an error leaves of it is given back.
 func (r *Runtime) join(ctx context.Context, s *sandbox) (err error) {
 	if s.addresses, err = r.network.join(ctx, s); err == nil {
-		err = shim.WriteJSON(filepath.Join(s.dir, recordFile), s.record())
+		err = durable.WriteJSON(filepath.Join(s.dir, recordFile), s.record())
 	}
 	if err != nil {
 		// Also when the caller gave up: addresses that nobody gives back are lost for ever.

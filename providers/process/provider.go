@@ -10,6 +10,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
 )
@@ -32,6 +33,16 @@ func Provider() cli.Provider {
 	}
 }
 
+var (
+	_ nodeutil.Provider     = (*provider)(nil)
+	_ node.PodNotifier      = (*provider)(nil)
+	_ node.PodObjectsUser   = (*provider)(nil)
+	_ node.BackgroundRunner = (*provider)(nil)
+	_ node.NodeProvider     = (*provider)(nil)
+	_ cli.NodeConfigurer    = (*provider)(nil)
+	_ podruntime.Streamer   = (*Runtime)(nil)
+)
+
 // provider runs pods as processes of this machine.
 type provider struct {
 	*podruntime.Runtime
@@ -45,21 +56,29 @@ func New(ctx context.Context, in cli.ProviderInput, config Config) (*provider, e
 	if err != nil {
 		return nil, err
 	}
-	lacks, notes := declare(surroundings{isolation: r.isolation, noLimits: r.cgroups.why, selinux: hasSELinux(), network: r.network != nil})
+	lacks, notes := declare(surroundings{
+		isolation: r.isolation, noLimits: r.cgroups.why, selinux: hasSELinux(),
+		network: r.network != nil, hostPorts: r.network.hostPorts(), ignoreSeccomp: config.IgnoreSeccomp, runtime: r.oci != nil,
+	})
+	parent := ""
+	if r.cgroups.usable() {
+		parent = "/"
+	}
 	pods, err := podruntime.New(podruntime.Config{
 		Runtime: r, Images: r.Images(), Node: in.Node, Recorder: in.Recorder,
 		Root: filepath.Join(r.config.StateDir, "pods"), LogRoot: filepath.Join(r.config.StateDir, "logs"),
-		ClusterDNS: config.ClusterDNS, ClusterDomain: in.KubeClusterDomain, HostPaths: config.HostPaths, Privileged: config.Privileged,
-		Lacks: lacks, Notes: notes,
+		ClusterDNS: config.ClusterDNS, ClusterDomain: in.KubeClusterDomain, HostPaths: config.HostPaths, LocalVolumes: config.LocalVolumes, ProvisionVolumes: config.ProvisionVolumes, Privileged: config.Privileged,
+		CgroupParent: parent, CgroupRoots: r.cgroups.roots(), PodPidsLimit: config.PodPidsLimit,
+		SystemReserved: config.SystemReserved, KubeReserved: config.KubeReserved,
+		MachineNetwork: r.network == nil, AllowedUnsafeSysctls: config.AllowedUnsafeSysctls, ImageGC: config.ImageGC, EvictionHard: config.EvictionHard, Lacks: lacks, Notes: notes,
 	})
 	if err != nil {
-		r.lock.Close()
-		return nil, fmt.Errorf("process provider: %w", err)
+		return nil, fmt.Errorf("process provider: %w", errors.Join(err, r.Close(ctx)))
 	}
 	return &provider{Runtime: pods, runtime: r, in: in}, nil
 }
 
-// RunInBackground works until ctx ends. Containers go on.
+// RunInBackground works until ctx ends, and gives up the state directory then: the next daemon may open it. Containers go on.
 func (p *provider) RunInBackground(ctx context.Context) error {
 	watched := make(chan error, 1)
 	ended, cancel := context.WithCancel(ctx)
@@ -67,5 +86,5 @@ func (p *provider) RunInBackground(ctx context.Context) error {
 	go func() { watched <- p.runtime.Run(ended) }()
 	err := p.Runtime.RunInBackground(ctx)
 	cancel()
-	return errors.Join(err, <-watched)
+	return errors.Join(err, <-watched, p.runtime.Close(ctx))
 }

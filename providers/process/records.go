@@ -5,15 +5,15 @@ package process
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/images"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
 const (
@@ -21,57 +21,55 @@ const (
 	recordFile = "record.json"
 )
 
+// record is what is on disk of a sandbox or a container, besides its configuration.
+type record interface {
+	// check tells whether that can be one: an empty object can be read, too.
+	check() error
+}
+
 // saveRecord makes dir with a record and a configuration in it; the record last, since it makes them count.
-func saveRecord(dir string, record any, config proto.Message) error {
+func saveRecord(dir string, r record, config proto.Message) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
 	data, err := protojson.Marshal(config)
 	if err == nil {
-		err = shim.WriteFile(filepath.Join(dir, configFile), data)
+		err = durable.WriteFile(filepath.Join(dir, configFile), data)
 	}
 	if err == nil {
-		err = shim.WriteJSON(filepath.Join(dir, recordFile), record)
+		err = durable.WriteJSON(filepath.Join(dir, recordFile), r)
+	}
+	if err == nil {
+		err = durable.SyncDir(filepath.Dir(dir))
 	}
 	return err
 }
 
-func loadRecord(dir string, record any, config proto.Message) error {
-	if err := shim.ReadJSON(filepath.Join(dir, recordFile), record); err != nil {
+func loadRecord(dir string, r record, config proto.Message) error {
+	if err := durable.ReadJSON(filepath.Join(dir, recordFile), r); err != nil {
 		return err
 	}
-	data, err := os.ReadFile(filepath.Join(dir, configFile))
+	if err := r.check(); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(dir, recordFile), err)
+	}
+	path := filepath.Join(dir, configFile)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(data, config)
-}
-
-// eachDir calls do for each directory in dir. Those without record were being made or removed when a
-// process ended, and are removed.
-func eachDir(dir string, do func(id, dir string) error) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, config); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
 	}
-	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		if _, err := os.Stat(filepath.Join(path, recordFile)); errors.Is(err, fs.ErrNotExist) {
-			if err := images.RemoveTree(path); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := do(e.Name(), path); err != nil {
-			return fmt.Errorf("read what an earlier process left in %s: %w", path, err)
-		}
+	if proto.Size(config) == 0 {
+		return fmt.Errorf("read %s: there is nothing in it", path)
 	}
 	return nil
 }
 
 // removeRecorded removes the record first: what is left without one is removed by the next process.
 func removeRecorded(dir string) error {
-	if err := os.Remove(filepath.Join(dir, recordFile)); err != nil && !os.IsNotExist(err) {
+	err := os.Remove(filepath.Join(dir, recordFile))
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 		return err
 	}
 	return images.RemoveTree(dir)

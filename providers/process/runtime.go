@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -37,12 +38,15 @@ type Runtime struct {
 	// overlay tells that roots of containers are layers over their image, not copies of it.
 	overlay bool
 	cgroups cgroups
+	// oci makes the containers; nil for the launcher of this provider.
+	oci *ociRuntime
 	// network is that of pods; nil for the machine's.
 	network *network
 	images  *images.Store
 	address string
 	lock    *os.File
 	events  events
+	layers  layers
 
 	// guarded by mu
 	mu         sync.Mutex
@@ -50,6 +54,8 @@ type Runtime struct {
 	containers map[string]*container
 	// started are containers whose end somebody in Run must see.
 	started chan *container
+	// leftovers are what is still to be removed from the disk; owned by load, and by Run after it.
+	leftovers []leftover
 }
 
 // sandbox is a pod. It has no process: containers get their namespaces one by one, but for the network, which is a file.
@@ -74,7 +80,7 @@ func Open(ctx context.Context, config Config, nodeName, address string) (*Runtim
 	}
 	r := &Runtime{
 		config: config, address: address, sandboxes: map[string]*sandbox{}, containers: map[string]*container{},
-		started: make(chan *container, 1024),
+		started: make(chan *container, 1024), layers: layers{images: map[string]written{}},
 	}
 	for _, dir := range []string{"", "containers", "sandboxes"} {
 		if err := os.MkdirAll(filepath.Join(config.StateDir, dir), 0o700); err != nil {
@@ -85,13 +91,14 @@ func Open(ctx context.Context, config Config, nodeName, address string) (*Runtim
 		return nil, err
 	}
 	if err := r.open(ctx); err != nil {
-		r.lock.Close()
-		return nil, fmt.Errorf("process provider: %w", err)
+		r.oci.close()
+		return nil, fmt.Errorf("process provider: %w", errors.Join(err, unlockDir(r.lock)))
 	}
 	return r, nil
 }
 
 func (r *Runtime) open(ctx context.Context) error {
+	r.cgroups = findCgroups(r.config.CgroupParent)
 	if err := r.chooseIsolation(ctx); err != nil {
 		return err
 	}
@@ -105,51 +112,15 @@ func (r *Runtime) open(ctx context.Context) error {
 	if r.network, err = openNetwork(ctx, r.config, r.isolation); err != nil {
 		return err
 	}
-	r.cgroups = findCgroups()
 	if !r.cgroups.usable() {
 		log.G(ctx).Warnf("process provider: limits of memory and CPU are not kept: %v", r.cgroups.why)
 	}
-	if err := r.loadSandboxes(); err != nil {
-		return err
-	}
-	return r.loadContainers()
+	return r.load(ctx)
 }
 
-// Isolation is how far containers are kept apart from the machine: namespaces, user-namespace, chroot or none.
-func (r *Runtime) Isolation() string { return string(r.isolation) }
-
-func (r *Runtime) loadSandboxes() error {
-	return eachDir(filepath.Join(r.config.StateDir, "sandboxes"), func(id, dir string) error {
-		var record sandboxRecord
-		config := &runtimeapi.PodSandboxConfig{}
-		if err := loadRecord(dir, &record, config); err != nil {
-			return err
-		}
-		s := &sandbox{
-			id: id, dir: dir, config: config, created: record.Created, stopped: record.Stopped, addresses: record.Addresses, held: record.Network,
-		}
-		// One whose network was not finished, or is lost with the last start of the machine, is made again.
-		s.stopped = s.stopped || (s.held && len(s.addresses) == 0) || s.lost()
-		r.sandboxes[id] = s
-		return nil
-	})
-}
-
-func (r *Runtime) loadContainers() error {
-	return eachDir(filepath.Join(r.config.StateDir, "containers"), func(id, dir string) error {
-		var record containerRecord
-		config := &runtimeapi.ContainerConfig{}
-		if err := loadRecord(dir, &record, config); err != nil {
-			return err
-		}
-		c := &container{id: id, dir: dir, config: config, containerRecord: record}
-		r.containers[id] = c
-		if s, err := shim.ReadState(dir); err == nil && s.Started() && !s.Ended() {
-			r.watchLater(c)
-		}
-		return nil
-	})
-}
+// Isolation is how far containers are kept apart from the machine: namespaces, user-namespace, chroot or none; or the name of the
+// runtime that does it.
+func (r *Runtime) Isolation() string { return r.nameOf(r.isolation) }
 
 // watchLater hands a container that runs to Run.
 func (r *Runtime) watchLater(c *container) {
@@ -163,6 +134,8 @@ func (r *Runtime) watchLater(c *container) {
 func (r *Runtime) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	wg.Go(func() { r.sweepAgain(ctx) })
+	wg.Go(func() { r.measureLayers(ctx) })
 	for {
 		select {
 		case <-ctx.Done():
@@ -182,11 +155,20 @@ func (r *Runtime) watch(ctx context.Context, c *container) {
 		return
 	}
 	c.reap()
+	if state, err := shim.ReadState(c.dir); err == nil && state.Reason == shim.Unknown {
+		// Nobody else is left to do it.
+		if err := r.discard(ctx, c); err != nil {
+			log.G(ctx).WithError(err).Errorf("process provider: remove what container %s left; it is tried again with its removal", c.id)
+		}
+	}
 	r.publish(c.id, c.Sandbox, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
 }
 
 // Close gives up the state directory. Containers go on.
-func (r *Runtime) Close(context.Context) error { return r.lock.Close() }
+func (r *Runtime) Close(context.Context) error {
+	r.oci.close()
+	return unlockDir(r.lock)
+}
 
 // Version says what this is.
 func (r *Runtime) Version(context.Context, string) (*runtimeapi.VersionResponse, error) {

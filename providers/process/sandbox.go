@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 )
 
 // sandboxRecord is what is on disk of a sandbox, besides its configuration.
@@ -26,6 +26,13 @@ type sandboxRecord struct {
 	// Network tells that something of a network of its own may have to be given back.
 	Network   bool     `json:",omitempty"`
 	Addresses []string `json:",omitempty"`
+}
+
+func (r *sandboxRecord) check() error {
+	if r.Created.IsZero() {
+		return errors.New("it does not say when the sandbox was made")
+	}
+	return nil
 }
 
 // The files that containers get from their sandbox.
@@ -47,7 +54,7 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandb
 	}
 	s := &sandbox{id: newID(), config: config, created: time.Now(), held: r.network.own(config)}
 	s.dir = filepath.Join(r.config.StateDir, "sandboxes", s.id)
-	if err := saveRecord(s.dir, s.record(), config); err != nil {
+	if err := saveRecord(s.dir, new(s.record()), config); err != nil {
 		return "", fmt.Errorf("make the sandbox: %w", err)
 	}
 	err := os.WriteFile(filepath.Join(s.dir, hostnameFile), []byte(config.GetHostname()+"\n"), 0o644) //nolint:gosec // every user of the container reads it
@@ -69,6 +76,15 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandb
 	r.publish(s.id, s.id, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT)
 	r.publish(s.id, s.id, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
 	return s.id, nil
+}
+
+// podCgroup is the group of the pod of a container, "" if it has none.
+func (r *Runtime) podCgroup(c *container) string {
+	s, err := r.sandbox(c.Sandbox)
+	if err != nil {
+		return "" // it cannot be started without one
+	}
+	return s.config.GetLinux().GetCgroupParent()
 }
 
 // record is what is kept of a sandbox. The caller holds mu, or is alone with it.
@@ -129,7 +145,7 @@ func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 	s.held = false
 	record := s.record()
 	r.mu.Unlock()
-	if err := shim.WriteJSON(filepath.Join(s.dir, recordFile), record); err != nil {
+	if err := durable.WriteJSON(filepath.Join(s.dir, recordFile), record); err != nil {
 		return fmt.Errorf("stop the sandbox: %w", err)
 	}
 	if before {

@@ -60,8 +60,11 @@ func (r *Runtime) spec(ctx context.Context, s *sandbox, c *container, image imag
 		return spec, err
 	}
 	spec.Env = environment(config, image, spec.Hostname, home)
-	spec.Mounts, err = r.mounts(ctx, s, config)
-	return spec, err
+	if spec.Mounts, err = r.mounts(ctx, s, config); err != nil || r.oci == nil {
+		return spec, err
+	}
+	spec.Cgroup = r.cgroups.in(s.config.GetLinux().GetCgroupParent()).of(c.id)
+	return spec, r.oci.complete(c.id, c.dir, &spec)
 }
 
 // argv is the command of the configuration, or else of the image.
@@ -116,9 +119,10 @@ func (r *Runtime) secure(spec *shim.Spec, security *runtimeapi.LinuxContainerSec
 	if spec.Privileged && r.isolation != shim.Root {
 		return refuse("a privileged container needs a daemon with the rights of root, and here isolation is %s", r.isolation)
 	}
-	if p := security.GetSeccomp(); p.GetProfileType() == runtimeapi.SecurityProfile_Localhost {
-		return refuse("seccomp profile %q: the process provider has no seccomp", p.GetLocalhostRef())
+	if err := r.refuseSeccomp(security.GetSeccomp()); err != nil {
+		return err
 	}
+	spec.Seccomp = r.oci != nil && !spec.Privileged && security.GetSeccomp().GetProfileType() == runtimeapi.SecurityProfile_RuntimeDefault && security.GetSeccomp() != nil
 	if p := security.GetApparmor(); p.GetProfileType() == runtimeapi.SecurityProfile_Localhost {
 		return refuse("AppArmor profile %q: the process provider has no AppArmor", p.GetLocalhostRef())
 	}
@@ -146,6 +150,22 @@ func (r *Runtime) secure(spec *shim.Spec, security *runtimeapi.LinuxContainerSec
 	var err error
 	spec.Caps, err = capabilities(spec.Privileged, spec.NetNS != "", security.GetCapabilities())
 	return err
+}
+
+// refuseSeccomp refuses a profile that nobody would apply: a debug container is added to a pod that was let in before.
+func (r *Runtime) refuseSeccomp(p *runtimeapi.SecurityProfile) error {
+	kind := p.GetProfileType()
+	if p == nil || kind == runtimeapi.SecurityProfile_Unconfined || kind == runtimeapi.SecurityProfile_RuntimeDefault && (r.oci != nil || r.config.IgnoreSeccomp) {
+		return nil
+	}
+	name := kind.String()
+	if kind == runtimeapi.SecurityProfile_Localhost {
+		name += " " + p.GetLocalhostRef()
+	}
+	if r.oci != nil {
+		return status.Errorf(codes.InvalidArgument, "seccomp profile %s: the process provider has none but the default of the runtime", name)
+	}
+	return status.Errorf(codes.InvalidArgument, "seccomp profile %s: the process provider filters no system calls", name)
 }
 
 // makeRoot makes the directories that the root of the container is made of.

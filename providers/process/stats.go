@@ -53,12 +53,14 @@ func (r *Runtime) statsOf(c *container) (*runtimeapi.ContainerStats, error) {
 	}
 	now, u := time.Now().UnixNano(), measure(c.Spec.Cgroup, state)
 	number := func(n uint64) *runtimeapi.UInt64Value { return &runtimeapi.UInt64Value{Value: n} }
+	layer := r.layers.of(c.id)
 	return &runtimeapi.ContainerStats{
 		Attributes: &runtimeapi.ContainerAttributes{Id: c.id, Metadata: c.config.GetMetadata(), Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations()},
 		Cpu:        &runtimeapi.CpuUsage{Timestamp: now, UsageCoreNanoSeconds: number(u.cpuNanos)},
 		Memory:     &runtimeapi.MemoryUsage{Timestamp: now, UsageBytes: number(u.memory), WorkingSetBytes: number(u.workingSet), RssBytes: number(u.rss)},
 		WritableLayer: &runtimeapi.FilesystemUsage{
-			Timestamp: now, FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: r.config.StateDir}, UsedBytes: number(0), InodesUsed: number(0),
+			Timestamp: now, FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: r.config.StateDir},
+			UsedBytes: number(uint64(layer.bytes)), InodesUsed: number(uint64(layer.inodes)), //nolint:gosec // sizes of files
 		},
 	}, nil
 }

@@ -160,6 +160,16 @@ var capabilityNames = strings.Fields(`CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER 
 	SYS_ADMIN SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE
 	MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE`)
 
+// capabilityNamesOf are the names of those in a bit mask, as runtimes know them.
+func capabilityNamesOf(mask uint64) (names []string) {
+	for i, name := range capabilityNames {
+		if mask&(1<<i) != 0 {
+			names = append(names, "CAP_"+name)
+		}
+	}
+	return names
+}
+
 // defaultCapabilities are what a container of root has without asking. MKNOD, which it has elsewhere, is not among
 // them: the devices are the machine's. So is the network, if the pod has none of its own; if it has, it gets NET_RAW too.
 var defaultCapabilities = []string{"CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "SETGID", "SETUID", "SETFCAP", "SETPCAP",

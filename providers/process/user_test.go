@@ -42,7 +42,7 @@ func TestUnprivileged(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^(TestContainer|TestExec|TestStop|TestAnother|TestKilled|TestUser|TestTerminal|TestAttach|TestPort|TestLog|TestDaemon|TestMemory|TestStats)", "-test.v")
-	cmd.Dir, cmd.Env = home, append(os.Environ(), "TMPDIR="+home, "HOME="+home, "PROCESS_IMAGES="+images)
+	cmd.Dir, cmd.Env = home, append(os.Environ(), "TMPDIR="+home, "HOME="+home, "PROCESS_IMAGES="+images, isolationEnv+"=")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.CombinedOutput()
 	if bytes.Contains(out, []byte("no container can be isolated here")) {

@@ -20,13 +20,18 @@ import (
 
 // fromDirs takes the image from the first directory that has it.
 func (s *Store) fromDirs(ctx context.Context, ref name.Reference) (Image, error) {
+	done, err := s.turns.take(ctx, turn{ref: display(ref), local: true})
+	if err != nil {
+		return Image{}, err
+	}
+	defer done()
 	for _, dir := range s.options.Dirs {
 		paths, err := candidates(dir)
 		if err != nil {
 			return Image{}, fmt.Errorf("look for image %s: %w", display(ref), err)
 		}
 		for _, path := range paths {
-			from, err := open(path, ref)
+			from, err := s.open(path, ref)
 			if errdefs.IsNotFound(err) {
 				continue
 			}
@@ -41,7 +46,7 @@ func (s *Store) fromDirs(ctx context.Context, ref name.Reference) (Image, error)
 			if digest, err := from.Digest(); err == nil {
 				names.Digests = []string{display(ref.Context().Digest(digest.String()))}
 			}
-			image, err := s.add(ctx, from.Image, names)
+			image, err := s.add(ctx, from.Image, names, false)
 			if err != nil {
 				return Image{}, fmt.Errorf("image %s of %s: %w", display(ref), path, err)
 			}
@@ -80,7 +85,7 @@ type opened struct {
 }
 
 // open finds the image called ref in a layout or an archive.
-func open(path string, ref name.Reference) (opened, error) {
+func (s *Store) open(path string, ref name.Reference) (opened, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return opened{}, err
@@ -96,11 +101,11 @@ func open(path string, ref name.Reference) (opened, error) {
 	if !isLayout {
 		return openDocker(reader, ref)
 	}
-	dir, err := os.MkdirTemp("", "virtual-kubelet-image-")
+	dir, err := os.MkdirTemp(s.dir, newPrefix)
 	if err != nil {
 		return opened{}, err
 	}
-	remove := func() { _ = os.RemoveAll(dir) }
+	remove := func() { _ = RemoveTree(dir) }
 	if err := extract(reader, dir); err != nil {
 		remove()
 		return opened{}, err

@@ -43,13 +43,13 @@ func serve(t *testing.T, tags ...string) (host string) {
 func TestAMirrorIsAskedFirst(t *testing.T) {
 	mirror := serve(t, "library/both:1")
 	origin := serve(t, "library/both:1", "library/origin:1")
-	store, err := Open(t.TempDir(), Options{Mirrors: map[string]string{origin: "http://" + mirror}})
+	store, err := Open(t.TempDir(), Options{Mirrors: map[string]string{origin: "http://" + mirror}, Insecure: []string{origin}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	auth := Auth{Username: "u", Password: "p"}
 	find := func(tag string) (string, error) {
-		ref, err := parse(origin+"/library/"+tag, nil)
+		ref, err := parse(origin+"/library/"+tag, []string{origin})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,11 +93,11 @@ func TestAMirrorGetsNoCredentials(t *testing.T) {
 	}))
 	t.Cleanup(curious.Close)
 	origin := serve(t, "library/both:1")
-	store, err := Open(t.TempDir(), Options{Mirrors: map[string]string{origin: curious.URL}})
+	store, err := Open(t.TempDir(), Options{Mirrors: map[string]string{origin: curious.URL}, Insecure: []string{origin}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ref, err := parse(origin+"/library/both:1", nil)
+	ref, err := parse(origin+"/library/both:1", []string{origin})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,11 @@
 
 package images
 
-import "os"
+import (
+	"errors"
+	"os"
+)
+
+func freeBytes(string) (uint64, error) { return 0, errors.ErrUnsupported }
 
 func copyOwner(_, _ *os.Root, _ string) error { return nil }

@@ -7,7 +7,18 @@ package images
 import (
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
+
+// freeBytes is how much of the disk that dir is on this process may use.
+func freeBytes(dir string) (uint64, error) {
+	var stat unix.Statfs_t
+	if err := unix.Statfs(dir, &stat); err != nil {
+		return 0, &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	return uint64(stat.Bavail) * uint64(stat.Bsize), nil //nolint:gosec,unconvert // their types differ by system
+}
 
 // copyOwner gives a file to whom its original belongs; only root can.
 func copyOwner(source, target *os.Root, name string) error {

@@ -46,6 +46,13 @@ func platform() v1.Platform { return v1.Platform{OS: "linux", Architecture: runt
 
 // fromRegistry pulls the image.
 func (s *Store) fromRegistry(ctx context.Context, ref name.Reference, auth Auth) (Image, error) {
+	done, err := s.turns.take(ctx, turn{ref: display(ref), auth: auth})
+	if err != nil {
+		return Image{}, err
+	}
+	defer done()
+	ctx, cancel := watched(ctx)
+	defer cancel()
 	descriptor, err := s.find(ctx, ref, auth)
 	if err != nil {
 		return Image{}, fmt.Errorf("pull image %s: %w", display(ref), err)
@@ -58,7 +65,7 @@ func (s *Store) fromRegistry(ctx context.Context, ref name.Reference, auth Auth)
 	if _, ok := ref.(name.Tag); ok {
 		names.Tags = []string{display(ref)}
 	}
-	image, err := s.add(ctx, from, names)
+	image, err := s.add(ctx, from, names, true)
 	if err != nil {
 		return Image{}, fmt.Errorf("pull image %s: %w", display(ref), err)
 	}
@@ -74,7 +81,7 @@ func (s *Store) find(ctx context.Context, ref name.Reference, auth Auth) (*remot
 			Username: auth.Username, Password: auth.Password, IdentityToken: auth.IdentityToken, RegistryToken: auth.RegistryToken,
 		})
 	}
-	options := []remote.Option{remote.WithContext(ctx), remote.WithPlatform(platform())}
+	options := []remote.Option{remote.WithContext(ctx), remote.WithPlatform(platform()), remote.WithTransport(s.transport)}
 	mirror, err := s.mirrorOf(ref)
 	if err != nil {
 		return nil, err

@@ -3,8 +3,9 @@
 // Package images keeps unpacked container images: from registries, and from directories with image
 // archives, so that no registry is needed.
 //
-// The guarantee: an image is there with all its files or not at all, and nothing that an image
-// contains is written outside of its directory.
+// The guarantee: an image is there with all its files or not at all; its files are those that its
+// configuration names, whose digest is its ID; nothing that an image contains is written outside of its
+// directory; and what an image may take of disk and memory is bounded.
 //
 // What surprises: layers are unpacked into one directory for each image, so two images share nothing on
 // disk; and an image in one of the directories counts as present on the machine.
@@ -12,9 +13,11 @@ package images
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,7 +27,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 )
 
 // Image is an image on this machine.
@@ -56,13 +59,17 @@ type Options struct {
 
 // Store has the images.
 type Store struct {
-	dir     string
-	options Options
-	// unpacking lets one image be unpacked at a time: it is bound by the disk.
-	unpacking sync.Mutex
+	dir       string
+	options   Options
+	transport http.RoundTripper
+	turns     turns
+	// unpacking has room for the one image that is unpacked: that is bound by the disk. Nothing is fetched meanwhile for it.
+	unpacking chan struct{}
 	// guarded by mu
 	mu     sync.Mutex
 	images map[string]*Image
+	// garbage are paths in dir that no image has.
+	garbage []string
 }
 
 const (
@@ -71,30 +78,55 @@ const (
 	newPrefix = ".new-"
 )
 
-// Open returns the store in dir, without what an earlier process did not finish.
+// Open returns the store in dir. What an earlier process did not finish is no image, and left to Sweep.
 func Open(dir string, options Options) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of images: %w", err)
 	}
-	s := &Store{dir: dir, options: options, images: map[string]*Image{}}
+	s := &Store{dir: dir, options: options, transport: newTransport(options), unpacking: make(chan struct{}, 1), images: map[string]*Image{}}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), newPrefix) {
-			if err := RemoveTree(filepath.Join(dir, e.Name())); err != nil {
-				return nil, err
+		image := &Image{}
+		err := durable.ReadJSON(filepath.Join(dir, e.Name(), imageFile), image)
+		if durable.Passing(err) {
+			return nil, err
+		}
+		if err != nil || s.path(image.ID) != filepath.Join(dir, e.Name()) {
+			if _, err := s.aside(filepath.Join(dir, e.Name())); err != nil {
+				return nil, fmt.Errorf("put aside what is no image: %w", err)
 			}
 			continue
-		}
-		image := &Image{}
-		if err := shim.ReadJSON(filepath.Join(dir, e.Name(), imageFile), image); err != nil {
-			return nil, fmt.Errorf("read an image of an earlier process (remove %s): %w", filepath.Join(dir, e.Name()), err)
 		}
 		s.images[image.ID] = image
 	}
 	return s, nil
+}
+
+// Sweep removes what no image has: what a process that ended was unpacking or removing, and images that cannot be read, which
+// are pulled again by those who need them. What cannot be removed is an error, and removed by a later Sweep.
+func (s *Store) Sweep() error {
+	s.mu.Lock()
+	garbage := s.garbage
+	s.garbage = nil
+	s.mu.Unlock()
+	var errs []error
+	for _, path := range garbage {
+		if err := RemoveTree(path); err != nil {
+			errs = append(errs, err)
+			s.discard(path)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// discard leaves path to a later Sweep.
+func (s *Store) discard(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.garbage = append(s.garbage, path)
 }
 
 // Dir is the directory of all images.
@@ -106,6 +138,13 @@ func (s *Store) Root(id string) string { return filepath.Join(s.path(id), rootDi
 func (s *Store) path(id string) string {
 	_, hex, _ := strings.Cut(id, ":")
 	return filepath.Join(s.dir, hex)
+}
+
+// Has tells whether the image with that ID is unpacked.
+func (s *Store) Has(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.images[id] != nil
 }
 
 // List returns every image that is unpacked.
@@ -179,116 +218,24 @@ func (s *Store) Remove(ref string) error {
 		return nil
 	}
 	s.mu.Lock()
-	delete(s.images, image.ID)
+	garbage, err := s.aside(s.path(image.ID))
+	if err == nil {
+		delete(s.images, image.ID)
+	}
 	s.mu.Unlock()
-	// Renamed first: what is half removed must not be found by a later process.
-	gone := filepath.Join(s.dir, newPrefix+filepath.Base(s.path(image.ID)))
-	if err := os.Rename(s.path(image.ID), gone); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return fmt.Errorf("remove image %s: %w", ref, err)
 	}
-	return RemoveTree(gone)
+	return RemoveTree(garbage) // if it cannot be, it is left to Sweep
 }
 
-// add makes the image from's, which is called tag, one of the store's.
-func (s *Store) add(ctx context.Context, from v1.Image, names Image) (Image, error) {
-	id, err := from.ConfigName()
-	if err != nil {
-		return Image{}, fmt.Errorf("read the configuration of the image: %w", err)
+// aside makes what is at path garbage, and tells where it is: its place is free at once, and nobody finds half of it. Nothing is made
+// for that, since a disk that is full is why images go. mu is held, or nobody else has the store.
+func (s *Store) aside(path string) (string, error) {
+	garbage := filepath.Join(s.dir, newPrefix+rand.Text())
+	if err := os.Rename(path, garbage); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
 	}
-	names.ID = id.String()
-	if image, ok := s.rename(names); ok {
-		return image, s.save(image)
-	}
-	s.unpacking.Lock()
-	defer s.unpacking.Unlock()
-	if image, ok := s.rename(names); ok {
-		return image, s.save(image)
-	}
-	config, err := from.ConfigFile()
-	if err != nil {
-		return Image{}, fmt.Errorf("read the configuration of the image: %w", err)
-	}
-	names.Config = config.Config
-	if err := s.unpack(ctx, from, &names); err != nil {
-		return Image{}, err
-	}
-	s.mu.Lock()
-	s.images[names.ID] = &names
-	s.mu.Unlock()
-	image, _ := s.rename(names)
-	return image, nil
-}
-
-// unpack writes the files of the image, and then makes them appear at once.
-func (s *Store) unpack(ctx context.Context, from v1.Image, image *Image) error {
-	dir, err := os.MkdirTemp(s.dir, newPrefix)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = RemoveTree(dir) }()
-	root := filepath.Join(dir, rootDir)
-	if err := os.Mkdir(root, 0o755); err != nil {
-		return err
-	}
-	layers, err := from.Layers()
-	if err != nil {
-		return fmt.Errorf("read the layers of the image: %w", err)
-	}
-	u, err := newUnpacker(root, s.options.Own)
-	if err != nil {
-		return err
-	}
-	defer u.root.Close()
-	for i, layer := range layers {
-		if err := u.layer(ctx, layer); err != nil {
-			return fmt.Errorf("unpack layer %d of %d of the image: %w", i+1, len(layers), err)
-		}
-	}
-	image.Size = uint64(u.bytes)
-	if err := shim.WriteJSON(filepath.Join(dir, imageFile), image); err != nil {
-		return err
-	}
-	return os.Rename(dir, s.path(image.ID))
-}
-
-// rename gives the image of that ID the names, and takes the tags from any other.
-func (s *Store) rename(names Image) (Image, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	image := s.images[names.ID]
-	if image == nil {
-		return Image{}, false
-	}
-	for _, tag := range names.Tags {
-		for _, other := range s.images {
-			other.Tags = slices.DeleteFunc(other.Tags, func(t string) bool { return t == tag })
-		}
-		image.Tags = append(image.Tags, tag)
-	}
-	for _, digest := range names.Digests {
-		if !slices.Contains(image.Digests, digest) {
-			image.Digests = append(image.Digests, digest)
-		}
-	}
-	image.Source = names.Source
-	return image.clone(), true
-}
-
-func (s *Store) save(image Image) error {
-	return shim.WriteJSON(filepath.Join(s.path(image.ID), imageFile), image)
-}
-
-// RemoveTree removes dir and all that is in it, also directories that nobody may enter.
-func RemoveTree(dir string) error {
-	err := os.RemoveAll(dir)
-	if err == nil || !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, _ error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700) //nolint:gosec // it is about to be removed
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
+	s.garbage = append(s.garbage, garbage)
+	return garbage, nil
 }

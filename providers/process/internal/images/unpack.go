@@ -5,259 +5,123 @@ package images
 import (
 	"archive/tar"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path"
 	"strings"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/containerd/containerd/v2/pkg/archive"
 )
 
-// What a layer may be at most: an archive of a few bytes can say that it is endless.
+// What an image may be at most: an archive of a few bytes can say that it is endless.
 const (
 	maxBytes   = 64 << 30
-	maxEntries = 2_000_000
-	maxLinks   = 40
+	maxEntries = 1_000_000
+	// maxName is how long the path of a file is that the kernel takes, and maxNames what all paths take in memory.
+	maxName  = 4096
+	maxNames = 256 << 20
+	// maxRest is what may follow the end of an archive: programs that write archives fill a block.
+	maxRest = 1 << 20
 )
 
-// The names by which a layer removes what is below it.
-const (
-	whiteoutPrefix = ".wh."
-	whiteoutOpaque = ".wh..wh..opq"
-)
-
-// unpacker writes layers into a directory. Every path goes through an os.Root, so that no link, whoever
-// made it, leads out; links inside are followed as if the directory were the root.
+// unpacker writes the layers of one image into a directory. What it writes where, and what a layer removes of those
+// below, is containerd's; it sees that the layers are those of the image's configuration, and what they may take.
 type unpacker struct {
-	root    *os.Root
-	own     bool
-	bytes   int64
-	entries int
+	dir string
+	own bool
+	// limit is how many bytes the files may have, and how many their archives.
+	limit int64
+	// entries, names, bytes and read are what all layers had until now.
+	entries, names int
+	bytes, read    int64
 }
 
-func newUnpacker(dir string, own bool) (*unpacker, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
+// layer unpacks an archive, whose digest must be diffID: the configuration of an image says what its files are, and by its digest
+// images are known.
+func (u *unpacker) layer(ctx context.Context, content io.Reader, diffID string) error {
+	sum := sha256.New()
+	r := &bounded{ctx: ctx, r: io.TeeReader(content, sum), u: u}
+	options := []archive.ApplyOpt{archive.WithFilter(u.accept)}
+	if !u.own {
+		options = append(options, archive.WithNoSameOwner())
 	}
-	return &unpacker{root: root, own: own}, nil
-}
-
-func (u *unpacker) layer(ctx context.Context, layer v1.Layer) error {
-	r, err := layer.Uncompressed()
-	if err != nil {
+	if _, err := archive.Apply(ctx, u.dir, r, options...); err != nil {
 		return err
 	}
-	defer r.Close()
-	defer context.AfterFunc(ctx, func() { r.Close() })()
-	if err := u.tar(r); err != nil {
-		return errors.Join(ctx.Err(), err)
+	rest, err := io.CopyN(io.Discard, r, maxRest+1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
 	}
-	// The rest is read so that the digest is checked.
-	_, err = io.Copy(io.Discard, r)
-	return err
-}
-
-// tar writes the entries of one layer. mine are the paths that it wrote: what removes a path removes
-// it from the layers below, not from its own.
-func (u *unpacker) tar(r io.Reader) error {
-	archive, mine := tar.NewReader(r), map[string]bool{}
-	var dirs []*tar.Header
-	for {
-		h, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		if u.entries++; u.entries > maxEntries {
-			return fmt.Errorf("the image has more than %d files", maxEntries)
-		}
-		if err := u.entry(h, archive, mine); err != nil {
-			return fmt.Errorf("%q: %w", h.Name, err)
-		}
-		if h.Typeflag == tar.TypeDir {
-			dirs = append(dirs, h)
-		}
+	if rest > maxRest {
+		return fmt.Errorf("more than %d bytes follow the end of the archive", maxRest)
 	}
-	// Last: an entry in a directory changes its time, and may need a right that its mode denies.
-	for _, h := range dirs {
-		name, err := u.place(h.Name)
-		if err != nil || name == "." {
-			continue
-		}
-		if info, err := u.root.Lstat(name); err == nil && info.IsDir() {
-			if err := u.attributes(name, h); err != nil {
-				return fmt.Errorf("%q: %w", h.Name, err)
-			}
-		}
+	if got := "sha256:" + hex.EncodeToString(sum.Sum(nil)); got != diffID {
+		return fmt.Errorf("its files are %s, and the configuration of the image says %s", got, diffID)
 	}
 	return nil
 }
 
-func (u *unpacker) entry(h *tar.Header, content io.Reader, mine map[string]bool) error {
-	name, err := u.place(h.Name)
-	if err != nil || name == "." {
-		return err
-	}
-	dir, base := path.Split(name)
-	dir = path.Clean("./" + dir)
-	if base == whiteoutOpaque {
-		return u.empty(dir, mine)
-	}
-	if hidden, ok := strings.CutPrefix(base, whiteoutPrefix); ok {
-		if hidden == "" || hidden == "." || hidden == ".." {
-			return errors.New("removes nothing that has a name")
-		}
-		if gone := path.Join(dir, hidden); !mine[gone] {
-			return u.root.RemoveAll(gone)
-		}
-		return nil
-	}
-	if err := u.root.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	for p := name; p != "."; p = path.Dir(p) {
-		mine[p] = true
-	}
-	return u.write(name, h, content)
-}
-
-// write makes one file, in place of what is there.
-func (u *unpacker) write(name string, h *tar.Header, content io.Reader) error {
-	info, err := u.root.Lstat(name)
-	if err == nil && !(info.IsDir() && h.Typeflag == tar.TypeDir) {
-		if err := u.root.RemoveAll(name); err != nil {
-			return err
-		}
+// accept tells whether an entry is written. It refuses an image that is too large before anything of the entry is written: what
+// is sparse in an archive is not on the disk.
+func (u *unpacker) accept(h *tar.Header) (bool, error) {
+	u.entries++
+	u.names += len(h.Name) + len(h.Linkname)
+	u.bytes += h.Size
+	switch {
+	case u.entries > maxEntries:
+		return false, fmt.Errorf("the image has more than %d files", maxEntries)
+	case len(h.Name) > maxName || len(h.Linkname) > maxName || u.names > maxNames:
+		return false, fmt.Errorf("the names of files in the image are longer than %d bytes each, or %d together", maxName, maxNames)
+	case h.Size < 0 || u.bytes > u.limit:
+		return false, fmt.Errorf("the files of the image have more than %d bytes, which is what there is room for", u.limit)
 	}
 	switch h.Typeflag {
-	case tar.TypeDir:
-		if err := u.root.MkdirAll(name, 0o755); err != nil {
-			return err
-		}
-		return u.root.Chmod(name, 0o755)
-	case tar.TypeReg:
-		if err := u.file(name, content); err != nil {
-			return err
-		}
-	case tar.TypeSymlink:
-		if err := u.root.Symlink(h.Linkname, name); err != nil {
-			return err
-		}
-	case tar.TypeLink:
-		target, err := u.place(h.Linkname)
-		if err != nil {
-			return err
-		}
-		return u.root.Link(target, name)
-	default:
-		return nil // devices and pipes are not for an image to make
+	case tar.TypeBlock, tar.TypeChar, tar.TypeFifo:
+		return false, nil // devices and pipes are not for an image to make
 	}
-	return u.attributes(name, h)
-}
-
-func (u *unpacker) file(name string, content io.Reader) error {
-	f, err := u.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	n, err := io.Copy(f, io.LimitReader(content, maxBytes-u.bytes+1))
-	u.bytes += n
-	if u.bytes > maxBytes {
-		err = fmt.Errorf("the image has more than %d bytes", int64(maxBytes))
-	}
-	return errors.Join(err, f.Close())
-}
-
-// attributes sets owner, mode and time.
-func (u *unpacker) attributes(name string, h *tar.Header) error {
-	if u.own {
-		if err := u.root.Lchown(name, h.Uid, h.Gid); err != nil {
-			return err
+	for key := range h.PAXRecords {
+		if name, ok := strings.CutPrefix(key, "SCHILY.xattr."); ok && !u.attribute(name) {
+			delete(h.PAXRecords, key)
 		}
 	}
-	if h.Typeflag == tar.TypeSymlink {
-		return nil
-	}
-	mode := h.FileInfo().Mode() & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky)
 	if !u.own {
 		// Whoever is not root needs its own rights to read and to remove the file again.
-		mode &^= fs.ModeSetuid | fs.ModeSetgid
-		mode |= 0o600
+		h.Mode &^= 0o6000
+		h.Mode |= 0o600
 		if h.Typeflag == tar.TypeDir {
-			mode |= 0o700
+			h.Mode |= 0o100
 		}
 	}
-	if err := u.root.Chmod(name, mode); err != nil {
-		return err
-	}
-	return u.root.Chtimes(name, h.ModTime, h.ModTime)
+	return true, nil
 }
 
-// empty removes what layers below have in dir.
-func (u *unpacker) empty(dir string, mine map[string]bool) error {
-	f, err := u.root.Open(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// attribute tells whether files get an extended attribute: those of overlay are for the kernel, and would move what a
+// container sees.
+func (u *unpacker) attribute(name string) bool {
+	if strings.HasPrefix(name, "user.") {
+		return !strings.HasPrefix(name, "user.overlay.")
 	}
-	if err != nil {
-		return err
-	}
-	names, err := f.Readdirnames(-1)
-	f.Close()
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		p := path.Join(dir, name)
-		if !mine[p] {
-			err = errors.Join(err, u.root.RemoveAll(p))
-			continue
-		}
-		if info, lerr := u.root.Lstat(p); lerr == nil && info.IsDir() {
-			err = errors.Join(err, u.empty(p, mine))
-		}
-	}
-	return err
+	return u.own && name == "security.capability"
 }
 
-// place returns the path of an entry, relative and without links but the last: a link in an
-// image is relative to the root of the image.
-func (u *unpacker) place(name string) (string, error) {
-	rest := strings.Split(path.Clean("/"+name), "/")[1:]
-	done, links := ".", 0
-	for len(rest) > 0 {
-		part := rest[0]
-		rest = rest[1:]
-		switch part {
-		case "", ".":
-			continue
-		case "..":
-			done = path.Dir(done)
-			continue
-		}
-		next := path.Join(done, part)
-		info, err := u.root.Lstat(next)
-		if len(rest) == 0 || err != nil || info.Mode()&fs.ModeSymlink == 0 {
-			done = next
-			continue
-		}
-		if links++; links > maxLinks {
-			return "", errors.New("too many links")
-		}
-		target, err := u.root.Readlink(next)
-		if err != nil {
-			return "", err
-		}
-		if path.IsAbs(target) {
-			done = "."
-		}
-		rest = append(strings.Split(target, "/"), rest...)
+// bounded reads until its context ends, or the layers of the image have been longer than they may be. It is not closed then:
+// what decompresses must not be closed while it is read.
+type bounded struct {
+	ctx context.Context
+	r   io.Reader
+	u   *unpacker
+}
+
+// Read reads, or returns why no more is read.
+func (b *bounded) Read(p []byte) (int, error) {
+	if err := b.ctx.Err(); err != nil {
+		return 0, err
 	}
-	return done, nil
+	n, err := b.r.Read(p)
+	if b.u.read += int64(n); b.u.read > b.u.limit {
+		return 0, fmt.Errorf("the layers of the image have more than %d bytes, which is what there is room for", b.u.limit)
+	}
+	return n, err
 }

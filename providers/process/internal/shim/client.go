@@ -17,30 +17,15 @@ import (
 	"syscall"
 )
 
-// Create writes what Start needs into dir, the directory of the container.
-func Create(dir string, spec Spec) error {
-	return WriteJSON(filepath.Join(dir, specFile), spec)
-}
-
 // Start starts the container in dir and returns once its process runs. The caller waits for
 // the command, or leaves it a zombie until it ends itself.
 func Start(ctx context.Context, dir string, spec Spec) (*exec.Cmd, error) {
-	if err := Create(dir, spec); err != nil {
-		return nil, err
-	}
-	cmd, err := run(ctx, dir, spec, "run")
-	if err != nil {
-		return nil, err
-	}
-	return cmd, nil
+	return run(ctx, dir, spec, "run")
 }
 
 // Probe tells whether containers of that isolation can be made, by making one in dir, which has a directory
 // to be the image.
 func Probe(ctx context.Context, dir string, spec Spec) error {
-	if err := Create(dir, spec); err != nil {
-		return err
-	}
 	cmd, err := run(ctx, dir, spec, "probe")
 	if err != nil {
 		return err
@@ -50,14 +35,25 @@ func Probe(ctx context.Context, dir string, spec Spec) error {
 
 // run starts the shim and waits for its word that the container runs.
 func run(ctx context.Context, dir string, spec Spec, mode string) (*exec.Cmd, error) {
+	data, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
+	specR, specW, err := os.Pipe()
+	if err != nil {
+		w.Close()
+		return nil, err
+	}
+	defer specW.Close()
 	log, err := os.OpenFile(filepath.Join(dir, shimLog), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		w.Close()
+		specR.Close()
 		return nil, err
 	}
 	defer log.Close()
@@ -65,14 +61,18 @@ func run(ctx context.Context, dir string, spec Spec, mode string) (*exec.Cmd, er
 	cmd := &exec.Cmd{
 		Path: self(), Args: []string{Argv0, mode}, Dir: dir,
 		Env:    []string{"GOMAXPROCS=2", "GOGC=25"},
-		Stdout: log, Stderr: log, ExtraFiles: []*os.File{w},
+		Stdout: log, Stderr: log, ExtraFiles: []*os.File{w, specR},
 		SysProcAttr: detached(spec),
 	}
 	err = cmd.Start()
 	w.Close()
+	specR.Close()
 	if err != nil {
 		return nil, fmt.Errorf("start the supervisor of the container: %w", err)
 	}
+	// In no file: it has the environment, and secrets with it. One that does not read it says why.
+	_, _ = specW.Write(data)
+	specW.Close()
 	stop := context.AfterFunc(ctx, func() { r.Close() })
 	defer stop()
 	word, err := io.ReadAll(r)

@@ -37,3 +37,6 @@ func detached(Spec) *syscall.SysProcAttr { return nil }
 
 // Remove removes the groups.
 func (Cgroup) Remove() error { return nil }
+
+// UnmountRoot has nothing to unmount.
+func UnmountRoot(string) error { return nil }

@@ -79,13 +79,25 @@ func Descendants(pid int) []int {
 // becomeReaper makes orphans below this process its children, so that none gets away.
 func becomeReaper() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// killDescendants kills until nothing is left: a process may fork while it is looked for.
+// killDescendants kills until nothing is left: a process may fork while it is looked for. To look reads the states of all
+// processes of the machine, so it is done more and more seldom, as long as nobody new is found: most of the time is only
+// waited for what was killed.
 func killDescendants(c *children) {
+	const often, seldom = 2 * time.Millisecond, 50 * time.Millisecond
+	next, pause := time.Now(), often
+	killed := map[int]bool{}
 	for c.reap() {
-		for _, pid := range Descendants(os.Getpid()) {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+		if !time.Now().Before(next) {
+			pause = min(2*pause, seldom)
+			for _, pid := range Descendants(os.Getpid()) {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+				if !killed[pid] {
+					killed[pid], pause = true, often
+				}
+			}
+			next = time.Now().Add(pause)
 		}
-		<-time.After(2 * time.Millisecond)
+		<-time.After(often)
 	}
 }
 

@@ -7,9 +7,10 @@ package shim
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
-	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -47,7 +48,7 @@ func (s *supervisor) answer(c *conn) {
 	case opSignal:
 		err = s.children.signal(s.state.Init.PID, false, syscall.Signal(req.Signal))
 	case opKill:
-		s.killAll()
+		s.killNow()
 	case opReopen:
 		err = s.log.reopen()
 	case opWait:
@@ -189,7 +190,7 @@ func (s *supervisor) execInput(c *conn, req request, io streams, pid int) {
 
 // startCode is what a shell answers when it cannot run a command.
 func startCode(err error) int {
-	if os.IsPermission(err) {
+	if errors.Is(err, fs.ErrPermission) {
 		return 126
 	}
 	return 127

@@ -5,11 +5,13 @@ package shim
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 )
 
 // Argv0 is the name that the binary is run by to be a shim.
@@ -17,7 +19,6 @@ const Argv0 = "virtual-kubelet-container"
 
 // The files in the directory of a container.
 const (
-	specFile   = "spec.json"
 	stateFile  = "state.json"
 	socketFile = "s"
 	shimLog    = "shim.log"
@@ -71,6 +72,8 @@ type Spec struct {
 	Groups     []uint32
 	Caps       uint64
 	NoNewPrivs bool
+	// Seccomp filters system calls by the runtime's default profile. Only a runtime does.
+	Seccomp    bool
 	Privileged bool
 	HostPID    bool
 	HostIPC    bool
@@ -84,6 +87,30 @@ type Spec struct {
 	// LogPath is the log; "" for none.
 	LogPath string
 	Cgroup  Cgroup
+	// OCI is the runtime that makes the container; nil for the supervisor itself.
+	OCI *OCI `json:",omitempty"`
+}
+
+// OCI is a container as a runtime of the Open Container Initiative makes it.
+type OCI struct {
+	oci.Runtime
+	// ID is its name for the runtime.
+	ID string
+	// Bundle is the directory of its files, which is in memory.
+	Bundle string
+	// Config is its configuration.
+	Config json.RawMessage `json:",omitempty"`
+}
+
+// Public is the spec without what may be secret: the environment, and the command, which can have parts of it.
+func (s Spec) Public() Spec {
+	s.Env, s.Argv = nil, nil
+	if s.OCI != nil {
+		o := *s.OCI
+		o.Config = nil
+		s.OCI = &o
+	}
+	return s
 }
 
 // Process is a process that cannot be mistaken for a later one with its number.
@@ -102,6 +129,9 @@ type State struct {
 	Reason, Message string
 }
 
+// Unknown is the reason of a container whose supervisor has gone without a word.
+const Unknown = "Unknown"
+
 // Started tells whether there was a process.
 func (s State) Started() bool { return !s.StartedAt.IsZero() }
 
@@ -112,7 +142,7 @@ func (s State) Ended() bool { return !s.FinishedAt.IsZero() }
 // whose shim has gone without a word has ended, nobody knows how.
 func ReadState(dir string) (State, error) {
 	var s State
-	err := ReadJSON(filepath.Join(dir, stateFile), &s)
+	err := durable.ReadJSON(filepath.Join(dir, stateFile), &s)
 	if errors.Is(err, fs.ErrNotExist) {
 		return State{}, nil
 	}
@@ -120,48 +150,22 @@ func ReadState(dir string) (State, error) {
 		return s, err
 	}
 	// The shim writes its last word before it ends: what was read above may be older than that.
-	if err := ReadJSON(filepath.Join(dir, stateFile), &s); err != nil || s.Ended() {
+	if err := durable.ReadJSON(filepath.Join(dir, stateFile), &s); err != nil || s.Ended() {
 		return s, err
 	}
-	s.FinishedAt, s.ExitCode, s.Reason = time.Now(), 255, "Unknown"
+	// The kernel does it where the supervisor was its parent from the start, and not where a runtime made it.
+	if err := KillProcess(s.Init); err != nil {
+		return s, err
+	}
+	s.FinishedAt, s.ExitCode, s.Reason = time.Now(), 255, Unknown
 	s.Message = "the supervisor of the container was killed"
-	return s, WriteJSON(filepath.Join(dir, stateFile), s)
-}
-
-// ReadJSON reads the file at path into v.
-func ReadJSON(path string, v any) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
+	if err := durable.WriteJSON(filepath.Join(dir, stateFile), s); err != nil {
+		// A full disk does not change how it ended; the time is one that stays the same whenever it is asked for.
+		if info, err := os.Stat(filepath.Join(dir, stateFile)); err == nil {
+			s.FinishedAt = info.ModTime()
+		}
 	}
-	if err := json.Unmarshal(data, v); err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
-	}
-	return nil
-}
-
-// WriteJSON writes v to path so that a reader, or a machine that lost power, has the old or the new.
-func WriteJSON(path string, v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return WriteFile(path, data)
-}
-
-// WriteFile replaces the file at path.
-func WriteFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Close())
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return os.Rename(f.Name(), path)
+	return s, nil
 }
 
 // Cgroup is the control group of a container: one directory in version 2, one for each controller in

@@ -61,6 +61,17 @@ func openStdio(tty, stdin bool) (s streams, c *childIO, err error) {
 	return s, c, err
 }
 
+// null makes all streams those of nobody.
+func (c *childIO) null() error {
+	for _, f := range []**os.File{&c.stdin, &c.stdout, &c.stderr} {
+		var err error
+		if *f, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (c *childIO) fds() []uintptr {
 	// Fd makes the file blocking, which is what the process expects.
 	return []uintptr{c.stdin.Fd(), c.stdout.Fd(), c.stderr.Fd()}

@@ -5,14 +5,16 @@
 package shim
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 )
 
 func init() {
@@ -55,7 +57,7 @@ type supervisor struct {
 // supervise starts the container and returns when it has ended and nothing of it is left.
 func supervise(probe bool, ready *os.File) error {
 	s := &supervisor{children: newChildren(), out: newBroadcast(), ended: make(chan struct{})}
-	if err := ReadJSON(specFile, &s.spec); err != nil {
+	if err := readSpec(&s.spec); err != nil {
 		return err
 	}
 	defer s.children.stop()
@@ -100,6 +102,17 @@ func supervise(probe bool, ready *os.File) error {
 	return err
 }
 
+// readSpec reads what the daemon sends of the container.
+func readSpec(spec *Spec) error {
+	syscall.CloseOnExec(4)
+	f := os.NewFile(4, "spec")
+	defer f.Close()
+	if err := json.NewDecoder(f).Decode(spec); err != nil {
+		return fmt.Errorf("read what the container is: %w", err)
+	}
+	return nil
+}
+
 // start starts the main process, and says so in the file of states.
 func (s *supervisor) start() (<-chan syscall.WaitStatus, error) {
 	// Before there is a process: a daemon that finds no state may start the container again.
@@ -116,8 +129,9 @@ func (s *supervisor) start() (<-chan syscall.WaitStatus, error) {
 	}
 	s.main, s.stdin = io, &inlet{w: io.stdin}
 	s.state.Init, s.state.StartedAt = ProcessOf(pid), time.Now()
-	if err := WriteJSON(stateFile, s.state); err != nil {
+	if err := durable.WriteJSON(stateFile, s.state); err != nil {
 		s.killAll()
+		s.discard()
 		return nil, err
 	}
 	io.copy(s.output)
@@ -139,7 +153,7 @@ func (s *supervisor) failed(err error) {
 	now := time.Now()
 	s.state.FinishedAt, s.state.ExitCode, s.state.Reason, s.state.Message = now, 128, "StartError", err.Error()
 	s.state.StartedAt = time.Unix(0, 0)
-	if err := WriteJSON(stateFile, s.state); err != nil {
+	if err := durable.WriteJSON(stateFile, s.state); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 }
@@ -156,10 +170,23 @@ func (s *supervisor) finish(status syscall.WaitStatus, listener net.Listener) er
 	if s.spec.Cgroup.OOMKilled() && status.Signaled() && status.Signal() == syscall.SIGKILL {
 		s.state.Reason = "OOMKilled"
 	}
-	err := WriteJSON(stateFile, s.state)
+	s.discard()
+	err := durable.WriteJSON(stateFile, s.state)
 	close(s.ended)
 	s.out.end(done{ExitCode: s.state.ExitCode})
 	return errors.Join(err, listener.Close(), s.spec.Cgroup.Remove())
+}
+
+// killNow kills every process of the container and returns when they have gone. What a runtime made ends as if by itself: the
+// calls of the runtime that remove it must not be taken for processes of the container.
+func (s *supervisor) killNow() {
+	if s.spec.OCI == nil {
+		s.killAll()
+		return
+	}
+	_ = syscall.Kill(s.state.Init.PID, syscall.SIGKILL)
+	s.spec.Cgroup.Kill()
+	<-s.ended
 }
 
 // killAll kills every process of the container and returns when they have gone.
@@ -167,6 +194,7 @@ func (s *supervisor) killAll() {
 	if s.state.Init.PID != 0 {
 		_ = syscall.Kill(s.state.Init.PID, syscall.SIGKILL)
 	}
+	s.spec.Cgroup.Kill() // first: who forks on and on may outrun a search
 	killDescendants(s.children)
 	s.spec.Cgroup.Kill()
 }
@@ -176,74 +204,4 @@ func exitCode(status syscall.WaitStatus) int {
 		return 128 + int(status.Signal())
 	}
 	return status.ExitStatus()
-}
-
-// children waits for every process that becomes a child of this one.
-type children struct {
-	signals chan os.Signal
-	// guarded by mu
-	mu      sync.Mutex
-	waiting map[int]chan syscall.WaitStatus
-}
-
-func newChildren() *children {
-	c := &children{signals: make(chan os.Signal, 1), waiting: map[int]chan syscall.WaitStatus{}}
-	signal.Notify(c.signals, syscall.SIGCHLD)
-	go func() {
-		for range c.signals {
-			c.reap()
-		}
-	}()
-	return c
-}
-
-func (c *children) stop() { signal.Stop(c.signals) }
-
-// start calls fork, and returns where the status of the process will come.
-func (c *children) start(fork func() (int, error)) (<-chan syscall.WaitStatus, int, error) {
-	// The lock is held so that the process cannot be reaped before it is known.
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	pid, err := fork()
-	if err != nil {
-		return nil, 0, err
-	}
-	status := make(chan syscall.WaitStatus, 1)
-	c.waiting[pid] = status
-	return status, pid, nil
-}
-
-// signal sends a signal to a child, unless it has been waited for.
-func (c *children) signal(pid int, group bool, sig syscall.Signal) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.waiting[pid]; !ok {
-		return nil
-	}
-	if group {
-		pid = -pid
-	}
-	return syscall.Kill(pid, sig)
-}
-
-// reap takes every child that has ended, and tells whether there are others.
-func (c *children) reap() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for {
-		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-			continue
-		case err != nil:
-			return false
-		case pid == 0:
-			return true
-		}
-		if ch := c.waiting[pid]; ch != nil {
-			ch <- status
-			delete(c.waiting, pid)
-		}
-	}
 }

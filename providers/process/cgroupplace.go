@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+// findCgroups finds where this process may make groups, by making one: in parent, a path that all hierarchies have then, or below
+// its own for "".
+func findCgroups(parent string) cgroups {
+	g := cgroups{v1: map[string]string{}}
+	data, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return cgroups{why: err}
+	}
+	_, v2 := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers"))
+	for line := range strings.Lines(string(data)) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) < 3 {
+			continue
+		}
+		if parent != "" {
+			fields[2] = parent
+		}
+		if fields[1] == "" {
+			if v2 == nil {
+				g.v2 = filepath.Join(cgroupRoot, fields[2])
+			}
+			continue
+		}
+		for _, want := range controllers {
+			for name := range strings.SplitSeq(fields[1], ",") {
+				if dir := filepath.Join(cgroupRoot, name, fields[2]); name == want && writable(dir, parent) {
+					g.v1[name] = dir
+				}
+			}
+		}
+	}
+	switch {
+	case g.v2 != "" && parent != "":
+		g.v1 = nil
+		g.why = openParent(parent)
+	case g.v2 != "":
+		g.v1 = nil
+		g.why = delegate(g.v2)
+	case g.v1["memory"] == "":
+		g.why = errors.New("no cgroup may be made below that of the daemon")
+	}
+	return g
+}
+
+// openParent makes a group in version 2 that limits those below it, which those above it must let it.
+func openParent(parent string) error {
+	dir := cgroupRoot
+	for part := range strings.SplitSeq("."+parent, "/") {
+		dir = filepath.Join(dir, part)
+		if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) { //nolint:gosec // as the kernel makes them
+			return fmt.Errorf("make the cgroup %s: %w", parent, err)
+		}
+		if err := enable(dir); err != nil {
+			return fmt.Errorf("make the cgroup %s: %w", parent, err)
+		}
+	}
+	return nil
+}
+
+// enable lets groups below a directory of version 2 limit memory, CPU and processes.
+func enable(dir string) error {
+	return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+memory +cpu +pids"), 0)
+}
+
+// writable tells whether groups can be made in a directory, which is made first if it was named.
+func writable(dir, parent string) bool {
+	if parent != "" && os.MkdirAll(dir, 0o755) != nil { //nolint:gosec // as the kernel makes them
+		return false
+	}
+	probe, err := os.MkdirTemp(dir, cgroupPrefix+"probe-")
+	return err == nil && os.Remove(probe) == nil
+}
+
+// delegate lets groups below dir limit memory and CPU. The kernel wants no process beside them, so this one moves aside with the
+// supervisors of containers. Processes of others stay, and then there are no groups: a daemon needs a group of its own.
+func delegate(dir string) error {
+	if enable(dir) == nil {
+		return nil
+	}
+	aside := filepath.Join(dir, cgroupPrefix+"daemon")
+	if err := os.Mkdir(aside, 0o755); err != nil && !os.IsExist(err) { //nolint:gosec // as the kernel makes them
+		return fmt.Errorf("make a cgroup below that of the daemon: %w", err)
+	}
+	procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil {
+		return err
+	}
+	for pid := range strings.Lines(string(procs)) {
+		if pid = strings.TrimSpace(pid); !own(pid) {
+			return fmt.Errorf("process %s of somebody else is in the cgroup of the daemon, %s: run the daemon in a cgroup of its own, or set cgroupParent", pid, dir)
+		}
+	}
+	for pid := range strings.Lines(string(procs)) {
+		if err := os.WriteFile(filepath.Join(aside, "cgroup.procs"), []byte(strings.TrimSpace(pid)), 0); err != nil {
+			return fmt.Errorf("move into a cgroup below that of the daemon: %w", err)
+		}
+	}
+	return enable(dir)
+}
+
+// own tells whether a process is this one, or the supervisor of a container.
+func own(pid string) bool {
+	if pid == strconv.Itoa(os.Getpid()) {
+		return true
+	}
+	line, err := os.ReadFile(filepath.Join("/proc", pid, "cmdline"))
+	return err != nil || strings.HasPrefix(string(line), shim.Argv0+"\x00") // it ended meanwhile
+}

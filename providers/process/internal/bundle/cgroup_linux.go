@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bundle
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+// cgroupRoot is where the hierarchies of control groups are mounted.
+const cgroupRoot = "/sys/fs/cgroup"
+
+// groupOf names the group of a container to the runtime.
+func groupOf(g shim.Cgroup) (string, error) {
+	if g.V2 != "" {
+		return absolute("", g.V2)
+	}
+	data, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	return pathV1(g.V1, groupsOf(string(data)))
+}
+
+// groupsOf are the groups of version 1 that a process is in, by controller.
+func groupsOf(proc string) map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(proc) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) < 3 {
+			continue
+		}
+		for controller := range strings.SplitSeq(fields[1], ",") {
+			all[controller] = fields[2]
+		}
+	}
+	return all
+}
+
+// pathV1 names the group that has these directories by controller. There is one path for all of them: an absolute one, or, as the
+// daemon may be somewhere else in each hierarchy, one that is relative to where the daemon is, and so the runtime.
+func pathV1(dirs, own map[string]string) (string, error) {
+	inAll, below := "", ""
+	for controller, dir := range dirs {
+		path, err := absolute(controller, dir)
+		if err != nil {
+			return "", err
+		}
+		rel, err := filepath.Rel(own[controller], path)
+		if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+			rel = outside
+		}
+		if inAll == "" {
+			inAll, below = path, rel
+		}
+		if path != inAll {
+			inAll = outside
+		}
+		if rel != below {
+			below = outside
+		}
+	}
+	switch {
+	case len(dirs) == 0:
+		return "", errors.New("the container has no control group")
+	case inAll != outside:
+		return inAll, nil
+	case below != outside:
+		return below, nil
+	}
+	return "", fmt.Errorf("the control groups of the container have no common path: %v", dirs)
+}
+
+// outside is no path.
+const outside = "\x00"
+
+// absolute is the path of a directory in its hierarchy.
+func absolute(controller, dir string) (string, error) {
+	rel, err := filepath.Rel(filepath.Join(cgroupRoot, controller), dir)
+	if err != nil {
+		return "", fmt.Errorf("find the control group %s: %w", dir, err)
+	}
+	return "/" + rel, nil
+}

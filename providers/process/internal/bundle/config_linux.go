@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bundle
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/moby/profiles/seccomp"
+	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+// Config returns the configuration of a container whose root is the directory root. capabilities are those of spec.Caps by
+// name. An error names what a runtime cannot do.
+func Config(spec *shim.Spec, root string, capabilities []string) ([]byte, error) {
+	mounts, err := mounts(spec)
+	if err != nil {
+		return nil, err
+	}
+	devices, rules, err := devices(spec)
+	if err != nil {
+		return nil, err
+	}
+	group, err := groupOf(spec.Cgroup)
+	if err != nil {
+		return nil, err
+	}
+	score := spec.OOMScoreAdj
+	c := &specs.Spec{
+		Version: "1.0.2", // what it says is in that version: older runtimes refuse a later one
+		Process: &specs.Process{
+			Terminal: spec.TTY, Args: spec.Argv, Env: spec.Env, Cwd: spec.Cwd, NoNewPrivileges: spec.NoNewPrivs, OOMScoreAdj: &score,
+			User: specs.User{UID: spec.UID, GID: spec.GID, AdditionalGids: spec.Groups},
+			// None is inheritable or ambient: a program of another user than root has none, as elsewhere.
+			Capabilities: &specs.LinuxCapabilities{Bounding: capabilities, Effective: capabilities, Permitted: capabilities},
+		},
+		Root: &specs.Root{Path: root, Readonly: spec.ReadOnly}, Hostname: spec.Hostname, Mounts: mounts,
+		Linux: &specs.Linux{
+			Namespaces: namespaces(spec), CgroupsPath: group, Sysctl: spec.Sysctls,
+			Devices: devices, Resources: &specs.LinuxResources{Devices: rules},
+			MaskedPaths: spec.Masked, ReadonlyPaths: spec.ReadOnlyPaths, RootfsPropagation: propagation(spec),
+		},
+	}
+	if spec.Seccomp {
+		if c.Linux.Seccomp, err = seccomp.GetDefaultProfile(c); err != nil {
+			return nil, fmt.Errorf("make the default seccomp profile: %w", err)
+		}
+	}
+	return json.Marshal(c)
+}
+
+// namespaces are those that the container has for itself, or joins.
+func namespaces(spec *shim.Spec) []specs.LinuxNamespace {
+	all := []specs.LinuxNamespace{{Type: specs.MountNamespace}, {Type: specs.UTSNamespace}}
+	if !spec.HostIPC {
+		all = append(all, specs.LinuxNamespace{Type: specs.IPCNamespace})
+	}
+	switch {
+	case spec.PIDOf != 0:
+		all = append(all, specs.LinuxNamespace{Type: specs.PIDNamespace, Path: fmt.Sprintf("/proc/%d/ns/pid", spec.PIDOf)})
+	case !spec.HostPID:
+		all = append(all, specs.LinuxNamespace{Type: specs.PIDNamespace})
+	}
+	if spec.NetNS != "" {
+		all = append(all, specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: spec.NetNS})
+	}
+	// In version 1 the runtime shows a container its own groups without one.
+	if spec.Cgroup.V2 != "" && !spec.Privileged {
+		all = append(all, specs.LinuxNamespace{Type: specs.CgroupNamespace})
+	}
+	return all
+}
+
+// propagation is how mounts of the machine reach the root: as far as a volume needs it.
+func propagation(spec *shim.Spec) string {
+	out := "rprivate"
+	for _, m := range spec.Mounts {
+		switch {
+		case m.Shared:
+			return "rshared"
+		case m.Slave:
+			out = "rslave"
+		}
+	}
+	return out
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package bundle
+
+import (
+	"errors"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+// Config is not possible here.
+func Config(*shim.Spec, string, []string) ([]byte, error) {
+	return nil, errors.New("container runtimes need Linux")
+}

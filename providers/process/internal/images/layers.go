@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package images
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// maxConfig is how long a configuration may be, which is read into memory.
+	maxConfig = 4 << 20
+	// maxLayers is how many layers an image may have.
+	maxLayers = 1000
+	// atOnce is how many layers are fetched at the same time.
+	atOnce = 3
+	// stalled is after which time without a byte a registry is given up.
+	stalled = 5 * time.Minute
+	// maxWindow is what decompression takes in memory.
+	maxWindow = 128 << 20
+)
+
+// layer opens the archive of a layer.
+type layer func() (io.ReadCloser, error)
+
+// local are the layers of an image in a directory of this machine.
+func local(from []v1.Layer) []layer {
+	var layers []layer
+	for _, l := range from {
+		layers = append(layers, l.Uncompressed)
+	}
+	return layers
+}
+
+// fetch writes the layers of an image in a registry into dir, as they come. It holds no lock: how long it takes is for the
+// registry to say.
+func fetch(ctx context.Context, from []v1.Layer, dir string, limit int64) ([]layer, error) {
+	var all int64
+	for _, l := range from {
+		size, err := l.Size()
+		if err != nil {
+			return nil, fmt.Errorf("read the sizes of the layers: %w", err)
+		}
+		if all += size; size < 0 || all > limit {
+			return nil, fmt.Errorf("the layers of the image have more than %d bytes, which is what there is room for", limit)
+		}
+	}
+	layers := make([]layer, len(from))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for i, l := range from {
+		path := filepath.Join(dir, "layer-"+strconv.Itoa(i))
+		layers[i] = func() (io.ReadCloser, error) { return openLayer(path) }
+		group.Go(func() error {
+			if err := fetchOne(ctx, l, path); err != nil {
+				return fmt.Errorf("fetch layer %d of %d of the image: %w", i+1, len(from), err)
+			}
+			return nil
+		})
+	}
+	return layers, group.Wait()
+}
+
+func fetchOne(ctx context.Context, l v1.Layer, path string) error {
+	size, err := l.Size()
+	if err != nil {
+		return err
+	}
+	r, err := l.Compressed()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	// What the reader gives is compared with size and digest of the layer at its end; it must end.
+	n, err := io.Copy(f, io.LimitReader(untilDone{ctx, r}, size+1))
+	if err == nil && n > size {
+		err = fmt.Errorf("it has more than the %d bytes that it should have", size)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// untilDone reads until ctx ends. What comes from a registry ends by itself then, since the request has that context too.
+type untilDone struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// Read reads, or returns why ctx has ended.
+func (u untilDone) Read(b []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, context.Cause(u.ctx)
+	}
+	n, err := u.r.Read(b)
+	if n > 0 {
+		progress(u.ctx)
+	}
+	return n, err
+}
+
+// openLayer opens a layer that was fetched. How it is compressed is seen by its first bytes, whatever its registry says.
+func openLayer(path string) (io.ReadCloser, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	r := bufio.NewReader(f)
+	magic, err := r.Peek(4)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.Join(err, f.Close())
+	}
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		return readCloser{z, f.Close}, nil
+	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(2*maxWindow))
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		return readCloser{z, func() error { z.Close(); return f.Close() }}, nil
+	}
+	return readCloser{r, f.Close}, nil
+}
+
+type readCloser struct {
+	io.Reader
+	close func() error
+}
+
+// Close closes what is read.
+func (r readCloser) Close() error { return r.close() }
+
+// errStalled is why a pull ends whose registry does not go on.
+var errStalled = fmt.Errorf("the registry sent nothing for %v", stalled)
+
+type watchdog struct{}
+
+// watched is a context that ends when there is no progress for the time of stalled.
+func watched(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(stalled, func() { cancel(errStalled) })
+	return context.WithValue(ctx, watchdog{}, timer), func() { timer.Stop(); cancel(nil) }
+}
+
+// progress tells the watchdog of ctx, if there is one.
+func progress(ctx context.Context) {
+	if timer, ok := ctx.Value(watchdog{}).(*time.Timer); ok {
+		timer.Reset(stalled)
+	}
+}
+
+// unwatched stops the watchdog of ctx: what comes now is not the registry's.
+func unwatched(ctx context.Context) {
+	if timer, ok := ctx.Value(watchdog{}).(*time.Timer); ok {
+		timer.Stop()
+	}
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package images
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxOpen is how many directories of a tree are open at once. A container makes them deeper than a process has
+	// descriptors and than a path is long: what is deeper is moved up, beside the tree, and is one more tree.
+	maxOpen = 64
+	// batch is how many names of a directory are read at once.
+	batch = 1024
+)
+
+// RemoveTree removes dir and all that is in it, also directories that nobody may enter, however deep and full they are. It
+// follows no link and enters no other mount. What cannot be removed stays, with what it is in, and the rest goes: then it can
+// be called again. That dir is not there is no error.
+func RemoveTree(dir string) error {
+	parent, err := unix.Open(filepath.Dir(dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return &os.PathError{Op: "open", Path: filepath.Dir(dir), Err: err}
+	}
+	defer unix.Close(parent)
+	name := filepath.Base(dir)
+	r := remover{top: parent, name: name}
+	r.tree(name)
+	for r.done < r.moved {
+		r.done++
+		r.tree(r.aside(r.done))
+	}
+	if r.err != nil {
+		return fmt.Errorf("remove %s: %w", dir, r.err)
+	}
+	return nil
+}
+
+// remover removes a tree without recursion.
+type remover struct {
+	top  int    // the directory that the tree is in
+	name string // of the tree
+	// moved counts what was put aside, done what of that was removed.
+	moved, done int
+	open        []*level
+	err         error // the first one
+}
+
+// level is a directory whose entries are removed.
+type level struct {
+	dir    *os.File
+	name   string
+	names  []string // read, and not yet removed
+	passed bool     // something was removed since the first name was read
+	failed bool     // something cannot be removed, so neither can the directory
+}
+
+func (r *remover) fail(op, name string, err error) {
+	if r.err == nil {
+		r.err = &os.PathError{Op: op, Path: name, Err: err}
+	}
+	if n := len(r.open); n > 0 {
+		r.open[n-1].failed = true
+	}
+}
+
+// parent is the descriptor of the directory that the deepest level, or a new tree, is in.
+func (r *remover) parent() int {
+	if n := len(r.open); n > 0 {
+		return int(r.open[n-1].dir.Fd())
+	}
+	return r.top
+}
+
+// aside is the name of the n-th directory that was moved. Trees are named by IDs, so nobody else has such a name.
+func (r *remover) aside(n int) string { return r.name + ".deep-" + strconv.Itoa(n) }
+
+// tree removes name in the top directory.
+func (r *remover) tree(name string) {
+	r.entry(name)
+	for len(r.open) > 0 {
+		at := r.open[len(r.open)-1]
+		if len(at.names) == 0 && !r.read(at) {
+			continue
+		}
+		next := at.names[len(at.names)-1]
+		at.names = at.names[:len(at.names)-1]
+		r.entry(next)
+	}
+}
+
+// read reads more names, or removes the directory and leaves it.
+func (r *remover) read(at *level) bool {
+	names, err := at.dir.Readdirnames(batch)
+	if err == nil && len(names) > 0 {
+		at.names = names
+		return true
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.fail("read", at.name, err)
+	}
+	// Reading may skip names while others are removed: it begins again as long as that removes any.
+	if at.passed && !at.failed {
+		at.passed = false
+		if _, err := at.dir.Seek(0, io.SeekStart); err == nil {
+			return false
+		}
+	}
+	at.dir.Close()
+	r.open = r.open[:len(r.open)-1]
+	if at.failed {
+		if n := len(r.open); n > 0 {
+			r.open[n-1].failed = true
+		}
+		return false
+	}
+	r.removed(at.name, unix.Unlinkat(r.parent(), at.name, unix.AT_REMOVEDIR))
+	return false
+}
+
+func (r *remover) removed(name string, err error) {
+	switch {
+	case err != nil && !errors.Is(err, unix.ENOENT):
+		r.fail("remove", name, err)
+	case len(r.open) > 0:
+		r.open[len(r.open)-1].passed = true
+	}
+}
+
+// entry removes an entry of the deepest directory, or makes it the deepest.
+func (r *remover) entry(name string) {
+	in := r.parent()
+	err := unix.Unlinkat(in, name, 0)
+	if !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
+		r.removed(name, err)
+		return
+	}
+	if denied := err; len(r.open) >= maxOpen {
+		r.moved++
+		if err = unix.Renameat(in, name, r.top, r.aside(r.moved)); err != nil {
+			r.moved--
+			r.fail("move", name, errors.Join(denied, err))
+			return
+		}
+		r.removed(name, nil)
+		return
+	}
+	fd, err := enter(in, name)
+	if err != nil {
+		r.fail("open", name, err)
+		return
+	}
+	r.open = append(r.open, &level{dir: os.NewFile(uintptr(fd), name), name: name})
+}
+
+// enter opens a directory of the same mount, and gives an owner who is not root the rights to empty and to move it.
+func enter(parent int, name string) (int, error) {
+	const flags = unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	if os.Geteuid() != 0 {
+		if fd, err := unix.Openat(parent, name, flags|unix.O_PATH, 0); err == nil {
+			// That it fails is seen below.
+			_ = unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), 0o700)
+			unix.Close(fd)
+		}
+	}
+	// Linux 5.12 is what the provider needs, and this is of 5.6.
+	return unix.Openat2(parent, name, &unix.OpenHow{
+		Flags:   flags | unix.O_RDONLY,
+		Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH,
+	})
+}
+
+// flush waits until all files below dir are on the disk.
+func flush(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.NewSyscallError("syncfs", unix.Syncfs(int(f.Fd()))), f.Close())
+}

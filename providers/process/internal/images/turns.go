@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package images
+
+import (
+	"context"
+	"sync"
+)
+
+// turns let one at a time do the same work: the same name, with the same credentials. Others are not kept waiting: who makes a
+// registry hang would stop them.
+type turns struct {
+	mu   sync.Mutex
+	busy map[turn]*waiting // guarded by mu
+}
+
+// turn is what somebody does.
+type turn struct {
+	ref   string
+	auth  Auth
+	local bool
+}
+
+type waiting struct {
+	token chan struct{}
+	users int // guarded by the mu of its turns: who works and who waits
+}
+
+// take waits for the turn. done must be called then.
+func (t *turns) take(ctx context.Context, what turn) (done func(), err error) {
+	t.mu.Lock()
+	if t.busy == nil {
+		t.busy = map[turn]*waiting{}
+	}
+	w := t.busy[what]
+	if w == nil {
+		w = &waiting{token: make(chan struct{}, 1)}
+		t.busy[what] = w
+	}
+	w.users++
+	t.mu.Unlock()
+	leave := func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if w.users--; w.users == 0 {
+			delete(t.busy, what)
+		}
+	}
+	select {
+	case w.token <- struct{}{}:
+		return func() { <-w.token; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, ctx.Err()
+	}
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// patience is how long a runtime may take for a word about itself, or to remove a container.
+const patience = 30 * time.Second
+
+// Find returns the path of the program of that name on PATH, or of the one at path if that is not empty, and its version.
+func Find(ctx context.Context, name, path string) (program, version string, err error) {
+	if path == "" {
+		if program, err = exec.LookPath(name); err != nil {
+			return "", "", fmt.Errorf("the runtime %s is not on PATH (%s); install the package %s, or set runtimePath: %w", name, os.Getenv("PATH"), name, err)
+		}
+	} else if program, err = exec.LookPath(path); err != nil {
+		return "", "", fmt.Errorf("runtimePath: %w", err)
+	}
+	if program, err = filepath.Abs(program); err != nil {
+		return "", "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, program, "--version").Output()
+	if err != nil {
+		return "", "", fmt.Errorf("ask %s for its version: %w", program, err)
+	}
+	version, _, _ = strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return program, version, nil
+}
+
+// Run makes a call that has no streams, and returns when the program has ended.
+func (c Call) Run(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
+	err := cmd.Run()
+	var ended *exec.ExitError
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s %s: %w", filepath.Base(c.Argv[0]), c.Argv[len(c.Argv)-1], ctx.Err())
+	case errors.As(err, &ended):
+		return c.Failed(ended.Error())
+	}
+	return err
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package oci drives a runtime of the Open Container Initiative, such as runc, by its command line only.
+//
+// The guarantee: no secret is in an argument; what the runtime must be told is in files that the caller keeps in memory.
+//
+// What surprises: most of the package says what to run, and runs nothing. A supervisor has its own way to start processes
+// and to wait for them, and knows nothing of os/exec.
+package oci
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// The names of files for one call of the program, in a directory of its own.
+const (
+	logFile     = "log"
+	pidFile     = "pid"
+	consoleFile = "s"
+	processFile = "process.json"
+)
+
+// ConfigFile is the name of a container's configuration in its bundle.
+const ConfigFile = "config.json"
+
+// Runtime is a program that makes containers.
+type Runtime struct {
+	// Program is its absolute path.
+	Program string
+	// Root is the directory where it keeps what it knows of its containers.
+	Root string
+}
+
+// Call is one call of the program, with the files of Dir.
+type Call struct {
+	Dir  string
+	Argv []string
+}
+
+// Console is where the program sends the terminal of the process to.
+func (c Call) Console() string { return filepath.Join(c.Dir, consoleFile) }
+
+// Create makes a container of the bundle up to its process, which waits for Start.
+func (r Runtime) Create(dir, id, bundle string, terminal bool) Call {
+	return r.call(dir, terminal, "create", "--bundle", bundle, "--pid-file", filepath.Join(dir, pidFile))(id)
+}
+
+// Start lets the process begin.
+func (r Runtime) Start(dir, id string) Call { return r.call(dir, false, "start")(id) }
+
+// Exec makes one more process, which Process has written into dir, and returns when it runs.
+func (r Runtime) Exec(dir, id string, terminal bool) Call {
+	return r.call(dir, terminal, "exec", "--detach", "--process", filepath.Join(dir, processFile), "--pid-file", filepath.Join(dir, pidFile))(id)
+}
+
+// Delete ends the container, and removes what the runtime knows of it. One that it does not know is no error.
+func (r Runtime) Delete(dir, id string) Call { return r.call(dir, false, "delete", "--force")(id) }
+
+// Knows tells whether the runtime may have something of the container.
+func (r Runtime) Knows(id string) bool {
+	_, err := os.Lstat(filepath.Join(r.Root, id))
+	return err == nil
+}
+
+func (r Runtime) call(dir string, terminal bool, args ...string) func(id string) Call {
+	argv := append([]string{r.Program, "--root", r.Root, "--log", filepath.Join(dir, logFile), "--log-format", "json"}, args...)
+	if terminal {
+		argv = append(argv, "--console-socket", filepath.Join(dir, consoleFile))
+	}
+	return func(id string) Call { return Call{Dir: dir, Argv: append(argv, id)} }
+}
+
+// PID is the process that the call has made.
+func (c Call) PID() (pid int, err error) {
+	data, err := os.ReadFile(filepath.Join(c.Dir, pidFile))
+	if err != nil {
+		return 0, fmt.Errorf("find the process of the container: %w", err)
+	}
+	if _, err := fmt.Sscanf(string(data), "%d", &pid); err != nil || pid <= 0 {
+		return 0, fmt.Errorf("find the process of the container: %s said %q", filepath.Base(c.Argv[0]), data)
+	}
+	return pid, nil
+}
+
+// Failed is why a call failed: the last error in its log, or else how the program ended.
+func (c Call) Failed(ended string) error {
+	name := filepath.Base(c.Argv[0])
+	data, err := os.ReadFile(filepath.Join(c.Dir, logFile))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s: %s; its log: %w", name, ended, err)
+	}
+	last := ""
+	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
+		var line struct{ Level, Msg string }
+		if err := json.Unmarshal(lines.Bytes(), &line); err == nil && (line.Level == "error" || line.Level == "fatal") {
+			last = line.Msg
+		}
+	}
+	if last == "" {
+		return fmt.Errorf("%s: %s", name, ended)
+	}
+	return fmt.Errorf("%s: %s", name, strings.TrimSpace(last))
+}
+
+// Process writes the process that Exec makes into dir: that of the configuration, with another command.
+func Process(dir string, config []byte, argv []string, terminal bool) error {
+	var c struct {
+		Process map[string]any `json:"process"`
+	}
+	// Numbers stay what they are: some have more digits than a float.
+	d := json.NewDecoder(bytes.NewReader(config))
+	d.UseNumber()
+	if err := d.Decode(&c); err != nil {
+		return fmt.Errorf("read the configuration of the container: %w", err)
+	}
+	c.Process["args"], c.Process["terminal"] = argv, terminal
+	data, err := json.Marshal(c.Process)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, processFile), data, 0o600)
+}

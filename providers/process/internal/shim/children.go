@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package shim
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+)
+
+// children waits for every process that becomes a child of this one.
+type children struct {
+	signals chan os.Signal
+	// guarded by mu
+	mu      sync.Mutex
+	waiting map[int]chan syscall.WaitStatus
+	// kept are those that ended before anybody knew them, while a runtime makes some; expecting counts its calls.
+	kept      map[int]syscall.WaitStatus
+	expecting int
+}
+
+func newChildren() *children {
+	c := &children{signals: make(chan os.Signal, 1), waiting: map[int]chan syscall.WaitStatus{}, kept: map[int]syscall.WaitStatus{}}
+	signal.Notify(c.signals, syscall.SIGCHLD)
+	go func() {
+		for range c.signals {
+			c.reap()
+		}
+	}()
+	return c
+}
+
+func (c *children) stop() { signal.Stop(c.signals) }
+
+// start calls fork, and returns where the status of the process will come.
+func (c *children) start(fork func() (int, error)) (<-chan syscall.WaitStatus, int, error) {
+	// The lock is held so that the process cannot be reaped before it is known.
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pid, err := fork()
+	if err != nil {
+		return nil, 0, err
+	}
+	status := make(chan syscall.WaitStatus, 1)
+	c.waiting[pid] = status
+	return status, pid, nil
+}
+
+// expect keeps how processes end that nobody knows yet, until the returned function is called.
+func (c *children) expect() (release func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expecting++
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.expecting--; c.expecting == 0 {
+			clear(c.kept)
+		}
+	}
+}
+
+// adopt returns where the status of a process will come that another one has made, and that is a child of this one by now.
+// The caller expects it.
+func (c *children) adopt(pid int) <-chan syscall.WaitStatus {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	status := make(chan syscall.WaitStatus, 1)
+	if ended, ok := c.kept[pid]; ok {
+		delete(c.kept, pid)
+		status <- ended
+		return status
+	}
+	c.waiting[pid] = status
+	return status
+}
+
+// signal sends a signal to a child, unless it has been waited for.
+func (c *children) signal(pid int, group bool, sig syscall.Signal) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.waiting[pid]; !ok {
+		return nil
+	}
+	if group {
+		pid = -pid
+	}
+	return syscall.Kill(pid, sig)
+}
+
+// reap takes every child that has ended, and tells whether there are others.
+func (c *children) reap() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case err != nil:
+			return false
+		case pid == 0:
+			return true
+		}
+		if ch := c.waiting[pid]; ch != nil {
+			ch <- status
+			delete(c.waiting, pid)
+		} else if c.expecting > 0 {
+			c.kept[pid] = status
+		}
+	}
+}

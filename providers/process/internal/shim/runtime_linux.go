@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shim
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
+)
+
+// A runtime makes processes and leaves. They become children of this process, which is the reaper of all below it.
+
+// runtimeEnv is what a runtime needs of the machine.
+var runtimeEnv = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+
+// create makes the container by its runtime, looks at it, and starts its process.
+func (s *supervisor) create(out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
+	o := s.spec.OCI
+	status, pid, err := s.createOnly(out, child)
+	if err == nil {
+		err = verify(pid, &s.spec)
+	}
+	if err == nil {
+		err = s.simple(func(dir string) oci.Call { return o.Start(dir, o.ID) })
+	}
+	if err != nil {
+		killDescendants(s.children)
+		s.discard()
+		return nil, 0, err
+	}
+	return status, pid, nil
+}
+
+func (s *supervisor) createOnly(out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
+	o := s.spec.OCI
+	if s.spec.Image != "" {
+		if err := mountRoot(&s.spec); err != nil {
+			return nil, 0, err
+		}
+	}
+	path := filepath.Join(o.Bundle, oci.ConfigFile)
+	if err := os.WriteFile(path, o.Config, 0o600); err != nil {
+		return nil, 0, fmt.Errorf("write the configuration of the container: %w", err)
+	}
+	defer os.Remove(path) // it has the environment, and is never read again
+	return s.made(out, child, s.spec.TTY, func(dir string) (oci.Call, error) {
+		return o.Create(dir, o.ID, o.Bundle, s.spec.TTY), nil
+	})
+}
+
+// execute runs one more process in the container.
+func (s *supervisor) execute(req request, out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
+	o := s.spec.OCI
+	return s.made(out, child, req.TTY, func(dir string) (oci.Call, error) {
+		if err := oci.Process(dir, o.Config, req.Argv, req.TTY); err != nil {
+			return oci.Call{}, err
+		}
+		return o.Exec(dir, o.ID, req.TTY), nil
+	})
+}
+
+// made makes a call that makes a process with those streams.
+func (s *supervisor) made(out *streams, child *childIO, terminal bool, prepare func(dir string) (oci.Call, error)) (<-chan syscall.WaitStatus, int, error) {
+	dir, err := os.MkdirTemp(s.spec.OCI.Bundle, "c")
+	if err != nil {
+		return nil, 0, err
+	}
+	defer os.RemoveAll(dir)
+	call, err := prepare(dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	var socket *console
+	if terminal {
+		if socket, err = listenConsole(call.Console()); err != nil {
+			return nil, 0, err
+		}
+		defer socket.Close()
+		if err := child.null(); err != nil {
+			return nil, 0, err
+		}
+	}
+	child.own(s.spec.UID, s.spec.GID)
+	defer s.children.expect()()
+	if err := s.call(call, child.fds()); err != nil {
+		return nil, 0, notFound(err)
+	}
+	pid, err := call.PID()
+	if err != nil {
+		return nil, 0, err
+	}
+	status := s.children.adopt(pid)
+	if terminal {
+		if out.stdout, err = socket.receive(); err != nil {
+			return nil, 0, err
+		}
+		out.stdin = out.stdout
+	}
+	return status, pid, nil
+}
+
+// simple makes a call without streams.
+func (s *supervisor) simple(prepare func(dir string) oci.Call) error {
+	dir, err := os.MkdirTemp(s.spec.OCI.Bundle, "c")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	child := &childIO{}
+	if err := child.null(); err != nil {
+		return err
+	}
+	defer child.close()
+	return s.call(prepare(dir), child.fds())
+}
+
+// call runs the program and waits for it.
+func (s *supervisor) call(c oci.Call, files []uintptr) error {
+	status, _, err := s.children.start(func() (int, error) {
+		return syscall.ForkExec(c.Argv[0], c.Argv, &syscall.ProcAttr{Env: runtimeEnv, Files: files, Sys: &syscall.SysProcAttr{Setsid: true}})
+	})
+	if err != nil {
+		return fmt.Errorf("run %s: %w", c.Argv[0], err)
+	}
+	if code := exitCode(<-status); code != 0 {
+		return c.Failed(fmt.Sprintf("it ended with code %d", code))
+	}
+	return nil
+}
+
+// discard removes what the runtime has of the container, once none of its processes is left.
+func (s *supervisor) discard() {
+	o := s.spec.OCI
+	if o == nil {
+		return
+	}
+	if o.Knows(o.ID) {
+		if err := s.simple(func(dir string) oci.Call { return o.Delete(dir, o.ID) }); err != nil {
+			fmt.Fprintln(os.Stderr, err) // the daemon tries again when it removes the container
+		}
+	}
+	if err := errors.Join(UnmountRoot("."), os.RemoveAll(o.Bundle)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
+
+// refused is an error of a kind that runtimes tell by words only.
+type refused struct {
+	error
+	kind error
+}
+
+func (r refused) Is(target error) bool { return target == r.kind }
+
+// notFound finds out why a command could not be run.
+func notFound(err error) error {
+	switch text := err.Error(); {
+	case strings.Contains(text, "executable file not found"), strings.Contains(text, "no such file or directory"):
+		return refused{err, fs.ErrNotExist}
+	case strings.Contains(text, "permission denied"):
+		return refused{err, fs.ErrPermission}
+	}
+	return err
+}

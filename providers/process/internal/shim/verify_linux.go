@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shim
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// verify looks at a container that was made and does not run yet: what is to be hidden from it is. A runtime covers files with the
+// container's own /dev/null, and passes over what it cannot cover; volumes and links of images can be in its way.
+func verify(pid int, spec *Spec) error {
+	root := fmt.Sprintf("/proc/%d/root", pid)
+	if err := isProc(root + "/proc"); err != nil {
+		return err
+	}
+	for _, path := range spec.Masked {
+		if err := masked(root + path); err != nil {
+			return fmt.Errorf("%s is not hidden from the container: %w", path, err)
+		}
+	}
+	for _, path := range spec.ReadOnlyPaths {
+		var at unix.Statfs_t
+		err := unix.Statfs(root+path, &at)
+		if err == nil && at.Flags&unix.ST_RDONLY == 0 {
+			err = errors.New("it can be written")
+		}
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("%s is not read-only for the container: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// isProc tells whether the kernel's processes are at path, and no link that leads to them.
+func isProc(path string) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("look at the container: %w", &os.PathError{Op: "open", Path: path, Err: err})
+	}
+	defer unix.Close(fd)
+	var at unix.Statfs_t
+	if err := unix.Fstatfs(fd, &at); err != nil {
+		return fmt.Errorf("look at the container: %w", &os.PathError{Op: "statfs", Path: path, Err: err})
+	}
+	if at.Type != unix.PROC_SUPER_MAGIC {
+		return errors.New("the container has something else than the kernel's processes at /proc")
+	}
+	return nil
+}
+
+// masked tells whether there is the null device, or an empty directory that nobody can write to.
+func masked(path string) error {
+	var stat unix.Stat_t
+	err := unix.Lstat(path, &stat)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	switch stat.Mode & unix.S_IFMT {
+	case unix.S_IFCHR:
+		if unix.Major(stat.Rdev) == 1 && unix.Minor(stat.Rdev) == 3 {
+			return nil
+		}
+	case unix.S_IFDIR:
+		var at unix.Statfs_t
+		if err := unix.Statfs(path, &at); err != nil {
+			return err
+		}
+		if at.Type == unix.TMPFS_MAGIC && at.Flags&unix.ST_RDONLY != 0 {
+			return nil
+		}
+	}
+	return errors.New("what covers it is not the kernel's")
+}
+
+// UnmountRoot unmounts the root of the container in dir, if it is mounted there.
+func UnmountRoot(dir string) error {
+	root := dir + "/" + rootDir
+	for {
+		err := unix.Unmount(root, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+			return nil
+		}
+		if errors.Is(err, unix.EPERM) && os.Geteuid() != 0 {
+			return nil // who may not unmount has mounted nothing there; the kernel asks for the right first
+		}
+		if err != nil {
+			return fmt.Errorf("unmount the root of the container: %w", &os.PathError{Op: "unmount", Path: root, Err: err})
+		}
+	}
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+const (
+	// layersEvery is how often is measured what containers have written over their images.
+	layersEvery = 10 * time.Second
+	// layerTime is how long one container may take of that: of a million files, it counts what it comes to.
+	layerTime = 10 * time.Second
+)
+
+// written is what is on the disk of a container.
+type written struct{ bytes, inodes int64 }
+
+// layers are what containers have written over their images, as it was measured last.
+type layers struct {
+	mu   sync.Mutex
+	last map[string]written // guarded by mu: by container; never changed, but replaced
+	// images are the sizes of images whose files are copied into each container; owned by run.
+	images map[string]written
+}
+
+// of returns what a container has written, 0 before it was measured.
+func (l *layers) of(id string) written {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last[id]
+}
+
+// measureLayers measures until ctx ends, one container after the other, and rests nine times as long as that took.
+func (r *Runtime) measureLayers(ctx context.Context) {
+	if r.isolation == shim.None {
+		return // containers write where they like
+	}
+	for {
+		begin, now := time.Now(), map[string]written{}
+		for _, c := range r.containersOf("") {
+			now[c.id] = r.measureLayer(ctx, c)
+		}
+		r.layers.mu.Lock()
+		r.layers.last = now
+		r.layers.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(max(layersEvery, 9*time.Since(begin))):
+		}
+	}
+}
+
+// measureLayer counts what is in the layer of a container, or in its copy of the image beyond the image.
+func (r *Runtime) measureLayer(ctx context.Context, c *container) written {
+	if r.overlay {
+		return diskUse(ctx, filepath.Join(c.dir, "upper"))
+	}
+	image, known := r.layers.images[c.ImageID]
+	if !known {
+		if image = diskUse(ctx, r.images.Root(c.ImageID)); ctx.Err() == nil {
+			r.layers.images[c.ImageID] = image
+		}
+	}
+	all := diskUse(ctx, filepath.Join(c.dir, "rootfs"))
+	return written{max(all.bytes-image.bytes, 0), max(all.inodes-image.inodes, 0)}
+}
+
+// diskUse counts what it comes to: what cannot be read is of a container that is being removed.
+func diskUse(ctx context.Context, dir string) written {
+	ctx, cancel := context.WithTimeout(ctx, layerTime)
+	defer cancel()
+	bytes, inodes, _ := podruntime.DiskUse(ctx, dir)
+	return written{bytes, inodes}
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+// sweepEvery is after which time that is tried again what could not be removed from the disk.
+const sweepEvery = time.Minute
+
+// leftover is the directory of a sandbox or a container that is none: it was being made or removed when a process ended, or
+// what it says cannot be read.
+type leftover struct {
+	id, dir string
+	remove  func(ctx context.Context, id, dir string) error
+}
+
+// load finds what an earlier process left. What cannot be read costs the pod that it is of, and nobody else: it is ended
+// and removed, and podruntime begins the pod anew.
+func (r *Runtime) load(ctx context.Context) error {
+	if err := r.loadEach(ctx, "sandboxes", r.loadSandbox, r.removeBrokenSandbox); err != nil {
+		return err
+	}
+	if err := r.loadEach(ctx, "containers", r.loadContainer, r.removeBrokenContainer); err != nil {
+		return err
+	}
+	r.sweep(ctx)
+	return nil
+}
+
+// loadEach loads each directory of a kind. Those that cannot be loaded become leftovers.
+func (r *Runtime) loadEach(ctx context.Context, kind string, load func(ctx context.Context, id, dir string) error, remove func(ctx context.Context, id, dir string) error) error {
+	parent := filepath.Join(r.config.StateDir, kind)
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return fmt.Errorf("read what an earlier process left: %w", err)
+	}
+	for _, e := range entries {
+		id, dir := e.Name(), filepath.Join(parent, e.Name())
+		err := load(ctx, id, dir)
+		if err == nil {
+			continue
+		}
+		if durable.Passing(err) {
+			return fmt.Errorf("read what an earlier process left in %s; nothing is touched: %w", dir, err)
+		}
+		if _, missing := os.Lstat(filepath.Join(dir, recordFile)); errors.Is(missing, fs.ErrNotExist) {
+			log.G(ctx).Infof("process provider: %s was being made or removed when an earlier process ended; it is removed", dir)
+		} else {
+			log.G(ctx).WithError(err).Errorf("process provider: the state in %s is broken; what runs of it is ended, it is removed, and its pod begins anew", dir)
+		}
+		r.leftovers = append(r.leftovers, leftover{id, dir, remove})
+	}
+	return nil
+}
+
+func (r *Runtime) loadSandbox(_ context.Context, id, dir string) error {
+	var record sandboxRecord
+	config := &runtimeapi.PodSandboxConfig{}
+	if err := loadRecord(dir, &record, config); err != nil {
+		return err
+	}
+	s := &sandbox{
+		id: id, dir: dir, config: config, created: record.Created, stopped: record.Stopped, addresses: record.Addresses, held: record.Network,
+	}
+	// One whose network was not finished, or is lost with the last start of the machine, is made again.
+	s.stopped = s.stopped || (s.held && len(s.addresses) == 0) || s.lost()
+	r.sandboxes[id] = s
+	return nil
+}
+
+func (r *Runtime) loadContainer(ctx context.Context, id, dir string) error {
+	var record containerRecord
+	config := &runtimeapi.ContainerConfig{}
+	if err := loadRecord(dir, &record, config); err != nil {
+		return err
+	}
+	state, err := shim.ReadState(dir)
+	switch {
+	case err != nil:
+		return err
+	case r.sandboxes[record.Sandbox] == nil:
+		return fmt.Errorf("its sandbox %s is not there", record.Sandbox)
+	case r.overlay && !r.images.Has(record.ImageID):
+		return fmt.Errorf("its image %s is not there", record.ImageID)
+	}
+	c := &container{id: id, dir: dir, config: config, containerRecord: record}
+	r.containers[id] = c
+	switch {
+	case state.Ended() && c.Spec.OCI != nil:
+		// Its supervisor was killed, perhaps with the daemon. If it was not, nothing is left.
+		if err := r.discard(ctx, c); err != nil {
+			log.G(ctx).WithError(err).Errorf("process provider: container %s has ended; it is tried again with its removal", id)
+		}
+	case state.Started() && !state.Ended():
+		r.watchLater(c)
+	}
+	return nil
+}
+
+// sweepAgain tries until ctx ends what could not be removed at the start.
+func (r *Runtime) sweepAgain(ctx context.Context) {
+	again := time.NewTicker(sweepEvery)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+			r.sweep(ctx)
+		}
+	}
+}
+
+// sweep removes what nothing refers to. What cannot be removed is tried again.
+func (r *Runtime) sweep(ctx context.Context) {
+	var again []leftover
+	for _, l := range r.leftovers {
+		if err := l.remove(ctx, l.id, l.dir); err != nil {
+			log.G(ctx).WithError(err).Errorf("process provider: remove %s; it is tried again in %v", l.dir, sweepEvery)
+			again = append(again, l)
+		}
+	}
+	r.leftovers = again
+	if len(again) > 0 {
+		return // what still runs may have an image that nobody lists
+	}
+	if err := r.images.Sweep(); err != nil {
+		log.G(ctx).WithError(err).Errorf("process provider: remove what no image has; it is tried again in %v", sweepEvery)
+	}
+}
+
+// removeBrokenSandbox gives back what a sandbox of which only the ID is known may have of the network, and removes it.
+func (r *Runtime) removeBrokenSandbox(ctx context.Context, id, dir string) error {
+	s := &sandbox{id: id, dir: dir, config: &runtimeapi.PodSandboxConfig{}}
+	if _, err := os.Lstat(s.netns()); err == nil {
+		if err := r.network.leave(ctx, s); err != nil {
+			return err
+		}
+	}
+	return removeRecorded(dir)
+}
+
+// removeBrokenContainer ends what runs of a container of which only the ID is known, and removes it.
+func (r *Runtime) removeBrokenContainer(ctx context.Context, id, dir string) error {
+	if err := endUnknown(ctx, dir); err != nil {
+		return err
+	}
+	group := r.cgroups.find(id)
+	group.Kill()
+	if r.oci != nil {
+		if err := discard(ctx, dir, r.oci.of(id)); err != nil {
+			return err
+		}
+	}
+	// Another daemon may have had another isolation.
+	if err := shim.UnmountRoot(dir); err != nil {
+		return err
+	}
+	if err := group.Remove(); err != nil {
+		return err
+	}
+	return removeRecorded(dir)
+}
+
+// endUnknown ends what runs of the container in dir, whatever its files say: its supervisor is the process that works there.
+func endUnknown(ctx context.Context, dir string) error {
+	supervisors, err := workingIn(dir)
+	if err != nil || len(supervisors) == 0 {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, killTime)
+	defer cancel()
+	// Asked first: it also ends what left the container's session. One that does not answer is killed, and the kernel kills
+	// its container.
+	asked := shim.Kill(ctx, dir)
+	for _, p := range supervisors {
+		for asked == nil && p.Alive() {
+			select {
+			case <-ctx.Done():
+				asked = ctx.Err()
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+		if err := shim.KillProcess(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// workingIn returns the processes of this machine whose working directory dir is.
+func workingIn(dir string) ([]shim.Process, error) {
+	want, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	var found []shim.Process
+	entries, err := os.ReadDir("/proc")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // where there is none, nobody is found so
+		return nil, err
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		path := filepath.Join("/proc", e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		// Somebody who looks at the directory works in it too.
+		if args, err := os.ReadFile(filepath.Join(path, "cmdline")); err != nil || !strings.HasPrefix(string(args), shim.Argv0+"\x00") {
+			continue
+		}
+		p := shim.ProcessOf(pid)
+		// One that may not be looked at is of somebody else.
+		if at, err := os.Stat(filepath.Join(path, "cwd")); err == nil && os.SameFile(at, want) {
+			found = append(found, p)
+		}
+	}
+	return found, nil
+}

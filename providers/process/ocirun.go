@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/bundle"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+// ociRuntime makes containers by a program that others keep. A nil one is the launcher of this provider.
+type ociRuntime struct {
+	oci.Runtime
+	// name is the value of Config.Isolation.
+	name string
+	// bundles has a directory for each container that runs, in memory.
+	bundles string
+}
+
+// findRuntime returns the runtime of the configuration; nil if it names none.
+func findRuntime(ctx context.Context, config Config) (*ociRuntime, error) {
+	if !config.runtime() {
+		return nil, nil //nolint:nilnil // the launcher is no error
+	}
+	fail := func(err error) (*ociRuntime, error) {
+		return nil, fmt.Errorf("isolation %s: %w", config.Isolation, err)
+	}
+	if runtime.GOOS != "linux" {
+		return fail(errors.New("it needs Linux"))
+	}
+	if os.Geteuid() != 0 {
+		return fail(errors.New("it needs a daemon with the rights of root; isolation: auto needs none"))
+	}
+	program, version, err := oci.Find(ctx, config.Isolation, config.RuntimePath)
+	if err != nil {
+		return fail(err)
+	}
+	log.G(ctx).WithFields(log.Fields{"program": program, "version": version}).Info("process provider: containers are made by a runtime")
+	dir, err := memoryDir(config.StateDir)
+	if err != nil {
+		return fail(err)
+	}
+	o := &ociRuntime{Runtime: oci.Runtime{Program: program, Root: filepath.Join(dir, "state")}, name: config.Isolation, bundles: filepath.Join(dir, "bundles")}
+	for _, dir := range []string{o.Root, o.bundles} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fail(err)
+		}
+	}
+	return o, nil
+}
+
+// memoryDirs are where file systems in memory are, which a start of the machine empties.
+var memoryDirs = []string{"/run", "/dev/shm"}
+
+// memoryDir makes the directory of a daemon, by the one of its state, for files with secrets in them. Nobody else may have made it.
+func memoryDir(stateDir string) (string, error) {
+	sum := sha256.Sum256([]byte(stateDir))
+	for _, parent := range memoryDirs {
+		if !inMemory(parent) {
+			continue
+		}
+		dir := filepath.Join(parent, "vk-process-"+hex.EncodeToString(sum[:8]))
+		if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
+			return "", err
+		}
+		info, err := os.Lstat(dir)
+		if err != nil {
+			return "", err
+		}
+		if !info.IsDir() || info.Mode().Perm() != 0o700 || !isOurs(info) {
+			return "", fmt.Errorf("%s is of somebody else, and what the daemon keeps there may be secret", dir)
+		}
+		return dir, nil
+	}
+	return "", fmt.Errorf("none of %v is a file system in memory, where the environment of containers could be kept", memoryDirs)
+}
+
+// of is the container of that ID as the runtime knows it.
+func (o *ociRuntime) of(id string) *shim.OCI {
+	// Sockets are in there, whose paths must be short.
+	return &shim.OCI{Runtime: o.Runtime, ID: id, Bundle: filepath.Join(o.bundles, id[:min(len(id), 16)])}
+}
+
+// complete writes what the runtime is told of the container in dir.
+func (o *ociRuntime) complete(id, dir string, spec *shim.Spec) error {
+	c := o.of(id)
+	caps := spec.Caps
+	if spec.Privileged {
+		// All that there are, which on some machines are not all that the kernel knows.
+		held, err := heldCapabilities()
+		if err != nil {
+			return err
+		}
+		caps &= held
+	}
+	data, err := bundle.Config(spec, filepath.Join(dir, "rootfs"), capabilityNamesOf(caps))
+	if err != nil {
+		return status.Error(codes.InvalidArgument, err.Error())
+	}
+	if err := os.MkdirAll(c.Bundle, 0o700); err != nil {
+		return fmt.Errorf("make the directory of the container in memory: %w", err)
+	}
+	c.Config = data
+	spec.OCI = c
+	return nil
+}
+
+// discard removes what a container left whose supervisor did not do it: there was none, or it was killed. Nothing of it runs.
+func discard(ctx context.Context, dir string, o *shim.OCI) error {
+	if o == nil {
+		return nil
+	}
+	if o.Knows(o.ID) {
+		files, err := os.MkdirTemp(filepath.Dir(o.Bundle), "c")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(files)
+		if err := o.Delete(files, o.ID).Run(ctx); err != nil {
+			return err
+		}
+	}
+	return errors.Join(shim.UnmountRoot(dir), os.RemoveAll(o.Bundle))
+}
+
+// close removes the directories in memory, if no container has anything in them.
+func (o *ociRuntime) close() {
+	if o == nil {
+		return
+	}
+	for _, dir := range []string{o.Root, o.bundles, filepath.Dir(o.bundles)} {
+		if os.Remove(dir) != nil {
+			return // a container runs on
+		}
+	}
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package process_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+// isolationEnv is the isolation of the tests of this package that do not name one.
+const isolationEnv = "PROCESS_ISOLATION"
+
+// needRunc skips a test where there is no runc, or that may not use it.
+func needRunc(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("runc needs the rights of root")
+	}
+	if _, err := exec.LookPath("runc"); err != nil {
+		if os.Getenv("VK_REQUIRE_CONTAINERD") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("runc is not there; install the package runc")
+	}
+}
+
+// TestOnRunc runs the tests of this package with containers that runc makes. Most of their time is waiting, so they run beside each other.
+func TestOnRunc(t *testing.T) {
+	needRunc(t)
+	if os.Getenv(isolationEnv) != "" {
+		t.Skip("it is this one that runs them")
+	}
+	images, err := imageDir()
+	if err != nil {
+		t.Fatal(images, err)
+	}
+	for name, tests := range map[string]string{
+		"contract": "^TestContract$",
+		"containers": "^(TestContainer|TestStop|TestAnother|TestKilled|TestUserOf|TestDaemon|TestMemory|TestStats|TestEvents|TestSignal|" +
+			"TestImage|TestPods|TestANetworkThatIsLost)",
+		"streams": "^(TestExec|TestTerminal|TestAttach|TestCommand|TestPortOf|TestLog)",
+		"records": "^TestSecurityI5",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			// What a disk does to a record is the same for all; two of the faults show that the runtime's containers end with them.
+			const faults = "TestSecurityI5/(cut|null|nothing|garbage)$"
+			cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run", tests, "-test.skip", faults, "-test.v")
+			cmd.Env = append(os.Environ(), isolationEnv+"="+process.IsolationRunc, "PROCESS_IMAGES="+images)
+			if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "\n--- PASS: Test") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+func onRunc(c *process.Config) { c.Isolation = process.IsolationRunc }
+
+func TestARuntimeThatIsNotThere(t *testing.T) {
+	if os.Geteuid() != 0 {
+		_, err := process.Open(t.Context(), process.Config{StateDir: t.TempDir(), Isolation: process.IsolationRunc}, "n1", "192.0.2.1")
+		if err == nil || !strings.Contains(err.Error(), "rights of root") {
+			t.Errorf("as a user: got %v", err)
+		}
+		return
+	}
+	t.Setenv("PATH", "/nowhere")
+	for _, tt := range []struct {
+		config process.Config
+		want   []string
+	}{
+		{process.Config{Isolation: process.IsolationRunc}, []string{"isolation runc", "/nowhere", "install the package runc"}},
+		{process.Config{Isolation: process.IsolationCrun, RuntimePath: "/nowhere/crun"}, []string{"isolation crun", "runtimePath", "/nowhere/crun"}},
+		{process.Config{RuntimePath: "/usr/sbin/runc"}, []string{"runtimePath", "isolation auto"}},
+		{process.Config{Isolation: "kata"}, []string{`"kata"`, "runc", "crun"}},
+	} {
+		tt.config.StateDir = t.TempDir()
+		_, err := process.Open(t.Context(), tt.config, "n1", "192.0.2.1")
+		if err == nil {
+			t.Errorf("%+v: got no error", tt.config)
+			continue
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: got %v, want %s in it", tt.config, err, want)
+			}
+		}
+	}
+}
+
+// TestARuntimeThatCannotIsAnError: and nothing weaker is taken instead.
+func TestARuntimeThatCannotIsAnError(t *testing.T) {
+	needRunc(t)
+	program := filepath.Join(t.TempDir(), "runc")
+	script := "#!/bin/sh\nif [ \"$1\" = --version ]; then echo broken; exit 0; fi\nexit 3\n"
+	if err := os.WriteFile(program, []byte(script), 0o755); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	_, err := process.Open(t.Context(), process.Config{StateDir: t.TempDir(), Isolation: process.IsolationRunc, RuntimePath: program}, "n1", "192.0.2.1")
+	if err == nil || !strings.Contains(err.Error(), "runc: it ended with code 3") || !strings.Contains(err.Error(), program) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestNothingOfAContainerIsLeft: no mount, no control group and no word in memory, however it ended.
+func TestNothingOfAContainerIsLeft(t *testing.T) {
+	needRunc(t)
+	for name, end := range map[string]func(w *world, id string, state shim.State) error{
+		"it ends":         func(w *world, id string, _ shim.State) error { return w.StopContainer(t.Context(), id, 0) },
+		"its keeper dies": func(_ *world, _ string, state shim.State) error { return shim.KillProcess(state.Shim) },
+		"all of them die": func(_ *world, _ string, state shim.State) error {
+			return errors.Join(shim.KillProcess(state.Shim), shim.KillProcess(state.Init))
+		},
+		"the record fails": func(w *world, id string, _ shim.State) error {
+			return os.Truncate(filepath.Join(w.container(id), "record.json"), 0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := open(t, onRunc)
+			id := w.run("main", func(c *runtimeapi.ContainerConfig) {
+				c.Linux.SecurityContext.NamespaceOptions = &runtimeapi.NamespaceOption{Pid: runtimeapi.NamespaceMode_NODE}
+			}, "sleep", "603")
+			state := w.state(id)
+			groups := groupsOf(t, id)
+			if !mounted(t, w.container(id)) || len(groups) == 0 {
+				t.Fatalf("while it runs there is no mount or no group of it: %v", groups)
+			}
+			if err := end(w, id, state); err != nil {
+				t.Fatal(err)
+			}
+			if name != "it ends" { // then there is nothing to do for a daemon
+				if err := w.Close(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				w.reopen()
+			}
+			w.until("the end of its processes", func() bool { return !state.Init.Alive() && !state.Shim.Alive() })
+			if mounted(t, w.container(id)) {
+				t.Error("its root is mounted")
+			}
+			if left := groupsOf(t, id); len(left) != 0 {
+				t.Errorf("its groups are there: %v", left)
+			}
+			for _, memory := range []string{"/run", "/dev/shm"} {
+				if found, err := filepath.Glob(memory + "/vk-process-*/*/" + id[:16] + "*"); err != nil || len(found) != 0 {
+					t.Errorf("in memory is left: %v, %v", found, err)
+				}
+			}
+			if err := w.RemoveContainer(t.Context(), id); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func mounted(t *testing.T, dir string) bool {
+	t.Helper()
+	data, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains(string(data), " "+dir+"/")
+}
+
+// groupsOf are the control groups of a container, in every hierarchy.
+func groupsOf(t *testing.T, id string) []string {
+	t.Helper()
+	data, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for line := range strings.Lines(string(data)) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		for _, parent := range []string{filepath.Join("/sys/fs/cgroup", fields[1], fields[2]), filepath.Join("/sys/fs/cgroup", fields[2])} {
+			if dir := filepath.Join(parent, "vk-"+id); exists(dir) && !slices.Contains(found, dir) {
+				found = append(found, dir)
+			}
+		}
+	}
+	return found
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// TestSystemCallsAreFilteredForThoseWhoAsk: the others have what a kubelet gives them.
+func TestSystemCallsAreFilteredForThoseWhoAsk(t *testing.T) {
+	needRunc(t)
+	w := open(t, onRunc)
+	for name, want := range map[runtimeapi.SecurityProfile_ProfileType]string{
+		runtimeapi.SecurityProfile_RuntimeDefault: "Seccomp:\t2", runtimeapi.SecurityProfile_Unconfined: "Seccomp:\t0",
+	} {
+		id := w.run(name.String(), func(c *runtimeapi.ContainerConfig) {
+			c.Linux.SecurityContext.Seccomp = &runtimeapi.SecurityProfile{ProfileType: name}
+		}, "sleep", "600")
+		out, _, err := w.ExecSync(t.Context(), id, []string{"cat", "/proc/1/status", "/proc/self/status"}, time.Minute)
+		if err != nil || strings.Count(string(out), want+"\n") != 2 {
+			t.Errorf("%s: got %s, %v, want %q of the container and of the command", name, out, err, want)
+		}
+	}
+}
+
+// TestMountsByDepth: a volume over the parent of another one does not hide it.
+func TestMountsByDepth(t *testing.T) {
+	needRunc(t)
+	w := open(t, onRunc)
+	outer, inner := t.TempDir(), t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(outer, "inner"), 0o755), os.WriteFile(filepath.Join(inner, "file"), []byte("inner"), 0o644)); err != nil { //nolint:gosec // a container reads them
+		t.Fatal(err)
+	}
+	w.ended(w.run("main", func(c *runtimeapi.ContainerConfig) {
+		c.Mounts = []*runtimeapi.Mount{{HostPath: inner, ContainerPath: "/v/inner"}, {HostPath: outer, ContainerPath: "/v"}}
+	}, "cat", "/v/inner/file"))
+	if got := w.log("main"); got != "stdout P inner" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestMountsReachTheMachine: and others of the machine the container, where a volume says so.
+func TestMountsReachTheMachine(t *testing.T) {
+	needRunc(t)
+	w := open(t, onRunc)
+	dir := t.TempDir()
+	if err := errors.Join(unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"), unix.Mount("", dir, "", unix.MS_SHARED, "")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unmount(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	id := w.run("main", func(c *runtimeapi.ContainerConfig) {
+		c.Mounts = []*runtimeapi.Mount{
+			{HostPath: dir, ContainerPath: "/v", Propagation: runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL},
+			{HostPath: "/bin/busybox", ContainerPath: "/busybox", Readonly: true},
+		}
+		c.Linux.SecurityContext.Privileged = true
+	}, "sleep", "600")
+	script := "/busybox mkdir /v/a && /busybox mount -t tmpfs tmpfs /v/a && /busybox touch /v/a/made"
+	if out, stderr, err := w.ExecSync(context.WithoutCancel(t.Context()), id, []string{"/busybox", "sh", "-c", script}, time.Minute); err != nil {
+		t.Fatalf("%s%s%v", out, stderr, err)
+	}
+	if !exists(filepath.Join(dir, "a", "made")) {
+		t.Error("what the container mounted is not on the machine")
+	}
+	_ = unmount(filepath.Join(dir, "a"))
+}
