@@ -5,6 +5,7 @@ package cri
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	utilversion "k8s.io/apimachinery/pkg/util/version"
@@ -15,38 +16,59 @@ import (
 
 // Capabilities returns what pods get from a provider with this configuration.
 func (c Config) Capabilities() capability.Declaration {
-	return podruntime.Capabilities(podruntime.Config{HostPaths: c.HostPaths, Privileged: c.Privileged, Notes: notes})
+	return podruntime.Capabilities(podruntime.Config{HostPaths: c.HostPaths, LocalVolumes: c.LocalVolumes, ProvisionVolumes: c.ProvisionVolumes, Privileged: c.Privileged, Notes: notes})
 }
 
 // notes are on what depends on the runtime and the kernel.
 var notes = map[capability.Feature]string{
-	capability.ImageVolumes: "the runtime must have them: containerd has since 2.1",
-	capability.SELinux:      "where the kernel and the runtime have it",
-	capability.AppArmor:     "where the kernel and the runtime have it",
-	capability.RuntimeClass: "those that the provider's configuration names under runtimeHandlers",
-	capability.HostPorts:    "the runtime's network must have the plugin portmap",
+	capability.ImageVolumes:    "the runtime must have them: containerd has since 2.1",
+	capability.StopSignal:      "the runtime must know of it: containerd does since 2.3, CRI-O since 1.33",
+	capability.SELinux:         "where the kernel and the runtime have it",
+	capability.AppArmor:        "where the kernel and the runtime have it",
+	capability.RuntimeClass:    "those that the provider's configuration names under runtimeHandlers",
+	capability.HostPorts:       "the runtime's network must have the plugin portmap",
+	capability.HostPortMapping: "the runtime's network must have the plugin portmap",
 }
 
 // versionTimeout is how long the runtime may take to tell its version before the node starts.
 const versionTimeout = 5 * time.Second
 
-// imageVolumesSince is the first version of each runtime that has image volumes.
-var imageVolumesSince = map[string]string{"containerd": "2.1.0", "cri-o": "1.31.0"}
+// since is what runtimes have not always had, and the first version of each that has it. Older ones ignore what they are
+// asked for.
+var since = map[capability.Feature]struct {
+	what     string
+	versions map[string]string
+}{
+	capability.ImageVolumes: {"image volumes", map[string]string{"containerd": "2.1.0", "cri-o": "1.31.0"}},
+	capability.StopSignal:   {"stop signals of pods", map[string]string{"containerd": "2.3.0", "cri-o": "1.33.0"}},
+}
 
-// lacks returns what the runtime is too old for: it would make containers without it, or fail late. A runtime
-// that does not answer yet, or is none of those known here, is believed to have everything.
-func lacks(client *Client) map[capability.Feature]string {
-	ctx, cancel := context.WithTimeout(context.Background(), versionTimeout)
+// lacks returns what the runtime would ignore, or fail at late.
+func lacks(ctx context.Context, client *Client) map[capability.Feature]string {
+	all := map[capability.Feature]string{}
+	maps.Copy(all, tooOld(ctx, client))
+	maps.Copy(all, noHostPorts(ctx, client))
+	return all
+}
+
+// tooOld returns what the runtime is too old for. One that does not answer yet, or is none of those known here, is believed to
+// have everything.
+func tooOld(ctx context.Context, client *Client) map[capability.Feature]string {
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
 	runtime, err := client.Version(ctx, "v1")
 	if err != nil {
 		return nil // the node is not ready until it answers
 	}
-	since, known := imageVolumesSince[runtime.RuntimeName]
 	has, err := utilversion.ParseGeneric(runtime.RuntimeVersion) // distributions add to it
-	if !known || err != nil || has.AtLeast(utilversion.MustParseGeneric(since)) {
+	if err != nil {
 		return nil
 	}
-	return map[capability.Feature]string{capability.ImageVolumes: fmt.Sprintf(
-		"%s %s has no image volumes, which came with %s", runtime.RuntimeName, has, since)}
+	lacks := map[capability.Feature]string{}
+	for f, s := range since {
+		if v, known := s.versions[runtime.RuntimeName]; known && !has.AtLeast(utilversion.MustParseGeneric(v)) {
+			lacks[f] = fmt.Sprintf("%s %s has no %s, which came with %s", runtime.RuntimeName, has, s.what, v)
+		}
+	}
+	return lacks
 }

@@ -17,22 +17,32 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
-// TestImageVolumesAreRefusedWhereTheRuntimeIsTooOld: before the pod gets a sandbox, and with the reason.
-func TestImageVolumesAreRefusedWhereTheRuntimeIsTooOld(t *testing.T) {
-	pod := &corev1.Pod{Spec: corev1.PodSpec{
+// TestWhatTheRuntimeIsTooOldForIsRefused: before the pod gets a sandbox, and with the reason.
+func TestWhatTheRuntimeIsTooOldForIsRefused(t *testing.T) {
+	kill := corev1.SIGKILL
+	signal := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "app", Lifecycle: &corev1.Lifecycle{StopSignal: &kill}}}}}
+	volume := &corev1.Pod{Spec: corev1.PodSpec{
 		Containers: []corev1.Container{{Name: "c", Image: "app", VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: "/v"}}}},
 		Volumes:    []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "data"}}}},
 	}}
-	for _, test := range []struct{ name, version, want string }{
-		{"containerd", "1.6.20~ds1", "containerd 1.6.20 has no image volumes, which came with 2.1.0"},
-		{"containerd", "v2.0.5", "containerd 2.0.5 has no image volumes, which came with 2.1.0"},
-		{"containerd", "2.1.0-rc.1", ""},
-		{"containerd", "v2.2.0+unknown", ""},
-		{"cri-o", "1.30.4", "cri-o 1.30.4 has no image volumes, which came with 1.31.0"},
-		{"cri-o", "1.31.0", ""},
-		{"other", "0.1.0", ""},
-		{"containerd", "main", ""},
-		{"", "", ""}, // it does not answer
+	for _, test := range []struct {
+		name, version, want string
+		pod                 *corev1.Pod
+	}{
+		{"containerd", "1.6.20~ds1", "containerd 1.6.20 has no image volumes, which came with 2.1.0", volume},
+		{"containerd", "v2.0.5", "containerd 2.0.5 has no image volumes, which came with 2.1.0", volume},
+		{"containerd", "2.1.0-rc.1", "", volume},
+		{"containerd", "v2.2.0+unknown", "", volume},
+		{"cri-o", "1.30.4", "cri-o 1.30.4 has no image volumes, which came with 1.31.0", volume},
+		{"cri-o", "1.31.0", "", volume},
+		{"other", "0.1.0", "", volume},
+		{"containerd", "main", "", volume},
+		{"", "", "", volume}, // it does not answer
+		{"containerd", "1.6.20~ds1", "containerd 1.6.20 has no stop signals of pods, which came with 2.3.0", signal},
+		{"containerd", "2.3.0", "", signal},
+		{"cri-o", "1.32.9", "cri-o 1.32.9 has no stop signals of pods, which came with 1.33.0", signal},
+		{"cri-o", "1.33.0", "", signal},
+		{"other", "0.1.0", "", signal},
 	} {
 		dir := t.TempDir()
 		s := &scripted{}
@@ -47,7 +57,7 @@ func TestImageVolumesAreRefusedWhereTheRuntimeIsTooOld(t *testing.T) {
 			t.Fatal(err)
 		}
 		refused := ""
-		if unsupported := p.Capabilities().Check(pod); len(unsupported) > 0 {
+		if unsupported := p.Capabilities().Check(test.pod); len(unsupported) > 0 {
 			refused = capability.Message(unsupported)
 		}
 		if test.want == "" && refused != "" || !strings.Contains(refused, test.want) {

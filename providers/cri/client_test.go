@@ -35,6 +35,11 @@ type scripted struct {
 	exec      func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
 	pull      func(context.Context) error
 	version   *runtimeapi.VersionResponse
+	info      map[string]string // of the status
+}
+
+func (s *scripted) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
+	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{}, Info: s.info}, nil
 }
 
 func (s *scripted) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {

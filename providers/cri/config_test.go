@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 func load(t *testing.T, content string) (Config, error) {
@@ -28,7 +28,8 @@ func load(t *testing.T, content string) (Config, error) {
 const header = "apiVersion: cri.virtual-kubelet.io/v1alpha1\nkind: CRIProviderConfiguration\n"
 
 func TestConfigOfAFile(t *testing.T) {
-	c, err := load(t, header+"endpoint: unix:///run/crio/crio.sock\nhostPaths: [/data]\ncapacity: {cpu: 2}\nclusterDNS: [10.96.0.10]\n")
+	c, err := load(t, header+"endpoint: unix:///run/crio/crio.sock\nhostPaths: [/data]\ncapacity: {cpu: 2}\nclusterDNS: [10.96.0.10]\n"+
+		"imageGC: {highThresholdPercent: 90, minimumAge: 5m}\nevictionHard: {memory.available: 100Mi}\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,13 +37,20 @@ func TestConfigOfAFile(t *testing.T) {
 	if c.Root != DefaultRoot || c.LogRoot != DefaultLogRoot || c.Endpoint != "unix:///run/crio/crio.sock" || cpu.Value() != 2 {
 		t.Errorf("got %+v", c)
 	}
+	if c.EvictionHard["memory.available"] != "100Mi" {
+		t.Errorf("got %v", c.EvictionHard)
+	}
+	if g := c.ImageGC; g.HighThresholdPercent != 90 || g.MinimumAge.Duration != 5*time.Minute {
+		t.Errorf("got %+v", g)
+	}
 }
 
 func TestConfigOfTheEnvironment(t *testing.T) {
 	t.Setenv("VKUBELET_CRI_LOG_ROOT", "/logs")
 	t.Setenv("VKUBELET_CRI_CLUSTER_DNS", "10.96.0.10,10.96.0.11")
+	t.Setenv("VKUBELET_CRI_IMAGE_GC_HIGH_THRESHOLD_PERCENT", "95")
 	c, err := load(t, header+"logRoot: /var/log\nroot: /r\n")
-	if err != nil || c.LogRoot != "/logs" || len(c.ClusterDNS) != 2 || c.Root != "/r" {
+	if err != nil || c.LogRoot != "/logs" || len(c.ClusterDNS) != 2 || c.Root != "/r" || c.ImageGC.HighThresholdPercent != 95 {
 		t.Errorf("got %+v, %v", c, err)
 	}
 }
@@ -56,20 +64,10 @@ func TestConfigThatCannotBe(t *testing.T) {
 		header + "hostPaths: [a]":          "hostPaths",
 		header + "clusterDNS: [localhost]": "clusterDNS",
 		header + "capacity: {cpu: -1}":     "capacity",
+		header + "cgroupParent: pods":      "cgroupParent",
 	} {
 		if _, err := load(t, content); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want an error about %s", content, err, want)
 		}
-	}
-}
-
-func TestCapacityOfTheConfiguration(t *testing.T) {
-	p := &provider{capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}}
-	n := &corev1.Node{Status: corev1.NodeStatus{Capacity: corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourcePods: resource.MustParse("110"),
-	}}}
-	p.configured(n)
-	if n.Status.Capacity.Cpu().Value() != 3 || n.Status.Allocatable.Cpu().Value() != 3 || n.Status.Capacity.Pods().Value() != 110 {
-		t.Errorf("got %v, allocatable %v", n.Status.Capacity, n.Status.Allocatable)
 	}
 }

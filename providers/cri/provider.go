@@ -7,10 +7,9 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
 )
@@ -33,16 +32,24 @@ func Provider() cli.Provider {
 	}
 }
 
+var (
+	_ nodeutil.Provider     = (*provider)(nil)
+	_ node.PodNotifier      = (*provider)(nil)
+	_ node.PodObjectsUser   = (*provider)(nil)
+	_ node.BackgroundRunner = (*provider)(nil)
+	_ node.NodeProvider     = (*provider)(nil)
+	_ cli.NodeConfigurer    = (*provider)(nil)
+)
+
 // provider runs pods in a container runtime.
 type provider struct {
 	*podruntime.Runtime
-	client   *Client
-	capacity corev1.ResourceList
+	client *Client
 }
 
 // New returns the provider with a configuration that is in no file. The container runtime need not run yet: until it
 // does, the node is not ready.
-func New(_ context.Context, in cli.ProviderInput, c Config) (*provider, error) {
+func New(ctx context.Context, in cli.ProviderInput, c Config) (*provider, error) {
 	c, err := c.complete()
 	if err != nil {
 		return nil, err
@@ -54,14 +61,15 @@ func New(_ context.Context, in cli.ProviderInput, c Config) (*provider, error) {
 	pods, err := podruntime.New(podruntime.Config{
 		Runtime: client, Images: client, Node: in.Node, Recorder: in.Recorder,
 		Root: c.Root, LogRoot: c.LogRoot, ClusterDNS: c.ClusterDNS, ClusterDomain: cmp.Or(c.ClusterDomain, in.KubeClusterDomain),
-		HostPaths: c.HostPaths, CgroupParent: c.CgroupParent, Privileged: c.Privileged,
-		RuntimeHandler: c.handler, Lacks: lacks(client), Notes: notes,
+		HostPaths: c.HostPaths, LocalVolumes: c.LocalVolumes, ProvisionVolumes: c.ProvisionVolumes, CgroupParent: c.CgroupParent, PodPidsLimit: c.PodPidsLimit, Privileged: c.Privileged, ImageGC: c.ImageGC, EvictionHard: c.EvictionHard,
+		Capacity: c.Capacity, SystemReserved: c.SystemReserved, KubeReserved: c.KubeReserved,
+		AllowedUnsafeSysctls: c.AllowedUnsafeSysctls, RuntimeHandler: c.handler, Lacks: lacks(ctx, client), Notes: notes,
 	})
 	if err != nil {
 		_ = client.Close(context.Background()) // nothing was called yet
 		return nil, fmt.Errorf("make the provider cri: %w", err)
 	}
-	return &provider{Runtime: pods, client: client, capacity: c.Capacity}, nil
+	return &provider{Runtime: pods, client: client}, nil
 }
 
 // RunInBackground implements node.BackgroundRunner. The connection ends with it.

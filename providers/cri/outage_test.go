@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package cri
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+)
+
+// relay is a socket before that of a runtime. It lets one provider lose the runtime, and no other.
+type relay struct {
+	listener net.Listener
+	target   string
+	running  sync.WaitGroup
+
+	mu    sync.Mutex
+	down  bool                  // guarded by mu
+	conns map[net.Conn]struct{} // guarded by mu: both ends of each connection
+}
+
+// newRelay listens at path for what is meant for target.
+func newRelay(ctx context.Context, path, target string) (*relay, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	r := &relay{listener: listener, target: target, conns: map[net.Conn]struct{}{}}
+	r.running.Go(r.serve)
+	return r, nil
+}
+
+func (r *relay) serve() {
+	for {
+		near, err := r.listener.Accept()
+		if err != nil {
+			return // it is closed
+		}
+		r.running.Go(func() { r.pass(near) })
+	}
+}
+
+// pass copies between the two ends until one of them closes.
+func (r *relay) pass(near net.Conn) {
+	defer r.close(near)
+	if !r.open(near) {
+		return
+	}
+	far, err := new(net.Dialer).DialContext(context.Background(), "unix", r.target)
+	if err != nil {
+		return
+	}
+	defer r.close(far)
+	if !r.open(far) {
+		return
+	}
+	var wait sync.WaitGroup
+	for from, to := range map[net.Conn]net.Conn{near: far, far: near} {
+		wait.Go(func() {
+			_, _ = io.Copy(to, from) // it ends with either end
+			from.Close()
+			to.Close()
+		})
+	}
+	wait.Wait()
+}
+
+// open notes a connection, unless the runtime is to be out of reach.
+func (r *relay) open(c net.Conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.down {
+		r.conns[c] = struct{}{}
+	}
+	return !r.down
+}
+
+func (r *relay) close(c net.Conn) {
+	c.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.conns, c)
+}
+
+// outage breaks every connection, and each that comes until it is called with false.
+func (r *relay) outage(on bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.down = on
+	for c := range r.conns {
+		if on {
+			c.Close()
+		}
+	}
+}
+
+// end closes the socket and returns when nothing runs any more.
+func (r *relay) end() error {
+	err := r.listener.Close()
+	r.outage(true)
+	r.running.Wait()
+	return err
+}
