@@ -52,7 +52,7 @@ func declared(d *rpc.Declaration) (capability.Declaration, error) {
 	feature := func(n *rpc.FeatureNote) (capability.Feature, error) {
 		f := capability.Feature(n.GetFeature())
 		if !slices.Contains(known, f) {
-			return f, fmt.Errorf("it declares the feature %q, which this virtual-kubelet does not know: see docs/support.md for those that are", f)
+			return f, fmt.Errorf("it declares the feature %q, which this virtual-kubelet does not know: see docs/reports/support.md for those that are", f)
 		}
 		return f, nil
 	}

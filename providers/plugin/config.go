@@ -3,13 +3,10 @@
 package plugin
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -111,21 +108,4 @@ func (c Config) target() (target, error) {
 		return target{network: "tcp", address: net.JoinHostPort(u.Hostname(), u.Port()), tls: &t}, nil
 	}
 	return target{}, errors.New("want unix:///PATH or tls://HOST:PORT")
-}
-
-// load reads the files.
-func (t *TLS) load() (*tls.Config, error) {
-	authorities, err := os.ReadFile(t.CAFile)
-	if err != nil {
-		return nil, fmt.Errorf("tls.caFile: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(authorities) {
-		return nil, fmt.Errorf("tls.caFile: %s has no certificate", t.CAFile)
-	}
-	cert, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("tls.certFile and tls.keyFile: %w", err)
-	}
-	return &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{cert}, ServerName: t.ServerName, MinVersion: tls.VersionTLS12}, nil
 }

@@ -47,6 +47,11 @@ func (l *liar) GetPod(context.Context, *rpc.PodName) (*rpc.PodAnswer, error) {
 	return nil, status.Error(codes.NotFound, "not here")
 }
 
+// GetPods is a list that says nothing of pods that are not in it.
+func (l *liar) GetPods(_ *rpc.GetPodsRequest, s rpc.Provider_GetPodsServer) error {
+	return s.Send(&rpc.PodsAnswer{})
+}
+
 // GetContainerLogs is cut in the middle.
 func (l *liar) GetContainerLogs(_ *rpc.LogsRequest, s rpc.Provider_GetContainerLogsServer) error {
 	_ = s.Send(&rpc.Chunk{})
@@ -96,7 +101,7 @@ func TestWireOldVersion(t *testing.T) {
 	}{
 		"an old plugin":      {old, []string{"plugin liar speaks version 0", "this virtual-kubelet version 1", "update"}},
 		"another service":    {nil, []string{"does not speak virtualkubelet.provider.v1"}},
-		"an unknown feature": {unknown, []string{`declares the feature "Teleport"`, "docs/support.md"}},
+		"an unknown feature": {unknown, []string{`declares the feature "Teleport"`, "docs/reports/support.md"}},
 		"objects, no way":    {hello(rpc.Ability_ABILITY_POD_OBJECTS), []string{"ABILITY_POD_OBJECTS without ABILITY_LOOKUPS"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -197,6 +202,12 @@ func TestIncompleteAnswerIsNoEvidence(t *testing.T) {
 	contains(t, err, "does not know all its pods")
 	if errdefs.IsNotFound(err) {
 		t.Errorf("got %v, want an error without a kind", err)
+	}
+	eventually(t, "it answers for all pods", p.(node.PodAuthority).AnswersForAllPods)
+	pods, err := p.GetPods(t.Context())
+	contains(t, err, "does not know all its pods")
+	if pods != nil {
+		t.Errorf("got %v beside the error", names(pods))
 	}
 }
 

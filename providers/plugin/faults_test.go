@@ -73,7 +73,7 @@ func TestPluginFrozen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own.patience = 300 * time.Millisecond
+	own.patience = time.Second
 	p := run(t, own)
 	if err := p.CreatePod(t.Context(), pod("web", "u1")); err != nil {
 		t.Fatal(err)
@@ -137,19 +137,29 @@ func TestWireSlowAnswer(t *testing.T) {
 	}
 }
 
-// refusing returns a RetryAfter error that is of both kinds.
-type refusing struct{ node.PodLifecycleHandler }
-
-func (refusing) CreatePod(context.Context, *corev1.Pod) error {
-	return errdefs.RetryAfter(errdefs.AsNotFound(errdefs.InvalidInput("no such class")), 7*time.Second)
+// refusing refuses each pod with the error of its name.
+type refusing struct {
+	node.PodLifecycleHandler
+	errs map[string]error
 }
 
+func (r refusing) CreatePod(_ context.Context, pod *corev1.Pod) error { return r.errs[pod.Name] }
+
 func TestErrorKindsSurvive(t *testing.T) {
-	p := connectedTo(t, served(t, refusing{newMock()}))
-	err := p.CreatePod(t.Context(), pod("web", "u1"))
-	after, _ := errdefs.RetryAfterOf(err)
-	if !errdefs.IsNotFound(err) || !errdefs.IsInvalidInput(err) || after != 7*time.Second || err.Error() != "no such class" {
-		t.Errorf("got %s", said(nil, err))
+	errs := map[string]error{
+		"none":          errors.New("no such class"),
+		"not-found":     errdefs.NotFound("no such class"),
+		"invalid-input": errdefs.InvalidInput("no such class"),
+		"both":          errdefs.AsNotFound(errdefs.InvalidInput("no such class")),
+		"retry-after":   errdefs.RetryAfter(errors.New("no such class"), 7*time.Second),
+		"all":           errdefs.RetryAfter(errdefs.AsNotFound(errdefs.InvalidInput("no such class")), 7*time.Second),
+		"deadline":      context.DeadlineExceeded,
+	}
+	p := connectedTo(t, served(t, refusing{newMock(), errs}))
+	for name, want := range errs {
+		if err := p.CreatePod(t.Context(), pod(name, "u1")); said(nil, err) != said(nil, want) {
+			t.Errorf("%s: got %s, want %s", name, said(nil, err), said(nil, want))
+		}
 	}
 }
 
@@ -167,6 +177,9 @@ func TestWireMessageOverTheLimit(t *testing.T) {
 	p := connectedTo(t, endpoint)
 	big, _ := large{}.GetPods(t.Context())
 	contains(t, p.CreatePod(t.Context(), big[1]), "pod default/large has ", "the plugin takes messages of 524288", "raise MaxMessageBytes")
+	if err := p.DeletePod(t.Context(), big[1]); !errdefs.IsNotFound(err) {
+		t.Errorf("a pod that became too large must still go: got %v, want the answer of the plugin", err)
+	}
 	pods, err := p.GetPods(t.Context())
 	contains(t, err, "raise the limit on both sides")
 	if pods != nil {
@@ -174,6 +187,20 @@ func TestWireMessageOverTheLimit(t *testing.T) {
 	}
 	if err := ping(t, p); err != nil {
 		t.Errorf("a large message must not end the connection: %v", err)
+	}
+}
+
+// TestWireMessageOverTheLimitOfTheNode: what the plugin may send the node may refuse.
+func TestWireMessageOverTheLimitOfTheNode(t *testing.T) {
+	own, err := begun(t, Config{Endpoint: served(t, large{newMock()}), MaxMessageBytes: 512 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := run(t, own)
+	pods, err := p.GetPods(t.Context())
+	contains(t, err, "raise the limit on both sides, maxMessageBytes")
+	if err := ping(t, p); err != nil || pods != nil {
+		t.Errorf("got %v beside the error, and %v", names(pods), err)
 	}
 }
 

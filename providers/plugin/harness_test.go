@@ -41,6 +41,7 @@ func begun(t *testing.T, config Config) (*plugin, error) {
 type process struct {
 	t      *testing.T
 	socket string
+	folder string // "": it is provider mock
 	cmd    *exec.Cmd
 }
 
@@ -58,7 +59,7 @@ func (p *process) endpoint() string { return "unix://" + p.socket }
 func (p *process) start() {
 	p.t.Helper()
 	p.cmd = exec.Command(os.Args[0])
-	p.cmd.Env = append(os.Environ(), pluginSocket+"="+p.socket)
+	p.cmd.Env = append(os.Environ(), pluginSocket+"="+p.socket, pluginFolder+"="+p.folder)
 	p.cmd.Stderr = os.Stderr
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {

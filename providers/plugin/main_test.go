@@ -20,14 +20,23 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/mock"
 )
 
-// pluginSocket makes the test binary a plugin: provider mock on that socket. It writes a line when it listens.
-const pluginSocket = "VK_TEST_PLUGIN_SOCKET"
+// pluginSocket makes the test binary a plugin on that socket: the folder in pluginFolder, or provider mock. It writes a line
+// when it listens.
+const pluginSocket, pluginFolder = "VK_TEST_PLUGIN_SOCKET", "VK_TEST_PLUGIN_FOLDER"
+
+// folderLimit is the limit of messages to a folder.
+const folderLimit = 128 << 10
 
 func TestMain(m *testing.M) {
 	if socket := os.Getenv(pluginSocket); socket != "" {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
-		if err := serveMock(ctx, socket, func() { fmt.Println("listening") }); err != nil {
+		o := options(socket, func() { fmt.Println("listening") })
+		var p node.PodLifecycleHandler = newMock()
+		if dir := os.Getenv(pluginFolder); dir != "" {
+			p, o.Name, o.MaxMessageBytes = &folder{dir: dir}, "folder", folderLimit
+		}
+		if err := providerrpc.Serve(ctx, p, o); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

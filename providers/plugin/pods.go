@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
@@ -40,10 +41,35 @@ func (s *session) request(pod *corev1.Pod) (*rpc.PodRequest, error) {
 	}
 	const head = 16 // of the message around it
 	if limit := s.hello.GetMaxMessageBytes(); limit > 0 && int64(len(encoded)+head) > limit {
-		return nil, fmt.Errorf("pod %s/%s has %d bytes, and the plugin takes messages of %d: raise MaxMessageBytes of the plugin, or make the pod smaller",
-			pod.Namespace, pod.Name, len(encoded), limit)
+		return nil, largeError{fmt.Sprintf("pod %s/%s has %d bytes, and the plugin takes messages of %d: raise MaxMessageBytes of the plugin, or make the pod smaller",
+			pod.Namespace, pod.Name, len(encoded), limit)}
 	}
 	return &rpc.PodRequest{Pod: encoded}, nil
+}
+
+// largeError is a pod that is over the limit of the plugin.
+type largeError struct{ message string }
+
+func (e largeError) Error() string { return e.message }
+
+// stopOf is what names a pod and its containers, and says how it is to stop. A pod that has become too large for the plugin must still go.
+func stopOf(pod *corev1.Pod) *corev1.Pod {
+	named := func(list []corev1.Container) (names []corev1.Container) {
+		for i := range list {
+			names = append(names, corev1.Container{Name: list[i].Name, Image: list[i].Image, RestartPolicy: list[i].RestartPolicy})
+		}
+		return names
+	}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, CreationTimestamp: pod.CreationTimestamp,
+			DeletionTimestamp: pod.DeletionTimestamp, DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
+		},
+		Spec: corev1.PodSpec{
+			NodeName: pod.Spec.NodeName, RestartPolicy: pod.Spec.RestartPolicy, TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
+			InitContainers: named(pod.Spec.InitContainers), Containers: named(pod.Spec.Containers),
+		},
+	}
 }
 
 // CreatePod asks the plugin.
@@ -65,9 +91,14 @@ func (p *plugin) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 // DeletePod asks the plugin.
 func (p *plugin) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	p.known.leave(pod.UID)
-	return p.withPod(ctx, pod, func(s *session, ctx context.Context, r *rpc.PodRequest, o ...grpc.CallOption) (*rpc.PodDone, error) {
+	stop := func(s *session, ctx context.Context, r *rpc.PodRequest, o ...grpc.CallOption) (*rpc.PodDone, error) {
 		return s.DeletePod(ctx, r, o...)
-	})
+	}
+	err := p.withPod(ctx, pod, stop)
+	if large := (largeError{}); errors.As(err, &large) {
+		return p.withPod(ctx, stopOf(pod), stop)
+	}
+	return err
 }
 
 // GetPod asks the plugin.

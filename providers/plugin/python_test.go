@@ -122,6 +122,21 @@ func TestPythonExample(t *testing.T) {
 		t.Errorf("exec: got %q", got)
 	}
 
+	followers := make([]io.Closer, 100) // more than a plugin with a few threads can serve
+	for i := range followers {
+		l, err := p.GetContainerLogs(t.Context(), "default", "hello", "main", api.ContainerLogOpts{Follow: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		followers[i] = l
+	}
+	if got := runIn(t, p, "", "echo", "still there"); got != said("still there\n", nil) {
+		t.Errorf("exec beside %d logs that are followed: got %q", len(followers), got)
+	}
+	for _, l := range followers {
+		_ = l.Close()
+	}
+
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	eventually(t, "the node is not ready", func() bool { return ping(t, p) != nil })

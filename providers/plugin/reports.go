@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
@@ -193,6 +195,19 @@ func (p *plugin) ConfigureNode(_ context.Context, n *corev1.Node) {
 		says.Status.DeepCopyInto(&n.Status)
 	}
 	p.complement(n)
+	if !p.agreed.has(rpc.Ability_ABILITY_NODE_REPORTS) {
+		beReady(n, metav1.Now())
+	}
+}
+
+// beReady makes n ready: a plugin without reports of the node cannot say later that it is. Ping says when it is not.
+func beReady(n *corev1.Node, now metav1.Time) {
+	ready := corev1.NodeCondition{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "the plugin is connected",
+		LastHeartbeatTime: now, LastTransitionTime: now,
+	}
+	n.Status.Conditions = slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	n.Status.Conditions = append(n.Status.Conditions, ready)
 }
 
 // complement fills in what a plugin cannot know: how this process serves the node.

@@ -217,6 +217,11 @@ func TestNodeOverTheWire(t *testing.T) {
 	if got.Status.DaemonEndpoints.KubeletEndpoint.Port != 10250 || got.Status.Addresses[0].Address != "192.0.2.1" {
 		t.Errorf("node lacks how it is served: %v", got.Status)
 	}
+	for _, c := range got.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			t.Errorf("nobody else makes the node ready: %v", c)
+		}
+	}
 	if !wired.(capability.Declarer).Capabilities().Has(capability.Privileged) {
 		t.Error("a plugin that declares nothing gets every pod")
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -37,15 +38,16 @@ var errNoAnswer = errors.New("the plugin did not answer the handshake in time: i
 func (p *plugin) dial(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.patience)
 	defer cancel()
+	var refused atomic.Pointer[error] // the first; gRPC says it in words of its own only
+	refuse := func(err error) { refused.CompareAndSwap(nil, &err) }
 	creds := insecure.NewCredentials() // of a socket, whose owner is checked
 	if p.target.tls != nil {
-		config, err := p.target.tls.load()
+		config, err := p.target.tls.load(time.Now())
 		if err != nil {
 			return nil, err
 		}
-		creds = credentials.NewTLS(config)
+		creds = explained{credentials.NewTLS(config), p.target.tls, refuse}
 	}
-	var refused atomic.Pointer[error] // gRPC says it in words of its own only
 	var dialed atomic.Bool
 	conn, err := grpc.NewClient("passthrough:///plugin",
 		grpc.WithTransportCredentials(creds), grpc.WithIdleTimeout(0), grpc.WithDisableServiceConfig(),
@@ -57,7 +59,7 @@ func (p *plugin) dial(ctx context.Context) (*session, error) {
 			}
 			conn, err := p.target.connect(ctx)
 			if err != nil {
-				refused.Store(&err)
+				refuse(err)
 			}
 			return conn, err
 		}))
@@ -118,9 +120,10 @@ func (s *session) handshake(ctx context.Context, p *plugin) error {
 	return nil
 }
 
-// awaitBreak returns when the connection has broken, or ctx ended.
+// awaitBreak returns when the connection has broken, or ctx ended. gRPC makes calls before it says that a connection is ready, so one
+// that is connecting after the handshake is not broken; once it has broken it connects in vain, and then says so.
 func (s *session) awaitBreak(ctx context.Context) error {
-	for state := s.conn.GetState(); state == connectivity.Ready; state = s.conn.GetState() {
+	for state := s.conn.GetState(); state == connectivity.Ready || state == connectivity.Connecting; state = s.conn.GetState() {
 		if !s.conn.WaitForStateChange(ctx, state) {
 			return ctx.Err()
 		}

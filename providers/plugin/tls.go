@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+)
+
+// load reads the files.
+func (t *TLS) load(now time.Time) (*tls.Config, error) {
+	authorities, err := os.ReadFile(t.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("tls.caFile: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(authorities) {
+		return nil, fmt.Errorf("tls.caFile: %s has no certificate", t.CAFile)
+	}
+	cert, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("tls.certFile and tls.keyFile: %w", err)
+	}
+	if end := cert.Leaf.NotAfter; now.After(end) {
+		return nil, fmt.Errorf("tls.certFile: the certificate in %s has expired at %s: renew it; it is read again for each connection", t.CertFile, end.UTC().Format(time.RFC3339))
+	}
+	return &tls.Config{
+		RootCAs: pool, ServerName: t.ServerName, MinVersion: tls.VersionTLS12,
+		// Go would show none to a plugin that names other authorities, which then says that it misses one.
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &cert, nil },
+	}, nil
+}
+
+// explained are credentials that say whose certificate was refused by whom. gRPC keeps such errors as text only.
+type explained struct {
+	credentials.TransportCredentials
+	files  *TLS
+	refuse func(error)
+}
+
+// Clone returns credentials that explain too.
+func (e explained) Clone() credentials.TransportCredentials {
+	return explained{e.TransportCredentials.Clone(), e.files, e.refuse}
+}
+
+// ClientHandshake notes why it fails. A plugin refuses the certificate of the node after it, so the connection is watched.
+func (e explained) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := e.TransportCredentials.ClientHandshake(ctx, authority, raw)
+	var untrusted *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &untrusted):
+		e.refuse(fmt.Errorf("the certificate of the plugin is refused: %w: it must be valid now, issued by an authority in tls.caFile (%s), and for the name %s, or that of tls.serverName",
+			untrusted.Err, e.files.CAFile, e.files.ServerName))
+	case err != nil:
+		e.note(err)
+		e.refuse(fmt.Errorf("TLS with the plugin: %w", err))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return refusable{conn, e}, info, nil
+}
+
+// note keeps err if the plugin sent it.
+func (e explained) note(err error) {
+	var sent *net.OpError
+	if errors.As(err, &sent) && sent.Op == "remote error" {
+		e.refuse(fmt.Errorf("the plugin refuses the certificate in tls.certFile (%s): %w: it must be valid now, and issued by an authority that the plugin trusts", e.files.CertFile, sent.Err))
+	}
+}
+
+// refusable is a connection that the plugin may end with a word on the certificate of the node.
+type refusable struct {
+	net.Conn
+	e explained
+}
+
+// Read notes what the plugin says of the certificate.
+func (r refusable) Read(p []byte) (int, error) {
+	n, err := r.Conn.Read(p)
+	if err != nil {
+		r.e.note(err)
+	}
+	return n, err
+}
+
+// Write asks a plugin that hung up for its reason: what it said stands before the end.
+func (r refusable) Write(p []byte) (int, error) {
+	n, err := r.Conn.Write(p)
+	if err != nil {
+		_ = r.Conn.SetReadDeadline(time.Now().Add(time.Second)) // fails when it is closed, and so does the read
+		_, reason := r.Conn.Read(make([]byte, 1))
+		r.e.note(reason)
+	}
+	return n, err
+}
