@@ -11,21 +11,32 @@ import (
 )
 
 // AttachToContainer shows the log of a container and what is typed: input comes back as
-// output until it ends. Without input it follows the log until the container ends.
+// output until it, or the container, ends. Without input it follows the log until the container ends.
 func (p *provider) AttachToContainer(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) error {
-	sh, err := p.shell(ctx, namespace, podName, containerName, attach)
-	if err != nil {
-		return err
+	show := func(sh *shell, follow bool) error {
+		log, err := p.GetContainerLogs(sh.ctx, namespace, podName, containerName, api.ContainerLogOpts{Follow: follow})
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(sh.stdout, log)
+		return errors.Join(err, log.Close())
 	}
-	follow := attach.Stdin() == nil
-	log, err := p.GetContainerLogs(ctx, namespace, podName, containerName, api.ContainerLogOpts{Follow: follow})
-	if err != nil {
-		return err
+	if attach.Stdin() == nil {
+		sh, _, _, err := p.shell(ctx, namespace, podName, containerName, attach)
+		if err != nil {
+			return err
+		}
+		return show(sh, true) // to its last line
 	}
-	_, err = io.Copy(sh.stdout, log)
-	if err := errors.Join(err, log.Close()); err != nil || follow {
+	err := p.session(ctx, namespace, podName, containerName, attach, func(sh *shell) error {
+		if err := show(sh, false); err != nil {
+			return err
+		}
+		_, err := io.Copy(sh.stdout, sh.stdin)
 		return err
+	})
+	if errors.Is(err, errRunEnded) {
+		return nil // how it ended is in the pod's status
 	}
-	_, err = io.Copy(sh.stdout, sh.stdin)
 	return err
 }

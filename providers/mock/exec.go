@@ -4,37 +4,41 @@ package mock
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/exec"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
 // RunInContainer runs a command in a container with a small shell of its own and an
-// in-memory file system. A command that it does not know ends with exit code 127.
+// in-memory file system. A command that it does not know ends with exit code 127, one whose container ends with 137.
 func (p *provider) RunInContainer(ctx context.Context, namespace, podName, containerName string, cmd []string, attach api.AttachIO) error {
-	sh, err := p.shell(ctx, namespace, podName, containerName, attach)
-	if err != nil {
-		return err
+	err := p.session(ctx, namespace, podName, containerName, attach, func(sh *shell) error { return sh.run(cmd) })
+	if errors.Is(err, errRunEnded) {
+		return exec.CodeExitError{Err: fmt.Errorf("the container ended: %w", err), Code: killed}
 	}
-	return sh.run(cmd)
+	return err
 }
 
-// shell returns a shell in a running container.
-func (p *provider) shell(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) (*shell, error) {
+// shell returns a shell in a running container, and the run of its pod that it is in.
+func (p *provider) shell(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) (sh *shell, s *simulated, run int32, err error) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s, container, err := p.container(namespace, podName, containerName, now)
 	if err != nil {
-		return nil, err
+		return nil, nil, 0, err
 	}
-	if s.life.at(now).stage != running {
-		return nil, errdefs.InvalidInputf("container %q of pod %s/%s is not running", containerName, namespace, podName)
+	m := s.life.at(now)
+	if m.stage != running {
+		return nil, nil, 0, errdefs.InvalidInputf("container %q of pod %s/%s is not running", containerName, namespace, podName)
 	}
 	if s.disks == nil {
 		s.disks = map[string]*disk{}
@@ -46,7 +50,7 @@ func (p *provider) shell(ctx context.Context, namespace, podName, containerName 
 	if hostname == "" {
 		hostname = s.pod.Name
 	}
-	sh := &shell{
+	sh = &shell{
 		ctx: ctx, env: environment(container, hostname), hostname: hostname, dir: "/", disk: s.disks[containerName],
 		stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, tty: attach.TTY(),
 	}
@@ -54,7 +58,7 @@ func (p *provider) shell(ctx context.Context, namespace, podName, containerName 
 		sh.dir = clean(container.WorkingDir)
 	}
 	if in := attach.Stdin(); in != nil {
-		sh.stdin = in
+		sh.stdin = input{ctx, in}
 	}
 	if out := attach.Stdout(); out != nil {
 		sh.stdout, sh.stderr = out, out
@@ -67,7 +71,7 @@ func (p *provider) shell(ctx context.Context, namespace, podName, containerName 
 	} else if !sh.tty {
 		sh.stderr = io.Discard
 	}
-	return sh, nil
+	return sh, s, m.run, nil
 }
 
 // environment is what env prints: what every container has, and the

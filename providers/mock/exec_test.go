@@ -203,3 +203,56 @@ func TestAttach(t *testing.T) {
 		}
 	})
 }
+
+// TestSessionsEndWithTheirContainer: also those that wait for input which does not come, and those whose container ends by itself.
+func TestSessionsEndWithTheirContainer(t *testing.T) {
+	run := func(p *provider, command ...string) func(string, *streams) error {
+		return func(name string, s *streams) error {
+			return p.RunInContainer(context.Background(), "ns", name, "c", command, s)
+		}
+	}
+	for _, tc := range []struct {
+		name  string
+		begin func(p *provider) func(pod string, s *streams) error
+		code  int
+	}{
+		{"a command that waits", func(p *provider) func(string, *streams) error {
+			return run(p, "sh", "-c", "sleep 1000; sleep 1000; exit 0")
+		}, killed},
+		{"a command that reads", func(p *provider) func(string, *streams) error { return run(p, "cat") }, killed},
+		{"a shell", func(p *provider) func(string, *streams) error { return run(p, "sh") }, killed},
+		{"attach", func(p *provider) func(string, *streams) error {
+			return func(name string, s *streams) error {
+				return p.AttachToContainer(context.Background(), "ns", name, "c", s)
+			}
+		}, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newProvider(t, Config{})
+				deleted := newPod("deleted")
+				create(t, p, deleted, newPod("job", "run-for", "60s"))
+				for _, pod := range []string{"job", "deleted"} {
+					after := map[string]time.Duration{"job": time.Minute, "deleted": 5 * time.Second}[pod]
+					in, typed := io.Pipe()
+					begin := time.Now()
+					ended := make(chan error, 1)
+					go func() { ended <- tc.begin(p)(pod, &streams{in: in}) }()
+					if pod == "deleted" {
+						time.AfterFunc(after, func() {
+							if err := p.DeletePod(t.Context(), deleted); err != nil {
+								t.Error(err)
+							}
+						})
+					}
+					err := <-ended
+					var exit exec.CodeExitError
+					if took := time.Since(begin); took != after || !errors.As(err, &exit) && err != nil || exit.Code != tc.code {
+						t.Errorf("pod %s: got %v after %s, want exit code %d after %s", pod, err, took, tc.code, after)
+					}
+					typed.Close()
+				}
+			})
+		})
+	}
+}

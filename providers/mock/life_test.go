@@ -111,3 +111,8 @@ func TestCompletedPodStaysCompletedWhenDeleted(t *testing.T) {
 		t.Errorf("got %+v, want what it was before: %+v", after, before)
 	}
 }
+
+func phaseOf(m moment) corev1.PodPhase {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}
+	return statusOf(pod, time.Time{}, m, "", "", time.Time{}).Phase
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
 )
 
 // logLimit is how many lines of a log are kept; older ones are gone, as after
@@ -36,7 +37,7 @@ func (p *provider) GetContainerLogs(ctx context.Context, namespace, podName, con
 		if m.last == nil && m.stage != restarting {
 			return nil, errdefs.InvalidInputf("%s has no previous run", name)
 		}
-		if m.last != nil {
+		if m.stage != restarting { // then this run is the last that ended
 			m = *m.last
 		}
 		opts.Follow = false
@@ -44,16 +45,12 @@ func (p *provider) GetContainerLogs(ctx context.Context, namespace, podName, con
 	if m.started.IsZero() {
 		return nil, errdefs.InvalidInputf("%s is waiting to start: ContainerCreating", name)
 	}
-	l := &logReader{name: name, moment: m, timestamps: opts.Timestamps, now: now, limit: -1}
-	if opts.LimitBytes > 0 {
-		l.limit = opts.LimitBytes
-	}
-	l.line = l.first(opts, now)
+	l := &lines{name: name, moment: m, now: now}
+	l.next = max(0, l.count()-logLimit)
 	if opts.Follow {
-		l.ctx, l.cancel = context.WithCancel(ctx)
 		l.look = func(now time.Time) (moment, bool) { return p.look(namespace, podName, uid, now) }
 	}
-	return l, nil
+	return logs.NewReader(ctx, l, opts, now), nil
 }
 
 // look returns what a pod looks like, and false when it is gone.
@@ -67,25 +64,18 @@ func (p *provider) look(namespace, name string, uid types.UID, now time.Time) (m
 	return s.life.at(now), true
 }
 
-// logReader writes the lines of one run of a container as they are read. Line 0
-// says that it started, line n that it ran for n seconds.
-type logReader struct {
-	name       string
-	timestamps bool
-	moment     moment
-	now        time.Time
-	line       int
-	limit      int // bytes left; below 0 for no limit
-	rest       []byte
+// lines are those of one run of a container. Line 0 says that it started, line n that it ran for n seconds.
+type lines struct {
+	name   string
+	moment moment
+	now    time.Time
+	next   int
 
-	// Set only to follow: Read then waits for lines, until ctx ends.
-	ctx    context.Context
-	cancel context.CancelFunc
-	look   func(now time.Time) (moment, bool)
+	look func(now time.Time) (moment, bool) // set only to follow
 }
 
-// lines is how many lines there are.
-func (l *logReader) lines() int {
+// count is how many lines there are.
+func (l *lines) count() int {
 	if end, over := l.end(); over {
 		return int(end.Sub(l.moment.started)/time.Second) + 2
 	}
@@ -93,13 +83,13 @@ func (l *logReader) lines() int {
 }
 
 // end is when the run ended, if it did.
-func (l *logReader) end() (time.Time, bool) {
+func (l *lines) end() (time.Time, bool) {
 	return l.moment.finished, l.moment.stage == exited || l.moment.stage == restarting
 }
 
 // at is when line n was written, and what it says.
-func (l *logReader) at(n int) (time.Time, string) {
-	if end, over := l.end(); over && n == l.lines()-1 {
+func (l *lines) at(n int) (time.Time, string) {
+	if end, over := l.end(); over && n == l.count()-1 {
 		return end, fmt.Sprintf("%s ended with exit code %d", l.name, l.moment.exitCode)
 	}
 	when := l.moment.started.Add(time.Duration(n) * time.Second)
@@ -109,65 +99,36 @@ func (l *logReader) at(n int) (time.Time, string) {
 	return when, fmt.Sprintf("%s has been running for %d s", l.name, n)
 }
 
-// first is the first line that opts ask for.
-func (l *logReader) first(opts api.ContainerLogOpts, now time.Time) int {
-	first := max(0, l.lines()-logLimit)
-	if opts.Tail > 0 {
-		first = max(first, l.lines()-opts.Tail)
+// Next returns the lines that are there. If there are none it waits for the next one, or until the run or the pod has ended.
+func (l *lines) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
+	for l.next >= l.count() {
+		if !wait {
+			return nil, io.EOF
+		}
+		if err := l.wait(ctx); err != nil {
+			return nil, err
+		}
 	}
-	since := opts.SinceTime
-	if opts.SinceSeconds > 0 {
-		since = now.Add(-time.Duration(opts.SinceSeconds) * time.Second)
+	var all []logs.Line
+	for ; l.next < l.count(); l.next++ {
+		when, text := l.at(l.next)
+		all = append(all, logs.Line{At: when, Text: []byte(text + "\n")})
 	}
-	for !since.IsZero() && first < l.lines() {
-		if when, _ := l.at(first); !when.Before(since) {
-			break
-		}
-		first++
-	}
-	return first
-}
-
-// Read reads the next lines.
-func (l *logReader) Read(b []byte) (int, error) {
-	for len(l.rest) == 0 {
-		if l.limit == 0 {
-			return 0, io.EOF
-		}
-		if l.line >= l.lines() {
-			if err := l.wait(); err != nil {
-				return 0, err
-			}
-			continue
-		}
-		when, text := l.at(l.line)
-		if l.timestamps {
-			text = when.UTC().Format(time.RFC3339Nano) + " " + text
-		}
-		l.rest = append(l.rest, text+"\n"...)
-		if l.limit > 0 {
-			l.rest = l.rest[:min(len(l.rest), l.limit)]
-			l.limit -= len(l.rest)
-		}
-		l.line++
-	}
-	n := copy(b, l.rest)
-	l.rest = l.rest[n:]
-	return n, nil
+	return all, nil
 }
 
 // wait waits for the next line; the end of the run or of the pod is io.EOF.
-func (l *logReader) wait() error {
+func (l *lines) wait(ctx context.Context) error {
 	if _, over := l.end(); over || l.look == nil {
 		return io.EOF
 	}
-	next, _ := l.at(l.line)
+	next, _ := l.at(l.next)
 	timer := time.NewTimer(max(0, time.Until(next)))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-l.ctx.Done():
-		return io.EOF
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 	l.now = time.Now()
 	m, ok := l.look(l.now)
@@ -181,13 +142,5 @@ func (l *logReader) wait() error {
 		m = *m.last
 	}
 	l.moment = m
-	return nil
-}
-
-// Close ends the log, also a Read that waits.
-func (l *logReader) Close() error {
-	if l.cancel != nil {
-		l.cancel()
-	}
 	return nil
 }

@@ -13,12 +13,13 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 
 // Provider returns the provider mock. It declares no capabilities: it runs nothing, and takes every pod.
 func Provider() cli.Provider {
-	return cli.Provider{Name: "mock", New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
+	return cli.Provider{Name: "mock", Contract: contract, New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 		config, err := LoadConfig(in.ConfigPath, in.NodeName)
 		if err != nil {
 			return nil, err
@@ -26,6 +27,11 @@ func Provider() cli.Provider {
 		return New(ctx, in, config)
 	}}
 }
+
+var (
+	_ nodeutil.Provider = (*provider)(nil)
+	_ node.PodNotifier  = (*provider)(nil)
+)
 
 // provider simulates pods. It is safe for concurrent use.
 type provider struct {
@@ -127,6 +133,10 @@ func (p *provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
 		return notFound(pod.Namespace, pod.Name)
 	}
 	s.life.end(now, graceOf(pod))
+	if s.asked != nil {
+		close(s.asked)
+		s.asked = nil
+	}
 	p.reportAt(s, now)
 	return nil
 }

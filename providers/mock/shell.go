@@ -63,6 +63,9 @@ func (sh *shell) run(argv []string) error {
 func (sh *shell) script(text string) error {
 	var result error
 	for _, s := range splitScript(text) {
+		if sh.ctx.Err() != nil {
+			return sh.ctx.Err()
+		}
 		if s.ifSucceeded && result != nil {
 			continue
 		}

@@ -19,6 +19,7 @@ type simulated struct {
 	life    life
 	address netip.Addr
 	disks   map[string]*disk // by container
+	asked   chan struct{}    // closed by DeletePod; nil while nobody waits for it
 
 	shown shown // the last one that was handed out
 

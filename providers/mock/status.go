@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
 // Reasons in the status of a pod that was deleted. Users and tests look for them.
@@ -23,40 +25,26 @@ const containerIDScheme = "mock://"
 
 // statusOf writes the status of pod as a kubelet does, at the moment m of its life.
 func statusOf(pod *corev1.Pod, created time.Time, m moment, hostIP, podIP string, now time.Time) corev1.PodStatus {
-	status := corev1.PodStatus{
-		Phase:     phaseOf(m),
-		StartTime: stamp(created),
-		QOSClass:  pod.Status.QOSClass,
-	}
+	seen := podstatus.Pod{StartedAt: created, Ended: m.stage == exited}
 	if hostIP != "" {
-		status.HostIP, status.HostIPs = hostIP, []corev1.HostIP{{IP: hostIP}}
+		seen.HostIPs = []string{hostIP}
 	}
 	if m.stage != creating && podIP != "" {
-		status.PodIP, status.PodIPs = podIP, []corev1.PodIP{{IP: podIP}}
+		seen.IPs = []string{podIP}
 	}
 	if m.stopped {
-		status.Reason, status.Message = reasonPodDeleted, "The pod was deleted"
+		seen.Reason, seen.Message = reasonPodDeleted, "The pod was deleted"
 	}
-	status.Conditions = conditionsOf(pod, created, m, now)
 	for i := range pod.Spec.InitContainers {
-		status.InitContainerStatuses = append(status.InitContainerStatuses, initStatus(pod, &pod.Spec.InitContainers[i], created, m, now))
+		seen.Containers = append(seen.Containers, initContainer(pod, &pod.Spec.InitContainers[i], created, m, now))
 	}
 	for i := range pod.Spec.Containers {
-		status.ContainerStatuses = append(status.ContainerStatuses, containerStatus(pod, &pod.Spec.Containers[i], m, now))
+		seen.Containers = append(seen.Containers, container(pod, &pod.Spec.Containers[i], m, now))
 	}
+	status := podstatus.Status(pod, seen)
+	status.QOSClass = pod.Status.QOSClass
+	status.Conditions = conditionsOf(pod, created, m, now)
 	return status
-}
-
-func phaseOf(m moment) corev1.PodPhase {
-	switch {
-	case m.stage == creating:
-		return corev1.PodPending
-	case m.stage != exited:
-		return corev1.PodRunning
-	case m.exitCode == 0:
-		return corev1.PodSucceeded
-	}
-	return corev1.PodFailed
 }
 
 func conditionsOf(pod *corev1.Pod, created time.Time, m moment, now time.Time) []corev1.PodCondition {
@@ -101,72 +89,49 @@ func readyAt(m moment, now time.Time) bool {
 	return m.stage == running && !now.Before(m.ready)
 }
 
-func containerStatus(pod *corev1.Pod, c *corev1.Container, m moment, now time.Time) corev1.ContainerStatus {
-	started := m.stage == running
-	status := corev1.ContainerStatus{
-		Name:         c.Name,
-		Image:        c.Image,
-		RestartCount: m.run,
-		Started:      &started,
-		Ready:        readyAt(m, now),
-	}
+func container(pod *corev1.Pod, c *corev1.Container, m moment, now time.Time) podstatus.Container {
+	ready := readyAt(m, now)
+	seen := podstatus.Container{Name: c.Name, Restarts: m.run, Ready: &ready}
 	if m.stage == creating {
-		status.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
-		return status
+		seen.Reason = "ContainerCreating"
+		return seen
 	}
-	status.ImageID = imageID(c.Image)
-	status.ContainerID = containerID(pod, c.Name, m.run)
+	seen.ImageID = imageID(c.Image)
 	if m.last != nil {
-		status.LastTerminationState.Terminated = terminated(pod, c, *m.last)
+		seen.Last = ended(pod, c, *m.last)
 	}
 	switch m.stage {
 	case running:
-		status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(m.started)}
+		seen.State, seen.Run = podstatus.Running, podstatus.Run{ID: containerID(pod, c.Name, m.run), StartedAt: m.started}
 	case restarting:
-		status.State.Waiting = &corev1.ContainerStateWaiting{
-			Reason:  "CrashLoopBackOff",
-			Message: fmt.Sprintf("container %s starts again at %s", c.Name, m.next.UTC().Format(time.RFC3339)),
-		}
-		status.LastTerminationState.Terminated = terminated(pod, c, m)
+		seen.Reason = "CrashLoopBackOff"
+		seen.Message = fmt.Sprintf("container %s starts again at %s", c.Name, m.next.UTC().Format(time.RFC3339))
+		seen.Last = ended(pod, c, m)
 	case exited:
-		status.State.Terminated = terminated(pod, c, m)
+		seen.State, seen.Run = podstatus.Exited, *ended(pod, c, m)
 	}
-	return status
+	return seen
 }
 
-// initStatus is the status of an init container: it completes at the moment the
-// others start, unless it is a sidecar, which lives as long as they do.
-func initStatus(pod *corev1.Pod, c *corev1.Container, created time.Time, m moment, now time.Time) corev1.ContainerStatus {
-	if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-		return containerStatus(pod, c, m, now)
+// initContainer is an init container: it completes at the moment the others start, unless it is a sidecar, which lives as
+// long as they do.
+func initContainer(pod *corev1.Pod, c *corev1.Container, created time.Time, m moment, now time.Time) podstatus.Container {
+	if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways || m.begun.IsZero() {
+		return container(pod, c, m, now)
 	}
-	if m.begun.IsZero() {
-		return containerStatus(pod, c, m, now)
-	}
-	done := moment{stage: exited, started: created, finished: m.begun}
-	status := containerStatus(pod, c, done, now)
-	status.Ready = true
-	return status
+	return container(pod, c, moment{stage: exited, started: created, finished: m.begun}, now)
 }
 
-func terminated(pod *corev1.Pod, c *corev1.Container, m moment) *corev1.ContainerStateTerminated {
-	state := &corev1.ContainerStateTerminated{
-		ExitCode:    m.exitCode,
-		Reason:      "Completed",
-		StartedAt:   metav1.NewTime(m.started),
-		FinishedAt:  metav1.NewTime(m.finished),
-		ContainerID: containerID(pod, c.Name, m.run),
-	}
-	switch {
-	case m.stopped:
-		state.Reason = reasonContainerDeleted
-	case m.exitCode != 0:
-		state.Reason = "Error"
+// ended is how a run ended.
+func ended(pod *corev1.Pod, c *corev1.Container, m moment) *podstatus.Run {
+	r := &podstatus.Run{ID: containerID(pod, c.Name, m.run), StartedAt: m.started, FinishedAt: m.finished, ExitCode: &m.exitCode}
+	if m.stopped {
+		r.Reason = reasonContainerDeleted
 	}
 	if m.stopped && m.started.IsZero() {
-		state.Message = "the pod was deleted before the container was started"
+		r.Message = "the pod was deleted before the container was started"
 	}
-	return state
+	return r
 }
 
 // containerID names one run of a container; it is the same after a restart of
@@ -180,9 +145,4 @@ func imageID(image string) string { return image + "@sha256:" + digest(image) }
 func digest(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:])
-}
-
-func stamp(t time.Time) *metav1.Time {
-	m := metav1.NewTime(t)
-	return &m
 }
