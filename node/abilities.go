@@ -16,11 +16,15 @@ import (
 //	PodAuthority                   says whether its answers are complete      many pods missing at once are doubted
 //	PodObjectsUser                 resolves environments, writes volumes      gets pods with resolved environments
 //	PodTokensUser                  gets tokens of service accounts            has none for its pods
+//	PodTrustBundlesUser            gets ClusterTrustBundles                   has none for its pods
+//	PodCertificatesUser            gets certificates for its pods             has none for its pods
+//	PodClaimsUser                  finds the PersistentVolumes of pods        mounts none
 //	PullCredentialsUser            gets credentials to pull images with       pulls what is public
 //	BackgroundRunner               works while the node runs                  works within calls only
 //	NodeProvider                   decides whether the node is Ready          the node is Ready while its controllers run
 //	capability.Declarer            gets pods that it can run                  gets every pod
 //	nodeutil.ProbeMetricsProvider  shows its probes at /metrics/probes        there is nothing to see
+//	nodeutil.VolumeProvisioner     has room for PersistentVolumes             the node makes none
 //	cli.NodeConfigurer             writes capacity into the Node object       the node has what the program gives it
 //
 // Those with a package before their name are with what asks for them, or with the types that they are made of.
@@ -66,6 +70,29 @@ type PodTokensUser interface {
 	// any other method, and must return at once. Tokens are there as soon as pods are:
 	// within CreatePod for example.
 	UsePodTokens(PodTokens)
+}
+
+// PodTrustBundlesUser is an ability of a provider that gives containers the certificates of ClusterTrustBundles: those that
+// the projected volumes of a pod select.
+type PodTrustBundlesUser interface {
+	// UsePodTrustBundles hands the provider what it asks for bundles. It is called once, before any other
+	// method, and must return at once. They are there as soon as pods are: within CreatePod for example.
+	UsePodTrustBundles(PodTrustBundles)
+}
+
+// PodCertificatesUser is an ability of a provider that gives containers keys with certificates: those that the projected
+// volumes of a pod ask for.
+type PodCertificatesUser interface {
+	// UsePodCertificates hands the provider what it asks for certificates. It is called once, before any other
+	// method, and must return at once. They can be asked for as soon as pods are there: within CreatePod for example.
+	UsePodCertificates(PodCertificates)
+}
+
+// PodClaimsUser is an ability of a provider that mounts PersistentVolumes.
+type PodClaimsUser interface {
+	// UsePodClaims hands the provider what finds the volumes of claims. It is called once, before any other
+	// method, and must return at once. They can be asked for as soon as pods are there: within CreatePod for example.
+	UsePodClaims(PodClaims)
 }
 
 // PullCredentialsUser is an ability of a provider that pulls images, or tells its backend how to.

@@ -18,6 +18,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
+// firstLook is after how long the backend is asked whether a pod has stopped whose end was not reported by then.
+const firstLook = 250 * time.Millisecond
+
 // create gives a pod to the backend.
 func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod) error {
 	if c.refuse(key, api) || !c.admit(key, api) {
@@ -157,7 +160,7 @@ func (c *PodController) learnEnd(ctx context.Context, key string, api, backend *
 	}
 }
 
-// stop asks the backend to stop a pod, and looks at once whether it has.
+// stop asks the backend to stop a pod, and looks whether it has when that is reported, after firstLook, or at once.
 func (c *PodController) stop(ctx context.Context, key string, api, backend *corev1.Pod) error {
 	if err := c.fence.allowStop(ctx); err != nil {
 		return err
@@ -191,10 +194,12 @@ func (c *PodController) stop(ctx context.Context, key string, api, backend *core
 		c.relistNow() // a list that has it speaks against the stop
 	}
 	c.recorder.Event(api, corev1.EventTypeNormal, eventDeleteSuccess, "the provider has accepted the stop")
-	c.syncLane.Add(key)
-	if !c.notifies {
-		c.pollSoon()
+	if c.notifies {
+		c.syncLane.AddAfter(key, firstLook) // the report of its end comes before, or none does
+		return nil
 	}
+	c.syncLane.Add(key)
+	c.pollSoon()
 	return nil
 }
 

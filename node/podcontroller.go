@@ -69,6 +69,8 @@ type PodController struct {
 	skipEnv bool
 	env     podenv.Config
 	secrets *podsecrets.Book
+	trust   podTrust
+	claims  podClaims
 	store   *objects.Store         // nil: the caller's own informers
 	synced  []cache.InformerSynced // of the caller's own informers
 
@@ -173,6 +175,8 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 	c.declare(cfg.FailUnsupported)
 	c.useObjects(&cfg)
 	c.useSecrets(&cfg)
+	c.useTrust(&cfg)
+	c.useClaims(&cfg)
 	c.syncLane = keyqueue.New(
 		&retryPolicy{limiter: cfg.SyncPodsFromKubernetesRateLimiter, should: cfg.SyncPodsFromKubernetesShouldRetryFunc, failed: c.syncFailed})
 	c.statusLane = keyqueue.New(
@@ -232,7 +236,7 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	defer wg.Wait()
 	defer cancel(nil)
 
-	if err := errors.Join(c.offerSecrets(ctx), c.offerObjects(ctx)); err != nil {
+	if err := errors.Join(c.offerSecrets(ctx), c.offerTrust(ctx), c.offerClaims(ctx), c.offerObjects(ctx)); err != nil {
 		return fmt.Errorf("run pod controller: %w", err)
 	}
 	if n, ok := c.provider.(PodNotifier); ok {

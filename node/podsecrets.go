@@ -22,6 +22,11 @@ func (c *PodController) useSecrets(cfg *PodControllerConfig) {
 		Secret: func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 			return c.env.Objects.Secret(ctx, namespace, name)
 		},
+		Over: func(uid types.UID) {
+			if c.trust.certificates != nil {
+				c.trust.certificates.Forget(uid)
+			}
+		},
 		Recorder: cfg.EventRecorder,
 	}
 	book.Accounts, _ = cfg.PodClient.(corev1client.ServiceAccountsGetter)

@@ -192,6 +192,25 @@ func (st *podState) isOver(api *corev1.Pod) bool {
 	return st.over && api != nil && api.UID == st.sent.UID && api.DeletionTimestamp == nil && lifecycle.Terminal(&api.Status)
 }
 
+// isRemovable reports whether nothing is left to do for a deleted pod but the removal of its object: the backend reported its
+// end and confirmed its stop, and has nothing else under the name.
+func (st *podState) isRemovable(api *corev1.Pod) bool {
+	return st.stopped && api != nil && api.UID == st.sent.UID && api.DeletionTimestamp != nil &&
+		st.finished(api.UID) && !st.relapsed && st.alone()
+}
+
+// stopsUnseen reports whether the first stop of the pod needs no look at the backend: a list had it, it is reported as running, and
+// nothing else is known under its name. One that no list had is looked for, as an answer without it would prove nothing afterwards.
+func (st *podState) stopsUnseen(api *corev1.Pod) bool {
+	return lifecycle.StopsUnseen(api, st.sent, st.verdict != nil) && st.alone() && st.sent.Shown &&
+		st.report != nil && st.report.uid == api.UID && !st.report.polled && !lifecycle.Terminal(st.report.status)
+}
+
+// alone reports whether the backend is not known to have another pod under the name.
+func (st *podState) alone() bool {
+	return st.previous == "" && (st.left == nil || *st.left == st.sent.UID) && !st.shared && st.duplicate == nil && !st.orphan.present
+}
+
 // unknownSince is when the backend first did not know the pod by its name, zero if it does.
 func (st *podState) unknownSince() time.Time {
 	if st.sent.StopMissing {

@@ -45,7 +45,7 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 	case api == nil && st.stopped && st.previous == "" && st.left == nil && !st.orphan.present:
 		c.rest(key, api)
 		return 0, nil
-	case !st.suspect && (st.isOver(api) || lifecycle.Quiet(api, st.sent, st.told(api), st.verdict != nil)):
+	case !st.suspect && (st.isOver(api) || st.isRemovable(api) || lifecycle.Quiet(api, st.sent, st.told(api), st.verdict != nil)):
 		c.noOrphan(key, st, true)
 		if st.isOver(api) {
 			c.secrets.End(api.UID)
@@ -57,6 +57,9 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		}
 		c.rest(key, api)
 		return 0, nil
+	}
+	if st.stopsUnseen(api) {
+		return 0, c.do(ctx, lifecycle.Stop, key, api, nil)
 	}
 	said := answer{complete: c.authority != nil && c.complete(ctx)} // before: what is answered now is then complete, too
 	backend, doubtful, err := c.lookup(ctx, key)

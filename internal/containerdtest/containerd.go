@@ -40,7 +40,7 @@ type Containerd struct {
 
 	options Options
 	slot    *slot
-	said    testlog.Buffer
+	said    testlog.Tail
 	close   func() error
 
 	mu     sync.Mutex
@@ -219,4 +219,4 @@ func (c *Containerd) Restart(ctx context.Context) error {
 }
 
 // Said is the end of what containerd has logged.
-func (c *Containerd) Said() string { return c.said.Tail() }
+func (c *Containerd) Said() string { return c.said.String() }

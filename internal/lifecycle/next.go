@@ -22,6 +22,9 @@ const (
 	// missingAfter is how long a pod must be missing at the backend before it
 	// counts as lost: a list of an eventually consistent backend may lag.
 	missingAfter = 10 * time.Second
+	// inFlight is how long a call of a process that was killed may take to have its effect at a backend that knows
+	// what it has.
+	inFlight = 2 * time.Second
 	// confirmedFor is how long a list confirms that a pod is lost: some take the better part of it.
 	confirmedFor = time.Minute
 	// stopAgainAfter is how long after the end of the grace period a stop that
@@ -162,6 +165,13 @@ func Quiet(api *corev1.Pod, sent Sent, told Told, verdict bool) bool {
 		sent.UID == api.UID && sent.Accepted && !outdated(api, &sent, &told) && !Terminal(&api.Status)
 }
 
+// StopsUnseen reports whether Next stops this pod whatever the backend has of it, so that the backend need not be
+// asked before its first stop.
+func StopsUnseen(api *corev1.Pod, sent Sent, verdict bool) bool {
+	return api != nil && (api.DeletionTimestamp != nil || verdict) && sent.UID == api.UID && sent.Accepted &&
+		sent.StopAskedAt.IsZero() && !sent.StopAcked && !sent.StopMissing && sent.MissingSince.IsZero()
+}
+
 // outdated reports whether the pod was changed since the backend accepted it, by others than
 // the provider itself.
 func outdated(api *corev1.Pod, sent *Sent, told *Told) bool {
@@ -206,14 +216,17 @@ func nextStop(f Facts) Decision {
 // hiddenFor returns how long a pod may still run although the backend does not show it, because it is too new. What was
 // shown once, or has finished, is not.
 func hiddenFor(f Facts) time.Duration {
-	given := f.Sent.AttemptedAt
+	given, visible := f.Sent.AttemptedAt, f.Visible
 	if f.Earlier && f.Sent.StopMissing && f.API.Status.Phase != corev1.PodRunning && given.IsZero() {
 		given = f.Began // before the restart, so then at the latest
+		if f.Complete {
+			visible = min(visible, inFlight)
+		}
 	}
 	if given.IsZero() || f.Sent.Shown || f.Finished {
 		return 0
 	}
-	return given.Add(f.Visible).Sub(f.Now)
+	return given.Add(visible).Sub(f.Now)
 }
 
 // nextNotFound decides for a pod that must stop and of which the backend says twice that it has none. That

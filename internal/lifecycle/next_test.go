@@ -114,6 +114,8 @@ func TestNext(t *testing.T) {
 		{name: "not there when it was to stop, and never given to this process", facts: Facts{API: doomed, Sent: neverGiven(4 * time.Second)}, want: Stopped},
 		{name: "not there when it was to stop, and given to a former one perhaps", facts: Facts{API: doomed, Sent: neverGiven(4 * time.Second), Earlier: true, Began: now.Add(-time.Minute)}, want: Rest, again: 6 * time.Second},
 		{name: "not there when it was to stop, and given to a former one a moment ago perhaps", facts: Facts{API: doomed, Sent: neverGiven(12 * time.Second), Earlier: true, Began: now.Add(-14 * time.Second)}, want: Rest, again: 6 * time.Second},
+		{name: "not there when it was to stop, and given to a former one, as the backend would know by now", facts: Facts{API: doomed, Sent: neverGiven(time.Second), Earlier: true, Complete: true, Began: now.Add(-2 * time.Second)}, want: Stopped},
+		{name: "not there when it was to stop, and given to a former one whose call may be on its way", facts: Facts{API: doomed, Sent: neverGiven(time.Second), Earlier: true, Complete: true, Began: now.Add(-1500 * time.Millisecond)}, want: Rest, again: 500 * time.Millisecond},
 		{name: "not there when it was to stop, by a list of before", facts: Facts{API: doomed, Sent: unknown(10 * time.Second), LackedAt: now.Add(-11 * time.Second)}, want: Relist, again: 5 * time.Second},
 		{name: "not there, but listed", facts: Facts{API: doomed, Sent: unknown(10 * time.Second), Listed: true}, want: Stop},
 		{name: "not there, but in each list since", facts: Facts{API: doomed, Sent: unknown(10 * time.Second), Listed: true, LackedAt: now.Add(-time.Hour)}, want: Stop},
@@ -181,6 +183,31 @@ func TestQuietMeansRest(t *testing.T) {
 	}
 	if !Quiet(pod("a"), accepted(pod("a")), Told{}, false) {
 		t.Error("an accepted pod is not quiet")
+	}
+}
+
+// TestStopsUnseenMeansStop: the same for the first stop, whatever the backend has of the pod.
+func TestStopsUnseenMeansStop(t *testing.T) {
+	stopped, missing, asked := accepted(pod("a")), accepted(pod("a")), accepted(pod("a"))
+	stopped.StopAcked, missing.MissingSince, asked.StopAskedAt = true, now, now
+	unseen := 0
+	for _, api := range []*corev1.Pod{nil, pod("a"), pod("a", deleting(1)), pod("a", deleting(1), inPhase(corev1.PodRunning)), pod("a", inPhase(corev1.PodFailed)), pod("b", deleting(1))} {
+		for _, sent := range []Sent{{}, accepted(pod("a")), {UID: "a", Attempted: true}, stopped, missing, asked} {
+			for _, verdict := range []*Verdict{nil, {}} {
+				if !StopsUnseen(api, sent, verdict != nil) {
+					continue
+				}
+				unseen++
+				for _, backend := range []*corev1.Pod{nil, pod("a"), pod("a", inPhase(corev1.PodRunning)), pod("a", inPhase(corev1.PodFailed))} {
+					if d := Next(Facts{API: api, Sent: sent, Backend: backend, Verdict: verdict, Now: now}); d != (Decision{Step: Stop}) {
+						t.Errorf("to be stopped unseen, but Next says %+v for %+v, %+v with %+v", d, api, sent, backend)
+					}
+				}
+			}
+		}
+	}
+	if unseen != 6 {
+		t.Errorf("%d of the cases are stopped unseen, want 6: one accepted pod, which has a verdict or is deleted", unseen)
 	}
 }
 

@@ -23,6 +23,8 @@ type Config struct {
 	// Secret reads a Secret by name. An error for which apierrors.IsNotFound is true says
 	// that it does not exist; any other says nothing about it.
 	Secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+	// Over is told of a pod that gets nothing any more, perhaps more than once; nil for nobody. It must return at once.
+	Over func(types.UID)
 	// Recorder gets warnings about Secrets that cannot be used.
 	Recorder record.EventRecorder
 	// Before is called before a token of a service account is asked for; nil for nothing.
@@ -70,6 +72,9 @@ func (b *Book) Admit(pod *corev1.Pod) {
 // End forgets the tokens of a pod that has ended. It gets nothing any more. What must not
 // be said about it is still known.
 func (b *Book) End(uid types.UID) {
+	if b.cfg.Over != nil {
+		defer b.cfg.Over(uid)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if p := b.pods[uid]; p != nil {
@@ -124,6 +129,13 @@ func (b *Book) All() []*redact.Values {
 		all = append(all, &p.values)
 	}
 	return all
+}
+
+// Pod returns the API server's copy of a pod that may have something, which is shared. Of pod only namespace, name and UID
+// count; one that is not this node's, or has ended, is an error of the kind not-found.
+func (b *Book) Pod(pod *corev1.Pod) (*corev1.Pod, error) {
+	_, api, err := b.find(pod)
+	return api, err
 }
 
 // find returns the page of a pod that may have something, and the API server's copy of it.

@@ -7,7 +7,9 @@ import (
 	"go/ast"
 	"go/token"
 	"maps"
+	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,6 +22,8 @@ type Abilities struct {
 	List string
 	// Type and Field are the struct, in the folder In, with the field whose comment names all abilities.
 	In, Type, Field string
+	// Guide is a document with tables that name all abilities for authors.
+	Guide string
 	// AskedIn are the folders where providers are asked for abilities.
 	AskedIn []string
 	// Others are interfaces that something else than a provider is asked for there, and what that is.
@@ -35,6 +39,10 @@ func (t *Tree) Abilities(a Abilities) (breaches []string) {
 	if !ok {
 		breaches = append(breaches, fmt.Sprintf("%s: there is no %s with a commented field %s", a.In, a.Type, a.Field))
 	}
+	guide, err := t.tables(a.Guide)
+	if err != nil {
+		breaches = append(breaches, err.Error())
+	}
 	for _, other := range slices.Sorted(maps.Keys(a.Others)) {
 		if asked[other] == "" {
 			breaches = append(breaches, fmt.Sprintf("nothing is asked for %s (%s): take it off", other, a.Others[other]))
@@ -49,6 +57,9 @@ func (t *Tree) Abilities(a Abilities) (breaches []string) {
 		if !regexp.MustCompile(`(^|[^\w.])` + regexp.QuoteMeta(short) + `\b`).MatchString(documented) {
 			breaches = append(breaches, fmt.Sprintf("%s: the comment of %s.%s does not name %s, which a provider is asked for at %s", a.In, a.Type, a.Field, short, asked[ability]))
 		}
+		if err == nil && !strings.Contains(guide, "`"+ability+"`") {
+			breaches = append(breaches, fmt.Sprintf("%s: no row of a table names `%s`, which a provider is asked for at %s", a.Guide, ability, asked[ability]))
+		}
 	}
 	for _, ability := range slices.Sorted(maps.Keys(declared)) {
 		if asked[ability] == "" {
@@ -56,6 +67,21 @@ func (t *Tree) Abilities(a Abilities) (breaches []string) {
 		}
 	}
 	return breaches
+}
+
+// tables are the rows of all tables of a document.
+func (t *Tree) tables(document string) (string, error) {
+	data, err := os.ReadFile(filepath.Join(t.Root, filepath.FromSlash(document)))
+	if err != nil {
+		return "", err
+	}
+	var rows strings.Builder
+	for line := range strings.Lines(string(data)) {
+		if strings.HasPrefix(line, "|") {
+			rows.WriteString(line)
+		}
+	}
+	return rows.String(), nil
 }
 
 // asked returns where values are asked for interfaces of this repository, in the folders and not in tests. A provider that is asked for

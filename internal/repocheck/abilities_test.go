@@ -12,7 +12,7 @@ import (
 func TestAbilitiesAreListed(t *testing.T) {
 	tree := loadArchive(t, filepath.Join("testdata", "abilities.txtar"))
 	got := tree.Abilities(Abilities{
-		List: "core/abilities.go", In: "far", Type: "Provider", Field: "New",
+		List: "core/abilities.go", In: "far", Type: "Provider", Field: "New", Guide: "guide.md",
 		AskedIn: []string{"core", "far"}, Others: map[string]string{"far.Pong": "a ball", "far.Other": "a net"},
 	})
 	want := []string{
@@ -21,6 +21,7 @@ func TestAbilitiesAreListed(t *testing.T) {
 		"nothing is asked for far.Other (a net): take it off",
 		"core/abilities.go: does not list core.Walker, which a provider is asked for at core/core.go:14",
 		"far: the comment of Provider.New does not name core.Walker, which a provider is asked for at core/core.go:14",
+		"guide.md: no row of a table names `core.Walker`, which a provider is asked for at core/core.go:14",
 		"core/abilities.go: does not list far.Configurer, which a provider is asked for at far/far.go:18",
 		"far: the comment of Provider.New does not name Ping, which a provider is asked for at core/core.go:13",
 		"core/abilities.go: declares core.Stale, which nobody asks a provider for",
@@ -28,7 +29,7 @@ func TestAbilitiesAreListed(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("breaches (-want +got):\n%s", diff)
 	}
-	got = tree.Abilities(Abilities{List: "core/none.go", In: "far", Type: "Provider", Field: "Old", Others: map[string]string{}})
+	got = tree.Abilities(Abilities{List: "core/none.go", In: "far", Type: "Provider", Field: "Old", Guide: "guide.md", Others: map[string]string{}})
 	if diff := cmp.Diff([]string{"far: there is no Provider with a commented field Old"}, got); diff != "" {
 		t.Errorf("breaches (-want +got):\n%s", diff)
 	}

@@ -96,6 +96,9 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 			"README.md: says `make test`, which is no target of the Makefile",
 			"README.md: says `make down`, which is no target of the Makefile",
 		}},
+		{"Links", must(tree.Links()), []string{
+			"README.md: links to core/gone.md, which is not there",
+		}},
 		{"Map", must(tree.Map("MAP.md")), []string{
 			"MAP.md: names the folder gone/, which is not there",
 			"MAP.md: does not name the folder stray/ (as code, with the slash)",

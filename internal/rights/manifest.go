@@ -66,7 +66,9 @@ func Objects(s Subject, features ...Feature) []runtime.Object {
 var Shipped = Subject{Name: "virtual-kubelet", Namespace: "virtual-kubelet", Nodes: []string{"virtual-kubelet"}}
 
 // ShippedFeatures are those of the manifests in deploy/manifests.
-func ShippedFeatures() []Feature { return []Feature{Serving, CertificateRequests, PodTokens} }
+func ShippedFeatures() []Feature {
+	return []Feature{Serving, CertificateRequests, PodTokens, TrustBundles, Claims}
+}
 
 const head = `# SPDX-License-Identifier: Apache-2.0
 #

@@ -45,6 +45,15 @@ const (
 	CertificateRequests Feature = "certificate requests"
 	// PodTokens is a provider that asks for the tokens of service accounts.
 	PodTokens Feature = "pod tokens"
+	// TrustBundles is a provider that gives pods the certificates of ClusterTrustBundles.
+	TrustBundles Feature = "trust bundles"
+	// PodCertificates is a provider that asks for certificates for its pods. No role that is shipped has it: an API server
+	// believes of a node only that a request is for a pod of its own, and of a ServiceAccount that it is for any.
+	PodCertificates Feature = "pod certificates"
+	// Claims is a provider that mounts PersistentVolumes.
+	Claims Feature = "claims"
+	// Provisioning is a provider with room for PersistentVolumes, which the node makes. It is a role of its own.
+	Provisioning Feature = "provisioning"
 	// ManyNodes is a process with several nodes.
 	ManyNodes Feature = "many nodes"
 )
@@ -68,6 +77,15 @@ var table = []Right{
 	{Verbs: []string{"get"}, Resource: "configmaps", Why: "containers get variables from ConfigMaps"},
 	{Verbs: []string{"get"}, Resource: "secrets", Why: "containers get variables from Secrets, and providers credentials to pull images"},
 	{Verbs: []string{"create"}, Resource: "serviceaccounts/token", Needs: PodTokens, Why: "providers get the tokens of their pods"},
+	{Verbs: []string{"list"}, Group: "certificates.k8s.io", Resource: "clustertrustbundles", Needs: TrustBundles, Why: "volumes have the certificates that they select",
+		Unseen: "no volume of the run selects any"},
+	{Verbs: []string{"create", "list"}, Group: "certificates.k8s.io", Resource: "podcertificaterequests", Needs: PodCertificates, Why: "volumes have the certificates that they ask for"},
+	{Verbs: []string{"get"}, Resource: "serviceaccounts", Needs: PodCertificates, Why: "a request for a certificate names the UID of the service account"},
+	{Verbs: []string{"get"}, Resource: "persistentvolumeclaims", Needs: Claims, Why: "pods have the PersistentVolumes that they claim", Unseen: "no pod of the run claims any"},
+	{Verbs: []string{"get"}, Resource: "persistentvolumes", Needs: Claims, Why: "pods have the PersistentVolumes that they claim", Unseen: "no pod of the run claims any"},
+	{Verbs: []string{"list", "watch"}, Resource: "persistentvolumeclaims", Needs: Provisioning, Why: "the node sees which claims wait for a volume on it"},
+	{Verbs: []string{"list", "watch", "get", "create", "delete"}, Resource: "persistentvolumes", Needs: Provisioning, Why: "the node makes volumes, and deletes those that are released"},
+	{Verbs: []string{"get"}, Group: "storage.k8s.io", Resource: "storageclasses", Needs: Provisioning, Why: "the class says what becomes of a volume that is released"},
 	{Verbs: []string{"create"}, Resource: "events", Why: "pods have events"},
 	{Verbs: []string{"patch"}, Resource: "events", Why: "an event that comes again is counted", Unseen: "nothing went wrong twice"},
 	{Verbs: []string{"create"}, Group: "authentication.k8s.io", Resource: "tokenreviews", Needs: Serving, Why: "callers with a token are known"},
@@ -88,7 +106,9 @@ func All(features ...Feature) (out []Right) {
 }
 
 // Every is all features.
-func Every() []Feature { return []Feature{Serving, CertificateRequests, PodTokens, ManyNodes} }
+func Every() []Feature {
+	return []Feature{Serving, CertificateRequests, PodTokens, TrustBundles, PodCertificates, Claims, Provisioning, ManyNodes}
+}
 
 // Reviews returns the questions whether the own identity has the right; node is the name of the node.
 func (r Right) Reviews(node string) (out []authorizationv1.SelfSubjectAccessReview) {

@@ -18,7 +18,11 @@ func TestSecurityC3ManifestsAreThoseOfTheTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string][]byte{"rbac.yaml": rbac, "admission.yaml": admission} {
+	provisioner, err := ProvisionerYAML(Shipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]byte{"rbac.yaml": rbac, "admission.yaml": admission, "provisioner.yaml": provisioner} {
 		got, err := os.ReadFile("../../deploy/manifests/" + name)
 		if err != nil {
 			t.Fatal(err)

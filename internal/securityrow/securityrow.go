@@ -37,6 +37,8 @@ var sections = map[byte]string{
 	'F': "Pods and their host",
 	'G': "Supply chain",
 	'H': "Input from outside",
+	'I': "Images and state on disk",
+	'J': "Containers of provider process that a runtime makes",
 }
 
 var name = regexp.MustCompile(`^TestSecurity([A-Z]\d+)[A-Z]`)
@@ -49,7 +51,7 @@ func rowOf(test string) string {
 	return ""
 }
 
-// Check returns docs/security.md for the tree, and where it breaks the rules: every promise has a
+// Check returns docs/reports/security.md for the tree, and where it breaks the rules: every promise has a
 // test or a reason for having none, never both, and every test names a row.
 func Check(tree *repocheck.Tree) (page string, breaches []string) {
 	tests, known := map[string][]string{}, map[string]bool{}

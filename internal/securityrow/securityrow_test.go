@@ -19,12 +19,12 @@ func TestEveryPromiseIsTestedAndReported(t *testing.T) {
 	for _, breach := range breaches {
 		t.Error(breach)
 	}
-	written, err := os.ReadFile("../../docs/security.md")
+	written, err := os.ReadFile("../../docs/reports/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if string(written) != page {
-		t.Error("docs/security.md is not that of this tree: run `make security`")
+		t.Error("docs/reports/security.md is not that of this tree: run `make security`")
 	}
 }
 

@@ -38,8 +38,7 @@ func (b *Buffer) String() string {
 func (b *Buffer) Tail() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	all := b.buf.Bytes()
-	return strings.ToValidUTF8(string(all[max(0, len(all)-tailSize):]), "?")
+	return tail(b.buf.Bytes())
 }
 
 // Has reports whether text was written.
@@ -54,4 +53,39 @@ func (b *Buffer) Clear() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.buf.Reset()
+}
+
+// Tail keeps the end of what is written to it, and no more: what a long test logs must not be taken for memory of what it tests.
+// Its zero value is empty.
+type Tail struct {
+	mu  sync.Mutex
+	buf []byte // guarded by mu; up to two tails, so that most writes move nothing
+}
+
+// Write keeps the end of p.
+func (t *Tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.buf == nil {
+		t.buf = make([]byte, 0, 2*tailSize)
+	}
+	end := p[max(0, len(p)-tailSize):]
+	if len(t.buf)+len(end) > cap(t.buf) {
+		keep := tailSize - len(end)
+		t.buf = t.buf[:copy(t.buf, t.buf[len(t.buf)-min(keep, len(t.buf)):])]
+	}
+	t.buf = append(t.buf, end...)
+	return len(p), nil
+}
+
+// String returns the end of what was written.
+func (t *Tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return tail(t.buf)
+}
+
+// tail is the end of all, as text.
+func tail(all []byte) string {
+	return strings.ToValidUTF8(string(all[max(0, len(all)-tailSize):]), "?")
 }

@@ -93,7 +93,11 @@ func TestSecurityE2ForwardedConnectionsAreLimited(t *testing.T) {
 	const most = 500
 	for over, dialer := range forwardDialers {
 		t.Run(over, func(t *testing.T) {
-			s := serve(t, api.PodHandlerConfig{PortForward: greet})
+			begun := make(chan struct{}, most+2)
+			s := serve(t, api.PodHandlerConfig{PortForward: func(ctx context.Context, ns, pod string, port int32, stream io.ReadWriteCloser) error {
+				begun <- struct{}{}
+				return greet(ctx, ns, pod, port, stream)
+			}})
 			d, err := dialer(s, "/portForward/default/web")
 			if err != nil {
 				t.Fatal(err)
@@ -106,6 +110,9 @@ func TestSecurityE2ForwardedConnectionsAreLimited(t *testing.T) {
 			first, _ := connect(t, conn, 0, 80)
 			for id := 1; id < most; id++ {
 				connect(t, conn, id, 80)
+			}
+			for range most { // connections begin in any order: one more could be one of the first
+				within(t, begun, 30*time.Second, "start of a connection")
 			}
 			header := func(kind string) http.Header {
 				return http.Header{"Port": {"80"}, "Requestid": {"more"}, "Streamtype": {kind}}

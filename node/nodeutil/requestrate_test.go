@@ -144,8 +144,9 @@ func TestFault15RefusedWritesAreSlowAtTheDefaultRate(t *testing.T) {
 			}
 			t.Errorf("the write of pod %d has not arrived after %v", i, 2*storm)
 		})
-		// Each writer is refused once a second; one of ten gets through, and its writer has the next pod at once.
-		most := int64(float64(writersOfPods) * storm.Seconds() * 10 / 9 * 1.05)
+		// Each writer is refused once a second; one of ten gets through, and its writer has the next pod at once. client-go
+		// gives up after ten retries without another wait, so how many of eleven waits are left out depends on who gets through.
+		most := int64(float64(writersOfPods) * (storm.Seconds() + 1) * 10 / 9 * 11 / 10)
 		if got := offered.Load(); got > most {
 			t.Errorf("%d writes in the %v of the storm, want at most %d", got, storm, most)
 		}

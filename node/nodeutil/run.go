@@ -72,6 +72,7 @@ func (n *Node) start(p *parts) {
 		n.waitForPods(ctx)
 		return n.node.Run(ctx)
 	})
+	p.start("volume provisioner", n.provision)
 	p.group.Go(func() error { return n.becomeReady(p.ctx) })
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command write writes deploy/manifests/rbac.yaml and admission.yaml from the table in internal/rights.
+// Command write writes deploy/manifests/rbac.yaml, admission.yaml and provisioner.yaml from the table in internal/rights.
 package main
 
 import (
@@ -27,7 +27,11 @@ func run(dir string) error {
 	if err != nil {
 		return err
 	}
-	for name, text := range map[string][]byte{"rbac.yaml": rbac, "admission.yaml": admission} {
+	provisioner, err := rights.ProvisionerYAML(rights.Shipped)
+	if err != nil {
+		return err
+	}
+	for name, text := range map[string][]byte{"rbac.yaml": rbac, "admission.yaml": admission, "provisioner.yaml": provisioner} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
 			return err
 		}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	group = "certificates.k8s.io"
+	// answerTimeout is how long the API server may take for one answer.
+	answerTimeout = 30 * time.Second
+)
+
+// versions are those that are understood, the best first.
+var versions = []string{"v1", "v1beta1"}
+
+// API asks one API server. It can be used from any goroutine.
+type API struct {
+	client rest.Interface
+
+	mu     sync.Mutex
+	served map[string]string // the version of a resource that is served; guarded by mu
+}
+
+// New returns an API that asks with client. It sends no request.
+func New(client rest.Interface) *API { return &API{client: client, served: map[string]string{}} }
+
+// version finds out in which version a resource is served.
+func (a *API) version(ctx context.Context, resource string) (string, error) {
+	a.mu.Lock()
+	known := a.served[resource]
+	a.mu.Unlock()
+	if known != "" {
+		return known, nil
+	}
+	for _, version := range versions {
+		var list struct {
+			Resources []struct {
+				Name string `json:"name"`
+			} `json:"resources"`
+		}
+		err := a.do(ctx, call{verb: http.MethodGet, path: []string{version}}, &list)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return "", fmt.Errorf("find out whether the API server has %s.%s: %w", resource, group, err)
+		}
+		for i := range list.Resources {
+			if list.Resources[i].Name == resource {
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				a.served[resource] = version
+				return version, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("the API server does not serve %s.%s in %s", resource, group, strings.Join(versions, " or "))
+}
+
+// forget has the version of a resource looked for again: it was not where it had been.
+func (a *API) forget(resource string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.served, resource)
+}
+
+// call is one request: its path goes on from that of the group.
+type call struct {
+	verb   string
+	path   []string
+	params map[string]string // those without a value are left out
+	body   any               // nil for none
+}
+
+// on does a call for a resource in its version. The path of the call goes on from that of the version.
+func (a *API) on(ctx context.Context, resource string, c call, into any) error {
+	version, err := a.version(ctx, resource)
+	if err != nil {
+		return err
+	}
+	return a.in(ctx, version, resource, c, into)
+}
+
+// in is on for who knows the version.
+func (a *API) in(ctx context.Context, version, resource string, c call, into any) error {
+	c.path = slices.Concat([]string{version}, c.path, []string{resource})
+	err := a.do(ctx, c, into)
+	if apierrors.IsNotFound(err) {
+		a.forget(resource)
+	}
+	return err
+}
+
+func (a *API) do(ctx context.Context, c call, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	request := a.client.Verb(c.verb).AbsPath(slices.Concat([]string{"/apis", group}, c.path)...).SetHeader("Accept", "application/json")
+	for key, value := range c.params {
+		if value != "" {
+			request = request.Param(key, value)
+		}
+	}
+	if c.body != nil {
+		raw, err := json.Marshal(c.body)
+		if err != nil {
+			return err
+		}
+		request = request.Body(raw).SetHeader("Content-Type", "application/json")
+	}
+	result := request.Do(ctx)
+	if err := result.Error(); err != nil {
+		return err
+	}
+	raw, err := result.Raw()
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("read the answer of the API server: %w", err)
+	}
+	return nil
+}

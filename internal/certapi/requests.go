@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certapi
+
+import (
+	"context"
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const requests = "podcertificaterequests"
+
+// defaultLife is the longest life of a certificate in seconds where a volume says nothing, as the API server sets it.
+const defaultLife = 86400
+
+// The conditions that end a request.
+const (
+	Issued = "Issued"
+	Denied = "Denied"
+	Failed = "Failed"
+)
+
+// Request is what a certificate is asked for with.
+type Request struct {
+	// Pod is who gets the certificate, and Source what its volume says of it.
+	Pod    *corev1.Pod
+	Source *corev1.PodCertificateProjection
+	// Account is the service account of the pod, and AccountUID its UID.
+	Account    string
+	AccountUID types.UID
+	// Node is the node of the pod, and NodeUID its UID.
+	Node    string
+	NodeUID types.UID
+	// Key is the key that the certificate is for. It stays here: what is sent is the public key, and that we have this one.
+	Key crypto.Signer
+}
+
+// Answer is what became of a request.
+type Answer struct {
+	// Found says whether the request exists.
+	Found bool
+	// Condition is Issued, Denied or Failed; "" while nobody has decided.
+	Condition, Reason, Message string
+	// Chain is the certificate with those below it, in PEM.
+	Chain string
+	// BeginRefreshAt is when the signer wants to be asked for the next one; zero if it does not say.
+	BeginRefreshAt metav1.Time
+}
+
+// spec is that of a PodCertificateRequest. v1 has the request of PKCS #10, and v1beta1 the public key and the proof.
+type spec struct {
+	SignerName                string            `json:"signerName"`
+	PodName                   string            `json:"podName"`
+	PodUID                    types.UID         `json:"podUID"`
+	ServiceAccountName        string            `json:"serviceAccountName"`
+	ServiceAccountUID         types.UID         `json:"serviceAccountUID"`
+	NodeName                  string            `json:"nodeName"`
+	NodeUID                   types.UID         `json:"nodeUID"`
+	MaxExpirationSeconds      int32             `json:"maxExpirationSeconds"`
+	StubPKCS10Request         []byte            `json:"stubPKCS10Request,omitempty"`
+	PKIXPublicKey             []byte            `json:"pkixPublicKey,omitempty"`
+	ProofOfPossession         []byte            `json:"proofOfPossession,omitempty"`
+	UnverifiedUserAnnotations map[string]string `json:"unverifiedUserAnnotations,omitempty"`
+}
+
+// object is a PodCertificateRequest.
+type object struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              spec `json:"spec"`
+	Status            struct {
+		Conditions       []metav1.Condition `json:"conditions,omitempty"`
+		CertificateChain string             `json:"certificateChain,omitempty"`
+		BeginRefreshAt   metav1.Time        `json:"beginRefreshAt,omitzero"`
+	} `json:"status,omitzero"`
+}
+
+// Ask makes a PodCertificateRequest in the namespace of the pod, and returns its name. It goes with the pod.
+func (a *API) Ask(ctx context.Context, r Request) (string, error) {
+	version, err := a.version(ctx, requests)
+	if err != nil {
+		return "", err
+	}
+	o := object{TypeMeta: metav1.TypeMeta{APIVersion: group + "/" + version, Kind: "PodCertificateRequest"}}
+	o.GenerateName = "req-"
+	o.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: r.Pod.Name, UID: r.Pod.UID}}
+	o.Spec = spec{
+		SignerName: r.Source.SignerName, PodName: r.Pod.Name, PodUID: r.Pod.UID,
+		ServiceAccountName: r.Account, ServiceAccountUID: r.AccountUID, NodeName: r.Node, NodeUID: r.NodeUID,
+		MaxExpirationSeconds: defaultLife, UnverifiedUserAnnotations: r.Source.UserAnnotations,
+	}
+	if life := r.Source.MaxExpirationSeconds; life != nil {
+		o.Spec.MaxExpirationSeconds = *life
+	}
+	if version == "v1" {
+		o.Spec.StubPKCS10Request, err = x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, r.Key)
+	} else if o.Spec.PKIXPublicKey, err = x509.MarshalPKIXPublicKey(r.Key.Public()); err == nil {
+		o.Spec.ProofOfPossession, err = prove(r.Key, []byte(r.Pod.UID))
+	}
+	if err != nil {
+		return "", fmt.Errorf("sign the request for a certificate: %w", err)
+	}
+	var made object
+	if err := a.in(ctx, version, requests, call{verb: http.MethodPost, path: in(r.Pod.Namespace), body: o}, &made); err != nil {
+		return "", err
+	}
+	if made.Name == "" {
+		return "", errors.New("the API server's answer has no name")
+	}
+	return made.Name, nil
+}
+
+// prove signs what the API server wants to see signed.
+func prove(key crypto.Signer, data []byte) ([]byte, error) {
+	digest := sha256.Sum256(data)
+	switch key.Public().(type) {
+	case ed25519.PublicKey:
+		return key.Sign(rand.Reader, data, crypto.Hash(0))
+	case *rsa.PublicKey:
+		return key.Sign(rand.Reader, digest[:], &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthAuto, Hash: crypto.SHA256})
+	default:
+		return key.Sign(rand.Reader, digest[:], crypto.SHA256)
+	}
+}
+
+// Answer returns what became of the request of that name for a pod of the node. It is listed, not got: a node may
+// always list what is for its own pods, while the Node authorizer learns of a request only after it was made.
+func (a *API) Answer(ctx context.Context, namespace, node, name string) (Answer, error) {
+	var list struct {
+		Items []object `json:"items"`
+	}
+	selector := fields.AndSelectors(fields.OneTermEqualSelector(metav1.ObjectNameField, name), fields.OneTermEqualSelector("spec.nodeName", node))
+	err := a.on(ctx, requests, call{verb: http.MethodGet, path: in(namespace), params: map[string]string{"fieldSelector": selector.String()}}, &list)
+	if err != nil {
+		return Answer{}, err
+	}
+	for i := range list.Items {
+		if o := &list.Items[i]; o.Name == name {
+			return answer(o), nil
+		}
+	}
+	return Answer{}, nil
+}
+
+func answer(o *object) Answer {
+	out := Answer{Found: true, Chain: o.Status.CertificateChain, BeginRefreshAt: o.Status.BeginRefreshAt}
+	for _, c := range o.Status.Conditions {
+		if (c.Type == Issued || c.Type == Denied || c.Type == Failed) && c.Status == metav1.ConditionTrue {
+			out.Condition, out.Reason, out.Message = c.Type, c.Reason, c.Message
+		}
+	}
+	return out
+}
+
+// in is the path of a namespace.
+func in(namespace string) []string { return []string{"namespaces", namespace} }

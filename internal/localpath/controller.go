@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package localpath
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+const (
+	// Driver is the provisioner of the StorageClasses that this is for.
+	Driver = "virtual-kubelet.io/local-path"
+	// NodeLabel is the label of PersistentVolumes with the name of the node that made them.
+	NodeLabel = "virtual-kubelet.io/node"
+	// callTimeout is how long the API server may take for what one object needs.
+	callTimeout = time.Minute
+	// firstRetry and lastRetry bound the pauses after something failed.
+	firstRetry = time.Second
+	lastRetry  = 5 * time.Minute
+)
+
+// Config is what a Controller works with. All fields are needed.
+type Config struct {
+	// Client reads and writes single objects, and Watches lists and watches.
+	Client, Watches kubernetes.Interface
+	// Node is the name of the node, and Hostname its label kubernetes.io/hostname.
+	Node, Hostname string
+	// Make makes the directory of a volume, if it is not there, and returns its path.
+	Make func(ctx context.Context, name string) (path string, err error)
+	// Remove removes the directory of a volume with all that is in it, if it is there.
+	Remove func(ctx context.Context, name string) error
+	// Recorder gets events about claims and volumes.
+	Recorder record.EventRecorder
+}
+
+// Controller makes and removes volumes while Run runs.
+type Controller struct {
+	cfg     Config
+	claims  corev1listers.PersistentVolumeClaimLister
+	volumes corev1listers.PersistentVolumeLister
+}
+
+// New returns a controller. It does nothing until Run.
+func New(cfg Config) *Controller { return &Controller{cfg: cfg} }
+
+// Run works until ctx ends, and returns nil when nothing that it started runs any more.
+func (c *Controller) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	all := informers.NewSharedInformerFactory(c.cfg.Watches, 0)
+	own := informers.NewSharedInformerFactoryWithOptions(c.cfg.Watches, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+		o.LabelSelector = labels.Set{NodeLabel: c.cfg.Node}.String()
+	}))
+	claims, volumes := all.Core().V1().PersistentVolumeClaims(), own.Core().V1().PersistentVolumes()
+	c.claims, c.volumes = claims.Lister(), volumes.Lister()
+	wanted, left := newQueue(), newQueue()
+	registrations := make([]cache.InformerSynced, 0, 2)
+	for informer, queue := range map[cache.SharedIndexInformer]queue{claims.Informer(): wanted, volumes.Informer(): left} {
+		registration, err := informer.AddEventHandler(queue.handler())
+		if err != nil {
+			cancel()
+			return err
+		}
+		registrations = append(registrations, registration.HasSynced)
+	}
+	var wg sync.WaitGroup
+	defer func() {
+		cancel()
+		wanted.ShutDown()
+		left.ShutDown()
+		wg.Wait()
+		all.Shutdown()
+		own.Shutdown()
+	}()
+	all.Start(ctx.Done())
+	own.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), registrations...) {
+		return nil
+	}
+	wg.Go(func() { wanted.work(ctx, c.provision) })
+	wg.Go(func() { left.work(ctx, c.reclaim) }) // what takes long to remove does not hold up what is made
+	<-ctx.Done()
+	return nil
+}
+
+// queue has the keys of objects to look at.
+type queue struct {
+	workqueue.TypedRateLimitingInterface[string]
+}
+
+func newQueue() queue {
+	return queue{workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry))}
+}
+
+func (q queue) handler() cache.ResourceEventHandler {
+	add := func(o any) {
+		if key, err := cache.MetaNamespaceKeyFunc(o); err == nil {
+			q.Add(key)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: func(_, o any) { add(o) }}
+}
+
+// work does what the objects need, one by one, until the queue is shut down. What fails comes again later.
+func (q queue) work(ctx context.Context, do func(ctx context.Context, key string) error) {
+	for {
+		key, shutdown := q.Get()
+		if shutdown {
+			return
+		}
+		err := do(ctx, key)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			log.G(ctx).WithError(err).WithField("object", key).Warn("local volume: trying again")
+			q.AddRateLimited(key)
+		default:
+			q.Forget(key)
+		}
+		q.Done(key)
+	}
+}
+
+// refused is about what no other try changes: it is looked at again when the object changes.
+type refused struct{ error }
+
+// tell records what went wrong with an object, and returns the error if it is worth another try.
+func (c *Controller) tell(o runtime.Object, reason string, err error) error {
+	if err == nil {
+		return nil
+	}
+	c.cfg.Recorder.Event(o, corev1.EventTypeWarning, reason, err.Error())
+	if final := (refused{}); errors.As(err, &final) {
+		return nil
+	}
+	return err
+}

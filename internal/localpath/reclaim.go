@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package localpath
+
+import (
+	"context"
+	"fmt"
+	"path"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// left reports whether a volume is one of this node's that nobody claims any more, and that is to be deleted then.
+func (c *Controller) left(volume *corev1.PersistentVolume) bool {
+	spec := &volume.Spec
+	return volume.Labels[NodeLabel] == c.cfg.Node && volume.Annotations[annotationBy] == Driver &&
+		volume.Status.Phase == corev1.VolumeReleased && spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&
+		spec.ClaimRef != nil && volume.Name == nameOf(string(spec.ClaimRef.UID)) &&
+		spec.Local != nil && path.Base(spec.Local.Path) == volume.Name
+}
+
+// reclaim removes a volume that is left: first what is in it, then the object.
+func (c *Controller) reclaim(ctx context.Context, name string) error {
+	seen, err := c.volumes.Get(name)
+	if apierrors.IsNotFound(err) || err == nil && !c.left(seen) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return c.tell(seen, eventNotGone, c.remove(ctx, seen))
+}
+
+func (c *Controller) remove(ctx context.Context, seen *corev1.PersistentVolume) error {
+	volumes := c.cfg.Client.CoreV1().PersistentVolumes()
+	// What was watched may be old, and what is removed does not come back: an administrator may have kept it.
+	asked, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	now, err := volumes.Get(asked, seen.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read volume %s before it is removed: %w", seen.Name, err)
+	case now.UID != seen.UID || !c.left(now):
+		return nil // that it changed brings it here again
+	}
+	if err := c.cfg.Remove(ctx, now.Name); err != nil {
+		return fmt.Errorf("remove the directory of volume %s: %w", now.Name, err)
+	}
+	deleted, cancel := context.WithTimeout(ctx, callTimeout) // removing may have taken its time
+	defer cancel()
+	err = volumes.Delete(deleted, now.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &now.UID}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete volume %s, whose directory is removed: %w", now.Name, err)
+	}
+	log.G(ctx).WithField("volume", now.Name).Info("removed a local volume")
+	return nil
+}

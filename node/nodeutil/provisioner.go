@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/guard"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/localpath"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// VolumeProvisioner is an ability of a provider that has room for PersistentVolumes on the machine. The node makes one for each
+// claim of a StorageClass with the provisioner virtual-kubelet.io/local-path that the scheduler gives it, and removes it
+// when it is released. It needs rights that no node has: those of deploy/manifests/provisioner.yaml.
+type VolumeProvisioner interface {
+	// ProvisionsVolumes reports whether that is to be done. It is asked once, before the node runs.
+	ProvisionsVolumes() bool
+	// MakeVolume makes an empty directory for a volume of that name, which every user may write in, and returns its path. One that is
+	// there is left as it is.
+	MakeVolume(ctx context.Context, name string) (path string, err error)
+	// RemoveVolume removes the directory with all that is in it. After an error it is called again; a directory that is not
+	// there is none.
+	RemoveVolume(ctx context.Context, name string) error
+}
+
+// provision makes and removes volumes until ctx ends, if the provider has room for them.
+func (n *Node) provision(ctx context.Context) error {
+	provisioner, ok := n.provider.(VolumeProvisioner)
+	if !ok || !provisioner.ProvisionsVolumes() {
+		<-ctx.Done()
+		return nil
+	}
+	hostname := n.cfg.NodeSpec.Labels[corev1.LabelHostname]
+	if hostname == "" {
+		hostname = n.name
+	}
+	log.G(ctx).Info("making PersistentVolumes for claims of StorageClasses with the provisioner " + localpath.Driver)
+	return localpath.New(localpath.Config{
+		Client: n.clients.main, Watches: n.clients.watches, Node: n.name, Hostname: hostname, Recorder: n.recorder(n.name + "/local-path"),
+		Make: func(ctx context.Context, name string) (path string, err error) {
+			err = (&guard.Guard{}).Do(ctx, "MakeVolume", func(ctx context.Context) (err error) {
+				path, err = provisioner.MakeVolume(ctx, name)
+				return err
+			})
+			return path, err
+		},
+		Remove: func(ctx context.Context, name string) error {
+			return (&guard.Guard{}).Do(ctx, "RemoveVolume", func(ctx context.Context) error { return provisioner.RemoveVolume(ctx, name) })
+		},
+	}).Run(ctx)
+}
