@@ -34,7 +34,8 @@ func (p Program) Command() *cobra.Command {
 	}
 	o.define(root.PersistentFlags())
 	root.PersistentFlags().SortFlags = false
-	root.AddCommand(p.providersCommand(), p.versionCommand(), o.configCommand(), p.doctorCommand(o), p.checkCommand(o))
+	root.AddCommand(p.providersCommand(), p.versionCommand(), o.configCommand(), p.doctorCommand(o), p.checkCommand(o), p.contractCommand(o))
+	root.AddCommand(p.Commands...)
 	return root
 }
 

@@ -11,6 +11,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+
+	"github.com/spf13/cobra"
 )
 
 // Program is a program that runs one of its providers as a node.
@@ -22,6 +24,8 @@ type Program struct {
 	Version, BuildTime string
 	// Providers are what users can choose from. At least one.
 	Providers []Provider
+	// Commands are further commands of the program, beside its own. They see the flags of nodes too.
+	Commands []*cobra.Command
 }
 
 // Main runs a program with the given providers; see Program.Main.

@@ -14,6 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/cli/configfile"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest"
 )
 
 // Provider is a provider that the program can run.
@@ -29,8 +30,12 @@ type Provider struct {
 	//   - node.PodObjectsUser: starts the containers of a pod one by one, with the environment of that moment;
 	//   - node.PodTokensUser and node.PullCredentialsUser: gets the tokens of service accounts, and
 	//     the credentials to pull images with, of its pods;
+	//   - node.PodTrustBundlesUser and node.PodCertificatesUser: gets the ClusterTrustBundles that volumes of its pods select,
+	//     and the certificates that they ask for;
+	//   - node.PodClaimsUser: finds the PersistentVolumes that its pods claim;
 	//   - node.BackgroundRunner: has work of its own to do while the node runs;
 	//   - node.NodeProvider: decides whether the node is Ready, else it is;
+	//   - nodeutil.VolumeProvisioner: has room for PersistentVolumes, which the node then makes for claims;
 	//   - nodeutil.ProbeMetricsProvider: probes containers itself, and shows the outcomes;
 	//   - capability.Declarer: pods that ask for more than it declares do not come to it;
 	//   - NodeConfigurer: writes capacity and the like into the Node object.
@@ -38,6 +43,9 @@ type Provider struct {
 	// Capabilities returns what the provider will declare with the configuration file at that path, "" for
 	// none, so that pods can be checked without a node. Nil: it declares nothing and gets every pod.
 	Capabilities func(configPath string) (capability.Declaration, error)
+	// Contract changes how the command contract tests the provider, where the backend does not run the image and the commands of
+	// that command. Nil: it does.
+	Contract func(*providertest.Harness)
 }
 
 // NodeConfigurer is an ability of a provider: it writes into the Node object, before that is

@@ -29,6 +29,8 @@ type resolved struct {
 	origins map[string]string
 	// warnings are about settings that do nothing.
 	warnings []string
+	// unread says which settings could not be read. The others may still contradict each other.
+	unread error
 }
 
 // resolve completes the parsed flags from the environment and the file, and
@@ -49,9 +51,10 @@ func (o *options) resolve(fs *pflag.FlagSet, getenv func(string) string) (*resol
 			r.warnings = append(r.warnings, fmt.Sprintf("environment variable %s has no effect: %s", name, instead))
 		}
 	}
+	r.unread = errors.Join(errs...)
 	r.warnings = append(r.warnings, o.klog.warnings(fs)...)
 	o.shown = r.show()
-	return r, errors.Join(append(errs, r.oneOrMany(), r.checkBootstrap(), o.validate())...)
+	return r, errors.Join(r.unread, r.oneOrMany(), r.checkBootstrap(), o.validate())
 }
 
 // show returns the settings by flag, without what gives access to something.

@@ -82,7 +82,7 @@ func settings() []setting {
 		{flag: "startup-timeout", field: "startupTimeout", group: groupPods, usage: "how long the node may take to be ready before the program gives up; 0 is forever",
 			bind: duration(func(o *options) *time.Duration { return &o.StartupTimeout }, 0)},
 		{flag: "pod-visibility-timeout", field: "podVisibilityTimeout", group: groupPods,
-			usage: "how long the backend may take to show a pod that it has accepted, unless it reports it as Pending meanwhile; a pod that it does not show by then is lost",
+			usage: "how long the backend may take to show a pod that it has accepted, unless it reports it as Pending meanwhile; a pod that it does not show by then is lost. So long, too, may the deletion of a pod take that was there before a restart and never ran, unless the provider knows that its answers are complete",
 			bind:  duration(func(o *options) *time.Duration { return &o.PodVisibility }, 30*time.Second)},
 		{flag: "missing-pods-quarantine", field: "missingPodsQuarantine", group: groupPods,
 			usage: "how long many pods must be missing at once, at the backend or in the API server, before any of them is replaced, failed or deleted; the node has the condition PodsMissing meanwhile",

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// TestProgramHasItsOwnCommands beside those of every program.
+func TestProgramHasItsOwnCommands(t *testing.T) {
+	p := testProgram
+	p.Commands = []*cobra.Command{{Use: "greet", RunE: func(cmd *cobra.Command, args []string) error {
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "hello %v\n", args)
+		return err
+	}}}
+	for range 2 { // a command that was used once can be used again
+		var out, errs bytes.Buffer
+		if code := p.execute(t.Context(), []string{"greet", "you"}, &out, &errs); code != 0 || out.String() != "hello [you]\n" {
+			t.Errorf("greet: got %d, %q, %q", code, out.String(), errs.String())
+		}
+		out.Reset()
+		if code := p.execute(t.Context(), []string{"version"}, &out, &errs); code != 0 || out.String() != "Version: v9, Built: today\n" {
+			t.Errorf("version: got %d, %q, %q", code, out.String(), errs.String())
+		}
+	}
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providertest"
+)
+
+// defaultContractImage has the shell and the programs that the scripts of the contract need.
+const defaultContractImage = "docker.io/library/busybox:1.37"
+
+// contractFlags are the settings of the command contract alone.
+type contractFlags struct {
+	image, program  string
+	backend, result string
+	only            string
+	many            int
+	patience        time.Duration
+	yes, cleanup    bool
+
+	names *regexp.Regexp // what only stands for. Set by check.
+}
+
+func (p Program) contractCommand(o *options) *cobra.Command {
+	f := &contractFlags{}
+	cmd := &cobra.Command{
+		Use:   "contract",
+		Short: "Check what every provider promises, with a real account",
+		Long: "Check what every provider promises, with a real account or another backend that is there. No cluster is needed.\n\n" +
+			"It calls the provider as a node does, which is called contract, and makes pods in namespaces that begin with contract-. It says first\n" +
+			"how many there will be, and asks. Each check removes its pods. Ctrl-C ends the run: no check is begun any more, the pods are removed, and\n" +
+			"what could not be removed is named; a second Ctrl-C ends it at once. What a run left that was killed is removed by --cleanup. Use an\n" +
+			"account without other pods of a node called contract, and run it once at a time.\n\n" +
+			"Containers run the image of --image, which the backend must be able to pull without credentials of a pod. With a POSIX shell and sleep, env,\n" +
+			"cat, stat and printf in it, such as busybox, nothing else is needed. But a shell cannot listen on a port: checks of port-forward and of network\n" +
+			"probes are skipped, as are those that need to break the backend. To have the former too, or without a shell, make an image with the\n" +
+			"program of the contract, and name its path by --program:\n\n" +
+			"  CGO_ENABLED=0 go build -o contractprogram github.com/virtual-kubelet/virtual-kubelet/providertest/program/contractprogram\n" +
+			"  printf 'FROM scratch\\nCOPY contractprogram /contractprogram\\n' > Dockerfile   # then build and push it\n" +
+			"  " + p.name() + " contract --provider NAME --provider-config FILE --image REGISTRY/IMAGE --program /contractprogram\n\n" +
+			"The file of --result is what the table of support is made from. It ends with 0 if no check failed and nothing is left, 1 if not,\n" +
+			"and 2 if that could not be told.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := f.check()
+			if err == nil {
+				err = p.contract(o, f, cmd)
+			}
+			if code := (exitError{}); err == nil || errors.As(err, &code) {
+				return err
+			}
+			return exitError{2, err}
+		},
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitError{2, err} })
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask before pods are made or removed")
+	flags.StringVar(&f.result, "result", "", "`file` for the results, whose name ends in .json or .yaml; needs --backend")
+	flags.StringVar(&f.backend, "backend", "", "what the results are about, in `words`: which service, region and kind of account")
+	flags.StringVar(&f.image, "image", defaultContractImage, "`image` of the containers")
+	flags.StringVar(&f.program, "program", "", "`path` of contractprogram in the image; by default scripts for its shell are used")
+	flags.StringVar(&f.only, "run", "", "run only checks whose names match this `expression`, such as ^(creation|deletion)/")
+	flags.IntVar(&f.many, "many", 5, "how many pods the checks of many pods make at once")
+	flags.DurationVar(&f.patience, "patience", 5*time.Minute, "how long a change may take until it is seen, and pods until they are removed")
+	flags.BoolVar(&f.cleanup, "cleanup", false, "only remove what an earlier run left")
+	return cmd
+}
+
+// check refuses what cannot work, before anything is asked of the backend.
+func (f *contractFlags) check() error {
+	var errs []error
+	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if f.image == "" {
+		refuse("--image: want the name of an image")
+	}
+	if f.program != "" && !strings.HasPrefix(f.program, "/") {
+		refuse("--program %q: want a path from the root of the image", f.program)
+	}
+	if f.many < 1 {
+		refuse("--many %d: want 1 or more", f.many)
+	}
+	if f.patience < time.Second {
+		refuse("--patience %s: want 1s or more", f.patience)
+	}
+	if f.result != "" {
+		if err := providertest.CheckResultName(f.result); err != nil {
+			refuse("--result: %w", err)
+		}
+		if f.backend == "" {
+			refuse("--result needs --backend: results are of use with the backend that they are about")
+		}
+	}
+	if f.only != "" {
+		names, err := regexp.Compile(f.only)
+		if err != nil {
+			refuse("--run: %w", err)
+		}
+		f.names = names
+	}
+	if f.names != nil && !anyCheck(f.names) {
+		refuse("--run %q: no check has such a name", f.only)
+	}
+	return errors.Join(errs...)
+}
+
+func anyCheck(names *regexp.Regexp) bool {
+	for _, k := range providertest.Checks() {
+		if names.MatchString(k.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// contract runs the contract, or removes what an earlier run left.
+func (p Program) contract(o *options, f *contractFlags, cmd *cobra.Command) error {
+	r, err := o.resolve(cmd.Root().PersistentFlags(), os.Getenv)
+	if r == nil {
+		return err
+	}
+	if r.unread != nil { // what remains is wrong for a node only, which is not run here
+		return r.unread
+	}
+	chosen, err := choose(p.Providers, o.Provider)
+	if err != nil {
+		return err
+	}
+	c := &contractRun{
+		contractFlags: f, config: o.ProviderConfig, in: cmd.InOrStdin(), out: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr(),
+		harness: o.contractHarness(chosen, f, p.version()),
+	}
+	c.harness.Each, c.subject = c.show, c.harness.Subject
+	if chosen.Capabilities != nil {
+		declared, err := chosen.Capabilities(o.ProviderConfig)
+		if err != nil {
+			return fmt.Errorf("provider %s: %w", chosen.Name, err)
+		}
+		c.declared = &declared
+	}
+	if err := o.startLogging(cmd.ErrOrStderr()); err != nil {
+		return err
+	}
+	ctx, stop := untilSwept(cmd.Context())
+	defer stop()
+	if f.cleanup {
+		return c.cleanUp(ctx)
+	}
+	return c.run(ctx)
+}

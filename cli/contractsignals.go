@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// untilSwept keeps the process alive until the pods of the contract are removed: the end of the terminal interrupts the run as
+// Ctrl-C does, and that of a program that reads the output, such as tee, is an error of a write. The function ends that.
+func untilSwept(ctx context.Context) (context.Context, func()) {
+	// Nobody reads it. Other than after signal.Ignore, processes that a provider starts have the signal as ever.
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	stop := func() {}
+	if !signal.Ignored(syscall.SIGHUP) { // else it runs under nohup
+		// It stays caught after the first one: the kernel and the shell may both send it.
+		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
+	}
+	return ctx, func() {
+		stop()
+		signal.Stop(pipe)
+	}
+}

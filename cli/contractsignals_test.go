@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// The first call starts a goroutine of package os/signal that never ends, which must not be in a bubble of testing/synctest.
+func init() {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGPIPE)
+	signal.Stop(c)
+}
+
+// hangup is an input whose terminal is closed at the question.
+type hangup struct{ t *testing.T }
+
+func (h hangup) Read([]byte) (int, error) {
+	self, err := os.FindProcess(os.Getpid())
+	if err = errors.Join(err, self.Signal(syscall.SIGHUP)); err != nil {
+		h.t.Error(err)
+	}
+	<-h.t.Context().Done() // as a read of a terminal, it does not end
+	return 0, errors.New("closed")
+}
+
+// TestContractOfATerminalThatIsClosed is interrupted.
+func TestContractOfATerminalThatIsClosed(t *testing.T) {
+	if runtime.GOOS == "windows" || signal.Ignored(syscall.SIGHUP) {
+		t.Skip("there is no SIGHUP")
+	}
+	got := runContract(t.Context(), t, newAccount(t), hangup{t}, "--provider=cloud", "--run=^creation/runs$")
+	if got.code != 2 || !strings.Contains(got.err, "interrupted: nothing was made") {
+		t.Errorf("it ends with %d %q, want 2 and that it was interrupted", got.code, got.err)
+	}
+}
