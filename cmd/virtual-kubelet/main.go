@@ -7,11 +7,19 @@
 // like this one.
 package main
 
-import "github.com/virtual-kubelet/virtual-kubelet/cli"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/cmd/virtual-kubelet/internal/scaffold"
+)
 
 // Set by the linker: -X main.buildVersion=… -X main.buildTime=….
 var buildVersion, buildTime string
 
 func main() {
-	cli.Program{Version: buildVersion, BuildTime: buildTime, Providers: providers()}.Main()
+	cli.Program{
+		Version: buildVersion, BuildTime: buildTime, Providers: providers(),
+		Commands: []*cobra.Command{scaffold.Command(buildVersion)},
+	}.Main()
 }

@@ -5,54 +5,75 @@ package main
 import (
 	"flag"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
-var update = flag.Bool("update", false, "write docs/support.md")
+var update = flag.Bool("update", false, "write docs/reports/support.md and docs/providers")
 
-const supportPage = "../../docs/support.md"
+const supportPage = "../../docs/reports/support.md"
 
 const supportHead = `# What pods get
 
-Written from the declarations of the providers by ` + "`make generate`" + `. It holds for their default configuration; what an operator has to
-open is in the notes. A pod that asks for something that is not there is refused, with the path of every field that asks for it:
-it waits with the reason ` + "`UnsupportedPodSpec`" + `, or fails with ` + "`--fail-unsupported`" + `. To know before:
+Written by ` + "`make generate`" + ` from the declarations of the providers and from what came of the contract of providers, in ` + "`docs/reports/contract/`" + `.
+
+## What was proven, on what, when
+
+` + "`make contract-results`" + ` runs the contract on the backends that a machine can have; with an account, ` + "`virtual-kubelet contract --result FILE`" + ` does,
+and its file is added to that folder. A check is skipped where the provider does not declare what it is about, or where the backend cannot be made to do what
+it needs. Each provider's page says which.
+
+`
+
+const supportFeatures = `
+## Features
+
+It holds for the default configuration; what an operator has to open is in the notes.
+
+- **proven**: the provider declares the feature, and a check of the contract saw it work on a backend of the table above;
+- **declared**: the provider says so, and no check has shown it;
+- **no**: a pod that asks for it is refused, with the path of every field that asks for it: it waits with the reason ` + "`UnsupportedPodSpec`" + `, or fails
+  with ` + "`--fail-unsupported`" + `.
+
+To know before:
 
 ` + "```" + `
 virtual-kubelet check --provider cri --provider-config cri.yaml -f pod.yaml
 ` + "```" + `
 
-The provider mock runs nothing, and takes every pod.
+The provider mock runs nothing, and takes every pod. A pod on the provider plugin gets what the plugin declares.
 
 `
 
-// TestSupportPage compares docs/support.md with what the providers declare; with -update it writes it.
+// TestSupportPage compares docs/reports/support.md with what the providers declare and what was proven; with -update it writes it.
 func TestSupportPage(t *testing.T) {
 	var declared []capability.Named
-	for _, p := range providers() {
-		if p.Capabilities == nil {
-			continue
+	var proofs strings.Builder
+	proofs.WriteString("| Provider | Proven on | When | Version | Passed | Failed | Skipped | Declared features proven |\n|---|---|---|---|---|---|---|---|\n")
+	for _, p := range read(t) {
+		proofs.WriteString(p.proofs())
+		if p.declared != nil {
+			declared = append(declared, capability.Named{Name: p.name, Declaration: *p.declared, Proven: p.proven()})
 		}
-		d, err := p.Capabilities("")
-		if err != nil {
-			t.Fatalf("provider %s without a configuration: %v", p.Name, err)
-		}
-		declared = append(declared, capability.Named{Name: p.Name, Declaration: d})
 	}
 	if len(declared) == 0 {
 		t.Fatal("no provider declares anything")
 	}
-	want := supportHead + capability.Table(declared...)
+	compare(t, supportPage, supportHead+proofs.String()+supportFeatures+capability.Table(declared...))
+}
+
+// compare sees that a page is as it should be; with -update it writes it.
+func compare(t *testing.T, path, want string) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(supportPage, []byte(want), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	got, err := os.ReadFile(supportPage)
-	if err != nil || string(got) != want {
-		t.Errorf("docs/support.md is not what the providers declare (%v); run make generate", err)
+	if got, err := os.ReadFile(path); err != nil || string(got) != want {
+		t.Errorf("%s is not what it is made from (%v); run make generate", strings.TrimPrefix(path, "../../"), err)
 	}
 }

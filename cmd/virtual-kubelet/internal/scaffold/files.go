@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+//go:embed vk-skeleton python both
+var templates embed.FS
+
+// placeOfTemplates is the path by which templates import each other.
+const placeOfTemplates = libraryModule + "/cmd/virtual-kubelet/internal/scaffold/vk-skeleton"
+
+// file is a file to write.
+type file struct {
+	path string // with slashes
+	text []byte
+	mode fs.FileMode
+}
+
+// files are all files of the provider.
+func (n New) files() (all []file, err error) {
+	roots := []string{"both", map[string]string{"go": "vk-skeleton", "python": "python"}[n.Language]}
+	for _, root := range roots {
+		err := fs.WalkDir(templates, root, func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			text, err := templates.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			all = append(all, n.file(strings.TrimPrefix(name, root+"/"), string(text)))
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read the templates: %w", err)
+		}
+	}
+	mod, err := n.mod()
+	return append(all, mod), err
+}
+
+// file makes a file of a template.
+func (n New) file(name, text string) file {
+	words := strings.NewReplacer(
+		placeOfTemplates, n.Module,
+		"skeleton", n.Name, "Skeleton", strings.ToUpper(n.Name[:1])+n.Name[1:], "SKELETON", strings.ToUpper(n.Name),
+	)
+	f := file{path: words.Replace(name), text: []byte(words.Replace(text)), mode: 0o644}
+	if path.Base(f.path) == "gitignore" {
+		f.path = path.Join(path.Dir(f.path), ".gitignore")
+	}
+	if strings.HasPrefix(text, "#!") {
+		f.mode = 0o755
+	}
+	return f
+}
+
+// mod is the go.mod: that of the provider in Go, that of the contract in Python.
+func (n New) mod() (f file, err error) {
+	f = file{path: "go.mod", mode: 0o644}
+	if n.Language == "go" {
+		f.text, err = n.Library.goMod(n.Module, "")
+		return f, err
+	}
+	module := n.Module
+	if module == "" {
+		module = "vk-" + n.Name
+	}
+	f.path = "contract/go.mod"
+	f.text, err = n.Library.goMod(module+"/contract", "", "podruntime", "providerrpc", "providers")
+	return f, err
+}

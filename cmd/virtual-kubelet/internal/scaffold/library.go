@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/semver"
+)
+
+// libraryModule is the path of the library.
+const libraryModule = "github.com/virtual-kubelet/virtual-kubelet"
+
+// Library is where the library comes from: a tree on this machine, or else a release.
+type Library struct {
+	Tree    string // an absolute path
+	Version string // such as v1.2.3
+}
+
+// described matches the version of a build between two releases, as git describe has it.
+var described = regexp.MustCompile(`-[0-9]+-g[0-9a-f]+$|-dirty$`)
+
+// FindLibrary returns the tree at the path replace. If that is empty, it returns the release that the program with that version is, or for
+// another build the first tree that is found above one of the folders.
+func FindLibrary(replace, version string, folders ...string) (Library, error) {
+	if replace != "" {
+		dir, err := filepath.Abs(replace)
+		if err != nil {
+			return Library{}, fmt.Errorf("--replace %s: %w", replace, err)
+		}
+		if moduleIn(dir) != libraryModule {
+			return Library{}, fmt.Errorf("--replace %s: there is no go.mod of %s: name the root of a clone of virtual-kubelet", replace, libraryModule)
+		}
+		return Library{Tree: dir}, nil
+	}
+	if semver.IsValid(version) && semver.Build(version) == "" && !described.MatchString(version) {
+		return Library{Version: version}, nil
+	}
+	for _, dir := range folders {
+		for ; dir != ""; dir = above(dir) {
+			if moduleIn(dir) == libraryModule {
+				return Library{Tree: dir}, nil
+			}
+		}
+	}
+	return Library{}, fmt.Errorf("this program is no release (%s), and no clone of virtual-kubelet is around it: set --replace to the root of a clone, which the new module will be built with", version)
+}
+
+// above is the folder that dir is in, "" for the last one.
+func above(dir string) string {
+	if parent := filepath.Dir(dir); parent != dir {
+		return parent
+	}
+	return ""
+}
+
+// Folders are where a clone may be around a program: where the program is, and where it was started.
+func Folders() (folders []string) {
+	if program, err := os.Executable(); err == nil {
+		if real, err := filepath.EvalSymlinks(program); err == nil {
+			program = real
+		}
+		folders = append(folders, filepath.Dir(program))
+	}
+	if dir, err := os.Getwd(); err == nil {
+		folders = append(folders, dir)
+	}
+	return folders
+}
+
+// goVersion is the version of Go that new modules ask for, that of the library.
+const goVersion = "1.26.0"
+
+// unreleased is what modules of the tree ask for of each other.
+const unreleased = "v0.0.0-00010101000000-000000000000"
+
+// goMod returns a go.mod that needs modules of the library. They are named by their folders, "" being its root.
+func (l Library) goMod(path string, folders ...string) ([]byte, error) {
+	f := &modfile.File{}
+	steps := []error{f.AddModuleStmt(path), f.AddGoStmt(goVersion)}
+	for _, folder := range folders {
+		name := libraryModule
+		if folder != "" {
+			name += "/" + folder
+		}
+		if l.Tree == "" {
+			steps = append(steps, f.AddRequire(name, l.Version))
+			if len(folders) > 1 { // they ask for each other by a version that is nowhere
+				steps = append(steps, f.AddReplace(name, "", name, l.Version))
+			}
+			continue
+		}
+		steps = append(steps, f.AddRequire(name, unreleased), f.AddReplace(name, "", filepath.Join(l.Tree, filepath.FromSlash(folder)), ""))
+	}
+	for _, err := range steps {
+		if err != nil {
+			return nil, fmt.Errorf("write go.mod of %s: %w", path, err)
+		}
+	}
+	text, err := f.Format()
+	if err != nil {
+		return nil, fmt.Errorf("write go.mod of %s: %w", path, err)
+	}
+	head := "// SPDX-License-Identifier: Apache-2.0\n"
+	if l.Tree != "" {
+		head += "//\n// FILL(release): take out each replace, and ask for a release of virtual-kubelet: the path below is of the machine that this was written on.\n"
+	}
+	return []byte(head + strings.Replace("\n"+string(text), "\n\n\n", "\n\n", 1)), nil
+}

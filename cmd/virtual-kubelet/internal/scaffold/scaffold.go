@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// New is a provider to write.
+type New struct {
+	// Module is the path of the Go module. For Python it may be empty: the module is that of the contract then.
+	Module string
+	// Name is what users choose the provider by.
+	Name string
+	// Language is go or python.
+	Language string
+	// Dir is the folder to write; it must not be there, or be empty.
+	Dir string
+	// Library is where the module of virtual-kubelet comes from.
+	Library Library
+}
+
+// Write writes the provider. After an error there is nothing of it.
+func (n New) Write() (err error) {
+	if err := errors.Join(n.checkName(), n.checkLanguage(), n.checkModule()); err != nil {
+		return err
+	}
+	if err := n.checkDir(); err != nil {
+		return err
+	}
+	files, err := n.files()
+	if err != nil {
+		return err
+	}
+	if err := place(n.Dir, files); err != nil {
+		return fmt.Errorf("write the provider to %s: %w", n.Dir, err)
+	}
+	return nil
+}
+
+// place makes a folder of files, or nothing: it is written beside its place, and renamed.
+func place(dir string, files []file) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	draft, err := os.MkdirTemp(filepath.Dir(dir), ".new-provider-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(draft)
+	if err := writeAll(draft, files); err != nil {
+		return err
+	}
+	// A folder that is empty makes room; one that is not stays.
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Rename(draft, dir)
+}
+
+func writeAll(dir string, files []file) error {
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // a folder of source code is for everybody to read
+		return err
+	}
+	for _, f := range files {
+		path := filepath.Join(dir, filepath.FromSlash(f.path))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, f.text, f.mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}

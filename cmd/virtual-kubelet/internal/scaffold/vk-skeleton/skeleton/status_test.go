@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package skeleton
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func code(n int32) *int32 { return &n }
+
+func TestStatusOfEveryState(t *testing.T) {
+	begun := time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)
+	running, creating := container{State: stateRunning}, container{State: stateCreating}
+	stopped := func(exit *int32) container { return container{State: stateStopped, Run: run{ExitCode: exit}} }
+	for name, tt := range map[string]struct {
+		states []container
+		phase  corev1.PodPhase
+		state  string // of the first container
+		exit   int32
+	}{
+		"nothing yet":       {[]container{{}}, corev1.PodPending, "Unknown", 0},
+		"creating":          {[]container{creating}, corev1.PodPending, "ContainerCreating", 0},
+		"running":           {[]container{running}, corev1.PodRunning, "running", 0},
+		"one of two":        {[]container{running, creating}, corev1.PodPending, "running", 0},
+		"one has ended":     {[]container{stopped(code(0)), running}, corev1.PodRunning, "Completed", 0},
+		"waiting":           {[]container{{State: stateWaiting, Run: run{ExitCode: code(1)}}}, corev1.PodRunning, "CrashLoopBackOff", 0},
+		"succeeded":         {[]container{stopped(code(0))}, corev1.PodSucceeded, "Completed", 0},
+		"failed":            {[]container{stopped(code(3))}, corev1.PodFailed, "Error", 3},
+		"one failed":        {[]container{stopped(code(0)), stopped(code(3))}, corev1.PodFailed, "Completed", 0},
+		"nobody knows":      {[]container{stopped(nil)}, corev1.PodFailed, "ContainerStatusUnknown", 0},
+		"a state of no one": {[]container{{State: "hibernating"}}, corev1.PodPending, "Unknown", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := group{groupSpec: groupSpec{ID: "u"}, Created: begun, Address: "192.0.2.1", Containers: tt.states}
+			for i := range g.Containers {
+				g.Containers[i].Name = fmt.Sprint("c", i)
+				g.Want = append(g.Want, containerSpec{Name: g.Containers[i].Name})
+			}
+			s := podOf(g, nil).Status
+			if s.Phase != tt.phase || s.PodIP != "192.0.2.1" || !s.StartTime.Time.Equal(begun) {
+				t.Errorf("got %s, %s, %s, want the phase %s", s.Phase, s.PodIP, s.StartTime, tt.phase)
+			}
+			state, exit := describe(s.ContainerStatuses[0].State)
+			if state != tt.state || exit != tt.exit {
+				t.Errorf("the container is %s %d, want %s %d", state, exit, tt.state, tt.exit)
+			}
+		})
+	}
+}
+
+func describe(s corev1.ContainerState) (state string, exit int32) {
+	switch {
+	case s.Terminated != nil:
+		return s.Terminated.Reason, s.Terminated.ExitCode
+	case s.Waiting != nil:
+		return s.Waiting.Reason, 0
+	}
+	return "running", 0
+}
+
+func TestPodOfAnotherUIDIsNotShown(t *testing.T) {
+	g := group{groupSpec: groupSpec{ID: "old", Namespace: "default", Name: "web-0", Want: []containerSpec{{Name: "main", Image: "x"}}}}
+	next := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", UID: "new", Labels: map[string]string{"a": "b"}}}
+	for name, spec := range map[string]*corev1.Pod{"the next pod": next, "none": nil} {
+		if got := podOf(g, spec); got.UID != "old" || got.Labels != nil || len(got.Spec.Containers) != 1 {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+	own := next.DeepCopy()
+	own.UID = "old"
+	if got := podOf(g, own); got.Labels["a"] != "b" {
+		t.Errorf("its own pod: got %+v", got)
+	}
+}
