@@ -12,12 +12,20 @@ import (
 )
 
 // agentNames are the agents that can be compared: this project's, KWOK, the least that a program
-// can do, and, with containers, a kubelet.
-var agentNames = []string{"ours", "kwok", "null", "kubelet"}
+// can do, with containers a kubelet, and this project's with a provider in a process of its own.
+var agentNames = []string{"ours", "kwok", "null", "kubelet", "plugin"}
 
 // suits says whether an agent takes part in the scenario.
 func (s scenario) suits(agent string) bool {
-	return agent == "ours" || s.Containers == (agent == "kubelet")
+	switch agent {
+	case "ours":
+		return true
+	case "kubelet":
+		return s.Containers
+	case "plugin":
+		return s.Wire
+	}
+	return !s.Containers && !s.Wire
 }
 
 // agent is a program that keeps the pods of nodes. It is started as a child process and measured
@@ -43,11 +51,17 @@ func newAgent(ctx context.Context, cfg config, name string) (agent, error) {
 	case "kubelet":
 		return newKubelet(ctx, cfg)
 	}
-	if cfg.profile == "" {
-		return &ours{program: filepath.Join(cfg.bin, "virtual-kubelet"), args: cfg.args}, nil
+	o := ours{program: filepath.Join(cfg.bin, "virtual-kubelet"), args: cfg.args, profile: cfg.profile}
+	if cfg.profile != "" {
+		var err error
+		if o.program, err = buildProfiled(ctx, cfg); err != nil {
+			return nil, err
+		}
 	}
-	program, err := buildProfiled(ctx, cfg)
-	return &ours{program: program, args: cfg.args, profile: cfg.profile}, err
+	if name == "plugin" {
+		return plugged{o}, nil
+	}
+	return &o, nil
 }
 
 // ours is this project's agent, with pods that start and stop at once.
@@ -80,6 +94,11 @@ func (o *ours) start(ctx context.Context, m *machine, s scenario, prefix string)
 	if err != nil {
 		return nil, err
 	}
+	return o.startWith(ctx, m, s, prefix, args)
+}
+
+// startWith starts the program with arguments, and variables, of the provider.
+func (o *ours) startWith(ctx context.Context, m *machine, s scenario, prefix string, args []string, env ...string) (*process, error) {
 	args = append(args, "--kubeconfig="+m.kubeconfig, "--node-ip=127.0.0.1")
 	if s.Nodes > 1 {
 		if !o.hasFleets(ctx) {
@@ -96,8 +115,9 @@ func (o *ours) start(ctx context.Context, m *machine, s scenario, prefix string)
 	}
 	args = append(args, o.args...)
 	cmd := exec.Command(o.program, args...) //nolint:noctx // it is ended by stop, gently
+	cmd.Env = append(cmd.Environ(), env...)
 	if o.profile != "" {
-		cmd.Env = append(cmd.Environ(), profileVariable+"="+filepath.Join(o.profile, prefix))
+		cmd.Env = append(cmd.Env, profileVariable+"="+filepath.Join(o.profile, prefix))
 	}
 	return m.startNodes(ctx, o.name(), cmd, s.nodeNames(prefix))
 }

@@ -100,6 +100,7 @@ endpoint: %[1]s
 cgroupParent: %[2]s
 root: %[3]s/root
 logRoot: %[3]s/logs
+imageGC: {highThresholdPercent: 100}
 `
 
 // criArgs are the flags of virtual-kubelet for pods with containers.

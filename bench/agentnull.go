@@ -33,23 +33,6 @@ func (a nullAgent) start(ctx context.Context, m *machine, s scenario, prefix str
 	if err := m.makeNodes(ctx, s.nodeNames(prefix), nil); err != nil {
 		return nil, err
 	}
-	says, theirs, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("make pipe: %w", err)
-	}
-	defer says.Close()
 	cmd := exec.Command(self, args...) //nolint:noctx // it is ended by stop, gently
-	cmd.ExtraFiles = []*os.File{theirs}
-	p, err := start(a.name(), cmd, m.cfg.logs)
-	_ = theirs.Close() // or the end of the child would not be the end of the pipe
-	if err != nil {
-		return nil, err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
-	defer stop()
-	if !saysReady(says) {
-		_ = cmd.Process.Kill() // it is usually gone already
-		return nil, p.lost()
-	}
-	return p, nil
+	return m.startReady(ctx, a.name(), cmd)
 }

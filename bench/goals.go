@@ -2,7 +2,10 @@
 
 package main
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // goal is what this project's agent should reach, beside another agent in the same run or by itself.
 type goal struct {
@@ -12,35 +15,43 @@ type goal struct {
 	limit     float64  // of the ratio, or of the value
 	format    string   // of the value, where nothing is compared
 	of        func(*round) float64
+	by        string // the agent that is judged; "": ours
+	more      bool   // the limit is of what is more than that of the other agent, not of the ratio
 }
 
 var goals = []goal{
-	{"all Running", nil, "kwok", 0.9, "", func(r *round) float64 { return r.RunningSeconds }},
-	{"all Running", nil, "null", 1.15, "", func(r *round) float64 { return r.RunningSeconds }},
-	{"all gone", nil, "null", 1.15, "", func(r *round) float64 { return r.GoneSeconds }},
-	{"lag after the last create", []string{"1000"}, "", 0.3, "%.2f s", func(r *round) float64 { return r.RunningLagSeconds }},
-	{"agent's CPU per pod life", nil, "kwok", 0.7, "", func(r *round) float64 { return r.AgentCPUMillis }},
-	{"agent's CPU per pod life", nil, "null", 1.5, "", func(r *round) float64 { return r.AgentCPUMillis }},
-	{"peak memory", []string{"5000", "fleet"}, "kwok", 0.75, "", func(r *round) float64 { return r.AgentPeakMiB }},
-	{"peak memory", []string{"nodes"}, "kwok", 1.2, "", func(r *round) float64 { return r.AgentPeakMiB }},
-	{"writes of pods per pod life", nil, "", 3.05, "%.2f", func(r *round) float64 { return r.WritesPerPod }},
-	{"requests at rest, heartbeats apart", nil, "", 0, "%.0f", func(r *round) float64 {
+	{label: "all Running", against: "kwok", limit: 0.9, of: func(r *round) float64 { return r.RunningSeconds }},
+	{label: "all Running", against: "null", limit: 1.15, of: func(r *round) float64 { return r.RunningSeconds }},
+	{label: "all gone", against: "null", limit: 1.15, of: func(r *round) float64 { return r.GoneSeconds }},
+	{label: "lag after the last create", scenarios: []string{"1000"}, limit: 0.3, format: "%.2f s", of: func(r *round) float64 { return r.RunningLagSeconds }},
+	{label: "agent's CPU per pod life", against: "kwok", limit: 0.7, of: func(r *round) float64 { return r.AgentCPUMillis }},
+	{label: "agent's CPU per pod life", against: "null", limit: 1.5, of: func(r *round) float64 { return r.AgentCPUMillis }},
+	{label: "peak memory", scenarios: []string{"5000", "fleet"}, against: "kwok", limit: 0.75, of: func(r *round) float64 { return r.AgentPeakMiB }},
+	{label: "peak memory", scenarios: []string{"nodes"}, against: "kwok", limit: 1.2, of: func(r *round) float64 { return r.AgentPeakMiB }},
+	{label: "writes of pods per pod life", limit: 3.05, format: "%.2f", of: func(r *round) float64 { return r.WritesPerPod }},
+	{label: "requests at rest, heartbeats apart", limit: 0, format: "%.0f", of: func(r *round) float64 {
 		if r.Rest == nil {
 			return 0
 		}
 		return float64(r.Rest.Requests.sum() - r.Rest.Requests.heartbeats())
 	}},
-	{"CPU at rest", []string{"5000"}, "", 0.2, "%.2f %% of a core", func(r *round) float64 {
+	{label: "CPU at rest", scenarios: []string{"5000"}, limit: 0.2, format: "%.2f %% of a core", of: func(r *round) float64 {
 		if r.Rest == nil {
 			return 0
 		}
 		return r.Rest.CPUPercent
 	}},
+	{label: "CPU per pod life over the wire", scenarios: []string{"plugin"}, by: "plugin", against: "ours", limit: 1.25,
+		of: func(r *round) float64 { return r.AgentCPUMillis }},
+	{label: "create to Running over the wire, median of pods", scenarios: []string{"plugin"}, by: "plugin", against: "ours", limit: 20, more: true,
+		format: "%.0f ms", of: func(r *round) float64 { return r.RunningP50Millis }},
+	{label: "delete to gone over the wire, median of pods", scenarios: []string{"plugin"}, by: "plugin", against: "ours", limit: 20, more: true,
+		format: "%.0f ms", of: func(r *round) float64 { return r.GoneP50Millis }},
 }
 
 // judgement says whether a goal was reached, and by how much; ok is false if it cannot be told.
 func (g goal) judgement(o outcome) (text string, reached, ok bool) {
-	mine, theirs := o.Rounds["ours"], o.Rounds[g.against]
+	mine, theirs := o.Rounds[cmp.Or(g.by, "ours")], o.Rounds[g.against]
 	if !g.concerns(o.scenario) || len(mine) == 0 || g.against != "" && len(theirs) == 0 {
 		return "", false, false
 	}
@@ -49,6 +60,10 @@ func (g goal) judgement(o outcome) (text string, reached, ok bool) {
 		reached = value <= g.limit
 		text = fmt.Sprintf("%s: "+g.format+", goal "+g.format, g.label, value, g.limit)
 		return text, reached, true
+	}
+	if g.more {
+		value -= median(theirs, g.of)
+		return fmt.Sprintf("%s: "+g.format+" more than %s, goal "+g.format, g.label, value, g.against, g.limit), value <= g.limit, true
 	}
 	ratio := value / median(theirs, g.of)
 	return fmt.Sprintf("%s: %.2f x %s, goal %.2f x", g.label, ratio, g.against, g.limit), ratio <= g.limit, true

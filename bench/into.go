@@ -21,6 +21,12 @@ const (
 	startsEnd   = "<!-- end of the sample with containers -->\n"
 )
 
+// That of a provider over the wire stands between these.
+const (
+	wireBegin = "<!-- begin of the sample over the wire: written by -into -->\n"
+	wireEnd   = "<!-- end of the sample over the wire -->\n"
+)
+
 // insert writes the table into the file, in place of the one between the markers.
 func (r *report) insert(path string) error {
 	text, err := os.ReadFile(path)
@@ -28,11 +34,11 @@ func (r *report) insert(path string) error {
 		return fmt.Errorf("read the file for the table: %w", err)
 	}
 	for _, part := range []struct {
-		containers bool
-		begin, end string
-	}{{false, intoBegin, intoEnd}, {true, startsBegin, startsEnd}} {
+		containers, wire bool
+		begin, end       string
+	}{{false, false, intoBegin, intoEnd}, {true, false, startsBegin, startsEnd}, {false, true, wireBegin, wireEnd}} {
 		some := *r
-		some.Scenarios = slices.DeleteFunc(slices.Clone(r.Scenarios), func(o outcome) bool { return o.Containers != part.containers })
+		some.Scenarios = slices.DeleteFunc(slices.Clone(r.Scenarios), func(o outcome) bool { return o.Containers != part.containers || o.Wire != part.wire })
 		if len(some.Scenarios) == 0 {
 			continue
 		}

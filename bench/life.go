@@ -127,6 +127,8 @@ func (l *life) wait(ctx context.Context, happened <-chan struct{}) error {
 		return err
 	case <-l.agent.done:
 		return l.agent.lost()
+	case <-l.agent.besideDone():
+		return l.agent.beside.lost()
 	case <-l.machine.done:
 		return l.machine.lost()
 	case <-ctx.Done():

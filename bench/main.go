@@ -86,9 +86,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var err error
-	if len(os.Args) > 1 && os.Args[1] == nullCommand {
+	switch first := append(os.Args, "")[1]; first {
+	case nullCommand:
 		err = runNull(ctx, os.Args[2:])
-	} else {
+	case mockPluginCommand:
+		err = runMockPlugin(ctx, os.Args[2:])
+	default:
 		err = run(ctx, os.Args[1:])
 	}
 	if err != nil && !errors.Is(err, flag.ErrHelp) {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -24,6 +25,9 @@ type process struct {
 	said *tail
 	done chan struct{} // closed when the process has ended
 	err  error         // read after done
+
+	beside  *process // is measured with it, and stopped after it; nil: none
+	stopped func()   // is called when both have; nil: nothing
 }
 
 // start starts a program. What it says is kept for error messages, and shown if show is set.
@@ -47,6 +51,26 @@ func start(name string, cmd *exec.Cmd, show bool) (*process, error) {
 // pid is the process's id.
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
+// cpuTime is the CPU time that the process, and the one beside it, has used.
+func (p *process) cpuTime() (time.Duration, error) {
+	used, err := cpuTime(p.pid())
+	if err != nil || p.beside == nil {
+		return used, err
+	}
+	more, err := p.beside.cpuTime()
+	return used + more, err
+}
+
+// peakMemory is the most memory in bytes that the process, and the one beside it, had resident.
+func (p *process) peakMemory() (int64, error) {
+	peak, err := peakMemory(p.pid())
+	if err != nil || p.beside == nil {
+		return peak, err
+	}
+	more, err := p.beside.peakMemory()
+	return peak + more, err
+}
+
 // lost says why a process that nobody stopped has ended.
 func (p *process) lost() error {
 	<-p.done
@@ -62,6 +86,12 @@ func (p *process) stop() {
 	timer := time.AfterFunc(stopTimeout, func() { _ = p.cmd.Process.Kill() })
 	defer timer.Stop()
 	<-p.done
+	if p.beside != nil {
+		p.beside.stop()
+	}
+	if p.stopped != nil {
+		p.stopped()
+	}
 }
 
 // tailSize is how much of a program's output is kept.
@@ -89,4 +119,34 @@ func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return strings.TrimSpace(t.buf.String())
+}
+
+// besideDone is closed when the process beside it has ended; nil if there is none.
+func (p *process) besideDone() <-chan struct{} {
+	if p.beside == nil {
+		return nil
+	}
+	return p.beside.done
+}
+
+// startReady starts a program that says on its third descriptor when it is ready, and returns then.
+func (m *machine) startReady(ctx context.Context, name string, cmd *exec.Cmd) (*process, error) {
+	says, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make pipe: %w", err)
+	}
+	defer says.Close()
+	cmd.ExtraFiles = []*os.File{theirs}
+	p, err := start(name, cmd, m.cfg.logs)
+	_ = theirs.Close() // or the end of the child would not be the end of the pipe
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+	defer stop()
+	if !saysReady(says) {
+		_ = cmd.Process.Kill() // it is usually gone already
+		return nil, p.lost()
+	}
+	return p, nil
 }

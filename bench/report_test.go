@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -94,8 +96,10 @@ func TestTableGoesBetweenTheMarkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := between(readme, nil, intoBegin, intoEnd); err != nil {
-		t.Errorf("README.md: %v", err)
+	for _, marks := range [][2]string{{intoBegin, intoEnd}, {startsBegin, startsEnd}, {wireBegin, wireEnd}} {
+		if _, err := between(readme, nil, marks[0], marks[1]); err != nil {
+			t.Errorf("README.md: %v", err)
+		}
 	}
 }
 
@@ -115,5 +119,62 @@ func TestScenariosAreChosenByName(t *testing.T) {
 	}
 	if names := warmUp.nodeNames("a"); len(names) != 1 || names[0] != "a" {
 		t.Errorf("got %v", names)
+	}
+}
+
+func TestAgentsTakePartWhereTheyBelong(t *testing.T) {
+	for name, want := range map[string][]string{"1000": {"ours", "kwok", "null"}, "cri": {"ours", "kubelet"}, "plugin": {"ours", "plugin"}} {
+		chosen, err := chooseScenarios(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, agent := range agentNames {
+			if chosen[0].suits(agent) {
+				got = append(got, agent)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("scenario %s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestGoalsOverTheWire: the agent that is judged is the one over the wire, by ratio and by what is more.
+func TestGoalsOverTheWire(t *testing.T) {
+	o := outcome{scenario: scenario{Name: "plugin", Wire: true}, Rounds: map[string][]*round{
+		"ours":   {{AgentCPUMillis: 4, RunningP50Millis: 10, GoneP50Millis: 10}},
+		"plugin": {{AgentCPUMillis: 5, RunningP50Millis: 30, GoneP50Millis: 31}},
+	}}
+	want := map[string]bool{
+		"CPU per pod life over the wire: 1.25 x ours, goal 1.25 x":                          true,
+		"create to Running over the wire, median of pods: 20 ms more than ours, goal 20 ms": true,
+		"delete to gone over the wire, median of pods: 21 ms more than ours, goal 20 ms":    false,
+	}
+	for _, g := range goals {
+		text, reached, ok := g.judgement(o)
+		if g.by == "" {
+			continue
+		}
+		if is, known := want[text]; !ok || !known || is != reached {
+			t.Errorf("got %q, reached %t", text, reached)
+		}
+		delete(want, text)
+	}
+	if len(want) > 0 {
+		t.Errorf("not judged: %v", want)
+	}
+}
+
+// TestCostsAreOfBothProcesses: what runs beside an agent counts as the agent.
+func TestCostsAreOfBothProcesses(t *testing.T) {
+	self := &process{cmd: &exec.Cmd{Process: &os.Process{Pid: os.Getpid()}}}
+	alone, err := self.peakMemory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, err := (&process{cmd: self.cmd, beside: self}).peakMemory()
+	if err != nil || both < 2*alone {
+		t.Errorf("got %d, %v; want twice %d at least", both, err, alone)
 	}
 }

@@ -107,7 +107,7 @@ func (r *round) live(ctx context.Context, l *life, atRest bool) (err error) {
 			return err
 		}
 	}
-	peak, err := peakMemory(l.agent.pid())
+	peak, err := l.agent.peakMemory()
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (r *round) setRest(log *audit, from, to mark) {
 type cpu struct{ agent, cluster, client time.Duration }
 
 func (l *life) cpu() (c cpu, err error) {
-	if c.agent, err = cpuTime(l.agent.pid()); err != nil {
+	if c.agent, err = l.agent.cpuTime(); err != nil {
 		return c, fmt.Errorf("read CPU time of %s: %w", l.agent.name, err)
 	}
 	if c.cluster, err = cpuTime(l.machine.pid()); err != nil {

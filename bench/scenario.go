@@ -15,6 +15,8 @@ type scenario struct {
 	Nodes int    `json:"nodes"`
 	// Containers is set if the pods are real ones, with containers.
 	Containers bool `json:"containers,omitempty"`
+	// Wire is set if the same provider is compared in the program and over the wire.
+	Wire bool `json:"wire,omitempty"`
 }
 
 // scenarios are all of them. A node's number has three digits, so there are 1,000 at most.
@@ -24,6 +26,7 @@ var scenarios = []scenario{
 	{Name: "fleet", Pods: 5000, Nodes: 100},
 	{Name: "nodes", Pods: 10000, Nodes: 1000},
 	{Name: "cri", Pods: 50, Nodes: 1, Containers: true},
+	{Name: "plugin", Pods: 1000, Nodes: 1, Wire: true},
 }
 
 // warmUp comes before the others: the first pods cost a new API server more.
@@ -54,6 +57,9 @@ func chooseScenarios(list string) (chosen []scenario, err error) {
 func (s scenario) String() string {
 	if s.Containers {
 		return fmt.Sprintf("%d pods with containers on one node", s.Pods)
+	}
+	if s.Wire {
+		return fmt.Sprintf("%d pods on one node, the provider in the program and over the wire", s.Pods)
 	}
 	if s.Nodes == 1 {
 		return fmt.Sprintf("%d pods on one node", s.Pods)
