@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command conformance runs Kubernetes' own tests of a node against a virtual node, in a cluster of its own, and writes
-// docs/conformance.md. See docs/conformance.md for what it needs.
+// docs/reports/conformance.md. See docs/reports/conformance.md for what it needs.
 package main
 
 import (

@@ -75,6 +75,7 @@ root: %s/pods
 logRoot: %s/logs
 cgroupParent: %s
 capacity: {cpu: 8, memory: 8Gi, pods: 110}
+imageGC: {highThresholdPercent: 100}
 `, w.runtime.Endpoint(), root, root, w.runtime.CgroupParent)
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		w.Fatal(err)

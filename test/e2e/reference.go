@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,7 +49,9 @@ func (s *EndToEndTestSuite) waitsFor(t *testing.T, source *corev1.EnvVarSource, 
 	t.Helper()
 	pod := s.create(t, s.podWithVariable(source))
 	s.waitForEvent(t, pod, reason)
-	if err := s.runs(t.Context(), pod, false); err != nil {
+	if listed, err := s.getPods(t.Context(), "/runningpods/"); err != nil {
+		t.Error(err)
+	} else if err := waits(listed, pod); err != nil {
 		t.Error(err)
 	}
 	s.waitForPod(t, pod, "is Pending", func(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodPending })
@@ -70,4 +73,15 @@ func configMapKey(optional bool) *corev1.EnvVarSource {
 	return &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
 		LocalObjectReference: corev1.LocalObjectReference{Name: absent}, Key: "key", Optional: &optional,
 	}}
+}
+
+// waits returns an error if the provider runs a pod that lacks something. A provider that reads objects itself has the pod
+// already, and waits with its containers.
+func waits(listed []corev1.Pod, pod *corev1.Pod) error {
+	for i := range listed {
+		if p := &listed[i]; same(p, pod) && p.Status.Phase != corev1.PodPending {
+			return fmt.Errorf("pod %s waits for something that does not exist, and the provider's list says that it is %q, want it Pending or not in the list", p.Name, p.Status.Phase)
+		}
+	}
+	return nil
 }

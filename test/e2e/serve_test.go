@@ -51,3 +51,18 @@ func TestContainersAreComparedInAnyOrder(t *testing.T) {
 		}
 	}
 }
+
+func TestWaitingPodsDoNotRun(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
+	other := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "q"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+	if err := waits([]corev1.Pod{other}, pod); err != nil {
+		t.Error(err)
+	}
+	for phase, waiting := range map[corev1.PodPhase]bool{corev1.PodPending: true, corev1.PodRunning: false, corev1.PodFailed: false, "": false} {
+		listed := *pod.DeepCopy()
+		listed.Status.Phase = phase
+		if err := waits([]corev1.Pod{other, listed}, pod); (err == nil) != waiting {
+			t.Errorf("a pod that is listed as %q: got %v, want that it waits: %t", phase, err, waiting)
+		}
+	}
+}

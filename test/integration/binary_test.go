@@ -76,12 +76,12 @@ func (c *child) kill() {
 
 // startProxied is startProgram at an address to which the API server sends requests for
 // nodes/proxy: not a loopback one.
-func (w *world) startProxied() {
+func (w *world) startProxied(args ...string) {
 	w.Helper()
 	if !inNamespace() {
 		w.Skip("the tests may not make a network namespace here, and to the loopback addresses outside of one the API server does not proxy; run them as root, with util-linux and iproute2 installed")
 	}
-	w.startProgram(nodeAddress, w.api.NodeCredentials(w.T, w.nodeName, nodeAddress))
+	w.startProgram(nodeAddress, w.api.NodeCredentials(w.T, w.nodeName, nodeAddress), args...)
 }
 
 // withoutSettings drops the variables that would change the program's settings.

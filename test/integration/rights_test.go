@@ -51,8 +51,11 @@ func (w *world) apply(objects []runtime.Object) {
 		u := unstructuredOf(w.T, o)
 		kind := u.GroupVersionKind()
 		resource := strings.ToLower(kind.Kind) + "s"
-		if kind.Kind == "ValidatingAdmissionPolicy" {
+		switch kind.Kind {
+		case "ValidatingAdmissionPolicy":
 			resource = "validatingadmissionpolicies"
+		case "StorageClass":
+			resource = "storageclasses"
 		}
 		var to dynamic.ResourceInterface = client.Resource(kind.GroupVersion().WithResource(resource))
 		if ns := u.GetNamespace(); ns != "" {

@@ -10,14 +10,31 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/faultrow"
 )
 
-// TestFault01KilledUnderChurn kills the daemon again and again while pods come and go.
+// TestFault01KilledUnderChurn kills the daemon again and again while pods come and go. A pod that was there before a restart, and never
+// ran, may have been given to the backend a moment before: a provider that does not know whether its answers are complete has the
+// time that pods may take to show until its deletion is believed.
 func TestFault01KilledUnderChurn(t *testing.T) {
-	t.Parallel()
+	for name, tt := range map[string]struct {
+		complete bool
+		within   time.Duration
+	}{
+		"a provider that knows what it has": {true, 5 * time.Second},
+		"any provider":                      {false, 30*time.Second + 5*time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			killedUnderChurn(t, name, tt.complete, tt.within)
+		})
+	}
+}
+
+func killedUnderChurn(t *testing.T, who string, complete bool, within time.Duration) {
 	cycles, perSecond, every := 6, 20, 1500*time.Millisecond
 	if faultrow.Long() {
 		cycles, perSecond, every = 200, 50, 2*time.Second
 	}
 	w := newWorld(t, quick)
+	w.flags.Complete = complete
 	steady := w.steady(50)
 	var m measured
 	w.storm(perSecond, every, &m, func() bool { return m.kills < cycles })
@@ -29,10 +46,13 @@ func TestFault01KilledUnderChurn(t *testing.T) {
 	if faultrow.Strict() {
 		percent = 99
 	}
-	if took, budget := max(m.ready.p(percent), m.converged.p(percent)), faultrow.Budget(5*time.Second); took > budget {
+	if took, budget := m.ready.p(percent), faultrow.Budget(5*time.Second); took > budget {
+		t.Errorf("start→ready took %v (p%d), want at most %v", took, percent, budget)
+	}
+	if took, budget := m.converged.p(percent), faultrow.Budget(within); took > budget {
 		t.Errorf("start→converged took %v (p%d), want at most %v", took, percent, budget)
 	}
-	faultrow.Record(t, 1, fmt.Sprintf("kill -9 every %v, %d times, with %d pods/s of churn", every, m.kills, perSecond),
+	faultrow.Record(t, 1, fmt.Sprintf("%s, kill -9 every %v, %d times, with %d pods/s of churn", who, every, m.kills, perSecond),
 		"violations 0 in %d pods and %d provider calls; start→ready p99 %v, start→all in step p99 %v; instance IDs of %d steady pods unchanged",
 		w.records.pods, w.records.calls, ready.Round(time.Millisecond), converged.Round(time.Millisecond), len(steady))
 }

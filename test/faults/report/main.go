@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command report turns the output of `go test -json` into docs/faults.md: the
+// Command report turns the output of `go test -json` into docs/reports/faults.md: the
 // matrix of faults, with what its tests injected and measured, and their results.
 //
 // The guarantee: it ends with an error when a row has no test that passed, or has
@@ -24,7 +24,7 @@ import (
 )
 
 func main() {
-	out := flag.String("o", "docs/faults.md", "file to write")
+	out := flag.String("o", "docs/reports/faults.md", "file to write")
 	flag.Parse()
 	if err := run(os.Stdin, *out, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)

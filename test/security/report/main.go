@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command report writes docs/security.md: the promises about security, with the tests of
+// Command report writes docs/reports/security.md: the promises about security, with the tests of
 // this tree that hold them. It runs none of them; `make security` does so first.
 package main
 
@@ -15,7 +15,7 @@ import (
 )
 
 func main() {
-	out := flag.String("o", "docs/security.md", "file to write")
+	out := flag.String("o", "docs/reports/security.md", "file to write")
 	flag.Parse()
 	if err := run(*out); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)

@@ -118,6 +118,7 @@ clusterDNS: [` + dnsAddress + `]
 cgroupParent: %[3]s
 hostPaths: [/]
 privileged: true
+imageGC: {highThresholdPercent: 100}
 `
 
 func (c *Cluster) processConfig() string {
@@ -137,6 +138,8 @@ registryMirrors: {` + images.Registry + `: "http://` + mirror + `"}
 clusterDNS: [` + dnsAddress + `]
 hostPaths: [/]
 privileged: true
+ignoreSeccomp: true
+imageGC: {highThresholdPercent: 100}
 `
 
 // processNetwork is the network that pods have in the containerd too.

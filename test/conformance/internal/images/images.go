@@ -4,7 +4,7 @@
 // this machine: agnhost and its kind are built from Kubernetes' sources, the rest is what Debian has.
 //
 // What surprises: these are stand-ins. The same busybox is behind every version of busybox, and nginx is a busybox
-// that serves files. What a test proves about the node does not depend on that; docs/conformance.md names
+// that serves files. What a test proves about the node does not depend on that; docs/reports/conformance.md names
 // the one place where it does.
 package images
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Page is docs/conformance.md.
+// Page is docs/reports/conformance.md.
 type Page struct {
 	// Head is what stands before the results; Title of a run and its time are in it.
 	Head string

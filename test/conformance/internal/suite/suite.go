@@ -36,10 +36,8 @@ const clusterTests = `\[sig-(network|apps|cli|scheduling|instrumentation|auth|ap
 // disturbing tests empty the node or change it, so they run alone.
 const disturbing = `\[Serial\]|\[Disruptive\]`
 
-// NotRun are the tests that a set would have, but that are not run: they take too long, need an image that is not there, or
-// wait for what a node refuses.
+// NotRun are the tests that a set would have, but that are not run: they take too long, or need an image that is not there.
 const NotRun = `InPlacePodLevelResourcesVerticalScaling|MaxContainerBackOff|` +
-	`ClusterTrustBundleProjection\] should|MaxExpirationSeconds validations should issue|` +
 	`Sample API Server using the current Aggregator|continue listing from the last key`
 
 // Sets are the selections by name.

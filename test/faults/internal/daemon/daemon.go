@@ -44,6 +44,8 @@ type Flags struct {
 	Socket                    string // of the backend
 	Inspect                   string // the socket at which the daemon tells of itself
 	CertFile, KeyFile, CAFile string // of its server; without the first there is none
+	// Complete says that the provider knows that its answers are complete, as one that asks the backend itself may.
+	Complete bool
 }
 
 // Args returns the command line that gives the flags.
@@ -51,6 +53,7 @@ func (f Flags) Args() []string {
 	return []string{
 		"-kubeconfig=" + f.Kubeconfig, "-nodename=" + f.NodeName, "-socket=" + f.Socket, "-inspect=" + f.Inspect,
 		"-cert=" + f.CertFile, "-key=" + f.KeyFile, "-ca=" + f.CAFile,
+		fmt.Sprintf("-complete=%t", f.Complete),
 	}
 }
 
@@ -63,6 +66,7 @@ func parse(args []string) (f Flags, err error) {
 	set.StringVar(&f.CertFile, "cert", "", "serving certificate `file`")
 	set.StringVar(&f.KeyFile, "key", "", "its key `file`")
 	set.StringVar(&f.CAFile, "ca", "", "`file` with the authority of client certificates")
+	set.BoolVar(&f.Complete, "complete", false, "the provider knows that its answers are complete")
 	err = set.Parse(args)
 	return f, err
 }
@@ -125,7 +129,11 @@ func newNode(flags Flags, plan *failpoint.Plan) (*nodeutil.Node, error) {
 	provider := func(cfg nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
 		describe(cfg.Node)
 		c := backend.NewClient(flags.Socket)
-		return plan.Provider(c), &health{client: c, node: cfg.Node}, nil
+		p := plan.Provider(c)
+		if flags.Complete {
+			p = complete{p}
+		}
+		return p, &health{client: c, node: cfg.Node}, nil
 	}
 	opts := []nodeutil.NodeOpt{
 		nodeutil.WithClient(client),
@@ -133,6 +141,12 @@ func newNode(flags Flags, plan *failpoint.Plan) (*nodeutil.Node, error) {
 	}
 	return nodeutil.NewNode(flags.NodeName, provider, append(opts, serving(flags)...)...)
 }
+
+// complete is a provider whose answers are complete.
+type complete struct{ failpoint.Notifying }
+
+// AnswersForAllPods says so.
+func (complete) AnswersForAllPods() bool { return true }
 
 // serving returns the options of the node's server.
 func serving(flags Flags) []nodeutil.NodeOpt {
