@@ -10,6 +10,8 @@ import json
 import os
 import shutil
 import signal
+import socket
+import stat
 import subprocess
 import threading
 import time
@@ -380,17 +382,37 @@ def stream_errors(function):
     return call
 
 
+def make_way(path):
+    """Removes the socket of a plugin that was killed. What else is there stays, such as the socket of a plugin that runs."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise SystemExit(f"--socket {path}: there is something that is not a socket: name another path")
+    with socket.socket(socket.AF_UNIX) as client:
+        try:
+            client.connect(str(path))
+        except ConnectionRefusedError:  # nobody listens
+            path.unlink()
+        except OSError as error:
+            raise SystemExit(f"--socket {path}: there is a socket, and whose it is cannot be seen: name another path: {error}")
+        else:
+            raise SystemExit(f"--socket {path}: a program listens there already: stop it, or name another path")
+
+
 def main():
     flags = argparse.ArgumentParser(description=__doc__)
     flags.add_argument("--socket", required=True, type=Path, help="path of the socket to listen on")
     flags.add_argument("--state", required=True, type=Path, help="directory of the pods")
     args = flags.parse_args()
+    make_way(args.socket)
     args.state.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # Exec, logs that follow and the watch keep a thread each.
-    server = grpc.server(futures.ThreadPoolExecutor(max_workers=64), options=[
+    # Exec, logs that follow and the watch keep a thread each, which is made when it is needed. A node has 2,000 sessions at
+    # most (--max-streams), and calls and signs of life must never wait for them.
+    server = grpc.server(futures.ThreadPoolExecutor(max_workers=2500), options=[
         ("grpc.max_receive_message_length", 16 << 20), ("grpc.max_send_message_length", 16 << 20)])
     server.add_generic_rpc_handlers((handler(Provider(args.state.absolute())),))
-    args.socket.unlink(missing_ok=True)
     os.umask(0o177)  # the socket is for this user only
     server.add_insecure_port(f"unix://{args.socket.absolute()}")
     os.umask(0o077)
