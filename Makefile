@@ -74,26 +74,26 @@ newest: ## build the library with the newest Kubernetes, and test its core
 FAULTS := ./node/... ./test/faults/... ./test/integration
 FAULTS_ENV := VK_REQUIRE_TESTAPI=1 VK_FAULTS_STRICT=1 $(if $(LONG),VK_FAULTS_LONG=1)
 .PHONY: faults
-faults: build ## run every test of the matrix of faults and write docs/faults.md (LONG=1: full length)
+faults: build ## run every test of the matrix of faults and write docs/reports/faults.md (LONG=1: full length)
 	@mkdir -p .cache
 	@$(FAULTS_ENV) go test -json -count=1 -p 1 -timeout $(if $(LONG),300m,30m) -run '^TestFault' $(FAULTS) >.cache/faults.json || true
-	@$(if $(LONG),VK_FAULTS_LONG=1) go run ./test/faults/report -o docs/faults.md .cache/faults.json
+	@$(if $(LONG),VK_FAULTS_LONG=1) go run ./test/faults/report -o docs/reports/faults.md .cache/faults.json
 
 .PHONY: security
-security: build ## run every test of a promise about security and write docs/security.md
+security: build ## run every test of a promise about security and write docs/reports/security.md
 	@for module in $(TEST_MODULES); do (cd $$module && VK_REQUIRE_TESTAPI=1 go test -count=1 -timeout 20m -run '^TestSecurity' ./... >/dev/null); done
 	@go run ./test/security/report
 
 SOAK ?= 1h
 .PHONY: soak
-soak: build ## kill a daemon with kill -9 every five seconds for SOAK=1h under churn, and write docs/soak.md
-	@VK_REQUIRE_TESTAPI=1 go test ./test/faults/process -count=1 -timeout 0 -v -run '^TestSoak$$' -soak=$(SOAK) -soak-report=$(CURDIR)/docs/soak.md
+soak: build ## kill a daemon with kill -9 every five seconds for SOAK=1h under churn, and write docs/reports/soak.md
+	@VK_REQUIRE_TESTAPI=1 go test ./test/faults/process -count=1 -timeout 0 -v -run '^TestSoak$$' -soak=$(SOAK) -soak-report=$(CURDIR)/docs/reports/soak.md
 
-# Kubernetes' own tests of a node: they need root, Linux and a container runtime. See docs/conformance.md.
+# Kubernetes' own tests of a node: they need root, Linux and a container runtime. See docs/reports/conformance.md.
 .PHONY: conformance
-conformance: build bin/conformance/e2e.test bin/conformance/coredns bin/conformance/kubelet ## run Kubernetes' tests of nodes, services, workloads and kubectl against a virtual node and write docs/conformance.md (PROVIDER=process: conformance-process.md; CONFORMANCE_ARGS=-focus=...)
+conformance: build bin/conformance/e2e.test bin/conformance/coredns bin/conformance/kubelet ## run Kubernetes' tests of nodes, services, workloads and kubectl against a virtual node and write docs/reports/conformance.md (PROVIDER=process: conformance-process.md; CONFORMANCE_ARGS=-focus=...)
 	@go build -C test/conformance -o $(CURDIR)/bin/conformance/run .
-	@bin/conformance/run -provider=$(or $(PROVIDER),cri) -report=docs/conformance$(if $(filter process,$(PROVIDER)),-process).md $(CONFORMANCE_ARGS)
+	@bin/conformance/run -provider=$(or $(PROVIDER),cri) -report=docs/reports/conformance$(if $(filter process,$(PROVIDER)),-process).md $(CONFORMANCE_ARGS)
 
 .PHONY: conformance-quick
 conformance-quick: build bin/conformance/e2e.test ## the same for the tests that do not wait long, in a few minutes
@@ -134,10 +134,18 @@ check: ## lint every module, and see that modules and generated files are curren
 	@hack/lint.sh
 	@hack/check-tidy.sh
 
+# What the tests of the contract found is kept for the table of support; a test that fails writes its results too.
+.PHONY: contract-results
+contract-results: ## run the contract of providers and write docs/reports/contract and the pages from it (needs root and containerd)
+	@cd providers && VK_REQUIRE_CONTAINERD=1 VK_CONTRACT_RESULTS=$(CURDIR)/docs/reports/contract VK_CONTRACT_VERSION='$(VERSION)' \
+	  go test -count=1 -p 1 -timeout 20m -run '^TestContract$$' ./...
+	@$(MAKE) --no-print-directory generate
+
 .PHONY: generate
 generate: ## write the files that are made from code
 	@go test ./cli -run TestReference -update
-	@cd cmd/virtual-kubelet && go test . -run TestSupportPage -update
+	@go test ./providertest -run TestCosts -update
+	@cd cmd/virtual-kubelet && go test . -run 'TestSupportPage|TestProviderPages' -update
 	@cd deploy && go test . -run TestManifests -update
 
 .PHONY: generate-rpc

@@ -18,7 +18,6 @@ var shape = repocheck.Shape{
 	// podruntime maps pods to containers, and containers to statuses.
 	Done: map[string][]string{"podruntime": {"mapping.go", "mapping_test.go", "status.go", "status_test.go"}},
 	Excused: map[string]map[string]string{
-		"cri": {"contract_test.go": "test/containerd runs it with the runtime that it needs"},
 		"mock": {
 			"capabilities.go": "it runs nothing, so it declares nothing and takes every pod",
 			"client.go":       "it has no service: its pods are in its own memory",
@@ -43,6 +42,7 @@ func TestAbilitiesOfProvidersAreListed(t *testing.T) {
 		load(t).Abilities(repocheck.Abilities{
 			List: "node/abilities.go",
 			In:   "cli", Type: "Provider", Field: "New",
+			Guide:   "docs/providers/writing.md",
 			AskedIn: []string{"node", "node/nodeutil", "node/api", "cli"},
 			Others: map[string]string{
 				"api.TimestampedLog":         "a log that a provider returns",

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Writes what is generated from the protocol of plugins: Go beside it, Python in examples/plugin-python. It needs protoc
-# 3.21, as Debian's protobuf-compiler has it: what another one writes for Python does not run with Debian's runtime. The
-# plugins for Go are pinned in providerrpc/go.mod.
+# Writes what is generated from the protocol of plugins: Go beside it, Python in examples/plugin-python and for new plugins.
+# It needs protoc 3.21, as Debian's protobuf-compiler has it: what another one writes for Python does not run with Debian's
+# runtime. The plugins for Go are pinned in providerrpc/go.mod.
 set -euo pipefail
 
 cd "$(dirname "$0")/../providerrpc"
@@ -17,6 +17,7 @@ go build -o "$tools/" google.golang.org/protobuf/cmd/protoc-gen-go google.golang
 proto=proto/virtualkubelet/provider/v1
 PATH=$tools:$PATH protoc -I proto --go_out=proto --go_opt=paths=source_relative \
   --go-grpc_out=proto --go-grpc_opt=paths=source_relative virtualkubelet/provider/v1/provider.proto
-python=../examples/plugin-python
 protoc -I "$proto" --python_out="$tools" provider.proto
-{ echo '# SPDX-License-Identifier: Apache-2.0'; cat "$tools/provider_pb2.py"; } >"$python/provider_pb2.py"
+for python in ../examples/plugin-python ../cmd/virtual-kubelet/internal/scaffold/python; do
+  { echo '# SPDX-License-Identifier: Apache-2.0'; cat "$tools/provider_pb2.py"; } >"$python/provider_pb2.py"
+done
