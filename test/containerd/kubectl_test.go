@@ -102,15 +102,12 @@ func (u user) exec() {
 func (u user) execTerminal() {
 	s := u.openTerminal("exec", "-it", "tools", "-c", "main", "--", "sh")
 	s.hears("# ")
-	s.say("test -t 0 && test -t 1 && echo terminal$((40+2)); stty size\r")
-	s.hears("terminal42\r\n30 100\r\n")
+	s.say("test -t 0 && test -t 1 && echo terminal$((40+2))\r")
+	s.hears("terminal42\r\n")
+	s.awaitSize("30 100")
 	s.resize(40, 120)
-	s.await("the new size has arrived", func() (bool, string) {
-		s.say("stty size\r")
-		got := s.out.String()
-		return strings.Contains(got, "40 120\r\n"), got
-	})
-	s.say("echo sleeping$((1+1)); sleep 1000\r")
+	s.awaitSize("40 120")
+	s.say("sh -c 'echo sleeping$((1+1)); exec sleep 1000'\r") // who says it is in the foreground already
 	s.hears("sleeping2\r\n")
 	s.say("\x03")
 	s.say("echo back$((1+1)); exit 3\r")
@@ -181,11 +178,7 @@ func (u user) attachTerminal() {
 	s := u.openTerminal("attach", "-it", "tools", "-c", u.protocol)
 	s.say("echo first$((1+1)); remembered=7\r")
 	s.hears("first2\r\n")
-	s.await("the size has arrived", func() (bool, string) {
-		s.say("stty size\r")
-		got := s.out.String()
-		return strings.Contains(got, "30 100\r\n"), got
-	})
+	s.awaitSize("30 100")
 	_ = s.cmd.Process.Kill()
 	<-s.ended //nolint:errcheck // how it ended does not matter
 	s = u.openTerminal("attach", "-it", "tools", "-c", u.protocol)

@@ -164,6 +164,17 @@ func (s *session) resize(lines, columns uint16) {
 	}
 }
 
+// awaitSize asks the shell for the size of its terminal until that is the one of the user's, of which it is told beside
+// what the user types.
+func (s *session) awaitSize(size string) {
+	s.Helper()
+	s.await("the size has arrived", func() (bool, string) {
+		s.say("stty size\r")
+		got := s.out.String()
+		return strings.Contains(got, size+"\r\n"), got
+	})
+}
+
 // newTerminal opens both sides of a new pseudo-terminal.
 func newTerminal() (master, slave *os.File, err error) {
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
