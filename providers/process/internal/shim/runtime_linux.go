@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 )
@@ -120,18 +121,35 @@ func (s *supervisor) simple(prepare func(dir string) oci.Call) error {
 	return s.call(prepare(dir), child.fds())
 }
 
+// callTimeout bounds a call of a runtime, which takes a tenth of a second: images are mounted before it, and what it has
+// made runs on after it. A runtime that hangs must not keep a container from being removed.
+const callTimeout = time.Minute
+
 // call runs the program and waits for it.
 func (s *supervisor) call(c oci.Call, files []uintptr) error {
-	status, _, err := s.children.start(func() (int, error) {
+	return callWithin(s.children, callTimeout, c, files)
+}
+
+func callWithin(children *children, limit time.Duration, c oci.Call, files []uintptr) error {
+	status, pid, err := children.start(func() (int, error) {
 		return syscall.ForkExec(c.Argv[0], c.Argv, &syscall.ProcAttr{Env: runtimeEnv, Files: files, Sys: &syscall.SysProcAttr{Setsid: true}})
 	})
 	if err != nil {
 		return fmt.Errorf("run %s: %w", c.Argv[0], err)
 	}
-	if code := exitCode(<-status); code != 0 {
-		return c.Failed(fmt.Sprintf("it ended with code %d", code))
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case ended := <-status:
+		if code := exitCode(ended); code != 0 {
+			return c.Failed(fmt.Sprintf("it ended with code %d", code))
+		}
+		return nil
+	case <-timer.C:
+		_ = children.signal(pid, true, syscall.SIGKILL) // an error means that it has ended
+		<-status
+		return c.Failed(fmt.Sprintf("it did not end within %v and was killed", limit))
 	}
-	return nil
 }
 
 // discard removes what the runtime has of the container, once none of its processes is left.
