@@ -95,6 +95,11 @@ conformance: build bin/conformance/e2e.test bin/conformance/coredns bin/conforma
 	@go build -C test/conformance -o $(CURDIR)/bin/conformance/run .
 	@bin/conformance/run -provider=$(or $(PROVIDER),cri) -report=docs/reports/conformance$(if $(filter process,$(PROVIDER)),-process).md $(CONFORMANCE_ARGS)
 
+.PHONY: conformance-two-nodes
+conformance-two-nodes: build bin/conformance/e2e.test bin/conformance/coredns bin/conformance/kubelet ## run every test called conformance against two virtual nodes and write docs/reports/conformance-two-nodes.md
+	@go build -C test/conformance -o $(CURDIR)/bin/conformance/run .
+	@bin/conformance/run -nodes=2 -sets=conformance,conformance-serial -report=docs/reports/conformance-two-nodes.md $(CONFORMANCE_ARGS)
+
 .PHONY: conformance-quick
 conformance-quick: build bin/conformance/e2e.test ## the same for the tests that do not wait long, in a few minutes
 	@go build -C test/conformance -o $(CURDIR)/bin/conformance/run .

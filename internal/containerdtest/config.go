@@ -25,6 +25,8 @@ type Options struct {
 	Registries string
 	// Program is another containerd than the one in PATH.
 	Program string
+	// NetworkNamespace is the file of the network that it runs in; "" is that of this process.
+	NetworkNamespace string
 }
 
 // pauseImage is the image of sandboxes; no registry has it.

@@ -108,7 +108,11 @@ func (c *Containerd) Resume(ctx context.Context) error {
 	if c.daemon != nil {
 		return errors.New("containerd runs already")
 	}
-	d := &daemon{cmd: exec.Command(c.options.Program, "--config", c.slot.file("containerd.toml")), ended: make(chan struct{})} //nolint:noctx // Stop ends it
+	argv := []string{c.options.Program, "--config", c.slot.file("containerd.toml")}
+	if file := c.options.NetworkNamespace; file != "" {
+		argv = append([]string{"nsenter", "--net=" + file}, argv...) // which becomes the program
+	}
+	d := &daemon{cmd: exec.Command(argv[0], argv[1:]...), ended: make(chan struct{})} //nolint:noctx // Stop ends it
 	d.cmd.Stdout, d.cmd.Stderr = &c.said, &c.said
 	// It ends when this process dies, however it dies. Its containers do not; see sweep.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}

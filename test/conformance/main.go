@@ -33,6 +33,7 @@ type options struct {
 	focus    string
 	skip     string
 	procs    int
+	nodes    int
 	programs string
 	results  string
 	work     string
@@ -51,10 +52,11 @@ func main() {
 	flag.StringVar(&o.agent, "agent", "virtual-kubelet", "what runs the node: virtual-kubelet, or kubelet for a comparison")
 	flag.StringVar(&o.provider, "provider", "cri", "what virtual-kubelet runs pods with: cri, in a containerd, or process")
 	flag.StringVar(&o.network, "network", "pods", "with the provider process: pods, a network for each pod, or machine, without the tests that need more")
-	flag.StringVar(&o.sets, "sets", "node,cluster,serial", "which tests, one set after the other: node, cluster, serial, scheduling, quick, gate")
+	flag.StringVar(&o.sets, "sets", "node,cluster,serial", "which tests, one set after the other: node, cluster, serial, scheduling, conformance, conformance-serial, quick, gate")
 	flag.StringVar(&o.focus, "focus", "", "regular expression of the tests to run, in the place of a set's")
 	flag.StringVar(&o.skip, "skip", "", "regular expression of tests to leave out, in the place of a set's")
 	flag.IntVar(&o.procs, "procs", 0, "how many tests run at a time, in the place of a set's number")
+	flag.IntVar(&o.nodes, "nodes", 1, "how many nodes the cluster has: 1, or 2")
 	flag.StringVar(&o.programs, "programs", "bin", "directory of devcluster and virtual-kubelet, and of conformance/ with the other programs")
 	flag.StringVar(&o.results, "results", ".cache/conformance", "directory for reports and logs")
 	flag.BoolVar(&o.hold, "hold", false, "run no test: keep the cluster until the program is told to stop")
@@ -73,10 +75,13 @@ func main() {
 	}
 }
 
-// complete sets what depends on the provider.
+// complete sets what depends on the provider and on how many nodes there are.
 func (o *options) complete() {
 	known := "test/conformance/known.tsv"
-	if o.provider == "process" {
+	switch {
+	case o.nodes == 2:
+		known = "test/conformance/known-two-nodes.tsv"
+	case o.provider == "process":
 		known = "test/conformance/known-process.tsv"
 	}
 	o.known = cmp.Or(o.known, known)
@@ -103,6 +108,9 @@ func (o *options) choose() func(context.Context) error {
 
 // outside makes what must outlive the box, and runs the rest in it.
 func (o *options) outside(ctx context.Context) (err error) {
+	if o.nodes != 1 && o.nodes != 2 {
+		return fmt.Errorf("-nodes=%d: a cluster here has 1 node, or 2", o.nodes)
+	}
 	if o.provider != "process" {
 		if err := containerdtest.Missing(); err != nil {
 			return err
@@ -125,7 +133,7 @@ func (o *options) outside(ctx context.Context) (err error) {
 		return err
 	}
 	return box.Run(ctx, cluster.Node, o.cgroup(), "-inside", "-agent="+o.agent, "-provider="+o.provider, "-network="+o.network, "-sets="+o.sets, "-focus="+o.focus, "-skip="+o.skip,
-		fmt.Sprintf("-procs=%d", o.procs), "-programs="+o.programs, "-results="+o.results, "-work="+o.work, fmt.Sprintf("-hold=%t", o.hold))
+		fmt.Sprintf("-procs=%d", o.procs), fmt.Sprintf("-nodes=%d", o.nodes), "-programs="+o.programs, "-results="+o.results, "-work="+o.work, fmt.Sprintf("-hold=%t", o.hold))
 }
 
 // cgroup is as unique as the directory, so that several of these programs can run.
@@ -148,7 +156,7 @@ func (o *options) run(ctx context.Context) (err error) {
 	}
 	_, dnsErr := os.Stat(filepath.Join(programs, "coredns"))
 	c, err := cluster.Start(ctx, cluster.Options{
-		Work: o.work, Cgroup: o.cgroup(), Logs: o.results, Agent: o.agent, Provider: o.provider, MachineNetwork: o.network == "machine", Programs: programs, DNS: dnsErr == nil,
+		Work: o.work, Cgroup: o.cgroup(), Nodes: o.nodes, Logs: o.results, Agent: o.agent, Provider: o.provider, MachineNetwork: o.network == "machine", Programs: programs, DNS: dnsErr == nil,
 		Devcluster:     filepath.Join(o.programs, "devcluster"),
 		VirtualKubelet: filepath.Join(o.programs, "virtual-kubelet"),
 		Images:         images.Programs{Dir: programs, Sources: strings.TrimSpace(string(sources)), Busybox: busybox},
@@ -169,12 +177,12 @@ func (o *options) run(ctx context.Context) (err error) {
 func (o *options) suites(ctx context.Context, c *cluster.Cluster) error {
 	p := suite.Programs{
 		Ginkgo: filepath.Join(c.Programs, "ginkgo"), Tests: filepath.Join(c.Programs, "e2e.test"),
-		Kubectl: c.Kubectl, Kubeconfig: c.Kubeconfig, Endpoint: c.Endpoint,
+		Kubectl: c.Kubectl, Kubeconfig: c.Kubeconfig, Endpoint: c.Endpoint, Nodes: o.nodes,
 	}
 	for name := range strings.SplitSeq(o.sets, ",") {
 		set, ok := suite.Sets()[name]
 		if !ok {
-			return fmt.Errorf("there is no set %q; there are node, cluster, serial, scheduling, quick and gate", name)
+			return fmt.Errorf("there is no set %q; there are node, cluster, serial, scheduling, conformance, conformance-serial, quick and gate", name)
 		}
 		if o.focus != "" {
 			set.Focus, set.Skip = o.focus, o.skip

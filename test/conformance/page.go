@@ -25,6 +25,11 @@ var head string
 //go:embed page-process.md
 var headOfProcess string
 
+// headOfTwo is the same for two nodes.
+//
+//go:embed page-two-nodes.md
+var headOfTwo string
+
 //go:embed isolation.tsv
 var isolation string
 
@@ -62,7 +67,10 @@ func (o *options) page() error {
 		sets = append(sets, results)
 	}
 	page := report.Page{Head: head, Parts: parts(), Results: report.Merge(sets...), Known: known}
-	if o.provider == "process" {
+	switch {
+	case o.nodes == 2:
+		page.Head, page.Parts = headOfTwo, []report.Part{wholeList}
+	case o.provider == "process":
 		page.Head, page.Parts[0].Isolated = headOfProcess, isolated
 	}
 	say("%s", page.Summary())
@@ -79,6 +87,11 @@ func (o *options) page() error {
 	}
 	return nil
 }
+
+// wholeList is the table of totals of everything that is called conformance.
+var wholeList = report.Part{Title: "The whole list", Groups: []string{
+	"api-machinery", "apps", "architecture", "auth", "cli", "instrumentation", "network", "node", "scheduling", "storage",
+}}
 
 // parts are the tables of totals: first what a node decides itself, then what it has to run.
 func parts() []report.Part {

@@ -22,9 +22,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Address is that of the machine inside, on an interface that is not the loopback one. It is from a range
-// that is kept for documentation, and nothing outside can be reached.
-const Address = "192.0.2.2"
+// Address is that of the machine inside, on an interface that is not the loopback one, and SecondAddress is for one
+// more (see [Machine]). They are from a range that is kept for documentation, and nothing outside can be reached.
+const (
+	Address       = "192.0.2.2"
+	SecondAddress = "192.0.2.3"
+)
 
 // first is the argument that makes a process the first one of a box.
 const first = "box-first-process"
@@ -35,7 +38,7 @@ func Run(ctx context.Context, hostname, cgroup string, args ...string) (err erro
 	// The signal for the death of the parent is sent when the thread that started the child ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := makeCgroups(cgroup); err != nil {
+	if err := MakeCgroup(cgroup); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, removeCgroups(cgroup)) }()
@@ -120,6 +123,27 @@ func prepare(hostname string) error {
 		}
 	}
 	return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644)
+}
+
+// Machine makes the network of another machine with that address, joined with this one's, and returns the file of its
+// network namespace. Everything else is shared. It can be called once.
+func Machine(ctx context.Context, name, address string) (string, error) {
+	file := "/run/netns/" + name
+	inside := []string{"nsenter", "--net=" + file}
+	for _, argv := range [][]string{
+		{"ip", "netns", "add", name},
+		{"ip", "link", "set", "node1", "netns", name},
+		append(inside, "ip", "link", "set", "lo", "up"),
+		append(inside, "ip", "address", "add", address+"/24", "dev", "node1"),
+		append(inside, "ip", "link", "set", "node1", "up"),
+		append(inside, "ip", "route", "add", "default", "dev", "node1"),
+		append(inside, "sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward"),
+	} {
+		if out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput(); err != nil {
+			return "", fmt.Errorf("make the network of %s: %v: %w: %s", name, argv, err, out)
+		}
+	}
+	return file, nil
 }
 
 // Resolver makes file what the programs inside know of DNS.

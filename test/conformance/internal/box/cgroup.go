@@ -33,7 +33,8 @@ func Cgroups(name string) ([]string, error) {
 	return dirs, nil
 }
 
-func makeCgroups(name string) error {
+// MakeCgroup makes a cgroup in each hierarchy, below one that exists.
+func MakeCgroup(name string) error {
 	dirs, err := Cgroups(name)
 	if err != nil {
 		return err

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster runs a whole cluster of one node on one machine: control plane, container runtime with a registry
-// and a network for pods, proxy for services, DNS, and the node's agent. It is meant for a box (see package
+// Package cluster runs a whole cluster of one node, or of two, on one machine: control plane, a registry, DNS, and for
+// each node a container runtime, a network for pods, a proxy for services, and its agent. It is meant for a box (see package
 // box), where everything that it changes on the machine ends with it.
 package cluster
 
@@ -20,12 +20,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/images"
 )
 
-// Node is the name of the node.
+// Node is the name of the first node.
 const Node = "conformance-0"
 
 const (
-	podNetwork = "10.97.0.0/24"
-	mirror     = "127.0.0.1:5055"
+	podNetwork = "10.97.0.0/16"
+	mirror     = box.Address + ":5055"
 	// startTime is for a machine that does much else.
 	startTime = 2 * time.Minute
 )
@@ -34,8 +34,10 @@ const (
 type Options struct {
 	// Work is an empty directory for everything that the cluster writes, but Logs, where the logs of its programs go.
 	Work, Logs string
-	// Cgroup is the one for the pods.
+	// Cgroup is the one for all nodes; it exists.
 	Cgroup string
+	// Nodes is how many there are: 1, or 2.
+	Nodes int
 	// Devcluster is the program of the control plane, Programs the directory of all others.
 	Devcluster, Programs string
 	// Images are those that the registry has, by name and tag.
@@ -59,10 +61,10 @@ type Cluster struct {
 	Options
 	// Kubeconfig is the administrator's, Kubectl a program that can read it.
 	Kubeconfig, Kubectl string
-	// Endpoint is where the container runtime answers; "" if there is none.
+	// Endpoint is where the container runtime of the first node answers; "" if there is none.
 	Endpoint string
 
-	runtime  *containerdtest.Containerd
+	nodes    []*node
 	programs []*program // in the order of their start
 }
 
@@ -78,10 +80,11 @@ func Start(ctx context.Context, o Options) (c *Cluster, err error) {
 		name string
 		run  func(context.Context) error
 	}{
-		{"images and container runtime", c.startRuntime},
+		{"machines", c.makeNodes},
+		{"images and container runtimes", c.startRuntimes},
 		{"control plane", c.startControlPlane},
 		{"services", c.startServices},
-		{"node", c.startNode},
+		{"nodes", c.startNodes},
 	} {
 		began := time.Now()
 		if err := step.run(ctx); err != nil {
@@ -92,22 +95,24 @@ func Start(ctx context.Context, o Options) (c *Cluster, err error) {
 	return c, nil
 }
 
-// Stop ends what Start started, the last first. The container runtime is not stopped: its containers end with the box.
+// Stop ends what Start started, the last first. Container runtimes are not stopped: their containers end with the box.
 func (c *Cluster) Stop() error {
 	var errs []error
 	for _, p := range slices.Backward(c.programs) {
 		errs = append(errs, p.stop())
 	}
 	c.programs = nil
-	if c.runtime != nil {
-		errs = append(errs, os.WriteFile(filepath.Join(c.Logs, "containerd.log"), []byte(c.runtime.Said()), 0o600))
+	for _, n := range c.nodes {
+		if n.runtime != nil {
+			errs = append(errs, os.WriteFile(filepath.Join(c.Logs, n.log("containerd")+".log"), []byte(n.runtime.Said()), 0o600))
+		}
 	}
 	return errors.Join(errs...)
 }
 
-// startRuntime starts a containerd for which the mirror is the registry, and pulls every image once, so that no test
-// pays for the first pull. The provider process needs the mirror only.
-func (c *Cluster) startRuntime(ctx context.Context) error {
+// startRuntimes starts a containerd a node for which the mirror is the registry, and pulls every image once, so that no
+// test pays for the first pull. The provider process needs the mirror only.
+func (c *Cluster) startRuntimes(ctx context.Context) error {
 	all, err := images.All(c.Images)
 	if err != nil {
 		return err
@@ -123,13 +128,18 @@ func (c *Cluster) startRuntime(ctx context.Context) error {
 	if err := writeFile(filepath.Join(registries, images.Registry, "hosts.toml"), hosts); err != nil {
 		return err
 	}
-	if c.runtime, err = containerdtest.New(ctx, containerdtest.Options{
-		Bridge: "pods0", Subnet: podNetwork, Registries: registries, CgroupParent: c.Cgroup + "/containerd",
-	}); err != nil {
-		return err
+	for _, n := range c.nodes {
+		if n.runtime, err = containerdtest.New(ctx, containerdtest.Options{
+			Bridge: "pods0", Subnet: n.pods, Registries: registries, CgroupParent: n.cgroup + "/containerd", NetworkNamespace: n.netns,
+		}); err != nil {
+			return err
+		}
+		if err := c.pull(ctx, n, all); err != nil {
+			return err
+		}
 	}
-	c.Endpoint = c.runtime.Endpoint()
-	return c.pull(ctx, all)
+	c.Endpoint = c.nodes[0].runtime.Endpoint()
+	return nil
 }
 
 func (c *Cluster) startControlPlane(ctx context.Context) error {

@@ -38,71 +38,77 @@ serializeImagePulls: false
 registerWithTaints: []
 `
 
-// startNode makes the node's credentials, starts its agent and returns when the node is ready.
-func (c *Cluster) startNode(ctx context.Context) error {
-	credentials := filepath.Join(c.Work, "node")
-	cmd := exec.CommandContext(ctx, c.Devcluster, "node-credentials", Node, "--dir="+filepath.Join(c.Work, "control-plane"),
-		"--name=conformance", "--out="+credentials, "--san="+box.Address)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("make the node's credentials: %w: %s", err, out)
-	}
-	if err := c.startAgent(credentials); err != nil {
-		return err
-	}
-	return c.await(ctx, "the node", startTime, func() error {
-		ready, err := c.kubectl(ctx, "", "get", "node", Node, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
-		if err == nil && strings.TrimSpace(ready) != "True" {
-			err = fmt.Errorf("the node is not ready")
+// startNodes makes the credentials of each node, starts its agent and returns when the nodes are ready.
+func (c *Cluster) startNodes(ctx context.Context) error {
+	for _, n := range c.nodes {
+		credentials := filepath.Join(n.dir, "node")
+		cmd := exec.CommandContext(ctx, c.Devcluster, "node-credentials", n.name, "--dir="+filepath.Join(c.Work, "control-plane"),
+			"--name=conformance", "--out="+credentials, "--san="+n.address)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("make the credentials of node %s: %w: %s", n.name, err, out)
 		}
-		return err
-	})
-}
-
-func (c *Cluster) startAgent(credentials string) error {
-	switch c.Agent {
-	case "kubelet":
-		file := filepath.Join(c.Work, "kubelet.yaml")
-		if err := writeFile(file, fmt.Sprintf(kubeletConfig, credentials, c.Endpoint, c.Work, c.Cgroup)); err != nil {
+		if err := c.startAgent(n, credentials); err != nil {
 			return err
 		}
-		_, err := c.start("kubelet", filepath.Join(c.Programs, "kubelet"), "--config="+file, "--kubeconfig="+credentials+"/kubeconfig",
-			"--hostname-override="+Node, "--node-ip="+box.Address, "--root-dir="+filepath.Join(c.Work, "kubelet"), "--cert-dir="+credentials)
-		return err
+	}
+	for _, n := range c.nodes {
+		if err := c.await(ctx, "node "+n.name, startTime, func() error {
+			ready, err := c.kubectl(ctx, "", "get", "node", n.name, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
+			if err == nil && strings.TrimSpace(ready) != "True" {
+				err = fmt.Errorf("the node is not ready")
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) startAgent(n *node, credentials string) error {
+	switch c.Agent {
+	case "kubelet":
+		file := filepath.Join(n.dir, "kubelet.yaml")
+		if err := writeFile(file, fmt.Sprintf(kubeletConfig, credentials, n.runtime.Endpoint(), n.dir, n.cgroup)); err != nil {
+			return err
+		}
+		return c.startOn(n, "kubelet", filepath.Join(c.Programs, "kubelet"), "--config="+file, "--kubeconfig="+credentials+"/kubeconfig",
+			"--hostname-override="+n.name, "--node-ip="+n.address, "--root-dir="+filepath.Join(n.dir, "kubelet"), "--cert-dir="+credentials)
 	case "virtual-kubelet":
-		return c.startVirtualKubelet(credentials)
+		return c.startVirtualKubelet(n, credentials)
 	default:
 		return fmt.Errorf("there is no agent %q; there are virtual-kubelet and kubelet", c.Agent)
 	}
 }
 
-func (c *Cluster) startVirtualKubelet(credentials string) error {
-	config, ok := map[string]string{
-		"cri":     fmt.Sprintf(criConfig, c.Endpoint, c.Work, c.Cgroup),
-		"process": c.processConfig(),
-	}[c.Provider]
-	if !ok {
+func (c *Cluster) startVirtualKubelet(n *node, credentials string) error {
+	var config string
+	switch c.Provider {
+	case "cri":
+		config = fmt.Sprintf(criConfig, n.runtime.Endpoint(), n.dir, n.cgroup)
+	case "process":
+		config = c.processConfig(n)
+	default:
 		return fmt.Errorf("there is no provider %q; there are cri and process", c.Provider)
 	}
-	file := filepath.Join(c.Work, "provider.yaml")
-	if err := errors.Join(writeFile(file, config), writeFile(filepath.Join(c.Work, "pods.conflist"), fmt.Sprintf(processNetwork, c.Work))); err != nil {
+	file := filepath.Join(n.dir, "provider.yaml")
+	if err := errors.Join(writeFile(file, config), writeFile(filepath.Join(n.dir, "pods.conflist"), fmt.Sprintf(processNetwork, n.dir, n.pods))); err != nil {
 		return err
 	}
 	args := []string{
 		"--provider=" + c.Provider, "--provider-config=" + file, "--kubeconfig=" + credentials + "/kubeconfig",
-		"--nodename=" + Node, "--node-ip=" + box.Address, "--disable-taint", "--client-ca-file=" + credentials + "/ca.crt",
+		"--nodename=" + n.name, "--node-ip=" + n.address, "--disable-taint", "--client-ca-file=" + credentials + "/ca.crt",
 		"--tls-cert-file=" + credentials + "/kubelet.crt", "--tls-private-key-file=" + credentials + "/kubelet.key",
 	}
 	if c.Provider == "cri" {
-		_, err := c.start("virtual-kubelet", c.VirtualKubelet, args...)
-		return err
+		return c.startOn(n, "virtual-kubelet", c.VirtualKubelet, args...)
 	}
 	// The provider process makes the cgroups of pods below its own. A pod that it refuses fails, so that no test waits for it.
-	dirs, err := box.Cgroups(c.Cgroup)
+	dirs, err := box.Cgroups(n.cgroup)
 	if err != nil {
 		return err
 	}
-	_, err = c.start("virtual-kubelet", "sh", append([]string{"-c", enterCgroups, strings.Join(dirs, " "), c.VirtualKubelet, "--fail-unsupported"}, args...)...)
-	return err
+	return c.startOn(n, "virtual-kubelet", "sh", append([]string{"-c", enterCgroups, strings.Join(dirs, " "), c.VirtualKubelet, "--fail-unsupported"}, args...)...)
 }
 
 // enterCgroups starts the program that its arguments name, in the cgroups whose directories are in $0.
@@ -121,10 +127,10 @@ privileged: true
 imageGC: {highThresholdPercent: 100}
 `
 
-func (c *Cluster) processConfig() string {
-	config := fmt.Sprintf(processConfig, c.Work)
+func (c *Cluster) processConfig(n *node) string {
+	config := fmt.Sprintf(processConfig, n.dir)
 	if !c.MachineNetwork {
-		config += "podNetwork: " + c.Work + "/pods.conflist\n"
+		config += "podNetwork: " + n.dir + "/pods.conflist\n"
 	}
 	return config
 }
@@ -147,7 +153,7 @@ const processNetwork = `{
   "cniVersion": "1.0.0", "name": "pods",
   "plugins": [
     {"type": "bridge", "bridge": "pods0", "isGateway": true, "hairpinMode": true,
-     "ipam": {"type": "host-local", "dataDir": "%[1]s/addresses", "ranges": [[{"subnet": "` + podNetwork + `"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
+     "ipam": {"type": "host-local", "dataDir": "%[1]s/addresses", "ranges": [[{"subnet": "%[2]s"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
     {"type": "portmap", "capabilities": {"portMappings": true}}
   ]
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/images"
 )
 
-// pull pulls every image of the registry once.
-func (c *Cluster) pull(ctx context.Context, all map[string]v1.Image) error {
+// pull pulls every image of the registry once to a node.
+func (c *Cluster) pull(ctx context.Context, n *node, all map[string]v1.Image) error {
 	for tag := range all {
-		cmd := exec.CommandContext(ctx, "ctr", "--address", strings.TrimPrefix(c.Endpoint, "unix://"), "--namespace", "k8s.io",
+		cmd := exec.CommandContext(ctx, "ctr", "--address", strings.TrimPrefix(n.runtime.Endpoint(), "unix://"), "--namespace", "k8s.io",
 			"images", "pull", "--hosts-dir", filepath.Join(c.Work, "registries"), images.Registry+"/"+tag)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("pull %s: %w: %s", tag, err, out)

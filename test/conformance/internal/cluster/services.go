@@ -40,13 +40,15 @@ const corefile = `.:53 {
 }
 `
 
-// startServices starts kube-proxy and, if it is wanted, CoreDNS.
+// startServices starts kube-proxy on each node and, if it is wanted, CoreDNS.
 func (c *Cluster) startServices(ctx context.Context) error {
 	// The table of connections belongs to the whole machine, so its size is left alone.
-	if _, err := c.start("kube-proxy", filepath.Join(c.Programs, "kube-proxy"), "--kubeconfig="+c.Kubeconfig, "--hostname-override="+Node,
-		"--proxy-mode=iptables", "--cluster-cidr="+podNetwork, "--conntrack-max-per-core=0", "--conntrack-min=0",
-		"--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0"); err != nil {
-		return err
+	for _, n := range c.nodes {
+		if err := c.startOn(n, "kube-proxy", filepath.Join(c.Programs, "kube-proxy"), "--kubeconfig="+c.Kubeconfig, "--hostname-override="+n.name,
+			"--proxy-mode=iptables", "--cluster-cidr="+podNetwork, "--conntrack-max-per-core=0", "--conntrack-min=0",
+			"--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0"); err != nil {
+			return err
+		}
 	}
 	if _, err := c.kubectl(ctx, dnsService, "apply", "-f", "-"); err != nil {
 		return err

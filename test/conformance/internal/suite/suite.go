@@ -57,6 +57,13 @@ func Sets() map[string]Set {
 		"scheduling": { // most of them wait a minute for pods that are not there, and one five minutes
 			Name: "scheduling", Focus: `\[sig-scheduling\].*\[Conformance\].*\[Serial\]`, Procs: 1, Limit: 30 * time.Minute,
 		},
+		"conformance": { // the whole list of what a certified cluster has to pass, but what disturbs others
+			Name: "conformance", Focus: `\[Conformance\]`, Skip: disturbing + "|" + NotRun, Procs: 16, Limit: time.Hour,
+		},
+		"conformance-serial": {
+			Name: "conformance-serial", Procs: 1, Limit: time.Hour, Skip: NotRun,
+			Focus: `(` + disturbing + `).*\[Conformance\]|\[Conformance\].*(` + disturbing + `)`,
+		},
 		"quick": {
 			Name: "quick", Focus: nodeTests, Procs: 16, Limit: 30 * time.Minute,
 			Skip: disturbing + "|" + NotRun + "|" + slow,
@@ -82,6 +89,7 @@ type Programs struct {
 	Kubectl       string
 	Kubeconfig    string
 	Endpoint      string // of the container runtime
+	Nodes         int    // how many the cluster has
 }
 
 // Run runs a set and writes NAME.json into the directory. Tests that fail are no error.
@@ -93,7 +101,7 @@ func Run(ctx context.Context, p Programs, s Set, dir string) error {
 	if s.Skip != "" {
 		args = append(args, "--skip="+s.Skip)
 	}
-	args = append(args, p.Tests, "--", "--provider=skeleton", "--kubeconfig="+p.Kubeconfig, "--kubectl-path="+p.Kubectl, "--num-nodes=1",
+	args = append(args, p.Tests, "--", "--provider=skeleton", "--kubeconfig="+p.Kubeconfig, "--kubectl-path="+p.Kubectl, "--num-nodes="+strconv.Itoa(p.Nodes),
 		"--allowed-not-ready-nodes=0", "--minStartupPods=0", "--system-pods-startup-timeout=10s", "--node-os-distro=custom",
 		"--prepull-images=false", "--disable-log-dump=true", "--container-runtime-endpoint="+p.Endpoint, "--report-dir="+dir)
 	log, err := os.Create(filepath.Join(dir, s.Name+".log"))

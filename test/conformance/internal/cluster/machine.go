@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/containerdtest"
+
+	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/box"
+)
+
+// node is one of the cluster. The second is a machine by its network only: they share the rest, but each has its own
+// directory and its own cgroup.
+type node struct {
+	number        int
+	name, address string
+	pods          string // the network of its pods
+	netns         string // the file of its network namespace; "" is that of the box
+	dir, cgroup   string
+	runtime       *containerdtest.Containerd // nil with the provider process
+}
+
+// log is the name of what a program writes on the node.
+func (n *node) log(program string) string {
+	if n.number == 0 {
+		return program
+	}
+	return fmt.Sprintf("%s-%d", program, n.number)
+}
+
+// makeNodes makes what the nodes need of the machine.
+func (c *Cluster) makeNodes(ctx context.Context) error {
+	for number, address := range []string{box.Address, box.SecondAddress}[:c.Nodes] {
+		name := fmt.Sprintf("conformance-%d", number)
+		n := &node{
+			number: number, name: name, address: address, pods: fmt.Sprintf("10.97.%d.0/24", number),
+			dir: filepath.Join(c.Work, name), cgroup: c.Cgroup + "/" + name,
+		}
+		// Users of a container's own user namespace pass through the directory.
+		if err := os.Mkdir(n.dir, 0o755); err != nil {
+			return err
+		}
+		if err := box.MakeCgroup(n.cgroup); err != nil {
+			return err
+		}
+		c.nodes = append(c.nodes, n)
+	}
+	if len(c.nodes) == 1 {
+		return nil
+	}
+	first, second := c.nodes[0], c.nodes[1]
+	var err error
+	if second.netns, err = box.Machine(ctx, second.name, second.address); err != nil {
+		return err
+	}
+	for _, argv := range [][]string{
+		first.enter("ip", "route", "add", second.pods, "via", second.address),
+		second.enter("ip", "route", "add", first.pods, "via", first.address),
+	} {
+		if out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("join the networks of pods: %v: %w: %s", argv, err, out)
+		}
+	}
+	return nil
+}
+
+// enter is a command in the network of the node.
+func (n *node) enter(argv ...string) []string {
+	if n.netns == "" {
+		return argv
+	}
+	return append([]string{"nsenter", "--net=" + n.netns}, argv...)
+}
+
+// startOn starts a program of a node; it ends with the cluster.
+func (c *Cluster) startOn(n *node, name, path string, args ...string) error {
+	argv := n.enter(append([]string{path}, args...)...)
+	_, err := c.start(n.log(name), argv[0], argv[1:]...)
+	return err
+}
