@@ -16,6 +16,10 @@ func (p *pod) show() *corev1.Pod {
 	}
 	out := p.spec.DeepCopy()
 	out.Status = podstatus.Status(p.spec, seen)
+	// Who sees that a pod has ended may use its name: the last container has ended a moment before the pod is over.
+	if ended := out.Status.Phase == corev1.PodSucceeded || out.Status.Phase == corev1.PodFailed; ended && !p.over {
+		out.Status.Phase = corev1.PodRunning
+	}
 	return out
 }
 
