@@ -66,8 +66,11 @@ func TestProvidersWritesEndInAnyOrder(t *testing.T) {
 					func(p *corev1.Pod) { delete(p.Annotations, own) },
 				} {
 					seen := len(s.updates(0))
-					w.api.Change("d", "p", change)
-					want := w.api.Pod("d", "p")
+					var want *corev1.Pod // as the user left it: the provider's write may follow at once
+					w.api.Change("d", "p", func(p *corev1.Pod) {
+						change(p)
+						want = p.DeepCopy()
+					})
 					w.pass(10 * time.Minute)
 					updates := s.updates(seen)
 					if len(updates) == 0 || len(updates) > 3 {
