@@ -126,7 +126,7 @@ func (w *world) awaitStepped(pods []*podRecord, since time.Time) (last time.Time
 // awaitInStep waits until both sides agree on all pods.
 func (w *world) awaitInStep() {
 	w.Helper()
-	w.await("all pods are in step", func() bool {
-		return len(w.records.outOfStep(false)) == 0
-	})
+	w.await("all pods are in step", w.areInStep)
 }
+
+func (w *world) areInStep() bool { return len(w.records.outOfStep(false)) == 0 }

@@ -75,6 +75,12 @@ func (w *world) pods() corev1client.PodInterface { return w.api.Client.CoreV1().
 // await returns when done is true, which it asks at each change of the records.
 func (w *world) await(what string, done func() bool) {
 	w.Helper()
+	w.awaitUnless(nil, what, done)
+}
+
+// awaitUnless is await, and returns when other is closed too.
+func (w *world) awaitUnless(other <-chan struct{}, what string, done func() bool) {
+	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), patience)
 	defer cancel()
 	for {
@@ -84,6 +90,8 @@ func (w *world) await(what string, done func() bool) {
 		}
 		select {
 		case <-changed:
+		case <-other:
+			return
 		case <-ctx.Done():
 			w.Fatalf("wait until %s: %v; %s", what, context.Cause(ctx), w.records.describe())
 		}
