@@ -94,10 +94,8 @@ func TestFault02KilledAfterTheProviderCreated(t *testing.T) {
 		}
 	}
 	w.start()
+	w.await(fmt.Sprintf("%d pods run", pods), func() bool { return len(w.instances()) == pods })
 	w.awaitInStep()
-	if n := len(w.instances()); n != pods {
-		t.Errorf("%d pods run, want %d", n, pods)
-	}
 	w.judged()
 	faultrow.Record(t, 2, fmt.Sprintf("death after CreatePod returned, %d times for %d pods", deaths, pods),
 		"duplicate creates 0/%d; every pod has one instance", pods)
