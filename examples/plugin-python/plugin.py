@@ -26,8 +26,8 @@ import provider_pb2 as pb
 SERVICE = pb.DESCRIPTOR.services_by_name["Provider"]
 TICK = 0.2  # seconds between two looks at the processes
 # The process that is kept for a container: it writes how its command ended, also when nobody is there to wait for it.
-# It outlives the signal that stops the command.
-KEEPER = 'trap : TERM; cd "$1" || exit; (exec "${@:2}") >log 2>&1; echo "$? $(date +%s)" >exit.new; mv exit.new exit'
+# It outlives the signal that stops the command, and so does what writes that.
+KEEPER = 'trap : TERM; cd "$1" || exit; (exec "${@:2}") >log 2>&1; code=$?; trap "" TERM; echo "$code $(date +%s)" >exit.new; mv exit.new exit'
 
 
 def now():
