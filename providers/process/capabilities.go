@@ -28,12 +28,17 @@ func (c Config) Capabilities() capability.Declaration {
 		isolation = shim.None
 	}
 	own := c.PodNetwork != ""
-	lacks, notes := declare(surroundings{isolation: isolation, network: own, hostPorts: own, ignoreSeccomp: c.IgnoreSeccomp, runtime: c.runtime()})
+	lacks, notes := declare(surroundings{isolation: isolation, network: own, hostPorts: own, ignoreSeccomp: c.IgnoreSeccomp, runtime: c.runtime(), gvisor: c.Isolation == IsolationGVisor})
 	limits := "where the daemon may make cgroups"
-	if !c.runtime() {
+	switch {
+	case c.Isolation == IsolationGVisor:
+		notes[capability.ContainerLimits] += "; " + limits
+	case !c.runtime():
 		notes[capability.ContainerLimits], notes[capability.InPlaceResize] = limits+"; else they are not kept", limits
 	}
 	switch {
+	case c.Isolation == IsolationGVisor:
+		notes[capability.FSGroup] = needsRoot
 	case c.runtime(): // it needs the rights of root, to mount and to make cgroups
 	case isolation == shim.None:
 		notes[capability.RunAsUser] = "other users than the daemon's need the rights of root"
@@ -66,6 +71,8 @@ type surroundings struct {
 	ignoreSeccomp bool
 	// runtime tells whether containers are made by a runtime of the machine.
 	runtime bool
+	// gvisor tells whether that is gVisor, whose sandboxes have a kernel of their own.
+	gvisor bool
 }
 
 // declare says what pods do not get there, and what users should know of what they get.
@@ -91,7 +98,7 @@ func declare(in surroundings) (lacks, notes map[capability.Feature]string) {
 	if isolation != shim.Root {
 		lacks[capability.Privileged] = fmt.Sprintf("privileged containers need the isolation %s, and here it is %s", shim.Root, isolation)
 	}
-	if isolation == shim.User || isolation == shim.None {
+	if isolation == shim.User || isolation == shim.Guest || isolation == shim.None {
 		lacks[capability.FSGroup] = "a daemon without the rights of root cannot give files to a group"
 	}
 	if isolation == shim.None {
@@ -106,11 +113,29 @@ func declare(in surroundings) (lacks, notes map[capability.Feature]string) {
 	default:
 		lacks[capability.Seccomp] = "the process provider filters no system calls; see ignoreSeccomp in its configuration"
 	}
+	if in.gvisor {
+		in.guests(lacks, notes)
+	}
 	if in.noLimits != nil {
 		why := "limits are not kept: " + in.noLimits.Error()
 		lacks[capability.InPlaceResize], notes[capability.ContainerLimits] = why, why
 	}
 	return lacks, notes
+}
+
+// guests says what the pods lack that have a kernel of their own.
+func (in surroundings) guests(lacks, notes map[capability.Feature]string) {
+	lacks[capability.Privileged] = "a sandbox of gVisor has no power over the machine: a privileged container would have less than it asks for"
+	lacks[capability.HostNamespaces] = "a sandbox of gVisor does not share processes or memory with the machine"
+	lacks[capability.MountPropagation] = "mounts are not passed on between a sandbox of gVisor and the machine"
+	lacks[capability.Sysctls] = "the kernel of gVisor has its own settings"
+	lacks[capability.InPlaceResize] = "gVisor limits the pod as a whole"
+	notes[capability.ContainerLimits] = "of the pod as a whole, where each of its containers has them; gVisor has none of a container"
+	notes[capability.UnmaskedProc] = "without effect: what /proc tells is the kernel of gVisor's"
+	notes[capability.Seccomp] = "RuntimeDefault is the profile of Docker and others, kept by the kernel of gVisor; profiles of type Localhost are refused"
+	if !in.network {
+		notes[capability.HostNetwork] = "the connections of every pod are of the machine's kernel; podNetwork lets gVisor's make them"
+	}
 }
 
 // ports says which ports of the machine pods get.

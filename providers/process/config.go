@@ -32,6 +32,8 @@ const (
 	IsolationRunc = "runc"
 	// IsolationCrun has them made by crun.
 	IsolationCrun = "crun"
+	// IsolationGVisor gives every pod a kernel of its own, by gVisor's runsc.
+	IsolationGVisor = "gvisor"
 )
 
 // Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable,
@@ -52,9 +54,10 @@ type Config struct {
 	// RegistryMirrors are asked for images first, by the registry that they are in: docker.io, or host:port. A mirror is a
 	// URL; it is asked without credentials, and what it does not have comes from the registry.
 	RegistryMirrors map[string]string `json:"registryMirrors,omitempty"`
-	// Isolation is auto, required or none, or a runtime that makes the containers: runc or crun. Default auto.
+	// Isolation is auto, required or none, or a runtime that makes the containers: runc, crun or gvisor. Default auto.
 	Isolation string `json:"isolation,omitempty"`
-	// RuntimePath is the program of the runtime that Isolation names. Default: the one of that name on PATH.
+	// RuntimePath is the program of the runtime that Isolation names. Default: the one of that name on PATH; for gvisor it is
+	// runsc, which is looked for beside this program first.
 	RuntimePath string `json:"runtimePath,omitempty"`
 	// Privileged allows containers that ask for it power over the machine: privileged ones, and
 	// those in its namespaces.
@@ -109,13 +112,13 @@ func (c Config) complete(nodeName string) (Config, error) {
 	switch c.Isolation {
 	case "":
 		c.Isolation = IsolationAuto
-	case IsolationAuto, IsolationRequired, IsolationNone, IsolationRunc, IsolationCrun:
+	case IsolationAuto, IsolationRequired, IsolationNone, IsolationRunc, IsolationCrun, IsolationGVisor:
 	default:
-		return c, fmt.Errorf("process provider: isolation %q: want %s, %s, %s, %s or %s",
-			c.Isolation, IsolationAuto, IsolationRequired, IsolationNone, IsolationRunc, IsolationCrun)
+		return c, fmt.Errorf("process provider: isolation %q: want %s, %s, %s, %s, %s or %s",
+			c.Isolation, IsolationAuto, IsolationRequired, IsolationNone, IsolationRunc, IsolationCrun, IsolationGVisor)
 	}
 	if c.RuntimePath != "" && !c.runtime() {
-		return c, fmt.Errorf("process provider: runtimePath: isolation %s has no runtime; want %s or %s", c.Isolation, IsolationRunc, IsolationCrun)
+		return c, fmt.Errorf("process provider: runtimePath: isolation %s has no runtime; want %s, %s or %s", c.Isolation, IsolationRunc, IsolationCrun, IsolationGVisor)
 	}
 	if c.StateDir == "" {
 		dir, err := defaultStateDir()
@@ -151,7 +154,9 @@ func (c Config) complete(nodeName string) (Config, error) {
 }
 
 // runtime tells whether containers are made by a runtime of the machine.
-func (c Config) runtime() bool { return c.Isolation == IsolationRunc || c.Isolation == IsolationCrun }
+func (c Config) runtime() bool {
+	return c.Isolation == IsolationRunc || c.Isolation == IsolationCrun || c.Isolation == IsolationGVisor
+}
 
 func defaultStateDir() (string, error) {
 	if os.Geteuid() == 0 {

@@ -38,7 +38,7 @@ func (r *Runtime) chooseIsolation(ctx context.Context) error {
 	if r.oci, err = findRuntime(ctx, r.config); err != nil {
 		return err
 	}
-	if r.oci != nil && !r.cgroups.usable() {
+	if r.oci != nil && !r.oci.gvisor() && !r.cgroups.usable() {
 		return fmt.Errorf("isolation %s: %w", r.config.Isolation, r.cgroups.why)
 	}
 	level := shim.User
@@ -46,6 +46,9 @@ func (r *Runtime) chooseIsolation(ctx context.Context) error {
 		level = shim.Root
 	}
 	ways := []candidate{{level, true}, {level, false}}
+	if r.oci.gvisor() && os.Geteuid() != 0 {
+		ways = []candidate{{shim.Guest, false}} // layers that a user mounts are seen by nobody else
+	}
 	if os.Geteuid() == 0 && r.config.Isolation == IsolationAuto {
 		ways = append(ways, candidate{shim.Chroot, false})
 	}
@@ -83,6 +86,10 @@ func (r *Runtime) try(ctx context.Context, way candidate) error {
 		return err
 	}
 	defer func() { _ = images.RemoveTree(dir) }()
+	if r.oci.gvisor() {
+		r.isolation = way.isolation
+		return r.tryGuest(ctx, dir, way.overlay)
+	}
 	for _, name := range []string{"image", "rootfs", "upper", "work"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil { //nolint:gosec // as for a container
 			return err

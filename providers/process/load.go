@@ -148,6 +148,17 @@ func (r *Runtime) sweep(ctx context.Context) {
 // removeBrokenSandbox gives back what a sandbox of which only the ID is known may have of the network, and removes it.
 func (r *Runtime) removeBrokenSandbox(ctx context.Context, id, dir string) error {
 	s := &sandbox{id: id, dir: dir, config: &runtimeapi.PodSandboxConfig{}}
+	// Another daemon may have had another isolation.
+	if err := endUnknown(ctx, s.keeper()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if r.oci.gvisor() {
+		group := r.cgroups.find(id)
+		group.Kill()
+		if err := errors.Join(discard(ctx, s.keeper(), r.oci.guestOf(id, s)), group.Remove()); err != nil {
+			return err
+		}
+	}
 	if _, err := os.Lstat(s.netns()); err == nil {
 		if err := r.network.leave(ctx, s); err != nil {
 			return err

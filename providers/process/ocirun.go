@@ -41,10 +41,14 @@ func findRuntime(ctx context.Context, config Config) (*ociRuntime, error) {
 	if runtime.GOOS != "linux" {
 		return fail(errors.New("it needs Linux"))
 	}
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 && config.Isolation != IsolationGVisor {
 		return fail(errors.New("it needs a daemon with the rights of root; isolation: auto needs none"))
 	}
-	program, version, err := oci.Find(ctx, config.Isolation, config.RuntimePath)
+	find := oci.Find
+	if config.Isolation == IsolationGVisor {
+		find = func(ctx context.Context, _, path string) (string, string, error) { return findGVisor(ctx, path) }
+	}
+	program, version, err := find(ctx, config.Isolation, config.RuntimePath)
 	if err != nil {
 		return fail(err)
 	}
@@ -96,7 +100,12 @@ func (o *ociRuntime) of(id string) *shim.OCI {
 
 // complete writes what the runtime is told of the container in dir.
 func (o *ociRuntime) complete(id, dir string, spec *shim.Spec) error {
-	c := o.of(id)
+	spec.OCI = o.of(id)
+	return o.write(dir, spec)
+}
+
+// write makes the configuration of the container in dir, and the place for its files.
+func (o *ociRuntime) write(dir string, spec *shim.Spec) error {
 	caps := spec.Caps
 	if spec.Privileged {
 		// All that there are, which on some machines are not all that the kernel knows.
@@ -110,11 +119,10 @@ func (o *ociRuntime) complete(id, dir string, spec *shim.Spec) error {
 	if err != nil {
 		return status.Error(codes.InvalidArgument, err.Error())
 	}
-	if err := os.MkdirAll(c.Bundle, 0o700); err != nil {
+	if err := os.MkdirAll(spec.OCI.Bundle, 0o700); err != nil {
 		return fmt.Errorf("make the directory of the container in memory: %w", err)
 	}
-	c.Config = data
-	spec.OCI = c
+	spec.OCI.Config = data
 	return nil
 }
 
@@ -129,7 +137,8 @@ func discard(ctx context.Context, dir string, o *shim.OCI) error {
 			return err
 		}
 		defer os.RemoveAll(files)
-		if err := o.Delete(files, o.ID).Run(ctx); err != nil {
+		// gVisor complains of a file server that is nobody's child, and has removed everything.
+		if err := o.Delete(files, o.ID).Run(ctx); err != nil && (o.Sandbox == "" || o.Knows(o.ID)) {
 			return err
 		}
 	}

@@ -58,7 +58,7 @@ func New(ctx context.Context, in cli.ProviderInput, config Config) (*provider, e
 	}
 	lacks, notes := declare(surroundings{
 		isolation: r.isolation, noLimits: r.cgroups.why, selinux: hasSELinux(),
-		network: r.network != nil, hostPorts: r.network.hostPorts(), ignoreSeccomp: config.IgnoreSeccomp, runtime: r.oci != nil,
+		network: r.network != nil, hostPorts: r.network.hostPorts(), ignoreSeccomp: config.IgnoreSeccomp, runtime: r.oci != nil, gvisor: r.oci.gvisor(),
 	})
 	parent := ""
 	if r.cgroups.usable() {

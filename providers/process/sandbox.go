@@ -67,6 +67,11 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandb
 	if err == nil && s.held {
 		err = r.join(ctx, s)
 	}
+	if err == nil && r.oci.gvisor() {
+		if err = r.startGuest(ctx, s); err != nil && s.held {
+			err = errors.Join(err, r.network.leave(context.WithoutCancel(ctx), s))
+		}
+	}
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("make the sandbox: %w", err), removeRecorded(s.dir))
 	}
@@ -131,6 +136,11 @@ func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 	for _, c := range r.containersOf(id) {
 		if err := r.StopContainer(ctx, c.id, 0); err != nil {
 			return fmt.Errorf("stop container %s of the sandbox: %w", c.id, err)
+		}
+	}
+	if r.oci.gvisor() {
+		if err := r.stopGuest(ctx, s); err != nil {
+			return fmt.Errorf("stop the sandbox: %w", err)
 		}
 	}
 	if held {
@@ -199,8 +209,9 @@ func (r *Runtime) sandboxStatus(s *sandbox) *runtimeapi.PodSandboxStatus {
 
 func (r *Runtime) sandboxState(s *sandbox) runtimeapi.PodSandboxState {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if s.stopped {
+	stopped := s.stopped
+	r.mu.Unlock()
+	if stopped || r.guestEnded(s) {
 		return runtimeapi.PodSandboxState_SANDBOX_NOTREADY
 	}
 	return runtimeapi.PodSandboxState_SANDBOX_READY

@@ -63,6 +63,9 @@ func (r *Runtime) spec(ctx context.Context, s *sandbox, c *container, image imag
 	if spec.Mounts, err = r.mounts(ctx, s, config); err != nil || r.oci == nil {
 		return spec, err
 	}
+	if r.oci.gvisor() {
+		return spec, r.completeGuest(s, c, &spec, security)
+	}
 	spec.Cgroup = r.cgroups.in(s.config.GetLinux().GetCgroupParent()).of(c.id)
 	return spec, r.oci.complete(c.id, c.dir, &spec)
 }
@@ -140,7 +143,7 @@ func (r *Runtime) secure(spec *shim.Spec, security *runtimeapi.LinuxContainerSec
 		if err != nil || !state.Started() || state.Ended() {
 			return status.Errorf(codes.FailedPrecondition, "container %s, whose processes are to be seen, does not run", target.id)
 		}
-		if r.isolation != shim.Root {
+		if r.isolation != shim.Root && r.isolation != shim.Guest {
 			return refuse("the processes of another container cannot be seen with isolation %s", r.isolation)
 		}
 		spec.PIDOf = state.Init.PID

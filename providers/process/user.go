@@ -66,7 +66,7 @@ func (r *Runtime) user(spec *shim.Spec, security *runtimeapi.LinuxContainerSecur
 	}
 	slices.Sort(spec.Groups)
 	spec.Groups = slices.Compact(spec.Groups)
-	if os.Geteuid() == 0 {
+	if os.Geteuid() == 0 || r.isolation == shim.Guest {
 		return a.home, nil
 	}
 	// One who is not root can be one user only.

@@ -15,6 +15,9 @@ import (
 // Config returns the configuration of a container whose root is the directory root. capabilities are those of spec.Caps by
 // name. An error names what a runtime cannot do.
 func Config(spec *shim.Spec, root string, capabilities []string) ([]byte, error) {
+	if spec.OCI != nil && spec.OCI.Sandbox != "" {
+		return guest(spec, root, capabilities)
+	}
 	mounts, err := mounts(spec)
 	if err != nil {
 		return nil, err

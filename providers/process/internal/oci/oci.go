@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -36,6 +37,8 @@ type Runtime struct {
 	Program string
 	// Root is the directory where it keeps what it knows of its containers.
 	Root string
+	// Flags are those of the program that every call has.
+	Flags []string `json:",omitempty"`
 }
 
 // Call is one call of the program, with the files of Dir.
@@ -65,12 +68,15 @@ func (r Runtime) Delete(dir, id string) Call { return r.call(dir, false, "delete
 
 // Knows tells whether the runtime may have something of the container.
 func (r Runtime) Knows(id string) bool {
-	_, err := os.Lstat(filepath.Join(r.Root, id))
-	return err == nil
+	if _, err := os.Lstat(filepath.Join(r.Root, id)); err == nil {
+		return true
+	}
+	found, _ := filepath.Glob(filepath.Join(r.Root, id+"_sandbox:*.state")) // gVisor's; the pattern is well-formed
+	return len(found) > 0
 }
 
 func (r Runtime) call(dir string, terminal bool, args ...string) func(id string) Call {
-	argv := append([]string{r.Program, "--root", r.Root, "--log", filepath.Join(dir, logFile), "--log-format", "json"}, args...)
+	argv := append([]string{r.Program, "--root", r.Root, "--log", filepath.Join(dir, logFile), "--log-format", "json"}, slices.Concat(r.Flags, args)...)
 	if terminal {
 		argv = append(argv, "--console-socket", filepath.Join(dir, consoleFile))
 	}
@@ -79,7 +85,11 @@ func (r Runtime) call(dir string, terminal bool, args ...string) func(id string)
 
 // PID is the process that the call has made.
 func (c Call) PID() (pid int, err error) {
-	data, err := os.ReadFile(filepath.Join(c.Dir, pidFile))
+	return c.pid(pidFile)
+}
+
+func (c Call) pid(file string) (pid int, err error) {
+	data, err := os.ReadFile(filepath.Join(c.Dir, file))
 	if err != nil {
 		return 0, fmt.Errorf("find the process of the container: %w", err)
 	}

@@ -215,6 +215,9 @@ func (s *supervisor) probe(ready *os.File) error {
 	}
 	defer out.close()
 	defer child.close()
+	if s.guest() {
+		return s.probeGuest(ready, &out, child)
+	}
 	_, _, err = s.launch(&out, child)
 	reached := errors.Is(err, fs.ErrNotExist)
 	if s.spec.OCI != nil {

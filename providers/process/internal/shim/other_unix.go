@@ -112,3 +112,22 @@ func (s *supervisor) discard() {}
 
 // UnmountRoot has nothing to unmount.
 func UnmountRoot(string) error { return nil }
+
+// commands has nothing to know here.
+type commands struct{}
+
+func (s *supervisor) guest() bool { return false }
+
+func (s *supervisor) killGuest() {}
+
+func (s *supervisor) fateOfSandbox() (reason, message string) { return "", "" }
+
+func (s *supervisor) resized(int) {}
+
+func (s *supervisor) signalMain(sig syscall.Signal) error {
+	return s.children.signal(s.state.Init.PID, false, sig)
+}
+
+func (s *supervisor) signalCommand(pid int, sig syscall.Signal) {
+	_ = s.children.signal(pid, true, sig)
+}

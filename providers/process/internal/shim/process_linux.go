@@ -148,6 +148,9 @@ func detached(spec Spec) *syscall.SysProcAttr {
 
 // KillProcess kills a process, and not another one that got its number.
 func KillProcess(p Process) error {
+	if p.PID == 0 {
+		return nil
+	}
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return nil

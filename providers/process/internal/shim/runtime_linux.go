@@ -23,6 +23,9 @@ var runtimeEnv = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bi
 // create makes the container by its runtime, looks at it, and starts its process.
 func (s *supervisor) create(out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
 	o := s.spec.OCI
+	if o.Sandbox != "" {
+		return s.createGuest(out, child)
+	}
 	status, pid, err := s.createOnly(out, child)
 	if err == nil {
 		err = verify(pid, &s.spec)
@@ -58,6 +61,9 @@ func (s *supervisor) createOnly(out *streams, child *childIO) (<-chan syscall.Wa
 // execute runs one more process in the container.
 func (s *supervisor) execute(req request, out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
 	o := s.spec.OCI
+	if o.Sandbox != "" {
+		return s.executeGuest(req, out, child)
+	}
 	return s.made(out, child, req.TTY, func(dir string) (oci.Call, error) {
 		if err := oci.Process(dir, o.Config, req.Argv, req.TTY); err != nil {
 			return oci.Call{}, err
@@ -89,7 +95,7 @@ func (s *supervisor) made(out *streams, child *childIO, terminal bool, prepare f
 	}
 	child.own(s.spec.UID, s.spec.GID)
 	defer s.children.expect()()
-	if err := s.call(call, child.fds()); err != nil {
+	if err := s.callBeside(call, child.fds()); err != nil {
 		return nil, 0, notFound(err)
 	}
 	pid, err := call.PID()
@@ -125,6 +131,18 @@ func (s *supervisor) simple(prepare func(dir string) oci.Call) error {
 // made runs on after it. A runtime that hangs must not keep a container from being removed.
 const callTimeout = time.Minute
 
+// callBeside makes a call whose processes stay.
+func (s *supervisor) callBeside(c oci.Call, files []uintptr) error {
+	if !s.guest() {
+		return s.call(c, files)
+	}
+	status, pid, err := s.forkInSandbox(c, files)
+	if err != nil {
+		return err
+	}
+	return await(s.children, callTimeout, c, status, pid)
+}
+
 // call runs the program and waits for it.
 func (s *supervisor) call(c oci.Call, files []uintptr) error {
 	return callWithin(s.children, callTimeout, c, files)
@@ -137,6 +155,11 @@ func callWithin(children *children, limit time.Duration, c oci.Call, files []uin
 	if err != nil {
 		return fmt.Errorf("run %s: %w", c.Argv[0], err)
 	}
+	return await(children, limit, c, status, pid)
+}
+
+// await waits for the end of a call.
+func await(children *children, limit time.Duration, c oci.Call, status <-chan syscall.WaitStatus, pid int) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
@@ -179,6 +202,8 @@ func (r refused) Is(target error) bool { return target == r.kind }
 // notFound finds out why a command could not be run.
 func notFound(err error) error {
 	switch text := err.Error(); {
+	case strings.Contains(text, "error finding executable"): // gVisor's words for what others say in these
+		return refused{fmt.Errorf("executable file not found in $PATH: %w", err), fs.ErrNotExist}
 	case strings.Contains(text, "executable file not found"), strings.Contains(text, "no such file or directory"):
 		return refused{err, fs.ErrNotExist}
 	case strings.Contains(text, "permission denied"):

@@ -46,7 +46,7 @@ func (s *supervisor) answer(c *conn) {
 	var d done
 	switch req.Op {
 	case opSignal:
-		err = s.children.signal(s.state.Init.PID, false, syscall.Signal(req.Signal))
+		err = s.signalMain(syscall.Signal(req.Signal))
 	case opKill:
 		s.killNow()
 	case opReopen:
@@ -114,15 +114,20 @@ func (s *supervisor) attachedInput(c *conn, req request) {
 		case frameEOF:
 			end()
 		case frameResize:
-			s.resize(s.main, payload)
+			if s.resize(s.main, payload) {
+				s.resized(0)
+			}
 		}
 	}
 }
 
-func (s *supervisor) resize(io streams, payload []byte) {
-	if size, err := decodeSize(payload); err == nil && io.tty {
-		setSize(io.stdout, size)
+func (s *supervisor) resize(io streams, payload []byte) bool {
+	size, err := decodeSize(payload)
+	if err != nil || !io.tty {
+		return false
 	}
+	setSize(io.stdout, size)
+	return true
 }
 
 // exec runs a command beside the main process.
@@ -177,14 +182,16 @@ func (s *supervisor) execInput(c *conn, req request, io streams, pid int) {
 			}
 			closeStdin()
 		case frameResize:
-			s.resize(io, payload)
+			if s.resize(io, payload) {
+				s.resized(pid)
+			}
 		}
 	}
 	switch {
 	case req.Kill:
-		_ = s.children.signal(pid, true, syscall.SIGKILL)
+		s.signalCommand(pid, syscall.SIGKILL)
 	case req.TTY:
-		_ = s.children.signal(pid, true, syscall.SIGHUP)
+		s.signalCommand(pid, syscall.SIGHUP)
 	}
 }
 

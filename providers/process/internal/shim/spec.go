@@ -35,6 +35,8 @@ const (
 	Root Isolation = "namespaces"
 	// User has a user namespace besides, for a daemon without the rights of root.
 	User Isolation = "user-namespace"
+	// Guest is a process of a kernel of its own, by a daemon without the rights of root.
+	Guest Isolation = "guest"
 	// Chroot has a root directory of its own, and nothing else.
 	Chroot Isolation = "chroot"
 	// None runs the programs of the machine.
@@ -42,7 +44,7 @@ const (
 )
 
 // Namespaces tells whether containers have namespaces, and so can have mounts.
-func (i Isolation) Namespaces() bool { return i == Root || i == User }
+func (i Isolation) Namespaces() bool { return i == Root || i == User || i == Guest }
 
 // Mount is a directory or file of the machine that a container sees.
 type Mount struct {
@@ -100,6 +102,13 @@ type OCI struct {
 	Bundle string
 	// Config is its configuration.
 	Config json.RawMessage `json:",omitempty"`
+	// Sandbox is the ID of the sandbox that it is in, or is: the runtime has a kernel of its own for each. "" for processes of the machine.
+	Sandbox string `json:",omitempty"`
+	// Keeper is the directory of the supervisor of that sandbox, and Group its control group.
+	Keeper string `json:",omitempty"`
+	Group  Cgroup `json:",omitzero"`
+	// PIDs names the pid namespace, for containers of the sandbox that share one.
+	PIDs string `json:",omitempty"`
 }
 
 // Public is the spec without what may be secret: the environment, and the command, which can have parts of it.

@@ -49,6 +49,7 @@ type supervisor struct {
 	out      *broadcast
 	stdin    *inlet
 	main     streams
+	commands commands
 	// owned by run until ended is closed
 	state State
 	ended chan struct{}
@@ -161,6 +162,9 @@ func (s *supervisor) failed(err error) {
 // finish ends what the main process left, and then says how it ended.
 func (s *supervisor) finish(status syscall.WaitStatus, listener net.Listener) error {
 	finished := time.Now()
+	if s.guest() {
+		s.discard() // the runtime ends what is left
+	}
 	s.killAll()
 	s.main.drain()
 	for _, stream := range []string{"stdout", "stderr"} {
@@ -169,6 +173,9 @@ func (s *supervisor) finish(status syscall.WaitStatus, listener net.Listener) er
 	s.state.FinishedAt, s.state.ExitCode = finished, exitCode(status)
 	if s.spec.Cgroup.OOMKilled() && status.Signaled() && status.Signal() == syscall.SIGKILL {
 		s.state.Reason = "OOMKilled"
+	}
+	if s.state.Reason == "" {
+		s.state.Reason, s.state.Message = s.fateOfSandbox()
 	}
 	s.discard()
 	err := durable.WriteJSON(stateFile, s.state)
@@ -182,6 +189,11 @@ func (s *supervisor) finish(status syscall.WaitStatus, listener net.Listener) er
 func (s *supervisor) killNow() {
 	if s.spec.OCI == nil {
 		s.killAll()
+		return
+	}
+	if s.guest() {
+		s.killGuest()
+		<-s.ended
 		return
 	}
 	_ = syscall.Kill(s.state.Init.PID, syscall.SIGKILL)

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/bundle"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+// With gVisor a pod is one sandbox: a process with a kernel of its own, in which the containers of the pod are. It has a
+// supervisor, as a container has, and a first program that does nothing.
+
+const (
+	// runsc is the program of gVisor.
+	runsc = "runsc"
+	// keeperDir is the directory of the supervisor of a sandbox, in that of the sandbox.
+	keeperDir = "sandbox"
+	// pauseFile is the first program of a sandbox, in its root.
+	pauseFile = "pause"
+)
+
+// gvisor tells whether pods are sandboxes of gVisor.
+func (o *ociRuntime) gvisor() bool { return o != nil && o.name == IsolationGVisor }
+
+// findGVisor returns the program: the configured one, that beside this program, or the one on PATH.
+func findGVisor(ctx context.Context, path string) (program, version string, err error) {
+	if path == "" {
+		if self, err := os.Executable(); err == nil {
+			beside := filepath.Join(filepath.Dir(self), runsc)
+			if _, err := os.Stat(beside); err == nil {
+				path = beside
+			}
+		}
+	}
+	if program, version, err = oci.Find(ctx, runsc, path); err != nil {
+		err = fmt.Errorf("%w; make build makes it, beside virtual-kubelet", err)
+	}
+	return program, version, err
+}
+
+// guestFlags are what the program is told with every call for a sandbox.
+func guestFlags(ownNetwork bool) []string {
+	flags := []string{
+		"--platform=systrap", "--ignore-cgroups", "--overlay2=none", "--oci-seccomp", "--allow-suid", "--host-settings=ignore",
+		"--gofer-network-namespace=new", // the other choice leaves a mount
+	}
+	if os.Geteuid() != 0 {
+		flags = append(flags, "--rootless")
+	}
+	if ownNetwork {
+		return append(flags, "--network=sandbox", "--net-raw")
+	}
+	return append(flags, "--network=host")
+}
+
+// guestOf is a container of a sandbox as the runtime knows it; the sandbox itself if the IDs are the same.
+func (o *ociRuntime) guestOf(id string, s *sandbox) *shim.OCI {
+	c := o.of(id)
+	c.Sandbox, c.Keeper, c.PIDs = s.id, s.keeper(), id
+	c.Flags = guestFlags(len(s.addresses) > 0)
+	return c
+}
+
+func (s *sandbox) keeper() string { return filepath.Join(s.dir, keeperDir) }
+
+// guestGroup is the control group of a sandbox, which pays for all its containers; it may not be there.
+func (r *Runtime) guestGroup(s *sandbox) *cgroups {
+	return r.cgroups.in(s.config.GetLinux().GetCgroupParent())
+}
+
+// startGuest starts the sandbox of a pod.
+func (r *Runtime) startGuest(ctx context.Context, s *sandbox) error {
+	spec := shim.Spec{Hostname: s.config.GetHostname()}
+	if len(s.addresses) > 0 {
+		spec.NetNS = s.netns()
+	}
+	err := r.guestSpec(s, &spec)
+	if err != nil {
+		return err
+	}
+	if spec.Cgroup, err = r.guestGroup(s).make(s.id, nil); err != nil {
+		return fmt.Errorf("make the cgroup of the sandbox: %w", err)
+	}
+	spec.OCI.Group = spec.Cgroup
+	cmd, err := shim.Start(ctx, s.keeper(), spec)
+	if err != nil {
+		return errors.Join(fmt.Errorf("start gVisor: %w", err), r.discardGuest(context.WithoutCancel(ctx), s))
+	}
+	go func() { _ = cmd.Wait() }() // it has nothing to say that its file does not
+	return nil
+}
+
+// guestSpec makes the directory of the supervisor of a sandbox, and completes what it is told.
+func (r *Runtime) guestSpec(s *sandbox, spec *shim.Spec) error {
+	root := filepath.Join(s.keeper(), "rootfs")
+	pause, err := bundle.Pause(runtime.GOARCH)
+	if err == nil {
+		err = os.MkdirAll(root, 0o755) //nolint:gosec // as the root of a container
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(root, pauseFile), pause, 0o755) //nolint:gosec // it is run
+	}
+	// The runtime mounts there, and has no right to make them in a root that is read-only.
+	for _, m := range []string{"proc", "dev", "sys", "tmp"} {
+		if err == nil {
+			err = os.MkdirAll(filepath.Join(root, m), 0o755) //nolint:gosec // as the root of a container
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("make the root of the sandbox: %w", err)
+	}
+	spec.Isolation, spec.Argv, spec.Cwd, spec.ReadOnly, spec.NoNewPrivs = r.isolation, []string{"/" + pauseFile}, "/", true, true
+	spec.OCI = r.oci.guestOf(s.id, s)
+	return r.oci.write(s.keeper(), spec)
+}
+
+// stopGuest ends the sandbox of a pod, and removes what is left of it.
+func (r *Runtime) stopGuest(ctx context.Context, s *sandbox) error {
+	if err := endUnknown(ctx, s.keeper()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("stop gVisor: %w", err)
+	}
+	// One that was killed leaves its sandbox: to read how it ended is to end that.
+	if _, err := shim.ReadState(s.keeper()); err != nil {
+		return err
+	}
+	return r.discardGuest(ctx, s)
+}
+
+func (r *Runtime) discardGuest(ctx context.Context, s *sandbox) error {
+	group := r.guestGroup(s).of(s.id)
+	group.Kill()
+	if err := discard(ctx, s.keeper(), r.oci.guestOf(s.id, s)); err != nil {
+		return fmt.Errorf("remove what gVisor left: %w", err)
+	}
+	return group.Remove()
+}
+
+// guestEnded tells whether the sandbox of a pod has ended by itself, and with it all containers.
+func (r *Runtime) guestEnded(s *sandbox) bool {
+	if !r.oci.gvisor() {
+		return false
+	}
+	state, err := shim.ReadState(s.keeper())
+	return err == nil && (!state.Started() || state.Ended())
+}
+
+// completeGuest writes what the runtime is told of a container in the sandbox of its pod.
+func (r *Runtime) completeGuest(s *sandbox, c *container, spec *shim.Spec, security *runtimeapi.LinuxContainerSecurityContext) error {
+	spec.OCI = r.oci.guestOf(c.id, s)
+	spec.OCI.Group = r.guestGroup(s).of(s.id)
+	spec.NetNS = "" // that of the sandbox
+	if options := security.GetNamespaceOptions(); options.GetPid() == runtimeapi.NamespaceMode_TARGET {
+		target, err := r.container(options.GetTargetId())
+		if err != nil {
+			return err
+		}
+		if target.Sandbox != s.id {
+			return status.Errorf(codes.InvalidArgument, "container %s, whose processes are to be seen, is of another pod", target.id)
+		}
+		spec.PIDOf, spec.OCI.PIDs = 0, target.Spec.OCI.PIDs
+	}
+	return r.oci.write(c.dir, spec)
+}
+
+// tryGuest makes a sandbox, and ends it. Its root is made as that of a container.
+func (r *Runtime) tryGuest(ctx context.Context, dir string, overlay bool) error {
+	s := &sandbox{id: newID(), dir: dir}
+	var spec shim.Spec
+	err := r.guestSpec(s, &spec)
+	if overlay && err == nil {
+		spec.Image = filepath.Join(s.keeper(), "image")
+		err = os.Rename(filepath.Join(s.keeper(), "rootfs"), spec.Image)
+		for _, name := range []string{"rootfs", "upper", "work"} {
+			err = errors.Join(err, os.Mkdir(filepath.Join(s.keeper(), name), 0o755)) //nolint:gosec // as for a container
+		}
+	}
+	if err == nil {
+		err = shim.Probe(ctx, s.keeper(), spec)
+	}
+	return errors.Join(err, discard(context.WithoutCancel(ctx), s.keeper(), spec.OCI))
+}

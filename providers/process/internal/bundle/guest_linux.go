@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bundle
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/moby/profiles/seccomp"
+	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+// The annotations by which a runtime knows the containers of a sandbox, and the sandbox itself.
+const (
+	kindAnnotation    = "io.kubernetes.cri.container-type"
+	sandboxAnnotation = "io.kubernetes.cri.sandbox-id"
+)
+
+// guest is the configuration of a container in a sandbox that has a kernel of its own, or of the sandbox. It has no control group, and its
+// namespaces are that kernel's, but for the network.
+func guest(spec *shim.Spec, root string, capabilities []string) ([]byte, error) {
+	if err := refuseGuest(spec); err != nil {
+		return nil, err
+	}
+	mounts, err := mounts(spec)
+	if err != nil {
+		return nil, err
+	}
+	// The groups of the machine are none of that kernel's.
+	mounts = slices.DeleteFunc(mounts, func(m specs.Mount) bool { return m.Type == "cgroup" })
+	o, kind := spec.OCI, "container"
+	if o.ID == o.Sandbox {
+		kind = "sandbox"
+	}
+	c := &specs.Spec{
+		Version: "1.0.2",
+		Process: &specs.Process{
+			Terminal: spec.TTY, Args: spec.Argv, Env: spec.Env, Cwd: spec.Cwd, NoNewPrivileges: spec.NoNewPrivs,
+			User:         specs.User{UID: spec.UID, GID: spec.GID, AdditionalGids: spec.Groups},
+			Capabilities: &specs.LinuxCapabilities{Bounding: capabilities, Effective: capabilities, Permitted: capabilities},
+		},
+		Root: &specs.Root{Path: root, Readonly: spec.ReadOnly}, Hostname: spec.Hostname, Mounts: mounts,
+		Annotations: map[string]string{kindAnnotation: kind, sandboxAnnotation: o.Sandbox},
+		Linux: &specs.Linux{
+			Namespaces: []specs.LinuxNamespace{
+				{Type: specs.MountNamespace}, {Type: specs.UTSNamespace}, {Type: specs.IPCNamespace},
+				// That kernel knows a namespace by its name, and there is no such file.
+				{Type: specs.PIDNamespace, Path: o.PIDs},
+			},
+			MaskedPaths: spec.Masked, ReadonlyPaths: spec.ReadOnlyPaths,
+		},
+	}
+	if spec.NetNS != "" {
+		c.Linux.Namespaces = append(c.Linux.Namespaces, specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: spec.NetNS})
+	}
+	if spec.Seccomp {
+		if c.Linux.Seccomp, err = seccomp.GetDefaultProfile(c); err != nil {
+			return nil, fmt.Errorf("make the default seccomp profile: %w", err)
+		}
+	}
+	return json.Marshal(c)
+}
+
+// refuseGuest refuses what would be power over the machine elsewhere, and has no meaning for another kernel.
+func refuseGuest(spec *shim.Spec) error {
+	switch {
+	case spec.Privileged:
+		return errors.New("privileged containers: a sandbox of gVisor has no power over the machine")
+	case spec.HostPID:
+		return errors.New("hostPID: a sandbox of gVisor does not see the processes of the machine")
+	case spec.HostIPC:
+		return errors.New("hostIPC: a sandbox of gVisor does not share the memory of the machine")
+	case len(spec.Sysctls) > 0:
+		return errors.New("sysctls: the kernel of gVisor has its own settings")
+	}
+	for _, m := range spec.Mounts {
+		if m.Device {
+			return fmt.Errorf("device %s: a sandbox of gVisor has no devices of the machine", m.Source)
+		}
+		if m.Shared || m.Slave {
+			return fmt.Errorf("mount propagation at %s: mounts are not passed on between gVisor and the machine", m.Target)
+		}
+	}
+	return nil
+}

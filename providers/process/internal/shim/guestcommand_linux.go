@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shim
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
+)
+
+// commands are the numbers of processes in the sandbox, by the process of the machine that waits for each.
+type commands struct {
+	// guarded by mu
+	mu  sync.Mutex
+	pid map[int]int
+}
+
+func (c *commands) set(pid, guest int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pid == nil {
+		c.pid = map[int]int{}
+	}
+	c.pid[pid] = guest
+}
+
+func (c *commands) get(pid int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pid[pid]
+}
+
+// executeGuest runs one more process in the container. The call stays for as long, and ends as the process does.
+func (s *supervisor) executeGuest(req request, out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
+	o := s.spec.OCI
+	dir, err := os.MkdirTemp(o.Bundle, "c")
+	if err != nil {
+		return nil, 0, err
+	}
+	defer os.RemoveAll(dir)
+	if err := oci.Process(dir, o.Config, req.Argv, req.TTY); err != nil {
+		return nil, 0, err
+	}
+	call := o.Attend(dir, o.ID, req.TTY)
+	var socket *console
+	if req.TTY {
+		if socket, err = listenConsole(call.Console()); err != nil {
+			return nil, 0, err
+		}
+		defer socket.Close()
+		if err := child.null(); err != nil {
+			return nil, 0, err
+		}
+	}
+	child.own(s.spec.UID, s.spec.GID)
+	ended, pid, err := s.forkInSandbox(call, child.fds())
+	if err != nil {
+		return nil, 0, err
+	}
+	status, err := s.begun(call, ended, pid)
+	if err != nil {
+		return nil, 0, notFound(err)
+	}
+	if req.TTY {
+		if out.stdout, err = socket.receive(); err != nil {
+			return nil, 0, err
+		}
+		out.stdin = out.stdout
+	}
+	return status, pid, nil
+}
+
+// begun returns when the process of the call runs, or has run.
+func (s *supervisor) begun(call oci.Call, ended <-chan syscall.WaitStatus, pid int) (<-chan syscall.WaitStatus, error) {
+	late := time.After(callTimeout)
+	for {
+		if guest, err := call.GuestPID(); err == nil {
+			s.commands.set(pid, guest)
+			return ended, nil
+		}
+		select {
+		case <-time.After(2 * time.Millisecond):
+		case status := <-ended:
+			if _, err := call.GuestPID(); err != nil {
+				return nil, call.Failed(fmt.Sprintf("it ended with code %d", exitCode(status)))
+			}
+			again := make(chan syscall.WaitStatus, 1)
+			again <- status
+			return again, nil
+		case <-late:
+			_ = s.children.signal(pid, true, syscall.SIGKILL) // an error means that it has ended
+			return nil, call.Failed(fmt.Sprintf("it did not start the command within %v and was killed", callTimeout))
+		}
+	}
+}
+
+// signalMain sends a signal to the main process.
+func (s *supervisor) signalMain(sig syscall.Signal) error {
+	if !s.guest() || s.spec.OCI.ID == s.spec.OCI.Sandbox {
+		return s.children.signal(s.state.Init.PID, false, sig)
+	}
+	o := s.spec.OCI
+	return s.simple(func(dir string) oci.Call { return o.Signal(dir, o.ID, int(sig)) })
+}
+
+// signalCommand sends a signal to a command and what it has started.
+func (s *supervisor) signalCommand(pid int, sig syscall.Signal) {
+	guest := s.commands.get(pid)
+	if !s.guest() || guest == 0 {
+		_ = s.children.signal(pid, true, sig)
+		return
+	}
+	o := s.spec.OCI
+	// An error means that there is none: a command is the first of a group only where it has a terminal.
+	if s.simple(func(dir string) oci.Call { return o.SignalGroup(dir, o.ID, guest, int(sig)) }) != nil {
+		_ = s.simple(func(dir string) oci.Call { return o.SignalProcess(dir, o.ID, guest, int(sig)) })
+	}
+}
+
+// resized tells the command of that process, or the main process for 0, that its terminal has another size: the kernel of the machine
+// tells only processes of its own.
+func (s *supervisor) resized(pid int) {
+	switch {
+	case !s.guest():
+	case pid != 0:
+		_ = s.children.signal(pid, false, syscall.SIGWINCH) // the runtime passes it on
+	default:
+		_ = s.signalMain(syscall.SIGWINCH)
+	}
+}
+
+// killGuest kills every process of the container.
+func (s *supervisor) killGuest() {
+	o := s.spec.OCI
+	if o.ID != o.Sandbox && s.simple(func(dir string) oci.Call { return o.SignalAll(dir, o.ID, int(syscall.SIGKILL)) }) == nil {
+		return
+	}
+	if s.state.Init.PID != 0 {
+		_ = syscall.Kill(s.state.Init.PID, syscall.SIGKILL)
+	}
+}
