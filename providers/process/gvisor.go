@@ -80,6 +80,25 @@ func (r *Runtime) guestGroup(s *sandbox) *cgroups {
 	return r.cgroups.in(s.config.GetLinux().GetCgroupParent())
 }
 
+// refuseGuest refuses a pod that would have less than it asks for.
+func refuseGuest(config *runtimeapi.PodSandboxConfig) error {
+	security := config.GetLinux().GetSecurityContext()
+	refuse := func(what string) error {
+		return status.Errorf(codes.InvalidArgument, "%s is not supported with isolation %s", what, IsolationGVisor)
+	}
+	switch {
+	case security.GetPrivileged():
+		return refuse("a privileged container")
+	case security.GetNamespaceOptions().GetPid() == runtimeapi.NamespaceMode_NODE:
+		return refuse("hostPID")
+	case security.GetNamespaceOptions().GetIpc() == runtimeapi.NamespaceMode_NODE:
+		return refuse("hostIPC")
+	case len(config.GetLinux().GetSysctls()) > 0:
+		return refuse("a sysctl")
+	}
+	return nil
+}
+
 // startGuest starts the sandbox of a pod.
 func (r *Runtime) startGuest(ctx context.Context, s *sandbox) error {
 	spec := shim.Spec{Hostname: s.config.GetHostname()}

@@ -103,6 +103,11 @@ func (r *Runtime) checkSandbox(config *runtimeapi.PodSandboxConfig) error {
 		config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetUsernsOptions() != nil {
 		return status.Error(codes.InvalidArgument, "hostUsers: false is not supported by the process provider")
 	}
+	if r.oci.gvisor() {
+		if err := refuseGuest(config); err != nil {
+			return err
+		}
+	}
 	if !r.isolation.Namespaces() && len(config.GetLinux().GetSysctls()) > 0 {
 		return status.Errorf(codes.InvalidArgument, "sysctls need namespaces, and with isolation %s there are none", r.isolation)
 	}

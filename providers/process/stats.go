@@ -19,16 +19,16 @@ import (
 type usage struct{ cpuNanos, memory, workingSet, rss uint64 }
 
 // ContainerStats returns what a container uses.
-func (r *Runtime) ContainerStats(_ context.Context, id string) (*runtimeapi.ContainerStats, error) {
+func (r *Runtime) ContainerStats(ctx context.Context, id string) (*runtimeapi.ContainerStats, error) {
 	c, err := r.running(id)
 	if err != nil {
 		return nil, err
 	}
-	return r.statsOf(c)
+	return r.statsOf(ctx, c)
 }
 
 // ListContainerStats returns what each container that runs uses.
-func (r *Runtime) ListContainerStats(_ context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
+func (r *Runtime) ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	var list []*runtimeapi.ContainerStats
 	for _, c := range r.containersOf(filter.GetPodSandboxId()) {
 		if filter.GetId() != "" && filter.GetId() != c.id || !matches(c.config.GetLabels(), filter.GetLabelSelector()) {
@@ -37,7 +37,7 @@ func (r *Runtime) ListContainerStats(_ context.Context, filter *runtimeapi.Conta
 		if _, err := r.running(c.id); err != nil {
 			continue // it has ended
 		}
-		stats, err := r.statsOf(c)
+		stats, err := r.statsOf(ctx, c)
 		if err != nil {
 			return nil, err
 		}
@@ -46,12 +46,17 @@ func (r *Runtime) ListContainerStats(_ context.Context, filter *runtimeapi.Conta
 	return list, nil
 }
 
-func (r *Runtime) statsOf(c *container) (*runtimeapi.ContainerStats, error) {
+func (r *Runtime) statsOf(ctx context.Context, c *container) (*runtimeapi.ContainerStats, error) {
 	state, err := shim.ReadState(c.dir)
 	if err != nil {
 		return nil, err
 	}
 	now, u := time.Now().UnixNano(), measure(c.Spec.Cgroup, state)
+	if r.oci.gvisor() {
+		if u, err = r.measureGuest(ctx, c); err != nil {
+			return nil, err
+		}
+	}
 	number := func(n uint64) *runtimeapi.UInt64Value { return &runtimeapi.UInt64Value{Value: n} }
 	layer := r.layers.of(c.id)
 	return &runtimeapi.ContainerStats{

@@ -164,7 +164,11 @@ func (r *Runtime) StreamPort(ctx context.Context, sandboxID string, port int32, 
 	if err != nil {
 		return err
 	}
-	conn, err := s.dial(ctx, port)
+	dial := s.dial
+	if r.oci.gvisor() && len(s.addresses) > 0 {
+		dial = func(ctx context.Context, port int32) (net.Conn, error) { return r.dialGuest(ctx, s, port) }
+	}
+	conn, err := dial(ctx, port)
 	if err != nil {
 		return fmt.Errorf("connect with port %d of the pod: %w", port, err)
 	}
@@ -173,8 +177,8 @@ func (r *Runtime) StreamPort(ctx context.Context, sandboxID string, port int32, 
 	go func() {
 		// Nothing interrupts a read of somebody else's stream: its owner closes it.
 		_, _ = io.Copy(conn, stream)
-		if tcp, ok := conn.(*net.TCPConn); ok {
-			_ = tcp.CloseWrite()
+		if half, ok := conn.(interface{ CloseWrite() error }); ok {
+			_ = half.CloseWrite()
 		}
 	}()
 	if _, err := io.Copy(stream, conn); err != nil && ctx.Err() == nil {

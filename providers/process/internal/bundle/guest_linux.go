@@ -32,6 +32,12 @@ func guest(spec *shim.Spec, root string, capabilities []string) ([]byte, error) 
 	}
 	// The groups of the machine are none of that kernel's.
 	mounts = slices.DeleteFunc(mounts, func(m specs.Mount) bool { return m.Type == "cgroup" })
+	for i := range mounts {
+		// It knows no option for what is below a mount, which has all of the mount's, and would pass over that in silence.
+		if at := slices.Index(mounts[i].Options, "rro"); at >= 0 {
+			mounts[i].Options[at] = "ro"
+		}
+	}
 	o, kind := spec.OCI, "container"
 	if o.ID == o.Sandbox {
 		kind = "sandbox"

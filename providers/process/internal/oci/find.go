@@ -3,6 +3,7 @@
 package oci
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -40,18 +41,26 @@ func Find(ctx context.Context, name, path string) (program, version string, err 
 
 // Run makes a call that has no streams, and returns when the program has ended.
 func (c Call) Run(ctx context.Context) error {
+	_, err := c.Output(ctx)
+	return err
+}
+
+// Output makes a call, and returns what the program has written when it has ended.
+func (c Call) Output(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
+	cmd.Stdout = &out
 	err := cmd.Run()
 	var ended *exec.ExitError
 	switch {
 	case err == nil:
-		return nil
+		return out.Bytes(), nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("%s %s: %w", filepath.Base(c.Argv[0]), c.Argv[len(c.Argv)-1], ctx.Err())
+		return nil, fmt.Errorf("%s %s: %w", filepath.Base(c.Argv[0]), c.Argv[len(c.Argv)-1], ctx.Err())
 	case errors.As(err, &ended):
-		return c.Failed(ended.Error())
+		return nil, c.Failed(ended.Error())
 	}
-	return err
+	return nil, err
 }

@@ -35,8 +35,8 @@ func ExitCode(said []byte) (int, error) {
 }
 
 // Attend makes one more process, which Process has written into dir, and ends with it and with its exit code.
-func (r Runtime) Attend(dir, id string, terminal bool) Call {
-	return r.call(dir, terminal, "exec", "--process", filepath.Join(dir, processFile), "--internal-pid-file", filepath.Join(dir, guestPidFile))(id)
+func (r Runtime) Attend(dir, id string) Call {
+	return r.call(dir, false, "exec", "--process", filepath.Join(dir, processFile), "--internal-pid-file", filepath.Join(dir, guestPidFile))(id)
 }
 
 // GuestPID is the number of the process of Attend in the sandbox; an error if it does not run yet.
@@ -69,6 +69,23 @@ func (r Runtime) Forward(dir, id, socket string, port int) Call {
 
 // Stats writes what the container uses: see ReadStats.
 func (r Runtime) Stats(dir, id string) Call { return r.call(dir, false, "events", "--stats")(id) }
+
+// ReadStats reads what Stats has written: the time of all CPUs in nanoseconds, and bytes of memory.
+func ReadStats(said []byte) (cpu, memory uint64, err error) {
+	var event struct {
+		Data *struct {
+			CPU    struct{ Usage struct{ Total uint64 } }
+			Memory struct{ Usage struct{ Usage uint64 } }
+		}
+	}
+	if err := json.Unmarshal(said, &event); err != nil {
+		return 0, 0, fmt.Errorf("read what the container uses: %w", err)
+	}
+	if event.Data == nil {
+		return 0, 0, fmt.Errorf("read what the container uses: the runtime said %q", said)
+	}
+	return event.Data.CPU.Usage.Total, event.Data.Memory.Usage.Usage, nil
+}
 
 func (c Call) with(number int) Call {
 	c.Argv = append(c.Argv, strconv.Itoa(number))

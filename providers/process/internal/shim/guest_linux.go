@@ -86,7 +86,7 @@ func (s *supervisor) waitGuest() (<-chan syscall.WaitStatus, error) {
 	}
 	defer child.close()
 	call := s.spec.OCI.Wait(dir, s.spec.OCI.ID)
-	waited, _, err := s.forkInSandbox(call, []uintptr{child.stdin.Fd(), w.Fd(), child.stderr.Fd()})
+	waited, _, err := s.forkInSandbox(call, []uintptr{child.stdin.Fd(), w.Fd(), child.stderr.Fd()}, false)
 	w.Close()
 	if err != nil {
 		r.Close()
@@ -115,7 +115,7 @@ func statusOf(code int) syscall.WaitStatus {
 }
 
 // forkInSandbox starts a call in the control group of the sandbox, which pays for all that is done for it.
-func (s *supervisor) forkInSandbox(c oci.Call, files []uintptr) (<-chan syscall.WaitStatus, int, error) {
+func (s *supervisor) forkInSandbox(c oci.Call, files []uintptr, terminal bool) (<-chan syscall.WaitStatus, int, error) {
 	type forked struct {
 		status <-chan syscall.WaitStatus
 		pid    int
@@ -132,7 +132,7 @@ func (s *supervisor) forkInSandbox(c oci.Call, files []uintptr) (<-chan syscall.
 			return
 		}
 		defer s.spec.OCI.Group.leave()
-		attr := &syscall.SysProcAttr{Setsid: true, UseCgroupFD: group != nil}
+		attr := &syscall.SysProcAttr{Setsid: true, Setctty: terminal, UseCgroupFD: group != nil}
 		if group != nil {
 			attr.CgroupFD = int(group.Fd())
 			defer group.Close()

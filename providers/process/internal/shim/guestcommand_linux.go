@@ -45,31 +45,24 @@ func (s *supervisor) executeGuest(req request, out *streams, child *childIO) (<-
 	if err := oci.Process(dir, o.Config, req.Argv, req.TTY); err != nil {
 		return nil, 0, err
 	}
-	call := o.Attend(dir, o.ID, req.TTY)
-	var socket *console
+	call := o.Attend(dir, o.ID)
 	if req.TTY {
-		if socket, err = listenConsole(call.Console()); err != nil {
+		// Made here, and not by the runtime: the call that stays is then told of its size, and passes it on.
+		terminal, process, err := openTerminal()
+		if err != nil {
 			return nil, 0, err
 		}
-		defer socket.Close()
-		if err := child.null(); err != nil {
-			return nil, 0, err
-		}
+		out.stdin, out.stdout = terminal, terminal
+		child.stdin, child.stdout, child.stderr = process, process, process
 	}
 	child.own(s.spec.UID, s.spec.GID)
-	ended, pid, err := s.forkInSandbox(call, child.fds())
+	ended, pid, err := s.forkInSandbox(call, child.fds(), req.TTY)
 	if err != nil {
 		return nil, 0, err
 	}
 	status, err := s.begun(call, ended, pid)
 	if err != nil {
 		return nil, 0, notFound(err)
-	}
-	if req.TTY {
-		if out.stdout, err = socket.receive(); err != nil {
-			return nil, 0, err
-		}
-		out.stdin = out.stdout
 	}
 	return status, pid, nil
 }
@@ -121,15 +114,10 @@ func (s *supervisor) signalCommand(pid int, sig syscall.Signal) {
 	}
 }
 
-// resized tells the command of that process, or the main process for 0, that its terminal has another size: the kernel of the machine
-// tells only processes of its own.
-func (s *supervisor) resized(pid int) {
-	switch {
-	case !s.guest():
-	case pid != 0:
-		_ = s.children.signal(pid, false, syscall.SIGWINCH) // the runtime passes it on
-	default:
-		_ = s.signalMain(syscall.SIGWINCH)
+// resized tells the main process that its terminal has another size: the kernel of the machine tells only processes of its own.
+func (s *supervisor) resized() {
+	if s.guest() {
+		_ = s.signalMain(syscall.SIGWINCH) // an error means that it has ended
 	}
 }
 

@@ -122,7 +122,7 @@ func (s *supervisor) killGuest() {}
 
 func (s *supervisor) fateOfSandbox() (reason, message string) { return "", "" }
 
-func (s *supervisor) resized(int) {}
+func (s *supervisor) resized() {}
 
 func (s *supervisor) signalMain(sig syscall.Signal) error {
 	return s.children.signal(s.state.Init.PID, false, sig)

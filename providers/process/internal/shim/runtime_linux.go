@@ -136,7 +136,7 @@ func (s *supervisor) callBeside(c oci.Call, files []uintptr) error {
 	if !s.guest() {
 		return s.call(c, files)
 	}
-	status, pid, err := s.forkInSandbox(c, files)
+	status, pid, err := s.forkInSandbox(c, files, false)
 	if err != nil {
 		return err
 	}
@@ -202,8 +202,11 @@ func (r refused) Is(target error) bool { return target == r.kind }
 // notFound finds out why a command could not be run.
 func notFound(err error) error {
 	switch text := err.Error(); {
-	case strings.Contains(text, "error finding executable"): // gVisor's words for what others say in these
-		return refused{fmt.Errorf("executable file not found in $PATH: %w", err), fs.ErrNotExist}
+	case strings.Contains(text, "error finding executable"):
+		// What others say in words that users know.
+		_, name, _ := strings.Cut(text, "error finding executable ")
+		name, _, _ = strings.Cut(name, " in PATH")
+		return refused{fmt.Errorf("exec: %s: executable file not found in $PATH", name), fs.ErrNotExist}
 	case strings.Contains(text, "executable file not found"), strings.Contains(text, "no such file or directory"):
 		return refused{err, fs.ErrNotExist}
 	case strings.Contains(text, "permission denied"):

@@ -115,7 +115,7 @@ func (s *supervisor) attachedInput(c *conn, req request) {
 			end()
 		case frameResize:
 			if s.resize(s.main, payload) {
-				s.resized(0)
+				s.resized()
 			}
 		}
 	}
@@ -182,9 +182,7 @@ func (s *supervisor) execInput(c *conn, req request, io streams, pid int) {
 			}
 			closeStdin()
 		case frameResize:
-			if s.resize(io, payload) {
-				s.resized(pid)
-			}
+			s.resize(io, payload)
 		}
 	}
 	switch {

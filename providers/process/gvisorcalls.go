@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
+)
+
+// callGuest makes a call of gVisor that ends by itself, and returns what it wrote.
+func (r *Runtime) callGuest(ctx context.Context, prepare func(dir string) oci.Call) ([]byte, error) {
+	dir, err := os.MkdirTemp(r.oci.bundles, "c")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	return prepare(dir).Output(ctx)
+}
+
+// measureGuest asks gVisor what a container uses: for the machine there is the sandbox only.
+func (r *Runtime) measureGuest(ctx context.Context, c *container) (usage, error) {
+	said, err := r.callGuest(ctx, func(dir string) oci.Call { return c.Spec.OCI.Stats(dir, c.id) })
+	if err != nil {
+		return usage{}, fmt.Errorf("measure container %s: %w", c.id, err)
+	}
+	cpu, memory, err := oci.ReadStats(said)
+	return usage{cpuNanos: cpu, memory: memory, workingSet: memory, rss: memory}, err
+}
+
+// dialGuest connects with a port of the pod, as one of its own processes would: the network is in the sandbox.
+func (r *Runtime) dialGuest(ctx context.Context, s *sandbox, port int32) (net.Conn, error) {
+	dir, err := os.MkdirTemp(r.oci.bundles, "c")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	socket := filepath.Join(dir, "s")
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	defer listener.Close()
+	// The call connects before it asks the sandbox: its connection waits in the queue of the listener.
+	o := r.oci.guestOf(s.id, s)
+	if err := o.Forward(dir, s.id, socket, int(port)).Run(ctx); err != nil {
+		return nil, err
+	}
+	return listener.Accept()
+}
