@@ -149,8 +149,10 @@ func (r *Runtime) sweep(ctx context.Context) {
 func (r *Runtime) removeBrokenSandbox(ctx context.Context, id, dir string) error {
 	s := &sandbox{id: id, dir: dir, config: &runtimeapi.PodSandboxConfig{}}
 	// Another daemon may have had another isolation.
-	if err := endUnknown(ctx, s.keeper()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if _, err := os.Stat(s.keeper()); err == nil {
+		if err := endUnknown(ctx, s.keeper()); err != nil {
+			return err
+		}
 	}
 	if r.oci.gvisor() {
 		group := r.cgroups.find(id)

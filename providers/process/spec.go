@@ -63,10 +63,10 @@ func (r *Runtime) spec(ctx context.Context, s *sandbox, c *container, image imag
 	if spec.Mounts, err = r.mounts(ctx, s, config); err != nil || r.oci == nil {
 		return spec, err
 	}
+	spec.Cgroup = r.cgroups.in(s.config.GetLinux().GetCgroupParent()).of(c.id)
 	if r.oci.gvisor() {
 		return spec, r.completeGuest(s, c, &spec, security)
 	}
-	spec.Cgroup = r.cgroups.in(s.config.GetLinux().GetCgroupParent()).of(c.id)
 	return spec, r.oci.complete(c.id, c.dir, &spec)
 }
 

@@ -39,6 +39,9 @@ func (r *Runtime) ListContainerStats(ctx context.Context, filter *runtimeapi.Con
 		}
 		stats, err := r.statsOf(ctx, c)
 		if err != nil {
+			if _, ended := r.running(c.id); ended != nil {
+				continue // while it was measured
+			}
 			return nil, err
 		}
 		list = append(list, stats)

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"path/filepath"
 	"slices"
 
 	"github.com/moby/profiles/seccomp"
@@ -26,17 +28,9 @@ func guest(spec *shim.Spec, root string, capabilities []string) ([]byte, error) 
 	if err := refuseGuest(spec); err != nil {
 		return nil, err
 	}
-	mounts, err := mounts(spec)
+	mounts, err := guestMounts(spec)
 	if err != nil {
 		return nil, err
-	}
-	// The groups of the machine are none of that kernel's.
-	mounts = slices.DeleteFunc(mounts, func(m specs.Mount) bool { return m.Type == "cgroup" })
-	for i := range mounts {
-		// It knows no option for what is below a mount, which has all of the mount's, and would pass over that in silence.
-		if at := slices.Index(mounts[i].Options, "rro"); at >= 0 {
-			mounts[i].Options[at] = "ro"
-		}
 	}
 	o, kind := spec.OCI, "container"
 	if o.ID == o.Sandbox {
@@ -69,6 +63,35 @@ func guest(spec *shim.Spec, root string, capabilities []string) ([]byte, error) 
 		}
 	}
 	return json.Marshal(c)
+}
+
+// guestMounts are those of every container, but for the control groups.
+func guestMounts(spec *shim.Spec) ([]specs.Mount, error) {
+	all, err := mounts(spec)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(m specs.Mount) bool { return m.Type == "cgroup" })
+	for i := range all {
+		// It knows no option for what is below a mount, which has all of the mount's, and would pass over that in silence.
+		if at := slices.Index(all[i].Options, "rro"); at >= 0 {
+			all[i].Options[at] = "ro"
+		}
+	}
+	if spec.OCI.ID == spec.OCI.Sandbox {
+		return all, nil
+	}
+	// Programs read how much they may use where the machine has it: that kernel keeps no limits, and shows none.
+	limits := func(source, target string) {
+		all = append(all, bind(shim.Mount{Source: source, Target: target, ReadOnly: true}, false))
+	}
+	if spec.Cgroup.V2 != "" {
+		limits(spec.Cgroup.V2, cgroupRoot)
+	}
+	for _, controller := range slices.Sorted(maps.Keys(spec.Cgroup.V1)) {
+		limits(spec.Cgroup.V1[controller], filepath.Join(cgroupRoot, controller))
+	}
+	return all, nil
 }
 
 // refuseGuest refuses what would be power over the machine elsewhere, and has no meaning for another kernel.
