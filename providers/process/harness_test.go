@@ -75,6 +75,9 @@ func open(t *testing.T, change func(*process.Config)) *world {
 	if change != nil {
 		change(&w.config)
 	}
+	if w.config.Isolation == process.IsolationGVisor {
+		w.config.RuntimePath = needGVisor(t)
+	}
 	w.reopen()
 	w.sandbox, err = w.RunPodSandbox(t.Context(), &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: "p", Namespace: "default", Uid: "u1"}, Hostname: "pod-1", LogDirectory: w.logs,

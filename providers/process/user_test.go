@@ -21,6 +21,18 @@ func TestUnprivileged(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("it is the other tests that run as a user")
 	}
+	out, err := asUser(t, "^(TestContainer|TestExec|TestStop|TestAnother|TestKilled|TestUser|TestTerminal|TestAttach|TestPort|TestLog|TestDaemon|TestMemory|TestStats)", isolationEnv+"=")
+	if bytes.Contains(out, []byte("no container can be isolated here")) {
+		t.Skipf("the kernel gives users no namespaces: %s", out)
+	}
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// asUser runs tests as a user without rights.
+func asUser(t *testing.T, tests string, env ...string) ([]byte, error) {
+	t.Helper()
 	images, err := imageDir()
 	if err != nil {
 		t.Fatal(images, err)
@@ -41,16 +53,11 @@ func TestUnprivileged(t *testing.T) {
 	if err := os.Chown(home, 65534, 65534); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^(TestContainer|TestExec|TestStop|TestAnother|TestKilled|TestUser|TestTerminal|TestAttach|TestPort|TestLog|TestDaemon|TestMemory|TestStats)", "-test.v")
-	cmd.Dir, cmd.Env = home, append(os.Environ(), "TMPDIR="+home, "HOME="+home, "PROCESS_IMAGES="+images, isolationEnv+"=")
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run", tests, "-test.v")
+	cmd.Dir, cmd.Env = home, append(os.Environ(), "TMPDIR="+home, "HOME="+home, "PROCESS_IMAGES="+images)
+	cmd.Env = append(cmd.Env, env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	out, err := cmd.CombinedOutput()
-	if bytes.Contains(out, []byte("no container can be isolated here")) {
-		t.Skipf("the kernel gives users no namespaces: %s", out)
-	}
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	return cmd.CombinedOutput()
 }
 
 func TestUserOfTheContainer(t *testing.T) {
