@@ -67,4 +67,5 @@ var rows = []Row{
 	{"J5", `A device node that a container makes opens no device of the machine`, ""},
 	{"J6", `A volume or a link at /dev uncovers nothing that is hidden from a container: that is looked at before it starts`, ""},
 	{"J7", `The environment and the command of a container are on no disk`, ""},
+	{"J8", `A pod that asks for what a sandbox of gVisor cannot carry is refused, and never has less than it asks for`, ""},
 }

@@ -68,10 +68,13 @@ func guestFlags(ownNetwork bool) []string {
 // guestOf is a container of a sandbox as the runtime knows it; the sandbox itself if the IDs are the same.
 func (o *ociRuntime) guestOf(id string, s *sandbox) *shim.OCI {
 	c := o.of(id)
-	c.Sandbox, c.Keeper, c.PIDs = s.id, s.keeper(), id
+	// It has a socket with the ID in its name, whose path must be short.
+	c.ID, c.Sandbox, c.Keeper, c.PIDs = guestID(id), guestID(s.id), s.keeper(), id
 	c.Flags = guestFlags(len(s.addresses) > 0)
 	return c
 }
+
+func guestID(id string) string { return id[:min(len(id), 32)] }
 
 func (s *sandbox) keeper() string { return filepath.Join(s.dir, keeperDir) }
 
@@ -151,7 +154,7 @@ func (r *Runtime) stopGuest(ctx context.Context, s *sandbox) error {
 		return fmt.Errorf("stop gVisor: %w", err)
 	}
 	// One that was killed leaves its sandbox: to read how it ended is to end that.
-	if _, err := shim.ReadState(s.keeper()); err != nil {
+	if _, err := shim.ReadState(s.keeper()); err != nil || !r.oci.gvisor() {
 		return err
 	}
 	return r.discardGuest(ctx, s)
@@ -164,6 +167,12 @@ func (r *Runtime) discardGuest(ctx context.Context, s *sandbox) error {
 		return fmt.Errorf("remove what gVisor left: %w", err)
 	}
 	return group.Remove()
+}
+
+// guestKept tells whether the pod has a sandbox of gVisor, also if this daemon has another isolation.
+func (s *sandbox) guestKept() bool {
+	_, err := os.Stat(s.keeper())
+	return err == nil
 }
 
 // guestEnded tells whether the sandbox of a pod has ended by itself, and with it all containers.

@@ -24,7 +24,7 @@ func (r *Runtime) callGuest(ctx context.Context, prepare func(dir string) oci.Ca
 
 // measureGuest asks gVisor what a container uses: for the machine there is the sandbox only.
 func (r *Runtime) measureGuest(ctx context.Context, c *container) (usage, error) {
-	said, err := r.callGuest(ctx, func(dir string) oci.Call { return c.Spec.OCI.Stats(dir, c.id) })
+	said, err := r.callGuest(ctx, func(dir string) oci.Call { return c.Spec.OCI.Stats(dir, c.Spec.OCI.ID) })
 	if err != nil {
 		return usage{}, fmt.Errorf("measure container %s: %w", c.id, err)
 	}
@@ -48,7 +48,7 @@ func (r *Runtime) dialGuest(ctx context.Context, s *sandbox, port int32) (net.Co
 	defer listener.Close()
 	// The call connects before it asks the sandbox: its connection waits in the queue of the listener.
 	o := r.oci.guestOf(s.id, s)
-	if err := o.Forward(dir, s.id, socket, int(port)).Run(ctx); err != nil {
+	if err := o.Forward(dir, o.ID, socket, int(port)).Run(ctx); err != nil {
 		return nil, err
 	}
 	return listener.Accept()

@@ -149,7 +149,7 @@ func (r *Runtime) sweep(ctx context.Context) {
 func (r *Runtime) removeBrokenSandbox(ctx context.Context, id, dir string) error {
 	s := &sandbox{id: id, dir: dir, config: &runtimeapi.PodSandboxConfig{}}
 	// Another daemon may have had another isolation.
-	if _, err := os.Stat(s.keeper()); err == nil {
+	if s.guestKept() {
 		if err := endUnknown(ctx, s.keeper()); err != nil {
 			return err
 		}

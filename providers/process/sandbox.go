@@ -143,7 +143,7 @@ func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 			return fmt.Errorf("stop container %s of the sandbox: %w", c.id, err)
 		}
 	}
-	if r.oci.gvisor() {
+	if s.guestKept() {
 		if err := r.stopGuest(ctx, s); err != nil {
 			return fmt.Errorf("stop the sandbox: %w", err)
 		}

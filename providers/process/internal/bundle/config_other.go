@@ -14,3 +14,6 @@ import (
 func Config(*shim.Spec, string, []string) ([]byte, error) {
 	return nil, errors.New("container runtimes need Linux")
 }
+
+// Pause is not possible here.
+func Pause(string) ([]byte, error) { return nil, errors.New("container runtimes need Linux") }

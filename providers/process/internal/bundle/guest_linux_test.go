@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bundle
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+// TestAGuestHasNothingOfTheMachine: no control group, no device, and no option that its kernel passes over.
+func TestAGuestHasNothingOfTheMachine(t *testing.T) {
+	spec := &shim.Spec{
+		Argv: []string{"x"}, OCI: &shim.OCI{ID: "c", Sandbox: "s", PIDs: "p"}, Cgroup: shim.Cgroup{V2: "/sys/fs/cgroup/pod/vk-c"},
+		Mounts: []shim.Mount{{Source: "/a", Target: "/v", ReadOnly: true, RecursiveReadOnly: true}},
+	}
+	data, err := Config(spec, "/root", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got specs.Spec
+	if err := json.Unmarshal(data, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Annotations[kindAnnotation] != "container" || got.Annotations[sandboxAnnotation] != "s" {
+		t.Errorf("annotations: got %v", got.Annotations)
+	}
+	if got.Linux.CgroupsPath != "" || got.Linux.Resources != nil || len(got.Linux.Devices) != 0 {
+		t.Errorf("got %+v", got.Linux)
+	}
+	for _, want := range []string{"/v", "/sys/fs/cgroup"} {
+		at := slices.IndexFunc(got.Mounts, func(m specs.Mount) bool { return m.Destination == want })
+		if at < 0 || got.Mounts[at].Type != "bind" || !slices.Contains(got.Mounts[at].Options, "ro") || slices.Contains(got.Mounts[at].Options, "rro") {
+			t.Errorf("mount at %s: got %+v", want, got.Mounts)
+		}
+	}
+	for name, change := range map[string]func(*shim.Spec){
+		"privileged":  func(s *shim.Spec) { s.Privileged = true },
+		"hostPID":     func(s *shim.Spec) { s.HostPID = true },
+		"hostIPC":     func(s *shim.Spec) { s.HostIPC = true },
+		"sysctls":     func(s *shim.Spec) { s.Sysctls = map[string]string{"a": "b"} },
+		"device":      func(s *shim.Spec) { s.Mounts = []shim.Mount{{Source: "/dev/null", Target: "/x", Device: true}} },
+		"propagation": func(s *shim.Spec) { s.Mounts = []shim.Mount{{Source: "/a", Target: "/x", Slave: true}} },
+	} {
+		asks := *spec
+		change(&asks)
+		if _, err := Config(&asks, "/root", nil); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// TestPauseRunsUntilItIsKilled on the machine, as it does in a sandbox.
+func TestPauseRunsUntilItIsKilled(t *testing.T) {
+	if _, err := Pause("s390x"); err == nil {
+		t.Error("an architecture without gVisor: got no error")
+	}
+	program, err := Pause(runtime.GOARCH)
+	if err != nil {
+		t.Skip(err)
+	}
+	path := filepath.Join(t.TempDir(), "pause")
+	if err := os.WriteFile(path, program, 0o755); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), path)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("it ended by itself: %v", err)
+	}
+}
