@@ -67,10 +67,10 @@ func TestOnGVisor(t *testing.T) {
 		t.Fatal(images, err)
 	}
 	for name, tests := range map[string]string{
-		"contract": "^TestContract$/^(restarts|exits|exec|attach|port-forward|settings)$",
+		"contract":   "^TestContract$/^(restarts|exits|exec|attach|port-forward|settings)$",
 		"containers": "^(TestContainer|TestAnother|TestKilled|TestDaemon|TestSignal|TestImage|TestANetworkThatIsLost|TestTerminalEnds|TestAttachTwice|TestCommand)",
-		"attacks": "^TestSecurityJ",
-		"sandbox": "^TestGVisor",
+		"attacks":    "^TestSecurityJ",
+		"sandbox":    "^TestGVisor",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

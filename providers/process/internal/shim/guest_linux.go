@@ -4,6 +4,7 @@ package shim
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -100,6 +101,7 @@ func (s *supervisor) waitGuest() (<-chan syscall.WaitStatus, error) {
 		code, err := oci.ExitCode(said)
 		if err != nil {
 			code = 128 + int(syscall.SIGKILL) // the sandbox has ended, and the container with it
+			s.commands.sandboxEnded.Store(true)
 		}
 		status <- statusOf(code)
 	}()
@@ -148,13 +150,19 @@ func (s *supervisor) forkInSandbox(c oci.Call, files []uintptr, terminal bool) (
 	return f.status, f.pid, f.err
 }
 
-// fateOfSandbox is why the container ended with its sandbox, if it did.
+// fateOfSandbox is why the container ended with its sandbox, if it did: the supervisor of that knows.
 func (s *supervisor) fateOfSandbox() (reason, message string) {
-	if !s.guest() || s.spec.OCI.ID == s.spec.OCI.Sandbox || s.state.ExitCode != 128+int(syscall.SIGKILL) {
+	if !s.commands.sandboxEnded.Load() {
 		return "", ""
 	}
 	keeper, err := ReadState(s.spec.OCI.Keeper)
-	if err != nil || !keeper.Ended() && s.spec.OCI.Knows(s.spec.OCI.Sandbox) {
+	if err == nil && !keeper.Ended() {
+		ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+		defer cancel()
+		_ = waitGone(ctx, keeper.Shim) // one that takes longer leaves the reason open
+		keeper, err = ReadState(s.spec.OCI.Keeper)
+	}
+	if err != nil {
 		return "", ""
 	}
 	return keeper.Reason, "the sandbox of the pod has ended"

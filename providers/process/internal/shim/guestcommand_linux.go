@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 
 // commands are the numbers of processes in the sandbox, by the process of the machine that waits for each.
 type commands struct {
+	// sandboxEnded tells that the sandbox has ended before the container.
+	sandboxEnded atomic.Bool
 	// guarded by mu
 	mu  sync.Mutex
 	pid map[int]int
