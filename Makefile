@@ -33,11 +33,8 @@ down: ## stop what `make up` started and throw its data away
 
 ##@ Build
 
-# gVisor is for Linux on two architectures; provider process finds it beside the binary.
-RUNSC := $(if $(filter linux/amd64 linux/arm64,$(shell go env GOOS)/$(shell go env GOARCH)),bin/runsc)
-
 .PHONY: build
-build: bin/devcluster bin/virtual-kubelet $(RUNSC) ## build the programs into bin/
+build: bin/devcluster bin/virtual-kubelet ## build both programs into bin/
 
 bin/devcluster: $(CLUSTER_SOURCES)
 	@hack/build-devcluster.sh $@
@@ -46,6 +43,10 @@ bin/virtual-kubelet: $(GO_SOURCES)
 	@echo "virtual-kubelet: building $@ (the first build takes a minute or two)"
 	@cd cmd/virtual-kubelet && CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -ldflags '$(LDFLAGS)' -o ../../$@ .
 	@hack/check-size.sh $@
+
+# gVisor is for Linux on amd64 and arm64; provider process finds it beside the binary.
+.PHONY: runsc
+runsc: bin/runsc ## build gVisor's runsc into bin/, for provider process with isolation gvisor
 
 bin/runsc: providers/process/gvisor/go.mod
 	@echo "runsc: building $@, gVisor (the first build takes two to five minutes)"
@@ -61,7 +62,7 @@ release: ## write binaries of every platform, image, SBOMs and checksums into di
 test: build ## run unit and integration tests with the race detector
 	@$(NO_RACE) for module in $(TEST_MODULES); do \
 	  echo "test $$module"; \
-	  (cd $$module && VK_REQUIRE_TESTAPI=1 $(if $(RUNSC),VK_REQUIRE_RUNSC=1) go test $(RACE) -timeout 20m ./...); \
+	  (cd $$module && VK_REQUIRE_TESTAPI=1 go test $(RACE) -timeout 20m ./...); \
 	done
 	@echo "test . with the newest Kubernetes"
 	@$(MAKE) --no-print-directory newest

@@ -45,7 +45,7 @@ func findGVisor(ctx context.Context, path string) (program, version string, err 
 		}
 	}
 	if program, version, err = oci.Find(ctx, runsc, path); err != nil {
-		err = fmt.Errorf("%w; make build makes it, beside virtual-kubelet", err)
+		err = fmt.Errorf("%w; make runsc makes it, beside virtual-kubelet", err)
 	}
 	return program, version, err
 }

@@ -48,7 +48,7 @@ func needGVisor(t *testing.T) string {
 	if os.Getenv("VK_REQUIRE_RUNSC") != "" {
 		t.Fatalf("%s is not there, and %v", built, err)
 	}
-	t.Skipf("gVisor is not there: make build makes it at %s", built)
+	t.Skipf("gVisor is not there: make runsc makes it at %s", built)
 	return ""
 }
 
@@ -142,7 +142,7 @@ func (w *world) pod(change func(*runtimeapi.PodSandboxConfig)) (string, error) {
 func TestGVisorThatIsNotThere(t *testing.T) {
 	t.Setenv("PATH", "/nowhere")
 	_, err := process.Open(t.Context(), process.Config{StateDir: t.TempDir(), Isolation: process.IsolationGVisor}, "n1", "192.0.2.1")
-	for _, want := range []string{"isolation gvisor", "/nowhere", "make build"} {
+	for _, want := range []string{"isolation gvisor", "/nowhere", "make runsc"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s in it", err, want)
 		}
