@@ -6,7 +6,6 @@ package process_test
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,8 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// Attacks on the isolation of a runtime: TestOnGVisor runs them too. PROCESS_ISOLATION=auto tries them on the launcher, which they get
-// through.
+// Attacks on the isolation of a runtime: TestOnGVisor runs them too.
 
 // secret is in a file of the machine that no container may read, and in the environment of one.
 const secret = "s3cr3t-0f-the-mach1ne"
@@ -32,10 +30,7 @@ const secret = "s3cr3t-0f-the-mach1ne"
 // attacked is a world for attacks, and a file of the machine with the secret.
 func attacked(t *testing.T) (w *world, file string) {
 	t.Helper()
-	if os.Getenv(isolationEnv) != process.IsolationGVisor {
-		needRunc(t)
-	}
-	w = open(t, func(c *process.Config) { c.Isolation = cmp.Or(os.Getenv(isolationEnv), process.IsolationRunc) })
+	w = open(t, nil)
 	file = filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(file, []byte(secret), 0o644); err != nil { //nolint:gosec // that a container cannot read it must have another reason
 		t.Fatal(err)

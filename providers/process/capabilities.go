@@ -3,13 +3,11 @@
 package process
 
 import (
-	"fmt"
+	"cmp"
 	"os"
-	"strings"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
 // mounted are the features that a container without mounts does not have.
@@ -23,35 +21,17 @@ var mounted = []capability.Feature{
 // Capabilities returns what pods get from a provider with this configuration at best: from a daemon with the rights
 // of root that may make cgroups. What is less elsewhere is in the notes; a provider that runs declares what it found.
 func (c Config) Capabilities() capability.Declaration {
-	isolation := shim.Root
-	if c.Isolation == IsolationNone {
-		isolation = shim.None
-	}
-	own := c.PodNetwork != ""
-	lacks, notes := declare(surroundings{isolation: isolation, network: own, hostPorts: own, ignoreSeccomp: c.IgnoreSeccomp, runtime: c.runtime(), gvisor: c.Isolation == IsolationGVisor})
-	limits := "where the daemon may make cgroups"
-	switch {
-	case c.Isolation == IsolationGVisor:
-		notes[capability.ContainerLimits] += "; " + limits
-	case !c.runtime():
-		notes[capability.ContainerLimits], notes[capability.InPlaceResize] = limits+"; else they are not kept", limits
-	}
-	switch {
-	case c.Isolation == IsolationGVisor:
+	isolation, own := cmp.Or(c.Isolation, IsolationGVisor), c.PodNetwork != ""
+	lacks, notes := declare(surroundings{isolation: isolation, root: true, network: own, hostPorts: own, ignoreSeccomp: c.IgnoreSeccomp})
+	switch isolation {
+	case IsolationGVisor:
+		notes[capability.ContainerLimits] += "; where the daemon may make cgroups"
 		notes[capability.FSGroup] = needsRoot
-	case c.runtime(): // it needs the rights of root, to mount and to make cgroups
-	case isolation == shim.None:
+	case IsolationNone:
+		notes[capability.ContainerLimits] = "where the daemon may make cgroups; else they are not kept"
+		notes[capability.InPlaceResize] = "where the daemon may make cgroups"
 		notes[capability.RunAsUser] = "other users than the daemon's need the rights of root"
-	default:
-		notes[capability.RunAsUser] = "a daemon without the rights of root has one user: its own, under the number that the pod asks for"
-		for _, f := range []capability.Feature{capability.FSGroup, capability.Privileged} {
-			notes[f] = needsRoot
-		}
-		if c.Isolation != IsolationRequired {
-			for _, f := range mounted {
-				notes[f] = strings.TrimPrefix(notes[f]+"; not where the daemon is root without the right to mount", "; ")
-			}
-		}
+	default: // it needs the rights of root, to mount and to make cgroups
 	}
 	return podruntime.Capabilities(podruntime.Config{HostPaths: c.HostPaths, LocalVolumes: c.LocalVolumes, ProvisionVolumes: c.ProvisionVolumes, Privileged: c.Privileged, Lacks: lacks, Notes: notes})
 }
@@ -60,7 +40,10 @@ const needsRoot = "the daemon must have the rights of root"
 
 // surroundings decide what pods get.
 type surroundings struct {
-	isolation shim.Isolation
+	// isolation is that of the configuration.
+	isolation string
+	// root tells whether the daemon has the rights of root.
+	root bool
 	// noLimits is why limits are not kept, or nil.
 	noLimits error
 	// selinux tells whether the kernel enforces labels.
@@ -69,15 +52,10 @@ type surroundings struct {
 	network, hostPorts bool
 	// ignoreSeccomp is that of the configuration.
 	ignoreSeccomp bool
-	// runtime tells whether containers are made by a runtime of the machine.
-	runtime bool
-	// gvisor tells whether that is gVisor, whose sandboxes have a kernel of their own.
-	gvisor bool
 }
 
 // declare says what pods do not get there, and what users should know of what they get.
 func declare(in surroundings) (lacks, notes map[capability.Feature]string) {
-	isolation := in.isolation
 	lacks = map[capability.Feature]string{
 		capability.SharedProcesses: "the containers of a pod do not see each other's processes with the process provider",
 		capability.AppArmor:        "the process provider sets no AppArmor profiles",
@@ -85,42 +63,41 @@ func declare(in surroundings) (lacks, notes map[capability.Feature]string) {
 	}
 	notes = map[capability.Feature]string{
 		capability.SELinux: "without effect, as everywhere where the kernel has no SELinux; refused where it has",
+		capability.Seccomp: "RuntimeDefault is the profile of Docker and others; profiles of type Localhost are refused",
 	}
 	if in.selinux {
 		lacks[capability.SELinux] = "the process provider sets no SELinux labels"
 	}
-	if !isolation.Namespaces() {
-		why := fmt.Sprintf("with isolation %s containers have no mounts", isolation)
-		for _, f := range mounted {
-			lacks[f] = why
-		}
-	}
-	if isolation != shim.Root {
-		lacks[capability.Privileged] = fmt.Sprintf("privileged containers need the isolation %s, and here it is %s", shim.Root, isolation)
-	}
-	if isolation == shim.User || isolation == shim.Guest || isolation == shim.None {
+	if !in.root {
 		lacks[capability.FSGroup] = "a daemon without the rights of root cannot give files to a group"
 	}
-	if isolation == shim.None {
-		lacks[capability.FSGroup] = "without isolation there are no volumes"
-	}
 	in.ports(lacks, notes)
-	switch {
-	case in.runtime:
-		notes[capability.Seccomp] = "RuntimeDefault is the profile of Docker and others; profiles of type Localhost are refused"
-	case in.ignoreSeccomp:
-		notes[capability.Seccomp] = "without effect (ignoreSeccomp): the process provider filters no system calls; profiles of type Localhost are refused"
-	default:
-		lacks[capability.Seccomp] = "the process provider filters no system calls; see ignoreSeccomp in its configuration"
-	}
-	if in.gvisor {
+	switch in.isolation {
+	case IsolationGVisor:
 		in.guests(lacks, notes)
+	case IsolationNone:
+		in.programs(lacks, notes)
 	}
 	if in.noLimits != nil {
 		why := "limits are not kept: " + in.noLimits.Error()
 		lacks[capability.InPlaceResize], notes[capability.ContainerLimits] = why, why
 	}
 	return lacks, notes
+}
+
+// programs says what the pods lack that are programs of the machine.
+func (in surroundings) programs(lacks, notes map[capability.Feature]string) {
+	for _, f := range mounted {
+		lacks[f] = "with isolation none containers have no mounts"
+	}
+	lacks[capability.FSGroup] = "without isolation there are no volumes"
+	lacks[capability.Privileged] = "privileged containers need the isolation runc or crun, and here it is none"
+	if in.ignoreSeccomp {
+		notes[capability.Seccomp] = "without effect (ignoreSeccomp): nothing filters system calls of programs of the machine; profiles of type Localhost are refused"
+		return
+	}
+	delete(notes, capability.Seccomp)
+	lacks[capability.Seccomp] = "nothing filters system calls of programs of the machine; see ignoreSeccomp in its configuration"
 }
 
 // guests says what the pods lack that have a kernel of their own.

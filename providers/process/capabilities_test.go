@@ -14,10 +14,10 @@ import (
 
 // Labels mean nothing to a kernel without SELinux, and a kubelet there runs pods that name some.
 func TestLabelsAreRefusedOnlyWhereTheyWouldBeKept(t *testing.T) {
-	if lacks, _ := declare(surroundings{isolation: shim.Root}); lacks[capability.SELinux] != "" {
+	if lacks, _ := declare(surroundings{isolation: IsolationRunc}); lacks[capability.SELinux] != "" {
 		t.Errorf("without SELinux, labels are refused: %s", lacks[capability.SELinux])
 	}
-	if lacks, _ := declare(surroundings{isolation: shim.Root, selinux: true}); lacks[capability.SELinux] == "" {
+	if lacks, _ := declare(surroundings{isolation: IsolationRunc, selinux: true}); lacks[capability.SELinux] == "" {
 		t.Error("with SELinux, labels that nobody sets are not refused")
 	}
 }
@@ -29,9 +29,9 @@ func TestHostPortsThatNobodyMapsAreRefused(t *testing.T) {
 		in              surroundings
 		ports, mappings string
 	}{
-		{surroundings{isolation: shim.Root}, "", "every pod is in the network of the machine, where a port has one number; podNetwork gives pods a network of their own"},
-		{surroundings{isolation: shim.Root, network: true}, why, why},
-		{surroundings{isolation: shim.Root, network: true, hostPorts: true}, "", ""},
+		{surroundings{isolation: IsolationRunc}, "", "every pod is in the network of the machine, where a port has one number; podNetwork gives pods a network of their own"},
+		{surroundings{isolation: IsolationRunc, network: true}, why, why},
+		{surroundings{isolation: IsolationRunc, network: true, hostPorts: true}, "", ""},
 	} {
 		if lacks, _ := declare(test.in); lacks[capability.HostPorts] != test.ports || lacks[capability.HostPortMapping] != test.mappings {
 			t.Errorf("%+v: lacks host ports %q and their mapping %q", test.in, lacks[capability.HostPorts], lacks[capability.HostPortMapping])
@@ -39,15 +39,20 @@ func TestHostPortsThatNobodyMapsAreRefused(t *testing.T) {
 	}
 }
 
-// A pod that wants its system calls filtered does not run unfiltered, unless the operator says that it may.
+// A pod that wants its system calls filtered does not run unfiltered as a program of the machine, unless the operator says that it may.
 func TestSeccompIsRefusedUnlessTheOperatorIgnoresIt(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}}}
-	if refused := (Config{}).Capabilities().Check(pod); len(refused) != 1 || refused[0].Path != "spec.securityContext.seccompProfile" {
-		t.Errorf("by default: got %v, want the field to be refused", refused)
+	for _, isolation := range []string{"", IsolationRunc, IsolationCrun} {
+		if refused := (Config{Isolation: isolation}).Capabilities().Check(pod); refused != nil {
+			t.Errorf("with a runtime, %q: got %v", isolation, refused)
+		}
 	}
-	if refused := (Config{IgnoreSeccomp: true}).Capabilities().Check(pod); refused != nil {
+	if refused := (Config{Isolation: IsolationNone}).Capabilities().Check(pod); len(refused) != 1 || refused[0].Path != "spec.securityContext.seccompProfile" {
+		t.Errorf("without: got %v, want the field to be refused", refused)
+	}
+	if refused := (Config{Isolation: IsolationNone, IgnoreSeccomp: true}).Capabilities().Check(pod); refused != nil {
 		t.Errorf("with ignoreSeccomp: got %v", refused)
 	}
 	for _, test := range []struct {

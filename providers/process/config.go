@@ -22,18 +22,14 @@ const (
 
 // Values of Config.Isolation.
 const (
-	// IsolationAuto is the strongest isolation that works, and an error if none does.
-	IsolationAuto = "auto"
-	// IsolationRequired is an error where containers cannot have namespaces of their own.
-	IsolationRequired = "required"
-	// IsolationNone runs programs of the machine, without images.
-	IsolationNone = "none"
-	// IsolationRunc has containers made by runc, a program of the machine.
+	// IsolationGVisor gives every pod a kernel of its own, by gVisor's runsc. It is the default.
+	IsolationGVisor = "gvisor"
+	// IsolationRunc has containers made by runc, a program of the machine, on the machine's kernel.
 	IsolationRunc = "runc"
 	// IsolationCrun has them made by crun.
 	IsolationCrun = "crun"
-	// IsolationGVisor gives every pod a kernel of its own, by gVisor's runsc.
-	IsolationGVisor = "gvisor"
+	// IsolationNone runs programs of the machine, without images.
+	IsolationNone = "none"
 )
 
 // Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable,
@@ -54,16 +50,17 @@ type Config struct {
 	// RegistryMirrors are asked for images first, by the registry that they are in: docker.io, or host:port. A mirror is a
 	// URL; it is asked without credentials, and what it does not have comes from the registry.
 	RegistryMirrors map[string]string `json:"registryMirrors,omitempty"`
-	// Isolation is auto, required or none, or a runtime that makes the containers: runc, crun or gvisor. Default auto.
+	// Isolation is the runtime that makes the containers, gvisor, runc or crun; or none. Default gvisor. There is no other where one
+	// does not work: that is an error at the start.
 	Isolation string `json:"isolation,omitempty"`
 	// RuntimePath is the program of the runtime that Isolation names. Default: the one of that name on PATH; for gvisor it is
 	// runsc, which is looked for beside this program first.
 	RuntimePath string `json:"runtimePath,omitempty"`
 	// Privileged allows containers that ask for it power over the machine: privileged ones, and
-	// those in its namespaces.
+	// those in its namespaces. gVisor gives none.
 	Privileged bool `json:"privileged,omitempty"`
-	// IgnoreSeccomp runs pods that ask for the seccomp profile RuntimeDefault without any, as nothing filters their system calls. It
-	// is for namespaces of the restricted pod security standard, which let no others in. Default: such pods are refused.
+	// IgnoreSeccomp runs pods that ask for the seccomp profile RuntimeDefault without any where Isolation is none, as nothing filters
+	// their system calls. It is for namespaces of the restricted pod security standard, which let no others in. Default: such pods are refused.
 	IgnoreSeccomp bool `json:"ignoreSeccomp,omitempty"`
 	// HostPaths are the directories that volumes of the kind hostPath may be in. Default: none.
 	HostPaths []string `json:"hostPaths,omitempty"`
@@ -111,14 +108,13 @@ func LoadConfig(path string) (Config, error) { return format.Load(path) }
 func (c Config) complete(nodeName string) (Config, error) {
 	switch c.Isolation {
 	case "":
-		c.Isolation = IsolationAuto
-	case IsolationAuto, IsolationRequired, IsolationNone, IsolationRunc, IsolationCrun, IsolationGVisor:
+		c.Isolation = IsolationGVisor
+	case IsolationGVisor, IsolationRunc, IsolationCrun, IsolationNone:
 	default:
-		return c, fmt.Errorf("process provider: isolation %q: want %s, %s, %s, %s, %s or %s",
-			c.Isolation, IsolationAuto, IsolationRequired, IsolationNone, IsolationRunc, IsolationCrun, IsolationGVisor)
+		return c, fmt.Errorf("process provider: isolation %q: want %s, %s, %s or %s", c.Isolation, IsolationGVisor, IsolationRunc, IsolationCrun, IsolationNone)
 	}
 	if c.RuntimePath != "" && !c.runtime() {
-		return c, fmt.Errorf("process provider: runtimePath: isolation %s has no runtime; want %s, %s or %s", c.Isolation, IsolationRunc, IsolationCrun, IsolationGVisor)
+		return c, fmt.Errorf("process provider: runtimePath: isolation %s has no runtime; want %s, %s or %s", c.Isolation, IsolationGVisor, IsolationRunc, IsolationCrun)
 	}
 	if c.StateDir == "" {
 		dir, err := defaultStateDir()
@@ -153,10 +149,8 @@ func (c Config) complete(nodeName string) (Config, error) {
 	return c, nil
 }
 
-// runtime tells whether containers are made by a runtime of the machine.
-func (c Config) runtime() bool {
-	return c.Isolation == IsolationRunc || c.Isolation == IsolationCrun || c.Isolation == IsolationGVisor
-}
+// runtime tells whether containers are made by a runtime.
+func (c Config) runtime() bool { return c.Isolation != IsolationNone }
 
 func defaultStateDir() (string, error) {
 	if os.Geteuid() == 0 {

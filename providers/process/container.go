@@ -118,7 +118,7 @@ func (r *Runtime) CreateContainer(ctx context.Context, sandboxID string, config 
 
 // imageFor returns the image of a container. Without isolation there is none.
 func (r *Runtime) imageFor(ctx context.Context, ref string) (images.Image, error) {
-	if r.isolation == shim.None {
+	if !r.contained() {
 		return hostImage(ref), nil
 	}
 	image, err := r.images.Get(ctx, ref)

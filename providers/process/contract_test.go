@@ -143,7 +143,7 @@ func contract(images string) providertest.Harness {
 			return &providertest.Backend{
 				Open: func(ctx context.Context) (node.PodLifecycleHandler, error) {
 					return process.New(ctx, cli.ProviderInput{ProviderConfig: env.ProviderConfig, InternalIP: "127.0.0.1", KubeClusterDomain: "cluster.local"},
-						process.Config{StateDir: m.dir, Images: []string{images}, Isolation: os.Getenv(isolationEnv), RuntimePath: os.Getenv(runtimeEnv)})
+						testConfig(m.dir, images))
 				},
 				Close:     m.close,
 				Instances: m.instances,

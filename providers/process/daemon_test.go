@@ -66,7 +66,7 @@ func daemon(dir string) {
 }
 
 func daemonConfig(dir string) process.Config {
-	return process.Config{StateDir: filepath.Join(dir, "state"), Images: []string{os.Getenv("PROCESS_IMAGES")}, Isolation: os.Getenv(isolationEnv), RuntimePath: os.Getenv(runtimeEnv)}
+	return testConfig(filepath.Join(dir, "state"), os.Getenv("PROCESS_IMAGES"))
 }
 
 // TestDaemonKilled kills a daemon in a process of its own, and looks at what the next one finds.
@@ -76,7 +76,7 @@ func TestDaemonKilled(t *testing.T) {
 		t.Fatal(images, err)
 	}
 	dir := t.TempDir()
-	w := &world{t: t, config: process.Config{StateDir: filepath.Join(dir, "state"), Images: []string{images}, Isolation: os.Getenv(isolationEnv), RuntimePath: os.Getenv(runtimeEnv)}, logs: filepath.Join(dir, "logs")}
+	w := &world{t: t, config: testConfig(filepath.Join(dir, "state"), images), logs: filepath.Join(dir, "logs")}
 	m := killDaemon(t, dir, images)
 	states := map[string]shim.State{}
 	for _, id := range []string{m.Running, m.Ended, m.Killed} {

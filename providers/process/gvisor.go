@@ -45,7 +45,7 @@ func findGVisor(ctx context.Context, path string) (program, version string, err 
 		}
 	}
 	if program, version, err = oci.Find(ctx, runsc, path); err != nil {
-		err = fmt.Errorf("%w; make runsc makes it, beside virtual-kubelet", err)
+		err = fmt.Errorf("%w; make runsc makes it, beside virtual-kubelet. Without it, isolation: runc runs containers on the machine's kernel, for a daemon with the rights of root, and isolation: none runs programs of the machine", err)
 	}
 	return program, version, err
 }
@@ -143,7 +143,7 @@ func (r *Runtime) guestSpec(s *sandbox, spec *shim.Spec) error {
 	if err != nil {
 		return fmt.Errorf("make the root of the sandbox: %w", err)
 	}
-	spec.Isolation, spec.Argv, spec.Cwd, spec.ReadOnly, spec.NoNewPrivs = r.isolation, []string{"/" + pauseFile}, "/", true, true
+	spec.Argv, spec.Cwd, spec.ReadOnly, spec.NoNewPrivs = []string{"/" + pauseFile}, "/", true, true
 	spec.OCI = r.oci.guestOf(s.id, s)
 	return r.oci.write(s.keeper(), spec)
 }

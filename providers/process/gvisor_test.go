@@ -83,7 +83,7 @@ func TestOnGVisor(t *testing.T) {
 	}
 	t.Run("without root", func(t *testing.T) {
 		t.Parallel()
-		out, err := asUser(t, "^(TestContainerRuns|TestExec|TestTerminalOf|TestAttachWith|TestKilled|TestPortOf|TestStats|TestUserOf|TestLog)",
+		out, err := asUser(t, "^(TestContainerRuns|TestExec|TestStop|TestTerminalOf|TestAttachWith|TestKilled|TestPortOf|TestStats|TestUserOf|TestLog)",
 			isolationEnv+"="+process.IsolationGVisor, runtimeEnv+"="+readable(t, program))
 		if strings.Contains(string(out), "a sandbox cannot be made") {
 			t.Skipf("the kernel gives users no namespaces: %s", out)
@@ -139,12 +139,15 @@ func (w *world) pod(change func(*runtimeapi.PodSandboxConfig)) (string, error) {
 	return id, err
 }
 
-func TestGVisorThatIsNotThere(t *testing.T) {
+// TestGVisorIsTheDefault: where it is not, nothing else is taken without a word.
+func TestGVisorIsTheDefault(t *testing.T) {
 	t.Setenv("PATH", "/nowhere")
-	_, err := process.Open(t.Context(), process.Config{StateDir: t.TempDir(), Isolation: process.IsolationGVisor}, "n1", "192.0.2.1")
-	for _, want := range []string{"isolation gvisor", "/nowhere", "make runsc"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %s in it", err, want)
+	for _, isolation := range []string{"", process.IsolationGVisor} {
+		_, err := process.Open(t.Context(), process.Config{StateDir: t.TempDir(), Isolation: isolation}, "n1", "192.0.2.1")
+		for _, want := range []string{"isolation gvisor", "/nowhere", "make runsc", "isolation: runc", "isolation: none"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("isolation %q: got %v, want %s in it", isolation, err, want)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@
 package process_test
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -55,6 +56,18 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// testConfig is the configuration of tests that name no isolation: runc, which is quicker, for root. TestOnGVisor runs a part of them with
+// gVisor, as root and as another user.
+func testConfig(stateDir, images string) process.Config {
+	isolation := process.IsolationRunc
+	if os.Geteuid() != 0 {
+		isolation = process.IsolationGVisor
+	}
+	return process.Config{
+		StateDir: stateDir, Images: []string{images}, Isolation: cmp.Or(os.Getenv(isolationEnv), isolation), RuntimePath: os.Getenv(runtimeEnv),
+	}
+}
+
 // world is a runtime with one sandbox.
 type world struct {
 	*process.Runtime
@@ -71,12 +84,15 @@ func open(t *testing.T, change func(*process.Config)) *world {
 	if err != nil {
 		t.Fatal(dir, err)
 	}
-	w := &world{t: t, config: process.Config{StateDir: t.TempDir(), Images: []string{dir}, Isolation: os.Getenv(isolationEnv)}, logs: t.TempDir()}
+	w := &world{t: t, config: testConfig(t.TempDir(), dir), logs: t.TempDir()}
 	if change != nil {
 		change(&w.config)
 	}
-	if w.config.Isolation == process.IsolationGVisor {
+	switch w.config.Isolation {
+	case process.IsolationGVisor:
 		w.config.RuntimePath = needGVisor(t)
+	case process.IsolationRunc:
+		needRunc(t)
 	}
 	w.reopen()
 	w.sandbox, err = w.RunPodSandbox(t.Context(), &runtimeapi.PodSandboxConfig{

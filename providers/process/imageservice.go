@@ -17,7 +17,6 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/images"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
 // imageService has the images of a Runtime.
@@ -77,7 +76,7 @@ func criImage(i images.Image) *runtimeapi.Image {
 
 // ImageStatus returns an image that is on the machine, which those in configured directories are; else none.
 func (s imageService) ImageStatus(ctx context.Context, spec *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
-	if s.r.isolation == shim.None {
+	if !s.r.contained() {
 		return &runtimeapi.ImageStatusResponse{Image: criImage(hostImage(spec.GetImage()))}, nil
 	}
 	image, err := s.r.images.Get(ctx, spec.GetImage())
@@ -92,7 +91,7 @@ func (s imageService) ImageStatus(ctx context.Context, spec *runtimeapi.ImageSpe
 
 // PullImage gets an image and returns its ID.
 func (s imageService) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
-	if s.r.isolation == shim.None {
+	if !s.r.contained() {
 		return hostImage(spec.GetImage()).ID, nil
 	}
 	image, err := s.r.images.Pull(ctx, spec.GetImage(), images.Auth{

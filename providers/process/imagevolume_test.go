@@ -16,9 +16,6 @@ import (
 // A container sees the files of another image, may not change them, and the image stays while it does.
 func TestImageAsAVolume(t *testing.T) {
 	w := open(t, nil)
-	if w.Isolation() == "chroot" || w.Isolation() == "none" {
-		t.Skipf("with the isolation %s there are no mounts", w.Isolation())
-	}
 	mount := func(sub string) func(*runtimeapi.ContainerConfig) {
 		return func(c *runtimeapi.ContainerConfig) {
 			c.Mounts = []*runtimeapi.Mount{{ContainerPath: "/other", Image: &runtimeapi.ImageSpec{Image: "demo"}, ImageSubPath: sub}}

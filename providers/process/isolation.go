@@ -15,80 +15,57 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// candidate is a way to make containers.
-type candidate struct {
-	isolation shim.Isolation
-	overlay   bool
-}
-
-// chooseIsolation tries the ways from the strongest, and takes the first that the kernel allows.
-func (r *Runtime) chooseIsolation(ctx context.Context) error {
+// findIsolation finds the runtime of the configuration, and tries it: a daemon that can make no container says so at once.
+func (r *Runtime) findIsolation(ctx context.Context) error {
 	if r.config.Isolation == IsolationNone {
 		if runtime.GOOS == "windows" {
 			return errors.New("containers on Windows are not supported")
 		}
-		r.isolation = shim.None
 		log.G(ctx).Warn("process provider: containers are programs of this machine, without isolation: run only what you trust")
 		return nil
-	}
-	if runtime.GOOS != "linux" {
-		return fmt.Errorf("containers need Linux; with isolation: none, pods run programs of this machine (%s)", runtime.GOOS)
 	}
 	var err error
 	if r.oci, err = findRuntime(ctx, r.config); err != nil {
 		return err
 	}
-	if r.oci != nil && !r.oci.gvisor() && !r.cgroups.usable() {
+	if !r.oci.gvisor() && !r.cgroups.usable() {
 		return fmt.Errorf("isolation %s: %w", r.config.Isolation, r.cgroups.why)
 	}
-	level := shim.User
-	if os.Geteuid() == 0 {
-		level = shim.Root
-	}
-	ways := []candidate{{level, true}, {level, false}}
-	if r.oci.gvisor() && os.Geteuid() != 0 {
-		ways = []candidate{{shim.Guest, false}} // layers that a user mounts are seen by nobody else
-	}
-	if os.Geteuid() == 0 && r.config.Isolation == IsolationAuto {
-		ways = append(ways, candidate{shim.Chroot, false})
+	ways := []bool{true, false}
+	if os.Geteuid() != 0 {
+		ways = ways[1:] // layers that a user mounts are seen by nobody else
 	}
 	var errs []error
-	for _, way := range ways {
-		if err := r.try(ctx, way); err != nil {
-			errs = append(errs, fmt.Errorf("isolation %s (layers: %v): %w", r.nameOf(way.isolation), way.overlay, err))
+	for _, overlay := range ways {
+		if err := r.try(ctx, overlay); err != nil {
+			errs = append(errs, fmt.Errorf("layers: %v: %w", overlay, err))
 			continue
 		}
-		r.isolation, r.overlay = way.isolation, way.overlay
-		log.G(ctx).WithFields(log.Fields{"isolation": r.nameOf(way.isolation), "layers": way.overlay}).Info("process provider: found how to isolate containers")
+		r.overlay = overlay
+		log.G(ctx).WithFields(log.Fields{"isolation": r.Isolation(), "layers": overlay}).Info("process provider: found how to isolate containers")
 		if len(errs) > 0 {
 			log.G(ctx).Warnf("process provider: what did not work: %v", errors.Join(errs...))
 		}
 		return nil
 	}
-	if r.oci != nil {
-		return fmt.Errorf("no container can be made by %s: %w", r.oci.Program, errors.Join(errs...))
-	}
-	return fmt.Errorf("no container can be isolated here; isolation: none runs programs of the machine: %w", errors.Join(errs...))
+	return fmt.Errorf("no container can be made by %s; isolation: none runs programs of the machine: %w", r.oci.Program, errors.Join(errs...))
 }
 
-// nameOf is what a user calls a way to make containers.
-func (r *Runtime) nameOf(isolation shim.Isolation) string {
-	if r.oci != nil {
-		return r.oci.name
-	}
-	return string(isolation)
-}
+// contained tells whether containers are made by a runtime, with a root of their own; else they are programs of the machine.
+func (r *Runtime) contained() bool { return r.oci != nil }
+
+// Isolation is the name of the runtime that keeps containers apart from the machine, or none.
+func (r *Runtime) Isolation() string { return r.config.Isolation }
 
 // try makes a container up to its process.
-func (r *Runtime) try(ctx context.Context, way candidate) error {
+func (r *Runtime) try(ctx context.Context, overlay bool) error {
 	dir, err := os.MkdirTemp(r.config.StateDir, "probe-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = images.RemoveTree(dir) }()
 	if r.oci.gvisor() {
-		r.isolation = way.isolation
-		return r.tryGuest(ctx, dir, way.overlay)
+		return r.tryGuest(ctx, dir, overlay)
 	}
 	for _, name := range []string{"image", "rootfs", "upper", "work"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil { //nolint:gosec // as for a container
@@ -100,17 +77,11 @@ func (r *Runtime) try(ctx context.Context, way candidate) error {
 		return err
 	}
 	spec := shim.Spec{
-		Isolation: way.isolation, Argv: []string{"/none"}, Cwd: "/", Hostname: "probe", ReadOnly: true, Caps: caps,
+		Argv: []string{"/none"}, Cwd: "/", Hostname: "probe", ReadOnly: true, Caps: caps,
 		Mounts: []shim.Mount{{Source: dir, Target: "/mount", ReadOnly: true}},
 	}
-	if !way.isolation.Namespaces() {
-		spec.Mounts = nil
-	}
-	if way.overlay {
+	if overlay {
 		spec.Image = filepath.Join(dir, "image")
-	}
-	if r.oci == nil {
-		return shim.Probe(ctx, dir, spec)
 	}
 	id := newID()
 	if spec.Cgroup, err = r.cgroups.make(id, nil); err == nil {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
 const (
@@ -39,7 +38,7 @@ func (l *layers) of(id string) written {
 
 // measureLayers measures until ctx ends, one container after the other, and rests nine times as long as that took.
 func (r *Runtime) measureLayers(ctx context.Context) {
-	if r.isolation == shim.None {
+	if !r.contained() {
 		return // containers write where they like
 	}
 	for {

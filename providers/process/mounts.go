@@ -20,7 +20,7 @@ import (
 // mounts are what the sandbox gives and what the configuration asks for.
 func (r *Runtime) mounts(ctx context.Context, s *sandbox, config *runtimeapi.ContainerConfig) ([]shim.Mount, error) {
 	var mounts []shim.Mount
-	if r.isolation.Namespaces() {
+	if r.contained() {
 		for target, source := range map[string]string{"/etc/hostname": hostnameFile, "/etc/resolv.conf": resolvFile} {
 			path := filepath.Join(s.dir, source)
 			if _, err := os.Stat(path); err != nil && source == resolvFile {
@@ -30,12 +30,12 @@ func (r *Runtime) mounts(ctx context.Context, s *sandbox, config *runtimeapi.Con
 		}
 	}
 	for _, m := range config.GetMounts() {
-		if !r.isolation.Namespaces() {
+		if !r.contained() {
 			if ownFile(m.GetContainerPath()) {
 				continue
 			}
 			return nil, status.Errorf(codes.InvalidArgument,
-				"nothing can be mounted at %s: with isolation %s containers have no mounts (automountServiceAccountToken: false is needed too)", m.GetContainerPath(), r.isolation)
+				"nothing can be mounted at %s: with isolation %s containers have no mounts (automountServiceAccountToken: false is needed too)", m.GetContainerPath(), r.Isolation())
 		}
 		if m.GetImage().GetImage() != "" {
 			mount, err := r.imageMount(ctx, m)
@@ -53,8 +53,8 @@ func (r *Runtime) mounts(ctx context.Context, s *sandbox, config *runtimeapi.Con
 		})
 	}
 	for _, d := range config.GetDevices() {
-		if !r.isolation.Namespaces() {
-			return nil, status.Errorf(codes.InvalidArgument, "device %s: with isolation %s containers have no devices of their own", d.GetHostPath(), r.isolation)
+		if !r.contained() {
+			return nil, status.Errorf(codes.InvalidArgument, "device %s: with isolation %s containers have no devices of their own", d.GetHostPath(), r.Isolation())
 		}
 		mounts = append(mounts, shim.Mount{Source: d.GetHostPath(), Target: d.GetContainerPath(), Device: true})
 	}

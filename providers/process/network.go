@@ -19,7 +19,6 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/netns"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
 // network gives pods a network namespace each, by the plugins of a CNI network. A nil network is the machine's.
@@ -35,13 +34,13 @@ var cniPlugins = []string{"/opt/cni/bin", "/usr/lib/cni"}
 const netnsFile = "netns"
 
 // openNetwork reads the configuration, and asks the plugins whether they can do it.
-func openNetwork(ctx context.Context, config Config, isolation shim.Isolation) (*network, error) {
+func openNetwork(ctx context.Context, config Config) (*network, error) {
 	if config.PodNetwork == "" {
 		return nil, nil //nolint:nilnil // the machine's network is no error
 	}
 	fail := func(err error) (*network, error) { return nil, fmt.Errorf("podNetwork %s: %w", config.PodNetwork, err) }
-	if isolation != shim.Root {
-		return fail(fmt.Errorf("it needs a daemon with the rights of root and the isolation %s, and here it is %s", shim.Root, isolation))
+	if os.Geteuid() != 0 || !config.runtime() {
+		return fail(fmt.Errorf("it needs a daemon with the rights of root, and another isolation than %s", IsolationNone))
 	}
 	load := libcni.NetworkConfFromFile
 	list, err := load(config.PodNetwork)

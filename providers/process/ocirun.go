@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// ociRuntime makes containers by a program that others keep. A nil one is the launcher of this provider.
+// ociRuntime makes containers by a program that others keep. A nil one makes none: they are programs of the machine.
 type ociRuntime struct {
 	oci.Runtime
 	// name is the value of Config.Isolation.
@@ -30,19 +30,16 @@ type ociRuntime struct {
 	bundles string
 }
 
-// findRuntime returns the runtime of the configuration; nil if it names none.
+// findRuntime returns the runtime of the configuration.
 func findRuntime(ctx context.Context, config Config) (*ociRuntime, error) {
-	if !config.runtime() {
-		return nil, nil //nolint:nilnil // the launcher is no error
-	}
 	fail := func(err error) (*ociRuntime, error) {
 		return nil, fmt.Errorf("isolation %s: %w", config.Isolation, err)
 	}
 	if runtime.GOOS != "linux" {
-		return fail(errors.New("it needs Linux"))
+		return fail(fmt.Errorf("it needs Linux; isolation: none runs programs of this machine (%s)", runtime.GOOS))
 	}
 	if os.Geteuid() != 0 && config.Isolation != IsolationGVisor {
-		return fail(errors.New("it needs a daemon with the rights of root; isolation: auto needs none"))
+		return fail(errors.New("it needs a daemon with the rights of root; isolation: gvisor needs none"))
 	}
 	find := oci.Find
 	if config.Isolation == IsolationGVisor {

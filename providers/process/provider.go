@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
@@ -57,8 +58,8 @@ func New(ctx context.Context, in cli.ProviderInput, config Config) (*provider, e
 		return nil, err
 	}
 	lacks, notes := declare(surroundings{
-		isolation: r.isolation, noLimits: r.cgroups.why, selinux: hasSELinux(),
-		network: r.network != nil, hostPorts: r.network.hostPorts(), ignoreSeccomp: config.IgnoreSeccomp, runtime: r.oci != nil, gvisor: r.oci.gvisor(),
+		isolation: r.Isolation(), root: os.Geteuid() == 0, noLimits: r.cgroups.why, selinux: hasSELinux(),
+		network: r.network != nil, hostPorts: r.network.hostPorts(), ignoreSeccomp: config.IgnoreSeccomp,
 	})
 	parent := ""
 	if r.cgroups.usable() {

@@ -33,12 +33,11 @@ var (
 // Runtime Interface. Run must run, for the events and so that nothing of an ended container stays.
 type Runtime struct {
 	unsupported
-	config    Config
-	isolation shim.Isolation
+	config Config
 	// overlay tells that roots of containers are layers over their image, not copies of it.
 	overlay bool
 	cgroups cgroups
-	// oci makes the containers; nil for the launcher of this provider.
+	// oci makes the containers; nil where they are programs of the machine.
 	oci *ociRuntime
 	// network is that of pods; nil for the machine's.
 	network *network
@@ -99,7 +98,7 @@ func Open(ctx context.Context, config Config, nodeName, address string) (*Runtim
 
 func (r *Runtime) open(ctx context.Context) error {
 	r.cgroups = findCgroups(r.config.CgroupParent)
-	if err := r.chooseIsolation(ctx); err != nil {
+	if err := r.findIsolation(ctx); err != nil {
 		return err
 	}
 	store, err := images.Open(filepath.Join(r.config.StateDir, "images"), images.Options{
@@ -109,7 +108,7 @@ func (r *Runtime) open(ctx context.Context) error {
 		return err
 	}
 	r.images = store
-	if r.network, err = openNetwork(ctx, r.config, r.isolation); err != nil {
+	if r.network, err = openNetwork(ctx, r.config); err != nil {
 		return err
 	}
 	if !r.cgroups.usable() {
@@ -117,10 +116,6 @@ func (r *Runtime) open(ctx context.Context) error {
 	}
 	return r.load(ctx)
 }
-
-// Isolation is how far containers are kept apart from the machine: namespaces, user-namespace, chroot or none; or the name of the
-// runtime that does it.
-func (r *Runtime) Isolation() string { return r.nameOf(r.isolation) }
 
 // watchLater hands a container that runs to Run.
 func (r *Runtime) watchLater(c *container) {
@@ -187,11 +182,11 @@ func (r *Runtime) Status(context.Context, bool) (*runtimeapi.StatusResponse, err
 	return &runtimeapi.StatusResponse{
 		Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
 			condition(runtimeapi.RuntimeReady, "", "", true), condition(runtimeapi.NetworkReady, "", "", true),
-			condition("Isolation", "Isolation", r.Isolation(), r.isolation.Namespaces()), limits,
+			condition("Isolation", "Isolation", r.Isolation(), r.contained()), limits,
 		}},
 		Info:            map[string]string{"isolation": r.Isolation()},
-		RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Features: &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: r.isolation.Namespaces()}}},
-		Features:        &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: r.isolation == shim.Root},
+		RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Features: &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: r.contained()}}},
+		Features:        &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: r.contained() && os.Geteuid() == 0},
 	}, nil
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
-// isolationEnv is the isolation of the tests of this package that do not name one.
+// isolationEnv is the isolation of the tests of this package that do not name one, see testConfig.
 const isolationEnv = "PROCESS_ISOLATION"
 
 // needRunc skips a test where there is no runc, or that may not use it.
@@ -36,36 +36,6 @@ func needRunc(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Skip("runc is not there; install the package runc")
-	}
-}
-
-// TestOnRunc runs the tests of this package with containers that runc makes. Most of their time is waiting, so they run beside each other.
-func TestOnRunc(t *testing.T) {
-	needRunc(t)
-	if os.Getenv(isolationEnv) != "" {
-		t.Skip("it is this one that runs them")
-	}
-	images, err := imageDir()
-	if err != nil {
-		t.Fatal(images, err)
-	}
-	for name, tests := range map[string]string{
-		"contract": "^TestContract$",
-		"containers": "^(TestContainer|TestStop|TestAnother|TestKilled|TestUserOf|TestDaemon|TestMemory|TestStats|TestEvents|TestSignal|" +
-			"TestImage|TestPods|TestANetworkThatIsLost)",
-		"streams": "^(TestExec|TestTerminal|TestAttach|TestCommand|TestPortOf|TestLog)",
-		"records": "^TestSecurityI5",
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			// What a disk does to a record is the same for all; two of the faults show that the runtime's containers end with them.
-			const faults = "TestSecurityI5/(cut|null|nothing|garbage)$"
-			cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run", tests, "-test.skip", faults, "-test.v")
-			cmd.Env = append(os.Environ(), isolationEnv+"="+process.IsolationRunc, "PROCESS_IMAGES="+images)
-			if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "\n--- PASS: Test") {
-				t.Errorf("%v\n%s", err, out)
-			}
-		})
 	}
 }
 
@@ -86,8 +56,8 @@ func TestARuntimeThatIsNotThere(t *testing.T) {
 	}{
 		{process.Config{Isolation: process.IsolationRunc}, []string{"isolation runc", "/nowhere", "install the package runc"}},
 		{process.Config{Isolation: process.IsolationCrun, RuntimePath: "/nowhere/crun"}, []string{"isolation crun", "runtimePath", "/nowhere/crun"}},
-		{process.Config{RuntimePath: "/usr/sbin/runc"}, []string{"runtimePath", "isolation auto"}},
-		{process.Config{Isolation: "kata"}, []string{`"kata"`, "runc", "crun"}},
+		{process.Config{Isolation: process.IsolationNone, RuntimePath: "/usr/sbin/runc"}, []string{"runtimePath", "isolation none"}},
+		{process.Config{Isolation: "kata"}, []string{`"kata"`, "gvisor", "runc", "crun", "none"}},
 	} {
 		tt.config.StateDir = t.TempDir()
 		_, err := process.Open(t.Context(), tt.config, "n1", "192.0.2.1")

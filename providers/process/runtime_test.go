@@ -90,14 +90,15 @@ func commandRuns(args ...string) bool {
 }
 
 func TestStopLeavesNoProcess(t *testing.T) {
-	w := open(t, nil)
-	for _, isolation := range []string{process.IsolationAuto, process.IsolationNone} {
+	for _, isolation := range []string{process.IsolationRunc, process.IsolationNone} {
 		t.Run(isolation, func(t *testing.T) {
-			w := w
+			if isolation == process.IsolationRunc {
+				needRunc(t)
+			}
+			w := open(t, func(c *process.Config) { c.Isolation = isolation })
 			command := []string{"linger"}
 			if isolation == process.IsolationNone {
 				dir, _ := imageDir()
-				w = open(t, func(c *process.Config) { c.Isolation = isolation })
 				command = []string{filepath.Join(dir, "demo"), "linger"}
 			}
 			id := w.run("linger", nil, command...)

@@ -108,8 +108,8 @@ func (r *Runtime) checkSandbox(config *runtimeapi.PodSandboxConfig) error {
 			return err
 		}
 	}
-	if !r.isolation.Namespaces() && len(config.GetLinux().GetSysctls()) > 0 {
-		return status.Errorf(codes.InvalidArgument, "sysctls need namespaces, and with isolation %s there are none", r.isolation)
+	if !r.contained() && len(config.GetLinux().GetSysctls()) > 0 {
+		return status.Errorf(codes.InvalidArgument, "sysctls need namespaces, and with isolation %s there are none", r.Isolation())
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 func (r *Runtime) spec(ctx context.Context, s *sandbox, c *container, image images.Image) (shim.Spec, error) {
 	config, security := c.config, c.config.GetLinux().GetSecurityContext()
 	spec := shim.Spec{
-		Isolation: r.isolation, Hostname: s.config.GetHostname(),
+		Hostname: s.config.GetHostname(),
 		ReadOnly: security.GetReadonlyRootfs(), NoNewPrivs: security.GetNoNewPrivs(),
 		Masked: security.GetMaskedPaths(), ReadOnlyPaths: security.GetReadonlyPaths(),
 		Sysctls: s.config.GetLinux().GetSysctls(), OOMScoreAdj: int(config.GetLinux().GetResources().GetOomScoreAdj()),
@@ -41,7 +41,7 @@ func (r *Runtime) spec(ctx context.Context, s *sandbox, c *container, image imag
 	if r.overlay {
 		spec.Image = r.images.Root(image.ID)
 	}
-	if r.isolation == shim.None {
+	if !r.contained() {
 		// Paths of the machine are what the user means.
 		spec.Cwd = cmp.Or(config.GetWorkingDir(), c.dir)
 	}
@@ -60,7 +60,7 @@ func (r *Runtime) spec(ctx context.Context, s *sandbox, c *container, image imag
 		return spec, err
 	}
 	spec.Env = environment(config, image, spec.Hostname, home)
-	if spec.Mounts, err = r.mounts(ctx, s, config); err != nil || r.oci == nil {
+	if spec.Mounts, err = r.mounts(ctx, s, config); err != nil || !r.contained() {
 		return spec, err
 	}
 	spec.Cgroup = r.cgroups.in(s.config.GetLinux().GetCgroupParent()).of(c.id)
@@ -83,7 +83,7 @@ func (r *Runtime) argv(config *runtimeapi.ContainerConfig, image images.Image) (
 	if len(argv) > 0 {
 		return argv, nil
 	}
-	if r.isolation == shim.None {
+	if !r.contained() {
 		return nil, status.Error(codes.InvalidArgument, "without isolation no image is used: the container needs a command")
 	}
 	return nil, status.Error(codes.InvalidArgument, "no command specified, neither in the pod nor in the image")
@@ -119,13 +119,13 @@ func lastOfEach(env []string) []string {
 func (r *Runtime) secure(spec *shim.Spec, security *runtimeapi.LinuxContainerSecurityContext) error {
 	refuse := func(format string, args ...any) error { return status.Errorf(codes.InvalidArgument, format, args...) }
 	spec.Privileged = security.GetPrivileged()
-	if spec.Privileged && r.isolation != shim.Root {
-		return refuse("a privileged container needs a daemon with the rights of root, and here isolation is %s", r.isolation)
+	if spec.Privileged && (!r.contained() || r.oci.gvisor()) {
+		return refuse("a privileged container needs isolation %s or %s, and here it is %s", IsolationRunc, IsolationCrun, r.Isolation())
 	}
 	if err := r.refuseSeccomp(security.GetSeccomp()); err != nil {
 		return err
 	}
-	spec.Seccomp = r.oci != nil && !spec.Privileged && security.GetSeccomp().GetProfileType() == runtimeapi.SecurityProfile_RuntimeDefault && security.GetSeccomp() != nil
+	spec.Seccomp = r.contained() && !spec.Privileged && security.GetSeccomp().GetProfileType() == runtimeapi.SecurityProfile_RuntimeDefault && security.GetSeccomp() != nil
 	if p := security.GetApparmor(); p.GetProfileType() == runtimeapi.SecurityProfile_Localhost {
 		return refuse("AppArmor profile %q: the process provider has no AppArmor", p.GetLocalhostRef())
 	}
@@ -143,8 +143,8 @@ func (r *Runtime) secure(spec *shim.Spec, security *runtimeapi.LinuxContainerSec
 		if err != nil || !state.Started() || state.Ended() {
 			return status.Errorf(codes.FailedPrecondition, "container %s, whose processes are to be seen, does not run", target.id)
 		}
-		if r.isolation != shim.Root && r.isolation != shim.Guest {
-			return refuse("the processes of another container cannot be seen with isolation %s", r.isolation)
+		if !r.contained() {
+			return refuse("the processes of another container cannot be seen with isolation %s", r.Isolation())
 		}
 		spec.PIDOf = state.Init.PID
 	case runtimeapi.NamespaceMode_POD:
@@ -158,14 +158,14 @@ func (r *Runtime) secure(spec *shim.Spec, security *runtimeapi.LinuxContainerSec
 // refuseSeccomp refuses a profile that nobody would apply: a debug container is added to a pod that was let in before.
 func (r *Runtime) refuseSeccomp(p *runtimeapi.SecurityProfile) error {
 	kind := p.GetProfileType()
-	if p == nil || kind == runtimeapi.SecurityProfile_Unconfined || kind == runtimeapi.SecurityProfile_RuntimeDefault && (r.oci != nil || r.config.IgnoreSeccomp) {
+	if p == nil || kind == runtimeapi.SecurityProfile_Unconfined || kind == runtimeapi.SecurityProfile_RuntimeDefault && (r.contained() || r.config.IgnoreSeccomp) {
 		return nil
 	}
 	name := kind.String()
 	if kind == runtimeapi.SecurityProfile_Localhost {
 		name += " " + p.GetLocalhostRef()
 	}
-	if r.oci != nil {
+	if r.contained() {
 		return status.Errorf(codes.InvalidArgument, "seccomp profile %s: the process provider has none but the default of the runtime", name)
 	}
 	return status.Errorf(codes.InvalidArgument, "seccomp profile %s: the process provider filters no system calls", name)
@@ -175,7 +175,7 @@ func (r *Runtime) refuseSeccomp(p *runtimeapi.SecurityProfile) error {
 func (r *Runtime) makeRoot(c *container, image images.Image) error {
 	root := filepath.Join(c.dir, "rootfs")
 	switch {
-	case r.isolation == shim.None:
+	case !r.contained():
 		return nil
 	case !r.overlay:
 		return images.CopyTree(r.images.Root(image.ID), root)

@@ -28,13 +28,13 @@ type account struct {
 
 // user sets the user of the container, and returns its home.
 func (r *Runtime) user(spec *shim.Spec, security *runtimeapi.LinuxContainerSecurityContext, image images.Image) (string, error) {
-	if r.isolation == shim.None && security.GetRunAsUser() == nil {
+	if !r.contained() && security.GetRunAsUser() == nil {
 		spec.UID, spec.GID = uint32(os.Geteuid()), uint32(os.Getegid())
 		home, _ := os.UserHomeDir()
 		return cmp.Or(home, "/"), nil
 	}
 	files := accounts{}
-	if r.isolation != shim.None {
+	if r.contained() {
 		files.dir = r.images.Root(image.ID)
 	}
 	wanted, group, _ := strings.Cut(image.Config.User, ":")
@@ -66,12 +66,12 @@ func (r *Runtime) user(spec *shim.Spec, security *runtimeapi.LinuxContainerSecur
 	}
 	slices.Sort(spec.Groups)
 	spec.Groups = slices.Compact(spec.Groups)
-	if os.Geteuid() == 0 || r.isolation == shim.Guest {
+	if os.Geteuid() == 0 || r.contained() {
 		return a.home, nil
 	}
 	// One who is not root can be one user only.
-	if r.isolation != shim.User && spec.UID != uint32(os.Geteuid()) {
-		return "", status.Errorf(codes.InvalidArgument, "user %d: the daemon is not root, and with isolation %s its containers run as its own user", spec.UID, r.isolation)
+	if spec.UID != uint32(os.Geteuid()) {
+		return "", status.Errorf(codes.InvalidArgument, "user %d: the daemon is not root, and with isolation %s its containers run as its own user", spec.UID, r.Isolation())
 	}
 	spec.Groups = []uint32{spec.GID}
 	return a.home, nil

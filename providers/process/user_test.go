@@ -16,20 +16,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// TestUnprivileged runs the tests of this package as a user without rights.
-func TestUnprivileged(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("it is the other tests that run as a user")
-	}
-	out, err := asUser(t, "^(TestContainer|TestExec|TestStop|TestAnother|TestKilled|TestUser|TestTerminal|TestAttach|TestPort|TestLog|TestDaemon|TestMemory|TestStats)", isolationEnv+"=")
-	if bytes.Contains(out, []byte("no container can be isolated here")) {
-		t.Skipf("the kernel gives users no namespaces: %s", out)
-	}
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-}
-
 // asUser runs tests as a user without rights.
 func asUser(t *testing.T, tests string, env ...string) ([]byte, error) {
 	t.Helper()

@@ -23,8 +23,7 @@ func Start(ctx context.Context, dir string, spec Spec) (*exec.Cmd, error) {
 	return run(ctx, dir, spec, "run")
 }
 
-// Probe tells whether containers of that isolation can be made, by making one in dir, which has a directory
-// to be the image.
+// Probe tells whether the runtime of spec can make containers, by making one in dir, which has a directory to be the image.
 func Probe(ctx context.Context, dir string, spec Spec) error {
 	cmd, err := run(ctx, dir, spec, "probe")
 	if err != nil {
@@ -62,7 +61,7 @@ func run(ctx context.Context, dir string, spec Spec, mode string) (*exec.Cmd, er
 		Path: self(), Args: []string{Argv0, mode}, Dir: dir,
 		Env:    []string{"GOMAXPROCS=2", "GOGC=25"},
 		Stdout: log, Stderr: log, ExtraFiles: []*os.File{w, specR},
-		SysProcAttr: detached(spec),
+		SysProcAttr: detached(),
 	}
 	err = cmd.Start()
 	w.Close()

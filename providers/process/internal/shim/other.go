@@ -33,7 +33,7 @@ func waitGone(context.Context, Process) error { return nil }
 
 func socketPath(string) (string, func(), error) { return "", nil, errUnsupported }
 
-func detached(Spec) *syscall.SysProcAttr { return nil }
+func detached() *syscall.SysProcAttr { return nil }
 
 // Remove removes the groups.
 func (Cgroup) Remove() error { return nil }

@@ -72,7 +72,7 @@ func socketPath(dir string) (string, func(), error) {
 	return filepath.Join(dir, socketFile), func() {}, nil
 }
 
-func detached(Spec) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 func setSize(*os.File, Size) {}
 
@@ -105,8 +105,6 @@ func (s *supervisor) fork(child *childIO, argv []string, tty bool) (<-chan sysca
 func (s *supervisor) probe(*os.File) error {
 	return errors.New("not supported on this operating system")
 }
-
-func first(*os.File) {}
 
 func (s *supervisor) discard() {}
 

@@ -130,21 +130,7 @@ func socketPath(dir string) (string, func(), error) {
 }
 
 // detached makes a process that does not end with this one.
-func detached(spec Spec) *syscall.SysProcAttr {
-	attr := &syscall.SysProcAttr{Setsid: true}
-	if spec.Isolation != User {
-		return attr
-	}
-	// The shim is the user that the container will be: one without rights can map only itself.
-	attr.Cloneflags = syscall.CLONE_NEWUSER
-	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: int(spec.UID), HostID: os.Geteuid(), Size: 1}}
-	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: int(spec.GID), HostID: os.Getegid(), Size: 1}}
-	if spec.UID != 0 {
-		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SYS_PTRACE, unix.CAP_SETUID, unix.CAP_SETGID,
-			unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_CHOWN, unix.CAP_FOWNER, unix.CAP_KILL}
-	}
-	return attr
-}
+func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // KillProcess kills a process, and not another one that got its number.
 func KillProcess(p Process) error {

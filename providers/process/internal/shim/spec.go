@@ -26,26 +26,6 @@ const (
 	rootDir = "rootfs"
 )
 
-// Isolation is how far a container is kept apart from the machine.
-type Isolation string
-
-// The kinds of isolation, the strongest first.
-const (
-	// Root has mount, pid, ipc and uts namespaces of its own.
-	Root Isolation = "namespaces"
-	// User has a user namespace besides, for a daemon without the rights of root.
-	User Isolation = "user-namespace"
-	// Guest is a process of a kernel of its own, by a daemon without the rights of root.
-	Guest Isolation = "guest"
-	// Chroot has a root directory of its own, and nothing else.
-	Chroot Isolation = "chroot"
-	// None runs the programs of the machine.
-	None Isolation = "none"
-)
-
-// Namespaces tells whether containers have namespaces, and so can have mounts.
-func (i Isolation) Namespaces() bool { return i == Root || i == User || i == Guest }
-
 // Mount is a directory or file of the machine that a container sees.
 type Mount struct {
 	Source, Target              string
@@ -58,7 +38,6 @@ type Mount struct {
 
 // Spec is a container as a shim starts it.
 type Spec struct {
-	Isolation Isolation
 	Argv, Env []string
 	Cwd       string
 	Hostname  string
@@ -89,7 +68,8 @@ type Spec struct {
 	// LogPath is the log; "" for none.
 	LogPath string
 	Cgroup  Cgroup
-	// OCI is the runtime that makes the container; nil for the supervisor itself.
+	// OCI is the runtime that makes the container; nil for a program of the machine, which gets what Argv, Env, Cwd, the user,
+	// Caps, NoNewPrivs and Cgroup say, and nothing else.
 	OCI *OCI `json:",omitempty"`
 }
 

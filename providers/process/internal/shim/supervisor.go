@@ -27,10 +27,6 @@ func init() {
 func shimMain(mode string) int {
 	ready := os.NewFile(3, "ready")
 	syscall.CloseOnExec(3)
-	if mode == "first" {
-		first(ready)
-		return 1
-	}
 	err := supervise(mode == "probe", ready)
 	if err == nil {
 		return 0
