@@ -16,7 +16,7 @@ LDFLAGS := -s -w -X main.buildVersion=$(VERSION) -X main.buildTime=$(BUILT)
 GO_SOURCES := $(shell find . -path ./devcluster -prune -o -path ./bin -prune -o \( -name '*.go' -o -name go.mod -o -name go.sum \) -print 2>/dev/null)
 CLUSTER_SOURCES := $(shell find devcluster \( -name '*.go' -o -name go.mod -o -name go.sum \) -print 2>/dev/null) hack/build-devcluster.sh
 # Modules whose tests run with the race detector. devcluster is apart: its tests drive the built binary.
-TEST_MODULES := . podruntime providerrpc providers cmd/virtual-kubelet bench deploy test/conformance test/compat/consumer
+TEST_MODULES := . podruntime providerrpc providers providers/process/demo/shell cmd/virtual-kubelet bench deploy test/conformance test/compat/consumer
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
 NO_RACE := $(if $(RACE),,echo "no C compiler found: the tests run without the race detector; install gcc to have it";)
@@ -34,7 +34,7 @@ down: ## stop what `make up` started and throw its data away
 ##@ Build
 
 .PHONY: build
-build: bin/devcluster bin/virtual-kubelet ## build both programs into bin/
+build: bin/devcluster bin/virtual-kubelet bin/runsc ## build all programs into bin/
 
 bin/devcluster: $(CLUSTER_SOURCES)
 	@hack/build-devcluster.sh $@
@@ -46,11 +46,15 @@ bin/virtual-kubelet: $(GO_SOURCES)
 
 # gVisor is for Linux on amd64 and arm64; provider process finds it beside the binary.
 .PHONY: runsc
-runsc: bin/runsc ## build gVisor's runsc into bin/, for provider process with isolation gvisor
+runsc: bin/runsc ## build gVisor's runsc into bin/, which provider process makes containers with
 
 bin/runsc: providers/process/gvisor/go.mod
-	@echo "runsc: building $@, gVisor (the first build takes two to five minutes)"
-	@CGO_ENABLED=0 go build -C providers/process/gvisor -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ gvisor.dev/gvisor/runsc
+	@case $$(go env GOOS GOARCH | xargs) in \
+	"linux amd64"|"linux arm64") \
+	  echo "runsc: building $@, gVisor (the first build takes two to five minutes)"; \
+	  CGO_ENABLED=0 go build -C providers/process/gvisor -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ gvisor.dev/gvisor/runsc ;; \
+	*) echo "runsc: gVisor is for Linux on amd64 and arm64; provider process has isolation: none here" ;; \
+	esac
 
 .PHONY: release
 release: ## write binaries of every platform, image, SBOMs and checksums into dist/ (VERSION=v1.2.3)

@@ -56,7 +56,8 @@ if [ "$provider" = process ]; then
   (
     cd providers
     CGO_ENABLED=0 go build -o "$state/demo" ./process/demo
-    go run ./process/demo/pack -name demo -o "$state/images/demo.tar" "$state/demo" cat env exit hostname id ls sleep tar
+    CGO_ENABLED=0 go build -C process/demo/shell -o "$state/sh" .
+    go run ./process/demo/pack -name demo -sh "$state/sh" -o "$state/images/demo.tar" "$state/demo" cat env exit hostname id ls sleep tar
   )
   cat >"$state/process.yaml" <<YAML
 apiVersion: process.virtual-kubelet.io/v1alpha1
@@ -96,19 +97,20 @@ $(tail -n 3 "$state/log" | sed 's/^/    /')$(hint)"
 
 # hint says what a user can do where no container can be made.
 hint() {
-  [ "$provider" = process ] && grep -q "no container can be isolated here" "$state/log" || return 0
-  printf '\n  The kernel, or a policy on top of it, lets %s make no user namespaces. Run this as root; or allow them, for example' "$(id -un)"
-  printf '\n    sysctl -w kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0'
-  printf '\n  or, without containers: make up PROVIDER=mock'
+  [ "$provider" = process ] && grep -q "no container can be made by" "$state/log" || return 0
+  if [ "$(id -u)" != 0 ]; then
+    printf '\n  The kernel, or a policy on top of it, may let %s make no user namespaces. Run this as root; or allow them, for example' "$(id -un)"
+    printf '\n    sysctl -w kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0'
+  fi
+  printf '\n  Without containers: make up PROVIDER=mock'
 }
 
 await --for=create registered
 await --for=condition=Ready ready
 say "virtual node $node is ready, with provider $provider"
 case $("${kubectl[@]}" get node "$node" -o 'jsonpath={.status.nodeInfo.containerRuntimeVersion}') in
-  process://namespaces) say "pods are isolated by namespaces; their root is root of this machine with few capabilities" ;;
-  process://user-namespace) say "pods are isolated by a user namespace; on this machine they have the rights of $(id -un)" ;;
-  process://chroot) say "pods have a root directory of their own, and no other isolation: this root may not mount" ;;
+  process://gvisor) say "pods are isolated by gVisor: each has a kernel of its own" ;;
+  process://runc | process://crun) say "pods are isolated by namespaces of the machine's kernel" ;;
   process://none) say "pods are programs of this machine, without isolation" ;;
 esac
 ! grep -q "limits of memory and CPU are not kept" "$state/log" || say "limits of memory and CPU are not kept: this user may not make cgroups"
@@ -138,7 +140,7 @@ cat <<TEXT
 Go on:
   export KUBECONFIG=$kubeconfig
   alias kubectl='$root/bin/devcluster kubectl --name $cluster'    # if you have no kubectl
-  kubectl exec first -- hostname
+  kubectl exec -it first -- sh
   $more
   kubectl get pods --watch
 Log of the virtual node: $state/log

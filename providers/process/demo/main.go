@@ -4,9 +4,7 @@
 //
 // It prints a line each second and serves HTTP on PORT. Under other names it is a few small
 // tools, so that there is something to execute in its container: cat, env, exit, hostname, id, ls, sleep, and
-// tar for kubectl cp.
-//
-// What surprises: it has no shell.
+// tar for kubectl cp. The shell of that image is a program of its own, in providers/process/demo/shell.
 package main
 
 import (

@@ -12,9 +12,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -26,23 +28,24 @@ import (
 func main() {
 	out := flag.String("o", "", "archive to write")
 	tag := flag.String("name", "", "name of the image")
+	shell := flag.String("sh", "", "program that is sh in the image; none if empty")
 	flag.Parse()
 	if *out == "" || *tag == "" || flag.NArg() == 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := pack(*out, *tag, flag.Arg(0), flag.Args()[1:]); err != nil {
+	if err := pack(*out, *tag, *shell, flag.Arg(0), flag.Args()[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "pack:", err)
 		os.Exit(1)
 	}
 }
 
-func pack(out, tag, program string, tools []string) error {
+func pack(out, tag, shell, program string, tools []string) error {
 	parsed, err := name.NewTag(tag)
 	if err != nil {
 		return err
 	}
-	layer, err := files(program, tools)
+	layer, err := files(program, shell, tools)
 	if err != nil {
 		return err
 	}
@@ -69,16 +72,15 @@ func pack(out, tag, program string, tools []string) error {
 }
 
 // files is a layer with the program, its other names, and the directories that programs expect.
-func files(program string, tools []string) (v1.Layer, error) {
-	content, err := os.ReadFile(program)
-	if err != nil {
-		return nil, err
+func files(program, shell string, tools []string) (v1.Layer, error) {
+	programs := map[string]string{"bin/" + filepath.Base(program): program}
+	if shell != "" {
+		programs["bin/sh"] = shell
 	}
 	headers := []tar.Header{
 		{Name: "bin/", Typeflag: tar.TypeDir, Mode: 0o755},
 		{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777},
 		{Name: "etc/", Typeflag: tar.TypeDir, Mode: 0o755},
-		{Name: "bin/" + filepath.Base(program), Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(content))},
 	}
 	for _, tool := range tools {
 		headers = append(headers, tar.Header{Name: "bin/" + tool, Typeflag: tar.TypeSymlink, Linkname: filepath.Base(program)})
@@ -89,10 +91,17 @@ func files(program string, tools []string) (v1.Layer, error) {
 		if err := w.WriteHeader(&h); err != nil {
 			return nil, err
 		}
-		if h.Typeflag == tar.TypeReg {
-			if _, err := w.Write(content); err != nil {
-				return nil, err
-			}
+	}
+	for _, name := range slices.Sorted(maps.Keys(programs)) {
+		content, err := os.ReadFile(programs[name])
+		if err != nil {
+			return nil, err
+		}
+		if err := w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(content))}); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(content); err != nil {
+			return nil, err
 		}
 	}
 	if err := w.Close(); err != nil {

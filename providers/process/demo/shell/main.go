@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command shell is sh in the image of the first pod: mvdan.cc/sh, whose interpreter needs no other program. It knows a command (-c), files,
+// and lines from standard input, at a prompt if that is a terminal.
+//
+// What surprises: it has no job control. Ctrl-C ends the command that runs, and never the shell.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+
+	"golang.org/x/term"
+	"mvdan.cc/sh/v3/interp"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+func main() {
+	command := flag.Bool("c", false, "run the first argument, and pass those after the second")
+	flag.Parse()
+	err := run(*command, flag.Args(), os.Stdin, os.Stdout, os.Stderr)
+	var status interp.ExitStatus
+	switch {
+	case errors.As(err, &status):
+		os.Exit(int(status))
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "sh:", err)
+		os.Exit(2)
+	}
+}
+
+func run(command bool, args []string, stdin *os.File, stdout, stderr io.Writer) error {
+	if command && len(args) == 0 {
+		return errors.New("-c: want a command")
+	}
+	prompt := len(args) == 0 && term.IsTerminal(int(stdin.Fd()))
+	var params []string
+	if len(args) > 1 {
+		params = args[1:]
+		if command {
+			params = args[2:]
+		}
+	}
+	r, err := interp.New(interp.StdIO(stdin, stdout, stderr), interp.Interactive(prompt), interp.Params(append([]string{"--"}, params...)...))
+	if err != nil {
+		return err
+	}
+	switch {
+	case command:
+		return script(r, strings.NewReader(args[0]), "")
+	case prompt:
+		return interactive(r, stdin, stdout, stderr)
+	case len(args) == 0:
+		return script(r, stdin, "")
+	}
+	f, err := os.Open(args[0])
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return script(r, f, args[0])
+}
+
+func script(r *interp.Runner, source io.Reader, name string) error {
+	program, err := syntax.NewParser().Parse(source, name)
+	if err != nil {
+		return err
+	}
+	return r.Run(context.Background(), program)
+}
+
+// interactive runs line by line. What is wrong in one is said, and the next one is read.
+func interactive(r *interp.Runner, stdin io.Reader, stdout, stderr io.Writer) error {
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt) // at the prompt it means nothing
+	for {
+		parser := syntax.NewParser()
+		fmt.Fprint(stdout, "$ ")
+		var wrong error
+		for statements, err := range parser.InteractiveSeq(stdin) {
+			if wrong = err; err != nil {
+				break
+			}
+			if parser.Incomplete() {
+				fmt.Fprint(stdout, "> ")
+				continue
+			}
+			for _, statement := range statements {
+				ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+				err := r.Run(ctx, statement)
+				interrupted := ctx.Err() != nil
+				stop()
+				if r.Exited() && !interrupted {
+					return err
+				}
+			}
+			fmt.Fprint(stdout, "$ ")
+		}
+		if wrong == nil {
+			return nil // the end of the input
+		}
+		fmt.Fprintln(stderr, "sh:", wrong)
+	}
+}
