@@ -15,7 +15,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/bundle"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
@@ -34,20 +33,21 @@ const (
 // gvisor tells whether pods are sandboxes of gVisor.
 func (o *ociRuntime) gvisor() bool { return o != nil && o.name == IsolationGVisor }
 
-// findGVisor returns the program: the configured one, that beside this program, or the one on PATH.
-func findGVisor(ctx context.Context, path string) (program, version string, err error) {
-	if path == "" {
-		if self, err := os.Executable(); err == nil {
-			beside := filepath.Join(filepath.Dir(self), runsc)
-			if _, err := os.Stat(beside); err == nil {
-				path = beside
-			}
-		}
+// guestHint is for users who have no gVisor.
+const guestHint = "make runsc builds it beside virtual-kubelet; isolation: runc is for a daemon with the rights of root, on the machine's kernel, and isolation: none runs " +
+	"programs of the machine"
+
+// besideThis is the path of a program in the directory of this one; "" if it is not there.
+func besideThis(name string) string {
+	self, err := os.Executable()
+	if err != nil {
+		return ""
 	}
-	if program, version, err = oci.Find(ctx, runsc, path); err != nil {
-		err = fmt.Errorf("%w; make runsc makes it, beside virtual-kubelet. Without it, isolation: runc runs containers on the machine's kernel, for a daemon with the rights of root, and isolation: none runs programs of the machine", err)
+	path := filepath.Join(filepath.Dir(self), name)
+	if _, err := os.Stat(path); err != nil {
+		return ""
 	}
-	return program, version, err
+	return path
 }
 
 // guestFlags are what the program is told with every call for a sandbox.

@@ -184,7 +184,8 @@ func TestANetworkThatCannotBe(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"cniVersion": "1.0.0", "name": "none", "plugins": [{"type": "no-such-plugin"}]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := process.Open(t.Context(), process.Config{StateDir: t.TempDir(), PodNetwork: file}, "n1", "192.0.2.1")
+	needRunc(t)
+	_, err := process.Open(t.Context(), process.Config{StateDir: t.TempDir(), Isolation: process.IsolationRunc, PodNetwork: file}, "n1", "192.0.2.1")
 	if err == nil || !strings.Contains(err.Error(), "podNetwork") {
 		t.Errorf("got %v, want an error that names the setting", err)
 	}

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -41,11 +42,11 @@ func findRuntime(ctx context.Context, config Config) (*ociRuntime, error) {
 	if os.Geteuid() != 0 && config.Isolation != IsolationGVisor {
 		return fail(errors.New("it needs a daemon with the rights of root; isolation: gvisor needs none"))
 	}
-	find := oci.Find
+	name, path, hint := config.Isolation, config.RuntimePath, "install the package "+config.Isolation
 	if config.Isolation == IsolationGVisor {
-		find = func(ctx context.Context, _, path string) (string, string, error) { return findGVisor(ctx, path) }
+		name, path, hint = runsc, cmp.Or(path, besideThis(runsc)), guestHint
 	}
-	program, version, err := find(ctx, config.Isolation, config.RuntimePath)
+	program, version, err := oci.Find(ctx, name, path, hint)
 	if err != nil {
 		return fail(err)
 	}

@@ -95,7 +95,7 @@ func TestStopLeavesNoProcess(t *testing.T) {
 			if isolation == process.IsolationRunc {
 				needRunc(t)
 			}
-			w := open(t, func(c *process.Config) { c.Isolation = isolation })
+			w := open(t, func(c *process.Config) { c.Isolation, c.RuntimePath = isolation, "" })
 			command := []string{"linger"}
 			if isolation == process.IsolationNone {
 				dir, _ := imageDir()

@@ -17,11 +17,12 @@ import (
 // patience is how long a runtime may take for a word about itself, or to remove a container.
 const patience = 30 * time.Second
 
-// Find returns the path of the program of that name on PATH, or of the one at path if that is not empty, and its version.
-func Find(ctx context.Context, name, path string) (program, version string, err error) {
+// Find returns the path of the program of that name on PATH, or of the one at path if that is not empty, and its version. hint says how a user
+// gets one.
+func Find(ctx context.Context, name, path, hint string) (program, version string, err error) {
 	if path == "" {
 		if program, err = exec.LookPath(name); err != nil {
-			return "", "", fmt.Errorf("the runtime %s is not on PATH (%s); install the package %s, or set runtimePath: %w", name, os.Getenv("PATH"), name, err)
+			return "", "", fmt.Errorf("the runtime %s is not on PATH (%s); %s, or set runtimePath: %w", name, os.Getenv("PATH"), hint, err)
 		}
 	} else if program, err = exec.LookPath(path); err != nil {
 		return "", "", fmt.Errorf("runtimePath: %w", err)
