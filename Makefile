@@ -154,8 +154,9 @@ check: ## lint every module, and see that modules and generated files are curren
 # What the tests of the contract found is kept for the table of support; a test that fails writes its results too.
 .PHONY: contract-results
 contract-results: ## run the contract of providers and write docs/reports/contract and the pages from it (needs root and containerd)
-	@cd providers && VK_REQUIRE_CONTAINERD=1 VK_CONTRACT_RESULTS=$(CURDIR)/docs/reports/contract VK_CONTRACT_VERSION='$(VERSION)' \
-	  go test -count=1 -p 1 -timeout 20m -run '^TestContract$$' ./...
+	@cd providers && export VK_REQUIRE_CONTAINERD=1 VK_CONTRACT_RESULTS=$(CURDIR)/docs/reports/contract VK_CONTRACT_VERSION='$(VERSION)'; \
+	  go test -count=1 -p 1 -timeout 20m -run '^TestContract$$' ./...; \
+	  PROCESS_ISOLATION=gvisor go test -count=1 -timeout 20m -run '^TestContract$$' ./process
 	@$(MAKE) --no-print-directory generate
 
 .PHONY: generate

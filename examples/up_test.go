@@ -17,7 +17,7 @@ import (
 // TestUpAndDown does what the README tells those who try it. The node is killed before the end, so that its pods
 // outlive it: make down leaves nothing of them all the same.
 func TestUpAndDown(t *testing.T) {
-	for _, binary := range []string{"../bin/devcluster", "../bin/virtual-kubelet"} {
+	for _, binary := range []string{"../bin/devcluster", "../bin/virtual-kubelet", "../bin/runsc"} {
 		if _, err := os.Stat(binary); err != nil {
 			t.Skipf("find what make build makes: %v", err)
 		}
@@ -39,7 +39,7 @@ func TestUpAndDown(t *testing.T) {
 	if err != nil {
 		t.Fatalf("up: %v\n%s", err, out)
 	}
-	for _, want := range []string{"✓ pods are isolated by ", "✓ pod first is running", " from first\n\nGo on", "make down CLUSTER=" + cluster} {
+	for _, want := range []string{"✓ pods are isolated by gVisor", "✓ pod first is running", " from first\n\nGo on", "make down CLUSTER=" + cluster} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}
@@ -55,6 +55,9 @@ func TestUpAndDown(t *testing.T) {
 			t.Errorf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 		return string(out)
+	}
+	if got := kubectl("exec", "first", "--", "sh", "-c", "cat /proc/version | while read a b kernel c; do echo $kernel; done"); got != "4.19.0-gvisor\n" {
+		t.Errorf("a shell in the pod says that its kernel is %q", got)
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, []byte("some words"), 0o600); err != nil {

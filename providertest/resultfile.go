@@ -39,6 +39,8 @@ type Subject struct {
 	Version string `json:"version"`
 	// Backend says in words what the provider was opened on.
 	Backend string `json:"backend"`
+	// Variant tells the file of these results from others of the same provider, on another backend; "" for the first.
+	Variant string `json:"variant,omitempty"`
 	// Image is that of the containers; "" where the harness has none to choose.
 	Image string `json:"image,omitempty"`
 }
@@ -81,7 +83,7 @@ func (r Report) File(s Subject, date time.Time, partial bool) ResultFile {
 	return f
 }
 
-// Keep writes the report of a test into the folder that the environment names, as PROVIDER.json, if it names one and s
+// Keep writes the report of a test into the folder that the environment names, as PROVIDER.json or PROVIDER-VARIANT.json, if it names one and s
 // has a provider.
 func (r Report) Keep(s Subject) error { return r.keep(s, false) }
 
@@ -96,7 +98,7 @@ func (r Report) keep(s Subject, partial bool) error {
 		return err
 	}
 	defer os.Remove(file.Name()) // it is not there any more if all went well
-	return r.File(s, time.Now(), partial).Replace(file, filepath.Join(dir, s.Provider+".json"))
+	return r.File(s, time.Now(), partial).Replace(file, filepath.Join(dir, strings.TrimSuffix(s.Provider+"-"+s.Variant, "-")+".json"))
 }
 
 // Replace writes the results into file, which it closes, and renames it to name, which must be in the same folder: there is

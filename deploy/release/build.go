@@ -17,35 +17,58 @@ import (
 	"time"
 )
 
-// built is one binary.
-type built struct {
-	platform
-	path   string
-	digest string // SHA-256, hexadecimal
+// source is where a binary comes from.
+type source struct {
+	name string
+	// folder is that of the module, below the sources, and what the package that is built.
+	folder, what string
+	tags         string
+	// variables are those of package main that are set.
+	variables string
 }
 
-// build compiles the program. Nothing of this machine gets into it: no paths, no state of the
+// sources are the binaries of a platform: gVisor, which provider process makes containers with, is for Linux.
+func (r *release) sources(p platform) []source {
+	all := []source{{
+		name: program, folder: "cmd/" + program, what: ".", tags: "grpcnotrace",
+		variables: fmt.Sprintf(" -X main.buildVersion=%s -X main.buildTime=%s", r.version, r.created.Format(time.RFC3339)),
+	}}
+	if p.os == "linux" {
+		all = append(all, source{name: "runsc", folder: "providers/process/gvisor", what: "gvisor.dev/gvisor/runsc"})
+	}
+	return all
+}
+
+// built is one binary.
+type built struct {
+	source
+	platform
+	path    string
+	digest  string // SHA-256, hexadecimal
+	version string
+}
+
+// build compiles a binary. Nothing of this machine gets into it: no paths, no state of the
 // repository, no time but that of the sources, no C.
-func (r *release) build(ctx context.Context, p platform) (built, error) {
+func (r *release) build(ctx context.Context, s source, p platform) (built, error) {
 	suffix := "_" + p.os + "_" + p.arch
 	if p.os == "windows" {
 		suffix += ".exe"
 	}
-	path, err := filepath.Abs(r.file(suffix))
+	path, err := filepath.Abs(r.file(s.name, suffix))
 	if err != nil {
 		return built{}, err
 	}
-	ldflags := fmt.Sprintf("-s -w -buildid= -X main.buildVersion=%s -X main.buildTime=%s", r.version, r.created.Format(time.RFC3339))
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-tags=grpcnotrace", "-ldflags="+ldflags, "-o", path, ".")
-	cmd.Dir = filepath.Join(r.root, "cmd", program)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-tags="+s.tags, "-ldflags=-s -w -buildid="+s.variables, "-o", path, s.what)
+	cmd.Dir = filepath.Join(r.root, s.folder)
 	cmd.Env = append(environment(os.Environ()), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off")
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Run(); err != nil {
-		return built{}, fmt.Errorf("build for %s/%s: %w: %s", p.os, p.arch, err, strings.TrimSpace(said.String()))
+		return built{}, fmt.Errorf("build %s for %s/%s: %w: %s", s.name, p.os, p.arch, err, strings.TrimSpace(said.String()))
 	}
 	digest, err := digestOf(path)
-	return built{p, path, digest}, err
+	return built{source: s, platform: p, path: path, digest: digest}, err
 }
 
 // environment leaves out what changes how Go compiles.

@@ -86,7 +86,7 @@ func (r *release) writeImage(binaries []built) error {
 		{"index.json", 0o644, index},
 		{"oci-layout", 0o644, []byte(`{"imageLayoutVersion":"1.0.0"}`)},
 	}, l.blobs...)
-	f, err := os.Create(r.file("_oci.tar"))
+	f, err := os.Create(r.file(program, "_oci.tar"))
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command release makes what is published of a version: the binary for every platform, an image of
-// those for Linux, what is in each of them (SPDX and CycloneDX), and the checksums of all files.
+// Command release makes what is published of a version: the binary for every platform, gVisor's runsc for Linux, an image of
+// the binaries for Linux, what is in each of them (SPDX and CycloneDX), and the checksums of all files.
 //
 // The guarantee: the same sources, version and toolchain make the same bytes, wherever and whenever it runs.
 //
@@ -85,16 +85,18 @@ func (r *release) make(ctx context.Context) error {
 	}
 	var linux []built
 	for _, p := range r.platforms {
-		fmt.Fprintf(os.Stderr, "release: building %s for %s/%s\n", program, p.os, p.arch)
-		b, err := r.build(ctx, p)
-		if err != nil {
-			return err
-		}
-		if err := r.describe(b); err != nil {
-			return fmt.Errorf("say what is in %s: %w", b.path, err)
-		}
-		if p.os == "linux" {
-			linux = append(linux, b)
+		for _, s := range r.sources(p) {
+			fmt.Fprintf(os.Stderr, "release: building %s for %s/%s\n", s.name, p.os, p.arch)
+			b, err := r.build(ctx, s, p)
+			if err != nil {
+				return err
+			}
+			if err := r.describe(b); err != nil {
+				return fmt.Errorf("say what is in %s: %w", b.path, err)
+			}
+			if p.os == "linux" && s.name == program {
+				linux = append(linux, b)
+			}
 		}
 	}
 	if len(linux) > 0 {
@@ -106,6 +108,6 @@ func (r *release) make(ctx context.Context) error {
 }
 
 // file is the path of a file of the release.
-func (r *release) file(suffix string) string {
-	return filepath.Join(r.out, program+"_"+r.version+suffix)
+func (r *release) file(name, suffix string) string {
+	return filepath.Join(r.out, name+"_"+r.version+suffix)
 }

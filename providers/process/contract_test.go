@@ -159,9 +159,18 @@ func contract(images string) providertest.Harness {
 			return append([]string{"/bin/contractprogram"}, p.Args()...), nil
 		},
 		Patience: time.Minute, Every: 50 * time.Millisecond, Parallel: 8, Many: 8,
-		Subject:  providertest.Subject{Provider: "process", Backend: "processes of the machine that tests, as root"},
+		Subject:  subject(),
 		Unproven: unproven,
 	}
+}
+
+// subject names what is tested: gVisor is the default of the provider.
+func subject() providertest.Subject {
+	s := providertest.Subject{Provider: "process", Backend: "containers of gVisor, as root"}
+	if isolation := testConfig("", "").Isolation; isolation != process.IsolationGVisor {
+		s.Backend, s.Variant = "containers of "+isolation+", as root", isolation
+	}
+	return s
 }
 
 // unproven are features that need more than this machine and a daemon, or have no effect that a container could see.

@@ -28,32 +28,33 @@ import (
 // runtimeEnv is the program of the isolation of the tests.
 const runtimeEnv = "PROCESS_RUNTIME"
 
-// needGVisor returns the program of gVisor, and skips a test where there is none.
-func needGVisor(t *testing.T) string {
-	t.Helper()
+// gvisorProgram is the program of gVisor: what make runsc has built, or one on PATH; "" if there is none.
+func gvisorProgram() string {
 	if path := os.Getenv(runtimeEnv); path != "" {
 		return path
 	}
-	built, err := filepath.Abs("../../bin/runsc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if exists(built) {
+	if built, err := filepath.Abs("../../bin/runsc"); err == nil && exists(built) {
 		return built
 	}
-	path, err := exec.LookPath("runsc")
-	if err == nil {
-		return path
+	path, _ := exec.LookPath("runsc")
+	return path
+}
+
+// needGVisor returns the program of gVisor, and skips a test where there is none.
+func needGVisor(t *testing.T) string {
+	t.Helper()
+	path := gvisorProgram()
+	if path == "" && os.Getenv("VK_REQUIRE_RUNSC") != "" {
+		t.Fatal("gVisor is neither in bin/ nor on PATH")
 	}
-	if os.Getenv("VK_REQUIRE_RUNSC") != "" {
-		t.Fatalf("%s is not there, and %v", built, err)
+	if path == "" {
+		t.Skip("gVisor is not there: make runsc builds it into bin/")
 	}
-	t.Skipf("gVisor is not there: make runsc makes it at %s", built)
-	return ""
+	return path
 }
 
 // TestOnGVisor runs tests of this package with pods in sandboxes of gVisor. Of the contract it runs what depends on how containers are
-// made; the whole of it is run by PROCESS_ISOLATION=gvisor PROCESS_RUNTIME=... and TestContract.
+// made; the whole of it is run by PROCESS_ISOLATION=gvisor and TestContract.
 func TestOnGVisor(t *testing.T) {
 	if os.Getenv(isolationEnv) != "" {
 		t.Skip("it is this one that runs them")

@@ -59,13 +59,14 @@ func TestMain(m *testing.M) {
 // testConfig is the configuration of tests that name no isolation: runc, which is quicker, for root. TestOnGVisor runs a part of them with
 // gVisor, as root and as another user.
 func testConfig(stateDir, images string) process.Config {
-	isolation := process.IsolationRunc
-	if os.Geteuid() != 0 {
-		isolation = process.IsolationGVisor
+	c := process.Config{StateDir: stateDir, Images: []string{images}, Isolation: os.Getenv(isolationEnv)}
+	if c.Isolation == "" && os.Geteuid() == 0 {
+		c.Isolation = process.IsolationRunc
 	}
-	return process.Config{
-		StateDir: stateDir, Images: []string{images}, Isolation: cmp.Or(os.Getenv(isolationEnv), isolation), RuntimePath: os.Getenv(runtimeEnv),
+	if c.Isolation = cmp.Or(c.Isolation, process.IsolationGVisor); c.Isolation == process.IsolationGVisor {
+		c.RuntimePath = gvisorProgram()
 	}
+	return c
 }
 
 // world is a runtime with one sandbox.
