@@ -11,6 +11,7 @@ import (
 	"runtime"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/images"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
@@ -54,11 +55,20 @@ func (r *Runtime) chooseIsolation(ctx context.Context) error {
 	}
 	var errs []error
 	for _, way := range ways {
-		if err := r.try(ctx, way); err != nil {
+		err := r.try(ctx, way)
+		if kept, ok := r.keptWay(ways); durable.Full(err) && ok {
+			r.isolation, r.overlay = kept.isolation, kept.overlay
+			log.G(ctx).WithError(err).Warn("process provider: the disk is full, so containers are made as they were before")
+			return nil
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("isolation %s (layers: %v): %w", r.nameOf(way.isolation), way.overlay, err))
 			continue
 		}
 		r.isolation, r.overlay = way.isolation, way.overlay
+		if err := r.keepWay(way); err != nil {
+			log.G(ctx).WithError(err).Warn("process provider: how containers are made could not be kept for a start on a full disk")
+		}
 		log.G(ctx).WithFields(log.Fields{"isolation": r.nameOf(way.isolation), "layers": way.overlay}).Info("process provider: found how to isolate containers")
 		if len(errs) > 0 {
 			log.G(ctx).Warnf("process provider: what did not work: %v", errors.Join(errs...))
@@ -69,6 +79,38 @@ func (r *Runtime) chooseIsolation(ctx context.Context) error {
 		return fmt.Errorf("no container can be made by %s: %w", r.oci.Program, errors.Join(errs...))
 	}
 	return fmt.Errorf("no container can be isolated here; isolation: none runs programs of the machine: %w", errors.Join(errs...))
+}
+
+// wayFile has the way that containers were made last. Where there is no room to try one, it must be that: they and their images are on
+// a disk that is full, and only who has them can remove any.
+const wayFile = "isolation.json"
+
+type keptWay struct {
+	Isolation string
+	Layers    bool
+}
+
+func (r *Runtime) keepWay(way candidate) error {
+	path, now := filepath.Join(r.config.StateDir, wayFile), keptWay{r.nameOf(way.isolation), way.overlay}
+	var kept keptWay
+	if err := durable.ReadJSON(path, &kept); err == nil && kept == now {
+		return nil
+	}
+	return durable.WriteJSON(path, now)
+}
+
+// keptWay returns the one of the ways that was kept, if it was.
+func (r *Runtime) keptWay(ways []candidate) (candidate, bool) {
+	var kept keptWay
+	if err := durable.ReadJSON(filepath.Join(r.config.StateDir, wayFile), &kept); err != nil {
+		return candidate{}, false
+	}
+	for _, way := range ways {
+		if kept == (keptWay{r.nameOf(way.isolation), way.overlay}) {
+			return way, true
+		}
+	}
+	return candidate{}, false
 }
 
 // nameOf is what a user calls a way to make containers.
