@@ -51,7 +51,7 @@ func openCgroups(cfg Config, kept reserved, node corev1.NodeStatus) (cgroups, er
 	}
 	in := podcgroup.Machine(machineCgroups)
 	if cfg.CgroupRoots != nil {
-		in = podcgroup.Hierarchies{Unified: cfg.CgroupRoots[""], Controllers: cfg.CgroupRoots}
+		in = podcgroup.At(cfg.CgroupRoots)
 	}
 	owner := sha256.Sum256([]byte(cfg.Root))
 	c.tree = podcgroup.New(in, path.Join(cfg.CgroupParent, fmt.Sprintf("pods-%s-%x", cfg.Node.Name, owner[:4])))

@@ -46,7 +46,8 @@ type Config struct {
 	// no pod as a whole.
 	CgroupParent string
 	// CgroupRoots are where the runtime takes CgroupParent to be: directories in hierarchies of cgroups by controller, cpu, memory and
-	// pids, or "" for the unified hierarchy. Nil is where the machine has them.
+	// pids, or "" for the unified hierarchy. Nil is where the machine has them. Those of other controllers limit no pod; it is looked
+	// there for what the runtime leaves of one.
 	CgroupRoots map[string]string
 	// PodPidsLimit is how many processes and threads a pod may have, below 0 any number. 0 is DefaultPodPidsLimit where pods have
 	// cgroups; more than 0 is an error where they have none.

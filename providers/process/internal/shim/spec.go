@@ -148,7 +148,7 @@ func ReadState(dir string) (State, error) {
 	}
 	s.FinishedAt, s.ExitCode, s.Reason = time.Now(), 255, Unknown
 	s.Message = "the supervisor of the container was killed"
-	if err := durable.WriteJSON(filepath.Join(dir, stateFile), s); err != nil {
+	if err := durable.WriteLastJSON(filepath.Join(dir, stateFile), s); err != nil {
 		// A full disk does not change how it ended; the time is one that stays the same whenever it is asked for.
 		if info, err := os.Stat(filepath.Join(dir, stateFile)); err == nil {
 			s.FinishedAt = info.ModTime()
