@@ -51,6 +51,9 @@ type Config struct {
 	// PodPidsLimit is how many processes and threads a pod may have, below 0 any number. 0 is DefaultPodPidsLimit where pods have
 	// cgroups; more than 0 is an error where they have none.
 	PodPidsLimit int64
+	// SandboxOverhead is what the sandbox of a pod needs for itself, where that is more than next to nothing: the cgroup of a pod allows
+	// that much more than its containers may use, as for a pod whose RuntimeClass has an overhead. A pod with one has its own.
+	SandboxOverhead corev1.ResourceList
 	// RuntimeHandler returns the handler of a RuntimeClass; nil refuses pods that name one.
 	RuntimeHandler func(ctx context.Context, class string) (string, error)
 	// Privileged allows what gives a container power over the machine: privileged containers, and the
