@@ -153,6 +153,9 @@ func (r *Runtime) guestSpec(s *sandbox, spec *shim.Spec) error {
 	}
 	spec.Isolation, spec.Argv, spec.Cwd, spec.ReadOnly, spec.NoNewPrivs = r.isolation, []string{"/" + pauseFile}, "/", true, true
 	spec.OCI = r.oci.guestOf(s.id, s)
+	if spec.OCI.Volumes, err = memoryVolumes(s.config); err != nil {
+		return err
+	}
 	return r.oci.write(s.keeper(), spec)
 }
 
