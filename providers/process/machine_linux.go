@@ -32,6 +32,19 @@ func memoryVolume(dir string) (volume shim.MemoryVolume, mounted bool, err error
 	return volume, at.Type == unix.TMPFS_MAGIC && own.Dev != parent.Dev && volume.Size > 0, nil
 }
 
+// lowestOOMScore is the least that a process may have which this one starts: a runtime takes it for an error if it may not give what it is
+// told, and some daemons with the rights of root lack this one.
+func lowestOOMScore() int {
+	if held, err := heldCapabilities(); err == nil && held&(1<<unix.CAP_SYS_RESOURCE) != 0 {
+		return -1000
+	}
+	own := 0
+	if data, err := os.ReadFile("/proc/self/oom_score_adj"); err == nil {
+		_, _ = fmt.Sscan(string(data), &own) // 0 stays what it is
+	}
+	return own
+}
+
 // heldCapabilities are those that this process can give away.
 func heldCapabilities() (uint64, error) {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

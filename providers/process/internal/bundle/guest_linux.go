@@ -56,6 +56,9 @@ func guest(spec *shim.Spec, root string, capabilities []string) ([]byte, error) 
 			MaskedPaths: spec.Masked, ReadonlyPaths: spec.ReadOnlyPaths,
 		},
 	}
+	if kind == "container" { // the sandbox is one process, which gets the least of their scores
+		c.Process.OOMScoreAdj = &spec.OOMScoreAdj
+	}
 	for i, v := range o.Volumes {
 		maps.Copy(c.Annotations, ofVolume(i, v))
 	}
