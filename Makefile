@@ -103,7 +103,7 @@ soak: build ## kill a daemon with kill -9 every five seconds for SOAK=1h under c
 
 # Kubernetes' own tests of a node: they need root, Linux and a container runtime. See docs/reports/conformance.md.
 .PHONY: conformance
-conformance: build bin/conformance/e2e.test bin/conformance/coredns bin/conformance/kubelet ## run Kubernetes' tests of nodes, services, workloads and kubectl against a virtual node and write docs/reports/conformance.md (PROVIDER=process: conformance-process.md; CONFORMANCE_ARGS=-focus=...)
+conformance: build bin/conformance/e2e.test bin/conformance/coredns bin/conformance/kubelet ## run Kubernetes' tests of nodes, services, workloads and kubectl against a virtual node and write docs/reports/conformance.md (PROVIDER=process, RUNTIME=gvisor or runc: conformance-process-*.md; CONFORMANCE_ARGS=-focus=...)
 	@go build -C test/conformance -o $(CURDIR)/bin/conformance/run .
 	@bin/conformance/run -provider=$(or $(PROVIDER),cri) -report=docs/reports/conformance$(if $(filter process,$(PROVIDER)),-process).md $(CONFORMANCE_ARGS)
 
