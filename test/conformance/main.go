@@ -60,7 +60,7 @@ func main() {
 	flag.IntVar(&o.procs, "procs", 0, "how many tests run at a time, in the place of a set's number")
 	flag.IntVar(&o.nodes, "nodes", 1, "how many nodes the cluster has: 1, or 2")
 	flag.StringVar(&o.programs, "programs", "bin", "directory of devcluster and virtual-kubelet, and of conformance/ with the other programs")
-	flag.StringVar(&o.results, "results", "", "directory for reports and logs (default .cache/conformance, or with the provider process .cache/conformance-RUNTIME)")
+	flag.StringVar(&o.results, "results", "", "directory for reports and logs (default .cache/conformance, or with the provider process its runtime behind a dash)")
 	flag.BoolVar(&o.hold, "hold", false, "run no test: keep the cluster until the program is told to stop")
 	flag.StringVar(&o.report, "report", "", "page to write from the reports")
 	flag.StringVar(&o.known, "known", "", "file with the reasons of tests that are known to fail (default that of the provider and the runtime in test/conformance)")
@@ -83,11 +83,10 @@ func (o *options) complete() {
 	switch {
 	case o.nodes == 2:
 		known = "test/conformance/known-two-nodes.tsv"
+	case o.provider == "process" && o.runtime == "runc":
+		known, results = "test/conformance/known-process-runc.tsv", results+"-runc"
 	case o.provider == "process":
-		known = "test/conformance/known-process-" + o.runtime + ".tsv"
-	}
-	if o.provider == "process" {
-		results += "-" + o.runtime
+		known, results = "test/conformance/known-process.tsv", results+"-gvisor"
 	}
 	o.known, o.results = cmp.Or(o.known, known), cmp.Or(o.results, results)
 }
@@ -115,6 +114,9 @@ func (o *options) choose() func(context.Context) error {
 func (o *options) outside(ctx context.Context) (err error) {
 	if o.nodes != 1 && o.nodes != 2 {
 		return fmt.Errorf("-nodes=%d: a cluster here has 1 node, or 2", o.nodes)
+	}
+	if o.runtime != "gvisor" && o.runtime != "runc" {
+		return fmt.Errorf("-runtime=%s: want gvisor or runc", o.runtime)
 	}
 	if o.provider != "process" {
 		if err := containerdtest.Missing(); err != nil {

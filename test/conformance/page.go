@@ -20,10 +20,13 @@ import (
 //go:embed page.md
 var head string
 
-// headOfProcess is the same for the provider process.
-//
-//go:embed page-process.md
-var headOfProcess string
+// headOfProcess is the same for the provider process, and headOfRunc for it on runc.
+var (
+	//go:embed page-process.md
+	headOfProcess string
+	//go:embed page-process-runc.md
+	headOfRunc string
+)
 
 // headOfTwo is the same for two nodes.
 //
@@ -72,6 +75,9 @@ func (o *options) page() error {
 		page.Head, page.Parts = headOfTwo, []report.Part{wholeList}
 	case o.provider == "process":
 		page.Head, page.Parts[0].Isolated = headOfProcess, isolated
+		if o.runtime == "runc" {
+			page.Head = headOfRunc
+		}
 	}
 	say("%s", page.Summary())
 	if o.report != "" {
