@@ -42,6 +42,7 @@ func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod)
 		attempted = st.sent.Attempted
 		// All before the call: it may report at once, on what it was handed.
 		st.sent.Attempted, st.sent.Generation = true, api.Generation
+		st.reflected = max(st.reflected, api.Generation)
 		st.sent.AttemptedAt, st.sent.Shown = time.Now(), false
 		if c.fixedSizes() {
 			st.sized = sizesOf(api)
@@ -82,6 +83,7 @@ func (c *PodController) update(ctx context.Context, key string, api, backend *co
 		pod.Labels, pod.Annotations = st.withProviders(now)
 		st.handed.add(metadataOf(now))
 		st.sent.Updating = true
+		st.reflected = max(st.reflected, api.Status.ObservedGeneration) // told to a former life
 		if st.report.about(api.UID) {
 			st.echo = st.report.status
 			pod.Status = *st.echo.DeepCopy()
@@ -111,6 +113,7 @@ func (c *PodController) adopt(key string, api, backend *corev1.Pod) {
 	}
 	c.states.of(key, api.UID, func(st *podState) {
 		st.inherit(backend)
+		st.reflected = max(st.reflected, api.Generation)
 		st.handed.add(metadata{maps.Clone(backend.Labels), maps.Clone(backend.Annotations)})
 		st.handed.add(metadataOf(api))
 	})
@@ -144,9 +147,10 @@ func (c *PodController) accepted(key string, api *corev1.Pod) {
 }
 
 // learn asks for the status of a pod that was found at the backend, if the
-// provider has not reported it: it may have done so to a former life.
+// provider has not reported it: it may have done so to a former life. It also asks for
+// that of a pod that was changed, if what was told may be from before the change.
 func (c *PodController) learn(key string) {
-	if st := c.states.get(key); !st.report.about(st.sent.UID) {
+	if st := c.states.get(key); !st.report.about(st.sent.UID) || st.reflected < st.sent.Generation {
 		c.pollLane.Add(key)
 	}
 }

@@ -52,6 +52,7 @@ type podState struct {
 
 	// written by reports
 	report     *report
+	reflected  int64                     // the newest generation that what was told is known to be about; also by the sync lane
 	relapsed   bool                      // after its end was reported, the pod was reported as running
 	reportedAt time.Time                 // when it was reported while it was missing
 	dropped    []corev1.PodConditionType // conditions that the provider no longer reports
@@ -74,7 +75,9 @@ type podState struct {
 type report struct {
 	uid     types.UID // "": the backend keeps none
 	version string    // of the pod that the provider has a copy of; "": it does not tell
-	status  *corev1.PodStatus
+	// generation is that of the pod that the status is about; 0: the provider does not tell.
+	generation int64
+	status     *corev1.PodStatus
 	metadata
 	// polled says that it is an answer of GetPodStatus, which knows of no
 	// metadata, and after which report the question was asked.
