@@ -19,6 +19,9 @@ type podState struct {
 	// written by both lanes
 	handed handed
 
+	// written by the sync lane, by reports and by answers; it only grows
+	reflected int64 // the newest generation that what was told of the pod is known to be about
+
 	// written by the sync lane, which works on one key at a time
 	sent     lifecycle.Sent
 	created  time.Time // of sent.UID, by the API server
@@ -52,7 +55,6 @@ type podState struct {
 
 	// written by reports
 	report     *report
-	reflected  int64                     // the newest generation that what was told is known to be about; also by the sync lane
 	relapsed   bool                      // after its end was reported, the pod was reported as running
 	reportedAt time.Time                 // when it was reported while it was missing
 	dropped    []corev1.PodConditionType // conditions that the provider no longer reports
