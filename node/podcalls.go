@@ -83,7 +83,6 @@ func (c *PodController) update(ctx context.Context, key string, api, backend *co
 		pod.Labels, pod.Annotations = st.withProviders(now)
 		st.handed.add(metadataOf(now))
 		st.sent.Updating = true
-		st.reflected = max(st.reflected, api.Status.ObservedGeneration) // told to a former life
 		if st.report.about(api.UID) {
 			st.echo = st.report.status
 			pod.Status = *st.echo.DeepCopy()
@@ -113,7 +112,6 @@ func (c *PodController) adopt(key string, api, backend *corev1.Pod) {
 	}
 	c.states.of(key, api.UID, func(st *podState) {
 		st.inherit(backend)
-		st.reflected = max(st.reflected, api.Generation)
 		st.handed.add(metadata{maps.Clone(backend.Labels), maps.Clone(backend.Annotations)})
 		st.handed.add(metadataOf(api))
 	})

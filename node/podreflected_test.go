@@ -129,3 +129,49 @@ func TestChangeIsObservedAfterARestart(t *testing.T) {
 		}
 	})
 }
+
+// TestChangeOfAPodThatSharesItsNameIsObserved: by its name the backend may tell of another pod, so it is not asked.
+func TestChangeOfAPodThatSharesItsNameIsObserved(t *testing.T) {
+	b := memory.New()
+	b.KeepsEnded = true
+	b.Lossy = func(p *corev1.Pod) { p.Generation = 0 }
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "old"))
+		w.pass(time.Minute)
+		w.api.Delete("d", "p", 30)
+		w.pass(time.Minute)
+		w.api.Create(bound("p", "new"))
+		w.pass(time.Minute)
+		if !w.ctl.states.get("d/p").shared {
+			t.Error("the backend is not known to have another pod of the name")
+		}
+		w.api.Change("d", "p", resizeTo("200m"))
+		w.pass(time.Second)
+		if p := w.api.Pod("d", "p"); p.Status.ObservedGeneration != p.Generation {
+			t.Errorf("generation %d, observed %d", p.Generation, p.Status.ObservedGeneration)
+		}
+	})
+}
+
+// TestReportOvertakesTheFirstAnswer: the pod was changed while no daemon ran, and is reported while the provider is asked
+// for it. The report does not say what it is about.
+func TestReportOvertakesTheFirstAnswer(t *testing.T) {
+	b := memory.New()
+	b.Lossy = func(p *corev1.Pod) { p.Generation = 0 }
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "a"))
+		w.pass(time.Minute)
+		w.halt()
+		w.api.Change("d", "p", resizeTo("200m"))
+		b.Inject(memory.Fault{Method: memory.Status, Delay: time.Second, Times: 1})
+		w.start()
+		w.pass(time.Second / 2)
+		b.Change("d/p", func(p *corev1.Pod) { p.Status.Message = "news" })
+		w.pass(2 * time.Second)
+		if p := w.api.Pod("d", "p"); p.Status.ObservedGeneration != p.Generation || p.Status.Message != "news" {
+			t.Errorf("generation %d, observed %d, message %q", p.Generation, p.Status.ObservedGeneration, p.Status.Message)
+		}
+	})
+}

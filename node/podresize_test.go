@@ -105,6 +105,9 @@ func TestResizeIsNotObservedBeforeTheStatusTellsOfIt(t *testing.T) {
 				w.start()
 				w.api.Create(asking("p", "100m"))
 				w.pass(time.Minute)
+				if p := w.api.Pod("d", "p"); p.Status.ObservedGeneration != p.Generation {
+					t.Errorf("generation %d of a new pod, observed %d", p.Generation, p.Status.ObservedGeneration)
+				}
 				w.api.Change("d", "p", resizeTo("200m"))
 				for began := time.Now(); time.Since(began) < 10*time.Second; {
 					w.pass(50 * time.Millisecond)
