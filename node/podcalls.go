@@ -42,6 +42,7 @@ func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod)
 		attempted = st.sent.Attempted
 		// All before the call: it may report at once, on what it was handed.
 		st.sent.Attempted, st.sent.Generation = true, api.Generation
+		st.reflected = max(st.reflected, api.Generation)
 		st.sent.AttemptedAt, st.sent.Shown = time.Now(), false
 		if c.fixedSizes() {
 			st.sized = sizesOf(api)
@@ -144,9 +145,10 @@ func (c *PodController) accepted(key string, api *corev1.Pod) {
 }
 
 // learn asks for the status of a pod that was found at the backend, if the
-// provider has not reported it: it may have done so to a former life.
+// provider has not reported it: it may have done so to a former life. It also asks for
+// that of a pod that was changed, if what was told may be from before the change.
 func (c *PodController) learn(key string) {
-	if st := c.states.get(key); !st.report.about(st.sent.UID) {
+	if st := c.states.get(key); !st.report.about(st.sent.UID) || st.reflected < st.sent.Generation {
 		c.pollLane.Add(key)
 	}
 }
