@@ -108,7 +108,7 @@ func (in surroundings) guests(lacks, notes map[capability.Feature]string) {
 	lacks[capability.Sysctls] = "the kernel of gVisor has its own settings"
 	notes[capability.ContainerLimits] = "of the pod as a whole, where each of its containers has them, with 64Mi and 250m more for its sandbox; gVisor has none of a container"
 	notes[capability.InPlaceResize] = "of the pod as a whole, as its limits"
-	if in.isolation == shim.Root {
+	if in.root {
 		notes[capability.MemoryEmptyDir] = "empty again when the sandbox of the pod ends, as for lack of memory; not where a container mounts a part of it"
 	}
 	notes[capability.UnmaskedProc] = "without effect: what /proc tells is the kernel of gVisor's"
