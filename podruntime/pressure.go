@@ -30,6 +30,8 @@ const (
 	freeTime = 20 * time.Second
 	// knowTime is how long figures of pods are waited for that are no older than the lack.
 	knowTime = 20 * time.Second
+	// specTime is how long, from its start on, a node that has too little left waits for the specs of the pods that run.
+	specTime = time.Minute
 	// evictedTime is how long the end of an evicted pod is waited for until another one must go.
 	evictedTime = 30 * time.Second
 )
@@ -47,6 +49,7 @@ type evictor struct {
 	notify     func(*corev1.Node)         // guarded by mu
 
 	// owned by run
+	began    time.Time
 	pressure eviction.Pressure
 	evicted  *worker // that was told last to end
 	until    time.Time
@@ -66,6 +69,7 @@ func (e *evictor) run(ctx context.Context) {
 	if len(e.thresholds) == 0 {
 		return
 	}
+	e.began = time.Now()
 	for ctx.Err() == nil {
 		bounded, cancel := context.WithTimeout(ctx, pressureTime)
 		e.round(bounded)
@@ -87,7 +91,7 @@ func (e *evictor) round(ctx context.Context) {
 	if e.pressure.Update(met, time.Now()) {
 		e.report(e.pressure.Conditions())
 	}
-	if len(met) == 0 || err != nil || e.ends() {
+	if len(met) == 0 || err != nil || e.ends() || e.awaitsSpecs() {
 		return
 	}
 	e.r.nodeEvent(corev1.EventTypeWarning, "EvictionThresholdMet", "Attempting to reclaim "+string(met[0].Signal.Resource()))
@@ -197,6 +201,15 @@ func observed(n *statsv1alpha1.NodeStats) eviction.Observations {
 		note(eviction.PIDAvailable, &free, &all)
 	}
 	return seen
+}
+
+// awaitsSpecs reports whether the specs of pods are to come that an earlier process has begun: until then, those that have come would go
+// instead of them.
+func (e *evictor) awaitsSpecs() bool {
+	return time.Since(e.began) < specTime && slices.ContainsFunc(e.r.all(), func(w *worker) bool {
+		pod := w.lastShown()
+		return pod == nil || !ended(pod) && pod.Spec.NodeName == ""
+	})
 }
 
 // ends reports whether the pod that was evicted last is still on its way: what it gives back is not seen yet.

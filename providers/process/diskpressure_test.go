@@ -15,9 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
-// TestPodThatFillsTheDiskIsEvicted: that pod, and not one that had more when it was measured last; the node says so.
-func TestPodThatFillsTheDiskIsEvicted(t *testing.T) {
-	t.Parallel()
+// TestNoisyPodThatFillsTheDiskIsEvicted: that pod, and not one that had more when it was measured last; the node says so.
+func TestNoisyPodThatFillsTheDiskIsEvicted(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, config process.Config) {
 		for what, c := range map[string]struct{ script, resource string }{
 			"root":     {"cat /dev/zero > /fill", "ephemeral-storage"},
@@ -33,7 +32,7 @@ func TestPodThatFillsTheDiskIsEvicted(t *testing.T) {
 				m.until("the quiet pod to have files", func() bool { return strings.Contains(m.said("quiet"), "ready") })
 				noisy := m.run("noisy", "while [ ! -e /data/go ]; do sleep 0.1; done; "+c.script+"; exec sleep 600", nil)
 				m.running("noisy")
-				defer m.watch("quiet")()
+				stop := m.watch("quiet")
 				m.measured("noisy")
 				if _, err := m.exec("noisy", "true > /data/go"); err != nil {
 					t.Fatal(err)
@@ -51,20 +50,20 @@ func TestPodThatFillsTheDiskIsEvicted(t *testing.T) {
 				if s := m.status("refused"); s.Reason != "Evicted" || !strings.Contains(s.Message, "DiskPressure") {
 					t.Errorf("a pod that comes meanwhile says %s: %s", s.Reason, s.Message)
 				}
+				stop()
 				m.delete(noisy, refused)
 				if bytes, files := m.free(); bytes < 16<<20 || files < 300 {
 					t.Errorf("after the deletion the disk has %d bytes and %d files", bytes, files)
 				}
-				t.Cleanup(m.nothing)
-				t.Cleanup(func() { m.delete(quiet) })
+				m.delete(quiet)
+				m.nothing()
 			})
 		}
 	})
 }
 
-// TestPodBeyondItsStorageLimitIsEvicted: of its containers, or of a volume. The disk has room enough, and other pods are no matter.
-func TestPodBeyondItsStorageLimitIsEvicted(t *testing.T) {
-	t.Parallel()
+// TestNoisyPodBeyondItsStorageLimitIsEvicted: of its containers, or of a volume. The disk has room enough, and other pods are no matter.
+func TestNoisyPodBeyondItsStorageLimitIsEvicted(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, config process.Config) {
 		m := newNoisyNode(t, config, "size=96m,nr_inodes=1000")
 		quiet := m.run("quiet", "exec sleep 600", nil)

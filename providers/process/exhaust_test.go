@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,17 +54,39 @@ type podProvider interface {
 	node.NodeProvider
 }
 
-// eachRuntime runs a test with containers of each runtime, at the same time.
-func eachRuntime(t *testing.T, test func(t *testing.T, config process.Config)) {
+// noisyEnv tells that TestNoisyPods runs the tests.
+const noisyEnv = "PROCESS_NOISY"
+
+// TestNoisyPods runs the tests of pods that take all there is. Most of their time is waiting, so all run at once.
+func TestNoisyPods(t *testing.T) {
+	if os.Getenv(isolationEnv) != "" || os.Getenv(noisyEnv) != "" {
+		t.Skip("the tests name the isolation themselves")
+	}
 	if os.Geteuid() != 0 {
 		t.Skip("a disk of the test's own needs the rights of root")
-	}
-	if os.Getenv(isolationEnv) != "" {
-		t.Skip("the test chooses the isolation itself")
 	}
 	if !exists("/bin/busybox") {
 		t.Skip("there is no /bin/busybox, whose shell the pods run")
 	}
+	t.Parallel()
+	images, err := imageDir()
+	if err != nil {
+		t.Fatal(images, err)
+	}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run", "^TestNoisy", "-test.v", "-test.parallel=32")
+	cmd.Env = append(os.Environ(), noisyEnv+"=1", "PROCESS_IMAGES="+images)
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "\n--- PASS: Test") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// eachRuntime runs a test with containers of each runtime.
+func eachRuntime(t *testing.T, test func(t *testing.T, config process.Config)) {
+	t.Helper()
+	if os.Getenv(noisyEnv) == "" {
+		t.Skip("TestNoisyPods runs it")
+	}
+	t.Parallel()
 	for _, isolation := range []string{process.IsolationRunc, process.IsolationGVisor} {
 		t.Run(isolation, func(t *testing.T) {
 			t.Parallel()
@@ -307,21 +330,19 @@ func (m *noisyNode) watch(name string) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		for n := 0; ; n++ {
+		again := time.NewTicker(500 * time.Millisecond) // a runtime takes much of the machine for each
+		defer again.Stop()
+		for {
+			if out, err := m.exec(name, "echo here"); err != nil || out != "here\n" {
+				if !m.t.Failed() { // else it is being cleaned up
+					m.t.Errorf("a command in pod %s: got %q, %v", name, out, err)
+				}
+				return
+			}
 			select {
 			case <-done:
-				if n == 0 {
-					m.t.Errorf("pod %s was asked nothing", name)
-				}
 				return
-			default:
-			}
-			if out, err := m.exec(name, "echo here"); err != nil || out != "here\n" {
-				if m.t.Failed() {
-					return // it is being cleaned up
-				}
-				m.t.Errorf("a command in pod %s: got %q, %v", name, out, err)
-				return
+			case <-again.C:
 			}
 		}
 	}()

@@ -177,6 +177,9 @@ func (s *supervisor) finish(status syscall.WaitStatus, listener net.Listener) er
 	if s.state.Reason == "" {
 		s.state.Reason, s.state.Message = s.fateOfSandbox()
 	}
+	if s.guest() && s.spec.OCI.ID == s.spec.OCI.Sandbox && s.state.Reason == "" && s.spec.Cgroup.Refused() {
+		s.state.Message = "the pod has as many processes and threads as it may, and was refused one more" // gVisor ends then
+	}
 	s.discard()
 	err := durable.WriteLastJSON(stateFile, s.state)
 	close(s.ended)
