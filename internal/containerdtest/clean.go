@@ -70,7 +70,7 @@ func (c *Containerd) RemovePods(ctx context.Context) error {
 // one that was killed long ago.
 func (c *Containerd) sweep() error {
 	endProcesses(c.slot.dir)
-	errs := []error{unmountBelow(c.slot.dir), removeCgroups(c.CgroupParent)}
+	errs := []error{unmountBelow(c.slot.dir), RemoveCgroup(c.CgroupParent)}
 	if _, err := os.Stat("/sys/class/net/" + c.Bridge); err == nil {
 		if out, err := exec.Command("ip", "link", "del", c.Bridge).CombinedOutput(); err != nil { //nolint:noctx // it ends at once
 			errs = append(errs, fmt.Errorf("remove bridge %s: %w: %s", c.Bridge, err, out))
@@ -152,9 +152,9 @@ func unmountBelow(dir string) error {
 	return errors.Join(errs...)
 }
 
-// removeCgroups removes the cgroup in every hierarchy, from below. Its processes were killed a moment
+// RemoveCgroup removes the cgroup in every hierarchy, from below. Its processes were killed a moment
 // ago, and until the kernel has seen to that it says that the cgroup is busy.
-func removeCgroups(name string) error {
+func RemoveCgroup(name string) error {
 	roots, _ := filepath.Glob("/sys/fs/cgroup/*" + name) // the pattern is well-formed
 	roots = append(roots, "/sys/fs/cgroup"+name)
 	deadline := time.Now().Add(10 * time.Second)
