@@ -33,7 +33,7 @@ func TestAccountsCountWhatHasEnded(t *testing.T) {
 		}
 	})
 	// The child of the shell works, and the shell becomes what stays.
-	cmd := exec.Command("/bin/sh", "-c", "(i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done); echo done; exec sleep 600") //nolint:noctx // it is killed
+	cmd := exec.Command("/bin/sh", "-c", "(i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done); echo done; exec sleep 600")
 	if err := a.take(cmd, "one"); err != nil {
 		t.Fatal(err)
 	}
