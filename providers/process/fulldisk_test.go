@@ -5,10 +5,14 @@
 package process_test
 
 import (
+	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
@@ -86,6 +90,33 @@ func fullDisk(t *testing.T, config process.Config, script string) {
 	}
 	m.delete(quiet, ends, later, fresh)
 	m.nothing()
+}
+
+// TestSandboxIsRemovedFromAFullDisk: to remove a pod is what makes room, so none is needed for it.
+func TestSandboxIsRemovedFromAFullDisk(t *testing.T) {
+	needRunc(t)
+	disk := t.TempDir()
+	if err := unix.Mount("disk", disk, "tmpfs", 0, "size=48m,mode=700"); err != nil {
+		t.Skipf("mount a small disk: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(disk, unix.MNT_DETACH) })
+	w := open(t, func(c *process.Config) {
+		c.StateDir, c.Isolation = filepath.Join(disk, "state"), process.IsolationRunc
+	})
+	f, err := os.Create(filepath.Join(disk, "fill"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(make([]byte, 64<<20)); !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("fill the disk: %v", err)
+	}
+	if err := w.StopPodSandbox(t.Context(), w.sandbox); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	if err := w.RemovePodSandbox(t.Context(), w.sandbox); err != nil {
+		t.Errorf("remove: %v", err)
+	}
 }
 
 // untilFull waits until the disk has no room: what fills it goes on when others give some of it back.
