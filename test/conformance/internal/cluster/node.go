@@ -141,6 +141,8 @@ kind: ProcessProviderConfiguration
 stateDir: %[1]s/virtual-kubelet
 isolation: %[2]s
 registryMirrors: {` + images.Registry + `: "http://` + mirror + `"}
+# A test runs a registry there, in a pod.
+insecureRegistries: ["localhost:5000"]
 clusterDNS: [` + dnsAddress + `]
 hostPaths: [/]
 privileged: true
