@@ -25,6 +25,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/suite"
 )
 
+// allSets are those that a page of one node has.
+const allSets = "node,cluster,serial"
+
 type options struct {
 	agent    string
 	provider string
@@ -54,7 +57,7 @@ func main() {
 	flag.StringVar(&o.provider, "provider", "cri", "what virtual-kubelet runs pods with: cri, in a containerd, or process")
 	flag.StringVar(&o.runtime, "runtime", "gvisor", "with the provider process: gvisor or runc, which makes the containers")
 	flag.StringVar(&o.network, "network", "pods", "with the provider process: pods, a network for each pod, or machine, without the tests that need more")
-	flag.StringVar(&o.sets, "sets", "node,cluster,serial", "which tests, one set after the other: node, cluster, serial, scheduling, conformance, conformance-serial, quick, gate")
+	flag.StringVar(&o.sets, "sets", allSets, "which tests, one set after the other: node, cluster, serial, scheduling, conformance, conformance-serial, quick, gate")
 	flag.StringVar(&o.focus, "focus", "", "regular expression of the tests to run, in the place of a set's")
 	flag.StringVar(&o.skip, "skip", "", "regular expression of tests to leave out, in the place of a set's")
 	flag.IntVar(&o.procs, "procs", 0, "how many tests run at a time, in the place of a set's number")

@@ -79,6 +79,9 @@ func (o *options) page() error {
 			page.Head = headOfRunc
 		}
 	}
+	if o.nodes == 1 && o.sets != allSets {
+		page.Head += "\nOf the sets " + listed(allSets) + " this run had " + listed(o.sets) + ".\n"
+	}
 	say("%s", page.Summary())
 	if o.report != "" {
 		if err := os.WriteFile(o.report, []byte(page.String()), 0o644); err != nil {
@@ -92,6 +95,19 @@ func (o *options) page() error {
 		return errors.New("no test ran; see the logs in " + o.results)
 	}
 	return nil
+}
+
+// listed is names as a sentence has them.
+func listed(names string) string {
+	all := strings.Split(names, ",")
+	for i := range all {
+		all[i] = "`" + all[i] + "`"
+	}
+	last := len(all) - 1
+	if last == 0 {
+		return all[0]
+	}
+	return strings.Join(all[:last], ", ") + " and " + all[last]
 }
 
 // wholeList is the table of totals of everything that is called conformance.
