@@ -121,6 +121,9 @@ func TestNext(t *testing.T) {
 		{name: "gone before the stop, and its report may come", facts: Facts{API: doomed, Sent: unknown(time.Hour), Reports: true}, want: Gone, again: ReportedWithin},
 		{name: "gone before the stop for a moment", facts: Facts{API: doomed, Sent: goneFor(unknown(time.Hour), 100*time.Millisecond), Reports: true}, want: Rest, again: 150 * time.Millisecond},
 		{name: "the stop was refused, and it is gone", facts: Facts{API: doomed, Sent: goneFor(asked(accepted(running), time.Second, 10, false), 0), Reports: true}, want: Stop},
+		{name: "the stop was refused, and it is not there", facts: Facts{API: doomed, Sent: asked(accepted(running), time.Second, 10, false), Reports: true}, want: Stop},
+		{name: "deleted, and its end will be reported", facts: Facts{API: doomed, Sent: accepted(running), Backend: running, Reports: true}, want: Stop},
+		{name: "stopped, gone and shown again", facts: Facts{API: doomed, Sent: goneFor(stopped, 0), Backend: ended, Reports: true}, want: Stopped},
 		{name: "stopped, and too new to be shown", facts: Facts{API: doomed, Sent: tooNew, Reports: true}, want: Rest, again: 500 * time.Millisecond},
 		{name: "stopped, and nobody answers", facts: Facts{API: doomed, Sent: stopped, Reports: true, Doubtful: true}, want: Rest, again: missingAfter},
 
