@@ -66,7 +66,7 @@ release: ## write binaries of every platform, image, SBOMs and checksums into di
 test: build ## run unit and integration tests with the race detector
 	@$(NO_RACE) for module in $(TEST_MODULES); do \
 	  echo "test $$module"; \
-	  (cd $$module && VK_REQUIRE_TESTAPI=1 go test $(RACE) -timeout 20m ./...); \
+	  (cd $$module && VK_REQUIRE_TESTAPI=1 go test $(RACE) -timeout 30m ./...); \
 	done
 	@echo "test . with the newest Kubernetes"
 	@$(MAKE) --no-print-directory newest
