@@ -149,7 +149,9 @@ func (c *copies) putSecret(ctx context.Context, want *corev1.Secret) error {
 }
 
 // equal reports whether two maps have the same; one without entries is one that is not there.
-func equal[V any](a, b map[string]V) bool { return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b) }
+func equal[V any](a, b map[string]V) bool {
+	return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b)
+}
 
 // exactly deletes the object of a UID and no other.
 func exactly(uid types.UID) metav1.DeleteOptions {
