@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -60,6 +61,8 @@ type Config struct {
 	// QPS and Burst limit requests to the lower cluster. Default DefaultQPS and DefaultBurst.
 	QPS   int `json:"qps,omitempty"`
 	Burst int `json:"burst,omitempty"`
+
+	refreshEvery time.Duration // for tests; 0: as always
 }
 
 // format is what a configuration file of this provider looks like.

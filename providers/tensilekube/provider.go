@@ -67,6 +67,7 @@ func newProvider(in cli.ProviderInput, config Config, access *rest.Config) (*pro
 		Home: remotecluster.Home{Cluster: config.ClusterID, Node: in.Node.Name}, REST: access,
 		Namespace: config.Namespace, Namespaces: config.Namespaces, ServiceAccount: config.ServiceAccount,
 		Place: config.place, Capacity: config.Capacity, Pods: in.Pods, Services: in.Services,
+		RefreshEvery: config.refreshEvery,
 	})
 	if err != nil {
 		return nil, err
