@@ -68,6 +68,7 @@ type Cluster struct {
 	mu         sync.Mutex
 	made       map[types.UID]madePod     // guarded by mu; that the watch has not shown yet
 	stopping   map[types.UID]bool        // guarded by mu; home asked for the stop
+	removed    map[types.UID]bool        // guarded by mu; somebody else asked for it
 	tracked    map[types.UID]*corev1.Pod // guarded by mu; as they are at home, whose copies are kept up to date
 	notLoop    bool                      // guarded by mu; the remote cluster is known to be another one than home
 	notifyNode func(*corev1.Node)        // guarded by mu; nil: nobody asks yet
@@ -91,7 +92,7 @@ func New(c Config) (*Cluster, error) {
 	}
 	cl := &Cluster{
 		config: c, client: client, streams: rest.CopyConfig(c.REST),
-		made: map[types.UID]madePod{}, stopping: map[types.UID]bool{}, tracked: map[types.UID]*corev1.Pod{},
+		made: map[types.UID]madePod{}, stopping: map[types.UID]bool{}, removed: map[types.UID]bool{}, tracked: map[types.UID]*corev1.Pod{},
 	}
 	cl.cache = newCache(client, c.Home, c.Namespace)
 	cl.copies.init(cl)

@@ -9,5 +9,6 @@
 // cluster that does not answer costs no pod: what was seen last is what is said.
 //
 // What surprises: a pod that somebody removes over there never ends as Succeeded, whatever its containers exited with. It is shown
-// as running until it is gone, and then the node decides as for any pod that its backend lost.
+// as running until it is gone, and then the node decides as for any pod that its backend lost. Where nobody can tell who asked
+// for it, because the node was away, it has failed.
 package remotecluster

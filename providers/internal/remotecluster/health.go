@@ -48,8 +48,8 @@ func (c *Cluster) Ping(ctx context.Context) error {
 	if _, err := c.client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
 		return fmt.Errorf("remote cluster: %w", err)
 	}
-	if !c.cache.synced() {
-		return errors.Join(errors.New("the pods of the remote cluster were not listed yet"), c.cache.trouble())
+	if err := c.ready(ctx); err != nil {
+		return err
 	}
 	if err := c.isNotHome(ctx); err != nil {
 		return err

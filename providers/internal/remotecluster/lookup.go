@@ -20,8 +20,11 @@ const shownWithin = 10 * time.Second
 // watchPods tells of what the watch shows.
 func (c *Cluster) watchPods() error {
 	_, err := c.cache.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { c.seen(o.(*corev1.Pod)) },
-		UpdateFunc: func(_, o any) { c.seen(o.(*corev1.Pod)) },
+		AddFunc: func(o any) { c.seen(o.(*corev1.Pod)) },
+		UpdateFunc: func(before, o any) {
+			c.noteRemoval(before.(*corev1.Pod), o.(*corev1.Pod))
+			c.seen(o.(*corev1.Pod))
+		},
 		DeleteFunc: func(o any) {
 			if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
 				o = last.Obj
@@ -35,6 +38,17 @@ func (c *Cluster) watchPods() error {
 		return fmt.Errorf("watch pods of the remote cluster: %w", err)
 	}
 	return nil
+}
+
+// noteRemoval notes that somebody began to remove a pod whom home did not ask to.
+func (c *Cluster) noteRemoval(before, remote *corev1.Pod) {
+	if before.DeletionTimestamp != nil || remote.DeletionTimestamp == nil || c.asked(remote) {
+		return
+	}
+	_, uid := homeOf(remote)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.removed[uid] = true
 }
 
 func (c *Cluster) seen(remote *corev1.Pod) {
@@ -54,6 +68,7 @@ func (c *Cluster) gone(remote *corev1.Pod) {
 	c.mu.Lock()
 	delete(c.made, uid)
 	delete(c.stopping, uid)
+	delete(c.removed, uid)
 	delete(c.tracked, uid)
 	c.mu.Unlock()
 	c.copies.soon()
@@ -77,8 +92,17 @@ func (c *Cluster) asked(remote *corev1.Pod) bool {
 
 // show is a remote pod as the node sees it.
 func (c *Cluster) show(remote *corev1.Pod) *corev1.Pod {
-	at, _ := homeOf(remote)
-	return shown(remote, c.homePod(at.Namespace, at.Name), remote.DeletionTimestamp != nil && !c.asked(remote))
+	at, uid := homeOf(remote)
+	by := byHome
+	if remote.DeletionTimestamp != nil && !c.asked(remote) {
+		c.mu.Lock()
+		by = byNobodyKnows // it began before this process did
+		if c.removed[uid] {
+			by = bySomebody
+		}
+		c.mu.Unlock()
+	}
+	return shown(remote, c.homePod(at.Namespace, at.Name), by)
 }
 
 // findUID returns the remote pod of a UID at home, nil if there is none. It is shared.

@@ -13,9 +13,18 @@ import (
 // reasonRemoved is the reason of a pod that somebody removes in the remote cluster.
 const reasonRemoved = "RemovedInRemoteCluster"
 
+// remover is who asked for the removal of a remote pod.
+type remover int
+
+const (
+	byHome        remover = iota // or nobody did
+	bySomebody                   // in the remote cluster
+	byNobodyKnows                // it was asked for before the node started
+)
+
 // Status is the status of a pod at home by that of the remote one. What is about the remote cluster's nodes and scheduler is left out,
-// but for why a pod does not get a node. removed says that somebody there removes the pod, whom home did not ask to.
-func Status(remote *corev1.Pod, removed bool) corev1.PodStatus {
+// but for why a pod does not get a node. by is who removes the pod, if it is being removed.
+func Status(remote *corev1.Pod, by remover) corev1.PodStatus {
 	from := remote.Status.DeepCopy()
 	s := corev1.PodStatus{
 		Phase: from.Phase, Reason: from.Reason, Message: from.Message, StartTime: from.StartTime, PodIP: from.PodIP, PodIPs: from.PodIPs,
@@ -41,11 +50,14 @@ func Status(remote *corev1.Pod, removed bool) corev1.PodStatus {
 			list[i].RestartCount += before[list[i].Name]
 		}
 	}
-	if removed {
+	switch { // what a pod exits with when it is removed says nothing of its work
+	case by == bySomebody:
 		s.Reason, s.Message = reasonRemoved, "somebody removes the pod in the remote cluster"
 		if terminal(s.Phase) {
-			s.Phase = corev1.PodRunning // what it exited with says nothing of its work
+			s.Phase = corev1.PodRunning // until it is gone: then the node decides
 		}
+	case by == byNobodyKnows && s.Phase == corev1.PodSucceeded:
+		s.Phase, s.Reason, s.Message = corev1.PodFailed, reasonRemoved, "the pod was removed while the node was away"
 	}
 	return s
 }
@@ -72,8 +84,8 @@ func restartsOf(s *corev1.PodStatus) map[string]int32 {
 	return before
 }
 
-// shown is a remote pod as the node sees it: with home's identity. spec is that at home, nil if it is not known.
-func shown(remote, home *corev1.Pod, removed bool) *corev1.Pod {
+// shown is a remote pod as the node sees it: with home's identity. home is the pod there, nil if it is not known.
+func shown(remote, home *corev1.Pod, by remover) *corev1.Pod {
 	at, uid := homeOf(remote)
 	pod := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
@@ -84,6 +96,6 @@ func shown(remote, home *corev1.Pod, removed bool) *corev1.Pod {
 	} else {
 		remote.Spec.DeepCopyInto(&pod.Spec)
 	}
-	pod.Status = Status(remote, removed)
+	pod.Status = Status(remote, by)
 	return pod
 }

@@ -24,9 +24,9 @@ func remotePod(s corev1.PodStatus) *corev1.Pod {
 func TestStatus(t *testing.T) {
 	ended := []corev1.ContainerStatus{{Name: "main", RestartCount: 1, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 0}}}}
 	for name, tt := range map[string]struct {
-		remote  corev1.PodStatus
-		removed bool
-		want    corev1.PodStatus
+		remote corev1.PodStatus
+		by     remover
+		want   corev1.PodStatus
 	}{
 		"nothing is said yet": {want: corev1.PodStatus{Phase: corev1.PodPending}},
 		"of the remote node nothing is told": {
@@ -46,15 +46,19 @@ func TestStatus(t *testing.T) {
 			want:   corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: ended},
 		},
 		"somebody there removed it": {
-			remote: corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: ended}, removed: true,
+			remote: corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: ended}, by: bySomebody,
 			want: corev1.PodStatus{Phase: corev1.PodRunning, Reason: reasonRemoved, Message: "somebody removes the pod in the remote cluster", ContainerStatuses: ended},
+		},
+		"it was removed before the node started": {
+			remote: corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: ended}, by: byNobodyKnows,
+			want: corev1.PodStatus{Phase: corev1.PodFailed, Reason: reasonRemoved, Message: "the pod was removed while the node was away", ContainerStatuses: ended},
 		},
 		"it was evicted there": {
 			remote: corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "low on memory"},
 			want:   corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "low on memory"},
 		},
 	} {
-		if diff := cmp.Diff(tt.want, Status(remotePod(tt.remote), tt.removed)); diff != "" {
+		if diff := cmp.Diff(tt.want, Status(remotePod(tt.remote), tt.by)); diff != "" {
 			t.Errorf("%s (-want +got): %s", name, diff)
 		}
 	}
@@ -72,7 +76,7 @@ func TestRestartsSurviveAnotherPod(t *testing.T) {
 	remote := tr.Pod
 	remote.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", RestartCount: 2}, {Name: "never"}, {Name: "once"}}
 	got := map[string]int32{}
-	for _, c := range Status(remote, false).ContainerStatuses {
+	for _, c := range Status(remote, byHome).ContainerStatuses {
 		got[c.Name] = c.RestartCount
 	}
 	if diff := cmp.Diff(map[string]int32{"main": 7, "never": 0, "once": 1}, got); diff != "" {
@@ -86,13 +90,13 @@ func TestRestartsSurviveAnotherPod(t *testing.T) {
 func TestShownHasHomesIdentity(t *testing.T) {
 	home := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", UID: "home", Labels: map[string]string{"app": "web"}},
 		Spec: corev1.PodSpec{NodeName: "vk-0"}}
-	got := shown(remotePod(corev1.PodStatus{Phase: corev1.PodRunning}), home, false)
+	got := shown(remotePod(corev1.PodStatus{Phase: corev1.PodRunning}), home, byHome)
 	if got.UID != "home" || got.Namespace != "default" || got.Name != "web-0" || got.Labels["app"] != "web" || got.Spec.NodeName != "vk-0" {
 		t.Errorf("the pod is shown as %v", got)
 	}
 	next := home.DeepCopy()
 	next.UID, next.Labels = "next", map[string]string{"app": "next"}
-	if got := shown(remotePod(corev1.PodStatus{}), next, false); got.UID != "home" || got.Labels["app"] == "next" {
+	if got := shown(remotePod(corev1.PodStatus{}), next, byHome); got.UID != "home" || got.Labels["app"] == "next" {
 		t.Errorf("the old pod is shown with UID %s and labels %v of the next of its name", got.UID, got.Labels)
 	}
 }
