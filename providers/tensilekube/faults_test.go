@@ -133,3 +133,10 @@ func (l *line) writes() (writes []string) {
 	l.requests = nil
 	return writes
 }
+
+// seen are the requests since the last call of writes.
+func (l *line) seen() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.requests)
+}
