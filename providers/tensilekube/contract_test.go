@@ -41,7 +41,7 @@ func TestContract(t *testing.T) {
 func (w *worker) backend(_ context.Context, env providertest.Env) (*providertest.Backend, error) {
 	l, config := &line{}, w.config(env.Namespace)
 	access := l.through(w.api.Config)
-	return &providertest.Backend{
+	b := &providertest.Backend{
 		Open: func(context.Context) (node.PodLifecycleHandler, error) {
 			return newProvider(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, config, access)
 		},
@@ -53,8 +53,12 @@ func (w *worker) backend(_ context.Context, env providertest.Env) (*providertest
 			}
 			return err
 		},
-		Instances: w.instances, Kill: w.kill, Lose: w.lose, Outage: l.outage, Throttle: l.throttle, LoseAnswer: l.loseNext,
-	}, nil
+		Outage: l.outage, Throttle: l.throttle, LoseAnswer: l.loseNext,
+	}
+	if w.cloud != nil {
+		b.Instances, b.Kill, b.Lose = w.instances, w.kill, w.lose
+	}
+	return b, nil
 }
 
 // goroutines are the checks of what a container sees of its machine.
