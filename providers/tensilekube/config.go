@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,6 +56,9 @@ type Config struct {
 	ClusterSelector []string `json:"clusterSelector,omitempty"`
 	// Placement is where in the lower cluster pods run that do not say it.
 	Placement remotecluster.Placement `json:"placement,omitzero"`
+	// Annotations of pods that the lower cluster sees: names, and beginnings of names such as example.com/*. Default: none, as programs
+	// in the lower cluster may give rights by them.
+	Annotations []string `json:"annotations,omitempty"`
 	// Capacity is what the node offers. Default: what the Ready nodes of the lower cluster have free, which needs the right to
 	// read all its nodes and pods.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
@@ -124,4 +128,12 @@ func (c Config) access() (*rest.Config, error) {
 	access.UserAgent = "virtual-kubelet-tensilekube"
 	access.QPS, access.Burst = float32(c.QPS), c.Burst
 	return access, nil
+}
+
+// shows reports whether the lower cluster sees an annotation.
+func (c Config) shows(key string) bool {
+	return slices.ContainsFunc(c.Annotations, func(name string) bool {
+		beginning, open := strings.CutSuffix(name, "*")
+		return name == key || open && strings.HasPrefix(key, beginning)
+	})
 }

@@ -64,3 +64,15 @@ func TestClusterSelector(t *testing.T) {
 		t.Errorf("tolerations that are allowed: got %v, %v", got, err)
 	}
 }
+
+func TestAnnotationsAreNamed(t *testing.T) {
+	c := Config{Annotations: []string{"note", "example.com/*"}}
+	for key, want := range map[string]bool{"note": true, "notes": false, "example.com/a": true, "iam.example.com/role": false} {
+		if got := c.shows(key); got != want {
+			t.Errorf("annotation %s: shown %t, want %t", key, got, want)
+		}
+	}
+	if (Config{}).shows("note") {
+		t.Error("an annotation that nobody named is shown")
+	}
+}

@@ -66,7 +66,7 @@ func newProvider(in cli.ProviderInput, config Config, access *rest.Config) (*pro
 	cluster, err := remotecluster.New(remotecluster.Config{
 		Home: remotecluster.Home{Cluster: config.ClusterID, Node: in.Node.Name}, REST: access,
 		Namespace: config.Namespace, Namespaces: config.Namespaces, ServiceAccount: config.ServiceAccount,
-		Place: config.place, Capacity: config.Capacity, Pods: in.Pods, Services: in.Services,
+		Place: config.place, Annotations: config.shows, Capacity: config.Capacity, Pods: in.Pods, Services: in.Services,
 		RefreshEvery: config.refreshEvery,
 	})
 	if err != nil {

@@ -40,6 +40,8 @@ type Config struct {
 	ServiceAccount string
 	// Place says where a pod may run. Nil: anywhere.
 	Place func(*corev1.Pod) (Placement, error)
+	// Annotations reports which annotations of pods the remote cluster sees. Nil: none.
+	Annotations func(key string) bool
 	// Capacity is what the node offers. Nil: what the Ready nodes of the remote cluster have free.
 	Capacity corev1.ResourceList
 	// Pods and Services are those at home.
@@ -124,6 +126,11 @@ func (c *Cluster) RunInBackground(ctx context.Context) error {
 	wg.Go(func() { c.cache.run(ctx) })
 	if c.nodes != nil {
 		wg.Go(func() { c.nodes.run(ctx) })
+		wg.Go(func() {
+			if cache.WaitForCacheSync(ctx.Done(), c.cache.synced, c.nodes.synced) {
+				c.copies.soon() // the node has room now
+			}
+		})
 	}
 	ticker := time.NewTicker(c.config.RefreshEvery)
 	defer ticker.Stop()

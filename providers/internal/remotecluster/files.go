@@ -88,7 +88,7 @@ func (c *Cluster) refresh(ctx context.Context) {
 			return
 		}
 		remote := c.findUID(uid)
-		if remote == nil || remote.DeletionTimestamp != nil || terminal(remote.Status.Phase) {
+		if remote == nil || terminal(remote.Status.Phase) {
 			continue // the node has it made again, or it needs nothing any more
 		}
 		if now, err := c.config.Pods.Pods(home.Namespace).Get(home.Name); err == nil && now.UID == uid {

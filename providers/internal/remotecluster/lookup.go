@@ -80,14 +80,14 @@ func (c *Cluster) tell(remote *corev1.Pod) {
 	}
 }
 
-// asked reports whether home asked for the stop of a pod, or does not have it any more.
+// asked reports whether home is known to have asked for the stop of a pod.
 func (c *Cluster) asked(remote *corev1.Pod) bool {
 	at, uid := homeOf(remote)
 	c.mu.Lock()
 	stopping := c.stopping[uid]
 	c.mu.Unlock()
 	home := c.homePod(at.Namespace, at.Name)
-	return stopping || home == nil || home.UID != uid || home.DeletionTimestamp != nil
+	return stopping || home != nil && home.UID == uid && home.DeletionTimestamp != nil
 }
 
 // show is a remote pod as the node sees it.

@@ -30,6 +30,8 @@ type Target struct {
 	// Namespace is the remote one, ServiceAccount that of pods over there; "" for its default.
 	Namespace, ServiceAccount string
 	Place                     Placement
+	// Annotations reports which annotations of the pod the remote cluster sees. Nil: none, as programs there may act on them.
+	Annotations func(key string) bool
 	// Services are the variables of home's services, by container.
 	Services map[string][]corev1.EnvVar
 	// Restarts are those of before, by container.
@@ -99,6 +101,9 @@ func (t *translator) translate() error {
 	}{{in.InitContainers, &spec.InitContainers}, {in.Containers, &spec.Containers}} {
 		for i := range list.from {
 			c := list.from[i]
+			if hostProcess(in.SecurityContext, c.SecurityContext) {
+				return errdefs.InvalidInputf("container %q: windowsOptions.hostProcess: pods get nothing of the nodes of the remote cluster", c.Name)
+			}
 			if err := t.environment(&c); err != nil {
 				return err
 			}
@@ -112,6 +117,12 @@ func (t *translator) translate() error {
 	}
 	t.out.Pod = &corev1.Pod{ObjectMeta: t.metadata(), Spec: spec}
 	return nil
+}
+
+// hostProcess reports whether a container asks for its node.
+func hostProcess(pod *corev1.PodSecurityContext, c *corev1.SecurityContext) bool {
+	asks := func(w *corev1.WindowsSecurityContextOptions) bool { return w != nil && ptr.Deref(w.HostProcess, false) }
+	return pod != nil && asks(pod.WindowsOptions) || c != nil && asks(c.WindowsOptions)
 }
 
 // hostname keeps the one that programs see: that of the pod at home.
@@ -141,6 +152,7 @@ func (t *translator) metadata() metav1.ObjectMeta {
 		return out
 	}
 	labels, annotations := foreign(t.home.Labels), foreign(t.home.Annotations)
+	maps.DeleteFunc(annotations, func(k, _ string) bool { return t.target.Annotations == nil || !t.target.Annotations(k) })
 	keys, _ := json.Marshal(sent{slices.Sorted(maps.Keys(labels)), slices.Sorted(maps.Keys(annotations))}) // of strings: never fails
 	o := metav1.ObjectMeta{
 		Namespace: t.target.Namespace, Name: t.target.Home.PodName(t.home),

@@ -24,9 +24,10 @@ var testHome = Home{Cluster: "upper", Node: "vk-0"}
 func testTarget() Target {
 	return Target{
 		Home: testHome, Namespace: testHome.NamespaceName("default"), ServiceAccount: "tenant",
-		Place:    Placement{NodeSelector: map[string]string{"pool": "bursts"}},
-		Services: map[string][]corev1.EnvVar{"main": {{Name: "KUBERNETES_SERVICE_HOST", Value: "10.0.0.1"}}},
-		Restarts: map[string]int32{"main": 3},
+		Place:       Placement{NodeSelector: map[string]string{"pool": "bursts"}},
+		Annotations: func(key string) bool { return key == "note" },
+		Services:    map[string][]corev1.EnvVar{"main": {{Name: "KUBERNETES_SERVICE_HOST", Value: "10.0.0.1"}}},
+		Restarts:    map[string]int32{"main": 3},
 	}
 }
 
@@ -187,6 +188,15 @@ func TestPodsOfOthersAreRefused(t *testing.T) {
 		if _, err := Translate(pod, testTarget()); !errdefs.IsInvalidInput(err) {
 			t.Errorf("%s: got %v, want an error of the kind invalid-input", name, err)
 		}
+	}
+}
+
+func TestHostProcessIsRefused(t *testing.T) {
+	yes := true
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", SecurityContext: &corev1.SecurityContext{
+		WindowsOptions: &corev1.WindowsSecurityContextOptions{HostProcess: &yes}}}}}}
+	if _, err := Translate(pod, testTarget()); !errdefs.IsInvalidInput(err) {
+		t.Errorf("a container that is its node's: got %v, want an error of the kind invalid-input", err)
 	}
 }
 

@@ -106,7 +106,7 @@ func (c *Cluster) post(ctx context.Context, home, pod *corev1.Pod) (*corev1.Pod,
 // translate returns what a pod is in the remote cluster, without the variables of services.
 func (c *Cluster) translate(_ context.Context, home *corev1.Pod) (*Translation, error) {
 	namespace, _ := c.namespaces.name(home.Namespace)
-	t := Target{Home: c.config.Home, Namespace: namespace, ServiceAccount: c.config.ServiceAccount}
+	t := Target{Home: c.config.Home, Namespace: namespace, ServiceAccount: c.config.ServiceAccount, Annotations: c.config.Annotations}
 	if c.config.Place != nil {
 		place, err := c.config.Place(home)
 		if err != nil {
@@ -186,7 +186,6 @@ func (c *Cluster) delete(ctx context.Context, home *corev1.Pod) error {
 	}
 	c.mu.Lock()
 	c.stopping[home.UID] = true
-	delete(c.tracked, home.UID)
 	c.mu.Unlock()
 	grace := graceOf(home)
 	if there.DeletionTimestamp != nil && ptr.Deref(there.DeletionGracePeriodSeconds, 0) <= grace {

@@ -95,7 +95,21 @@ func shown(remote, home *corev1.Pod, by remover) *corev1.Pod {
 		pod.ObjectMeta, pod.Spec = *home.ObjectMeta.DeepCopy(), *home.Spec.DeepCopy()
 	} else {
 		remote.Spec.DeepCopyInto(&pod.Spec)
+		var came sent
+		_ = json.Unmarshal([]byte(remote.Annotations[annotationSent]), &came) // somebody may have changed it: then there is none
+		pod.Labels, pod.Annotations = only(remote.Labels, came.Labels), only(remote.Annotations, came.Annotations)
 	}
 	pod.Status = Status(remote, by)
 	return pod
+}
+
+// only are the entries of m with the keys.
+func only(m map[string]string, keys []string) map[string]string {
+	out := map[string]string{}
+	for _, k := range keys {
+		if v, ok := m[k]; ok {
+			out[k] = v
+		}
+	}
+	return out
 }
