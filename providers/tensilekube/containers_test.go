@@ -79,7 +79,7 @@ func startContainers(t *testing.T, api *testapi.API) *worker {
 	}
 	said := &testlog.Buffer{}
 	cmd := exec.Command(binary, "--provider=process", "--provider-config="+filepath.Join(dir, "process.yaml"), "--nodename="+w.name,
-		"--kubeconfig="+credentials.Kubeconfig, "--node-ip=127.0.0.1", "--listen-address=127.0.0.1", "--port=0", "--disable-taint", "--drain-on-exit", "--drain-timeout=10s",
+		"--kubeconfig="+credentials.Kubeconfig, "--node-ip=127.0.0.1", "--listen-address=127.0.0.1", "--port=0", "--disable-taint", "--drain-on-exit", "--drain-timeout=10s", "--drain-critical-timeout=5s",
 		"--tls-cert-file="+credentials.CertFile, "--tls-private-key-file="+credentials.KeyFile, "--client-ca-file="+credentials.CAFile)
 	cmd.Stdout, cmd.Stderr = said, said
 	if err := cmd.Start(); err != nil {
