@@ -19,7 +19,7 @@ require (
 	k8s.io/component-base v0.37.1 // indirect
 	k8s.io/klog/v2 v2.140.0
 	k8s.io/kubelet v0.37.1
-	k8s.io/streaming v0.37.1 // indirect
+	k8s.io/streaming v0.37.1
 )
 
 require (

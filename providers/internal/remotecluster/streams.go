@@ -15,11 +15,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/utils/ptr"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -179,11 +179,11 @@ func (c *Cluster) dialer(to *url.URL) (httpstream.Dialer, error) {
 	if err != nil {
 		return nil, err
 	}
-	overWebsocket, err := portforward.NewSPDYOverWebsocketDialer(to, c.streams)
+	overWebsocket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(to, c.streams)
 	if err != nil {
 		return nil, err
 	}
-	return portforward.NewFallbackDialer(overWebsocket, spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, to), notSpoken), nil
+	return portforward.NewFallbackDialerForStreaming(overWebsocket, spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, to), notSpoken), nil
 }
 
 // forward copies one connection in both directions, until the pod's side ends or says why it cannot go on.
@@ -204,13 +204,12 @@ func forward(conn httpstream.Connection, port int32, with io.ReadWriteCloser) er
 	}
 	said := make(chan error, 1)
 	go func() { // ends with the connection
-		message, err := io.ReadAll(failures)
+		message, _ := io.ReadAll(failures) // a connection that breaks says nothing of the port
 		if len(message) > 0 {
-			err = errors.New(string(message))
-		} else {
-			err = nil
+			said <- errors.New(string(message))
+			return
 		}
-		said <- err
+		said <- nil
 	}()
 	received := make(chan struct{})
 	go func() { // ends with the connection, or with the caller
