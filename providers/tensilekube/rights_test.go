@@ -127,3 +127,53 @@ func TestMissingRightsAreSaid(t *testing.T) {
 		t.Errorf("GetPod without the right to list: got %v, want an error that says nothing of the pod", err)
 	}
 }
+
+// TestOneNamespace has all pods in one namespace, and with it the rights on pods, ConfigMaps and Secrets there alone.
+func TestOneNamespace(t *testing.T) {
+	w := startWorker(t, testapi.Start(t))
+	u := newUpper(t, w, "one-namespace", "vk-0")
+	u.config.Namespace = w.api.Namespace(t)
+	user, all := w.api.NodeName(t), readmeRole(t)
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}}
+	for _, rule := range all.Rules {
+		if r := rule.Resources[0]; r != "namespaces" && r != "nodes" && r != "services" && rule.APIGroups[0] == "" {
+			role.Rules = append(role.Rules, rule)
+		}
+	}
+	if _, err := w.api.Client.RbacV1().Roles(u.config.Namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}
+	if _, err := w.api.Client.RbacV1().RoleBindings(u.config.Namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	access := rest.CopyConfig(w.api.Config)
+	access.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
+	u.access = u.line.through(access)
+	p, _ := u.start()
+	var pods []*corev1.Pod
+	for _, namespace := range []string{"a", "b"} {
+		u.put(namespace, "objects", namespace)
+		pod := withObjects(u.pod(namespace, "web", program.Program{Env: true, Stay: program.Forever}))
+		u.create(p, pod)
+		pods = append(pods, pod)
+	}
+	for _, pod := range pods {
+		u.untilRuns(p, pod)
+		want := "PASSWORD=" + pod.Namespace + "\n"
+		u.until("the variable of its own namespace", func() (bool, string) { log := u.log(p, pod); return strings.Contains(log, want), log })
+	}
+	if list, err := w.api.Client.CoreV1().Pods(u.config.Namespace).List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 2 {
+		t.Errorf("the namespace has %d pods (%v), want both", len(list.Items), err)
+	}
+	if err := p.Ping(t.Context()); err != nil {
+		t.Errorf("Ping: %v", err)
+	}
+	for _, pod := range pods {
+		u.delete(p, pod)
+		u.untilGone(p, pod)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -186,6 +187,9 @@ func (c *Cluster) dialer(to *url.URL) (httpstream.Dialer, error) {
 	return portforward.NewFallbackDialerForStreaming(overWebsocket, spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, to), notSpoken), nil
 }
 
+// lastWord is how long the reason of an end may take when the data of a connection has ended.
+const lastWord = 5 * time.Second
+
 // forward copies one connection in both directions, until the pod's side ends or says why it cannot go on.
 func forward(conn httpstream.Connection, port int32, with io.ReadWriteCloser) error {
 	headers := http.Header{}
@@ -222,20 +226,22 @@ func forward(conn httpstream.Connection, port int32, with io.ReadWriteCloser) er
 		_ = data.Close()
 		close(sentAll)
 	}()
+	var failed error
 	select {
-	case err := <-said:
-		if err != nil {
-			return err
+	case failed = <-said:
+		if failed == nil {
+			<-received
 		}
-		<-received
-	case <-received:
+	case <-received: // why it ended, if there is a reason, comes on the other stream
+		timer := time.NewTimer(lastWord)
+		defer timer.Stop()
+		select {
+		case failed = <-said:
+		case <-sentAll: // the caller left
+		case <-timer.C:
+		}
 	}
 	_ = with.Close()
 	_ = conn.Close()
-	select {
-	case err := <-said:
-		return err
-	default:
-		return nil
-	}
+	return failed
 }
