@@ -66,7 +66,7 @@ release: ## write binaries of every platform, image, SBOMs and checksums into di
 test: build ## run unit and integration tests with the race detector
 	@$(NO_RACE) for module in $(TEST_MODULES); do \
 	  echo "test $$module"; \
-	  (cd $$module && VK_REQUIRE_TESTAPI=1 go test $(RACE) -timeout 20m ./...); \
+	  (cd $$module && VK_REQUIRE_TESTAPI=1 go test $(RACE) -timeout 30m ./...); \
 	done
 	@echo "test . with the newest Kubernetes"
 	@$(MAKE) --no-print-directory newest
@@ -103,9 +103,13 @@ soak: build ## kill a daemon with kill -9 every five seconds for SOAK=1h under c
 
 # Kubernetes' own tests of a node: they need root, Linux and a container runtime. See docs/reports/conformance.md.
 .PHONY: conformance
-conformance: build bin/conformance/e2e.test bin/conformance/coredns bin/conformance/kubelet ## run Kubernetes' tests of nodes, services, workloads and kubectl against a virtual node and write docs/reports/conformance.md (PROVIDER=process: conformance-process.md; CONFORMANCE_ARGS=-focus=...)
+# With PROVIDER=process on gVisor, runsc is needed too.
+CONFORMANCE_RUNTIME = $(if $(RUNTIME),-runtime=$(RUNTIME))
+CONFORMANCE_RUNSC = $(if $(filter process,$(PROVIDER)),$(if $(filter runc,$(RUNTIME)),,bin/runsc))
+conformance: build $(CONFORMANCE_RUNSC) bin/conformance/e2e.test bin/conformance/coredns bin/conformance/kubelet ## run Kubernetes' tests of nodes, services, workloads and kubectl against a virtual node and write docs/reports/conformance.md (PROVIDER=process: conformance-process.md, on gVisor, or with RUNTIME=runc; CONFORMANCE_ARGS=-focus=...)
 	@go build -C test/conformance -o $(CURDIR)/bin/conformance/run .
-	@bin/conformance/run -provider=$(or $(PROVIDER),cri) -report=docs/reports/conformance$(if $(filter process,$(PROVIDER)),-process).md $(CONFORMANCE_ARGS)
+	@bin/conformance/run -provider=$(or $(PROVIDER),cri) $(CONFORMANCE_RUNTIME) \
+	  -report=docs/reports/conformance$(if $(filter process,$(PROVIDER)),-process$(if $(filter runc,$(RUNTIME)),-runc)).md $(CONFORMANCE_ARGS)
 
 .PHONY: conformance-two-nodes
 conformance-two-nodes: build bin/conformance/e2e.test bin/conformance/coredns bin/conformance/kubelet ## run every test called conformance against two virtual nodes and write docs/reports/conformance-two-nodes.md
@@ -113,14 +117,14 @@ conformance-two-nodes: build bin/conformance/e2e.test bin/conformance/coredns bi
 	@bin/conformance/run -nodes=2 -sets=conformance,conformance-serial -report=docs/reports/conformance-two-nodes.md $(CONFORMANCE_ARGS)
 
 .PHONY: conformance-quick
-conformance-quick: build bin/conformance/e2e.test ## the same for the tests that do not wait long, in a few minutes
+conformance-quick: build $(CONFORMANCE_RUNSC) bin/conformance/e2e.test ## the same for the tests that do not wait long, in a few minutes
 	@go build -C test/conformance -o $(CURDIR)/bin/conformance/run .
-	@bin/conformance/run -provider=$(or $(PROVIDER),cri) -sets=quick $(CONFORMANCE_ARGS)
+	@bin/conformance/run -provider=$(or $(PROVIDER),cri) $(CONFORMANCE_RUNTIME) -sets=quick $(CONFORMANCE_ARGS)
 
 .PHONY: conformance-gate
-conformance-gate: build bin/conformance/e2e.test ## the same for the tests that every change has to pass
+conformance-gate: build $(CONFORMANCE_RUNSC) bin/conformance/e2e.test ## the same for the tests that every change has to pass
 	@go build -C test/conformance -o $(CURDIR)/bin/conformance/run .
-	@bin/conformance/run -provider=$(or $(PROVIDER),cri) -sets=gate $(CONFORMANCE_ARGS)
+	@bin/conformance/run -provider=$(or $(PROVIDER),cri) $(CONFORMANCE_RUNTIME) -sets=gate $(CONFORMANCE_ARGS)
 
 bin/conformance/e2e.test: test/conformance/programs/go.mod hack/build-conformance.sh $(wildcard test/conformance/standin/*/*.go)
 	@hack/build-conformance.sh

@@ -170,7 +170,7 @@ func TestDocumentedTargetsExist(t *testing.T) {
 }
 
 func TestLinksLead(t *testing.T) {
-	breaches, err := load(t).Links("test/conformance/page.md", "test/conformance/page-process.md", "test/conformance/page-two-nodes.md")
+	breaches, err := load(t).Links("test/conformance/page.md", "test/conformance/page-process.md", "test/conformance/page-process-runc.md", "test/conformance/page-two-nodes.md")
 	if err != nil {
 		t.Fatal(err)
 	}

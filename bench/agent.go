@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,14 +13,16 @@ import (
 )
 
 // agentNames are the agents that can be compared: this project's, KWOK, the least that a program
-// can do, with containers a kubelet, and this project's with a provider in a process of its own.
-var agentNames = []string{"ours", "kwok", "null", "kubelet", "plugin"}
+// can do, this project's with a provider in a process of its own and with each of what runs containers, and with containers a kubelet.
+var agentNames = []string{"ours", "kwok", "null", "plugin", "gvisor", "runc", "before", "cri", "kubelet"}
 
 // suits says whether an agent takes part in the scenario.
 func (s scenario) suits(agent string) bool {
 	switch agent {
 	case "ours":
-		return true
+		return !s.Runtimes
+	case "gvisor", "runc", "before", "cri":
+		return s.Runtimes
 	case "kubelet":
 		return s.Containers
 	case "plugin":
@@ -58,20 +61,27 @@ func newAgent(ctx context.Context, cfg config, name string) (agent, error) {
 			return nil, err
 		}
 	}
-	if name == "plugin" {
+	switch name {
+	case "plugin":
 		return plugged{o}, nil
+	case "cri":
+		o.as = name
+		return onCRI{&o}, nil
+	case "gvisor", "runc", "before":
+		return newOnProcess(&o, name, cfg.before), nil
 	}
 	return &o, nil
 }
 
 // ours is this project's agent, with pods that start and stop at once.
 type ours struct {
+	as      string // its name; "": ours
 	program string
 	args    []string
 	profile string // "": none
 }
 
-func (*ours) name() string { return "ours" }
+func (o *ours) name() string { return cmp.Or(o.as, "ours") }
 
 func (o *ours) settings() string {
 	settings := "virtual-kubelet --provider=mock, --provider=cri where there are containers; all else by default"
@@ -130,9 +140,17 @@ func (o *ours) hasFleets(ctx context.Context) bool {
 
 // startNodes starts the program and returns when all nodes are ready.
 func (m *machine) startNodes(ctx context.Context, name string, cmd *exec.Cmd, nodes []string) (*process, error) {
+	if m.accounts != nil {
+		if err := m.accounts.take(cmd, nodes[0]); err != nil {
+			return nil, err
+		}
+	}
 	p, err := start(name, cmd, m.cfg.logs)
 	if err != nil {
 		return nil, err
+	}
+	if m.accounts != nil {
+		p.account = m.accounts.of(nodes[0], containerdGroup)
 	}
 	if err := m.awaitReady(ctx, nodes, p); err != nil {
 		p.stop()

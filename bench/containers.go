@@ -7,10 +7,12 @@ import "context"
 // containers is the container runtime that agents share, one after the other.
 type containers interface {
 	Endpoint() string
-	// Cgroup is the one that pods are made in.
+	// Cgroup is the control group that pods are made in.
 	Cgroup() string
 	// RemovePods removes what agents have left.
 	RemovePods(context.Context) error
+	// PID is the process of the runtime.
+	PID() int
 	Close() error
 }
 

@@ -5,6 +5,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/containerdtest"
 )
@@ -12,21 +16,54 @@ import (
 // containerd is a containerd of our own.
 type containerd struct{ *containerdtest.Containerd }
 
-// Cgroup is the one that pods are made in.
+// Cgroup is the control group that pods are made in.
 func (c containerd) Cgroup() string { return c.CgroupParent }
 
-// startContainers starts a containerd that has the image of the pods.
-func startContainers(ctx context.Context) (containers, error) {
-	c, err := containerdtest.New(ctx, containerdtest.Options{})
+// startContainers starts a containerd that has the image of the pods, and writes the same image into a folder.
+func startContainers(ctx context.Context, counted *accounts, folder string) (containers, error) {
+	c, err := containerdtest.New(ctx, containerdtest.Options{CgroupParent: counted.pods(containerdGroup)})
 	if err != nil {
 		return nil, err
 	}
-	image, err := containerdtest.PauseImage(ctx, appImage)
-	if err == nil {
-		err = c.Import(ctx, image)
-	}
-	if err != nil {
+	if err := errors.Join(count(c, counted), prepareImage(ctx, c, folder)); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return containerd{c}, nil
 }
+
+// count takes containerd into its account, and with it the shims that it will start.
+func count(c *containerdtest.Containerd, counted *accounts) error {
+	file, err := counted.daemon(containerdGroup)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, []byte(strconv.Itoa(c.PID())), 0); err != nil {
+		return fmt.Errorf("count what containerd uses: %w", err)
+	}
+	return nil
+}
+
+// prepareImage gives containerd the image of the pods, and the folder its archive.
+func prepareImage(ctx context.Context, c *containerdtest.Containerd, folder string) error {
+	image, err := containerdtest.PauseImage(ctx, appImage)
+	if err != nil {
+		return err
+	}
+	archive, err := image.Archive()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return fmt.Errorf("write the image of the pods: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "app.tar"), archive, 0o600); err != nil {
+		return fmt.Errorf("write the image of the pods: %w", err)
+	}
+	return c.Import(ctx, image)
+}
+
+// removeCgroup removes a control group with all below it.
+func removeCgroup(name string) error { return containerdtest.RemoveCgroup(name) }
+
+// unmount unmounts what agents have left below a folder, as a kubelet does with its own.
+func unmount(folder string) error { return containerdtest.Unmount(folder) }

@@ -9,6 +9,10 @@ import (
 	"errors"
 )
 
-func startContainers(context.Context) (containers, error) {
+func startContainers(context.Context, *accounts, string) (containers, error) {
 	return nil, errors.New("containers need Linux")
 }
+
+func removeCgroup(string) error { return nil }
+
+func unmount(string) error { return nil }

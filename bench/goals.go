@@ -5,21 +5,22 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 )
 
 // goal is what this project's agent should reach, beside another agent in the same run or by itself.
-type goal struct {
+type goal[R any] struct {
 	label     string
 	scenarios []string // empty: all
 	against   string   // the agent that it is compared with; "": none
 	limit     float64  // of the ratio, or of the value
 	format    string   // of the value, where nothing is compared
-	of        func(*round) float64
+	of        func(R) float64
 	by        string // the agent that is judged; "": ours
 	more      bool   // the limit is of what is more than that of the other agent, not of the ratio
 }
 
-var goals = []goal{
+var goals = []goal[*round]{
 	{label: "all Running", against: "kwok", limit: 0.9, of: func(r *round) float64 { return r.RunningSeconds }},
 	{label: "all Running", against: "null", limit: 1.15, of: func(r *round) float64 { return r.RunningSeconds }},
 	{label: "all gone", against: "null", limit: 1.15, of: func(r *round) float64 { return r.GoneSeconds }},
@@ -50,9 +51,9 @@ var goals = []goal{
 }
 
 // judgement says whether a goal was reached, and by how much; ok is false if it cannot be told.
-func (g goal) judgement(o outcome) (text string, reached, ok bool) {
-	mine, theirs := o.Rounds[cmp.Or(g.by, "ours")], o.Rounds[g.against]
-	if !g.concerns(o.scenario) || len(mine) == 0 || g.against != "" && len(theirs) == 0 {
+func (g goal[R]) judgement(scenario string, rounds map[string][]R) (text string, reached, ok bool) {
+	mine, theirs := rounds[cmp.Or(g.by, "ours")], rounds[g.against]
+	if !g.concerns(scenario) || len(mine) == 0 || g.against != "" && len(theirs) == 0 {
 		return "", false, false
 	}
 	value := median(mine, g.of)
@@ -69,11 +70,10 @@ func (g goal) judgement(o outcome) (text string, reached, ok bool) {
 	return fmt.Sprintf("%s: %.2f x %s, goal %.2f x", g.label, ratio, g.against, g.limit), ratio <= g.limit, true
 }
 
-func (g goal) concerns(s scenario) bool {
-	for _, name := range g.scenarios {
-		if name == s.Name {
-			return true
-		}
-	}
-	return len(g.scenarios) == 0
+func (g goal[R]) concerns(scenario string) bool {
+	return len(g.scenarios) == 0 || slices.Contains(g.scenarios, scenario)
+}
+
+func reachedOrMissed(reached bool) string {
+	return map[bool]string{true: "reached", false: "missed "}[reached]
 }

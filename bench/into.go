@@ -27,18 +27,32 @@ const (
 	wireEnd   = "<!-- end of the sample over the wire -->\n"
 )
 
+// That of what runs containers stands between these.
+const (
+	runtimesBegin = "<!-- begin of the sample of runtimes: written by -into -->\n"
+	runtimesEnd   = "<!-- end of the sample of runtimes -->\n"
+)
+
+// places say which scenarios' table stands between which lines.
+var places = []struct {
+	of         func(scenario) bool
+	begin, end string
+}{
+	{func(s scenario) bool { return !s.Containers && !s.Wire }, intoBegin, intoEnd},
+	{func(s scenario) bool { return s.Containers && !s.Runtimes }, startsBegin, startsEnd},
+	{func(s scenario) bool { return s.Runtimes }, runtimesBegin, runtimesEnd},
+	{func(s scenario) bool { return s.Wire }, wireBegin, wireEnd},
+}
+
 // insert writes the table into the file, in place of the one between the markers.
 func (r *report) insert(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("read the file for the table: %w", err)
 	}
-	for _, part := range []struct {
-		containers, wire bool
-		begin, end       string
-	}{{false, false, intoBegin, intoEnd}, {true, false, startsBegin, startsEnd}, {false, true, wireBegin, wireEnd}} {
+	for _, part := range places {
 		some := *r
-		some.Scenarios = slices.DeleteFunc(slices.Clone(r.Scenarios), func(o outcome) bool { return o.Containers != part.containers || o.Wire != part.wire })
+		some.Scenarios = slices.DeleteFunc(slices.Clone(r.Scenarios), func(o outcome) bool { return !part.of(o.scenario) })
 		if len(some.Scenarios) == 0 {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -20,6 +21,7 @@ type life struct {
 	agent     *process
 	nodes     []string
 	namespace string // of the pods
+	deaf      bool   // whether programs are to use up their grace period
 
 	tracker  *tracker
 	tracking chan error // takes the tracker's outcome
@@ -88,7 +90,7 @@ func (l *life) createAll(ctx context.Context) (phase, error) {
 	pods := l.machine.client.CoreV1().Pods(l.namespace)
 	var err error
 	ph.asked, err = forAll(ctx, l.machine.cfg.workers, l.scenario.Pods, func(ctx context.Context, i int) error {
-		_, err := pods.Create(ctx, newPod(l.namespace, l.nodes[i%len(l.nodes)], i), metav1.CreateOptions{})
+		_, err := pods.Create(ctx, l.newPod(i), metav1.CreateOptions{})
 		return err
 	})
 	if err != nil {
@@ -97,6 +99,19 @@ func (l *life) createAll(ctx context.Context) (phase, error) {
 	err = l.wait(ctx, l.tracker.allRunning)
 	ph.seen = l.tracker.running
 	return ph, err
+}
+
+// newPod is the i-th pod.
+func (l *life) newPod(i int) *corev1.Pod {
+	p := newPod(l.namespace, l.nodes[i%len(l.nodes)], i)
+	if l.scenario.Runtimes {
+		grace := int64(runtimesGrace / time.Second)
+		p.Spec.TerminationGracePeriodSeconds = &grace
+	}
+	if l.deaf {
+		p.Spec.Containers[0].Args = []string{"deaf"}
+	}
+	return p
 }
 
 // deleteAll deletes all pods as kubectl does, with their grace period, and returns when all are gone.

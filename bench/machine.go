@@ -15,7 +15,11 @@ type machine struct {
 	cfg        config
 	kubeconfig string // of every agent
 	audit      *audit
-	containers containers // nil but in scenarios with containers
+
+	// nil or empty but in scenarios with containers
+	accounts   *accounts
+	containers containers
+	images     string // folder with the image of the pods
 }
 
 // startMachine starts a control plane with its files below base.

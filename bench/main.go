@@ -11,6 +11,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -32,6 +33,8 @@ type config struct {
 	workers   int
 	idle      time.Duration
 	timeout   time.Duration
+	pods      int      // of each scenario; 0: as many as it has
+	before    string   // virtual-kubelet of an earlier version; "": none
 	args      []string // further flags of virtual-kubelet
 	profile   string   // folder for profiles; "": none
 	into      string   // file that takes the table; "": none
@@ -42,10 +45,11 @@ type config struct {
 func parseFlags(args []string) (config, error) {
 	var c config
 	var names, agents string
+	everyAgent := strings.Join(agentNames, ",")
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.StringVar(&c.bin, "bin", "../bin", "`folder` with the programs devcluster and virtual-kubelet; KWOK is built into it")
 	f.StringVar(&names, "scenarios", "1000", "comma-separated `names`, or all, which is those without containers: "+strings.Join(scenarioNames(), ", "))
-	f.StringVar(&agents, "agents", strings.Join(agentNames, ","), "comma-separated `names`")
+	f.StringVar(&agents, "agents", everyAgent, "comma-separated `names`")
 	f.IntVar(&c.rounds, "rounds", 3, "`number` of rounds of each scenario")
 	f.IntVar(&c.workers, "workers", 16, "`number` of requests that the client has under way")
 	f.DurationVar(&c.idle, "idle", 30*time.Second, "how long each agent is watched with its pods at rest, in the first round")
@@ -54,6 +58,8 @@ func parseFlags(args []string) (config, error) {
 		c.args = append(c.args, arg)
 		return nil
 	})
+	f.IntVar(&c.pods, "pods", 0, "`number` of pods instead of that of the scenarios")
+	f.StringVar(&c.before, "before", "", "`program` virtual-kubelet of a version that isolates containers by itself, which is the agent before")
 	f.StringVar(&c.profile, "profile", "", "`folder` for CPU and heap profiles of virtual-kubelet, which is built for it with a profiler")
 	f.StringVar(&c.into, "into", "", "`file` in which the table replaces the one between the markers")
 	f.BoolVar(&c.logs, "logs", false, "show what the programs log")
@@ -71,11 +77,19 @@ func parseFlags(args []string) (config, error) {
 	if c.scenarios, err = chooseScenarios(names); err != nil {
 		return c, err
 	}
+	if c.before == "" && agents == everyAgent {
+		c.agents = slices.DeleteFunc(c.agents, func(name string) bool { return name == "before" })
+	}
+	for i := range c.scenarios {
+		c.scenarios[i].Pods = cmp.Or(c.pods, c.scenarios[i].Pods)
+	}
 	switch {
+	case c.before == "" && slices.Contains(c.agents, "before"):
+		return c, errors.New("-agents: before needs -before")
 	case f.NArg() > 0:
 		return c, fmt.Errorf("unexpected argument %q; see -help", f.Arg(0))
-	case c.rounds < 1 || c.workers < 1:
-		return c, errors.New("-rounds and -workers must be 1 or more")
+	case c.rounds < 1 || c.workers < 1 || c.pods < 0:
+		return c, errors.New("-rounds and -workers must be 1 or more, -pods 0 or more")
 	case c.idle < 0 || c.timeout <= 0:
 		return c, errors.New("-idle must be 0 or more, -timeout more than 0")
 	}

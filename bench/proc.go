@@ -60,6 +60,18 @@ func memory(pid int) (int64, error) {
 	return parseMemory(string(status), "VmRSS:")
 }
 
+// proportional returns how much memory in bytes a process has resident; what it shares is divided by the number of those that do.
+func proportional(pid int) (int64, error) {
+	rollup, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		return 0, err
+	}
+	if len(rollup) == 0 { // a process that has ended, and that nobody has asked about yet
+		return 0, nil
+	}
+	return parseMemory(string(rollup), "Pss:")
+}
+
 func parsePeakMemory(status string) (int64, error) { return parseMemory(status, "VmHWM:") }
 
 func parseMemory(status, key string) (int64, error) {

@@ -26,6 +26,7 @@ type process struct {
 	done chan struct{} // closed when the process has ended
 	err  error         // read after done
 
+	account *account // of all that it needs for its pods; nil: none
 	beside  *process // is measured with it, and stopped after it; nil: none
 	stopped func()   // is called when both have; nil: nothing
 }
@@ -38,6 +39,7 @@ func start(name string, cmd *exec.Cmd, show bool) (*process, error) {
 		out = io.MultiWriter(p.said, os.Stderr)
 	}
 	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt from the terminal is for us, who end it when the pods have ended
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w; build it with make build", name, err)
 	}

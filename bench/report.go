@@ -40,7 +40,7 @@ var metrics = []metric{
 
 // median returns the middle of the values; of an even number of rounds the greater one of two: no
 // round is made up.
-func median(rounds []*round, of func(*round) float64) float64 {
+func median[R any](rounds []R, of func(R) float64) float64 {
 	values := make([]float64, len(rounds))
 	for i, r := range rounds {
 		values[i] = of(r)
@@ -96,8 +96,8 @@ func (o outcome) print(w io.Writer, agents []string) error {
 	}
 	fmt.Fprintln(w)
 	for _, g := range goals {
-		if text, reached, ok := g.judgement(o); ok {
-			fmt.Fprintf(w, "%s  %s\n", map[bool]string{true: "reached", false: "missed "}[reached], text)
+		if text, reached, ok := g.judgement(o.Name, o.Rounds); ok {
+			fmt.Fprintf(w, "%s  %s\n", reachedOrMissed(reached), text)
 		}
 	}
 	return nil

@@ -155,7 +155,10 @@ func (r *round) setRest(log *audit, from, to mark) {
 }
 
 // cpu is the CPU time that everybody has used so far.
-type cpu struct{ agent, cluster, client time.Duration }
+type cpu struct {
+	agent, cluster, client time.Duration
+	all                    time.Duration // of the agent and all that it needs for its pods; 0 without containers
+}
 
 func (l *life) cpu() (c cpu, err error) {
 	if c.agent, err = l.agent.cpuTime(); err != nil {
@@ -163,6 +166,11 @@ func (l *life) cpu() (c cpu, err error) {
 	}
 	if c.cluster, err = cpuTime(l.machine.pid()); err != nil {
 		return c, fmt.Errorf("read CPU time of the cluster: %w", err)
+	}
+	if l.agent.account != nil {
+		if c.all, err = l.agent.account.cpuTime(); err != nil {
+			return c, fmt.Errorf("of all processes of %s: %w", l.agent.name, err)
+		}
 	}
 	c.client, err = cpuTime(os.Getpid())
 	return c, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // scenario is how many pods live on how many nodes of one agent.
@@ -15,6 +16,8 @@ type scenario struct {
 	Nodes int    `json:"nodes"`
 	// Containers is set if the pods are real ones, with containers.
 	Containers bool `json:"containers,omitempty"`
+	// Runtimes is set if that which runs the containers is compared.
+	Runtimes bool `json:"runtimes,omitempty"`
 	// Wire is set if the same provider is compared in the program and over the wire.
 	Wire bool `json:"wire,omitempty"`
 }
@@ -26,8 +29,12 @@ var scenarios = []scenario{
 	{Name: "fleet", Pods: 5000, Nodes: 100},
 	{Name: "nodes", Pods: 10000, Nodes: 1000},
 	{Name: "cri", Pods: 50, Nodes: 1, Containers: true},
+	{Name: "runtimes", Pods: 50, Nodes: 1, Containers: true, Runtimes: true},
 	{Name: "plugin", Pods: 1000, Nodes: 1, Wire: true},
 }
+
+// runtimesGrace is the grace period of pods where that which runs containers is compared.
+const runtimesGrace = time.Second
 
 // warmUp comes before the others: the first pods cost a new API server more.
 var warmUp = scenario{Name: "warm-up", Pods: 200, Nodes: 1}
@@ -40,7 +47,7 @@ func scenarioNames() (names []string) {
 }
 
 func chooseScenarios(list string) (chosen []scenario, err error) {
-	if list == "all" { // but that with containers, which needs root
+	if list == "all" { // but those with containers, which need root
 		return slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return s.Containers }), nil
 	}
 	for name := range strings.SplitSeq(list, ",") {
@@ -55,6 +62,9 @@ func chooseScenarios(list string) (chosen []scenario, err error) {
 
 // String says what the scenario is.
 func (s scenario) String() string {
+	if s.Runtimes {
+		return fmt.Sprintf("%d pods on one node, by what runs their containers", s.Pods)
+	}
 	if s.Containers {
 		return fmt.Sprintf("%d pods with containers on one node", s.Pods)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,16 +16,22 @@ import (
 type starts struct {
 	OneByOneP50Millis float64   `json:"oneByOneP50Millis"`
 	OneByOneP99Millis float64   `json:"oneByOneP99Millis"`
-	OneByOneMillis    []float64 `json:"oneByOneMillis"` // of each pod
+	OneByOneMillis    []float64 `json:"oneByOneMillis"`  // of each pod
+	EndedSeconds      float64   `json:"allEndedSeconds"` // until the pods of the first part were gone, whose programs end when they are asked to
 	AtOnceSeconds     float64   `json:"allAtOnceSeconds"`
 	GoneSeconds       float64   `json:"allGoneSeconds"`
 	AgentCPUMillis    float64   `json:"agentCPUMillisPerStart"`
+	AllCPUMillis      float64   `json:"allCPUMillisPerStart"` // of the agent and all that it needs for its pods
+	GoneAgentMillis   float64   `json:"agentCPUMillisPerDeletion"`
+	GoneAllMillis     float64   `json:"allCPUMillisPerDeletion"`
+	MemoryPerPodMiB   float64   `json:"memoryPerPodMiB"` // of all, what processes share once
 	AgentSteadyMiB    float64   `json:"agentMemoryMiB"`
 	AgentPeakMiB      float64   `json:"agentPeakMemoryMiB"`
 	Requests          requests  `json:"requests"`              // of all starts
 	ReadsBeforeWrites float64   `json:"podReadsPerStart"`      // of one pod
 	Pods              float64   `json:"starts"`                // that the requests are of
 	RestCPUPercent    float64   `json:"restCPUPercent"`        // of one core
+	RestAllCPUPercent float64   `json:"restAllCPUPercent"`     // of one core
 	RestPerMinute     float64   `json:"restRequestsPerMinute"` // all
 	LoadBefore        float64   `json:"loadAverageBefore"`
 }
@@ -33,7 +40,15 @@ type starts struct {
 func runStarts(ctx context.Context, m *machine, s scenario, agents []agent) (out outcome, err error) {
 	out = outcome{scenario: s, Starts: map[string][]*starts{}}
 	progress("starting a container runtime")
-	if m.containers, err = startContainers(ctx); err != nil {
+	if m.accounts, err = openAccounts(); err != nil {
+		return out, err
+	}
+	defer func() { // what was mounted goes with the processes, or could not be removed
+		err = errors.Join(err, m.accounts.close(), unmount(m.base))
+		m.accounts = nil
+	}()
+	m.images = filepath.Join(m.base, "images")
+	if m.containers, err = startContainers(ctx, m.accounts, m.images); err != nil {
 		return out, fmt.Errorf("start a container runtime: %w", err)
 	}
 	defer func() { err = errors.Join(err, m.containers.Close()) }()
@@ -63,15 +78,21 @@ func startRound(ctx context.Context, m *machine, s scenario, a agent, prefix str
 	if err != nil {
 		return nil, err
 	}
-	defer p.stop()
+	defer func() {
+		if err != nil {
+			m.endPods(prefix)
+		}
+		p.stop()
+	}()
 	for _, part := range []struct {
-		name string
-		run  func(context.Context, *life) error
-	}{{"one", r.oneByOne}, {"all", r.allAtOnce}} {
+		name, says string
+		run        func(context.Context, *life) error
+	}{{"one", "pods one after another, and at rest", r.oneByOne}, {"all", "pods all at once", r.allAtOnce}} {
 		l, err := m.newLife(ctx, s, p, []string{prefix}, prefix+"-"+part.name)
 		if err != nil {
 			return nil, err
 		}
+		progress("  %s", part.says)
 		err = part.run(ctx, l)
 		l.end()
 		if err != nil {
@@ -88,7 +109,7 @@ func startRound(ctx context.Context, m *machine, s scenario, a agent, prefix str
 		return nil, err
 	}
 	p.stop()
-	return r, errors.Join(m.containers.RemovePods(ctx), m.dropNodes(ctx))
+	return r, errors.Join(m.containers.RemovePods(ctx), m.endProcesses(prefix), m.dropNodes(ctx))
 }
 
 // oneByOne starts one pod after another, and then looks at the agent at rest.
@@ -96,7 +117,7 @@ func (r *starts) oneByOne(ctx context.Context, l *life) error {
 	err := r.count(ctx, l, func() error {
 		pods := l.machine.client.CoreV1().Pods(l.namespace)
 		for i := range l.scenario.Pods {
-			if _, err := pods.Create(ctx, newPod(l.namespace, l.nodes[0], i), metav1.CreateOptions{}); err != nil {
+			if _, err := pods.Create(ctx, l.newPod(i), metav1.CreateOptions{}); err != nil {
 				return fmt.Errorf("create pod: %w", err)
 			}
 			asked := time.Now()
@@ -113,12 +134,16 @@ func (r *starts) oneByOne(ctx context.Context, l *life) error {
 	if err := r.rest(ctx, l); err != nil {
 		return err
 	}
-	_, err = l.deleteAll(ctx)
+	down, err := l.deleteAll(ctx)
+	if err == nil {
+		r.EndedSeconds = down.total().Seconds()
+	}
 	return err
 }
 
-// allAtOnce creates all pods as fast as the client can.
+// allAtOnce creates all pods as fast as the client can, and deletes them so.
 func (r *starts) allAtOnce(ctx context.Context, l *life) error {
+	l.deaf = l.scenario.Runtimes
 	err := r.count(ctx, l, func() error {
 		up, err := l.createAll(ctx)
 		if err == nil {
@@ -129,70 +154,7 @@ func (r *starts) allAtOnce(ctx context.Context, l *life) error {
 	if err != nil {
 		return err
 	}
-	down, err := l.deleteAll(ctx)
-	if err == nil {
-		r.GoneSeconds = down.total().Seconds()
-	}
-	return err
-}
-
-// count adds what the agent asks for and uses while pods start, and until it is quiet again.
-func (r *starts) count(ctx context.Context, l *life, start func() error) error {
-	log := l.machine.audit
-	if err := log.awaitQuiet(ctx); err != nil {
-		return err
-	}
-	begin := time.Now()
-	before, err := l.cpu()
-	if err != nil {
-		return err
-	}
-	if err := start(); err != nil {
-		return err
-	}
-	if err := log.awaitQuiet(ctx); err != nil {
-		return err
-	}
-	after, err := l.cpu()
-	if err != nil {
-		return err
-	}
-	r.Requests.add(log.requests(begin, time.Now()))
-	r.AgentCPUMillis = (r.AgentCPUMillis*r.Pods + millis(after.agent-before.agent)) / (r.Pods + float64(l.scenario.Pods))
-	r.Pods += float64(l.scenario.Pods)
-	return nil
-}
-
-// rest looks at the agent while all pods run, for twice as long as the other scenarios do.
-func (r *starts) rest(ctx context.Context, l *life) error {
-	log := l.machine.audit
-	begin := time.Now()
-	before, err := l.cpu()
-	if err != nil {
-		return err
-	}
-	if err := idle(ctx, 2*l.machine.cfg.idle); err != nil {
-		return err
-	}
-	after, err := l.cpu()
-	if err != nil {
-		return err
-	}
-	took := time.Since(begin)
-	resident, err := memory(l.agent.pid())
-	if err != nil {
-		return err
-	}
-	r.AgentSteadyMiB = float64(resident) / (1 << 20)
-	r.RestCPUPercent = 100 * (after.agent - before.agent).Seconds() / took.Seconds()
-	if err := idle(ctx, 2*auditDelay); err != nil { // until the last line was written
-		return err
-	}
-	if err := log.follow(); err != nil {
-		return err
-	}
-	r.RestPerMinute = float64(log.requests(begin, begin.Add(took)).sum()) / took.Minutes()
-	return writeProfiles(ctx, l.agent, heapProfile)
+	return r.countGone(ctx, l)
 }
 
 // startKeys are the kinds of requests of all agents, the most frequent first.

@@ -36,7 +36,9 @@ type PodNotifier interface {
 	// of a pod changed, with the whole pod. It is called once, before any other
 	// method, and must return at once. The function may be called from any
 	// goroutine, also from within CreatePod and DeletePod, until ctx ends; it
-	// copies the pod and returns without waiting for the API server.
+	// copies the pod and returns without waiting for the API server. How a pod ended that was
+	// to stop is told at latest 250 ms after GetPod has ceased to return it: then the stop counts as
+	// confirmed, and what ran as killed.
 	NotifyPods(ctx context.Context, notify func(*corev1.Pod))
 }
 

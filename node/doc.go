@@ -60,7 +60,8 @@
 // holds up a status, and one status write never races another.
 //
 // A third lane asks for statuses (pollPod): those of a provider without
-// PodNotifier, and those that a PodNotifier told to a former life.
+// PodNotifier, and those that a PodNotifier told to a former life, or has not told
+// since a change of the pod.
 //
 // # Two processes for one node
 //

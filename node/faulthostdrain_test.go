@@ -139,7 +139,7 @@ func TestFault50DrainIsBounded(t *testing.T) {
 // TestFault50DrainRefusesNewPods: what comes meanwhile fails without being started.
 func TestFault50DrainRefusesNewPods(t *testing.T) {
 	b := memory.New()
-	b.StopTime = 20*time.Second + 50*time.Millisecond // and not at the moment of a list: that could overtake the last report
+	b.StopTime = 20 * time.Second // at the moment of a list, which must not overtake the last report
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(ranked("old", 0, 30))

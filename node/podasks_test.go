@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
@@ -39,7 +40,7 @@ func TestALifeAsksForThePodTwice(t *testing.T) {
 						t.Errorf("%d GetPods for a pod that was created, want 1", n)
 					}
 					w.api.Delete("d", "p", 30)
-					w.pass(200 * time.Millisecond) // less than firstLook
+					w.pass(200 * time.Millisecond) // less than lifecycle.ReportedWithin
 					if stopTime > time.Second {
 						if n := asked.Load(); n != 1 {
 							t.Errorf("%d GetPods, want 1: nothing was reported since the stop was asked for", n)
@@ -83,7 +84,7 @@ func TestAStopOfASilentProviderIsConfirmedAtOnce(t *testing.T) {
 		w.api.Create(bound("p", "a"))
 		w.pass(time.Minute)
 		w.api.Delete("d", "p", 30)
-		w.pass(firstLook / 2)
+		w.pass(lifecycle.ReportedWithin / 2)
 		if n := w.api.Len(); n != 0 {
 			t.Errorf("%d pods are left, want none: the backend has stopped it", n)
 		}

@@ -21,6 +21,7 @@ type basis struct {
 	stopAsked  bool
 	attempted  bool
 	generation int64
+	reflected  int64
 	sized      *sizes
 	acceptedAt time.Time // when the backend was handed other metadata
 }
@@ -34,7 +35,7 @@ func basisOf(api *corev1.Pod, st *podState) basis {
 	return basis{
 		version: api.ResourceVersion, report: st.report, trouble: st.trouble, verdict: st.verdict,
 		stopped: st.stopped, stopAsked: !st.sent.StopAskedAt.IsZero(), attempted: st.sent.Attempted,
-		generation: st.sent.Generation, sized: st.sized, acceptedAt: st.sent.AcceptedAt,
+		generation: st.sent.Generation, reflected: st.reflected, sized: st.sized, acceptedAt: st.sent.AcceptedAt,
 	}
 }
 

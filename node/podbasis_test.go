@@ -32,6 +32,7 @@ func TestBasisKnowsWhatAPodAtRestDependsOn(t *testing.T) {
 		"stop asked": func(st *podState) { st.sent.StopAskedAt = time.Now() },
 		"attempted":  func(st *podState) { st.sent.Attempted = true },
 		"generation": func(st *podState) { st.sent.Generation = 2 },
+		"reflected":  func(st *podState) { st.reflected = 2 },
 		"accepted":   func(st *podState) { st.sent.AcceptedAt = time.Now() },
 		"dropped":    func(st *podState) { st.dropped = []corev1.PodConditionType{"c"} },
 	} {
@@ -56,8 +57,8 @@ func TestBasisKnowsWhatAPodAtRestDependsOn(t *testing.T) {
 	}
 	// A field that is added to the view needs a word here. NoEphemeral is what the provider declared
 	// before it ran. HostIPs are the node's: an address that it learns late is published with the next news of a pod.
-	if n := reflect.TypeFor[lifecycle.View]().NumField(); n != 13 {
-		t.Errorf("lifecycle.View has %d fields, not 13: does the basis know of what is new?", n)
+	if n := reflect.TypeFor[lifecycle.View]().NumField(); n != 14 {
+		t.Errorf("lifecycle.View has %d fields, not 14: does the basis know of what is new?", n)
 	}
 }
 

@@ -18,9 +18,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// firstLook is after how long the backend is asked whether a pod has stopped whose end was not reported by then.
-const firstLook = 250 * time.Millisecond
-
 // create gives a pod to the backend.
 func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod) error {
 	if c.refuse(key, api) || !c.admit(key, api) {
@@ -42,6 +39,7 @@ func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod)
 		attempted = st.sent.Attempted
 		// All before the call: it may report at once, on what it was handed.
 		st.sent.Attempted, st.sent.Generation = true, api.Generation
+		st.reflected = max(st.reflected, api.Generation)
 		st.sent.AttemptedAt, st.sent.Shown = time.Now(), false
 		if c.fixedSizes() {
 			st.sized = sizesOf(api)
@@ -144,9 +142,10 @@ func (c *PodController) accepted(key string, api *corev1.Pod) {
 }
 
 // learn asks for the status of a pod that was found at the backend, if the
-// provider has not reported it: it may have done so to a former life.
+// provider has not reported it: it may have done so to a former life. It also asks for
+// that of a pod that was changed, if what was told may be from before the change.
 func (c *PodController) learn(key string) {
-	if st := c.states.get(key); !st.report.about(st.sent.UID) {
+	if st := c.states.get(key); !st.report.about(st.sent.UID) || st.reflected < st.sent.Generation {
 		c.pollLane.Add(key)
 	}
 }
@@ -160,7 +159,8 @@ func (c *PodController) learnEnd(ctx context.Context, key string, api, backend *
 	}
 }
 
-// stop asks the backend to stop a pod, and looks whether it has when that is reported, after firstLook, or at once.
+// stop asks the backend to stop a pod, and looks whether it has: when that is reported or could have been, or at once if the
+// provider does not report.
 func (c *PodController) stop(ctx context.Context, key string, api, backend *corev1.Pod) error {
 	if err := c.fence.allowStop(ctx); err != nil {
 		return err
@@ -178,6 +178,7 @@ func (c *PodController) stop(ctx context.Context, key string, api, backend *core
 			st.askedAt = time.Now()
 		}
 		st.sent.StopAskedAt, st.sent.StopGrace, st.sent.StopAcked, st.sent.StopMissing = time.Now(), grace, false, false
+		st.sent.GoneSince = time.Time{}
 	})
 	pod := api.DeepCopy()
 	pod.DeletionGracePeriodSeconds = &grace // also when the node itself stops it
@@ -195,7 +196,7 @@ func (c *PodController) stop(ctx context.Context, key string, api, backend *core
 	}
 	c.recorder.Event(api, corev1.EventTypeNormal, eventDeleteSuccess, "the provider has accepted the stop")
 	if c.notifies {
-		c.syncLane.AddAfter(key, firstLook) // the report of its end comes before, or none does
+		c.syncLane.AddAfter(key, lifecycle.ReportedWithin) // the report of its end comes before, or none does
 		return nil
 	}
 	c.syncLane.Add(key)

@@ -78,7 +78,11 @@ func (c *PodController) pollAlone(key string, st *podState, listed *corev1.PodSt
 // It is the work of the poll lane.
 func (c *PodController) pollPod(ctx context.Context, key string) (class int, err error) {
 	api, st, tenure := c.pod(ctx, key), c.states.get(key), c.fence.current()
-	if _, waits := c.fence.standsBy(); waits || api == nil || st.sent.UID != api.UID || !st.sent.Accepted || st.shared {
+	if api == nil || st.sent.UID != api.UID || !st.sent.Accepted {
+		return 0, nil
+	}
+	if _, waits := c.fence.standsBy(); waits || st.shared {
+		c.unanswered(key, api, st.sent.Generation)
 		return 0, nil // the backend has an older pod of that name, or may have, and a status has no UID
 	}
 	var status *corev1.PodStatus
@@ -86,17 +90,37 @@ func (c *PodController) pollPod(ctx context.Context, key string) (class int, err
 		status, err = c.provider.GetPodStatus(ctx, api.Namespace, api.Name)
 		return err
 	})
-	switch {
-	case tenure != c.fence.current():
+	if tenure != c.fence.current() {
 		c.pollLane.Add(key) // what was said before a gap may be long past
+		return 0, nil
+	}
+	return 0, c.answered(ctx, key, api, &st, status, err)
+}
+
+// answered takes in what the provider has answered of a pod, which was in that state when it was asked.
+func (c *PodController) answered(ctx context.Context, key string, api *corev1.Pod, st *podState, status *corev1.PodStatus, err error) error {
+	reports, asked := c.notifies && st.report.about(api.UID), st.sent.Generation
+	if err == nil && status != nil && status.Phase != "" {
+		if reports {
+			c.agree(key, api, status, asked)
+			return nil
+		}
+		c.take(ctx, api, &report{uid: api.UID, generation: asked, status: status.DeepCopy(), polled: true, after: st.report})
+		if now := c.states.get(key); now.sent.UID == api.UID && now.reflected < asked {
+			c.pollLane.Add(key) // it was overtaken
+		}
+		return nil
+	}
+	c.unanswered(key, api, asked)
+	switch {
 	case errdefs.IsNotFound(err), err == nil && status == nil:
 		c.suspect(key)
+	case err != nil && reports:
+		log.G(ctx).WithField("pod", key).WithError(err).Info("the provider does not answer how the pod is after a change; its reports tell")
 	case err != nil:
-		return 0, fmt.Errorf("ask the provider for the status of pod %s: %w", key, err)
-	case status.Phase != "":
-		c.take(ctx, api, &report{uid: api.UID, status: status.DeepCopy(), polled: true, after: st.report})
+		return fmt.Errorf("ask the provider for the status of pod %s: %w", key, err)
 	}
-	return 0, nil
+	return nil
 }
 
 // pollAgain is the retry policy of the poll lane for a provider that is asked

@@ -23,10 +23,11 @@ func (c *PodController) report(ctx context.Context, pod *corev1.Pod) {
 		return
 	}
 	c.take(ctx, pod, &report{
-		uid:      pod.UID,
-		version:  pod.ResourceVersion,
-		status:   pod.Status.DeepCopy(),
-		metadata: metadata{maps.Clone(pod.Labels), maps.Clone(pod.Annotations)},
+		uid:        pod.UID,
+		version:    pod.ResourceVersion,
+		generation: pod.Generation,
+		status:     pod.Status.DeepCopy(),
+		metadata:   metadata{maps.Clone(pod.Labels), maps.Clone(pod.Annotations)},
 	})
 }
 
@@ -39,6 +40,9 @@ func (c *PodController) take(ctx context.Context, pod *corev1.Pod, r *report) {
 		// life of this process: it is adopted with its status. Or the pod is gone.
 		c.syncLane.Add(key)
 		return
+	}
+	if !r.polled && r.generation > api.Generation {
+		r.generation = 0 // the backend counts for itself
 	}
 	redact.Status(r.status, c.secrets.Values(api.UID))
 	if !c.remember(key, api, r) {
@@ -70,6 +74,7 @@ func (c *PodController) remember(key string, api *corev1.Pod, r *report) (news b
 		if r.polled && old != r.after {
 			return // older than what the provider has reported since it was asked
 		}
+		news = st.reflects(r.generation)
 		if old.about(api.UID) {
 			if lifecycle.Terminal(old.status) {
 				st.relapsed = !lifecycle.Terminal(r.status)

@@ -19,6 +19,9 @@ type podState struct {
 	// written by both lanes
 	handed handed
 
+	// written by the sync lane, by reports and by answers; it only grows
+	reflected int64 // the newest generation that what was told of the pod is known to be about
+
 	// written by the sync lane, which works on one key at a time
 	sent     lifecycle.Sent
 	created  time.Time // of sent.UID, by the API server
@@ -74,7 +77,9 @@ type podState struct {
 type report struct {
 	uid     types.UID // "": the backend keeps none
 	version string    // of the pod that the provider has a copy of; "": it does not tell
-	status  *corev1.PodStatus
+	// generation is that of the pod that the status is about; 0: the provider does not tell.
+	generation int64
+	status     *corev1.PodStatus
 	metadata
 	// polled says that it is an answer of GetPodStatus, which knows of no
 	// metadata, and after which report the question was asked.

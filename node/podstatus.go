@@ -64,7 +64,7 @@ func (c *PodController) writeStatus(ctx context.Context, key string) (class int,
 		Stopped:     st.stopped, StopAsked: !st.sent.StopAskedAt.IsZero(),
 		LastWord:   st.lastWord && st.lastReport == st.report,
 		Infeasible: st.sized.noResize(api), HostIPs: c.hostIPs(),
-		Attempted: st.sent.Attempted, Generation: st.sent.Generation, Now: time.Now(),
+		Attempted: st.sent.Attempted, Generation: st.sent.Generation, Reflected: st.reflected, Now: time.Now(),
 	}
 	if st.report.about(api.UID) {
 		view.Report = st.report.status

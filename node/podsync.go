@@ -126,6 +126,7 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 		Finished: api != nil && st.finished(api.UID),
 		Relapsed: st.relapsed,
 		Verdict:  st.verdict,
+		Reports:  c.notifies,
 		Retell:   c.starts,
 	}
 	c.evidence(ctx, key, &facts, &st, said)
@@ -192,6 +193,8 @@ func (c *PodController) do(ctx context.Context, step lifecycle.Step, key string,
 			c.keep(key, api.UID)
 		}
 		c.statusLane.Add(key)
+	case lifecycle.Gone:
+		c.states.of(key, api.UID, func(st *podState) { st.sent.GoneSince = time.Now() })
 	case lifecycle.Orphan:
 		return c.deleteOrphan(ctx, key, api, backend)
 	case lifecycle.Missing:
@@ -333,8 +336,8 @@ func (c *PodController) evidence(ctx context.Context, key string, f *lifecycle.F
 	}
 	if f.Backend != nil {
 		c.lost.show(key, f.Now)
-		if !f.Sent.Shown && lifecycle.SamePod(f.API, f.Backend) {
-			c.states.of(key, f.API.UID, func(s *podState) { s.sent.Shown = true })
+		if (!f.Sent.Shown || !f.Sent.GoneSince.IsZero()) && lifecycle.SamePod(f.API, f.Backend) {
+			c.states.of(key, f.API.UID, func(s *podState) { s.sent.Shown, s.sent.GoneSince = true, time.Time{} })
 		}
 		return
 	}

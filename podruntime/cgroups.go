@@ -34,12 +34,14 @@ const (
 type cgroups struct {
 	tree *podcgroup.Tree
 	pids int64
-	all  podcgroup.Limits // of all pods together
+	// sandbox is the overhead of a pod that names none.
+	sandbox corev1.ResourceList
+	all     podcgroup.Limits // of all pods together
 }
 
 // openCgroups makes the tree of the cgroups of pods. Its name is that of the directory of this node, which no other process uses.
 func openCgroups(cfg Config, kept reserved, node corev1.NodeStatus) (cgroups, error) {
-	c := cgroups{pids: cfg.PodPidsLimit}
+	c := cgroups{pids: cfg.PodPidsLimit, sandbox: cfg.SandboxOverhead}
 	if cfg.CgroupParent == "" {
 		if c.pids > 0 {
 			return c, errdefs.InvalidInputf("pod runtime: podPidsLimit: pods have no cgroups of their own (cgroupParent), so nobody could keep it")
@@ -51,7 +53,7 @@ func openCgroups(cfg Config, kept reserved, node corev1.NodeStatus) (cgroups, er
 	}
 	in := podcgroup.Machine(machineCgroups)
 	if cfg.CgroupRoots != nil {
-		in = podcgroup.Hierarchies{Unified: cfg.CgroupRoots[""], Controllers: cfg.CgroupRoots}
+		in = podcgroup.At(cfg.CgroupRoots)
 	}
 	owner := sha256.Sum256([]byte(cfg.Root))
 	c.tree = podcgroup.New(in, path.Join(cfg.CgroupParent, fmt.Sprintf("pods-%s-%x", cfg.Node.Name, owner[:4])))
@@ -78,6 +80,10 @@ func (c cgroups) group(pod *corev1.Pod) string {
 
 // limits are what a pod may use as a whole.
 func (c cgroups) limits(pod *corev1.Pod) podcgroup.Limits {
+	if pod.Spec.Overhead == nil {
+		with := *pod
+		with.Spec.Overhead, pod = c.sandbox, &with
+	}
 	r := criconfig.Whole(pod)
 	l := podcgroup.Limits{CPUShares: r.GetCpuShares(), CPUQuota: r.GetCpuQuota(), CPUPeriod: r.GetCpuPeriod(), Memory: r.GetMemoryLimitInBytes(), Pids: c.pids}
 	if l.Memory == 0 {

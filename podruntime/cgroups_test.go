@@ -130,6 +130,27 @@ func TestLimitOfAPodCountsItsOverhead(t *testing.T) {
 	}
 }
 
+// TestSandboxHasRoomBesideItsContainers: a kernel of its own in the cgroup of the pod is not what the containers may use.
+func TestSandboxHasRoomBesideItsContainers(t *testing.T) {
+	pod := podOf("web", "main")
+	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("20Mi")}
+	c := cgroups{sandbox: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("64Mi")}}
+	if l := c.limits(pod); l.Memory != 84<<20 || l.CPUQuota != 26_000 {
+		t.Errorf("got %+v", l)
+	}
+	if pod.Spec.Overhead != nil {
+		t.Errorf("the pod itself has now the overhead %v", pod.Spec.Overhead)
+	}
+	pod.Spec.Overhead = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("30Mi")}
+	if l := c.limits(pod); l.Memory != 50<<20 || l.CPUQuota != 1_000 {
+		t.Errorf("with an overhead of its own: got %+v", l)
+	}
+	pod.Spec.Containers[0].Resources.Limits, pod.Spec.Overhead = nil, nil
+	if l := c.limits(pod); l.Memory != -1 || l.CPUQuota != 0 {
+		t.Errorf("without limits of the container: got %+v", l)
+	}
+}
+
 // TestPidsLimitNeedsCgroups: nobody else could keep it.
 func TestPidsLimitNeedsCgroups(t *testing.T) {
 	node := corev1.NodeStatus{}

@@ -12,6 +12,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
+// SandboxVolumesAnnotation is the annotation of a sandbox, not of a pod, with the directories of volumes in memory that nobody looks into
+// but its containers, which mount them as a whole: a list in JSON. See Config.SandboxVolumes.
+const SandboxVolumesAnnotation = "virtual-kubelet.io/sandbox-volumes"
+
 // Config is what a Runtime is made from.
 type Config struct {
 	// Runtime and Images are the runtime that has the containers. Required.
@@ -46,11 +50,17 @@ type Config struct {
 	// no pod as a whole.
 	CgroupParent string
 	// CgroupRoots are where the runtime takes CgroupParent to be: directories in hierarchies of cgroups by controller, cpu, memory and
-	// pids, or "" for the unified hierarchy. Nil is where the machine has them.
+	// pids, or "" for the unified hierarchy. Nil is where the machine has them. Those of other controllers limit no pod; it is looked
+	// there for what the runtime leaves of one.
 	CgroupRoots map[string]string
 	// PodPidsLimit is how many processes and threads a pod may have, below 0 any number. 0 is DefaultPodPidsLimit where pods have
 	// cgroups; more than 0 is an error where they have none.
 	PodPidsLimit int64
+	// SandboxOverhead is what the sandbox of a pod needs for itself, where that is more than next to nothing: the cgroup of a pod allows
+	// that much more than its containers may use, as for a pod whose RuntimeClass has an overhead. A pod with one has its own.
+	SandboxOverhead corev1.ResourceList
+	// SandboxVolumes tells the runtime with each sandbox which volumes in memory its kernel may have by itself: see SandboxVolumesAnnotation.
+	SandboxVolumes bool
 	// RuntimeHandler returns the handler of a RuntimeClass; nil refuses pods that name one.
 	RuntimeHandler func(ctx context.Context, class string) (string, error)
 	// Privileged allows what gives a container power over the machine: privileged containers, and the

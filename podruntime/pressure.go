@@ -28,6 +28,10 @@ const (
 	pressureTime = time.Minute
 	// freeTime is how long the removal of images is waited for.
 	freeTime = 20 * time.Second
+	// knowTime is how long figures of pods are waited for that are no older than the lack.
+	knowTime = 20 * time.Second
+	// specTime is how long, from its start on, a node that has too little left waits for the specs of the pods that run.
+	specTime = time.Minute
 	// evictedTime is how long the end of an evicted pod is waited for until another one must go.
 	evictedTime = 30 * time.Second
 )
@@ -45,6 +49,7 @@ type evictor struct {
 	notify     func(*corev1.Node)         // guarded by mu
 
 	// owned by run
+	began    time.Time
 	pressure eviction.Pressure
 	evicted  *worker // that was told last to end
 	until    time.Time
@@ -64,6 +69,7 @@ func (e *evictor) run(ctx context.Context) {
 	if len(e.thresholds) == 0 {
 		return
 	}
+	e.began = time.Now()
 	for ctx.Err() == nil {
 		bounded, cancel := context.WithTimeout(ctx, pressureTime)
 		e.round(bounded)
@@ -76,6 +82,7 @@ func (e *evictor) run(ctx context.Context) {
 }
 
 func (e *evictor) round(ctx context.Context) {
+	begin := time.Now()
 	met, summary, err := e.measure(ctx)
 	if summary == nil {
 		log.G(ctx).WithError(err).Warn("the machine cannot be measured, so nothing is evicted; it is tried again")
@@ -84,12 +91,15 @@ func (e *evictor) round(ctx context.Context) {
 	if e.pressure.Update(met, time.Now()) {
 		e.report(e.pressure.Conditions())
 	}
-	if len(met) == 0 || err != nil || e.ends() {
+	if len(met) == 0 || err != nil || e.ends() || e.awaitsSpecs() {
 		return
 	}
 	e.r.nodeEvent(corev1.EventTypeWarning, "EvictionThresholdMet", "Attempting to reclaim "+string(met[0].Signal.Resource()))
 	if met[0].Signal.Condition() == corev1.NodeDiskPressure {
 		met, summary, err = e.free(ctx)
+		if len(met) > 0 && err == nil && met[0].Signal.Condition() == corev1.NodeDiskPressure {
+			met, summary, err = e.know(ctx, begin)
+		}
 		if err != nil {
 			log.G(ctx).WithError(err).Warn("the disk is full, and what pods use of it cannot be measured; it is tried again")
 		}
@@ -112,6 +122,49 @@ func (e *evictor) free(ctx context.Context) ([]eviction.Met, *statsv1alpha1.Summ
 	case <-ctx.Done():
 	}
 	return e.measure(ctx)
+}
+
+// know measures until it is known what pods have on the disk since that time: one that has filled it since it was measured last looks
+// like one that has nothing there, and another pod would go. What does not come is not waited for longer than knowTime.
+func (e *evictor) know(ctx context.Context, since time.Time) ([]eviction.Met, *statsv1alpha1.Summary, error) {
+	until := time.Now().Add(knowTime)
+	e.measureVolumes(ctx)
+	for {
+		select {
+		case <-time.After(stats.Freshness): // until then, what was measured before is answered
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		}
+		met, summary, err := e.measure(ctx)
+		if summary == nil || err != nil || len(met) == 0 || !outdated(summary.Pods, since) || time.Now().After(until) {
+			return met, summary, err
+		}
+	}
+}
+
+// measureVolumes measures the volumes of all pods now, but for those that take long; of them it is known that they have much.
+func (e *evictor) measureVolumes(ctx context.Context) {
+	patience, cancel := context.WithTimeout(ctx, stats.Freshness)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, w := range e.r.all() {
+		if pod := w.lastShown(); !ended(pod) {
+			wg.Go(func() { _, _ = e.r.meter.usage(patience, pod, 0) }) // who asks for the figures gets the error
+		}
+	}
+	wg.Wait()
+}
+
+// outdated reports whether the layer of a container was measured before that time.
+func outdated(pods []statsv1alpha1.PodStats, since time.Time) bool {
+	for i := range pods {
+		for j := range pods[i].Containers {
+			if fs := pods[i].Containers[j].Rootfs; fs != nil && fs.Time.Time.Before(since) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // measure returns the thresholds below which the machine is. An error beside a summary is that nothing is known of the pods.
@@ -148,6 +201,15 @@ func observed(n *statsv1alpha1.NodeStats) eviction.Observations {
 		note(eviction.PIDAvailable, &free, &all)
 	}
 	return seen
+}
+
+// awaitsSpecs reports whether the specs of pods are to come that an earlier process has begun: until then, those that have come would go
+// instead of them.
+func (e *evictor) awaitsSpecs() bool {
+	return time.Since(e.began) < specTime && slices.ContainsFunc(e.r.all(), func(w *worker) bool {
+		pod := w.lastShown()
+		return pod == nil || !ended(pod) && pod.Spec.NodeName == ""
+	})
 }
 
 // ends reports whether the pod that was evicted last is still on its way: what it gives back is not seen yet.

@@ -4,6 +4,7 @@ package podruntime
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -63,7 +64,29 @@ func (r *Runtime) sandboxConfig(pod *corev1.Pod, attempt uint32, files *hostfile
 	if err != nil {
 		return nil, err
 	}
-	return r.settings.Sandbox(pod, attempt, criconfig.Network{Hostname: hostname, DNS: dns})
+	config, err := r.settings.Sandbox(pod, attempt, criconfig.Network{Hostname: hostname, DNS: dns})
+	if err != nil || !r.cfg.SandboxVolumes {
+		return config, err
+	}
+	return config, r.nameVolumes(pod, config)
+}
+
+// nameVolumes tells the runtime the volumes that the sandbox may have by itself, and nothing else that a pod may say in that place.
+func (r *Runtime) nameVolumes(pod *corev1.Pod, config *runtimeapi.PodSandboxConfig) error {
+	delete(config.Annotations, SandboxVolumesAnnotation)
+	dirs := r.volumes.InSandbox(pod)
+	if len(dirs) == 0 {
+		return nil
+	}
+	data, err := json.Marshal(dirs)
+	if err != nil {
+		return err
+	}
+	if config.Annotations == nil {
+		config.Annotations = map[string]string{}
+	}
+	config.Annotations[SandboxVolumesAnnotation] = string(data)
+	return nil
 }
 
 // errNoHandlers is said of pods with a runtime class where nobody knows what these mean.

@@ -145,15 +145,16 @@ var deletion = []Check{
 		Run: func(c *C) {
 			c.needsReports()
 			for name, want := range map[string]struct {
-				p    program.Program
-				code int32
+				p     program.Program
+				grace int64 // enough for who listens, on a busy machine too
+				code  int32
 			}{
-				"clean":  {program.Program{Print: []string{"begun"}, Stay: program.Forever}, 0},
-				"killed": {program.Program{Print: []string{"begun"}, Stay: program.Forever, Deaf: true}, 137},
+				"clean":  {program.Program{Print: []string{"begun"}, Stay: program.Forever}, 30, 0},
+				"killed": {program.Program{Print: []string{"begun"}, Stay: program.Forever, Deaf: true}, 1, 137},
 			} {
 				pod := c.pod(name, want.p)
 				c.begun(pod)
-				c.remove(pod, 1)
+				c.remove(pod, want.grace)
 				p := c.untilPod(pod, "to be reported as ended", terminal)
 				if code := c.endOf(p, "main").ExitCode; code != want.code {
 					c.Errorf("%s: the exit code is %d, want %d", name, code, want.code)

@@ -180,6 +180,16 @@ func (c *Containerd) ready(ctx context.Context) error {
 	return nil
 }
 
+// PID is the process of containerd, 0 when it was stopped.
+func (c *Containerd) PID() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.daemon == nil {
+		return 0
+	}
+	return c.daemon.cmd.Process.Pid
+}
+
 // Connect returns a connection to containerd, to be closed after use.
 func (c *Containerd) Connect() (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient(c.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -18,6 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// ReportedWithin is how long the report of a pod's end may be on its way. For so long after a stop the backend is not asked, and
+// after it was seen without the pod it may still tell how that ended.
+const ReportedWithin = 250 * time.Millisecond
+
 const (
 	// missingAfter is how long a pod must be missing at the backend before it
 	// counts as lost: a list of an eventually consistent backend may lag.
@@ -65,6 +69,8 @@ type Sent struct {
 	// did not have the pod then.
 	StopAcked   bool
 	StopMissing bool
+	// GoneSince is when the backend was first seen without the pod after the last stop request, if it reports.
+	GoneSince time.Time
 }
 
 // Facts are what Next decides on.
@@ -76,6 +82,7 @@ type Facts struct {
 	Finished bool        // the provider reported this UID as Succeeded or Failed
 	Relapsed bool        // after that, the provider reported it as running
 	Verdict  *Verdict    // the node decided that the pod has failed: it must stop
+	Reports  bool        // the provider reports how its pods are
 	Retell   bool        // the backend keeps no specs: it is told those of a former life
 	Now      time.Time
 
@@ -114,6 +121,8 @@ const (
 	Stop
 	// Stopped remembers that the backend has confirmed the stop.
 	Stopped
+	// Gone remembers that the backend lacks a pod that it was asked to stop.
+	Gone
 	// Orphan collects evidence that nobody wants the backend's pod, and then
 	// calls DeletePod with the backend's copy.
 	Orphan
@@ -189,16 +198,21 @@ func nextStop(f Facts) Decision {
 	asked := !f.Sent.StopAskedAt.IsZero()
 	grace := StopGrace(f.API, f.Verdict)
 	waited := f.Now.Sub(f.Sent.StopAskedAt)
+	gone := f.Backend == nil && (f.Sent.StopAcked || f.Sent.StopMissing)
 	switch {
 	case f.Backend == nil && !f.Earlier && !Started(f.API, f.Sent):
 		return Decision{Step: Stopped}
-	case f.Backend == nil && (f.Sent.StopAcked || f.Sent.StopMissing) && hiddenFor(f) > 0:
+	case gone && hiddenFor(f) > 0:
 		return Decision{Again: min(hiddenFor(f), max(waited/2, 250*time.Millisecond))}
-	case f.Backend == nil && f.Sent.StopAcked && f.Doubtful && !f.Finished && waited < time.Duration(grace)*time.Second+missingAfter:
+	case gone && f.Sent.StopAcked && f.Doubtful && !f.Finished && waited < time.Duration(grace)*time.Second+missingAfter:
 		return Decision{Again: missingAfter} // silence confirms no stop; after the time that it had, the acknowledgement counts
-	case f.Backend == nil && f.Sent.StopAcked:
+	case gone && f.Reports && !f.Finished && f.Sent.GoneSince.IsZero():
+		return Decision{Step: Gone, Again: ReportedWithin} // backends forget a pod and then tell how it ended
+	case gone && !f.Finished && f.Now.Sub(f.Sent.GoneSince) < ReportedWithin:
+		return Decision{Again: ReportedWithin - f.Now.Sub(f.Sent.GoneSince)}
+	case gone && f.Sent.StopAcked:
 		return Decision{Step: Stopped}
-	case f.Backend == nil && f.Sent.StopMissing:
+	case gone:
 		return nextNotFound(f, waited)
 	case f.Backend == nil:
 		return Decision{Step: Stop} // it was created, with whatever outcome: make sure

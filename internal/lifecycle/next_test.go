@@ -65,6 +65,10 @@ func TestNext(t *testing.T) {
 		s.StopMissing = true
 		return s
 	}
+	stopped := asked(accepted(running), time.Second, 10, true)
+	goneFor := func(s Sent, ago time.Duration) Sent { s.GoneSince = now.Add(-ago); return s }
+	tooNew := stopped
+	tooNew.AttemptedAt = now.Add(-time.Minute / 4)
 	neverGiven := func(ago time.Duration) Sent {
 		return Sent{UID: "a", Attempted: true, StopAskedAt: now.Add(-ago), StopGrace: 10, StopMissing: true}
 	}
@@ -108,6 +112,20 @@ func TestNext(t *testing.T) {
 		{name: "stopped and gone", facts: Facts{API: doomed, Sent: asked(accepted(running), time.Second, 10, true)}, want: Stopped},
 		{name: "stopped and kept by the backend", facts: Facts{API: doomed, Sent: asked(accepted(running), time.Second, 10, true), Backend: ended}, want: Stopped},
 		{name: "stopped, as reported", facts: Facts{API: doomed, Sent: asked(accepted(running), time.Second, 10, true), Backend: running, Finished: true}, want: Stopped},
+
+		{name: "stopped and gone, and its report may come", facts: Facts{API: doomed, Sent: stopped, Reports: true}, want: Gone, again: ReportedWithin},
+		{name: "stopped and gone for a moment", facts: Facts{API: doomed, Sent: goneFor(stopped, 100*time.Millisecond), Reports: true}, want: Rest, again: 150 * time.Millisecond},
+		{name: "stopped and gone for so long that no report comes", facts: Facts{API: doomed, Sent: goneFor(stopped, ReportedWithin), Reports: true}, want: Stopped},
+		{name: "stopped and gone, as reported", facts: Facts{API: doomed, Sent: stopped, Reports: true, Finished: true}, want: Stopped},
+		{name: "stopped and gone for a moment, as reported", facts: Facts{API: doomed, Sent: goneFor(stopped, 0), Reports: true, Finished: true}, want: Stopped},
+		{name: "gone before the stop, and its report may come", facts: Facts{API: doomed, Sent: unknown(time.Hour), Reports: true}, want: Gone, again: ReportedWithin},
+		{name: "gone before the stop for a moment", facts: Facts{API: doomed, Sent: goneFor(unknown(time.Hour), 100*time.Millisecond), Reports: true}, want: Rest, again: 150 * time.Millisecond},
+		{name: "the stop was refused, and it is gone", facts: Facts{API: doomed, Sent: goneFor(asked(accepted(running), time.Second, 10, false), 0), Reports: true}, want: Stop},
+		{name: "the stop was refused, and it is not there", facts: Facts{API: doomed, Sent: asked(accepted(running), time.Second, 10, false), Reports: true}, want: Stop},
+		{name: "deleted, and its end will be reported", facts: Facts{API: doomed, Sent: accepted(running), Backend: running, Reports: true}, want: Stop},
+		{name: "stopped, gone and shown again", facts: Facts{API: doomed, Sent: goneFor(stopped, 0), Backend: ended, Reports: true}, want: Stopped},
+		{name: "stopped, and too new to be shown", facts: Facts{API: doomed, Sent: tooNew, Reports: true}, want: Rest, again: 500 * time.Millisecond},
+		{name: "stopped, and nobody answers", facts: Facts{API: doomed, Sent: stopped, Reports: true, Doubtful: true}, want: Rest, again: missingAfter},
 
 		{name: "not there when it was to stop", facts: Facts{API: doomed, Sent: unknown(4 * time.Second)}, want: Rest, again: 6 * time.Second},
 		{name: "not there when it was to stop, for long enough", facts: Facts{API: doomed, Sent: unknown(10 * time.Second)}, want: Stopped},

@@ -42,6 +42,8 @@ type View struct {
 	LastWord   bool  // the terminal status was written already
 	Attempted  bool  // CreatePod was called, or the backend had the pod
 	Generation int64 // of the spec that the backend accepted; 0: none
+	// Reflected is the newest generation that what the backend tells is known to be about.
+	Reflected int64
 	// NoEphemeral says that the backend adds no containers to a pod that runs.
 	NoEphemeral bool
 	// Infeasible says, unless it is empty, why the backend does not change the resources of the pod.
@@ -124,9 +126,10 @@ func compose(v View) corev1.PodStatus {
 	if v.NoEphemeral && len(v.API.Spec.EphemeralContainers) > len(s.EphemeralContainerStatuses) {
 		s.EphemeralContainerStatuses = unsupportedContainers(v.API.Spec.EphemeralContainers)
 	}
-	// Before there is a status that it could be about, the generation is not worth a write.
-	if v.Generation > s.ObservedGeneration && (v.Report != nil || Terminal(&s)) {
-		s.ObservedGeneration = v.Generation
+	// Before there is a status that it could be about, the generation is not worth a write. With one of before the
+	// change it would say that the change is done.
+	if observed := min(v.Generation, v.Reflected); observed > s.ObservedGeneration && (v.Report != nil || Terminal(&s)) {
+		s.ObservedGeneration = observed
 	}
 	if v.Report != nil || Terminal(&s) && !absorbed {
 		s.Conditions = conditions(v, &s)

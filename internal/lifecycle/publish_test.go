@@ -71,8 +71,8 @@ func publish(t *testing.T, v View) (Write, *corev1.Pod) {
 // TestPublishSettles: after the patch there is nothing left to write.
 func TestPublishSettles(t *testing.T) {
 	for name, v := range map[string]View{
-		"running":   {API: pod("a"), Report: runningStatus(), Generation: 1},
-		"succeeded": {API: pod("a"), Report: endedStatus(0), Generation: 1},
+		"running":   {API: pod("a"), Report: runningStatus(), Generation: 1, Reflected: 1},
+		"succeeded": {API: pod("a"), Report: endedStatus(0), Generation: 1, Reflected: 1},
 		"trouble":   {API: pod("a"), Trouble: &Trouble{Reason: ReasonProviderFailed, Message: "no"}},
 		"waiting":   {API: pod("a"), Trouble: &Trouble{Reason: ReasonProviderFailed, Message: "no", Container: "c", WaitingReason: "CreateContainerConfigError"}},
 		"verdict":   {API: pod("a"), Report: runningStatus(), Stopped: true, Verdict: &Verdict{Reason: "DeadlineExceeded", Message: "late"}},
@@ -210,15 +210,30 @@ func TestContainersStopWaitingForTheirConfiguration(t *testing.T) {
 func TestObservedGenerationFollowsTheBackend(t *testing.T) {
 	api := pod("a")
 	api.Generation = 3
-	_, after := publish(t, View{API: api, Report: runningStatus(), Generation: 2})
+	_, after := publish(t, View{API: api, Report: runningStatus(), Generation: 2, Reflected: 2})
 	if after.Status.ObservedGeneration != 2 || condition(after.Status.Conditions, corev1.PodReady).ObservedGeneration != 2 {
 		t.Errorf("got %+v, want generation 2 observed", after.Status)
 	}
 }
 
+// TestGenerationIsNotAheadOfTheStatus: what was told before the backend took a change says nothing of it, and what is told
+// of a change that it has not taken yet is early.
+func TestGenerationIsNotAheadOfTheStatus(t *testing.T) {
+	for _, tc := range []struct{ accepted, told, want int64 }{{3, 2, 2}, {2, 3, 2}, {3, 0, 1}, {3, 3, 3}} {
+		api := pod("a")
+		api.Generation, api.Status.ObservedGeneration = 3, 1
+		_, after := publish(t, View{API: api, Report: runningStatus(), Generation: tc.accepted, Reflected: tc.told})
+		ready := condition(after.Status.Conditions, corev1.PodReady)
+		if after.Status.ObservedGeneration != tc.want || ready.ObservedGeneration != tc.want {
+			t.Errorf("accepted %d, told of %d: generation %d is observed, by Ready %d, want %d", tc.accepted, tc.told,
+				after.Status.ObservedGeneration, ready.ObservedGeneration, tc.want)
+		}
+	}
+}
+
 func TestGenerationWaitsForAReport(t *testing.T) {
 	api := pod("a")
-	if w, after := publish(t, View{API: api, Attempted: true, Generation: 1}); w != Keep {
+	if w, after := publish(t, View{API: api, Attempted: true, Generation: 1, Reflected: 1}); w != Keep {
 		t.Errorf("got write %d of %+v, want none: the first report carries it", w, after.Status)
 	}
 }
@@ -369,7 +384,7 @@ func TestMetadataDiffIsWhatTheProviderChanged(t *testing.T) {
 func TestKeepKeeps(t *testing.T) {
 	held := pod("a", deleting(0))
 	held.Finalizers = []string{"somebody/else"}
-	v := View{API: held, Report: endedStatus(0), Stopped: true, StopAsked: true, Generation: 1}
+	v := View{API: held, Report: endedStatus(0), Stopped: true, StopAsked: true, Generation: 1, Reflected: 1}
 	_, v.API = publish(t, v)
 	v.API.Status.ObservedGeneration, v.LastWord = 0, true
 	w, status := Publish(v)
@@ -382,7 +397,7 @@ func TestKeepKeeps(t *testing.T) {
 func TestEndedPodsAreNotWrittenForAHostIP(t *testing.T) {
 	report := endedStatus(0)
 	report.HostIP = ""
-	v := View{API: pod("a"), Report: report, Generation: 1}
+	v := View{API: pod("a"), Report: report, Generation: 1, Reflected: 1}
 	_, v.API = publish(t, v)
 	v.Now, v.HostIPs = now, []corev1.HostIP{{IP: "192.0.2.7"}}
 	if w, status := Publish(v); w != Keep || v.API.Status.HostIP != "" {
@@ -428,7 +443,7 @@ func TestContainerThatMustNotRestartStaysTerminated(t *testing.T) {
 
 func BenchmarkPublishNoChange(b *testing.B) {
 	api := pod("a")
-	v := View{API: api, Report: runningStatus(), Generation: 1, Now: now}
+	v := View{API: api, Report: runningStatus(), Generation: 1, Reflected: 1, Now: now}
 	_, api.Status = Publish(v)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -440,7 +455,7 @@ func BenchmarkPublishNoChange(b *testing.B) {
 
 func BenchmarkPatchBody(b *testing.B) {
 	api := pod("a")
-	_, status := Publish(View{API: api, Report: runningStatus(), Generation: 1, Now: now})
+	_, status := Publish(View{API: api, Report: runningStatus(), Generation: 1, Reflected: 1, Now: now})
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, any := PatchBody(api, Change{Status: status}); !any {

@@ -172,7 +172,7 @@ func TestPublishChangesNothingThatItIsGiven(t *testing.T) {
 	api.Status = *runningStatus()
 	api.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Time{Time: now.Add(77)}}}
 	for name, v := range map[string]View{
-		"report":  {API: api, Report: report, Generation: 1},
+		"report":  {API: api, Report: report, Generation: 1, Reflected: 1},
 		"none":    {API: api},
 		"stopped": {API: api, Stopped: true, Attempted: true, Verdict: &Verdict{Reason: "r"}},
 		"ended":   {API: api, Report: endedStatus(0), Verdict: &Verdict{Reason: "r"}, Stopped: true},
@@ -189,7 +189,7 @@ func TestPublishChangesNothingThatItIsGiven(t *testing.T) {
 }
 
 func BenchmarkPublishAndPatch(b *testing.B) {
-	v := View{API: pod("a"), Report: runningStatus(), Generation: 1, Now: now}
+	v := View{API: pod("a"), Report: runningStatus(), Generation: 1, Reflected: 1, Now: now}
 	b.ReportAllocs()
 	for b.Loop() {
 		_, status := Publish(v)

@@ -38,7 +38,7 @@ var sections = map[byte]string{
 	'G': "Supply chain",
 	'H': "Input from outside",
 	'I': "Images and state on disk",
-	'J': "Containers of provider process that a runtime makes",
+	'J': "Containers of provider process, of runc and of gVisor",
 }
 
 var name = regexp.MustCompile(`^TestSecurity([A-Z]\d+)[A-Z]`)

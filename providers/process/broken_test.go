@@ -82,6 +82,7 @@ func TestSecurityI5ABrokenRecordCostsItsContainer(t *testing.T) {
 				continue // without a state, a container was not started
 			}
 			t.Run(file+" is "+name, func(t *testing.T) {
+				t.Parallel()
 				w := open(t, nil)
 				id, other := w.run("main", nil, "sleep", "600"), w.run("other", nil, "sleep", "600")
 				state := w.state(id)
@@ -101,6 +102,7 @@ func TestSecurityI5ABrokenRecordCostsItsPod(t *testing.T) {
 	for _, file := range []string{"record.json", "config.json"} {
 		for name, fault := range faults {
 			t.Run(file+" is "+name, func(t *testing.T) {
+				t.Parallel()
 				w := open(t, nil)
 				other := w.run("other", nil, "sleep", "600")
 				sandbox, id := w.second()
@@ -125,6 +127,7 @@ func TestSecurityI5ABrokenRecordCostsItsPod(t *testing.T) {
 func TestSecurityI5ABrokenImageIsPulledAgain(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := open(t, nil)
 			id := w.run("main", nil, "sleep", "600")
 			image, state := w.status(id).GetImageId(), w.state(id)

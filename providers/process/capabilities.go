@@ -106,8 +106,11 @@ func (in surroundings) guests(lacks, notes map[capability.Feature]string) {
 	lacks[capability.HostNamespaces] = "a sandbox of gVisor does not share processes or memory with the machine"
 	lacks[capability.MountPropagation] = "mounts are not passed on between a sandbox of gVisor and the machine"
 	lacks[capability.Sysctls] = "the kernel of gVisor has its own settings"
-	lacks[capability.InPlaceResize] = "gVisor limits the pod as a whole"
-	notes[capability.ContainerLimits] = "of the pod as a whole, where each of its containers has them; gVisor has none of a container"
+	notes[capability.ContainerLimits] = "of the pod as a whole, where each of its containers has them, with 64Mi and 250m more for its sandbox; gVisor has none of a container"
+	notes[capability.InPlaceResize] = "of the pod as a whole, as its limits"
+	if in.root {
+		notes[capability.MemoryEmptyDir] = "empty again when the sandbox of the pod ends, as for lack of memory; not where a container mounts a part of it"
+	}
 	notes[capability.UnmaskedProc] = "without effect: what /proc tells is the kernel of gVisor's"
 	notes[capability.Seccomp] = "RuntimeDefault is the profile of Docker and others, kept by the kernel of gVisor; profiles of type Localhost are refused"
 	if !in.network {

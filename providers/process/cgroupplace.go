@@ -3,10 +3,12 @@
 package process
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,6 +23,7 @@ func findCgroups(parent string) cgroups {
 	if err != nil {
 		return cgroups{why: err}
 	}
+	own := map[string]string{}
 	_, v2 := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers"))
 	for line := range strings.Lines(string(data)) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
@@ -34,7 +37,11 @@ func findCgroups(parent string) cgroups {
 			if v2 == nil {
 				g.v2 = filepath.Join(cgroupRoot, fields[2])
 			}
+			own["unified"] = fields[2] // where the controllers are in version 1, it is mounted there
 			continue
+		}
+		for name := range strings.SplitSeq(fields[1], ",") {
+			own[strings.TrimPrefix(name, "name=")] = fields[2]
 		}
 		for _, want := range controllers {
 			for name := range strings.SplitSeq(fields[1], ",") {
@@ -53,8 +60,31 @@ func findCgroups(parent string) cgroups {
 		g.why = delegate(g.v2)
 	case g.v1["memory"] == "":
 		g.why = errors.New("no cgroup may be made below that of the daemon")
+	default:
+		g.others = otherPlaces(own)
 	}
 	return g
+}
+
+// otherPlaces are the directories in hierarchies of version 1 in which a runtime makes groups that nobody asked for. It takes the one
+// path that it is told to be in all of them, and if there is no such path, to be relative to where the daemon is.
+func otherPlaces(own map[string]string) map[string]string {
+	one := own["memory"]
+	for _, controller := range controllers {
+		if path, ok := own[controller]; ok && path != one {
+			one = ""
+		}
+	}
+	others := map[string]string{}
+	for name, path := range own {
+		if slices.Contains(controllers, name) {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(cgroupRoot, name)); err == nil {
+			others[name] = filepath.Join(cgroupRoot, name, cmp.Or(one, path))
+		}
+	}
+	return others
 }
 
 // openParent makes a group in version 2 that limits those below it, which those above it must let it.

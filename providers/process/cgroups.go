@@ -4,6 +4,7 @@ package process
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,9 +17,11 @@ import (
 // cgroups makes the control groups of containers below that of the daemon.
 type cgroups struct {
 	// v2 is the directory in the unified hierarchy, v1 are those of the controllers in the older ones.
-	v2  string
-	v1  map[string]string
-	why error
+	v2 string
+	v1 map[string]string
+	// others are where a runtime makes groups besides, which nothing is limited by.
+	others map[string]string
+	why    error
 }
 
 const (
@@ -52,7 +55,9 @@ func (g *cgroups) roots() map[string]string {
 	case g.v2 != "":
 		return map[string]string{"": g.v2}
 	}
-	return g.v1
+	all := maps.Clone(g.others)
+	maps.Copy(all, g.v1)
+	return all
 }
 
 // find is the group of a container of a pod that is not known.

@@ -12,6 +12,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/bundle"
@@ -83,6 +85,12 @@ func (r *Runtime) guestGroup(s *sandbox) *cgroups {
 	return r.cgroups.in(s.config.GetLinux().GetCgroupParent())
 }
 
+// guestOverhead is what the kernel of a pod and the calls for it need, as a RuntimeClass says it: without, a pod with small limits
+// would not come up.
+func guestOverhead() corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
+}
+
 // refuseGuest refuses a pod that would have less than it asks for.
 func refuseGuest(config *runtimeapi.PodSandboxConfig) error {
 	security := config.GetLinux().GetSecurityContext()
@@ -145,6 +153,9 @@ func (r *Runtime) guestSpec(s *sandbox, spec *shim.Spec) error {
 	}
 	spec.Argv, spec.Cwd, spec.ReadOnly, spec.NoNewPrivs = []string{"/" + pauseFile}, "/", true, true
 	spec.OCI = r.oci.guestOf(s.id, s)
+	if spec.OCI.Volumes, err = memoryVolumes(s.config); err != nil {
+		return err
+	}
 	return r.oci.write(s.keeper(), spec)
 }
 

@@ -11,6 +11,7 @@ import (
 	"runtime"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/images"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
@@ -37,11 +38,20 @@ func (r *Runtime) findIsolation(ctx context.Context) error {
 	}
 	var errs []error
 	for _, overlay := range ways {
-		if err := r.try(ctx, overlay); err != nil {
+		err := r.try(ctx, overlay)
+		if durable.Full(err) && r.keptWay(overlay) {
+			r.overlay = overlay
+			log.G(ctx).WithError(err).Warn("process provider: the disk is full, so containers are made as they were before")
+			return nil
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("layers: %v: %w", overlay, err))
 			continue
 		}
 		r.overlay = overlay
+		if err := r.keepWay(); err != nil {
+			log.G(ctx).WithError(err).Warn("process provider: how containers are made could not be kept for a start on a full disk")
+		}
 		log.G(ctx).WithFields(log.Fields{"isolation": r.Isolation(), "layers": overlay}).Info("process provider: found how to isolate containers")
 		if len(errs) > 0 {
 			log.G(ctx).Warnf("process provider: what did not work: %v", errors.Join(errs...))
@@ -56,6 +66,31 @@ func (r *Runtime) contained() bool { return r.oci != nil }
 
 // Isolation is the name of the runtime that keeps containers apart from the machine, or none.
 func (r *Runtime) Isolation() string { return r.config.Isolation }
+
+// wayFile has the way that containers were made last. Where there is no room to try one, it must be that: they and their images are on
+// a disk that is full, and only who has them can remove any.
+const wayFile = "isolation.json"
+
+type keptWay struct {
+	Isolation string
+	Layers    bool
+}
+
+func (r *Runtime) keepWay() error {
+	path, now := filepath.Join(r.config.StateDir, wayFile), keptWay{r.Isolation(), r.overlay}
+	var kept keptWay
+	if err := durable.ReadJSON(path, &kept); err == nil && kept == now {
+		return nil
+	}
+	return durable.WriteJSON(path, now)
+}
+
+// keptWay tells whether containers were made so last.
+func (r *Runtime) keptWay(overlay bool) bool {
+	var kept keptWay
+	err := durable.ReadJSON(filepath.Join(r.config.StateDir, wayFile), &kept)
+	return err == nil && kept == keptWay{r.Isolation(), overlay}
+}
 
 // try makes a container up to its process.
 func (r *Runtime) try(ctx context.Context, overlay bool) error {

@@ -18,30 +18,51 @@ const (
 	layerTime = 10 * time.Second
 )
 
+// layersRest is after which time it is measured again at the earliest, for somebody who asks: who must know which container fills the
+// disk cannot wait.
+const layersRest = time.Second
+
 // written is what is on the disk of a container.
-type written struct{ bytes, inodes int64 }
+type written struct {
+	bytes, inodes int64
+	at            time.Time // when it was counted
+}
 
 // layers are what containers have written over their images, as it was measured last.
 type layers struct {
 	mu   sync.Mutex
 	last map[string]written // guarded by mu: by container; never changed, but replaced
+	// asked holds a token when somebody has asked since it was measured.
+	asked chan struct{}
 	// images are the sizes of images whose files are copied into each container; owned by run.
 	images map[string]written
 }
 
-// of returns what a container has written, 0 before it was measured.
-func (l *layers) of(id string) written {
+// of returns what a container has written. Before it was measured, that is nothing, as of when it was made.
+func (l *layers) of(c *container) written {
+	select {
+	case l.asked <- struct{}{}:
+	default:
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.last[id]
+	if w, ok := l.last[c.id]; ok {
+		return w
+	}
+	return written{at: c.Created}
 }
 
-// measureLayers measures until ctx ends, one container after the other, and rests nine times as long as that took.
+// measureLayers measures until ctx ends, one container after the other, and rests nine times as long as that took; some seconds at
+// least, unless somebody asks.
 func (r *Runtime) measureLayers(ctx context.Context) {
 	if !r.contained() {
 		return // containers write where they like
 	}
 	for {
+		select {
+		case <-r.layers.asked: // what is asked for from now on, this has in it
+		default:
+		}
 		begin, now := time.Now(), map[string]written{}
 		for _, c := range r.containersOf("") {
 			now[c.id] = r.measureLayer(ctx, c)
@@ -49,10 +70,17 @@ func (r *Runtime) measureLayers(ctx context.Context) {
 		r.layers.mu.Lock()
 		r.layers.last = now
 		r.layers.mu.Unlock()
+		rest := max(layersRest, 9*time.Since(begin))
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(max(layersEvery, 9*time.Since(begin))):
+		case <-time.After(rest):
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.layers.asked:
+		case <-time.After(max(layersEvery-rest, 0)):
 		}
 	}
 }
@@ -69,13 +97,14 @@ func (r *Runtime) measureLayer(ctx context.Context, c *container) written {
 		}
 	}
 	all := diskUse(ctx, filepath.Join(c.dir, "rootfs"))
-	return written{max(all.bytes-image.bytes, 0), max(all.inodes-image.inodes, 0)}
+	return written{max(all.bytes-image.bytes, 0), max(all.inodes-image.inodes, 0), all.at}
 }
 
 // diskUse counts what it comes to: what cannot be read is of a container that is being removed.
 func diskUse(ctx context.Context, dir string) written {
 	ctx, cancel := context.WithTimeout(ctx, layerTime)
 	defer cancel()
+	begin := time.Now()
 	bytes, inodes, _ := podruntime.DiskUse(ctx, dir)
-	return written{bytes, inodes}
+	return written{bytes, inodes, begin}
 }

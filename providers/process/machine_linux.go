@@ -3,18 +3,46 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
 // inMemory tells whether what is written to dir stays in memory.
 func inMemory(dir string) bool {
 	var at unix.Statfs_t
 	return unix.Statfs(dir, &at) == nil && (at.Type == unix.TMPFS_MAGIC || at.Type == unix.RAMFS_MAGIC)
+}
+
+// memoryVolume is a directory as a file system in memory, if one is mounted there.
+func memoryVolume(dir string) (volume shim.MemoryVolume, mounted bool, err error) {
+	var own, parent unix.Stat_t
+	var at unix.Statfs_t
+	if err := errors.Join(unix.Lstat(dir, &own), unix.Lstat(filepath.Dir(dir), &parent), unix.Statfs(dir, &at)); err != nil {
+		return volume, false, fmt.Errorf("look at the volume %s: %w", dir, err)
+	}
+	volume = shim.MemoryVolume{Dir: dir, Mode: own.Mode & 0o7777, UID: own.Uid, GID: own.Gid, Size: int64(at.Blocks) * at.Bsize} //nolint:gosec // a size
+	return volume, at.Type == unix.TMPFS_MAGIC && own.Dev != parent.Dev && volume.Size > 0, nil
+}
+
+// lowestOOMScore is the least that a process may have which this one starts: a runtime takes it for an error if it may not give what it is
+// told, and some daemons with the rights of root lack this one.
+func lowestOOMScore() int {
+	if held, err := heldCapabilities(); err == nil && held&(1<<unix.CAP_SYS_RESOURCE) != 0 {
+		return -1000
+	}
+	own := 0
+	if data, err := os.ReadFile("/proc/self/oom_score_adj"); err == nil {
+		_, _ = fmt.Sscan(string(data), &own) // 0 stays what it is
+	}
+	return own
 }
 
 // heldCapabilities are those that this process can give away.

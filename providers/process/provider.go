@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
@@ -65,11 +67,15 @@ func New(ctx context.Context, in cli.ProviderInput, config Config) (*provider, e
 	if r.cgroups.usable() {
 		parent = "/"
 	}
+	var overhead corev1.ResourceList
+	if r.oci.gvisor() {
+		overhead = guestOverhead()
+	}
 	pods, err := podruntime.New(podruntime.Config{
 		Runtime: r, Images: r.Images(), Node: in.Node, Recorder: in.Recorder,
 		Root: filepath.Join(r.config.StateDir, "pods"), LogRoot: filepath.Join(r.config.StateDir, "logs"),
 		ClusterDNS: config.ClusterDNS, ClusterDomain: in.KubeClusterDomain, HostPaths: config.HostPaths, LocalVolumes: config.LocalVolumes, ProvisionVolumes: config.ProvisionVolumes, Privileged: config.Privileged,
-		CgroupParent: parent, CgroupRoots: r.cgroups.roots(), PodPidsLimit: config.PodPidsLimit,
+		CgroupParent: parent, CgroupRoots: r.cgroups.roots(), PodPidsLimit: config.PodPidsLimit, SandboxOverhead: overhead, SandboxVolumes: r.oci.gvisor(),
 		SystemReserved: config.SystemReserved, KubeReserved: config.KubeReserved,
 		MachineNetwork: r.network == nil, AllowedUnsafeSysctls: config.AllowedUnsafeSysctls, ImageGC: config.ImageGC, EvictionHard: config.EvictionHard, Lacks: lacks, Notes: notes,
 	})

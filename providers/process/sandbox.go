@@ -55,9 +55,12 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandb
 	s := &sandbox{id: newID(), config: config, created: time.Now(), held: r.network.own(config)}
 	s.dir = filepath.Join(r.config.StateDir, "sandboxes", s.id)
 	if err := saveRecord(s.dir, new(s.record()), config); err != nil {
-		return "", fmt.Errorf("make the sandbox: %w", err)
+		return "", errors.Join(fmt.Errorf("make the sandbox: %w", err), removeRecorded(s.dir))
 	}
-	err := os.WriteFile(filepath.Join(s.dir, hostnameFile), []byte(config.GetHostname()+"\n"), 0o644) //nolint:gosec // every user of the container reads it
+	err := durable.KeepRoom(filepath.Join(s.dir, recordFile)) // to remove a pod is what makes room on a full disk
+	if err == nil {
+		err = os.WriteFile(filepath.Join(s.dir, hostnameFile), []byte(config.GetHostname()+"\n"), 0o644) //nolint:gosec // every user of the container reads it
+	}
 	if err == nil && config.GetDnsConfig() != nil {
 		err = os.WriteFile(filepath.Join(s.dir, resolvFile), []byte(resolvConf(config.GetDnsConfig())), 0o644) //nolint:gosec // as above
 	}
@@ -160,7 +163,7 @@ func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 	s.held = false
 	record := s.record()
 	r.mu.Unlock()
-	if err := durable.WriteJSON(filepath.Join(s.dir, recordFile), record); err != nil {
+	if err := durable.WriteLastJSON(filepath.Join(s.dir, recordFile), record); err != nil {
 		return fmt.Errorf("stop the sandbox: %w", err)
 	}
 	if before {

@@ -28,7 +28,7 @@ func (r *Runtime) spec(ctx context.Context, s *sandbox, c *container, image imag
 		Hostname: s.config.GetHostname(),
 		ReadOnly: security.GetReadonlyRootfs(), NoNewPrivs: security.GetNoNewPrivs(),
 		Masked: security.GetMaskedPaths(), ReadOnlyPaths: security.GetReadonlyPaths(),
-		Sysctls: s.config.GetLinux().GetSysctls(), OOMScoreAdj: int(config.GetLinux().GetResources().GetOomScoreAdj()),
+		Sysctls: s.config.GetLinux().GetSysctls(), OOMScoreAdj: max(int(config.GetLinux().GetResources().GetOomScoreAdj()), lowestOOMScore()),
 		TTY: config.GetTty(), Stdin: config.GetStdin(), StdinOnce: config.GetStdinOnce(),
 		Cwd: cmp.Or(config.GetWorkingDir(), image.Config.WorkingDir, "/"),
 	}

@@ -3,9 +3,12 @@
 package process
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,16 +64,46 @@ func (r *Runtime) statsOf(ctx context.Context, c *container) (*runtimeapi.Contai
 		}
 	}
 	number := func(n uint64) *runtimeapi.UInt64Value { return &runtimeapi.UInt64Value{Value: n} }
-	layer := r.layers.of(c.id)
+	layer := r.layers.of(c)
+	if !r.contained() {
+		layer.at = time.Unix(0, now) // it has none
+	}
 	return &runtimeapi.ContainerStats{
 		Attributes: &runtimeapi.ContainerAttributes{Id: c.id, Metadata: c.config.GetMetadata(), Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations()},
 		Cpu:        &runtimeapi.CpuUsage{Timestamp: now, UsageCoreNanoSeconds: number(u.cpuNanos)},
 		Memory:     &runtimeapi.MemoryUsage{Timestamp: now, UsageBytes: number(u.memory), WorkingSetBytes: number(u.workingSet), RssBytes: number(u.rss)},
 		WritableLayer: &runtimeapi.FilesystemUsage{
-			Timestamp: now, FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: r.config.StateDir},
+			Timestamp: layer.at.UnixNano(), FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: r.config.StateDir},
 			UsedBytes: number(uint64(layer.bytes)), InodesUsed: number(uint64(layer.inodes)), //nolint:gosec // sizes of files
 		},
 	}, nil
+}
+
+// ListPodSandboxStats returns how many processes and threads pods have that have a cgroup. What else they use is the sum of their
+// containers.
+func (r *Runtime) ListPodSandboxStats(_ context.Context, filter *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
+	r.mu.Lock()
+	all := slices.Collect(maps.Values(r.sandboxes))
+	r.mu.Unlock()
+	var list []*runtimeapi.PodSandboxStats
+	for _, s := range all {
+		parent := s.config.GetLinux().GetCgroupParent()
+		if parent == "" || filter.GetId() != "" && filter.GetId() != s.id || !matches(s.config.GetLabels(), filter.GetLabelSelector()) {
+			continue
+		}
+		group := r.cgroups.in(parent)
+		dir := cmp.Or(group.v2, group.v1["pids"])
+		if _, err := os.Stat(filepath.Join(dir, "pids.current")); err != nil {
+			continue // it is going, or nobody counts
+		}
+		list = append(list, &runtimeapi.PodSandboxStats{
+			Attributes: &runtimeapi.PodSandboxAttributes{Id: s.id, Metadata: s.config.GetMetadata(), Labels: s.config.GetLabels(), Annotations: s.config.GetAnnotations()},
+			Linux: &runtimeapi.LinuxPodSandboxStats{Process: &runtimeapi.ProcessUsage{
+				Timestamp: time.Now().UnixNano(), ProcessCount: &runtimeapi.UInt64Value{Value: number(filepath.Join(dir, "pids.current"))},
+			}},
+		})
+	}
+	return list, nil
 }
 
 // measure asks the cgroup, or adds up the processes if there is none.

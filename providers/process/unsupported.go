@@ -58,10 +58,6 @@ func (unsupported) PodSandboxStats(context.Context, string) (*runtimeapi.PodSand
 	return nil, no("PodSandboxStats")
 }
 
-func (unsupported) ListPodSandboxStats(context.Context, *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
-	return nil, no("ListPodSandboxStats")
-}
-
 // UpdateRuntimeConfig takes the network of pods, of which there is none to hand out.
 func (unsupported) UpdateRuntimeConfig(context.Context, *runtimeapi.RuntimeConfig) error { return nil }
 

@@ -25,9 +25,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/suite"
 )
 
+// allSets are those that a page of one node has.
+const allSets = "node,cluster,serial"
+
 type options struct {
 	agent    string
 	provider string
+	runtime  string
 	network  string
 	sets     string
 	focus    string
@@ -51,17 +55,18 @@ func main() {
 	var o options
 	flag.StringVar(&o.agent, "agent", "virtual-kubelet", "what runs the node: virtual-kubelet, or kubelet for a comparison")
 	flag.StringVar(&o.provider, "provider", "cri", "what virtual-kubelet runs pods with: cri, in a containerd, or process")
+	flag.StringVar(&o.runtime, "runtime", "gvisor", "with the provider process: gvisor or runc, which makes the containers")
 	flag.StringVar(&o.network, "network", "pods", "with the provider process: pods, a network for each pod, or machine, without the tests that need more")
-	flag.StringVar(&o.sets, "sets", "node,cluster,serial", "which tests, one set after the other: node, cluster, serial, scheduling, conformance, conformance-serial, quick, gate")
+	flag.StringVar(&o.sets, "sets", allSets, "which tests, one set after the other: node, cluster, serial, scheduling, conformance, conformance-serial, quick, gate")
 	flag.StringVar(&o.focus, "focus", "", "regular expression of the tests to run, in the place of a set's")
 	flag.StringVar(&o.skip, "skip", "", "regular expression of tests to leave out, in the place of a set's")
 	flag.IntVar(&o.procs, "procs", 0, "how many tests run at a time, in the place of a set's number")
 	flag.IntVar(&o.nodes, "nodes", 1, "how many nodes the cluster has: 1, or 2")
 	flag.StringVar(&o.programs, "programs", "bin", "directory of devcluster and virtual-kubelet, and of conformance/ with the other programs")
-	flag.StringVar(&o.results, "results", ".cache/conformance", "directory for reports and logs")
+	flag.StringVar(&o.results, "results", "", "directory for reports and logs (default .cache/conformance, or with the provider process its runtime behind a dash)")
 	flag.BoolVar(&o.hold, "hold", false, "run no test: keep the cluster until the program is told to stop")
 	flag.StringVar(&o.report, "report", "", "page to write from the reports")
-	flag.StringVar(&o.known, "known", "", "file with the reasons of tests that are known to fail (default that of the provider in test/conformance)")
+	flag.StringVar(&o.known, "known", "", "file with the reasons of tests that are known to fail (default that of the provider and the runtime in test/conformance)")
 	flag.BoolVar(&o.only, "report-only", false, "run no test: use the reports of the last run")
 	flag.BoolVar(&o.inside, "inside", false, "for the program itself: it is in a box")
 	flag.StringVar(&o.work, "work", "", "for the program itself: where it works")
@@ -75,16 +80,18 @@ func main() {
 	}
 }
 
-// complete sets what depends on the provider and on how many nodes there are.
+// complete sets what depends on the provider, its runtime and how many nodes there are.
 func (o *options) complete() {
-	known := "test/conformance/known.tsv"
+	known, results := "test/conformance/known.tsv", ".cache/conformance"
 	switch {
 	case o.nodes == 2:
 		known = "test/conformance/known-two-nodes.tsv"
+	case o.provider == "process" && o.runtime == "runc":
+		known, results = "test/conformance/known-process-runc.tsv", results+"-runc"
 	case o.provider == "process":
-		known = "test/conformance/known-process.tsv"
+		known, results = "test/conformance/known-process.tsv", results+"-gvisor"
 	}
-	o.known = cmp.Or(o.known, known)
+	o.known, o.results = cmp.Or(o.known, known), cmp.Or(o.results, results)
 }
 
 // choose says what this process is for.
@@ -111,6 +118,9 @@ func (o *options) outside(ctx context.Context) (err error) {
 	if o.nodes != 1 && o.nodes != 2 {
 		return fmt.Errorf("-nodes=%d: a cluster here has 1 node, or 2", o.nodes)
 	}
+	if o.runtime != "gvisor" && o.runtime != "runc" {
+		return fmt.Errorf("-runtime=%s: want gvisor or runc", o.runtime)
+	}
 	if o.provider != "process" {
 		if err := containerdtest.Missing(); err != nil {
 			return err
@@ -132,7 +142,8 @@ func (o *options) outside(ctx context.Context) (err error) {
 	if err := os.Chmod(o.work, 0o755); err != nil {
 		return err
 	}
-	return box.Run(ctx, cluster.Node, o.cgroup(), "-inside", "-agent="+o.agent, "-provider="+o.provider, "-network="+o.network, "-sets="+o.sets, "-focus="+o.focus, "-skip="+o.skip,
+	return box.Run(ctx, cluster.Node, o.cgroup(), "-inside", "-agent="+o.agent, "-provider="+o.provider, "-runtime="+o.runtime, "-network="+o.network,
+		"-sets="+o.sets, "-focus="+o.focus, "-skip="+o.skip,
 		fmt.Sprintf("-procs=%d", o.procs), fmt.Sprintf("-nodes=%d", o.nodes), "-programs="+o.programs, "-results="+o.results, "-work="+o.work, fmt.Sprintf("-hold=%t", o.hold))
 }
 
@@ -156,7 +167,8 @@ func (o *options) run(ctx context.Context) (err error) {
 	}
 	_, dnsErr := os.Stat(filepath.Join(programs, "coredns"))
 	c, err := cluster.Start(ctx, cluster.Options{
-		Work: o.work, Cgroup: o.cgroup(), Nodes: o.nodes, Logs: o.results, Agent: o.agent, Provider: o.provider, MachineNetwork: o.network == "machine", Programs: programs, DNS: dnsErr == nil,
+		Work: o.work, Cgroup: o.cgroup(), Nodes: o.nodes, Logs: o.results, Agent: o.agent, Provider: o.provider, Runtime: o.runtime, MachineNetwork: o.network == "machine",
+		Programs: programs, DNS: dnsErr == nil,
 		Devcluster:     filepath.Join(o.programs, "devcluster"),
 		VirtualKubelet: filepath.Join(o.programs, "virtual-kubelet"),
 		Images:         images.Programs{Dir: programs, Sources: strings.TrimSpace(string(sources)), Busybox: busybox},

@@ -20,10 +20,13 @@ import (
 //go:embed page.md
 var head string
 
-// headOfProcess is the same for the provider process.
-//
-//go:embed page-process.md
-var headOfProcess string
+// headOfProcess is the same for the provider process, and headOfRunc for it on runc.
+var (
+	//go:embed page-process.md
+	headOfProcess string
+	//go:embed page-process-runc.md
+	headOfRunc string
+)
 
 // headOfTwo is the same for two nodes.
 //
@@ -72,6 +75,12 @@ func (o *options) page() error {
 		page.Head, page.Parts = headOfTwo, []report.Part{wholeList}
 	case o.provider == "process":
 		page.Head, page.Parts[0].Isolated = headOfProcess, isolated
+		if o.runtime == "runc" {
+			page.Head = headOfRunc
+		}
+	}
+	if o.nodes == 1 && o.sets != allSets {
+		page.Head += "\nOf the sets " + listed(allSets) + " this run had " + listed(o.sets) + ".\n"
 	}
 	say("%s", page.Summary())
 	if o.report != "" {
@@ -86,6 +95,19 @@ func (o *options) page() error {
 		return errors.New("no test ran; see the logs in " + o.results)
 	}
 	return nil
+}
+
+// listed is names as a sentence has them.
+func listed(names string) string {
+	all := strings.Split(names, ",")
+	for i := range all {
+		all[i] = "`" + all[i] + "`"
+	}
+	last := len(all) - 1
+	if last == 0 {
+		return all[0]
+	}
+	return strings.Join(all[:last], ", ") + " and " + all[last]
 }
 
 // wholeList is the table of totals of everything that is called conformance.

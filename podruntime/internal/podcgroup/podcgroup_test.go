@@ -107,7 +107,7 @@ func TestOnlyGroupsOfPodsAreRemoved(t *testing.T) {
 	root := t.TempDir()
 	files(t, root, "cgroup.controllers")
 	other := t.TempDir() // a hierarchy in which only the runtime makes groups
-	tree := New(Hierarchies{Unified: root, Others: []string{other}}, "/parent/pods-n")
+	tree := New(At(map[string]string{"": root, "devices": other}), "/parent/pods-n")
 	must(t, tree.Prepare(Limits{}))
 	must(t, tree.Make(pod1, corev1.PodQOSBestEffort, Limits{}))
 	must(t, tree.Make(pod2, corev1.PodQOSGuaranteed, Limits{}))

@@ -46,6 +46,21 @@ func Machine(root string) Hierarchies {
 	return h
 }
 
+// At returns the hierarchies of these directories by controller, with "" for the unified one.
+func At(dirs map[string]string) Hierarchies {
+	h := Hierarchies{Unified: dirs[""], Controllers: map[string]string{}}
+	for controller, dir := range dirs {
+		switch controller {
+		case "":
+		case "cpu", "cpuacct", "memory", "pids":
+			h.Controllers[controller] = dir
+		default:
+			h.Others = append(h.Others, dir)
+		}
+	}
+	return h
+}
+
 // limiting are the directories in which groups are made.
 func (h Hierarchies) limiting() []string {
 	if h.Unified != "" {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -41,7 +42,7 @@ func (p *pin) in(dir string) (string, error) {
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return "", p.failed("prepare subPath")
+		return "", p.failed("prepare subPath", err)
 	}
 	defer root.Close()
 	return p.below(root)
@@ -57,7 +58,7 @@ func (p *pin) onHost(dirs []string, path string) (string, error) {
 	if p.sub != "" {
 		volume, err := root.OpenRoot(rel)
 		if err != nil {
-			return "", p.failed("prepare subPath")
+			return "", p.failed("prepare subPath", err)
 		}
 		defer volume.Close()
 		return p.below(volume)
@@ -67,7 +68,7 @@ func (p *pin) onHost(dirs []string, path string) (string, error) {
 	}
 	result, err := p.hold(root, rel, true)
 	if err != nil {
-		return "", fmt.Errorf("volume %q: hostPath %s cannot be opened", p.volume, path)
+		return "", fmt.Errorf("volume %q: hostPath %s cannot be opened%s", p.volume, path, lackOfRoom(err))
 	}
 	return result, nil
 }
@@ -77,18 +78,28 @@ func (p *pin) onHost(dirs []string, path string) (string, error) {
 func (p *pin) below(root *os.Root) (string, error) {
 	if _, err := root.Stat(p.sub); errors.Is(err, fs.ErrNotExist) {
 		if err := makeBelow(root, p.sub); err != nil {
-			return "", p.failed("create subPath directory")
+			return "", p.failed("create subPath directory", err)
 		}
 	}
 	result, err := p.hold(root, p.sub, false)
 	if err != nil {
-		return "", p.failed("prepare subPath")
+		return "", p.failed("prepare subPath", err)
 	}
 	return result, nil
 }
 
-func (p *pin) failed(what string) error {
-	return fmt.Errorf("failed to %s for volumeMount %q of container %q", what, p.volume, p.container)
+func (p *pin) failed(what string, err error) error {
+	return fmt.Errorf("failed to %s for volumeMount %q of container %q%s", what, p.volume, p.container, lackOfRoom(err))
+}
+
+// lackOfRoom says that a disk is full, if that is why something fails: it tells nothing of what is on the machine.
+func lackOfRoom(err error) string {
+	for _, full := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT} {
+		if errors.Is(err, full) {
+			return ": " + full.Error()
+		}
+	}
+	return ""
 }
 
 // hold opens a name in a directory and returns a path that stands for what was opened.

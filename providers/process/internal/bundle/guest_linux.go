@@ -20,6 +20,8 @@ import (
 const (
 	kindAnnotation    = "io.kubernetes.cri.container-type"
 	sandboxAnnotation = "io.kubernetes.cri.sandbox-id"
+	// volumeAnnotation begins what the kernel of the sandbox is told of volumes.
+	volumeAnnotation = "dev.gvisor.spec.mount."
 )
 
 // guest is the configuration of a container in a sandbox that has a kernel of its own, or of the sandbox. It has no control group, and its
@@ -54,6 +56,12 @@ func guest(spec *shim.Spec, root string, capabilities []string) ([]byte, error) 
 			MaskedPaths: spec.Masked, ReadonlyPaths: spec.ReadOnlyPaths,
 		},
 	}
+	if kind == "container" { // the sandbox is one process, which gets the least of their scores
+		c.Process.OOMScoreAdj = &spec.OOMScoreAdj
+	}
+	for i, v := range o.Volumes {
+		maps.Copy(c.Annotations, ofVolume(i, v))
+	}
 	if spec.NetNS != "" {
 		c.Linux.Namespaces = append(c.Linux.Namespaces, specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: spec.NetNS})
 	}
@@ -63,6 +71,16 @@ func guest(spec *shim.Spec, root string, capabilities []string) ([]byte, error) 
 		}
 	}
 	return json.Marshal(c)
+}
+
+// ofVolume are the annotations of a sandbox by which its kernel makes a file system in memory for what containers mount from that directory.
+// They begin with the name of the volume, which nothing else uses.
+func ofVolume(number int, v shim.MemoryVolume) map[string]string {
+	name := fmt.Sprintf("%sv%d.", volumeAnnotation, number)
+	return map[string]string{
+		name + "source": v.Dir, name + "type": "tmpfs", name + "share": "pod",
+		name + "options": fmt.Sprintf("rw,mode=%o,uid=%d,gid=%d,size=%d", v.Mode, v.UID, v.GID, v.Size),
+	}
 }
 
 // guestMounts are those of every container, but for the control groups.

@@ -17,6 +17,39 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
+// TestASandboxHasVolumesInMemory: the sandbox alone is told, once for all of its containers. How the machine would kill one is told of each.
+func TestASandboxHasVolumesInMemory(t *testing.T) {
+	spec := &shim.Spec{Argv: []string{"x"}, OOMScoreAdj: 300, OCI: &shim.OCI{ID: "s", Sandbox: "s", Volumes: []shim.MemoryVolume{
+		{Dir: "/a", Mode: 0o2770, GID: 42, Size: 4096}, {Dir: "/b", Mode: 0o777, UID: 7, Size: 8192},
+	}}}
+	read := func() (got specs.Spec) {
+		data, err := Config(spec, "/root", nil)
+		if err == nil {
+			err = json.Unmarshal(data, &got)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	got := read()
+	for key, want := range map[string]string{
+		"v0.source": "/a", "v0.type": "tmpfs", "v0.share": "pod", "v0.options": "rw,mode=2770,uid=0,gid=42,size=4096",
+		"v1.source": "/b", "v1.options": "rw,mode=777,uid=7,gid=0,size=8192",
+	} {
+		if got := got.Annotations[volumeAnnotation+key]; got != want {
+			t.Errorf("%s: got %q, want %q", key, got, want)
+		}
+	}
+	if got.Process.OOMScoreAdj != nil {
+		t.Errorf("the score of the sandbox: got %d, want that of its containers", *got.Process.OOMScoreAdj)
+	}
+	spec.OCI.ID, spec.OCI.Volumes = "c", nil
+	if got = read(); len(got.Annotations) != 2 || got.Process.OOMScoreAdj == nil || *got.Process.OOMScoreAdj != 300 {
+		t.Errorf("a container: got %v, the score %v", got.Annotations, got.Process.OOMScoreAdj)
+	}
+}
+
 // TestAGuestHasNothingOfTheMachine: no control group, no device, and no option that its kernel passes over.
 func TestAGuestHasNothingOfTheMachine(t *testing.T) {
 	spec := &shim.Spec{

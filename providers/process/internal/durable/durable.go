@@ -5,6 +5,9 @@
 // The guarantee: whoever reads a file finds the old content or the new, whole, also after the machine lost
 // power; and once a write has returned, what is found is the new.
 //
+// What is said at the end of something cannot wait until a disk that is full has room again, and is why it has room again, perhaps:
+// KeepRoom at the beginning makes WriteLastJSON succeed then.
+//
 // What surprises: each write waits for the disk twice, for the file and for the name of it. That is for
 // records, a few for each pod, and not for what changes all the time.
 package durable
@@ -15,6 +18,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -77,6 +81,20 @@ func SyncDir(dir string) error {
 		return fmt.Errorf("write the directory %s to disk: %w", dir, err)
 	}
 	return nil
+}
+
+// Full tells whether an error is that a disk, or what of it somebody may have, has no room left. Who asked another process knows
+// it by words only.
+func Full(err error) bool {
+	if err == nil {
+		return false
+	}
+	for _, full := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT} {
+		if errors.Is(err, full) || strings.Contains(err.Error(), full.Error()) {
+			return true
+		}
+	}
+	return false
 }
 
 // Passing tells whether an error is of the moment, and not of what was read: the process, or the machine, has no room to read

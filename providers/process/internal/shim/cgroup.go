@@ -6,6 +6,7 @@ package shim
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -49,6 +50,22 @@ func (g Cgroup) OOMKilled() bool {
 			if n, ok := strings.CutPrefix(strings.TrimSpace(line), "oom_kill "); ok && n != "0" {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// Refused tells whether the kernel refused the group a process because it, or the one that it is in, has as many as it may. Which of
+// the two counts that depends on the kernel.
+func (g Cgroup) Refused() bool {
+	dir := cmp.Or(g.V2, g.V1["pids"])
+	if dir == "" {
+		return false
+	}
+	for _, group := range []string{dir, filepath.Dir(dir)} {
+		data, _ := os.ReadFile(filepath.Join(group, "pids.events")) // not every kernel counts
+		if n, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "max "); ok && n != "0" {
+			return true
 		}
 	}
 	return false

@@ -165,7 +165,11 @@ func (s *supervisor) fateOfSandbox() (reason, message string) {
 	if err != nil {
 		return "", ""
 	}
-	return keeper.Reason, "the sandbox of the pod has ended"
+	message = "the sandbox of the pod has ended"
+	if keeper.Message != "" {
+		message += ": " + keeper.Message
+	}
+	return keeper.Reason, message
 }
 
 // probeGuest makes a sandbox and ends it.

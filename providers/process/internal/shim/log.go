@@ -4,6 +4,7 @@ package shim
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -90,11 +91,23 @@ func (l *logFile) flush(out []byte) {
 	if len(out) == 0 {
 		return
 	}
-	_, err := l.f.Write(out)
+	n, err := l.f.Write(out)
+	if err != nil && n > 0 {
+		err = errors.Join(err, l.cut(n-1-bytes.LastIndexByte(out[:n], '\n')))
+	}
 	if err != nil && l.err == nil {
 		fmt.Fprintf(os.Stderr, "write the log of the container: %v\n", err)
 	}
 	l.err = err
+}
+
+// cut removes what there was room for of a line: the next one would go on with it.
+func (l *logFile) cut(n int) error {
+	info, err := l.f.Stat()
+	if err != nil || n == 0 {
+		return err
+	}
+	return l.f.Truncate(info.Size() - int64(n))
 }
 
 func appendLine(out []byte, now time.Time, stream, tag string, line []byte) []byte {

@@ -36,6 +36,15 @@ type Mount struct {
 	Device bool
 }
 
+// MemoryVolume is a file system in memory that containers of a sandbox share, and mount from the directory of the machine that has its
+// content.
+type MemoryVolume struct {
+	Dir            string
+	Mode, UID, GID uint32
+	// Size is how many bytes it holds.
+	Size int64
+}
+
 // Spec is a container as a shim starts it.
 type Spec struct {
 	Argv, Env []string
@@ -87,6 +96,8 @@ type OCI struct {
 	// Keeper is the directory of the supervisor of that sandbox, and Group its control group.
 	Keeper string `json:",omitempty"`
 	Group  Cgroup `json:",omitzero"`
+	// Volumes are file systems in memory that the kernel of the sandbox has by itself. Only the sandbox has them.
+	Volumes []MemoryVolume `json:"-"`
 	// PIDs names the pid namespace, for containers of the sandbox that share one.
 	PIDs string `json:",omitempty"`
 }
@@ -148,7 +159,7 @@ func ReadState(dir string) (State, error) {
 	}
 	s.FinishedAt, s.ExitCode, s.Reason = time.Now(), 255, Unknown
 	s.Message = "the supervisor of the container was killed"
-	if err := durable.WriteJSON(filepath.Join(dir, stateFile), s); err != nil {
+	if err := durable.WriteLastJSON(filepath.Join(dir, stateFile), s); err != nil {
 		// A full disk does not change how it ended; the time is one that stays the same whenever it is asked for.
 		if info, err := os.Stat(filepath.Join(dir, stateFile)); err == nil {
 			s.FinishedAt = info.ModTime()

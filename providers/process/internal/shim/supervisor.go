@@ -114,6 +114,10 @@ func readSpec(spec *Spec) error {
 func (s *supervisor) start() (<-chan syscall.WaitStatus, error) {
 	// Before there is a process: a daemon that finds no state may start the container again.
 	s.state.Shim = Self()
+	// A disk that is full when the container ends must not hide how it did.
+	if err := durable.KeepRoom(stateFile); err != nil {
+		return nil, err
+	}
 	io, child, err := openStdio(s.spec.TTY, s.spec.Stdin)
 	if err != nil {
 		return nil, err
@@ -150,7 +154,7 @@ func (s *supervisor) failed(err error) {
 	now := time.Now()
 	s.state.FinishedAt, s.state.ExitCode, s.state.Reason, s.state.Message = now, 128, "StartError", err.Error()
 	s.state.StartedAt = time.Unix(0, 0)
-	if err := durable.WriteJSON(stateFile, s.state); err != nil {
+	if err := durable.WriteLastJSON(stateFile, s.state); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 }
@@ -173,8 +177,11 @@ func (s *supervisor) finish(status syscall.WaitStatus, listener net.Listener) er
 	if s.state.Reason == "" {
 		s.state.Reason, s.state.Message = s.fateOfSandbox()
 	}
+	if s.guest() && s.spec.OCI.ID == s.spec.OCI.Sandbox && s.state.Reason == "" && s.spec.Cgroup.Refused() {
+		s.state.Message = "the pod has as many processes and threads as it may, and was refused one more" // gVisor ends then
+	}
 	s.discard()
-	err := durable.WriteJSON(stateFile, s.state)
+	err := durable.WriteLastJSON(stateFile, s.state)
 	close(s.ended)
 	s.out.end(done{ExitCode: s.state.ExitCode})
 	return errors.Join(err, listener.Close(), s.spec.Cgroup.Remove())

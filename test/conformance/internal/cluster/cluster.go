@@ -46,6 +46,8 @@ type Options struct {
 	Agent string
 	// Provider is what virtual-kubelet runs pods with: "cri", in a containerd, or "process".
 	Provider string
+	// Runtime is what makes the containers of the provider process: "gvisor" or "runc".
+	Runtime string
 	// MachineNetwork leaves the pods of the provider process in the network of the machine.
 	MachineNetwork bool
 	// VirtualKubelet is the program of the agent of that name.

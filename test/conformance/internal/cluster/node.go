@@ -128,7 +128,7 @@ imageGC: {highThresholdPercent: 100}
 `
 
 func (c *Cluster) processConfig(n *node) string {
-	config := fmt.Sprintf(processConfig, n.dir)
+	config := fmt.Sprintf(processConfig, n.dir, c.Runtime)
 	if !c.MachineNetwork {
 		config += "podNetwork: " + n.dir + "/pods.conflist\n"
 	}
@@ -139,12 +139,13 @@ func (c *Cluster) processConfig(n *node) string {
 const processConfig = `apiVersion: process.virtual-kubelet.io/v1alpha1
 kind: ProcessProviderConfiguration
 stateDir: %[1]s/virtual-kubelet
-isolation: required
+isolation: %[2]s
 registryMirrors: {` + images.Registry + `: "http://` + mirror + `"}
+# A test runs a registry there, in a pod.
+insecureRegistries: ["localhost:5000"]
 clusterDNS: [` + dnsAddress + `]
 hostPaths: [/]
 privileged: true
-ignoreSeccomp: true
 imageGC: {highThresholdPercent: 100}
 `
 

@@ -72,7 +72,7 @@ func TestMergeKeepsWhatRan(t *testing.T) {
 func TestPage(t *testing.T) {
 	results, _ := read(t)
 	page := Page{Head: "# Head\n", Results: Merge(results), Parts: []Part{
-		{Title: "Nodes", Groups: []string{"node"}, Tags: []string{"NodeConformance"}},
+		{Title: "Nodes", Groups: []string{"node", "storage"}, Tags: []string{"NodeConformance"}},
 		{Title: "Others", Groups: []string{"apps"}},
 	}}
 	if got := page.Unexplained(); !slices.Equal(got, []string{"[sig-node] Pods fail [NodeConformance]"}) {
@@ -95,6 +95,9 @@ func TestPage(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("want %q in the page:\n%s", want, text)
 		}
+	}
+	if strings.Contains(text, "sig-storage") {
+		t.Errorf("a group has a row, and none of its tests ran:\n%s", text)
 	}
 }
 

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// accounts are control groups, in which the kernel counts what agents and all that they start use: runtimes, supervisors, shims and
+// sandboxes, also those that have ended. An agent that makes groups for its pods makes them there.
+type accounts struct {
+	name string // of the group that all others are below
+	root string // the hierarchy in which the kernel counts
+	v2   bool
+}
+
+// containerdGroup is what is counted of a containerd that agents share.
+const containerdGroup = "containerd"
+
+// killTime is how long processes that were killed may take to be gone.
+const killTime = 10 * time.Second
+
+// openAccounts makes the group that all others are below.
+func openAccounts() (*accounts, error) {
+	a := &accounts{name: fmt.Sprintf("/vk-bench-%d", os.Getpid()), root: "/sys/fs/cgroup"}
+	_, err := os.Stat(filepath.Join(a.root, "cgroup.controllers"))
+	if a.v2 = err == nil; !a.v2 {
+		a.root = filepath.Join(a.root, "cpuacct")
+	}
+	if err := os.Mkdir(filepath.Join(a.root, a.name), 0o755); err != nil {
+		return nil, fmt.Errorf("make a control group: %w", err)
+	}
+	return a, nil
+}
+
+// pods is the group that an agent, or containerd, is to make those of pods in.
+func (a *accounts) pods(name string) string { return filepath.Join(a.name, name, "pods") }
+
+// daemon makes the group of an agent, or of containerd, and returns the file that takes processes into it.
+func (a *accounts) daemon(name string) (string, error) {
+	dir := filepath.Join(a.root, a.name, name, "daemon")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("make a control group: %w", err)
+	}
+	return filepath.Join(dir, "cgroup.procs"), nil
+}
+
+// take lets the program be in the group from its first moment.
+func (a *accounts) take(cmd *exec.Cmd, name string) error {
+	file, err := a.daemon(name)
+	if err != nil {
+		return err
+	}
+	cmd.Args = append([]string{"sh", "-c", `echo $$ > "$0" && exec "$@"`, file, cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = "/bin/sh"
+	return nil
+}
+
+// of is the account of what is in the groups of these names.
+func (a *accounts) of(names ...string) *account {
+	sum := &account{v2: a.v2}
+	for _, name := range names {
+		sum.dirs = append(sum.dirs, filepath.Join(a.root, a.name, name))
+	}
+	return sum
+}
+
+// close kills what is left, and removes the groups.
+func (a *accounts) close() error {
+	return errors.Join(a.of("").kill(), removeCgroup(a.name))
+}
+
+// account is what the processes of some groups use together.
+type account struct {
+	dirs []string
+	v2   bool
+}
+
+// cpuTime is the CPU time that all processes have used, also those that have ended.
+func (a *account) cpuTime() (sum time.Duration, err error) {
+	for _, dir := range a.dirs {
+		used, err := a.cpuTimeOf(dir)
+		if err != nil {
+			return 0, fmt.Errorf("read CPU time: %w", err)
+		}
+		sum += used
+	}
+	return sum, nil
+}
+
+func (a *account) cpuTimeOf(dir string) (time.Duration, error) {
+	if !a.v2 {
+		text, err := os.ReadFile(filepath.Join(dir, "cpuacct.usage"))
+		if err != nil {
+			return 0, err
+		}
+		nanos, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		return time.Duration(nanos), err
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "cpu.stat"))
+	if err != nil {
+		return 0, err
+	}
+	return parseCPUStat(string(text))
+}
+
+// parseCPUStat reads the CPU time in the format of version 2.
+func parseCPUStat(text string) (time.Duration, error) {
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, "usage_usec "); ok {
+			micros, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			return time.Duration(micros) * time.Microsecond, err
+		}
+	}
+	return 0, errors.New("there is no line usage_usec")
+}
+
+// processes are those that are in the groups, and below them.
+func (a *account) processes() (pids []int, err error) {
+	for _, dir := range a.dirs {
+		err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // a group that has gone meanwhile
+			}
+			if err != nil || entry.Name() != "cgroup.procs" {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENODEV) {
+				return err
+			}
+			for line := range strings.FieldsSeq(string(text)) {
+				pid, err := strconv.Atoi(line)
+				if err != nil {
+					return err
+				}
+				pids = append(pids, pid)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("find processes: %w", err)
+		}
+	}
+	return pids, nil
+}
+
+// memory is the memory in bytes of all processes: what several share is divided by their number.
+func (a *account) memory() (sum int64, err error) {
+	pids, err := a.processes()
+	if err != nil {
+		return 0, err
+	}
+	for _, pid := range pids {
+		bytes, err := proportional(pid)
+		if err != nil && !gone(err) {
+			return 0, err
+		}
+		sum += bytes
+	}
+	return sum, nil
+}
+
+// gone tells whether a process has ended meanwhile.
+func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) }
+
+// kill ends all processes, also those that they start meanwhile, and returns when they have ended.
+func (a *account) kill() error {
+	ctx, cancel := context.WithTimeout(context.Background(), killTime)
+	defer cancel()
+	for {
+		pids, err := a.processes()
+		if err != nil || len(pids) == 0 {
+			return err
+		}
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // an error means that it has ended
+		}
+		if idle(ctx, 10*time.Millisecond) != nil {
+			return fmt.Errorf("%d processes did not end within %s of SIGKILL", len(pids), killTime)
+		}
+	}
+}

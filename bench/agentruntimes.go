@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+)
+
+// onProcess is this project's agent with provider process and one of the ways in which that isolates containers.
+type onProcess struct {
+	*ours
+	isolation string
+}
+
+// newOnProcess returns the agent of that name; before is the program of an earlier version, which isolated containers by itself.
+func newOnProcess(o *ours, name, before string) agent {
+	o.as = name
+	if name == "before" {
+		o.program, o.profile = before, ""
+		return onProcess{o, "auto"}
+	}
+	return onProcess{o, name}
+}
+
+func (p onProcess) settings() string {
+	if p.as == "before" {
+		return "another virtual-kubelet --provider=process, isolation: auto, which isolated containers by itself"
+	}
+	return "virtual-kubelet --provider=process, isolation: " + p.isolation
+}
+
+// processConfig leaves everything as it comes but where things are.
+const processConfig = `apiVersion: process.virtual-kubelet.io/v1alpha1
+kind: ProcessProviderConfiguration
+stateDir: %[1]s/state
+images: [%[2]s]
+cgroupParent: %[3]s
+isolation: %[4]s
+`
+
+func (p onProcess) start(ctx context.Context, m *machine, s scenario, prefix string) (*process, error) {
+	dir := filepath.Join(m.base, "process", prefix)
+	file := filepath.Join(dir, "process.yaml")
+	if err := writeConfig(file, fmt.Sprintf(processConfig, dir, m.images, m.accounts.pods(prefix), p.isolation)); err != nil {
+		return nil, err
+	}
+	node, err := p.startWith(ctx, m, s, prefix, []string{"--provider=process", "--provider-config=" + file})
+	if err == nil {
+		node.account = m.accounts.of(prefix) // it has nothing to do with containerd
+	}
+	return node, err
+}
+
+// onCRI is this project's agent with provider cri, beside others of its providers.
+type onCRI struct{ *ours }
+
+func (onCRI) settings() string {
+	return "virtual-kubelet --provider=cri, with containerd and runc, which are counted with it"
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"time"
+)
+
+// spend returns what was used while do ran, and until the agent was quiet again.
+func (l *life) spend(ctx context.Context, do func() error) (used cpu, err error) {
+	log := l.machine.audit
+	if err := log.awaitQuiet(ctx); err != nil {
+		return used, err
+	}
+	before, err := l.cpu()
+	if err != nil {
+		return used, err
+	}
+	if err := do(); err != nil {
+		return used, err
+	}
+	if err := log.awaitQuiet(ctx); err != nil {
+		return used, err
+	}
+	after, err := l.cpu()
+	return cpu{agent: after.agent - before.agent, all: after.all - before.all}, err
+}
+
+// count adds what the agent asks for and uses while pods start, and until it is quiet again.
+func (r *starts) count(ctx context.Context, l *life, start func() error) error {
+	var begin time.Time
+	used, err := l.spend(ctx, func() error {
+		begin = time.Now()
+		return start()
+	})
+	if err != nil {
+		return err
+	}
+	r.Requests.add(l.machine.audit.requests(begin, time.Now()))
+	pods := float64(l.scenario.Pods)
+	per := func(sum float64, more time.Duration) float64 { return (sum*r.Pods + millis(more)) / (r.Pods + pods) }
+	r.AgentCPUMillis, r.AllCPUMillis = per(r.AgentCPUMillis, used.agent), per(r.AllCPUMillis, used.all)
+	r.Pods += pods
+	return nil
+}
+
+// countGone deletes all pods, and takes down what that takes.
+func (r *starts) countGone(ctx context.Context, l *life) error {
+	var down phase
+	used, err := l.spend(ctx, func() (err error) {
+		down, err = l.deleteAll(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	pods := float64(l.scenario.Pods)
+	r.GoneSeconds, r.GoneAgentMillis, r.GoneAllMillis = down.total().Seconds(), millis(used.agent)/pods, millis(used.all)/pods
+	return nil
+}
+
+// rest looks at the agent while all pods run, for twice as long as the other scenarios do.
+func (r *starts) rest(ctx context.Context, l *life) error {
+	log := l.machine.audit
+	begin := time.Now()
+	before, err := l.cpu()
+	if err != nil {
+		return err
+	}
+	if err := idle(ctx, 2*l.machine.cfg.idle); err != nil {
+		return err
+	}
+	after, err := l.cpu()
+	if err != nil {
+		return err
+	}
+	took := time.Since(begin)
+	resident, err := memory(l.agent.pid())
+	if err != nil {
+		return err
+	}
+	all, err := l.agent.account.memory()
+	if err != nil {
+		return err
+	}
+	r.AgentSteadyMiB = float64(resident) / (1 << 20)
+	r.MemoryPerPodMiB = float64(all) / (1 << 20) / float64(l.scenario.Pods)
+	r.RestCPUPercent = 100 * (after.agent - before.agent).Seconds() / took.Seconds()
+	r.RestAllCPUPercent = 100 * (after.all - before.all).Seconds() / took.Seconds()
+	if err := idle(ctx, 2*auditDelay); err != nil { // until the last line was written
+		return err
+	}
+	if err := log.follow(); err != nil {
+		return err
+	}
+	r.RestPerMinute = float64(log.requests(begin, begin.Add(took)).sum()) / took.Minutes()
+	return writeProfiles(ctx, l.agent, heapProfile)
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// endTime is how long an agent may take to end its pods when a round is broken off.
+const endTime = 30 * time.Second
+
+// endPods lets an agent end its pods when a round is broken off: it knows best what they have on this machine. What that leaves is killed
+// when the accounts are closed.
+func (m *machine) endPods(node string) {
+	ctx, cancel := context.WithTimeout(context.Background(), endTime)
+	defer cancel()
+	grace, here := int64(1), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node}
+	for _, part := range []string{"-one", "-all"} {
+		pods := m.client.CoreV1().Pods(node + part)
+		err := pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &grace}, here)
+		for err == nil {
+			list, listErr := pods.List(ctx, here)
+			if listErr != nil || len(list.Items) == 0 {
+				break
+			}
+			err = idle(ctx, 100*time.Millisecond)
+		}
+		if err != nil {
+			progress("the pods of %s were not ended: %v", node, err)
+		}
+	}
+}
+
+// endProcesses kills what an agent has left, which is told: it should have left nothing.
+func (m *machine) endProcesses(name string) error {
+	left := m.accounts.of(name)
+	pids, err := left.processes()
+	if err != nil || len(pids) == 0 {
+		return err
+	}
+	progress("%s has left %d processes", name, len(pids))
+	if err := left.kill(); err != nil {
+		return fmt.Errorf("end what %s has left: %w", name, err)
+	}
+	return nil
+}

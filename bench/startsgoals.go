@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// startGoals are those of scenarios with containers.
+var startGoals = append([]goal[*starts]{
+	{label: "one after another, median", scenarios: []string{"cri"}, against: "kubelet", limit: 0.95, of: oneByOneMedian},
+	{label: "one after another, 99th percentile", scenarios: []string{"cri"}, against: "kubelet", limit: 0.95, of: oneByOneLate},
+	{label: "all at once, all Running", scenarios: []string{"cri"}, against: "kubelet", limit: 0.95, of: atOnce},
+	{label: "memory of the agent at rest", scenarios: []string{"cri"}, against: "kubelet", limit: 0.6, of: func(r *starts) float64 { return r.AgentSteadyMiB }},
+	{label: "peak memory of the agent", scenarios: []string{"cri"}, against: "kubelet", limit: 0.6, of: func(r *starts) float64 { return r.AgentPeakMiB }},
+	{label: "CPU at rest, % of a core", scenarios: []string{"cri"}, against: "kubelet", limit: 0.5, of: func(r *starts) float64 { return r.RestCPUPercent }},
+	{label: "reads of a pod per start", scenarios: []string{"cri"}, limit: 0, format: "%.2f", of: func(r *starts) float64 { return r.ReadsBeforeWrites }},
+}, append(append(runtimeGoals("gvisor", "kubelet"), runtimeGoals("runc", "before")...),
+	goal[*starts]{label: "runc: one after another, median", scenarios: []string{"runtimes"}, by: "runc", against: "kubelet", limit: 1, of: oneByOneMedian})...)
+
+// runtimeGoals are those of this project's agent with a way to run containers: to start them no slower than another agent, to have them gone
+// two seconds after their grace period, and to have little work with that.
+func runtimeGoals(name, against string) []goal[*starts] {
+	here := []string{"runtimes"}
+	return []goal[*starts]{
+		{label: name + ": one after another, median", scenarios: here, by: name, against: against, limit: 1, of: oneByOneMedian},
+		{label: name + ": all at once, all Running", scenarios: here, by: name, against: against, limit: 1, of: atOnce},
+		{label: name + ": all gone", scenarios: here, by: name, limit: (runtimesGrace.Seconds() + 2), format: "%.2f s", of: func(r *starts) float64 { return r.GoneSeconds }},
+		{label: name + ": CPU of the agent per deletion", scenarios: here, by: name, limit: 20, format: "%.1f ms", of: func(r *starts) float64 { return r.GoneAgentMillis }},
+	}
+}
+
+func oneByOneMedian(r *starts) float64 { return r.OneByOneP50Millis }
+func oneByOneLate(r *starts) float64   { return r.OneByOneP99Millis }
+func atOnce(r *starts) float64         { return r.AtOnceSeconds }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumes
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// InSandbox returns the directories of volumes in memory that the kernel of a sandbox can have by itself: nobody looks into them but
+// the containers of the pod, and these mount them as a whole.
+func (v *Volumes) InSandbox(pod *corev1.Pod) []string {
+	if !v.mounts {
+		return nil // such a volume has no size
+	}
+	var dirs []string
+	for i := range pod.Spec.Volumes {
+		volume := &pod.Spec.Volumes[i]
+		if volume.EmptyDir != nil && onMemory(volume) && plain(volume.Name) && ofContainers(pod, volume.Name) {
+			dirs = append(dirs, v.place(pod.UID, volume.Name, true))
+		}
+	}
+	return dirs
+}
+
+// ofContainers tells whether a volume is mounted as a whole, and used in no other way.
+func ofContainers(pod *corev1.Pod, volume string) bool {
+	mounted := false
+	for c := range containers(pod) {
+		for i := range c.VolumeMounts {
+			if m := &c.VolumeMounts[i]; m.Name == volume {
+				mounted = true
+				if m.SubPath+m.SubPathExpr != "" {
+					return false // the machine finds the directory, and a container could not share it with one that has the whole
+				}
+			}
+		}
+		for i := range c.Env {
+			if from := c.Env[i].ValueFrom; from != nil && from.FileKeyRef != nil && from.FileKeyRef.VolumeName == volume {
+				return false // the node reads the file
+			}
+		}
+	}
+	return mounted && len(nested(pod, volume)) == 0 // the node makes those directories
+}

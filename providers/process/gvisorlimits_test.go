@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package process_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+func resources(memory, score int64) *runtimeapi.LinuxContainerResources {
+	return &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: memory, CpuQuota: 20_000, CpuPeriod: 100_000, OomScoreAdj: score}
+}
+
+// TestGVisorShowsAContainerItsLimits: those that it has now, also where only the pod as a whole is limited.
+func TestGVisorShowsAContainerItsLimits(t *testing.T) {
+	onGVisor(t)
+	w := open(t, nil)
+	w.needLimits()
+	id := w.run("main", func(c *runtimeapi.ContainerConfig) {
+		shell(c)
+		c.Linux.Resources = resources(64<<20, 0)
+	}, "sleep", "600")
+	reads := func(memory, quota string) {
+		t.Helper()
+		// Of the unified hierarchy, or of the older ones.
+		got := w.in(id, "cd /sys/fs/cgroup; /busybox cat memory.max cpu.max memory/memory.limit_in_bytes cpu/cpu.cfs_quota_us 2>/dev/null")
+		if !strings.HasPrefix(got, memory+"\n"+quota) {
+			t.Errorf("got %q, want %s and %s", got, memory, quota)
+		}
+	}
+	reads("67108864", "20000")
+	if err := w.UpdateContainerResources(t.Context(), id, &runtimeapi.ContainerResources{Linux: &runtimeapi.LinuxContainerResources{
+		MemoryLimitInBytes: 80 << 20, CpuQuota: 30_000, CpuPeriod: 100_000,
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	reads("83886080", "30000")
+}
+
+// TestGVisorIsKilledWhenItsPodWouldBe: the machine that has no memory left takes the process of a sandbox for the container of it that is
+// worth most.
+func TestGVisorIsKilledWhenItsPodWouldBe(t *testing.T) {
+	onGVisor(t)
+	w := open(t, nil)
+	// Not every machine lets a process have less than its parent.
+	for i, score := range []int64{900, 500, 700} {
+		w.run(fmt.Sprintf("c%d", i), func(c *runtimeapi.ContainerConfig) { c.Linux.Resources = resources(0, score) }, "sleep", "600")
+		got, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", w.sandboxProcess(w.sandbox).PID))
+		if want := []string{"900", "500", "500"}[i]; err != nil || strings.TrimSpace(string(got)) != want {
+			t.Errorf("after a container of score %d: got %s, %v, want %s", score, got, err, want)
+		}
+	}
+	w.run("guaranteed", func(c *runtimeapi.ContainerConfig) { c.Linux.Resources = resources(0, -997) }, "sleep", "600")
+}

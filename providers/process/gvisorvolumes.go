@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+// memoryVolumes are the volumes in memory that the kernel of a sandbox has by itself. Programs find a file system in memory there, and
+// containers of the pod share sockets and pipes in it. What is in it is in a file of the directory on the machine, in memory too, so the
+// machine counts it, and its size is that of the directory.
+func memoryVolumes(config *runtimeapi.PodSandboxConfig) ([]shim.MemoryVolume, error) {
+	named := config.GetAnnotations()[podruntime.SandboxVolumesAnnotation]
+	if named == "" || os.Geteuid() != 0 {
+		return nil, nil // a user's are directories of one file system
+	}
+	var dirs []string
+	if err := json.Unmarshal([]byte(named), &dirs); err != nil {
+		return nil, fmt.Errorf("read the volumes of the sandbox: %w", err)
+	}
+	var all []shim.MemoryVolume
+	for _, dir := range dirs {
+		volume, mounted, err := memoryVolume(dir)
+		if err != nil {
+			return nil, err
+		}
+		if mounted {
+			all = append(all, volume)
+		}
+	}
+	return all, nil
+}
