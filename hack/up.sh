@@ -116,7 +116,7 @@ esac
 ! grep -q "limits of memory and CPU are not kept" "$state/log" || say "limits of memory and CPU are not kept: this user may not make cgroups"
 
 pod=examples/first-pod.yaml
-[ "$provider" != process ] || pod=examples/first-process.yaml
+case $provider in process | tensilekube) pod=examples/first-process.yaml ;; esac # of the image that is made above, here or for the lower cluster
 "${kubectl[@]}" apply -f "$pod" >/dev/null
 "${kubectl[@]}" wait --for=condition=Ready --timeout=60s pod/first >/dev/null 2>&1 || fail "pod first does not become ready: $("${kubectl[@]}" get pod first \
   -o 'jsonpath={.status.message}{range .status.containerStatuses[*]}{.state.waiting.reason} {.state.waiting.message}{end}')

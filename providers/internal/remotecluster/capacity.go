@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotecluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// nodeWatch knows the nodes of the remote cluster, and what pods of others take of them.
+type nodeWatch struct {
+	home       Home
+	factories  []informers.SharedInformerFactory
+	nodes, all cache.SharedIndexInformer
+
+	mu  sync.Mutex
+	err error // guarded by mu; why the last list or watch failed
+}
+
+// newNodeWatch keeps of pods what they request, and of which node.
+func newNodeWatch(client kubernetes.Interface, home Home) *nodeWatch {
+	w := &nodeWatch{home: home}
+	running := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+		o.FieldSelector = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+	}))
+	plain := informers.NewSharedInformerFactory(client, 0)
+	w.factories = []informers.SharedInformerFactory{plain, running}
+	w.nodes, w.all = plain.Core().V1().Nodes().Informer(), running.Core().V1().Pods().Informer()
+	for _, informer := range []cache.SharedIndexInformer{w.nodes, w.all} {
+		_ = informer.SetTransform(onlyRequests) // none of these fails before the informer runs
+		_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.err = err
+		})
+	}
+	return w
+}
+
+// onlyRequests drops what is not needed to know the room of nodes.
+func onlyRequests(o any) (any, error) {
+	pod, ok := o.(*corev1.Pod)
+	if !ok {
+		return withoutManagedFields(o)
+	}
+	small := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, Labels: pod.Labels}}
+	small.Spec.NodeName, small.Spec.Overhead = pod.Spec.NodeName, pod.Spec.Overhead
+	for _, list := range []struct {
+		from []corev1.Container
+		to   *[]corev1.Container
+	}{{pod.Spec.InitContainers, &small.Spec.InitContainers}, {pod.Spec.Containers, &small.Spec.Containers}} {
+		for i := range list.from {
+			*list.to = append(*list.to, corev1.Container{RestartPolicy: list.from[i].RestartPolicy, Resources: corev1.ResourceRequirements{Requests: list.from[i].Resources.Requests}})
+		}
+	}
+	return small, nil
+}
+
+func (w *nodeWatch) run(ctx context.Context) {
+	for _, f := range w.factories {
+		f.StartWithContext(ctx)
+	}
+	<-ctx.Done()
+	for _, f := range w.factories {
+		f.Shutdown()
+	}
+}
+
+func (w *nodeWatch) synced() bool { return w.nodes.HasSynced() && w.all.HasSynced() }
+
+// trouble says why no pod can run in the remote cluster; nil if one can, or nothing is known yet.
+func (w *nodeWatch) trouble() error {
+	if !w.synced() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.err != nil {
+			return fmt.Errorf("look for room in the remote cluster: %w", w.err)
+		}
+		return nil
+	}
+	nodes := w.list()
+	notReady := NotReady(nodes)
+	switch {
+	case len(nodes) == 0:
+		return errors.New("the remote cluster has no nodes")
+	case len(notReady) == len(nodes):
+		return fmt.Errorf("no node of the remote cluster is Ready: %s", strings.Join(notReady, ", "))
+	}
+	return nil
+}
+
+func (w *nodeWatch) list() (nodes []*corev1.Node) {
+	for _, o := range w.nodes.GetStore().List() {
+		nodes = append(nodes, o.(*corev1.Node))
+	}
+	return nodes
+}
+
+// NotReady are the names of the nodes that are not Ready, in their order.
+func NotReady(nodes []*corev1.Node) (names []string) {
+	for _, n := range nodes {
+		if !isReady(n) {
+			names = append(names, n.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func isReady(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// Room is what the Ready nodes that take pods have, without what pods of others request. What pods of the node itself request is
+// not taken off: the scheduler at home does that.
+func Room(nodes []*corev1.Node, pods []*corev1.Pod, home Home) corev1.ResourceList {
+	room := corev1.ResourceList{}
+	counts := map[string]bool{}
+	for _, n := range nodes {
+		if !isReady(n) || n.Spec.Unschedulable {
+			continue
+		}
+		counts[n.Name] = true
+		for name, q := range n.Status.Allocatable {
+			add(room, name, q, 1)
+		}
+	}
+	for _, pod := range pods {
+		if !counts[pod.Spec.NodeName] || home.owns(pod) {
+			continue
+		}
+		for name, q := range requests(pod) {
+			if _, has := room[name]; has {
+				add(room, name, q, -1)
+			}
+		}
+		if _, has := room[corev1.ResourcePods]; has {
+			add(room, corev1.ResourcePods, *resource.NewQuantity(1, resource.DecimalSI), -1)
+		}
+	}
+	for name, q := range room {
+		if q.Sign() < 0 {
+			room[name] = *resource.NewQuantity(0, q.Format)
+		}
+	}
+	return room
+}
+
+func add(to corev1.ResourceList, name corev1.ResourceName, q resource.Quantity, sign int) {
+	sum, has := to[name]
+	if !has {
+		sum = *resource.NewQuantity(0, q.Format)
+	}
+	if sign > 0 {
+		sum.Add(q)
+	} else {
+		sum.Sub(q)
+	}
+	to[name] = sum
+}
+
+// requests are those of a pod: of its containers and sidecars together, or of its largest init container.
+func requests(pod *corev1.Pod) corev1.ResourceList {
+	sum, most := corev1.ResourceList{}, corev1.ResourceList{}
+	for _, c := range pod.Spec.Containers {
+		for name, q := range c.Resources.Requests {
+			add(sum, name, q, 1)
+		}
+	}
+	for _, c := range pod.Spec.InitContainers {
+		sidecar := c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		for name, q := range c.Resources.Requests {
+			if has := most[name]; sidecar {
+				add(sum, name, q, 1)
+			} else if q.Cmp(has) > 0 {
+				most[name] = q
+			}
+		}
+	}
+	for name, q := range most {
+		if has := sum[name]; q.Cmp(has) > 0 {
+			sum[name] = q
+		}
+	}
+	for name, q := range pod.Spec.Overhead {
+		add(sum, name, q, 1)
+	}
+	return sum
+}
+
+// conditionNodes is the condition of the node that says whether all nodes of the remote cluster are Ready.
+const conditionNodes corev1.NodeConditionType = "RemoteNodesReady"
+
+// setRoom writes into n what the remote cluster offers.
+func (c *Cluster) setRoom(n *corev1.Node) {
+	room := c.config.Capacity
+	if c.nodes != nil {
+		room = corev1.ResourceList{corev1.ResourceCPU: {}, corev1.ResourceMemory: {}, corev1.ResourcePods: {}}
+		if c.nodes.synced() {
+			nodes := c.nodes.list()
+			var pods []*corev1.Pod
+			for _, o := range c.nodes.all.GetStore().List() {
+				pods = append(pods, o.(*corev1.Pod))
+			}
+			room = Room(nodes, pods, c.config.Home)
+			n.Status.Conditions = withNodes(n.Status.Conditions, NotReady(nodes), metav1.Now())
+		}
+	}
+	n.Status.Capacity, n.Status.Allocatable = room.DeepCopy(), room.DeepCopy()
+}
+
+// withNodes returns conditions with that of the remote cluster's nodes.
+func withNodes(conditions []corev1.NodeCondition, notReady []string, now metav1.Time) []corev1.NodeCondition {
+	want := corev1.NodeCondition{Type: conditionNodes, Status: corev1.ConditionTrue, Reason: "AllReady", LastHeartbeatTime: now, LastTransitionTime: now}
+	if len(notReady) > 0 {
+		const shown = 10 // of the names
+		want.Status, want.Reason = corev1.ConditionFalse, "SomeNotReady"
+		want.Message = fmt.Sprintf("%d not Ready: %s", len(notReady), strings.Join(notReady[:min(len(notReady), shown)], ", "))
+	}
+	out := slices.Clone(conditions)
+	i := slices.IndexFunc(out, func(c corev1.NodeCondition) bool { return c.Type == conditionNodes })
+	switch {
+	case i < 0:
+		return append(out, want)
+	case out[i].Status == want.Status:
+		want.LastTransitionTime = out[i].LastTransitionTime
+		want.LastHeartbeatTime = out[i].LastHeartbeatTime
+	}
+	out[i] = want
+	return out
+}
+
+// tellNode tells of the room in the remote cluster when it changed.
+func (c *Cluster) tellNode() {
+	if c.nodes == nil || !c.nodes.synced() {
+		return
+	}
+	c.mu.Lock()
+	base, notify := c.base, c.notifyNode
+	c.mu.Unlock()
+	if base == nil || notify == nil {
+		return
+	}
+	next := base.DeepCopy()
+	c.setRoom(next)
+	if reflect.DeepEqual(base.Status, next.Status) {
+		return
+	}
+	c.mu.Lock()
+	c.base = next
+	c.mu.Unlock()
+	notify(next)
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotecluster
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// object is a ConfigMap or Secret in the remote cluster.
+type object struct{ kind, namespace, name string }
+
+// copies are the objects of the node in the remote cluster. Those that no pod names are removed.
+type copies struct {
+	of   *Cluster
+	wake chan struct{}
+
+	mu      sync.Mutex     // held while one is removed
+	pending map[object]int // guarded by mu; pods that are being made and need it
+}
+
+func (c *copies) init(of *Cluster) {
+	c.of, c.wake, c.pending = of, make(chan struct{}, 1), map[object]int{}
+}
+
+// soon lets what is not needed be removed soon.
+func (c *copies) soon() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// hold keeps objects from being removed until release is called.
+func (c *copies) hold(all []object) (release func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range all {
+		c.pending[o]++
+	}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, o := range all {
+			if c.pending[o]--; c.pending[o] == 0 {
+				delete(c.pending, o)
+			}
+		}
+	}
+}
+
+// put writes what the translation of a pod needs, where it differs from what is there.
+func (c *copies) put(ctx context.Context, home *corev1.Pod, tr *Translation) error {
+	for _, r := range tr.Refs {
+		if err := c.copyOf(ctx, home, tr.Pod.Namespace, r); err != nil {
+			return err
+		}
+	}
+	return c.files(ctx, home, tr)
+}
+
+// copyOf writes the copy of an object at home. One that is gone at home stays while pods need it, as it does in a kubelet.
+func (c *copies) copyOf(ctx context.Context, home *corev1.Pod, namespace string, r Ref) error {
+	meta := metav1.ObjectMeta{
+		Namespace: namespace, Name: c.of.config.Home.CopyName(r.Kind, r.Namespace, r.Name), Labels: c.of.config.Home.Labels(),
+		Annotations: map[string]string{AnnotationNamespace: r.Namespace, AnnotationName: r.Name},
+	}
+	var err error
+	if r.Kind == KindConfigMap {
+		var from *corev1.ConfigMap
+		if from, err = c.of.objects.ConfigMap(ctx, home, r.Name); err == nil {
+			err = c.putConfigMap(ctx, &corev1.ConfigMap{ObjectMeta: meta, Data: from.Data, BinaryData: from.BinaryData})
+			return describe(err, "copy", r)
+		}
+	} else {
+		var from *corev1.Secret
+		if from, err = c.of.objects.Secret(ctx, home, r.Name); err == nil {
+			err = c.putSecret(ctx, &corev1.Secret{ObjectMeta: meta, Data: from.Data, Type: typeOf(from.Type)})
+			return describe(err, "copy", r)
+		}
+	}
+	there := c.of.cache.configMap(namespace, meta.Name) != nil || c.of.cache.secret(namespace, meta.Name) != nil
+	if apierrors.IsNotFound(err) && (r.Optional || there) {
+		return nil
+	}
+	return describe(err, "read", r)
+}
+
+func describe(err error, doing string, r Ref) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %s %s/%s: %w", doing, r.Kind, r.Namespace, r.Name, err)
+}
+
+// typeOf keeps the types that a kubelet reads. Others have rules of their own, or controllers that act on them.
+func typeOf(t corev1.SecretType) corev1.SecretType {
+	if t == corev1.SecretTypeDockerConfigJson || t == corev1.SecretTypeDockercfg {
+		return t
+	}
+	return corev1.SecretTypeOpaque
+}
+
+func (c *copies) putConfigMap(ctx context.Context, want *corev1.ConfigMap) error {
+	api := c.of.client.CoreV1().ConfigMaps(want.Namespace)
+	have := c.of.cache.configMap(want.Namespace, want.Name)
+	if have != nil && equal(have.Data, want.Data) && equal(have.BinaryData, want.BinaryData) {
+		return nil
+	}
+	if have == nil {
+		_, err := api.Create(ctx, want, metav1.CreateOptions{})
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	_, err := api.Update(ctx, want, metav1.UpdateOptions{})
+	return err
+}
+
+func (c *copies) putSecret(ctx context.Context, want *corev1.Secret) error {
+	api := c.of.client.CoreV1().Secrets(want.Namespace)
+	have := c.of.cache.secret(want.Namespace, want.Name)
+	if have != nil && equal(have.Data, want.Data) && have.Type == want.Type && have.Annotations[annotationRefresh] == want.Annotations[annotationRefresh] {
+		return nil
+	}
+	if have != nil && have.Type != want.Type { // which does not change
+		if err := api.Delete(ctx, want.Name, exactly(have.UID)); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		have = nil
+	}
+	if have == nil {
+		_, err := api.Create(ctx, want, metav1.CreateOptions{})
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	_, err := api.Update(ctx, want, metav1.UpdateOptions{})
+	return err
+}
+
+// equal reports whether two maps have the same; one without entries is one that is not there.
+func equal[V any](a, b map[string]V) bool {
+	return len(a) == 0 && len(b) == 0 || reflect.DeepEqual(a, b)
+}
+
+// exactly deletes the object of a UID and no other.
+func exactly(uid types.UID) metav1.DeleteOptions {
+	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
+}
+
+// collect removes what no pod names.
+func (c *copies) collect(ctx context.Context) {
+	needed := map[object]bool{}
+	for _, pod := range c.of.everyPod() {
+		for _, o := range named(pod) {
+			needed[o] = true
+		}
+	}
+	for _, o := range c.of.cache.secrets.GetStore().List() {
+		s := o.(*corev1.Secret)
+		c.remove(ctx, object{KindSecret, s.Namespace, s.Name}, s.UID, needed)
+	}
+	for _, o := range c.of.cache.configMaps.GetStore().List() {
+		m := o.(*corev1.ConfigMap)
+		c.remove(ctx, object{KindConfigMap, m.Namespace, m.Name}, m.UID, needed)
+	}
+}
+
+// remove removes one. Meanwhile no create begins that would need it.
+func (c *copies) remove(ctx context.Context, o object, uid types.UID, needed map[object]bool) {
+	if needed[o] {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pending[o] > 0 {
+		return
+	}
+	for _, pod := range c.of.everyPod() { // one may have been made since needed was
+		for _, n := range named(pod) {
+			if n == o {
+				return
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var err error
+	if o.kind == KindSecret {
+		err = c.of.client.CoreV1().Secrets(o.namespace).Delete(ctx, o.name, exactly(uid))
+	} else {
+		err = c.of.client.CoreV1().ConfigMaps(o.namespace).Delete(ctx, o.name, exactly(uid))
+	}
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		log.G(ctx).WithError(err).WithField("name", o.namespace+"/"+o.name).Warn("A copy that no pod needs is still in the remote cluster")
+	}
+}
+
+// named are the objects that a remote pod names.
+func named(pod *corev1.Pod) (all []object) {
+	add := func(kind, name string) { all = append(all, object{kind, pod.Namespace, name}) }
+	for i := range pod.Spec.Volumes {
+		switch v := &pod.Spec.Volumes[i]; {
+		case v.ConfigMap != nil:
+			add(KindConfigMap, v.ConfigMap.Name)
+		case v.Secret != nil:
+			add(KindSecret, v.Secret.SecretName)
+		case v.Projected != nil:
+			for _, s := range v.Projected.Sources {
+				if s.ConfigMap != nil {
+					add(KindConfigMap, s.ConfigMap.Name)
+				} else if s.Secret != nil {
+					add(KindSecret, s.Secret.Name)
+				}
+			}
+		}
+	}
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			for _, from := range list[i].EnvFrom {
+				if from.ConfigMapRef != nil {
+					add(KindConfigMap, from.ConfigMapRef.Name)
+				} else if from.SecretRef != nil {
+					add(KindSecret, from.SecretRef.Name)
+				}
+			}
+			for _, e := range list[i].Env {
+				if e.ValueFrom == nil {
+					continue
+				} else if r := e.ValueFrom.ConfigMapKeyRef; r != nil {
+					add(KindConfigMap, r.Name)
+				} else if r := e.ValueFrom.SecretKeyRef; r != nil {
+					add(KindSecret, r.Name)
+				}
+			}
+		}
+	}
+	for _, s := range pod.Spec.ImagePullSecrets {
+		add(KindSecret, s.Name)
+	}
+	return all
+}

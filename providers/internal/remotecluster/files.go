@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotecluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// files writes the Secret with the tokens and the downward API of a pod, if it has any. A token that is there is kept until it is
+// to be replaced, also after a restart.
+func (c *copies) files(ctx context.Context, home *corev1.Pod, tr *Translation) error {
+	if len(tr.Files)+len(tr.Tokens) == 0 {
+		return nil
+	}
+	name := c.of.config.Home.filesName(home)
+	data := maps.Clone(tr.Files)
+	have := c.of.cache.secret(tr.Pod.Namespace, name)
+	refresh := keptUntil(have, tr)
+	if len(tr.Tokens) > 0 && time.Now().After(refresh) {
+		refresh = time.Time{}
+		for key, source := range tr.Tokens {
+			if c.of.tokens == nil {
+				return errors.New("this node has no tokens for pods")
+			}
+			token, err := c.of.tokens.Token(ctx, home, source)
+			if err != nil {
+				return fmt.Errorf("token of pod %s/%s: %w", home.Namespace, home.Name, err)
+			}
+			data[key] = []byte(token.Token)
+			if refresh.IsZero() || token.RefreshAt.Before(refresh) {
+				refresh = token.RefreshAt
+			}
+		}
+	} else {
+		for key := range tr.Tokens {
+			data[key] = have.Data[key]
+		}
+	}
+	want := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: tr.Pod.Namespace, Name: name, Labels: c.of.homeLabels(map[string]string{LabelUID: string(home.UID)}),
+			Annotations: map[string]string{AnnotationNamespace: home.Namespace, AnnotationName: home.Name},
+		},
+		Data: data, Type: corev1.SecretTypeOpaque,
+	}
+	if !refresh.IsZero() {
+		want.Annotations[annotationRefresh] = refresh.UTC().Format(time.RFC3339)
+	}
+	if err := c.putSecret(ctx, want); err != nil {
+		return fmt.Errorf("write the files of pod %s/%s: %w", home.Namespace, home.Name, err)
+	}
+	return nil
+}
+
+// keptUntil is until when the tokens in a Secret are used; zero if it lacks one.
+func keptUntil(have *corev1.Secret, tr *Translation) time.Time {
+	if have == nil {
+		return time.Time{}
+	}
+	for key := range tr.Tokens {
+		if len(have.Data[key]) == 0 {
+			return time.Time{}
+		}
+	}
+	at, err := time.Parse(time.RFC3339, have.Annotations[annotationRefresh])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+// refresh brings what the pods of the node need up to date.
+func (c *Cluster) refresh(ctx context.Context) {
+	c.mu.Lock()
+	tracked := maps.Clone(c.tracked)
+	c.mu.Unlock()
+	for uid, home := range tracked {
+		if ctx.Err() != nil {
+			return
+		}
+		remote := c.findUID(uid)
+		if remote == nil || terminal(remote.Status.Phase) {
+			continue // the node has it made again, or it needs nothing any more
+		}
+		if now, err := c.config.Pods.Pods(home.Namespace).Get(home.Name); err == nil && now.UID == uid {
+			home = now.DeepCopy()
+		}
+		bounded, cancel := context.WithTimeout(ctx, requestTimeout)
+		tr, err := c.translate(bounded, home)
+		if err == nil {
+			err = c.copies.put(bounded, home, tr)
+		}
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			log.G(ctx).WithError(err).WithField("pod", home.Namespace+"/"+home.Name).Warn("What the pod needs is not up to date in the remote cluster")
+		}
+	}
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotecluster
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Labels and annotations of what is ours in the remote cluster.
+const (
+	prefix = "remote.virtual-kubelet.io/"
+	// LabelCluster is the name of the home cluster, LabelNode that of the node, as labels can have them.
+	LabelCluster = prefix + "cluster"
+	LabelNode    = prefix + "node"
+	// LabelUID is the UID of the pod at home.
+	LabelUID = prefix + "uid"
+	// AnnotationNamespace and AnnotationName are where the object is at home.
+	AnnotationNamespace = prefix + "namespace"
+	AnnotationName      = prefix + "name"
+	// annotationSent has the keys of the labels and annotations that came from home, so that one which is gone there is removed.
+	annotationSent = prefix + "sent"
+	// annotationRestarts has the restarts of containers before the pod was made again.
+	annotationRestarts = prefix + "restarts-before"
+	// annotationRefresh says when the first token of a Secret is to be replaced.
+	annotationRefresh = prefix + "refresh-at"
+)
+
+// Home is whose pods they are: a node of a home cluster.
+type Home struct {
+	Cluster, Node string
+}
+
+// Labels are those of everything that is the node's in the remote cluster.
+func (h Home) Labels() map[string]string {
+	return map[string]string{LabelCluster: labelValue(h.Cluster), LabelNode: labelValue(h.Node)}
+}
+
+// Selector finds everything that is the node's.
+func (h Home) Selector() string { return labels.Set(h.Labels()).String() }
+
+// owns reports whether an object is the node's.
+func (h Home) owns(o metav1.Object) bool {
+	l := o.GetLabels()
+	return l[LabelCluster] == labelValue(h.Cluster) && l[LabelNode] == labelValue(h.Node)
+}
+
+// PodName is the name of a pod in the remote cluster. A pod of the same name with another UID has another one.
+func (h Home) PodName(pod *corev1.Pod) string {
+	return shorten(pod.Name, 52) + "-" + hash(h.Cluster, h.Node, pod.Namespace, pod.Name, string(pod.UID))
+}
+
+// filesName is the name of the Secret with the tokens and the downward API of a pod.
+func (h Home) filesName(pod *corev1.Pod) string { return h.PodName(pod) + "-files" }
+
+// CopyName is the name of the copy of a ConfigMap or Secret, which all pods of the node share.
+func (h Home) CopyName(kind, namespace, name string) string {
+	return shorten(name, 200) + "-" + hash(h.Cluster, h.Node, kind, namespace, name)
+}
+
+// NamespaceName is the remote namespace for one of the home cluster, which all nodes of that share.
+func (h Home) NamespaceName(namespace string) string {
+	return strings.ToLower(shorten(h.Cluster+"-"+namespace, 52)) + "-" + hash(h.Cluster, namespace)
+}
+
+// shorten cuts what would be too long, so that more can follow after a hyphen.
+func shorten(s string, n int) string { return strings.TrimRight(s[:min(len(s), n)], "-._") }
+
+// hash is ten hexadecimal digits of the parts, which cannot run into each other.
+func hash(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:5])
+}
+
+// labelValue is what a label can have of s: all of it if it is short enough.
+func labelValue(s string) string {
+	if len(s) <= 63 {
+		return s
+	}
+	return shorten(s, 52) + "-" + hash(s)
+}
+
+// homeOf returns where a remote pod is at home.
+func homeOf(remote metav1.Object) (types.NamespacedName, types.UID) {
+	a := remote.GetAnnotations()
+	return types.NamespacedName{Namespace: a[AnnotationNamespace], Name: a[AnnotationName]}, types.UID(remote.GetLabels()[LabelUID])
+}

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotecluster
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// Placement says where in the remote cluster a pod may run. That of the pod at home is about home's nodes.
+type Placement struct {
+	NodeSelector map[string]string   `json:"nodeSelector,omitempty"`
+	Tolerations  []corev1.Toleration `json:"tolerations,omitempty"`
+	Affinity     *corev1.Affinity    `json:"affinity,omitempty"`
+}
+
+// Target is what a translation depends on, beside the pod.
+type Target struct {
+	Home Home
+	// Namespace is the remote one, ServiceAccount that of pods over there; "" for its default.
+	Namespace, ServiceAccount string
+	Place                     Placement
+	// Annotations reports which annotations of the pod the remote cluster sees. Nil: none, as programs there may act on them.
+	Annotations func(key string) bool
+	// Services are the variables of home's services, by container.
+	Services map[string][]corev1.EnvVar
+	// Restarts are those of before, by container.
+	Restarts map[string]int32
+}
+
+// Ref is a ConfigMap or Secret at home that a pod names.
+type Ref struct {
+	Kind, Namespace, Name string
+	// Optional says that the pod runs without it.
+	Optional bool
+}
+
+// Kinds of a Ref.
+const (
+	KindConfigMap = "ConfigMap"
+	KindSecret    = "Secret"
+)
+
+// Translation is a pod as the remote cluster gets it, and what it needs besides.
+type Translation struct {
+	Pod *corev1.Pod
+	// Refs are copied: ConfigMaps and Secrets, each once.
+	Refs []Ref
+	// Files and Tokens are the data of the Secret of the pod, by key. Without any there is none.
+	Files  map[string][]byte
+	Tokens map[string]*corev1.ServiceAccountTokenProjection
+}
+
+// Translate returns the pod as the remote cluster gets it. Nothing is changed.
+func Translate(pod *corev1.Pod, t Target) (*Translation, error) {
+	tr := &translator{home: pod, target: t, out: &Translation{Files: map[string][]byte{}, Tokens: map[string]*corev1.ServiceAccountTokenProjection{}}}
+	if err := tr.translate(); err != nil {
+		return nil, err
+	}
+	return tr.out, nil
+}
+
+type translator struct {
+	home   *corev1.Pod
+	target Target
+	out    *Translation
+}
+
+func (t *translator) translate() error {
+	in := t.home.DeepCopy().Spec
+	spec := corev1.PodSpec{
+		RestartPolicy: in.RestartPolicy, TerminationGracePeriodSeconds: in.TerminationGracePeriodSeconds,
+		DNSPolicy: in.DNSPolicy, DNSConfig: in.DNSConfig, HostAliases: in.HostAliases,
+		Hostname: t.hostname(), Subdomain: in.Subdomain, SetHostnameAsFQDN: in.SetHostnameAsFQDN, HostnameOverride: in.HostnameOverride,
+		SecurityContext: in.SecurityContext, ShareProcessNamespace: in.ShareProcessNamespace, HostUsers: in.HostUsers,
+		OS: in.OS, Resources: in.Resources,
+
+		ServiceAccountName: t.target.ServiceAccount, AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
+		NodeSelector: t.target.Place.NodeSelector, Tolerations: t.target.Place.Tolerations, Affinity: t.target.Place.Affinity,
+	}
+	for i := range in.Volumes {
+		v, err := t.volume(&in.Volumes[i])
+		if err != nil {
+			return err
+		}
+		spec.Volumes = append(spec.Volumes, v)
+	}
+	for _, list := range []struct {
+		from []corev1.Container
+		to   *[]corev1.Container
+	}{{in.InitContainers, &spec.InitContainers}, {in.Containers, &spec.Containers}} {
+		for i := range list.from {
+			c := list.from[i]
+			if hostProcess(in.SecurityContext, c.SecurityContext) {
+				return errdefs.InvalidInputf("container %q: windowsOptions.hostProcess: pods get nothing of the nodes of the remote cluster", c.Name)
+			}
+			if err := t.environment(&c); err != nil {
+				return err
+			}
+			*list.to = append(*list.to, c)
+		}
+	}
+	for _, s := range in.ImagePullSecrets {
+		if s.Name != "" {
+			spec.ImagePullSecrets = append(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: t.ref(KindSecret, s.Name, true)})
+		}
+	}
+	t.out.Pod = &corev1.Pod{ObjectMeta: t.metadata(), Spec: spec}
+	return nil
+}
+
+// hostProcess reports whether a container asks for its node.
+func hostProcess(pod *corev1.PodSecurityContext, c *corev1.SecurityContext) bool {
+	asks := func(w *corev1.WindowsSecurityContextOptions) bool { return w != nil && ptr.Deref(w.HostProcess, false) }
+	return pod != nil && asks(pod.WindowsOptions) || c != nil && asks(c.WindowsOptions)
+}
+
+// hostname keeps the one that programs see: that of the pod at home.
+func (t *translator) hostname() string {
+	name := t.home.Spec.Hostname
+	if name == "" {
+		name = shorten(t.home.Name, 63)
+	}
+	if len(validation.IsDNS1123Label(name)) > 0 || t.home.Spec.HostnameOverride != nil {
+		return t.home.Spec.Hostname
+	}
+	return name
+}
+
+// sent are the keys of what came from home.
+type sent struct {
+	Labels      []string `json:"labels,omitempty"`
+	Annotations []string `json:"annotations,omitempty"`
+}
+
+func (t *translator) metadata() metav1.ObjectMeta {
+	foreign := func(in map[string]string) map[string]string {
+		out := maps.Clone(in)
+		maps.DeleteFunc(out, func(k, _ string) bool {
+			return strings.HasPrefix(k, prefix) || k == corev1.LastAppliedConfigAnnotation // it has the spec, as it is at home
+		})
+		return out
+	}
+	labels, annotations := foreign(t.home.Labels), foreign(t.home.Annotations)
+	maps.DeleteFunc(annotations, func(k, _ string) bool { return t.target.Annotations == nil || !t.target.Annotations(k) })
+	keys, _ := json.Marshal(sent{slices.Sorted(maps.Keys(labels)), slices.Sorted(maps.Keys(annotations))}) // of strings: never fails
+	o := metav1.ObjectMeta{
+		Namespace: t.target.Namespace, Name: t.target.Home.PodName(t.home),
+		Labels: map[string]string{LabelUID: string(t.home.UID)},
+		Annotations: map[string]string{
+			AnnotationNamespace: t.home.Namespace, AnnotationName: t.home.Name, annotationSent: string(keys),
+		},
+	}
+	maps.Copy(o.Labels, labels)
+	maps.Copy(o.Labels, t.target.Home.Labels())
+	maps.Copy(o.Annotations, annotations)
+	if len(t.target.Restarts) > 0 {
+		before, _ := json.Marshal(t.target.Restarts) // of numbers: never fails
+		o.Annotations[annotationRestarts] = string(before)
+	}
+	return o
+}
+
+// ref notes that the pod needs an object, and returns the name of its copy.
+func (t *translator) ref(kind, name string, optional bool) string {
+	r := Ref{Kind: kind, Namespace: t.home.Namespace, Name: name, Optional: optional}
+	i := slices.IndexFunc(t.out.Refs, func(o Ref) bool { return o.Kind == r.Kind && o.Name == r.Name })
+	if i < 0 {
+		t.out.Refs = append(t.out.Refs, r)
+	} else {
+		t.out.Refs[i].Optional = t.out.Refs[i].Optional && optional
+	}
+	return t.target.Home.CopyName(kind, t.home.Namespace, name)
+}
+
+// environment rewrites the variables of a container: what they take from objects they take from the copies, and who the pod is
+// they learn as it is at home.
+func (t *translator) environment(c *corev1.Container) error {
+	for i := range c.EnvFrom {
+		switch from := &c.EnvFrom[i]; {
+		case from.ConfigMapRef != nil:
+			from.ConfigMapRef.Name = t.ref(KindConfigMap, from.ConfigMapRef.Name, ptr.Deref(from.ConfigMapRef.Optional, false))
+		case from.SecretRef != nil:
+			from.SecretRef.Name = t.ref(KindSecret, from.SecretRef.Name, ptr.Deref(from.SecretRef.Optional, false))
+		}
+	}
+	for i := range c.Env {
+		e := &c.Env[i]
+		switch from := e.ValueFrom; {
+		case from == nil:
+		case from.ConfigMapKeyRef != nil:
+			from.ConfigMapKeyRef.Name = t.ref(KindConfigMap, from.ConfigMapKeyRef.Name, ptr.Deref(from.ConfigMapKeyRef.Optional, false))
+		case from.SecretKeyRef != nil:
+			from.SecretKeyRef.Name = t.ref(KindSecret, from.SecretKeyRef.Name, ptr.Deref(from.SecretKeyRef.Optional, false))
+		case from.FieldRef != nil && !strings.HasPrefix(from.FieldRef.FieldPath, "status."): // addresses are those over there
+			value, err := fieldOf(t.home, from.FieldRef.FieldPath)
+			if err != nil {
+				return err
+			}
+			e.Value, e.ValueFrom = literal(value), nil
+		}
+	}
+	var services []corev1.EnvVar
+	for _, e := range t.target.Services[c.Name] {
+		services = append(services, corev1.EnvVar{Name: e.Name, Value: literal(e.Value)})
+	}
+	c.Env = append(services, c.Env...)
+	return nil
+}
+
+// literal writes a value so that a kubelet does not expand what looks like a variable in it.
+func literal(value string) string { return strings.ReplaceAll(value, "$", "$$") }
+
+// volume rewrites a volume.
+func (t *translator) volume(v *corev1.Volume) (corev1.Volume, error) {
+	switch {
+	case v.ConfigMap != nil:
+		v.ConfigMap.Name = t.ref(KindConfigMap, v.ConfigMap.Name, ptr.Deref(v.ConfigMap.Optional, false))
+	case v.Secret != nil:
+		v.Secret.SecretName = t.ref(KindSecret, v.Secret.SecretName, ptr.Deref(v.Secret.Optional, false))
+	case v.DownwardAPI != nil:
+		p := &corev1.ProjectedVolumeSource{DefaultMode: v.DownwardAPI.DefaultMode}
+		var err error
+		p.Sources, err = t.downward(v.Name, 0, v.DownwardAPI.Items)
+		return corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{Projected: p}}, err
+	case v.Projected != nil:
+		p := &corev1.ProjectedVolumeSource{DefaultMode: v.Projected.DefaultMode}
+		for i := range v.Projected.Sources {
+			sources, err := t.source(v.Name, i, v.Projected.Sources[i])
+			if err != nil {
+				return corev1.Volume{}, err
+			}
+			p.Sources = append(p.Sources, sources...)
+		}
+		return corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{Projected: p}}, nil
+	case v.EmptyDir != nil, v.Image != nil:
+	default:
+		return corev1.Volume{}, errdefs.InvalidInputf("volume %q: volumes of this kind are not taken to another cluster", v.Name)
+	}
+	return *v, nil
+}
+
+// source rewrites a source of a projected volume.
+func (t *translator) source(volume string, i int, s corev1.VolumeProjection) ([]corev1.VolumeProjection, error) {
+	switch {
+	case s.ConfigMap != nil:
+		s.ConfigMap.Name = t.ref(KindConfigMap, s.ConfigMap.Name, ptr.Deref(s.ConfigMap.Optional, false))
+	case s.Secret != nil:
+		s.Secret.Name = t.ref(KindSecret, s.Secret.Name, ptr.Deref(s.Secret.Optional, false))
+	case s.DownwardAPI != nil:
+		return t.downward(volume, i, s.DownwardAPI.Items)
+	case s.ServiceAccountToken != nil:
+		key := fileKey(volume, i, 0)
+		t.out.Tokens[key] = s.ServiceAccountToken
+		return []corev1.VolumeProjection{t.files([]corev1.KeyToPath{{Key: key, Path: s.ServiceAccountToken.Path}})}, nil
+	default:
+		return nil, errdefs.InvalidInputf("volume %q: projected sources of this kind are not taken to another cluster", volume)
+	}
+	return []corev1.VolumeProjection{s}, nil
+}
+
+// downward has the fields of the pod at home; what containers may use is over there what it is at home.
+func (t *translator) downward(volume string, i int, items []corev1.DownwardAPIVolumeFile) ([]corev1.VolumeProjection, error) {
+	var fields []corev1.KeyToPath
+	var resources []corev1.DownwardAPIVolumeFile
+	for j := range items {
+		item := items[j]
+		if item.FieldRef == nil {
+			resources = append(resources, item)
+			continue
+		}
+		value, err := fieldOf(t.home, item.FieldRef.FieldPath)
+		if err != nil {
+			return nil, err
+		}
+		key := fileKey(volume, i, j)
+		t.out.Files[key] = []byte(value)
+		fields = append(fields, corev1.KeyToPath{Key: key, Path: item.Path, Mode: item.Mode})
+	}
+	var out []corev1.VolumeProjection
+	if len(fields) > 0 {
+		out = append(out, t.files(fields))
+	}
+	if len(resources) > 0 {
+		out = append(out, corev1.VolumeProjection{DownwardAPI: &corev1.DownwardAPIProjection{Items: resources}})
+	}
+	return out, nil
+}
+
+// files is a source that has keys of the Secret of the pod.
+func (t *translator) files(items []corev1.KeyToPath) corev1.VolumeProjection {
+	name := t.target.Home.filesName(t.home)
+	return corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: items}}
+}
+
+func fileKey(volume string, source, item int) string {
+	return volume + "." + strconv.Itoa(source) + "." + strconv.Itoa(item)
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotecluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// youngFor is how long the service account of a new namespace may take to be there.
+const youngFor = 30 * time.Second
+
+// namespaces knows which remote namespaces are there.
+type namespaces struct {
+	of *Cluster
+
+	mu    sync.Mutex
+	there map[string]time.Time // guarded by mu; when it was made here, zero if it was there
+}
+
+// name is the remote namespace for one at home, and whether it is ours to make.
+func (n *namespaces) name(home string) (name string, ours bool) {
+	c := n.of.config
+	if c.Namespace != "" {
+		return c.Namespace, false
+	}
+	if name := c.Namespaces[home]; name != "" {
+		return name, false
+	}
+	return c.Home.NamespaceName(home), true
+}
+
+// ensure makes the remote namespace for one at home, if it is ours to make and not there. One that is another's is refused.
+func (n *namespaces) ensure(ctx context.Context, home string) error {
+	name, ours := n.name(home)
+	n.mu.Lock()
+	_, there := n.there[name]
+	n.mu.Unlock()
+	if !ours || there {
+		return nil
+	}
+	api, c := n.of.client.CoreV1().Namespaces(), n.of.config.Home
+	made := time.Time{}
+	ns, err := api.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		made = time.Now()
+		ns, err = api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{LabelCluster: labelValue(c.Cluster)}, Annotations: map[string]string{AnnotationNamespace: home},
+		}}, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) { // another node of the home cluster was faster
+			ns, err = api.Get(ctx, name, metav1.GetOptions{})
+		}
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("make namespace %s in the remote cluster: %w", name, err)
+	case ns.Labels[LabelCluster] != labelValue(c.Cluster) || ns.Annotations[AnnotationNamespace] != home:
+		return fmt.Errorf("namespace %s in the remote cluster is not that of %s in the cluster %s: map that to another one", name, home, c.Cluster)
+	case ns.DeletionTimestamp != nil:
+		return fmt.Errorf("namespace %s is being deleted in the remote cluster", name)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.there == nil {
+		n.there = map[string]time.Time{}
+	}
+	n.there[name] = made
+	return nil
+}
+
+// failed notes an error of a create in the remote namespace for one at home: a namespace that is gone or going is looked at again.
+func (n *namespaces) failed(home string, err error) {
+	if !apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return
+	}
+	name, _ := n.name(home)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.there, name)
+}
+
+// young reports whether a create may fail because the namespace was made a moment ago.
+func (n *namespaces) young(home string) bool {
+	name, _ := n.name(home)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	made := n.there[name]
+	return !made.IsZero() && time.Since(made) < youngFor
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotecluster
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+)
+
+// addServices gives containers the variables of home's services, as they are when the pod is made. Variables that the pod
+// itself has, or an object that it names, go before them.
+func (c *Cluster) addServices(ctx context.Context, home *corev1.Pod, tr *Translation) error {
+	for _, list := range [][]corev1.Container{tr.Pod.Spec.InitContainers, tr.Pod.Spec.Containers} {
+		for i := range list {
+			services, err := c.services(ctx, home, list[i].Name)
+			if err != nil {
+				return err
+			}
+			list[i].Env = append(services, list[i].Env...)
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) services(ctx context.Context, home *corev1.Pod, name string) ([]corev1.EnvVar, error) {
+	resolved, err := c.objects.Container(ctx, home, name)
+	if err != nil {
+		return nil, err
+	}
+	own, err := c.ownVariables(ctx, home, name)
+	if err != nil {
+		return nil, err
+	}
+	var out []corev1.EnvVar
+	for _, e := range resolved.Env {
+		if !own[e.Name] && e.ValueFrom == nil {
+			out = append(out, corev1.EnvVar{Name: e.Name, Value: literal(e.Value)})
+		}
+	}
+	return out, nil
+}
+
+// ownVariables are the names of the variables that a container has of its own, or of objects.
+func (c *Cluster) ownVariables(ctx context.Context, home *corev1.Pod, name string) (map[string]bool, error) {
+	own := map[string]bool{}
+	for _, list := range [][]corev1.Container{home.Spec.InitContainers, home.Spec.Containers} {
+		for i := range list {
+			if list[i].Name != name {
+				continue
+			}
+			for _, e := range list[i].Env {
+				own[e.Name] = true
+			}
+			for _, from := range list[i].EnvFrom {
+				keys, err := c.keys(ctx, home, from)
+				if err != nil {
+					return nil, err
+				}
+				for _, k := range keys {
+					own[from.Prefix+k] = true
+				}
+			}
+		}
+	}
+	return own, nil
+}
+
+// keys are those of the object that variables come from.
+func (c *Cluster) keys(ctx context.Context, home *corev1.Pod, from corev1.EnvFromSource) (keys []string, err error) {
+	optional := false
+	switch {
+	case from.ConfigMapRef != nil:
+		optional = ptr.Deref(from.ConfigMapRef.Optional, false)
+		var m *corev1.ConfigMap
+		if m, err = c.objects.ConfigMap(ctx, home, from.ConfigMapRef.Name); err == nil {
+			for k := range m.Data {
+				keys = append(keys, k)
+			}
+		}
+	case from.SecretRef != nil:
+		optional = ptr.Deref(from.SecretRef.Optional, false)
+		var s *corev1.Secret
+		if s, err = c.objects.Secret(ctx, home, from.SecretRef.Name); err == nil {
+			for k := range s.Data {
+				keys = append(keys, k)
+			}
+		}
+	}
+	if apierrors.IsNotFound(err) && optional {
+		return nil, nil
+	}
+	return keys, err
+}

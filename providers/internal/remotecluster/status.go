@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotecluster
+
+import (
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// reasonRemoved is the reason of a pod that somebody removes in the remote cluster.
+const reasonRemoved = "RemovedInRemoteCluster"
+
+// remover is who asked for the removal of a remote pod.
+type remover int
+
+const (
+	byHome        remover = iota // or nobody did
+	bySomebody                   // in the remote cluster
+	byNobodyKnows                // it was asked for before the node started
+)
+
+// Status is the status of a pod at home by that of the remote one. What is about the remote cluster's nodes and scheduler is left out,
+// but for why a pod does not get a node. by is who removes the pod, if it is being removed.
+func Status(remote *corev1.Pod, by remover) corev1.PodStatus {
+	from := remote.Status.DeepCopy()
+	s := corev1.PodStatus{
+		Phase: from.Phase, Reason: from.Reason, Message: from.Message, StartTime: from.StartTime, PodIP: from.PodIP, PodIPs: from.PodIPs,
+		QOSClass: from.QOSClass, InitContainerStatuses: from.InitContainerStatuses, ContainerStatuses: from.ContainerStatuses,
+	}
+	if s.Phase == "" {
+		s.Phase = corev1.PodPending
+	}
+	for _, c := range from.Conditions {
+		switch c.Type {
+		case corev1.PodScheduled:
+			if c.Status == corev1.ConditionFalse && s.Message == "" {
+				s.Reason, s.Message = c.Reason, "in the remote cluster: "+c.Message
+			}
+		case corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.DisruptionTarget, corev1.PodReadyToStartContainers:
+			c.ObservedGeneration = 0 // the remote pod's generations are not the pod's
+			s.Conditions = append(s.Conditions, c)
+		}
+	}
+	before := restartsBefore(remote)
+	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
+		for i := range list {
+			list[i].RestartCount += before[list[i].Name]
+		}
+	}
+	switch { // what a pod exits with when it is removed says nothing of its work
+	case by == bySomebody:
+		s.Reason, s.Message = reasonRemoved, "somebody removes the pod in the remote cluster"
+		if terminal(s.Phase) {
+			s.Phase = corev1.PodRunning // until it is gone: then the node decides
+		}
+	case by == byNobodyKnows && s.Phase == corev1.PodSucceeded:
+		s.Phase, s.Reason, s.Message = corev1.PodFailed, reasonRemoved, "the pod was removed while the node was away"
+	}
+	return s
+}
+
+func terminal(p corev1.PodPhase) bool { return p == corev1.PodSucceeded || p == corev1.PodFailed }
+
+// restartsBefore are the restarts of containers before the remote pod was made again.
+func restartsBefore(remote *corev1.Pod) map[string]int32 {
+	var before map[string]int32
+	if json.Unmarshal([]byte(remote.Annotations[annotationRestarts]), &before) != nil {
+		return nil // there are none, or somebody changed them
+	}
+	return before
+}
+
+// restartsOf are what a pod that is made begins with: a container that ran before is restarted.
+func restartsOf(s *corev1.PodStatus) map[string]int32 {
+	before := map[string]int32{}
+	for _, c := range slices.Concat(s.InitContainerStatuses, s.ContainerStatuses) {
+		if ran := c.ContainerID != "" || c.RestartCount > 0; ran {
+			before[c.Name] = c.RestartCount + 1
+		}
+	}
+	return before
+}
+
+// shown is a remote pod as the node sees it: with home's identity. home is the pod there, nil if it is not known.
+func shown(remote, home *corev1.Pod, by remover) *corev1.Pod {
+	at, uid := homeOf(remote)
+	pod := &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name, UID: uid, CreationTimestamp: remote.CreationTimestamp},
+	}
+	if home != nil && home.UID == uid {
+		pod.ObjectMeta, pod.Spec = *home.ObjectMeta.DeepCopy(), *home.Spec.DeepCopy()
+	} else {
+		remote.Spec.DeepCopyInto(&pod.Spec)
+		var came sent
+		_ = json.Unmarshal([]byte(remote.Annotations[annotationSent]), &came) // somebody may have changed it: then there is none
+		pod.Labels, pod.Annotations = only(remote.Labels, came.Labels), only(remote.Annotations, came.Annotations)
+	}
+	pod.Status = Status(remote, by)
+	return pod
+}
+
+// only are the entries of m with the keys.
+func only(m map[string]string, keys []string) map[string]string {
+	out := map[string]string{}
+	for _, k := range keys {
+		if v, ok := m[k]; ok {
+			out[k] = v
+		}
+	}
+	return out
+}

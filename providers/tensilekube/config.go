@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tensilekube
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
+)
+
+// What a configuration file of this provider says about itself.
+const (
+	APIVersion = "tensilekube.virtual-kubelet.io/v1alpha1"
+	Kind       = "TensileKubeProviderConfiguration"
+)
+
+// Defaults of the limits of requests.
+const (
+	DefaultQPS   = 50
+	DefaultBurst = 100
+)
+
+// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
+// as VKUBELET_TENSILEKUBE_KUBECONFIG.
+type Config struct {
+	// APIVersion must be the constant APIVersion in a file.
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Kind must be the constant Kind in a file.
+	Kind string `json:"kind,omitempty"`
+	// Kubeconfig is the path of the access to the lower cluster. Required.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	// Context is that of the file. Default: its current one.
+	Context string `json:"context,omitempty"`
+	// ClusterID names the upper cluster in the lower one. No two upper clusters of one lower cluster may have the same, and it must
+	// not change while there are pods. Required.
+	ClusterID string `json:"clusterID,omitempty"`
+	// Namespace is where all pods go. Default: each namespace of the upper cluster has one, which is made when it is needed.
+	Namespace string `json:"namespace,omitempty"`
+	// Namespaces are namespaces of the lower cluster that exist, by the one of the upper cluster. They go before those that are
+	// made; there are none with Namespace.
+	Namespaces map[string]string `json:"namespaces,omitempty"`
+	// ServiceAccount is that of pods in the lower cluster, whose token they do not get. Default: the namespace's default one.
+	ServiceAccount string `json:"serviceAccount,omitempty"`
+	// ClusterSelector is what the annotation clusterSelector of a pod may set: nodeSelector, affinity, tolerations. Default:
+	// nodeSelector and affinity.
+	ClusterSelector []string `json:"clusterSelector,omitempty"`
+	// Placement is where in the lower cluster pods run that do not say it.
+	Placement remotecluster.Placement `json:"placement,omitzero"`
+	// Annotations of pods that the lower cluster sees: names, and beginnings of names such as example.com/*. Default: none, as programs
+	// in the lower cluster may give rights by them.
+	Annotations []string `json:"annotations,omitempty"`
+	// Capacity is what the node offers. Default: what the Ready nodes of the lower cluster have free, which needs the right to
+	// read all its nodes and pods.
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+	// QPS and Burst limit requests to the lower cluster. Default DefaultQPS and DefaultBurst.
+	QPS   int `json:"qps,omitempty"`
+	Burst int `json:"burst,omitempty"`
+
+	refreshEvery time.Duration // for tests; 0: as always
+}
+
+// format is what a configuration file of this provider looks like.
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_TENSILEKUBE"}
+
+// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+func LoadConfig(path string) (Config, error) { return format.Load(path) }
+
+// complete fills the defaults of c and refuses what cannot be.
+func (c Config) complete() (Config, error) {
+	if problems := validation.IsDNS1123Label(c.ClusterID); len(problems) > 0 {
+		return c, fmt.Errorf("tensilekube provider: clusterID: %q: want a name for the upper cluster, such as upper-1: %s", c.ClusterID, problems[0])
+	}
+	if c.Namespace != "" && len(c.Namespaces) > 0 {
+		return c, errors.New("tensilekube provider: namespaces: all pods go to namespace: remove one of both")
+	}
+	for home, remote := range c.Namespaces {
+		if problems := validation.IsDNS1123Label(remote); len(problems) > 0 {
+			return c, fmt.Errorf("tensilekube provider: namespaces: %s: %q: %s", home, remote, problems[0])
+		}
+	}
+	if c.ClusterSelector == nil {
+		c.ClusterSelector = []string{fieldNodeSelector, fieldAffinity}
+	}
+	for _, field := range c.ClusterSelector {
+		if !slices.Contains([]string{fieldNodeSelector, fieldAffinity, fieldTolerations}, field) {
+			return c, fmt.Errorf("tensilekube provider: clusterSelector: %q: want %s, %s or %s", field, fieldNodeSelector, fieldAffinity, fieldTolerations)
+		}
+	}
+	for name, quantity := range c.Capacity {
+		if quantity.Sign() < 0 {
+			return c, fmt.Errorf("tensilekube provider: capacity %s is %s, want 0 or more", name, quantity.String())
+		}
+	}
+	switch {
+	case c.Capacity == nil && c.Namespace != "":
+		return c, errors.New("tensilekube provider: capacity: is required with namespace, as the rights of one namespace do not show nodes")
+	case c.QPS < 0 || c.Burst < 0:
+		return c, fmt.Errorf("tensilekube provider: qps and burst are %d and %d, want 0 for the default, or more", c.QPS, c.Burst)
+	case c.QPS == 0:
+		c.QPS = DefaultQPS
+	}
+	if c.Burst == 0 {
+		c.Burst = max(DefaultBurst, c.QPS)
+	}
+	return c, nil
+}
+
+// access returns the access to the lower cluster.
+func (c Config) access() (*rest.Config, error) {
+	if c.Kubeconfig == "" {
+		return nil, errors.New("tensilekube provider: kubeconfig: is missing: set it in the file of --provider-config or in VKUBELET_TENSILEKUBE_KUBECONFIG")
+	}
+	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: c.Kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: c.Context}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("tensilekube provider: kubeconfig: %w", err)
+	}
+	access.UserAgent = "virtual-kubelet-tensilekube"
+	access.QPS, access.Burst = float32(c.QPS), c.Burst
+	return access, nil
+}
+
+// shows reports whether the lower cluster sees an annotation.
+func (c Config) shows(key string) bool {
+	return slices.ContainsFunc(c.Annotations, func(name string) bool {
+		beginning, open := strings.CutSuffix(name, "*")
+		return name == key || open && strings.HasPrefix(key, beginning)
+	})
+}
