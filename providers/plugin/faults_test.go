@@ -78,7 +78,7 @@ func TestPluginFrozen(t *testing.T) {
 	if err := p.CreatePod(t.Context(), pod("web", "u1")); err != nil {
 		t.Fatal(err)
 	}
-	process.signal(syscall.SIGSTOP)
+	process.freeze()
 	_, hung := p.GetPod(t.Context(), "default", "web") // returns when the plugin counts as frozen
 	if hung == nil || errdefs.IsNotFound(hung) || errors.Is(hung, context.DeadlineExceeded) {
 		t.Errorf("a call in a frozen plugin: got %v", hung)

@@ -4,9 +4,12 @@ package plugin
 
 import (
 	"bufio"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -78,6 +81,22 @@ func (p *process) signal(s syscall.Signal) {
 	if err := p.cmd.Process.Signal(s); err != nil {
 		p.t.Fatal(err)
 	}
+}
+
+// freeze stops the process, and returns when none of its threads runs: one that does could still answer.
+func (p *process) freeze() {
+	p.t.Helper()
+	p.signal(syscall.SIGSTOP)
+	eventually(p.t, "all threads of the plugin have stopped", func() bool {
+		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
+		for _, file := range files {
+			stat, err := os.ReadFile(file)
+			if _, rest, ok := strings.Cut(string(stat), ") "); err != nil || !ok || rest[0] != 'T' {
+				return false
+			}
+		}
+		return err == nil
+	})
 }
 
 // kill is kill -9.

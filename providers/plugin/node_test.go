@@ -255,7 +255,7 @@ var wireFaults = []wireFault{
 		return w.plugin.start
 	}},
 	{"frozen", []string{"is not connected since ", "frozen"}, func(w *world) func() {
-		w.plugin.signal(syscall.SIGSTOP)
+		w.plugin.freeze()
 		return func() { w.plugin.signal(syscall.SIGCONT) }
 	}},
 	{"restarted with lost memory", []string{"is not connected since "}, func(w *world) func() {
