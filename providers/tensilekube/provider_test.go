@@ -66,10 +66,10 @@ func TestRestartWritesNothing(t *testing.T) {
 	if list, err := p.GetPods(t.Context()); err != nil || len(list) != len(pods) {
 		t.Errorf("after the restart there are %d pods (%v), want %d", len(list), err, len(pods))
 	}
-	u.refreshed(p)
 	if writes := u.line.writes(); len(writes) > 0 {
 		t.Errorf("the restart wrote to the remote cluster: %q", writes)
 	}
+	u.refreshed(p) // which writes nothing but the one change
 	pods[0].Labels["app"] = "changed"
 	if err := p.UpdatePod(t.Context(), pods[0]); err != nil {
 		t.Fatal(err)

@@ -99,6 +99,7 @@ func shown(remote, home *corev1.Pod, by remover) *corev1.Pod {
 		_ = json.Unmarshal([]byte(remote.Annotations[annotationSent]), &came) // somebody may have changed it: then there is none
 		pod.Labels, pod.Annotations = only(remote.Labels, came.Labels), only(remote.Annotations, came.Annotations)
 	}
+	pod.Generation = 0 // what of home's the status is about the remote cluster does not say
 	pod.Status = Status(remote, by)
 	return pod
 }

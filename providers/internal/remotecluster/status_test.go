@@ -88,10 +88,10 @@ func TestRestartsSurviveAnotherPod(t *testing.T) {
 }
 
 func TestShownHasHomesIdentity(t *testing.T) {
-	home := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", UID: "home", Labels: map[string]string{"app": "web"}},
+	home := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", UID: "home", Generation: 2, Labels: map[string]string{"app": "web"}},
 		Spec: corev1.PodSpec{NodeName: "vk-0"}}
 	got := shown(remotePod(corev1.PodStatus{Phase: corev1.PodRunning}), home, byHome)
-	if got.UID != "home" || got.Namespace != "default" || got.Name != "web-0" || got.Labels["app"] != "web" || got.Spec.NodeName != "vk-0" {
+	if got.UID != "home" || got.Namespace != "default" || got.Name != "web-0" || got.Labels["app"] != "web" || got.Spec.NodeName != "vk-0" || got.Generation != 0 {
 		t.Errorf("the pod is shown as %v", got)
 	}
 	next := home.DeepCopy()
