@@ -161,7 +161,7 @@ func (r *Runtime) guestSpec(s *sandbox, spec *shim.Spec) error {
 
 // stopGuest ends the sandbox of a pod, and removes what is left of it.
 func (r *Runtime) stopGuest(ctx context.Context, s *sandbox) error {
-	if err := endUnknown(ctx, s.keeper()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := endKeeper(ctx, s.keeper()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("stop gVisor: %w", err)
 	}
 	// One that was killed leaves its sandbox: to read how it ended is to end that.
@@ -169,6 +169,19 @@ func (r *Runtime) stopGuest(ctx context.Context, s *sandbox) error {
 		return err
 	}
 	return r.discardGuest(ctx, s)
+}
+
+// endKeeper ends the supervisor of a sandbox, and with it the sandbox. The one that its state names is not looked for: to look at all
+// processes of the machine for the end of each pod is much, where there are many.
+func endKeeper(ctx context.Context, dir string) error {
+	state, err := shim.ReadState(dir)
+	switch {
+	case err != nil || state.Shim.PID == 0: // it cannot be read, or was not written yet
+		return endUnknown(ctx, dir)
+	case !state.Shim.Alive():
+		return nil
+	}
+	return endSupervisors(ctx, dir, state.Shim)
 }
 
 func (r *Runtime) discardGuest(ctx context.Context, s *sandbox) error {

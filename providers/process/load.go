@@ -197,6 +197,11 @@ func endUnknown(ctx context.Context, dir string) error {
 	if err != nil || len(supervisors) == 0 {
 		return err
 	}
+	return endSupervisors(ctx, dir, supervisors...)
+}
+
+// endSupervisors ends the supervisors of the container in dir, usually one, and with them the container.
+func endSupervisors(ctx context.Context, dir string, supervisors ...shim.Process) error {
 	ctx, cancel := context.WithTimeout(ctx, killTime)
 	defer cancel()
 	// Asked first: it also ends what left the container's session. One that does not answer is killed, and the kernel kills
