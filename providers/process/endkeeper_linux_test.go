@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+// TestTheEndOfASandboxIsThatOfItsSupervisor: the one that the state names is ended, also if it does not answer; one that has its number
+// and is another process is not.
+func TestTheEndOfASandboxIsThatOfItsSupervisor(t *testing.T) {
+	for name, c := range map[string]struct {
+		later uint64 // that the process in the state started
+		ends  bool
+	}{"it": {0, true}, "another with its number": {1, false}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			cmd := exec.Command("sleep", "600")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan struct{})
+			go func() {
+				_ = cmd.Wait() // it is killed
+				close(ended)
+			}()
+			defer cmd.Process.Kill() //nolint:errcheck // it has usually ended
+			supervisor := shim.ProcessOf(cmd.Process.Pid)
+			supervisor.Start += c.later
+			if err := durable.WriteJSON(filepath.Join(dir, "state.json"), shim.State{Shim: supervisor, StartedAt: time.Now()}); err != nil {
+				t.Fatal(err)
+			}
+			if err := endKeeper(t.Context(), dir); err != nil {
+				t.Fatal(err)
+			}
+			if !c.ends {
+				if !shim.ProcessOf(cmd.Process.Pid).Alive() {
+					t.Error("a process that is none of ours was ended")
+				}
+				return
+			}
+			select {
+			case <-ended:
+			case <-time.After(30 * time.Second):
+				t.Error("the supervisor goes on")
+			}
+		})
+	}
+}
