@@ -21,13 +21,16 @@ func TestTheEndOfASandboxIsThatOfItsSupervisor(t *testing.T) {
 	}{"it": {0, true}, "another with its number": {1, false}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			cmd := exec.Command("sleep", "600") //nolint:noctx // it is killed
+			cmd := exec.Command("sleep", "600")
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			ended := make(chan error, 1)
-			go func() { ended <- cmd.Wait() }()
-			defer func() { _ = cmd.Process.Kill() }()
+			ended := make(chan struct{})
+			go func() {
+				_ = cmd.Wait() // it is killed
+				close(ended)
+			}()
+			defer cmd.Process.Kill() //nolint:errcheck // it has usually ended
 			supervisor := shim.ProcessOf(cmd.Process.Pid)
 			supervisor.Start += c.later
 			if err := durable.WriteJSON(filepath.Join(dir, "state.json"), shim.State{Shim: supervisor, StartedAt: time.Now()}); err != nil {
