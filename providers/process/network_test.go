@@ -6,6 +6,7 @@ package process_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,8 +35,10 @@ func network(t *testing.T) (file, leases string) {
 	}
 	dir := t.TempDir()
 	file = filepath.Join(dir, "pods.conflist")
-	// A subnet of its own for each process of tests, in a range that is kept for documentation.
-	n := os.Getpid() % 32
+	n, err := subnet()
+	if err != nil {
+		t.Fatal(err)
+	}
 	config := fmt.Sprintf(`{"cniVersion": "1.0.0", "name": "vktest%d", "plugins": [
 		{"type": "ptp", "ipam": {"type": "host-local", "dataDir": %q, "ranges": [[{"subnet": "198.51.100.%d/29"}]]}}]}`, os.Getpid(), dir, n*8)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
@@ -42,6 +46,25 @@ func network(t *testing.T) (file, leases string) {
 	}
 	return file, filepath.Join(dir, fmt.Sprintf("vktest%d", os.Getpid()))
 }
+
+// keepsSubnet is there for the garbage collector, which would close it.
+var keepsSubnet net.Listener
+
+// subnet is the number of a subnet that no other process of tests has, in a range that is kept for documentation. A socket without a file
+// keeps it until the process ends.
+var subnet = sync.OnceValues(func() (int, error) {
+	const subnets = 32
+	for i := range subnets {
+		n := (os.Getpid() + i) % subnets
+		var config net.ListenConfig
+		listener, err := config.Listen(context.Background(), "unix", fmt.Sprintf("@vk-process-test-subnet-%d", n))
+		if err == nil {
+			keepsSubnet = listener
+			return n, nil
+		}
+	}
+	return 0, errors.New("every subnet for tests is taken")
+})
 
 func (w *world) address(sandbox string) string {
 	w.t.Helper()

@@ -69,9 +69,10 @@ func TestRestartWritesNothing(t *testing.T) {
 	if writes := u.line.writes(); len(writes) > 0 {
 		t.Errorf("the restart wrote to the remote cluster: %q", writes)
 	}
-	u.refreshed(p) // which writes nothing but the one change
+	u.refreshed(p)               // which writes nothing but the one change
+	pods[0] = pods[0].DeepCopy() // the one of before is at home, where the provider reads it
 	pods[0].Labels["app"] = "changed"
-	if err := p.UpdatePod(t.Context(), pods[0]); err != nil {
+	if err := p.UpdatePod(t.Context(), pods[0].DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
 	if writes := u.line.writes(); len(writes) != 1 {

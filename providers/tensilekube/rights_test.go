@@ -84,6 +84,7 @@ func TestLeastRights(t *testing.T) {
 		}
 		return false, "nothing was written"
 	})
+	pod = pod.DeepCopy() // the one of before is at home, where the provider reads it
 	pod.Labels["app"] = "changed"
 	if err := p.UpdatePod(t.Context(), pod.DeepCopy()); err != nil {
 		t.Errorf("UpdatePod: %v", err)
