@@ -25,6 +25,7 @@ func TestNoisyPodThatFillsTheDiskIsEvicted(t *testing.T) {
 		} {
 			t.Run(what, func(t *testing.T) {
 				t.Parallel()
+				config := config // those beside it have one each
 				config.EvictionHard = map[string]string{"nodefs.available": "15%", "nodefs.inodesFree": "15%"}
 				m := newNoisyNode(t, config, "size=48m,nr_inodes=1000")
 				// It is the older one, and has more until the other one begins.
