@@ -71,6 +71,7 @@ func fullDisk(t *testing.T, config process.Config, script string) {
 	stop = m.watch("quiet")
 	m.awaitPhase("ends", corev1.PodFailed)
 	m.exitCode("ends", 7)
+	m.running("later") // the daemon knows it again
 	if out, err := m.exec("later", "kill -TERM 1"); err != nil {
 		t.Errorf("a command on a full disk: %q, %v", out, err)
 	}
