@@ -60,7 +60,7 @@
 // holds up a status, and one status write never races another.
 //
 // A third lane asks for statuses (pollPod): those of a provider without
-// PodNotifier, and those that a PodNotifier told to a former life, or has not told
+// PodNotifier, and those that a PodNotifier told before a restart, or has not told
 // since a change of the pod.
 //
 // # Two processes for one node

@@ -142,7 +142,7 @@ func (c *PodController) accepted(key string, api *corev1.Pod) {
 }
 
 // learn asks for the status of a pod that was found at the backend, if the
-// provider has not reported it: it may have done so to a former life. It also asks for
+// provider has not reported it: it may have done so before a restart. It also asks for
 // that of a pod that was changed, if what was told may be from before the change.
 func (c *PodController) learn(key string) {
 	if st := c.states.get(key); !st.report.about(st.sent.UID) || st.reflected < st.sent.Generation {

@@ -26,7 +26,7 @@ func (c *Cluster) addServices(ctx context.Context, home *corev1.Pod, tr *Transla
 }
 
 func (c *Cluster) services(ctx context.Context, home *corev1.Pod, name string) ([]corev1.EnvVar, error) {
-	resolved, err := c.objects.Container(ctx, home, name)
+	resolved, err := c.objects.Container(ctx, withoutVariables(home), name)
 	if err != nil {
 		return nil, err
 	}
@@ -41,6 +41,18 @@ func (c *Cluster) services(ctx context.Context, home *corev1.Pod, name string) (
 		}
 	}
 	return out, nil
+}
+
+// withoutVariables is a pod whose containers have the variables of services only. Those of its own are never resolved here, so a Secret
+// that changes meanwhile cannot leave a value in the spec of the remote pod.
+func withoutVariables(home *corev1.Pod) *corev1.Pod {
+	bare := home.DeepCopy()
+	for _, list := range [][]corev1.Container{bare.Spec.InitContainers, bare.Spec.Containers} {
+		for i := range list {
+			list[i].Env, list[i].EnvFrom = nil, nil
+		}
+	}
+	return bare
 }
 
 // ownVariables are the names of the variables that a container has of its own, or of objects.
