@@ -325,6 +325,48 @@ func TestPodThatRunsIsNotRefusedAfterARestart(t *testing.T) {
 	})
 }
 
+// TestNoPodIsEvictedBeforeTheSpecsOfOthersAreKnown: after a restart they come one by one, and the first would go for what others use. A
+// spec that never comes is not waited for.
+func TestNoPodIsEvictedBeforeTheSpecsOfOthersAreKnown(t *testing.T) {
+	for name, comes := range map[string]bool{"it comes": true, "it never comes": false} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
+				m := w.underPressure()
+				pods := []*corev1.Pod{podOf("a", "main"), podOf("b", "main")}
+				for _, pod := range pods {
+					pod.Spec.NodeName = "n1"
+					w.create(pod)
+					w.awaitRunning(pod)
+				}
+				update := func(pod *corev1.Pod) {
+					again := pod.DeepCopy()
+					again.Status = *w.last(pod.UID)
+					if err := w.runtime.UpdatePod(t.Context(), again); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.kill()
+				w.start()
+				update(pods[0])
+				m.set(func() { m.ram = 5 })
+				if w.isEvicted(pods[0]) {
+					t.Error("the pod whose spec came first is evicted before that of the other one is known")
+				}
+				if comes {
+					update(pods[1])
+					m.set(func() {})
+				} else {
+					time.Sleep(specTime)
+					synctest.Wait()
+				}
+				if !w.isEvicted(pods[0]) && !w.isEvicted(pods[1]) {
+					t.Error("none is evicted")
+				}
+			})
+		})
+	}
+}
+
 func TestEvictionThatCannotBe(t *testing.T) {
 	if _, err := newEvictor(&Runtime{cfg: Config{EvictionHard: map[string]string{"memory.free": "1"}}}); err == nil || !strings.Contains(err.Error(), "memory.free") {
 		t.Errorf("got %v, want an error about memory.free", err)
