@@ -25,7 +25,9 @@ import (
 //	capability.Declarer            gets pods that it can run                  gets every pod
 //	nodeutil.ProbeMetricsProvider  shows its probes at /metrics/probes        there is nothing to see
 //	nodeutil.VolumeProvisioner     has room for PersistentVolumes             the node makes none
+//	nodeutil.EndpointSlicesUser    gets the addresses behind services         has none
 //	cli.NodeConfigurer             writes capacity into the Node object       the node has what the program gives it
+//	cli.Examiner                   tells doctor why it would not work         doctor asks its Ping
 //
 // Those with a package before their name are with what asks for them, or with the types that they are made of.
 

@@ -54,6 +54,8 @@ const (
 	Claims Feature = "claims"
 	// Provisioning is a provider with room for PersistentVolumes, which the node makes. It is a role of its own.
 	Provisioning Feature = "provisioning"
+	// EndpointSlices is a provider that takes services elsewhere. A role has it on request only.
+	EndpointSlices Feature = "endpoint slices"
 	// ManyNodes is a process with several nodes.
 	ManyNodes Feature = "many nodes"
 )
@@ -86,6 +88,8 @@ var table = []Right{
 	{Verbs: []string{"list", "watch"}, Resource: "persistentvolumeclaims", Needs: Provisioning, Why: "the node sees which claims wait for a volume on it"},
 	{Verbs: []string{"list", "watch", "get", "create", "delete"}, Resource: "persistentvolumes", Needs: Provisioning, Why: "the node makes volumes, and deletes those that are released"},
 	{Verbs: []string{"get"}, Group: "storage.k8s.io", Resource: "storageclasses", Needs: Provisioning, Why: "the class says what becomes of a volume that is released"},
+	{Verbs: []string{"list", "watch"}, Group: "discovery.k8s.io", Resource: "endpointslices", Needs: EndpointSlices, Why: "the provider learns of the addresses behind services",
+		Unseen: "no provider of the run takes services elsewhere"},
 	{Verbs: []string{"create"}, Resource: "events", Why: "pods have events"},
 	{Verbs: []string{"patch"}, Resource: "events", Why: "an event that comes again is counted", Unseen: "nothing went wrong twice"},
 	{Verbs: []string{"create"}, Group: "authentication.k8s.io", Resource: "tokenreviews", Needs: Serving, Why: "callers with a token are known"},
@@ -107,7 +111,7 @@ func All(features ...Feature) (out []Right) {
 
 // Every is all features.
 func Every() []Feature {
-	return []Feature{Serving, CertificateRequests, PodTokens, TrustBundles, PodCertificates, Claims, Provisioning, ManyNodes}
+	return []Feature{Serving, CertificateRequests, PodTokens, TrustBundles, PodCertificates, Claims, Provisioning, EndpointSlices, ManyNodes}
 }
 
 // Reviews returns the questions whether the own identity has the right; node is the name of the node.

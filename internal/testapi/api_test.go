@@ -135,6 +135,20 @@ func TestPrivateAPIFaults(t *testing.T) {
 	}
 }
 
+func TestSnapshot(t *testing.T) {
+	a := New(t, Options{NoControllerManager: true, NoScheduler: true})
+	before := a.Namespace(t)
+	restore := a.Snapshot(t)
+	after := a.Namespace(t)
+	restore()
+	if _, err := a.Client.CoreV1().Namespaces().Get(t.Context(), before, metav1.GetOptions{}); err != nil {
+		t.Errorf("get what was there at the snapshot: %v", err)
+	}
+	if _, err := a.Client.CoreV1().Namespaces().Get(t.Context(), after, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("get what was made after the snapshot: got %v, want NotFound", err)
+	}
+}
+
 func TestWrongFlagIsExplained(t *testing.T) {
 	c := &cluster{binary: requireBinary(t), base: t.TempDir(), name: privateName, args: []string{"--apiserver-arg=--bogus"}}
 	_, err := c.open()

@@ -3,6 +3,8 @@
 package testapi
 
 import (
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 )
@@ -27,6 +29,31 @@ func (a *API) Restart(t testing.TB) {
 	c.end(syscall.SIGTERM)
 	if err := c.start(); err != nil {
 		t.Fatalf("start the private API server again: %v", err)
+	}
+}
+
+// Snapshot keeps the data of a private cluster as they are now. restore brings them back, as from a backup: what was written since is
+// lost, and resource versions begin again where they were. For both the cluster stops, and it is ready again when they return.
+func (a *API) Snapshot(t testing.TB) (restore func()) {
+	t.Helper()
+	c, saved := a.private(t), filepath.Join(t.TempDir(), "etcd")
+	data := filepath.Join(c.dir(), "etcd")
+	c.end(syscall.SIGTERM)
+	if err := os.CopyFS(saved, os.DirFS(data)); err != nil {
+		t.Fatalf("keep the data of the private API server: %v", err)
+	}
+	a.Restart(t)
+	return func() {
+		t.Helper()
+		c.kill()
+		err := os.RemoveAll(data)
+		if err == nil {
+			err = os.CopyFS(data, os.DirFS(saved))
+		}
+		if err != nil {
+			t.Fatalf("bring back the data of the private API server: %v", err)
+		}
+		a.Restart(t)
 	}
 }
 

@@ -91,6 +91,7 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 		ConfigMaps: b.objects.ConfigMaps().Lister(),
 		Secrets:    b.objects.Secrets().Lister(),
 		Services:   b.services.Lister(),
+		Listed:     func() bool { return pods.Informer().HasSynced() && b.services.Informer().HasSynced() },
 		Node:       &n.cfg.NodeSpec,
 		Recorder:   redactedEvents{n.recorder("kubelet"), n},
 	})

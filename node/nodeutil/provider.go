@@ -69,6 +69,9 @@ type ProviderConfig struct {
 	ConfigMaps corev1listers.ConfigMapLister
 	Secrets    corev1listers.SecretLister
 	Services   corev1listers.ServiceLister
+	// Listed reports whether Pods and Services have all that the API server has. Run of the node fills them, beside what
+	// a provider does in the background: before then an object that they do not have may exist.
+	Listed func() bool
 	// Node is the node that will be registered. The provider may change it
 	// until NewProviderFunc returns, and must not afterwards.
 	Node *corev1.Node

@@ -73,6 +73,7 @@ func (n *Node) start(p *parts) {
 		return n.node.Run(ctx)
 	})
 	p.start("volume provisioner", n.provision)
+	p.start("watch of EndpointSlices", n.watchSlices)
 	p.group.Go(func() error { return n.becomeReady(p.ctx) })
 }
 

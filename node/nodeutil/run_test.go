@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
 // running is a node in the middle of Run.
@@ -82,6 +83,17 @@ func TestRunRegistersAReadyNode(t *testing.T) {
 		return
 	}
 	t.Error("no Ready condition")
+}
+
+func TestProviderKnowsWhenAllIsListed(t *testing.T) {
+	m, before, listed := newMemory(), true, func() bool { return false }
+	start(t, func(c ProviderConfig) (Provider, node.NodeProvider, error) {
+		before, listed = c.Listed(), c.Listed
+		return m.asProvider(c)
+	})
+	if before || !listed() {
+		t.Errorf("Listed is %t before Run, and %t in a node that is ready", before, listed())
+	}
 }
 
 func TestRunHandlesPods(t *testing.T) {

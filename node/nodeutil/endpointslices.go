@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	discoverylisters "k8s.io/client-go/listers/discovery/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/guard"
+)
+
+// EndpointSlicesUser is an ability of a provider that takes services of this cluster elsewhere, and needs the addresses behind them. It
+// needs a right that no node has: to list and watch EndpointSlices. Until the node gets it, nothing is handed over.
+type EndpointSlicesUser interface {
+	// UsesEndpointSlices reports whether that is to be done. It is asked once, before the node runs.
+	UsesEndpointSlices() bool
+	// UseEndpointSlices hands the provider all EndpointSlices of the cluster. It is called once, when they and all that the listers
+	// of ProviderConfig have were listed, and must return at once.
+	UseEndpointSlices(discoverylisters.EndpointSliceLister)
+}
+
+// watchSlices watches EndpointSlices until ctx ends, if the provider wants them.
+func (n *Node) watchSlices(ctx context.Context) error {
+	user, ok := n.provider.(EndpointSlicesUser)
+	if !ok || !user.UsesEndpointSlices() {
+		<-ctx.Done()
+		return nil
+	}
+	all := n.clients.watches.DiscoveryV1().EndpointSlices(metav1.NamespaceAll)
+	informer := newInformer(&discoveryv1.EndpointSlice{}, n.cfg.InformerResyncPeriod, &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return all.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return all.Watch(ctx, options)
+		},
+	})
+	ended := make(chan struct{})
+	go func() { // ends with ctx
+		informer.RunWithContext(ctx)
+		close(ended)
+	}()
+	defer func() { <-ended }()
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return nil
+	}
+	select {
+	case <-n.pods.Ready():
+	case <-ctx.Done():
+		return nil
+	}
+	err := (&guard.Guard{}).Do(ctx, "UseEndpointSlices", func(context.Context) error {
+		user.UseEndpointSlices(discoverylisters.NewEndpointSliceLister(informer.GetIndexer()))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
