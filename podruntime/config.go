@@ -31,6 +31,8 @@ type Config struct {
 	Root string
 	// LogRoot is the directory of the logs of containers, as the runtime sees it. Required.
 	LogRoot string
+	// KeepLogs leaves the logs of a pod that was deleted where they are: who made the Runtime removes them.
+	KeepLogs bool
 	// ClusterDNS are the addresses of the cluster's DNS servers; without any, pods that ask for
 	// the cluster's DNS get that of the machine, with an event.
 	ClusterDNS []string

@@ -44,3 +44,24 @@ func TestPodsThatAreDeletedAtOnceEndTogether(t *testing.T) {
 		}
 	})
 }
+
+// TestLogsAreKeptForSomebodyElse: a pod that was deleted leaves its logs where the configuration says so, and nowhere else.
+func TestLogsAreKeptForSomebodyElse(t *testing.T) {
+	for _, keep := range []bool{true, false} {
+		inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
+			w.kill()
+			w.configure = func(c *Config) { c.KeepLogs = keep }
+			w.start()
+			pod := podOf("web", "app")
+			w.create(pod)
+			w.awaitRunning(pod)
+			log := w.Containers()[0].LogPath
+			write(t, log, "last line")
+			w.delete(pod, 1)
+			w.awaitGone(pod)
+			if got := onDisk(log); got != keep {
+				t.Errorf("keep %v: the log is there: %v", keep, got)
+			}
+		})
+	}
+}

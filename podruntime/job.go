@@ -164,7 +164,7 @@ func (j job) removeContainer(ctx context.Context, a plan.Action) plan.Outcome {
 		return plan.Outcome{}
 	}
 	err := os.Remove(j.r.messageFile(j.pod.UID, j.target.seen.Name, j.target.seen.Attempt))
-	if j.target.log != "" {
+	if j.target.log != "" && !(j.deleted && j.r.cfg.KeepLogs) {
 		err = errors.Join(err, j.r.logs.Remove(j.target.log))
 	}
 	_ = err // nothing is left of the container that could be asked again; the directories go with the pod

@@ -116,7 +116,7 @@ func (j job) stopSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 func (j job) removeSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if j.deleted {
+	if j.deleted && !j.r.cfg.KeepLogs {
 		if err := os.RemoveAll(j.r.settings.LogDirectory(j.pod)); err != nil {
 			return plan.Outcome{Reason: reasonRemove, Message: err.Error()}
 		}
@@ -126,6 +126,9 @@ func (j job) removeSandbox(ctx context.Context, a plan.Action) plan.Outcome {
 
 // sweep removes what is left on disk of a pod that is gone.
 func (r *Runtime) sweep(pod *corev1.Pod) error {
-	return errors.Join(r.volumes.Remove(pod.UID), os.RemoveAll(r.messageDir(pod.UID)), os.RemoveAll(r.settings.LogDirectory(pod)),
-		r.cgroups.remove(pod.UID))
+	err := errors.Join(r.volumes.Remove(pod.UID), os.RemoveAll(r.messageDir(pod.UID)), r.cgroups.remove(pod.UID))
+	if r.cfg.KeepLogs {
+		return err
+	}
+	return errors.Join(err, os.RemoveAll(r.settings.LogDirectory(pod)))
 }
