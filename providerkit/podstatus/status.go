@@ -85,6 +85,9 @@ func (f *facts) anyMain(is func(*Container) bool) bool {
 
 // phase is that of the pod.
 func (f *facts) phase(seen *Pod) corev1.PodPhase {
+	if len(f.pod.Spec.Containers) == 0 {
+		return seen.phase()
+	}
 	notSucceeded := f.anyMain(func(c *Container) bool { return !succeeded(c) })
 	switch {
 	case seen.Ended && (seen.Failed || notSucceeded):
@@ -99,6 +102,28 @@ func (f *facts) phase(seen *Pod) corev1.PodPhase {
 		return corev1.PodPending
 	}
 	return corev1.PodRunning
+}
+
+// phase is that of a pod whose spec is not known: which containers are yet to come is not known either, so it has
+// not ended unless the backend says so.
+func (p *Pod) phase() corev1.PodPhase {
+	is := func(what func(*Container) bool) bool {
+		for i := range p.Containers {
+			if what(&p.Containers[i]) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case p.Ended && (p.Failed || is(func(c *Container) bool { return !succeeded(c) })):
+		return corev1.PodFailed
+	case p.Ended:
+		return corev1.PodSucceeded
+	case is(func(c *Container) bool { return c.State != Waiting || ran(c) }):
+		return corev1.PodRunning
+	}
+	return corev1.PodPending
 }
 
 // over reports whether the containers tell that the pod has ended: none runs, and none is started again. Ephemeral containers

@@ -108,6 +108,11 @@ func TestStatus(t *testing.T) {
 		want string
 	}{
 		{"nothing is known", pod(always, nil, a), podstatus.Pod{}, "Pending a:ContainerCreating"},
+		{"a pod without a spec has not ended", pod(always, nil), podstatus.Pod{Containers: []podstatus.Container{runs("a")}}, "Running"},
+		{"nor when a container of it has", pod(never, nil), podstatus.Pod{Containers: []podstatus.Container{exited("a", 0)}}, "Running"},
+		{"nor when nothing is known", pod(always, nil), podstatus.Pod{}, "Pending"},
+		{"without a spec, the backend ends it", pod(never, nil), podstatus.Pod{Ended: true, Containers: []podstatus.Container{exited("a", 0)}}, "Succeeded"},
+		{"without a spec, the backend ends it by a failure", pod(never, nil), podstatus.Pod{Ended: true, Containers: []podstatus.Container{exited("a", 1)}}, "Failed"},
 		{"nothing is known, with init containers", pod(always, inits, a), podstatus.Pod{}, "Pending i:PodInitializing a:PodInitializing"},
 		{"an image cannot be pulled", pod(always, nil, a), of(podstatus.Container{Name: "a", Reason: "ImagePullBackOff"}), "Pending a:ImagePullBackOff"},
 		{"one of two runs", pod(always, nil, a, b), of(runs("a")), "Pending a:runs+r b:ContainerCreating"},

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poll
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// Wait returns when the first complete list has come: what the service has of an earlier life is known then. Else it is why not.
+func (c *Cache[T]) Wait(ctx context.Context) error {
+	select {
+	case <-c.synced:
+		return nil
+	case <-ctx.Done():
+		err, _ := c.Trouble()
+		if err == nil {
+			err = ctx.Err()
+		}
+		return fmt.Errorf("the pods of an earlier life are not known yet: %w", err)
+	}
+}
+
+// Synced reports whether the first complete list has come.
+func (c *Cache[T]) Synced() bool {
+	select {
+	case <-c.synced:
+		return true
+	default:
+		return false
+	}
+}
+
+// Trouble returns why the last round failed, and since when rounds do. Nil: it did not.
+func (c *Cache[T]) Trouble() (err error, since time.Time) { //nolint:revive,staticcheck // the time is of the error
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err, c.since
+}
+
+// Get returns a pod of a UID with the instance that it is. False is one that the service does not have, as far as is known.
+func (c *Cache[T]) Get(uid types.UID) (pod *corev1.Pod, instance T, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.pods[uid]
+	if e == nil {
+		return nil, instance, false
+	}
+	return e.pod, e.instance, true
+}
+
+// Find returns the pod of a name with the instance that it is; of several one that does not stop, and of those the one that came last. An error is of the kind not-found.
+func (c *Cache[T]) Find(namespace, name string) (pod *corev1.Pod, instance T, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var found *entry[T]
+	for _, e := range c.pods {
+		if e.pod.Namespace == namespace && e.pod.Name == name && (found == nil || found.stopping && !e.stopping ||
+			found.stopping == e.stopping && found.accepted.Before(e.accepted)) {
+			found = e
+		}
+	}
+	if found == nil {
+		return nil, instance, errdefs.NotFoundf("there is no pod %s/%s at the service", namespace, name)
+	}
+	return found.pod, found.instance, nil
+}
+
+// All returns every pod. They are not to be changed.
+func (c *Cache[T]) All() []*corev1.Pod {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pods := make([]*corev1.Pod, 0, len(c.pods))
+	for _, e := range c.pods {
+		pods = append(pods, e.pod)
+	}
+	return pods
+}

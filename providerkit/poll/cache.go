@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poll
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Identity says which pod an instance at a service is, and which instance of it.
+type Identity struct {
+	Namespace, Name string
+	UID             types.UID
+	// ID is the service's name for the instance. Of several of one pod the one that was created first is the pod, and of those the
+	// one with the least ID.
+	ID        string
+	CreatedAt time.Time
+}
+
+// Config is what a Cache needs to know of a service whose instances are of type T. List, Identify and Status are required.
+type Config[T any] struct {
+	// List returns every instance of this node. It is complete or an error: a list that was cut is an error too.
+	List func(context.Context) ([]T, error)
+	// Changed returns the instances that changed at since or later; more do no harm. Nil is a service without such a request: then
+	// every round is a list.
+	Changed func(ctx context.Context, since time.Time) ([]T, error)
+	// Identify says which pod an instance is. False is an instance that is none of a pod of this node.
+	Identify func(T) (Identity, bool)
+	// Status is what an instance makes of a pod. It is a pure function, and is called with a lock held.
+	Status func(pod *corev1.Pod, instance T) corev1.PodStatus
+	// Ended reports whether an instance of which the deletion was asked is gone, though lists still have it. Nil: none is.
+	Ended func(T) bool
+	// Pod returns the pod as the cluster has it, or nil. It is asked when the service tells of a pod that nobody created in this life,
+	// until it knows it. Nil, or what returns nil, lets the pod have its name and UID alone until Update.
+	Pod func(Identity) *corev1.Pod
+	// Double is called by Run for an instance of a pod that has an earlier one, once a list. Nil: they are left.
+	Double func(context.Context, T)
+
+	// Busy is the time between two rounds while a pod starts or stops, Rest at all other times, and Idle while there is no pod.
+	// 0 is 2 s, 5 s and 1 min.
+	Busy, Rest, Idle time.Duration
+	// ListEvery is how often a round is a list where Changed would do; 0 is 5 min.
+	ListEvery time.Duration
+	// SeenWithin is how long the service may take until its lists have a pod that it accepted; 0 is 2 min.
+	SeenWithin time.Duration
+}
+
+const (
+	// lostAfter is how many complete lists in a row must lack a pod until it is lost, and goneAfter one that was stopped.
+	lostAfter, goneAfter = 3, 2
+	// slowest is the longest time between two rounds that failed, unless the service asks for more.
+	slowest = time.Minute
+)
+
+// Cache has what the service said of each pod last. Its methods may be called from any goroutine.
+type Cache[T any] struct {
+	config Config[T]
+	wake   chan struct{}
+	synced chan struct{} // closed after the first complete list
+
+	order  sync.Mutex // held while reports are sent, so that they come in the order of what happened
+	notify func(*corev1.Pod)
+
+	mu       sync.Mutex
+	pods     map[types.UID]*entry[T] // guarded by mu
+	buried   map[string]bool         // guarded by mu; the IDs of instances that ended and were deleted, while lists have them
+	err      error                   // guarded by mu; of the last round
+	since    time.Time               // guarded by mu; when rounds began to fail
+	answered time.Time               // guarded by mu; when the last round that did not fail was asked for
+	complete time.Time               // guarded by mu; when the last complete list was asked for
+}
+
+// entry is what is known of a pod.
+type entry[T any] struct {
+	pod      *corev1.Pod // handed out: replaced, never changed
+	instance T
+	id       Identity
+	at       time.Time // when what instance says was asked for
+	accepted time.Time // when the service had taken it, as far as we know
+	known    bool      // instance is what the service said
+	listed   bool      // a list had it
+	missing  int       // complete lists in a row without it
+	stopping bool      // the service has accepted its deletion
+}
+
+// New returns a cache without pods. It panics without List, Identify or Status.
+func New[T any](c Config[T]) *Cache[T] {
+	if c.List == nil || c.Identify == nil || c.Status == nil {
+		panic("poll: a Config needs List, Identify and Status")
+	}
+	c.Busy, c.Rest, c.Idle = cmp.Or(c.Busy, 2*time.Second), cmp.Or(c.Rest, 5*time.Second), cmp.Or(c.Idle, time.Minute)
+	c.ListEvery, c.SeenWithin = cmp.Or(c.ListEvery, 5*time.Minute), cmp.Or(c.SeenWithin, 2*time.Minute)
+	return &Cache[T]{
+		config: c, wake: make(chan struct{}, 1), synced: make(chan struct{}), notify: func(*corev1.Pod) {},
+		pods: map[types.UID]*entry[T]{}, buried: map[string]bool{},
+	}
+}
+
+// Notify sets what is called with each pod whose status changed. It is called before Run, and before any pod is there.
+func (c *Cache[T]) Notify(f func(*corev1.Pod)) { c.notify = f }
+
+// Accepted adds a pod that the service has taken, with what it said of it. It is reported.
+func (c *Cache[T]) Accepted(pod *corev1.Pod, instance T) {
+	id, _ := c.config.Identify(instance)
+	c.order.Lock()
+	defer c.order.Unlock()
+	c.mu.Lock()
+	now := time.Now()
+	delete(c.buried, id.ID)
+	e := c.pods[pod.UID]
+	if e == nil {
+		e = &entry[T]{pod: pod.DeepCopy(), accepted: now}
+		c.pods[pod.UID] = e
+	}
+	e.setPod(pod)
+	if !e.known || e.id.ID != id.ID { // a list may have told of it before its answer came
+		e.instance, e.id, e.at, e.known = instance, id, now, true
+	}
+	report := c.refresh(e)
+	c.mu.Unlock()
+	c.tell(report)
+	c.Hurry()
+}
+
+// Stopping notes that the service has accepted the deletion of a pod: it is there until complete lists lack it, or it has Ended.
+func (c *Cache[T]) Stopping(uid types.UID) {
+	c.mu.Lock()
+	if e := c.pods[uid]; e != nil && !e.stopping { // a deletion that is asked for again does not put off the end
+		e.stopping, e.missing = true, 0
+		if c.ended(e) {
+			c.bury(e)
+		}
+	}
+	c.mu.Unlock()
+	c.Hurry()
+}
+
+// bury removes a pod that lists may go on to have. c.mu is held.
+func (c *Cache[T]) bury(e *entry[T]) {
+	delete(c.pods, e.id.UID)
+	c.buried[e.id.ID] = true
+}
+
+// Forget removes a pod that the service has said not to have.
+func (c *Cache[T]) Forget(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pods, uid)
+}
+
+// Update takes a pod as the cluster has it now, and reports whether the service has it.
+func (c *Cache[T]) Update(pod *corev1.Pod) bool {
+	c.order.Lock()
+	defer c.order.Unlock()
+	c.mu.Lock()
+	e := c.pods[pod.UID]
+	if e == nil {
+		c.mu.Unlock()
+		return false
+	}
+	e.setPod(pod)
+	report := c.refresh(e)
+	c.mu.Unlock()
+	c.tell(report)
+	return true
+}
+
+// setPod takes a pod as the cluster has it. The status is what the service makes of it.
+func (e *entry[T]) setPod(pod *corev1.Pod) {
+	next := pod.DeepCopy()
+	next.Status = e.pod.Status
+	e.pod = next
+}
+
+// refresh makes the status of a pod anew, and returns the pod if it is another one. c.mu is held.
+func (c *Cache[T]) refresh(e *entry[T]) *corev1.Pod {
+	if !e.known {
+		return nil
+	}
+	status := c.config.Status(e.pod, e.instance)
+	if status.StartTime == nil {
+		status.StartTime = e.pod.Status.StartTime
+	}
+	if status.StartTime == nil {
+		status.StartTime = new(metav1.NewTime(e.accepted))
+	}
+	if equality.Semantic.DeepEqual(status, e.pod.Status) {
+		return nil
+	}
+	next := e.pod.DeepCopy() // it may have been handed out
+	next.Status = status
+	e.pod = next
+	return next
+}
+
+// tell reports a pod that changed. c.order is held, c.mu is not.
+func (c *Cache[T]) tell(pod *corev1.Pod) {
+	if pod != nil {
+		c.notify(pod.DeepCopy())
+	}
+}
+
+func (c *Cache[T]) ended(e *entry[T]) bool {
+	return e.stopping && e.known && c.config.Ended != nil && c.config.Ended(e.instance)
+}
+
+// Hurry lets the next round begin soon.
+func (c *Cache[T]) Hurry() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,552 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poll
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// instance is what the service of the tests has.
+type instance struct {
+	id, uid, state   string
+	created, changed time.Time
+	deleted          bool
+}
+
+// service answers what it has, or fails, and counts. A story that runs changes it by edit.
+type service struct {
+	mu             sync.Mutex
+	have           []instance
+	err            error
+	lists, changes int
+	asked          []time.Time
+	slow           time.Duration
+}
+
+func (s *service) list(ctx context.Context) ([]instance, error) {
+	s.edit(func() { s.lists, s.asked = s.lists+1, append(s.asked, time.Now()) })
+	return s.answer(ctx)
+}
+
+func (s *service) changed(ctx context.Context, since time.Time) ([]instance, error) {
+	s.edit(func() { s.changes, s.asked = s.changes+1, append(s.asked, time.Now()) })
+	all, err := s.answer(ctx)
+	return slices.DeleteFunc(all, func(i instance) bool { return i.changed.Before(since) }), err
+}
+
+func (s *service) answer(ctx context.Context) ([]instance, error) {
+	s.mu.Lock()
+	have, err, slow := slices.Clone(s.have), s.err, s.slow
+	s.mu.Unlock()
+	if slow > 0 {
+		select {
+		case <-time.After(slow):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return have, err
+}
+
+func (s *service) edit(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+// has lets the service have these instances, which change at this moment.
+func (s *service) has(all ...instance) {
+	for i := range all {
+		all[i].changed = time.Now()
+	}
+	s.edit(func() { s.have = all })
+}
+
+func (s *service) fail(err error) { s.edit(func() { s.err = err }) }
+
+// run runs a cache of the service in a bubble. reports is what it told, as uid=phase.
+func (s *service) run(t *testing.T, change func(*Config[instance]), story func(t *testing.T, c *Cache[instance], reports *[]string)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		config := Config[instance]{
+			List: s.list,
+			Identify: func(i instance) (Identity, bool) {
+				return Identity{Namespace: "ns", Name: "pod-" + i.uid, UID: types.UID(i.uid), ID: i.id, CreatedAt: i.created}, i.uid != ""
+			},
+			Status: func(_ *corev1.Pod, i instance) corev1.PodStatus {
+				return corev1.PodStatus{Phase: corev1.PodPhase(i.state)}
+			},
+			Ended: func(i instance) bool { return i.deleted },
+		}
+		if change != nil {
+			change(&config)
+		}
+		c := New(config)
+		var reports []string
+		c.Notify(func(p *corev1.Pod) { reports = append(reports, fmt.Sprintf("%s=%s", p.UID, p.Status.Phase)) })
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			c.Run(ctx)
+		}()
+		synctest.Wait()
+		story(t, c, &reports)
+		cancel()
+		<-done
+	})
+}
+
+func after(d time.Duration) {
+	time.Sleep(d) // in a bubble
+	synctest.Wait()
+}
+
+func podOf(uid string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod-" + uid, UID: types.UID(uid)}}
+}
+
+func (c *Cache[T]) has(uid string) bool {
+	_, _, ok := c.Get(types.UID(uid))
+	return ok
+}
+
+func TestPodsOfAnEarlierLifeAreFound(t *testing.T) {
+	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}, {id: "x"}}}
+	full := podOf("a")
+	full.Spec.NodeName = "n"
+	s.run(t, func(c *Config[instance]) {
+		c.Pod = func(id Identity) *corev1.Pod { return full }
+	}, func(t *testing.T, c *Cache[instance], reports *[]string) {
+		if err := c.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		pods := c.All()
+		if len(pods) != 1 || pods[0].Spec.NodeName != "n" || pods[0].Status.Phase != "Running" {
+			t.Fatalf("pods: got %+v", pods)
+		}
+		if !slices.Equal(*reports, []string{"a=Running"}) || s.lists != 1 {
+			t.Errorf("got reports %v and %d lists", *reports, s.lists)
+		}
+	})
+}
+
+func TestAnErrorIsNeverAnEmptyList(t *testing.T) {
+	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}}}
+	s.run(t, nil, func(t *testing.T, c *Cache[instance], _ *[]string) {
+		s.has()
+		s.fail(errors.New("503"))
+		after(time.Hour)
+		if !c.has("a") {
+			t.Error("the pod is gone while the service fails")
+		}
+		if err, since := c.Trouble(); err == nil || time.Since(since) < 59*time.Minute {
+			t.Errorf("Trouble: got %v since %v", err, since)
+		}
+		if s.lists > 70 {
+			t.Errorf("%d lists in an hour that all failed", s.lists)
+		}
+		s.fail(nil)
+		after(time.Minute)
+		if err, _ := c.Trouble(); err != nil {
+			t.Errorf("Trouble after the outage: %v", err)
+		}
+	})
+}
+
+func TestAFirstListThatFails(t *testing.T) {
+	s := &service{err: errors.New("503")}
+	s.run(t, nil, func(t *testing.T, c *Cache[instance], _ *[]string) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := c.Wait(ctx); !errors.Is(err, s.err) {
+			t.Errorf("Wait: got %v, want the error of the list", err)
+		}
+		if c.Synced() {
+			t.Error("Synced without a list")
+		}
+		s.fail(nil)
+		after(time.Minute)
+		if !c.Synced() {
+			t.Error("not Synced a minute after the outage")
+		}
+	})
+}
+
+func TestLostOnlyBySeveralCompleteLists(t *testing.T) {
+	one := instance{id: "i1", uid: "a", state: "Running"}
+	s := &service{have: []instance{one}}
+	s.run(t, nil, func(t *testing.T, c *Cache[instance], _ *[]string) {
+		for range 5 { // a list that lacks it now and then proves nothing
+			s.has()
+			after(9 * time.Second)
+			s.has(one)
+			after(6 * time.Second)
+		}
+		if !c.has("a") {
+			t.Fatal("lost by lists that did not follow on each other")
+		}
+		s.has()
+		after(time.Minute)
+		if c.has("a") {
+			t.Error("there after a minute of lists without it")
+		}
+	})
+}
+
+func TestANewPodMayBeShownLate(t *testing.T) {
+	s := &service{}
+	s.run(t, nil, func(t *testing.T, c *Cache[instance], _ *[]string) {
+		c.Accepted(podOf("a"), instance{id: "i1", uid: "a", state: "Pending"})
+		after(110 * time.Second)
+		if !c.has("a") {
+			t.Fatal("lost before the time that the service may take to show it")
+		}
+		after(time.Minute)
+		if c.has("a") {
+			t.Error("there though the service never showed it")
+		}
+	})
+}
+
+func TestADeletionIsConfirmedByLists(t *testing.T) {
+	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}}}
+	s.run(t, nil, func(t *testing.T, c *Cache[instance], _ *[]string) {
+		c.Stopping("a")
+		after(time.Minute)
+		if !c.has("a") {
+			t.Fatal("gone while the service has it")
+		}
+		s.has()
+		after(2 * time.Second)
+		if !c.has("a") {
+			t.Fatal("gone by one list")
+		}
+		after(2 * time.Second)
+		if c.has("a") {
+			t.Error("there after lists that lack it")
+		}
+	})
+}
+
+func TestWhatHasEndedDoesNotComeBack(t *testing.T) {
+	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}}}
+	s.run(t, nil, func(t *testing.T, c *Cache[instance], reports *[]string) {
+		c.Stopping("a")
+		s.has(instance{id: "i1", uid: "a", state: "Failed", deleted: true})
+		after(5 * time.Second)
+		if c.has("a") || (*reports)[len(*reports)-1] != "a=Failed" {
+			t.Fatalf("there: %t, reports %v", c.has("a"), *reports)
+		}
+		told := len(*reports)
+		after(time.Hour)
+		if c.has("a") || len(*reports) != told {
+			t.Errorf("a pod that is gone came back: %v", *reports)
+		}
+	})
+}
+
+func TestAnOldAnswerIsNotBelieved(t *testing.T) {
+	s := &service{have: []instance{{id: "i1", uid: "a", state: "Pending"}}}
+	s.run(t, nil, func(t *testing.T, c *Cache[instance], reports *[]string) {
+		s.edit(func() { s.slow = 10 * time.Second }) // this list is under way when the push comes
+		after(3 * time.Second)
+		c.Take(t.Context(), time.Now(), instance{id: "i1", uid: "a", state: "Succeeded"})
+		s.has(instance{id: "i1", uid: "a", state: "Succeeded"})
+		after(30 * time.Second)
+		if want := []string{"a=Pending", "a=Succeeded"}; !slices.Equal(*reports, want) {
+			t.Errorf("reports: got %v, want %v", *reports, want)
+		}
+	})
+}
+
+func TestTheFirstInstanceIsThePod(t *testing.T) {
+	t0 := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := &service{have: []instance{{id: "i2", uid: "a", state: "Pending", created: t0.Add(time.Second)}, {id: "i1", uid: "a", state: "Running", created: t0}}}
+	doubles := map[string]int{}
+	s.run(t, func(c *Config[instance]) {
+		c.Double = func(_ context.Context, i instance) { doubles[i.id]++ }
+	}, func(t *testing.T, c *Cache[instance], _ *[]string) {
+		if _, i, _ := c.Get("a"); i.id != "i1" || doubles["i2"] != 1 || doubles["i1"] != 0 {
+			t.Errorf("the pod is %s, doubles %v", i.id, doubles)
+		}
+	})
+}
+
+// TestRequestsAtRest is the promise of the package: they do not grow with the pods.
+func TestRequestsAtRest(t *testing.T) {
+	s := &service{}
+	for i := range 1000 {
+		s.have = append(s.have, instance{id: fmt.Sprint(i), uid: fmt.Sprint(i), state: "Running"})
+	}
+	s.run(t, func(c *Config[instance]) { c.Changed = s.changed }, func(t *testing.T, c *Cache[instance], _ *[]string) {
+		after(time.Hour)
+		if s.lists > 13 || s.changes > 720 {
+			t.Errorf("in an hour %d lists and %d requests for changes", s.lists, s.changes)
+		}
+		for i := 1; i < len(s.asked); i++ {
+			if gap := s.asked[i].Sub(s.asked[i-1]); gap > 5*time.Second {
+				t.Fatalf("nobody asked in the %v before %v", gap, s.asked[i])
+			}
+		}
+	})
+}
+
+func TestFastWhilePodsStart(t *testing.T) {
+	s := &service{}
+	s.run(t, func(c *Config[instance]) { c.Changed = s.changed }, func(t *testing.T, c *Cache[instance], _ *[]string) {
+		after(10 * time.Minute)
+		if rounds := s.lists + s.changes; rounds > 11 {
+			t.Errorf("%d rounds in ten minutes without a pod", rounds)
+		}
+		before := s.lists + s.changes
+		starting := instance{id: "i1", uid: "a", state: "Pending"}
+		s.has(starting)
+		c.Accepted(podOf("a"), starting)
+		after(20 * time.Second)
+		if rounds := s.lists + s.changes - before; rounds < 8 || rounds > 12 {
+			t.Errorf("%d rounds in 20 s while a pod starts", rounds)
+		}
+	})
+}
+
+func TestManyCreatesDoNotPutTheRoundOff(t *testing.T) {
+	s := &service{}
+	s.run(t, nil, func(t *testing.T, c *Cache[instance], _ *[]string) {
+		for range 100 {
+			c.Hurry()
+			after(100 * time.Millisecond)
+		}
+		if s.lists < 5 {
+			t.Errorf("%d lists in 10 s of creates", s.lists)
+		}
+	})
+}
+
+func TestTheServiceSaysWhenToAskAgain(t *testing.T) {
+	s := &service{err: errdefs.RetryAfter(errors.New("429"), 10*time.Minute)}
+	s.run(t, nil, func(t *testing.T, c *Cache[instance], _ *[]string) {
+		for range 90 {
+			c.Hurry()
+			after(6 * time.Second)
+		}
+		if s.lists != 1 {
+			t.Errorf("%d lists in the nine minutes after the service asked for ten", s.lists)
+		}
+	})
+}
+
+func TestAPodOfANameIsTheOneThatDoesNotStop(t *testing.T) {
+	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}}}
+	s.run(t, func(c *Config[instance]) {
+		c.Identify = func(i instance) (Identity, bool) {
+			return Identity{Namespace: "ns", Name: "web", UID: types.UID(i.uid), ID: i.id}, true
+		}
+	}, func(t *testing.T, c *Cache[instance], _ *[]string) {
+		c.Stopping("a")
+		next := podOf("b")
+		next.Name = "web"
+		c.Accepted(next, instance{id: "i2", uid: "b", state: "Pending"})
+		if p, _, err := c.Find("ns", "web"); err != nil || p.UID != "b" {
+			t.Errorf("Find: got %v, %v", p, err)
+		}
+		if _, _, err := c.Find("ns", "other"); !errdefs.IsNotFound(err) {
+			t.Errorf("Find of none: got %v", err)
+		}
+	})
+}
+
+func TestPodsThatAreHandedOutDoNotChange(t *testing.T) {
+	s := &service{have: []instance{{id: "i1", uid: "a", state: "Pending"}}}
+	s.run(t, nil, func(t *testing.T, c *Cache[instance], _ *[]string) {
+		before, _, _ := c.Get("a")
+		full := podOf("a")
+		full.Labels = map[string]string{"k": "v"}
+		if !c.Update(full) || c.Update(podOf("z")) {
+			t.Error("Update does not say what the service has")
+		}
+		s.has(instance{id: "i1", uid: "a", state: "Running"})
+		after(10 * time.Second)
+		now, _, _ := c.Get("a")
+		if before.Status.Phase != "Pending" || before.Labels != nil || now.Status.Phase != "Running" || now.Labels["k"] != "v" {
+			t.Errorf("before %+v\nnow %+v", before, now)
+		}
+	})
+}
+
+// TestListsBetweenChanges: where a service tells what changed, complete lists are made for what only they tell, and not in each round.
+func TestListsBetweenChanges(t *testing.T) {
+	running := instance{id: "i1", uid: "a", state: "Running"}
+	for _, c := range []struct {
+		name   string
+		begin  func(s *service, c *Cache[instance])
+		within time.Duration // until the pod is not there any more
+		not    time.Duration // until when it is
+		lists  int           // at most
+	}{
+		{name: "it is lost", begin: func(s *service, _ *Cache[instance]) { s.has() }, not: 4 * time.Minute, within: 5*time.Minute + 25*time.Second, lists: 3},
+		{name: "it stops", begin: func(s *service, c *Cache[instance]) { c.Stopping("a"); s.has() }, not: time.Second, within: 25 * time.Second, lists: 2},
+		{name: "it stops slowly, and is asked for again", begin: func(s *service, c *Cache[instance]) {
+			c.Stopping("a")
+			after(5 * time.Minute)
+			s.has()
+			for range 20 {
+				after(time.Second)
+				c.Stopping("a")
+			}
+		}, within: 10 * time.Second, lists: 32},
+		{name: "it never was there", begin: func(s *service, c *Cache[instance]) {
+			s.has(running)
+			c.Accepted(podOf("b"), instance{id: "i2", uid: "b", state: "Running"})
+			after(time.Minute)
+			c.Forget("a")
+			s.has()
+		}, not: 30 * time.Second, within: 2 * time.Minute, lists: 5},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := &service{have: []instance{running}}
+			s.run(t, func(c *Config[instance]) { c.Changed = s.changed }, func(t *testing.T, cache *Cache[instance], _ *[]string) {
+				before := s.lists
+				c.begin(s, cache)
+				after(c.not)
+				if len(cache.All()) != 1 && c.not > 0 {
+					t.Errorf("gone after %v", c.not)
+				}
+				after(c.within - c.not)
+				if len(cache.All()) != 0 {
+					t.Errorf("there after %v", c.within)
+				}
+				if n := s.lists - before; n > c.lists {
+					t.Errorf("%d lists", n)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatWasToldIsNotChanged(t *testing.T) {
+	s := &service{have: []instance{{id: "i1", uid: "a", state: "Pending"}}}
+	s.run(t, nil, func(t *testing.T, c *Cache[instance], _ *[]string) {
+		before, _, _ := c.Get("a")
+		s.has(instance{id: "i1", uid: "a", state: "Running"})
+		after(10 * time.Second)
+		if before.Status.Phase != "Pending" {
+			t.Error("a pod that was handed out changed")
+		}
+	})
+}
+
+func TestAListThatBeganBeforeTheCreateProvesNothing(t *testing.T) {
+	s := &service{slow: time.Hour}
+	s.run(t, func(c *Config[instance]) { c.SeenWithin = time.Nanosecond }, func(t *testing.T, c *Cache[instance], _ *[]string) {
+		c.Accepted(podOf("a"), instance{id: "i1", uid: "a", state: "Running"})
+		after(2*time.Hour + time.Minute)
+		for _, e := range c.pods {
+			if e.missing != 1 {
+				t.Errorf("lists that lack it: %d of 2, of which one began before it was there", e.missing)
+			}
+		}
+	})
+}
+
+// TestAPodWithoutASpecIsAskedForAgain: the pods of the cluster may come later than the first list.
+func TestAPodWithoutASpecIsAskedForAgain(t *testing.T) {
+	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}}}
+	var of *corev1.Pod
+	s.run(t, func(c *Config[instance]) {
+		c.Pod = func(Identity) *corev1.Pod { return of }
+		c.Status = func(pod *corev1.Pod, i instance) corev1.PodStatus {
+			return corev1.PodStatus{Phase: corev1.PodPhase(fmt.Sprint(i.state, len(pod.Spec.Containers)))}
+		}
+	}, func(t *testing.T, c *Cache[instance], reports *[]string) {
+		full := podOf("a")
+		full.Spec.Containers = []corev1.Container{{Name: "main"}}
+		c.mu.Lock()
+		of = full
+		c.mu.Unlock()
+		after(6 * time.Second)
+		if pod, _, _ := c.Get("a"); len(pod.Spec.Containers) != 1 || pod.Status.Phase != "Running1" {
+			t.Errorf("the pod is %+v", pod)
+		}
+		if want := []string{"a=Running0", "a=Running1"}; !slices.Equal(*reports, want) {
+			t.Errorf("reports: got %v, want %v", *reports, want)
+		}
+	})
+}
+
+// TestTheOlderInstanceIsThePod though nobody has said yet when the one that was accepted came to be.
+func TestTheOlderInstanceIsThePod(t *testing.T) {
+	t0 := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	older, younger := instance{id: "i1", uid: "a", state: "Running", created: t0}, instance{id: "i2", uid: "a", state: "Running", created: t0.Add(time.Second)}
+	for name, c := range map[string]struct {
+		accepted string
+		lists    []instance
+	}{
+		"the younger is accepted, the older comes first": {"i2", []instance{older, younger}},
+		"the younger is accepted, the older comes last":  {"i2", []instance{younger, older}},
+		"the younger is accepted, and not in lists":      {"i2", []instance{older}},
+		"the older is accepted, and comes first":         {"i1", []instance{older, younger}},
+		"the older is accepted, and comes last":          {"i1", []instance{younger, older}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, doubles := &service{}, map[string]int{}
+			s.run(t, func(config *Config[instance]) {
+				config.Double = func(_ context.Context, i instance) { doubles[i.id]++ }
+			}, func(t *testing.T, cache *Cache[instance], _ *[]string) {
+				cache.Accepted(podOf("a"), instance{id: c.accepted, uid: "a", state: "Pending"})
+				s.has(c.lists...)
+				after(5 * time.Second)
+				if _, i, _ := cache.Get("a"); i.id != "i1" || doubles["i1"] > 0 || doubles["i2"] == 0 {
+					t.Errorf("the pod is %s, doubles %v", i.id, doubles)
+				}
+			})
+		})
+	}
+}
+
+// TestWhatHasEndedDoesNotComeBackStopping: a service may call an instance that has ended something else while it removes it.
+func TestWhatHasEndedDoesNotComeBackStopping(t *testing.T) {
+	s := &service{have: []instance{{id: "i1", uid: "a", state: "Succeeded", deleted: true}}}
+	s.run(t, nil, func(t *testing.T, c *Cache[instance], reports *[]string) {
+		c.Stopping("a")
+		told := len(*reports)
+		s.has(instance{id: "i1", uid: "a", state: "Running"})
+		after(time.Hour)
+		if c.has("a") || len(*reports) != told {
+			t.Errorf("a pod that is gone came back: %v", *reports)
+		}
+		s.has(instance{id: "i1", uid: "a", state: "Running"}, instance{id: "i2", uid: "a", state: "Running"})
+		after(2 * time.Minute)
+		if _, i, _ := c.Get("a"); i.id != "i2" {
+			t.Errorf("another instance of the pod is not seen: got %q", i.id)
+		}
+	})
+}
+
+// TestAcceptedKeepsWhatAListSaid: the answer to a create may be slower than a list.
+func TestAcceptedKeepsWhatAListSaid(t *testing.T) {
+	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}}}
+	s.run(t, nil, func(t *testing.T, c *Cache[instance], reports *[]string) {
+		c.Accepted(podOf("a"), instance{id: "i1", uid: "a", state: "Pending"})
+		if want := []string{"a=Running"}; !slices.Equal(*reports, want) {
+			t.Errorf("reports: got %v, want %v", *reports, want)
+		}
+		c.Accepted(podOf("a"), instance{id: "i2", uid: "a", state: "Pending"})
+		if pod, i, _ := c.Get("a"); i.id != "i2" || pod.Status.Phase != "Pending" {
+			t.Errorf("another instance: got %s, %s", i.id, pod.Status.Phase)
+		}
+	})
+}

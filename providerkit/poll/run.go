@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poll
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// Run asks the service until ctx ends. The first round is at once.
+func (c *Cache[T]) Run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	next, failed := time.Now(), 0
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.wake:
+			// A service that fails is not asked sooner, and many creates must not put the round off.
+			if soon := time.Now().Add(c.config.Busy / 2); failed == 0 && next.After(soon) {
+				next = soon
+				timer.Reset(c.config.Busy / 2)
+			}
+			continue
+		case <-timer.C:
+		}
+		err := c.round(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		wait := c.interval()
+		if err != nil {
+			if failed++; failed == 1 {
+				log.G(ctx).WithError(err).Warn("The service does not tell the states of pods; they stay as they were seen last")
+			}
+			wait = min(c.config.Rest<<min(failed-1, 8), max(slowest, c.config.Rest))
+			if after, says := errdefs.RetryAfterOf(err); says {
+				wait = max(wait, after)
+			}
+		} else if failed > 0 {
+			failed = 0
+			log.G(ctx).Info("The service tells the states of pods again")
+		}
+		next = time.Now().Add(wait)
+		timer.Reset(wait)
+	}
+}
+
+// interval is the time until the next round.
+func (c *Cache[T]) interval() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.pods {
+		if e.stopping || e.pod.Status.Phase == corev1.PodPending || e.pod.Status.Phase == "" {
+			return c.config.Busy
+		}
+	}
+	if len(c.pods) == 0 {
+		return c.config.Idle
+	}
+	return c.config.Rest
+}
+
+// round asks the service once, and takes down whether it answered.
+func (c *Cache[T]) round(ctx context.Context) error {
+	asked := time.Now()
+	since, list := c.due(asked)
+	var instances []T
+	var err error
+	if list {
+		instances, err = c.config.List(ctx)
+	} else {
+		instances, err = c.config.Changed(ctx, since)
+	}
+	c.mu.Lock()
+	switch {
+	case err == nil:
+		c.err, c.since, c.answered = nil, time.Time{}, asked
+	case c.err == nil:
+		c.err, c.since = err, asked
+	default:
+		c.err = err
+	}
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	c.apply(ctx, instances, asked, list)
+	return nil
+}

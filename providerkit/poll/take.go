@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poll
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// Take takes what the service said of some instances by itself, or when it was asked about them at that time.
+func (c *Cache[T]) Take(ctx context.Context, asked time.Time, instances ...T) {
+	c.apply(ctx, instances, asked, false)
+}
+
+// due is what the next round asks for: a complete list, or what changed since a time.
+func (c *Cache[T]) due(now time.Time) (since time.Time, list bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.config.Changed == nil || c.complete.IsZero() || now.Sub(c.complete) >= c.config.ListEvery {
+		return time.Time{}, true
+	}
+	if now.Sub(c.complete) < 2*c.config.Rest {
+		return c.answered, false
+	}
+	for _, e := range c.pods { // only complete lists tell of these, so they are made more often, but not in each round
+		if e.stopping || e.missing > 0 || !e.listed && now.Sub(e.accepted) > c.config.SeenWithin {
+			return time.Time{}, true
+		}
+	}
+	return c.answered, false
+}
+
+// apply takes down what the service said when it was asked at that time. A complete list says of the pods that it lacks too.
+func (c *Cache[T]) apply(ctx context.Context, instances []T, asked time.Time, list bool) {
+	c.order.Lock()
+	defer c.order.Unlock()
+	there, ids := map[types.UID]bool{}, map[string]bool{}
+	var doubles []T
+	c.date(instances)
+	for _, instance := range instances {
+		id, ours := c.config.Identify(instance)
+		if !ours {
+			continue
+		}
+		ids[id.ID] = true
+		if c.gone(id.ID) {
+			continue
+		}
+		there[id.UID] = true
+		report, double := c.take(id, instance, asked, list)
+		if double != nil {
+			doubles = append(doubles, *double)
+		}
+		c.tell(report)
+	}
+	if !list {
+		return
+	}
+	for _, pod := range c.lacking(there, ids, asked) {
+		log.G(ctx).WithField("pod", pod.Namespace+"/"+pod.Name).WithField("uid", pod.UID).
+			Warn("The service has lost the pod: several complete lists in a row lack it")
+	}
+	if c.config.Double != nil {
+		for _, d := range doubles {
+			c.config.Double(ctx, d)
+		}
+	}
+}
+
+// take takes down what the service said of one instance. It returns the pod if its status changed, and what is a pod's second instance.
+func (c *Cache[T]) take(id Identity, instance T, asked time.Time, list bool) (report *corev1.Pod, double *T) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.pods[id.UID]
+	switch {
+	case e == nil && !list && c.config.Ended != nil && c.config.Ended(instance):
+		return nil, nil // of a pod that is gone already
+	case e == nil:
+		e = &entry[T]{pod: c.adopted(id), id: id, accepted: id.CreatedAt}
+		if e.accepted.IsZero() {
+			e.accepted = asked
+		}
+		c.pods[id.UID] = e
+	case e.known && e.id.ID != id.ID && !before(id, e.id):
+		return nil, &instance
+	case e.known && e.id.ID != id.ID:
+		other := e.instance
+		double, e.at = &other, time.Time{}
+	}
+	if len(e.pod.Spec.Containers) == 0 { // the pods of the cluster may come later than the first list
+		if pod := c.inCluster(id); pod != nil {
+			e.setPod(pod)
+		}
+	}
+	if list {
+		e.listed, e.missing = true, 0
+	}
+	if asked.Before(e.at) {
+		return nil, double
+	}
+	e.id, e.instance, e.known, e.at = id, instance, true, asked
+	report = c.refresh(e)
+	if c.ended(e) {
+		c.bury(e)
+	}
+	return report, double
+}
+
+// gone reports whether an instance is one that ended and was deleted, whatever the service calls it since.
+func (c *Cache[T]) gone(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.buried[id]
+}
+
+// date notes when the instances that are pods came to be, of those that were accepted before anybody said so.
+func (c *Cache[T]) date(instances []T) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, instance := range instances {
+		id, ours := c.config.Identify(instance)
+		if e := c.pods[id.UID]; ours && e != nil && e.id.ID == id.ID && e.id.CreatedAt.IsZero() {
+			e.id.CreatedAt = id.CreatedAt
+		}
+	}
+}
+
+// before is whether an instance is the pod in the place of another. One of which nobody knows when it came to be is not the earlier one.
+func before(a, b Identity) bool {
+	if a.CreatedAt.IsZero() != b.CreatedAt.IsZero() {
+		return b.CreatedAt.IsZero()
+	}
+	if !a.CreatedAt.Equal(b.CreatedAt) {
+		return a.CreatedAt.Before(b.CreatedAt)
+	}
+	return a.ID < b.ID
+}
+
+// adopted is a pod of an earlier life.
+func (c *Cache[T]) adopted(id Identity) *corev1.Pod {
+	if pod := c.inCluster(id); pod != nil {
+		return pod.DeepCopy()
+	}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: id.Namespace, Name: id.Name, UID: id.UID}}
+}
+
+// inCluster is a pod as the cluster has it; nil if it does not, or not yet.
+func (c *Cache[T]) inCluster(id Identity) *corev1.Pod {
+	if c.config.Pod == nil {
+		return nil
+	}
+	if pod := c.config.Pod(id); pod != nil && pod.UID == id.UID {
+		return pod
+	}
+	return nil
+}
+
+// lacking counts the pods that a complete list lacks. It removes those that are gone, and returns those that are lost.
+func (c *Cache[T]) lacking(there map[types.UID]bool, ids map[string]bool, asked time.Time) (lost []*corev1.Pod) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for uid, e := range c.pods {
+		if there[uid] || e.at.After(asked) || !asked.After(e.accepted) {
+			continue
+		}
+		e.missing++
+		switch {
+		case e.stopping && e.missing >= goneAfter:
+			delete(c.pods, uid)
+		case !e.stopping && e.missing >= lostAfter && (e.listed || asked.Sub(e.accepted) > c.config.SeenWithin):
+			lost = append(lost, e.pod)
+			delete(c.pods, uid)
+		}
+	}
+	for id := range c.buried {
+		if !ids[id] {
+			delete(c.buried, id)
+		}
+	}
+	if c.complete.IsZero() {
+		close(c.synced)
+	}
+	c.complete = asked
+	return lost
+}
