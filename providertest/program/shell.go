@@ -43,7 +43,8 @@ func (p Program) Shell() ([]string, error) {
 		line("printf '%%s' %s > %s || exit 1", quote(p.Message), quote(p.messagePath()))
 	}
 	if p.Size {
-		line("trap 'echo size $(stty size)' WINCH; echo size $(stty size); while read -r line; do :; done")
+		// In some shells a signal ends read, as the end of the input does.
+		line(`trap 'echo size $(stty size); changed=1' WINCH; echo size $(stty size); while changed=; read -r line || [ "$changed" ]; do :; done`)
 	}
 	if p.Echo {
 		line("cat || exit 1")

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aci
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
+)
+
+// group is one that the service has.
+type group struct {
+	name    string
+	id      string // in the fleet
+	asked   properties
+	shows   map[string]any // as it was asked for, without what is secret
+	created time.Time
+	failed  string // why it could not be started
+	events  map[string]event
+}
+
+// properties is what the server reads of a request.
+type properties struct {
+	Location   string `json:"location"`
+	Properties struct {
+		Containers     []container `json:"containers"`
+		InitContainers []container `json:"initContainers"`
+		Volumes        []struct {
+			Name      string            `json:"name"`
+			Secret    map[string][]byte `json:"secret"`
+			AzureFile map[string]any    `json:"azureFile"`
+		} `json:"volumes"`
+		RestartPolicy string `json:"restartPolicy"`
+		OSType        string `json:"osType"`
+		SubnetIDs     []struct {
+			ID string `json:"id"`
+		} `json:"subnetIds"`
+		IPAddress *struct {
+			Type string `json:"type"`
+		} `json:"ipAddress"`
+		DNSConfig map[string]any `json:"dnsConfig"`
+	} `json:"properties"`
+}
+
+type container struct {
+	Name       string `json:"name"`
+	Properties struct {
+		Image                string   `json:"image"`
+		Command              []string `json:"command"`
+		EnvironmentVariables []struct {
+			Name        string  `json:"name"`
+			Value       *string `json:"value"`
+			SecureValue *string `json:"secureValue"`
+		} `json:"environmentVariables"`
+		VolumeMounts []struct {
+			Name      string `json:"name"`
+			MountPath string `json:"mountPath"`
+			ReadOnly  bool   `json:"readOnly"`
+		} `json:"volumeMounts"`
+		Resources *struct {
+			Requests struct {
+				CPU, MemoryInGB float64
+			} `json:"requests"`
+		} `json:"resources"`
+		LivenessProbe  *probe `json:"livenessProbe"`
+		ReadinessProbe *probe `json:"readinessProbe"`
+	} `json:"properties"`
+}
+
+type probe struct {
+	Exec *struct {
+		Command []string `json:"command"`
+	} `json:"exec"`
+	HTTPGet             map[string]any `json:"httpGet"`
+	InitialDelaySeconds int32          `json:"initialDelaySeconds"`
+	PeriodSeconds       int32          `json:"periodSeconds"`
+	FailureThreshold    int32          `json:"failureThreshold"`
+	SuccessThreshold    int32          `json:"successThreshold"`
+	TimeoutSeconds      int32          `json:"timeoutSeconds"`
+}
+
+var (
+	groupName     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	containerName = groupName
+)
+
+// problems are those of a request that the description of fields has no words for.
+func (p *properties) problems(name string) (out []string) {
+	if !groupName.MatchString(name) {
+		out = append(out, "InvalidContainerGroupName: "+name)
+	}
+	g := &p.Properties
+	if len(g.Containers) == 0 {
+		out = append(out, "properties.containers: want one or more")
+	}
+	volumes := map[string]bool{}
+	for _, v := range g.Volumes {
+		volumes[v.Name] = true
+	}
+	for i, c := range append(slices.Clone(g.InitContainers), g.Containers...) {
+		if !containerName.MatchString(c.Name) {
+			out = append(out, "InvalidContainerName: "+c.Name)
+		}
+		if isInit := i < len(g.InitContainers); isInit == (c.Properties.Resources != nil) {
+			out = append(out, c.Name+": resources are of containers, and of no init containers")
+		} else if !isInit && (c.Properties.Resources.Requests.CPU <= 0 || c.Properties.Resources.Requests.MemoryInGB <= 0) {
+			out = append(out, c.Name+": ResourceSomeRequestsNotSpecified")
+		}
+		for _, m := range c.Properties.VolumeMounts {
+			if !volumes[m.Name] {
+				out = append(out, "VolumeNotFound: "+m.Name)
+			}
+		}
+	}
+	if g.DNSConfig != nil && len(g.SubnetIDs) == 0 {
+		out = append(out, "properties.dnsConfig: only with a subnet")
+	}
+	if g.IPAddress != nil && g.IPAddress.Type == "Public" && len(g.SubnetIDs) > 0 {
+		out = append(out, "properties.ipAddress: a group in a subnet is private")
+	}
+	if g.OSType != "Linux" {
+		out = append(out, "properties.osType: the fleet runs Linux")
+	}
+	return out
+}
+
+func (s *Server) start(w http.ResponseWriter, r *http.Request, name string, data []byte, asked properties) {
+	var shows map[string]any
+	_ = json.Unmarshal(data, &shows) // which was understood before
+	hide(shows)
+	s.mu.Lock()
+	if old := s.groups[name]; old != nil {
+		s.mu.Unlock()
+		s.get(w, r, name) // the same request again changes nothing
+		return
+	}
+	if s.Quota > 0 && len(s.groups) >= s.Quota {
+		s.mu.Unlock()
+		refuse(w, http.StatusConflict, "ContainerGroupQuotaReached", fmt.Sprintf("Resource type 'Microsoft.ContainerInstance/containerGroups' container group quota '%d' exceeded.", s.Quota))
+		return
+	}
+	s.started++
+	g := &group{name: name, id: fmt.Sprintf("%s-%d", name, s.started), asked: asked, shows: shows, created: time.Now(), events: map[string]event{}}
+	s.groups[name] = g
+	s.mu.Unlock()
+	if err := s.fleet.Start(context.WithoutCancel(r.Context()), asked.run(g.id)); err != nil {
+		s.mu.Lock()
+		g.failed = err.Error()
+		s.mu.Unlock()
+	}
+	w.Header().Set("Azure-AsyncOperation", "https://"+r.Host+"/subscriptions/"+s.place.Subscription+"/providers/Microsoft.ContainerInstance/locations/"+s.place.Region+"/operations/"+g.id)
+	body := s.body(g)
+	body["properties"].(map[string]any)["provisioningState"] = "Pending"
+	answer(w, http.StatusCreated, body)
+}
+
+// hide takes out what the service never shows again.
+func hide(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range []string{"secureValue", "password", "workspaceKey", "storageAccountKey"} {
+			delete(v, name)
+		}
+		if secret, ok := v["secret"].(map[string]any); ok {
+			for name := range secret {
+				secret[name] = nil
+			}
+		}
+		for inner := range maps.Values(v) {
+			hide(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			hide(inner)
+		}
+	}
+}
+
+// run is what the fleet runs.
+func (p *properties) run(id string) emulator.Group {
+	g := &p.Properties
+	out := emulator.Group{ID: id, Files: map[string]map[string][]byte{}, Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicy(g.RestartPolicy)}}
+	for _, v := range g.Volumes {
+		source := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+		if len(v.Secret) > 0 {
+			name := id + "." + v.Name // a runner may know secrets by their names alone
+			source = corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name, DefaultMode: new(int32(0o644))}}
+			out.Files[name] = v.Secret
+		}
+		out.Spec.Volumes = append(out.Spec.Volumes, corev1.Volume{Name: v.Name, VolumeSource: source})
+	}
+	for i := range g.InitContainers {
+		out.Spec.InitContainers = append(out.Spec.InitContainers, g.InitContainers[i].run())
+	}
+	for i := range g.Containers {
+		out.Spec.Containers = append(out.Spec.Containers, g.Containers[i].run())
+	}
+	return out
+}
+
+func (c *container) run() corev1.Container {
+	p := &c.Properties
+	out := corev1.Container{Name: c.Name, Image: p.Image, LivenessProbe: p.LivenessProbe.run(), ReadinessProbe: p.ReadinessProbe.run()}
+	if len(p.Command) > 0 {
+		out.Command, out.Args = p.Command[:1], p.Command[1:]
+	}
+	for _, e := range p.EnvironmentVariables {
+		v := corev1.EnvVar{Name: e.Name}
+		if e.Value != nil {
+			v.Value = *e.Value
+		} else if e.SecureValue != nil {
+			v.Value = *e.SecureValue
+		}
+		out.Env = append(out.Env, v)
+	}
+	for _, m := range p.VolumeMounts {
+		out.VolumeMounts = append(out.VolumeMounts, corev1.VolumeMount{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly})
+	}
+	return out
+}
+
+func (p *probe) run() *corev1.Probe {
+	if p == nil || p.Exec == nil {
+		return nil
+	}
+	return &corev1.Probe{
+		ProbeHandler:        corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: p.Exec.Command}},
+		InitialDelaySeconds: p.InitialDelaySeconds, PeriodSeconds: max(p.PeriodSeconds, 1), FailureThreshold: max(p.FailureThreshold, 1),
+		SuccessThreshold: max(p.SuccessThreshold, 1), TimeoutSeconds: max(p.TimeoutSeconds, 1),
+	}
+}
+
+func (s *Server) find(name string) *group {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.groups[name]
+}
+
+func (s *Server) get(w http.ResponseWriter, r *http.Request, name string) {
+	g := s.find(name)
+	if g != nil {
+		body, err := s.full(r.Context(), g)
+		if err == nil {
+			answer(w, http.StatusOK, body)
+			return
+		}
+		if !errdefs.IsNotFound(err) {
+			refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())
+			return
+		}
+	}
+	refuse(w, http.StatusNotFound, "ResourceNotFound", "The Resource 'Microsoft.ContainerInstance/containerGroups/"+name+"' was not found.")
+}
+
+func (s *Server) delete(w http.ResponseWriter, r *http.Request, name string) {
+	g := s.find(name)
+	if g == nil {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	if err := s.fleet.Stop(context.WithoutCancel(r.Context()), g.id, s.Grace); errdefs.IsNotFound(err) {
+		s.drop(g)
+		w.WriteHeader(http.StatusNoContent)
+		return
+	} else if err != nil {
+		refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())
+		return
+	}
+	w.Header().Set("Azure-AsyncOperation", "https://"+r.Host+"/operations/"+g.id)
+	w.WriteHeader(http.StatusAccepted)
+}
+
+func (s *Server) drop(g *group) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.groups[g.name] == g {
+		delete(s.groups, g.name)
+	}
+}
+
+// body is a group without what its containers do.
+func (s *Server) body(g *group) map[string]any {
+	data, _ := json.Marshal(g.shows) // it came from JSON
+	var out map[string]any
+	_ = json.Unmarshal(data, &out)
+	out["name"], out["type"] = g.name, "Microsoft.ContainerInstance/containerGroups"
+	out["id"] = "/subscriptions/" + s.place.Subscription + "/resourceGroups/" + s.place.ResourceGroup + "/providers/Microsoft.ContainerInstance/containerGroups/" + g.name
+	return out
+}
+
+// shown is what a list has: groups as the fleet lists them, which may be late, without what their containers do.
+func (s *Server) shown(ctx context.Context) ([]map[string]any, error) {
+	s.mu.Lock()
+	stale := s.stale
+	s.mu.Unlock()
+	if stale != nil {
+		return stale, nil
+	}
+	seen, err := s.fleet.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	byID := map[string]*group{}
+	for _, g := range s.groups {
+		byID[g.id] = g
+	}
+	s.mu.Unlock()
+	out := []map[string]any{}
+	for _, one := range seen {
+		if g := byID[one.ID]; g != nil && !one.Gone {
+			body := s.body(g)
+			body["properties"].(map[string]any)["provisioningState"] = provisioning(g, one)
+			out = append(out, body)
+		}
+	}
+	for _, g := range byID { // what could not be started is in no fleet
+		if g.failed != "" {
+			body := s.body(g)
+			body["properties"].(map[string]any)["provisioningState"] = "Failed"
+			out = append(out, body)
+		}
+	}
+	slices.SortFunc(out, func(a, b map[string]any) int { return strings.Compare(a["name"].(string), b["name"].(string)) })
+	return out, nil
+}
+
+// Stale lets lists say what is true now, until it is called with false.
+func (s *Server) Stale(ctx context.Context, on bool) error {
+	var now []map[string]any
+	if on {
+		var err error
+		if now, err = s.shown(ctx); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stale = now
+	return nil
+}
+
+// Lose lets a group vanish. It returns its ID in the fleet, for what runs there.
+func (s *Server) Lose(name string) (id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := s.groups[name]; g != nil {
+		id = g.id
+		delete(s.groups, name)
+	}
+	return id
+}
+
+// ID is that of a group in the fleet; "" if there is none.
+func (s *Server) ID(name string) string {
+	if g := s.find(name); g != nil {
+		return g.id
+	}
+	return ""
+}
+
+func stamp(t metav1.Time) string { return t.UTC().Format(time.RFC3339Nano) }

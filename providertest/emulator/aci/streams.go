@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aci
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// session is a command that waits for its streams.
+type session struct {
+	group     *group
+	container string
+	command   []string
+	password  string
+	size      *api.TermSize
+}
+
+func (s *Server) logs(w http.ResponseWriter, r *http.Request, name, container string) {
+	g := s.find(name)
+	if g == nil {
+		refuse(w, http.StatusNotFound, "ResourceNotFound", "The Resource 'Microsoft.ContainerInstance/containerGroups/"+name+"' was not found.")
+		return
+	}
+	stamps, _ := strconv.ParseBool(r.URL.Query().Get("timestamps")) // none is no
+	tail, _ := strconv.Atoi(r.URL.Query().Get("tail"))              // none is all
+	runner, namespace, id := s.fleet.Runner(g.id)
+	log, err := runner.GetContainerLogs(r.Context(), namespace, id, container, api.ContainerLogOpts{Timestamps: stamps, Tail: tail})
+	if err != nil && !errdefs.IsNotFound(err) && !errdefs.IsInvalidInput(err) {
+		refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())
+		return
+	}
+	var text []byte
+	if err == nil {
+		defer log.Close()
+		if text, err = io.ReadAll(log); err != nil {
+			refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())
+			return
+		}
+	}
+	answer(w, http.StatusOK, map[string]any{"content": string(text)})
+}
+
+func (s *Server) exec(w http.ResponseWriter, r *http.Request, name, container string) {
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "InvalidRequestContent", err.Error())
+		return
+	}
+	if problems := check("ContainerExecRequest", data); len(problems) > 0 {
+		refuse(w, http.StatusBadRequest, "InvalidRequestContent", strings.Join(problems, "; "))
+		return
+	}
+	var asked struct {
+		Command      string
+		TerminalSize *struct{ Rows, Cols uint16 }
+	}
+	if err = json.Unmarshal(data, &asked); err != nil {
+		refuse(w, http.StatusBadRequest, "InvalidRequestContent", err.Error())
+		return
+	}
+	command, err := words(asked.Command)
+	g := s.find(name)
+	switch {
+	case err != nil:
+		refuse(w, http.StatusBadRequest, "InvalidCommand", err.Error())
+		return
+	case g == nil:
+		refuse(w, http.StatusNotFound, "ResourceNotFound", "The Resource 'Microsoft.ContainerInstance/containerGroups/"+name+"' was not found.")
+		return
+	}
+	id := rand.Text()
+	one := &session{group: g, container: container, command: command, password: rand.Text()}
+	if asked.TerminalSize != nil {
+		one.size = &api.TermSize{Height: asked.TerminalSize.Rows, Width: asked.TerminalSize.Cols}
+	}
+	s.mu.Lock()
+	s.sessions[id] = one
+	s.mu.Unlock()
+	answer(w, http.StatusOK, map[string]string{"webSocketUri": "wss://" + r.Host + "/sessions/" + id, "password": one.password})
+}
+
+// words splits a command as a shell does, without doing anything else that one does.
+func words(line string) (out []string, err error) {
+	var word strings.Builder
+	in, quote := false, rune(0)
+	runes := []rune(line)
+	for i := 0; i < len(runes); i++ {
+		c := runes[i]
+		switch {
+		case quote == '\'' && c != '\'', quote == '"' && c != '"' && c != '\\':
+			word.WriteRune(c)
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote, in = c, true
+		case c == '\\' && i+1 < len(runes):
+			i++
+			word.WriteRune(runes[i])
+			in = true
+		case c == ' ' || c == '\t' || c == '\n':
+			if in {
+				out = append(out, word.String())
+				word.Reset()
+				in = false
+			}
+		default:
+			word.WriteRune(c)
+			in = true
+		}
+	}
+	if quote != 0 {
+		return nil, errors.New("the command has a quote without an end")
+	}
+	if in {
+		out = append(out, word.String())
+	}
+	if len(out) == 0 {
+		return nil, errors.New("the command is empty")
+	}
+	return out, nil
+}
+
+// converse is a session: its first message is the password, and the others are input and output.
+func (s *Server) converse(w http.ResponseWriter, r *http.Request, id string) {
+	s.mu.Lock()
+	one := s.sessions[id]
+	delete(s.sessions, id)
+	s.mu.Unlock()
+	if one == nil {
+		http.Error(w, "no such session", http.StatusNotFound)
+		return
+	}
+	upgrader := websocket.Upgrader{}
+	conn, err := upgrader.Upgrade(w, r, nil)
+	if err != nil {
+		return // it has answered
+	}
+	defer conn.Close()
+	if kind, data, err := conn.ReadMessage(); err != nil || kind != websocket.TextMessage || string(data) != one.password {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer cancel()
+	in, feed := io.Pipe()
+	go func() {
+		defer cancel()
+		for {
+			_, data, err := conn.ReadMessage()
+			if err != nil {
+				_ = feed.CloseWithError(io.EOF)
+				return
+			}
+			if _, err := feed.Write(data); err != nil {
+				return
+			}
+		}
+	}()
+	runner, namespace, name := s.fleet.Runner(one.group.id)
+	err = runner.RunInContainer(ctx, namespace, name, one.container, one.command, &streams{in: in, out: &output{conn: conn}, size: one.size})
+	if err != nil && ctx.Err() == nil {
+		var code interface{ ExitStatus() int }
+		if !errors.As(err, &code) { // it did not run
+			_, _ = fmt.Fprintf(&output{conn: conn}, "%v\n", err)
+		}
+	}
+	_ = conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""))
+}
+
+// output sends both outputs as one.
+type output struct {
+	mu   sync.Mutex
+	conn *websocket.Conn
+}
+
+// Write implements io.Writer.
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(b), o.conn.WriteMessage(websocket.BinaryMessage, b)
+}
+
+// Close implements io.Closer.
+func (o *output) Close() error { return nil }
+
+// streams are those of a session.
+type streams struct {
+	in   io.Reader
+	out  *output
+	size *api.TermSize
+}
+
+// Stdin implements api.AttachIO.
+func (s *streams) Stdin() io.Reader { return s.in }
+
+// Stdout implements api.AttachIO.
+func (s *streams) Stdout() io.WriteCloser { return s.out }
+
+// Stderr implements api.AttachIO: a terminal has one output.
+func (s *streams) Stderr() io.WriteCloser {
+	if s.TTY() {
+		return nil
+	}
+	return s.out
+}
+
+// TTY implements api.AttachIO.
+func (s *streams) TTY() bool { return s.size != nil }
+
+// Resize implements api.AttachIO: there is the first size and no other.
+func (s *streams) Resize() <-chan api.TermSize {
+	sizes := make(chan api.TermSize, 1)
+	if s.size != nil {
+		sizes <- *s.size
+	}
+	return sizes
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aci
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
+)
+
+// event is one of a container.
+type event struct {
+	Count          int    `json:"count"`
+	FirstTimestamp string `json:"firstTimestamp"`
+	LastTimestamp  string `json:"lastTimestamp"`
+	Name           string `json:"name"`
+	Message        string `json:"message"`
+	Type           string `json:"type"`
+}
+
+// provisioning is how far the creation of a group has come.
+func provisioning(g *group, seen emulator.Seen) string {
+	if g.failed != "" {
+		return "Failed"
+	}
+	for _, all := range [][]corev1.ContainerStatus{seen.Status.InitContainerStatuses, seen.Status.ContainerStatuses} {
+		for i := range all {
+			if all[i].State.Running != nil || all[i].State.Terminated != nil || all[i].RestartCount > 0 {
+				return "Succeeded"
+			}
+		}
+	}
+	return "Pending"
+}
+
+// full is a group with what its containers do.
+func (s *Server) full(ctx context.Context, g *group) (map[string]any, error) {
+	body := s.body(g)
+	properties := body["properties"].(map[string]any)
+	if g.failed != "" {
+		properties["provisioningState"] = "Failed"
+		now := time.Now().UTC().Format(time.RFC3339)
+		properties["instanceView"] = map[string]any{"state": "Failed", "events": []event{{1, now, now, "Failed", g.failed, "Warning"}}}
+		return body, nil
+	}
+	seen, err := s.fleet.Get(ctx, g.id)
+	if err == nil && seen.Gone {
+		err = errdefs.NotFound("it is gone")
+	}
+	if err != nil {
+		if errdefs.IsNotFound(err) {
+			s.drop(g)
+		}
+		return nil, err
+	}
+	state := map[corev1.PodPhase]string{corev1.PodSucceeded: "Succeeded", corev1.PodFailed: "Failed", corev1.PodRunning: "Running"}[seen.Status.Phase]
+	if state == "" {
+		state = "Pending"
+	}
+	properties["provisioningState"] = provisioning(g, seen)
+	properties["instanceView"] = map[string]any{"state": state, "events": []event{}}
+	if seen.Status.PodIP != "" && (len(g.asked.Properties.SubnetIDs) > 0 || g.asked.Properties.IPAddress != nil) {
+		address, _ := properties["ipAddress"].(map[string]any)
+		if address == nil {
+			address = map[string]any{"type": "Private", "ports": []any{}}
+		}
+		address["ip"] = seen.Status.PodIP
+		properties["ipAddress"] = address
+	}
+	s.fill(g, properties["initContainers"], seen.Status.InitContainerStatuses)
+	s.fill(g, properties["containers"], seen.Status.ContainerStatuses)
+	return body, nil
+}
+
+// fill writes the statuses into the containers of a body.
+func (s *Server) fill(g *group, containers any, statuses []corev1.ContainerStatus) {
+	all, _ := containers.([]any)
+	for _, one := range all {
+		c := one.(map[string]any)
+		for i := range statuses {
+			if statuses[i].Name == c["name"] {
+				properties := c["properties"].(map[string]any)
+				view := map[string]any{"restartCount": statuses[i].RestartCount, "currentState": state(statuses[i].State), "events": []event{}}
+				if statuses[i].LastTerminationState.Terminated != nil {
+					view["previousState"] = state(statuses[i].LastTerminationState)
+				}
+				if _, probed := properties["readinessProbe"]; probed {
+					view["events"] = s.unready(g, &statuses[i])
+				}
+				properties["instanceView"] = view
+			}
+		}
+	}
+}
+
+// unready are the events of a readiness probe: the last one says when it failed last.
+func (s *Server) unready(g *group, c *corev1.ContainerStatus) []event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, failed := g.events[c.Name]
+	if c.State.Running != nil && !c.Ready {
+		now := time.Now().UTC().Format(time.RFC3339Nano)
+		if !failed {
+			e = event{FirstTimestamp: now, Name: "Unhealthy", Message: "Readiness probe failed: exit code 1", Type: "Warning"}
+		}
+		e.Count, e.LastTimestamp = e.Count+1, now
+		g.events[c.Name] = e
+		return []event{e}
+	}
+	if !failed {
+		return []event{}
+	}
+	return []event{e}
+}
+
+// state is one as the service has it.
+func state(s corev1.ContainerState) map[string]any {
+	switch {
+	case s.Running != nil:
+		return map[string]any{"state": "Running", "startTime": stamp(s.Running.StartedAt), "detailStatus": ""}
+	case s.Terminated != nil:
+		t := s.Terminated
+		return map[string]any{"state": "Terminated", "startTime": stamp(t.StartedAt), "finishTime": stamp(t.FinishedAt), "exitCode": t.ExitCode, "detailStatus": t.Reason}
+	case s.Waiting != nil:
+		return map[string]any{"state": "Waiting", "detailStatus": s.Waiting.Reason}
+	}
+	return map[string]any{"state": "Waiting", "detailStatus": ""}
+}

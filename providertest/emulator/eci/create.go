@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
+)
+
+// maxParts is how many containers, and how many volumes, a group has at most.
+const maxParts = 20
+
+// create makes a group, or finds that of the same token.
+func (s *Server) create(r *http.Request, form url.Values) (object, error) {
+	f := fields(form)
+	if err := s.mayCreate(f); err != nil {
+		return nil, err
+	}
+	spec, files, err := podOf(f)
+	if err != nil {
+		return nil, err
+	}
+	g, found, err := s.register(f, spec)
+	if err != nil || found {
+		return object{"ContainerGroupId": idOf(g)}, err
+	}
+	named := map[string]map[string][]byte{} // by names that no other group has
+	for i := range spec.Volumes {
+		if from := spec.Volumes[i].Secret; from != nil {
+			from.SecretName = g.id + "." + spec.Volumes[i].Name
+			named[from.SecretName] = files[spec.Volumes[i].Name]
+		}
+	}
+	if err := s.Fleet.Start(r.Context(), emulator.Group{ID: g.id, Spec: spec, Files: named}); err != nil {
+		s.unmake(g)
+		if errdefs.IsInvalidInput(err) {
+			return nil, fail(http.StatusBadRequest, "InvalidParameter", "%v", err)
+		}
+		return nil, err
+	}
+	return object{"ContainerGroupId": g.id}, nil
+}
+
+func idOf(g *group) string {
+	if g == nil {
+		return ""
+	}
+	return g.id
+}
+
+// mayCreate looks at what is around the group.
+func (s *Server) mayCreate(f fields) error {
+	for id := range strings.SplitSeq(f.text("VSwitchId"), ",") {
+		if s.VSwitches != nil && !slices.Contains(s.VSwitches, id) {
+			return fail(http.StatusNotFound, "InvalidVSwitchId.NotFound", "the switch %s is not there", id)
+		}
+	}
+	if id := f.text("SecurityGroupId"); s.SecurityGroups != nil && !slices.Contains(s.SecurityGroups, id) {
+		return fail(http.StatusNotFound, "InvalidSecurityGroupId.NotFound", "the security group %s is not there", id)
+	}
+	for _, name := range []string{"Container", "InitContainer", "Volume"} {
+		if n := len(f.list(name)); n > maxParts {
+			return fail(http.StatusBadRequest, "InvalidParameter", "%d of %s, and %d are the most", n, name, maxParts)
+		}
+	}
+	return nil
+}
+
+// register adds the group, or finds that of the same token.
+func (s *Server) register(f fields, spec corev1.PodSpec) (g *group, found bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	token := f.text("ClientToken")
+	for _, g := range s.groups {
+		if token != "" && g.token == token {
+			if !reflect.DeepEqual(g.form, url.Values(f)) {
+				return nil, false, fail(http.StatusBadRequest, "IdempotentParameterMismatch", "the token was used with other parameters")
+			}
+			return g, true, nil
+		}
+	}
+	if id, lost := s.tokens[token]; lost && token != "" { // of a group that is no more
+		return &group{id: id}, true, nil
+	}
+	if s.Quota > 0 && len(s.groups) >= s.Quota {
+		return nil, false, fail(http.StatusForbidden, "QuotaExceeded", "the account has %d container groups, and may have no more", s.Quota)
+	}
+	if f.is("DryRun") {
+		return nil, false, fail(http.StatusBadRequest, "DryRunOperation", "Request validation has been passed with DryRun flag set.")
+	}
+	s.made++
+	g = &group{
+		id: fmt.Sprintf("eci-%010d", s.made), name: f.text("ContainerGroupName"), token: token, form: url.Values(f),
+		tags: map[string]string{}, created: time.Now(), changed: time.Now(), spec: spec,
+	}
+	for _, t := range f.list("Tag") {
+		g.tags[t.text("Key")] = t.text("Value")
+	}
+	s.groups = append(s.groups, g)
+	if s.tokens == nil {
+		s.tokens = map[string]string{}
+	}
+	s.tokens[token] = g.id
+	return g, false, nil
+}
+
+// podOf makes the pod that runs behind a group.
+func podOf(f fields) (spec corev1.PodSpec, files map[string]map[string][]byte, err error) {
+	spec = corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicy(f.text("RestartPolicy")), Hostname: f.text("HostName"),
+		TerminationGracePeriodSeconds: f.optional("TerminationGracePeriodSeconds"),
+	}
+	for _, c := range f.list("InitContainer") {
+		spec.InitContainers = append(spec.InitContainers, containerOf(c))
+	}
+	for _, c := range f.list("Container") {
+		spec.Containers = append(spec.Containers, containerOf(c))
+	}
+	files = map[string]map[string][]byte{}
+	for _, v := range f.list("Volume") {
+		out := corev1.Volume{Name: v.text("Name")}
+		switch kind := v.text("Type"); kind {
+		case "EmptyDirVolume", "NFSVolume": // the network has none
+			out.EmptyDir = &corev1.EmptyDirVolumeSource{}
+		case "ConfigFileVolume":
+			data := map[string][]byte{}
+			out.Secret = &corev1.SecretVolumeSource{}
+			for n, file := range v.part("ConfigFileVolume").list("ConfigFileToPath") {
+				key := "file-" + strconv.Itoa(n)
+				if data[key], err = base64.StdEncoding.DecodeString(file.text("Content")); err != nil {
+					return spec, nil, fail(http.StatusBadRequest, "InvalidParameter", "volume %s: the content of %s is no base64", out.Name, file.text("Path"))
+				}
+				item := corev1.KeyToPath{Key: key, Path: file.text("Path")}
+				if mode := file.optional("Mode"); mode != nil {
+					item.Mode = new(int32(*mode)) //nolint:gosec // of 12 bits
+				}
+				out.Secret.Items = append(out.Secret.Items, item)
+			}
+			files[out.Name] = data
+		default:
+			return spec, nil, fail(http.StatusBadRequest, "InvalidParameter", "volume %s: type %s", out.Name, kind)
+		}
+		spec.Volumes = append(spec.Volumes, out)
+	}
+	return spec, files, nil
+}
+
+func containerOf(f fields) corev1.Container {
+	c := corev1.Container{
+		Name: f.text("Name"), Image: f.text("Image"), ImagePullPolicy: corev1.PullPolicy(f.text("ImagePullPolicy")), WorkingDir: f.text("WorkingDir"),
+		Command: f.texts("Command"), Args: f.texts("Arg"),
+		TerminationMessagePath: f.text("TerminationMessagePath"), TerminationMessagePolicy: corev1.TerminationMessagePolicy(f.text("TerminationMessagePolicy")),
+		LivenessProbe: probeOf(f.part("LivenessProbe")), ReadinessProbe: probeOf(f.part("ReadinessProbe")),
+	}
+	for _, v := range f.list("EnvironmentVar") {
+		e := corev1.EnvVar{Name: v.text("Key"), Value: v.text("Value")}
+		if v.has("FieldRef.FieldPath") {
+			e.Value = "127.0.0.1" // every group has this address
+		}
+		c.Env = append(c.Env, e)
+	}
+	for _, m := range f.list("VolumeMount") {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: m.text("Name"), MountPath: m.text("MountPath"), SubPath: m.text("SubPath"), ReadOnly: m.is("ReadOnly")})
+	}
+	for _, p := range f.list("Port") {
+		c.Ports = append(c.Ports, corev1.ContainerPort{ContainerPort: int32(p.number("Port")), Protocol: corev1.Protocol(p.text("Protocol"))})
+	}
+	if s := f.part("SecurityContext"); len(s) > 0 || f.has("SecurityContextRunAsGroup") || f.has("SecurityContextRunAsNonRoot") {
+		c.SecurityContext = &corev1.SecurityContext{RunAsUser: s.optional("RunAsUser"), RunAsGroup: f.optional("SecurityContextRunAsGroup")}
+		if s.is("ReadOnlyRootFilesystem") {
+			c.SecurityContext.ReadOnlyRootFilesystem = new(true)
+		}
+	}
+	if post, stop := hookOf(f, "PostStart"), hookOf(f, "PreStop"); post != nil || stop != nil {
+		c.Lifecycle = &corev1.Lifecycle{PostStart: post, PreStop: stop}
+	}
+	return c
+}
+
+func probeOf(f fields) *corev1.Probe {
+	if len(f) == 0 {
+		return nil
+	}
+	p := &corev1.Probe{
+		InitialDelaySeconds: int32(f.number("InitialDelaySeconds")), PeriodSeconds: int32(f.number("PeriodSeconds")), TimeoutSeconds: int32(f.number("TimeoutSeconds")),
+		SuccessThreshold: int32(f.number("SuccessThreshold")), FailureThreshold: int32(f.number("FailureThreshold")),
+	}
+	switch {
+	case f.has("HttpGet.Port"):
+		p.HTTPGet = &corev1.HTTPGetAction{Path: f.text("HttpGet.Path"), Port: intstr.FromInt32(int32(f.number("HttpGet.Port"))), Scheme: corev1.URIScheme(f.text("HttpGet.Scheme"))}
+	case f.has("TcpSocket.Port"):
+		p.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromInt32(int32(f.number("TcpSocket.Port")))}
+	default:
+		p.Exec = &corev1.ExecAction{Command: f.part("Exec").texts("Command")}
+	}
+	return p
+}
+
+// hookOf is the hook of a container that runs a command. Others are not run here.
+func hookOf(f fields, which string) *corev1.LifecycleHandler {
+	command := f.texts("Lifecycle" + which + "HandlerExec")
+	if command == nil {
+		return nil
+	}
+	return &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: command}}
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// fields are a request, or a part of one: names without what is before them.
+type fields url.Values
+
+// text, number and is read a field; nothing for one that is not there.
+func (f fields) text(name string) string { return url.Values(f).Get(name) }
+
+func (f fields) number(name string) float64 {
+	n, _ := strconv.ParseFloat(f.text(name), 64) // Check has looked
+	return n
+}
+
+func (f fields) is(name string) bool { return f.text(name) == "true" }
+
+func (f fields) has(name string) bool { return len(f[name]) > 0 }
+
+// optional is a number that may be 0 and may not be there.
+func (f fields) optional(name string) *int64 {
+	if !f.has(name) {
+		return nil
+	}
+	return new(int64(f.number(name)))
+}
+
+// part is what is below a name; empty if nothing is.
+func (f fields) part(name string) fields {
+	out := fields{}
+	for key, value := range f {
+		if rest, ok := strings.CutPrefix(key, name+"."); ok {
+			out[rest] = value
+		}
+	}
+	return out
+}
+
+// list is the parts of a list, which has no gaps.
+func (f fields) list(name string) (out []fields) {
+	for n := 1; ; n++ {
+		part := f.part(name + "." + strconv.Itoa(n))
+		if len(part) == 0 {
+			return out
+		}
+		out = append(out, part)
+	}
+}
+
+// texts is a list of values.
+func (f fields) texts(name string) (out []string) {
+	for n := 1; f.has(name + "." + strconv.Itoa(n)); n++ {
+		out = append(out, f.text(name+"."+strconv.Itoa(n)))
+	}
+	return out
+}
+
+// maxRequest is how many bytes of a request are read.
+const maxRequest = 8 << 20
+
+func readBody(r *http.Request) []byte {
+	body, _ := io.ReadAll(io.LimitReader(r.Body, maxRequest)) // one that is cut has another signature
+	return body
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
+)
+
+// Server is ECI in one region, for one account. The exported fields are constant once it serves.
+type Server struct {
+	Gate
+	// Region is the only one that there is.
+	Region string
+	// VSwitches and SecurityGroups are those of the account; nil for any.
+	VSwitches, SecurityGroups []string
+	// Quota is how many groups the account may have; 0 for any number.
+	Quota int
+	// Fleet runs the containers.
+	Fleet *emulator.Fleet
+
+	mu       sync.Mutex
+	groups   []*group            // guarded by mu; the oldest first
+	made     int                 // guarded by mu; how many groups there were
+	tokens   map[string]string   // guarded by mu; the IDs of groups by the tokens of their creates, also of those that are no more
+	sessions map[string]*session // guarded by mu; by the secret of their addresses
+}
+
+type object = map[string]any
+
+// group is a container group.
+type group struct {
+	id, name, token string
+	form            url.Values // of the create
+	tags            map[string]string
+	created         time.Time
+	changed         time.Time // the states of containers
+	spec            corev1.PodSpec
+}
+
+// failure is an answer of the service that says why it does not do something.
+type failure struct {
+	status        int
+	code, message string
+}
+
+func (f *failure) Error() string { return f.code + ": " + f.message }
+
+func fail(status int, code, format string, args ...any) error {
+	return &failure{status, code, fmt.Sprintf(format, args...)}
+}
+
+// Refuse answers every request so, for faults of a Front.
+func Refuse(status int, code, message string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { refuse(w, &failure{status, code, message}) }
+}
+
+// Operation is that of a request, for a Front.
+func Operation(r *http.Request, _ []byte) string {
+	if r.URL.Path == sessionPath {
+		return "Session"
+	}
+	return r.Header.Get("X-Acs-Action")
+}
+
+func refuse(w http.ResponseWriter, f *failure) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(f.status)
+	_ = json.NewEncoder(w).Encode(object{"RequestId": "emulated", "HostId": "eci.emulator", "Code": f.code, "Message": f.message})
+}
+
+// Report takes a report of the runner: hand it to the runner's NotifyPods.
+func (s *Server) Report(pod *corev1.Pod) {
+	s.Fleet.Report(pod)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := s.byID(pod.Name); g != nil {
+		g.changed = time.Now()
+	}
+}
+
+// byID is the group of an ID, nil if there is none. s.mu is held.
+func (s *Server) byID(id string) *group {
+	for _, g := range s.groups {
+		if g.id == id {
+			return g
+		}
+	}
+	return nil
+}
+
+// Groups returns the IDs of the groups that have this tag, the oldest first.
+func (s *Server) Groups(key, value string) (ids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.groups {
+		if g.tags[key] == value {
+			ids = append(ids, g.id)
+		}
+	}
+	return ids
+}
+
+// Lose forgets a group, as when somebody removes it elsewhere. Its containers are not stopped.
+func (s *Server) Lose(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.groups = slices.DeleteFunc(s.groups, func(g *group) bool { return g.id == id })
+}
+
+// unmake forgets a group that could not be made, with its token.
+func (s *Server) unmake(g *group) {
+	s.Lose(g.id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.tokens, g.token)
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == sessionPath {
+		s.serveSession(w, r)
+		return
+	}
+	answer, err := s.answer(r)
+	if err != nil {
+		var f *failure
+		switch e := err.(type) { //nolint:errorlint // it was made here
+		case *failure:
+			f = e
+		default:
+			f = &failure{http.StatusInternalServerError, "InternalError", err.Error()}
+		}
+		refuse(w, f)
+		return
+	}
+	answer["RequestId"] = "emulated"
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// readers are the operations that say nothing to those who may not read, in the place of a refusal.
+var readers = map[string]object{
+	"DescribeContainerGroups":      {"ContainerGroups": []object{}, "TotalCount": 0},
+	"DescribeContainerGroupStatus": {"Data": []object{}, "TotalCount": 0},
+}
+
+func (s *Server) answer(r *http.Request) (object, error) {
+	body := readBody(r)
+	if code := s.Refuses(r, body); code != "" {
+		return nil, fail(http.StatusForbidden, code, "the request is not let in")
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, fail(http.StatusBadRequest, "InvalidParameter", "the body is no form")
+	}
+	action := r.Header.Get("X-Acs-Action")
+	if err := Check(action, form); err != nil {
+		code, message, _ := strings.Cut(err.Error(), ": ")
+		return nil, fail(http.StatusBadRequest, code, "%s", message)
+	}
+	if got := form.Get("RegionId"); got != s.Region {
+		return nil, fail(http.StatusNotFound, "InvalidRegionId.NotFound", "there is no region %s here", got)
+	}
+	if allowed := s.actions(r); allowed != nil && !slices.Contains(allowed, "eci:"+action) {
+		if nothing, ok := readers[action]; ok {
+			return clone(nothing), nil
+		}
+		return nil, fail(http.StatusForbidden, "Forbidden.RAM", "User not authorized to operate on the specified resource, or this API doesn't support RAM.")
+	}
+	switch action {
+	case "CreateContainerGroup":
+		return s.create(r, form)
+	case "DeleteContainerGroup":
+		return s.delete(r, form)
+	case "DescribeContainerGroups":
+		return s.describe(r, form)
+	case "DescribeContainerGroupStatus":
+		return s.states(r, form)
+	case "DescribeContainerLog":
+		return s.log(r, form)
+	default: // Check knows no other
+		return s.exec(r, form)
+	}
+}
+
+func clone(o object) object {
+	out := object{}
+	for k, v := range o {
+		out[k] = v
+	}
+	return out
+}
+
+// find is the group that a request is about.
+func (s *Server) find(form url.Values) (*group, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := s.byID(form.Get("ContainerGroupId")); g != nil {
+		return g, nil
+	}
+	return nil, fail(http.StatusNotFound, "ContainerGroup.NotFound", "there is no container group %s", form.Get("ContainerGroupId"))
+}
+
+// delete asks a group to go, within the time that it was created with.
+func (s *Server) delete(r *http.Request, form url.Values) (object, error) {
+	g, err := s.find(form)
+	if err != nil {
+		return nil, err
+	}
+	grace := int64(30)
+	if t := g.spec.TerminationGracePeriodSeconds; t != nil {
+		grace = *t
+	}
+	s.touch(g)
+	if err := s.Fleet.Stop(r.Context(), g.id, grace); err != nil && !errdefs.IsNotFound(err) {
+		return nil, err
+	}
+	return object{}, nil
+}
+
+// touch notes that a group has changed.
+func (s *Server) touch(g *group) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g.changed = time.Now()
+}
+
+// Created is when a group was made; the zero time if there is none of this ID.
+func (s *Server) Created(id string) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := s.byID(id); g != nil {
+		return g.created
+	}
+	return time.Time{}
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
+)
+
+// shown is a group as lists show it now.
+type shown struct {
+	*group
+	seen emulator.Seen
+}
+
+// list is the groups that a request asks for. Those whose containers have gone are taken out.
+func (s *Server) list(r *http.Request, form url.Values) (out []shown, err error) {
+	f := fields(form)
+	var ids []string
+	if text := f.text("ContainerGroupIds"); text != "" {
+		if err := json.Unmarshal([]byte(text), &ids); err != nil || len(ids) > maxParts {
+			return nil, fail(http.StatusBadRequest, "InvalidParameter", "ContainerGroupIds: want a JSON array of %d at most", maxParts)
+		}
+	}
+	all, err := s.Fleet.List(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.groups = slices.DeleteFunc(s.groups, func(g *group) bool {
+		_, err := s.Fleet.Get(r.Context(), g.id)
+		return errdefs.IsNotFound(err) && time.Since(g.created) > time.Second // it may be on its way
+	})
+	for _, seen := range all {
+		g := s.byID(seen.ID)
+		if g == nil || ids != nil && !slices.Contains(ids, g.id) || f.has("ContainerGroupName") && g.name != f.text("ContainerGroupName") {
+			continue
+		}
+		if slices.ContainsFunc(f.list("Tag"), func(t fields) bool { return g.tags[t.text("Key")] != t.text("Value") }) {
+			continue
+		}
+		if since := f.number("SinceSecond"); since > 0 && time.Since(g.changed) > time.Duration(since)*time.Second {
+			continue
+		}
+		out = append(out, shown{g, seen})
+	}
+	return out, nil
+}
+
+// page cuts a list.
+func page(form url.Values, all []object, most int) (some []object, next string) {
+	f := fields(form)
+	if n := int(f.number("Limit")); n > 0 && n < most {
+		most = n
+	}
+	from, _ := strconv.Atoi(f.text("NextToken"))
+	from = min(max(from, 0), len(all))
+	to := min(from+most, len(all))
+	if to < len(all) {
+		next = strconv.Itoa(to)
+	}
+	return all[from:to], next
+}
+
+// states answers DescribeContainerGroupStatus.
+func (s *Server) states(r *http.Request, form url.Values) (object, error) {
+	all, err := s.list(r, form)
+	if err != nil {
+		return nil, err
+	}
+	out := []object{}
+	for _, g := range all {
+		out = append(out, g.state())
+	}
+	some, next := page(form, out, 200)
+	return object{"Data": some, "NextToken": next, "TotalCount": len(out)}, nil
+}
+
+// describe answers DescribeContainerGroups.
+func (s *Server) describe(r *http.Request, form url.Values) (object, error) {
+	all, err := s.list(r, form)
+	if err != nil {
+		return nil, err
+	}
+	out := []object{}
+	for _, g := range all {
+		var tags, inits []object
+		for key, value := range g.tags {
+			tags = append(tags, object{"Key": key, "Value": value})
+		}
+		for _, c := range g.seen.Status.InitContainerStatuses {
+			inits = append(inits, object{
+				"Name": c.Name, "Ready": c.Ready, "RestartCount": c.RestartCount, "CurrentState": described(c.State), "PreviousState": described(c.LastTerminationState),
+			})
+		}
+		out = append(out, object{
+			"ContainerGroupId": g.id, "ContainerGroupName": g.name, "Status": g.status(), "RegionId": s.Region,
+			"CreationTime": stamp(g.created), "Tags": tags, "InitContainers": inits,
+		})
+	}
+	some, next := page(form, out, 20)
+	return object{"ContainerGroups": some, "NextToken": next, "TotalCount": len(out)}, nil
+}
+
+// status is the state of a group.
+func (g shown) status() string {
+	switch {
+	case !g.seen.DeletedAt.IsZero():
+		return "Terminating"
+	case g.seen.Status.Phase == "":
+		return "Scheduling"
+	}
+	return string(g.seen.Status.Phase)
+}
+
+// state is that of a group in a list of states.
+func (g shown) state() object {
+	var containers, ips []object
+	for _, c := range g.seen.Status.ContainerStatuses {
+		containers = append(containers, object{
+			"Name": c.Name, "Image": c.Image, "ImageID": c.ImageID, "Ready": c.Ready, "Started": c.Started, "RestartCount": c.RestartCount,
+			"State": stateOf(c.State), "LastState": stateOf(c.LastTerminationState),
+		})
+	}
+	for _, ip := range g.seen.Status.PodIPs {
+		ips = append(ips, object{"Ip": ip.IP})
+	}
+	status := object{
+		"Phase": g.seen.Status.Phase, "PodIp": g.seen.Status.PodIP, "PodIps": ips, "HostIp": g.seen.Status.HostIP, "ContainerStatuses": containers,
+	}
+	if t := g.seen.Status.StartTime; t != nil {
+		status["StartTime"] = stamp(t.Time)
+	}
+	return object{"ContainerGroupId": g.id, "Name": g.name, "Status": g.status(), "PodStatus": status}
+}
+
+func stateOf(s corev1.ContainerState) object {
+	out := object{}
+	if w := s.Waiting; w != nil {
+		out["Waiting"] = object{"Reason": w.Reason, "Message": w.Message}
+	}
+	if r := s.Running; r != nil {
+		out["Running"] = object{"StartedAtstartedAt": stamp(r.StartedAt.Time)} // the service calls it so
+	}
+	if t := s.Terminated; t != nil {
+		out["Terminated"] = object{
+			"ExitCode": t.ExitCode, "Signal": t.Signal, "Reason": t.Reason, "Message": t.Message, "ContainerID": t.ContainerID,
+			"StartedAt": stampOf(t.StartedAt), "FinishedAt": stampOf(t.FinishedAt),
+		}
+	}
+	return out
+}
+
+// described is a state as DescribeContainerGroups has it.
+func described(s corev1.ContainerState) object {
+	switch {
+	case s.Terminated != nil:
+		t := s.Terminated
+		return object{
+			"State": "Terminated", "ExitCode": t.ExitCode, "Reason": t.Reason, "Message": t.Message, "DetailStatus": t.Reason,
+			"StartTime": stampOf(t.StartedAt), "FinishTime": stampOf(t.FinishedAt),
+		}
+	case s.Running != nil:
+		return object{"State": "Running", "StartTime": stampOf(s.Running.StartedAt)}
+	case s.Waiting != nil:
+		return object{"State": "Waiting", "Reason": s.Waiting.Reason, "Message": s.Waiting.Message}
+	}
+	return object{}
+}
+
+func stampOf(t metav1.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return stamp(t.Time)
+}
+
+// stamp writes a time as the service does, to the second.
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

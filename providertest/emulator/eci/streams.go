@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+const (
+	// mostLines and mostBytes are what of a log the service gives at once.
+	defaultLines, mostLines, mostBytes = 500, 2000, 1 << 20
+	// mostWords and longestWord are what it takes of a command.
+	mostWords, longestWord = 20, 256
+	sessionPath            = "/exec/"
+	// sessionFor is how long the address of a session is good.
+	sessionFor = 30 * time.Second
+)
+
+// log answers DescribeContainerLog: the newest lines.
+func (s *Server) log(r *http.Request, form url.Values) (object, error) {
+	g, err := s.find(form)
+	if err != nil {
+		return nil, err
+	}
+	f := fields(form)
+	tail := defaultLines
+	if f.has("Tail") {
+		tail = int(f.number("Tail"))
+	}
+	if tail < 1 || tail > mostLines {
+		return nil, fail(http.StatusBadRequest, "InvalidParameter", "Tail: want 1 to %d", mostLines)
+	}
+	opts := api.ContainerLogOpts{Tail: tail, Timestamps: f.is("Timestamps"), Previous: f.is("LastTime"), LimitBytes: int(f.number("LimitBytes")), SinceSeconds: int(f.number("SinceSeconds"))}
+	if text := f.text("StartTime"); text != "" {
+		if opts.SinceTime, err = time.Parse(time.RFC3339, text); err != nil {
+			return nil, fail(http.StatusBadRequest, "InvalidParameter", "StartTime: want a time of RFC 3339")
+		}
+	}
+	runner, ns, name := s.Fleet.Runner(g.id)
+	log, err := runner.GetContainerLogs(r.Context(), ns, name, f.text("ContainerName"), opts)
+	if errdefs.IsNotFound(err) || errdefs.IsInvalidInput(err) {
+		return nil, fail(http.StatusBadRequest, "InvalidParameter", "%v", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	data, err := io.ReadAll(log)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > mostBytes {
+		data = data[len(data)-mostBytes:]
+	}
+	return object{"ContainerName": f.text("ContainerName"), "Content": string(data)}, nil
+}
+
+// session is a command that was asked for.
+type session struct {
+	group, container string
+	command          []string
+	tty, stdin       bool
+	ends             time.Time
+}
+
+// exec answers ExecContainerCommand.
+func (s *Server) exec(r *http.Request, form url.Values) (object, error) {
+	g, err := s.find(form)
+	if err != nil {
+		return nil, err
+	}
+	f := fields(form)
+	c := &session{group: g.id, container: f.text("ContainerName"), tty: f.is("TTY"), stdin: f.text("Stdin") != "false", ends: time.Now().Add(sessionFor)}
+	if err := json.Unmarshal([]byte(f.text("Command")), &c.command); err != nil || len(c.command) == 0 || len(c.command) > mostWords {
+		return nil, fail(http.StatusBadRequest, "InvalidParameter.ValueExceeded", "Command: want a JSON array of up to %d", mostWords)
+	}
+	for _, word := range c.command {
+		if len([]rune(word)) > longestWord {
+			return nil, fail(http.StatusBadRequest, "InvalidParameter.ValueExceeded", "Command: a word has more than %d characters", longestWord)
+		}
+	}
+	if f.is("Sync") {
+		if c.tty {
+			return nil, fail(http.StatusBadRequest, "InvalidParameter", "Sync: not with TTY")
+		}
+		var out bytes.Buffer
+		err := s.run(r.Context(), c, &streams{out: &out})
+		var exit utilexec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			return nil, fail(http.StatusBadRequest, "IncorrectStatus", "%v", err)
+		}
+		return object{"SyncResponse": out.String()}, nil
+	}
+	secret := rand.Text()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sessions == nil {
+		s.sessions = map[string]*session{}
+	}
+	s.sessions[secret] = c
+	return object{"WebSocketUri": "wss://" + r.Host + sessionPath + "?s=" + secret, "HttpUrl": "https://" + r.Host + "/terminal?param=" + secret}, nil
+}
+
+func (s *Server) run(ctx context.Context, c *session, to *streams) error {
+	runner, ns, name := s.Fleet.Runner(c.group)
+	return runner.RunInContainer(ctx, ns, name, c.container, c.command, to)
+}
+
+// serveSession is what the address of a session leads to. Its frames are ours, as nobody describes the service's: what comes is input, and what goes is output, of
+// both kinds, as it is. The end of the command is the end of the connection.
+func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	secret := r.URL.Query().Get("s")
+	c := s.sessions[secret]
+	delete(s.sessions, secret)
+	s.mu.Unlock()
+	if c == nil || time.Now().After(c.ends) {
+		http.Error(w, "there is no such session", http.StatusForbidden)
+		return
+	}
+	conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+	if err != nil {
+		return // it has answered
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	in, typed := io.Pipe()
+	defer in.Close()
+	go func() { // ends with the connection
+		defer cancel()
+		for {
+			_, data, err := conn.ReadMessage()
+			if err != nil {
+				typed.CloseWithError(io.EOF)
+				return
+			}
+			if c.stdin {
+				_, _ = typed.Write(data) // a command that has ended reads no more
+			}
+		}
+	}()
+	to := &streams{out: &frames{conn: conn}, tty: c.tty}
+	if c.stdin {
+		to.in = in
+	}
+	err = s.run(ctx, c, to)
+	var exit utilexec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		_, _ = to.out.Write([]byte(strings.TrimSpace(err.Error()) + "\n"))
+	}
+	_ = conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(time.Second))
+}
+
+// frames writes each piece as a message.
+type frames struct {
+	mu   sync.Mutex
+	conn *websocket.Conn
+}
+
+// Write implements io.Writer.
+func (f *frames) Write(data []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.conn.WriteMessage(websocket.BinaryMessage, data); err != nil {
+		return 0, err
+	}
+	return len(data), nil
+}
+
+// streams are those of a command.
+type streams struct {
+	in  io.Reader
+	out io.Writer
+	tty bool
+}
+
+type noClose struct{ io.Writer }
+
+func (noClose) Close() error { return nil }
+
+// Stdin implements api.AttachIO.
+func (s *streams) Stdin() io.Reader { return s.in }
+
+// Stdout implements api.AttachIO.
+func (s *streams) Stdout() io.WriteCloser { return noClose{s.out} }
+
+// Stderr implements api.AttachIO.
+func (s *streams) Stderr() io.WriteCloser {
+	if s.tty {
+		return nil
+	}
+	return noClose{s.out}
+}
+
+// TTY implements api.AttachIO.
+func (s *streams) TTY() bool { return s.tty }
+
+// Resize implements api.AttachIO: nobody tells a size.
+func (s *streams) Resize() <-chan api.TermSize {
+	sizes := make(chan api.TermSize)
+	close(sizes)
+	return sizes
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ecs
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// tolerated is how far the time of a request may be off.
+const tolerated = 5 * time.Minute
+
+// Key is an access key that the server knows. Token belongs to a temporary one.
+type Key struct {
+	Secret, Token string
+	// Expires is when it ends; the zero time is never.
+	Expires time.Time
+	// Allow are the actions that its policy names, such as ecs:RunTask. Nil: all.
+	Allow []string
+}
+
+// gate lets requests in that are signed by Signature Version 4 with one of its keys, in time.
+type gate struct {
+	keys   map[string]Key
+	region string
+	now    func() time.Time
+}
+
+// refuses returns the code and the message of the error of a request; "" if it is let in.
+func (g gate) refuses(r *http.Request, body []byte, service string) (code, message string) {
+	rest, ok := strings.CutPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 ")
+	said := map[string]string{}
+	for part := range strings.SplitSeq(rest, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+		said[name] = value
+	}
+	id, scope, _ := strings.Cut(said["Credential"], "/")
+	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+	key, known := g.keys[id]
+	switch {
+	case !ok || id == "":
+		return "MissingAuthenticationTokenException", "Missing Authentication Token"
+	case !known || key.Token != r.Header.Get("X-Amz-Security-Token"):
+		return "UnrecognizedClientException", "The security token included in the request is invalid."
+	case !key.Expires.IsZero() && g.now().After(key.Expires):
+		return "ExpiredTokenException", "The security token included in the request is expired"
+	case err != nil || g.now().Sub(at).Abs() > tolerated:
+		return "InvalidSignatureException", "Signature expired: " + r.Header.Get("X-Amz-Date") + " is now earlier than " + g.now().UTC().Format("20060102T150405Z")
+	case scope != at.Format("20060102")+"/"+g.region+"/"+service+"/aws4_request":
+		return "InvalidSignatureException", "Credential should be scoped to a valid region."
+	case !hmac.Equal([]byte(said["Signature"]), []byte(signature(r, body, strings.Split(said["SignedHeaders"], ";"), scope, key.Secret))):
+		return "InvalidSignatureException", "The request signature we calculated does not match the signature you provided."
+	}
+	return "", ""
+}
+
+// signature is that of a request over these headers; "" if one is missing that must be among them.
+func signature(r *http.Request, body []byte, signed []string, scope, secret string) string {
+	for name := range r.Header {
+		if name = strings.ToLower(name); strings.HasPrefix(name, "x-amz-") && !slices.Contains(signed, name) {
+			return ""
+		}
+	}
+	if !slices.Contains(signed, "host") || !slices.IsSorted(signed) {
+		return ""
+	}
+	var headers strings.Builder
+	for _, name := range signed {
+		value := strings.Join(r.Header.Values(name), ",")
+		switch name {
+		case "host":
+			value = r.Host
+		case "content-length":
+			value = r.Header.Get("Content-Length")
+			if value == "" {
+				value = length(body)
+			}
+		}
+		headers.WriteString(name + ":" + strings.Join(strings.Fields(value), " ") + "\n")
+	}
+	sum := sha256.Sum256(body)
+	query := strings.ReplaceAll(r.URL.Query().Encode(), "+", "%20")
+	path := r.URL.EscapedPath()
+	if path == "" {
+		path = "/"
+	}
+	request := strings.Join([]string{r.Method, path, query, headers.String(), strings.Join(signed, ";"), hex.EncodeToString(sum[:])}, "\n")
+	sum = sha256.Sum256([]byte(request))
+	key := []byte("AWS4" + secret)
+	for part := range strings.SplitSeq(scope, "/") {
+		key = mac(key, part)
+	}
+	return hex.EncodeToString(mac(key, "AWS4-HMAC-SHA256\n"+r.Header.Get("X-Amz-Date")+"\n"+scope+"\n"+hex.EncodeToString(sum[:])))
+}
+
+func mac(key []byte, text string) []byte {
+	m := hmac.New(sha256.New, key)
+	m.Write([]byte(text)) // never fails
+	return m.Sum(nil)
+}

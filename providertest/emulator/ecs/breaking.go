@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ecs
+
+import (
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// Stale lets lists say what is true now, until it is called with false.
+func (s *Server) Stale(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stale = nil
+	if on {
+		all := s.lists()
+		s.stale = &all
+	}
+}
+
+// Running returns the IDs of the tasks with a tag that have not stopped.
+func (s *Server) Running(key, value string) (ids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range s.order {
+		t := s.tasks[id]
+		s.settle(t)
+		if !t.stopped.IsZero() {
+			continue
+		}
+		for _, tag := range t.tags {
+			if m, ok := tag.(map[string]any); ok && m["key"] == key && m["value"] == value {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
+// Lose lets a task vanish without a trace.
+func (s *Server) Lose(id string) error {
+	s.mu.Lock()
+	t := s.tasks[id]
+	if t == nil {
+		s.mu.Unlock()
+		return errdefs.NotFoundf("there is no task %s", id)
+	}
+	s.drop(t)
+	s.mu.Unlock()
+	return s.fleet.Stop(s.ctx, id, 0)
+}
+
+// Interrupt takes the capacity of a task away, as happens to one on Fargate Spot.
+func (s *Server) Interrupt(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.tasks[id]; t != nil {
+		s.halt(t, "SpotInterruption", "Your Spot Task was interrupted.")
+	}
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ecs
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+// header is how many bytes a message has before its payload. Its fields, by offset: length of the header up to the length of the payload 0, type 4, version 36,
+// date 40, number 48, flags 56, ID 64 with its halves exchanged, SHA-256 of the payload 80, type of the payload 112, its length 116.
+const header = 120
+
+// dataChannel is the end of the agent. The second message of output is lost once, so that a client is seen that does not wait for what is missing: the
+// number must be sent again, and a client that acknowledges what it cannot use would never get it.
+type dataChannel struct {
+	conn *websocket.Conn
+
+	mu     sync.Mutex
+	number int64            // guarded by mu; of the next message
+	unsaid map[int64][]byte // guarded by mu; what is not acknowledged
+	next   int64            // the number that is expected
+	ended  chan struct{}
+}
+
+func newDataChannel(conn *websocket.Conn) *dataChannel {
+	d := &dataChannel{conn: conn, unsaid: map[int64][]byte{}, ended: make(chan struct{})}
+	go d.again()
+	return d
+}
+
+// message writes one.
+func message(kind string, number int64, payloadType uint32, payload []byte) []byte {
+	out := make([]byte, header, header+len(payload))
+	binary.BigEndian.PutUint32(out, 116)
+	copy(out[4:36], fmt.Sprintf("%-32s", kind))
+	binary.BigEndian.PutUint32(out[36:], 1)
+	binary.BigEndian.PutUint64(out[40:], uint64(time.Now().UnixMilli()))
+	binary.BigEndian.PutUint64(out[48:], uint64(number))
+	_, _ = rand.Read(out[64:80]) // it never fails
+	sum := sha256.Sum256(payload)
+	copy(out[80:], sum[:])
+	binary.BigEndian.PutUint32(out[112:], payloadType)
+	binary.BigEndian.PutUint32(out[116:], uint32(len(payload)))
+	return append(out, payload...)
+}
+
+// send sends a payload, and again until it is acknowledged.
+func (d *dataChannel) send(payloadType uint32, payload []byte) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := message("output_stream_data", d.number, payloadType, payload)
+	d.unsaid[d.number] = m
+	if d.number != 3 { // this one gets lost
+		_ = d.conn.WriteMessage(websocket.BinaryMessage, m) // the reader sees an end
+	}
+	d.number++
+}
+
+// Write implements io.Writer: output, in pieces.
+func (d *dataChannel) Write(data []byte) (int, error) {
+	for part := range slices.Chunk(data, 1024) {
+		d.send(1, part)
+	}
+	return len(data), nil
+}
+
+// again sends again what is not acknowledged.
+func (d *dataChannel) again() {
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-d.ended:
+			return
+		}
+		d.mu.Lock()
+		for n := range d.number {
+			if m := d.unsaid[n]; m != nil {
+				_ = d.conn.WriteMessage(websocket.BinaryMessage, m) // as above
+			}
+		}
+		d.mu.Unlock()
+	}
+}
+
+// read reads what the client sends, in its order and each once, until take says no.
+func (d *dataChannel) read(take func(payloadType uint32, payload []byte) bool) {
+	defer close(d.ended)
+	early := map[int64][]byte{}
+	for {
+		kind, m, err := d.conn.ReadMessage()
+		if err != nil {
+			return
+		}
+		if kind != websocket.BinaryMessage || len(m) < header {
+			continue
+		}
+		payload := m[header:]
+		if sum := sha256.Sum256(payload); !bytes.Equal(sum[:], m[80:112]) || int(binary.BigEndian.Uint32(m[116:])) != len(payload) {
+			continue
+		}
+		number, payloadType := int64(binary.BigEndian.Uint64(m[48:])), binary.BigEndian.Uint32(m[112:])
+		switch strings.TrimRight(string(m[4:36]), " ") {
+		case "acknowledge":
+			var ack struct {
+				AcknowledgedMessageSequenceNumber int64
+				AcknowledgedMessageType           string
+			}
+			if json.Unmarshal(payload, &ack) == nil && ack.AcknowledgedMessageType == "output_stream_data" {
+				d.mu.Lock()
+				delete(d.unsaid, ack.AcknowledgedMessageSequenceNumber)
+				d.mu.Unlock()
+			}
+		case "input_stream_data":
+			if payloadType == 10 {
+				if !take(payloadType, payload) {
+					return
+				}
+				continue
+			}
+			ack, _ := json.Marshal(map[string]any{"AcknowledgedMessageType": "input_stream_data", "AcknowledgedMessageSequenceNumber": number, "IsSequentialMessage": true})
+			d.mu.Lock()
+			_ = d.conn.WriteMessage(websocket.BinaryMessage, message("acknowledge", 0, 0, ack)) // as above
+			d.mu.Unlock()
+			early[number] = m
+			for m := early[d.next]; m != nil; m = early[d.next] {
+				delete(early, d.next)
+				d.next++
+				if !take(binary.BigEndian.Uint32(m[112:]), m[header:]) {
+					return
+				}
+			}
+			for n := range early {
+				if n < d.next {
+					delete(early, n)
+				}
+			}
+		}
+	}
+}
+
+// close tells that the session is over, once all of the output was acknowledged.
+func (d *dataChannel) close(said string) {
+	for begin := time.Now(); time.Since(begin) < 10*time.Second; {
+		d.mu.Lock()
+		open := len(d.unsaid)
+		d.mu.Unlock()
+		if open == 0 {
+			break
+		}
+		select {
+		case <-d.ended:
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	data, _ := json.Marshal(map[string]any{"MessageType": "channel_closed", "SchemaVersion": 1, "Output": said})
+	d.mu.Lock()
+	_ = d.conn.WriteMessage(websocket.BinaryMessage, message("channel_closed", 0, 0, data)) // as above
+	d.mu.Unlock()
+}

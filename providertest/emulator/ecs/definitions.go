@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ecs
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// definition is a revision of a task definition.
+type definition struct {
+	Family, CPU, Memory, NetworkMode, ExecutionRoleArn, TaskRoleArn string
+	RequiresCompatibilities                                         []string
+	Volumes                                                         []struct{ Name string }
+	EphemeralStorage                                                *struct{ SizeInGiB int }
+	ContainerDefinitions                                            []containerDefinition
+
+	arn string
+	raw map[string]any
+}
+
+type pair struct{ Name, Value string }
+
+type containerDefinition struct {
+	Name, Image, User, WorkingDirectory string
+	EntryPoint, Command                 []string
+	Environment                         []pair
+	Secrets                             []struct{ Name, ValueFrom string }
+	Essential                           *bool
+	DependsOn                           []struct{ ContainerName, Condition string }
+	MountPoints                         []struct {
+		SourceVolume, ContainerPath string
+		ReadOnly                    bool
+	}
+	RestartPolicy *struct {
+		Enabled              bool
+		IgnoredExitCodes     []int32
+		RestartAttemptPeriod *int
+	}
+	HealthCheck *struct {
+		Command                                 []string
+		Interval, Timeout, Retries, StartPeriod int32
+	}
+	LogConfiguration *struct {
+		LogDriver string
+		Options   map[string]string
+	}
+	StopTimeout                    *int
+	CPU, Memory, MemoryReservation int
+	ReadonlyRootFilesystem         bool
+	LinuxParameters                *struct{ Capabilities struct{ Add, Drop []string } }
+}
+
+func (c containerDefinition) essential() bool { return c.Essential == nil || *c.Essential }
+
+// memory are the sizes of a task in MiB, by CPU: the least, the most and the step.
+// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-cpu-memory-error.html, read on 2026-11-24.
+var memory = map[string][3]int{
+	"512": {1024, 4096, 1024}, "1024": {2048, 8192, 1024}, "2048": {4096, 16384, 1024}, "4096": {8192, 30720, 1024},
+	"8192": {16384, 61440, 4096}, "16384": {32768, 122880, 8192},
+}
+
+// buyable reports whether Fargate has a size.
+func buyable(cpu, mib string) bool {
+	if cpu == "256" {
+		return slices.Contains([]string{"512", "1024", "2048"}, mib)
+	}
+	n, err := strconv.Atoi(mib)
+	m, ok := memory[cpu]
+	return ok && err == nil && n >= m[0] && n <= m[1] && (n-m[0])%m[2] == 0
+}
+
+// check refuses what ECS does beyond shapes.
+func (d *definition) check() error {
+	wrong := func(format string, args ...any) error {
+		return refusal{"ClientException", fmt.Sprintf(format, args...)}
+	}
+	switch n := len(d.ContainerDefinitions); {
+	case d.NetworkMode != "awsvpc" || !slices.Equal(d.RequiresCompatibilities, []string{"FARGATE"}):
+		return wrong("Fargate only supports network mode 'awsvpc'.")
+	case !buyable(d.CPU, d.Memory):
+		return wrong("No Fargate configuration exists for given values: %s CPU, %s memory.", d.CPU, d.Memory)
+	case n == 0 || n > 10:
+		return wrong("a task definition has 1 to 10 containers")
+	case !slices.ContainsFunc(d.ContainerDefinitions, containerDefinition.essential):
+		return wrong("a task definition must have at least one essential container")
+	case d.EphemeralStorage != nil && (d.EphemeralStorage.SizeInGiB < 21 || d.EphemeralStorage.SizeInGiB > 200):
+		return wrong("ephemeralStorage: want 21 to 200 GiB")
+	}
+	names := []string{}
+	for _, c := range d.ContainerDefinitions {
+		names = append(names, c.Name)
+	}
+	cpu := 0
+	for i, c := range d.ContainerDefinitions {
+		cpu += c.CPU
+		switch {
+		case c.Name == "" || c.Image == "" || slices.Index(names, c.Name) != i:
+			return wrong("container %q: want a name of its own, and an image", c.Name)
+		case c.StopTimeout != nil && (*c.StopTimeout < 0 || *c.StopTimeout > 120):
+			return wrong("container %s: stopTimeout: %d: want at most 120", c.Name, *c.StopTimeout)
+		case c.Memory != 0 && (c.Memory < 6 || c.MemoryReservation >= c.Memory):
+			return wrong("container %s: memory: want at least 6, and more than memoryReservation", c.Name)
+		case d.ExecutionRoleArn == "" && (len(c.Secrets) > 0 || c.LogConfiguration != nil):
+			return wrong("Fargate requires task definition to have execution role ARN to support secrets and log driver awslogs.")
+		}
+		if p := c.RestartPolicy; p != nil && p.RestartAttemptPeriod != nil && (*p.RestartAttemptPeriod < 60 || *p.RestartAttemptPeriod > 1800) {
+			return wrong("container %s: restartAttemptPeriod: want 60 to 1800", c.Name)
+		}
+		if h := c.HealthCheck; h != nil && (h.Interval < 5 || h.Interval > 300 || h.Timeout < 2 || h.Timeout > 120 || h.Retries < 1 || h.Retries > 10 || h.StartPeriod < 0 || h.StartPeriod > 300) {
+			return wrong("container %s: healthCheck: a number is out of its range", c.Name)
+		}
+		for _, dep := range c.DependsOn {
+			if at := slices.Index(names, dep.ContainerName); at < 0 || at == i {
+				return wrong("container %s: dependsOn: there is no container %s", c.Name, dep.ContainerName)
+			}
+		}
+		for _, m := range c.MountPoints {
+			if !slices.ContainsFunc(d.Volumes, func(v struct{ Name string }) bool { return v.Name == m.SourceVolume }) {
+				return wrong("container %s: Unknown volume '%s'.", c.Name, m.SourceVolume)
+			}
+		}
+		if l := c.LinuxParameters; l != nil && slices.ContainsFunc(l.Capabilities.Add, func(name string) bool { return name != "SYS_PTRACE" }) {
+			return wrong("container %s: Fargate adds the capability SYS_PTRACE alone", c.Name)
+		}
+	}
+	if all, _ := strconv.Atoi(d.CPU); cpu > all {
+		return wrong("the containers have more CPU than the task")
+	}
+	return nil
+}
+
+func (s *Server) registerTaskDefinition(body []byte) (any, error) {
+	d := &definition{}
+	if err := json.Unmarshal(body, d); err != nil {
+		return nil, err
+	}
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(body, &d.raw); err != nil {
+		return nil, err
+	}
+	delete(d.raw, "tags")
+	revisions := append(s.definitions[d.Family], d)
+	s.definitions[d.Family] = revisions
+	d.arn = s.arn("ecs", "task-definition/"+d.Family+":"+strconv.Itoa(len(revisions)))
+	d.raw["taskDefinitionArn"], d.raw["revision"], d.raw["status"] = d.arn, len(revisions), "ACTIVE"
+	return map[string]any{"taskDefinition": d.raw}, nil
+}
+
+// definition finds one by its family, by family and revision, or by ARN. s.mu is held.
+func (s *Server) definition(said string) *definition {
+	name := said[strings.LastIndex(said, "/")+1:]
+	family, revision, _ := strings.Cut(name, ":")
+	revisions := s.definitions[family]
+	n := len(revisions)
+	if revision != "" {
+		n, _ = strconv.Atoi(revision)
+	}
+	if n < 1 || n > len(revisions) {
+		return nil
+	}
+	return revisions[n-1]
+}
+
+func (s *Server) describeTaskDefinition(body []byte) (any, error) {
+	var in struct{ TaskDefinition string }
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	d := s.definition(in.TaskDefinition)
+	if d == nil {
+		return nil, refusal{"ClientException", "Unable to describe task definition."}
+	}
+	return map[string]any{"taskDefinition": d.raw}, nil
+}
+
+// Definitions returns how many revisions of task definitions there are.
+func (s *Server) Definitions() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, revisions := range s.definitions {
+		n += len(revisions)
+	}
+	return n
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ecs
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// channelPath begins the paths of data channels.
+const channelPath = "/v1/data-channel/"
+
+// mostKeys is how many messages of input wait for a command that does not read.
+const mostKeys = 4096
+
+// session is a command that was asked for.
+type session struct {
+	task             *task
+	container, token string
+	command          []string
+	ends             time.Time
+}
+
+func (s *Server) executeCommand(body []byte) (any, error) {
+	var in struct {
+		Cluster, Task, Container, Command string
+		Interactive                       bool
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	if _, err := s.cluster(in.Cluster); err != nil {
+		return nil, err
+	}
+	t := s.task(in.Task)
+	words, err := split(in.Command)
+	switch {
+	case t == nil || t.started.IsZero() || !t.stopping.IsZero():
+		return nil, refusal{"InvalidParameterException", "The referenced task does not run."}
+	case !in.Interactive:
+		return nil, refusal{"InvalidParameterException", "Interactive is the only mode supported currently."}
+	case !t.exec:
+		return nil, refusal{"InvalidParameterException", "The execute command failed because execute command was not enabled when the task was run."}
+	case err != nil || len(words) == 0:
+		return nil, refusal{"InvalidParameterException", "command: want words, quoted as for a shell"}
+	case t.of(in.Container) == nil:
+		return nil, refusal{"InvalidParameterException", "The task has no container " + in.Container}
+	}
+	id := "ecs-execute-command-" + strings.ToLower(rand.Text())
+	s.sessions[id] = &session{task: t, container: in.Container, token: rand.Text(), command: words, ends: time.Now().Add(time.Minute)}
+	return map[string]any{
+		"taskArn": t.arn, "containerName": in.Container, "interactive": true,
+		"session": map[string]string{"sessionId": id, "tokenValue": s.sessions[id].token, "streamUrl": s.config.Streams + channelPath + id + "?role=publish_subscribe"},
+	}, nil
+}
+
+// split splits a command as the agent does: at blanks, with quotes as in a shell.
+func split(text string) (words []string, err error) {
+	var word strings.Builder
+	quote, inside := rune(0), false
+	for _, r := range text {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			quote, inside = r, true
+		case r == ' ':
+			if inside {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			inside = false
+		case r == '\\':
+			return nil, errors.New("this server reads no backslash outside of quotes")
+		default:
+			word.WriteRune(r)
+			inside = true
+		}
+	}
+	if quote != 0 {
+		return nil, errors.New("a quote has no end")
+	}
+	if inside {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
+
+// channel serves the data channel of a session.
+func (s *Server) channel(w http.ResponseWriter, r *http.Request) {
+	id := strings.TrimPrefix(r.URL.Path, channelPath)
+	s.mu.Lock()
+	c := s.sessions[id]
+	delete(s.sessions, id)
+	s.mu.Unlock()
+	if c == nil || time.Now().After(c.ends) {
+		http.Error(w, "there is no such session", http.StatusForbidden)
+		return
+	}
+	conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
+	if err != nil {
+		return // it has answered
+	}
+	defer conn.Close() // it is closed once more
+	var open struct{ MessageSchemaVersion, RequestID, TokenValue, ClientID string }
+	if conn.ReadJSON(&open) != nil || open.TokenValue != c.token || open.MessageSchemaVersion != "1.0" {
+		return
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	in, typed := io.Pipe()
+	defer in.Close() // it never fails
+	t := &terminal{in: in, sizes: make(chan api.TermSize, 1)}
+	t.sizes <- api.TermSize{Width: 80, Height: 24} // as the agent begins
+	defer t.close()
+	keys := make(chan []byte, mostKeys)
+	defer close(keys)
+	go func() {
+		for data := range keys {
+			_, _ = typed.Write(data) // a command that has ended reads no more
+		}
+	}()
+	d := newDataChannel(conn)
+	shaken := make(chan struct{})
+	reads := make(chan struct{})
+	defer func() { <-reads }()
+	defer conn.Close() // it was used
+	go func() {
+		defer close(reads)
+		defer cancel()
+		defer typed.CloseWithError(io.EOF)
+		d.read(func(payload uint32, data []byte) bool {
+			switch payload {
+			case 6: // HandshakeResponse
+				close(shaken)
+			case 1:
+				select {
+				case keys <- data:
+				default: // nobody reads
+					return false
+				}
+			case 3:
+				t.resize(data)
+			case 10: // a flag: the session is to end
+				return false
+			}
+			return true
+		})
+	}()
+	d.send(5, []byte(`{"AgentVersion":"3.1.1260.0","RequestedClientActions":[{"ActionType":"SessionType","ActionParameters":{"SessionType":"InteractiveCommands"}}]}`))
+	select {
+	case <-shaken:
+	case <-ctx.Done():
+		return
+	}
+	d.send(7, []byte(`{"HandshakeTimeToComplete":1000000,"CustomerMessage":""}`))
+	t.out = d
+	runner, namespace, name := s.fleet.Runner(c.task.id)
+	err = runner.RunInContainer(ctx, namespace, name, c.container, c.command, t)
+	said := ""
+	var exit utilexec.ExitError
+	if err != nil && !errors.As(err, &exit) { // a session tells no exit code
+		said = err.Error()
+	}
+	d.close(said)
+}
+
+// terminal is that of a session.
+type terminal struct {
+	in  io.Reader
+	out io.Writer
+
+	mu    sync.Mutex
+	over  bool              // guarded by mu; sizes is closed
+	sizes chan api.TermSize // written to with mu held
+}
+
+type noClose struct{ io.Writer }
+
+func (noClose) Close() error { return nil }
+
+// Stdin implements api.AttachIO.
+func (t *terminal) Stdin() io.Reader { return t.in }
+
+// Stdout implements api.AttachIO.
+func (t *terminal) Stdout() io.WriteCloser { return noClose{t.out} }
+
+// Stderr implements api.AttachIO.
+func (t *terminal) Stderr() io.WriteCloser { return nil }
+
+// TTY implements api.AttachIO.
+func (t *terminal) TTY() bool { return true }
+
+// Resize implements api.AttachIO.
+func (t *terminal) Resize() <-chan api.TermSize { return t.sizes }
+
+func (t *terminal) resize(data []byte) {
+	var size struct{ Cols, Rows uint16 }
+	if json.Unmarshal(data, &size) != nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return
+	}
+	select {
+	case <-t.sizes: // the newest one counts
+	default:
+	}
+	t.sizes <- api.TermSize{Width: size.Cols, Height: size.Rows}
+}
+
+func (t *terminal) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = true
+	close(t.sizes)
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ecs
+
+import (
+	"bufio"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// stream is a log stream.
+type stream struct{ events []event }
+
+type event struct {
+	Timestamp     int64  `json:"timestamp"`
+	Message       string `json:"message"`
+	IngestionTime int64  `json:"ingestionTime"`
+}
+
+// pump begins to copy the log of each run that is new. s.mu is held.
+func (s *Server) pump(t *task) {
+	for _, c := range t.definition.ContainerDefinitions {
+		l, k := c.LogConfiguration, t.of(c.Name)
+		if l == nil || l.LogDriver != "awslogs" || k == nil || k.ContainerID == "" || k.State.Waiting != nil || !slices.Contains(s.config.LogGroups, l.Options["awslogs-group"]) {
+			continue
+		}
+		run := c.Name + "/" + k.ContainerID
+		if t.pumps[run] != nil {
+			continue
+		}
+		done := make(chan struct{})
+		t.pumps[run] = done
+		name := l.Options["awslogs-group"] + ":" + l.Options["awslogs-stream-prefix"] + "/" + c.Name + "/" + t.id
+		if s.streams[name] == nil {
+			s.streams[name] = &stream{}
+		}
+		go s.copy(t, c.Name, s.streams[name], done)
+	}
+}
+
+// copy reads the log of a run to its end.
+func (s *Server) copy(t *task, container string, to *stream, done chan struct{}) {
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		close(done)
+		s.settle(t)
+	}()
+	runner, namespace, name := s.fleet.Runner(t.id)
+	log, err := runner.GetContainerLogs(s.ctx, namespace, name, container, api.ContainerLogOpts{Follow: true, Timestamps: true})
+	if err != nil {
+		return
+	}
+	defer log.Close() // it was read
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		stamp, text, _ := strings.Cut(lines.Text(), " ")
+		at, err := time.Parse(time.RFC3339Nano, stamp)
+		if err != nil {
+			continue
+		}
+		s.mu.Lock()
+		to.events = append(to.events, event{at.UnixMilli(), text, time.Now().UnixMilli()})
+		s.mu.Unlock()
+	}
+}
+
+func (s *Server) getLogEvents(body []byte) (any, error) {
+	var in struct {
+		LogGroupName, LogStreamName, NextToken string
+		StartTime, EndTime                     *int64
+		Limit                                  *int
+		StartFromHead                          bool
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(s.config.LogGroups, in.LogGroupName) {
+		return nil, refusal{"ResourceNotFoundException", "The specified log group does not exist."}
+	}
+	from := s.streams[in.LogGroupName+":"+in.LogStreamName]
+	if from == nil {
+		return nil, refusal{"ResourceNotFoundException", "The specified log stream does not exist."}
+	}
+	if !in.StartFromHead {
+		return nil, refusal{"InvalidParameterException", "this server reads from the head alone"}
+	}
+	page := 10000
+	if in.Limit != nil {
+		page = min(page, *in.Limit)
+	}
+	begin, _ := strconv.Atoi(strings.TrimPrefix(in.NextToken, "f/"))
+	events := []event{}
+	next, size := begin, 0
+	for _, e := range from.events[min(begin, len(from.events)):] {
+		if size += len(e.Message) + 26; len(events) == page || size > 1<<20 {
+			break
+		}
+		next++
+		if (in.StartTime == nil || e.Timestamp >= *in.StartTime) && (in.EndTime == nil || e.Timestamp < *in.EndTime) {
+			events = append(events, e)
+		}
+	}
+	return map[string]any{"events": events, "nextForwardToken": "f/" + strconv.Itoa(next), "nextBackwardToken": "b/" + strconv.Itoa(begin)}, nil
+}
+
+// Log returns what a container of a task has printed, for tests.
+func (s *Server) Log(group, name string) (lines []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if from := s.streams[group+":"+name]; from != nil {
+		for _, e := range from.events {
+			lines = append(lines, e.Message)
+		}
+	}
+	return lines
+}

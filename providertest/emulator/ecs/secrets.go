@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ecs
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// secret is one of Secrets Manager.
+type secret struct {
+	arn, text string
+	binary    []byte
+}
+
+func (s *Server) createSecret(body []byte) (any, error) {
+	var in struct {
+		Name, SecretString string
+		SecretBinary       []byte
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	if s.secrets[in.Name] != nil {
+		return nil, refusal{"ResourceExistsException", "The operation failed because the secret " + in.Name + " already exists."}
+	}
+	if (in.SecretString == "") == (in.SecretBinary == nil) || len(in.SecretString) > 65536 {
+		return nil, refusal{"InvalidParameterException", "want a text or bytes, at most 65536"}
+	}
+	made := &secret{arn: s.arn("secretsmanager", "secret:"+in.Name+"-AbCdEf"), text: in.SecretString, binary: in.SecretBinary}
+	s.secrets[in.Name] = made
+	return map[string]any{"ARN": made.arn, "Name": in.Name}, nil
+}
+
+// find returns a secret by name or ARN. s.mu is held.
+func (s *Server) find(id string) (*secret, error) {
+	for name, one := range s.secrets {
+		if name == id || one.arn == id {
+			return one, nil
+		}
+	}
+	return nil, refusal{"ResourceNotFoundException", "Secrets Manager can't find the specified secret."}
+}
+
+func (s *Server) describeSecret(body []byte) (any, error) {
+	var in struct{ SecretID string }
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	one, err := s.find(in.SecretID)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"ARN": one.arn}, nil
+}
+
+func (s *Server) getSecretValue(body []byte) (any, error) {
+	var in struct{ SecretID string }
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	one, err := s.find(in.SecretID)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]any{"ARN": one.arn}
+	if one.binary != nil {
+		out["SecretBinary"] = one.binary
+	} else {
+		out["SecretString"] = one.text
+	}
+	return out, nil
+}
+
+// value returns what a secret of a definition is: ARN, key of a JSON object, and nothing for stage and version. s.mu is held.
+func (s *Server) value(from string) (string, error) {
+	arn, key, ok := cutLast(strings.TrimSuffix(from, "::"))
+	if !ok {
+		return "", fmt.Errorf("secret %s: want an ARN with a key", from)
+	}
+	one, err := s.find(arn)
+	if err != nil {
+		return "", err
+	}
+	values := map[string]string{}
+	if err := json.Unmarshal([]byte(one.text), &values); err != nil {
+		return "", fmt.Errorf("secret %s is no JSON object", arn)
+	}
+	value, ok := values[key]
+	if !ok {
+		return "", fmt.Errorf("secret %s has no key %s", arn, key)
+	}
+	return value, nil
+}
+
+func cutLast(text string) (before, after string, ok bool) {
+	i := strings.LastIndex(text, ":")
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+1:], true
+}

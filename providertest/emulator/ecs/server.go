@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ecs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
+)
+
+// Config is what a server is made with. Runner, Objects and Keys are required.
+type Config struct {
+	// Runner runs the containers, with the files of Objects. Its reports go to Server.Report.
+	Runner  nodeutil.Provider
+	Objects *emulator.Objects
+	// Keys are those that the server knows, by their IDs.
+	Keys map[string]Key
+	// Region and Account are those of the ARNs. Default: eu-central-1 and 123456789012.
+	Region, Account string
+	// Clusters are the names of those that there are. Default: default.
+	Clusters []string
+	// LogGroups are the names of those that there are.
+	LogGroups []string
+	// Lag is how long it takes until a new task shows.
+	Lag time.Duration
+	// Keep is how long a stopped task shows. Default: an hour.
+	Keep time.Duration
+	// Quick lets a container with a restart policy start again however short it ran. The service starts one again that ran for its
+	// restartAttemptPeriod, at least a minute; a server that is not Quick starts none again.
+	Quick bool
+	// Streams is where data channels are: ws://host. Default: where requests for them come to.
+	Streams string
+	// Now is the clock of signatures; nil for the machine's.
+	Now func() time.Time
+}
+
+// Server is the three services in one.
+type Server struct {
+	*emulator.Front
+
+	config Config
+	ctx    context.Context //nolint:containedctx // what it runs ends with it
+	fleet  *emulator.Fleet
+
+	mu          sync.Mutex
+	definitions map[string][]*definition // guarded by mu; by family
+	tasks       map[string]*task         // guarded by mu; by ID
+	order       []string                 // guarded by mu; IDs as they were started
+	tokens      map[string]*task         // guarded by mu; by client token
+	secrets     map[string]*secret       // guarded by mu; by name
+	streams     map[string]*stream       // guarded by mu; by group and name
+	sessions    map[string]*session      // guarded by mu; by ID
+	stale       *listed                  // guarded by mu; what lists say; nil for what is
+	limits      map[string]*limit        // guarded by mu; by operation
+	last        int                      // guarded by mu; number of the last thing that was made
+}
+
+// New returns a server without tasks. What it runs ends with ctx.
+func New(ctx context.Context, c Config) *Server {
+	if c.Region == "" {
+		c.Region = "eu-central-1"
+	}
+	if c.Account == "" {
+		c.Account = "123456789012"
+	}
+	if c.Clusters == nil {
+		c.Clusters = []string{"default"}
+	}
+	if c.Keep == 0 {
+		c.Keep = time.Hour
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	s := &Server{
+		config: c, ctx: ctx, fleet: emulator.NewFleet(c.Runner, c.Objects, 0),
+		definitions: map[string][]*definition{}, tasks: map[string]*task{}, tokens: map[string]*task{}, secrets: map[string]*secret{},
+		streams: map[string]*stream{}, sessions: map[string]*session{}, limits: map[string]*limit{},
+	}
+	s.Front = emulator.NewFront(func(r *http.Request, _ []byte) string { _, name := target(r); return name }, http.HandlerFunc(s.serve))
+	return s
+}
+
+// services are the names of services in signatures and policies, by the first part of the target of a request.
+var services = map[string]string{"AmazonEC2ContainerServiceV20141113": "ecs", "secretsmanager": "secretsmanager", "Logs_20140328": "logs"}
+
+// target is the service and the operation of a request.
+func target(r *http.Request) (service, operation string) {
+	if strings.HasPrefix(r.URL.Path, channelPath) {
+		return "ssmmessages", "OpenDataChannel"
+	}
+	prefix, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	return services[prefix], operation
+}
+
+// refusal is an error that the service tells.
+type refusal struct{ code, message string }
+
+func (r refusal) Error() string { return r.code + ": " + r.message }
+
+// serve answers a request that no fault hit.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	service, operation := target(r)
+	if service == "ssmmessages" {
+		s.channel(w, r)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	out, err := s.answer(r, service, operation, body)
+	if err != nil {
+		Refuse(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+	_ = json.NewEncoder(w).Encode(out)
+}
+
+// Refuse answers with an error, in the form of the services.
+func Refuse(w http.ResponseWriter, err error) {
+	said := refusal{code: "ServerException", message: err.Error()}
+	status := http.StatusBadRequest
+	if !errors.As(err, &said) {
+		status = http.StatusInternalServerError
+	}
+	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"__type": said.code, "message": said.message})
+}
+
+// Throttled answers as the service does when it is asked too often.
+func Throttled(w http.ResponseWriter, _ *http.Request) {
+	Refuse(w, refusal{"ThrottlingException", "Rate exceeded"})
+}
+
+func (s *Server) answer(r *http.Request, service, operation string, body []byte) (any, error) {
+	g := gate{keys: s.config.Keys, region: s.config.Region, now: s.config.Now}
+	if code, message := g.refuses(r, body, service); code != "" {
+		return nil, refusal{code, message}
+	}
+	_, rest, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
+	id, _, _ := strings.Cut(rest, "/")
+	if err := s.permits(s.config.Keys[id], service, operation, body); err != nil {
+		return nil, err
+	}
+	if err := Check(operation, body); err != nil {
+		return nil, refusal{map[string]string{"ecs": "InvalidParameterException", "logs": "InvalidParameterException", "secretsmanager": "ValidationException"}[service], err.Error()}
+	}
+	if !s.spend(operation) {
+		return nil, refusal{"ThrottlingException", "Rate exceeded"}
+	}
+	do := map[string]func([]byte) (any, error){
+		"DescribeClusters": s.describeClusters, "RegisterTaskDefinition": s.registerTaskDefinition, "DescribeTaskDefinition": s.describeTaskDefinition,
+		"RunTask": s.runTask, "StopTask": s.stopTask, "ListTasks": s.listTasks, "DescribeTasks": s.describeTasks, "ExecuteCommand": s.executeCommand,
+		"CreateSecret": s.createSecret, "DescribeSecret": s.describeSecret, "GetSecretValue": s.getSecretValue, "GetLogEvents": s.getLogEvents,
+	}[operation]
+	if do == nil {
+		return nil, refusal{"UnknownOperationException", operation}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.config.Streams == "" {
+		s.config.Streams = map[bool]string{true: "wss://", false: "ws://"}[r.TLS != nil] + r.Host
+	}
+	return do(body)
+}
+
+// permits refuses what the policy of a key does not name.
+func (s *Server) permits(key Key, service, operation string, body []byte) error {
+	needs := []string{service + ":" + operation}
+	if strings.Contains(string(body), `"tags":[`) || strings.Contains(string(body), `"Tags":[`) {
+		needs = append(needs, service+":TagResource")
+	}
+	if operation == "RunTask" || operation == "RegisterTaskDefinition" {
+		needs = append(needs, "iam:PassRole")
+	}
+	for _, action := range needs {
+		if key.Allow != nil && !slices.Contains(key.Allow, action) {
+			return refusal{"AccessDeniedException", "User: arn:aws:iam::" + s.config.Account + ":user/test is not authorized to perform: " + action + " because no identity-based policy allows the action"}
+		}
+	}
+	return nil
+}
+
+// limit is a bucket of tokens.
+type limit struct {
+	rate, burst, have float64
+	at                time.Time
+}
+
+// Limit lets an operation be asked for so often a second, and as often at once as burst says.
+func (s *Server) Limit(operation string, rate, burst float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limits[operation] = &limit{rate: rate, burst: burst, have: burst, at: time.Now()}
+}
+
+func (s *Server) spend(operation string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.limits[operation]
+	if l == nil {
+		return true
+	}
+	now := time.Now()
+	l.have = min(l.burst, l.have+l.rate*now.Sub(l.at).Seconds())
+	l.at = now
+	if l.have < 1 {
+		return false
+	}
+	l.have--
+	return true
+}
+
+// arn is that of something of a service.
+func (s *Server) arn(service, of string) string {
+	return "arn:aws:" + service + ":" + s.config.Region + ":" + s.config.Account + ":" + of
+}
+
+// cluster refuses one that is not there, and returns its name.
+func (s *Server) cluster(said string) (string, error) {
+	if said == "" {
+		said = "default"
+	}
+	name := said[strings.LastIndex(said, "/")+1:]
+	if !slices.Contains(s.config.Clusters, name) {
+		return "", refusal{"ClusterNotFoundException", "Cluster not found."}
+	}
+	return name, nil
+}
+
+func (s *Server) describeClusters(body []byte) (any, error) {
+	var in struct{ Clusters []string }
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	clusters, failures := []any{}, []any{}
+	for _, said := range in.Clusters {
+		name, err := s.cluster(said)
+		if err != nil {
+			failures = append(failures, map[string]string{"arn": s.arn("ecs", "cluster/"+said), "reason": "MISSING"})
+			continue
+		}
+		clusters = append(clusters, map[string]any{"clusterName": name, "clusterArn": s.arn("ecs", "cluster/"+name), "status": "ACTIVE"})
+	}
+	return map[string]any{"clusters": clusters, "failures": failures}, nil
+}
+
+func length(body []byte) string { return strconv.Itoa(len(body)) }

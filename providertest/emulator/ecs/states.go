@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ecs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// grown is how long a task whose containers are gone waits for the last report of them.
+const grown = time.Second
+
+// Report takes a report of the runner: hand it to the runner's NotifyPods.
+func (s *Server) Report(pod *corev1.Pod) {
+	s.fleet.Report(pod)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.tasks[pod.Name]; t != nil {
+		t.status = *pod.Status.DeepCopy()
+		s.pump(t)
+		s.settle(t)
+	}
+}
+
+// of returns the status of a container. Nil: nothing is known of it.
+func (t *task) of(name string) *corev1.ContainerStatus {
+	for _, list := range [][]corev1.ContainerStatus{t.status.InitContainerStatuses, t.status.ContainerStatuses} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// end returns how the container ended for good; nil while it runs or is about to.
+func (t *task) end(c containerDefinition) *corev1.ContainerStateTerminated {
+	k := t.of(c.Name)
+	switch {
+	case k == nil:
+		return nil
+	case k.State.Terminated != nil:
+		return k.State.Terminated
+	case c.RestartPolicy == nil && k.LastTerminationState.Terminated != nil: // the runner starts it again, the service does not
+		return k.LastTerminationState.Terminated
+	case !t.stopping.IsZero() && k.State.Running == nil && k.LastTerminationState.Terminated != nil:
+		return k.LastTerminationState.Terminated
+	}
+	return nil
+}
+
+// began reports whether a container has run.
+func (t *task) began(c containerDefinition) bool {
+	k := t.of(c.Name)
+	return k != nil && (k.State.Running != nil || k.State.Terminated != nil || k.LastTerminationState.Terminated != nil)
+}
+
+// settle lets a task go on by what its containers do. s.mu is held.
+func (s *Server) settle(t *task) {
+	if !t.stopped.IsZero() {
+		return
+	}
+	began, over, running := true, true, 0
+	for _, c := range t.definition.ContainerDefinitions {
+		began = began && t.began(c)
+		end := t.end(c)
+		if k := t.of(c.Name); k != nil && k.State.Running != nil {
+			running++
+		}
+		over = over && (end != nil || !t.began(c))
+		switch {
+		case end == nil:
+		case c.essential():
+			s.halt(t, "EssentialContainerExited", "Essential container in task exited")
+		case end.ExitCode != 0 && t.waitedFor(c.Name):
+			s.halt(t, "TaskFailedToStart", fmt.Sprintf("Container %s exited with %d, and others wait for its success", c.Name, end.ExitCode))
+		}
+	}
+	if began && t.started.IsZero() {
+		t.started = time.Now()
+	}
+	if t.stopping.IsZero() {
+		return
+	}
+	if t.gone.IsZero() {
+		if seen, err := s.fleet.Get(s.ctx, t.id); errdefs.IsNotFound(err) || err == nil && seen.Gone {
+			t.gone = time.Now()
+		}
+	}
+	quiet := !slices.ContainsFunc(t.logs(), func(done chan struct{}) bool {
+		select {
+		case <-done:
+			return false
+		default:
+			return true
+		}
+	})
+	late := !t.gone.IsZero() && time.Since(t.gone) > grown
+	if over && running == 0 && quiet && (t.anyBegan() || !t.gone.IsZero()) || late {
+		t.stopped = time.Now()
+	}
+}
+
+func (t *task) logs() (all []chan struct{}) {
+	for _, done := range t.pumps {
+		all = append(all, done)
+	}
+	return all
+}
+
+func (t *task) anyBegan() bool {
+	return slices.ContainsFunc(t.definition.ContainerDefinitions, t.began)
+}
+
+// waitedFor reports whether another container waits for the success of one.
+func (t *task) waitedFor(name string) bool {
+	return slices.ContainsFunc(t.definition.ContainerDefinitions, func(c containerDefinition) bool {
+		return slices.ContainsFunc(c.DependsOn, func(d struct{ ContainerName, Condition string }) bool {
+			return d.ContainerName == name && d.Condition == "SUCCESS"
+		})
+	})
+}
+
+// halt lets a task stop, for the first reason that comes. s.mu is held.
+func (s *Server) halt(t *task, code, reason string) {
+	if !t.stopping.IsZero() {
+		return
+	}
+	t.stopping, t.stopCode, t.reason = time.Now(), code, reason
+	grace := int64(0)
+	for _, c := range t.definition.ContainerDefinitions {
+		if c.StopTimeout != nil {
+			grace = max(grace, int64(*c.StopTimeout))
+		}
+	}
+	go func() { // it may report at once
+		for _, done := range s.pumpsOf(t) { // what has ended is read to its end before it is removed
+			select {
+			case <-done:
+			case <-time.After(grown):
+			case <-s.ctx.Done():
+				return
+			}
+			if code == "UserInitiated" {
+				break
+			}
+		}
+		_ = s.fleet.Stop(s.ctx, t.id, grace) // it may be gone
+	}()
+}
+
+func (s *Server) pumpsOf(t *task) []chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.stopCode == "UserInitiated" {
+		return nil
+	}
+	return t.logs()
+}
+
+// show returns a task as the service tells it. s.mu is held.
+func (s *Server) show(t *task, tags bool) map[string]any {
+	at := func(when time.Time) any {
+		if when.IsZero() {
+			return nil
+		}
+		return float64(when.UnixMilli()) / 1000
+	}
+	state, desired := "PROVISIONING", "RUNNING"
+	switch {
+	case !t.stopped.IsZero():
+		state = "STOPPED"
+	case !t.stopping.IsZero() && !t.gone.IsZero():
+		state = "DEPROVISIONING"
+	case !t.stopping.IsZero():
+		state = "STOPPING"
+	case !t.started.IsZero():
+		state = "RUNNING"
+	case t.status.Phase != "":
+		state = "PENDING"
+	}
+	out := map[string]any{
+		"taskArn": t.arn, "clusterArn": s.arn("ecs", "cluster/"+t.cluster), "taskDefinitionArn": t.definition.arn, "lastStatus": state, "launchType": "FARGATE",
+		"cpu": t.definition.CPU, "memory": t.definition.Memory, "startedBy": t.startedBy, "enableExecuteCommand": t.exec, "createdAt": at(t.created),
+	}
+	if !t.stopping.IsZero() {
+		desired = "STOPPED"
+		out["stopCode"], out["stoppedReason"], out["stoppingAt"] = t.stopCode, t.reason, at(t.stopping)
+	}
+	out["desiredStatus"] = desired
+	for name, when := range map[string]time.Time{"startedAt": t.started, "stoppedAt": t.stopped, "executionStoppedAt": t.stopped} {
+		if !when.IsZero() {
+			out[name] = at(when)
+		}
+	}
+	if tags {
+		out["tags"] = t.tags
+	}
+	ip := t.status.PodIP
+	if ip == "" && !t.started.IsZero() {
+		ip = "10.0.0.1"
+	}
+	if ip != "" {
+		out["attachments"] = []any{map[string]any{"type": "ElasticNetworkInterface", "status": "ATTACHED", "details": []any{map[string]string{"name": "privateIPv4Address", "value": ip}}}}
+	}
+	containers := []any{}
+	for _, c := range t.definition.ContainerDefinitions {
+		containers = append(containers, s.container(t, c))
+	}
+	out["containers"] = containers
+	return out
+}
+
+func (s *Server) container(t *task, c containerDefinition) map[string]any {
+	k, end := t.of(c.Name), t.end(c)
+	out := map[string]any{"name": c.Name, "image": c.Image, "taskArn": t.arn, "lastStatus": "PENDING", "healthStatus": "UNKNOWN"}
+	if t.began(c) {
+		sum := sha256.Sum256([]byte(t.id + c.Name))
+		out["runtimeId"] = t.id + "-" + hex.EncodeToString(sum[:5])
+		out["lastStatus"] = "RUNNING"
+		if c.HealthCheck != nil {
+			out["healthStatus"] = map[bool]string{true: "HEALTHY", false: "UNHEALTHY"}[k.Ready]
+		}
+	}
+	switch {
+	case end != nil:
+		out["lastStatus"], out["exitCode"] = "STOPPED", end.ExitCode
+		if end.Reason == "OOMKilled" {
+			out["reason"] = "OutOfMemoryError: Container killed due to memory usage"
+		}
+	case !t.stopped.IsZero():
+		out["lastStatus"] = "STOPPED"
+	}
+	return out
+}

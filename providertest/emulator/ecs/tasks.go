@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ecs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// task is a task of a cluster.
+type task struct {
+	id, arn, cluster, startedBy, stopCode, reason string
+	definition                                    *definition
+	request                                       []byte
+	tags                                          []any
+	exec                                          bool
+	created, started, stopping, stopped           time.Time
+	gone                                          time.Time // when the runner ceased to have it
+	status                                        corev1.PodStatus
+	pumps                                         map[string]chan struct{} // of logs, by container and run; closed at the end
+}
+
+// listed is what lists said at a time.
+type listed struct{ live, halted []string }
+
+func (s *Server) runTask(body []byte) (any, error) {
+	var in struct {
+		Cluster, TaskDefinition, ClientToken, StartedBy, LaunchType string
+		Count                                                       *int
+		EnableExecuteCommand                                        bool
+		CapacityProviderStrategy                                    []struct{ CapacityProvider string }
+		NetworkConfiguration                                        *struct {
+			AwsvpcConfiguration *struct{ Subnets, SecurityGroups []string }
+		}
+		Tags []any
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	cluster, err := s.cluster(in.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	if old := s.tokens[in.ClientToken]; old != nil && in.ClientToken != "" {
+		if !bytes.Equal(old.request, body) {
+			return nil, refusal{"ConflictException", "The client token was used with other parameters."}
+		}
+		return map[string]any{"tasks": []any{s.show(old, false)}, "failures": []any{}}, nil
+	}
+	d := s.definition(in.TaskDefinition)
+	n := in.NetworkConfiguration
+	switch {
+	case d == nil:
+		return nil, refusal{"ClientException", "TaskDefinition not found."}
+	case len(in.ClientToken) > 64 || len(in.StartedBy) > 128 || len(in.Tags) > 50 || in.Count != nil && *in.Count != 1:
+		return nil, refusal{"InvalidParameterException", "want a token of at most 64, a startedBy of at most 128 and at most 50 tags, for one task"}
+	case (in.LaunchType == "") == (len(in.CapacityProviderStrategy) == 0):
+		return nil, refusal{"InvalidParameterException", "Specify either the launch type or the capacity provider strategy."}
+	case n == nil || n.AwsvpcConfiguration == nil || len(n.AwsvpcConfiguration.Subnets) == 0 || len(n.AwsvpcConfiguration.Subnets) > 16 || len(n.AwsvpcConfiguration.SecurityGroups) > 5:
+		return nil, refusal{"InvalidParameterException", "Network Configuration must be provided when networkMode 'awsvpc' is specified."}
+	}
+	if in.EnableExecuteCommand && d.TaskRoleArn == "" {
+		return nil, refusal{"InvalidParameterException", "ECS Exec needs a task role."}
+	}
+	s.last++
+	t := &task{
+		id: fmt.Sprintf("%032x", s.last), cluster: cluster, startedBy: in.StartedBy, definition: d, request: body, tags: in.Tags, exec: in.EnableExecuteCommand,
+		created: time.Now(), pumps: map[string]chan struct{}{},
+	}
+	t.arn = s.arn("ecs", "task/"+cluster+"/"+t.id)
+	if err := s.start(t); err != nil {
+		return nil, err
+	}
+	s.tasks[t.id] = t
+	s.order = append(s.order, t.id)
+	if in.ClientToken != "" {
+		s.tokens[in.ClientToken] = t
+	}
+	return map[string]any{"tasks": []any{s.show(t, true)}, "failures": []any{}}, nil
+}
+
+// find returns a task by ID or ARN; nil if the service does not have it, or does not show it yet. s.mu is held.
+func (s *Server) task(said string) *task {
+	id := said[max(0, len(said)-32):]
+	t := s.tasks[id]
+	if t == nil || time.Since(t.created) < s.config.Lag {
+		return nil
+	}
+	s.settle(t)
+	if !t.stopped.IsZero() && time.Since(t.stopped) > s.config.Keep {
+		s.drop(t)
+		return nil
+	}
+	return t
+}
+
+// drop forgets a task. s.mu is held.
+func (s *Server) drop(t *task) {
+	delete(s.tasks, t.id)
+	s.order = slices.DeleteFunc(s.order, func(id string) bool { return id == t.id })
+}
+
+func (s *Server) stopTask(body []byte) (any, error) {
+	var in struct{ Cluster, Task, Reason string }
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	if _, err := s.cluster(in.Cluster); err != nil {
+		return nil, err
+	}
+	t := s.task(in.Task)
+	if t == nil {
+		return nil, refusal{"InvalidParameterException", "The referenced task was not found."}
+	}
+	if len(in.Reason) > 1024 {
+		return nil, refusal{"InvalidParameterException", "reason: want at most 1024 characters"}
+	}
+	s.halt(t, "UserInitiated", in.Reason)
+	s.settle(t)
+	return map[string]any{"task": s.show(t, false)}, nil
+}
+
+func (s *Server) listTasks(body []byte) (any, error) {
+	var in struct {
+		Cluster, StartedBy, DesiredStatus, Family, LaunchType, NextToken string
+		MaxResults                                                       *int
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	if _, err := s.cluster(in.Cluster); err != nil {
+		return nil, err
+	}
+	if in.StartedBy != "" && (in.DesiredStatus != "" || in.Family != "" || in.LaunchType != "") {
+		return nil, refusal{"InvalidParameterException", "startedBy must be the only filter"}
+	}
+	all := s.lists()
+	if s.stale != nil {
+		all = *s.stale
+	}
+	from := all.live
+	if in.DesiredStatus == "STOPPED" {
+		from = all.halted
+	}
+	arns := []string{}
+	for _, id := range from {
+		if t := s.tasks[id]; t != nil && (in.StartedBy == "" || t.startedBy == in.StartedBy) {
+			arns = append(arns, t.arn)
+		}
+	}
+	page := 100
+	if in.MaxResults != nil {
+		page = min(100, max(1, *in.MaxResults))
+	}
+	begin, _ := strconv.Atoi(in.NextToken)
+	begin = min(begin, len(arns))
+	end := min(begin+page, len(arns))
+	out := map[string]any{"taskArns": arns[begin:end]}
+	if end < len(arns) {
+		out["nextToken"] = strconv.Itoa(end)
+	}
+	return out, nil
+}
+
+// lists are the tasks that are to run, and those that are not to. s.mu is held.
+func (s *Server) lists() (all listed) {
+	for _, id := range slices.Clone(s.order) {
+		t := s.task(id)
+		switch {
+		case t == nil:
+		case t.stopping.IsZero():
+			all.live = append(all.live, id)
+		default:
+			all.halted = append(all.halted, id)
+		}
+	}
+	return all
+}
+
+func (s *Server) describeTasks(body []byte) (any, error) {
+	var in struct {
+		Cluster        string
+		Tasks, Include []string
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	if _, err := s.cluster(in.Cluster); err != nil {
+		return nil, err
+	}
+	if len(in.Tasks) == 0 || len(in.Tasks) > 100 {
+		return nil, refusal{"InvalidParameterException", "Tasks cannot be empty, and are at most 100."}
+	}
+	tasks, failures := []any{}, []any{}
+	for _, said := range in.Tasks {
+		if t := s.task(said); t != nil {
+			tasks = append(tasks, s.show(t, slices.Contains(in.Include, "TAGS")))
+		} else {
+			failures = append(failures, map[string]string{"arn": said, "reason": "MISSING"})
+		}
+	}
+	return map[string]any{"tasks": tasks, "failures": failures}, nil
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package emulator
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// maxBody is how many bytes of a request are read.
+const maxBody = 8 << 20
+
+// Request is one that the server got.
+type Request struct {
+	// Operation is as the service calls it: RunTask for example.
+	Operation string
+	At        time.Time
+	Method    string
+	URL       string
+	Header    http.Header
+	Body      []byte
+}
+
+// Fault is what happens to requests. What is zero does not happen.
+type Fault struct {
+	// Operations are those that are hit; none are all.
+	Operations []string
+	// Times is how many requests are hit; 0 is all, until the fault is taken back.
+	Times int
+	// Delay is how long a request waits before anything else.
+	Delay time.Duration
+	// Hang lets a request have no answer, and no effect, until its client gives up.
+	Hang bool
+	// Answer answers in the place of the service: an error in the service's own form.
+	Answer http.HandlerFunc
+	// Lose lets the request have its effect, and cuts the connection before the answer.
+	Lose bool
+}
+
+// Front stands before a server: it keeps the requests, and does the faults to them.
+type Front struct {
+	operation func(r *http.Request, body []byte) string
+	next      http.Handler
+
+	mu       sync.Mutex
+	requests []Request // guarded by mu
+	faults   []*Fault  // guarded by mu
+}
+
+// NewFront returns what stands before next. The operation of a request is as the service calls it.
+func NewFront(operation func(r *http.Request, body []byte) string, next http.Handler) *Front {
+	return &Front{operation: operation, next: next}
+}
+
+// Break does f to requests from now on, and returns what ends it. Of several faults that hit a request the first one counts.
+func (f *Front) Break(fault Fault) (mend func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	own := &fault
+	f.faults = append(f.faults, own)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.faults = slices.DeleteFunc(f.faults, func(other *Fault) bool { return other == own })
+	}
+}
+
+// Requests returns those of the operations, or all without one, in the order in which they came.
+func (f *Front) Requests(operations ...string) (out []Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.requests {
+		if len(operations) == 0 || slices.Contains(operations, r.Operation) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// ServeHTTP implements http.Handler.
+func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		http.Error(w, "the emulator cannot read the request: "+err.Error(), http.StatusRequestEntityTooLarge)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	fault := f.take(Request{Operation: f.operation(r, body), At: time.Now(), Method: r.Method, URL: r.URL.String(), Header: r.Header.Clone(), Body: body})
+	if fault.Delay > 0 {
+		select {
+		case <-time.After(fault.Delay):
+		case <-r.Context().Done():
+			return
+		}
+	}
+	switch {
+	case fault.Hang:
+		<-r.Context().Done()
+	case fault.Answer != nil:
+		fault.Answer(w, r)
+	case fault.Lose:
+		f.next.ServeHTTP(&discard{header: http.Header{}}, r)
+		panic(http.ErrAbortHandler) // net/http cuts the connection, and logs nothing
+	default:
+		f.next.ServeHTTP(w, r)
+	}
+}
+
+// take keeps a request, and returns what is to happen to it.
+func (f *Front) take(r Request) (hit Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.requests = append(f.requests, r)
+	for i, fault := range f.faults {
+		if len(fault.Operations) > 0 && !slices.Contains(fault.Operations, r.Operation) {
+			continue
+		}
+		hit = *fault
+		if fault.Times > 0 {
+			if fault.Times--; fault.Times == 0 {
+				f.faults = slices.Delete(f.faults, i, i+1)
+			}
+		}
+		return hit
+	}
+	return Fault{}
+}
+
+// discard takes an answer that nobody gets.
+type discard struct{ header http.Header }
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
+func (d *discard) WriteHeader(int)             {}
