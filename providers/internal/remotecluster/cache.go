@@ -5,7 +5,6 @@ package remotecluster
 import (
 	"context"
 	"errors"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,46 +12,76 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 )
 
 // Indexes of the remote pods.
 const (
 	byUID  = "uid"  // at home
 	byName = "name" // at home, with the namespace
+	byCopy = "copy" // that the pod names
 )
 
 // remoteCache is what the remote cluster has of this node: one watch for all pods, one for the copies of each kind. A list that fails
 // leaves it as it was.
 type remoteCache struct {
+	client                    kubernetes.Interface
 	factory                   informers.SharedInformerFactory
 	pods, configMaps, secrets cache.SharedIndexInformer
+	owners                    cache.SharedIndexInformer // nil: pods are made themselves
 
-	mu   sync.Mutex
-	errs map[string]error // guarded by mu; by kind, why the last list or watch failed
+	namespace, selector string
+	of                  *owners // nil: pods are made themselves
+	failures            Failures
 }
 
-func newCache(client kubernetes.Interface, home Home, namespace string) *remoteCache {
+func newCache(client kubernetes.Interface, home Home, namespace string, of *owners) *remoteCache {
 	f := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = home.Selector() }))
 	c := &remoteCache{
-		factory: f, pods: f.Core().V1().Pods().Informer(), configMaps: f.Core().V1().ConfigMaps().Informer(),
-		secrets: f.Core().V1().Secrets().Informer(), errs: map[string]error{},
+		client: client, factory: f, pods: f.Core().V1().Pods().Informer(), configMaps: f.Core().V1().ConfigMaps().Informer(),
+		secrets: f.Core().V1().Secrets().Informer(), namespace: namespace, selector: home.Selector(), of: of,
 	}
-	for kind, informer := range map[string]cache.SharedIndexInformer{"pods": c.pods, "configmaps": c.configMaps, "secrets": c.secrets} {
+	if of != nil {
+		of.cache, c.owners = c, of.informer(namespace, home.Selector())
+	}
+	for kind, informer := range c.informers() {
 		_ = informer.SetTransform(withoutManagedFields)
-		_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { c.failed(kind, err) })
+		_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { c.failures.Note(kind, err) })
 	}
-	_ = c.pods.AddIndexers(cache.Indexers{ // none of these fails before the informer runs
-		byUID: func(o any) ([]string, error) {
-			_, uid := homeOf(o.(*corev1.Pod))
-			return []string{string(uid)}, nil
-		},
+	indexers := cache.Indexers{ // none of these fails before the informer runs
+		byUID: indexUID,
 		byName: func(o any) ([]string, error) {
 			at, _ := homeOf(o.(*corev1.Pod))
 			return []string{at.String()}, nil
 		},
-	})
+		byCopy: func(o any) (keys []string, _ error) {
+			for _, copied := range named(o.(*corev1.Pod)) {
+				keys = append(keys, copied.String())
+			}
+			return keys, nil
+		},
+	}
+	_ = c.pods.AddIndexers(indexers)
+	if of != nil {
+		_ = c.owners.AddIndexers(indexers)
+		_ = c.owners.SetTransform(of.pod)
+	}
 	return c
+}
+
+func indexUID(o any) ([]string, error) {
+	_, uid := homeOf(o.(*corev1.Pod))
+	return []string{string(uid)}, nil
+}
+
+// informers are those of the cache, by what they watch.
+func (c *remoteCache) informers() map[string]cache.SharedIndexInformer {
+	all := map[string]cache.SharedIndexInformer{"pods": c.pods, "configmaps": c.configMaps, "secrets": c.secrets}
+	if c.owners != nil {
+		all["owners"] = c.owners
+	}
+	return all
 }
 
 // withoutManagedFields saves the memory of what nobody here reads.
@@ -65,48 +94,115 @@ func withoutManagedFields(o any) (any, error) {
 
 func (c *remoteCache) run(ctx context.Context) {
 	c.factory.StartWithContext(ctx)
+	if c.owners != nil {
+		c.owners.RunWithContext(ctx)
+	}
 	<-ctx.Done()
 	c.factory.Shutdown()
 }
 
 func (c *remoteCache) synced() bool {
-	return c.pods.HasSynced() && c.configMaps.HasSynced() && c.secrets.HasSynced()
-}
-
-func (c *remoteCache) failed(kind string, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.errs[kind] = err
+	return c.pods.HasSynced() && c.configMaps.HasSynced() && c.secrets.HasSynced() && (c.owners == nil || c.owners.HasSynced())
 }
 
 // trouble is why what is here was not listed yet; nil if it was.
 func (c *remoteCache) trouble() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	var errs []error
-	for kind, informer := range map[string]cache.SharedIndexInformer{"pods": c.pods, "configmaps": c.configMaps, "secrets": c.secrets} {
+	for kind, informer := range c.informers() {
 		if !informer.HasSynced() {
-			errs = append(errs, c.errs[kind])
+			errs = append(errs, c.failures.Of(kind))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// find returns the remote pods of an index. They are shared.
-func (c *remoteCache) find(index, key string) (pods []*corev1.Pod) {
-	objects, _ := c.pods.GetIndexer().ByIndex(index, key) // fails for an index that does not exist
-	for _, o := range objects {
-		pods = append(pods, o.(*corev1.Pod))
+// list asks for what an informer watches.
+func (c *remoteCache) list(ctx context.Context, kind string, one metav1.ListOptions) (err error) {
+	one.LabelSelector = c.selector
+	switch core := c.client.CoreV1(); kind {
+	case "pods":
+		_, err = core.Pods(c.namespace).List(ctx, one)
+	case "configmaps":
+		_, err = core.ConfigMaps(c.namespace).List(ctx, one)
+	case "secrets":
+		_, err = core.Secrets(c.namespace).List(ctx, one)
+	default:
+		_, err = c.of.api(c.namespace).List(ctx, one)
+	}
+	return err
+}
+
+// find returns the remote pods of an index, and what has no pod yet. They are shared.
+func (c *remoteCache) find(index, key string) []*corev1.Pod {
+	return c.merged(func(from cache.SharedIndexInformer) []any {
+		objects, _ := from.GetIndexer().ByIndex(index, key) // fails for an index that does not exist
+		return objects
+	})
+}
+
+// all returns all remote pods, and what has no pod yet. They are shared.
+func (c *remoteCache) all() []*corev1.Pod {
+	return c.merged(func(from cache.SharedIndexInformer) []any { return from.GetStore().List() })
+}
+
+func (c *remoteCache) merged(list func(cache.SharedIndexInformer) []any) (pods []*corev1.Pod) {
+	var without []any // listed first: a pod that comes meanwhile is there twice rather than not at all
+	if c.owners != nil {
+		without = list(c.owners)
+	}
+	listed := map[string]bool{} // not what is there now: a pod that came since is in neither list
+	for _, o := range list(c.pods) {
+		pod := o.(*corev1.Pod)
+		pods, listed[key(pod)] = append(pods, pod), true
+	}
+	for _, o := range without {
+		if owner := o.(*corev1.Pod); !listed[key(owner)] {
+			pods = append(pods, owner)
+		}
 	}
 	return pods
 }
 
-// all returns all remote pods. They are shared.
-func (c *remoteCache) all() (pods []*corev1.Pod) {
-	for _, o := range c.pods.GetStore().List() {
-		pods = append(pods, o.(*corev1.Pod))
+// pod returns a remote pod, nil if there is none. It is shared.
+func (c *remoteCache) pod(namespace, name string) *corev1.Pod { return podIn(c.pods, namespace, name) }
+
+// owner returns what a remote pod is made of, nil if there is none. It is shared.
+func (c *remoteCache) owner(namespace, name string) *corev1.Pod {
+	if c.owners == nil {
+		return nil
 	}
-	return pods
+	return podIn(c.owners, namespace, name)
+}
+
+func podIn(informer cache.SharedIndexInformer, namespace, name string) *corev1.Pod {
+	o, found, err := informer.GetStore().GetByKey(types.NamespacedName{Namespace: namespace, Name: name}.String())
+	if err != nil || !found {
+		return nil
+	}
+	return o.(*corev1.Pod)
+}
+
+func (c *remoteCache) create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+	return c.client.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+}
+
+func (c *remoteCache) get(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	return c.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+func (c *remoteCache) remove(ctx context.Context, there *corev1.Pod, grace int64) error {
+	if there.DeletionTimestamp != nil && ptr.Deref(there.DeletionGracePeriodSeconds, 0) <= grace {
+		return nil
+	}
+	options := exactly(there.UID)
+	options.GracePeriodSeconds = &grace
+	return c.client.CoreV1().Pods(there.Namespace).Delete(ctx, there.Name, options)
+}
+
+// anyIn reports whether there are pods in a remote namespace.
+func (c *remoteCache) anyIn(namespace string) bool {
+	pods, _ := c.pods.GetIndexer().IndexKeys(cache.NamespaceIndex, namespace) // fails for an index that does not exist
+	return len(pods) > 0
 }
 
 // secret returns a Secret of the node, nil if there is none. It is shared.

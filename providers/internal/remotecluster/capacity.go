@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -17,36 +16,54 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	resourcehelper "k8s.io/component-helpers/resource"
 )
 
 // nodeWatch knows the nodes of the remote cluster, and what pods of others take of them.
 type nodeWatch struct {
-	home       Home
-	factories  []informers.SharedInformerFactory
-	nodes, all cache.SharedIndexInformer
+	home      Home
+	factories []informers.SharedInformerFactory
+	nodes     cache.SharedIndexInformer
+	others    []cache.SharedIndexInformer // pods that are not the node's
 
-	mu  sync.Mutex
-	err error // guarded by mu; why the last list or watch failed
+	client   kubernetes.Interface
+	failures Failures // of the nodes, by "", and of pods, by the selector
 }
 
-// newNodeWatch keeps of pods what they request, and of which node.
+// runningSelector finds pods that take room of a node.
+const runningSelector = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+
+// newNodeWatch keeps of pods what they request, and of which node. Those of the node itself are not asked for once more: it would take
+// every change of them twice.
 func newNodeWatch(client kubernetes.Interface, home Home) *nodeWatch {
-	w := &nodeWatch{home: home}
-	running := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.FieldSelector = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
-	}))
 	plain := informers.NewSharedInformerFactory(client, 0)
-	w.factories = []informers.SharedInformerFactory{plain, running}
-	w.nodes, w.all = plain.Core().V1().Nodes().Informer(), running.Core().V1().Pods().Informer()
-	for _, informer := range []cache.SharedIndexInformer{w.nodes, w.all} {
-		_ = informer.SetTransform(onlyRequests) // none of these fails before the informer runs
-		_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.err = err
-		})
+	w := &nodeWatch{home: home, client: client, factories: []informers.SharedInformerFactory{plain}, nodes: plain.Core().V1().Nodes().Informer()}
+	for _, selector := range home.othersSelectors() {
+		running := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.FieldSelector, o.LabelSelector = runningSelector, selector
+		}))
+		pods := running.Core().V1().Pods().Informer()
+		w.prepare(pods, selector)
+		w.factories, w.others = append(w.factories, running), append(w.others, pods)
 	}
+	w.prepare(w.nodes, "")
 	return w
+}
+
+func (w *nodeWatch) prepare(informer cache.SharedIndexInformer, of string) {
+	_ = informer.SetTransform(onlyRequests) // none of these fails before the informer runs
+	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { w.failures.Note(of, err) })
+}
+
+// list asks for what an informer watches.
+func (w *nodeWatch) list(ctx context.Context, of string, one metav1.ListOptions) (err error) {
+	if of == "" {
+		_, err = w.client.CoreV1().Nodes().List(ctx, one)
+		return err
+	}
+	one.FieldSelector, one.LabelSelector = runningSelector, of
+	_, err = w.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, one)
+	return err
 }
 
 // onlyRequests drops what is not needed to know the room of nodes.
@@ -56,7 +73,7 @@ func onlyRequests(o any) (any, error) {
 		return withoutManagedFields(o)
 	}
 	small := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, Labels: pod.Labels}}
-	small.Spec.NodeName, small.Spec.Overhead = pod.Spec.NodeName, pod.Spec.Overhead
+	small.Spec.NodeName, small.Spec.Overhead, small.Spec.Resources = pod.Spec.NodeName, pod.Spec.Overhead, pod.Spec.Resources
 	for _, list := range []struct {
 		from []corev1.Container
 		to   *[]corev1.Container
@@ -78,19 +95,22 @@ func (w *nodeWatch) run(ctx context.Context) {
 	}
 }
 
-func (w *nodeWatch) synced() bool { return w.nodes.HasSynced() && w.all.HasSynced() }
+func (w *nodeWatch) synced() bool {
+	return w.nodes.HasSynced() && !slices.ContainsFunc(w.others, func(pods cache.SharedIndexInformer) bool { return !pods.HasSynced() })
+}
 
-// trouble says why no pod can run in the remote cluster; nil if one can, or nothing is known yet.
-func (w *nodeWatch) trouble() error {
-	if !w.synced() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.err != nil {
-			return fmt.Errorf("look for room in the remote cluster: %w", w.err)
-		}
-		return nil
+// trouble says why no pod can run in the remote cluster, or why that is not known; nil if one can.
+func (w *nodeWatch) trouble(ctx context.Context) error {
+	var err error
+	if w.synced() {
+		err = w.failures.Check(ctx, w.list)
+	} else if err = w.failures.Any(); err == nil {
+		return errors.New("the nodes and pods of the remote cluster were not listed yet")
 	}
-	nodes := w.list()
+	if err != nil {
+		return fmt.Errorf("look for room in the remote cluster: %w", err)
+	}
+	nodes := w.all()
 	notReady := NotReady(nodes)
 	switch {
 	case len(nodes) == 0:
@@ -101,7 +121,7 @@ func (w *nodeWatch) trouble() error {
 	return nil
 }
 
-func (w *nodeWatch) list() (nodes []*corev1.Node) {
+func (w *nodeWatch) all() (nodes []*corev1.Node) {
 	for _, o := range w.nodes.GetStore().List() {
 		nodes = append(nodes, o.(*corev1.Node))
 	}
@@ -143,7 +163,7 @@ func Room(nodes []*corev1.Node, pods []*corev1.Pod, home Home) corev1.ResourceLi
 		if !counts[pod.Spec.NodeName] || home.owns(pod) {
 			continue
 		}
-		for name, q := range requests(pod) {
+		for name, q := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
 			if _, has := room[name]; has {
 				add(room, name, q, -1)
 			}
@@ -173,48 +193,22 @@ func add(to corev1.ResourceList, name corev1.ResourceName, q resource.Quantity, 
 	to[name] = sum
 }
 
-// requests are those of a pod: of its containers and sidecars together, or of its largest init container.
-func requests(pod *corev1.Pod) corev1.ResourceList {
-	sum, most := corev1.ResourceList{}, corev1.ResourceList{}
-	for _, c := range pod.Spec.Containers {
-		for name, q := range c.Resources.Requests {
-			add(sum, name, q, 1)
-		}
-	}
-	for _, c := range pod.Spec.InitContainers {
-		sidecar := c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-		for name, q := range c.Resources.Requests {
-			if has := most[name]; sidecar {
-				add(sum, name, q, 1)
-			} else if q.Cmp(has) > 0 {
-				most[name] = q
-			}
-		}
-	}
-	for name, q := range most {
-		if has := sum[name]; q.Cmp(has) > 0 {
-			sum[name] = q
-		}
-	}
-	for name, q := range pod.Spec.Overhead {
-		add(sum, name, q, 1)
-	}
-	return sum
-}
-
 // conditionNodes is the condition of the node that says whether all nodes of the remote cluster are Ready.
 const conditionNodes corev1.NodeConditionType = "RemoteNodesReady"
 
-// setRoom writes into n what the remote cluster offers.
+// setRoom writes into n what the remote cluster offers. Until that is known it is nothing, and not zero: a pod that was bound to the node
+// before then would be refused for want of room, for good.
 func (c *Cluster) setRoom(n *corev1.Node) {
 	room := c.config.Capacity
 	if c.nodes != nil {
-		room = corev1.ResourceList{corev1.ResourceCPU: {}, corev1.ResourceMemory: {}, corev1.ResourcePods: {}}
+		room = corev1.ResourceList{}
 		if c.nodes.synced() {
-			nodes := c.nodes.list()
+			nodes := c.nodes.all()
 			var pods []*corev1.Pod
-			for _, o := range c.nodes.all.GetStore().List() {
-				pods = append(pods, o.(*corev1.Pod))
+			for _, others := range c.nodes.others {
+				for _, o := range others.GetStore().List() {
+					pods = append(pods, o.(*corev1.Pod))
+				}
 			}
 			room = Room(nodes, pods, c.config.Home)
 			n.Status.Conditions = withNodes(n.Status.Conditions, NotReady(nodes), metav1.Now())

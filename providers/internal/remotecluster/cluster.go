@@ -7,15 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	corev1listers "k8s.io/client-go/listers/core/v1"
+	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
@@ -36,17 +40,38 @@ type Config struct {
 	Namespace string
 	// Namespaces are remote namespaces that exist, by that at home. They go before the others; with Namespace there are none.
 	Namespaces map[string]string
+	// NamespaceOf returns the remote namespace for one at home, where others make them. An error of the kind not-found says that there is
+	// none. Nil: by Namespace and Namespaces.
+	NamespaceOf func(home string) (string, error)
+	// Labels are more labels of remote pods.
+	Labels map[string]string
 	// ServiceAccount is that of pods over there. "": the namespace's default one.
 	ServiceAccount string
 	// Place says where a pod may run. Nil: anywhere.
 	Place func(*corev1.Pod) (Placement, error)
+	// Owner is the kind of object that is made instead of pods. Nil: the pods themselves.
+	Owner *OwnerKind
 	// Annotations reports which annotations of pods the remote cluster sees. Nil: none.
 	Annotations func(key string) bool
+	// StorageClasses are the remote storage classes, by those at home. Pods that claim volumes of others are refused.
+	StorageClasses map[string]string
+	// Global says which services are in the remote cluster too. Nil: none. It is not for one Namespace for all.
+	Global func(*corev1.Service) bool
+	// Adjust changes the remote pod of a pod at home, after it was translated: the same each time it is called. Nil: nothing is changed.
+	Adjust func(home, remote *corev1.Pod) error
+	// Answers asks whether the remote cluster answers and lets pods run. Nil: /readyz is asked.
+	Answers func(context.Context) error
 	// Capacity is what the node offers. Nil: what the Ready nodes of the remote cluster have free.
 	Capacity corev1.ResourceList
 	// Pods and Services are those at home.
 	Pods     corev1listers.PodLister
 	Services corev1listers.ServiceLister
+	// Listed reports whether these have all that home has. Nil: they do.
+	Listed func() bool
+	// Claim says that no other home cluster may have the name. Of two that have it, the second one is refused.
+	Claim bool
+	// Recorder records events about pods at home. Nil: what the remote cluster says of pods is not shown there.
+	Recorder record.EventRecorder
 	// RefreshEvery is how often copies are compared with what they are of. 0: 15 seconds.
 	RefreshEvery time.Duration
 }
@@ -57,24 +82,43 @@ type Cluster struct {
 	client  kubernetes.Interface
 	streams *rest.Config // of sessions
 	cache   *remoteCache
-	nodes   *nodeWatch // nil: the capacity is configured
+	owners  *owners       // nil: the node makes pods themselves
+	writer  writer        // of the pods of the node
+	nodes   *nodeWatch    // nil: the capacity is configured
+	events  *remoteEvents // nil: nobody records them
+	globals *globals      // nil: services stay at home
 
 	// Set before RunInBackground, constant afterwards.
 	notify  func(*corev1.Pod)
 	objects node.PodObjects
 	tokens  node.PodTokens
+	volumes node.PodClaims
 
 	namespaces namespaces
 	copies     copies
+	claim      claim
+	runs       runs
 
 	mu         sync.Mutex
-	made       map[types.UID]madePod     // guarded by mu; that the watch has not shown yet
-	stopping   map[types.UID]bool        // guarded by mu; home asked for the stop
-	removed    map[types.UID]bool        // guarded by mu; somebody else asked for it
-	tracked    map[types.UID]*corev1.Pod // guarded by mu; as they are at home, whose copies are kept up to date
-	notLoop    bool                      // guarded by mu; the remote cluster is known to be another one than home
-	notifyNode func(*corev1.Node)        // guarded by mu; nil: nobody asks yet
-	base       *corev1.Node              // guarded by mu; the node as it was configured
+	made       map[types.UID]madePod                // guarded by mu; that the watch has not shown yet
+	perhaps    map[types.UID]madePod                // guarded by mu; that were asked for, without an answer
+	late       map[types.UID]bool                   // guarded by mu; it was told that no pod is made
+	stopping   map[types.UID]bool                   // guarded by mu; home asked for the stop
+	removed    map[types.UID]bool                   // guarded by mu; somebody else asked for it
+	told       map[types.UID]bool                   // guarded by mu; the node was told of it
+	tracked    map[types.UID]*corev1.Pod            // guarded by mu; as they are at home, whose copies are kept up to date
+	homeSlices discoverylisters.EndpointSliceLister // guarded by mu; nil: home was not listed yet
+	notLoop    bool                                 // guarded by mu; the remote cluster is known to be another one than home
+	notifyNode func(*corev1.Node)                   // guarded by mu; nil: nobody asks yet
+	node       *corev1.Node                         // guarded by mu; the one that was configured
+	base       *corev1.Node                         // guarded by mu; what was told of it last
+}
+
+// writer makes and removes the pods of the node in the remote cluster, or what they are made of.
+type writer interface {
+	create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error)
+	get(ctx context.Context, namespace, name string) (*corev1.Pod, error)
+	remove(ctx context.Context, there *corev1.Pod, grace int64) error
 }
 
 // madePod is a pod as the create answered.
@@ -85,22 +129,44 @@ type madePod struct {
 
 // New returns the remote cluster of a node. It asks for nothing before RunInBackground.
 func New(c Config) (*Cluster, error) {
-	client, err := kubernetes.NewForConfig(c.REST)
+	access, seen := rest.CopyConfig(c.REST), &outages{}
+	access.Wrap(func(next http.RoundTripper) http.RoundTripper { return notOlder{plainWatches{next}, seen} })
+	client, err := kubernetes.NewForConfig(access)
 	if err != nil {
 		return nil, fmt.Errorf("make the client of the remote cluster: %w", err)
+	}
+	if c.Listed == nil {
+		c.Listed = func() bool { return true }
 	}
 	if c.RefreshEvery == 0 {
 		c.RefreshEvery = refreshEvery
 	}
 	cl := &Cluster{
 		config: c, client: client, streams: rest.CopyConfig(c.REST),
-		made: map[types.UID]madePod{}, stopping: map[types.UID]bool{}, removed: map[types.UID]bool{}, tracked: map[types.UID]*corev1.Pod{},
+		made: map[types.UID]madePod{}, perhaps: map[types.UID]madePod{}, late: map[types.UID]bool{}, stopping: map[types.UID]bool{}, removed: map[types.UID]bool{}, told: map[types.UID]bool{}, tracked: map[types.UID]*corev1.Pod{},
 	}
-	cl.cache = newCache(client, c.Home, c.Namespace)
+	if c.Owner != nil {
+		objects, err := dynamic.NewForConfig(access)
+		if err != nil {
+			return nil, fmt.Errorf("make the client of the remote cluster: %w", err)
+		}
+		cl.owners = &owners{kind: *c.Owner, client: objects}
+	}
+	cl.cache = newCache(client, c.Home, c.Namespace, cl.owners)
+	if cl.writer = cl.cache; cl.owners != nil {
+		cl.writer = cl.owners
+	}
+	seen.restored = cl.restored
 	cl.copies.init(cl)
-	cl.namespaces.of = cl
+	cl.namespaces.of, cl.claim.of, cl.runs.of = cl, cl, cl
 	if c.Capacity == nil {
 		cl.nodes = newNodeWatch(client, c.Home)
+	}
+	if c.Recorder != nil {
+		cl.events = newEvents(cl)
+	}
+	if c.Global != nil {
+		cl.globals = newGlobals(client, cl)
 	}
 	if err := cl.watchPods(); err != nil {
 		return nil, err
@@ -117,8 +183,12 @@ func (c *Cluster) UsePodTokens(t node.PodTokens) { c.tokens = t }
 // NotifyPods takes what changes are told to.
 func (c *Cluster) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { c.notify = notify }
 
-// RunInBackground watches the remote cluster, and keeps copies and tokens up to date, until ctx ends.
+// RunInBackground watches the remote cluster, and keeps copies and tokens up to date, until ctx ends. Nothing begins before home was listed:
+// who asked for the end of a remote pod, and what is needed of what is there, is known by the pods of home.
 func (c *Cluster) RunInBackground(ctx context.Context) error {
+	if !cache.WaitForCacheSync(ctx.Done(), c.config.Listed) {
+		return nil
+	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -132,29 +202,71 @@ func (c *Cluster) RunInBackground(ctx context.Context) error {
 			}
 		})
 	}
+	if c.events != nil {
+		wg.Go(func() {
+			if cache.WaitForCacheSync(ctx.Done(), c.cache.synced) {
+				c.events.run(ctx)
+			}
+		})
+	}
+	if c.globals != nil {
+		wg.Go(func() { c.globals.run(ctx) })
+	}
 	ticker := time.NewTicker(c.config.RefreshEvery)
 	defer ticker.Stop()
 	for {
+		due := false
 		select {
 		case <-ticker.C:
+			due = true
 		case <-c.copies.wake:
 		case <-ctx.Done():
 			return nil
 		}
-		if c.cache.synced() {
-			c.refresh(ctx)
+		if c.cache.synced() && c.claim.check(ctx, true) == nil { // Ping says what is wrong
+			if due {
+				c.lookForMade(ctx)
+				c.refresh(ctx)
+				c.tellLate()
+			}
 			c.copies.collect(ctx)
+			if c.globals != nil {
+				bounded, cancel := context.WithTimeout(ctx, globalsTimeout) // tokens are replaced by this loop too
+				c.globals.sync(bounded)
+				cancel()
+			}
+			if c.owners != nil {
+				c.owners.sweep(ctx, c.runs.keeps)
+			}
 			c.tellNode()
 		}
 	}
 }
 
-// ready waits until the remote cluster was listed once.
+// restored has what was written once be looked at again: a remote cluster that was restored may lack it.
+func (c *Cluster) restored() {
+	c.claim.doubted.Store(true)
+	c.namespaces.forget()
+	c.copies.soon() // looks at the claim
+}
+
+// ready waits until the remote cluster was listed once, and what was listed is known to be this home's.
 func (c *Cluster) ready(ctx context.Context) error {
+	if err := c.listed(ctx); err != nil {
+		return err
+	}
+	return c.claim.check(ctx, true)
+}
+
+// listed waits until the remote cluster was listed once.
+func (c *Cluster) listed(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if cache.WaitForCacheSync(ctx.Done(), c.cache.synced) {
 		return nil
+	}
+	if !c.config.Listed() {
+		return fmt.Errorf("the pods and services of the home cluster were not listed yet: %w", ctx.Err())
 	}
 	return fmt.Errorf("the remote cluster was not listed yet: %w", errors.Join(ctx.Err(), c.cache.trouble()))
 }

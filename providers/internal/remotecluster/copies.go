@@ -19,6 +19,9 @@ import (
 // object is a ConfigMap or Secret in the remote cluster.
 type object struct{ kind, namespace, name string }
 
+// String is the key of the object in the index of the pods that name it.
+func (o object) String() string { return o.kind + "/" + o.namespace + "/" + o.name }
+
 // copies are the objects of the node in the remote cluster. Those that no pod names are removed.
 type copies struct {
 	of   *Cluster
@@ -26,6 +29,8 @@ type copies struct {
 
 	mu      sync.Mutex     // held while one is removed
 	pending map[object]int // guarded by mu; pods that are being made and need it
+
+	written written // that the watch has not shown yet
 }
 
 func (c *copies) init(of *Cluster) {
@@ -111,24 +116,26 @@ func typeOf(t corev1.SecretType) corev1.SecretType {
 }
 
 func (c *copies) putConfigMap(ctx context.Context, want *corev1.ConfigMap) error {
-	api := c.of.client.CoreV1().ConfigMaps(want.Namespace)
-	have := c.of.cache.configMap(want.Namespace, want.Name)
+	api, o := c.of.client.CoreV1().ConfigMaps(want.Namespace), object{KindConfigMap, want.Namespace, want.Name}
+	cached := c.of.cache.configMap(want.Namespace, want.Name)
+	have := latest(&c.written, o, cached)
 	if have != nil && equal(have.Data, want.Data) && equal(have.BinaryData, want.BinaryData) {
 		return nil
 	}
 	if have == nil {
-		_, err := api.Create(ctx, want, metav1.CreateOptions{})
+		made, err := api.Create(ctx, want, metav1.CreateOptions{})
 		if !apierrors.IsAlreadyExists(err) {
-			return err
+			return wrote(&c.written, o, cached, made, err)
 		}
 	}
-	_, err := api.Update(ctx, want, metav1.UpdateOptions{})
-	return err
+	made, err := api.Update(ctx, want, metav1.UpdateOptions{})
+	return wrote(&c.written, o, cached, made, err)
 }
 
 func (c *copies) putSecret(ctx context.Context, want *corev1.Secret) error {
-	api := c.of.client.CoreV1().Secrets(want.Namespace)
-	have := c.of.cache.secret(want.Namespace, want.Name)
+	api, o := c.of.client.CoreV1().Secrets(want.Namespace), object{KindSecret, want.Namespace, want.Name}
+	cached := c.of.cache.secret(want.Namespace, want.Name)
+	have := latest(&c.written, o, cached)
 	if have != nil && equal(have.Data, want.Data) && have.Type == want.Type && have.Annotations[annotationRefresh] == want.Annotations[annotationRefresh] {
 		return nil
 	}
@@ -139,13 +146,13 @@ func (c *copies) putSecret(ctx context.Context, want *corev1.Secret) error {
 		have = nil
 	}
 	if have == nil {
-		_, err := api.Create(ctx, want, metav1.CreateOptions{})
+		made, err := api.Create(ctx, want, metav1.CreateOptions{})
 		if !apierrors.IsAlreadyExists(err) {
-			return err
+			return wrote(&c.written, o, cached, made, err)
 		}
 	}
-	_, err := api.Update(ctx, want, metav1.UpdateOptions{})
-	return err
+	made, err := api.Update(ctx, want, metav1.UpdateOptions{})
+	return wrote(&c.written, o, cached, made, err)
 }
 
 // equal reports whether two maps have the same; one without entries is one that is not there.
@@ -158,52 +165,52 @@ func exactly(uid types.UID) metav1.DeleteOptions {
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
 }
 
-// collect removes what no pod names.
+// collect removes what no pod names, until the remote cluster does not answer.
 func (c *copies) collect(ctx context.Context) {
-	needed := map[object]bool{}
-	for _, pod := range c.of.everyPod() {
-		for _, o := range named(pod) {
-			needed[o] = true
+	c.written.prune(func(o object) string {
+		if o.kind == KindSecret {
+			return versionOf(c.of.cache.secret(o.namespace, o.name))
 		}
-	}
+		return versionOf(c.of.cache.configMap(o.namespace, o.name))
+	})
 	for _, o := range c.of.cache.secrets.GetStore().List() {
 		s := o.(*corev1.Secret)
-		c.remove(ctx, object{KindSecret, s.Namespace, s.Name}, s.UID, needed)
+		if !c.remove(ctx, object{KindSecret, s.Namespace, s.Name}, s) {
+			return
+		}
 	}
 	for _, o := range c.of.cache.configMaps.GetStore().List() {
 		m := o.(*corev1.ConfigMap)
-		c.remove(ctx, object{KindConfigMap, m.Namespace, m.Name}, m.UID, needed)
+		if !c.remove(ctx, object{KindConfigMap, m.Namespace, m.Name}, m) {
+			return
+		}
 	}
 }
 
-// remove removes one. Meanwhile no create begins that would need it.
-func (c *copies) remove(ctx context.Context, o object, uid types.UID, needed map[object]bool) {
-	if needed[o] {
-		return
+// remove removes one that no pod names, and reports whether the remote cluster answers. Meanwhile no create begins that would need it.
+func (c *copies) remove(ctx context.Context, o object, there metav1.Object) bool {
+	if c.of.names(o) {
+		return true
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.pending[o] > 0 {
-		return
-	}
-	for _, pod := range c.of.everyPod() { // one may have been made since needed was
-		for _, n := range named(pod) {
-			if n == o {
-				return
-			}
-		}
+	if c.pending[o] > 0 || c.of.names(o) { // a pod may have been made meanwhile
+		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	defer c.written.removed(o, there.GetResourceVersion())
 	var err error
 	if o.kind == KindSecret {
-		err = c.of.client.CoreV1().Secrets(o.namespace).Delete(ctx, o.name, exactly(uid))
+		err = c.of.client.CoreV1().Secrets(o.namespace).Delete(ctx, o.name, exactly(there.GetUID()))
 	} else {
-		err = c.of.client.CoreV1().ConfigMaps(o.namespace).Delete(ctx, o.name, exactly(uid))
+		err = c.of.client.CoreV1().ConfigMaps(o.namespace).Delete(ctx, o.name, exactly(there.GetUID()))
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		log.G(ctx).WithError(err).WithField("name", o.namespace+"/"+o.name).Warn("A copy that no pod needs is still in the remote cluster")
+		return !noAnswer(err)
 	}
+	return true
 }
 
 // named are the objects that a remote pod names.

@@ -11,4 +11,6 @@
 // What surprises: a pod that somebody removes over there never ends as Succeeded, whatever its containers exited with. It is shown
 // as running until it is gone, and then the node decides as for any pod that its backend lost. Where nobody can tell who asked
 // for it, because the node was away, it has failed.
+//
+// Where pods are made of other objects (OwnerKind), whose controller makes a lost pod again, all of these are one pod at home.
 package remotecluster

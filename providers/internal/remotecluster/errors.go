@@ -3,6 +3,9 @@
 package remotecluster
 
 import (
+	"errors"
+	"net/http"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,6 +32,24 @@ func createKind(err error) error {
 		return errdefs.AsInvalidInput(err)
 	}
 	return later(err)
+}
+
+// noAnswer reports whether an error says that what was asked does not answer, or not now: another request would not fare better. What was
+// refused for a reason of its own is an answer, also what a webhook of one namespace or kind should have decided, which does not answer: the API
+// server says 500 for it.
+func noAnswer(err error) bool {
+	if errdefs.IsNotFound(err) || errdefs.IsInvalidInput(err) {
+		return false
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return true
+	}
+	code := status.Status().Code
+	if code == http.StatusInternalServerError && strings.Contains(status.Status().Message, "failed calling webhook") {
+		return false
+	}
+	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || code == http.StatusUnauthorized
 }
 
 // later says when to try again, if the API server said so.

@@ -78,7 +78,8 @@ func keptUntil(have *corev1.Secret, tr *Translation) time.Time {
 	return at
 }
 
-// refresh brings what the pods of the node need up to date.
+// refresh brings what the pods of the node need up to date. Where one side does not answer it is tried with one pod at a time, and not with
+// all of them: a remote cluster that is dark must not cost home a token for each pod. The order is another one each time.
 func (c *Cluster) refresh(ctx context.Context) {
 	c.mu.Lock()
 	tracked := maps.Clone(c.tracked)
@@ -91,17 +92,24 @@ func (c *Cluster) refresh(ctx context.Context) {
 		if remote == nil || terminal(remote.Status.Phase) {
 			continue // the node has it made again, or it needs nothing any more
 		}
-		if now, err := c.config.Pods.Pods(home.Namespace).Get(home.Name); err == nil && now.UID == uid {
-			home = now.DeepCopy()
+		now := c.homePod(home.Namespace, home.Name)
+		if now == nil || now.UID != uid {
+			continue // it is to stop, and gets no token any more
 		}
+		home = now.DeepCopy()
 		bounded, cancel := context.WithTimeout(ctx, requestTimeout)
-		tr, err := c.translate(bounded, home)
+		tr, err := c.translateThere(home, remote)
+		dark := false
 		if err == nil {
 			err = c.copies.put(bounded, home, tr)
+			dark = err != nil && noAnswer(err)
 		}
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			log.G(ctx).WithError(err).WithField("pod", home.Namespace+"/"+home.Name).Warn("What the pod needs is not up to date in the remote cluster")
+		}
+		if dark {
+			return
 		}
 	}
 }

@@ -6,14 +6,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/nodehealth"
 )
 
 // errLoop is the error of a remote cluster that is home.
 var errLoop = errors.New("the remote cluster is the home cluster: give the node the kubeconfig of another one")
+
+// serviceOfAPI is the Service of the API server, in the namespace default. Its UID tells clusters apart.
+const serviceOfAPI = "kubernetes"
 
 // isNotHome refuses a remote cluster that is home: its pods would be made again for ever. The Service kubernetes tells, which every
 // cluster has. Where one of both cannot be read nothing is known, and nothing refused.
@@ -21,20 +28,16 @@ func (c *Cluster) isNotHome(ctx context.Context) error {
 	c.mu.Lock()
 	known := c.notLoop
 	c.mu.Unlock()
-	if known || c.config.Services == nil {
+	home, knowsHome := c.homeUID()
+	if known || !knowsHome {
 		return nil
 	}
-	const namespace, name = metav1.NamespaceDefault, "kubernetes"
-	home, err := c.config.Services.Services(namespace).Get(name)
-	if err != nil {
-		return nil
-	}
-	remote, err := c.client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
+	remote, err := c.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, serviceOfAPI, metav1.GetOptions{})
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err): // a compatible API that has none
 	case err != nil:
 		return fmt.Errorf("ask the remote cluster who it is: %w", err)
-	case remote.UID == home.UID:
+	case remote.UID == home:
 		return errLoop
 	}
 	c.mu.Lock()
@@ -43,43 +46,65 @@ func (c *Cluster) isNotHome(ctx context.Context) error {
 	return nil
 }
 
-// Ping fails when the remote cluster does not answer, may not be used, is home, or has nodes of which none is Ready.
+// Ping fails when the remote cluster does not answer, may not be used or listed any more, is home, knows another home by this name, or has nodes of which none is Ready.
 func (c *Cluster) Ping(ctx context.Context) error {
-	if _, err := c.client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
-		return fmt.Errorf("remote cluster: %w", err)
-	}
-	if err := c.ready(ctx); err != nil {
+	if err := c.answers(ctx); err != nil {
 		return err
 	}
 	if err := c.isNotHome(ctx); err != nil {
 		return err
 	}
+	if err := c.listed(ctx); err != nil {
+		return err
+	}
+	if err := c.cache.failures.Check(ctx, c.cache.list); err != nil {
+		return fmt.Errorf("see what changes in the remote cluster: %w", err)
+	}
+	if err := c.claim.check(ctx, false); err != nil {
+		return err
+	}
 	if c.nodes != nil {
-		return c.nodes.trouble()
+		cache.WaitForCacheSync(ctx.Done(), c.nodes.synced) // without it the room is not known, and trouble says why
+		return c.nodes.trouble(ctx)
 	}
 	return nil
 }
 
-// NotifyNodeStatus takes what changes of the node are told to.
+// answers fails when the remote API server does not say that it is ready. It asks once: a server that wants to be asked again later
+// has said what is to be known.
+func (c *Cluster) answers(ctx context.Context) error {
+	if c.config.Answers != nil {
+		if err := c.config.Answers(ctx); err != nil {
+			return fmt.Errorf("remote cluster: %w", err)
+		}
+		return nil
+	}
+	var code int
+	result := c.client.Discovery().RESTClient().Get().AbsPath("/readyz").MaxRetries(0).Do(ctx).StatusCode(&code)
+	switch err := result.Error(); {
+	case err == nil:
+		return nil
+	case code == 0: // no answer
+		return fmt.Errorf("remote cluster: %w", err)
+	default:
+		return fmt.Errorf("remote cluster: it answers %d %s: %w", code, http.StatusText(code), err)
+	}
+}
+
+// NotifyNodeStatus takes what changes of the node are told to. The node is complete by now: the port of its server and the features that it
+// declares come after ConfigureNode, and must not go with the first change.
 func (c *Cluster) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.notifyNode = notify
+	c.notifyNode, c.base = notify, c.node.DeepCopy()
+	c.mu.Unlock()
+	c.copies.soon() // the room may be known already
 }
 
 // ConfigureNode writes what the node offers into n, and that it is well: Ping says when it is not.
 func (c *Cluster) ConfigureNode(_ context.Context, n *corev1.Node) {
-	now := metav1.Now()
-	n.Status.Conditions = nil
-	for _, kind := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable} {
-		condition := corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse, Reason: "RemoteCluster", LastHeartbeatTime: now, LastTransitionTime: now}
-		if kind == corev1.NodeReady {
-			condition.Status = corev1.ConditionTrue
-		}
-		n.Status.Conditions = append(n.Status.Conditions, condition)
-	}
+	nodehealth.Well(n, "RemoteCluster")
 	c.setRoom(n)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.base = n.DeepCopy()
+	c.node = n
 }

@@ -21,13 +21,17 @@ const (
 	LabelNode    = prefix + "node"
 	// LabelUID is the UID of the pod at home.
 	LabelUID = prefix + "uid"
+	// labelVolume is the PersistentVolume at home that stands for a claim.
+	labelVolume = prefix + "volume"
 	// AnnotationNamespace and AnnotationName are where the object is at home.
 	AnnotationNamespace = prefix + "namespace"
 	AnnotationName      = prefix + "name"
-	// annotationSent has the keys of the labels and annotations that came from home, so that one which is gone there is removed.
+	// annotationSent has the keys of the labels and annotations that came from home, so that one which is gone there is removed, and images.
 	annotationSent = prefix + "sent"
 	// annotationRestarts has the restarts of containers before the pod was made again.
 	annotationRestarts = prefix + "restarts-before"
+	// annotationHome is the UID of the home cluster that has a name.
+	annotationHome = prefix + "home-uid"
 	// annotationRefresh says when the first token of a Secret is to be replaced.
 	annotationRefresh = prefix + "refresh-at"
 )
@@ -44,6 +48,12 @@ func (h Home) Labels() map[string]string {
 
 // Selector finds everything that is the node's.
 func (h Home) Selector() string { return labels.Set(h.Labels()).String() }
+
+// othersSelectors find together everything that is not the node's: of other home clusters or of none, and of other nodes of this one.
+func (h Home) othersSelectors() []string {
+	cluster, node := labelValue(h.Cluster), labelValue(h.Node)
+	return []string{LabelCluster + "!=" + cluster, LabelCluster + "=" + cluster + "," + LabelNode + "!=" + node}
+}
 
 // owns reports whether an object is the node's.
 func (h Home) owns(o metav1.Object) bool {
@@ -68,6 +78,9 @@ func (h Home) CopyName(kind, namespace, name string) string {
 func (h Home) NamespaceName(namespace string) string {
 	return strings.ToLower(shorten(h.Cluster+"-"+namespace, 52)) + "-" + hash(h.Cluster, namespace)
 }
+
+// claimName is the name of what says which home cluster has the name. No namespace at home is called "".
+func (h Home) claimName() string { return h.NamespaceName("") }
 
 // shorten cuts what would be too long, so that more can follow after a hyphen.
 func shorten(s string, n int) string { return strings.TrimRight(s[:min(len(s), n)], "-._") }

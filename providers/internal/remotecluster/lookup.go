@@ -5,6 +5,7 @@ package remotecluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,12 +15,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// shownWithin is how long the watch may take to show a pod that was made.
+// shownWithin is how long the watch may take to show a pod that was made, before the remote cluster is asked for it.
 const shownWithin = 10 * time.Second
 
 // watchPods tells of what the watch shows.
 func (c *Cluster) watchPods() error {
-	_, err := c.cache.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	handler := cache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) { c.seen(o.(*corev1.Pod)) },
 		UpdateFunc: func(before, o any) {
 			c.noteRemoval(before.(*corev1.Pod), o.(*corev1.Pod))
@@ -33,7 +34,11 @@ func (c *Cluster) watchPods() error {
 				c.gone(pod)
 			}
 		},
-	})
+	}
+	_, err := c.cache.pods.AddEventHandler(handler)
+	if err == nil && c.cache.owners != nil {
+		_, err = c.cache.owners.AddEventHandler(handler)
+	}
 	if err != nil {
 		return fmt.Errorf("watch pods of the remote cluster: %w", err)
 	}
@@ -55,29 +60,72 @@ func (c *Cluster) seen(remote *corev1.Pod) {
 	_, uid := homeOf(remote)
 	c.mu.Lock()
 	delete(c.made, uid)
+	delete(c.perhaps, uid)
 	c.mu.Unlock()
+	c.runs.saw(remote)
+	if isOwner(remote) && (!c.cache.pods.HasSynced() || c.cache.pod(remote.Namespace, remote.Name) != nil) {
+		return // the pod says how it is
+	}
+	if isOwner(remote) && remote.DeletionTimestamp != nil && !c.remade() && c.asked(remote) {
+		return // the pod has said how it ended, and this one may be late
+	}
+	if c.events != nil {
+		c.events.seen(remote)
+	}
 	c.tell(remote)
 }
 
 // gone tells how a pod ended whose stop was asked for. Of another one the node finds out by itself that it is lost.
 func (c *Cluster) gone(remote *corev1.Pod) {
 	_, uid := homeOf(remote)
-	if c.asked(remote) && terminal(remote.Status.Phase) {
+	if c.asked(remote) && terminal(remote.Status.Phase) && !(isOwner(remote) && c.remade()) {
 		c.tell(remote)
+	}
+	if isOwner(remote) && c.cache.pod(remote.Namespace, remote.Name) != nil || !isOwner(remote) && c.cache.owner(remote.Namespace, remote.Name) != nil {
+		c.copies.soon() // the other one is still there
+		c.runs.saw(remote)
+		if owner := c.cache.owner(remote.Namespace, remote.Name); owner != nil && c.remade() {
+			c.tell(owner)
+		}
+		return
 	}
 	c.mu.Lock()
 	delete(c.made, uid)
+	delete(c.late, uid)
 	delete(c.stopping, uid)
 	delete(c.removed, uid)
+	delete(c.told, uid)
 	delete(c.tracked, uid)
 	c.mu.Unlock()
+	c.runs.forget(uid)
 	c.copies.soon()
 }
 
 func (c *Cluster) tell(remote *corev1.Pod) {
-	if c.notify != nil {
-		c.notify(c.show(remote))
+	if c.notify == nil {
+		return
 	}
+	pod := c.show(remote)
+	c.mu.Lock()
+	silent := remote.DeletionTimestamp == nil && !c.told[pod.UID] && waits(pod, c.homePod(pod.Namespace, pod.Name))
+	c.told[pod.UID] = !silent
+	c.mu.Unlock()
+	if !silent {
+		c.notify(pod)
+	}
+}
+
+// waits reports whether nothing is known of a pod but that it is not started, as home says already: it would be written for nothing. The
+// time for which a pod may be active begins with what is told.
+func waits(pod, home *corev1.Pod) bool {
+	return home != nil && home.UID == pod.UID && home.Spec.ActiveDeadlineSeconds == nil &&
+		isBlank(&pod.Status) && len(pod.Status.Conditions) == 0 && isBlank(&home.Status)
+}
+
+// isBlank reports whether a status says of no container anything, and of the pod only that it is not started.
+func isBlank(s *corev1.PodStatus) bool {
+	return (s.Phase == "" || s.Phase == corev1.PodPending) && s.Reason == "" && s.Message == "" && s.StartTime == nil && s.PodIP == "" &&
+		len(s.InitContainerStatuses)+len(s.ContainerStatuses) == 0
 }
 
 // asked reports whether home is known to have asked for the stop of a pod.
@@ -102,7 +150,12 @@ func (c *Cluster) show(remote *corev1.Pod) *corev1.Pod {
 		}
 		c.mu.Unlock()
 	}
-	return shown(remote, c.homePod(at.Namespace, at.Name), by)
+	if c.remade() {
+		remote, by = c.runs.view(remote, by)
+	} else if lost(remote) && !c.asked(remote) {
+		by = bySomebody // what its last status says of its work is not known
+	}
+	return shown(remote, c.homePod(at.Namespace, at.Name), c.config.Home.Node, by)
 }
 
 // findUID returns the remote pod of a UID at home, nil if there is none. It is shared.
@@ -112,31 +165,63 @@ func (c *Cluster) findUID(uid types.UID) *corev1.Pod {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if m, ok := c.made[uid]; ok {
-		if time.Since(m.at) < shownWithin {
-			return m.pod
-		}
-		delete(c.made, uid)
-	}
-	return nil
+	return c.made[uid].pod
 }
 
 // everyPod returns all remote pods, and those that the watch has not shown yet. They are shared.
 func (c *Cluster) everyPod() []*corev1.Pod {
-	all := c.cache.all()
+	return c.withUnseen(c.cache.all, func(*corev1.Pod) bool { return true })
+}
+
+// withUnseen adds to the pods that the watch has shown those for which is is true that were made and that it has not shown yet. The
+// latter are looked for first: what the watch shows meanwhile is then in one of both.
+func (c *Cluster) withUnseen(shown func() []*corev1.Pod, is func(*corev1.Pod) bool) []*corev1.Pod {
+	var unseen []*corev1.Pod
+	c.mu.Lock()
+	for _, m := range c.made {
+		if is(m.pod) {
+			unseen = append(unseen, m.pod)
+		}
+	}
+	c.mu.Unlock()
+	pods := shown()
+	if len(unseen) == 0 {
+		return pods
+	}
 	there := map[types.UID]bool{}
-	for _, pod := range all {
-		_, uid := homeOf(pod)
-		there[uid] = true
+	for _, pod := range pods {
+		there[pod.UID] = true
+	}
+	return append(pods, slices.DeleteFunc(unseen, func(pod *corev1.Pod) bool { return there[pod.UID] })...)
+}
+
+// names reports whether a remote pod names a copy, or one that may be there.
+func (c *Cluster) names(o object) bool {
+	c.mu.Lock()
+	for _, m := range c.perhaps {
+		if slices.Contains(named(m.pod), o) {
+			c.mu.Unlock()
+			return true
+		}
+	}
+	c.mu.Unlock()
+	return len(c.withUnseen(func() []*corev1.Pod { return c.cache.find(byCopy, o.String()) },
+		func(pod *corev1.Pod) bool { return slices.Contains(named(pod), o) })) > 0
+}
+
+// remotePod returns a pod of the node by its name in the remote cluster, nil if there is none. It is shared.
+func (c *Cluster) remotePod(namespace, name string) *corev1.Pod {
+	if o, there, _ := c.cache.pods.GetStore().GetByKey(namespace + "/" + name); there { // fails for a key that is none
+		return o.(*corev1.Pod)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for uid, m := range c.made {
-		if !there[uid] && time.Since(m.at) < shownWithin {
-			all = append(all, m.pod)
+	for _, m := range c.made {
+		if m.pod.Namespace == namespace && m.pod.Name == name {
+			return m.pod
 		}
 	}
-	return all
+	return nil
 }
 
 // findName returns the remote pod of a name at home: while an older one of the name stops, the one that was made last.
@@ -146,8 +231,8 @@ func (c *Cluster) findName(ctx context.Context, namespace, name string) (*corev1
 	}
 	var found *corev1.Pod
 	at := types.NamespacedName{Namespace: namespace, Name: name}
-	for _, pod := range c.everyPod() {
-		if is, _ := homeOf(pod); is == at && (found == nil || pod.CreationTimestamp.After(found.CreationTimestamp.Time) || found.DeletionTimestamp != nil && pod.DeletionTimestamp == nil) {
+	for _, pod := range c.withUnseen(func() []*corev1.Pod { return c.cache.find(byName, at.String()) }, func(pod *corev1.Pod) bool { is, _ := homeOf(pod); return is == at }) {
+		if found == nil || pod.CreationTimestamp.After(found.CreationTimestamp.Time) || found.DeletionTimestamp != nil && pod.DeletionTimestamp == nil {
 			found = pod
 		}
 	}

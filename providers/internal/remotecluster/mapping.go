@@ -32,8 +32,12 @@ type Target struct {
 	Place                     Placement
 	// Annotations reports which annotations of the pod the remote cluster sees. Nil: none, as programs there may act on them.
 	Annotations func(key string) bool
+	// Labels are more labels of the remote pod.
+	Labels map[string]string
 	// Services are the variables of home's services, by container.
 	Services map[string][]corev1.EnvVar
+	// Claims are the names of claims in the remote cluster, by volume.
+	Claims map[string]string
 	// Restarts are those of before, by container.
 	Restarts map[string]int32
 }
@@ -49,6 +53,7 @@ type Ref struct {
 const (
 	KindConfigMap = "ConfigMap"
 	KindSecret    = "Secret"
+	kindClaim     = "PersistentVolumeClaim"
 )
 
 // Translation is a pod as the remote cluster gets it, and what it needs besides.
@@ -137,10 +142,22 @@ func (t *translator) hostname() string {
 	return name
 }
 
-// sent are the keys of what came from home.
+// sent are the keys of what came from home, and images as they are there: somebody over there may have put others in their place.
 type sent struct {
-	Labels      []string `json:"labels,omitempty"`
-	Annotations []string `json:"annotations,omitempty"`
+	Labels      []string          `json:"labels,omitempty"`
+	Annotations []string          `json:"annotations,omitempty"`
+	Images      map[string]string `json:"images,omitempty"` // by container
+}
+
+// sentOf is what a remote pod says that it was made of. Somebody may have changed it: then it is nothing.
+func sentOf(remote *corev1.Pod) (s sent) {
+	_ = json.Unmarshal([]byte(remote.Annotations[annotationSent]), &s)
+	return s
+}
+
+func (s sent) text() string {
+	text, _ := json.Marshal(s) // of strings: never fails
+	return string(text)
 }
 
 func (t *translator) metadata() metav1.ObjectMeta {
@@ -153,15 +170,19 @@ func (t *translator) metadata() metav1.ObjectMeta {
 	}
 	labels, annotations := foreign(t.home.Labels), foreign(t.home.Annotations)
 	maps.DeleteFunc(annotations, func(k, _ string) bool { return t.target.Annotations == nil || !t.target.Annotations(k) })
-	keys, _ := json.Marshal(sent{slices.Sorted(maps.Keys(labels)), slices.Sorted(maps.Keys(annotations))}) // of strings: never fails
+	keys := sent{slices.Sorted(maps.Keys(labels)), slices.Sorted(maps.Keys(annotations)), map[string]string{}}
+	for _, c := range slices.Concat(t.home.Spec.InitContainers, t.home.Spec.Containers) {
+		keys.Images[c.Name] = c.Image
+	}
 	o := metav1.ObjectMeta{
 		Namespace: t.target.Namespace, Name: t.target.Home.PodName(t.home),
 		Labels: map[string]string{LabelUID: string(t.home.UID)},
 		Annotations: map[string]string{
-			AnnotationNamespace: t.home.Namespace, AnnotationName: t.home.Name, annotationSent: string(keys),
+			AnnotationNamespace: t.home.Namespace, AnnotationName: t.home.Name, annotationSent: keys.text(),
 		},
 	}
 	maps.Copy(o.Labels, labels)
+	maps.Copy(o.Labels, t.target.Labels)
 	maps.Copy(o.Labels, t.target.Home.Labels())
 	maps.Copy(o.Annotations, annotations)
 	if len(t.target.Restarts) > 0 {
@@ -243,6 +264,12 @@ func (t *translator) volume(v *corev1.Volume) (corev1.Volume, error) {
 			p.Sources = append(p.Sources, sources...)
 		}
 		return corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{Projected: p}}, nil
+	case t.target.Claims[v.Name] != "" && (v.PersistentVolumeClaim != nil || v.Ephemeral != nil):
+		claim := &corev1.PersistentVolumeClaimVolumeSource{ClaimName: t.target.Claims[v.Name]}
+		if v.PersistentVolumeClaim != nil {
+			claim.ReadOnly = v.PersistentVolumeClaim.ReadOnly
+		}
+		return corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: claim}}, nil
 	case v.EmptyDir != nil, v.Image != nil:
 	default:
 		return corev1.Volume{}, errdefs.InvalidInputf("volume %q: volumes of this kind are not taken to another cluster", v.Name)

@@ -227,7 +227,7 @@ func TestPatchRemovesWhatIsGoneAtHome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"metadata":{"annotations":{"remote.virtual-kubelet.io/sent":"{\"labels\":[\"a\"]}"},"labels":{"a":"2","b":null},"uid":"remote"},` +
+	want := `{"metadata":{"annotations":{"remote.virtual-kubelet.io/sent":"{\"labels\":[\"a\"],\"images\":{\"main\":\"two\"}}"},"labels":{"a":"2","b":null},"uid":"remote"},` +
 		`"spec":{"containers":[{"name":"main","image":"two"}]}}`
 	if string(patch) != want {
 		t.Errorf("the patch is\n%s, want\n%s", patch, want)

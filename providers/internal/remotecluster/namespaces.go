@@ -5,6 +5,8 @@ package remotecluster
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,9 +26,13 @@ type namespaces struct {
 	there map[string]time.Time // guarded by mu; when it was made here, zero if it was there
 }
 
-// name is the remote namespace for one at home, and whether it is ours to make.
+// name is the remote namespace for one at home, "" if there is none, and whether it is ours to make.
 func (n *namespaces) name(home string) (name string, ours bool) {
 	c := n.of.config
+	if c.NamespaceOf != nil {
+		name, _ = c.NamespaceOf(home) // ensure says why there is none
+		return name, false
+	}
 	if c.Namespace != "" {
 		return c.Namespace, false
 	}
@@ -36,8 +42,27 @@ func (n *namespaces) name(home string) (name string, ours bool) {
 	return c.Home.NamespaceName(home), true
 }
 
+// used reports whether pods of the node may be in a remote namespace.
+func (n *namespaces) used(name string) bool {
+	c := n.of.config
+	if name == "" { // there is none for that at home
+		return false
+	}
+	if c.Namespace == name || slices.Contains(slices.Collect(maps.Values(c.Namespaces)), name) {
+		return true
+	}
+	n.mu.Lock()
+	_, there := n.there[name]
+	n.mu.Unlock()
+	return there || n.of.cache.anyIn(name)
+}
+
 // ensure makes the remote namespace for one at home, if it is ours to make and not there. One that is another's is refused.
 func (n *namespaces) ensure(ctx context.Context, home string) error {
+	if of := n.of.config.NamespaceOf; of != nil {
+		_, err := of(home)
+		return err
+	}
 	name, ours := n.name(home)
 	n.mu.Lock()
 	_, there := n.there[name]
@@ -83,6 +108,13 @@ func (n *namespaces) failed(home string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.there, name)
+}
+
+// forget has all namespaces be looked at again.
+func (n *namespaces) forget() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	clear(n.there)
 }
 
 // young reports whether a create may fail because the namespace was made a moment ago.

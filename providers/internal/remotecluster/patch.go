@@ -4,6 +4,7 @@ package remotecluster
 
 import (
 	"encoding/json"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,28 +16,25 @@ const patchType = types.StrategicMergePatchType
 // patchOf returns what makes labels, annotations and images of a remote pod as they should be; nil if they are. What others
 // added there stays.
 func patchOf(have, want *corev1.Pod) ([]byte, error) {
-	var before sent
-	_ = json.Unmarshal([]byte(have.Annotations[annotationSent]), &before) // somebody may have changed it: then nothing is removed
-	wanted := want.DeepCopy().Annotations
-	delete(wanted, annotationRestarts) // it says what was before the pod was made
-	labels, annotations := changes(have.Labels, want.Labels, before.Labels), changes(have.Annotations, wanted, before.Annotations)
+	labels, annotations := metadataChanges(have, want)
 	type container struct {
 		Name  string `json:"name"`
 		Image string `json:"image"`
 	}
-	images := func(have, want []corev1.Container) (out []container) {
-		for i := range want {
-			if i < len(have) && have[i].Name == want[i].Name && have[i].Image != want[i].Image {
-				out = append(out, container{want[i].Name, want[i].Image})
+	changed := changedImages(have, want)
+	images := func(have []corev1.Container) (out []container) {
+		for _, c := range have {
+			if image, is := changed[c.Name]; is {
+				out = append(out, container{c.Name, image})
 			}
 		}
 		return out
 	}
 	spec := map[string]any{}
-	if list := images(have.Spec.InitContainers, want.Spec.InitContainers); list != nil {
+	if list := images(have.Spec.InitContainers); list != nil {
 		spec["initContainers"] = list
 	}
-	if list := images(have.Spec.Containers, want.Spec.Containers); list != nil {
+	if list := images(have.Spec.Containers); list != nil {
 		spec["containers"] = list
 	}
 	if len(labels)+len(annotations)+len(spec) == 0 {
@@ -47,6 +45,36 @@ func patchOf(have, want *corev1.Pod) ([]byte, error) {
 		patch["spec"] = spec
 	}
 	return json.Marshal(patch)
+}
+
+// changedImages are the images that are others at home than were sent, by container. What a webhook over there made of them stays, as a container
+// would be restarted for another one. Of a pod that does not say what was sent they are those that differ.
+func changedImages(have, want *corev1.Pod) map[string]string {
+	was, is := sentOf(have).Images, sentOf(want).Images
+	out, there := map[string]string{}, imagesOf(have)
+	for name, image := range imagesOf(want) {
+		before, known := was[name]
+		if has, ok := there[name]; ok && (known && before != is[name] || !known && has != image) {
+			out[name] = image
+		}
+	}
+	return out
+}
+
+func imagesOf(pod *corev1.Pod) map[string]string {
+	out := map[string]string{}
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		out[c.Name] = c.Image
+	}
+	return out
+}
+
+// metadataChanges are those of labels and annotations.
+func metadataChanges(have, want *corev1.Pod) (labels, annotations map[string]any) {
+	before := sentOf(have) // without it nothing is removed
+	wanted := want.DeepCopy().Annotations
+	delete(wanted, annotationRestarts) // it says what was before the pod was made
+	return changes(have.Labels, want.Labels, before.Labels), changes(have.Annotations, wanted, before.Annotations)
 }
 
 // changes are the entries that differ, and nil for those that came from home and are gone there.

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
@@ -35,7 +34,12 @@ func (c *Cluster) create(ctx context.Context, home *corev1.Pod) error {
 	if there := c.findUID(home.UID); there != nil {
 		return c.adopt(home, there)
 	}
-	tr, err := c.translate(ctx, home)
+	namespace, _ := c.namespaces.name(home.Namespace)
+	claims, err := c.claimed(ctx, home, namespace)
+	if err != nil {
+		return err
+	}
+	tr, err := c.translate(home, namesOf(claims))
 	if err != nil {
 		return err
 	}
@@ -45,6 +49,10 @@ func (c *Cluster) create(ctx context.Context, home *corev1.Pod) error {
 	if err := c.namespaces.ensure(ctx, home.Namespace); err != nil {
 		return later(err)
 	}
+	if err := c.putClaims(ctx, claims); err != nil {
+		c.namespaces.failed(home.Namespace, err)
+		return createKind(err)
+	}
 	release := c.copies.hold(named(tr.Pod))
 	defer release()
 	if err := c.copies.put(ctx, home, tr); err != nil {
@@ -53,17 +61,23 @@ func (c *Cluster) create(ctx context.Context, home *corev1.Pod) error {
 	}
 	made, err := c.post(ctx, home, tr.Pod)
 	if apierrors.IsAlreadyExists(err) {
-		made, err = c.client.CoreV1().Pods(tr.Pod.Namespace).Get(ctx, tr.Pod.Name, metav1.GetOptions{})
+		made, err = c.writer.get(ctx, tr.Pod.Namespace, tr.Pod.Name)
 		if err == nil {
 			err = c.adopt(home, made)
 		}
 	}
 	if err != nil {
+		if noAnswer(err) { // it may have been made all the same
+			c.mu.Lock()
+			c.perhaps[home.UID] = madePod{tr.Pod, time.Now()}
+			c.mu.Unlock()
+		}
 		c.namespaces.failed(home.Namespace, err)
 		return createKind(err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	delete(c.perhaps, home.UID)
 	c.tracked[home.UID] = home
 	if len(c.cache.find(byUID, string(home.UID))) == 0 {
 		c.made[home.UID] = madePod{made, time.Now()}
@@ -77,7 +91,7 @@ func (c *Cluster) adopt(home, there *corev1.Pod) error {
 	switch {
 	case uid != home.UID || !c.config.Home.owns(there):
 		return fmt.Errorf("pod %s in the remote cluster is not this pod", key(there))
-	case there.DeletionTimestamp != nil:
+	case c.leaves(there):
 		return fmt.Errorf("pod %s is being deleted in the remote cluster", key(there))
 	}
 	c.mu.Lock()
@@ -91,7 +105,7 @@ func (c *Cluster) post(ctx context.Context, home, pod *corev1.Pod) (*corev1.Pod,
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		made, err := c.client.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+		made, err := c.writer.create(ctx, pod)
 		if !apierrors.IsForbidden(err) || !c.namespaces.young(home.Namespace) {
 			return made, err
 		}
@@ -103,16 +117,44 @@ func (c *Cluster) post(ctx context.Context, home, pod *corev1.Pod) (*corev1.Pod,
 	}
 }
 
-// translate returns what a pod is in the remote cluster, without the variables of services.
-func (c *Cluster) translate(_ context.Context, home *corev1.Pod) (*Translation, error) {
-	namespace, _ := c.namespaces.name(home.Namespace)
-	t := Target{Home: c.config.Home, Namespace: namespace, ServiceAccount: c.config.ServiceAccount, Annotations: c.config.Annotations}
+// translate returns what a pod will be in the remote cluster, without the variables of services. claims are the names of what it claims there.
+func (c *Cluster) translate(home *corev1.Pod, claims map[string]string) (*Translation, error) {
+	var place Placement
 	if c.config.Place != nil {
-		place, err := c.config.Place(home)
-		if err != nil {
+		var err error
+		if place, err = c.config.Place(home); err != nil {
 			return nil, err
 		}
-		t.Place = place
+	}
+	tr, err := c.translateTo(home, claims, place)
+	if err == nil {
+		err = c.adjust(home, tr)
+	}
+	return tr, err
+}
+
+// adjust changes what a provider changes of a remote pod, or refuses it.
+func (c *Cluster) adjust(home *corev1.Pod, tr *Translation) error {
+	if c.config.Adjust == nil {
+		return nil
+	}
+	return c.config.Adjust(home, tr.Pod)
+}
+
+// translateThere returns what a pod that is there needs, which may not be allowed to be made any more: it runs all the same. Where it may run is left
+// out, and what a provider changes.
+func (c *Cluster) translateThere(home, there *corev1.Pod) (*Translation, error) {
+	return c.translateTo(home, claimsIn(there), Placement{})
+}
+
+func (c *Cluster) translateTo(home *corev1.Pod, claims map[string]string, place Placement) (*Translation, error) {
+	namespace, _ := c.namespaces.name(home.Namespace)
+	if there := c.findUID(home.UID); there != nil { // it stays where it is
+		namespace = there.Namespace
+	}
+	t := Target{
+		Home: c.config.Home, Namespace: namespace, Labels: c.config.Labels, ServiceAccount: c.config.ServiceAccount, Annotations: c.config.Annotations,
+		Claims: claims, Place: place,
 	}
 	if known := c.homePod(home.Namespace, home.Name); known != nil && known.UID == home.UID {
 		t.Restarts = restartsOf(&known.Status)
@@ -141,7 +183,7 @@ func (c *Cluster) UpdatePod(ctx context.Context, home *corev1.Pod) error {
 	c.mu.Lock()
 	c.tracked[home.UID] = home
 	c.mu.Unlock()
-	tr, err := c.translate(ctx, home)
+	tr, err := c.translateThere(home, there)
 	if err != nil {
 		return fmt.Errorf("update pod %s: %w", key(home), err)
 	}
@@ -150,7 +192,19 @@ func (c *Cluster) UpdatePod(ctx context.Context, home *corev1.Pod) error {
 			return fmt.Errorf("update pod %s: %w", key(home), later(err))
 		}
 	}
+	if err := c.adjust(home, tr); err != nil {
+		return fmt.Errorf("update pod %s: %w", key(home), err)
+	}
+	if c.remade() {
+		if err := c.owners.change(ctx, there, tr.Pod); err != nil {
+			return fmt.Errorf("update pod %s: %w", key(home), kind(err))
+		}
+		return nil
+	}
 	patch, err := patchOf(there, tr.Pod)
+	if err == nil && patch != nil && isOwner(there) {
+		return fmt.Errorf("update pod %s: it is changed when the remote cluster has made it of the %s %s", key(home), there.Kind, key(there))
+	}
 	if err == nil && patch != nil {
 		_, err = c.client.CoreV1().Pods(there.Namespace).Patch(ctx, there.Name, patchType, patch, metav1.PatchOptions{})
 	}
@@ -169,14 +223,20 @@ func (c *Cluster) DeletePod(ctx context.Context, home *corev1.Pod) error {
 }
 
 func (c *Cluster) delete(ctx context.Context, home *corev1.Pod) error {
-	if err := c.ready(ctx); err != nil {
+	if err := c.listed(ctx); err != nil {
 		return err
 	}
-	there := c.findUID(home.UID)
-	if there == nil { // the watch may be late
+	there := c.findUID(home.UID) // which is this home's, whoever has its name
+	if there == nil {            // the watch may be late
+		if err := c.ready(ctx); err != nil {
+			return err
+		}
 		namespace, _ := c.namespaces.name(home.Namespace)
+		if namespace == "" { // where there is no namespace, there is no pod
+			return c.namespaces.ensure(ctx, home.Namespace)
+		}
 		var err error
-		there, err = c.client.CoreV1().Pods(namespace).Get(ctx, c.config.Home.PodName(home), metav1.GetOptions{})
+		there, err = c.writer.get(ctx, namespace, c.config.Home.PodName(home))
 		if err != nil {
 			return kind(err)
 		}
@@ -187,13 +247,10 @@ func (c *Cluster) delete(ctx context.Context, home *corev1.Pod) error {
 	c.mu.Lock()
 	c.stopping[home.UID] = true
 	c.mu.Unlock()
-	grace := graceOf(home)
-	if there.DeletionTimestamp != nil && ptr.Deref(there.DeletionGracePeriodSeconds, 0) <= grace {
-		return nil
+	err := c.writer.remove(ctx, there, graceOf(home))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		c.notMade(there)
 	}
-	options := exactly(there.UID)
-	options.GracePeriodSeconds = &grace
-	err := c.client.CoreV1().Pods(there.Namespace).Delete(ctx, there.Name, options)
 	if apierrors.IsConflict(err) { // another UID: this one is gone
 		return errdefs.AsNotFound(err)
 	}

@@ -84,19 +84,21 @@ func restartsOf(s *corev1.PodStatus) map[string]int32 {
 	return before
 }
 
-// shown is a remote pod as the node sees it: with home's identity. home is the pod there, nil if it is not known.
-func shown(remote, home *corev1.Pod, by remover) *corev1.Pod {
+// shown is a remote pod as the node sees it: with home's identity. home is the pod there, nil if it is not known. It is on the node all
+// the same, and not on the one of the remote cluster: what it takes for another node's pod it never removes. What is not the status is
+// shared with both, which never change.
+func shown(remote, home *corev1.Pod, node string, by remover) *corev1.Pod {
 	at, uid := homeOf(remote)
 	pod := &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name, UID: uid, CreationTimestamp: remote.CreationTimestamp},
 	}
 	if home != nil && home.UID == uid {
-		pod.ObjectMeta, pod.Spec = *home.ObjectMeta.DeepCopy(), *home.Spec.DeepCopy()
+		pod.ObjectMeta, pod.Spec = home.ObjectMeta, home.Spec
 	} else {
-		remote.Spec.DeepCopyInto(&pod.Spec)
-		var came sent
-		_ = json.Unmarshal([]byte(remote.Annotations[annotationSent]), &came) // somebody may have changed it: then there is none
+		pod.Spec = remote.Spec
+		pod.Spec.NodeName = node
+		came := sentOf(remote)
 		pod.Labels, pod.Annotations = only(remote.Labels, came.Labels), only(remote.Annotations, came.Annotations)
 	}
 	pod.Generation = 0 // what of home's the status is about the remote cluster does not say

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 var q = resource.MustParse
@@ -90,13 +91,20 @@ func TestRestartsSurviveAnotherPod(t *testing.T) {
 func TestShownHasHomesIdentity(t *testing.T) {
 	home := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", UID: "home", Generation: 2, Labels: map[string]string{"app": "web"}},
 		Spec: corev1.PodSpec{NodeName: "vk-0"}}
-	got := shown(remotePod(corev1.PodStatus{Phase: corev1.PodRunning}), home, byHome)
+	got := shown(remotePod(corev1.PodStatus{Phase: corev1.PodRunning}), home, "vk-0", byHome)
 	if got.UID != "home" || got.Namespace != "default" || got.Name != "web-0" || got.Labels["app"] != "web" || got.Spec.NodeName != "vk-0" || got.Generation != 0 {
 		t.Errorf("the pod is shown as %v", got)
 	}
 	next := home.DeepCopy()
 	next.UID, next.Labels = "next", map[string]string{"app": "next"}
-	if got := shown(remotePod(corev1.PodStatus{}), next, byHome); got.UID != "home" || got.Labels["app"] == "next" {
+	elsewhere := remotePod(corev1.PodStatus{})
+	elsewhere.Spec.NodeName = "there"
+	for _, home := range []*corev1.Pod{nil, next} { // the node leaves alone what it takes for another node's
+		if got := shown(elsewhere, home, "vk-0", byHome); got.Spec.NodeName != "vk-0" {
+			t.Errorf("a pod that home does not have is shown on node %s, want vk-0", got.Spec.NodeName)
+		}
+	}
+	if got := shown(elsewhere, next, "vk-0", byHome); got.UID != "home" || got.Labels["app"] == "next" {
 		t.Errorf("the old pod is shown with UID %s and labels %v of the next of its name", got.UID, got.Labels)
 	}
 }
@@ -120,5 +128,37 @@ func TestRoom(t *testing.T) {
 	}
 	if got := NotReady(nodes); len(got) != 1 || got[0] != "dead" {
 		t.Errorf("not ready: %v, want dead", got)
+	}
+}
+
+// TestRoomCountsAsTheSchedulerDoes: pods of others request for the pod as a whole, and sidecars run beside the init containers after them.
+func TestRoomCountsAsTheSchedulerDoes(t *testing.T) {
+	cpu := func(of string) corev1.Container {
+		return corev1.Container{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: q(of)}}}
+	}
+	sidecar := cpu("1")
+	sidecar.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
+	for name, test := range map[string]struct {
+		spec corev1.PodSpec
+		want string
+	}{
+		"pod":               {corev1.PodSpec{Containers: []corev1.Container{cpu("1")}, Resources: &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: q("3")}}}, "7"},
+		"init container":    {corev1.PodSpec{Containers: []corev1.Container{cpu("1")}, InitContainers: []corev1.Container{cpu("2")}}, "8"},
+		"sidecar before it": {corev1.PodSpec{Containers: []corev1.Container{cpu("1")}, InitContainers: []corev1.Container{sidecar, cpu("2")}}, "7"},
+		"overhead":          {corev1.PodSpec{Containers: []corev1.Container{cpu("1")}, Overhead: corev1.ResourceList{corev1.ResourceCPU: q("500m")}}, "8500m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.spec.NodeName = "a"
+			kept, err := onlyRequests(&corev1.Pod{Spec: test.spec})
+			if err != nil {
+				t.Fatal(err)
+			}
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourceCPU: q("10")},
+				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
+			room := Room([]*corev1.Node{node}, []*corev1.Pod{kept.(*corev1.Pod)}, testHome)
+			if got := room[corev1.ResourceCPU]; got.Cmp(q(test.want)) != 0 {
+				t.Errorf("the room is %s CPUs, want %s", got.String(), test.want)
+			}
+		})
 	}
 }

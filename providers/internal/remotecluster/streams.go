@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -17,9 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/tools/remotecommand"
-	"k8s.io/client-go/transport/spdy"
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/utils/ptr"
 
@@ -159,32 +156,15 @@ func (c *Cluster) PortForward(ctx context.Context, namespace, name string, port 
 		return err
 	}
 	to := c.client.CoreV1().RESTClient().Post().Resource("pods").Namespace(remote.Namespace).Name(remote.Name).SubResource("portforward").URL()
-	dialer, err := c.dialer(to)
-	if err != nil {
-		return err
-	}
-	conn, _, err := dialer.Dial(portforward.PortForwardProtocolV1Name)
+	conn, err := dial(ctx, c.streams, to)
 	if err != nil {
 		return fmt.Errorf("forward to port %d of pod %s/%s: %w", port, namespace, name, kind(err))
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	if err := forward(conn, port, with); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("forward to port %d of pod %s/%s: %w", port, namespace, name, err)
 	}
 	return ctx.Err()
-}
-
-func (c *Cluster) dialer(to *url.URL) (httpstream.Dialer, error) {
-	transport, upgrader, err := spdy.RoundTripperFor(c.streams)
-	if err != nil {
-		return nil, err
-	}
-	overWebsocket, err := portforward.NewSPDYOverWebsocketDialerForStreaming(to, c.streams)
-	if err != nil {
-		return nil, err
-	}
-	return portforward.NewFallbackDialerForStreaming(overWebsocket, spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, to), notSpoken), nil
 }
 
 // lastWord is how long the reason of an end may take when the data of a connection has ended.

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotecluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// claimAgain is how long the answer holds that another home cluster has the name.
+const claimAgain = 10 * time.Second
+
+// claim holds the name of the home cluster in the remote one, for all its nodes. It says which cluster that is, by the UID of its
+// Service kubernetes, and is written once: in a namespace of its own, or in a ConfigMap where all pods go to one namespace.
+type claim struct {
+	of      *Cluster
+	doubted atomic.Bool // it may have been lost over there
+
+	mu    sync.Mutex // held while the remote cluster is asked
+	held  bool       // guarded by mu; the name is this home's
+	err   error      // guarded by mu; why it is not
+	asked time.Time  // guarded by mu; when that was found
+
+	unseen time.Time // guarded by mu; when the right to see it was missing
+}
+
+// errNoClaim says that no home cluster has the name.
+var errNoClaim = errors.New("not claimed")
+
+// check fails if another home cluster has the name: its pods would be taken for this one's. A name that nobody has is taken if take says
+// so. Where the UID of home or the claim cannot be read nothing is known, and nothing refused.
+func (c *claim) check(ctx context.Context, take bool) error {
+	if !c.of.config.Claim {
+		return nil
+	}
+	home, known := c.of.homeUID()
+	if !known {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.doubted.Swap(false) {
+		c.held = false
+	}
+	switch {
+	case c.held:
+		return nil
+	case c.err != nil && time.Since(c.asked) < claimAgain:
+		return c.err
+	case time.Since(c.unseen) < claimAgain:
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	has, at, err := c.read(ctx)
+	if errors.Is(err, errNoClaim) {
+		if !take {
+			return nil
+		}
+		if err := c.of.isNotHome(ctx); err != nil {
+			return err
+		}
+		if err = c.write(ctx, home); apierrors.IsAlreadyExists(err) { // another node was faster
+			has, at, err = c.read(ctx)
+		} else {
+			has = home
+		}
+	}
+	switch {
+	case apierrors.IsForbidden(err): // it may be granted later
+		if c.unseen.IsZero() {
+			log.G(ctx).WithError(err).Warn("Nobody sees whether another cluster of this clusterID uses the remote cluster")
+		}
+		c.unseen = time.Now()
+		return nil
+	case err != nil:
+		return fmt.Errorf("claim the name %s in the remote cluster: %w", c.of.config.Home.Cluster, err)
+	case has != home && c.of.hasPodsOfHome():
+		log.G(ctx).WithField("claim", at).Warn("The claim in the remote cluster has another UID than the Service default/kubernetes has now; pods there are this cluster's, so it is, too")
+	case has != home:
+		c.asked = time.Now()
+		c.err = fmt.Errorf("another home cluster has the name %s in the remote cluster, as %s there says: give this one another name, or delete that if its cluster is no more, or if the Service default/kubernetes of this one was made anew",
+			c.of.config.Home.Cluster, at)
+		return c.err
+	}
+	c.held, c.err = true, nil
+	return nil
+}
+
+// read returns which home cluster has the name, and where that is said.
+func (c *claim) read(ctx context.Context) (uid types.UID, at string, err error) {
+	name, namespace := c.of.config.Home.claimName(), c.of.config.Namespace
+	if namespace == "" {
+		ns, err := c.of.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return "", "", errNoClaim
+		case err == nil && ns.DeletionTimestamp != nil:
+			return "", "", fmt.Errorf("namespace %s is being deleted", name)
+		case err != nil:
+			return "", "", err
+		}
+		return types.UID(ns.Annotations[annotationHome]), "namespace " + name, nil
+	}
+	list, err := c.of.client.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name}) // no right more
+	if err != nil {
+		return "", "", err
+	}
+	i := slices.IndexFunc(list.Items, func(m corev1.ConfigMap) bool { return m.Name == name }) // a compatible API may leave selectors out
+	if i < 0 {
+		return "", "", errNoClaim
+	}
+	return types.UID(list.Items[i].Annotations[annotationHome]), "ConfigMap " + namespace + "/" + name, nil
+}
+
+// write takes the name.
+func (c *claim) write(ctx context.Context, home types.UID) error {
+	meta := metav1.ObjectMeta{
+		Name: c.of.config.Home.claimName(), Labels: map[string]string{LabelCluster: labelValue(c.of.config.Home.Cluster)},
+		Annotations: map[string]string{annotationHome: string(home)},
+	}
+	var err error
+	if namespace := c.of.config.Namespace; namespace == "" {
+		_, err = c.of.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{})
+	} else {
+		_, err = c.of.client.CoreV1().ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: meta}, metav1.CreateOptions{})
+	}
+	return err
+}
+
+// hasPodsOfHome reports whether a remote pod has the UID of one at home, which no other home has: the Service of this one was made anew.
+func (c *Cluster) hasPodsOfHome() bool {
+	for _, remote := range c.cache.all() {
+		at, uid := homeOf(remote)
+		if home := c.homePod(at.Namespace, at.Name); home != nil && home.UID == uid {
+			return true
+		}
+	}
+	return false
+}
+
+// homeUID is that of the home cluster: of its Service kubernetes.
+func (c *Cluster) homeUID() (types.UID, bool) {
+	if c.config.Services == nil {
+		return "", false
+	}
+	service, err := c.config.Services.Services(metav1.NamespaceDefault).Get(serviceOfAPI)
+	if err != nil {
+		return "", false
+	}
+	return service.UID, true
+}

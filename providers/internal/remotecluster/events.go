@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotecluster
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/flowcontrol"
+)
+
+// earlyPods is of how many pods, which the watch has not shown yet, events are kept, and earlyEvents of how many events of each.
+const (
+	earlyPods   = 100
+	earlyEvents = 10
+)
+
+// normalQPS and normalBurst bound how many Normal events are told: those of many pods that start together are hundreds. Warnings are all told.
+const (
+	normalQPS   = 5
+	normalBurst = 100
+)
+
+// remoteEvents tells at home what the remote cluster says of pods of the node. It is what a reflector writes to, and keeps of an event
+// no more than how often it was told. What was said before the node watched is not told: the process before this one may have.
+type remoteEvents struct {
+	of     *Cluster
+	normal flowcontrol.PassiveRateLimiter
+
+	mu     sync.Mutex
+	listed bool                                     // guarded by mu
+	told   map[types.UID]int32                      // guarded by mu; counts, by event
+	early  map[types.NamespacedName][]*corev1.Event // guarded by mu; of pods that the watch has not shown yet
+}
+
+func newEvents(of *Cluster) *remoteEvents {
+	return &remoteEvents{
+		of: of, normal: flowcontrol.NewTokenBucketPassiveRateLimiter(normalQPS, normalBurst),
+		told: map[types.UID]int32{}, early: map[types.NamespacedName][]*corev1.Event{},
+	}
+}
+
+// saying is an event that is to be told, about a remote pod.
+type saying struct {
+	event *corev1.Event
+	pod   *corev1.Pod
+}
+
+// run watches until ctx ends. Without the right to it pods go on, and events of them stay where they are.
+func (e *remoteEvents) run(ctx context.Context) {
+	of := e.of.client.CoreV1().Events(e.of.config.Namespace)
+	only := func(o *metav1.ListOptions) {
+		o.FieldSelector = "involvedObject.kind=Pod"
+	}
+	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			only(&o)
+			return of.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			only(&o)
+			return of.Watch(ctx, o)
+		},
+	}, e.of.client)
+	cache.NewReflectorWithOptions(lw, &corev1.Event{}, e, cache.ReflectorOptions{}).RunWithContext(ctx)
+}
+
+// Add implements cache.ReflectorStore.
+func (e *remoteEvents) Add(o any) error {
+	e.mu.Lock()
+	said := e.news(o.(*corev1.Event))
+	e.mu.Unlock()
+	e.tell(said)
+	return nil
+}
+
+// Update implements cache.ReflectorStore.
+func (e *remoteEvents) Update(o any) error { return e.Add(o) }
+
+// Delete implements cache.ReflectorStore.
+func (e *remoteEvents) Delete(o any) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.told, o.(*corev1.Event).UID)
+	return nil
+}
+
+// Replace implements cache.ReflectorStore. What a watch that broke has missed is told.
+func (e *remoteEvents) Replace(all []any, _ string) error {
+	e.mu.Lock()
+	var news []saying
+	there := map[types.UID]bool{}
+	for _, o := range all {
+		event := o.(*corev1.Event)
+		there[event.UID] = true
+		news = append(news, e.news(event)...)
+	}
+	if !e.listed {
+		news = nil
+		clear(e.early)
+	}
+	maps.DeleteFunc(e.told, func(uid types.UID, _ int32) bool { return !there[uid] })
+	e.listed = true
+	e.mu.Unlock()
+	e.tell(news)
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (*remoteEvents) Resync() error { return nil }
+
+// news notes an event, and returns it if it is to be told. Its caller holds mu.
+func (e *remoteEvents) news(event *corev1.Event) []saying {
+	about := event.InvolvedObject
+	if !e.of.namespaces.used(about.Namespace) || e.told[event.UID] >= countOf(event) {
+		return nil
+	}
+	pod := e.of.remotePod(about.Namespace, about.Name)
+	switch {
+	case pod == nil: // the watch of events may be ahead of that of pods
+		at := types.NamespacedName{Namespace: about.Namespace, Name: about.Name}
+		if len(e.early) >= earlyPods {
+			clear(e.early) // of pods of others, which are in the same namespace
+		}
+		others := slices.DeleteFunc(e.early[at], func(o *corev1.Event) bool { return o.UID == event.UID }) // seen again
+		e.early[at] = append(others[max(0, len(others)-earlyEvents+1):], event)
+		return nil
+	case about.UID != "" && about.UID != pod.UID:
+		return nil
+	}
+	e.told[event.UID] = countOf(event)
+	return []saying{{event, pod}}
+}
+
+// seen tells what was said of a pod before the watch has shown it.
+func (e *remoteEvents) seen(pod *corev1.Pod) {
+	at := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+	e.mu.Lock()
+	early := e.early[at]
+	delete(e.early, at)
+	var news []saying
+	for _, event := range early {
+		news = append(news, e.news(event)...)
+	}
+	e.mu.Unlock()
+	e.tell(news)
+}
+
+// tell records events about pods at home. The recorder counts what is said again, and bounds how much is said of a pod.
+func (e *remoteEvents) tell(news []saying) {
+	for _, n := range news {
+		at, uid := homeOf(n.pod)
+		home := e.of.homePod(at.Namespace, at.Name)
+		if home == nil || home.UID != uid || n.event.Type == corev1.EventTypeNormal && !e.normal.TryAccept() {
+			continue
+		}
+		e.of.config.Recorder.Event(&corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Pod", Namespace: home.Namespace, Name: home.Name, UID: home.UID, FieldPath: n.event.InvolvedObject.FieldPath,
+		}, n.event.Type, n.event.Reason, "in the remote cluster: "+n.event.Message)
+	}
+}
+
+// countOf is how often an event was seen.
+func countOf(event *corev1.Event) int32 {
+	count := max(event.Count, 1)
+	if event.Series != nil {
+		count = max(count, event.Series.Count)
+	}
+	return count
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotecluster
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Failures are the watches that failed since they were looked at, each with the last error. A watch goes on by itself, and tells nobody
+// that it works again: one that may not list any more would show what was there for ever.
+type Failures struct {
+	mu  sync.Mutex
+	all map[string]*failure // guarded by mu; by what is watched
+}
+
+// failure is one of its own, also where a later one has the same error.
+type failure struct{ err error }
+
+// Note notes why a list or a watch failed.
+func (f *Failures) Note(of string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.all == nil {
+		f.all = map[string]*failure{}
+	}
+	f.all[of] = &failure{err}
+}
+
+// Of is why a list or a watch failed, nil if none did since it was looked at.
+func (f *Failures) Of(of string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if failed := f.all[of]; failed != nil {
+		return failed.err
+	}
+	return nil
+}
+
+// Any is the error of one of them, nil if there is none.
+func (f *Failures) Any() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, failed := range f.all {
+		return failed.err
+	}
+	return nil
+}
+
+// Check lists what failed, as the watch would, and fails if that does. What can be listed is forgotten. At rest it asks for nothing.
+func (f *Failures) Check(ctx context.Context, list func(ctx context.Context, of string, one metav1.ListOptions) error) error {
+	f.mu.Lock()
+	failed := maps.Clone(f.all)
+	f.mu.Unlock()
+	for _, of := range slices.Sorted(maps.Keys(failed)) {
+		if err := list(ctx, of, metav1.ListOptions{Limit: 1}); err != nil {
+			return err
+		}
+		f.mu.Lock()
+		if f.all[of] == failed[of] { // it has not failed again meanwhile
+			delete(f.all, of)
+		}
+		f.mu.Unlock()
+	}
+	return nil
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotecluster
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	discoverylisters "k8s.io/client-go/listers/discovery/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// global is the label or annotation, with the value true, by which services are marked.
+const global = "global"
+
+// globalsTimeout bounds one look at all global services. What is left over is done with the next one.
+const globalsTimeout = time.Minute
+
+// globals are the services that are marked global, with the addresses at home that are behind them, as the remote cluster has them. Both
+// are all nodes' of a home: each would write the same, and a node that goes for good leaves nothing that the others do not keep up to date.
+// EndpointSlices go with their Service.
+type globals struct {
+	of               *Cluster
+	factory          informers.SharedInformerFactory
+	services, slices cache.SharedIndexInformer // in the remote cluster
+	pods             cache.SharedIndexInformer // of all nodes of the home, over there: no more than their labels and namespaces
+	said             map[string]bool           // of what could not be written, by key; used by one goroutine
+	late             map[string]bool           // of Services that are there and the watch has not shown, by key; used by one goroutine
+}
+
+func newGlobals(client kubernetes.Interface, of *Cluster) *globals {
+	selector := labels.Set{LabelCluster: labelValue(of.config.Home.Cluster)}.String()
+	f := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(withoutManagedFields),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector }))
+	g := &globals{
+		of: of, factory: f, said: map[string]bool{}, late: map[string]bool{},
+		services: f.Core().V1().Services().Informer(), slices: f.Discovery().V1().EndpointSlices().Informer(), pods: f.Core().V1().Pods().Informer(),
+	}
+	_ = g.pods.SetTransform(onlyPlace) // neither fails before the informer runs
+	_ = g.pods.AddIndexers(cache.Indexers{byUID: indexUID})
+	return g
+}
+
+func (g *globals) run(ctx context.Context) {
+	g.factory.StartWithContext(ctx)
+	<-ctx.Done()
+	g.factory.Shutdown()
+}
+
+// UsesEndpointSlices reports whether global services are taken to the remote cluster.
+func (c *Cluster) UsesEndpointSlices() bool { return c.config.Global != nil }
+
+// UseEndpointSlices takes those of home.
+func (c *Cluster) UseEndpointSlices(slices discoverylisters.EndpointSliceLister) {
+	c.mu.Lock()
+	c.homeSlices = slices
+	c.mu.Unlock()
+	c.copies.soon()
+}
+
+// MarkedGlobal is a Config.Global: of those that have the mark as a label or an annotation.
+func MarkedGlobal(s *corev1.Service) bool {
+	return s.Labels[global] == "true" || s.Annotations[global] == "true"
+}
+
+// isGlobal reports whether a Service is in the remote cluster too. That of the API server is another one in each cluster.
+func (g *globals) isGlobal(s *corev1.Service) bool {
+	return g.of.config.Global(s) && (s.Namespace != metav1.NamespaceDefault || s.Name != serviceOfAPI)
+}
+
+// sync brings services and EndpointSlices in the remote cluster up to date. Before home was listed nothing is known.
+func (g *globals) sync(ctx context.Context) {
+	g.of.mu.Lock()
+	home := g.of.homeSlices
+	g.of.mu.Unlock()
+	if home == nil || !g.services.HasSynced() || !g.slices.HasSynced() || !g.pods.HasSynced() {
+		return
+	}
+	all, _ := g.of.config.Services.List(labels.Everything()) // of a cache: never fails
+	for _, s := range all {
+		namespace, _ := g.of.namespaces.name(s.Namespace)
+		if !g.isGlobal(s) || s.DeletionTimestamp != nil || !g.of.namespaces.used(namespace) {
+			continue
+		}
+		there := g.put(ctx, g.service(s, namespace))
+		if there == nil {
+			continue
+		}
+		behind, _ := home.EndpointSlices(s.Namespace).List(labels.Set{discoveryv1.LabelServiceName: s.Name}.AsSelector()) // as above
+		for _, slice := range behind {
+			if want := g.slice(slice, there); want != nil {
+				g.putSlice(ctx, want)
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	for _, o := range g.services.GetStore().List() {
+		there := o.(*corev1.Service)
+		at, _ := homeOf(there)
+		s, err := g.of.config.Services.Services(at.Namespace).Get(at.Name)
+		if at.Name != "" && (err != nil || !g.isGlobal(s)) {
+			g.end(ctx, there, g.of.client.CoreV1().Services(there.Namespace).Delete(ctx, there.Name, exactly(there.UID)))
+		}
+	}
+	for _, o := range g.slices.GetStore().List() {
+		there := o.(*discoveryv1.EndpointSlice)
+		if there.Labels[discoveryv1.LabelManagedBy] == managedBy && !g.wanted(home, there) {
+			g.end(ctx, there, g.of.client.DiscoveryV1().EndpointSlices(there.Namespace).Delete(ctx, there.Name, exactly(there.UID)))
+		}
+	}
+}
+
+// service is a Service as the remote cluster gets it: with the selector, as pods have their labels there, and an address of its own.
+func (g *globals) service(s *corev1.Service, namespace string) *corev1.Service {
+	from := s.DeepCopy().Spec
+	spec := corev1.ServiceSpec{
+		Type: corev1.ServiceTypeClusterIP, Ports: from.Ports, Selector: from.Selector, PublishNotReadyAddresses: from.PublishNotReadyAddresses,
+		SessionAffinity: from.SessionAffinity, SessionAffinityConfig: from.SessionAffinityConfig,
+	}
+	for i := range spec.Ports {
+		spec.Ports[i].NodePort = 0
+	}
+	if from.Type == corev1.ServiceTypeExternalName {
+		spec.Type, spec.ExternalName = from.Type, from.ExternalName
+	} else if from.ClusterIP == corev1.ClusterIPNone {
+		spec.ClusterIP = corev1.ClusterIPNone
+	}
+	return &corev1.Service{ObjectMeta: g.meta(s, namespace, s.Name, nil), Spec: spec}
+}
+
+// meta is that of an object in the remote cluster, with the labels of the one at home and more.
+func (g *globals) meta(home metav1.Object, namespace, name string, more map[string]string) metav1.ObjectMeta {
+	l := maps.Clone(home.GetLabels())
+	maps.DeleteFunc(l, func(k, _ string) bool { return strings.HasPrefix(k, prefix) })
+	if l == nil {
+		l = map[string]string{}
+	}
+	l[LabelCluster] = labelValue(g.of.config.Home.Cluster)
+	maps.Copy(l, more)
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: l,
+		Annotations: map[string]string{AnnotationNamespace: home.GetNamespace(), AnnotationName: home.GetName()}}
+}
+
+// put writes a Service where it differs from what is there, and returns it, nil if it is not there or not known yet. One that is somebody
+// else's, or of another namespace at home, stays as it is.
+func (g *globals) put(ctx context.Context, want *corev1.Service) *corev1.Service {
+	api := g.of.client.CoreV1().Services(want.Namespace)
+	o, there, _ := g.services.GetStore().GetByKey(want.Namespace + "/" + want.Name) // fails for a key that is none
+	key := want.Namespace + "/" + want.Name
+	if !there {
+		made, err := api.Create(ctx, want, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) && !g.late[key] {
+			g.late[key] = true // another node has just made it, or this one has: it is believed to be somebody else's the next time
+			return nil
+		}
+		if g.end(ctx, want, err); err != nil {
+			return nil
+		}
+		return made
+	}
+	delete(g.late, key)
+	have := o.(*corev1.Service)
+	at, _ := homeOf(want)
+	if of, _ := homeOf(have); of != at {
+		g.end(ctx, want, apierrors.NewAlreadyExists(corev1.Resource("services"), want.Name))
+		return nil
+	}
+	next := have.DeepCopy()
+	next.Labels, next.Annotations = want.Labels, want.Annotations
+	spec := &next.Spec
+	spec.Ports, spec.Selector, spec.PublishNotReadyAddresses = want.Spec.Ports, want.Spec.Selector, want.Spec.PublishNotReadyAddresses
+	spec.SessionAffinity, spec.SessionAffinityConfig = want.Spec.SessionAffinity, want.Spec.SessionAffinityConfig
+	if spec.Type, spec.ExternalName = want.Spec.Type, want.Spec.ExternalName; spec.Type == corev1.ServiceTypeExternalName {
+		spec.ClusterIP, spec.ClusterIPs, spec.IPFamilies, spec.IPFamilyPolicy = "", nil, nil, nil
+	}
+	if equality.Semantic.DeepEqual(have, next) {
+		return have
+	}
+	_, err := api.Update(ctx, next, metav1.UpdateOptions{})
+	g.end(ctx, want, err)
+	return have
+}
+
+// end says once why something of the remote cluster could not be written. It is tried again.
+func (g *globals) end(ctx context.Context, o metav1.Object, err error) {
+	key := o.GetNamespace() + "/" + o.GetName()
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it is looked at again
+		delete(g.said, key)
+		return
+	}
+	if apierrors.IsAlreadyExists(err) && !g.said[key] {
+		log.G(ctx).WithField("name", key).Warn("A global Service cannot be in the remote cluster: another one has its name there")
+	} else if !g.said[key] && ctx.Err() == nil {
+		log.G(ctx).WithError(err).WithField("name", key).Warn("A global Service is not up to date in the remote cluster")
+	}
+	g.said[key] = true
+}

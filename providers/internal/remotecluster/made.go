@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotecluster
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// lookForMade asks for the pods that were made, or perhaps were, and that the watch has not shown in time. It may be that the watch is late: then they
+// are there as before. One that is not there is forgotten.
+func (c *Cluster) lookForMade(ctx context.Context) {
+	c.mu.Lock()
+	made, all := maps.Clone(c.made), maps.Clone(c.perhaps)
+	c.mu.Unlock()
+	maps.Copy(all, made)
+	for _, m := range all {
+		if time.Since(m.at) < shownWithin {
+			continue
+		}
+		bounded, cancel := context.WithTimeout(ctx, requestTimeout)
+		pod, err := c.writer.get(bounded, m.pod.Namespace, m.pod.Name)
+		cancel()
+		switch {
+		case err == nil && (m.pod.UID == "" || pod.UID == m.pod.UID):
+			c.found(pod, m)
+		case err == nil, apierrors.IsNotFound(err):
+			c.notMade(m.pod)
+		case ctx.Err() == nil:
+			log.G(ctx).WithError(err).WithField("name", key(m.pod)).Warn("Nobody knows whether a pod that was made is still in the remote cluster")
+			if noAnswer(err) {
+				return
+			}
+		}
+	}
+}
+
+// found notes that a pod is there which the watch has not shown.
+func (c *Cluster) found(pod *corev1.Pod, was madePod) {
+	_, uid := homeOf(pod)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, made := c.made[uid]
+	_, perhaps := c.perhaps[uid]
+	if made || perhaps { // the watch has not shown it meanwhile
+		delete(c.perhaps, uid)
+		c.made[uid] = madePod{pod, was.at}
+	}
+}
+
+// notMade forgets a pod that is not there.
+func (c *Cluster) notMade(pod *corev1.Pod) {
+	_, uid := homeOf(pod)
+	c.mu.Lock()
+	_, made := c.made[uid]
+	delete(c.made, uid)
+	delete(c.perhaps, uid)
+	c.mu.Unlock()
+	if made {
+		c.gone(pod)
+	}
+}

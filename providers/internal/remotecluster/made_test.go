@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotecluster
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+)
+
+// atHome has one pod be at home, and shows the remote cluster nothing of it.
+func atHome(t *testing.T, c *Cluster, pod *corev1.Pod) {
+	t.Helper()
+	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	if err := index.Add(pod); err != nil {
+		t.Fatal(err)
+	}
+	c.config.Pods = corev1listers.NewPodLister(index)
+	c.claim.held = true
+	c.UsePodObjects(noObjects{})
+}
+
+// noObjects are a home without Services, ConfigMaps and Secrets.
+type noObjects struct{ node.PodObjects }
+
+// Container implements node.PodObjects.
+func (noObjects) Container(context.Context, *corev1.Pod, string) (*corev1.Container, error) {
+	return &corev1.Container{}, nil
+}
+
+// TestPodThatNoWatchShowsIsThere has a watch that shows nothing new for minutes: what was made is there until the remote cluster says that it is not.
+func TestPodThatNoWatchShowsIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &remote{}
+		c := inMemory(t, r, 0, nil)
+		c.UsePodTokens(&counted{})
+		home := withToken(0)
+		atHome(t, c, home)
+		c.config.Namespace = "r"
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- c.RunInBackground(ctx) }()
+		if err := c.CreatePod(ctx, home); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute)
+		if _, err := c.GetPod(ctx, "default", "web-0"); err != nil {
+			t.Errorf("GetPod of a pod that no watch shows: %v", err)
+		}
+		if list, err := c.GetPods(ctx); err != nil || len(list) != 1 {
+			t.Errorf("there are %d pods (%v), want the one that was made", len(list), err)
+		}
+		r.forget()
+		time.Sleep(time.Minute)
+		if _, err := c.GetPod(ctx, "default", "web-0"); !errdefs.IsNotFound(err) {
+			t.Errorf("GetPod of a pod that is gone unseen: got %v, want the kind not-found", err)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestPodWithoutAnAnswerKeepsItsCopies loses the answer to a create: nobody knows whether the pod is there, so what it names stays, until
+// somebody does.
+func TestPodWithoutAnAnswerKeepsItsCopies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &remote{loses: true}
+		c := inMemory(t, r, 0, nil)
+		c.UsePodTokens(&counted{})
+		home := withToken(0)
+		atHome(t, c, home)
+		c.config.Namespace = "r"
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- c.RunInBackground(ctx) }()
+		if err := c.CreatePod(ctx, home); err == nil {
+			t.Fatal("the answer was not lost")
+		}
+		copied := object{KindSecret, "r", c.config.Home.filesName(home)}
+		if !c.names(copied) {
+			t.Error("what a pod needs that may be there is removed")
+		}
+		time.Sleep(time.Minute)
+		if _, err := c.GetPod(ctx, "default", "web-0"); err != nil || !c.names(copied) {
+			t.Errorf("GetPod of a pod that was found: %v; its copy is named: %t", err, c.names(copied))
+		}
+		r.forget()
+		time.Sleep(time.Minute)
+		if c.names(copied) {
+			t.Error("what nobody needs is kept")
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestLateWatchOfARemovedCopy has another pod need a copy that was removed a moment ago, which the watch still shows.
+func TestLateWatchOfARemovedCopy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &remote{}
+		c := inMemory(t, r, 0, nil)
+		m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "r", Name: "copy", UID: "m", ResourceVersion: "7"}}
+		s := &corev1.Secret{ObjectMeta: m.ObjectMeta, Type: corev1.SecretTypeOpaque}
+		if err := c.cache.configMaps.GetStore().Add(m); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.cache.secrets.GetStore().Add(s); err != nil {
+			t.Fatal(err)
+		}
+		c.copies.collect(t.Context())
+		time.Sleep(time.Minute) // as late as can be
+		r.asked()
+		want := metav1.ObjectMeta{Namespace: "r", Name: "copy"}
+		if err := c.copies.putConfigMap(t.Context(), &corev1.ConfigMap{ObjectMeta: want}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.copies.putSecret(t.Context(), &corev1.Secret{ObjectMeta: want, Type: corev1.SecretTypeOpaque}); err != nil {
+			t.Fatal(err)
+		}
+		if asked := r.asked(); !slices.Equal(asked, []string{"POST /api/v1/namespaces/r/configmaps", "POST /api/v1/namespaces/r/secrets"}) {
+			t.Errorf("asked %q, want both copies be made again", asked)
+		}
+		c.copies.collect(t.Context())
+		if err := c.cache.configMaps.GetStore().Delete(m); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.cache.secrets.GetStore().Delete(s); err != nil {
+			t.Fatal(err)
+		}
+		if c.copies.collect(t.Context()); len(c.copies.written.all) > 0 {
+			t.Errorf("what the watch has shown is remembered: %v", c.copies.written.all)
+		}
+	})
+}
+
+// TestTokensAreRenewedWhatever has pods whose tokens home does not give any more, or that would not be made any more: those of others are renewed.
+func TestTokensAreRenewedWhatever(t *testing.T) {
+	const pods = 20
+	refused := func(*corev1.Pod) error { return errdefs.InvalidInputf("no pod is taken any more") }
+	for name, change := range map[string]func(*Cluster, *refusing){
+		"home has the pod no more":       func(_ *Cluster, r *refusing) { r.all = errdefs.NotFoundf("the pod has ended") },
+		"home takes its account no more": func(_ *Cluster, r *refusing) { r.all = errdefs.InvalidInputf("no such audience") },
+		"it would be placed no more": func(c *Cluster, _ *refusing) {
+			c.config.Place = func(p *corev1.Pod) (Placement, error) { return Placement{}, refused(p) }
+		},
+		"it would be taken no more": func(c *Cluster, _ *refusing) { c.config.Adjust = func(p, _ *corev1.Pod) error { return refused(p) } },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, tokens := &remote{}, &refusing{}
+				c := inMemory(t, r, pods, nil)
+				c.UsePodTokens(tokens)
+				for i := range r.pods.Items {
+					if err := c.cache.pods.GetStore().Add(&r.pods.Items[i]); err != nil {
+						t.Fatal(err)
+					}
+				}
+				change(c, tokens)
+				c.refresh(t.Context())
+				if got := tokens.taken(); got == 0 || tokens.all == nil && got != pods {
+					t.Errorf("%d tokens were given", got)
+				}
+			})
+		})
+	}
+}
+
+// refusing gives no token to any pod but one, if it is to give none.
+type refusing struct {
+	counted
+	all error
+}
+
+// Token implements node.PodTokens.
+func (r *refusing) Token(ctx context.Context, pod *corev1.Pod, source *corev1.ServiceAccountTokenProjection) (node.PodToken, error) {
+	if r.all != nil && pod.Name != "web-19" {
+		return node.PodToken{}, r.all
+	}
+	return r.counted.Token(ctx, pod, source)
+}
+
+// TestPodThatHomeHasNoMoreGetsNoToken has another pod of the name at home.
+func TestPodThatHomeHasNoMoreGetsNoToken(t *testing.T) {
+	r, tokens := &remote{}, &counted{}
+	c := inMemory(t, r, 1, nil)
+	c.UsePodTokens(tokens)
+	if err := c.cache.pods.GetStore().Add(&r.pods.Items[0]); err != nil {
+		t.Fatal(err)
+	}
+	next := withToken(0)
+	next.UID = "next"
+	atHome(t, c, next)
+	if c.refresh(t.Context()); tokens.taken() > 0 {
+		t.Error("a pod that home has no more got a token")
+	}
+}

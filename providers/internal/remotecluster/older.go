@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotecluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// notOlder refuses to go on with a watch in a remote cluster that is older than what the watch has shown, as one is that was restored from
+// a backup. Its API server would send nothing until it has caught up, and what is different before then never. It also refuses where the
+// API server did not answer before, which has to end for a restore: by now the cluster may have caught up. Refused, the watch begins anew with
+// what there is.
+//
+// It costs a small list whenever a watch begins again, which is every few minutes, and a whole one after an outage.
+type notOlder struct {
+	next http.RoundTripper
+	*outages
+}
+
+// outages are the watches whose API server did not answer. All clients of a remote cluster share them.
+type outages struct {
+	restored func() // is called when the remote cluster was restored, or may have been
+
+	mu   sync.Mutex
+	dark map[string]bool // guarded by mu; by what is watched
+}
+
+func (o *outages) began(of string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.dark == nil {
+		o.dark = map[string]bool{}
+	}
+	o.dark[of] = true
+}
+
+// over reports whether there was an outage, and forgets it.
+func (o *outages) over(of string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	was := o.dark[of]
+	delete(o.dark, of)
+	return was
+}
+
+// RoundTrip implements http.RoundTripper.
+func (n notOlder) RoundTrip(r *http.Request) (*http.Response, error) {
+	q := queryOfWatch(r) // nil has no resourceVersion
+	from := q.Get("resourceVersion")
+	if from == "" || from == "0" {
+		return n.next.RoundTrip(r)
+	}
+	of := r.URL.Path + "?" + q.Get("labelSelector") + "&" + q.Get("fieldSelector")
+	now, err := n.version(r)
+	if err != nil {
+		n.began(of)
+		return nil, fmt.Errorf("ask for the resource version of the remote cluster: %w", err)
+	}
+	why := "the remote cluster did not answer, and may have been restored meanwhile"
+	if order, err := resourceversion.CompareResourceVersion(now, from); err == nil && order < 0 { // not of versions that nobody can compare
+		why = fmt.Sprintf("the remote cluster was restored: it is at resource version %s, and was at %s", now, from)
+		n.over(of)
+	} else if !n.over(of) {
+		return n.next.RoundTrip(r)
+	}
+	n.restored()
+	status := apierrors.NewResourceExpired(why).Status()
+	status.Kind, status.APIVersion = "Status", "v1"
+	body, err := json.Marshal(status)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		StatusCode: int(status.Code), Status: fmt.Sprintf("%d %s", status.Code, http.StatusText(int(status.Code))), Proto: r.Proto, ProtoMajor: r.ProtoMajor,
+		ProtoMinor: r.ProtoMinor, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)),
+		ContentLength: int64(len(body)), Request: r,
+	}, nil
+}
+
+// version is the resource version of what a watch is of. "" if the remote cluster does not say it, which the watch will be told, too. It
+// fails if nobody answers, or only what is before an API server that does not.
+func (n notOlder) version(watch *http.Request) (string, error) {
+	r := watch.Clone(watch.Context())
+	q := r.URL.Query()
+	for _, key := range []string{"watch", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "allowWatchBookmarks", "timeoutSeconds"} {
+		q.Del(key)
+	}
+	q.Set("limit", "1")
+	r.URL.RawQuery = q.Encode()
+	r.Header.Set("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json")
+	answer, err := n.next.RoundTrip(r)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode >= http.StatusInternalServerError {
+		return "", fmt.Errorf("it answers %s", answer.Status)
+	}
+	var list metav1.PartialObjectMetadataList
+	if answer.StatusCode != http.StatusOK || json.NewDecoder(answer.Body).Decode(&list) != nil {
+		return "", nil
+	}
+	return list.ResourceVersion, nil
+}

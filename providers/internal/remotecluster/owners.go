@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotecluster
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// OwnerKind is a kind of object of which a controller of the remote cluster makes pods: each has the namespace, the name, the labels
+// and the annotations of its object, and is owned by it. While a pod is there it says how it is; the object is what keeps it.
+type OwnerKind struct {
+	Resource schema.GroupVersionResource
+	Kind     string
+	// Spec is where an object has the spec of the pod: spec, or spec and pod.
+	Spec []string
+	// Status is where an object has the status of the pod. Empty: nowhere.
+	Status []string
+	// Remakes says that the controller makes a pod again that somebody removed. Otherwise its object is removed, and the pod is lost.
+	Remakes bool
+}
+
+// owners are the objects of an OwnerKind. What is read of them is in the form of the pod that they ask for.
+type owners struct {
+	kind   OwnerKind
+	client dynamic.Interface
+	cache  *remoteCache
+}
+
+// isOwner reports whether a remote pod is not there itself, but what it is made of.
+func isOwner(remote *corev1.Pod) bool { return remote.Kind != "" && remote.Kind != "Pod" }
+
+func (o *owners) api(namespace string) dynamic.ResourceInterface {
+	return o.client.Resource(o.kind.Resource).Namespace(namespace)
+}
+
+// pod is the form of an object that the cache has.
+func (o *owners) pod(object any) (any, error) {
+	u, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return object, nil // it has been transformed before
+	}
+	return o.podOf(u)
+}
+
+func (o *owners) podOf(u *unstructured.Unstructured) (*corev1.Pod, error) {
+	pod := &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{Kind: o.kind.Kind, APIVersion: o.kind.Resource.GroupVersion().String()},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(), Labels: u.GetLabels(),
+			Annotations: u.GetAnnotations(), CreationTimestamp: u.GetCreationTimestamp(), DeletionTimestamp: u.GetDeletionTimestamp(),
+		},
+	}
+	for _, part := range []struct {
+		at   []string
+		into any
+	}{{o.kind.Spec, &pod.Spec}, {o.kind.Status, &pod.Status}} {
+		if len(part.at) == 0 {
+			continue
+		}
+		fields, found, err := unstructured.NestedMap(u.Object, part.at...)
+		if err == nil && found {
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(fields, part.into)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s %s/%s: %w", o.kind.Kind, pod.Namespace, pod.Name, err)
+		}
+	}
+	return pod, nil
+}
+
+// informer watches the objects of the node.
+func (o *owners) informer(namespace, selector string) cache.SharedIndexInformer {
+	return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.LabelSelector = selector
+			return o.api(namespace).List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.LabelSelector = selector
+			return o.api(namespace).Watch(ctx, options)
+		},
+	}, o.client), &unstructured.Unstructured{}, 0, cache.Indexers{})
+}
+
+func (o *owners) create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGroupVersionKind(o.kind.Resource.GroupVersion().WithKind(o.kind.Kind))
+	u.SetNamespace(pod.Namespace)
+	u.SetName(pod.Name)
+	u.SetLabels(pod.Labels)
+	u.SetAnnotations(pod.Annotations)
+	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pod.Spec)
+	if err == nil {
+		err = unstructured.SetNestedMap(u.Object, spec, o.kind.Spec...)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write %s %s: %w", o.kind.Kind, key(pod), err)
+	}
+	made, err := o.api(pod.Namespace).Create(ctx, u, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return o.podOf(made)
+}
+
+func (o *owners) get(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	u, err := o.api(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return o.podOf(u)
+}
+
+// remove removes an object and its pod. Where the controller would make the pod again the object goes first. Elsewhere the pod does: the
+// garbage collector, which follows the object, knows no grace period but that of the spec, and passes over pods that are being deleted. The
+// object then stays until the pod is gone.
+func (o *owners) remove(ctx context.Context, there *corev1.Pod, grace int64) error {
+	pod, object := o.cache.pod(there.Namespace, there.Name), o.cache.owner(there.Namespace, there.Name)
+	if object == nil && isOwner(there) {
+		object = there
+	}
+	if object == nil && o.kind.Remakes { // the watch may be late, and without it a pod would come back
+		var err error
+		if object, err = o.get(ctx, there.Namespace, there.Name); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	first := pod != nil && !o.kind.Remakes && !terminal(pod.Status.Phase) // of one that has ended the last word must not be the object's
+	if first {
+		if err := o.cache.remove(ctx, pod, grace); err != nil && (object == nil || !apierrors.IsNotFound(err)) {
+			return err
+		}
+	}
+	if object != nil && object.DeletionTimestamp == nil {
+		if err := o.forget(ctx, object); err != nil && (pod == nil || !apierrors.IsNotFound(err) && !apierrors.IsConflict(err)) {
+			return err
+		}
+	}
+	if pod == nil || first {
+		return nil
+	}
+	err := o.cache.remove(ctx, pod, grace)
+	if apierrors.IsNotFound(err) && object != nil || apierrors.IsForbidden(err) {
+		return nil // it is on its way, or the garbage collector removes it without being asked
+	}
+	return err
+}
+
+func (o *owners) forget(ctx context.Context, object *corev1.Pod) error {
+	options := exactly(object.UID)
+	policy := metav1.DeletePropagationForeground
+	if o.kind.Remakes { // while the object is there, the controller would make one more pod
+		policy = metav1.DeletePropagationBackground
+	}
+	options.PropagationPolicy = &policy
+	return o.api(object.Namespace).Delete(ctx, object.Name, options)
+}
+
+// lost reports whether an object had a pod, of which nothing is seen.
+func lost(remote *corev1.Pod) bool {
+	return isOwner(remote) && remote.Status.Phase != "" && remote.DeletionTimestamp == nil
+}
+
+// sweep removes the objects whose pods are gone, and will not be made again. Then the node knows that the pod is lost.
+func (o *owners) sweep(ctx context.Context, keeps func(*corev1.Pod) bool) {
+	for _, remote := range o.cache.all() {
+		if !lost(remote) || keeps(remote) {
+			continue
+		}
+		bounded, cancel := context.WithTimeout(ctx, requestTimeout)
+		_, err := o.cache.get(bounded, remote.Namespace, remote.Name) // the watch may be late
+		if apierrors.IsNotFound(err) {
+			err = o.forget(bounded, remote)
+		}
+		cancel()
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && ctx.Err() == nil {
+			log.G(ctx).WithError(err).WithField("name", key(remote)).Warn("What a pod was made of is still in the remote cluster, without the pod")
+			if noAnswer(err) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotecluster
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// runs remembers the pods that a controller of the remote cluster makes again when they are lost: for home all of them are one pod, whose
+// restarts add up.
+type runs struct {
+	of *Cluster
+
+	mu    sync.Mutex
+	known map[types.UID]*run // guarded by mu; by the UID at home
+}
+
+// run is a pod of several that are one for home.
+type run struct {
+	pod    *corev1.Pod      // as it was seen last
+	before map[string]int32 // restarts of containers before it; nil: home was not asked yet
+	ended  bool             // by itself: it was terminal before anybody removed it
+}
+
+// remade reports whether pods that are lost are made again over there.
+func (c *Cluster) remade() bool { return c.owners != nil && c.owners.kind.Remakes }
+
+// leaves reports whether what is there of a pod will be gone. A pod that somebody removes, but not what it is made of, comes back.
+func (c *Cluster) leaves(there *corev1.Pod) bool {
+	if !c.remade() {
+		return there.DeletionTimestamp != nil
+	}
+	owner := there
+	if !isOwner(there) {
+		owner = c.cache.owner(there.Namespace, there.Name)
+	}
+	return owner == nil || owner.DeletionTimestamp != nil
+}
+
+// saw notes a remote pod.
+func (r *runs) saw(remote *corev1.Pod) {
+	if !r.of.remade() || isOwner(remote) {
+		return
+	}
+	_, uid := homeOf(remote)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.known[uid]
+	switch {
+	case was == nil:
+		was = &run{pod: remote}
+		if r.known == nil {
+			r.known = map[types.UID]*run{}
+		}
+		r.known[uid] = was
+	case was.pod.UID != remote.UID:
+		r.learn(was)
+		s := Status(was.withRestarts(), byHome)
+		was.before, was.ended = restartsOf(&s), false
+		for name, n := range restartsBefore(remote) { // which the next pod has too, of the same object
+			was.before[name] = max(was.before[name]-n, 0)
+		}
+	}
+	was.pod = remote
+	was.ended = was.ended || terminal(remote.Status.Phase) && remote.DeletionTimestamp == nil
+}
+
+func (r *runs) forget(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.known, uid)
+}
+
+// learn takes the restarts of before this process started from the pod at home. r.mu is held.
+func (r *runs) learn(was *run) {
+	at, uid := homeOf(was.pod)
+	if home := r.of.homePod(at.Namespace, at.Name); was.before == nil && home != nil && home.UID == uid {
+		was.before = missing(&home.Status, was.pod)
+	}
+}
+
+// view is what there is of a pod, as home is to see it, and who removes it.
+func (r *runs) view(remote *corev1.Pod, by remover) (*corev1.Pod, remover) {
+	at, uid := homeOf(remote)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.known[uid]
+	if !isOwner(remote) {
+		if by == byNobodyKnows && !r.of.leaves(remote) {
+			by = bySomebody // it comes back
+		}
+		if was == nil || was.pod.UID != remote.UID {
+			return remote, by
+		}
+		r.learn(was)
+		return (&run{pod: remote, before: was.before}).withRestarts(), by
+	}
+	out := remote.DeepCopy()
+	delete(out.Annotations, annotationRestarts) // they are in the status
+	switch home := r.of.homePod(at.Namespace, at.Name); {
+	case was != nil:
+		r.learn(was)
+		out.Status = Status(was.withRestarts(), byHome)
+		if was.ended {
+			return out, byHome
+		}
+	case home != nil && home.UID == uid:
+		home.Status.DeepCopyInto(&out.Status)
+		if terminal(home.Status.Phase) {
+			return out, byHome
+		}
+	default:
+		out.Status = corev1.PodStatus{}
+	}
+	pending(out)
+	return out, byHome
+}
+
+// pending changes the status of a pod to that of one that is not there, and will be.
+func pending(pod *corev1.Pod) {
+	s := &pod.Status
+	s.Reason, s.Message = "", ""
+	if terminal(s.Phase) {
+		s.Phase = corev1.PodRunning
+	}
+	if s.Phase != corev1.PodRunning {
+		s.Phase = corev1.PodPending
+	}
+	if time.Since(pod.CreationTimestamp.Time) > shownWithin {
+		s.Message = "the controller of the remote cluster has not made the pod of " + pod.Kind + " " + key(pod)
+	}
+	for i := range s.Conditions {
+		if c := &s.Conditions[i]; (c.Type == corev1.PodReady || c.Type == corev1.ContainersReady) && c.Status == corev1.ConditionTrue {
+			c.Status, c.Reason, c.LastTransitionTime = corev1.ConditionFalse, reasonRemoved, metav1.Now()
+		}
+	}
+	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
+		for i := range list {
+			if c := &list[i]; c.State.Running != nil {
+				c.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reasonRemoved}}
+				c.Ready, c.Started = false, nil
+			}
+		}
+	}
+}
+
+// tellLate tells once of each object of which no pod was made in time: nothing else happens to it that would be told.
+func (c *Cluster) tellLate() {
+	if !c.remade() {
+		return
+	}
+	for _, remote := range c.cache.all() {
+		if !isOwner(remote) || remote.DeletionTimestamp != nil || time.Since(remote.CreationTimestamp.Time) <= shownWithin {
+			continue
+		}
+		_, uid := homeOf(remote)
+		c.mu.Lock()
+		told := c.late[uid]
+		c.late[uid] = true
+		c.mu.Unlock()
+		if !told {
+			c.tell(remote)
+		}
+	}
+}
+
+// keeps reports whether an object without a pod is kept: the pod ended by itself, or will be made again. Otherwise nobody saw how it ended, and it is
+// lost as any other. A controller makes again what restarts, however it ended: a pod that is removed ends by that.
+func (r *runs) keeps(owner *corev1.Pod) bool {
+	if !r.of.remade() {
+		return false
+	}
+	at, uid := homeOf(owner)
+	switch policy := owner.Spec.RestartPolicy; {
+	case !terminal(owner.Status.Phase), policy == corev1.RestartPolicyAlways,
+		policy == corev1.RestartPolicyOnFailure && owner.Status.Phase == corev1.PodFailed:
+		return true
+	}
+	if home := r.of.homePod(at.Namespace, at.Name); home != nil && home.UID == uid && terminal(home.Status.Phase) {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.known[uid]
+	return was != nil && was.ended
+}

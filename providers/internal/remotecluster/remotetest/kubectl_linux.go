@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testlog"
+)
+
+// session is a kubectl that runs.
+type session struct {
+	*testing.T
+	command string
+	cmd     *exec.Cmd
+	master  *os.File // the user's side of the terminal; nil without one
+	out     *testlog.Buffer
+	ended   chan error
+}
+
+// kubectl runs kubectl to its end.
+func (s *story) kubectl(t *testing.T, args ...string) (out string, err error) {
+	t.Helper()
+	cmd := s.api.KubectlCommand(t, append([]string{"--namespace=" + s.namespace}, args...)...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err = cmd.Run(); err != nil {
+		err = fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, &stderr)
+	}
+	return stdout.String(), err
+}
+
+// must is kubectl for what has to work.
+func (s *story) must(t *testing.T, args ...string) (out string) {
+	t.Helper()
+	out, err := s.kubectl(t, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// open starts kubectl, with a terminal of 30 lines of 100 characters if it is to have one.
+func (s *story) open(t *testing.T, terminal bool, args ...string) *session {
+	t.Helper()
+	k := &session{T: t, command: strings.Join(args, " "), out: &testlog.Buffer{}, ended: make(chan error, 1)}
+	k.cmd = s.api.KubectlCommand(t, append([]string{"--namespace=" + s.namespace}, args...)...)
+	k.cmd.Stdout, k.cmd.Stderr = k.out, k.out
+	read := make(chan struct{})
+	if terminal {
+		master, slave, err := newTerminal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = master.Close() })
+		k.master = master
+		k.resize(30, 100)
+		k.cmd.Stdin, k.cmd.Stdout, k.cmd.Stderr = slave, slave, slave
+		k.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+		k.cmd.Env = append(k.cmd.Env, "TERM=dumb")
+		defer slave.Close() // kubectl has it
+		go func() {
+			defer close(read)
+			_, _ = io.Copy(k.out, master) // it ends with an error when nobody has the other side
+		}()
+	} else {
+		close(read)
+	}
+	if err := k.cmd.Start(); err != nil {
+		t.Fatalf("kubectl %s: %v", k.command, err)
+	}
+	go func() {
+		err := k.cmd.Wait()
+		<-read
+		k.ended <- err
+	}()
+	t.Cleanup(func() { _ = k.cmd.Process.Kill() }) // an error means that it has ended
+	return k
+}
+
+// say types.
+func (k *session) say(text string) {
+	k.Helper()
+	if _, err := io.WriteString(k.master, text); err != nil {
+		k.Fatalf("type into kubectl %s: %v; it wrote %q", k.command, err, k.out)
+	}
+}
+
+// hears waits until kubectl has written the text.
+func (k *session) hears(text string) {
+	k.Helper()
+	Until(k.T, fmt.Sprintf("kubectl %s has written %q", k.command, text), func() (bool, string) {
+		return k.out.Has(text), fmt.Sprintf("%q", k.out)
+	})
+}
+
+// ends waits for kubectl, which must end with the code.
+func (k *session) ends(code int) {
+	k.Helper()
+	Until(k.T, fmt.Sprintf("kubectl %s ends with %d", k.command, code), func() (bool, string) {
+		select {
+		case err := <-k.ended:
+			got := 0
+			var exited *exec.ExitError
+			if errors.As(err, &exited) {
+				got, err = exited.ExitCode(), nil
+			}
+			if err != nil || got != code {
+				k.Fatalf("kubectl %s ended with %d (%v), want %d; it wrote %q", k.command, got, err, code, k.out)
+			}
+			return true, ""
+		default:
+			return false, fmt.Sprintf("%q", k.out)
+		}
+	})
+}
+
+// resize changes the size of the terminal, of which kubectl is told by the kernel.
+func (k *session) resize(lines, columns uint16) {
+	k.Helper()
+	if err := unix.IoctlSetWinsize(int(k.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: lines, Col: columns}); err != nil {
+		k.Fatalf("resize the terminal: %v", err)
+	}
+}
+
+// newTerminal opens both sides of a new pseudo-terminal.
+func newTerminal() (master, slave *os.File, err error) {
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open /dev/ptmx: %w", err)
+	}
+	if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err == nil {
+		var number uint32
+		if number, err = unix.IoctlGetUint32(fd, unix.TIOCGPTN); err == nil {
+			slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+		}
+	}
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("open a terminal: %w", err), unix.Close(fd))
+	}
+	return os.NewFile(uintptr(fd), "terminal"), slave, nil
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotetest
+
+import "github.com/virtual-kubelet/virtual-kubelet/capability"
+
+// Goroutines are the checks of the contract of what a container sees of its machine, which those of a Worker do not have.
+func Goroutines() map[string]string {
+	except := map[string]string{}
+	for _, name := range []string{
+		"probes/network", "settings/capabilities", "settings/dns", "settings/fs-group", "settings/host-aliases", "settings/hostname",
+		"settings/limits", "settings/no-new-privileges", "settings/read-only-root", "settings/restart-rules", "settings/run-as-user",
+		"settings/seccomp", "settings/stop-signal", "settings/sysctls",
+	} {
+		except[name] = "the containers of this test are goroutines, which have nothing of it"
+	}
+	return except
+}
+
+// Unproven are features whose fields are passed on as they are. What they do is the remote node's, and a Worker has them not. tokens is what proves
+// volumes with tokens.
+func Unproven(tokens string) map[capability.Feature]string {
+	all := map[capability.Feature]string{capability.TokenVolumes: "no check of the contract has tokens; " + tokens}
+	for _, f := range []capability.Feature{
+		capability.ContainerRestartRules, capability.StopSignal, capability.NetworkProbes, capability.ContainerLimits, capability.PodResources,
+		capability.ImageVolumes, capability.MountPropagation, capability.MountOptions, capability.EnvFiles, capability.HostAliases, capability.DNS,
+		capability.Hostname, capability.SharedProcesses, capability.UserNamespaces, capability.RunAsUser, capability.FSGroup, capability.Capabilities,
+		capability.NoNewPrivileges, capability.ReadOnlyRoot, capability.Seccomp, capability.AppArmor, capability.SELinux, capability.Sysctls,
+		capability.WindowsOptions,
+	} {
+		all[f] = "the remote pod has the fields as they are, by the tests of the translation; the containers of this test are goroutines, without what they act on"
+	}
+	return all
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotetest
+
+import (
+	_ "embed"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
+)
+
+// Settings of Workloads.
+const (
+	envAll     = "VK_WORKLOADS"         // 1: every provider does it, and not only one, and tokens are renewed when they are to be; short: those are renewed early
+	envResults = "VK_WORKLOADS_RESULTS" // a folder for what came of it
+)
+
+// Workloads is how workloads that people have run through a provider: with kubectl, through the built program, in real containers.
+type Workloads struct {
+	// Provider is its name.
+	Provider string
+	// Start starts the remote cluster with a node that has the images in a folder.
+	Start func(t *testing.T, images string) *Worker
+	// Config is a configuration file of the provider for the home cluster and a namespace in it.
+	Config func(t *testing.T, cluster, namespace string) string
+	// Env are further variables of the program.
+	Env []string
+	// Refused are the steps that the provider refuses, with what it says.
+	Refused map[string]string
+	// Always has it run in CI too.
+	Always bool
+}
+
+//go:embed workloads.yaml
+var workloads string
+
+//go:embed job.yaml
+var job string
+
+//go:embed shell.yaml
+var shell string
+
+// story is one run.
+type story struct {
+	*testing.T
+	Workloads
+	remote    *Worker
+	api       *testapi.API // at home
+	node      string
+	namespace string
+	port      int
+	long      bool
+}
+
+// Run runs all steps.
+func (w Workloads) Run(t *testing.T) {
+	all := os.Getenv(envAll)
+	if all == "" && !w.Always {
+		t.Skipf("one provider is enough for each change; run make remote-workloads for all, or set %s=1", envAll)
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("containers of another user than this one need root: run the test as root, as CI does")
+	}
+	s := &story{T: t, Workloads: w, long: all != "" && all != "short", port: freePort(t)}
+	s.remote, s.api = w.Start(t, demoImage(t)), testapi.New(t, testapi.Options{})
+	s.namespace, s.node = s.api.Namespace(t), s.api.NodeName(t)
+	credentials := s.api.NodeCredentials(t, s.node)
+	if !s.long {
+		credentials.Kubeconfig = shortTokens(t, credentials.Kubeconfig)
+	}
+	startProgram(t, s.api, s.node, credentials, w.Env, w.Provider, w.Config(t, "story", s.namespace))
+	s.apply(t, strings.ReplaceAll(workloads, "PORT_OF_WEB", strconv.Itoa(s.port)))
+
+	first := s.awaitToken("")
+	if got := s.must(t, "get", "node", s.node, "--output=jsonpath={.status.declaredFeatures}"); !strings.Contains(got, "ExtendWebSocketsToKubelet") {
+		t.Errorf("the node declares %q: the API server does not hand WebSockets to it", got)
+	}
+	s.step("Deployment with probes", s.deployment)
+	s.step("StatefulSet with ConfigMap, Secret and token volumes", s.statefulSet)
+	s.step("Job with a sidecar", s.job)
+	s.step("kubectl logs -f", s.logs)
+	s.step("kubectl exec -it", s.exec)
+	s.step("kubectl cp", s.cp)
+	s.step("kubectl attach", s.attach)
+	s.step("kubectl attach -it", s.attachTerminal)
+	s.step("kubectl port-forward", s.portForward)
+	s.step("token after renewal", func(t *testing.T) { s.renewed(t, first) })
+	s.step("nothing is left in the remote cluster", s.cleared)
+}
+
+// states are those of the pods, for the log of a test that fails.
+func (s *story) states() string {
+	out, err := s.kubectl(s.T, "get", "pods", "--output=custom-columns=POD:.metadata.name,PHASE:.status.phase,WHY:.status.reason,MESSAGE:.status.message")
+	return fmt.Sprint(out, err)
+}
+
+// step is one of them, which must go well or be refused as it is expected. What came of it is kept.
+func (s *story) step(name string, do func(t *testing.T)) {
+	result := "works"
+	if said := s.Refused[name]; said != "" {
+		result = "refused: " + said
+	}
+	if !s.T.Run(name, do) {
+		result = "**fails**"
+		s.Logf("the pods at home:\n%s", s.states())
+	}
+	dir := os.Getenv(envResults)
+	if dir == "" {
+		return
+	}
+	f, err := os.OpenFile(filepath.Join(dir, s.Provider), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer f.Close()
+	fmt.Fprintf(f, "%s\t%s\n", name, result)
+}
+
+// refused reports whether a step is one that the provider refuses, and the words of it.
+func (s *story) refused(t *testing.T) (words string, is bool) {
+	_, step, _ := strings.Cut(t.Name(), "/")
+	for name, words := range s.Refused {
+		if strings.ReplaceAll(name, " ", "_") == step {
+			return words, true
+		}
+	}
+	return "", false
+}
+
+// failsWith wants an error with the words.
+func failsWith(t *testing.T, words string, out string, err error) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), words) {
+		t.Errorf("got %v and %q, want an error with %q", err, out, words)
+	}
+}
+
+// apply is kubectl apply.
+func (s *story) apply(t *testing.T, text string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "objects.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.must(t, "apply", "-f", file)
+}
+
+// refusedPod waits until a pod says that it is refused, in the words.
+func (s *story) refusedPod(t *testing.T, selector, words string) {
+	t.Helper()
+	Until(t, "the pod is refused", func() (bool, string) {
+		out, err := s.kubectl(t, "get", "pods", "--selector="+selector, "--output=jsonpath={range .items[*]}{.status.reason} {.status.message}{end}")
+		return err == nil && strings.Contains(out, words), fmt.Sprint(out, err)
+	})
+}
+
+// cleared deletes everything at home.
+func (s *story) cleared(t *testing.T) {
+	s.must(t, "delete", "deployments,statefulsets,jobs,pods", "--all", "--wait")
+	mine := metav1.ListOptions{LabelSelector: homeOf(s.node).Selector()}
+	Until(t, "nothing of the node is in the remote cluster", func() (bool, string) {
+		core := s.remote.API.Client.CoreV1()
+		pods, err := core.Pods("").List(t.Context(), mine)
+		if err != nil {
+			return false, err.Error()
+		}
+		secrets, err := core.Secrets("").List(t.Context(), mine)
+		if err != nil {
+			return false, err.Error()
+		}
+		maps, err := core.ConfigMaps("").List(t.Context(), mine)
+		if err != nil {
+			return false, err.Error()
+		}
+		return len(pods.Items)+len(secrets.Items)+len(maps.Items) == 0, fmt.Sprintf("%d pods, %d Secrets, %d ConfigMaps", len(pods.Items), len(secrets.Items), len(maps.Items))
+	})
+}
+
+// freePort is one that nobody listens on.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotecluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Right is what the access to the remote cluster must allow: verbs on resources, which may have a part behind them as in pods/log. With a
+// Name it is about that object in the namespace default.
+type Right struct {
+	Verbs     []string
+	Group     string
+	Resources []string
+	Name      string
+}
+
+// Rights returns what the configuration needs in the remote cluster. Metrics, without which there are no numbers, are not among it.
+func (c Config) Rights() []Right {
+	pods := []string{"get", "list", "watch", "create", "patch", "delete"}
+	if c.Owner != nil { // whose controller creates them
+		pods = []string{"get", "list", "watch", "patch", "delete"}
+	}
+	all := []Right{
+		{Verbs: pods, Resources: []string{"pods"}},
+		{Verbs: []string{"list", "watch", "create", "update", "delete"}, Resources: []string{"configmaps", "secrets"}},
+		{Verbs: []string{"get"}, Resources: []string{"pods/log"}},
+		{Verbs: []string{"get", "create"}, Resources: []string{"pods/exec", "pods/attach", "pods/portforward"}},
+		{Verbs: []string{"list", "watch"}, Resources: []string{"events"}},
+	}
+	if c.Owner != nil {
+		all = append(all, Right{Verbs: []string{"get", "list", "watch", "create", "delete"}, Group: c.Owner.Resource.Group, Resources: []string{c.Owner.Resource.Resource}})
+	}
+	if c.Namespace == "" {
+		all = append(all, Right{Verbs: []string{"get", "create"}, Resources: []string{"namespaces"}},
+			Right{Verbs: []string{"get"}, Resources: []string{"services"}, Name: serviceOfAPI})
+	}
+	if c.Capacity == nil {
+		all = append(all, Right{Verbs: []string{"list", "watch"}, Resources: []string{"nodes"}})
+	}
+	if len(c.StorageClasses) > 0 {
+		all = append(all, Right{Verbs: []string{"list", "create", "delete"}, Resources: []string{"persistentvolumeclaims"}})
+	}
+	if c.Global != nil {
+		verbs := []string{"list", "watch", "create", "update", "delete"}
+		all = append(all, Right{Verbs: verbs, Resources: []string{"services"}}, Right{Verbs: verbs, Group: "discovery.k8s.io", Resources: []string{"endpointslices"}})
+	}
+	return c.whereRemade(all)
+}
+
+// Examine says why pods could not run in the remote cluster: it does not answer, is home, knows another home by this name, or lets this
+// identity do less than is needed. It changes nothing, and needs nothing that runs in the background.
+func (c *Cluster) Examine(ctx context.Context) error {
+	if err := c.answers(ctx); err != nil {
+		return err
+	}
+	if err := c.isNotHome(ctx); err != nil {
+		return err
+	}
+	if err := c.claim.check(ctx, false); err != nil {
+		return err
+	}
+	var missing []string
+	for _, right := range c.config.Rights() {
+		for _, resource := range right.Resources {
+			verbs, err := c.lacks(ctx, right, resource)
+			if err != nil {
+				return fmt.Errorf("ask the remote cluster for the rights on %s: %w", resource, err)
+			}
+			if len(verbs) > 0 {
+				missing = append(missing, strings.Join(verbs, ", ")+" "+resource)
+			}
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("the kubeconfig of the remote cluster may not %s%s: give its identity the role that the page of the provider has",
+			strings.Join(missing, "; "), c.where())
+	}
+	return nil
+}
+
+// where names the namespace that the rights are for, if it is one.
+func (c *Cluster) where() string {
+	if c.config.Namespace == "" {
+		return ""
+	}
+	return " in namespace " + c.config.Namespace
+}
+
+// lacks returns the verbs of a right on a resource that the remote cluster does not allow.
+func (c *Cluster) lacks(ctx context.Context, right Right, resource string) (verbs []string, err error) {
+	resource, part, _ := strings.Cut(resource, "/")
+	namespace := c.config.Namespace
+	switch {
+	case right.Name != "":
+		namespace = metav1.NamespaceDefault
+	case resource == "nodes", resource == "namespaces":
+		namespace = ""
+	}
+	for _, verb := range right.Verbs {
+		answer, err := c.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: namespace, Verb: verb, Group: right.Group, Resource: resource, Subresource: part, Name: right.Name,
+			}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return nil, err
+		}
+		if !answer.Status.Allowed {
+			verbs = append(verbs, verb)
+		}
+	}
+	return verbs, nil
+}

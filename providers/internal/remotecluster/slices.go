@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotecluster
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	discoverylisters "k8s.io/client-go/listers/discovery/v1"
+	"k8s.io/utils/ptr"
+)
+
+// managedBy is who manages EndpointSlices of home in the remote cluster, as the controllers there are told.
+const managedBy = "remote.virtual-kubelet.io"
+
+// onlyPlace keeps of a pod where it is and which one it is at home.
+func onlyPlace(o any) (any, error) {
+	pod, ok := o.(*corev1.Pod)
+	if !ok {
+		return o, nil
+	}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, Labels: pod.Labels}}, nil
+}
+
+// selected reports whether what an address at home is of runs in a remote namespace: the Service over there has it already. Pods of this
+// node are in its own one before the watch shows it.
+func (g *globals) selected(e *discoveryv1.Endpoint, namespace, own string) bool {
+	if ptr.Deref(e.NodeName, "") == g.of.config.Home.Node && namespace == own {
+		return true
+	}
+	if e.TargetRef == nil || e.TargetRef.UID == "" {
+		return false
+	}
+	pods, _ := g.pods.GetIndexer().ByIndex(byUID, string(e.TargetRef.UID)) // fails for an index that does not exist
+	for _, o := range pods {
+		if o.(*corev1.Pod).Namespace == namespace {
+			return true
+		}
+	}
+	return false
+}
+
+// slice is an EndpointSlice of home as the remote cluster gets it, for the Service there; nil without an address. What runs over there, on
+// any node of home, is left out: the Service selects it. Nodes and zones are those of home, and left out.
+func (g *globals) slice(s *discoveryv1.EndpointSlice, service *corev1.Service) *discoveryv1.EndpointSlice {
+	endpoints := g.elsewhere(s, service.Namespace)
+	if len(endpoints) == 0 {
+		return nil
+	}
+	out := &discoveryv1.EndpointSlice{
+		ObjectMeta: g.meta(s, service.Namespace, g.sliceName(s.Namespace, s.Name), map[string]string{
+			discoveryv1.LabelManagedBy: managedBy, discoveryv1.LabelServiceName: s.Labels[discoveryv1.LabelServiceName],
+		}),
+		AddressType: s.AddressType, Ports: s.Ports, Endpoints: endpoints,
+	}
+	out.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: service.Name, UID: service.UID}}
+	return out
+}
+
+// sliceName is one for all nodes of the home.
+func (g *globals) sliceName(namespace, name string) string {
+	return shorten(name, 200) + "-" + hash(g.of.config.Home.Cluster, "EndpointSlice", namespace, name)
+}
+
+func (g *globals) elsewhere(s *discoveryv1.EndpointSlice, namespace string) (endpoints []discoveryv1.Endpoint) {
+	own, _ := g.of.namespaces.name(s.Namespace)
+	for _, e := range s.DeepCopy().Endpoints {
+		if !g.selected(&e, namespace, own) {
+			endpoints = append(endpoints, discoveryv1.Endpoint{Addresses: e.Addresses, Conditions: e.Conditions, Hostname: e.Hostname})
+		}
+	}
+	return endpoints
+}
+
+// wanted reports whether an EndpointSlice in the remote cluster is of one at home that has addresses for it, behind a Service that is
+// global. The namespace is no matter: another node may have it mapped.
+func (g *globals) wanted(home discoverylisters.EndpointSliceLister, there *discoveryv1.EndpointSlice) bool {
+	at, _ := homeOf(there)
+	s, err := home.EndpointSlices(at.Namespace).Get(at.Name)
+	if err != nil || there.Name != g.sliceName(at.Namespace, at.Name) || there.Labels[discoveryv1.LabelServiceName] != s.Labels[discoveryv1.LabelServiceName] {
+		return false
+	}
+	service, err := g.of.config.Services.Services(at.Namespace).Get(s.Labels[discoveryv1.LabelServiceName])
+	return err == nil && g.isGlobal(service) && len(g.elsewhere(s, there.Namespace)) > 0
+}
+
+// putSlice writes an EndpointSlice where it differs from what is there.
+func (g *globals) putSlice(ctx context.Context, want *discoveryv1.EndpointSlice) {
+	api := g.of.client.DiscoveryV1().EndpointSlices(want.Namespace)
+	o, there, _ := g.slices.GetStore().GetByKey(want.Namespace + "/" + want.Name) // fails for a key that is none
+	if !there {
+		if _, err := api.Create(ctx, want, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) { // else another node has just made it
+			g.end(ctx, want, err)
+		}
+		return
+	}
+	have := o.(*discoveryv1.EndpointSlice)
+	next := have.DeepCopy()
+	next.Labels, next.Annotations, next.OwnerReferences, next.Ports, next.Endpoints = want.Labels, want.Annotations, want.OwnerReferences, want.Ports, want.Endpoints
+	if equality.Semantic.DeepEqual(have, next) {
+		return
+	}
+	_, err := api.Update(ctx, next, metav1.UpdateOptions{})
+	g.end(ctx, want, err)
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotecluster
+
+import (
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// written are copies as the API server answered, until the watch shows that or something newer: else each of many pods that name one
+// would write it again.
+type written struct {
+	mu  sync.Mutex
+	all map[object]writtenCopy // guarded by mu
+}
+
+type writtenCopy struct {
+	before string        // the resource version that the watch had shown then; "": none
+	after  metav1.Object // nil: it was removed
+	at     time.Time
+}
+
+// copied is a ConfigMap or a Secret.
+type copied interface {
+	metav1.Object
+	comparable
+}
+
+func versionOf[T copied](o T) string {
+	var none T
+	if o == none {
+		return ""
+	}
+	return o.GetResourceVersion()
+}
+
+// latest is a copy as it was written, if the watch has shown nothing since, or as the watch has shown it, nil for none. What was removed stays so,
+// however late the watch is. It is shared.
+func latest[T copied](w *written, o object, cached T) T {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	was, ok := w.all[o]
+	if ok && was.before == versionOf(cached) {
+		if was.after == nil {
+			return *new(T)
+		}
+		if time.Since(was.at) < shownWithin {
+			return was.after.(T)
+		}
+	}
+	delete(w.all, o)
+	return cached
+}
+
+// wrote notes what the API server answered to a write. After an error nothing is known but what the watch shows.
+func wrote[T copied](w *written, o object, cached, after T, err error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		delete(w.all, o)
+		return err
+	}
+	if w.all == nil {
+		w.all = map[object]writtenCopy{}
+	}
+	w.all[o] = writtenCopy{versionOf(cached), after, time.Now()}
+	return nil
+}
+
+// removed notes that a copy which the watch has shown in a version was removed, or may have been: another pod that needs it has it written.
+func (w *written) removed(o object, version string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if delete(w.all, o); version == "" {
+		return // the watch does not show it
+	}
+	if w.all == nil {
+		w.all = map[object]writtenCopy{}
+	}
+	w.all[o] = writtenCopy{before: version}
+}
+
+// prune forgets what was removed and the watch has shown since.
+func (w *written) prune(version func(object) string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for o, was := range w.all {
+		if was.after == nil && version(o) != was.before {
+			delete(w.all, o)
+		}
+	}
+}
