@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sign
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// HeaderToken is the header that a token is sent in.
+const HeaderToken = "X-Auth-Token"
+
+// Login is who asks an IAM service for a token, and for what.
+type Login struct {
+	// User is of the account Domain. Password is asked for at each login.
+	User, Domain string
+	Password     func(context.Context) string
+	// Project is the name or the ID of the project that the token is for; ID goes before name.
+	ProjectName, ProjectID string
+}
+
+// Tokens has a token of an IAM service (v3), and asks for the next one before it ends.
+type Tokens struct {
+	url   string
+	login Login
+	next  http.RoundTripper
+	now   func() time.Time
+
+	asking chan struct{} // has room for the one that asks for a token
+
+	mu      sync.Mutex
+	token   string    // guarded by mu; "" for none
+	renewAt time.Time // guarded by mu
+	endsAt  time.Time // guarded by mu
+	asked   time.Time // guarded by mu; when a token was asked for
+	err     error     // guarded by mu; why there was none then
+	refused time.Time // guarded by mu; when that was because one was refused
+}
+
+// NewTokens returns the tokens of the IAM service at endpoint, such as https://iam.example.com. now is the clock; nil for the machine's.
+func NewTokens(endpoint string, login Login, next http.RoundTripper, now func() time.Time) *Tokens {
+	if now == nil {
+		now = time.Now
+	}
+	return &Tokens{url: strings.TrimSuffix(endpoint, "/") + "/v3/auth/tokens", login: login, next: next, now: now, asking: make(chan struct{}, 1)}
+}
+
+// retryRenewal is how long a renewal waits that failed while the token is still good.
+const retryRenewal = time.Minute
+
+// loginTimeout bounds a login that a request has to wait for.
+const loginTimeout = 30 * time.Second
+
+// renewTimeout bounds one while the token is still good. The request that does it waits, and shall not fail for that.
+const renewTimeout = 3 * time.Second
+
+// Token returns a token that is good, and not the one that was refused. While the token is good one caller asks for the next one, and the
+// others do not wait for it. A login that failed, and one for a token that was refused, is done at most once a minute: wrong logins lock a
+// user.
+func (t *Tokens) Token(ctx context.Context, refused string) (string, error) {
+	good, due, err := t.known(refused)
+	if !due {
+		return good, err
+	}
+	if good != "" {
+		select {
+		case t.asking <- struct{}{}:
+		default:
+			return good, nil
+		}
+	} else {
+		select {
+		case t.asking <- struct{}{}:
+		case <-ctx.Done():
+			return "", fmt.Errorf("wait for a token of user %s from %s: %w", t.login.User, t.url, ctx.Err())
+		}
+	}
+	defer func() { <-t.asking }()
+	good, due, err = t.known(refused) // another one may have asked meanwhile
+	if !due {
+		return good, err
+	}
+	timeout := loginTimeout
+	if good != "" {
+		timeout = renewTimeout
+	}
+	bounded, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	asked := t.now()
+	token, ends, err := t.ask(bounded)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if ctx.Err() == nil { // who has gone says nothing of the service
+		t.asked, t.err = asked, err
+		if t.isRefused(refused) {
+			t.refused = asked
+		}
+	}
+	switch {
+	case err == nil:
+		t.token, t.endsAt = token, ends
+		t.renewAt = asked.Add(ends.Sub(asked) * 9 / 10)
+	case good != "":
+		t.renewAt = t.now().Add(retryRenewal)
+		return good, nil
+	}
+	return token, err
+}
+
+// known returns the token if it is good, and whether one is to be asked for. If neither, the error says why.
+func (t *Tokens) known(refused string) (good string, due bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	recently := func(at time.Time) bool { return !at.IsZero() && now.Sub(at) < retryRenewal }
+	isRefused := t.isRefused(refused)
+	switch {
+	case isRefused && recently(t.refused) && t.err == nil:
+		return t.token, false, nil // the next one is refused too: it is not the token
+	case t.token != "" && !isRefused && now.Before(t.endsAt):
+		return t.token, !now.Before(t.renewAt), nil
+	case t.err != nil && recently(t.asked):
+		return "", false, t.err
+	}
+	return "", true, nil
+}
+
+// isRefused reports whether the token that is kept is the one that was refused. Its caller holds mu.
+func (t *Tokens) isRefused(refused string) bool { return refused != "" && t.token == refused }
+
+// ask asks for a token. What the service answers is not in the error: it may quote the request.
+func (t *Tokens) ask(ctx context.Context) (token string, ends time.Time, err error) {
+	fail := func(err error) (string, time.Time, error) {
+		return "", time.Time{}, fmt.Errorf("ask %s for a token of user %s: %w", t.url, t.login.User, err)
+	}
+	body, err := json.Marshal(t.question(ctx))
+	if err != nil {
+		return fail(err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url, bytes.NewReader(body))
+	if err != nil {
+		return fail(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := t.next.RoundTrip(r)
+	if err != nil {
+		return fail(err)
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
+	if err != nil {
+		return fail(err)
+	}
+	if answer.StatusCode != http.StatusCreated {
+		return fail(fmt.Errorf("got %s: look at user, domain, password and project", answer.Status))
+	}
+	var says struct {
+		Token struct {
+			ExpiresAt time.Time `json:"expires_at"`
+		} `json:"token"`
+	}
+	if err := json.Unmarshal(data, &says); err != nil {
+		return fail(fmt.Errorf("the answer is not understood: %T", err))
+	}
+	token = answer.Header.Get("X-Subject-Token")
+	if token == "" || says.Token.ExpiresAt.IsZero() {
+		return fail(errors.New("the answer has no token, or no end of it"))
+	}
+	return token, says.Token.ExpiresAt, nil
+}
+
+type object = map[string]any
+
+func (t *Tokens) question(ctx context.Context) object {
+	project := object{"name": t.login.ProjectName}
+	if t.login.ProjectID != "" {
+		project = object{"id": t.login.ProjectID}
+	}
+	return object{"auth": object{
+		"identity": object{"methods": []string{"password"}, "password": object{"user": object{
+			"name": t.login.User, "password": t.login.Password(ctx), "domain": object{"name": t.login.Domain},
+		}}},
+		"scope": object{"project": project},
+	}}
+}

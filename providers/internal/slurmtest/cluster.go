@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package slurmtest starts a Slurm for tests, of Debian's packages slurm-wlm and munge: a controller and several nodes on one machine, with
+// folders, ports and a key of their own.
+//
+// It promises that what it started has ended and is removed after the test: daemons are ended by their process, jobs are cancelled first.
+//
+// What surprises: nodes have as many CPUs as a test wants, whatever the machine has. Jobs run as the user of the test, which must be root.
+package slurmtest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Options say what the cluster is like. The zero value is two nodes of 64 CPUs in the partitions main and other.
+type Options struct {
+	// Nodes is how many there are, n1 and so on. Default 2. The last one is the only one of the partition other.
+	Nodes int
+	// CPUs and Megabytes are those of each node. Default 64 and 16000.
+	CPUs, Megabytes int
+	// GPUs is how many devices each node has that are said to be GPUs.
+	GPUs int
+	// Env are variables of jobs: each has the path of the file of its name in the directory of the cluster.
+	Env []string
+	// Extra are further lines of slurm.conf.
+	Extra string
+}
+
+// Cluster is a Slurm that runs.
+type Cluster struct {
+	// Conf is its slurm.conf, Dir its directory, Shared a directory in it for jobs.
+	Conf, Dir, Shared string
+
+	options Options
+	munged  *exec.Cmd
+	control *exec.Cmd
+	nodes   map[string]*exec.Cmd
+}
+
+// Available returns why no cluster can be started here; nil if one can.
+func Available() error {
+	for _, program := range []string{"slurmctld", "slurmd", "sbatch", "srun", "munged"} {
+		if _, err := find(program); err != nil {
+			return fmt.Errorf("%s is not installed: apt-get install slurm-wlm munge", program)
+		}
+	}
+	if os.Geteuid() != 0 {
+		return errors.New("a private Slurm is started by root only")
+	}
+	return nil
+}
+
+func find(program string) (string, error) {
+	if path, err := exec.LookPath(program); err == nil {
+		return path, nil
+	}
+	return exec.LookPath("/usr/sbin/" + program)
+}
+
+// Start starts a cluster that ends with the test. Without Slurm the test is skipped, or fails if VK_REQUIRE_SLURM is 1.
+func Start(t testing.TB, options Options) *Cluster {
+	t.Helper()
+	if err := Available(); err != nil {
+		if os.Getenv("VK_REQUIRE_SLURM") == "1" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	c, err := open(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := c.start(t.Context()); err != nil {
+		t.Fatalf("start Slurm: %v\n%s", err, c.tail())
+	}
+	return c
+}
+
+func open(o Options) (*Cluster, error) {
+	if o.Nodes == 0 {
+		o.Nodes = 2
+	}
+	if o.CPUs == 0 {
+		o.CPUs = 64
+	}
+	if o.Megabytes == 0 {
+		o.Megabytes = 16000
+	}
+	dir, err := os.MkdirTemp("/var/tmp", "slurm-") // short, as sockets are in it; /tmp is another one in containers
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{Dir: dir, Conf: filepath.Join(dir, "slurm.conf"), Shared: filepath.Join(dir, "shared"), options: o, nodes: map[string]*exec.Cmd{}}
+	for _, sub := range []string{"control", "shared", "spool", "tmp"} {
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	key := make([]byte, 128)
+	_, _ = rand.Read(key) // it never fails
+	if err := os.WriteFile(filepath.Join(dir, "munge.key"), key, 0o600); err != nil {
+		return nil, err
+	}
+	// What killed jobs leave in their TMPDIR is removed with the cluster.
+	prolog := "#!/bin/sh\necho export TMPDIR=" + dir + "/tmp\n"
+	for _, name := range o.Env {
+		prolog += "echo export " + name + "=" + dir + "/" + name + "\n"
+	}
+	if err := os.WriteFile(filepath.Join(dir, "prolog"), []byte(prolog), 0o755); err != nil { //nolint:gosec // it is a program
+		return nil, err
+	}
+	text, err := c.conf()
+	if err != nil {
+		return nil, err
+	}
+	return c, os.WriteFile(c.Conf, []byte(text), 0o644) //nolint:gosec // there is nothing secret in it
+}
+
+// conf is slurm.conf.
+func (c *Cluster) conf() (string, error) {
+	ports, err := freePorts(c.options.Nodes + 1)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `ClusterName=test
+SlurmctldHost=localhost
+SlurmctldPort=%[2]d
+AuthType=auth/munge
+AuthInfo=socket=%[1]s/munge
+CredType=cred/munge
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation=%[1]s/control
+SlurmctldPidFile=%[1]s/control.pid
+SlurmdPidFile=%[1]s/%%n.pid
+SlurmdSpoolDir=%[1]s/spool/%%n
+SlurmctldLogFile=%[1]s/control.log
+TaskProlog=%[1]s/prolog
+SlurmdLogFile=%[1]s/%%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU_Memory
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1
+SlurmdParameters=config_overrides
+ReturnToService=2
+MpiDefault=none
+SwitchType=switch/none
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/linux
+KillWait=10
+MinJobAge=300
+SlurmdTimeout=10
+CommunicationParameters=NoCtldInAddrAny
+`, c.Dir, ports[0])
+	gres := ""
+	if c.options.GPUs > 0 {
+		b.WriteString("GresTypes=gpu\n")
+		gres = fmt.Sprintf(" Gres=gpu:%d", c.options.GPUs)
+		devices := fmt.Sprintf("Name=gpu Count=%d\n", c.options.GPUs)
+		if err := os.WriteFile(filepath.Join(c.Dir, "gres.conf"), []byte(devices), 0o644); err != nil { //nolint:gosec // as slurm.conf
+			return "", err
+		}
+	}
+	b.WriteString(c.options.Extra)
+	for i := range c.options.Nodes {
+		fmt.Fprintf(&b, "NodeName=n%d NodeHostname=localhost NodeAddr=127.0.0.1 Port=%d CPUs=%d RealMemory=%d%s\n", i+1, ports[i+1], c.options.CPUs, c.options.Megabytes, gres)
+	}
+	fmt.Fprintf(&b, "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP\nPartitionName=other Nodes=n%d MaxTime=INFINITE State=UP\n", c.options.Nodes)
+	return b.String(), nil
+}
+
+// freePorts are of nobody now.
+func freePorts(n int) (ports []int, err error) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a bind on this machine does not block
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
+
+// daemon starts a program in the foreground.
+func (c *Cluster) daemon(program string, args ...string) (*exec.Cmd, error) {
+	path, err := find(program)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(path, args...) //nolint:noctx // it is ended by its process id, with the cluster
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "SLURM_CONF=" + c.Conf}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd, cmd.Start()
+}
+
+func (c *Cluster) start(ctx context.Context) (err error) {
+	c.munged, err = c.daemon("munged", "--foreground", "--force", "--num-threads=2", "--key-file="+c.Dir+"/munge.key", "--socket="+c.Dir+"/munge",
+		"--pid-file="+c.Dir+"/munge.pid", "--seed-file="+c.Dir+"/munge.seed", "--log-file="+c.Dir+"/munge.log")
+	if err != nil {
+		return err
+	}
+	err = wait(ctx, "munged", func() bool { _, err := os.Stat(c.Dir + "/munge"); return err == nil })
+	if err == nil {
+		err = c.StartController(ctx)
+	}
+	for i := range c.options.Nodes {
+		if err == nil {
+			err = c.StartNode(fmt.Sprintf("n%d", i+1))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return c.AwaitNodes(ctx)
+}
+
+// StartController starts the controller, and waits until it answers.
+func (c *Cluster) StartController(ctx context.Context) (err error) {
+	if c.control, err = c.daemon("slurmctld", "-D", "-f", c.Conf); err != nil {
+		return err
+	}
+	return wait(ctx, "slurmctld", func() bool { _, err := c.Run(ctx, "squeue"); return err == nil })
+}
+
+// StopController kills the controller. Jobs go on.
+func (c *Cluster) StopController() { end(c.control, syscall.SIGKILL) }
+
+// StartNode starts the daemon of a node.
+func (c *Cluster) StartNode(name string) (err error) {
+	c.nodes[name], err = c.daemon("slurmd", "-D", "-N", name, "-f", c.Conf)
+	return err
+}
+
+// KillNode kills the daemon of a node, as when the machine is lost. The processes of its jobs are left to who lost them.
+func (c *Cluster) KillNode(name string) { end(c.nodes[name], syscall.SIGKILL) }
+
+// AwaitNodes waits until all nodes can take jobs.
+func (c *Cluster) AwaitNodes(ctx context.Context) error {
+	return wait(ctx, "nodes", func() bool {
+		out, err := c.Run(ctx, "sinfo", "--noheader", "--Node", "--partition=main", "--format=%T")
+		n := strings.Count(out, "idle") + strings.Count(out, "mixed") + strings.Count(out, "allocated")
+		return err == nil && n == c.options.Nodes && !strings.Contains(out, "*")
+	})
+}
+
+// Run runs a command of Slurm.
+func (c *Cluster) Run(ctx context.Context, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "SLURM_CONF=" + c.Conf}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%s: %w: %s", name, err, out)
+	}
+	return string(out), err
+}
+
+const patience = 30 * time.Second
+
+// wait waits until ok.
+func wait(ctx context.Context, what string, ok func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for !ok() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: not ready after %s", what, patience)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// end ends a daemon.
+func end(cmd *exec.Cmd, sig syscall.Signal) {
+	if cmd == nil || cmd.Process == nil || cmd.ProcessState != nil {
+		return
+	}
+	_ = cmd.Process.Signal(sig)
+	_ = cmd.Wait()
+}
+
+// close cancels all jobs, ends the daemons, and removes what they had.
+func (c *Cluster) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, _ = c.Run(ctx, "scancel", "--signal=KILL", "--full", "--me") // nobody may answer any more
+	_, _ = c.Run(ctx, "scancel", "--me")
+	_ = wait(ctx, "jobs", func() bool {
+		out, err := c.Run(ctx, "squeue", "--noheader", "--me", "--format=%i")
+		return err != nil || strings.TrimSpace(out) == ""
+	})
+	for _, n := range c.nodes {
+		end(n, syscall.SIGTERM)
+	}
+	end(c.control, syscall.SIGTERM)
+	end(c.munged, syscall.SIGTERM)
+	c.killSteps()
+	left, _ := os.ReadDir(filepath.Join(c.Dir, "tmp"))
+	for _, e := range left {
+		_ = os.RemoveAll(filepath.Join("/dev/shm", e.Name())) // killed jobs have the same name there
+	}
+	return os.RemoveAll(c.Dir)
+}
+
+// killSteps kills what supervises steps on nodes that were killed: nobody else ends it. It is known by the files that it has open.
+func (c *Cluster) killSteps() {
+	names, _ := filepath.Glob("/proc/[0-9]*/comm")
+	for _, path := range names {
+		if name, _ := os.ReadFile(path); strings.TrimSpace(string(name)) != "slurmstepd" {
+			continue
+		}
+		process := filepath.Dir(path)
+		files, _ := filepath.Glob(filepath.Join(process, "fd", "*"))
+		for _, f := range files {
+			if to, _ := os.Readlink(f); !strings.HasPrefix(to, c.Dir+"/") {
+				continue
+			}
+			if pid, err := strconv.Atoi(filepath.Base(process)); err == nil {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+			break
+		}
+	}
+}
+
+// tail is what the daemons said last.
+func (c *Cluster) tail() string {
+	var b strings.Builder
+	logs, _ := filepath.Glob(filepath.Join(c.Dir, "*.log"))
+	for _, path := range logs {
+		data, _ := os.ReadFile(path)
+		fmt.Fprintf(&b, "%s:\n%s\n", filepath.Base(path), data[max(0, len(data)-2000):])
+	}
+	return b.String()
+}
