@@ -8,4 +8,10 @@ import (
 )
 
 // Capabilities returns what pods get from a provider with this configuration.
-func (c Config) Capabilities() capability.Declaration { return remotecluster.Capabilities() }
+func (c Config) Capabilities() capability.Declaration {
+	d := remotecluster.Capabilities()
+	if len(c.StorageClasses) > 0 {
+		return remotecluster.WithVolumes(d)
+	}
+	return d.Lacks("no storage class is named in storageClasses of the provider, so no claim is taken to the lower cluster", capability.PersistentVolume)
+}

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
@@ -59,6 +58,12 @@ type Config struct {
 	// Annotations of pods that the lower cluster sees: names, and beginnings of names such as example.com/*. Default: none, as programs
 	// in the lower cluster may give rights by them.
 	Annotations []string `json:"annotations,omitempty"`
+	// StorageClasses are storage classes of the lower cluster, by those of the upper one. Pods may claim volumes of these, which are then
+	// claims in the lower cluster. Default: none.
+	StorageClasses map[string]string `json:"storageClasses,omitempty"`
+	// GlobalServices says that services with the label or annotation global=true are in the lower cluster too, with the addresses behind
+	// them that are elsewhere. The node needs the right to list and watch EndpointSlices of the upper cluster for it. Default: no.
+	GlobalServices bool `json:"globalServices,omitempty"`
 	// Capacity is what the node offers. Default: what the Ready nodes of the lower cluster have free, which needs the right to
 	// read all its nodes and pods.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
@@ -83,9 +88,17 @@ func (c Config) complete() (Config, error) {
 	if c.Namespace != "" && len(c.Namespaces) > 0 {
 		return c, errors.New("tensilekube provider: namespaces: all pods go to namespace: remove one of both")
 	}
+	if c.Namespace != "" && c.GlobalServices {
+		return c, errors.New("tensilekube provider: globalServices: services of two namespaces may have one name, and all go to namespace: remove one of both")
+	}
 	for home, remote := range c.Namespaces {
 		if problems := validation.IsDNS1123Label(remote); len(problems) > 0 {
 			return c, fmt.Errorf("tensilekube provider: namespaces: %s: %q: %s", home, remote, problems[0])
+		}
+	}
+	for home, remote := range c.StorageClasses {
+		if problems := validation.IsDNS1123Subdomain(remote); len(problems) > 0 {
+			return c, fmt.Errorf("tensilekube provider: storageClasses: %s: %q: want a storage class of the lower cluster: %s", home, remote, problems[0])
 		}
 	}
 	if c.ClusterSelector == nil {
@@ -115,13 +128,20 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
+// global says which services are in the lower cluster too, nil if none are.
+func (c Config) global() func(*corev1.Service) bool {
+	if !c.GlobalServices {
+		return nil
+	}
+	return remotecluster.MarkedGlobal
+}
+
 // access returns the access to the lower cluster.
 func (c Config) access() (*rest.Config, error) {
 	if c.Kubeconfig == "" {
 		return nil, errors.New("tensilekube provider: kubeconfig: is missing: set it in the file of --provider-config or in VKUBELET_TENSILEKUBE_KUBECONFIG")
 	}
-	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		&clientcmd.ClientConfigLoadingRules{ExplicitPath: c.Kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: c.Context}).ClientConfig()
+	access, err := remotecluster.Access(c.Kubeconfig, c.Context)
 	if err != nil {
 		return nil, fmt.Errorf("tensilekube provider: kubeconfig: %w", err)
 	}

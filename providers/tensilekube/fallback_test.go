@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
@@ -23,7 +24,7 @@ import (
 func TestStreamsWithoutWebsockets(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newUpper(t, w, "no-websockets", "vk-0")
-	access := rest.CopyConfig(w.api.Config)
+	access := rest.CopyConfig(w.API.Config)
 	access.NextProtos = []string{"http/1.1"} // HTTP/2 has no upgrades
 	next, err := rest.TransportFor(access)
 	if err != nil {
@@ -48,18 +49,18 @@ func TestStreamsWithoutWebsockets(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)
-	u.access = u.line.through(&rest.Config{Host: server.URL})
+	u.access = u.line.Through(&rest.Config{Host: server.URL})
 	p, _ := u.start()
 	const port = 18083
-	pod := u.pod("default", "web", program.Program{Listen: port, Stay: program.Forever})
-	u.create(p, pod)
-	u.untilRuns(p, pod)
+	pod := u.Pod("default", "web", program.Program{Listen: port, Stay: program.Forever})
+	u.Create(p, pod)
+	u.UntilRuns(p, pod)
 
-	c := newConsole()
-	if err := p.RunInContainer(t.Context(), "default", "web", "main", append([]string{"program"}, program.Program{Print: []string{"there"}}.Args()...), c); err != nil || c.out.String() != "there\n" {
-		t.Errorf("exec: wrote %q (%v)", c.out.String(), err)
+	c := &remotetest.Console{}
+	if err := p.RunInContainer(t.Context(), "default", "web", "main", append([]string{"program"}, program.Program{Print: []string{"there"}}.Args()...), c); err != nil || c.Out.String() != "there\n" {
+		t.Errorf("exec: wrote %q (%v)", c.Out.String(), err)
 	}
-	u.until("an answer through the port", func() (bool, string) {
+	u.Until("an answer through the port", func() (bool, string) {
 		mine, theirs := net.Pipe()
 		defer mine.Close()
 		go func() { // ends with the pipe

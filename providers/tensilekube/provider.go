@@ -17,7 +17,8 @@ import (
 // Provider returns the provider tensilekube.
 func Provider() cli.Provider {
 	return cli.Provider{
-		Name: "tensilekube",
+		Name:    "tensilekube",
+		Aliases: []string{"k8s"}, // as Tensile Kube's provider was called
 		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 			config, err := LoadConfig(in.ConfigPath)
 			if err != nil {
@@ -41,10 +42,15 @@ var (
 	_ node.PodNotifier      = (*provider)(nil)
 	_ node.PodObjectsUser   = (*provider)(nil)
 	_ node.PodTokensUser    = (*provider)(nil)
+	_ node.PodClaimsUser    = (*provider)(nil)
 	_ node.BackgroundRunner = (*provider)(nil)
 	_ node.NodeProvider     = (*provider)(nil)
 	_ capability.Declarer   = (*provider)(nil)
 	_ cli.NodeConfigurer    = (*provider)(nil)
+	_ cli.Examiner          = (*provider)(nil)
+
+	_ nodeutil.VolumeProvisioner  = (*provider)(nil)
+	_ nodeutil.EndpointSlicesUser = (*provider)(nil)
 )
 
 // provider runs pods in the lower cluster. It is no node.PodAuthority: the lower cluster may have been restored from an older
@@ -66,8 +72,8 @@ func newProvider(in cli.ProviderInput, config Config, access *rest.Config) (*pro
 	cluster, err := remotecluster.New(remotecluster.Config{
 		Home: remotecluster.Home{Cluster: config.ClusterID, Node: in.Node.Name}, REST: access,
 		Namespace: config.Namespace, Namespaces: config.Namespaces, ServiceAccount: config.ServiceAccount,
-		Place: config.place, Annotations: config.shows, Capacity: config.Capacity, Pods: in.Pods, Services: in.Services,
-		RefreshEvery: config.refreshEvery,
+		Place: config.place, Annotations: config.shows, StorageClasses: config.StorageClasses, Global: config.global(), Capacity: config.Capacity, Pods: in.Pods, Services: in.Services, Listed: in.Listed,
+		Claim: true, Recorder: in.Recorder, RefreshEvery: config.refreshEvery,
 	})
 	if err != nil {
 		return nil, err

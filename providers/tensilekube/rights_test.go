@@ -4,7 +4,6 @@ package tensilekube
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -13,51 +12,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/yaml"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
-
-// readmeRole is the role that the README tells to paste.
-func readmeRole(t *testing.T) *rbacv1.ClusterRole {
-	t.Helper()
-	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, block := range strings.Split(string(text), "```yaml\n")[1:] {
-		block, _, _ = strings.Cut(block, "```")
-		if role := (&rbacv1.ClusterRole{}); strings.Contains(block, "kind: ClusterRole") {
-			if err := yaml.UnmarshalStrict([]byte(block), role); err != nil {
-				t.Fatal(err)
-			}
-			return role
-		}
-	}
-	t.Fatal("README.md has no ClusterRole")
-	return nil
-}
 
 // asTheReadmeSays lets a node ask with the rights of the README and no others.
 func (u *upper) asTheReadmeSays() {
 	u.Helper()
-	user, role := u.worker.api.NodeName(u.T), readmeRole(u.T)
-	role.Name = user
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	}
-	if _, err := u.worker.api.Client.RbacV1().ClusterRoles().Create(u.Context(), role, metav1.CreateOptions{}); err != nil {
-		u.Fatal(err)
-	}
-	if _, err := u.worker.api.Client.RbacV1().ClusterRoleBindings().Create(u.Context(), binding, metav1.CreateOptions{}); err != nil {
-		u.Fatal(err)
-	}
-	access := rest.CopyConfig(u.worker.api.Config)
-	access.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
-	u.access = u.line.through(access)
+	u.user = u.worker.API.NodeName(u.T)
+	u.access = u.line.Through(remotetest.WithRole(u.T, u.worker.API, u.user, remotetest.ReadmeRole(u.T, "virtual-kubelet-tensilekube")))
 }
 
 // TestLeastRights does all that a node does, with the rights that the README names.
@@ -66,18 +32,17 @@ func TestLeastRights(t *testing.T) {
 	u := newUpper(t, w, "rights", "vk-0")
 	u.config.Capacity = nil // nodes and all pods are read, too
 	u.asTheReadmeSays()
-	u.put("default", "objects", "one")
-	if err := u.services.Add(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes", UID: "another"}}); err != nil {
-		t.Fatal(err)
-	}
+	u.Put("default", "objects", "one")
+	u.isHome("another")
 	p, _ := u.start()
-	pod := withObjects(u.pod("default", "web", program.Program{Print: []string{"hello"}, Listen: 18080, Stay: program.Forever}))
-	u.create(p, pod)
-	u.untilRuns(p, pod)
-	u.until("its log", func() (bool, string) { log := u.log(p, pod); return strings.Contains(log, "hello"), log })
-	u.put("default", "objects", "two")
-	u.until("the copy is replaced", func() (bool, string) {
-		for _, r := range u.line.seen() {
+	pod := withObjects(u.Pod("default", "web", program.Program{Print: []string{"hello"}, Listen: 18080, Stay: program.Forever}))
+	u.Create(p, pod)
+	u.UntilRuns(p, pod)
+	u.untilSaid(pod, "Scheduled")
+	u.Until("its log", func() (bool, string) { log := u.Log(p, pod); return strings.Contains(log, "hello"), log })
+	u.Put("default", "objects", "two")
+	u.Until("the copy is replaced", func() (bool, string) {
+		for _, r := range u.line.Seen() {
 			if strings.HasPrefix(r, "PUT ") {
 				return true, ""
 			}
@@ -90,34 +55,34 @@ func TestLeastRights(t *testing.T) {
 		t.Errorf("UpdatePod: %v", err)
 	}
 	for what, command := range map[string]program.Program{"exec": {Print: []string{"there"}}} {
-		c := newConsole()
-		if err := p.RunInContainer(t.Context(), "default", "web", "main", append([]string{"program"}, command.Args()...), c); err != nil || c.out.String() != "there\n" {
-			t.Errorf("%s: wrote %q (%v)", what, c.out.String(), err)
+		c := &remotetest.Console{}
+		if err := p.RunInContainer(t.Context(), "default", "web", "main", append([]string{"program"}, command.Args()...), c); err != nil || c.Out.String() != "there\n" {
+			t.Errorf("%s: wrote %q (%v)", what, c.Out.String(), err)
 		}
 	}
 	if err := p.Ping(t.Context()); err != nil {
 		t.Errorf("Ping: %v", err)
 	}
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "vk-0"}}
-	u.until("the node has room", func() (bool, string) {
+	u.Until("the node has room", func() (bool, string) {
 		p.ConfigureNode(t.Context(), n)
 		cpu := n.Status.Allocatable[corev1.ResourceCPU]
 		return cpu.Value() >= 1000, cpu.String()
 	})
-	u.delete(p, pod)
-	u.untilGone(p, pod)
-	u.until("the copies are gone", func() (bool, string) { n := u.copies(); return n == 0, fmt.Sprint(n) })
+	u.Delete(p, pod)
+	u.UntilGone(p, pod)
+	u.Until("the copies are gone", func() (bool, string) { n := u.copies(); return n == 0, fmt.Sprint(n) })
 }
 
 // TestMissingRightsAreSaid has an access that may do nothing.
 func TestMissingRightsAreSaid(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newUpper(t, w, "no-rights", "vk-0")
-	access := rest.CopyConfig(w.api.Config)
+	access := rest.CopyConfig(w.API.Config)
 	access.Impersonate = rest.ImpersonationConfig{UserName: "nobody", Groups: []string{"system:authenticated"}}
-	u.access = u.line.through(access)
+	u.access = u.line.Through(access)
 	p, _ := u.start()
-	u.until("Ping says what is missing", func() (bool, string) {
+	u.Until("Ping says what is missing", func() (bool, string) {
 		err := p.Ping(t.Context())
 		return err != nil && strings.Contains(err.Error(), "cannot list resource"), fmt.Sprint(err)
 	})
@@ -133,48 +98,50 @@ func TestMissingRightsAreSaid(t *testing.T) {
 func TestOneNamespace(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newUpper(t, w, "one-namespace", "vk-0")
-	u.config.Namespace = w.api.Namespace(t)
-	user, all := w.api.NodeName(t), readmeRole(t)
+	u.config.Namespace = w.API.Namespace(t)
+	u.isHome("another")
+	user, all := w.API.NodeName(t), remotetest.ReadmeRole(t, "virtual-kubelet-tensilekube")
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}}
 	for _, rule := range all.Rules {
 		if r := rule.Resources[0]; r != "namespaces" && r != "nodes" && r != "services" && rule.APIGroups[0] == "" {
 			role.Rules = append(role.Rules, rule)
 		}
 	}
-	if _, err := w.api.Client.RbacV1().Roles(u.config.Namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+	if _, err := w.API.Client.RbacV1().Roles(u.config.Namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}
-	if _, err := w.api.Client.RbacV1().RoleBindings(u.config.Namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+	if _, err := w.API.Client.RbacV1().RoleBindings(u.config.Namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	access := rest.CopyConfig(w.api.Config)
+	access := rest.CopyConfig(w.API.Config)
 	access.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
-	u.access = u.line.through(access)
+	u.access = u.line.Through(access)
 	p, _ := u.start()
 	var pods []*corev1.Pod
 	for _, namespace := range []string{"a", "b"} {
-		u.put(namespace, "objects", namespace)
-		pod := withObjects(u.pod(namespace, "web", program.Program{Env: true, Stay: program.Forever}))
-		u.create(p, pod)
+		u.Put(namespace, "objects", namespace)
+		pod := withObjects(u.Pod(namespace, "web", program.Program{Env: true, Stay: program.Forever}))
+		u.Create(p, pod)
 		pods = append(pods, pod)
 	}
 	for _, pod := range pods {
-		u.untilRuns(p, pod)
+		u.UntilRuns(p, pod)
 		want := "PASSWORD=" + pod.Namespace + "\n"
-		u.until("the variable of its own namespace", func() (bool, string) { log := u.log(p, pod); return strings.Contains(log, want), log })
+		u.untilSaid(pod, "Scheduled")
+		u.Until("the variable of its own namespace", func() (bool, string) { log := u.Log(p, pod); return strings.Contains(log, want), log })
 	}
-	if list, err := w.api.Client.CoreV1().Pods(u.config.Namespace).List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 2 {
+	if list, err := w.API.Client.CoreV1().Pods(u.config.Namespace).List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 2 {
 		t.Errorf("the namespace has %d pods (%v), want both", len(list.Items), err)
 	}
 	if err := p.Ping(t.Context()); err != nil {
 		t.Errorf("Ping: %v", err)
 	}
 	for _, pod := range pods {
-		u.delete(p, pod)
-		u.untilGone(p, pod)
+		u.Delete(p, pod)
+		u.UntilGone(p, pod)
 	}
 }

@@ -3,141 +3,75 @@
 package tensilekube
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
+	"k8s.io/client-go/rest"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
-	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
 // startNode runs a whole node of the upper cluster until stop is called, or the test ends.
-func startNode(t *testing.T, api *testapi.API, w *worker, name string, l *line) (stop func()) {
+func startNode(t *testing.T, api *testapi.API, w *worker, name string, l *remotetest.Line, change ...func(*Config)) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	n, err := nodeutil.NewNode(name, func(c nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
-		p, err := newProvider(cli.ProviderInput{ProviderConfig: c, NodeName: name}, w.config(name), l.through(w.api.Config))
-		if err != nil {
-			return nil, nil, err
-		}
-		p.ConfigureNode(ctx, c.Node)
-		return p, p, nil
-	}, nodeutil.WithClient(api.Client))
-	if err != nil {
-		t.Fatal(err)
+	config := w.config(name)
+	for _, f := range change {
+		f(&config)
 	}
-	go func() { _ = n.Run(ctx) }() // Err has the error
-	stop = sync.OnceFunc(func() {
-		cancel()
-		<-n.Done()
-		if err := n.Err(); !errors.Is(err, context.Canceled) {
-			t.Errorf("the node ended with %v", err)
-		}
-	})
-	t.Cleanup(stop)
-	if err := n.WaitReady(t.Context(), patience); err != nil {
+	n, stop := runNode(t, api, name, config, l.Through(w.API.Config))
+	if err := n.WaitReady(t.Context(), remotetest.Patience); err != nil {
 		t.Fatal(err)
 	}
 	return stop
 }
 
-// TestWholeNode has two real clusters: a Deployment of the upper one runs in the lower one, over a restart of the node, with a token
-// that the upper API server takes, and is gone from there when it is deleted.
-func TestWholeNode(t *testing.T) {
-	w, api := startWorker(t, testapi.Start(t)), testapi.New(t, testapi.Options{})
-	u, l, name := &upper{T: t}, &line{}, "upper-node"
-	stop := startNode(t, api, w, name, l)
-	ns := api.Namespace(t)
-	template := corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
-		Spec: corev1.PodSpec{NodeName: name, TerminationGracePeriodSeconds: ptr.To(int64(1)), Containers: []corev1.Container{{
-			Name: "main", Image: "program", Args: program.Program{Stay: program.Forever}.Args()}}},
-	}
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DeploymentSpec{
-		Replicas: ptr.To(int32(3)), Selector: &metav1.LabelSelector{MatchLabels: template.Labels}, Template: template}}
-	if _, err := api.Client.AppsV1().Deployments(ns).Create(t.Context(), deployment, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	available := func() (bool, string) {
-		d, err := api.Client.AppsV1().Deployments(ns).Get(t.Context(), "web", metav1.GetOptions{})
-		return err == nil && d.Status.AvailableReplicas == 3, fmt.Sprint(d.Status, err)
-	}
-	u.until("three pods are available", available)
-	before := ids(t, api, ns)
-
-	mine := metav1.ListOptions{LabelSelector: homeOfTest(name)}
-	secrets, err := w.api.Client.CoreV1().Secrets("").List(t.Context(), mine)
-	if err != nil || len(secrets.Items) != 3 {
-		t.Fatalf("the lower cluster has %d Secrets of the node (%v), want one for each pod", len(secrets.Items), err)
-	}
-	for key, token := range secrets.Items[0].Data {
-		if !strings.HasSuffix(key, ".0.0") { // the token is the first source of the volume
-			continue
-		}
-		review, err := api.Client.AuthenticationV1().TokenReviews().Create(t.Context(), &authenticationv1.TokenReview{
-			Spec: authenticationv1.TokenReviewSpec{Token: string(token)}}, metav1.CreateOptions{})
-		if err != nil || review.Status.User.Username != "system:serviceaccount:"+ns+":default" {
-			t.Errorf("the upper API server says of the token: %v (%v)", review.Status, err)
-		}
-	}
-
-	stop()
-	l.writes()
-	stop = startNode(t, api, w, name, l)
-	u.until("three pods are available after the restart", available)
-	if after := ids(t, api, ns); fmt.Sprint(after) != fmt.Sprint(before) {
-		t.Errorf("after the restart the containers are %v, before it they were %v", after, before)
-	}
-	if writes := l.writes(); len(writes) > 0 {
-		t.Errorf("the restart wrote to the lower cluster: %q", writes)
-	}
-
-	if err := api.Client.AppsV1().Deployments(ns).Delete(t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)}); err != nil {
-		t.Fatal(err)
-	}
-	u.until("nothing is left on both sides", func() (bool, string) {
-		here, err := api.Client.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			return false, err.Error()
-		}
-		there, err := w.api.Client.CoreV1().Pods("").List(t.Context(), mine)
-		if err != nil {
-			return false, err.Error()
-		}
-		secrets, err := w.api.Client.CoreV1().Secrets("").List(t.Context(), mine)
-		return err == nil && len(here.Items)+len(there.Items)+len(secrets.Items) == 0,
-			fmt.Sprintf("%d pods here, %d pods and %d Secrets there, %v", len(here.Items), len(there.Items), len(secrets.Items), err)
-	})
-	stop()
+// runNode is startNode for a lower cluster that may not answer yet.
+func runNode(t *testing.T, api *testapi.API, name string, config Config, access *rest.Config, opts ...nodeutil.NodeOpt) (_ *nodeutil.Node, stop func()) {
+	t.Helper()
+	return remotetest.RunNode(t, api, name, func(in cli.ProviderInput) (remotetest.NodeProvider, error) { return newProvider(in, config, access) }, opts...)
 }
 
-// ids are the containers of the pods of a namespace, with their restarts.
-func ids(t *testing.T, api *testapi.API, ns string) map[string]string {
-	t.Helper()
-	pods, err := api.Client.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
+// TestWholeNode has a global Service beside what whole nodes have.
+func TestWholeNode(t *testing.T) {
+	w, api := startWorker(t, testapi.Start(t)), testapi.New(t, testapi.Options{})
+	whole := remotetest.Whole{T: t, API: api, Remote: w.API, Name: "upper-node", Namespace: api.Namespace(t), Line: &remotetest.Line{}}
+	whole.Start = func() (stop func()) {
+		return startNode(t, api, w, whole.Name, whole.Line, func(c *Config) { c.GlobalServices = true })
 	}
-	out := map[string]string{}
-	for _, pod := range pods.Items {
-		for _, c := range pod.Status.ContainerStatuses {
-			out[pod.Name] = fmt.Sprint(c.ContainerID, " ", c.RestartCount)
+	whole.More = func() {
+		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "outside", Labels: map[string]string{"global": "true"}}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+		if _, err := api.Client.CoreV1().Services(whole.Namespace).Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
 		}
+		slice := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "outside", Labels: map[string]string{discoveryv1.LabelServiceName: "outside"}},
+			AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.7"}}}}
+		if _, err := api.Client.DiscoveryV1().EndpointSlices(whole.Namespace).Create(t.Context(), slice, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		remotetest.Until(t, "the global Service with its address of home is in the lower cluster", func() (bool, string) {
+			list, err := w.API.Client.DiscoveryV1().EndpointSlices("").List(t.Context(),
+				metav1.ListOptions{LabelSelector: remotecluster.LabelCluster + "=" + whole.Name}) // all nodes of a home share them
+			if err != nil || len(list.Items) != 1 {
+				return false, fmt.Sprint(err)
+			}
+			at := list.Items[0]
+			_, err = w.API.Client.CoreV1().Services(at.Namespace).Get(t.Context(), at.Labels[discoveryv1.LabelServiceName], metav1.GetOptions{})
+			return err == nil && at.Endpoints[0].Addresses[0] == "192.0.2.7", fmt.Sprint(err)
+		})
+		remotetest.Until(t, "events of the lower cluster are on a pod", func() (bool, string) {
+			list, err := api.Client.CoreV1().Events(whole.Namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,reason=Scheduled"})
+			return err == nil && len(list.Items) > 0 && strings.HasPrefix(list.Items[0].Message, "in the remote cluster: "), fmt.Sprint(err)
+		})
 	}
-	return out
+	whole.Run()
 }
 
 func homeOfTest(name string) string { return remotecluster.Home{Cluster: name, Node: name}.Selector() }

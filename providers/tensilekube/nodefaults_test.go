@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tensilekube
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/faultproxy"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/faultrow"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
+)
+
+// TestOutagesBetweenClusters has whole nodes of a real upper cluster, whose way to a real lower cluster breaks. No pod may be lost or run
+// twice.
+func TestOutagesBetweenClusters(t *testing.T) {
+	w, api := startWorker(t, testapi.Start(t)), testapi.New(t, testapi.Options{NoScheduler: true})
+	all, under := 15, 40
+	if faultrow.Long() {
+		all, under = 50, 200
+	}
+	for _, b := range []breakage{
+		{name: "429", fault: faultproxy.Fault{Status: http.StatusTooManyRequests, RetryAfter: time.Second}, says: "429"},
+		{name: "500", fault: faultproxy.Fault{Status: http.StatusInternalServerError}, says: "500"},
+		{name: "credential-expired", fault: faultproxy.Fault{Status: http.StatusUnauthorized}, says: "401"},
+		{name: "every-second-fails", fault: faultproxy.Fault{Status: http.StatusInternalServerError, Share: 0.5}},
+		{name: "slow", fault: faultproxy.Fault{Delay: 2 * time.Second}},
+		{name: "stale-watch", fault: faultproxy.Fault{On: faultproxy.Watches, Silent: true}, lasts: 15 * time.Second},
+	} {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t, api, w)
+			h.start()
+			h.during(b, func() { h.create("web", all) }, func(r faultproxy.Request) bool { return r.Resource == "pods" || r.Resource == "namespaces" })
+			h.untilSettled(all)
+			if n := h.created(); n != all {
+				t.Errorf("the lower API server made %d pods for %d", n, all)
+			}
+			b.says = "" // which it has said
+			h.during(b, func() { h.delete("web", all) }, faultproxy.Is("pods", "delete"))
+			h.untilSettled(0)
+		})
+	}
+	t.Run("restart", func(t *testing.T) {
+		t.Parallel()
+		newHome(t, api, w).restartUnder(under)
+	})
+	t.Run("cut", func(t *testing.T) {
+		t.Parallel()
+		newHome(t, api, w).cutFor(cutLength())
+	})
+}
+
+// breakage is a fault of requests.
+type breakage struct {
+	name  string
+	fault faultproxy.Fault
+	says  string        // is in the node's condition meanwhile; "": the node may be Ready, and work goes on
+	lasts time.Duration // at least
+}
+
+// during breaks the way to the lower cluster while do is done, until requests for which on is true were hit, and the node says so.
+func (h *home) during(b breakage, do func(), on func(faultproxy.Request) bool) {
+	h.Helper()
+	remove := h.proxy.Inject(b.fault)
+	defer remove()
+	began := time.Now()
+	h.proxy.CutWatches(nil)
+	hit := func(r faultproxy.Request) bool { return r.At.After(began) && on(r) }
+	do()
+	if err := h.proxy.Await(h.Context(), 1, hit); err != nil {
+		h.Fatal(err)
+	}
+	if b.says != "" {
+		h.untilNotReady(b.says)
+	}
+	h.wait(b.lasts)
+	remove()
+	h.proxy.CutWatches(faultproxy.Watches)
+}
+
+// wait lets a fault last.
+func (h *home) wait(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-h.Context().Done():
+	}
+}
+
+// created is how many pods the lower API server made.
+func (h *home) created() int {
+	return h.proxy.Count(func(r faultproxy.Request) bool {
+		return faultproxy.Is("pods", "create")(r) && r.Subresource == "" && r.Status == http.StatusCreated && !r.Injected
+	})
+}
+
+// restartUnder restarts the node under pods.
+func (h *home) restartUnder(n int) {
+	h.Helper()
+	h.start()
+	h.create("web", n)
+	before := h.untilSettled(n)
+	h.stop()
+	began := time.Now()
+	h.start()
+	h.create("next", 1) // when it runs, the node has looked at what there was
+	after := h.untilSettled(n + 1)
+	h.same(before, after)
+	for _, r := range h.proxy.Requests(faultproxy.Writes) {
+		if r.At.After(began) && r.Verb != "create" {
+			h.Errorf("the restart wrote to the lower cluster: %s %s", r.Verb, r.Path)
+		}
+	}
+	if made := h.created(); made != n+1 {
+		h.Errorf("the lower API server made %d pods for %d", made, n+1)
+	}
+	h.delete("web", n)
+	h.delete("next", 1)
+	h.untilSettled(0)
+}
+
+// cutLength is how long the network between both clusters is cut.
+func cutLength() time.Duration {
+	if faultrow.Long() {
+		return 10 * time.Minute
+	}
+	return 15 * time.Second
+}
+
+// cutFor lets no packet pass for a while, in which pods come and go at home.
+func (h *home) cutFor(length time.Duration) {
+	h.Helper()
+	const stay, leave, come = 20, 10, 10
+	h.start()
+	h.create("stays", stay)
+	h.create("leaves", leave)
+	before := h.untilSettled(stay + leave)
+	h.proxy.Blackhole()
+	defer h.proxy.Heal()
+	began := time.Now()
+	h.create("comes", come)
+	h.delete("leaves", leave)
+	h.untilNotReady("")
+	h.wait(length - time.Since(began))
+	pods, err := h.api.Client.CoreV1().Pods(h.ns).List(h.Context(), metav1.ListOptions{})
+	if err != nil {
+		h.Fatal(err)
+	}
+	for _, pod := range pods.Items {
+		if strings.HasPrefix(pod.Name, "comes") == (pod.Status.Phase == corev1.PodRunning) {
+			h.Errorf("while the network is cut %s is %s", pod.Name, pod.Status.Phase)
+		}
+	}
+	if len(pods.Items) != stay+leave+come {
+		h.Errorf("while the network is cut there are %d pods, want %d: nobody can know what has ended", len(pods.Items), stay+leave+come)
+	}
+	h.proxy.Heal()
+	after := h.untilSettled(stay + come)
+	for i := range leave {
+		delete(before, fmt.Sprintf("leaves-%d", i))
+	}
+	h.same(before, after)
+	if made := h.created(); made != stay+leave+come {
+		h.Errorf("the lower API server made %d pods for %d", made, stay+leave+come)
+	}
+	h.untilReady()
+}
