@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package liqo
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
+)
+
+// What a configuration file of this provider says about itself.
+const (
+	APIVersion = "liqo.virtual-kubelet.io/v1alpha1"
+	Kind       = "LiqoProviderConfiguration"
+)
+
+// Defaults of the limits of requests.
+const (
+	DefaultQPS   = 50
+	DefaultBurst = 100
+)
+
+// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
+// as VKUBELET_LIQO_KUBECONFIG.
+type Config struct {
+	// APIVersion must be the constant APIVersion in a file.
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Kind must be the constant Kind in a file.
+	Kind string `json:"kind,omitempty"`
+	// Kubeconfig is the path of the access to the remote cluster. Required.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	// Context is that of the file. Default: its current one.
+	Context string `json:"context,omitempty"`
+	// HomeClusterID is what Liqo calls the home cluster. It must not change while there are pods. Required.
+	HomeClusterID string `json:"homeClusterID,omitempty"`
+	// ForeignClusterID is what Liqo calls the remote cluster. Required.
+	ForeignClusterID string `json:"foreignClusterID,omitempty"`
+	// TenantNamespace is the namespace of the home cluster that has the NamespaceMap of the remote one. Default: none is read, and only
+	// Namespaces are offloaded.
+	TenantNamespace string `json:"tenantNamespace,omitempty"`
+	// HomeKubeconfig is the path of the access to the home cluster that reads the NamespaceMap. Default: that of the service account of the
+	// node's own pod. It needs TenantNamespace.
+	HomeKubeconfig string `json:"homeKubeconfig,omitempty"`
+	// Namespaces are namespaces of the remote cluster, by the one of the home cluster. They go before the NamespaceMap. With one of them, and
+	// without TenantNamespace, nothing else is read in the remote cluster than what is in that namespace.
+	Namespaces map[string]string `json:"namespaces,omitempty"`
+	// ServiceAccount is that of pods in the remote cluster, whose token they do not get. Default: the namespace's default one.
+	ServiceAccount string `json:"serviceAccount,omitempty"`
+	// Placement is where in the remote cluster pods run.
+	Placement remotecluster.Placement `json:"placement,omitzero"`
+	// Services says that Services of offloaded namespaces are in the remote cluster too, with the addresses behind them at home, unless they
+	// have the annotation liqo.io/skip-reflection. It needs several namespaces, or a NamespaceMap.
+	Services bool `json:"services,omitempty"`
+	// Annotations of pods that the remote cluster sees: names, and beginnings of names such as example.com/*. Default: none, as programs
+	// in the remote cluster may give rights by them.
+	Annotations []string `json:"annotations,omitempty"`
+	// Capacity is what the node offers. Default: what the Ready nodes of the remote cluster have free, which needs the right to
+	// read all its nodes and pods.
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+	// QPS and Burst limit requests to the remote cluster. Default DefaultQPS and DefaultBurst.
+	QPS   int `json:"qps,omitempty"`
+	Burst int `json:"burst,omitempty"`
+
+	refreshEvery time.Duration // for tests; 0: as always
+}
+
+// format is what a configuration file of this provider looks like.
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_LIQO"}
+
+// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+func LoadConfig(path string) (Config, error) { return format.Load(path) }
+
+// complete fills the defaults of c and refuses what cannot be.
+func (c Config) complete() (Config, error) {
+	for _, id := range []struct{ field, value string }{{"homeClusterID", c.HomeClusterID}, {"foreignClusterID", c.ForeignClusterID}} {
+		if problems := validation.IsDNS1123Label(id.value); len(problems) > 0 {
+			return c, fmt.Errorf("liqo provider: %s: %q: want what Liqo calls the cluster, as liqoctl info says: %s", id.field, id.value, problems[0])
+		}
+	}
+	for home, remote := range c.Namespaces {
+		if problems := validation.IsDNS1123Label(remote); len(problems) > 0 {
+			return c, fmt.Errorf("liqo provider: namespaces: %s: %q: %s", home, remote, problems[0])
+		}
+	}
+	for name, quantity := range c.Capacity {
+		if quantity.Sign() < 0 {
+			return c, fmt.Errorf("liqo provider: capacity %s is %s, want 0 or more", name, quantity.String())
+		}
+	}
+	switch {
+	case c.HomeClusterID == c.ForeignClusterID:
+		return c, fmt.Errorf("liqo provider: foreignClusterID: is that of the home cluster, %s", c.HomeClusterID)
+	case c.TenantNamespace == "" && len(c.Namespaces) == 0:
+		return c, errors.New("liqo provider: tenantNamespace: is missing: set it for the NamespaceMap of Liqo, or name the remote namespaces under namespaces")
+	case c.TenantNamespace == "" && c.HomeKubeconfig != "":
+		return c, errors.New("liqo provider: homeKubeconfig: reads the NamespaceMap, which needs tenantNamespace")
+	case c.Services && c.only() != "":
+		return c, errors.New("liqo provider: services: is not for one namespace alone, whose rights do not show Services: set tenantNamespace")
+	case c.Capacity == nil && c.only() != "":
+		return c, errors.New("liqo provider: capacity: is required with one namespace alone, as its rights do not show nodes")
+	case c.QPS < 0 || c.Burst < 0:
+		return c, fmt.Errorf("liqo provider: qps and burst are %d and %d, want 0 for the default, or more", c.QPS, c.Burst)
+	case c.QPS == 0:
+		c.QPS = DefaultQPS
+	}
+	if c.Burst == 0 {
+		c.Burst = max(DefaultBurst, c.QPS)
+	}
+	return c, nil
+}
+
+// only is the one remote namespace that pods can be in; "" if there may be several.
+func (c Config) only() string {
+	if c.TenantNamespace == "" && len(c.Namespaces) == 1 {
+		for _, remote := range c.Namespaces {
+			return remote
+		}
+	}
+	return ""
+}
+
+// access returns the access to the remote cluster.
+func (c Config) access() (*rest.Config, error) {
+	if c.Kubeconfig == "" {
+		return nil, errors.New("liqo provider: kubeconfig: is missing: set it in the file of --provider-config or in VKUBELET_LIQO_KUBECONFIG")
+	}
+	access, err := remotecluster.Access(c.Kubeconfig, c.Context)
+	if err != nil {
+		return nil, fmt.Errorf("liqo provider: kubeconfig: %w", err)
+	}
+	access.UserAgent = "virtual-kubelet-liqo"
+	access.QPS, access.Burst = float32(c.QPS), c.Burst
+	return access, nil
+}
+
+// homeAccess returns the access to the home cluster, nil if none is needed.
+func (c Config) homeAccess() (*rest.Config, error) {
+	if c.TenantNamespace == "" {
+		return nil, nil
+	}
+	if c.HomeKubeconfig == "" {
+		access, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("liqo provider: homeKubeconfig: is missing, and this is not a pod with a service account of the home cluster: %w", err)
+		}
+		return access, nil
+	}
+	access, err := clientcmd.BuildConfigFromFlags("", c.HomeKubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("liqo provider: homeKubeconfig: %w", err)
+	}
+	return access, nil
+}
+
+// shows reports whether the remote cluster sees an annotation.
+func (c Config) shows(key string) bool {
+	return slices.ContainsFunc(c.Annotations, func(name string) bool {
+		beginning, open := strings.CutSuffix(name, "*")
+		return name == key || open && strings.HasPrefix(key, beginning)
+	})
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
+)
+
+// group and version are those of what Liqo offloads by.
+const (
+	group   = "offloading.liqo.io"
+	version = "v1beta1"
+)
+
+// labelRemote is the label of a NamespaceMap that says which cluster it is about.
+const labelRemote = "liqo.io/remoteID"
+
+// phaseAccepted is the phase of a remote namespace that pods can be made in.
+const phaseAccepted = "Accepted"
+
+// namespaces knows the remote namespaces of those at home.
+type namespaces struct {
+	config Config
+	client dynamic.ResourceInterface // of the NamespaceMaps of the tenant namespace; nil: none are read
+	maps   cache.SharedIndexInformer // the NamespaceMaps of the tenant namespace; nil: none are read
+
+	failures remotecluster.Failures
+}
+
+// newNamespaces watches the NamespaceMaps through the access to the home cluster, if there is one.
+func newNamespaces(config Config, home *rest.Config) (*namespaces, error) {
+	n := &namespaces{config: config}
+	if home == nil {
+		return n, nil
+	}
+	client, err := dynamic.NewForConfig(home)
+	if err != nil {
+		return nil, fmt.Errorf("make the client of the home cluster: %w", err)
+	}
+	resource := schema.GroupVersionResource{Group: group, Version: version, Resource: "namespacemaps"}
+	n.client = client.Resource(resource).Namespace(config.TenantNamespace)
+	n.maps = dynamicinformer.NewFilteredDynamicInformer(client, resource, config.TenantNamespace, 0, cache.Indexers{}, nil).Informer()
+	_ = n.maps.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { // it does not run yet: never fails
+		n.failures.Note("", err)
+	})
+	return n, nil
+}
+
+// run watches until ctx ends.
+func (n *namespaces) run(ctx context.Context) {
+	if n.maps != nil {
+		n.maps.RunWithContext(ctx)
+	}
+}
+
+// trouble is why the NamespaceMaps are not known; nil if they are.
+func (n *namespaces) trouble() error {
+	if n.maps == nil || n.maps.HasSynced() {
+		return nil
+	}
+	if err := n.failures.Of(""); err != nil {
+		return n.unread(err)
+	}
+	return fmt.Errorf("the NamespaceMap in namespace %s of the home cluster was not read yet", n.config.TenantNamespace)
+}
+
+// check fails while the NamespaceMaps are not known, or not read any more.
+func (n *namespaces) check(ctx context.Context) error {
+	if err := n.trouble(); err != nil {
+		return err
+	}
+	err := n.failures.Check(ctx, func(ctx context.Context, _ string, one metav1.ListOptions) error {
+		_, err := n.client.List(ctx, one)
+		return err
+	})
+	if err != nil {
+		return n.unread(err)
+	}
+	return nil
+}
+
+func (n *namespaces) unread(err error) error {
+	return fmt.Errorf("read the NamespaceMap in namespace %s of the home cluster: %w", n.config.TenantNamespace, err)
+}
+
+// examine says why no pod would find its namespace. It needs nothing that runs in the background.
+func (n *namespaces) examine(ctx context.Context) error {
+	if n.client == nil {
+		return nil
+	}
+	list, err := n.client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return n.unread(err)
+	}
+	if !slices.ContainsFunc(list.Items, func(m unstructured.Unstructured) bool { return n.isOf(&m) }) {
+		return n.unpeered()
+	}
+	return nil
+}
+
+// isOf reports whether a NamespaceMap is about the remote cluster.
+func (n *namespaces) isOf(m metav1.Object) bool {
+	to := labelOf(m)
+	return to == "" || to == n.config.ForeignClusterID
+}
+
+func (n *namespaces) unpeered() error {
+	return errdefs.NotFoundf("the namespace %s has no NamespaceMap of the cluster %s: is it peered?", n.config.TenantNamespace, n.config.ForeignClusterID)
+}
+
+// of returns the remote namespace of one at home. Where there is none the error is of the kind not-found, and says what to do.
+func (n *namespaces) of(home string) (string, error) {
+	if remote := n.config.Namespaces[home]; remote != "" {
+		return remote, nil
+	}
+	if err := n.trouble(); err != nil {
+		return "", err
+	}
+	if n.maps == nil {
+		return "", errdefs.NotFoundf("namespace %s is not offloaded to the cluster %s: name its remote namespace under namespaces", home, n.config.ForeignClusterID)
+	}
+	said := 0
+	for _, o := range n.maps.GetStore().List() {
+		m, ok := o.(*unstructured.Unstructured)
+		if !ok || !n.isOf(m) {
+			continue
+		}
+		said++
+		name, phase := mapped(m, home)
+		switch {
+		case name == "":
+		case phase == phaseAccepted:
+			return name, nil
+		default:
+			return name, fmt.Errorf("namespace %s of the cluster %s, for %s, is %s", name, n.config.ForeignClusterID, home, phase)
+		}
+	}
+	if said == 0 {
+		return "", fmt.Errorf("namespace %s is not offloaded: %w", home, n.unpeered())
+	}
+	return "", errdefs.NotFoundf("namespace %s is not offloaded to the cluster %s: liqoctl offload namespace %s", home, n.config.ForeignClusterID, home)
+}
+
+func labelOf(m metav1.Object) string { return m.GetLabels()[labelRemote] }
+
+// mapped returns what a NamespaceMap says of a namespace: the remote one and its phase.
+func mapped(m *unstructured.Unstructured, home string) (name, phase string) {
+	found, _, _ := unstructured.NestedFieldNoCopy(m.Object, "status", "currentMapping") // of another type: the cluster has another Liqo, and nothing is mapped
+	current, _ := found.(map[string]any)
+	entry, _ := current[home].(map[string]any)
+	name, _ = entry["remoteNamespace"].(string)
+	phase, _ = entry["phase"].(string)
+	return name, phase
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package liqo
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Labels and the taint by which Liqo, and its users, know a node.
+const (
+	labelType    = "liqo.io/type"
+	labelCluster = "liqo.io/remote-cluster-id"
+	typeNode     = "virtual-node"
+	taintKey     = "virtual-node.liqo.io/not-allowed"
+)
+
+// providerTaint is the key of the taint that nodes have by default.
+const providerTaint = "virtual-kubelet.io/provider"
+
+// ConfigureNode writes into n what the node offers, and what Liqo knows its nodes by. Its taint stands for the default one: Liqo lets pods of
+// offloaded namespaces tolerate it. A node without a taint, or with another one, was asked for.
+func (p *provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
+	if n.Labels == nil {
+		n.Labels = map[string]string{}
+	}
+	n.Labels[labelType], n.Labels[labelCluster] = typeNode, p.config.ForeignClusterID
+	i := slices.IndexFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == providerTaint })
+	if i >= 0 {
+		n.Spec.Taints[i] = corev1.Taint{Key: taintKey, Value: "true", Effect: corev1.TaintEffectNoExecute}
+	}
+	p.Cluster.ConfigureNode(ctx, n)
+}

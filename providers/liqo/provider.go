@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package liqo
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
+)
+
+// Provider returns the provider liqo.
+func Provider() cli.Provider {
+	return cli.Provider{
+		Name: "liqo",
+		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
+			config, err := LoadConfig(in.ConfigPath)
+			if err != nil {
+				return nil, err
+			}
+			access, err := config.access()
+			if err != nil {
+				return nil, err
+			}
+			home, err := config.homeAccess()
+			if err != nil {
+				return nil, err
+			}
+			return newProvider(in, config, access, home)
+		},
+		Capabilities: func(path string) (capability.Declaration, error) {
+			config, err := LoadConfig(path)
+			return config.Capabilities(), err
+		},
+	}
+}
+
+var (
+	_ nodeutil.Provider     = (*provider)(nil)
+	_ node.PodNotifier      = (*provider)(nil)
+	_ node.PodObjectsUser   = (*provider)(nil)
+	_ node.PodTokensUser    = (*provider)(nil)
+	_ node.BackgroundRunner = (*provider)(nil)
+	_ node.NodeProvider     = (*provider)(nil)
+	_ capability.Declarer   = (*provider)(nil)
+	_ cli.NodeConfigurer    = (*provider)(nil)
+	_ cli.Examiner          = (*provider)(nil)
+
+	_ nodeutil.EndpointSlicesUser = (*provider)(nil)
+)
+
+// Labels of ShadowPods, and so of their pods, that Liqo reads.
+const (
+	labelOrigin      = group + "/origin"
+	labelDestination = group + "/destination"
+)
+
+// reasonBackOff is what Liqo's users know a pod by that the remote cluster does not take.
+const reasonBackOff = "OffloadingBackOff"
+
+// shadowPods are what pods are made of in the remote cluster.
+var shadowPods = remotecluster.OwnerKind{
+	Resource: schema.GroupVersionResource{Group: group, Version: version, Resource: "shadowpods"}, Kind: "ShadowPod",
+	Spec: []string{"spec", "pod"}, Status: []string{"status"}, Remakes: true,
+}
+
+// provider runs pods in the remote cluster. It is no node.PodAuthority: the remote cluster may have been restored from an older
+// state, so many pods that are missing at once are doubted.
+type provider struct {
+	*remotecluster.Cluster
+	config     Config
+	namespaces *namespaces
+}
+
+// newProvider makes the provider with the access to the remote cluster, and that to the home cluster, if there is one.
+func newProvider(in cli.ProviderInput, config Config, access, home *rest.Config) (*provider, error) {
+	config, err := config.complete()
+	if err != nil {
+		return nil, err
+	}
+	access = rest.CopyConfig(access)
+	if access.QPS == 0 {
+		access.QPS, access.Burst = float32(config.QPS), config.Burst
+	}
+	p := &provider{config: config}
+	if p.namespaces, err = newNamespaces(config, home); err != nil {
+		return nil, err
+	}
+	p.Cluster, err = remotecluster.New(remotecluster.Config{
+		Home: remotecluster.Home{Cluster: config.HomeClusterID, Node: in.Node.Name}, REST: access, Owner: &shadowPods,
+		Namespace: config.only(), NamespaceOf: p.namespaces.of, ServiceAccount: config.ServiceAccount,
+		Labels: map[string]string{labelOrigin: config.HomeClusterID, labelDestination: config.ForeignClusterID},
+		Place:  func(*corev1.Pod) (remotecluster.Placement, error) { return config.Placement, nil }, Annotations: config.shows,
+		Global: config.reflected(), Recorder: in.Recorder, Capacity: config.Capacity, Pods: in.Pods, Services: in.Services, Listed: in.Listed, RefreshEvery: config.refreshEvery,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Capabilities implements capability.Declarer.
+func (p *provider) Capabilities() capability.Declaration { return p.config.Capabilities() }
+
+// Examine says why pods could not run: what of the remote cluster is missing, or that nobody finds the NamespaceMap.
+func (p *provider) Examine(ctx context.Context) error {
+	if err := p.Cluster.Examine(ctx); err != nil {
+		return err
+	}
+	return p.namespaces.examine(ctx)
+}
+
+// RunInBackground watches both clusters until ctx ends.
+func (p *provider) RunInBackground(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	wg.Go(func() { p.namespaces.run(ctx) })
+	return p.Cluster.RunInBackground(ctx)
+}
+
+// Ping fails when the remote cluster does, or when nobody knows where in it pods go.
+func (p *provider) Ping(ctx context.Context) error {
+	if err := p.Cluster.Ping(ctx); err != nil {
+		return err
+	}
+	return p.namespaces.check(ctx)
+}
+
+// CreatePod makes the ShadowPod, and what the pod needs. That Liqo does not take it is said by the reason that its users know.
+func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
+	if _, err := p.namespaces.of(pod.Namespace); err != nil {
+		return fmt.Errorf("%s: create pod %s/%s: %s", reasonBackOff, pod.Namespace, pod.Name, err.Error()) // its kind is about the namespace
+	}
+	err := p.Cluster.CreatePod(ctx, pod)
+	if apierrors.IsForbidden(err) { // a webhook of Liqo: quota, or the cluster IDs
+		return fmt.Errorf("%s: %w", reasonBackOff, err)
+	}
+	return err
+}
