@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// Terms of the lease by which one agent at a time binds pods. One that cannot renew it stops before another one begins.
+const (
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
+)
+
+// LeaseName is the name of the lease.
+const LeaseName = "virtual-kubelet-admiralty-agent"
+
+// Options are how an agent runs.
+type Options struct {
+	Config Config
+	// Access is to the cluster where the agent and the nodes are.
+	Access *rest.Config
+	// Namespace is that of the lease.
+	Namespace string
+	// Listener is where the webhook listens. Nil: it is not served.
+	Listener net.Listener
+	// CertFile and KeyFile are those of the webhook. They are read anew when they have changed.
+	CertFile, KeyFile string
+
+	terms struct{ duration, deadline, retry time.Duration } // for tests; zero: the constants
+}
+
+// Run serves the webhook, and binds pods while this agent has the lease, until ctx ends.
+func Run(ctx context.Context, o Options) error {
+	client, err := kubernetes.NewForConfig(o.Access)
+	if err != nil {
+		return fmt.Errorf("admiralty agent: make the client: %w", err)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	defer func() { cancel(nil); wg.Wait() }() // in this order: the webhook ends with ctx
+	if o.Listener != nil {
+		pair := &keyPair{cert: o.CertFile, key: o.KeyFile}
+		if _, err := pair.current(); err != nil {
+			return fmt.Errorf("admiralty agent: certificate of the webhook: %w", err)
+		}
+		wg.Go(func() {
+			if err := serve(ctx, o.Listener, pair); err != nil {
+				cancel(fmt.Errorf("admiralty agent: webhook: %w", err))
+			}
+		})
+	}
+	for ctx.Err() == nil { // a lease that is lost may come back
+		if err := lead(ctx, client, o); err != nil {
+			return err
+		}
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
+		return cause
+	}
+	return nil
+}
+
+// lead binds pods from when this agent has the lease until it has lost it.
+func lead(ctx context.Context, client kubernetes.Interface, o Options) error {
+	host, _ := os.Hostname() // a part of the name that people may know
+	terms := o.terms
+	if terms.duration == 0 {
+		terms.duration, terms.deadline, terms.retry = leaseDuration, renewDeadline, retryPeriod
+	}
+	s, err := newScheduler(client, o.Config) // before the lease: one that cannot bind must not hold it
+	if err != nil {
+		return fmt.Errorf("admiralty agent: %w", err)
+	}
+	ended := make(chan struct{})
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: LeaseName}, Client: client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
+		},
+		LeaseDuration: terms.duration, RenewDeadline: terms.deadline, RetryPeriod: terms.retry,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) {
+				defer close(ended)
+				log.G(ctx).Info("This agent binds elected pods now")
+				s.run(ctx)
+			},
+			OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("admiralty agent: lease: %w", err)
+	}
+	elector.Run(ctx)
+	if elector.IsLeader() || ctx.Err() == nil { // else it never had the lease
+		<-ended
+	}
+	return nil
+}
+
+// serve answers the API server until ctx ends.
+func serve(ctx context.Context, l net.Listener, pair *keyPair) error {
+	server := &http.Server{
+		Handler: Webhook(), ReadHeaderTimeout: requestTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: 2 * time.Minute,
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return pair.current()
+		}},
+	}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.ServeTLS(l, "", ""); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/admiralty"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
+)
+
+// candidate is a target for the pods of one round.
+type candidate struct {
+	target *target
+	node   *room  // that it is here
+	rooms  rooms  // of its own nodes
+	away   string // why it takes no pod; "" if it does
+}
+
+// newCandidates returns the targets with what is free beside the pods of here: those that run in one count where they are, the others
+// where they would go. Targets of one cluster share what it has free. bound are the pods by their node here.
+func newCandidates(targets []*target, node func(string) *corev1.Node, bound map[string][]*corev1.Pod) (all []*candidate) {
+	clusters := map[string]*state{}
+	for _, t := range targets {
+		host := t.access.Host
+		if clusters[host] == nil {
+			clusters[host] = t.state()
+		}
+		all = append(all, newCandidate(t, clusters[host], node(t.Node), bound[t.Node]))
+	}
+	return all
+}
+
+// newCandidate returns a target of a cluster in that state.
+func newCandidate(t *target, cluster *state, node *corev1.Node, bound []*corev1.Pod) *candidate {
+	c := &candidate{target: t}
+	switch {
+	case node == nil:
+		c.away = "there is no such node"
+	case cluster.err != nil:
+		c.away = cluster.err.Error()
+	}
+	if c.away != "" {
+		return c
+	}
+	c.node, c.rooms = &room{node, node.Status.Allocatable.DeepCopy()}, cluster.rooms
+	for _, pod := range bound {
+		c.take(pod, cluster.there)
+	}
+	return c
+}
+
+// take takes off what a pod needs that is bound here.
+func (c *candidate) take(pod *corev1.Pod, there map[types.UID]bool) {
+	what := needs(pod)
+	c.node.take(what)
+	if there[pod.UID] {
+		return
+	}
+	place, err := c.place(pod)
+	if err != nil {
+		return // its node refuses it
+	}
+	if r, _ := c.rooms.fit(what, place); r != nil {
+		r.take(what)
+	}
+}
+
+// place says where in the target a pod may run.
+func (c *candidate) place(pod *corev1.Pod) (remotecluster.Placement, error) {
+	return admiralty.Place(pod, c.target.provider.Placement, c.target.provider.Constraints)
+}
+
+// fit returns how much would be left at the target beside a pod, as a share of the node there that takes it. A reason says that
+// none does.
+func (c *candidate) fit(pod *corev1.Pod) (left float64, why string) {
+	if c.away != "" {
+		return 0, c.away
+	}
+	if why := admits(c.node.node, remotecluster.Placement{NodeSelector: pod.Spec.NodeSelector, Affinity: pod.Spec.Affinity, Tolerations: pod.Spec.Tolerations}); why != "" {
+		return 0, "of the node here: " + why
+	}
+	what := needs(pod)
+	if lacks := c.node.lacks(what); lacks != "" {
+		return 0, "the node here has too little " + string(lacks)
+	}
+	place, err := c.place(pod)
+	if err != nil {
+		return 0, err.Error()
+	}
+	best, why := c.rooms.fit(what, place)
+	if best == nil {
+		return 0, why
+	}
+	return best.left(what), ""
+}
+
+// choose returns the target that has most left beside a pod. Without one it says why.
+func choose(candidates []*candidate, pod *corev1.Pod) (best *candidate, why string) {
+	most := 0.0
+	var reasons []string
+	for _, c := range candidates {
+		left, reason := c.fit(pod)
+		switch {
+		case reason != "":
+			reasons = append(reasons, fmt.Sprintf("%s: %s", c.target.Node, reason))
+		case best == nil || left > most:
+			best, most = c, left
+		}
+	}
+	if best != nil {
+		return best, ""
+	}
+	return nil, fmt.Sprintf("0 of %d targets take the pod. %s", len(candidates), strings.Join(reasons, ". "))
+}
+
+// waits reports whether a pod is to be bound by the agent.
+func waits(pod *corev1.Pod) bool {
+	return pod.Spec.SchedulerName == SchedulerName && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0
+}
+
+// inOrder sorts pods as they are bound: by priority, then by age.
+func inOrder(pods []*corev1.Pod) {
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(
+			cmp.Compare(schedulinghelper.PodPriority(b), schedulinghelper.PodPriority(a)),
+			a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+			strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name),
+		)
+	})
+}

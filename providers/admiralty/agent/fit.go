@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
+)
+
+// room is what a node has free.
+type room struct {
+	node *corev1.Node
+	free corev1.ResourceList
+}
+
+// rooms are those of the nodes of a target.
+type rooms []*room
+
+// roomsOf returns what nodes have free beside the pods that are on them.
+func roomsOf(nodes []*corev1.Node, pods []*corev1.Pod) rooms {
+	var all rooms
+	byName := map[string]*room{}
+	for _, n := range nodes {
+		r := &room{n, n.Status.Allocatable.DeepCopy()}
+		byName[n.Name] = r
+		all = append(all, r)
+	}
+	for _, pod := range pods {
+		if r := byName[pod.Spec.NodeName]; r != nil {
+			r.take(pod.Spec.Containers[0].Resources.Requests) // all of it, by onlyRequests
+		}
+	}
+	return all
+}
+
+// needs are the requests of a pod of here, which itself counts as one of pods. The overhead of its class here is not that of the target.
+func needs(pod *corev1.Pod) corev1.ResourceList {
+	return requests(pod, resourcehelper.PodResourcesOptions{ExcludeOverhead: true})
+}
+
+func requests(pod *corev1.Pod, o resourcehelper.PodResourcesOptions) corev1.ResourceList {
+	all := resourcehelper.PodRequests(pod, o)
+	all[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
+	return all
+}
+
+func (r *room) take(what corev1.ResourceList) {
+	for name, q := range what {
+		free := r.free[name]
+		free.Sub(q)
+		r.free[name] = free
+	}
+}
+
+// lacks is the first resource of which there is too little; "" if there is room for all.
+func (r *room) lacks(what corev1.ResourceList) corev1.ResourceName {
+	var worst corev1.ResourceName
+	for name, q := range what {
+		if free := r.free[name]; q.Sign() > 0 && free.Cmp(q) < 0 && (worst == "" || name < worst) {
+			worst = name
+		}
+	}
+	return worst
+}
+
+// left is the smallest share that would be left of what is asked for.
+func (r *room) left(what corev1.ResourceList) float64 {
+	least := 1.0
+	for name, q := range what {
+		all, free := r.node.Status.Allocatable[name], r.free[name]
+		if whole := all.AsApproximateFloat64(); q.Sign() > 0 && whole > 0 {
+			least = min(least, (free.AsApproximateFloat64()-q.AsApproximateFloat64())/whole)
+		}
+	}
+	return least
+}
+
+// admits says why a pod that may run where place says does not run on a node, whatever room that has; "" if it does.
+func admits(n *corev1.Node, place remotecluster.Placement) string {
+	if !ready(n) {
+		return "it is not Ready"
+	}
+	match, err := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: corev1.PodSpec{NodeSelector: place.NodeSelector, Affinity: place.Affinity}}).Match(n)
+	if err != nil || !match {
+		return "the pod does not select it"
+	}
+	taints := n.Spec.Taints
+	if n.Spec.Unschedulable {
+		taints = append([]corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}, taints...)
+	}
+	repels := func(t *corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule }
+	if taint, untolerated := schedulinghelper.FindMatchingUntoleratedTaint(klog.Background(), taints, place.Tolerations, repels, true); untolerated {
+		return "the pod does not tolerate its taint " + taint.Key
+	}
+	return ""
+}
+
+func ready(n *corev1.Node) bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// fit returns the node that has most left after the pod, as a scheduler chooses by default. Without one it says why.
+func (all rooms) fit(what corev1.ResourceList, place remotecluster.Placement) (best *room, why string) {
+	if len(all) == 0 {
+		return nil, "it has no nodes"
+	}
+	reasons, short, most := map[string]int{}, map[corev1.ResourceName]int{}, corev1.ResourceList{}
+	for _, r := range all {
+		if reason := admits(r.node, place); reason != "" {
+			reasons[reason]++
+			continue
+		}
+		for name := range what {
+			if free, known := most[name]; !known || free.Cmp(r.free[name]) < 0 {
+				most[name] = r.free[name]
+			}
+		}
+		if lacks := r.lacks(what); lacks != "" {
+			short[lacks]++
+			continue
+		}
+		if best == nil || r.left(what) > best.left(what) {
+			best = r
+		}
+	}
+	if best != nil {
+		return best, ""
+	}
+	for name, n := range short {
+		wanted, free := what[name], most[name]
+		if free.Sign() < 0 {
+			free = resource.Quantity{}
+		}
+		reasons[fmt.Sprintf("too little %s: %s wanted, at most %s free", name, wanted.String(), free.String())] = n
+	}
+	return nil, counted(reasons, len(all))
+}
+
+// counted writes how often each reason was given.
+func counted(reasons map[string]int, of int) string {
+	var out []string
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		out = append(out, fmt.Sprintf("%d of %d: %s", reasons[reason], of, reason))
+	}
+	return strings.Join(out, "; ")
+}

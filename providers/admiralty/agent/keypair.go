@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"crypto/tls"
+	"errors"
+	"os"
+	"sync"
+	"time"
+)
+
+// keyPair is a certificate with its key, read when the files have changed: an API server that is busy begins many connections.
+type keyPair struct {
+	cert, key string // files
+
+	mu    sync.Mutex
+	found [2]version       // guarded by mu; that were read last
+	pair  *tls.Certificate // guarded by mu; nil before the first
+}
+
+// version tells one content of a file from the next.
+type version struct {
+	changed time.Time
+	size    int64
+}
+
+// current returns the pair. One that cannot be read, as while one file is replaced and the other is not, is tried again, and the one before
+// serves on.
+func (k *keyPair) current() (*tls.Certificate, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	found, err := versions(k.cert, k.key)
+	if err == nil && k.pair != nil && found == k.found {
+		return k.pair, nil
+	}
+	var pair tls.Certificate
+	if err == nil {
+		pair, err = tls.LoadX509KeyPair(k.cert, k.key)
+	}
+	switch {
+	case err == nil:
+		k.pair, k.found = &pair, found
+	case k.pair == nil:
+		return nil, err
+	}
+	return k.pair, nil
+}
+
+func versions(cert, key string) (found [2]version, err error) {
+	for i, path := range []string{cert, key} {
+		info, failed := os.Stat(path)
+		if failed != nil {
+			err = errors.Join(err, failed)
+			continue
+		}
+		found[i] = version{info.ModTime(), info.Size()}
+	}
+	return found, err
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+	"unicode"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// requestTimeout bounds a request.
+const requestTimeout = 10 * time.Second
+
+// longestRefusal is the longest time until a pod is bound again whose binding was refused.
+const longestRefusal = time.Minute
+
+// round binds the pods that wait and fit. What it counts with are the watches, and what it has bound itself: no two rounds run at once.
+func (s *scheduler) round(ctx context.Context) {
+	s.settle(ctx)
+	waiting, bound := s.pods()
+	if len(waiting) == 0 {
+		return
+	}
+	candidates := newCandidates(s.targets, s.node, bound)
+	inOrder(waiting)
+	asked := map[*candidate]bool{}
+	for _, pod := range waiting {
+		if time.Now().Before(s.refused[pod.UID].until) {
+			continue
+		}
+		for ctx.Err() == nil {
+			best, why := choose(candidates, pod)
+			if best == nil {
+				s.explain(ctx, pod, why)
+				break
+			}
+			if !asked[best] { // once a round
+				asked[best] = true
+				if err := best.target.alive(ctx); err != nil {
+					best.away = err.Error()
+					continue
+				}
+			}
+			err := s.bind(ctx, pod, best.target.Node)
+			if isRefusal(err) { // it takes no room that others could have
+				s.refuse(ctx, pod, best.target.Node, err)
+				break
+			}
+			best.take(pod, nil) // also where nobody knows: the next round asks
+			if err != nil {
+				log.G(ctx).WithError(err).WithField("pod", pod.Namespace+"/"+pod.Name).Warn("The pod was not bound; the next round tries again")
+				time.AfterFunc(retryAfter, s.soon)
+			}
+			break
+		}
+	}
+}
+
+// pods returns the pods that wait, and by node those that are bound to one.
+func (s *scheduler) pods() (waiting []*corev1.Pod, bound map[string][]*corev1.Pod) {
+	bound = map[string][]*corev1.Pod{}
+	seen := map[types.UID]bool{}
+	for _, o := range s.podInformer.GetStore().List() {
+		pod := o.(*corev1.Pod)
+		seen[pod.UID] = true
+		node := pod.Spec.NodeName
+		if node == "" {
+			node = s.assumed[pod.UID]
+		} else {
+			delete(s.assumed, pod.UID)
+		}
+		switch {
+		case node != "":
+			bound[node] = append(bound[node], pod)
+		case waits(pod):
+			waiting = append(waiting, pod)
+		}
+	}
+	// What is not seen is gone, or has ended.
+	maps.DeleteFunc(s.assumed, func(uid types.UID, _ string) bool { return !seen[uid] })
+	maps.DeleteFunc(s.explained, func(uid types.UID, _ explanation) bool { return !seen[uid] })
+	maps.DeleteFunc(s.refused, func(uid types.UID, _ refusal) bool { return !seen[uid] })
+	return waiting, bound
+}
+
+// node is one of here, nil if there is none.
+func (s *scheduler) node(name string) *corev1.Node {
+	o, found, err := s.nodeInformer.GetStore().GetByKey(name)
+	if err != nil || !found {
+		return nil
+	}
+	return o.(*corev1.Node)
+}
+
+// bind gives a pod to a node. After an error the pod counts as bound until the watch shows it, or the API server says that it is not.
+func (s *scheduler) bind(ctx context.Context, pod *corev1.Pod, node string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	err := s.client.CoreV1().Pods(pod.Namespace).Bind(ctx, &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}, Target: corev1.ObjectReference{Kind: "Node", Name: node},
+	}, metav1.CreateOptions{})
+	if err == nil {
+		s.assumed[pod.UID] = node
+		s.events.Eventf(pod, corev1.EventTypeNormal, "Scheduled", "Elected %s for %s/%s", node, pod.Namespace, pod.Name)
+		return nil
+	}
+	if isRefusal(err) {
+		return err
+	}
+	// Also an answer may leave it open: one that timed out, or is of something in between.
+	s.assumed[pod.UID], s.doubtful[pod.UID] = node, pod
+	return err
+}
+
+// isRefusal reports whether the API server has said that it did not bind a pod, and would not if it were asked again.
+func isRefusal(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
+}
+
+// refusal is until when a pod is not bound again, of which the API server refused the binding.
+type refusal struct {
+	until time.Time
+	wait  time.Duration
+}
+
+// refuse says in a pod that its binding was refused, and lets it wait, longer each time.
+func (s *scheduler) refuse(ctx context.Context, pod *corev1.Pod, node string, err error) {
+	wait := min(max(2*s.refused[pod.UID].wait, retryAfter), longestRefusal)
+	s.refused[pod.UID] = refusal{time.Now().Add(wait), wait}
+	time.AfterFunc(wait, s.soon)
+	log.G(ctx).WithError(err).WithField("pod", pod.Namespace+"/"+pod.Name).Warn("The API server refuses to bind the pod")
+	s.explain(ctx, pod, fmt.Sprintf("%s takes the pod, and the API server refuses to bind it: %v", node, err))
+}
+
+// settle asks what became of bindings that nobody answered.
+func (s *scheduler) settle(ctx context.Context) {
+	for uid, pod := range s.doubtful {
+		bounded, cancel := context.WithTimeout(ctx, requestTimeout)
+		now, err := s.client.CoreV1().Pods(pod.Namespace).Get(bounded, pod.Name, metav1.GetOptions{})
+		cancel()
+		switch {
+		case apierrors.IsNotFound(err), err == nil && (now.UID != uid || now.Spec.NodeName == ""):
+			delete(s.assumed, uid)
+		case err != nil:
+			time.AfterFunc(retryAfter, s.soon)
+			continue
+		default:
+			s.assumed[uid] = now.Spec.NodeName
+		}
+		delete(s.doubtful, uid)
+	}
+}
+
+// amountsEvery is how often the numbers in why a pod waits are brought up to date.
+const amountsEvery = time.Minute
+
+// explanation is why a pod waits, as it was written.
+type explanation struct {
+	text string
+	at   time.Time
+}
+
+// still reports whether why need not be written. Numbers change in each round where others come and go, and where a target does not answer.
+func (e explanation) still(why string) bool {
+	return e.text == why || time.Since(e.at) < amountsEvery && withoutNumbers(e.text) == withoutNumbers(why)
+}
+
+func withoutNumbers(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// explain says in the pod why it waits, when that has changed.
+func (s *scheduler) explain(ctx context.Context, pod *corev1.Pod, why string) {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && (explanation{c.Message, c.LastTransitionTime.Time}).still(why) {
+			return
+		}
+	}
+	if s.explained[pod.UID].still(why) { // the watch is late
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID},
+		"status": map[string]any{"conditions": []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: why, LastTransitionTime: metav1.Now()}}},
+	})
+	if err == nil {
+		_, err = s.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	}
+	if err != nil {
+		log.G(ctx).WithError(err).WithField("pod", pod.Namespace+"/"+pod.Name).Warn("Why the pod waits is not in its status")
+		return
+	}
+	s.explained[pod.UID] = explanation{why, time.Now()}
+	s.events.Event(pod, corev1.EventTypeWarning, "FailedScheduling", why)
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+)
+
+const (
+	// roundEvery is how often pods that wait are looked at, whatever the watches show.
+	roundEvery = 15 * time.Second
+	// calm is how long a round waits for what else changes.
+	calm = 50 * time.Millisecond
+	// retryAfter is when a round follows one in which a request failed.
+	retryAfter = time.Second
+)
+
+// scheduler binds pods to nodes. Its state is what was listed since it started.
+type scheduler struct {
+	client                    kubernetes.Interface
+	targets                   []*target
+	factories                 []informers.SharedInformerFactory
+	podInformer, nodeInformer cache.SharedIndexInformer
+	events                    record.EventRecorder
+	wake                      chan struct{}
+
+	// Owned by the goroutine of the rounds.
+	assumed   map[types.UID]string      // that were bound, by node, and that the watch may not show yet
+	doubtful  map[types.UID]*corev1.Pod // whose binding nobody answered
+	explained map[types.UID]explanation // why pods wait
+	refused   map[types.UID]refusal     // whose binding was refused
+}
+
+func newScheduler(client kubernetes.Interface, c Config) (*scheduler, error) {
+	s := &scheduler{client: client, wake: make(chan struct{}, 1), assumed: map[types.UID]string{}, doubtful: map[types.UID]*corev1.Pod{}, explained: map[types.UID]explanation{}, refused: map[types.UID]refusal{}}
+	for _, t := range c.Targets {
+		w, err := newTarget(t, s.soon)
+		if err != nil {
+			return nil, err
+		}
+		s.targets = append(s.targets, w)
+	}
+	going := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+		o.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed"
+	}))
+	plain := informers.NewSharedInformerFactory(client, 0)
+	s.factories = []informers.SharedInformerFactory{going, plain}
+	s.podInformer, s.nodeInformer = going.Core().V1().Pods().Informer(), plain.Core().V1().Nodes().Informer()
+	_ = s.podInformer.SetTransform(s.relevant) // both fail only when the informer runs
+	_ = s.nodeInformer.SetTransform(onlyRequests)
+	for _, informer := range []cache.SharedIndexInformer{s.podInformer, s.nodeInformer} {
+		if err := onChange(informer, s.soon); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// relevant saves the memory of pods that are no business of the agent: of them only the name is kept.
+func (s *scheduler) relevant(o any) (any, error) {
+	pod, ok := o.(*corev1.Pod)
+	if !ok {
+		return o, nil
+	}
+	pod.ManagedFields = nil
+	ours := pod.Spec.SchedulerName == SchedulerName
+	for _, t := range s.targets {
+		ours = ours || pod.Spec.NodeName == t.Node
+	}
+	if !ours {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion},
+			Spec: corev1.PodSpec{NodeName: pod.Spec.NodeName, SchedulerName: pod.Spec.SchedulerName}}, nil
+	}
+	return pod, nil
+}
+
+// soon asks for a round.
+func (s *scheduler) soon() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run binds pods until ctx ends. It begins with a list of everything, so what another agent bound before counts.
+func (s *scheduler) run(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	defer broadcaster.Shutdown()
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: s.client.CoreV1().Events("")})
+	s.events = broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: SchedulerName})
+	for _, f := range s.factories {
+		f.StartWithContext(ctx)
+		defer f.Shutdown()
+	}
+	defer cancel() // before the shutdowns, which wait
+	for _, t := range s.targets {
+		wg.Go(func() { t.run(ctx) })
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), s.podInformer.HasSynced, s.nodeInformer.HasSynced) {
+		return
+	}
+	ticker := time.NewTicker(roundEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.wake:
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		if !sleep(ctx, calm) {
+			return
+		}
+		s.round(ctx)
+	}
+}
+
+// sleep reports whether d has passed before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
+)
+
+// aliveWithin is how long a target may take to say that it is there.
+const aliveWithin = 3 * time.Second
+
+// target is the cluster of a Target, as it says itself.
+type target struct {
+	Target
+	client      kubernetes.Interface
+	factories   []informers.SharedInformerFactory
+	nodes, pods cache.SharedIndexInformer
+
+	mu  sync.Mutex
+	err error // guarded by mu; why the last list or watch failed
+}
+
+// newTarget calls changed when there may be more room than before.
+func newTarget(t Target, changed func()) (*target, error) {
+	client, err := kubernetes.NewForConfig(t.access)
+	if err != nil {
+		return nil, fmt.Errorf("make the client of target %s: %w", t.Node, err)
+	}
+	return watch(t, client, changed)
+}
+
+// watch returns a target that is seen through a client.
+func watch(t Target, client kubernetes.Interface, changed func()) (*target, error) {
+	w := &target{Target: t, client: client}
+	running := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+		o.FieldSelector = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+	}))
+	plain := informers.NewSharedInformerFactory(client, 0)
+	w.factories = []informers.SharedInformerFactory{plain, running}
+	w.nodes, w.pods = plain.Core().V1().Nodes().Informer(), running.Core().V1().Pods().Informer()
+	for _, informer := range []cache.SharedIndexInformer{w.nodes, w.pods} {
+		_ = informer.SetTransform(onlyRequests) // none of these fails before the informer runs
+		_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.err = err
+		})
+		if err := onChange(informer, changed); err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// onChange calls changed at every event.
+func onChange(informer cache.SharedIndexInformer, changed func()) error {
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { changed() }, UpdateFunc: func(any, any) { changed() }, DeleteFunc: func(any) { changed() },
+	})
+	return err
+}
+
+// onlyRequests keeps of a pod what it takes, and of which node: in one container.
+func onlyRequests(o any) (any, error) {
+	switch in := o.(type) {
+	case *corev1.Pod:
+		if in.Spec.Containers == nil || in.Spec.Containers[0].Name == "" {
+			return in, nil // it was done before
+		}
+		out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: in.Name, UID: in.UID, ResourceVersion: in.ResourceVersion, Labels: in.Labels}}
+		out.Spec.NodeName = in.Spec.NodeName
+		out.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: requests(in, resourcehelper.PodResourcesOptions{})}}}
+		return out, nil
+	case *corev1.Node:
+		in.ManagedFields, in.Status.Images = nil, nil
+	}
+	return o, nil
+}
+
+func (t *target) run(ctx context.Context) {
+	for _, f := range t.factories {
+		f.StartWithContext(ctx)
+	}
+	<-ctx.Done()
+	for _, f := range t.factories {
+		f.Shutdown()
+	}
+}
+
+// state is what a target cluster has free, and which pods of here are on its nodes, by their UID here. An error says that it is not known.
+type state struct {
+	rooms rooms
+	there map[types.UID]bool
+	err   error
+}
+
+// state is how the cluster is by its watches.
+func (t *target) state() *state {
+	if !t.nodes.HasSynced() || !t.pods.HasSynced() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return &state{err: errors.Join(errors.New("it was not listed yet"), t.err)}
+	}
+	var nodes []*corev1.Node
+	for _, o := range t.nodes.GetStore().List() {
+		nodes = append(nodes, o.(*corev1.Node))
+	}
+	var pods []*corev1.Pod
+	there := map[types.UID]bool{}
+	for _, o := range t.pods.GetStore().List() {
+		pod := o.(*corev1.Pod)
+		pods = append(pods, pod)
+		if uid := pod.Labels[remotecluster.LabelUID]; uid != "" {
+			there[types.UID(uid)] = true
+		}
+	}
+	return &state{rooms: roomsOf(nodes, pods), there: there}
+}
+
+// alive fails if the target does not answer now: what its watches have may be old then.
+func (t *target) alive(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, aliveWithin)
+	defer cancel()
+	one := metav1.ListOptions{Limit: 1} // what the watches need too: an API server that is ready may refuse them
+	_, err := t.client.CoreV1().Nodes().List(ctx, one)
+	if err == nil {
+		_, err = t.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, one)
+	}
+	if err != nil {
+		return fmt.Errorf("it does not answer: %w", err)
+	}
+	return nil
+}

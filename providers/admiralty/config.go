@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admiralty
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
+)
+
+// What a configuration file of this provider says about itself.
+const (
+	APIVersion = "admiralty.virtual-kubelet.io/v1alpha1"
+	Kind       = "AdmiraltyProviderConfiguration"
+)
+
+// Defaults of the limits of requests.
+const (
+	DefaultQPS   = 50
+	DefaultBurst = 100
+)
+
+// Kinds of object that the node makes in the target cluster.
+const (
+	ObjectPod         = "Pod"
+	ObjectPodChaperon = "PodChaperon"
+)
+
+// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
+// as VKUBELET_ADMIRALTY_KUBECONFIG.
+type Config struct {
+	// APIVersion must be the constant APIVersion in a file.
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Kind must be the constant Kind in a file.
+	Kind string `json:"kind,omitempty"`
+	// Target is the name of the Target or ClusterTarget that the node is. Default: the name of the node.
+	Target string `json:"target,omitempty"`
+	// TargetNamespace is that of the Target. Default: it is a ClusterTarget.
+	TargetNamespace string `json:"targetNamespace,omitempty"`
+	// Kubeconfig is the path of the access to the target cluster. Required.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	// Context is that of the file. Default: its current one.
+	Context string `json:"context,omitempty"`
+	// ClusterID names the source cluster, where the node is, in the target cluster. No two source clusters of one target cluster may
+	// have the same, and it must not change while there are pods. Required.
+	ClusterID string `json:"clusterID,omitempty"`
+	// Object is what the node makes in the target cluster: Pod, or PodChaperon where an agent of Admiralty runs there. Default: Pod.
+	Object string `json:"object,omitempty"`
+	// Namespace is where all pods go. Default: each namespace of the source cluster has one, which is made when it is needed.
+	Namespace string `json:"namespace,omitempty"`
+	// Namespaces are namespaces of the target cluster that exist, by the one of the source cluster. They go before those that are
+	// made; there are none with Namespace.
+	Namespaces map[string]string `json:"namespaces,omitempty"`
+	// ServiceAccount is that of pods in the target cluster, whose token they do not get. Default: the namespace's default one.
+	ServiceAccount string `json:"serviceAccount,omitempty"`
+	// Constraints is what an elected pod may say of the nodes of the target cluster: nodeSelector, affinity, tolerations. Default:
+	// nodeSelector and affinity.
+	Constraints []string `json:"constraints,omitempty"`
+	// Placement is where in the target cluster pods run that do not say it.
+	Placement remotecluster.Placement `json:"placement,omitzero"`
+	// Annotations of pods that the target cluster sees: names, and beginnings of names such as example.com/*. Default: none, as
+	// programs in the target cluster may give rights by them.
+	Annotations []string `json:"annotations,omitempty"`
+	// Capacity is what the node offers. Default: what the Ready nodes of the target cluster have free, which needs the right to
+	// read all its nodes and pods.
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+	// QPS and Burst limit requests to the target cluster. Default DefaultQPS and DefaultBurst.
+	QPS   int `json:"qps,omitempty"`
+	Burst int `json:"burst,omitempty"`
+
+	refreshEvery time.Duration // for tests; 0: as always
+}
+
+// format is what a configuration file of this provider looks like.
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_ADMIRALTY"}
+
+// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+func LoadConfig(path string) (Config, error) { return format.Load(path) }
+
+// Complete fills the defaults of c for a node and refuses what cannot be.
+func (c Config) Complete(nodeName string) (Config, error) {
+	if c.Target == "" {
+		c.Target = nodeName
+	}
+	if c.Object == "" {
+		c.Object = ObjectPod
+	}
+	if c.Constraints == nil {
+		c.Constraints = []string{fieldNodeSelector, fieldAffinity}
+	}
+	if err := c.refuse(); err != nil {
+		return c, fmt.Errorf("admiralty provider: %w", err)
+	}
+	if c.QPS == 0 {
+		c.QPS = DefaultQPS
+	}
+	if c.Burst == 0 {
+		c.Burst = max(DefaultBurst, c.QPS)
+	}
+	return c, nil
+}
+
+// refuse says what of a configuration cannot be.
+func (c Config) refuse() error {
+	if problems := validation.IsDNS1123Label(c.ClusterID); len(problems) > 0 {
+		return fmt.Errorf("clusterID: %q: want a name for the source cluster, such as source-1: %s", c.ClusterID, problems[0])
+	}
+	for field, value := range map[string]string{"target": c.Target, "targetNamespace": c.TargetNamespace} {
+		if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+			return fmt.Errorf("%s: %q is a label of the node: %s", field, value, problems[0])
+		}
+	}
+	for home, remote := range c.Namespaces {
+		if problems := validation.IsDNS1123Label(remote); len(problems) > 0 {
+			return fmt.Errorf("namespaces: %s: %q: %s", home, remote, problems[0])
+		}
+	}
+	for _, field := range c.Constraints {
+		if !slices.Contains([]string{fieldNodeSelector, fieldAffinity, fieldTolerations}, field) {
+			return fmt.Errorf("constraints: %q: want %s, %s or %s", field, fieldNodeSelector, fieldAffinity, fieldTolerations)
+		}
+	}
+	for name, quantity := range c.Capacity {
+		if quantity.Sign() < 0 {
+			return fmt.Errorf("capacity %s is %s, want 0 or more", name, quantity.String())
+		}
+	}
+	switch {
+	case c.Object != ObjectPod && c.Object != ObjectPodChaperon:
+		return fmt.Errorf("object: %q: want %s or %s", c.Object, ObjectPod, ObjectPodChaperon)
+	case c.Namespace != "" && len(c.Namespaces) > 0:
+		return errors.New("namespaces: all pods go to namespace: remove one of both")
+	case c.Capacity == nil && c.Namespace != "":
+		return errors.New("capacity: is required with namespace, as the rights of one namespace do not show nodes")
+	case c.QPS < 0 || c.Burst < 0:
+		return fmt.Errorf("qps and burst are %d and %d, want 0 for the default, or more", c.QPS, c.Burst)
+	}
+	return nil
+}
+
+// Access returns the access to the target cluster.
+func (c Config) Access() (*rest.Config, error) {
+	if c.Kubeconfig == "" {
+		return nil, errors.New("admiralty provider: kubeconfig: is missing: set it in the file of --provider-config or in VKUBELET_ADMIRALTY_KUBECONFIG")
+	}
+	access, err := remotecluster.Access(c.Kubeconfig, c.Context)
+	if err != nil {
+		return nil, fmt.Errorf("admiralty provider: kubeconfig: %w", err)
+	}
+	access.UserAgent = "virtual-kubelet-admiralty"
+	access.QPS, access.Burst = float32(c.QPS), c.Burst
+	return access, nil
+}
+
+// shows reports whether the target cluster sees an annotation.
+func (c Config) shows(key string) bool {
+	return slices.ContainsFunc(c.Annotations, func(name string) bool {
+		beginning, open := strings.CutSuffix(name, "*")
+		return name == key || open && strings.HasPrefix(key, beginning)
+	})
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admiralty
+
+import (
+	"context"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
+)
+
+// Provider returns the provider admiralty.
+func Provider() cli.Provider {
+	return cli.Provider{
+		Name: "admiralty",
+		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
+			config, err := LoadConfig(in.ConfigPath)
+			if err != nil {
+				return nil, err
+			}
+			access, err := config.Access()
+			if err != nil {
+				return nil, err
+			}
+			return newProvider(in, config, access)
+		},
+		Capabilities: func(path string) (capability.Declaration, error) {
+			config, err := LoadConfig(path)
+			return config.Capabilities(), err
+		},
+	}
+}
+
+var (
+	_ nodeutil.Provider     = (*provider)(nil)
+	_ node.PodNotifier      = (*provider)(nil)
+	_ node.PodObjectsUser   = (*provider)(nil)
+	_ node.PodTokensUser    = (*provider)(nil)
+	_ node.BackgroundRunner = (*provider)(nil)
+	_ node.NodeProvider     = (*provider)(nil)
+	_ capability.Declarer   = (*provider)(nil)
+	_ cli.NodeConfigurer    = (*provider)(nil)
+	_ cli.Examiner          = (*provider)(nil)
+)
+
+// provider runs pods in the target cluster. It is no node.PodAuthority: that cluster may have been restored from an older
+// state, so many pods that are missing at once are doubted.
+type provider struct {
+	*remotecluster.Cluster
+	config Config
+}
+
+func newProvider(in cli.ProviderInput, config Config, access *rest.Config) (*provider, error) {
+	config, err := config.Complete(in.Node.Name)
+	if err != nil {
+		return nil, err
+	}
+	access = rest.CopyConfig(access)
+	if access.QPS == 0 {
+		access.QPS, access.Burst = float32(config.QPS), config.Burst
+	}
+	cluster, err := remotecluster.New(remotecluster.Config{
+		Home: remotecluster.Home{Cluster: config.ClusterID, Node: in.Node.Name}, REST: access,
+		Namespace: config.Namespace, Namespaces: config.Namespaces, ServiceAccount: config.ServiceAccount,
+		Place: config.place, Owner: config.owner(), Annotations: config.shows, Capacity: config.Capacity, Pods: in.Pods, Services: in.Services, Listed: in.Listed,
+		Claim: true, Recorder: in.Recorder, RefreshEvery: config.refreshEvery,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &provider{Cluster: cluster, config: config}, nil
+}
+
+// Capabilities implements capability.Declarer.
+func (p *provider) Capabilities() capability.Declaration { return p.config.Capabilities() }
