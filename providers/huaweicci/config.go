@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package huaweicci
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
+)
+
+// What a configuration file of this provider says about itself.
+const (
+	APIVersion = "huaweicci.virtual-kubelet.io/v1alpha1"
+	Kind       = "HuaweiCCIProviderConfiguration"
+)
+
+// Versions of the API of CCI.
+const (
+	API20 = "2.0"
+	API10 = "1.0"
+)
+
+// Defaults of the limits of requests.
+const (
+	DefaultQPS   = 20
+	DefaultBurst = 40
+)
+
+// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
+// as VKUBELET_HUAWEICCI_REGION.
+type Config struct {
+	// APIVersion must be the constant APIVersion in a file.
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Kind must be the constant Kind in a file.
+	Kind string `json:"kind,omitempty"`
+	// Region is that of CCI, such as cn-north-4. Required, unless there is an endpoint.
+	Region string `json:"region,omitempty"`
+	// Endpoint is the URL of CCI. Default: that of the region.
+	Endpoint string `json:"endpoint,omitempty"`
+	// CAFile has the authorities that the endpoint is verified by. Default: those of this machine.
+	CAFile string `json:"caFile,omitempty"`
+	// API is API20 or API10. Default API20.
+	API string `json:"api,omitempty"`
+	// ProjectID is that of the project in the region. Required.
+	ProjectID string `json:"projectID,omitempty" env:"HUAWEICLOUD_SDK_PROJECT_ID"`
+	// AccessKey and SecretKey sign requests. Required, unless there is IAM.
+	AccessKey config.Secret `json:"accessKey,omitzero" env:"HUAWEICLOUD_SDK_AK"`
+	SecretKey config.Secret `json:"secretKey,omitzero" env:"HUAWEICLOUD_SDK_SK"`
+	// SecurityToken belongs to an access key that is temporary.
+	SecurityToken config.Secret `json:"securityToken,omitzero" env:"HUAWEICLOUD_SDK_SECURITY_TOKEN"`
+	// IAM is who asks for tokens, in the place of an access key.
+	IAM IAM `json:"iam,omitzero"`
+	// ClusterID names the home cluster in CCI. No two clusters of one namespace of CCI may have the same, and it must not change
+	// while there are pods. Required.
+	ClusterID string `json:"clusterID,omitempty"`
+	// Namespace is that of CCI for all pods. Default: vk- and ClusterID.
+	Namespace string `json:"namespace,omitempty"`
+	// Network is made in the namespace, and that before it, where there is none. Without it both must be there.
+	Network Network `json:"network,omitzero"`
+	// InstanceType is what pods run on, such as general-computing. Default: CCI decides.
+	InstanceType string `json:"instanceType,omitempty"`
+	// DefaultResources are the cpu and memory of pods that ask for none. Default: 1 CPU and 2Gi.
+	DefaultResources corev1.ResourceList `json:"defaultResources,omitempty"`
+	// Annotations of pods that CCI sees: names, and beginnings of names such as example.com/*. Default: none, as CCI gives addresses and
+	// rights by them, some of which cost money.
+	Annotations []string `json:"annotations,omitempty"`
+	// Capacity is what the node offers: the quota of the project, or a part of it. Required.
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+	// QPS and Burst limit requests to CCI. Default DefaultQPS and DefaultBurst.
+	QPS   int `json:"qps,omitempty"`
+	Burst int `json:"burst,omitempty"`
+
+	refreshEvery time.Duration    // for tests; 0: as always
+	now          func() time.Time // for tests; nil: the machine's clock
+}
+
+// IAM is a user of an IAM service (v3).
+type IAM struct {
+	// Endpoint is the URL of the service. Default: that of the region.
+	Endpoint string `json:"endpoint,omitempty"`
+	// User is of the account Domain.
+	User     string        `json:"user,omitempty"`
+	Domain   string        `json:"domain,omitempty"`
+	Password config.Secret `json:"password,omitzero"`
+}
+
+// Network binds a namespace of CCI to subnets of a VPC.
+type Network struct {
+	// Name is that of the network. Default: vk.
+	Name string `json:"name,omitempty"`
+	// DomainID is that of the account. Required.
+	DomainID string `json:"domainID,omitempty"`
+	// Subnets and SecurityGroups are IDs. Both are required.
+	Subnets        []string `json:"subnets,omitempty"`
+	SecurityGroups []string `json:"securityGroups,omitempty"`
+	// Type is that of the network. Default: underlay_neutron.
+	Type string `json:"type,omitempty"`
+}
+
+// format is what a configuration file of this provider looks like.
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_HUAWEICCI"}
+
+// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+func LoadConfig(path string) (Config, error) { return format.Load(path) }
+
+// complete fills the defaults of c and refuses what cannot be, with every reason.
+func (c Config) complete() (Config, error) {
+	var problems []error
+	problem := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf("huaweicci provider: "+format, args...))
+	}
+	if c.Endpoint == "" && c.Region != "" {
+		c.Endpoint = "https://cci." + c.Region + ".myhuaweicloud.com"
+	}
+	if u, err := url.Parse(c.Endpoint); err != nil || u.Scheme != "https" || u.Host == "" {
+		problem("endpoint: %q: want the region, such as cn-north-4, or an URL that begins with https://", c.Endpoint)
+	}
+	if c.API == "" {
+		c.API = API20
+	}
+	if c.API != API20 && c.API != API10 {
+		problem("api: %q: want %q or %q", c.API, API20, API10)
+	}
+	if c.ProjectID == "" {
+		problem("projectID: is missing: it is under My Credentials of the console")
+	}
+	if len(validation.IsDNS1123Label(c.ClusterID)) > 0 {
+		problem("clusterID: %q: want a name for the home cluster, such as home-1", c.ClusterID)
+	}
+	if c.Namespace == "" {
+		c.Namespace = "vk-" + c.ClusterID
+	}
+	if wrong := validation.IsDNS1123Label(c.Namespace); len(wrong) > 0 && c.ClusterID != "" {
+		problem("namespace: %q: %s", c.Namespace, wrong[0])
+	}
+	c.completeCredentials(problem)
+	c.completeNetwork(problem)
+	c.completeSizes(problem)
+	if c.QPS < 0 || c.Burst < 0 {
+		problem("qps and burst are %d and %d, want 0 for the default, or more", c.QPS, c.Burst)
+	}
+	if c.QPS == 0 {
+		c.QPS = DefaultQPS
+	}
+	if c.Burst == 0 {
+		c.Burst = max(DefaultBurst, c.QPS)
+	}
+	return c, errors.Join(problems...)
+}
+
+func (c *Config) completeCredentials(problem func(string, ...any)) {
+	keys, user := c.AccessKey.IsSet() || c.SecretKey.IsSet(), c.IAM.User != ""
+	switch {
+	case keys && user:
+		problem("iam: requests are signed by accessKey: remove one of both")
+	case user && (c.IAM.Domain == "" || !c.IAM.Password.IsSet()):
+		problem("iam: domain or password is missing")
+	case !user && (!c.AccessKey.IsSet() || !c.SecretKey.IsSet()):
+		problem("accessKey and secretKey: are missing, or one of them, and there is no iam.user: name the files that have them")
+	}
+	if user && c.IAM.Endpoint == "" && c.Region != "" {
+		c.IAM.Endpoint = "https://iam." + c.Region + ".myhuaweicloud.com"
+	}
+	if u, err := url.Parse(c.IAM.Endpoint); user && (err != nil || u.Scheme != "https" || u.Host == "") {
+		problem("iam.endpoint: %q: want the region, or an URL that begins with https://", c.IAM.Endpoint)
+	}
+}
+
+func (c *Config) completeNetwork(problem func(string, ...any)) {
+	n := &c.Network
+	if n.Name == "" && n.DomainID == "" && len(n.Subnets)+len(n.SecurityGroups) == 0 {
+		return
+	}
+	if c.API == API10 {
+		problem("network: is made with API %s only: make the namespace and its network in the console", API20)
+	}
+	if n.DomainID == "" || len(n.Subnets) == 0 || len(n.SecurityGroups) == 0 {
+		problem("network: domainID, subnets or securityGroups is missing")
+	}
+	if n.Name == "" {
+		n.Name = "vk"
+	}
+	if n.Type == "" {
+		n.Type = "underlay_neutron"
+	}
+}
+
+func (c *Config) completeSizes(problem func(string, ...any)) {
+	if c.DefaultResources == nil {
+		c.DefaultResources = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("2Gi")}
+	}
+	if s := sizing.Of(c.DefaultResources); len(c.DefaultResources) != 2 || s.MilliCPU <= 0 || s.Memory <= 0 {
+		problem("defaultResources: want cpu and memory, both more than 0")
+	} else if _, ok := sizing.Fit(c.sizes(), s); !ok {
+		problem("defaultResources: CCI has no size with %s", s)
+	}
+	if len(c.Capacity) == 0 {
+		problem("capacity: is missing: cpu, memory and pods of the quota, as CCI does not tell it")
+	}
+	for name, quantity := range c.Capacity {
+		if quantity.Sign() < 0 {
+			problem("capacity: %s is %s, want 0 or more", name, quantity.String())
+		}
+	}
+}
+
+// shows reports whether CCI sees an annotation. Those of the size and the type are the provider's.
+func (c Config) shows(key string) bool {
+	return key != annotationSize && key != annotationType && slices.ContainsFunc(c.Annotations, func(name string) bool {
+		beginning, open := strings.CutSuffix(name, "*")
+		return name == key || open && strings.HasPrefix(key, beginning)
+	})
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package huaweicci
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// tolerated is how far clocks may be apart: the gateway of CCI refuses signatures that are older.
+const tolerated = 15 * time.Minute
+
+// explained makes each error one of Kubernetes, with what CCI or its gateway says: its code, its request, when to try again.
+type explained struct {
+	next http.RoundTripper
+	now  func() time.Time
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t explained) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := t.next.RoundTrip(r)
+	if err == nil && answer.StatusCode >= 300 && answer.StatusCode < 400 { // the client would follow it, with the credentials
+		_ = answer.Body.Close()
+		return nil, fmt.Errorf("CCI answers %s %s with %s to another address, which is not followed", r.Method, r.URL.Path, answer.Status)
+	}
+	if err != nil || answer.StatusCode < 400 {
+		return answer, err
+	}
+	data, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
+	_ = answer.Body.Close()
+	if err != nil {
+		return nil, fmt.Errorf("read the error of CCI for %s %s: %w", r.Method, r.URL.Path, err)
+	}
+	status := statusOf(answer, data, t.now())
+	if data, err = json.Marshal(status); err != nil {
+		return nil, err
+	}
+	// The node waits, not the client: pods would hang meanwhile, and say nothing.
+	answer.Header.Del("Retry-After")
+	answer.Header.Set("Content-Type", "application/json")
+	setBody(answer, data)
+	return answer, nil
+}
+
+// said is an error: a Status of CCI with a code of its own, or what the gateway says.
+type said struct {
+	metav1.Status
+	ErrorCode string `json:"errorCode"`
+
+	GatewayCode    string `json:"error_code"`
+	GatewayMessage string `json:"error_msg"`
+	RequestID      string `json:"request_id"`
+}
+
+// statusOf is an error as Kubernetes has it.
+func statusOf(answer *http.Response, data []byte, now time.Time) metav1.Status {
+	var s said
+	_ = json.Unmarshal(data, &s) // one that is no JSON says nothing
+	status := s.Status
+	if status.Kind != "Status" || status.Message == "" {
+		status = metav1.Status{Message: s.GatewayMessage}
+	}
+	if status.Message == "" {
+		status.Message = "CCI answers " + answer.Status
+	}
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	status.Status, status.Code = metav1.StatusFailure, int32(answer.StatusCode)
+	if status.Reason == "" {
+		status.Reason = reasons[answer.StatusCode]
+	}
+	for _, code := range []string{s.ErrorCode, s.GatewayCode} {
+		if code != "" {
+			status.Message += " (" + code + ")"
+		}
+	}
+	if s.RequestID != "" {
+		status.Message += ", request " + s.RequestID
+	}
+	if apart := apart(answer.Header, now); answer.StatusCode == http.StatusUnauthorized && apart != 0 {
+		status.Message += fmt.Sprintf(": the clock of this machine is %s off that of CCI: set it, as signatures have a time", apart)
+	}
+	if seconds := retryAfter(answer.Header); seconds > 0 {
+		if status.Details == nil {
+			status.Details = &metav1.StatusDetails{}
+		}
+		status.Details.RetryAfterSeconds = seconds
+	}
+	return status
+}
+
+// reasons are those of answers that have none.
+var reasons = map[int]metav1.StatusReason{
+	http.StatusBadRequest: metav1.StatusReasonBadRequest, http.StatusUnauthorized: metav1.StatusReasonUnauthorized,
+	http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusNotFound: metav1.StatusReasonNotFound,
+	http.StatusConflict: metav1.StatusReasonConflict, http.StatusGone: metav1.StatusReasonGone,
+	http.StatusUnprocessableEntity: metav1.StatusReasonInvalid, http.StatusTooManyRequests: metav1.StatusReasonTooManyRequests,
+	http.StatusInternalServerError: metav1.StatusReasonInternalError, http.StatusServiceUnavailable: metav1.StatusReasonServiceUnavailable,
+}
+
+// apart is how far the clock of this machine is off, 0 if it is near enough or nobody knows.
+func apart(h http.Header, now time.Time) time.Duration {
+	there, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return 0
+	}
+	if off := now.Sub(there).Round(time.Second); off.Abs() >= tolerated {
+		return off.Abs()
+	}
+	return 0
+}
+
+func retryAfter(h http.Header) int32 {
+	seconds, err := strconv.ParseInt(h.Get("Retry-After"), 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int32(seconds)
+}
+
+// errNoNetwork is the error of a namespace without a network.
+var errNoNetwork = errors.New("the namespace has no network, so pods cannot start: make one, or configure network")

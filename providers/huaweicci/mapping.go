@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package huaweicci
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
+)
+
+// Annotations of CCI.
+const (
+	annotationSize = "resource.cci.io/pod-size-specs"
+	annotationType = "resource.cci.io/instance-type"
+)
+
+// maxContainers10 is how many containers a pod of API 1.0 may have.
+const maxContainers10 = 5
+
+// adjust makes the remote pod of a pod at home one that CCI takes, or refuses it.
+func (c Config) adjust(home, remote *corev1.Pod) error {
+	if owner := metav1.GetControllerOf(home); owner != nil && owner.Kind == "DaemonSet" {
+		return errdefs.InvalidInputf("CCI runs no pods of a DaemonSet: its nodes are not yours: let %s not tolerate this node", owner.Name)
+	}
+	if err := c.refuse(remote); err != nil {
+		return err
+	}
+	if c.API == API20 {
+		leaveOut(&remote.Spec)
+	}
+	if err := c.buy(remote); err != nil {
+		return err
+	}
+	if c.InstanceType != "" {
+		remote.Annotations[annotationType] = c.InstanceType
+	}
+	return onlyDocumented(c.API, remote)
+}
+
+// leaveOut leaves out fields that API 2.0 lacks and that change nothing there: a pod has no token of CCI, and no variables of its services.
+// Images are pulled for each pod, so what imagePullPolicy says never matters. The pods of a StatefulSet have a subdomain: it is the name of a Service of
+// home, which has no DNS there.
+func leaveOut(s *corev1.PodSpec) {
+	s.Subdomain = ""
+	s.ServiceAccountName, s.AutomountServiceAccountToken, s.EnableServiceLinks = "", nil, nil
+	for _, list := range [][]corev1.Container{s.InitContainers, s.Containers} {
+		for i := range list {
+			list[i].ImagePullPolicy = ""
+		}
+	}
+}
+
+// refuse refuses what the fields of CCI allow and CCI does not.
+func (c Config) refuse(remote *corev1.Pod) error {
+	s := &remote.Spec
+	empty := map[string]bool{}
+	for _, v := range s.Volumes {
+		empty[v.Name] = v.EmptyDir != nil
+	}
+	for _, list := range [][]corev1.Container{s.InitContainers, s.Containers} {
+		for i := range list {
+			k := &list[i]
+			for _, m := range k.VolumeMounts {
+				if empty[m.Name] && (m.SubPath != "" || m.SubPathExpr != "") {
+					return errdefs.InvalidInputf("container %q: mount %s: CCI has no subPath of an emptyDir", k.Name, m.MountPath)
+				}
+			}
+			if c.API == API10 && k.StartupProbe != nil && k.StartupProbe.TCPSocket != nil {
+				return errdefs.InvalidInputf("container %q: startupProbe.tcpSocket: API 1.0 of CCI has none: use httpGet or exec", k.Name)
+			}
+			if err := onlyCPUAndMemory(k); err != nil {
+				return err
+			}
+		}
+	}
+	if c.API == API10 && len(s.Containers) > maxContainers10 {
+		return errdefs.InvalidInputf("spec.containers: %d: API 1.0 of CCI takes %d at most", len(s.Containers), maxContainers10)
+	}
+	return nil
+}
+
+// onlyCPUAndMemory refuses other resources: a size has none.
+func onlyCPUAndMemory(k *corev1.Container) error {
+	for _, l := range []corev1.ResourceList{k.Resources.Limits, k.Resources.Requests} {
+		for name := range l {
+			if name != corev1.ResourceCPU && name != corev1.ResourceMemory {
+				return errdefs.InvalidInputf("container %q: resource %s: sizes of CCI have cpu and memory", k.Name, name)
+			}
+		}
+	}
+	return nil
+}
+
+// buy writes the size of the pod, and requests and limits that are the same.
+func (c Config) buy(remote *corev1.Pod) error {
+	s := &remote.Spec
+	if c.API == API10 { // whose containers have no others to share with
+		c.defaults(s.InitContainers)
+		c.defaults(s.Containers)
+	}
+	var sum, most sizing.Size
+	for i := range s.InitContainers {
+		most = most.Most(level(&s.InitContainers[i]))
+	}
+	for i := range s.Containers {
+		sum = sum.Add(level(&s.Containers[i]))
+	}
+	asked := sum.Most(most)
+	whole := sizing.Of(c.DefaultResources)
+	if asked.MilliCPU == 0 {
+		asked.MilliCPU = whole.MilliCPU
+	}
+	if asked.Memory == 0 {
+		asked.Memory = whole.Memory
+	}
+	bought, ok := sizing.Fit(c.sizes(), asked)
+	if !ok {
+		return errdefs.InvalidInputf("the pod needs %s: CCI has no size so large, or none of such proportions", asked)
+	}
+	if c.API == API10 { // whose pods have no size of their own: it is the sum of their containers
+		fill(s.Containers, bought, sum)
+	} else {
+		remote.Annotations[annotationSize] = spec(bought)
+	}
+	return nil
+}
+
+// level makes requests and limits of a container the same, the limit going before, and returns them.
+func level(k *corev1.Container) sizing.Size {
+	both := corev1.ResourceList{}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if q, ok := k.Resources.Limits[name]; ok {
+			both[name] = q
+		} else if q, ok := k.Resources.Requests[name]; ok {
+			both[name] = q
+		}
+	}
+	k.Resources.Limits, k.Resources.Requests = nil, nil
+	if len(both) > 0 {
+		k.Resources.Limits, k.Resources.Requests = both, both.DeepCopy()
+	}
+	return sizing.Of(both)
+}
+
+// defaults gives containers that ask for no CPU, or no memory, what the configuration says.
+func (c Config) defaults(containers []corev1.Container) {
+	for i := range containers {
+		r := &containers[i].Resources
+		for name, q := range c.DefaultResources {
+			_, limited := r.Limits[name]
+			if _, requested := r.Requests[name]; !limited && !requested {
+				if r.Limits == nil {
+					r.Limits = corev1.ResourceList{}
+				}
+				r.Limits[name] = q.DeepCopy()
+			}
+		}
+	}
+}
+
+// fill gives what containers leave of the size to the first one.
+func fill(containers []corev1.Container, bought, sum sizing.Size) {
+	r := &containers[0].Resources
+	for name, left := range map[corev1.ResourceName]*resource.Quantity{
+		corev1.ResourceCPU:    resource.NewMilliQuantity(bought.MilliCPU-sum.MilliCPU, resource.DecimalSI),
+		corev1.ResourceMemory: resource.NewQuantity(bought.Memory-sum.Memory, resource.BinarySI),
+	} {
+		q := r.Limits[name].DeepCopy()
+		q.Add(*left)
+		r.Limits[name], r.Requests[name] = q, q.DeepCopy()
+	}
+}
+
+// sizes are those of the API.
+func (c Config) sizes() []sizing.Row {
+	if c.API == API10 {
+		return sizes10
+	}
+	return sizes20
+}

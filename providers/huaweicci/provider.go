@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package huaweicci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
+)
+
+// Provider returns the provider huaweicci.
+func Provider() cli.Provider {
+	return cli.Provider{
+		Name: "huaweicci",
+		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
+			config, err := LoadConfig(in.ConfigPath)
+			if err != nil {
+				return nil, err
+			}
+			if config, err = config.complete(); err != nil {
+				return nil, err
+			}
+			access, err := config.access()
+			if err != nil {
+				return nil, err
+			}
+			return newProvider(in, config, access)
+		},
+		Capabilities: func(path string) (capability.Declaration, error) {
+			config, err := LoadConfig(path)
+			return config.Capabilities(), err
+		},
+	}
+}
+
+var (
+	_ nodeutil.Provider     = (*provider)(nil)
+	_ node.PodNotifier      = (*provider)(nil)
+	_ node.PodObjectsUser   = (*provider)(nil)
+	_ node.PodTokensUser    = (*provider)(nil)
+	_ node.BackgroundRunner = (*provider)(nil)
+	_ node.NodeProvider     = (*provider)(nil)
+	_ capability.Declarer   = (*provider)(nil)
+	_ cli.NodeConfigurer    = (*provider)(nil)
+	_ cli.Examiner          = (*provider)(nil)
+)
+
+// provider runs pods in CCI. It is no node.PodAuthority, for the reason that remotecluster has.
+type provider struct {
+	*remotecluster.Cluster
+	config Config
+	place  place
+
+	tried   chan struct{} // closed when making the namespace and its network was tried
+	mu      sync.Mutex
+	trouble error // guarded by mu; why they could not be made
+}
+
+// newProvider returns the provider of a configuration that is complete.
+func newProvider(in cli.ProviderInput, config Config, access *rest.Config) (*provider, error) {
+	client, err := kubernetes.NewForConfig(access)
+	if err != nil {
+		return nil, fmt.Errorf("huaweicci provider: %w", err)
+	}
+	p := &provider{config: config, place: place{config, client}, tried: make(chan struct{})}
+	p.Cluster, err = remotecluster.New(remotecluster.Config{
+		Home: remotecluster.Home{Cluster: config.ClusterID, Node: in.Node.Name}, REST: access, Namespace: config.Namespace,
+		Annotations: config.shows, Adjust: config.adjust, Answers: p.place.answers, Capacity: config.Capacity, Pods: in.Pods, Services: in.Services, Listed: in.Listed,
+		Claim: true, RefreshEvery: config.refreshEvery,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// makeEvery is how often making the namespace and its network is tried.
+const makeEvery = 10 * time.Second
+
+// makeTimeout bounds one try.
+const makeTimeout = time.Minute
+
+// pingPatience is how long a Ping waits for the first try.
+const pingPatience = 30 * time.Second
+
+// RunInBackground implements node.BackgroundRunner.
+func (p *provider) RunInBackground(ctx context.Context) error {
+	ticker := time.NewTicker(makeEvery)
+	defer ticker.Stop()
+	tried := sync.OnceFunc(func() { close(p.tried) })
+	for {
+		bounded, cancel := context.WithTimeout(ctx, makeTimeout)
+		err := p.place.make(bounded)
+		cancel()
+		p.mu.Lock()
+		p.trouble = err
+		p.mu.Unlock()
+		tried()
+		if err == nil {
+			return p.Cluster.RunInBackground(ctx)
+		}
+		if ctx.Err() == nil {
+			log.G(ctx).WithError(err).Warn("Pods cannot run in CCI yet")
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Ping implements node.NodeProvider.
+func (p *provider) Ping(ctx context.Context) error {
+	timer := time.NewTimer(pingPatience)
+	defer timer.Stop()
+	select {
+	case <-p.tried:
+	case <-timer.C:
+		return errors.New("CCI has not answered yet")
+	case <-ctx.Done():
+		return fmt.Errorf("CCI has not answered yet: %w", ctx.Err())
+	}
+	p.mu.Lock()
+	trouble := p.trouble
+	p.mu.Unlock()
+	if trouble != nil {
+		return trouble
+	}
+	return p.Cluster.Ping(ctx)
+}
+
+// Examine implements cli.Examiner. CCI has no request that tells rights, so those on pods are not looked at.
+func (p *provider) Examine(ctx context.Context) error {
+	err := p.place.answers(ctx)
+	if p.config.Network.Name != "" && (apierrors.IsNotFound(err) || errors.Is(err, errNoNetwork)) {
+		return nil // both are made when the node starts
+	}
+	return err
+}
+
+// AttachToContainer fails: CCI has exec and logs only.
+func (p *provider) AttachToContainer(ctx context.Context, namespace, name, _ string, _ api.AttachIO) error {
+	return p.lacks(ctx, namespace, name, "attach: use exec or logs")
+}
+
+// PortForward fails: CCI has no such request.
+func (p *provider) PortForward(ctx context.Context, namespace, name string, _ int32, _ io.ReadWriteCloser) error {
+	return p.lacks(ctx, namespace, name, "port-forward: reach the pod by its address in the VPC")
+}
+
+// lacks refuses a request that CCI does not have, for a pod that is there.
+func (p *provider) lacks(ctx context.Context, namespace, name, what string) error {
+	if _, err := p.GetPod(ctx, namespace, name); err != nil {
+		return err
+	}
+	return errdefs.InvalidInputf("pod %s/%s: CCI has no %s", namespace, name, what)
+}
+
+// Capabilities implements capability.Declarer.
+func (p *provider) Capabilities() capability.Declaration { return p.config.Capabilities() }

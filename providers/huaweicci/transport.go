@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package huaweicci
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Names of the API of pods: as Kubernetes has it, and as API 2.0 of CCI does.
+const (
+	coreVersion, corePrefix = "v1", "/api/v1/"
+	cciVersion, cciPrefix   = "cci/v2", "/apis/cci/v2/"
+)
+
+// pathOfAPI is that of the Service that tells clusters from each other.
+const pathOfAPI = corePrefix + "namespaces/default/services/kubernetes"
+
+// withoutServices answers that there is no such Service: CCI has none, and the policy no right to ask for one.
+type withoutServices struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t withoutServices) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Path != pathOfAPI {
+		return t.next.RoundTrip(r)
+	}
+	answer := &http.Response{
+		StatusCode: http.StatusNotFound, Status: "404 Not Found", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: http.NoBody,
+	}
+	data, err := json.Marshal(statusOf(answer, []byte(`{"error_msg": "CCI has no services"}`), time.Time{}))
+	if err != nil {
+		return nil, err
+	}
+	setBody(answer, data)
+	return answer, nil
+}
+
+// renamed writes requests for pods, namespaces, ConfigMaps and Secrets of Kubernetes as API 2.0 of CCI has them, and answers back.
+type renamed struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t renamed) RoundTrip(r *http.Request) (*http.Response, error) {
+	rest, ok := strings.CutPrefix(r.URL.Path, corePrefix)
+	if !ok {
+		return t.next.RoundTrip(r)
+	}
+	r = r.Clone(r.Context())
+	r.URL.Path, r.URL.RawPath = cciPrefix+rest, "" // names of Kubernetes need no escapes
+	if err := renameRequest(r); err != nil {
+		return nil, err
+	}
+	answer, err := t.next.RoundTrip(r)
+	if err != nil || !isJSON(answer.Header) || answer.StatusCode < 200 || answer.StatusCode >= 300 {
+		return answer, err
+	}
+	if watch, _ := strconv.ParseBool(r.URL.Query().Get("watch")); watch {
+		answer.Body = &renamedEvents{from: answer.Body, events: json.NewDecoder(answer.Body)}
+		answer.ContentLength = -1
+		answer.Header.Del("Content-Length")
+		return answer, nil
+	}
+	data, err := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
+	if err == nil {
+		data, err = rename(data, cciVersion, coreVersion)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the answer of CCI to %s %s: %w", r.Method, r.URL.Path, err)
+	}
+	setBody(answer, data)
+	return answer, nil
+}
+
+// renameRequest writes the body of a request. That of a patch has no version.
+func renameRequest(r *http.Request) error {
+	if r.Body == nil || r.Body == http.NoBody || r.Method == http.MethodPatch {
+		return nil
+	}
+	data, err := io.ReadAll(r.Body)
+	_ = r.Body.Close()
+	if err == nil {
+		data, err = rename(data, coreVersion, cciVersion)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s %s for CCI: %w", r.Method, r.URL.Path, err)
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
+	return nil
+}
+
+func isJSON(h http.Header) bool { return strings.HasPrefix(h.Get("Content-Type"), "application/json") }
+
+func setBody(answer *http.Response, data []byte) {
+	answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
+	answer.Header.Set("Content-Length", strconv.Itoa(len(data)))
+}
+
+// rename writes the version of an object, or of a list and of what is in it. A Status has that of Kubernetes in both.
+func rename(data []byte, from, to string) ([]byte, error) {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(data, &object); err != nil {
+		return nil, err
+	}
+	if kind(object) != "Status" {
+		renameObject(object, from, to)
+	}
+	var items []map[string]json.RawMessage
+	if list, has := object["items"]; has && json.Unmarshal(list, &items) == nil && items != nil {
+		for _, item := range items {
+			renameObject(item, from, to)
+		}
+		if err := set(object, "items", items); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(object)
+}
+
+func renameObject(object map[string]json.RawMessage, from, to string) {
+	if text(object, "apiVersion") == from {
+		_ = set(object, "apiVersion", to) // of a string: never fails
+	}
+}
+
+func kind(object map[string]json.RawMessage) string { return text(object, "kind") }
+
+// text is a field that is a text; "" if it is not there, or is no text.
+func text(object map[string]json.RawMessage, field string) (value string) {
+	_ = json.Unmarshal(object[field], &value)
+	return value
+}
+
+func set(object map[string]json.RawMessage, field string, value any) error {
+	data, err := json.Marshal(value)
+	if err == nil {
+		object[field] = data
+	}
+	return err
+}
+
+// renamedEvents is a watch: one event after the other.
+type renamedEvents struct {
+	from   io.Closer
+	events *json.Decoder
+	rest   []byte // of the event that is being read
+}
+
+// Read implements io.Reader.
+func (e *renamedEvents) Read(p []byte) (int, error) {
+	if len(e.rest) == 0 {
+		var event map[string]json.RawMessage
+		if err := e.events.Decode(&event); err != nil {
+			return 0, err
+		}
+		if object := event["object"]; object != nil {
+			data, err := rename(object, cciVersion, coreVersion)
+			if err != nil {
+				return 0, fmt.Errorf("read an event of CCI: %w", err)
+			}
+			event["object"] = data
+		}
+		line, err := json.Marshal(event)
+		if err != nil {
+			return 0, err
+		}
+		e.rest = append(line, '\n')
+	}
+	n := copy(p, e.rest)
+	e.rest = e.rest[n:]
+	return n, nil
+}
+
+// Close implements io.Closer.
+func (e *renamedEvents) Close() error { return e.from.Close() }
