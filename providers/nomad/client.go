@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nomad
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+)
+
+// client speaks with an agent over HTTP.
+type client struct {
+	address   *url.URL
+	region    string
+	namespace string
+	token     config.Secret
+	http      *http.Client
+	dial      dialer
+	proxy     func(*http.Request) (*url.URL, error) // nil: none
+}
+
+// tries is how often a request that can be repeated is made, and firstWait the time after the first one.
+const (
+	tries     = 3
+	firstWait = 100 * time.Millisecond
+	longWait  = 5 * time.Second // a longer Retry-After is left to the node
+)
+
+// requestTimeout bounds one request that has an end.
+const requestTimeout = 30 * time.Second
+
+// errNoLeader is that no server leads the others.
+var errNoLeader = errors.New("the servers of Nomad have no leader")
+
+func newClient(c Config) (*client, error) {
+	address, err := url.Parse(c.Address)
+	if err != nil {
+		return nil, fmt.Errorf("nomad provider: address: %w", err)
+	}
+	d := dialer{tls: c.TLS, host: address.Hostname()}
+	proxy := http.ProxyFromEnvironment
+	if c.TLS != (TLS{}) {
+		proxy = nil // connections through one would not have these files
+	}
+	return &client{
+		proxy: proxy, address: address, region: c.Region, namespace: c.Namespace, token: c.Token, dial: d,
+		http: &http.Client{
+			Transport: &http.Transport{
+				Proxy: proxy, DialTLSContext: d.dialTLS, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it would follow with the token
+		},
+	}, nil
+}
+
+// query are the parameters of a request, besides those that all have.
+type query map[string]string
+
+// url returns the URL of a path.
+func (c *client) url(path string, q query) *url.URL {
+	values := url.Values{"namespace": {c.namespace}}
+	if c.region != "" {
+		values.Set("region", c.region)
+	}
+	for name, value := range q {
+		values.Set(name, value)
+	}
+	u := *c.address
+	u.RawPath = ""
+	u.Path = strings.TrimSuffix(u.Path, "/") + path
+	u.RawQuery = values.Encode()
+	return &u
+}
+
+// header has the token as it is now.
+func (c *client) header(ctx context.Context) http.Header {
+	h := http.Header{}
+	if token := c.token.Value(ctx); token != "" {
+		h.Set("X-Nomad-Token", token)
+	}
+	return h
+}
+
+// open makes a request, once, and returns the answer's body if it is a success. The caller closes it.
+func (c *client) open(ctx context.Context, method, path string, q query, body []byte) (*http.Response, error) {
+	return c.openAt(ctx, method, c.url(path, q), body)
+}
+
+func (c *client) openAt(ctx context.Context, method string, u *url.URL, body []byte) (*http.Response, error) {
+	path := u.Path
+	request, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header = c.header(ctx)
+	answer, err := c.http.Do(request)
+	if err != nil {
+		var failed *url.Error
+		if errors.As(err, &failed) { // without the query, which may have a command in it
+			err = failed.Err
+		}
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if err := refused(method+" "+path, answer); err != nil {
+		defer answer.Body.Close()
+		return nil, err
+	}
+	return answer, nil
+}
+
+// call makes a request that may be repeated, and decodes the answer into out unless that is nil. It returns the index of the answer.
+func (c *client) call(ctx context.Context, method, path string, q query, in, out any) (index uint64, err error) {
+	var body []byte
+	if in != nil {
+		if body, err = json.Marshal(in); err != nil {
+			return 0, fmt.Errorf("%s %s: %w", method, path, err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	for try, wait := 1, firstWait; ; try, wait = try+1, 3*wait {
+		index, err = c.once(ctx, method, path, q, body, out)
+		if err == nil || try == tries || !passes(err) {
+			return index, err
+		}
+		if asked, _ := errdefs.RetryAfterOf(err); asked > longWait {
+			return index, err
+		} else if asked > wait {
+			wait = asked
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return index, err
+		}
+	}
+}
+
+// passes reports whether another try may help.
+func passes(err error) bool {
+	var answered *answerError
+	if !errors.As(err, &answered) {
+		return true // no answer
+	}
+	return answered.code == http.StatusTooManyRequests || answered.code == http.StatusBadGateway || answered.code == http.StatusServiceUnavailable
+}
+
+// final reports whether an error says that nothing was done, and that another try does not help: the token has not the right, or the request is
+// wrong. Other answers may follow a try that took effect and had none.
+func final(err error) bool {
+	var answered *answerError
+	return errdefs.IsInvalidInput(err) || errors.As(err, &answered) && answered.forbidden()
+}
+
+func (c *client) once(ctx context.Context, method, path string, q query, body []byte, out any) (uint64, error) {
+	answer, err := c.open(ctx, method, path, q, body)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(answer.Body)
+	if err == nil && out != nil {
+		err = json.Unmarshal(data, out)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s %s: read the answer: %w", method, path, err)
+	}
+	if answer.Header.Get("X-Nomad-KnownLeader") == "false" {
+		return 0, fmt.Errorf("%s %s: %w", method, path, errNoLeader)
+	}
+	index, _ := strconv.ParseUint(answer.Header.Get("X-Nomad-Index"), 10, 64)
+	return index, nil
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nomad
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+)
+
+// What a configuration file of this provider says about itself.
+const (
+	APIVersion = "nomad.virtual-kubelet.io/v1alpha1"
+	Kind       = "NomadProviderConfiguration"
+)
+
+// Drivers of tasks that pods can run with.
+const (
+	DriverExec    = "exec"
+	DriverRawExec = "raw_exec"
+	DriverDocker  = "docker"
+)
+
+// Networks of pods.
+const (
+	NetworkBridge = "bridge"
+	NetworkHost   = "host"
+)
+
+// Annotations of pods.
+const (
+	// AnnotationDriver chooses one of the drivers of the configuration.
+	AnnotationDriver = "nomad.hashicorp.com/driver"
+	// AnnotationDatacenters narrows the datacenters of the configuration, with commas between them.
+	AnnotationDatacenters = "nomad.hashicorp.com/datacenters"
+)
+
+// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
+// as VKUBELET_NOMAD_ADDRESS.
+type Config struct {
+	// APIVersion must be the constant APIVersion in a file.
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Kind must be the constant Kind in a file.
+	Kind string `json:"kind,omitempty"`
+	// Address is the URL of a Nomad agent. Default http://127.0.0.1:4646.
+	Address string `json:"address,omitempty" env:"NOMAD_ADDR"`
+	// Region is that of the jobs. Default: that of the agent.
+	Region string `json:"region,omitempty" env:"NOMAD_REGION"`
+	// Namespace is that of the jobs. It must exist. Default: default.
+	Namespace string `json:"namespace,omitempty" env:"NOMAD_NAMESPACE"`
+	// Token is an ACL token; see the README for the policy. A file is read again when it changes.
+	Token config.Secret `json:"token,omitzero" env:"NOMAD_TOKEN"`
+	// TLS is for an address that begins with https://.
+	TLS TLS `json:"tls,omitzero"`
+	// ClusterID names the Kubernetes cluster at Nomad. No two clusters may have the same in one namespace, and it must not change while
+	// there are pods. Required.
+	ClusterID string `json:"clusterID,omitempty"`
+	// Datacenters are where pods may run; * stands for any characters. Default: all.
+	Datacenters []string `json:"datacenters,omitempty"`
+	// NodePool is where pods run. Default: default.
+	NodePool string `json:"nodePool,omitempty"`
+	// Drivers are those that pods may run with, exec, raw_exec and docker; the first one is that of pods without the annotation
+	// nomad.hashicorp.com/driver. Default: docker.
+	Drivers []string `json:"drivers,omitempty"`
+	// Network is that of pods without hostNetwork: bridge, with an address for each pod, or host. Default bridge.
+	Network string `json:"network,omitempty"`
+	// DNS are the servers of pods with the dnsPolicy ClusterFirst. Default: those of the clients.
+	DNS []string `json:"dns,omitempty"`
+	// Priority is that of the jobs, from 1 to 100. Default 50.
+	Priority int `json:"priority,omitempty"`
+	// RestartDelay is how long a container that ended waits until it is started again; Nomad adds up to a quarter. Default 10s.
+	RestartDelay metav1.Duration `json:"restartDelay,omitzero"`
+	// LostAfter is how long a client may be away until its pods count as lost. Default 5m.
+	LostAfter metav1.Duration `json:"lostAfter,omitzero"`
+	// DefaultResources are for containers that ask for nothing. Default 100m and 128Mi.
+	DefaultResources corev1.ResourceList `json:"defaultResources,omitempty"`
+	// Devices are the names at Nomad of extended resources. Default: nvidia.com/gpu is nvidia/gpu.
+	Devices map[string]string `json:"devices,omitempty"`
+	// MaxPods is how many pods the node takes. Default 1000.
+	MaxPods int64 `json:"maxPods,omitempty"`
+}
+
+// TLS says who the agent and the provider are. The files are read again for each connection.
+type TLS struct {
+	// CAFile has the authorities that the agent is verified by. Default: those of this machine.
+	CAFile string `json:"caFile,omitempty" env:"NOMAD_CACERT"`
+	// CertFile and KeyFile are the certificate of the provider.
+	CertFile string `json:"certFile,omitempty" env:"NOMAD_CLIENT_CERT"`
+	KeyFile  string `json:"keyFile,omitempty" env:"NOMAD_CLIENT_KEY"`
+	// ServerName is the name in the certificate of the agent, such as server.global.nomad. Default: that of the address.
+	ServerName string `json:"serverName,omitempty" env:"NOMAD_TLS_SERVER_NAME"`
+}
+
+// format is what a configuration file of this provider looks like.
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_NOMAD"}
+
+// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+func LoadConfig(path string) (Config, error) { return format.Load(path) }
+
+// complete fills the defaults of c and refuses what cannot be, with every reason.
+func (c Config) complete() (Config, error) {
+	var problems []error
+	problem := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf("nomad provider: "+format, args...))
+	}
+	c.defaults()
+	u, err := url.Parse(c.Address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		problem("address: want an URL such as https://nomad.example:4646")
+	} else if u.Scheme == "http" && c.TLS != (TLS{}) {
+		problem("tls: the address begins with http://")
+	}
+	if len(validation.IsDNS1123Label(c.ClusterID)) > 0 {
+		problem("clusterID: %q: want a name for the Kubernetes cluster, such as home-1", c.ClusterID)
+	}
+	for _, d := range c.Drivers {
+		if d != DriverExec && d != DriverRawExec && d != DriverDocker {
+			problem("drivers: %q: want %s, %s or %s", d, DriverExec, DriverRawExec, DriverDocker)
+		}
+	}
+	if c.Network != NetworkBridge && c.Network != NetworkHost {
+		problem("network: %q: want %s or %s", c.Network, NetworkBridge, NetworkHost)
+	}
+	if c.Priority < 1 || c.Priority > 100 {
+		problem("priority: %d: want 1 to 100", c.Priority)
+	}
+	if (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {
+		problem("tls: certFile and keyFile are only useful together")
+	}
+	for _, file := range []string{c.TLS.CAFile, c.TLS.CertFile, c.TLS.KeyFile} {
+		if _, err := os.Stat(file); file != "" && err != nil {
+			problem("tls: %w", err)
+		}
+	}
+	if c.RestartDelay.Duration < time.Second || c.LostAfter.Duration < time.Second {
+		problem("restartDelay and lostAfter are %s and %s: want 1s or more", c.RestartDelay.Duration, c.LostAfter.Duration)
+	}
+	if c.DefaultResources.Cpu().Sign() <= 0 || c.DefaultResources.Memory().Sign() <= 0 {
+		problem("defaultResources: want cpu and memory, both more than 0")
+	}
+	if c.MaxPods < 0 {
+		problem("maxPods: %d: want 1 or more", c.MaxPods)
+	}
+	return c, errors.Join(problems...)
+}
+
+func (c *Config) defaults() {
+	set := func(field *string, value string) {
+		if *field == "" {
+			*field = value
+		}
+	}
+	set(&c.Address, "http://127.0.0.1:4646")
+	set(&c.Namespace, "default")
+	set(&c.NodePool, "default")
+	set(&c.Network, NetworkBridge)
+	if len(c.Datacenters) == 0 {
+		c.Datacenters = []string{"*"}
+	}
+	if len(c.Drivers) == 0 {
+		c.Drivers = []string{DriverDocker}
+	}
+	if c.Priority == 0 {
+		c.Priority = 50
+	}
+	if c.RestartDelay.Duration == 0 {
+		c.RestartDelay.Duration = 10 * time.Second
+	}
+	if c.LostAfter.Duration == 0 {
+		c.LostAfter.Duration = 5 * time.Minute
+	}
+	if c.DefaultResources == nil {
+		c.DefaultResources = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}
+	}
+	if c.Devices == nil {
+		c.Devices = map[string]string{"nvidia.com/gpu": "nvidia/gpu"}
+	}
+	if c.MaxPods == 0 {
+		c.MaxPods = 1000
+	}
+}
+
+// has reports whether one of the drivers is allowed.
+func (c Config) has(drivers ...string) bool {
+	return slices.ContainsFunc(c.Drivers, func(d string) bool { return slices.Contains(drivers, d) })
+}
+
+// owner is who a job belongs to.
+type owner struct{ cluster, node string }
+
+// prefix begins the IDs of all jobs of the owner. What belongs to whom is in their metadata, as eight digits may be those of two owners.
+func (o owner) prefix() string {
+	sum := sha256.Sum256([]byte(o.cluster + "\x00" + o.node))
+	return "vk-" + hex.EncodeToString(sum[:4]) + "-"
+}
+
+// jobID is that of a pod.
+func (o owner) jobID(uid string) string {
+	if len(uid) > 36 || len(validation.IsDNS1123Label(uid)) > 0 {
+		sum := sha256.Sum256([]byte(uid))
+		uid = hex.EncodeToString(sum[:16])
+	}
+	return o.prefix() + uid
+}

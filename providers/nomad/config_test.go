@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nomad
+
+import (
+	"strings"
+	"testing"
+
+	nomadapi "github.com/hashicorp/nomad/api"
+)
+
+func TestConfigRefusesWhatCannotBe(t *testing.T) {
+	for want, c := range map[string]Config{
+		"clusterID":               {},
+		"address: want an URL":    {ClusterID: "c", Address: "nomad:4646"},
+		"tls: the address begins": {ClusterID: "c", TLS: TLS{ServerName: "x"}},
+		"keyFile are only useful": {ClusterID: "c", Address: "https://x", TLS: TLS{CertFile: "config_test.go"}},
+		"no such file":            {ClusterID: "c", Address: "https://x", TLS: TLS{CAFile: "absent"}},
+		`drivers: "java"`:         {ClusterID: "c", Drivers: []string{"java"}},
+		`network: "cni"`:          {ClusterID: "c", Network: "cni"},
+		"priority: 101":           {ClusterID: "c", Priority: 101},
+		"maxPods: -1":             {ClusterID: "c", MaxPods: -1},
+	} {
+		if _, err := c.complete(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error with %q", err, want)
+		}
+	}
+	if _, err := (Config{ClusterID: "c"}).complete(); err != nil {
+		t.Errorf("a configuration with the cluster alone: %v", err)
+	}
+}
+
+// TestCapacity counts what is ready, eligible, and in the place of the node.
+func TestCapacity(t *testing.T) {
+	client := func(change func(*nomadapi.NodeListStub)) *nomadapi.NodeListStub {
+		n := &nomadapi.NodeListStub{ID: "n", Datacenter: "dc1", NodePool: "default", Status: "ready", SchedulingEligibility: "eligible",
+			NodeResources:     &nomadapi.NodeResources{Cpu: nomadapi.NodeCpuResources{CpuShares: 8000, TotalCpuCores: 4}, Memory: nomadapi.NodeMemoryResources{MemoryMB: 1024}},
+			ReservedResources: &nomadapi.NodeReservedResources{Cpu: nomadapi.NodeReservedCpuResources{CpuShares: 1000}, Memory: nomadapi.NodeReservedMemoryResources{MemoryMB: 24}},
+		}
+		change(n)
+		return n
+	}
+	c := testConfig(t, func(c *Config) { c.Datacenters = []string{"dc*"} })
+	got := placeOf([]*nomadapi.NodeListStub{
+		client(func(*nomadapi.NodeListStub) {}),
+		client(func(n *nomadapi.NodeListStub) { n.Status = "down" }),
+		client(func(n *nomadapi.NodeListStub) { n.SchedulingEligibility = "ineligible" }),
+		client(func(n *nomadapi.NodeListStub) { n.Datacenter = "other" }),
+		client(func(n *nomadapi.NodeListStub) { n.NodePool = "gpu" }),
+		client(func(n *nomadapi.NodeListStub) {
+			n.NodeResources.Devices = []*nomadapi.NodeDeviceResource{{Vendor: "nvidia", Type: "gpu", Name: "A", Instances: []*nomadapi.NodeDevice{{}, {}}}}
+		}),
+	}, c)
+	list := got.capacity(c)
+	gpus := list["nvidia.com/gpu"]
+	if got.mhz != 2000 || list.Cpu().String() != "7" || list.Memory().Value() != 2000<<20 || gpus.Value() != 2 {
+		t.Errorf("got %v MHz and %v, want 2000 and 7 CPUs, 2000 MiB, 2 GPUs", got.mhz, list)
+	}
+	if err := placeOf(nil, c).trouble(c); err == nil {
+		t.Error("no client is no trouble")
+	}
+}

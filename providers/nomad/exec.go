@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nomad
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+	nomadapi "github.com/hashicorp/nomad/api"
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// RunInContainer runs a command by the websocket of the agent.
+func (p *provider) RunInContainer(ctx context.Context, namespace, pod, container string, command []string, attach api.AttachIO) error {
+	a, err := p.task(ctx, namespace, pod, container)
+	if err != nil {
+		return err
+	}
+	if s := a.TaskStates[container]; s.State != "running" || terminal(a) {
+		return errdefs.InvalidInputf("pod %s/%s: container %q does not run", namespace, pod, container)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	conn, err := p.client.exec(ctx, a.ID, container, command, attach.TTY())
+	if err != nil {
+		return fmt.Errorf("exec in pod %s/%s: %w", namespace, pod, err)
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	s := execSession{conn: conn, attach: attach}
+	go s.send(ctx) // ends with the input, or with the first write after the end of conn
+	go s.resize(ctx)
+	return s.receive(ctx)
+}
+
+// exec opens a session.
+func (c *client) exec(ctx context.Context, alloc, task string, command []string, tty bool) (*websocket.Conn, error) {
+	encoded, err := json.Marshal(command)
+	if err != nil {
+		return nil, err
+	}
+	path := "/v1/client/allocation/" + alloc + "/exec"
+	u := c.url(path, query{"task": task, "command": string(encoded), "tty": strconv.FormatBool(tty)})
+	u.Scheme = map[string]string{"http": "ws", "https": "wss"}[u.Scheme]
+	dialer := websocket.Dialer{Proxy: c.proxy, HandshakeTimeout: requestTimeout, NetDialTLSContext: c.dial.dialTLS}
+	conn, answer, err := dialer.DialContext(ctx, u.String(), c.header(ctx))
+	if answer == nil || err == nil {
+		return conn, err
+	}
+	defer answer.Body.Close()
+	if refusal := refused("exec", answer); refusal != nil {
+		return nil, refusal
+	}
+	return nil, err
+}
+
+// execBeat is how often an idle session says that it is there.
+const execBeat = 10 * time.Second
+
+// execSession is a command that runs.
+type execSession struct {
+	conn   *websocket.Conn
+	attach api.AttachIO
+	mu     sync.Mutex // of writes
+}
+
+func (s *execSession) write(in nomadapi.ExecStreamingInput) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conn.WriteJSON(in)
+}
+
+// send passes the input on.
+func (s *execSession) send(context.Context) {
+	stdin := s.attach.Stdin()
+	buffer := make([]byte, 8<<10)
+	for stdin != nil {
+		n, err := stdin.Read(buffer)
+		if n > 0 && s.write(nomadapi.ExecStreamingInput{Stdin: &nomadapi.ExecStreamingIOOperation{Data: buffer[:n]}}) != nil {
+			return
+		}
+		if err != nil {
+			break
+		}
+	}
+	_ = s.write(nomadapi.ExecStreamingInput{Stdin: &nomadapi.ExecStreamingIOOperation{Close: true}})
+}
+
+// resize passes sizes of the terminal on, and signs of life.
+func (s *execSession) resize(ctx context.Context) {
+	ticker := time.NewTicker(execBeat)
+	defer ticker.Stop()
+	sizes := s.attach.Resize()
+	for {
+		var in nomadapi.ExecStreamingInput
+		select {
+		case size, ok := <-sizes:
+			if !ok {
+				sizes = nil
+				continue
+			}
+			in.TTYSize = &nomadapi.TerminalSize{Height: int(size.Height), Width: int(size.Width)}
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		if s.write(in) != nil {
+			return
+		}
+	}
+}
+
+// receive passes the output on until the command has ended.
+func (s *execSession) receive(ctx context.Context) error {
+	for {
+		var out nomadapi.ExecStreamingOutput
+		if err := s.conn.ReadJSON(&out); err != nil {
+			var closed *websocket.CloseError
+			if errors.As(err, &closed) && closed.Text != "" {
+				err = errors.New(said([]byte(closed.Text)))
+			}
+			if ctx.Err() != nil {
+				err = ctx.Err()
+			}
+			return fmt.Errorf("the session with Nomad ended before the command did: %w", err)
+		}
+		switch {
+		case out.Stdout != nil && len(out.Stdout.Data) > 0:
+			if w := s.attach.Stdout(); w != nil {
+				if _, err := w.Write(out.Stdout.Data); err != nil {
+					return err
+				}
+			}
+		case out.Stderr != nil && len(out.Stderr.Data) > 0:
+			if w := s.attach.Stderr(); w != nil {
+				if _, err := w.Write(out.Stderr.Data); err != nil {
+					return err
+				}
+			}
+		case out.Exited && out.Result != nil && out.Result.ExitCode != 0:
+			return utilexec.CodeExitError{Err: fmt.Errorf("command terminated with exit code %d", out.Result.ExitCode), Code: out.Result.ExitCode}
+		case out.Exited && out.Result != nil:
+			return nil
+		}
+	}
+}

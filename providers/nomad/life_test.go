@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nomad
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	nomadapi "github.com/hashicorp/nomad/api"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+)
+
+// renewed are objects whose first token is to be replaced soon. The next one stays: a client waits until a Variable changes no more.
+type renewed struct {
+	objects
+	count *atomic.Int64
+}
+
+func (r renewed) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountTokenProjection) (node.PodToken, error) {
+	if n := r.count.Add(1); n > 1 {
+		return node.PodToken{Token: fmt.Sprintf("token-%d\n", n), RefreshAt: time.Now().Add(time.Hour)}, nil
+	}
+	return node.PodToken{Token: "token-1\n", RefreshAt: time.Now().Add(2 * time.Second)}, nil
+}
+
+// TestTokensAreRenewed: a container sees a new token in the file that had the one before.
+func TestTokensAreRenewed(t *testing.T) {
+	h := openHome(t, sharedAgent(t).config("renewed"), objects{})
+	h.UsePodTokens(renewed{count: &atomic.Int64{}})
+	pod := shellPod("renewed", DriverExec, "trap 'exit 0' TERM; while :; do cat /keys/token; sleep 0.1; done")
+	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "keys", MountPath: "/keys"}}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "keys", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+		Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}},
+	}}}}
+	h.create(pod)
+	h.until(pod, "running", phase(corev1.PodRunning))
+	if !await(t, func() bool { return strings.Contains(h.log(pod), "token-2") }) {
+		t.Error("the container saw no second token in a minute")
+	}
+	h.remove(pod)
+}
+
+// TestRequestsOfAPod: what a pod's life costs is what the README says.
+func TestRequestsOfAPod(t *testing.T) {
+	a := sharedAgent(t)
+	l, err := newLine(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.server.Close)
+	c := a.config("requests")
+	c.Address, c.Network = l.server.URL, NetworkHost
+	h := openHome(t, c, objects{secret: map[string][]byte{"p": []byte(canary)}})
+	made := func() (out []string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, r := range l.requests {
+			if r != "GET /v1/nodes" { // they wait for changes of clients, which are not the pod's
+				out = append(out, strings.TrimRight(strings.ReplaceAll(r, h.store.owner.prefix(), ""), "0123456789abcdef-"))
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+	atRest := []string{"GET /v1/allocations", "GET /v1/evaluations", "GET /v1/event/stream", "GET /v1/jobs", "GET /v1/vars"}
+	if !await(t, func() bool { return slices.Equal(made(), atRest) }) {
+		t.Fatalf("a node without pods asks %q, want %q", made(), atRest)
+	}
+	plain, secret := shellPod("plain", DriverRawExec, forever), shellPod("secret", DriverRawExec, forever)
+	secret.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "P", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "p"}}}}
+	for pod, want := range map[*corev1.Pod]int{plain: 3, secret: 5} {
+		l.set(func() { l.requests = nil })
+		pod.Spec.TerminationGracePeriodSeconds = nil
+		h.create(pod)
+		h.until(pod, "running", phase(corev1.PodRunning))
+		h.remove(pod)
+		if got := made(); len(got) != want {
+			t.Errorf("pod %s cost the requests %q, want %d", pod.Name, got, want)
+		}
+	}
+}
+
+// TestVariableThatIsThere: Nomad itself refuses a second one of the path, and the first one stays.
+func TestVariableThatIsThere(t *testing.T) {
+	c, err := newClient(sharedAgent(t).config("there"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &nomadapi.Variable{Path: "nomad/jobs/vk-there", Items: map[string]string{"a": "1"}}
+	if err := c.putNew(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	v.Items = map[string]string{"a": "2"}
+	if err := c.putNew(t.Context(), v); !errors.Is(err, errVariable) {
+		t.Errorf("got %v, want that the Variable exists", err)
+	}
+	if got, err := c.variable(t.Context(), v.Path); err != nil || got.Items["a"] != "1" {
+		t.Errorf("got %v, %v, want the first one", got, err)
+	}
+	if err := c.removeVariable(t.Context(), v.Path); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nomad
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	nomadapi "github.com/hashicorp/nomad/api"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// firstWindow is how much of the end of a log is read to find its last lines.
+const firstWindow = 64 << 10
+
+// recent is how old the time of a request for later lines only may be.
+const recent = 30 * time.Second
+
+// GetContainerLogs returns the standard output of a container and after it the standard error, as Nomad keeps them apart and without times;
+// with Follow, both as they come.
+func (p *provider) GetContainerLogs(ctx context.Context, namespace, pod, container string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
+	alloc, err := p.task(ctx, namespace, pod, container)
+	if err != nil {
+		return nil, err
+	}
+	laterOnly := opts.Follow && opts.Tail == 0 && !opts.SinceTime.IsZero() && time.Since(opts.SinceTime) < recent
+	switch {
+	case opts.Previous:
+		return nil, errdefs.InvalidInput("Nomad keeps no log of the run before by itself: the log has the lines of all runs")
+	case opts.Timestamps:
+		return nil, errdefs.InvalidInput("Nomad keeps no times of lines: ask without timestamps")
+	case (opts.SinceSeconds > 0 || !opts.SinceTime.IsZero()) && !laterOnly:
+		return nil, errdefs.InvalidInput("Nomad keeps no times of lines: ask for the last lines, with tail")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	l := logReader{p: p, ctx: ctx, alloc: alloc, task: container}
+	reader, writer := io.Pipe()
+	var old [2][]byte
+	var from [2]int64
+	for i, kind := range kinds {
+		switch {
+		case laterOnly:
+			from[i], err = l.size(kind)
+		case opts.Tail > 0:
+			old[i], from[i], err = l.tail(kind, opts.Tail)
+		default:
+			old[i], err = l.read(kind, "start", 0)
+			from[i] = int64(len(old[i]))
+		}
+		if err != nil {
+			cancel()
+			return nil, err
+		}
+	}
+	whole := append(old[0], old[1]...)
+	if opts.Tail > 0 {
+		whole = lastLines(whole, opts.Tail)
+	}
+	var body io.Reader = bytes.NewReader(whole)
+	if opts.Follow {
+		go func() { _ = writer.CloseWithError(l.follow(writer, from)) }()
+		body = io.MultiReader(body, reader)
+	}
+	if opts.LimitBytes > 0 {
+		body = io.LimitReader(body, int64(opts.LimitBytes))
+	}
+	return &logBody{Reader: body, close: func() { cancel(); _ = reader.Close() }}, nil
+}
+
+var kinds = [2]string{"stdout", "stderr"}
+
+type logBody struct {
+	io.Reader
+	close func()
+}
+
+// Close ends the requests.
+func (b *logBody) Close() error { b.close(); return nil }
+
+// task is the allocation of a pod, if the container has begun in it.
+func (p *provider) task(ctx context.Context, namespace, name, container string) (*nomadapi.Allocation, error) {
+	pod, err := p.GetPod(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	p.store.mu.Lock()
+	defer p.store.mu.Unlock()
+	var a *nomadapi.Allocation
+	if e := p.store.pods[pod.UID]; e != nil {
+		a, _ = e.first()
+	}
+	if a == nil {
+		return nil, errdefs.NotFoundf("pod %s/%s has no allocation at Nomad yet", namespace, name)
+	}
+	if a.TaskStates[container] == nil {
+		return nil, errdefs.NotFoundf("pod %s/%s: container %q has not begun", namespace, name, container)
+	}
+	return a, nil
+}
+
+// ended reports whether a task runs no more.
+func (p *provider) ended(alloc, task string) bool {
+	p.store.mu.Lock()
+	defer p.store.mu.Unlock()
+	for _, e := range p.store.pods {
+		if a := e.allocs[alloc]; a != nil {
+			return terminal(a) || a.TaskStates[task] != nil && a.TaskStates[task].State == "dead"
+		}
+	}
+	return true
+}
+
+// logReader reads the logs of a task.
+type logReader struct {
+	p     *provider
+	ctx   context.Context // of the request; what reads it has none
+	alloc *nomadapi.Allocation
+	task  string
+}
+
+func (l logReader) open(ctx context.Context, kind, origin string, offset int64, follow bool) (io.ReadCloser, error) {
+	answer, err := l.p.client.open(ctx, http.MethodGet, "/v1/client/fs/logs/"+l.alloc.ID, query{
+		"task": l.task, "type": kind, "origin": origin, "offset": strconv.FormatInt(offset, 10), "follow": strconv.FormatBool(follow), "plain": "true",
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return answer.Body, nil
+}
+
+// read returns what is there; nothing, if the task has not made a log yet.
+func (l logReader) read(kind, origin string, offset int64) ([]byte, error) {
+	body, err := l.open(l.ctx, kind, origin, offset, false)
+	if errdefs.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	return io.ReadAll(body)
+}
+
+// size is how long a log is, as far as Nomad has kept it.
+func (l logReader) size(kind string) (int64, error) {
+	data, err := l.read(kind, "start", 0)
+	return int64(len(data)), err
+}
+
+// tail returns the last lines, of a window that grows until they are in it, and how long the log is.
+func (l logReader) tail(kind string, lines int) (data []byte, size int64, err error) {
+	for window := int64(firstWindow); ; window *= 4 {
+		if data, err = l.read(kind, "end", window); err != nil {
+			return nil, 0, err
+		}
+		if int64(len(data)) < window {
+			return lastLines(data, lines), int64(len(data)), nil
+		}
+		if bytes.Count(data, []byte("\n")) > lines {
+			size, err = l.size(kind)
+			return lastLines(data, lines), size, err
+		}
+	}
+}
+
+// lastLines returns the last lines of data, which may end without a newline.
+func lastLines(data []byte, n int) []byte {
+	end := len(data)
+	if end > 0 && data[end-1] == '\n' {
+		end--
+	}
+	for ; n > 0; n-- {
+		i := bytes.LastIndexByte(data[:end], '\n')
+		if i < 0 {
+			return data
+		}
+		end = i
+	}
+	return data[end+1:]
+}
+
+// follow writes what comes after the offsets, until the task has ended.
+func (l logReader) follow(w io.Writer, from [2]int64) error {
+	ctx, cancel := context.WithCancel(l.ctx)
+	defer cancel()
+	var mu sync.Mutex // of w
+	var running sync.WaitGroup
+	running.Go(func() { // lets the others go on to the end of what is there
+		ticker := time.NewTicker(500 * time.Millisecond)
+		defer ticker.Stop()
+		for !l.p.ended(l.alloc.ID, l.task) {
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+		cancel()
+	})
+	var failed [2]error
+	for i, kind := range kinds {
+		running.Go(func() {
+			write := func(body io.ReadCloser) error {
+				defer body.Close()
+				buffer := make([]byte, 32<<10)
+				for {
+					n, err := body.Read(buffer)
+					from[i] += int64(n)
+					mu.Lock()
+					_, writeErr := w.Write(buffer[:n])
+					mu.Unlock()
+					if err != nil || writeErr != nil {
+						return errors.Join(writeErr, err)
+					}
+				}
+			}
+			pause := newPause()
+			for ctx.Err() == nil {
+				body, err := l.open(ctx, kind, "start", from[i], true)
+				if err == nil {
+					_ = write(body) // it ends with ctx, or is opened again where it ended
+					pause.reset()
+				} else if final(err) {
+					failed[i] = err
+					cancel()
+					return
+				}
+				asked, _ := errdefs.RetryAfterOf(err)
+				sleep(ctx, asked)
+				pause.wait(ctx)
+			}
+			if l.ctx.Err() != nil {
+				return
+			}
+			body, err := l.open(l.ctx, kind, "start", from[i], false)
+			if err == nil {
+				err = write(body)
+			}
+			if !errors.Is(err, io.EOF) && !errdefs.IsNotFound(err) {
+				failed[i] = err
+			}
+		})
+	}
+	running.Wait()
+	return errors.Join(failed[0], failed[1])
+}

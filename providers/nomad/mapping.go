@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nomad
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	nomadapi "github.com/hashicorp/nomad/api"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+)
+
+// group is the name of the one group of a job.
+const group = "pod"
+
+// Keys of the metadata of a job.
+const (
+	metaCluster   = "vk_cluster"
+	metaNode      = "vk_node"
+	metaNamespace = "vk_namespace"
+	metaName      = "vk_name"
+	metaUID       = "vk_uid"
+	metaSpec      = "vk_spec"
+	metaVariables = "vk_variables" // paths, with blanks between them
+)
+
+// clientGrace is how long clients wait at most before they kill a task, unless they are configured otherwise. A task always has it, so that a
+// grace period that is longer than that of the spec can be given; the provider kills earlier.
+const clientGrace = 30 * time.Second
+
+// resolved is what a pod says, with all that comes from other objects.
+type resolved struct {
+	pod        *corev1.Pod
+	containers map[string]*corev1.Container
+	files      map[string][]podspec.File // by volume
+	mhz        float64                   // of a CPU
+}
+
+// request is what Nomad gets for a pod.
+type request struct {
+	job       *nomadapi.Job
+	variables []*nomadapi.Variable
+}
+
+// mapping makes jobs of pods.
+type mapping struct {
+	config Config
+	owner  owner
+}
+
+// job returns the job of a pod and its Variables. Errors are of the kind invalid-input.
+func (m mapping) job(r resolved) (request, error) {
+	pod := r.pod
+	driver, err := m.driver(pod)
+	if err != nil {
+		return request{}, err
+	}
+	datacenters, err := m.datacenters(pod)
+	if err != nil {
+		return request{}, err
+	}
+	spec, err := json.Marshal(reduce(&pod.Spec))
+	if err != nil {
+		return request{}, fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	kind := nomadapi.JobTypeBatch
+	if pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == "" {
+		kind = nomadapi.JobTypeService
+	}
+	id := m.owner.jobID(string(pod.UID))
+	job := nomadapi.Job{
+		ID: &id, Name: &id, Type: &kind, Namespace: &m.config.Namespace, Priority: &m.config.Priority, NodePool: &m.config.NodePool,
+		Datacenters: datacenters,
+		Meta: map[string]string{
+			metaCluster: m.owner.cluster, metaNode: m.owner.node, metaNamespace: pod.Namespace, metaName: pod.Name,
+			metaUID: string(pod.UID), metaSpec: string(spec),
+		},
+	}
+	if kind == nomadapi.JobTypeService {
+		job.Update = &nomadapi.UpdateStrategy{MaxParallel: ptr.To(0)} // no deployment: there is one version of a pod
+	}
+	if m.config.Region != "" {
+		job.Region = &m.config.Region
+	}
+	g := &nomadapi.TaskGroup{
+		Name: ptr.To(group), Count: ptr.To(1),
+		ReschedulePolicy: &nomadapi.ReschedulePolicy{Attempts: ptr.To(0), Unlimited: ptr.To(false), Interval: ptr.To(time.Duration(0)), Delay: ptr.To(time.Duration(0)), MaxDelay: ptr.To(time.Duration(0)), DelayFunction: ptr.To("")},
+		Disconnect:       &nomadapi.DisconnectStrategy{LostAfter: &m.config.LostAfter.Duration, Replace: ptr.To(false)},
+	}
+	g.Networks, err = m.network(pod)
+	if err != nil {
+		return request{}, err
+	}
+	job.TaskGroups = []*nomadapi.TaskGroup{g}
+	out := request{job: &job}
+	b := taskBuilder{mapping: m, resolved: r, driver: driver, jobID: id}
+	for i := range pod.Spec.InitContainers {
+		if err := b.add(&out, g, i, true, field.NewPath("spec", "initContainers").Index(i)); err != nil {
+			return request{}, err
+		}
+	}
+	for i := range pod.Spec.Containers {
+		if err := b.add(&out, g, i, false, field.NewPath("spec", "containers").Index(i)); err != nil {
+			return request{}, err
+		}
+	}
+	var paths []string
+	for _, v := range out.variables {
+		paths = append(paths, v.Path)
+	}
+	if len(paths) > 0 {
+		job.Meta[metaVariables] = strings.Join(paths, " ")
+	}
+	return out, nil
+}
+
+// driver is that of the pod's tasks.
+func (m mapping) driver(pod *corev1.Pod) (string, error) {
+	asked := pod.Annotations[AnnotationDriver]
+	if asked == "" {
+		return m.config.Drivers[0], nil
+	}
+	if !m.config.has(asked) {
+		return "", errdefs.InvalidInputf("annotation %s: driver %q is not one of this node's: %s", AnnotationDriver, asked, strings.Join(m.config.Drivers, ", "))
+	}
+	return asked, nil
+}
+
+// datacenters are those of the pod: it may narrow those of the configuration, and not leave them.
+func (m mapping) datacenters(pod *corev1.Pod) ([]string, error) {
+	asked := strings.FieldsFunc(pod.Annotations[AnnotationDatacenters], func(r rune) bool { return r == ',' || r == ' ' })
+	if len(asked) == 0 {
+		return m.config.Datacenters, nil
+	}
+	for _, name := range asked {
+		allowed := func(pattern string) bool {
+			return name == pattern || !strings.Contains(name, "*") && matches(pattern, name)
+		}
+		if !slices.ContainsFunc(m.config.Datacenters, allowed) {
+			return nil, errdefs.InvalidInputf("annotation %s: %q is not one of this node's: %s", AnnotationDatacenters, name, strings.Join(m.config.Datacenters, ", "))
+		}
+	}
+	return asked, nil
+}
+
+// matches reports whether a name is one of those that a pattern stands for, in which * is any characters.
+func matches(pattern, name string) bool {
+	begin, rest, star := strings.Cut(pattern, "*")
+	name, ok := strings.CutPrefix(name, begin)
+	if !star {
+		return ok && name == ""
+	}
+	for i := 0; ok && i <= len(name); i++ {
+		if matches(rest, name[i:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// network is that of the pod, with its host ports.
+func (m mapping) network(pod *corev1.Pod) ([]*nomadapi.NetworkResource, error) {
+	n := &nomadapi.NetworkResource{Mode: m.config.Network}
+	if pod.Spec.HostNetwork {
+		n.Mode = NetworkHost
+	}
+	if d := pod.Spec.DNSConfig; n.Mode == NetworkBridge {
+		dns := &nomadapi.DNSConfig{}
+		if pod.Spec.DNSPolicy == corev1.DNSClusterFirst || pod.Spec.DNSPolicy == "" {
+			dns.Servers = m.config.DNS
+		}
+		if d != nil {
+			dns.Servers, dns.Searches = append(dns.Servers[:len(dns.Servers):len(dns.Servers)], d.Nameservers...), d.Searches
+			for _, o := range d.Options {
+				text := o.Name
+				if o.Value != nil {
+					text += ":" + *o.Value
+				}
+				dns.Options = append(dns.Options, text)
+			}
+		}
+		if len(dns.Servers)+len(dns.Searches)+len(dns.Options) > 0 {
+			n.DNS = dns
+		}
+	}
+	for i := range pod.Spec.Containers {
+		for j, p := range pod.Spec.Containers[i].Ports {
+			if p.HostPort == 0 {
+				continue
+			}
+			at := field.NewPath("spec", "containers").Index(i).Child("ports").Index(j)
+			if p.HostIP != "" && p.HostIP != "0.0.0.0" {
+				return nil, errdefs.InvalidInputf("%s: Nomad chooses the address of a host port", at.Child("hostIP"))
+			}
+			port := nomadapi.Port{Label: fmt.Sprintf("p%d_%d", i, j), Value: int(p.HostPort)}
+			if n.Mode == NetworkBridge {
+				port.To = int(p.ContainerPort)
+			}
+			n.ReservedPorts = append(n.ReservedPorts, port)
+		}
+	}
+	if n.Mode == NetworkHost && len(n.ReservedPorts) == 0 {
+		return nil, nil
+	}
+	return []*nomadapi.NetworkResource{n}, nil
+}
+
+// resources are what a task asks for, rounded up to whole MHz and MiB.
+func (m mapping) resources(c *corev1.Container, mhz float64, at *field.Path) (*nomadapi.Resources, error) {
+	ask := func(name corev1.ResourceName) (request, limit float64) {
+		l := c.Resources.Limits[name]
+		r, ok := c.Resources.Requests[name]
+		if !ok {
+			r = l
+		}
+		if r.IsZero() {
+			r = m.config.DefaultResources[name]
+		}
+		return r.AsApproximateFloat64(), l.AsApproximateFloat64()
+	}
+	cpu, _ := ask(corev1.ResourceCPU)
+	memory, memoryMax := ask(corev1.ResourceMemory)
+	out := &nomadapi.Resources{
+		CPU:      ptr.To(max(1, up(cpu*mhz))),
+		MemoryMB: ptr.To(max(10, up(memory/(1<<20)))), // Nomad takes no less
+	}
+	if most := up(memoryMax / (1 << 20)); most > *out.MemoryMB {
+		out.MemoryMaxMB = &most
+	}
+	for name, quantity := range c.Resources.Limits {
+		switch name {
+		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+			continue
+		}
+		device, ok := m.config.Devices[string(name)]
+		if !ok {
+			return nil, errdefs.InvalidInputf("%s: the node's configuration has no device for %s", at.Child("resources", "limits").Key(string(name)), name)
+		}
+		out.Devices = append(out.Devices, &nomadapi.RequestedDevice{Name: device, Count: ptr.To(uint64(quantity.Value()))})
+	}
+	return out, nil
+}
+
+// up rounds up, and forgives what floating-point numbers add.
+func up(x float64) int { return int(math.Ceil(x - 1e-6)) }

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nomad
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// program gives the task its command. Where its volumes are put into place, or it has to wait for an init container before it, a
+// shell does that first: /bin/sh of the image, or of the client's chroot.
+func (b taskBuilder) program(t *task, i int, init bool, at *field.Path) error {
+	c := b.containers[t.Name]
+	command, args := c.Command, c.Args
+	if hasSecretEnv(t.spec) { // a value must not get into the job by way of the command
+		command, args = t.spec.Command, t.spec.Args
+	}
+	write := func(list []string) ([]string, error) {
+		out := make([]string, 0, len(list))
+		for _, text := range list {
+			if !hasSecretEnv(t.spec) {
+				out = append(out, literal(text))
+				continue
+			}
+			expanded, err := expand(text, t.spec.Env, c.Env)
+			if err != nil {
+				return nil, errdefs.InvalidInputf("%s: %w", at.Child("command"), err)
+			}
+			out = append(out, expanded)
+		}
+		return out, nil
+	}
+	entry, err := write(command)
+	if err != nil {
+		return err
+	}
+	rest, err := write(args)
+	if err != nil {
+		return err
+	}
+	script := b.script(t, i, init)
+	if b.driver != DriverDocker {
+		entry, rest = append(entry, rest...), nil
+		if len(entry) == 0 {
+			return errdefs.InvalidInputf("%s: the driver %s has no images, so a container needs a command", at.Child("command"), b.driver)
+		}
+	} else if t.Config["image"] = literal(c.Image); script != "" && len(entry) == 0 {
+		return errdefs.InvalidInputf("%s: an init container that is not the first one needs a command, as it has to wait for the one before", at.Child("command"))
+	}
+	if script != "" {
+		entry = append([]string{"/bin/sh", "-c", literal(script)}, entry...)
+	}
+	if b.driver != DriverDocker {
+		t.Config["command"] = entry[0]
+		t.Config["args"] = entry[1:]
+	} else {
+		if len(entry) > 0 {
+			t.Config["entrypoint"] = entry
+		}
+		if len(rest) > 0 {
+			t.Config["args"] = rest
+		}
+	}
+	if c.WorkingDir != "" {
+		t.Config["work_dir"] = literal(c.WorkingDir)
+	}
+	return b.dockerOnly(t, c)
+}
+
+// dockerOnly sets what only the driver docker has.
+func (b taskBuilder) dockerOnly(t *task, c *corev1.Container) error {
+	if b.driver != DriverDocker {
+		return nil
+	}
+	if c.ImagePullPolicy == corev1.PullAlways {
+		t.Config["force_pull"] = true
+	}
+	s, inPod := c.SecurityContext, b.pod.Spec.SecurityContext
+	var user, groupID *int64
+	if inPod != nil {
+		user, groupID = inPod.RunAsUser, inPod.RunAsGroup
+	}
+	if s != nil {
+		if s.RunAsUser != nil {
+			user = s.RunAsUser
+		}
+		if s.RunAsGroup != nil {
+			groupID = s.RunAsGroup
+		}
+		if s.ReadOnlyRootFilesystem != nil && *s.ReadOnlyRootFilesystem {
+			t.Config["readonly_rootfs"] = true
+		}
+	}
+	switch {
+	case user != nil && groupID != nil:
+		t.User = fmt.Sprintf("%d:%d", *user, *groupID)
+	case user != nil:
+		t.User = fmt.Sprint(*user)
+	}
+	return nil
+}
+
+// ready is the file by which an init container lets the next one begin.
+func ready(i int) string { return fmt.Sprintf(`"$NOMAD_ALLOC_DIR"/.vk-init-%d`, i) }
+
+// script is what runs before the command, "" if nothing does. Nomad starts all init containers at once, so each waits for the
+// one before it.
+func (b taskBuilder) script(t *task, i int, init bool) string {
+	lines := slices.Clone(t.mounts)
+	several := init && len(b.pod.Spec.InitContainers) > 1
+	if several && i > 0 {
+		lines = append(lines, "until [ -e "+ready(i-1)+" ]; do sleep 0.1; done")
+	}
+	switch {
+	case several && isSidecar(t.spec):
+		lines = append(lines, ": > "+ready(i))
+	case several && i < len(b.pod.Spec.InitContainers)-1:
+		return strings.Join(append(lines, `"$0" "$@" & p=$!; trap 'kill -TERM $p' TERM; wait $p; c=$?`,
+			`while kill -0 $p 2>/dev/null; do wait $p; c=$?; done`,
+			`[ $c != 0 ] || : > `+ready(i), `exit $c`), "\n")
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return strings.Join(append(lines, `exec "$0" "$@"`), "\n")
+}
+
+// reference is what Kubernetes replaces in commands: $(NAME), and $$ is a dollar.
+var reference = regexp.MustCompile(`\$\$|\$\([-._a-zA-Z][-._a-zA-Z0-9]*\)`)
+
+// expand writes an argument of a container that has variables from Secrets. A reference to a variable that may have a part of one is an error:
+// the client writes command lines to files that everybody on its machine may read.
+func expand(text string, spec, values []corev1.EnvVar) (string, error) {
+	var out strings.Builder
+	last := 0
+	for _, at := range reference.FindAllStringIndex(text, -1) {
+		out.WriteString(literal(text[last:at[0]]))
+		found := text[at[0]:at[1]]
+		last = at[1]
+		if found == "$$" {
+			out.WriteString(literal("$"))
+			continue
+		}
+		name := found[2 : len(found)-1]
+		of := func(e corev1.EnvVar) bool { return e.Name == name }
+		value := slices.IndexFunc(values, of)
+		switch {
+		case value < 0:
+			out.WriteString(literal(found))
+		case !slices.ContainsFunc(spec, of) || slices.ContainsFunc(spec, func(e corev1.EnvVar) bool { return of(e) && maySecret(e) }):
+			return "", fmt.Errorf("%s may have the value of a Secret, which the command line would show to all users of the client: let the program read the variable", found)
+		default:
+			out.WriteString(literal(values[value].Value))
+		}
+	}
+	return out.String() + literal(text[last:]), nil
+}
+
+// maySecret reports whether a variable is one from a Secret, or may have a part of one.
+func maySecret(e corev1.EnvVar) bool {
+	if e.ValueFrom != nil {
+		return e.ValueFrom.SecretKeyRef != nil
+	}
+	return strings.Contains(e.Value, "$(")
+}
+
+// checkMode refuses what a driver does not have, of what the node declares because another driver has it.
+func checkMode(driver string, pod *corev1.Pod, c *corev1.Container, at *field.Path) error {
+	s, p := c.SecurityContext, pod.Spec.SecurityContext
+	if s == nil {
+		s = &corev1.SecurityContext{}
+	}
+	if p == nil {
+		p = &corev1.PodSecurityContext{}
+	}
+	users := s.RunAsUser != nil || s.RunAsGroup != nil || p.RunAsUser != nil || p.RunAsGroup != nil
+	switch {
+	case len(p.SupplementalGroups) > 0 || s.RunAsNonRoot != nil && *s.RunAsNonRoot || p.RunAsNonRoot != nil && *p.RunAsNonRoot:
+		return errdefs.InvalidInputf("%s: Nomad has no supplementalGroups and no runAsNonRoot", at.Child("securityContext"))
+	case driver != DriverDocker && (users || s.ReadOnlyRootFilesystem != nil && *s.ReadOnlyRootFilesystem):
+		return errdefs.InvalidInputf("%s: the driver %s has no such settings", at.Child("securityContext"), driver)
+	}
+	return nil
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nomad
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	nomadapi "github.com/hashicorp/nomad/api"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// leaderPatience is how long the question for the leader may take.
+const leaderPatience = 5 * time.Second
+
+// errExists is that a job of that ID is there already.
+var errExists = errors.New("the job exists")
+
+// register makes a job, unless there is one of its ID: errExists. It returns the index of the job.
+func (c *client) register(ctx context.Context, job *nomadapi.Job) (uint64, error) {
+	in := nomadapi.JobRegisterRequest{Job: job, EnforceIndex: true}
+	var out nomadapi.JobRegisterResponse
+	_, err := c.call(ctx, http.MethodPut, "/v1/jobs", nil, in, &out)
+	var answered *answerError
+	if errors.As(err, &answered) && strings.Contains(answered.text, nomadapi.RegisterEnforceIndexErrPrefix) {
+		return 0, errExists
+	}
+	if err != nil && answered != nil && answered.code == http.StatusInternalServerError && !answered.foreign && aboutJob(answered.text) {
+		return 0, errdefs.AsInvalidInput(err)
+	}
+	return out.JobModifyIndex, err
+}
+
+// aboutJob reports whether the servers refuse the job itself, which they answer with 500.
+func aboutJob(text string) bool {
+	return strings.Contains(text, "error occurred:") || strings.Contains(text, "errors occurred:") || strings.Contains(text, "nonexistent") ||
+		strings.Contains(text, "does not exist")
+}
+
+// job returns a job; an error of the kind not-found says that there is none.
+func (c *client) job(ctx context.Context, id string) (*nomadapi.Job, error) {
+	var out nomadapi.Job
+	_, err := c.call(ctx, http.MethodGet, "/v1/job/"+url.PathEscape(id), nil, nil, &out)
+	return &out, err
+}
+
+// deregister stops a job. It returns the ID of the evaluation that does it, "" if there is none, and the index at which that was.
+func (c *client) deregister(ctx context.Context, id string) (eval string, index uint64, err error) {
+	out, err := c.remove(ctx, id, false)
+	return out.EvalID, out.JobModifyIndex, err
+}
+
+// purge lets Nomad forget a job that has stopped. It returns the index at which that was.
+func (c *client) purge(ctx context.Context, id string) (uint64, error) {
+	out, err := c.remove(ctx, id, true)
+	return out.JobModifyIndex, err
+}
+
+func (c *client) remove(ctx context.Context, id string, purge bool) (out nomadapi.JobDeregisterResponse, err error) {
+	_, err = c.call(ctx, http.MethodDelete, "/v1/job/"+url.PathEscape(id), query{"purge": strconv.FormatBool(purge)}, nil, &out)
+	if errdefs.IsNotFound(err) {
+		err = nil
+	}
+	return out, err
+}
+
+// variable returns a Variable; an error of the kind not-found says that there is none.
+func (c *client) variable(ctx context.Context, path string) (*nomadapi.Variable, error) {
+	var out nomadapi.Variable
+	_, err := c.call(ctx, http.MethodGet, "/v1/var/"+path, nil, nil, &out)
+	return &out, err
+}
+
+// put writes a Variable, whether it is there or not.
+func (c *client) put(ctx context.Context, v *nomadapi.Variable) error {
+	_, err := c.call(ctx, http.MethodPut, "/v1/var/"+v.Path, nil, v, nil)
+	return err
+}
+
+// errVariable is that a Variable of that path is there already.
+var errVariable = errors.New("the Variable exists")
+
+// putNew writes a Variable, unless there is one of its path: errVariable.
+func (c *client) putNew(ctx context.Context, v *nomadapi.Variable) error {
+	_, err := c.call(ctx, http.MethodPut, "/v1/var/"+v.Path, query{"cas": "0"}, v, nil)
+	var answered *answerError
+	if errors.As(err, &answered) && answered.code == http.StatusConflict {
+		return errVariable // without the text, which is the Variable
+	}
+	return err
+}
+
+// removeVariable removes a Variable; it need not be there.
+func (c *client) removeVariable(ctx context.Context, path string) error {
+	_, err := c.call(ctx, http.MethodDelete, "/v1/var/"+path, nil, nil, nil)
+	if errdefs.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// removeVariableOf removes a Variable unless it was written after an index.
+func (c *client) removeVariableOf(ctx context.Context, path string, index uint64) error {
+	_, err := c.call(ctx, http.MethodDelete, "/v1/var/"+path, query{"cas": strconv.FormatUint(index, 10)}, nil, nil)
+	var answered *answerError
+	if errdefs.IsNotFound(err) || errors.As(err, &answered) && answered.code == http.StatusConflict {
+		return nil
+	}
+	return err
+}
+
+// variables are those below a path, without their values.
+func (c *client) variables(ctx context.Context, prefix string) (out []*nomadapi.VariableMetadata, err error) {
+	_, err = c.call(ctx, http.MethodGet, "/v1/vars", query{"prefix": prefix}, nil, &out)
+	return out, err
+}
+
+// listed is all that Nomad has of a node's pods.
+type listed struct {
+	index  uint64 // of the jobs
+	jobs   []*nomadapi.JobListStub
+	allocs []*nomadapi.Allocation
+	evals  []*nomadapi.Evaluation
+}
+
+// list asks for all jobs with a prefix, their allocations and their evaluations, in three requests. The allocations have no addresses.
+func (c *client) list(ctx context.Context, prefix string) (listed, error) {
+	var l listed
+	var err error
+	if l.index, err = c.call(ctx, http.MethodGet, "/v1/jobs", query{"prefix": prefix, "meta": "true"}, nil, &l.jobs); err != nil {
+		return l, err
+	}
+	filter := query{"filter": `JobID matches "^` + prefix + `"`}
+	// Before the allocations: what an evaluation that is over did is in their list then.
+	if _, err = c.call(ctx, http.MethodGet, "/v1/evaluations", filter, nil, &l.evals); err != nil {
+		return l, err
+	}
+	var stubs []*nomadapi.AllocationListStub
+	if _, err = c.call(ctx, http.MethodGet, "/v1/allocations", filter, nil, &stubs); err != nil {
+		return l, err
+	}
+	for _, s := range stubs {
+		l.allocs = append(l.allocs, &nomadapi.Allocation{
+			ID: s.ID, JobID: s.JobID, NodeID: s.NodeID, NodeName: s.NodeName, DesiredStatus: s.DesiredStatus, DesiredDescription: s.DesiredDescription,
+			ClientStatus: s.ClientStatus, ClientDescription: s.ClientDescription, TaskStates: s.TaskStates, PreemptedByAllocation: s.PreemptedByAllocation,
+			CreateIndex: s.CreateIndex, ModifyIndex: s.ModifyIndex, CreateTime: s.CreateTime, ModifyTime: s.ModifyTime,
+		})
+	}
+	return l, nil
+}
+
+// allocation returns an allocation, with its address.
+func (c *client) allocation(ctx context.Context, id string) (*nomadapi.Allocation, error) {
+	var out nomadapi.Allocation
+	_, err := c.call(ctx, http.MethodGet, "/v1/allocation/"+id, nil, nil, &out)
+	out.Job = nil
+	return &out, err
+}
+
+// runs reports whether there are allocations of a job that have not ended. The job need not be there.
+func (c *client) runs(ctx context.Context, id string) (bool, error) {
+	var list []*nomadapi.Allocation
+	_, err := c.call(ctx, http.MethodGet, "/v1/job/"+url.PathEscape(id)+"/allocations", query{"all": "true"}, nil, &list)
+	return slices.ContainsFunc(list, func(a *nomadapi.Allocation) bool { return !terminal(a) }), err
+}
+
+// signal sends a signal to all tasks of an allocation.
+func (c *client) signal(ctx context.Context, alloc, signal string) error {
+	_, err := c.call(ctx, http.MethodPut, "/v1/client/allocation/"+alloc+"/signal", nil, nomadapi.AllocSignalRequest{Signal: signal}, nil)
+	return err
+}
+
+// led fails unless a server leads the others, without which Nomad takes nothing.
+func (c *client) led(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, leaderPatience)
+	defer cancel()
+	var leader string
+	_, err := c.call(ctx, http.MethodGet, "/v1/status/leader", nil, nil, &leader)
+	if err == nil && leader == "" {
+		err = errNoLeader
+	}
+	return err
+}
+
+// nodes returns the clients, once they differ from those of the index, or after a while.
+func (c *client) nodes(ctx context.Context, index uint64) (out []*nomadapi.NodeListStub, next uint64, err error) {
+	q := query{"resources": "true"}
+	if index > 0 {
+		q["index"], q["wait"] = strconv.FormatUint(index, 10), nodesWait.String()
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*nodesWait)
+	defer cancel()
+	next, err = c.once(ctx, http.MethodGet, "/v1/nodes", q, nil, &out)
+	return out, next, err
+}
+
+// stats returns what an allocation uses.
+func (c *client) stats(ctx context.Context, alloc string) (*nomadapi.AllocResourceUsage, error) {
+	var out nomadapi.AllocResourceUsage
+	_, err := c.call(ctx, http.MethodGet, "/v1/client/allocation/"+alloc+"/stats", nil, nil, &out)
+	return &out, err
+}

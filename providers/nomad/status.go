@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nomad
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	nomadapi "github.com/hashicorp/nomad/api"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+)
+
+// seen is what Nomad says of a pod.
+type seen struct {
+	submitted time.Time
+	// alloc is the first allocation of the job, the pod; nil if there is none. moved is that Nomad made another one.
+	alloc *nomadapi.Allocation
+	moved bool
+	// lost is that the client was away for too long, whatever became of the allocation since.
+	lost bool
+	// halted is that others stopped the job.
+	halted bool
+	// blocked is the evaluation that found no place; nil if none says so.
+	blocked *nomadapi.Evaluation
+	hostIP  string
+}
+
+// Reasons of pods.
+const (
+	reasonUnschedulable = "Unschedulable"
+	reasonNodeLost      = "NodeLost"
+	reasonPreempted     = "Preempted"
+	reasonMoved         = "Evicted"
+	reasonStopped       = "Stopped"
+)
+
+// observe folds what Nomad says into observations of the pod.
+func observe(pod *corev1.Pod, s seen) podstatus.Pod {
+	out := podstatus.Pod{StartedAt: s.submitted}
+	a := s.alloc
+	if a == nil {
+		switch {
+		case s.halted:
+			out.Ended, out.Failed, out.Reason, out.Message = true, true, reasonStopped, "somebody stopped the job of the pod before Nomad had a place for it"
+		case s.blocked != nil:
+			out.Reason, out.Message = reasonUnschedulable, whyBlocked(s.blocked)
+		}
+		return out
+	}
+	if s.hostIP != "" {
+		out.HostIPs = []string{s.hostIP}
+	}
+	switch {
+	case a.NetworkStatus != nil && a.NetworkStatus.Address != "" && !pod.Spec.HostNetwork:
+		out.IPs = []string{a.NetworkStatus.Address}
+	case pod.Spec.HostNetwork && s.hostIP != "":
+		out.IPs = []string{s.hostIP}
+	}
+	var before time.Time // when the init container before ended
+	waits := false       // for an init container
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		k := container(a, c.Name)
+		switch {
+		case waits && k.State == podstatus.Running: // it runs a shell that waits
+			k = podstatus.Container{Name: c.Name}
+		case !k.Run.StartedAt.IsZero() && k.Run.StartedAt.Before(before):
+			k.Run.StartedAt = before
+		}
+		if !isSidecar(c) {
+			before, waits = k.Run.FinishedAt, waits || !(k.State == podstatus.Exited && k.Run.ExitCode != nil && *k.Run.ExitCode == 0)
+		}
+		out.Containers = append(out.Containers, k)
+	}
+	for i := range pod.Spec.Containers {
+		out.Containers = append(out.Containers, container(a, pod.Spec.Containers[i].Name))
+	}
+	allocation(&out, a, s.moved, s.lost)
+	return out
+}
+
+// allocation folds the state of the allocation itself.
+func allocation(out *podstatus.Pod, a *nomadapi.Allocation, moved, lost bool) {
+	status, why := a.ClientStatus, a.ClientDescription
+	if lost {
+		status, why = nomadapi.AllocClientStatusLost, "it was away for too long"
+	}
+	switch status {
+	case nomadapi.AllocClientStatusComplete, nomadapi.AllocClientStatusFailed:
+		out.Ended = true
+		out.Failed = a.ClientStatus == nomadapi.AllocClientStatusFailed
+		if out.Failed {
+			out.Message = cmp.Or(whyFailed(a), a.ClientDescription)
+		}
+	case nomadapi.AllocClientStatusLost:
+		out.Ended, out.Failed = true, true
+		out.Reason, out.Message = reasonNodeLost, fmt.Sprintf("the client %s is lost: %s", a.NodeName, why)
+		for i := range out.Containers { // nobody knows how those ended that ran
+			if k := &out.Containers[i]; k.State == podstatus.Running {
+				k.State = podstatus.Exited
+			}
+		}
+	case nomadapi.AllocClientStatusUnknown:
+		out.Reason, out.Message = reasonNodeLost, fmt.Sprintf("the client %s is disconnected", a.NodeName)
+		no := false
+		for i := range out.Containers {
+			out.Containers[i].Ready = &no
+		}
+	}
+	switch {
+	case !out.Ended || out.Reason != "":
+	case a.PreemptedByAllocation != "":
+		out.Failed, out.Reason, out.Message = true, reasonPreempted, "Nomad gave the place of this pod to a job of higher priority"
+	case moved || a.DesiredStatus == nomadapi.AllocDesiredStatusEvict:
+		out.Failed, out.Reason, out.Message = true, reasonMoved, cmp.Or(a.DesiredDescription, "Nomad replaced the allocation of this pod")
+	}
+}
+
+// container folds the state of a task.
+func container(a *nomadapi.Allocation, name string) podstatus.Container {
+	k := podstatus.Container{Name: name}
+	s := a.TaskStates[name]
+	if s == nil {
+		return k
+	}
+	k.Restarts = int32(s.Restarts)
+	id := func(run uint64) string { return fmt.Sprintf("nomad://%s/%s/%d", a.ID, name, run) }
+	runs := runsOf(s.Events)
+	switch s.State {
+	case "running":
+		k.State, k.Run = podstatus.Running, podstatus.Run{ID: id(s.Restarts), StartedAt: s.StartedAt}
+		if len(runs) > 0 && s.Restarts > 0 {
+			k.Last = &runs[len(runs)-1]
+			k.Last.ID = id(s.Restarts - 1)
+		}
+	case "dead":
+		if len(runs) == 0 { // it never ran
+			k.Reason, k.Message = waiting(s.Events)
+			if s.Failed && k.Reason == "" {
+				k.Reason = "CreateContainerError"
+			}
+			return k
+		}
+		k.State, k.Run = podstatus.Exited, runs[len(runs)-1]
+		k.Run.ID = id(s.Restarts)
+		if k.Run.FinishedAt.IsZero() {
+			k.Run.FinishedAt = s.FinishedAt
+		}
+		if len(runs) > 1 && s.Restarts > 0 {
+			k.Last = &runs[len(runs)-2]
+			k.Last.ID = id(s.Restarts - 1)
+		}
+	default: // pending
+		k.Reason, k.Message = waiting(s.Events)
+		if len(runs) > 0 {
+			k.Last = &runs[len(runs)-1]
+			k.Last.ID = id(max(s.Restarts, 1) - 1)
+		}
+	}
+	return k
+}
+
+// runsOf are the runs of a task that have ended, as far as Nomad remembers: it keeps ten events.
+func runsOf(events []*nomadapi.TaskEvent) (runs []podstatus.Run) {
+	var started time.Time
+	for _, e := range events {
+		switch e.Type {
+		case nomadapi.TaskStarted:
+			started = time.Unix(0, e.Time)
+		case nomadapi.TaskTerminated:
+			r := podstatus.Run{StartedAt: started, FinishedAt: time.Unix(0, e.Time), Message: e.Details["exit_message"]}
+			code, err := strconv.ParseInt(e.Details["exit_code"], 10, 32)
+			signal, _ := strconv.Atoi(e.Details["signal"])
+			if err == nil {
+				exit := int32(code)
+				if exit == 0 && signal > 0 {
+					exit = int32(128 + signal)
+				}
+				r.ExitCode = &exit
+			}
+			if e.Details["oom_killed"] == "true" {
+				r.Reason = "OOMKilled"
+				if r.ExitCode == nil || *r.ExitCode == 0 {
+					killed := int32(137)
+					r.ExitCode = &killed
+				}
+			}
+			runs = append(runs, r)
+			started = time.Time{}
+		}
+	}
+	return runs
+}
+
+// waiting says why a task does not run: by what happened last that says so.
+func waiting(events []*nomadapi.TaskEvent) (reason, message string) {
+	for _, e := range slices.Backward(events) {
+		text := cmp.Or(e.DisplayMessage, e.Message, e.DriverError, e.SetupError, e.ValidationError)
+		switch e.Type {
+		case nomadapi.TaskDriverFailure:
+			if low := strings.ToLower(text); strings.Contains(low, "pull") || strings.Contains(low, "image") {
+				return "ErrImagePull", text
+			}
+			return "CreateContainerError", text
+		case nomadapi.TaskSetupFailure, nomadapi.TaskFailedValidation, nomadapi.TaskArtifactDownloadFailed, nomadapi.TaskDownloadingArtifacts:
+			return "CreateContainerConfigError", text
+		case nomadapi.TaskTerminated:
+			return "CrashLoopBackOff", fmt.Sprintf("the driver starts the container again; it ended: %s", text)
+		case nomadapi.TaskDriverMessage, "Template":
+			return "", text
+		case nomadapi.TaskKilling, nomadapi.TaskKilled, nomadapi.TaskSiblingFailed:
+			if reason == "" {
+				message = text
+			}
+		}
+	}
+	return reason, message
+}
+
+// whyFailed says which task failed the allocation, in the words of Nomad.
+func whyFailed(a *nomadapi.Allocation) string {
+	for _, name := range slices.Sorted(maps.Keys(a.TaskStates)) {
+		s := a.TaskStates[name]
+		if !s.Failed {
+			continue
+		}
+		if reason, text := waiting(s.Events); len(runsOf(s.Events)) == 0 && reason != "" {
+			return name + ": " + text
+		}
+	}
+	return ""
+}
+
+// whyBlocked says why there is no place, as Nomad counts it.
+func whyBlocked(e *nomadapi.Evaluation) string {
+	m := e.FailedTGAllocs[group]
+	if m == nil {
+		return cmp.Or(e.StatusDescription, "Nomad has no place for the pod")
+	}
+	var why []string
+	available := 0
+	for _, n := range m.NodesAvailable {
+		available += n
+	}
+	if m.NodesEvaluated == 0 && available == 0 {
+		why = append(why, "no client is ready and eligible in the datacenters and the node pool of the pod")
+	}
+	counts := func(what string, of map[string]int) {
+		for _, name := range slices.Sorted(maps.Keys(of)) {
+			why = append(why, fmt.Sprintf("%d clients %s %s", of[name], what, name))
+		}
+	}
+	counts("are filtered by", m.ConstraintFiltered)
+	counts("are exhausted:", m.DimensionExhausted)
+	for _, q := range m.QuotaExhausted {
+		why = append(why, "the quota is exhausted: "+q)
+	}
+	if len(why) == 0 {
+		why = append(why, fmt.Sprintf("%d clients evaluated, %d filtered, %d exhausted", m.NodesEvaluated, m.NodesFiltered, m.NodesExhausted))
+	}
+	return "Nomad has no place for the pod: " + strings.Join(why, ", ")
+}

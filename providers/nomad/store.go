@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nomad
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	nomadapi "github.com/hashicorp/nomad/api"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+)
+
+// entry is what is known of a pod.
+type entry struct {
+	pod       *corev1.Pod // not changed, but replaced
+	jobID     string
+	variables []string // paths
+	submitted time.Time
+	index     uint64 // of the job; a list that is older says nothing about it
+	born      uint64 // the index at which the job was made: what is older is of one before it
+	hidden    bool   // it is being submitted
+	sent      bool   // its job was; only CreatePod looks at it
+
+	allocs    map[string]*nomadapi.Allocation
+	awaySince time.Time // when it was first seen that a client is away, by the clock here
+	blocked   *nomadapi.Evaluation
+
+	asked    bool      // Nomad is being told to stop it
+	deleted  bool      // its pod is to go: until then Nomad keeps what became of it
+	stopping bool      // Nomad was told to stop it
+	halted   bool      // others told Nomad to stop it, or a process before this one
+	purged   bool      // others made Nomad forget the job, while it still ran
+	endsBy   time.Time // when its tasks have ended, if Nomad forgot the allocations too and tells no more of them
+	stopEval string    // the evaluation that does so, "" when it has
+	evals    []string  // evaluations that are over: the stream may be faster than the answer that names one
+	killAt   time.Time // zero: the client kills
+	lost     bool      // its client was away for too long
+	busy     bool      // a request about it is under way
+	skipped  bool      // something else may have become due meanwhile
+	failed   map[string]failure
+	killing  bool // a signal is under way
+	killWait time.Duration
+	askedIP  string    // the allocation that was asked for its address
+	again    time.Time // when its tokens are to be replaced; zero: it has none
+
+	reported *corev1.PodStatus
+}
+
+// first is the allocation that is the pod, and whether Nomad made others.
+func (e *entry) first() (a *nomadapi.Allocation, moved bool) {
+	for _, b := range e.allocs {
+		if a == nil || b.CreateIndex < a.CreateIndex {
+			a = b
+		}
+	}
+	return a, len(e.allocs) > 1
+}
+
+// failure is when something that failed about a pod is tried again, and how long that was put off.
+type failure struct {
+	at   time.Time
+	wait time.Duration
+}
+
+// away is the allocation whose client is away, "" if there is none.
+func (e *entry) away() string {
+	for id, a := range e.allocs {
+		if a.ClientStatus == nomadapi.AllocClientStatusUnknown {
+			return id
+		}
+	}
+	return ""
+}
+
+// done reports whether an evaluation is over.
+func (e *entry) done(eval string) bool { return slices.Contains(e.evals, eval) }
+
+// over reports whether nothing of the pod runs.
+func (e *entry) over() bool {
+	if !e.endsBy.IsZero() {
+		return time.Now().After(e.endsBy)
+	}
+	for _, a := range e.allocs {
+		if !terminal(a) && !(e.lost && a.ClientStatus == nomadapi.AllocClientStatusUnknown) {
+			return false
+		}
+	}
+	return true
+}
+
+func terminal(a *nomadapi.Allocation) bool {
+	return a.ClientStatus == nomadapi.AllocClientStatusComplete || a.ClientStatus == nomadapi.AllocClientStatusFailed || a.ClientStatus == nomadapi.AllocClientStatusLost
+}
+
+// store has the pods of the node. Its methods take the lock, except those of which the comment says otherwise.
+type store struct {
+	owner owner
+
+	mu     sync.Mutex
+	pods   map[types.UID]*entry
+	byJob  map[string]*entry
+	early  map[types.UID]*corev1.Pod // specs of pods that no list told of yet
+	purged map[string]uint64         // jobs that are gone, and the index at which they went
+	dirty  map[types.UID]bool
+	wake   chan struct{}
+	hosts  map[string]string // addresses of clients, by ID
+}
+
+func newStore(o owner) *store {
+	return &store{
+		owner: o, pods: map[types.UID]*entry{}, byJob: map[string]*entry{}, early: map[types.UID]*corev1.Pod{}, purged: map[string]uint64{},
+		dirty: map[types.UID]bool{}, wake: make(chan struct{}, 1), hosts: map[string]string{},
+	}
+}
+
+// touch marks a pod as changed. The lock is held.
+func (s *store) touch(e *entry) {
+	s.dirty[e.pod.UID] = true
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// add adds an entry. The lock is held.
+func (s *store) add(e *entry) {
+	e.allocs, e.failed = map[string]*nomadapi.Allocation{}, map[string]failure{}
+	s.pods[e.pod.UID], s.byJob[e.jobID] = e, e
+	s.touch(e)
+}
+
+// remove removes an entry. The lock is held.
+func (s *store) remove(e *entry) {
+	delete(s.pods, e.pod.UID)
+	delete(s.byJob, e.jobID)
+	delete(s.dirty, e.pod.UID)
+}
+
+// find returns the pod of that name, the newest if there are several; nil if there is none. The lock is held.
+func (s *store) find(namespace, name string) (found *entry) {
+	for _, e := range s.pods {
+		if e.pod.Namespace == namespace && e.pod.Name == name && !e.hidden && (found == nil || e.submitted.After(found.submitted)) {
+			found = e
+		}
+	}
+	return found
+}
+
+// status is the status of a pod as it is known now. The lock is held.
+func (s *store) status(e *entry) corev1.PodStatus {
+	a, moved := e.first()
+	know := seen{submitted: e.submitted, alloc: a, moved: moved, lost: e.lost, halted: e.halted && !e.stopping, blocked: e.blocked}
+	if a != nil {
+		know.hostIP = s.hosts[a.NodeID]
+	}
+	return podstatus.Status(e.pod, observe(e.pod, know))
+}
+
+// show is a pod with its status. The lock is held.
+func (s *store) show(e *entry) *corev1.Pod {
+	pod := e.pod.DeepCopy()
+	pod.Status = s.status(e)
+	return pod
+}
+
+// event takes in what the stream says, and reports whether a list is needed.
+func (s *store) event(v event) (list bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case v.Payload.Allocation != nil:
+		if e := s.byJob[v.Payload.Allocation.JobID]; e != nil {
+			s.allocation(e, v.Payload.Allocation)
+		}
+	case v.Payload.Evaluation != nil:
+		if e := s.byJob[v.Payload.Evaluation.JobID]; e != nil {
+			s.evaluation(e, v.Payload.Evaluation)
+		}
+	case v.Topic == "Job" && v.Type == "JobDeregistered":
+		e := s.byJob[v.Key]
+		return e != nil && !e.asked && !e.stopping
+	case v.Topic == "Job" && v.Type == "JobRegistered": // by a request whose answer was lost
+		return s.byJob[v.Key] == nil && strings.HasPrefix(v.Key, s.owner.prefix())
+	}
+	return false
+}
+
+// bear remembers when the job of an entry was made, and forgets what is of one before it. The lock is held.
+func (s *store) bear(e *entry, born uint64) {
+	e.born = born
+	maps.DeleteFunc(e.allocs, func(_ string, a *nomadapi.Allocation) bool { return a.CreateIndex < born })
+	if e.blocked != nil && e.blocked.CreateIndex < born {
+		e.blocked = nil
+	}
+}
+
+// allocation takes in an allocation unless a newer state is known. The lock is held.
+func (s *store) allocation(e *entry, a *nomadapi.Allocation) {
+	if a.CreateIndex < e.born {
+		return
+	}
+	old := e.allocs[a.ID]
+	if old != nil && (old.ModifyIndex > a.ModifyIndex || old.ModifyIndex == a.ModifyIndex && a.NetworkStatus == nil) {
+		return
+	}
+	a.Job, a.Metrics, a.TaskResources, a.Resources, a.AllocatedResources = nil, nil, nil, nil, nil
+	if old != nil && a.NetworkStatus == nil {
+		a.NetworkStatus = old.NetworkStatus
+	}
+	was := e.away()
+	e.allocs[a.ID] = a
+	if was == "" && e.away() != "" {
+		e.awaySince = time.Now()
+	}
+	s.touch(e)
+}
+
+// evaluation takes in an evaluation. The lock is held.
+func (s *store) evaluation(e *entry, v *nomadapi.Evaluation) {
+	over := v.Status == "complete" || v.Status == "failed" || v.Status == "canceled"
+	if over && !e.done(v.ID) {
+		e.evals = append(e.evals, v.ID)
+	}
+	if over && e.stopEval == v.ID {
+		e.stopEval = ""
+		s.touch(e)
+	}
+	if v.FailedTGAllocs[group] != nil && v.CreateIndex >= e.born && (e.blocked == nil || e.blocked.ModifyIndex <= v.ModifyIndex) {
+		e.blocked = v
+		s.touch(e)
+	}
+}
+
+// merge takes in a whole list, and reports whether it told of pods that were not known.
+func (s *store) merge(l listed) (added bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	there := map[string]bool{}
+	for _, job := range l.jobs {
+		pod := s.owner.podOf(job)
+		if at, gone := s.purged[job.ID]; pod == nil || gone && l.index < at {
+			continue
+		}
+		there[job.ID] = true
+		e := s.byJob[job.ID]
+		if e == nil {
+			if known := s.early[pod.UID]; known != nil {
+				pod = known
+			}
+			e = &entry{pod: pod, jobID: job.ID, variables: strings.Fields(job.Meta[metaVariables])}
+			s.add(e)
+			added = true
+		}
+		s.bear(e, job.CreateIndex)
+		e.index, e.halted = max(e.index, job.JobModifyIndex), job.Stop
+		if e.submitted.IsZero() { // a stop changes it at Nomad
+			e.submitted = time.Unix(0, job.SubmitTime)
+		}
+	}
+	for _, a := range l.allocs {
+		if e := s.byJob[a.JobID]; e != nil {
+			s.allocation(e, a)
+		}
+	}
+	for _, e := range s.byJob {
+		switch {
+		case there[e.jobID] || e.hidden || e.index > l.index:
+		case e.over():
+			s.remove(e)
+		default: // its tasks still end
+			e.stopping, e.purged = true, true
+			if e.endsBy.IsZero() && !slices.ContainsFunc(l.allocs, func(a *nomadapi.Allocation) bool { return a.JobID == e.jobID }) {
+				e.endsBy = time.Now().Add(killTimeout(e.pod))
+			}
+		}
+	}
+	evals := map[string]bool{}
+	for _, v := range l.evals {
+		evals[v.ID] = true
+		if e := s.byJob[v.JobID]; e != nil {
+			s.evaluation(e, v)
+		}
+	}
+	for _, e := range s.byJob {
+		if e.stopEval != "" && !evals[e.stopEval] && e.index <= l.index {
+			e.stopEval = "" // Nomad has forgotten it, so it is over
+		}
+		s.touch(e)
+	}
+	for id, at := range s.purged {
+		if at <= l.index {
+			delete(s.purged, id)
+		}
+	}
+	clear(s.early)
+	return added
+}

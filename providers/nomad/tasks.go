@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nomad
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	nomadapi "github.com/hashicorp/nomad/api"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+)
+
+// maxVariable is how many bytes a Variable of Nomad holds.
+const maxVariable = 64 << 10
+
+// taskBuilder makes the tasks of a pod.
+type taskBuilder struct {
+	mapping
+	resolved
+	driver string
+	jobID  string
+}
+
+// task is one that is being made.
+type task struct {
+	*nomadapi.Task
+	spec   *corev1.Container // as in the pod
+	items  map[string]string // of its Variable
+	path   string            // of its Variable
+	mounts []string          // lines of a shell that put volumes into place
+}
+
+// add makes the task of a container and adds it to the group.
+func (b taskBuilder) add(out *request, g *nomadapi.TaskGroup, i int, init bool, at *field.Path) error {
+	list := b.pod.Spec.Containers
+	if init {
+		list = b.pod.Spec.InitContainers
+	}
+	c := &list[i]
+	t := task{spec: c, items: map[string]string{}, path: variablePath(b.jobID, c.Name), Task: &nomadapi.Task{
+		Name: c.Name, Driver: b.driver, KillTimeout: ptr.To(killTimeout(b.pod)), KillSignal: "SIGTERM", RestartPolicy: b.restart(c, init),
+		LogConfig: &nomadapi.LogConfig{MaxFiles: ptr.To(2), MaxFileSizeMB: ptr.To(10)}, Config: map[string]any{},
+	}}
+	if init {
+		t.Lifecycle = &nomadapi.TaskLifecycle{Hook: nomadapi.TaskLifecycleHookPrestart, Sidecar: isSidecar(c)}
+	}
+	var err error
+	if t.Resources, err = b.resources(c, b.mhz, at); err != nil {
+		return err
+	}
+	if err := b.environment(&t, at); err != nil {
+		return err
+	}
+	if err := b.volumes(&t, at); err != nil {
+		return err
+	}
+	if err := b.program(&t, i, init, at); err != nil {
+		return err
+	}
+	if err := checkMode(b.driver, b.pod, c, at); err != nil {
+		return err
+	}
+	g.Tasks = append(g.Tasks, t.Task)
+	if len(t.items) > 0 {
+		size := 0
+		for name, value := range t.items {
+			size += len(name) + len(value)
+		}
+		if size > maxVariable {
+			return errdefs.InvalidInputf("%s: the secrets of container %s take %d bytes, and a Variable of Nomad holds %d", at, c.Name, size, maxVariable)
+		}
+		out.variables = append(out.variables, &nomadapi.Variable{Namespace: b.config.Namespace, Path: t.path, Items: t.items})
+	}
+	return nil
+}
+
+// variablePath is that of the Variable of a task, which only that task may read.
+func variablePath(jobID, container string) string {
+	return "nomad/jobs/" + jobID + "/" + group + "/" + container
+}
+
+// killTimeout is how long a client waits for the end of a task that it stops before it kills it.
+func killTimeout(pod *corev1.Pod) time.Duration { return max(grace(pod), clientGrace) }
+
+func grace(pod *corev1.Pod) time.Duration {
+	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
+		return time.Duration(*s) * time.Second
+	}
+	return 30 * time.Second
+}
+
+// day is the time in which restarts are counted by Nomad; there are never more of them than fit in it.
+const day = 24 * time.Hour
+
+// restart is the policy of a task. The type of the job says whether a success is a reason.
+func (b taskBuilder) restart(c *corev1.Container, init bool) *nomadapi.RestartPolicy {
+	p := &nomadapi.RestartPolicy{Attempts: ptr.To(0), Interval: ptr.To(day), Delay: &b.config.RestartDelay.Duration, Mode: ptr.To("fail"), RenderTemplates: ptr.To(false)}
+	if b.pod.Spec.RestartPolicy != corev1.RestartPolicyNever || init && isSidecar(c) {
+		p.Attempts, p.Mode = ptr.To(int(day/b.config.RestartDelay.Duration)), ptr.To("delay")
+	}
+	return p
+}
+
+// environment gives the task its variables: by the job, or all of them by its Variable if one comes from a Secret, as each
+// may have parts of the others.
+func (b taskBuilder) environment(t *task, at *field.Path) error {
+	c := b.containers[t.Name]
+	secret := hasSecretEnv(t.spec)
+	var file strings.Builder
+	for i, e := range c.Env {
+		if e.ValueFrom != nil {
+			return errdefs.InvalidInputf("%s: Nomad tells the address of a pod after its start only", at.Child("env").Index(i).Child("valueFrom"))
+		}
+		if secret {
+			line, err := envLine(e.Name, e.Value)
+			if err != nil {
+				return errdefs.InvalidInputf("%s: %w", at.Child("env"), err)
+			}
+			file.WriteString(line)
+			continue
+		}
+		if t.Env == nil {
+			t.Env = map[string]string{}
+		}
+		if t.Env[e.Name] = variable(e.Value); t.Env[e.Name] != e.Value {
+			t.Meta = map[string]string{dollar: "$"}
+		}
+	}
+	if secret && file.Len() > 0 {
+		t.items["env"] = base64.StdEncoding.EncodeToString([]byte(file.String()))
+		t.Templates = append(t.Templates, b.template("secrets/vk.env", itemTemplate(t.path, "env"), 0o600, nil, true))
+	}
+	return nil
+}
+
+// hasSecretEnv reports whether a variable of the container may come from a Secret.
+func hasSecretEnv(c *corev1.Container) bool {
+	return slices.ContainsFunc(c.EnvFrom, func(e corev1.EnvFromSource) bool { return e.SecretRef != nil }) ||
+		slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil })
+}
+
+func (b taskBuilder) template(destination, text string, mode uint32, user *int64, env bool) *nomadapi.Template {
+	t := &nomadapi.Template{
+		DestPath: &destination, EmbeddedTmpl: &text, ChangeMode: ptr.To("noop"), Perms: ptr.To(fmt.Sprintf("%04o", mode)),
+		ErrMissingKey: ptr.To(true),
+	}
+	if env {
+		t.Envvars = ptr.To(true)
+	}
+	switch {
+	case user != nil:
+		t.Uid, t.Gid = ptr.To(int(*user)), ptr.To(int(*user))
+	case b.driver == DriverExec && !env: // its tasks are not root's
+		t.Uid, t.Gid = ptr.To(nobody), ptr.To(nobody)
+	}
+	return t
+}
+
+// nobody is the user of tasks of the driver exec.
+const nobody = 65534
+
+// volumes puts the volumes of the task where it mounts them.
+func (b taskBuilder) volumes(t *task, at *field.Path) error {
+	for i := range t.spec.VolumeMounts {
+		m, p := &t.spec.VolumeMounts[i], at.Child("volumeMounts").Index(i)
+		if b.driver == DriverRawExec {
+			return errdefs.InvalidInputf("%s: the driver raw_exec has no file system of its own: use another driver, by the annotation %s", p, AnnotationDriver)
+		}
+		if strings.ContainsAny(m.MountPath, ":\n\x00") || !path.IsAbs(m.MountPath) || slices.Contains(strings.Split(m.MountPath, "/"), "..") {
+			return errdefs.InvalidInputf("%s: %q: Nomad takes an absolute path without .. and colons", p.Child("mountPath"), m.MountPath)
+		}
+		j := slices.IndexFunc(b.pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name })
+		if j < 0 {
+			return errdefs.InvalidInputf("%s: there is no volume %q", p.Child("name"), m.Name)
+		}
+		if err := b.mount(t, m, &b.pod.Spec.Volumes[j], p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b taskBuilder) mount(t *task, m *corev1.VolumeMount, v *corev1.Volume, at *field.Path) error {
+	sub := path.Clean("/" + m.SubPath)[1:]
+	if m.SubPathExpr != "" {
+		return errdefs.InvalidInputf("%s: Nomad has no such paths", at.Child("subPathExpr"))
+	}
+	var source string // relative to the directory of the task
+	switch {
+	case v.EmptyDir != nil:
+		source = path.Join("../alloc/vk", v.Name, sub)
+	case podspec.Written(v):
+		dir := "local/vk/" + v.Name
+		if isSecret(v) {
+			dir = secretDir(v.Name)
+		}
+		if b.driver == DriverExec && !isSecret(v) {
+			return b.place(t, m.MountPath, sub, b.files[v.Name], at)
+		}
+		if err := b.below(t, dir, b.files[v.Name], isSecret(v), at); err != nil {
+			return err
+		}
+		source = path.Join(dir, sub)
+	default:
+		return errdefs.InvalidInputf("%s: volume %q: volumes of this kind are not known here", at, v.Name)
+	}
+	if b.driver == DriverDocker {
+		bind := source + ":" + m.MountPath
+		if m.ReadOnly || podspec.Written(v) {
+			bind += ":ro"
+		}
+		list, _ := t.Config["volumes"].([]string)
+		t.Config["volumes"] = append(list, literal(bind))
+		return nil
+	}
+	inside := "/" + strings.TrimPrefix(source, "../") // in the file system of a task of exec
+	if v.EmptyDir != nil {
+		t.mounts = append(t.mounts, "mkdir -p "+quote(inside)+"; chmod 777 "+quote(inside)+" 2>/dev/null")
+	}
+	mount := path.Clean(m.MountPath)
+	t.mounts = append(t.mounts, fmt.Sprintf("mkdir -p %s && ln -sfn %s %s || exit 1", quote(path.Dir(mount)), quote(inside), quote(mount)))
+	return nil
+}
+
+// secretDir is where the task has the files of a secret volume.
+func secretDir(volume string) string { return "secrets/vk/" + volume }
+
+// itemName is that of a file in the Variable of its task. It does not depend on other files, which may come and go.
+func itemName(destination string) string {
+	sum := sha256.Sum256([]byte(destination))
+	return "f" + hex.EncodeToString(sum[:8])
+}
+
+// isSecret reports whether a volume has what only its containers may read.
+func isSecret(v *corev1.Volume) bool {
+	if v.Projected == nil {
+		return v.Secret != nil
+	}
+	return slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool {
+		return s.Secret != nil || s.ServiceAccountToken != nil
+	})
+}
+
+// place writes files into the file system of a task of exec, which begins where the task does.
+func (b taskBuilder) place(t *task, mount, sub string, files []podspec.File, at *field.Path) error {
+	for i := range files {
+		f := files[i]
+		rest := f.Path
+		if sub != "" {
+			after, ok := strings.CutPrefix(f.Path+"/", sub+"/")
+			if !ok {
+				continue
+			}
+			rest = strings.TrimSuffix(after, "/")
+		}
+		f.Path = rest
+		if err := b.file(t, strings.TrimPrefix(path.Join(mount, rest), "/"), f, false, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// below writes files below a directory of the task; once, if several mounts have them.
+func (b taskBuilder) below(t *task, dir string, files []podspec.File, secret bool, at *field.Path) error {
+	for i := range files {
+		if err := b.file(t, path.Join(dir, files[i].Path), files[i], secret, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b taskBuilder) file(t *task, destination string, f podspec.File, secret bool, at *field.Path) error {
+	if strings.Contains(f.Path, "..") && slices.Contains(strings.Split(f.Path, "/"), "..") || strings.Contains(destination, "${") {
+		return errdefs.InvalidInputf("%s: the path %q leads out of the volume, or is one that Nomad would replace", at, f.Path)
+	}
+	if slices.ContainsFunc(t.Templates, func(k *nomadapi.Template) bool { return *k.DestPath == destination }) {
+		return nil
+	}
+	text := template(f.Data)
+	if secret {
+		item := itemName(destination)
+		t.items[item] = cmp.Or(base64.StdEncoding.EncodeToString(f.Data), "")
+		text = itemTemplate(t.path, item)
+	}
+	t.Templates = append(t.Templates, b.template(destination, text, uint32(f.Mode.Perm()), f.User, false))
+	return nil
+}
