@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package interlink
+
+import (
+	"slices"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+)
+
+// carried are the features that the protocol has a way for, and that every plugin has.
+var carried = []capability.Feature{
+	capability.InitContainers, capability.ContainerLimits, capability.EmptyDir, capability.ObjectVolumes, capability.TokenVolumes,
+}
+
+// never are features that no plugin can have, and why.
+var never = map[capability.Feature]string{
+	capability.InteractiveContainers: "the InterLink protocol has no attach",
+	capability.EphemeralContainers:   "the InterLink protocol has no way to change a pod",
+	capability.InPlaceResize:         "the InterLink protocol has no way to change a pod",
+	capability.ResourceClaims:        "the InterLink protocol has no devices of the cluster",
+	capability.PersistentVolume:      "the InterLink protocol carries the name of a claim, and nothing of its volume",
+	capability.CSIVolumes:            "the InterLink protocol carries no volumes of drivers",
+	capability.HostPath:              "no node of a batch system is a machine of the cluster: name paths of the site in annotations of its plugin",
+	capability.CertificateFiles:      "the InterLink protocol sends files once, and these are renewed",
+}
+
+// Capabilities returns what pods get from a provider with this configuration.
+func (c Config) Capabilities() capability.Declaration {
+	d := capability.Only(append(slices.Clone(carried), c.Features...)...)
+	d = d.Note("sent once: a token is not renewed, and a file does not follow its object", capability.TokenVolumes, capability.ObjectVolumes)
+	for feature, why := range never {
+		d = d.Lacks(why, feature)
+	}
+	for _, feature := range capability.Features() {
+		if !d.Has(feature) && never[feature] == "" {
+			d = d.Lacks("plugins differ in it: add it to features of the configuration where the plugin has it", feature)
+		}
+	}
+	return d
+}

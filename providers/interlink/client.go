@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package interlink
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
+)
+
+// requestTimeout bounds every request but those for logs.
+const requestTimeout = 30 * time.Second
+
+// forgetTimeout bounds a request to forget, which keeps the states away while it lasts.
+const forgetTimeout = 5 * time.Second
+
+// createTimeout bounds a create: a plugin that submits to a busy scheduler takes its time.
+const createTimeout = 2 * time.Minute
+
+// maxAnswer bounds what is read of an answer: 64 MiB are some ten thousand pods.
+const maxAnswer = 64 << 20
+
+// client speaks to the API server.
+type client struct {
+	base   string
+	http   *http.Client
+	token  func(context.Context) string
+	number atomic.Uint64
+	tls    TLS
+	files  atomic.Value // string; how the files of tls were at the last request
+}
+
+func newClient(c Config) (*client, error) {
+	u, err := url.Parse(c.URL)
+	if err != nil {
+		return nil, fmt.Errorf("interlink provider: url: %w", err)
+	}
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	transport := &http.Transport{
+		DialContext: dialer.DialContext, Proxy: http.ProxyFromEnvironment,
+		MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+	}
+	base := strings.TrimSuffix(c.URL, "/")
+	switch u.Scheme {
+	case "unix":
+		base, transport.Proxy = "http://interlink", nil
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", u.Path)
+		}
+	case "https":
+		if err := c.TLS.use(transport, dialer); err != nil {
+			return nil, err
+		}
+	}
+	return &client{base: base, http: &http.Client{Transport: transport, CheckRedirect: refuseRedirect}, token: c.Token.Value, tls: c.TLS}, nil
+}
+
+// refuseRedirect keeps pods and tokens where the configuration sends them. A proxy that wants a login answers with a redirect.
+func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// do sends a request and returns the answer, whose body the caller closes. What is no 200 is an error of the type *answerError.
+func (c *client) do(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	var data []byte
+	switch b := body.(type) {
+	case nil:
+	case string:
+		data = []byte(b)
+	default:
+		var err error
+		if data, err = json.Marshal(b); err != nil {
+			return nil, fmt.Errorf("interLink %s: %w", path, err)
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("interLink %s: %w", path, err)
+	}
+	session := fmt.Sprintf("%s#%d", strings.TrimPrefix(path, "/"), c.number.Add(1))
+	req.Header.Set(wire.HeaderSession, session)
+	req.Header.Set("Content-Type", "application/json")
+	if token := c.token(ctx); token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	if now := c.tls.state(); c.files.Swap(now) != now {
+		c.http.CloseIdleConnections() // they were made with files that were replaced
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		var known *url.Error
+		if errors.As(err, &known) {
+			err = known.Err // without the URL
+		}
+		return nil, fmt.Errorf("interLink API server, %s: %w", session, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		defer resp.Body.Close()
+		return nil, refusal(resp, session)
+	}
+	return resp, nil
+}
+
+// ask is do with the whole answer decoded into out; nil: it is not looked at.
+func (c *client) ask(ctx context.Context, timeout time.Duration, method, path string, body, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	resp, err := c.do(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("interLink %s: the answer broke off: %w", path, err)
+	case len(data) > maxAnswer:
+		return fmt.Errorf("interLink %s: the answer has more than %d bytes", path, maxAnswer)
+	case out == nil:
+		return nil
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return fmt.Errorf("interLink %s: the answer is not what the protocol says: %w", path, err)
+	}
+	return nil
+}
+
+// statuses returns what the server knows of pods. One that it does not know is not in it.
+func (c *client) statuses(ctx context.Context, pods []*corev1.Pod) ([]wire.PodStatus, error) {
+	var all []wire.PodStatus
+	if err := c.ask(ctx, requestTimeout, http.MethodGet, wire.PathStatus, pods, &all); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// forget lets the server forget what it remembers of a pod: it answers from that when the plugin has no answer. One that has no such
+// request remembers nothing.
+func (c *client) forget(ctx context.Context, uid string) error {
+	err := c.ask(ctx, forgetTimeout, http.MethodPost, wire.PathUpdateCache, uid, nil)
+	var answer *answerError
+	if errors.As(err, &answer) && (answer.code == http.StatusNotFound || answer.code == http.StatusMethodNotAllowed || answer.code == http.StatusNotImplemented) {
+		return nil
+	}
+	return err
+}
+
+// create makes a pod. An answer that does not name it, or names another one, is an error after which there may be a job.
+func (c *client) create(ctx context.Context, pod wire.Create) (wire.Created, error) {
+	var raw json.RawMessage
+	if err := c.ask(ctx, createTimeout, http.MethodPost, wire.PathCreate, pod, &raw); err != nil {
+		return wire.Created{}, err
+	}
+	var made created
+	if err := json.Unmarshal(raw, &made); err != nil || made.PodUID == "" && made.JobID == "" {
+		return wire.Created{}, fmt.Errorf("interLink %s: the answer names no job: %s", wire.PathCreate, words(string(raw)))
+	}
+	if made.PodUID != "" && made.PodUID != string(pod.Pod.UID) {
+		return wire.Created{}, fmt.Errorf("the plugin has made a job for the pod with the UID %q, and was asked for %q", words(made.PodUID), pod.Pod.UID)
+	}
+	return wire.Created(made), nil
+}
+
+// created is the answer to a create: an object, or a list with one.
+type created wire.Created
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *created) UnmarshalJSON(data []byte) error {
+	if !bytes.HasPrefix(data, []byte{'['}) {
+		return json.Unmarshal(data, (*wire.Created)(c))
+	}
+	var list []wire.Created
+	err := json.Unmarshal(data, &list)
+	if err == nil && len(list) > 0 {
+		*c = created(list[0])
+	}
+	return err
+}
+
+// remove stops a pod.
+func (c *client) remove(ctx context.Context, pod *corev1.Pod) error {
+	return c.ask(ctx, requestTimeout, http.MethodDelete, wire.PathDelete, pod, nil)
+}
+
+// logs returns the log of a container, as the plugin sends it.
+func (c *client) logs(ctx context.Context, o wire.Logs) (io.ReadCloser, error) {
+	resp, err := c.do(ctx, http.MethodGet, wire.PathLogs, o)
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
+// ping asks the server for its plugin. A plugin that says nothing of its resources has answered too.
+func (c *client) ping(ctx context.Context) (wire.Ping, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	resp, err := c.do(ctx, http.MethodPost, wire.PathPing, nil)
+	if err != nil {
+		return wire.Ping{}, err
+	}
+	defer resp.Body.Close()
+	var ping wire.Ping
+	data, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return ping, fmt.Errorf("interLink %s: the answer broke off: %w", wire.PathPing, err)
+	}
+	switch text := string(bytes.TrimSpace(data)); {
+	case text == "" || text == "null" || text == "0" || strings.HasPrefix(text, "["):
+		return ping, nil // the statuses of no pods, or what older servers say
+	case !strings.HasPrefix(text, "{"): // such as the 503 of a server whose plugin broke off after its 200, or the page of a proxy
+		return ping, fmt.Errorf("interLink %s: the answer is not what the protocol says: %s", wire.PathPing, words(text))
+	}
+	if err := json.Unmarshal(data, &ping); err != nil {
+		return wire.Ping{}, fmt.Errorf("interLink %s: the answer is not what the protocol says: %w", wire.PathPing, err)
+	}
+	return ping, nil
+}

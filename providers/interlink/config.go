@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package interlink
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+)
+
+// What a configuration file of this provider says about itself.
+const (
+	APIVersion = "interlink.virtual-kubelet.io/v1alpha1"
+	Kind       = "InterLinkProviderConfiguration"
+)
+
+// DefaultStatusInterval is how often the API server is asked for the states of pods.
+const DefaultStatusInterval = time.Second
+
+// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
+// as VKUBELET_INTERLINK_URL. A file of interLink's own virtual kubelet is read too.
+type Config struct {
+	// APIVersion must be the constant APIVersion in a file.
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Kind must be the constant Kind in a file.
+	Kind string `json:"kind,omitempty"`
+	// URL is that of the API server: https://host:port, http://host:port or unix:///path. Required.
+	URL string `json:"url,omitempty"`
+	// Token is sent as a bearer token. Default: none.
+	Token config.Secret `json:"token,omitzero"`
+	// TLS is how both prove who they are with https.
+	TLS TLS `json:"tls,omitzero"`
+	// JobScriptURL is who the API server asks for the script of a job. Default: nobody.
+	JobScriptURL string `json:"jobScriptURL,omitempty"`
+	// KubernetesAPI is where jobs reach the API server of this cluster. Default: they get its address in the cluster.
+	KubernetesAPI KubernetesAPI `json:"kubernetesAPI,omitzero"`
+	// NoProjectedVolumes sends no files of projected volumes, and so no tokens.
+	NoProjectedVolumes bool `json:"noProjectedVolumes,omitempty"`
+	// Capacity is what the node offers, where the plugin does not tell it. Default: 100 CPUs, 3000G of memory and 10000 pods.
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+	// Labels are more labels of the node.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Taints are more taints of the node.
+	Taints []corev1.Taint `json:"taints,omitempty"`
+	// Features are what the plugin gives pods, beyond what every plugin does: names of features such as ExecProbes or RunAsUser. Pods that
+	// ask for others are refused. Default: none.
+	Features []capability.Feature `json:"features,omitempty"`
+	// StatusInterval is how often the API server is asked for the states of pods, all with one request, while one runs. Default
+	// DefaultStatusInterval.
+	StatusInterval Duration `json:"statusInterval,omitempty"`
+
+	warnings []string // about what a file of interLink's own says and has no meaning here
+	upstream bool     // the file is of interLink's own
+}
+
+// TLS are the files for https. They are read again for each connection.
+type TLS struct {
+	// CAFile has the authorities that the server is verified by. Default: those of this machine.
+	CAFile string `json:"caFile,omitempty"`
+	// CertFile and KeyFile are what this node proves itself with. Default: nothing.
+	CertFile string `json:"certFile,omitempty"`
+	KeyFile  string `json:"keyFile,omitempty"`
+}
+
+// KubernetesAPI is where the API server of this cluster is, seen from outside.
+type KubernetesAPI struct {
+	// Address and Port are what pods get as KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT.
+	Address string `json:"address,omitempty"`
+	Port    string `json:"port,omitempty"`
+	// CA is the certificate of its authority, in PEM: pods get it in the place of what the ConfigMap kube-root-ca.crt has.
+	CA string `json:"ca,omitempty"`
+}
+
+// Duration is a time.Duration as 1s or 500ms.
+type Duration time.Duration
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (d *Duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	*d = Duration(parsed)
+	return err
+}
+
+// format is what a configuration file of this provider looks like.
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_INTERLINK", Unversioned: readUpstream}
+
+// LoadConfig returns what the file at path says, and the environment above it. An empty path is the one in CONFIGPATH, as interLink's own
+// virtual kubelet has it, or no file.
+func LoadConfig(path string) (Config, error) {
+	if path == "" {
+		path = os.Getenv("CONFIGPATH")
+	}
+	return format.Load(path)
+}
+
+// complete fills the defaults of c and refuses what cannot be, with every reason.
+func (c Config) complete() (Config, error) {
+	var problems []error
+	problem := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf("interlink provider: "+format, args...))
+	}
+	u, err := url.Parse(c.URL)
+	switch {
+	case c.URL == "":
+		problem("url: is missing: want that of the interLink API server, such as https://edge.example.com:3000")
+	case err != nil:
+		problem("url: %q is no URL", c.URL)
+	case u.Scheme == "unix" && u.Host == "" && strings.HasPrefix(u.Path, "/"):
+	case (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil:
+		if u.Scheme == "http" && c.Token.IsSet() && !loopback(u.Hostname()) {
+			c.warnings = append(c.warnings, "url: the bearer token goes to "+u.Host+" in clear text: use https")
+		}
+	default:
+		problem("url: want https://host:port, http://host:port or unix:///path, without a password")
+	}
+	if (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {
+		problem("tls: certFile or keyFile is missing: name both or none")
+	}
+	if err == nil && u.Scheme != "https" && c.TLS != (TLS{}) {
+		problem("tls: the URL does not begin with https://")
+	}
+	if (c.KubernetesAPI.Address == "") != (c.KubernetesAPI.Port == "") {
+		problem("kubernetesAPI: address or port is missing: name both or none")
+	}
+	for _, f := range c.Features {
+		if why := never[f]; why != "" {
+			problem("features: %s: %s", f, why)
+		} else if !slices.Contains(capability.Features(), f) {
+			problem("features: there is no feature %q", f)
+		}
+	}
+	if c.StatusInterval < 0 {
+		problem("statusInterval: is %s, want 0 for the default, or more", time.Duration(c.StatusInterval))
+	}
+	if c.StatusInterval == 0 {
+		c.StatusInterval = Duration(DefaultStatusInterval)
+	}
+	capacity := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("100"), corev1.ResourceMemory: resource.MustParse("3000G"), corev1.ResourcePods: resource.MustParse("10000"),
+	}
+	for name, quantity := range c.Capacity {
+		if quantity.Sign() < 0 {
+			problem("capacity: %s is %s, want 0 or more", name, quantity.String())
+		}
+		capacity[name] = quantity
+	}
+	c.Capacity = capacity
+	return c, errors.Join(problems...)
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package interlink
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+)
+
+// TestFileOfInterLink: a file as users of interLink's own virtual kubelet have it means the same here, and what does not is named.
+func TestFileOfInterLink(t *testing.T) {
+	t.Setenv("NODENAME", "vk")
+	t.Setenv("CONFIGPATH", "testdata/upstream.yaml")
+	c, err := LoadConfig("")
+	if err == nil {
+		c, err = c.complete()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.URL != "https://edge.example.com:3000" || c.JobScriptURL != "https://scripts.example.com" || !c.NoProjectedVolumes || !c.upstream ||
+		c.KubernetesAPI.Address != "api.example.com" || c.KubernetesAPI.Port != "6443" || !strings.HasPrefix(c.KubernetesAPI.CA, "-----BEGIN") ||
+		c.Token.Value(t.Context()) != "token-of-the-file" || c.TLS != (TLS{CAFile: "/etc/interlink-ca.pem", CertFile: "/etc/tls.crt", KeyFile: "/etc/tls.key"}) {
+		t.Errorf("got %+v", c)
+	}
+	gpus := c.Capacity["nvidia.com/gpu"]
+	if c.Capacity.Cpu().String() != "10" || c.Capacity.Memory().String() != "256Gi" || c.Capacity.Pods().Value() != 20 || gpus.Value() != 3 {
+		t.Errorf("capacity: %v", c.Capacity)
+	}
+	if c.Labels["accelerator"] != "a100" || c.Labels["nvidia-gpu-type"] != "a100" || len(c.Taints) != 2 ||
+		c.Taints[0].Effect != corev1.TaintEffectNoExecute || c.Taints[1].Effect != corev1.TaintEffectNoSchedule {
+		t.Errorf("labels %v, taints %v", c.Labels, c.Taints)
+	}
+	said := strings.Join(c.warnings, "\n")
+	for _, want := range []string{
+		"HTTP.Insecure", "KubeletHTTP", "Namespace", "Network", "NodeLabels: \"wrong\"", "PodCIDR", "PodIP", "ServiceAccount", "VKConfigPath", "VerboseLogging",
+		"no field Unheard", "variable NODENAME",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no warning names %s:\n%s", want, said)
+		}
+	}
+}
+
+// TestConfigIsRefused: each problem is named.
+func TestConfigIsRefused(t *testing.T) {
+	for want, c := range map[string]Config{
+		"url: is missing":        {},
+		"url: want https":        {URL: "ftp://host"},
+		"without a password":     {URL: "https://user:secret@host"},
+		"name both or none":      {URL: "https://host", TLS: TLS{CertFile: "x"}},
+		"does not begin with":    {URL: "http://host", TLS: TLS{CAFile: "x"}},
+		"kubernetesAPI: address": {URL: "http://host", KubernetesAPI: KubernetesAPI{Port: "1"}},
+		"statusInterval: is -1s": {URL: "http://host", StatusInterval: -1e9},
+		"features: there is no":  {URL: "http://host", Features: []capability.Feature{"Wings"}},
+		"has no attach":          {URL: "http://host", Features: []capability.Feature{capability.InteractiveContainers}},
+	} {
+		if _, err := c.complete(); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	c, err := Config{URL: "http://edge.example.com:3000", Token: config.Literal("t")}.complete()
+	if err != nil || len(c.warnings) != 1 || !strings.Contains(c.warnings[0], "clear text") {
+		t.Errorf("a token without TLS: %v, %q", err, c.warnings)
+	}
+}
+
+// TestSettingsOfWarningsExist: a warning that names a setting which is gone sends users on a search.
+func TestSettingsOfWarningsExist(t *testing.T) {
+	flags := cli.Program{Name: "virtual-kubelet", Providers: []cli.Provider{Provider()}}.Command().PersistentFlags()
+	setting := regexp.MustCompile(`--([a-z-]+)`)
+	named := 0
+	for _, instead := range []map[string]string{meaningless, meaninglessEnv} {
+		for field, words := range instead {
+			for _, match := range setting.FindAllStringSubmatch(words, -1) {
+				named++
+				if f := flags.Lookup(match[1]); f == nil || f.Deprecated != "" || f.Hidden {
+					t.Errorf("%s: %q: there is no such setting, or it is old: %+v", field, words, f)
+				}
+			}
+		}
+	}
+	if named < 10 {
+		t.Errorf("%d settings are named: the test does not find them", named)
+	}
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package interlink
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+// TestContract runs the contract of providers through a double of the API server and our plugin, whose containers are goroutines.
+func TestContract(t *testing.T) {
+	dir, cloud := shortDir(t), inprocess.New(t.Context())
+	sidecar, _ := startPlugin(t, dir, goroutines(cloud), "")
+	url, _ := startDouble(t, dir, sidecar)
+	providertest.Run(t, harness(url, cloud))
+}
+
+// TestContractOnTheRealServer does the same through interLink's own API server.
+func TestContractOnTheRealServer(t *testing.T) {
+	needServer(t)
+	dir, cloud := shortDir(t), inprocess.New(t.Context())
+	sidecar, _ := startPlugin(t, dir, goroutines(cloud), "")
+	url, _ := startServer(t, dir, sidecar)
+	h := harness(url, cloud)
+	h.Subject = providertest.Subject{Provider: "interlink", Backend: "interLink's own API server (July 2025) with our plugin, whose containers are goroutines"}
+	providertest.Run(t, h)
+}
+
+// TestContractWithoutServer does the same with no API server between, where interLink's own programs are asked for.
+func TestContractWithoutServer(t *testing.T) {
+	needServer(t)
+	dir, cloud := shortDir(t), inprocess.New(t.Context())
+	url, _ := startPlugin(t, dir, goroutines(cloud), "")
+	providertest.Run(t, harness(url, cloud))
+}
+
+// ofRunner are features of the containers of this test, beyond what every plugin has.
+var ofRunner = []capability.Feature{
+	capability.Sidecars, capability.ExecProbes, capability.PreStopHooks,
+	capability.TerminationMessages, capability.SubPath, capability.MemoryEmptyDir,
+}
+
+func harness(url string, cloud *inprocess.Cloud) providertest.Harness {
+	return providertest.Harness{
+		Backend: func(_ context.Context, env providertest.Env) (*providertest.Backend, error) {
+			b := &between{}
+			return &providertest.Backend{
+				Open: func(context.Context) (node.PodLifecycleHandler, error) {
+					p, err := newProvider(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name},
+						Config{URL: url, Features: ofRunner, StatusInterval: Duration(100 * time.Millisecond)})
+					if err == nil {
+						b.put(through(p))
+					}
+					return p, err
+				},
+				Instances:  func(pod *corev1.Pod) (int, error) { return cloud.Instances(pod.UID), nil },
+				Kill:       func(pod *corev1.Pod, container string) error { return cloud.Kill(pod.UID, container) },
+				Lose:       func(pod *corev1.Pod) error { return cloud.Lose(pod.UID) },
+				Outage:     func(on bool) { b.each(func(l *line) { l.cut = on }) },
+				Throttle:   func(on bool) { b.each(func(l *line) { l.throttled = on }) },
+				LoseAnswer: func() { b.each(func(l *line) { l.lose = true }) },
+			}, nil
+		},
+		Container: func(_ *corev1.Pod, k *corev1.Container, p program.Program) error {
+			k.Image, k.Args = "program", p.Args()
+			return nil
+		},
+		Command:  func(p program.Program) ([]string, error) { return append([]string{"program"}, p.Args()...), nil },
+		Patience: time.Minute, Every: 50 * time.Millisecond, Tick: time.Second, Parallel: 8,
+		Except: exceptions(),
+		Unproven: map[capability.Feature]string{
+			capability.TokenVolumes:    "no check of the contract has tokens; TestTokensAreSent sees one in a container",
+			capability.ContainerLimits: "the containers of this test are goroutines; TestRealContainers sees a limit",
+		},
+	}
+}
+
+// between are the lines of the providers of one check, of which the last one is in use.
+type between struct {
+	mu   sync.Mutex
+	now  *line       // guarded by mu
+	last func(*line) // guarded by mu
+}
+
+func (b *between) put(l *line) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.now = l
+	if b.last != nil {
+		l.set(b.last)
+	}
+}
+
+func (b *between) each(f func(*line)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last = f
+	if b.now != nil {
+		b.now.set(f)
+	}
+}
+
+// exceptions are the checks of what the protocol does not have, and those that look by exec.
+func exceptions() map[string]string {
+	except := map[string]string{
+		"settings/limits": "the containers of this test are goroutines, which have none",
+		"stats/summary":   "the protocol tells nothing of what pods use",
+	}
+	for _, name := range []string{"probes/readiness", "probes/startup"} {
+		except[name] = "it looks by exec, which the protocol does not have"
+	}
+	for _, name := range []string{
+		"exec/output", "exec/exit-code", "exec/stdin", "exec/terminal", "exec/pod-ends", "exec/cancel", "exec/absent", "attach/output",
+		"port-forward/both-ways", "port-forward/refused",
+	} {
+		except[name] = "the protocol has no such request, and the provider says so"
+	}
+	return except
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package interlink
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
+)
+
+// TestDoubtOutlivesAnEmptyAnswer: a server fails after it has submitted, and does not tell of the job yet. It is not submitted again, nor
+// called gone, until the plugin has had the time to tell of it.
+func TestDoubtOutlivesAnEmptyAnswer(t *testing.T) {
+	for _, code := range []int{http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout, http.StatusAccepted, http.StatusConflict} {
+		s, p, pod := newSite(t)
+		s.set(func(s *site) { s.hide, s.code[wire.PathCreate] = true, code })
+		if err := p.CreatePod(t.Context(), pod); err == nil {
+			t.Fatal("it has succeeded")
+		}
+		s.set(func(s *site) { delete(s.code, wire.PathCreate) })
+		if code == http.StatusConflict { // a refusal is no doubt
+			if err := p.CreatePod(t.Context(), pod); err != nil || s.jobs[pod.UID] != 2 {
+				t.Errorf("after a refusal: %v", err)
+			}
+			continue
+		}
+		for what, do := range map[string]func() error{
+			"create": func() error { return p.CreatePod(t.Context(), pod) },
+			"delete": func() error { return p.DeletePod(t.Context(), pod) },
+		} {
+			err := do()
+			if after, says := errdefs.RetryAfterOf(err); !says || after != afterDoubt || errdefs.IsNotFound(err) || s.jobs[pod.UID] != 1 {
+				t.Errorf("%d, then %s: %v, %d jobs", code, what, err, s.jobs[pod.UID])
+			}
+		}
+		if code == http.StatusBadGateway { // it is seen
+			s.set(func(s *site) { s.hide = false })
+			if err := p.CreatePod(t.Context(), pod); err != nil || s.jobs[pod.UID] != 1 || len(p.doubts.all) != 0 {
+				t.Errorf("seen: %v, %d jobs", err, s.jobs[pod.UID])
+			}
+			continue
+		}
+		k := p.doubts.all[pod.UID]
+		k.at = time.Now().Add(-unseenFor)
+		p.doubts.all[pod.UID] = k
+		if err := p.DeletePod(t.Context(), pod); !errdefs.IsNotFound(err) {
+			t.Errorf("deleted when there is no doubt any more: %v", err)
+		}
+		if err := p.CreatePod(t.Context(), pod); err != nil || s.jobs[pod.UID] != 2 {
+			t.Errorf("created when there is no doubt any more: %v", err)
+		}
+	}
+}
+
+// TestAnswerWithoutAJobIsDoubted: a create is answered with 200, and no word of the pod. There may be a job: it is looked for, and nothing
+// is submitted again before a plugin had the time to tell of it.
+func TestAnswerWithoutAJobIsDoubted(t *testing.T) {
+	for _, body := range []string{"{}", "null", "[]", `{"error":"quota"}`, `{"PodUID":"of-another"}`, "<html>"} {
+		s, p, pod := newSite(t)
+		s.answer, s.hide = body, true
+		want := body
+		if body == `{"PodUID":"of-another"}` || body == "<html>" {
+			want = ""
+		}
+		err := p.CreatePod(t.Context(), pod)
+		if after, says := errdefs.RetryAfterOf(err); !says || after != afterDoubt || !strings.Contains(err.Error(), want) || p.tracker.get(pod.UID) != nil {
+			t.Errorf("%s: %v, tracked: %t", body, err, p.tracker.get(pod.UID) != nil)
+		}
+		s.set(func(s *site) { s.answer = "" })
+		if err := p.CreatePod(t.Context(), pod); err == nil || s.jobs[pod.UID] != 1 {
+			t.Errorf("%s, then again: %v, %d jobs", body, err, s.jobs[pod.UID])
+		}
+		s.set(func(s *site) { s.hide = false })
+		if err := p.CreatePod(t.Context(), pod); err != nil || s.jobs[pod.UID] != 1 {
+			t.Errorf("%s, and told of: %v, %d jobs", body, err, s.jobs[pod.UID])
+		}
+	}
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package wire is what the halves of the InterLink protocol say to each other, as JSON over HTTP: the virtual node to the API server,
+// and the API server to a plugin.
+//
+// What surprises: names of fields have no one style, requests with the method GET have a body, and the API server decodes and encodes
+// what passes through it, so a field that is not here is lost on the way.
+package wire
+
+import (
+	"encoding/json"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Paths of the API server and of a plugin.
+const (
+	PathCreate      = "/create"
+	PathDelete      = "/delete"
+	PathStatus      = "/status"
+	PathLogs        = "/getLogs"
+	PathPing        = "/pinglink"    // of the API server
+	PathUpdateCache = "/updateCache" // of the API server
+	PathSystemInfo  = "/system-info" // of a plugin
+)
+
+// HeaderSession names a request, from the virtual node to the plugin.
+const HeaderSession = "InterLink-Http-Session"
+
+// AnnotationModes is the annotation of a ConfigMap of projected files with their modes, by path, in JSON. It is of this project: other
+// plugins do not look at it.
+const AnnotationModes = "interlink.virtual-kubelet.io/modes"
+
+// AnnotationJob is the annotation of a pod with the ID of its job.
+const AnnotationJob = "JobID"
+
+// ReasonLost is the reason of a container of which a plugin has lost track, as a kubelet calls it.
+const ReasonLost = "ContainerStatusUnknown"
+
+// Create is the body of a create to the API server.
+type Create struct {
+	Pod        *corev1.Pod        `json:"pod"`
+	ConfigMaps []corev1.ConfigMap `json:"configmaps"`
+	Secrets    []corev1.Secret    `json:"secrets"`
+	// Projected has a ConfigMap for each projected volume, named as the volume: its keys are paths.
+	Projected []corev1.ConfigMap `json:"projectedvolumesmaps"`
+	// JobScriptURL is who makes the script of the job.
+	JobScriptURL string `json:"jobscriptURL"`
+}
+
+// Created is the answer to a create.
+type Created struct {
+	PodUID string `json:"PodUID"`
+	JobID  string `json:"PodJID"`
+}
+
+// Retrieved is the body of a create to a plugin.
+type Retrieved struct {
+	Pod        *corev1.Pod `json:"pod"`
+	Containers []Container `json:"container"`
+	// JobScript is not for plugins that make their own.
+	JobScript string `json:"jobScript,omitempty"`
+}
+
+// Container is what the volumes of a container hold.
+type Container struct {
+	Name       string             `json:"name"`
+	ConfigMaps []corev1.ConfigMap `json:"configMaps"`
+	Projected  []corev1.ConfigMap `json:"projectedvolumemaps"`
+	Secrets    []corev1.Secret    `json:"secrets"`
+}
+
+// PodStatus is what a plugin says of a pod.
+type PodStatus struct {
+	Name           string                   `json:"name"`
+	UID            string                   `json:"UID"`
+	Namespace      string                   `json:"namespace"`
+	JobID          string                   `json:"JID"`
+	Containers     []corev1.ContainerStatus `json:"containers"`
+	InitContainers []corev1.ContainerStatus `json:"initContainers"`
+}
+
+// Logs is the body of a request for a log.
+type Logs struct {
+	Namespace string     `json:"Namespace"`
+	PodUID    string     `json:"PodUID"`
+	PodName   string     `json:"PodName"`
+	Container string     `json:"ContainerName"`
+	Options   LogOptions `json:"Opts"`
+}
+
+// LogOptions say which part of a log is asked for; 0 is no limit. Not both of Tail and LimitBytes, nor of SinceSeconds and SinceTime: the API
+// server refuses them.
+type LogOptions struct {
+	Tail         int       `json:"Tail"`
+	LimitBytes   int       `json:"Bytes"`
+	Timestamps   bool      `json:"Timestamps"`
+	Follow       bool      `json:"Follow"`
+	Previous     bool      `json:"Previous"`
+	SinceSeconds int       `json:"SinceSeconds"`
+	SinceTime    time.Time `json:"SinceTime"`
+}
+
+// Ping is what a plugin may answer a status of no pods with, which the API server passes on as the answer to a ping.
+type Ping struct {
+	Status    string     `json:"status"`
+	Resources *Resources `json:"resources,omitempty"`
+	Taints    []Taint    `json:"taints,omitempty"`
+}
+
+// Resources are what a plugin has for pods, as quantities.
+type Resources struct {
+	CPU          string        `json:"cpu,omitempty"`
+	Memory       string        `json:"memory,omitempty"`
+	Pods         string        `json:"pods,omitempty"`
+	Accelerators []Accelerator `json:"accelerators,omitempty"`
+}
+
+// Accelerator is a kind of device.
+type Accelerator struct {
+	ResourceType string   `json:"resourceType"`
+	Model        string   `json:"model,omitempty"`
+	Available    Quantity `json:"available"`
+}
+
+// Taint is one of the node.
+type Taint struct {
+	Key    string `json:"key"`
+	Value  string `json:"value,omitempty"`
+	Effect string `json:"effect"`
+}
+
+// Quantity is a number, written as one or as a string.
+type Quantity string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (q *Quantity) UnmarshalJSON(data []byte) error {
+	var number json.Number
+	if err := json.Unmarshal(data, &number); err != nil {
+		return err
+	}
+	*q = Quantity(number)
+	return nil
+}

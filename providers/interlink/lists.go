@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package interlink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// sync asks the server, once, for the pods that the cluster has on this node: after a restart they are found by it.
+func (p *provider) sync(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.synced || p.in.Pods == nil {
+		return nil
+	}
+	if p.in.Listed != nil && !p.in.Listed() {
+		return errors.New("interlink provider: the pods of this node are not listed yet")
+	}
+	pods, err := p.in.Pods.List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("interlink provider: pods of this node: %w", err)
+	}
+	if len(pods) > 0 {
+		said, err := p.client.statuses(ctx, stubs(pods))
+		if err != nil {
+			return err
+		}
+		byUID := map[types.UID]*corev1.Pod{}
+		for _, pod := range pods {
+			byUID[pod.UID] = pod
+		}
+		for _, s := range said {
+			if pod := byUID[types.UID(s.UID)]; pod != nil {
+				p.tracker.adopt(pod, s)
+			}
+		}
+		for _, pod := range pods {
+			if p.tracker.get(pod.UID) == nil && !terminal(pod.Status.Phase) {
+				p.tracker.lacks(pod)
+			}
+		}
+	}
+	p.synced = true
+	return nil
+}
+
+// GetPod implements node.PodLifecycleHandler.
+func (p *provider) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	if err := p.sync(ctx); err != nil {
+		return nil, fmt.Errorf("get pod %s/%s: %w", namespace, name, err)
+	}
+	pod := p.tracker.find(namespace, name)
+	if pod == nil {
+		lacked := slices.DeleteFunc(p.tracker.lackedPods(p.atHome), func(k *corev1.Pod) bool { return k.Namespace != namespace || k.Name != name })
+		if err := p.askAgain(ctx, lacked); err != nil {
+			return nil, fmt.Errorf("get pod %s/%s: %w", namespace, name, err)
+		}
+		pod = p.tracker.find(namespace, name)
+	}
+	if pod != nil {
+		return pod.DeepCopy(), nil
+	}
+	return nil, errdefs.NotFoundf("get pod %s/%s: the interLink API server does not have it", namespace, name)
+}
+
+// GetPodStatus implements node.PodLifecycleHandler.
+func (p *provider) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
+	pod, err := p.GetPod(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return &pod.Status, nil
+}
+
+// GetPods implements node.PodLifecycleHandler.
+func (p *provider) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
+	if err := p.sync(ctx); err != nil {
+		return nil, fmt.Errorf("get pods: %w", err)
+	}
+	if err := p.askAgain(ctx, p.tracker.lackedPods(p.atHome)); err != nil {
+		return nil, fmt.Errorf("get pods: %w", err)
+	}
+	return p.tracker.all(), nil
+}

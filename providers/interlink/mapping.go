@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package interlink
+
+import (
+	"encoding/json"
+	"io/fs"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
+)
+
+// kubeRootCA is the ConfigMap with the authority of the API server, which every namespace has.
+const kubeRootCA = "kube-root-ca.crt"
+
+// needs are what the API has for a pod.
+type needs struct {
+	// containers are those of the pod with their environment, by name.
+	containers map[string]*corev1.Container
+	// configMaps and secrets are those of volumes, by name; one that is optional may not be there.
+	configMaps map[string]*corev1.ConfigMap
+	secrets    map[string]*corev1.Secret
+	// files are those of projected volumes and of volumes of the kind downwardAPI, by volume.
+	files map[string][]podspec.File
+}
+
+// offloaded refuses a pod of which a part is to stay in the cluster: there is nothing here that would run it.
+func offloaded(pod *corev1.Pod) error {
+	for _, key := range []string{"interlink.eu/disable-offload-containers", "interlink.eu/disable-offload-init-containers"} {
+		if pod.Annotations[key] != "" {
+			return errdefs.InvalidInputf("annotation %s: all containers of a pod go to the plugin: remove it, or make them a pod of another node", key)
+		}
+	}
+	return nil
+}
+
+// request returns what the API server gets of a pod. Nothing is changed.
+func request(pod *corev1.Pod, n needs, c Config) wire.Create {
+	sent := &corev1.Pod{ObjectMeta: metadata(pod), Spec: *pod.Spec.DeepCopy()}
+	for _, list := range [][]corev1.Container{sent.Spec.InitContainers, sent.Spec.Containers} {
+		for i := range list {
+			if resolved := n.containers[list[i].Name]; resolved != nil {
+				resolved.DeepCopyInto(&list[i])
+			}
+			list[i].EnvFrom = nil // resolved, too
+			c.KubernetesAPI.tell(&list[i])
+		}
+	}
+	out := wire.Create{Pod: sent, ConfigMaps: []corev1.ConfigMap{}, Secrets: []corev1.Secret{}, Projected: []corev1.ConfigMap{}, JobScriptURL: c.JobScriptURL}
+	configMaps, secrets := map[string]keys{}, map[string]keys{}
+	for i := range sent.Spec.Volumes {
+		switch v := &sent.Spec.Volumes[i]; {
+		case v.ConfigMap != nil:
+			configMaps[v.ConfigMap.Name] = configMaps[v.ConfigMap.Name].with(v.ConfigMap.Items)
+		case v.Secret != nil:
+			secrets[v.Secret.SecretName] = secrets[v.Secret.SecretName].with(v.Secret.Items)
+		case v.DownwardAPI != nil: // the protocol has files for projected volumes only
+			d := v.DownwardAPI
+			v.VolumeSource = corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+				DefaultMode: d.DefaultMode, Sources: []corev1.VolumeProjection{{DownwardAPI: &corev1.DownwardAPIProjection{Items: d.Items}}},
+			}}
+			out.Projected = append(out.Projected, projected(v.Name, n.files[v.Name]))
+		case v.Projected != nil && !c.NoProjectedVolumes:
+			out.Projected = append(out.Projected, projected(v.Name, n.files[v.Name]))
+		}
+	}
+	for _, name := range sorted(configMaps) {
+		if m := n.configMaps[name]; m != nil {
+			out.ConfigMaps = append(out.ConfigMaps, corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: name},
+				Data:       only(configMaps[name], m.Data), BinaryData: only(configMaps[name], m.BinaryData),
+			})
+		}
+	}
+	for _, name := range sorted(secrets) {
+		if s := n.secrets[name]; s != nil {
+			out.Secrets = append(out.Secrets, corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: name}, Data: only(secrets[name], s.Data), Type: s.Type,
+			})
+		}
+	}
+	return out
+}
+
+// keys are those of an object that volumes ask for; "" is all of them.
+type keys map[string]bool
+
+func (k keys) with(items []corev1.KeyToPath) keys {
+	if k == nil {
+		k = keys{}
+	}
+	if len(items) == 0 {
+		k[""] = true
+	}
+	for _, item := range items {
+		k[item.Key] = true
+	}
+	return k
+}
+
+// only returns the data of an object that is asked for.
+func only[V any](k keys, data map[string]V) map[string]V {
+	out := map[string]V{}
+	for key, value := range data {
+		if k[""] || k[key] {
+			out[key] = value
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+func sorted[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// metadata is what the server and the plugin learn of a pod. The annotation of kubectl has the spec again.
+func metadata(pod *corev1.Pod) metav1.ObjectMeta {
+	m := metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, CreationTimestamp: pod.CreationTimestamp}
+	for k, v := range pod.Labels {
+		metav1.SetMetaDataLabel(&m, k, v)
+	}
+	for k, v := range pod.Annotations {
+		if k != corev1.LastAppliedConfigAnnotation {
+			metav1.SetMetaDataAnnotation(&m, k, v)
+		}
+	}
+	return m
+}
+
+// projected is a projected volume as the protocol has it: a ConfigMap whose keys are paths.
+func projected(volume string, files []podspec.File) corev1.ConfigMap {
+	m := corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: volume}, Data: map[string]string{}}
+	modes := map[string]fs.FileMode{}
+	for _, f := range files {
+		modes[f.Path] = f.Mode.Perm()
+		if utf8.Valid(f.Data) {
+			m.Data[f.Path] = string(f.Data)
+			continue
+		}
+		if m.BinaryData == nil {
+			m.BinaryData = map[string][]byte{}
+		}
+		m.BinaryData[f.Path] = f.Data
+	}
+	text, _ := json.Marshal(modes) // of numbers: never fails
+	m.Annotations = map[string]string{wire.AnnotationModes: string(text)}
+	return m
+}
+
+// tell writes where the API server of the cluster is into the environment of a container, if the configuration says that.
+func (k KubernetesAPI) tell(c *corev1.Container) {
+	if k.Address == "" {
+		return
+	}
+	whole := "tcp://" + k.Address + ":" + k.Port
+	c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool {
+		return e.Name == "KUBERNETES_PORT" || strings.HasPrefix(e.Name, "KUBERNETES_PORT_443_TCP") || e.Name == "KUBERNETES_SERVICE_PORT" ||
+			e.Name == "KUBERNETES_SERVICE_PORT_HTTPS" || e.Name == "KUBERNETES_SERVICE_HOST"
+	})
+	c.Env = append(c.Env,
+		corev1.EnvVar{Name: "KUBERNETES_PORT", Value: whole},
+		corev1.EnvVar{Name: "KUBERNETES_SERVICE_PORT", Value: k.Port},
+		corev1.EnvVar{Name: "KUBERNETES_PORT_443_TCP_ADDR", Value: k.Address},
+		corev1.EnvVar{Name: "KUBERNETES_PORT_443_TCP_PORT", Value: k.Port},
+		corev1.EnvVar{Name: "KUBERNETES_PORT_443_TCP_PROTO", Value: "tcp"},
+		corev1.EnvVar{Name: "KUBERNETES_PORT_443_TCP", Value: whole},
+		corev1.EnvVar{Name: "KUBERNETES_SERVICE_PORT_HTTPS", Value: k.Port},
+		corev1.EnvVar{Name: "KUBERNETES_SERVICE_HOST", Value: k.Address},
+	)
+}

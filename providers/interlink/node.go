@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package interlink
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/nodehealth"
+)
+
+const (
+	labelType     = "virtual-node.interlink/type"
+	taintUpstream = "virtual-node.interlink/no-schedule"
+	taintOwn      = "virtual-kubelet.io/provider"
+)
+
+// firstPing is how long the registration of the node waits for what the plugin has.
+const firstPing = 5 * time.Second
+
+// place is what the node offers.
+type place struct {
+	mu     sync.Mutex
+	node   *corev1.Node       // guarded by mu; nil before it was configured
+	report func(*corev1.Node) // guarded by mu
+	taints []corev1.Taint     // guarded by mu; those of the plugin that the node was registered with
+}
+
+// ConfigureNode implements cli.NodeConfigurer: the node offers what the plugin says, else what the configuration does.
+func (p *provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
+	bounded, cancel := context.WithTimeout(ctx, firstPing)
+	defer cancel()
+	ping, err := p.client.ping(bounded)
+	if err != nil {
+		log.G(ctx).WithError(err).Warn("The plugin of interLink does not say yet what it has for pods")
+	}
+	if n.Labels == nil {
+		n.Labels = map[string]string{}
+	}
+	n.Labels[labelType] = "virtual-kubelet"
+	maps.Copy(n.Labels, p.config.Labels)
+	if p.config.upstream && slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintOwn }) {
+		// users of interLink's own node tolerate this one
+		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintOwn })
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: taintUpstream, Value: "true", Effect: corev1.TaintEffectNoSchedule})
+	}
+	taints, wrong := taintsOf(ping.Taints)
+	n.Spec.Taints = distinct(slices.Concat(n.Spec.Taints, p.config.Taints, taints))
+	capacity, more := p.config.capacity(ping.Resources)
+	for _, w := range append(wrong, more...) {
+		log.G(ctx).Warn("interLink: the plugin tells " + w)
+	}
+	n.Status.Capacity, n.Status.Allocatable = capacity, capacity.DeepCopy()
+	nodehealth.Well(n, "InterLink") // Ping says when it is not
+	p.place.mu.Lock()
+	defer p.place.mu.Unlock()
+	p.place.node, p.place.taints = n, taints
+}
+
+// NotifyNodeStatus implements node.NodeProvider. The node is complete by now: its port and what it declares come after ConfigureNode.
+func (p *provider) NotifyNodeStatus(_ context.Context, report func(*corev1.Node)) {
+	p.place.mu.Lock()
+	defer p.place.mu.Unlock()
+	p.place.report, p.place.node = report, p.place.node.DeepCopy()
+}
+
+// Ping implements node.NodeProvider: the server asks its plugin.
+func (p *provider) Ping(ctx context.Context) error {
+	ping, err := p.client.ping(ctx)
+	if err != nil {
+		return err
+	}
+	capacity, wrong := p.config.capacity(ping.Resources)
+	taints, more := taintsOf(ping.Taints)
+	p.place.mu.Lock()
+	defer p.place.mu.Unlock()
+	n := p.place.node
+	if n == nil || p.place.report == nil {
+		return nil
+	}
+	if ping.Resources == nil { // it has what it told last
+		capacity = n.Status.Capacity
+	}
+	if !slices.EqualFunc(taints, p.place.taints, func(a, b corev1.Taint) bool { return a == b }) {
+		log.G(ctx).Warn("The plugin of interLink tells other taints now: the node has them after its next start")
+		p.place.taints = taints
+	}
+	if !equality.Semantic.DeepEqual(n.Status.Capacity, capacity) {
+		for _, w := range append(wrong, more...) {
+			log.G(ctx).Warn("interLink: the plugin tells " + w)
+		}
+		n = n.DeepCopy()
+		n.Status.Capacity, n.Status.Allocatable = capacity, capacity.DeepCopy()
+		p.place.node = n
+		p.place.report(n.DeepCopy())
+	}
+	return nil
+}
+
+// Examine implements cli.Examiner.
+func (p *provider) Examine(ctx context.Context) error {
+	_, err := p.client.ping(ctx)
+	return err
+}
+
+// capacity is what the node offers where a plugin has said that. What cannot be read is left out, and told.
+func (c Config) capacity(said *wire.Resources) (all corev1.ResourceList, wrong []string) {
+	all = c.Capacity.DeepCopy()
+	if said == nil {
+		return all, nil
+	}
+	set := func(name corev1.ResourceName, text string) {
+		if text == "" {
+			return
+		}
+		quantity, err := resource.ParseQuantity(text)
+		if err != nil || quantity.Sign() < 0 || strings.TrimSpace(string(name)) == "" {
+			wrong = append(wrong, fmt.Sprintf("%q for the resource %q, which is no quantity", words(text), words(string(name))))
+			return
+		}
+		if quantity.MilliValue()%1000 != 0 && name != corev1.ResourceCPU && name != corev1.ResourceMemory {
+			wrong = append(wrong, fmt.Sprintf("%q for the resource %q, which is not whole", words(text), words(string(name))))
+			return
+		}
+		all[name] = quantity
+	}
+	set(corev1.ResourceCPU, said.CPU)
+	set(corev1.ResourceMemory, said.Memory)
+	set(corev1.ResourcePods, said.Pods)
+	sums := map[string]resource.Quantity{}
+	for _, a := range said.Accelerators {
+		if !strings.Contains(a.ResourceType, "/") || len(validation.IsQualifiedName(a.ResourceType)) > 0 {
+			wrong = append(wrong, fmt.Sprintf("the resource %q, whose name is not one with a domain, such as nvidia.com/gpu", words(a.ResourceType)))
+			continue
+		}
+		quantity, err := resource.ParseQuantity(string(a.Available))
+		if err != nil {
+			set(corev1.ResourceName(a.ResourceType), string(a.Available))
+			continue
+		}
+		quantity.Add(sums[a.ResourceType])
+		sums[a.ResourceType] = quantity
+	}
+	for name, quantity := range sums {
+		set(corev1.ResourceName(name), quantity.String())
+	}
+	return all, wrong
+}
+
+// taintsOf are the taints that a plugin tells, without those that cannot be.
+func taintsOf(said []wire.Taint) (taints []corev1.Taint, wrong []string) {
+	for _, t := range said {
+		if len(validation.IsQualifiedName(t.Key)) > 0 || len(validation.IsValidLabelValue(t.Value)) > 0 {
+			wrong = append(wrong, fmt.Sprintf("the taint %q with the value %q, which no node may have", words(t.Key), words(t.Value)))
+			continue
+		}
+		switch effect := corev1.TaintEffect(t.Effect); effect {
+		case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+			taints = append(taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: effect})
+		default:
+			wrong = append(wrong, fmt.Sprintf("the taint %q with the effect %q, which there is not", words(t.Key), words(t.Effect)))
+		}
+	}
+	if n := len(taints) - len(distinct(taints)); n > 0 {
+		wrong = append(wrong, fmt.Sprintf("%d taints with the key and the effect of another one, which are left out", n))
+	}
+	return distinct(taints), wrong
+}
+
+// distinct has the first of the taints with one key and effect: a node with two of them is refused.
+func distinct(taints []corev1.Taint) (out []corev1.Taint) {
+	for _, t := range taints {
+		if !slices.ContainsFunc(out, func(o corev1.Taint) bool { return o.MatchTaint(&t) }) {
+			out = append(out, t)
+		}
+	}
+	return out
+}

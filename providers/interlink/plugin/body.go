@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
+)
+
+// decode reads a body. An error does not repeat it.
+func decode(r *http.Request, to any) error {
+	if err := json.NewDecoder(r.Body).Decode(to); err != nil {
+		return errdefs.InvalidInputf("%s: the body is not what the protocol says", r.URL.Path)
+	}
+	return nil
+}
+
+// submitted is the pod in the body of a create: as API servers send it, as the description of the protocol has it, which is a list, or as a
+// virtual node sends it that has no API server between.
+func submitted(raw json.RawMessage) (in wire.Retrieved, err error) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil {
+		var list []wire.Retrieved
+		if json.Unmarshal(raw, &list) != nil || len(list) != 1 {
+			return in, errdefs.InvalidInput("the body is not one pod")
+		}
+		return list[0], nil
+	}
+	if _, sorted := fields["container"]; !sorted { // by container, which a server does
+		var c wire.Create
+		if json.Unmarshal(raw, &c) != nil {
+			return in, errdefs.InvalidInput("the body is not what the protocol says")
+		}
+		return wire.Retrieved{Pod: c.Pod, Containers: []wire.Container{{ConfigMaps: c.ConfigMaps, Projected: c.Projected, Secrets: c.Secrets}}}, nil
+	}
+	if json.Unmarshal(raw, &in) != nil {
+		return in, errdefs.InvalidInput("the body is not what the protocol says")
+	}
+	return in, nil
+}

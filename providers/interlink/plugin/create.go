@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
+)
+
+// unmade is an error of a create that has made nothing for sure, and may be tried again: a virtual node doubts other failures.
+type unmade struct{ error }
+
+// createTimeout bounds how long the provider takes. It is less than a virtual node takes an answer without the pod for no proof.
+const createTimeout = 100 * time.Second
+
+// create has the provider start a pod. One that was accepted is not started again.
+func (p *pods) create(ctx context.Context, in wire.Retrieved) (wire.Created, error) {
+	r, err := newRecord(in)
+	if err != nil {
+		return wire.Created{}, err
+	}
+	uid := r.Pod.UID
+	answer := wire.Created{PodUID: string(uid), JobID: p.job(uid)}
+	unlock, err := p.lock(ctx, uid)
+	if err != nil {
+		return answer, err
+	}
+	defer unlock()
+	if k := p.get(uid); k != nil {
+		if k.deleted {
+			return answer, unmade{fmt.Errorf("pod %s/%s with the UID %s was deleted", r.Pod.Namespace, r.Pod.Name, uid)}
+		}
+		return answer, nil
+	}
+	if err := p.check(r.Pod); err != nil {
+		return answer, err
+	}
+	k := &pod{record: r}
+	if err := p.reserve(k); err != nil {
+		return answer, err
+	}
+	if err := p.store.write(r); err != nil {
+		return answer, errors.Join(err, p.forget(k))
+	}
+	p.objects.add(&r)
+	// The client may give up; the job is made or not made all the same.
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
+	defer cancel()
+	if err := p.provider.CreatePod(bounded, r.Pod.DeepCopy()); err != nil {
+		return answer, errors.Join(fmt.Errorf("provider %s: %w", p.runner, err), p.undo(k))
+	}
+	r.Accepted = true
+	p.mu.Lock()
+	p.all[uid].Accepted, p.all[uid].since = true, time.Now()
+	p.mu.Unlock()
+	return answer, p.store.write(r)
+}
+
+// check refuses what cannot be.
+func (p *pods) check(made *corev1.Pod) error {
+	if d, ok := p.provider.(capability.Declarer); ok {
+		if lacks := d.Capabilities().Check(made); len(lacks) > 0 {
+			return errdefs.InvalidInputf("provider %s: %s", p.runner, capability.Message(lacks))
+		}
+	}
+	return nil
+}
+
+// reserve takes a pod up, and waits with one whose name another one has: of two that come at once, too.
+func (p *pods) reserve(k *pod) error {
+	made := k.Pod
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for uid, k := range p.all {
+		if k.Pod.Namespace == made.Namespace && k.Pod.Name == made.Name && uid != made.UID && k.gone.IsZero() {
+			return unmade{fmt.Errorf("the pod %s/%s with the UID %s is still here", made.Namespace, made.Name, uid)}
+		}
+	}
+	p.all[made.UID] = k
+	return nil
+}
+
+// undo takes a pod back that the provider has refused. Of one that may be there all the same, nothing is forgotten until it has stopped.
+func (p *pods) undo(k *pod) error {
+	ctx, cancel := context.WithTimeout(p.ctx, 30*time.Second)
+	defer cancel()
+	stop := stopping(k.Pod, k.Pod)
+	if err := p.provider.DeletePod(ctx, stop.DeepCopy()); errdefs.IsNotFound(err) {
+		return p.forget(k)
+	} else if err != nil {
+		log.G(ctx).WithError(err).Warn("The provider does not stop the pod that it refused; it is asked again")
+	}
+	p.mu.Lock()
+	k.Deleted, k.deleted, k.undone, k.stopper = stop, true, true, true
+	kept := k.record
+	p.mu.Unlock()
+	err := p.store.write(kept)
+	p.working.Go(func() { p.stop(k) })
+	return err
+}
+
+// forget is when nothing of a pod is left that was refused.
+func (p *pods) forget(k *pod) error {
+	p.objects.remove(&k.record)
+	err := p.store.remove(k.Pod.UID)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.all, k.Pod.UID) // last: from now on it may be created again
+	return err
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+)
+
+// objects are what came with pods, in the place of an API server. It is node.PodObjects and node.PullCredentials.
+type objects struct {
+	pods, configMaps, secrets, services cache.Indexer
+
+	mu  sync.Mutex
+	all map[types.UID]*record // guarded by mu
+}
+
+func newObjects() *objects {
+	indexer := func() cache.Indexer {
+		return cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	}
+	return &objects{pods: indexer(), configMaps: indexer(), secrets: indexer(), services: indexer(), all: map[types.UID]*record{}}
+}
+
+// config is what the provider is made with.
+func (o *objects) config(n *corev1.Node) nodeutil.ProviderConfig {
+	return nodeutil.ProviderConfig{
+		Pods: corev1listers.NewPodLister(o.pods), ConfigMaps: corev1listers.NewConfigMapLister(o.configMaps),
+		Secrets: corev1listers.NewSecretLister(o.secrets), Services: corev1listers.NewServiceLister(o.services), Node: n, Recorder: recorder{},
+	}
+}
+
+func (o *objects) add(r *record) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	kept := *r
+	o.all[r.Pod.UID] = &kept
+	_ = o.pods.Add(r.Pod) // fails for what has no metadata only
+	for i := range kept.ConfigMaps {
+		m := kept.ConfigMaps[i].DeepCopy()
+		m.Namespace = r.Pod.Namespace
+		_ = o.configMaps.Add(m)
+	}
+	for i := range kept.Secrets {
+		s := kept.Secrets[i].DeepCopy()
+		s.Namespace = r.Pod.Namespace
+		_ = o.secrets.Add(s)
+	}
+}
+
+// seen has the addresses of a pod for its environment.
+func (o *objects) seen(pod *corev1.Pod, status *corev1.PodStatus) {
+	p := pod.DeepCopy()
+	status.DeepCopyInto(&p.Status)
+	_ = o.pods.Update(p)
+}
+
+func (o *objects) remove(r *record) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.all, r.Pod.UID)
+	if have, ok, _ := o.pods.Get(r.Pod); ok && have.(*corev1.Pod).UID == r.Pod.UID {
+		_ = o.pods.Delete(r.Pod)
+	}
+	used := map[string]bool{} // two pods may have an object of one name
+	for _, other := range o.all {
+		for i := range other.ConfigMaps {
+			used["c/"+other.Pod.Namespace+"/"+other.ConfigMaps[i].Name] = true
+		}
+		for i := range other.Secrets {
+			used["s/"+other.Pod.Namespace+"/"+other.Secrets[i].Name] = true
+		}
+	}
+	for i := range r.ConfigMaps {
+		if !used["c/"+r.Pod.Namespace+"/"+r.ConfigMaps[i].Name] {
+			_ = o.configMaps.Delete(cache.ExplicitKey(r.Pod.Namespace + "/" + r.ConfigMaps[i].Name))
+		}
+	}
+	for i := range r.Secrets {
+		if !used["s/"+r.Pod.Namespace+"/"+r.Secrets[i].Name] {
+			_ = o.secrets.Delete(cache.ExplicitKey(r.Pod.Namespace + "/" + r.Secrets[i].Name))
+		}
+	}
+}
+
+// ConfigMap implements node.PodObjects.
+func (o *objects) ConfigMap(_ context.Context, pod *corev1.Pod, name string) (*corev1.ConfigMap, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if r := o.all[pod.UID]; r != nil {
+		for i := range r.ConfigMaps {
+			if r.ConfigMaps[i].Name == name {
+				return &r.ConfigMaps[i], nil
+			}
+		}
+	}
+	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, name)
+}
+
+// Secret implements node.PodObjects.
+func (o *objects) Secret(_ context.Context, pod *corev1.Pod, name string) (*corev1.Secret, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if r := o.all[pod.UID]; r != nil {
+		for i := range r.Secrets {
+			if r.Secrets[i].Name == name {
+				return &r.Secrets[i], nil
+			}
+		}
+	}
+	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, name)
+}
+
+// Container implements node.PodObjects. The node has resolved the environment, but for the addresses of the pod.
+func (o *objects) Container(_ context.Context, pod *corev1.Pod, name string) (*corev1.Container, error) {
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if list[i].Name != name {
+				continue
+			}
+			c := list[i].DeepCopy()
+			for j := range c.Env {
+				if err := address(&c.Env[j], &pod.Status); err != nil {
+					return nil, err
+				}
+			}
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("pod %s/%s has no container %s", pod.Namespace, pod.Name, name)
+}
+
+// address fills in a variable for an address. One that is not known yet stays.
+func address(e *corev1.EnvVar, status *corev1.PodStatus) error {
+	if e.ValueFrom == nil {
+		return nil
+	}
+	if e.ValueFrom.FieldRef == nil {
+		return fmt.Errorf("variable %s: the virtual node has not resolved it", e.Name)
+	}
+	var value string
+	switch e.ValueFrom.FieldRef.FieldPath {
+	case "status.podIP":
+		value = status.PodIP
+	case "status.hostIP":
+		value = status.HostIP
+	case "status.podIPs":
+		var ips []string
+		for _, ip := range status.PodIPs {
+			ips = append(ips, ip.IP)
+		}
+		value = strings.Join(ips, ",")
+	case "status.hostIPs":
+		var ips []string
+		for _, ip := range status.HostIPs {
+			ips = append(ips, ip.IP)
+		}
+		value = strings.Join(ips, ",")
+	default:
+		return fmt.Errorf("variable %s: the virtual node has not resolved %s", e.Name, e.ValueFrom.FieldRef.FieldPath)
+	}
+	if value != "" {
+		e.Value, e.ValueFrom = value, nil
+	}
+	return nil
+}
+
+// PullCredentials implements node.PullCredentials: the protocol does not carry them.
+func (*objects) PullCredentials(context.Context, *corev1.Pod) ([]node.RegistryCredential, error) {
+	return nil, nil
+}

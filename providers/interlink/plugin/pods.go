@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+)
+
+// pod is a pod that was accepted.
+type pod struct {
+	record
+	status  corev1.PodStatus // the last one of the provider
+	since   time.Time        // when the provider had accepted it
+	missing int              // lists in a row without it
+	without time.Time        // the first of them
+	before  bool             // it is of before the plugin started, and the provider has not told of it since
+	lost    bool             // the provider does not have it any more, and nobody has deleted it
+	deleted bool             // it is to stop
+	stopper bool             // stop looks after that
+	undone  bool             // it was refused, so that it is not told of
+	gone    time.Time        // when it had stopped
+}
+
+// pods are those of the plugin, and the provider that runs them.
+type pods struct {
+	runner   string
+	provider nodeutil.Provider
+	store    store
+	objects  *objects
+	ctx      context.Context //nolint:containedctx // what outlives a request ends with the plugin
+	working  sync.WaitGroup
+
+	mu   sync.Mutex
+	all  map[types.UID]*pod          // guarded by mu
+	busy map[types.UID]chan struct{} // guarded by mu; closed when the create or the delete of a pod is over
+}
+
+// lock waits until nobody else creates or deletes the pod.
+func (p *pods) lock(ctx context.Context, uid types.UID) (unlock func(), err error) {
+	for {
+		p.mu.Lock()
+		wait := p.busy[uid]
+		if wait == nil {
+			mine := make(chan struct{})
+			p.busy[uid] = mine
+			p.mu.Unlock()
+			return func() {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				delete(p.busy, uid)
+				close(mine)
+			}, nil
+		}
+		p.mu.Unlock()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (p *pods) get(uid types.UID) *pod {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.all[uid]
+}
+
+// owns is nil if what the provider has by the name of a pod is that pod, and not one that has come after it.
+func (p *pods) owns(ctx context.Context, k *pod) error {
+	p.mu.Lock()
+	gone := !k.gone.IsZero()
+	p.mu.Unlock()
+	if !gone {
+		have, err := p.provider.GetPod(ctx, k.Pod.Namespace, k.Pod.Name)
+		if err != nil {
+			return err
+		}
+		gone = have == nil || have.UID != k.Pod.UID
+	}
+	if gone {
+		return errdefs.NotFoundf("the pod %s/%s with the UID %s is gone", k.Pod.Namespace, k.Pod.Name, k.Pod.UID)
+	}
+	return nil
+}
+
+// job is the ID of a pod's job, for people.
+func (p *pods) job(uid types.UID) string {
+	short := string(uid)
+	return p.runner + "-" + short[:min(8, len(short))]
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
+)
+
+const (
+	// toldFor is how long a pod that was deleted is told of: whoever asked may ask how it ended.
+	toldFor = 2 * time.Minute
+	// lostAfter is how many lists in a row must lack a pod until it counts as lost.
+	lostAfter = 2
+	// lostFor is how long, too, and doubtedFor where the provider does not know whether its lists are complete.
+	lostFor, doubtedFor = 10 * time.Second, time.Minute
+)
+
+// reported takes a report of the provider down.
+func (p *pods) reported(r *corev1.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if k := p.all[r.UID]; k != nil {
+		r.Status.DeepCopyInto(&k.status)
+		k.before = false
+		p.objects.seen(k.Pod, &k.status)
+	}
+}
+
+// unsure is an error while the provider has not told of a pod since the plugin started, and has not lost it either: what it did before is
+// known to whoever asks, and stays.
+func (p *pods) unsure(asked []*corev1.Pod) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, a := range asked {
+		if k := p.all[a.UID]; k != nil && k.before && !k.lost && !k.deleted {
+			return fmt.Errorf("provider %s has not told of the pod %s/%s since the plugin started", p.runner, k.Pod.Namespace, k.Pod.Name)
+		}
+	}
+	return nil
+}
+
+// statuses tells of pods. Those that were never accepted are not in it.
+func (p *pods) statuses(asked []*corev1.Pod) []wire.PodStatus {
+	out := []wire.PodStatus{}
+	for _, a := range asked {
+		if k := p.get(a.UID); k != nil && p.isAccepted(k) {
+			out = append(out, p.tell(k))
+		}
+	}
+	return out
+}
+
+func (p *pods) isAccepted(k *pod) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return k.Accepted
+}
+
+func (p *pods) tell(k *pod) wire.PodStatus {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return tell(k.Pod, &k.status, p.job(k.Pod.UID), k.lost || !k.gone.IsZero())
+}
+
+// patience is how long lists must lack a pod until it counts as lost; none says that they prove nothing now.
+func (p *pods) patience() (long time.Duration, none bool) {
+	if a, ok := p.provider.(node.PodAuthority); ok {
+		return lostFor, !a.AnswersForAllPods()
+	}
+	return doubtedFor, false
+}
+
+// refresh brings everything up to date that the provider has not reported: what it lost, and, if it reports nothing, statuses.
+func (p *pods) refresh(ctx context.Context) error {
+	asked := time.Now()
+	patience, none := p.patience() // before the list, which is as complete as that says
+	list, err := p.provider.GetPods(ctx)
+	if err != nil {
+		return fmt.Errorf("provider %s: %w", p.runner, err)
+	}
+	have := map[types.UID]*corev1.Pod{}
+	for _, r := range list {
+		if r != nil {
+			have[r.UID] = r
+		}
+	}
+	_, reports := p.provider.(node.PodNotifier)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for uid, k := range p.all {
+		switch r := have[uid]; {
+		case !k.gone.IsZero():
+			if time.Since(k.gone) > toldFor {
+				delete(p.all, uid)
+			}
+		case r != nil:
+			if !reports || k.status.Phase == "" || k.lost {
+				r.Status.DeepCopyInto(&k.status)
+				p.objects.seen(k.Pod, &k.status)
+			}
+			k.lost, k.missing, k.before = false, 0, false
+		case k.Accepted && k.since.Before(asked) && !k.deleted && p.busy[uid] == nil && !ended(k.status.Phase):
+			if none {
+				k.missing = 0
+				continue
+			}
+			if k.missing++; k.missing == 1 {
+				k.without = asked
+			}
+			if !k.lost && (k.missing < lostAfter || asked.Sub(k.without) < patience) {
+				continue
+			}
+			if !k.lost {
+				log.G(ctx).WithField("pod", k.Pod.Namespace+"/"+k.Pod.Name).Warn("The provider has lost the pod")
+			}
+			k.lost = true
+		}
+	}
+	return nil
+}

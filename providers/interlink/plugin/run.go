@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+)
+
+// refreshEvery is how often the provider is asked for all pods: what it lost it does not report.
+const refreshEvery = time.Second
+
+// Options say what a plugin runs pods with, and where it listens.
+type Options struct {
+	// Runner is the provider, and RunnerConfig its configuration file, "" for none.
+	Runner       cli.Provider
+	RunnerConfig string
+	// StateDir has the records of pods, which have secrets.
+	StateDir string
+	// Listen is unix:///path, or http://address:port with an address of this machine alone, which wants a TokenFile.
+	Listen string
+	// TokenFile has the token that requests must have, as a bearer token or a password. It is read again when it changes. Default: none.
+	TokenFile string
+	// OpenToThisMachine listens on a port without a token: every user of this machine can then run programs with the rights of this one.
+	OpenToThisMachine bool
+	// NodeName is what the provider is told to be called. Default: interlink.
+	NodeName string
+	// Listening is called when requests are answered. Nil: nothing.
+	Listening func(net.Addr)
+}
+
+// Run answers an interLink API server until ctx ends. Pods go on.
+func Run(ctx context.Context, o Options) (err error) {
+	if o.NodeName == "" {
+		o.NodeName = "interlink"
+	}
+	kept, err := openStore(filepath.Join(o.StateDir, "pods"))
+	if err != nil {
+		return err
+	}
+	var token config.Secret
+	if o.TokenFile != "" {
+		if token, err = readToken(ctx, o.TokenFile); err != nil {
+			return err
+		}
+	}
+	listener, err := listen(ctx, o.Listen, token.IsSet(), o.OpenToThisMachine)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.NodeName}}
+	p := &pods{
+		runner: o.Runner.Name, store: kept, objects: newObjects(), ctx: ctx, all: map[types.UID]*pod{}, busy: map[types.UID]chan struct{}{},
+	}
+	p.provider, err = o.Runner.New(ctx, cli.ProviderInput{
+		ProviderConfig: p.objects.config(n), ConfigPath: o.RunnerConfig, NodeName: o.NodeName, OperatingSystem: runtime.GOOS,
+		InternalIP: "127.0.0.1", KubeClusterDomain: "cluster.local",
+	})
+	if err != nil {
+		return err
+	}
+	s := &server{pods: p}
+	s.offered(n)
+	running := p.begin(ctx, s)
+	defer func() {
+		cancel()
+		p.working.Wait()
+		err = errors.Join(err, <-running)
+	}()
+	if c, ok := p.provider.(cli.NodeConfigurer); ok {
+		c.ConfigureNode(ctx, n)
+		s.offered(n)
+	}
+	if err := p.recover(ctx); err != nil {
+		return err
+	}
+	p.working.Go(func() { p.keep(ctx) })
+	if o.Listening != nil {
+		o.Listening(listener.Addr())
+	}
+	served := make(chan error, 1)
+	handler := s.handler()
+	if token.IsSet() {
+		handler = whilePrivate(o.TokenFile, withToken(token, handler))
+	}
+	go func() { served <- serve(ctx, listener, handler) }()
+	select {
+	case err = <-served:
+		return err
+	case err = <-running:
+		running <- nil
+		if ctx.Err() == nil {
+			err = errors.Join(errors.New("interlink-plugin: the provider has ended by itself"), err)
+		}
+		cancel()
+		return errors.Join(err, <-served)
+	}
+}
+
+// begin offers the provider what it asks for, and lets it work.
+func (p *pods) begin(ctx context.Context, s *server) chan error {
+	if u, ok := p.provider.(node.PodObjectsUser); ok {
+		u.UsePodObjects(p.objects)
+	}
+	if u, ok := p.provider.(node.PullCredentialsUser); ok {
+		u.UsePullCredentials(p.objects)
+	}
+	if u, ok := p.provider.(node.PodNotifier); ok {
+		u.NotifyPods(ctx, p.reported)
+	}
+	if u, ok := p.provider.(node.NodeProvider); ok {
+		u.NotifyNodeStatus(ctx, s.offered)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		if b, ok := p.provider.(node.BackgroundRunner); ok {
+			err := b.RunInBackground(ctx)
+			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+				err = nil
+			}
+			ended <- err
+			return
+		}
+		<-ctx.Done()
+		ended <- nil
+	}()
+	return ended
+}
+
+// recover takes up the pods of before. One that the provider had not accepted when the plugin ended is as if it had never come: whoever
+// sent it has no answer, and asks.
+func (p *pods) recover(ctx context.Context) error {
+	records, err := p.store.read(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := p.provider.GetPods(ctx)
+	if err != nil {
+		return fmt.Errorf("provider %s: %w", p.runner, err)
+	}
+	have := map[types.UID]*corev1.Pod{}
+	for _, r := range list {
+		if r != nil {
+			have[r.UID] = r
+		}
+	}
+	for _, r := range records {
+		there := have[r.Pod.UID]
+		if there == nil && !r.Accepted {
+			if err := p.store.remove(r.Pod.UID); err != nil {
+				return err
+			}
+			continue
+		}
+		undone := !r.Accepted && r.Deleted != nil
+		r.Accepted = !undone
+		k := &pod{record: r, before: there == nil, deleted: r.Deleted != nil, stopper: r.Deleted != nil, undone: undone}
+		if there != nil {
+			k.status = *there.Status.DeepCopy()
+		}
+		p.mu.Lock()
+		p.all[r.Pod.UID] = k
+		p.mu.Unlock()
+		p.objects.add(&r)
+		if _, ok := p.provider.(node.PodObjectsUser); ok && there != nil {
+			if err := p.provider.UpdatePod(ctx, r.Pod.DeepCopy()); err != nil && !errdefs.IsNotFound(err) {
+				log.G(ctx).WithError(err).WithField("pod", r.Pod.Namespace+"/"+r.Pod.Name).Warn("The provider does not take up the pod")
+			}
+		}
+		if k.deleted {
+			p.working.Go(func() { p.stop(k) })
+		}
+	}
+	return nil
+}
+
+// keep looks after pods until ctx ends.
+func (p *pods) keep(ctx context.Context) {
+	ticker := time.NewTicker(refreshEvery)
+	defer ticker.Stop()
+	failing := false
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		err := p.refresh(ctx)
+		if err != nil && !failing && ctx.Err() == nil {
+			log.G(ctx).WithError(err).Warn("The provider does not tell which pods it has")
+		}
+		failing = err != nil
+	}
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
+)
+
+// maxBody bounds a request. An object of an API server has at most some 1.5 MiB.
+const maxBody = 64 << 20
+
+// server answers an interLink API server.
+type server struct {
+	pods *pods
+
+	mu   sync.Mutex
+	node *corev1.Node // guarded by mu; what the provider has for pods
+}
+
+// handler has the paths of a plugin. The description of the protocol says POST, programs send GET and DELETE: both are answered.
+func (s *server) handler() http.Handler {
+	mux := http.NewServeMux()
+	for path, h := range map[string]func(http.ResponseWriter, *http.Request) error{
+		wire.PathCreate: s.create, wire.PathDelete: s.remove, wire.PathStatus: s.status, wire.PathLogs: s.logs, wire.PathSystemInfo: s.info,
+		wire.PathPing: s.info, wire.PathUpdateCache: s.forget, // of an API server: a virtual node may have none between
+	} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			ctx := log.WithLogger(r.Context(), log.G(r.Context()).WithField("session", r.Header.Get(wire.HeaderSession)))
+			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+			if !allowed(path, r.Method) {
+				http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+				return
+			}
+			if err := h(w, r.WithContext(ctx)); err != nil {
+				log.G(ctx).WithError(err).Warn("Refused: " + path)
+				http.Error(w, err.Error(), code(err))
+			}
+		})
+	}
+	return mux
+}
+
+func allowed(path, method string) bool {
+	switch method {
+	case http.MethodPost:
+		return true
+	case http.MethodGet:
+		return path == wire.PathStatus || path == wire.PathLogs || path == wire.PathSystemInfo
+	case http.MethodDelete:
+		return path == wire.PathDelete
+	}
+	return false
+}
+
+// code is what the API server passes on to the virtual node.
+func code(err error) int {
+	switch {
+	case errdefs.IsInvalidInput(err):
+		return http.StatusUnprocessableEntity
+	case errdefs.IsNotFound(err):
+		return http.StatusNotFound
+	case errors.As(err, &unmade{}):
+		return http.StatusConflict
+	}
+	return http.StatusInternalServerError
+}
+
+func answer(w http.ResponseWriter, what any) error {
+	data, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(data) // it fails when the caller has gone
+	return nil
+}
+
+func (s *server) create(w http.ResponseWriter, r *http.Request) error {
+	var raw json.RawMessage
+	if err := decode(r, &raw); err != nil {
+		return err
+	}
+	in, err := submitted(raw)
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.URL.Path, err)
+	}
+	made, err := s.pods.create(r.Context(), in)
+	if err != nil {
+		return err
+	}
+	return answer(w, made)
+}
+
+func (s *server) remove(w http.ResponseWriter, r *http.Request) error {
+	pod := &corev1.Pod{}
+	if err := decode(r, pod); err != nil {
+		return err
+	}
+	status, err := s.pods.remove(r.Context(), pod)
+	if err != nil {
+		return err
+	}
+	return answer(w, status)
+}
+
+// status tells of pods. Of none is a ping, whose answer the API server passes on.
+func (s *server) status(w http.ResponseWriter, r *http.Request) error {
+	var asked []*corev1.Pod
+	if err := decode(r, &asked); err != nil {
+		return err
+	}
+	if len(asked) == 0 {
+		return s.info(w, r)
+	}
+	if _, reports := s.pods.provider.(node.PodNotifier); !reports {
+		if err := s.pods.refresh(r.Context()); err != nil {
+			return err
+		}
+	}
+	if err := s.pods.unsure(asked); err != nil {
+		return err
+	}
+	return answer(w, s.pods.statuses(asked))
+}
+
+// info says what the provider has for pods, or why it has nothing now.
+func (s *server) info(w http.ResponseWriter, r *http.Request) error {
+	if p, ok := s.pods.provider.(node.NodeProvider); ok {
+		if err := p.Ping(r.Context()); err != nil {
+			return fmt.Errorf("provider %s: %w", s.pods.runner, err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return answer(w, wire.Ping{Status: "ok", Resources: resources(s.node.Status.Allocatable)})
+}
+
+// forget has nothing to do: the plugin tells what is, and remembers no answers.
+func (*server) forget(http.ResponseWriter, *http.Request) error { return nil }
+
+// resources are those of a node in the words of the protocol.
+func resources(list corev1.ResourceList) *wire.Resources {
+	r := &wire.Resources{}
+	for name, quantity := range list {
+		switch name {
+		case corev1.ResourceCPU:
+			r.CPU = quantity.String()
+		case corev1.ResourceMemory:
+			r.Memory = quantity.String()
+		case corev1.ResourcePods:
+			r.Pods = quantity.String()
+		default:
+			if strings.Contains(string(name), "/") { // storage and huge pages are no devices
+				r.Accelerators = append(r.Accelerators, wire.Accelerator{ResourceType: string(name), Available: wire.Quantity(quantity.String())})
+			}
+		}
+	}
+	return r
+}
+
+// offered takes down what the provider has for pods.
+func (s *server) offered(n *corev1.Node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.node = n.DeepCopy()
+}
+
+// serve answers until ctx ends.
+func serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	failed := make(chan error, 1)
+	go func() { failed <- s.Serve(l) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	err := s.Shutdown(bounded)
+	if err != nil { // somebody still reads a log
+		err = s.Close()
+	}
+	if ended := <-failed; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
+	return err
+}

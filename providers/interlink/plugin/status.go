@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
+)
+
+// tell says of a pod what its provider does, in the words of the protocol: every container of the spec, and Terminated only where
+// nothing is started again. over is that nothing of the pod runs any more, whatever the status says.
+func tell(pod *corev1.Pod, status *corev1.PodStatus, job string, over bool) wire.PodStatus {
+	over = over || ended(status.Phase)
+	t := wire.PodStatus{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID), JobID: job, Containers: []corev1.ContainerStatus{}, InitContainers: []corev1.ContainerStatus{}}
+	failed := false // an init container: those after it were never started
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		s := said(c, status.InitContainerStatuses)
+		sidecar := c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		if over {
+			if !failed {
+				s = finished(s, status)
+			}
+			failed = failed || !sidecar && s.State.Terminated != nil && s.State.Terminated.ExitCode != 0
+		} else if s.State.Terminated != nil && (sidecar || s.State.Terminated.ExitCode != 0) && podstatus.RestartsAfter(pod, c, s.State.Terminated.ExitCode) {
+			s = waiting(s)
+		}
+		t.InitContainers = append(t.InitContainers, s)
+	}
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		s := said(c, status.ContainerStatuses)
+		switch {
+		case over && !failed:
+			s = finished(s, status)
+		case !over && s.State.Terminated != nil && podstatus.RestartsAfter(pod, c, s.State.Terminated.ExitCode):
+			s = waiting(s)
+		}
+		t.Containers = append(t.Containers, s)
+	}
+	return t
+}
+
+// said is what a status says of a container; of one that it says nothing of, that it waits.
+func said(c *corev1.Container, list []corev1.ContainerStatus) corev1.ContainerStatus {
+	for i := range list {
+		if s := list[i]; s.Name == c.Name {
+			if s.State == (corev1.ContainerState{}) {
+				s.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
+			}
+			return *s.DeepCopy()
+		}
+	}
+	return corev1.ContainerStatus{Name: c.Name, Image: c.Image, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}}
+}
+
+// waiting is a container that has ended and is started again.
+func waiting(s corev1.ContainerStatus) corev1.ContainerStatus {
+	s.LastTerminationState = s.State
+	s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	s.Ready = false
+	return s
+}
+
+// finished is a container of a pod of which nothing runs any more. What nobody saw the end of ended in a way that nobody knows.
+func finished(s corev1.ContainerStatus, status *corev1.PodStatus) corev1.ContainerStatus {
+	if s.State.Terminated != nil {
+		return s
+	}
+	end := &corev1.ContainerStateTerminated{ExitCode: 137, Reason: wire.ReasonLost, Message: status.Message, ContainerID: s.ContainerID}
+	if end.Message == "" {
+		end.Message = "nobody saw how the container ended"
+	}
+	if s.State.Running != nil {
+		end.StartedAt = s.State.Running.StartedAt
+	}
+	s.State, s.Ready = corev1.ContainerState{Terminated: end}, false
+	return s
+}

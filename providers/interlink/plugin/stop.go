@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
+)
+
+// stopAgain is how long the provider has until it is asked for the stop of a pod again.
+const stopAgain = 2 * time.Second
+
+// remove has the provider stop a pod, and returns at once.
+func (p *pods) remove(ctx context.Context, asked *corev1.Pod) ([]wire.PodStatus, error) {
+	unlock, err := p.lock(ctx, asked.UID)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	k := p.get(asked.UID)
+	if k == nil {
+		return nil, errdefs.NotFoundf("the plugin has no pod with the UID %q", asked.UID)
+	}
+	stop := stopping(k.Pod, asked)
+	p.mu.Lock()
+	k.Deleted, k.deleted = stop, true
+	kept, begun, over := k.record, k.stopper, !k.gone.IsZero()
+	k.stopper = !over
+	p.mu.Unlock()
+	if over {
+		return []wire.PodStatus{p.tell(k)}, p.store.remove(asked.UID) // it could not be removed before, perhaps
+	}
+	// It is stopped whether or not that can be written. Whoever asked is told to ask again: a restart would not know of it.
+	unwritten := p.keepDeleted(k, kept)
+	if err := p.provider.DeletePod(context.WithoutCancel(ctx), stop.DeepCopy()); err != nil && !errdefs.IsNotFound(err) {
+		log.G(ctx).WithError(err).Warn("The provider does not stop the pod yet; it is asked again")
+	}
+	if !begun {
+		p.working.Go(func() { p.stop(k) })
+	}
+	if unwritten != nil {
+		return nil, fmt.Errorf("the pod stops, and would start again with the plugin: %w", unwritten)
+	}
+	return []wire.PodStatus{p.tell(k)}, nil
+}
+
+// keepDeleted writes down that a pod is to stop. The record of one that has gone meanwhile is removed again: it has secrets.
+func (p *pods) keepDeleted(k *pod, kept record) error {
+	if err := p.store.write(kept); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	gone := !k.gone.IsZero()
+	p.mu.Unlock()
+	if gone {
+		return p.store.remove(kept.Pod.UID)
+	}
+	return nil
+}
+
+// stopping is a pod that is to stop within the grace period that was asked for.
+func stopping(have, asked *corev1.Pod) *corev1.Pod {
+	s := have.DeepCopy()
+	grace := int64(corev1.DefaultTerminationGracePeriodSeconds)
+	for _, seconds := range []*int64{have.Spec.TerminationGracePeriodSeconds, asked.DeletionGracePeriodSeconds} {
+		if seconds != nil {
+			grace = *seconds
+		}
+	}
+	now := metav1.Now()
+	s.DeletionTimestamp, s.DeletionGracePeriodSeconds = &now, &grace
+	return s
+}
+
+// stop asks the provider until it does not have the pod any more.
+func (p *pods) stop(k *pod) {
+	ticker := time.NewTicker(stopAgain / 10)
+	defer ticker.Stop()
+	for asked := time.Now(); ; {
+		got, err := p.provider.GetPod(p.ctx, k.Pod.Namespace, k.Pod.Name)
+		if errdefs.IsNotFound(err) || err == nil && (got == nil || got.UID != k.Pod.UID) {
+			break
+		}
+		if err == nil && ended(got.Status.Phase) || time.Since(asked) > stopAgain {
+			asked = time.Now()
+			p.mu.Lock()
+			stop := k.Deleted.DeepCopy()
+			p.mu.Unlock()
+			if err := p.provider.DeletePod(p.ctx, stop); errdefs.IsNotFound(err) {
+				break
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-p.ctx.Done():
+			return
+		}
+	}
+	p.mu.Lock()
+	k.gone = time.Now()
+	undone := k.undone
+	p.mu.Unlock()
+	if undone {
+		if err := p.forget(k); err != nil {
+			log.G(p.ctx).WithError(err).Error("The record of a pod that is gone cannot be removed; it is tried again when the plugin starts")
+		}
+		return
+	}
+	p.objects.remove(&k.record)
+	if err := p.store.remove(k.Pod.UID); err != nil {
+		log.G(p.ctx).WithError(err).Error("The record of a pod that is gone cannot be removed; it is tried again when the plugin starts")
+	}
+}
+
+func ended(phase corev1.PodPhase) bool {
+	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package interlink
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
+)
+
+// annotationIP is the annotation of a pod with its address in a network that the site makes.
+const annotationIP = "interlink.eu/pod-ip"
+
+// statusOf is the status of a pod of which a plugin says that.
+func statusOf(pod *corev1.Pod, said wire.PodStatus) corev1.PodStatus {
+	return podstatus.Status(pod, observed(pod, said))
+}
+
+// observed is what a plugin says, in the words of podstatus. A container that is said to be terminated is not started again: jobs are not,
+// and our plugin says waiting of one that will be.
+func observed(pod *corev1.Pod, said wire.PodStatus) podstatus.Pod {
+	seen := podstatus.Pod{}
+	if ip := pod.Annotations[annotationIP]; ip != "" {
+		seen.IPs = []string{ip}
+	}
+	if pod.Status.StartTime != nil {
+		seen.StartedAt = pod.Status.StartTime.Time
+	}
+	for _, list := range [][]corev1.ContainerStatus{said.InitContainers, said.Containers} {
+		for i := range list {
+			seen.Containers = append(seen.Containers, container(&list[i], said.JobID))
+		}
+	}
+	seen.Ended = ended(pod, said)
+	if seen.Ended {
+		seen.Failed = slices.ContainsFunc(said.Containers, func(s corev1.ContainerStatus) bool { return s.State.Terminated == nil })
+	}
+	return seen
+}
+
+// ended tells whether nothing of a pod runs any more: its containers have ended, or an init container has failed.
+func ended(pod *corev1.Pod, said wire.PodStatus) bool {
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			continue
+		}
+		if s := find(said.InitContainers, c.Name); s != nil && s.State.Terminated != nil && s.State.Terminated.ExitCode != 0 {
+			return true
+		}
+	}
+	for i := range pod.Spec.Containers {
+		if s := find(said.Containers, pod.Spec.Containers[i].Name); s == nil || s.State.Terminated == nil {
+			return false
+		}
+	}
+	return true
+}
+
+func find(list []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
+	if i := slices.IndexFunc(list, func(s corev1.ContainerStatus) bool { return s.Name == name }); i >= 0 {
+		return &list[i]
+	}
+	return nil
+}
+
+// container is a container as podstatus has it.
+func container(s *corev1.ContainerStatus, job string) podstatus.Container {
+	c := podstatus.Container{Name: s.Name, Restarts: s.RestartCount, Image: s.Image, ImageID: s.ImageID}
+	if t := s.LastTerminationState.Terminated; t != nil {
+		last := end(t)
+		c.Last = &last
+	}
+	switch {
+	case s.State.Terminated != nil:
+		c.State, c.Run = podstatus.Exited, end(s.State.Terminated)
+		if c.Run.ID == "" {
+			c.Run.ID = s.ContainerID
+		}
+	case s.State.Running != nil:
+		c.State, c.Run = podstatus.Running, podstatus.Run{ID: s.ContainerID, StartedAt: s.State.Running.StartedAt.Time}
+		if s.Started != nil { // else the plugin has no probes, and what it says of readiness means nothing
+			c.Started, c.Ready = s.Started, &s.Ready
+		}
+	case s.State.Waiting != nil:
+		c.Reason, c.Message = s.State.Waiting.Reason, s.State.Waiting.Message
+	}
+	if c.State == podstatus.Waiting && c.Message == "" && job != "" {
+		c.Message = "job " + job
+	}
+	return c
+}
+
+func end(t *corev1.ContainerStateTerminated) podstatus.Run {
+	r := podstatus.Run{
+		ID: t.ContainerID, StartedAt: t.StartedAt.Time, FinishedAt: t.FinishedAt.Time, Reason: t.Reason, Message: t.Message,
+	}
+	if t.Reason != wire.ReasonLost {
+		r.ExitCode = &t.ExitCode
+	}
+	return r
+}
