@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
+)
+
+// firstUse marks the root as that of the pods, with the first list that counts, and removes what came to nothing.
+func (p *provider) firstUse(jobs map[types.UID][]queued) error {
+	select {
+	case <-p.listed:
+		return nil
+	default:
+	}
+	p.mu.Lock()
+	failed := p.trouble != nil
+	p.mu.Unlock()
+	if failed && p.place.program != "" { // sharedDir may have come since: the program of jobs is to be there
+		again := p.place // its paths are the same
+		if err := again.prepare(p.config.program); err != nil {
+			return err
+		}
+	}
+	return errors.Join(p.place.sweep(jobs, time.Now().Add(-unansweredTime)), p.place.use())
+}
+
+// adopt starts tracking pods of before: those with a job, and those whose job has ended long ago and left its status.
+// What cannot be read may be a pod: it is no answer.
+func (p *provider) adopt(ctx context.Context, jobs map[types.UID][]queued) error {
+	all := map[types.UID]int{}
+	select {
+	case <-p.listed:
+	default:
+		found, err := p.place.found()
+		if err != nil {
+			return fmt.Errorf("read the directory of pods: %w", err)
+		}
+		all = found
+	}
+	for uid, list := range jobs {
+		all[uid] = list[0].ID
+	}
+	fresh := p.place.used() != nil
+	for uid, number := range all {
+		p.mu.Lock()
+		has := p.pods[uid] != nil
+		p.mu.Unlock()
+		var b job.Bundle
+		if has {
+			continue
+		}
+		err := job.ReadJSON(filepath.Join(p.place.pod(uid), job.BundleFile), &b)
+		switch {
+		case errors.Is(err, os.ErrNotExist) && fresh && alive(jobs[uid]):
+			return fmt.Errorf("sharedDir: job %d runs the pod with UID %s, and its files are not there: look whether it is mounted", number, uid)
+		case errors.Is(err, os.ErrNotExist):
+			continue // without its files it cannot run
+		case err != nil && !errors.Is(err, job.ErrDamaged):
+			return fmt.Errorf("read the files of the pod with UID %s: %w", uid, err)
+		case err != nil || b.Pod == nil:
+			log.G(ctx).WithField("uid", uid).Warn("The file bundle.json of a pod is damaged: the pod is what the comment of its job says")
+			if b = named(jobs[uid]); b.Pod == nil {
+				continue // nobody knows its name
+			}
+		}
+		t := &tracked{pod: b.Pod, id: identity{p.config.ClusterID, p.in.Node.Name, b.Pod.Namespace, b.Pod.Name, uid}, job: queued{ID: number}, renewAt: firstRenewal(b.Tokens)}
+		if t.said, t.saidAt, err = p.place.said(uid, time.Time{}, false); err != nil {
+			return fmt.Errorf("read the files of the pod with UID %s: %w", uid, err)
+		}
+		var stop job.Stop
+		if job.ReadJSON(filepath.Join(p.place.pod(uid), job.StopFile), &stop) == nil {
+			t.stop = &stopping{until: stop.Until}
+			if stop.Until.IsZero() { // an earlier version wrote it
+				t.stop.until = time.Now().Add(time.Duration(stop.GraceSeconds)*time.Second + endTime)
+			}
+		}
+		p.mu.Lock()
+		if p.pods[uid] == nil {
+			p.pods[uid] = t
+			p.changed = time.Now()
+			p.refresh(t)
+		}
+		p.mu.Unlock()
+	}
+	return nil
+}
+
+// named is what the comments of jobs say of their pod, where its file is damaged; no pod where they say nothing.
+func named(jobs []queued) (b job.Bundle) {
+	for _, q := range jobs {
+		if id, ok := parseComment(q.Comment); ok {
+			b.Pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: id.Namespace, Name: id.Name, UID: id.UID}}
+		}
+	}
+	return b
+}
+
+// alive tells whether one of jobs has not ended.
+func alive(jobs []queued) bool {
+	return slices.ContainsFunc(jobs, func(q queued) bool { return ended[q.State] == "" })
+}
+
+// firstRenewal is when the first of tokens is to be renewed; zero for none.
+func firstRenewal(tokens map[string]job.Token) (at time.Time) {
+	for _, token := range tokens {
+		if at.IsZero() || token.RefreshAt.Before(at) {
+			at = token.RefreshAt
+		}
+	}
+	return at
+}

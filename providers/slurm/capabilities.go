@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm
+
+import (
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
+)
+
+// Capabilities returns what pods get.
+func (c Config) Capabilities() capability.Declaration {
+	lacks, notes := job.Lacks()
+	return podruntime.Capabilities(podruntime.Config{Lacks: lacks, Notes: notes})
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
+)
+
+// What a configuration file of this provider says about itself.
+const (
+	APIVersion = "slurm.virtual-kubelet.io/v1alpha1"
+	Kind       = "SlurmProviderConfiguration"
+)
+
+// AnnotationFlags of a pod has flags for sbatch, of those that the configuration allows: --constraint=fast --nice=10.
+const AnnotationFlags = "slurm-job.vk.io/flags"
+
+// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable,
+// such as VKUBELET_SLURM_PARTITION.
+type Config struct {
+	// APIVersion must be the constant APIVersion in a file.
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Kind must be the constant Kind in a file.
+	Kind string `json:"kind,omitempty"`
+	// ClusterID names the Kubernetes cluster in Slurm. No two clusters whose jobs have the same user may have the same, and it must not
+	// change while there are pods. Required.
+	ClusterID string `json:"clusterID,omitempty"`
+	// SharedDir is a directory that this machine and the nodes of Slurm have in common, under the same path, owned by the user that
+	// submits jobs. Required.
+	SharedDir string `json:"sharedDir,omitempty"`
+	// Partition is that of the jobs of every node that Partitions does not name. Default: the default partition of Slurm.
+	Partition string `json:"partition,omitempty"`
+	// Partitions are those of nodes, by the name of the node: one process has a node for each partition.
+	Partitions map[string]string `json:"partitions,omitempty"`
+	// Account and QOS are those of the jobs. Default: the user's.
+	Account string `json:"account,omitempty"`
+	QOS     string `json:"qos,omitempty"`
+	// Flags are the flags of sbatch that pods may set by the annotation slurm-job.vk.io/flags: --constraint for example. Default: none.
+	Flags []string `json:"flags,omitempty"`
+	// BinDir has the commands of Slurm. Default: PATH.
+	BinDir string `json:"binDir,omitempty"`
+	// SlurmConf is the file of Slurm's own configuration. Default: as the commands find it.
+	SlurmConf string `json:"slurmConf,omitempty"`
+	// Containers is what the containers of pods are: "": programs of the nodes of Slurm; podman: images, which the program podman of the nodes pulls.
+	Containers string `json:"containers,omitempty"`
+	// SSH is where the commands of Slurm are, and where BinDir and SlurmConf are paths. Default: this machine.
+	SSH *SSH `json:"ssh,omitempty"`
+	// DefaultResources are the cpu and memory of pods that ask for none. Default: 1 CPU and 1Gi.
+	DefaultResources corev1.ResourceList `json:"defaultResources,omitempty"`
+	// OverheadMemory is what a job asks for beyond the memory of its containers: for the program that runs them, and for volumes in memory.
+	// Default 128Mi.
+	OverheadMemory resource.Quantity `json:"overheadMemory,omitempty"`
+	// GPUResource is the resource of pods that GPUs of Slurm (--gres=gpu) are asked by. Default nvidia.com/gpu.
+	GPUResource string `json:"gpuResource,omitempty"`
+	// Capacity is what the node offers, where it is not to be what the nodes of the partition have together.
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+	// FastEvery is how often Slurm is asked for jobs after a change, and SlowEvery at rest. Default 1s and 10s.
+	FastEvery metav1.Duration `json:"fastEvery,omitempty"`
+	SlowEvery metav1.Duration `json:"slowEvery,omitempty"`
+
+	program string // for tests: what runs in jobs; "": this program
+}
+
+// format is what a configuration file of this provider looks like.
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_SLURM"}
+
+// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+func LoadConfig(path string) (Config, error) { return format.Load(path) }
+
+// word is what Slurm's own names are made of: nothing of it is a flag.
+var word = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.,-]*$`)
+
+// reserved are the flags of sbatch that the provider sets, or that lead out of what it promises.
+var reserved = []string{
+	"--job-name", "--comment", "--output", "--error", "--input", "--export", "--export-file", "--wrap", "--array", "--uid", "--gid", "--chdir", "--parsable",
+	"--requeue", "--no-requeue", "--get-user-env", "--partition", "--nodes", "--ntasks", "--cpus-per-task", "--mem", "--time", "--gres", "--account", "--qos",
+	"--test-only", "--wait", "--wait-all-nodes", "--clusters", "--propagate", "--container", "--signal", "--open-mode", "--dependency", "--begin",
+}
+
+// complete fills the defaults of c and refuses what cannot be, with every reason.
+func (c Config) complete() (Config, error) {
+	var problems []error
+	problem := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf("slurm provider: "+format, args...))
+	}
+	if len(validation.IsDNS1123Label(c.ClusterID)) > 0 {
+		problem("clusterID: %q: want a name for the Kubernetes cluster, such as home-1", c.ClusterID)
+	}
+	if !filepath.IsAbs(c.SharedDir) || strings.ContainsAny(c.SharedDir, "%\\\n") {
+		problem("sharedDir: %q: want the absolute path of a directory that the nodes of Slurm have too, without %% and backslashes", c.SharedDir)
+	}
+	names := map[string]string{"partition": c.Partition, "account": c.Account, "qos": c.QOS}
+	for node, partition := range c.Partitions {
+		names["partitions."+node] = partition
+	}
+	for field, value := range names {
+		if value != "" && !word.MatchString(value) {
+			problem("%s: %q: want a name of Slurm", field, value)
+		}
+	}
+	if c.Containers != "" && c.Containers != job.RuntimePodman {
+		problem("containers: %q: want podman, or nothing for programs of the nodes", c.Containers)
+	}
+	if c.SSH != nil {
+		c.SSH.check(problem)
+	}
+	for _, flag := range c.Flags {
+		if !strings.HasPrefix(flag, "--") || !word.MatchString(flag[2:]) {
+			problem("flags: %q: want a long flag of sbatch, such as --constraint", flag)
+		} else if slices.Contains(reserved, flag) {
+			problem("flags: %s: the provider sets it, or it would take the job out of its hands", flag)
+		}
+	}
+	if c.DefaultResources == nil {
+		c.DefaultResources = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")}
+	}
+	if c.DefaultResources.Cpu().Sign() <= 0 || c.DefaultResources.Memory().Sign() <= 0 {
+		problem("defaultResources: want cpu and memory, both more than 0")
+	}
+	if c.OverheadMemory.Format == "" { // it is not set, to 0 neither
+		c.OverheadMemory = resource.MustParse("128Mi")
+	}
+	if c.OverheadMemory.Sign() < 0 {
+		problem("overheadMemory: %s: want 0 or more", c.OverheadMemory.String())
+	}
+	if c.GPUResource == "" {
+		c.GPUResource = "nvidia.com/gpu"
+	}
+	for _, d := range []*metav1.Duration{&c.FastEvery, &c.SlowEvery} {
+		if d.Duration < 0 {
+			problem("fastEvery and slowEvery: want 0 for the default, or more")
+		}
+	}
+	if c.FastEvery.Duration == 0 {
+		c.FastEvery.Duration = time.Second
+	}
+	if c.SlowEvery.Duration == 0 {
+		c.SlowEvery.Duration = 10 * time.Second
+	}
+	return c, errors.Join(problems...)
+}
+
+// partition is that of a node.
+func (c Config) partition(node string) string {
+	if p, ok := c.Partitions[node]; ok {
+		return p
+	}
+	return c.Partition
+}

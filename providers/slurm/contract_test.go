@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package slurm
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/slurmtest"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+const contractName = "contractprogram"
+
+// contractProgram builds the program of the contract.
+func contractProgram(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/tmp", "contract-") //nolint:usetesting // a container has a /tmp of its own
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // other users run it
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, contractName)
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/virtual-kubelet/virtual-kubelet/providertest/program/contractprogram")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the program of the contract: %v: %s", err, out)
+	}
+	return path
+}
+
+// TestContract runs the contract of providers on a real Slurm.
+func TestContract(t *testing.T) {
+	c := slurmtest.Start(t, slurmtest.Options{})
+	path := contractProgram(t)
+	providertest.Run(t, providertest.Harness{
+		Backend: func(_ context.Context, env providertest.Env) (*providertest.Backend, error) { return backend(c, env) },
+		Container: func(_ *corev1.Pod, k *corev1.Container, p program.Program) error {
+			k.Image, k.Command, k.Args = "programs", []string{path}, p.Args()
+			return nil
+		},
+		Command:  func(p program.Program) ([]string, error) { return append([]string{path}, p.Args()...), nil },
+		Patience: time.Minute, Every: 50 * time.Millisecond, Parallel: 8, Many: 8,
+		Subject: providertest.Subject{Provider: "slurm", Backend: "Slurm 22.05 with two nodes on one machine; containers are programs of it, as root"},
+		Except: map[string]string{
+			"settings/limits": "the cgroups of Slurm keep limits, and this cluster has none; TestSubmission has what is asked for",
+			"exec/terminal":   "a command in a job has no terminal; TestTerminalIsRefused",
+			"stats/summary":   "what jobs use is in Slurm's accounting; TestStatisticsAreOfNoPod",
+		},
+		Unproven: map[capability.Feature]string{
+			capability.ContainerLimits: "the cgroups of Slurm keep them, and this cluster has none",
+			capability.HostPorts:       "a container has the ports of the job's node; port-forward/both-ways connects with one there",
+			capability.TokenVolumes:    "no check of the contract has tokens; TestSecretsStayInFiles reads one in a job",
+		},
+	})
+}
+
+// testConfig is the configuration of a provider on a cluster of a test.
+func testConfig(c *slurmtest.Cluster, cluster string) Config {
+	return Config{
+		ClusterID: cluster, SharedDir: c.Shared, SlurmConf: c.Conf,
+		FastEvery: metav1.Duration{Duration: 300 * time.Millisecond}, SlowEvery: metav1.Duration{Duration: 2 * time.Second},
+	}
+}
+
+// backend is Slurm for the cluster of one check.
+func backend(c *slurmtest.Cluster, env providertest.Env) (*providertest.Backend, error) {
+	bin, err := os.MkdirTemp(c.Dir, "bin-")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"sbatch", "squeue", "scancel", "sinfo", "srun"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(fmt.Sprintf(wrapper, bin, name)), 0o700); err != nil { //nolint:gosec // it is a program
+			return nil, err
+		}
+	}
+	config := testConfig(c, env.Namespace)
+	config.BinDir = bin
+	client := client{conf: c.Conf}
+	of := func(pod *corev1.Pod) ([]queued, error) {
+		all, err := client.jobs(context.Background(), "--name="+jobName(pod.UID))
+		var live []queued
+		for _, q := range all {
+			if ended[q.State] == "" && q.State != "COMPLETING" {
+				live = append(live, q)
+			}
+		}
+		return live, err
+	}
+	set := func(name string, on bool) {
+		if on {
+			_ = os.WriteFile(filepath.Join(bin, name), nil, 0o600)
+		} else {
+			_ = os.Remove(filepath.Join(bin, name))
+		}
+	}
+	return &providertest.Backend{
+		Open: func(context.Context) (node.PodLifecycleHandler, error) {
+			p, err := newProvider(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, config)
+			if err == nil {
+				p.settle = 2 * time.Second
+			}
+			return p, err
+		},
+		Instances: func(pod *corev1.Pod) (int, error) {
+			live, err := of(pod)
+			var said job.Status
+			if job.ReadJSON(filepath.Join(c.Shared, env.Namespace, env.Node.Name, string(pod.UID), job.StatusFile), &said) == nil && said.Ended {
+				return 0, err // the job is about to end, and nothing runs in it
+			}
+			return len(live), err
+		},
+		Outage:     func(on bool) { set("outage", on) },
+		LoseAnswer: func() { set("lose", true) },
+		Lose:       func(pod *corev1.Pod) error { return killJob(string(pod.UID)) },
+		Kill:       func(pod *corev1.Pod, _ string) error { return killContainer(string(pod.UID)) },
+	}, nil
+}
+
+// killJob kills the process that supervises a pod: its containers go with it, and nobody tells how they ended.
+func killJob(uid string) error {
+	pid, err := supervisor(uid)
+	if err != nil {
+		return err
+	}
+	return syscall.Kill(pid, syscall.SIGKILL)
+}
+
+// killContainer kills the only container of a pod, by its first process: the child of the supervisor that runs the program of the contract.
+func killContainer(uid string) error {
+	pid, err := supervisor(uid)
+	if err != nil {
+		return err
+	}
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, path := range lists {
+		data, _ := os.ReadFile(path)
+		for _, child := range strings.Fields(string(data)) {
+			line, _ := os.ReadFile("/proc/" + child + "/cmdline")
+			program, _, _ := strings.Cut(string(line), "\x00")
+			if filepath.Base(program) != contractName {
+				continue
+			}
+			id, err := strconv.Atoi(child)
+			if err != nil {
+				return err
+			}
+			return syscall.Kill(id, syscall.SIGKILL)
+		}
+	}
+	return fmt.Errorf("no container of pod %s runs", uid)
+}
+
+// supervisor is the process that runs a pod in its job.
+func supervisor(uid string) (int, error) {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range lines {
+		data, _ := os.ReadFile(path)
+		args := strings.Split(string(data), "\x00")
+		if len(args) < 4 || args[1] != job.Marker || args[2] != job.ModeRun || !strings.HasSuffix(args[3], uid) {
+			continue
+		}
+		return strconv.Atoi(filepath.Base(filepath.Dir(path)))
+	}
+	return 0, fmt.Errorf("no job runs pod %s", uid)
+}
+
+// wrapper is a command of Slurm that a test breaks.
+const wrapper = `#!/bin/sh
+dir=%[1]s
+if [ -e $dir/outage ]; then echo "%[2]s: error: Unable to contact slurm controller (connect failure)" >&2; exit 1; fi
+if [ %[2]s = sbatch ] && [ -e $dir/lose ]; then
+  rm $dir/lose; /usr/bin/%[2]s "$@" >/dev/null; echo "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation" >&2; exit 1
+fi
+exec /usr/bin/%[2]s "$@"
+`

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// dieTogether has a command get s when this process ends: a submission that outlives it would not be looked for.
+func dieTogether(cmd *exec.Cmd, s syscall.Signal) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: s}
+}
+
+// own tells whether a file is of the user of this process.
+func own(info os.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Geteuid()
+}

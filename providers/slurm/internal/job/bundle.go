@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+)
+
+// bundle answers podruntime from the file. Objects and tokens are read again each time: the node writes new ones.
+type bundle struct {
+	Bundle
+	path, address string
+	mu            sync.Mutex
+}
+
+func openBundle(dir string) (*bundle, error) {
+	b := &bundle{path: filepath.Join(dir, BundleFile)}
+	err := ReadJSON(b.path, &b.Bundle)
+	return b, err
+}
+
+// fresh is what the file says now, or as it was where that cannot be read.
+func (b *bundle) fresh() Bundle {
+	var now Bundle
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := ReadJSON(b.path, &now); err == nil {
+		b.ConfigMaps, b.Secrets, b.Tokens, b.Logins = now.ConfigMaps, now.Secrets, now.Tokens, now.Logins
+	}
+	return b.Bundle
+}
+
+func missing(resource, name string) error {
+	return apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name)
+}
+
+// ConfigMap implements node.PodObjects.
+func (b *bundle) ConfigMap(_ context.Context, _ *corev1.Pod, name string) (*corev1.ConfigMap, error) {
+	if o := b.fresh().ConfigMaps[name]; o != nil {
+		return o, nil
+	}
+	return nil, missing("configmaps", name)
+}
+
+// Secret implements node.PodObjects.
+func (b *bundle) Secret(_ context.Context, _ *corev1.Pod, name string) (*corev1.Secret, error) {
+	if o := b.fresh().Secrets[name]; o != nil {
+		return o, nil
+	}
+	return nil, missing("secrets", name)
+}
+
+// Container implements node.PodObjects. The addresses are known here only.
+func (b *bundle) Container(_ context.Context, _ *corev1.Pod, name string) (*corev1.Container, error) {
+	c := b.Containers[name]
+	if c == nil {
+		return nil, fmt.Errorf("container %s is not one of the pod", name)
+	}
+	c = c.DeepCopy()
+	for i := range c.Env {
+		from := c.Env[i].ValueFrom
+		if from == nil || from.FieldRef == nil {
+			continue
+		}
+		switch from.FieldRef.FieldPath {
+		case "status.podIP", "status.podIPs", "status.hostIP", "status.hostIPs":
+			c.Env[i].Value, c.Env[i].ValueFrom = b.address, nil
+		}
+	}
+	return c, nil
+}
+
+// PullCredentials implements node.PullCredentials.
+func (b *bundle) PullCredentials(context.Context, *corev1.Pod) (all []node.RegistryCredential, _ error) {
+	for _, l := range b.fresh().Logins {
+		all = append(all, node.RegistryCredential(l))
+	}
+	return all, nil
+}
+
+// Token implements node.PodTokens.
+func (b *bundle) Token(_ context.Context, _ *corev1.Pod, source *corev1.ServiceAccountTokenProjection) (node.PodToken, error) {
+	t, ok := b.fresh().Tokens[TokenKey(source)]
+	if !ok {
+		return node.PodToken{}, errdefs.InvalidInput("no volume of the pod has this token")
+	}
+	return node.PodToken{Token: t.Token, ExpiresAt: t.ExpiresAt, RefreshAt: t.RefreshAt}, nil
+}

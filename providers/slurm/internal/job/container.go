@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package job
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// container is a program of the machine, with the mounts of the pod.
+type container struct {
+	id, sandbox string
+	config      *runtimeapi.ContainerConfig
+	created     time.Time
+	spec        entry
+	logPath     string
+	stopSignal  syscall.Signal
+	ended       chan struct{} // closed when nothing of it runs any more
+
+	mu                sync.Mutex
+	pid               int       // guarded by mu, as all below; 0 before the start
+	started, finished time.Time // zero: not yet
+	exitCode          int32
+	lost              bool // nobody knows how it ended
+	viewers           map[*viewer]bool
+}
+
+// CreateContainer takes what a container is to be. What it cannot have is refused.
+func (r *runtime) CreateContainer(ctx context.Context, sandboxID string, config *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
+	s, err := r.sandbox(sandboxID)
+	if err != nil {
+		return "", err
+	}
+	if r.sandboxState(s) != runtimeapi.PodSandboxState_SANDBOX_READY {
+		return "", status.Errorf(codes.FailedPrecondition, "sandbox %s is stopped", sandboxID)
+	}
+	c := &container{id: newID(), sandbox: sandboxID, config: config, created: time.Now(), ended: make(chan struct{}), viewers: map[*viewer]bool{}}
+	if c.spec, err = r.entry(ctx, c.id, config); err != nil {
+		return "", err
+	}
+	if config.GetLogPath() != "" && s.config.GetLogDirectory() != "" {
+		c.logPath = filepath.Join(s.config.GetLogDirectory(), config.GetLogPath())
+	}
+	c.stopSignal = stopSignal(config.GetStopSignal())
+	r.mu.Lock()
+	r.containers[c.id] = c
+	r.mu.Unlock()
+	r.publish(c.id, sandboxID, runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT)
+	return c.id, nil
+}
+
+// entry is how the process of a container begins.
+func (r *runtime) entry(ctx context.Context, id string, config *runtimeapi.ContainerConfig) (entry, error) {
+	e := entry{
+		Argv: append(slices.Clone(config.GetCommand()), config.GetArgs()...), Dir: cmp.Or(config.GetWorkingDir(), "/"),
+		Root: filepath.Join(r.dir, "roots", id), Hide: r.hidden, NoNewPrivs: config.GetLinux().GetSecurityContext().GetNoNewPrivs(),
+	}
+	of, err := r.image(ctx, &e, id, config)
+	if err != nil {
+		return e, err
+	}
+	e.Env = environment(config, of)
+	if len(e.Argv) == 0 {
+		return e, status.Error(codes.InvalidArgument, "the container needs a command: "+map[bool]string{
+			true: "its image has none", false: "containers are programs of the job's node, and no image is used",
+		}[of != nil])
+	}
+	if !filepath.IsAbs(e.Dir) {
+		return e, status.Errorf(codes.InvalidArgument, "working directory %q: want an absolute path", e.Dir)
+	}
+	tmp := filepath.Join(r.dir, "tmp", id)
+	if err := os.MkdirAll(tmp, 0o700); err != nil {
+		return e, err
+	}
+	if err := os.Chmod(tmp, 0o777|os.ModeSticky); err != nil { //nolint:gosec // as any /tmp, in a directory of this user alone
+		return e, err
+	}
+	e.Mounts = []mount{{Source: tmp, Target: "/tmp"}} // what another pod left there is nothing to this one
+	for _, m := range config.GetMounts() {
+		if m.GetImage().GetImage() != "" {
+			return e, status.Errorf(codes.InvalidArgument, "nothing can be mounted at %s: there are no images in a job", m.GetContainerPath())
+		}
+		e.Mounts = append(e.Mounts, mount{Source: m.GetHostPath(), Target: filepath.Join("/", m.GetContainerPath()), ReadOnly: m.GetReadonly()})
+	}
+	slices.SortStableFunc(e.Mounts, func(a, b mount) int { return cmp.Compare(strings.Count(a.Target, "/"), strings.Count(b.Target, "/")) })
+	return e, e.user(config.GetLinux().GetSecurityContext(), of)
+}
+
+// kept are the beginnings of variables that containers have of their job: what it was given, of GPUs for example.
+var kept = []string{"SLURM_", "CUDA_", "GPU_", "ROCR_", "HIP_", "ZE_", "TMPDIR=", "USER=", "LOGNAME=", "HOME=", "SHELL="}
+
+// image has e begin in the image of the container; nil where containers are programs of the machine.
+func (r *runtime) image(ctx context.Context, e *entry, id string, config *runtimeapi.ContainerConfig) (*image, error) {
+	if r.podman == nil {
+		return nil, nil
+	}
+	of, err := r.podman.find(ctx, config.GetImage().GetImage())
+	switch {
+	case err != nil:
+		return nil, err
+	case of == nil:
+		return nil, status.Errorf(codes.NotFound, "image %s has gone from the storage of podman", config.GetImage().GetImage())
+	}
+	if e.Image, err = r.podman.unpack(ctx, of.ID); err != nil {
+		return nil, status.Error(codes.Unknown, err.Error())
+	}
+	e.Upper = filepath.Join(r.dir, "over", id)
+	if len(config.GetCommand()) == 0 {
+		e.Argv = slices.Clone(of.Config.Entrypoint)
+		if len(config.GetArgs()) > 0 {
+			e.Argv = append(e.Argv, config.GetArgs()...)
+		} else {
+			e.Argv = append(e.Argv, of.Config.Cmd...)
+		}
+	}
+	e.Dir = cmp.Or(config.GetWorkingDir(), of.Config.WorkingDir, "/")
+	return of, nil
+}
+
+// keptByImages are those of kept that mean something where the machine's files are not.
+var keptByImages = []string{"SLURM_", "CUDA_", "GPU_", "ROCR_", "HIP_", "ZE_"}
+
+// withDefault adds a variable that env has not.
+func withDefault(env []string, name, value string) []string {
+	if slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, name+"=") }) {
+		return env
+	}
+	return append(env, name+"="+value)
+}
+
+// environment is that of the job, that of the image and that of the configuration.
+func environment(config *runtimeapi.ContainerConfig, of *image) []string {
+	env, kept := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, kept
+	if of != nil {
+		kept = keptByImages
+	}
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "SLURM_TIME_FORMAT=") && !strings.HasPrefix(v, "SLURM_JWT=") && slices.ContainsFunc(kept, func(k string) bool { return strings.HasPrefix(v, k) }) {
+			env = append(env, v)
+		}
+	}
+	at := map[string]int{}
+	for i, v := range env {
+		name, _, _ := strings.Cut(v, "=")
+		at[name] = i
+	}
+	set := func(name, v string) {
+		if i, ok := at[name]; ok {
+			env[i] = v
+			return
+		}
+		at[name] = len(env)
+		env = append(env, v)
+	}
+	if of != nil {
+		for _, v := range of.Config.Env {
+			if name, _, ok := strings.Cut(v, "="); ok {
+				set(name, v)
+			}
+		}
+	}
+	for _, e := range config.GetEnvs() {
+		set(e.GetKey(), e.GetKey()+"="+string(e.GetValue()))
+	}
+	return env
+}
+
+// StartContainer starts the process.
+func (r *runtime) StartContainer(_ context.Context, id string) error {
+	c, err := r.container(id)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	if !c.started.IsZero() {
+		c.mu.Unlock()
+		return status.Errorf(codes.FailedPrecondition, "container %s was started before", id)
+	}
+	log, err := openLog(cmp.Or(c.logPath, os.DevNull))
+	if err != nil {
+		c.mu.Unlock()
+		return err
+	}
+	p, err := launch(c.spec)
+	if err != nil {
+		c.mu.Unlock()
+		log.close()
+		return status.Error(codes.Unknown, err.Error())
+	}
+	c.pid, c.started = p.process.Pid, time.Now()
+	c.mu.Unlock()
+	go func() {
+		var copied sync.WaitGroup
+		copied.Go(func() { log.copy("stdout", p.stdout, func(b []byte) { c.show(b, false) }) })
+		copied.Go(func() { log.copy("stderr", p.stderr, func(b []byte) { c.show(b, true) }) })
+		state, err := p.process.Wait()
+		copied.Wait() // all that could write has ended with the first process of its namespace
+		log.close()
+		p.close()
+		c.mu.Lock()
+		if c.finished, c.lost = time.Now(), err != nil; !c.lost {
+			c.exitCode = exitCode(state)
+		}
+		c.mu.Unlock()
+		close(c.ended)
+		_ = os.Remove(c.spec.Root)
+		r.publish(c.id, c.sandbox, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
+	}()
+	r.publish(c.id, c.sandbox, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
+	return nil
+}
+
+// exitCode is as a shell has it.
+func exitCode(state *os.ProcessState) int32 {
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int32(ws.Signal())
+	}
+	return int32(state.ExitCode()) //nolint:gosec // it has eight bits
+}
+
+// show hands what the container wrote to those who are attached, and waits for none of them.
+func (c *container) show(b []byte, stderr bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for v := range c.viewers {
+		v.add(b, stderr)
+	}
+}
+
+// StopContainer asks the process to end, and kills all that is left after timeout seconds.
+func (r *runtime) StopContainer(ctx context.Context, id string, timeout int64) error {
+	c, err := r.container(id)
+	if err != nil {
+		return nil //nolint:nilerr // what is not there does not run
+	}
+	c.mu.Lock()
+	pid := c.pid
+	c.mu.Unlock()
+	if pid == 0 || c.over() {
+		return nil
+	}
+	if timeout > 0 {
+		_ = syscall.Kill(pid, c.stopSignal) // it may have ended
+		timer := time.NewTimer(time.Duration(timeout) * time.Second)
+		defer timer.Stop()
+		select {
+		case <-c.ended:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+		}
+	}
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	select {
+	case <-c.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c *container) over() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// RemoveContainer removes a container, which is killed if it runs. Its log stays.
+func (r *runtime) RemoveContainer(ctx context.Context, id string) error {
+	c, err := r.container(id)
+	if err != nil {
+		return nil //nolint:nilerr // removing what is not there is no error
+	}
+	if err := r.StopContainer(ctx, id, 0); err != nil {
+		return err
+	}
+	for _, dir := range []string{"tmp", "over"} {
+		if err := os.RemoveAll(filepath.Join(r.dir, dir, id)); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	delete(r.containers, id)
+	r.mu.Unlock()
+	r.publish(id, c.sandbox, runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT)
+	return nil
+}
+
+// ReopenContainerLog does nothing: a log begins a new file by itself before anybody asks.
+func (r *runtime) ReopenContainerLog(context.Context, string) error { return nil }
+
+func (r *runtime) container(id string) (*container, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.containers[id]; c != nil {
+		return c, nil
+	}
+	return nil, status.Errorf(codes.NotFound, "container %q not found", id)
+}
+
+// containersOf returns those of a sandbox, the oldest first; of all for "".
+func (r *runtime) containersOf(sandbox string) []*container {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []*container
+	for _, c := range r.containers {
+		if sandbox == "" || c.sandbox == sandbox {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b *container) int { return a.created.Compare(b.created) })
+	return all
+}
+
+// ContainerStatus returns how it is.
+func (r *runtime) ContainerStatus(_ context.Context, id string, _ bool) (*runtimeapi.ContainerStatusResponse, error) {
+	c, err := r.container(id)
+	if err != nil {
+		return nil, err
+	}
+	return &runtimeapi.ContainerStatusResponse{Status: c.status()}, nil
+}
+
+func (c *container) state() runtimeapi.ContainerState {
+	switch {
+	case !c.finished.IsZero():
+		return runtimeapi.ContainerState_CONTAINER_EXITED
+	case !c.started.IsZero():
+		return runtimeapi.ContainerState_CONTAINER_RUNNING
+	}
+	return runtimeapi.ContainerState_CONTAINER_CREATED
+}
+
+func (c *container) status() *runtimeapi.ContainerStatus {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := &runtimeapi.ContainerStatus{
+		Id: c.id, Metadata: c.config.GetMetadata(), State: c.state(), CreatedAt: c.created.UnixNano(),
+		Image: c.config.GetImage(), ImageRef: c.config.GetImage().GetImage(), ImageId: c.config.GetImage().GetImage(),
+		Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(), Mounts: c.config.GetMounts(),
+		LogPath: c.logPath, StopSignal: c.config.GetStopSignal(),
+	}
+	if !c.started.IsZero() {
+		s.StartedAt = c.started.UnixNano()
+	}
+	if !c.finished.IsZero() {
+		s.FinishedAt, s.ExitCode, s.Reason = c.finished.UnixNano(), c.exitCode, "Completed"
+		switch {
+		case c.lost: // the code that a kubelet shows with this reason
+			s.ExitCode, s.Reason, s.Message = 128+int32(syscall.SIGKILL), "ContainerStatusUnknown", "nobody could wait for the process: how it ended is not known"
+		case c.exitCode != 0:
+			s.Reason = "Error"
+		}
+	}
+	return s
+}
+
+// ListContainers lists them, the oldest first.
+func (r *runtime) ListContainers(_ context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
+	var list []*runtimeapi.Container
+	for _, c := range r.containersOf(filter.GetPodSandboxId()) {
+		s := c.status()
+		if filter.GetId() != "" && filter.GetId() != c.id || !matches(c.config.GetLabels(), filter.GetLabelSelector()) ||
+			filter.GetState() != nil && filter.GetState().GetState() != s.GetState() {
+			continue
+		}
+		list = append(list, &runtimeapi.Container{
+			Id: c.id, PodSandboxId: c.sandbox, Metadata: c.config.GetMetadata(), State: s.GetState(), CreatedAt: c.created.UnixNano(),
+			Image: s.GetImage(), ImageRef: s.GetImageRef(), ImageId: s.GetImageId(), Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(),
+		})
+	}
+	return list, nil
+}
+
+// stopSignal is the one that the pod names, else SIGTERM.
+func stopSignal(asked runtimeapi.Signal) syscall.Signal {
+	if n := signalNumber(strings.TrimPrefix(asked.String(), "SIGNAL_")); n != 0 {
+		return n
+	}
+	return syscall.SIGTERM
+}

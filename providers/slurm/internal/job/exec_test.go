@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package job
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// TestCommandThatHangsIsKilled: a command ends with its time, although it is begun by a program that waits for it.
+func TestCommandThatHangsIsKilled(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("containers have namespaces of their own: run it as root")
+	}
+	e := entry{Argv: []string{"/bin/sleep", "300"}, Dir: "/", Root: t.TempDir()}
+	p, err := launch(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.process.Kill()
+		_, _ = p.process.Wait()
+		p.close()
+	})
+	r := newRuntime(t.TempDir(), "")
+	r.containers["c"] = &container{id: "c", spec: e, pid: p.process.Pid, ended: make(chan struct{})}
+	began := time.Now()
+	_, _, err = r.ExecSync(t.Context(), "c", []string{"/bin/sleep", "20"}, time.Second)
+	if status.Code(err) != codes.DeadlineExceeded || time.Since(began) > 15*time.Second {
+		t.Errorf("after %v: %v, want the end of its time", time.Since(began), err)
+	}
+}
+
+// TestFilesOfOthersAreHidden: a container has an empty directory in the place of the one with the files of pods, and volumes can be in it.
+func TestFilesOfOthersAreHidden(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("containers have namespaces of their own: run it as root")
+	}
+	shared, volume := t.TempDir(), t.TempDir()
+	for _, path := range []string{filepath.Join(shared, "canary"), filepath.Join(volume, "own")} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := entry{
+		Argv: []string{"/bin/sh", "-c", "cd " + shared + "; echo * v/*"}, Dir: "/", Root: t.TempDir(), Hide: shared, Env: []string{"PATH=/bin:/usr/bin"},
+		Mounts: []mount{{Source: volume, Target: filepath.Join(shared, "v")}},
+	}
+	p, err := launch(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	out, err := io.ReadAll(p.stdout)
+	_, _ = p.process.Wait()
+	if err != nil || string(out) != "v v/own\n" {
+		t.Errorf("the container sees %q, %v", out, err)
+	}
+}

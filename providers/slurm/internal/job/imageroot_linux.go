@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// overlay makes the root of a container of an image: its files, what the container writes over them, and the machine's devices and name servers.
+func (r *root) overlay(e entry) error {
+	upper, work := filepath.Join(e.Upper, "upper"), filepath.Join(e.Upper, "work")
+	for _, dir := range []string{e.Image, upper, work} {
+		if strings.ContainsAny(dir, ",:\\") {
+			return fmt.Errorf("%s: TMPDIR of the job must have no comma, colon or backslash", dir)
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // it is a root for others
+			return err
+		}
+	}
+	options := "lowerdir=" + e.Image + ",upperdir=" + upper + ",workdir=" + work
+	if os.Getuid() != 0 {
+		options += ",userxattr"
+	}
+	// No file of an image makes anybody another user of the machine, or is a device of it.
+	if err := unix.Mount("overlay", r.dir, "overlay", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return fmt.Errorf("lay the container's files over those of its image, both in TMPDIR of the job: %w", err)
+	}
+	r.own = true
+	if _, err := r.place("/proc", true); err != nil {
+		return err
+	}
+	for _, m := range []mount{
+		{Source: "/dev", Target: "/dev"}, {Source: "/sys", Target: "/sys", ReadOnly: true},
+		{Source: "/etc/resolv.conf", Target: "/etc/resolv.conf", ReadOnly: true}, {Source: "/etc/hosts", Target: "/etc/hosts", ReadOnly: true},
+	} {
+		if err := r.mount(m); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("mount at %s: %w", m.Target, err)
+		}
+	}
+	shm := filepath.Join(r.dir, "dev", "shm")
+	if _, err := os.Stat(shm); err != nil {
+		return nil //nolint:nilerr // the machine has none
+	}
+	return unix.Mount("tmpfs", shm, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777")
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package job
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// podman has the images of a job: the program podman of its node pulls them into its own storage, which jobs of the user share. A root
+// file system is a copy, made once for an image and a job: it needs no rights, and what a killed job leaves is a directory.
+type podman struct {
+	images
+	mu       sync.Mutex        // held while an image is unpacked
+	unpacked map[string]string // guarded by mu: the directories, by the id of the image
+}
+
+func newPodman(dir string) *podman {
+	return &podman{images: images{dir}, unpacked: map[string]string{}}
+}
+
+// image is what podman knows of one.
+type image struct {
+	ID          string   `json:"Id"`
+	RepoTags    []string `json:"RepoTags"`
+	RepoDigests []string `json:"RepoDigests"`
+	Size        int64    `json:"Size"`
+	Config      struct {
+		User       string   `json:"User"`
+		Env        []string `json:"Env"`
+		Entrypoint []string `json:"Entrypoint"`
+		Cmd        []string `json:"Cmd"`
+		WorkingDir string   `json:"WorkingDir"`
+	} `json:"Config"`
+}
+
+// refusedByPodman is what podman said.
+type refusedByPodman struct{ said string }
+
+func (e refusedByPodman) Error() string { return "podman: " + e.said }
+
+// podmanCommand is a command that ends with this process.
+func podmanCommand(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "podman", args...)
+	// That of this job is for its volumes; podman of a user has its state there, which all jobs share.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "XDG_RUNTIME_DIR=") })
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+// run returns what podman says.
+func (*podman) run(ctx context.Context, args ...string) (string, error) {
+	var out, said bytes.Buffer
+	cmd := podmanCommand(ctx, args...)
+	cmd.Stdout, cmd.Stderr = &out, &said
+	err := cmd.Run()
+	var exited *exec.ExitError
+	if errors.As(err, &exited) {
+		text := strings.Join(strings.Fields(said.String()), " ")
+		return "", refusedByPodman{text[max(0, len(text)-500):]}
+	}
+	if err != nil {
+		return "", fmt.Errorf("containers of this node of Slurm are made with podman: %w", err)
+	}
+	return strings.TrimSpace(out.String()), nil
+}
+
+var imageID = regexp.MustCompile(`^(sha256:)?[0-9a-f]{64}$`)
+
+// reference is the whole name of an image, by the rules of Kubernetes: podman would look for a short one elsewhere.
+func reference(text string) (string, error) {
+	if imageID.MatchString(text) {
+		return strings.TrimPrefix(text, "sha256:"), nil
+	}
+	ref, err := name.ParseReference(text)
+	if err != nil {
+		return "", status.Errorf(codes.InvalidArgument, "image %q: %v", text, err)
+	}
+	if rest, ok := strings.CutPrefix(ref.Name(), name.DefaultRegistry); ok {
+		return "docker.io" + rest, nil
+	}
+	return ref.Name(), nil
+}
+
+// find returns an image that the node has; nil if it has none of that name.
+func (p *podman) find(ctx context.Context, text string) (*image, error) {
+	ref, err := reference(text)
+	if err != nil {
+		return nil, err
+	}
+	var refused refusedByPodman
+	if _, err := p.run(ctx, "image", "exists", ref); errors.As(err, &refused) && refused.said == "" {
+		return nil, nil // it says so by its exit code alone
+	} else if err != nil {
+		return nil, status.Error(codes.Unknown, err.Error())
+	}
+	out, err := p.run(ctx, "image", "inspect", "--format=json", ref)
+	if err != nil {
+		return nil, status.Error(codes.Unknown, err.Error())
+	}
+	var found []image
+	if err := json.Unmarshal([]byte(out), &found); err != nil || len(found) != 1 {
+		return nil, status.Errorf(codes.Unknown, "podman: image %s: %d answers, %v", ref, len(found), err)
+	}
+	return &found[0], nil
+}
+
+// ImageStatus tells of an image that the node has.
+func (p *podman) ImageStatus(ctx context.Context, spec *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
+	found, err := p.find(ctx, spec.GetImage())
+	if err != nil || found == nil {
+		return &runtimeapi.ImageStatusResponse{}, err
+	}
+	is := &runtimeapi.Image{
+		Id: "sha256:" + found.ID, RepoTags: found.RepoTags, RepoDigests: found.RepoDigests, Size: uint64(max(0, found.Size)), Spec: &runtimeapi.ImageSpec{Image: "sha256:" + found.ID}, //nolint:gosec // it is not negative
+	}
+	user, _, _ := strings.Cut(found.Config.User, ":")
+	number, err := strconv.ParseInt(user, 10, 64)
+	switch {
+	case os.Getuid() != 0: // the container has no other user
+		is.Uid = &runtimeapi.Int64Value{Value: int64(os.Getuid())}
+	case user == "" || err == nil:
+		is.Uid = &runtimeapi.Int64Value{Value: number}
+	default:
+		is.Username = user
+	}
+	return &runtimeapi.ImageStatusResponse{Image: is}, nil
+}
+
+// PullImage has podman pull an image. Credentials are in a file for this user alone, while it does.
+func (p *podman) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
+	ref, err := reference(spec.GetImage())
+	if err != nil {
+		return "", err
+	}
+	args := []string{"pull", "--quiet"}
+	if auth != nil {
+		file, err := p.authFile(ref, auth)
+		if err != nil {
+			return "", err
+		}
+		defer os.Remove(file)
+		args = append(args, "--authfile="+file)
+	}
+	id, err := p.run(ctx, append(args, "docker://"+ref)...)
+	if err != nil {
+		return "", status.Error(codes.Unknown, err.Error())
+	}
+	lines := strings.Fields(id)
+	if len(lines) == 0 || !imageID.MatchString(lines[len(lines)-1]) {
+		return "", status.Errorf(codes.Unknown, "podman: pull %s: %q is no id of an image", ref, id)
+	}
+	return "sha256:" + strings.TrimPrefix(lines[len(lines)-1], "sha256:"), nil
+}
+
+// authFile writes who pulls, as podman reads it.
+func (p *podman) authFile(ref string, auth *runtimeapi.AuthConfig) (string, error) {
+	if auth.GetRegistryToken() != "" {
+		return "", status.Error(codes.InvalidArgument, "podman takes no registry token: use a user and a password")
+	}
+	entry := map[string]string{"auth": base64.StdEncoding.EncodeToString([]byte(auth.GetUsername() + ":" + auth.GetPassword()))}
+	if auth.GetIdentityToken() != "" {
+		entry["identitytoken"] = auth.GetIdentityToken()
+	}
+	host, _, _ := strings.Cut(ref, "/")
+	path := filepath.Join(p.dir, "auth-"+newID())
+	return path, WriteJSON(path, map[string]any{"auths": map[string]any{host: entry}})
+}
+
+// unpack returns the root file system of an image, which nobody changes.
+func (p *podman) unpack(ctx context.Context, id string) (dir string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if dir := p.unpacked[id]; dir != "" {
+		return dir, nil
+	}
+	dir = filepath.Join(p.dir, "images", id)
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil { //nolint:gosec // it is a root for others
+		return "", err
+	}
+	// It is never started, and needs no network.
+	container, err := p.run(ctx, "create", "--pull=never", "--network=none", "--label=virtual-kubelet=slurm", id, "/none")
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		_, rmErr := p.run(context.WithoutCancel(ctx), "rm", "--force", container)
+		err = errors.Join(err, rmErr)
+	}()
+	export, extract := podmanCommand(ctx, "export", container), exec.CommandContext(ctx, "tar", "-x", "--numeric-owner", "--exclude=dev/*", "-C", dir)
+	var said, trouble bytes.Buffer
+	export.Stderr, extract.Stderr = &said, &trouble
+	if extract.Stdin, err = export.StdoutPipe(); err != nil {
+		return "", err
+	}
+	if err := export.Start(); err != nil {
+		return "", err
+	}
+	err = extract.Run()
+	if err = errors.Join(err, export.Wait()); err != nil {
+		return "", fmt.Errorf("unpack image %s: %w: %.300s %.300s", id, err, said.Bytes(), trouble.Bytes())
+	}
+	p.unpacked[id] = dir
+	return dir, nil
+}
+
+// clean removes what was unpacked: directories that their owner may not write to as well.
+func (p *podman) clean() {
+	_ = filepath.WalkDir(filepath.Join(p.dir, "images"), func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700) //nolint:gosec // it is a directory, and about to be removed
+		}
+		return nil
+	})
+}

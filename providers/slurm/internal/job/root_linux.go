@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// makeRoot makes the root of a container: the files of the machine, or of an image, with the mounts of the pod over them. Directories that must be
+// made for a mount are made in memory: the machine's stay as they are.
+func makeRoot(e entry) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("private mounts: %w", err)
+	}
+	r := root{dir: e.Root, made: map[string]bool{}}
+	if err := r.base(e); err != nil {
+		return fmt.Errorf("root of the container: %w", err)
+	}
+	if e.Hide != "" && e.Image == "" { // first, as a volume may be mounted in it; their sources are outside the new root
+		if err := unix.Mount("tmpfs", filepath.Join(r.dir, e.Hide), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=64k"); err != nil {
+			return fmt.Errorf("hide the files of pods: %w", err)
+		}
+	}
+	for _, m := range e.Mounts {
+		if err := r.mount(m); err != nil {
+			return fmt.Errorf("mount at %s: %w", m.Target, err)
+		}
+	}
+	// Where the kernel lets nobody mount a proc, that of the machine stays.
+	_ = unix.Mount("proc", filepath.Join(r.dir, "proc"), "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+	if r.own {
+		if _, err := r.place(e.Dir, true); err != nil {
+			return fmt.Errorf("working directory: %w", err)
+		}
+	}
+	if err := os.Chdir(r.dir); err != nil {
+		return err
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("pivot root: %w", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("unmount the root of the machine: %w", err)
+	}
+	return os.Chdir("/")
+}
+
+// root is the root of a container while it is made.
+type root struct {
+	dir  string
+	made map[string]bool // directories in memory
+	own  bool            // all of it is the container's own: directories are made where they are wanted
+}
+
+func (r *root) base(e entry) error {
+	if e.Image != "" {
+		return r.overlay(e)
+	}
+	return r.copyDir("/", "/")
+}
+
+// copyDir makes target a directory in memory with all that source has.
+func (r *root) copyDir(source, target string) error {
+	entries, err := os.ReadDir(source)
+	if err != nil {
+		return err
+	}
+	at := filepath.Join(r.dir, target)
+	info, err := os.Stat(source)
+	if err != nil {
+		return err
+	}
+	// The source is covered by its copy: it is still to be had through its handle.
+	handle, err := unix.Open(source, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(handle) }()
+	if err := unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID, fmt.Sprintf("mode=%o", info.Mode().Perm())); err != nil {
+		return err
+	}
+	r.made[target] = true
+	for _, e := range entries {
+		from, to := fmt.Sprintf("/proc/self/fd/%d/%s", handle, e.Name()), filepath.Join(at, e.Name())
+		if err := bindEntry(from, to, e); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("%s: %w", filepath.Join(source, e.Name()), err)
+		}
+	}
+	return nil
+}
+
+func bindEntry(from, to string, e os.DirEntry) error {
+	switch {
+	case e.Type()&os.ModeSymlink != 0:
+		link, err := os.Readlink(from)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(link, to)
+	case e.IsDir():
+		if err := os.Mkdir(to, 0o755); err != nil { //nolint:gosec // it is covered at once
+			return err
+		}
+	default:
+		if err := os.WriteFile(to, nil, 0o600); err != nil {
+			return err
+		}
+	}
+	return unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, "")
+}
+
+// mount mounts a volume, with the directories that lead to it.
+func (r *root) mount(m mount) error {
+	info, err := os.Stat(m.Source)
+	if err != nil {
+		return err
+	}
+	target, err := r.place(m.Target, info.IsDir())
+	if err != nil {
+		return err
+	}
+	if err := unix.Mount(m.Source, target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return err
+	}
+	if !m.ReadOnly {
+		return nil
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(target, &fs); err != nil {
+		return err
+	}
+	locked := uintptr(fs.Flags) & (unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_NOATIME | unix.MS_NODIRATIME | unix.MS_RELATIME)
+	return unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|locked, "")
+}
+
+// place returns where path is, and makes it if it is not there. Links of the machine are followed within its root.
+func (r *root) place(path string, dir bool) (string, error) {
+	at := "/"
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	links := 0
+	for i := 0; i < len(parts); i++ {
+		next := filepath.Join(at, parts[i])
+		full := filepath.Join(r.dir, next)
+		info, err := os.Lstat(full)
+		switch {
+		case err == nil && info.Mode()&os.ModeSymlink != 0:
+			link, err := os.Readlink(full)
+			if err != nil {
+				return "", err
+			}
+			if links++; links > maxLinks {
+				return "", errors.New("too many links")
+			}
+			if !filepath.IsAbs(link) {
+				link = filepath.Join(at, link)
+			}
+			parts = append(strings.Split(strings.Trim(filepath.Clean(link), "/"), "/"), parts[i+1:]...)
+			at, i = "/", -1
+			continue
+		case err == nil:
+		case !errors.Is(err, os.ErrNotExist):
+			return "", err
+		default:
+			if !r.made[at] && !r.own {
+				if err := r.copyDir(filepath.Join(r.dir, at), at); err != nil {
+					return "", err
+				}
+			}
+			if i == len(parts)-1 && !dir {
+				err = os.WriteFile(full, nil, 0o600)
+			} else {
+				err = os.Mkdir(full, 0o755) //nolint:gosec // others of the container may have to pass
+				r.made[next] = true
+			}
+			if err != nil {
+				return "", err
+			}
+		}
+		at = next
+	}
+	return filepath.Join(r.dir, at), nil
+}
+
+// maxLinks is how many links a path may have, as for the kernel.
+const maxLinks = 40

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package job
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// unsupported answers the calls that a job has no use for.
+type unsupported struct{}
+
+func no(call string) error { return status.Errorf(codes.Unimplemented, "a job has no %s", call) }
+
+func (unsupported) Exec(context.Context, *runtimeapi.ExecRequest) (*runtimeapi.ExecResponse, error) {
+	return nil, no("Exec") // see StreamExec
+}
+
+func (unsupported) Attach(context.Context, *runtimeapi.AttachRequest) (*runtimeapi.AttachResponse, error) {
+	return nil, no("Attach")
+}
+
+func (unsupported) PortForward(context.Context, *runtimeapi.PortForwardRequest) (*runtimeapi.PortForwardResponse, error) {
+	return nil, no("PortForward")
+}
+
+func (unsupported) CheckpointContainer(context.Context, *runtimeapi.CheckpointContainerRequest) error {
+	return no("CheckpointContainer")
+}
+
+func (unsupported) CheckpointPod(context.Context, *runtimeapi.CheckpointPodRequest) error {
+	return no("CheckpointPod")
+}
+
+func (unsupported) RestorePod(context.Context, *runtimeapi.RestorePodRequest) (*runtimeapi.RestorePodResponse, error) {
+	return nil, no("RestorePod")
+}
+
+func (unsupported) UpdatePodSandboxResources(context.Context, *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
+	return nil, no("UpdatePodSandboxResources")
+}
+
+func (unsupported) UpdateContainerResources(context.Context, string, *runtimeapi.ContainerResources) error {
+	return no("UpdateContainerResources")
+}
+
+func (unsupported) ListMetricDescriptors(context.Context) ([]*runtimeapi.MetricDescriptor, error) {
+	return nil, no("ListMetricDescriptors")
+}
+
+func (unsupported) ListPodSandboxMetrics(context.Context) ([]*runtimeapi.PodSandboxMetrics, error) {
+	return nil, no("ListPodSandboxMetrics")
+}
+
+func (unsupported) PodSandboxStats(context.Context, string) (*runtimeapi.PodSandboxStats, error) {
+	return nil, no("PodSandboxStats")
+}
+
+func (unsupported) ListPodSandboxStats(context.Context, *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
+	return nil, nil
+}
+
+func (unsupported) ContainerStats(context.Context, string) (*runtimeapi.ContainerStats, error) {
+	return nil, no("ContainerStats")
+}
+
+func (unsupported) ListContainerStats(context.Context, *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
+	return nil, nil
+}
+
+func (unsupported) UpdateRuntimeConfig(context.Context, *runtimeapi.RuntimeConfig) error { return nil }
+
+func (unsupported) RuntimeConfig(context.Context) (*runtimeapi.RuntimeConfigResponse, error) {
+	return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: runtimeapi.CgroupDriver_CGROUPFS}}, nil
+}
+
+// images stand for the programs of the machine: each is there, by its name.
+type images struct{ dir string }
+
+func hostImage(ref string) *runtimeapi.Image {
+	return &runtimeapi.Image{Id: "host:" + ref, RepoTags: []string{ref}, Spec: &runtimeapi.ImageSpec{Image: ref}}
+}
+
+func (images) ListImages(context.Context, *runtimeapi.ImageFilter) ([]*runtimeapi.Image, error) {
+	return nil, nil
+}
+
+func (images) ImageStatus(_ context.Context, spec *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
+	return &runtimeapi.ImageStatusResponse{Image: hostImage(spec.GetImage())}, nil
+}
+
+func (images) PullImage(_ context.Context, spec *runtimeapi.ImageSpec, _ *runtimeapi.AuthConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
+	return hostImage(spec.GetImage()).GetId(), nil
+}
+
+func (images) RemoveImage(context.Context, *runtimeapi.ImageSpec) error { return nil }
+
+func (i images) ImageFsInfo(context.Context) (*runtimeapi.ImageFsInfoResponse, error) {
+	return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{{
+		Timestamp: time.Now().UnixNano(), FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: i.dir},
+		UsedBytes: &runtimeapi.UInt64Value{}, InodesUsed: &runtimeapi.UInt64Value{},
+	}}}, nil
+}
+
+func (images) Close(context.Context) error { return nil }

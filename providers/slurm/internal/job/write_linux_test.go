@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestStatusIsWrittenWhenItIsNew: the node asks Slurm often for a while after each new file.
+func TestStatusIsWrittenWhenItIsNew(t *testing.T) {
+	s := &supervisor{dir: t.TempDir(), status: Status{Job: "7"}}
+	path := filepath.Join(s.dir, StatusFile)
+	write := func() os.FileInfo {
+		t.Helper()
+		if err := s.write(); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	first := write()
+	if again := write(); !os.SameFile(first, again) {
+		t.Error("a status that is not new was written")
+	}
+	s.status.Pod.Phase = corev1.PodRunning
+	if next := write(); os.SameFile(first, next) {
+		t.Error("a new status was not written")
+	}
+	var said Status
+	if err := ReadJSON(path, &said); err != nil || said.Pod.Phase != corev1.PodRunning || said.Job != "7" {
+		t.Errorf("the file says %+v, %v", said, err)
+	}
+}
+
+// TestFailedWriteEndsNoPod: while the shared file system takes nothing the pod runs on, and how it ended is written once that works again.
+func TestFailedWriteEndsNoPod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &supervisor{dir: filepath.Join(t.TempDir(), "away"), changed: make(chan struct{}, 1)}
+		is := func(phase corev1.PodPhase) {
+			s.mu.Lock()
+			s.last = &corev1.Pod{Status: corev1.PodStatus{Phase: phase}}
+			s.mu.Unlock()
+			s.changed <- struct{}{}
+			time.Sleep(time.Minute)
+		}
+		left := make(chan error, 1)
+		go func() { left <- s.follow(t.Context(), nil) }()
+		is(corev1.PodRunning)
+		is(corev1.PodSucceeded)
+		select {
+		case err := <-left:
+			t.Fatalf("the pod is left alone: %v", err)
+		default:
+		}
+		if err := os.Mkdir(s.dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-left; err != nil {
+			t.Error(err)
+		}
+		var said Status
+		if err := ReadJSON(filepath.Join(s.dir, StatusFile), &said); err != nil || !said.Ended || said.Pod.Phase != corev1.PodSucceeded {
+			t.Errorf("the file says %+v, %v", said, err)
+		}
+	})
+}
+
+// TestLastWriteIsNotTriedForEver: a job does not stay for a pod that has ended.
+func TestLastWriteIsNotTriedForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &supervisor{dir: filepath.Join(t.TempDir(), "away"), changed: make(chan struct{}, 1)}
+		s.last = &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed}}
+		s.changed <- struct{}{}
+		began := time.Now()
+		if err := s.follow(t.Context(), nil); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("got %v, want why it could not be written", err)
+		}
+		if took := time.Since(began); took < lastWrite || took > lastWrite+2*lookEvery {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// TestLogIsOpenedAgain: what a container writes is kept again once there is room for it.
+func TestLogIsOpenedAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c", "0.log")
+	l, err := openLog(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	away := filepath.Dir(path) + "2"
+	if err := os.Rename(filepath.Dir(path), away); err != nil {
+		t.Fatal(err)
+	}
+	l.size = maxLog
+	l.write([]byte("lost\n"))
+	if err := os.Rename(away, filepath.Dir(path)); err != nil {
+		t.Fatal(err)
+	}
+	l.write([]byte("kept\n"))
+	if data, err := os.ReadFile(path); string(data) != "kept\n" {
+		t.Errorf("the log has %q, %v", data, err)
+	}
+	l.close()
+	l.write([]byte("late\n"))
+	if data, _ := os.ReadFile(path); string(data) != "kept\n" {
+		t.Errorf("a log that was closed has %q", data)
+	}
+}
+
+// TestRotatedLogsGoWithTheirRun: the older files of a run whose log was removed go when the next run begins.
+func TestRotatedLogsGoWithTheirRun(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"0.log.1", "0.log.4", "1.log", "1.log.1", "1.log.2"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := openLog(filepath.Join(dir, "2.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.close()
+	left, _ := filepath.Glob(filepath.Join(dir, "*"))
+	for i := range left {
+		left[i] = filepath.Base(left[i])
+	}
+	if want := []string{"1.log", "1.log.1", "1.log.2", "2.log"}; !slices.Equal(left, want) {
+		t.Errorf("left %q, want %q", left, want)
+	}
+}

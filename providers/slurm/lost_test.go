@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package slurm
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/slurmtest"
+)
+
+// listing is a provider on a squeue of that script, with the pod "u" of job 7.
+func listing(t *testing.T, squeue string) (*provider, *tracked) {
+	t.Helper()
+	pod := &tracked{pod: &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}, id: identity{Cluster: "c", Node: "n", Namespace: "ns", Name: "a", UID: "u"}, job: queued{ID: 7, State: "RUNNING"}}
+	p := &provider{
+		slurm: commandOf(t, "squeue", squeue), place: place{root: t.TempDir()}, settle: settleTime, config: Config{ClusterID: "c"},
+		pods: map[types.UID]*tracked{"u": pod}, listed: make(chan struct{}),
+	}
+	p.in = cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{}}}
+	p.in.Node.Name = "n"
+	return p, pod
+}
+
+// TestJobsOfHiddenPartitionsAreListed: squeue shows them to an ordinary user only when it is asked for all.
+func TestJobsOfHiddenPartitionsAreListed(t *testing.T) {
+	p, _ := listing(t, `case " $* " in *" --all "*) echo '7|RUNNING|None|vk-u|n1|1|1|virtual-kubelet/c/n/ns/a/u';; esac`)
+	if all, err := p.slurm.jobs(t.Context()); err != nil || len(all) != 1 {
+		t.Errorf("got %v, %v, want the job", all, err)
+	}
+}
+
+// TestCommentOfASite: a job whose comment somebody changed is that of its pod all the same.
+func TestCommentOfASite(t *testing.T) {
+	p, pod := listing(t, `echo '7|COMPLETED|None|vk-u|n1|1|1|approved by the site'; echo '8|RUNNING|None|vk-other|n1|1|1|'; echo '9|RUNNING|None|vk-u|n1|1|1|virtual-kubelet/c2/n/ns/a/u'`)
+	p.list(t.Context())
+	if pod.job.State != "COMPLETED" || pod.job.ID != 7 || len(p.pods) != 1 || len(p.doubled) > 0 {
+		t.Errorf("job %+v, doubled %v", pod.job, p.doubled)
+	}
+}
+
+// TestLostNeedsTime: a job that a few lists do not show is not lost yet.
+func TestLostNeedsTime(t *testing.T) {
+	p, pod := listing(t, "exit 0")
+	for range 2 * missingLists {
+		p.list(t.Context())
+	}
+	if pod.job.State != "RUNNING" || pod.status.Phase == corev1.PodFailed {
+		t.Errorf("after a moment the job is %s, the pod %s", pod.job.State, pod.status.Phase)
+	}
+	pod.missingAt = pod.missingAt.Add(-settleTime)
+	p.list(t.Context())
+	if pod.job.State != stateLost || pod.status.Reason != "JobLost" {
+		t.Errorf("after a minute the job is %s, the pod %s", pod.job.State, pod.status.Reason)
+	}
+}
+
+// TestLostJobIsCancelled: what Slurm does not show may run: it is cancelled by the name of its pod before the files go, until that succeeds.
+func TestLostJobIsCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &provider{place: place{root: t.TempDir()}, pods: stopped(stateLost, 1, time.Now().Add(time.Hour)), notify: func(*corev1.Pod) {}}
+		p.forget(t.Context())
+		for range 2 {
+			due := p.orders(time.Now())
+			if len(due) != 1 || len(due[0].ids) > 0 || fmt.Sprint(due[0].lost) != "[LOST-0]" {
+				t.Fatalf("orders %+v, want one for the name of the job", due)
+			}
+			if len(p.pods) == 0 {
+				t.Fatal("the files went before")
+			}
+			if due[0].stops[0].tries == 2 {
+				due[0].stops[0].ended = true
+			}
+			time.Sleep(askRunning)
+		}
+		time.Sleep(time.Hour)
+		if due := p.orders(time.Now()); len(due) > 0 {
+			t.Errorf("cancelled again: %+v", due)
+		}
+		if p.forget(t.Context()); len(p.pods) > 0 {
+			t.Error("the pod stays")
+		}
+	})
+}
+
+// TestHiddenJobEnds: a job that no list shows is cancelled on a real Slurm, and its pod goes.
+func TestHiddenJobEnds(t *testing.T) {
+	t.Parallel()
+	c := slurmtest.Start(t, slurmtest.Options{})
+	config := testConfig(c, "hidden")
+	config.BinDir = filepath.Join(c.Dir, "hidden")
+	if err := os.Mkdir(config.BinDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"squeue", "scancel", "sinfo", "srun", "sbatch"} {
+		text := "#!/bin/sh\nexec /usr/bin/" + name + " \"$@\"\n"
+		if name == "squeue" {
+			text = "#!/bin/sh\nexit 0\n"
+		}
+		if err := os.WriteFile(filepath.Join(config.BinDir, name), []byte(text), 0o700); err != nil { //nolint:gosec // it is a program
+			t.Fatal(err)
+		}
+	}
+	p, _ := running(t, config, nil)
+	pod := shell("a", "sleep 300")
+	if err := p.CreatePod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	awaitPhase(t, p, "a", "Failed")
+	if out, err := c.Run(t.Context(), "squeue", "--noheader", "--format=%T"); err != nil || strings.TrimSpace(out) != "RUNNING" {
+		t.Fatalf("the job is %q, %v, want it to run", out, err)
+	}
+	if err := p.DeletePod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the pod is to go", func() (bool, string) { got := p.phase(t, "a"); return strings.Contains(got, "has no job"), got })
+	await(t, "the job is to end", func() (bool, string) {
+		out, err := c.Run(t.Context(), "squeue", "--noheader", "--format=%i %T")
+		return err == nil && strings.TrimSpace(out) == "", out
+	})
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
+)
+
+// script is that of every job. What it runs, and where, are its arguments. sbatch hands on the token of who submits, which is nothing to a pod.
+const script = "#!/bin/sh\nunset SLURM_JWT\nexec \"$1\" " + job.Marker + " " + job.ModeRun + " \"$2\"\n"
+
+// identity is what the comment of a job says.
+type identity struct {
+	Cluster, Node, Namespace, Name string
+	UID                            types.UID
+}
+
+// commentHead begins the comment of each job. None of the names has a slash.
+const commentHead = "virtual-kubelet"
+
+func (i identity) comment() string {
+	return strings.Join([]string{commentHead, i.Cluster, i.Node, i.Namespace, i.Name, string(i.UID)}, "/")
+}
+
+// parseComment is the reverse of comment.
+func parseComment(text string) (identity, bool) {
+	p := strings.Split(strings.TrimSpace(text), "/")
+	if len(p) != 6 || p[0] != commentHead {
+		return identity{}, false
+	}
+	return identity{p[1], p[2], p[3], p[4], types.UID(p[5])}, true
+}
+
+// jobName is by which the job of a pod is looked up.
+func jobName(uid types.UID) string { return "vk-" + string(uid) }
+
+// submission is the command line of sbatch for a pod. dir is that of the pod, program and script are what runs.
+func (c Config) submission(pod *corev1.Pod, id identity, dir, program, script string) ([]string, error) {
+	cpus, megabytes, gpus := c.size(pod)
+	args := []string{
+		"--parsable", "--no-requeue", "--job-name=" + jobName(id.UID), "--comment=" + id.comment(),
+		"--output=" + dir + "/" + job.OutputFile, "--open-mode=append", "--chdir=/",
+		"--nodes=1", "--ntasks=1", fmt.Sprintf("--cpus-per-task=%d", cpus), fmt.Sprintf("--mem=%dM", megabytes),
+	}
+	for flag, value := range map[string]string{"--partition=": c.partition(id.Node), "--account=": c.Account, "--qos=": c.QOS} {
+		if value != "" {
+			args = append(args, flag+value)
+		}
+	}
+	slices.Sort(args[11:])
+	if gpus > 0 {
+		args = append(args, fmt.Sprintf("--gres=gpu:%d", gpus))
+	}
+	if s := pod.Spec.ActiveDeadlineSeconds; s != nil {
+		args = append(args, fmt.Sprintf("--time=%d", *s/60+2)) // in minutes; the job itself keeps it to the second
+	}
+	flags, err := c.flags(pod)
+	return append(append(args, flags...), script, program, dir), err
+}
+
+// flags are those of the annotation, if the configuration allows all of them.
+func (c Config) flags(pod *corev1.Pod) ([]string, error) {
+	flags := strings.Fields(pod.Annotations[AnnotationFlags])
+	for _, flag := range flags {
+		name, _, _ := strings.Cut(flag, "=")
+		if !slices.Contains(c.Flags, name) {
+			return nil, errdefs.InvalidInputf("annotation %s: %.40q: allowed are %q, each as --flag or --flag=value", AnnotationFlags, flag, c.Flags)
+		}
+		for _, r := range flag {
+			if r < ' ' || r > '~' {
+				return nil, errdefs.InvalidInputf("annotation %s: %q: want printable ASCII", AnnotationFlags, flag)
+			}
+		}
+	}
+	return flags, nil
+}
+
+// size is what the job asks for: whole CPUs and megabytes.
+func (c Config) size(pod *corev1.Pod) (cpus, megabytes, gpus int64) {
+	cpu := c.ask(pod, corev1.ResourceCPU)
+	memory := c.ask(pod, corev1.ResourceMemory)
+	memory = memory.DeepCopy()
+	memory.Add(c.OverheadMemory) // what runs the containers is in the job too
+	gpu := c.ask(pod, corev1.ResourceName(c.GPUResource))
+	const mega = 1 << 20
+	return max(1, (cpu.MilliValue()+999)/1000), max(1, (memory.Value()+mega-1)/mega), gpu.Value()
+}
+
+// ask is what the containers need together: those that run at once are added up, and an init container runs beside the sidecars before it.
+func (c Config) ask(pod *corev1.Pod, name corev1.ResourceName) resource.Quantity {
+	of := func(k *corev1.Container) resource.Quantity {
+		if q, ok := k.Resources.Limits[name]; ok {
+			return q
+		}
+		return k.Resources.Requests[name]
+	}
+	var sum, sidecars, most resource.Quantity
+	for i := range pod.Spec.InitContainers {
+		k := &pod.Spec.InitContainers[i]
+		if k.RestartPolicy != nil && *k.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			sidecars.Add(of(k))
+			continue
+		}
+		q := of(k)
+		q.Add(sidecars)
+		if q.Cmp(most) > 0 {
+			most = q
+		}
+	}
+	for i := range pod.Spec.Containers {
+		sum.Add(of(&pod.Spec.Containers[i]))
+	}
+	sum.Add(sidecars)
+	if most.Cmp(sum) > 0 {
+		sum = most
+	}
+	if sum.IsZero() {
+		return c.DefaultResources[name]
+	}
+	if o, ok := pod.Spec.Overhead[name]; ok {
+		sum.Add(o)
+	}
+	return sum
+}

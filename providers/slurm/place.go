@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
+)
+
+// place is where pods are on the shared file system: a directory each, for the user of the jobs alone.
+type place struct {
+	root, shared    string
+	program, script string
+}
+
+// submittedFile has the number of the job, once that is known.
+const submittedFile = "submitted"
+
+// prepare puts the program of jobs, and their script, onto the shared file system: once, by what is in them.
+func (p *place) prepare(program string) error {
+	for _, dir := range []string{filepath.Join(p.shared, "bin"), p.root} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("slurm provider: sharedDir: %w", err)
+		}
+	}
+	// Who may write to one of them decides what the jobs of this user run.
+	for _, dir := range []string{p.shared, filepath.Join(p.shared, "bin"), filepath.Dir(p.root), p.root} {
+		info, err := os.Lstat(dir)
+		if err != nil {
+			return fmt.Errorf("slurm provider: sharedDir: %w", err)
+		}
+		if !info.IsDir() || !own(info) || info.Mode().Perm()&0o022 != 0 {
+			return fmt.Errorf("slurm provider: sharedDir: %s (%v): want a directory of the user that runs this, which no other may write to", dir, info.Mode())
+		}
+	}
+	if info, err := os.Stat(p.root); err != nil || info.Mode().Perm()&0o077 != 0 {
+		return errors.Join(fmt.Errorf("slurm provider: sharedDir: %s is open to others: chmod 0700", p.root), err)
+	}
+	if program == "" {
+		program = "/proc/self/exe"
+	}
+	var err error
+	if p.program, err = keep(program, filepath.Join(p.shared, "bin", "virtual-kubelet-")); err != nil {
+		return fmt.Errorf("slurm provider: put the program of jobs into sharedDir: %w", err)
+	}
+	sum := sha256.Sum256([]byte(script))
+	p.script = filepath.Join(p.shared, "bin", "job-"+hex.EncodeToString(sum[:8])+".sh")
+	if err := writeNew(p.script, strings.NewReader(script)); err != nil {
+		return fmt.Errorf("slurm provider: put the script of jobs into sharedDir: %w", err)
+	}
+	return nil
+}
+
+// keep copies a program to a name with its hash, unless it is there.
+func keep(from, to string) (string, error) {
+	f, err := os.Open(from)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	to += hex.EncodeToString(sum.Sum(nil)[:8])
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	return to, writeNew(to, f)
+}
+
+// writeNew writes a program, unless it is there as it should be: whole, or not at all.
+func writeNew(path string, from io.ReadSeeker) error {
+	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && own(info) && info.Mode().Perm() == 0o700 && same(path, from) {
+		return nil
+	}
+	if _, err := from.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-")
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, from)
+	err = errors.Join(err, f.Chmod(0o700), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+// same tells whether a file has what from has.
+func same(path string, from io.ReadSeeker) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	is, want := sha256.New(), sha256.New()
+	_, err = io.Copy(is, f)
+	_, fromErr := io.Copy(want, from)
+	return err == nil && fromErr == nil && bytes.Equal(is.Sum(nil), want.Sum(nil))
+}
+
+func (p place) pod(uid types.UID) string { return filepath.Join(p.root, string(uid)) }
+
+// write writes what the job of a pod needs. before is that it had been written before.
+func (p place) write(uid types.UID, b job.Bundle) (before bool, err error) {
+	dir := p.pod(uid)
+	err = os.Mkdir(dir, 0o700)
+	if before = errors.Is(err, os.ErrExist); err != nil && !before {
+		return before, err
+	}
+	return before, p.rewrite(uid, b)
+}
+
+// rewrite writes it anew. A pod that was removed stays away.
+func (p place) rewrite(uid types.UID, b job.Bundle) error {
+	return job.WriteJSON(filepath.Join(p.pod(uid), job.BundleFile), b)
+}
+
+func (p place) submitted(uid types.UID, number int) error {
+	return os.WriteFile(filepath.Join(p.pod(uid), submittedFile), []byte(strconv.Itoa(number)), 0o600)
+}
+
+func (p place) remove(uid types.UID) error { return os.RemoveAll(p.pod(uid)) }
+
+// said is what the job of a pod wrote, if that is newer than what was seen; again looks at it in any case. nil is nothing new; an error
+// is that it cannot be known.
+func (p place) said(uid types.UID, seen time.Time, again bool) (*job.Status, time.Time, error) {
+	path := filepath.Join(p.pod(uid), job.StatusFile)
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, seen, nil
+	}
+	if err != nil || info.ModTime().Equal(seen) && !again {
+		return nil, seen, err
+	}
+	var said job.Status
+	err = job.ReadJSON(path, &said)
+	switch {
+	case errors.Is(err, job.ErrDamaged), errors.Is(err, os.ErrNotExist):
+		return nil, seen, nil // it is read again
+	case err != nil:
+		return nil, seen, err
+	}
+	return &said, info.ModTime(), nil
+}
+
+// usedFile is beside a root that has pods, or had them: without it another file system is there, or none.
+func (p place) usedFile() string {
+	return filepath.Join(filepath.Dir(p.root), "."+filepath.Base(p.root)+".used")
+}
+
+// used tells whether the root is that of the pods.
+func (p place) used() error {
+	if _, err := os.Lstat(p.usedFile()); err != nil {
+		return fmt.Errorf("sharedDir: it is not what it was, look whether it is mounted: %w", err)
+	}
+	return nil
+}
+
+// use has the root used from now on.
+func (p place) use() error {
+	if _, err := os.Lstat(p.usedFile()); err == nil {
+		return nil
+	}
+	return os.WriteFile(p.usedFile(), nil, 0o600)
+}
+
+// found are pods whose job was submitted, by their directories: the number of the job is 0 where it is not known.
+func (p place) found() (map[types.UID]int, error) {
+	entries, err := os.ReadDir(p.root)
+	if err != nil {
+		return nil, err
+	}
+	all := map[types.UID]int{}
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		uid := types.UID(e.Name())
+		data, err := os.ReadFile(filepath.Join(p.pod(uid), submittedFile))
+		if err == nil {
+			all[uid], _ = strconv.Atoi(string(data))
+			continue
+		}
+		if errors.Is(err, os.ErrNotExist) {
+			if _, err = os.Stat(filepath.Join(p.pod(uid), job.StatusFile)); err == nil {
+				all[uid] = 0
+			}
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// sweep removes the directories of pods whose submission had no answer and came to nothing: they may have secrets. None is of a job that
+// Slurm has, or had a job, or was written to since.
+func (p place) sweep(jobs map[types.UID][]queued, since time.Time) error {
+	entries, err := os.ReadDir(p.root)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		uid := types.UID(e.Name())
+		info, err := e.Info()
+		if err != nil || !e.IsDir() || len(jobs[uid]) > 0 || info.ModTime().After(since) || p.ran(uid) {
+			continue
+		}
+		if err := p.remove(uid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ran tells whether the pod has, or had, a job as far as its files say.
+func (p place) ran(uid types.UID) bool {
+	for _, name := range []string{submittedFile, job.StatusFile, job.ClaimFile} {
+		if _, err := os.Lstat(filepath.Join(p.pod(uid), name)); !errors.Is(err, os.ErrNotExist) {
+			return true
+		}
+	}
+	return false
+}
+
+// bundle is what the job of a pod needs, and when its tokens are to be renewed.
+func (p *provider) bundle(ctx context.Context, pod *corev1.Pod) (b job.Bundle, renewAt time.Time, err error) {
+	node := p.in.Node.DeepCopy()
+	b = job.Bundle{
+		Pod: pod.DeepCopy(), Node: node, DNSDomain: p.in.KubeClusterDomain, Containers: map[string]*corev1.Container{},
+		Runtime: p.config.Containers, ConfigMaps: map[string]*corev1.ConfigMap{}, Secrets: map[string]*corev1.Secret{}, Tokens: map[string]job.Token{},
+	}
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			c, err := p.objects.Container(ctx, pod, list[i].Name)
+			if err != nil {
+				return b, renewAt, fmt.Errorf("create pod %s/%s: container %s: %w", pod.Namespace, pod.Name, list[i].Name, err)
+			}
+			b.Containers[c.Name] = c
+		}
+	}
+	for i := range pod.Spec.Volumes {
+		at, err := p.volume(ctx, pod, &pod.Spec.Volumes[i], &b)
+		if err != nil {
+			return b, renewAt, fmt.Errorf("create pod %s/%s: volume %s: %w", pod.Namespace, pod.Name, pod.Spec.Volumes[i].Name, err)
+		}
+		if !at.IsZero() && (renewAt.IsZero() || at.Before(renewAt)) {
+			renewAt = at
+		}
+	}
+	if p.credentials == nil || p.config.Containers == "" || len(pod.Spec.ImagePullSecrets) == 0 {
+		return b, renewAt, nil
+	}
+	logins, err := p.credentials.PullCredentials(ctx, pod)
+	if err != nil {
+		return b, renewAt, fmt.Errorf("create pod %s/%s: read its pull secrets: %w", pod.Namespace, pod.Name, err)
+	}
+	for _, l := range logins {
+		b.Logins = append(b.Logins, job.Login(l))
+	}
+	return b, renewAt, nil
+}
+
+// volume adds what a volume is written from. What is optional may be missing.
+func (p *provider) volume(ctx context.Context, pod *corev1.Pod, v *corev1.Volume, b *job.Bundle) (renewAt time.Time, err error) {
+	optional := func(o *bool, err error) error {
+		if apierrors.IsNotFound(err) && o != nil && *o {
+			return nil
+		}
+		return err
+	}
+	configMap := func(name string, o *bool) error {
+		got, err := p.objects.ConfigMap(ctx, pod, name)
+		if err == nil {
+			b.ConfigMaps[name] = got
+		}
+		return optional(o, err)
+	}
+	secret := func(name string, o *bool) error {
+		got, err := p.objects.Secret(ctx, pod, name)
+		if err == nil {
+			b.Secrets[name] = got
+		}
+		return optional(o, err)
+	}
+	switch {
+	case v.ConfigMap != nil:
+		return renewAt, configMap(v.ConfigMap.Name, v.ConfigMap.Optional)
+	case v.Secret != nil:
+		return renewAt, secret(v.Secret.SecretName, v.Secret.Optional)
+	case v.Projected == nil:
+		return renewAt, nil
+	}
+	for _, s := range v.Projected.Sources {
+		switch {
+		case s.ConfigMap != nil:
+			err = configMap(s.ConfigMap.Name, s.ConfigMap.Optional)
+		case s.Secret != nil:
+			err = secret(s.Secret.Name, s.Secret.Optional)
+		case s.ServiceAccountToken != nil && p.tokens != nil:
+			t, tokenErr := p.tokens.Token(ctx, pod, s.ServiceAccountToken)
+			if err = tokenErr; err == nil {
+				b.Tokens[job.TokenKey(s.ServiceAccountToken)] = job.Token{Token: t.Token, ExpiresAt: t.ExpiresAt, RefreshAt: t.RefreshAt}
+				if renewAt.IsZero() || t.RefreshAt.Before(renewAt) {
+					renewAt = t.RefreshAt
+				}
+			}
+		}
+		if err != nil {
+			return renewAt, err
+		}
+	}
+	return renewAt, nil
+}
+
+// renew writes what a pod mounts anew, as it is now.
+func (p *provider) renew(ctx context.Context, t *tracked) error {
+	p.mu.Lock()
+	pod, over := t.pod, t.said != nil && t.said.Ended || ended[t.job.State] != ""
+	p.mu.Unlock()
+	if over {
+		return nil
+	}
+	b, renewAt, err := p.bundle(ctx, pod)
+	if err == nil {
+		err = p.place.rewrite(pod.UID, b)
+	}
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	t.renewAt = renewAt
+	p.mu.Unlock()
+	return nil
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package slurm
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestPlaceOfOthers: nothing is put where others decide what jobs run.
+func TestPlaceOfOthers(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(program, []byte("one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func(p place) error{
+		"nothing":   func(place) error { return nil },
+		"sharedDir": func(p place) error { return os.Chmod(p.shared, 0o777) },                       //nolint:gosec // that is what is refused
+		"bin":       func(p place) error { return os.Chmod(filepath.Join(p.shared, "bin"), 0o770) }, //nolint:gosec // as above
+		"cluster":   func(p place) error { return os.Chmod(filepath.Dir(p.root), 0o720) },           //nolint:gosec // as above
+		"link": func(p place) error {
+			bin := filepath.Join(p.shared, "bin")
+			if err := os.Rename(bin, bin+"2"); err != nil {
+				return err
+			}
+			return os.Symlink(bin+"2", bin)
+		},
+		"owner": func(p place) error {
+			if os.Getuid() != 0 {
+				return os.Chmod(p.shared, 0o777) //nolint:gosec // only root can give files away
+			}
+			return os.Chown(p.root, 12345, -1)
+		},
+	} {
+		shared := filepath.Join(t.TempDir(), "shared")
+		p := place{shared: shared, root: filepath.Join(shared, "cluster", "node")}
+		if err := p.prepare(program); err != nil {
+			t.Fatal(err)
+		}
+		if err := spoil(p); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.prepare(program); (err != nil) != (name != "nothing") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if name != "nothing" {
+			continue
+		}
+		if err := os.WriteFile(p.program, []byte("two"), 0o700); err != nil { //nolint:gosec // it is a program
+			t.Fatal(err)
+		}
+		if err := p.prepare(program); err != nil {
+			t.Error(err)
+		}
+		if got, err := os.ReadFile(p.program); err != nil || string(got) != "one" {
+			t.Errorf("the program of jobs is %q, %v, want what it should be", got, err)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
+)
+
+// ended are the states of jobs of which nothing runs any more, and the reason of a pod that had not ended by itself.
+var ended = map[string]string{
+	"COMPLETED": "JobEnded", "FAILED": "JobFailed", "CANCELLED": "JobCancelled", "TIMEOUT": "DeadlineExceeded", "DEADLINE": "DeadlineExceeded",
+	"NODE_FAIL": "NodeFail", "BOOT_FAIL": "BootFail", "PREEMPTED": "Preempted", "OUT_OF_MEMORY": "OutOfMemory", "REVOKED": "JobRevoked",
+	stateLost: "JobLost",
+}
+
+// stateLost is that of a job that Slurm does not know any more, and that did not say how its pod ended.
+const stateLost = "LOST"
+
+// statusOf is how a pod is, by its job and what the job wrote; nil if it has written nothing.
+func statusOf(pod *corev1.Pod, q queued, said *job.Status) corev1.PodStatus {
+	reason, over := ended[q.State]
+	switch {
+	case said != nil && said.Cause != "" && !over:
+		s := *said.Pod.DeepCopy()
+		s.Phase = corev1.PodRunning // Slurm ends it, and is yet to say why
+		return s
+	case said != nil && said.Ended && said.Cause == "":
+		return said.Pod
+	case said != nil && said.Ended:
+		s := *said.Pod.DeepCopy() // Slurm ended it, and the containers said how
+		if s.Phase == corev1.PodFailed || q.State != "COMPLETED" {
+			s.Phase, s.Reason, s.Message = corev1.PodFailed, reason, message(q)
+		}
+		return s
+	case over:
+		return podstatus.Status(pod, podstatus.Pod{
+			StartedAt: q.Submitted, Ended: true, Failed: true, Reason: reason, Message: message(q),
+			IPs: addresses(said, false), HostIPs: addresses(said, true), Containers: cut(pod, q, said),
+		})
+	case said != nil:
+		return said.Pod
+	}
+	s := podstatus.Status(pod, podstatus.Pod{StartedAt: q.Submitted})
+	if q.State != "" {
+		s.Message = message(q)
+	}
+	return s
+}
+
+func message(q queued) string {
+	if q.State == stateLost {
+		return fmt.Sprintf("Slurm does not know job %d any more, and how it ended is not known", q.ID)
+	}
+	text := fmt.Sprintf("job %d of Slurm is %s", q.ID, q.State)
+	if q.Reason != "" && q.Reason != "None" {
+		text += ": " + q.Reason
+	}
+	return text
+}
+
+// cut are the containers of a job that ended without their last status.
+func cut(pod *corev1.Pod, q queued, said *job.Status) []podstatus.Container {
+	if said == nil {
+		return nil // none of them ran, as far as is known
+	}
+	var all []podstatus.Container
+	statuses := append(append([]corev1.ContainerStatus{}, said.Pod.InitContainerStatuses...), said.Pod.ContainerStatuses...)
+	for i := range statuses {
+		s := &statuses[i]
+		c := podstatus.Container{Name: s.Name, Restarts: s.RestartCount, Image: s.Image, ImageID: s.ImageID, Last: runOf(s.LastTerminationState.Terminated)}
+		switch {
+		case s.State.Terminated != nil:
+			c.State, c.Run = podstatus.Exited, *runOf(s.State.Terminated)
+		case s.State.Running != nil:
+			c.State, c.Run = podstatus.Exited, podstatus.Run{ID: s.ContainerID, StartedAt: s.State.Running.StartedAt.Time, Message: message(q)}
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+func runOf(t *corev1.ContainerStateTerminated) *podstatus.Run {
+	if t == nil {
+		return nil
+	}
+	code := t.ExitCode
+	return &podstatus.Run{
+		ID: t.ContainerID, StartedAt: t.StartedAt.Time, FinishedAt: t.FinishedAt.Time, ExitCode: &code, Reason: t.Reason, Message: t.Message,
+	}
+}
+
+func addresses(said *job.Status, host bool) (all []string) {
+	switch {
+	case said == nil:
+	case host && said.Pod.HostIP != "":
+		all = append(all, said.Pod.HostIP)
+	case !host && said.Pod.PodIP != "":
+		all = append(all, said.Pod.PodIP)
+	}
+	return all
+}

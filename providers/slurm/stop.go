@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// stopping is a pod that is to stop.
+type stopping struct {
+	until time.Time // the grace period and some time to end
+	next  time.Time // when its job is to be told something
+	tries int       // how often it was
+	told  bool      // it knows
+	ended bool      // a job that was lost was cancelled, should it run all the same
+	late  bool      // its time is up
+}
+
+// again is when a job is told once more. Waits grow: a Slurm that does not keep up is not asked more for it.
+func (s *stopping) again(now time.Time, first time.Duration) {
+	s.next = now.Add(min(first<<min(s.tries, 6), time.Minute))
+	s.tries++
+}
+
+// order is what several jobs are told by one command.
+type order struct {
+	flags []string
+	ids   []int
+	lost  []types.UID // in the place of ids
+	stops []*stopping // of pods that know, or are over, once the command succeeded
+}
+
+// Waits before a job is told the same again.
+const (
+	askPending = time.Second
+	askRunning = 5 * time.Second
+)
+
+// orders are those that are due: one for each thing to tell.
+func (p *provider) orders(now time.Time) (due []order) {
+	kill, lost := order{}, order{}
+	drop, signal := order{flags: []string{"--state=PENDING"}}, order{flags: []string{"--signal=USR1", "--batch"}}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	kill.ids, p.doubled = p.doubled, nil // the next list sees them again
+	for _, t := range p.pods {
+		s := t.stop
+		if s == nil || ended[t.job.State] != "" && !mayRun(t) {
+			continue
+		}
+		if now.After(s.until) && !s.late {
+			s.late, s.next, s.tries = true, time.Time{}, 0
+		}
+		switch {
+		case now.Before(s.next):
+		case ended[t.job.State] != "":
+			lost.lost, lost.stops = append(lost.lost, t.id.UID), append(lost.stops, s)
+			s.again(now, askRunning)
+		case s.late:
+			kill.ids = append(kill.ids, t.job.ID)
+			s.again(now, askRunning)
+		case t.job.State == "PENDING":
+			drop.ids = append(drop.ids, t.job.ID)
+			s.again(now, askPending) // it may have begun to run meanwhile
+		case t.said == nil:
+			// It has begun, and cannot be told yet.
+		case !t.said.Ended && !s.told:
+			signal.ids, signal.stops = append(signal.ids, t.job.ID), append(signal.stops, s)
+			s.again(now, askRunning)
+		}
+	}
+	for _, o := range []order{kill, lost, drop, signal} {
+		if len(o.ids)+len(o.lost) > 0 {
+			due = append(due, o)
+		}
+	}
+	return due
+}
+
+// mayRun tells whether the job of a pod that is to stop may run although Slurm does not show it: it is cancelled before its files go.
+// The caller holds mu.
+func mayRun(t *tracked) bool {
+	return t.job.State == stateLost && !t.stop.ended && (t.said == nil || !t.said.Ended)
+}
+
+// tell has jobs told what is due, by one command for each thing, and does not wait for it: only one of its kind is on its way at a time.
+func (p *provider) tell(ctx context.Context, running *sync.WaitGroup) {
+	select {
+	case p.telling <- struct{}{}:
+	default:
+		return
+	}
+	due := p.orders(time.Now())
+	if len(due) == 0 {
+		<-p.telling
+		return
+	}
+	running.Go(func() {
+		defer func() { <-p.telling; p.look() }()
+		var commands sync.WaitGroup
+		for _, o := range due {
+			commands.Go(func() { p.send(ctx, o) })
+		}
+		commands.Wait()
+	})
+}
+
+func (p *provider) send(ctx context.Context, o order) {
+	err := p.slurm.cancel(ctx, o.ids, o.flags...)
+	if len(o.lost) > 0 {
+		err = p.slurm.cancelNamed(ctx, o.lost)
+	}
+	if err != nil {
+		log.G(ctx).WithError(err).Debug("Some jobs could not be told to stop: they are told again")
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range o.stops {
+		s.told, s.ended = true, len(o.lost) > 0
+	}
+}
+
+// forget removes what is left of pods that were to stop and whose job has ended.
+func (p *provider) forget(ctx context.Context) {
+	var gone []*tracked
+	p.mu.Lock()
+	for _, t := range p.pods {
+		if t.stop != nil && ended[t.job.State] != "" && !mayRun(t) && !p.unsettled(t) {
+			gone = append(gone, t)
+		}
+	}
+	p.mu.Unlock()
+	for _, t := range gone {
+		if err := p.place.remove(t.id.UID); err != nil {
+			log.G(ctx).WithError(err).Warn("The directory of a pod could not be removed: it is tried again")
+			continue
+		}
+		p.reporting.Lock()
+		p.mu.Lock()
+		last := t.snapshot()
+		p.mu.Unlock()
+		p.notify(last)
+		p.mu.Lock()
+		delete(p.pods, t.id.UID)
+		p.mu.Unlock()
+		p.reporting.Unlock()
+	}
+}

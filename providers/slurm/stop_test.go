@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package slurm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
+)
+
+// stopped are pods that are to stop until then; their jobs have that state.
+func stopped(state string, n int, until time.Time) map[types.UID]*tracked {
+	all := map[types.UID]*tracked{}
+	for i := range n {
+		uid := types.UID(fmt.Sprintf("%s-%d", state, i))
+		t := &tracked{pod: &corev1.Pod{}, id: identity{UID: uid}, job: queued{ID: len(state)*10000 + i, State: state}, stop: &stopping{until: until}}
+		if state == "RUNNING" {
+			t.said = &job.Status{}
+		}
+		all[uid] = t
+	}
+	return all
+}
+
+// TestJobsAreToldTogether: many pods are stopped by a few commands, without anybody waiting for one that hangs, and those that know are told once.
+func TestJobsAreToldTogether(t *testing.T) {
+	asked, gate := filepath.Join(t.TempDir(), "asked"), filepath.Join(t.TempDir(), "gate")
+	if err := syscall.Mkfifo(gate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := &provider{
+		slurm: commandOf(t, "scancel", "read x < "+gate+"; echo $(echo $* | tr ' ' '\\n' | grep -c '^[0-9]') $1 >> "+asked), pods: stopped("RUNNING", 600, time.Now().Add(time.Hour)),
+		telling: make(chan struct{}, 1), wake: make(chan struct{}, 1), doubled: []int{7},
+	}
+	for uid, pod := range stopped("PENDING", 300, time.Now().Add(time.Hour)) {
+		p.pods[uid] = pod
+	}
+	var running sync.WaitGroup
+	p.tell(t.Context(), &running) // the commands wait at the gate: this does not
+	p.tell(t.Context(), &running) // and nothing is told beside them
+	open, err := os.OpenFile(gate, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	if _, err := open.WriteString(strings.Repeat("\n", 4)); err != nil {
+		t.Fatal(err)
+	}
+	running.Wait()
+	data, _ := os.ReadFile(asked)
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	slices.Sort(lines)
+	if want := []string{"1 7", "100 --signal=USR1", "300 --state=PENDING", "500 --signal=USR1"}; !slices.Equal(lines, want) {
+		t.Errorf("commands %q, want %q", lines, want)
+	}
+	for _, o := range p.orders(time.Now().Add(10 * time.Minute)) {
+		if slices.Contains(o.flags, "--batch") {
+			t.Errorf("%d jobs that know are told again", len(o.ids))
+		}
+	}
+	if due := p.orders(time.Now().Add(2 * time.Hour)); len(due) != 1 || len(due[0].flags) > 0 || len(due[0].ids) != 900 {
+		t.Errorf("when the time is up: %+v, want 900 cancelled", due)
+	}
+}
+
+// TestWaitsGrow: a job that cannot be told is tried at growing intervals, and cancelled when its time is up.
+func TestWaitsGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &provider{pods: stopped("RUNNING", 1, time.Now().Add(10*time.Minute))}
+		began, signals, kills := time.Now(), 0, []time.Duration{}
+		for time.Since(began) < 15*time.Minute {
+			for _, o := range p.orders(time.Now()) {
+				if len(o.flags) > 0 {
+					signals++
+				} else {
+					kills = append(kills, time.Since(began))
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		if signals < 8 || signals > 14 {
+			t.Errorf("told %d times in 10 minutes, want 5 s, 10 s, … and then each minute", signals)
+		}
+		if len(kills) < 5 || len(kills) > 10 || kills[0] > 10*time.Minute+2*time.Second {
+			t.Errorf("cancelled at %v", kills)
+		}
+	})
+}
+
+// TestHangingFilesHoldUpNobody: while the shared file system hangs, what is known is told.
+func TestHangingFilesHoldUpNobody(t *testing.T) {
+	p := &provider{place: place{root: t.TempDir()}, pods: stopped("RUNNING", 1, time.Now()), listed: make(chan struct{})}
+	close(p.listed)
+	path := filepath.Join(p.place.pod("RUNNING-0"), job.StatusFile)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(path, 0o600); err != nil { // who opens it waits
+		t.Fatal(err)
+	}
+	read := make(chan struct{})
+	go func() { p.readFiles(t.Context()); close(read) }()
+	var gate *os.File
+	await(t, "the file is to be read", func() (bool, string) {
+		f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			return false, err.Error() // nobody has it open
+		}
+		gate = f
+		return true, ""
+	})
+	told := make(chan int, 1)
+	go func() { all, _ := p.GetPods(t.Context()); told <- len(all) }()
+	select {
+	case n := <-told:
+		if n != 1 {
+			t.Errorf("%d pods", n)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the pods are not told")
+	}
+	_ = gate.Close()
+	<-read
+}
+
+// TestUpdateBesideAStream: a pod may be replaced while somebody connects with it. The race detector looks.
+func TestUpdateBesideAStream(t *testing.T) {
+	p := &provider{
+		in:    cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{}}},
+		place: place{root: t.TempDir()}, pods: map[types.UID]*tracked{}, listed: make(chan struct{}),
+	}
+	close(p.listed)
+	pod := &corev1.Pod{}
+	pod.Namespace, pod.Name, pod.UID = "ns", "a", "u"
+	p.pods["u"] = &tracked{pod: pod, id: identity{Namespace: "ns", Name: "a", UID: "u"}}
+	var both sync.WaitGroup
+	both.Go(func() {
+		for range 100 {
+			_ = p.UpdatePod(t.Context(), pod.DeepCopy()) // its directory is not there
+		}
+	})
+	for range 100 {
+		if err := p.RunInContainer(t.Context(), "ns", "a", "none", nil, silent{}); !errdefs.IsNotFound(err) {
+			t.Error(err)
+		}
+	}
+	both.Wait()
+}
+
+// TestGraceDoesNotBeginAnew: a pod that is to stop has the time that it had, however often it is told, and after a restart.
+func TestGraceDoesNotBeginAnew(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u", DeletionGracePeriodSeconds: new(int64(3600))}}
+	of := func() *provider {
+		p := &provider{
+			in:   cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{}}},
+			pods: map[types.UID]*tracked{}, listed: make(chan struct{}), settle: time.Minute,
+		}
+		close(p.listed)
+		return p
+	}
+	p := of()
+	p.place.root = filepath.Join(t.TempDir(), "full")
+	if err := os.MkdirAll(filepath.Dir(p.place.pod("u")), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(p.place.pod("u"), nil, 0o600); err != nil { // nothing can be written below it
+		t.Fatal(err)
+	}
+	p.pods["u"] = &tracked{pod: pod, id: identity{Namespace: "ns", Name: "a", UID: "u"}, job: queued{ID: 1, State: "RUNNING"}, said: &job.Status{}}
+	if err := p.DeletePod(t.Context(), pod); err == nil {
+		t.Fatal("the order was written")
+	}
+	first := time.Now().Add(time.Hour + endTime - 30*time.Minute)
+	p.pods["u"].stop.until = first // half of the time has passed
+	if err := errors.Join(os.Remove(p.place.pod("u")), os.Mkdir(p.place.pod("u"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.DeletePod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.pods["u"].stop.until; !got.Equal(first) {
+		t.Errorf("it has until %v, want %v", got, first)
+	}
+	var said job.Stop
+	if err := job.ReadJSON(filepath.Join(p.place.pod("u"), job.StopFile), &said); err != nil || said.GraceSeconds != 1800 {
+		t.Errorf("the job is told %+v, %v", said, err)
+	}
+	again := of()
+	again.place, again.listed = p.place, make(chan struct{})
+	if err := errors.Join(p.place.rewrite("u", job.Bundle{Pod: pod}), p.place.submitted("u", 1), again.adopt(t.Context(), nil)); err != nil || again.pods["u"] == nil || !again.pods["u"].stop.until.Equal(first) {
+		t.Errorf("after a restart: %+v, %v", again.pods["u"], err)
+	}
+	sooner := pod.DeepCopy()
+	sooner.DeletionGracePeriodSeconds = new(int64(0))
+	if err := p.DeletePod(t.Context(), sooner); err != nil || time.Until(p.pods["u"].stop.until) > endTime {
+		t.Errorf("less grace: until %v, %v", p.pods["u"].stop.until, err)
+	}
+}
