@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+// What ECI answers. Names are read in any case.
+
+type createAnswer struct{ ContainerGroupID string }
+
+// statusAnswer is that of DescribeContainerGroupStatus.
+type statusAnswer struct {
+	Data      []groupStatus
+	NextToken string
+}
+
+// groupStatus is the state of a group, which tells nothing of init containers.
+type groupStatus struct {
+	ContainerGroupID string
+	// Name is that of the group.
+	Name string
+	// Status is the state of the group. PodStatus is much as Kubernetes has it.
+	Status    string
+	PodStatus struct {
+		Phase             string
+		PodIP, HostIP     string
+		PodIPs            []struct{ IP string }
+		StartTime         string
+		Conditions        []condition
+		ContainerStatuses []containerStatus
+	}
+}
+
+type condition struct{ Type, Status, Reason, Message string }
+
+type containerStatus struct {
+	Name, Image, ImageID string
+	Ready, Started       *bool
+	RestartCount         int32
+	State, LastState     containerState
+}
+
+type containerState struct {
+	Waiting *struct{ Reason, Message string }
+	Running *struct {
+		// ECI calls it so.
+		StartedAtStartedAt string `json:"StartedAtstartedAt"`
+		StartedAt          string
+	}
+	Terminated *struct {
+		ContainerID           string
+		ExitCode, Signal      *int32
+		Reason, Message       string
+		StartedAt, FinishedAt string
+	}
+}
+
+// groupsAnswer is that of DescribeContainerGroups.
+type groupsAnswer struct {
+	ContainerGroups []group
+	NextToken       string
+}
+
+// group is what a group is, of which this provider reads its tags and what became of init containers.
+type group struct {
+	ContainerGroupID, ContainerGroupName string
+	Status                               string
+	CreationTime                         string
+	Tags                                 []tag
+	InitContainers                       []describedContainer
+	Events                               []struct{ Reason, Message, Type string }
+}
+
+type describedContainer struct {
+	Name          string
+	Ready         *bool
+	RestartCount  int32
+	CurrentState  describedState
+	PreviousState describedState
+}
+
+type describedState struct {
+	State, DetailStatus   string
+	ExitCode, Signal      *int32
+	StartTime, FinishTime string
+	Reason, Message       string
+}
+
+type logAnswer struct{ Content string }
+
+type execAnswer struct {
+	WebSocketURI string `json:"WebSocketUri"`
+	SyncResponse string
+}

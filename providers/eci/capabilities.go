@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import "github.com/virtual-kubelet/virtual-kubelet/capability"
+
+// Capabilities returns what pods get from a provider with this configuration. It is the same for all.
+func (c Config) Capabilities() capability.Declaration {
+	const noField = "a group of ECI has no field for it"
+	return capability.Only(
+		capability.InitContainers, capability.EmptyDir, capability.MemoryEmptyDir, capability.Hostname, capability.HostAliases,
+		capability.SharedProcesses, capability.ReadOnlyRoot, capability.Sysctls, capability.TerminationMessages,
+	).
+		Note("commands, and requests by HTTP and TCP; no sleep", capability.PostStartHooks, capability.PreStopHooks).
+		Note("no startup probe", capability.ExecProbes).
+		Note("HTTP and TCP; no gRPC, no headers, no startup probe", capability.NetworkProbes).
+		Note("the pod has the smallest size of ECI with room for all of them", capability.ContainerLimits).
+		Note("files are as they were when the pod was created", capability.ObjectVolumes).
+		Note("a token is not renewed, so that a pod that needs one for longer asks for a long one", capability.TokenVolumes).
+		Note("NFS alone", capability.OtherVolumes).
+		Note("no subPathExpr", capability.SubPath).
+		Note("that of the VPC, unless the pod has one of its own: services of the cluster have no names there", capability.DNS).
+		Note("not the group and not runAsNonRoot of init containers; no supplementalGroups", capability.RunAsUser).
+		Note("they can be added, and not dropped", capability.Capabilities).
+		Lacks(noField, capability.Sidecars, capability.ContainerRestartRules, capability.StopSignal, capability.PodResources, capability.FSGroup,
+			capability.ImageVolumes, capability.MountPropagation, capability.MountOptions, capability.BlockDevices, capability.EnvFiles, capability.UserNamespaces,
+			capability.NoNewPrivileges, capability.Seccomp, capability.AppArmor, capability.SELinux, capability.UnmaskedProc,
+			capability.WindowsOptions, capability.RuntimeClass, capability.ResourceClaims).
+		Lacks("ECI has no attach", capability.InteractiveContainers).
+		Lacks("a group of ECI does not get further containers", capability.EphemeralContainers).
+		Lacks("a pod of another size would be another group", capability.InPlaceResize).
+		Lacks("a group of ECI has no node of yours", capability.HostPath, capability.HostNetwork, capability.HostPorts, capability.HostPortMapping,
+			capability.HostNamespaces, capability.Privileged).
+		Lacks("this provider does not attach disks", capability.PersistentVolume, capability.CSIVolumes).
+		Lacks("this provider does not renew them", capability.CertificateFiles)
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/sign"
+)
+
+// apiVersion is that of every request.
+const apiVersion = "2018-08-08"
+
+const (
+	// callTimeout bounds a request with its answer.
+	callTimeout = 30 * time.Second
+	// maxAnswer is how many bytes of an answer are read.
+	maxAnswer = 32 << 20
+)
+
+// client is ECI in one region.
+type client struct {
+	endpoint string // without a slash at its end
+	region   string
+	http     *http.Client
+	now      func() time.Time
+}
+
+// newClient returns a client that signs with a key. now is the clock; nil for the machine's.
+func newClient(endpoint, region string, next http.RoundTripper, key sign.KeySource, now func() time.Time) *client {
+	if now == nil {
+		now = time.Now
+	}
+	return &client{
+		endpoint: strings.TrimSuffix(endpoint, "/"), region: region, now: now,
+		http: &http.Client{
+			Transport: sign.SignedACS3(next, key, now), Timeout: callTimeout,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it would take the credentials along
+		},
+	}
+}
+
+// call asks ECI to do an action, and reads its answer. The errors have kinds; see apiError.
+func (c *client) call(ctx context.Context, action string, request, answer any) error {
+	form := encode(request)
+	form.Set("RegionId", c.region)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint+"/", strings.NewReader(form.Encode()))
+	if err != nil {
+		return fmt.Errorf("%s: %w", action, err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Accept", "application/json")
+	r.Header.Set("User-Agent", "virtual-kubelet-eci")
+	r.Header.Set(sign.HeaderACSAction, action)
+	r.Header.Set(sign.HeaderACSVersion, apiVersion)
+	response, err := c.http.Do(r)
+	if err != nil {
+		return fmt.Errorf("%s: %w", action, err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: read the answer: %w", action, err)
+	case len(data) > maxAnswer:
+		return fmt.Errorf("%s: the answer has more than %d bytes", action, maxAnswer)
+	case response.StatusCode != http.StatusOK:
+		return errorOf(action, response, data, c.now())
+	}
+	if answer == nil {
+		return nil
+	}
+	if err := json.Unmarshal(data, answer); err != nil {
+		return fmt.Errorf("%s: the answer is not understood: %w", action, quiet(err))
+	}
+	return nil
+}
+
+// quiet is an error of the decoder without what it found: an answer may quote the request.
+func quiet(err error) error {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return fmt.Errorf("field %s is a JSON %s", kind.Field, kind.Value)
+	}
+	return fmt.Errorf("it is no JSON: %T", err)
+}
+
+// transport returns what requests go through, with the authorities of a file; "" for those of this machine.
+func transport(caFile string) (*http.Transport, error) {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = 16 // many pods are created at once
+	if caFile == "" {
+		return t, nil
+	}
+	pem, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, fmt.Errorf("read caFile: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("caFile %s has no certificate", caFile)
+	}
+	t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	return t, nil
+}

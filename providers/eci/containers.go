@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// container maps one container of the spec; the one that is resolved has its environment.
+func (r resolved) container(spec *corev1.Container, isInit bool, at *field.Path) (out container, err error) {
+	c := r.containers[spec.Name]
+	if c == nil {
+		return out, errdefs.InvalidInputf("%s: container %q was not resolved", at, spec.Name)
+	}
+	asked, err := asks(spec, at)
+	if err != nil {
+		return out, err
+	}
+	out = container{
+		Name: c.Name, Image: c.Image, ImagePullPolicy: string(c.ImagePullPolicy), WorkingDir: c.WorkingDir, Command: c.Command, Arg: c.Args,
+		CPU: cpus(asked), Memory: gibs(asked), TerminationMessagePath: c.TerminationMessagePath, TerminationMessagePolicy: string(c.TerminationMessagePolicy),
+	}
+	if out.EnvironmentVar, err = environment(c, at.Child("env")); err != nil {
+		return out, err
+	}
+	if from := secretEnv(spec, at); from != nil {
+		if isInit {
+			return out, errdefs.InvalidInputf("%s: ECI shows the environment of init containers to everybody who may read groups: mount the secret as a file", from)
+		}
+		out.EnvironmentVarHide = true
+		if in := secretWord(spec, at); in != nil {
+			return out, errdefs.InvalidInputf("%s: it names a variable that comes from a Secret, and ECI shows it to everybody who may read groups: let a shell in the container expand it", in)
+		}
+	}
+	if out.VolumeMount, err = mounts(c, at.Child("volumeMounts")); err != nil {
+		return out, err
+	}
+	for i, p := range c.Ports {
+		if p.Protocol != "" && p.Protocol != corev1.ProtocolTCP && p.Protocol != corev1.ProtocolUDP {
+			return out, errdefs.InvalidInputf("%s: %s: a group of ECI has ports of TCP and UDP", at.Child("ports").Index(i).Child("protocol"), p.Protocol)
+		}
+		out.Port = append(out.Port, port{int64(p.ContainerPort), strings.ToUpper(string(cmpProtocol(p.Protocol)))})
+	}
+	if err := r.security(&out, c, isInit, at.Child("securityContext")); err != nil {
+		return out, err
+	}
+	if isInit {
+		return out, nil // which has neither probes nor hooks
+	}
+	if c.StartupProbe != nil {
+		return out, errdefs.InvalidInputf("%s: a group of ECI has no field for it: use initialDelaySeconds of the others", at.Child("startupProbe"))
+	}
+	if out.LivenessProbe, err = probeOf(c.LivenessProbe, c, at.Child("livenessProbe")); err != nil {
+		return out, err
+	}
+	if out.ReadinessProbe, err = probeOf(c.ReadinessProbe, c, at.Child("readinessProbe")); err != nil {
+		return out, err
+	}
+	return out, out.hooks(c, at.Child("lifecycle"))
+}
+
+func cmpProtocol(p corev1.Protocol) corev1.Protocol {
+	if p == "" {
+		return corev1.ProtocolTCP
+	}
+	return p
+}
+
+// environment is that of a container. The addresses of the group are known to ECI alone, so they are fields there too.
+func environment(c *corev1.Container, at *field.Path) (out []variable, err error) {
+	for i := range c.Env {
+		e := &c.Env[i]
+		v := variable{Key: e.Name}
+		switch from := e.ValueFrom; {
+		case from == nil:
+			v.Value = &e.Value
+		case from.FieldRef != nil && (from.FieldRef.FieldPath == "status.podIP" || from.FieldRef.FieldPath == "status.podIPs" || from.FieldRef.FieldPath == "status.hostIP"):
+			v.FieldRef.FieldPath = from.FieldRef.FieldPath
+		default:
+			return nil, errdefs.InvalidInputf("%s: variable %s: ECI has no such source", at.Index(i), e.Name)
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// secretEnv is where a container takes a part of its environment from a secret; nil if it does not.
+func secretEnv(c *corev1.Container, at *field.Path) *field.Path {
+	for i := range c.Env {
+		if from := c.Env[i].ValueFrom; from != nil && from.SecretKeyRef != nil {
+			return at.Child("env").Index(i).Child("valueFrom", "secretKeyRef")
+		}
+	}
+	for i := range c.EnvFrom {
+		if c.EnvFrom[i].SecretRef != nil {
+			return at.Child("envFrom").Index(i).Child("secretRef")
+		}
+	}
+	return nil
+}
+
+func mounts(c *corev1.Container, at *field.Path) (out []mount, err error) {
+	for i, m := range c.VolumeMounts {
+		if m.SubPathExpr != "" {
+			return nil, errdefs.InvalidInputf("%s: a group of ECI has subPath only", at.Index(i).Child("subPathExpr"))
+		}
+		out = append(out, mount{Name: m.Name, MountPath: m.MountPath, SubPath: m.SubPath, ReadOnly: m.ReadOnly})
+	}
+	return out, nil
+}
+
+// security sets who a container runs as, and what it may.
+func (r resolved) security(out *container, c *corev1.Container, isInit bool, at *field.Path) error {
+	var nonRoot *bool
+	var group *int64
+	if s := r.pod.Spec.SecurityContext; s != nil {
+		out.SecurityContext.RunAsUser, group, nonRoot = s.RunAsUser, s.RunAsGroup, s.RunAsNonRoot
+	}
+	if s := c.SecurityContext; s != nil {
+		if s.RunAsUser != nil {
+			out.SecurityContext.RunAsUser = s.RunAsUser
+		}
+		if s.RunAsGroup != nil {
+			group = s.RunAsGroup
+		}
+		if s.RunAsNonRoot != nil {
+			nonRoot = s.RunAsNonRoot
+		}
+		out.SecurityContext.ReadOnlyRootFilesystem = s.ReadOnlyRootFilesystem != nil && *s.ReadOnlyRootFilesystem
+		if k := s.Capabilities; k != nil {
+			if len(k.Drop) > 0 {
+				return errdefs.InvalidInputf("%s: a group of ECI can add capabilities only", at.Child("capabilities", "drop"))
+			}
+			for _, name := range k.Add {
+				out.SecurityContext.Capability.Add = append(out.SecurityContext.Capability.Add, string(name))
+			}
+		}
+	}
+	if isInit && group != nil {
+		return errdefs.InvalidInputf("%s: an init container of ECI has no field for it", at.Child("runAsGroup"))
+	}
+	root := out.SecurityContext.RunAsUser == nil || *out.SecurityContext.RunAsUser == 0
+	if isInit && root && nonRoot != nil && *nonRoot { // ECI cannot be asked to look at the user of its image
+		return errdefs.InvalidInputf("%s: an init container of ECI has no field for it: set runAsUser", at.Child("runAsNonRoot"))
+	}
+	if !isInit {
+		out.SecurityContextRunAsGroup, out.SecurityContextRunAsNonRoot = group, nonRoot != nil && *nonRoot
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+const (
+	// throttledFor is how long to wait when ECI throttles and does not say how long: its limits count by the minute.
+	throttledFor = 10 * time.Second
+	// scarceFor is how long to wait when there is no quota, or no stock.
+	scarceFor = 30 * time.Second
+	// shortest is how long a secret is at least that is looked for in a message: shorter ones are in every text.
+	shortest = 4
+	// tolerated is how far clocks may be apart: older requests are refused.
+	tolerated = 15 * time.Minute
+)
+
+// apiError is what ECI says when it does not do something.
+type apiError struct {
+	action    string
+	status    int
+	Code      string
+	Message   string
+	RequestID string `json:"RequestId"`
+	hint      string
+}
+
+func (e *apiError) Error() string {
+	text := e.action + ": ECI says " + e.Code
+	if e.Code == "" {
+		text = e.action + ": ECI answers " + strconv.Itoa(e.status) + " " + http.StatusText(e.status)
+	}
+	if e.Message != "" {
+		text += ": " + e.Message
+	}
+	if e.hint != "" {
+		text += ": " + e.hint
+	}
+	if e.RequestID != "" {
+		text += " (request " + e.RequestID + ")"
+	}
+	return text
+}
+
+// errorOf is the error of an answer. Its kind is not-found only where ECI says so in its own words, and invalid-input where another try would
+// say the same of the same pod. All others pass, and say nothing of what was done.
+func errorOf(action string, answer *http.Response, data []byte, now time.Time) error {
+	e := &apiError{action: action, status: answer.StatusCode}
+	_ = json.Unmarshal(data, e) // one that is no JSON says nothing
+	e.Message = strings.TrimSpace(e.Message)
+	e.hint = e.explain(answer.Header, now)
+	after, _ := strconv.Atoi(answer.Header.Get("Retry-After"))
+	wait := time.Duration(after) * time.Second
+	switch {
+	case e.throttled():
+		return errdefs.RetryAfter(e, max(wait, throttledFor))
+	case e.scarce():
+		return errdefs.RetryAfter(e, max(wait, scarceFor))
+	case wait > 0:
+		return errdefs.RetryAfter(e, wait)
+	case e.status >= 500:
+		return e
+	case e.noGroup():
+		return errdefs.AsNotFound(e)
+	case e.refused():
+		return errdefs.AsInvalidInput(e)
+	}
+	return e
+}
+
+// throttled is that too many requests were made. https://error-center.alibabacloud.com names codes that begin so for every product.
+func (e *apiError) throttled() bool {
+	return e.status == http.StatusTooManyRequests || strings.HasPrefix(e.Code, "Throttling")
+}
+
+// scarce is that there is no quota or no stock: another try may do later.
+func (e *apiError) scarce() bool {
+	return strings.HasPrefix(e.Code, "QuotaExce") || strings.Contains(e.Code, ".QuotaExce") || e.stock()
+}
+
+func (e *apiError) stock() bool { return strings.Contains(e.Code, "NoStock") }
+
+// noGroup is that there is no such group. Of other things that are not found, such as a switch, it says nothing.
+func (e *apiError) noGroup() bool {
+	switch e.Code {
+	case "ContainerGroupNotFound", "ContainerGroup.NotFound", "InvalidContainerGroupId.NotFound":
+		return true
+	}
+	return false
+}
+
+// refused is that the request itself cannot be.
+func (e *apiError) refused() bool {
+	if e.status < 400 || e.status >= 500 || e.status == http.StatusForbidden || e.status == http.StatusUnauthorized {
+		return false
+	}
+	for _, prefix := range []string{"InvalidParameter", "MissingParameter", "InvalidContainer", "InvalidVolume"} {
+		if strings.HasPrefix(e.Code, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// explain says what to do.
+func (e *apiError) explain(h http.Header, now time.Time) string {
+	switch {
+	case e.throttled():
+		return "too many requests of this account: it is tried again later"
+	case e.stock():
+		return "there is no such size here now: configure switches of several zones (vSwitchIDs), or ask for another size"
+	case e.scarce():
+		return "the quota is used up: ask for more in the console, or lower the capacity of the node"
+	case strings.HasPrefix(e.Code, "InvalidTimeStamp") || e.Code == "SignatureExpired":
+		if off := apart(h, now); off > 0 {
+			return fmt.Sprintf("the clock of this machine is %s off that of ECI: set it, as signatures have a time", off)
+		}
+		return "look at the clock of this machine, as signatures have a time"
+	case strings.HasPrefix(e.Code, "InvalidAccessKeyId"), e.Code == "SignatureDoesNotMatch":
+		return "look at accessKeyID and accessKeySecret"
+	case strings.HasPrefix(e.Code, "InvalidSecurityToken"):
+		return "the token of a temporary key has ended, or belongs to another key"
+	case strings.HasPrefix(e.Code, "InvalidRegionId"):
+		return "look at region, and at endpoint, which is that of a region"
+	case strings.HasPrefix(e.Code, "InvalidVSwitchId"):
+		return "look at vSwitchIDs: each is one of the region, and of the VPC of the security group"
+	case strings.HasPrefix(e.Code, "InvalidSecurityGroupId"):
+		return "look at securityGroupID: it is one of the region, and of the VPC of the switches"
+	case strings.HasPrefix(e.Code, "Forbidden"), e.Code == "NoPermission":
+		return "give the user or role the right eci:" + e.action
+	}
+	return ""
+}
+
+// apart is how far the clock of this machine is off; 0 if it is near enough or nobody knows.
+func apart(h http.Header, now time.Time) time.Duration {
+	there, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return 0
+	}
+	if off := now.Sub(there).Round(time.Second); off.Abs() >= tolerated {
+		return off.Abs()
+	}
+	return 0
+}
+
+// without is the error with no text in it that is one of these: ECI may quote a request in what it says.
+func without(err error, texts []string) error {
+	var said *apiError
+	if !errors.As(err, &said) {
+		return err
+	}
+	for _, text := range texts {
+		if len(text) >= shortest {
+			said.Message = strings.ReplaceAll(said.Message, text, "…")
+		}
+	}
+	return err
+}
+
+// undone reports whether an error says for certain that ECI did nothing. Of all others, silence among them, nobody knows.
+func undone(err error) bool {
+	var said *apiError
+	return errors.As(err, &said) && said.status < 500 && said.Code != ""
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+// home is a cluster with one node, as a provider sees it, and a region of its own.
+type home struct {
+	*remotetest.Home
+	region *emulated
+	config Config
+	next   *http.Transport
+}
+
+func newHome(t *testing.T) *home {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	h := &home{Home: remotetest.NewHome(t, "vk-0"), region: startRegion(ctx)}
+	t.Cleanup(func() { h.region.close(); cancel() })
+	h.config, h.next = h.region.config("home"), h.region.transport()
+	t.Cleanup(h.next.CloseIdleConnections)
+	return h
+}
+
+// open makes a provider, which does not run.
+func (h *home) open() *provider {
+	h.Helper()
+	config, err := h.config.complete()
+	if err != nil {
+		h.Fatal(err)
+	}
+	return newProvider(h.Input(), config, h.next)
+}
+
+// start runs a provider until stop is called, or the test ends.
+func (h *home) start() (p *provider, stop func()) {
+	h.Helper()
+	p = h.open()
+	return p, h.Run(p)
+}
+
+func stays() program.Program { return program.Program{Print: []string{"begun"}, Stay: program.Forever} }

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+)
+
+// maxSwitches is how many switches a request may name.
+const maxSwitches = 10
+
+// resolved is what a pod says, with all that comes from other objects.
+type resolved struct {
+	pod         *corev1.Pod
+	containers  map[string]*corev1.Container
+	files       map[string][]podspec.File // by volume
+	credentials []registryCredential
+}
+
+// mapping makes groups of pods.
+type mapping struct {
+	config Config
+	owner  identity.Owner
+}
+
+// group returns the request for the group of a pod. It is the same for the same pod, as its token is. Errors are of the kind invalid-input, with
+// the field that a group cannot have.
+func (m mapping) group(r resolved) (createRequest, error) {
+	pod, spec := r.pod, field.NewPath("spec")
+	name := m.owner.Name(identity.Of(pod))
+	out := createRequest{
+		ClientToken: name, ContainerGroupName: name, Tag: tags(m.owner.Tags(identity.Of(pod))),
+		SecurityGroupID: m.config.SecurityGroupID, VSwitchID: strings.Join(m.config.VSwitchIDs, ","), ResourceGroupID: m.config.ResourceGroupID,
+		RestartPolicy:           cmp.Or(string(pod.Spec.RestartPolicy), string(corev1.RestartPolicyAlways)),
+		ImageRegistryCredential: r.credentials, HostName: pod.Spec.Hostname,
+		TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
+		ShareProcessNamespace:         pod.Spec.ShareProcessNamespace != nil && *pod.Spec.ShareProcessNamespace,
+	}
+	if pod.Spec.ActiveDeadlineSeconds != nil {
+		out.ActiveDeadlineSeconds = *pod.Spec.ActiveDeadlineSeconds
+	}
+	bought, err := m.size(pod)
+	if err != nil {
+		return out, err
+	}
+	out.CPU, out.Memory = cpus(bought), gibs(bought)
+	if err := cannot(pod, spec); err != nil {
+		return out, err
+	}
+	for i := range pod.Spec.InitContainers {
+		c, err := r.container(&pod.Spec.InitContainers[i], true, spec.Child("initContainers").Index(i))
+		if err != nil {
+			return out, err
+		}
+		out.InitContainer = append(out.InitContainer, c)
+	}
+	for i := range pod.Spec.Containers {
+		c, err := r.container(&pod.Spec.Containers[i], false, spec.Child("containers").Index(i))
+		if err != nil {
+			return out, err
+		}
+		out.Container = append(out.Container, c)
+	}
+	for i := range pod.Spec.Volumes {
+		v, err := r.volume(&pod.Spec.Volumes[i], spec.Child("volumes").Index(i))
+		if err != nil {
+			return out, err
+		}
+		out.Volume = append(out.Volume, v)
+	}
+	out.network(pod)
+	return out, m.annotations(pod, &out)
+}
+
+// tags are in the order of their keys.
+func tags(of map[string]string) (out []tag) {
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		out = append(out, tag{key, of[key]})
+	}
+	return out
+}
+
+// cannot refuses what a group has no field for, and no feature is about.
+func cannot(pod *corev1.Pod, spec *field.Path) error {
+	s := &pod.Spec
+	security := spec.Child("securityContext")
+	for _, is := range []struct {
+		asks bool
+		at   *field.Path
+		why  string
+	}{
+		{s.SecurityContext != nil && len(s.SecurityContext.SupplementalGroups) > 0, security.Child("supplementalGroups"), "a group of ECI has no field for it"},
+		{s.SecurityContext != nil && s.SecurityContext.SupplementalGroupsPolicy != nil, security.Child("supplementalGroupsPolicy"), "a group of ECI has no field for it"},
+		{s.Subdomain != "", spec.Child("subdomain"), "a group of ECI has a name and no domain"},
+		{s.SetHostnameAsFQDN != nil && *s.SetHostnameAsFQDN, spec.Child("setHostnameAsFQDN"), "a group of ECI has a name and no domain"},
+		{s.HostnameOverride != nil, spec.Child("hostnameOverride"), "use hostname"},
+		{len(s.Overhead) > 0, spec.Child("overhead"), "sizes of ECI have no part for it"},
+		{s.OS != nil && s.OS.Name != corev1.Linux, spec.Child("os"), "groups of this node run Linux"},
+	} {
+		if is.asks {
+			return errdefs.InvalidInputf("%s: %s", is.at, is.why)
+		}
+	}
+	return nil
+}
+
+// network sets names and addresses that a group knows.
+func (out *createRequest) network(pod *corev1.Pod) {
+	out.DNSPolicy = string(corev1.DNSDefault) // that of the VPC: services of the cluster have no names there
+	if pod.Spec.DNSPolicy == corev1.DNSNone {
+		out.DNSPolicy = string(corev1.DNSNone)
+	}
+	if d := pod.Spec.DNSConfig; d != nil {
+		out.DNSConfig.NameServer, out.DNSConfig.Search = d.Nameservers, d.Searches
+		for _, o := range d.Options {
+			h := header{Name: o.Name}
+			if o.Value != nil {
+				h.Value = *o.Value
+			}
+			out.DNSConfig.Option = append(out.DNSConfig.Option, h)
+		}
+	}
+	for _, a := range pod.Spec.HostAliases {
+		out.HostAliase = append(out.HostAliase, hostAlias{a.IP, a.Hostnames})
+	}
+	if s := pod.Spec.SecurityContext; s != nil {
+		for _, c := range s.Sysctls {
+			out.SecurityContext.Sysctl = append(out.SecurityContext.Sysctl, header{c.Name, c.Value})
+		}
+	}
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import (
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/eci"
+)
+
+func testMapping() mapping {
+	c := Config{
+		Region: "cn-hangzhou", VSwitchIDs: []string{"vsw-1", "vsw-2"}, SecurityGroupID: "sg-1",
+		Annotations: []string{annotationRAMRole, annotationPrefix + "vswitch", annotationPrefix + "use-specs", annotationPrefix + "extra-ephemeral-storage"},
+		RAMRoles:    []string{"reader"},
+	}
+	c.completeSizes(func(string, ...any) {})
+	return mapping{c, identity.Owner{Cluster: "home", Node: "node"}}
+}
+
+func testPod(spec corev1.PodSpec) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "u-1", Annotations: map[string]string{}}, Spec: spec}
+}
+
+func list(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+}
+
+// form is what is sent for a pod whose containers are resolved as they stand, as lines.
+func form(t *testing.T, pod *corev1.Pod, change func(*resolved)) (lines []string, err error) {
+	t.Helper()
+	r := resolved{pod: pod, containers: map[string]*corev1.Container{}}
+	for _, all := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range all {
+			r.containers[all[i].Name] = &all[i]
+		}
+	}
+	if change != nil {
+		change(&r)
+	}
+	request, err := testMapping().group(r)
+	if err != nil {
+		return nil, err
+	}
+	values := encode(request)
+	values.Set("RegionId", "cn-hangzhou")
+	if err := eci.Check("CreateContainerGroup", values); err != nil {
+		t.Errorf("ECI would refuse: %v", err)
+	}
+	values.Del("RegionId")
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		lines = append(lines, name+"="+values.Get(name))
+	}
+	return lines, nil
+}
+
+func ptrTo[T any](v T) *T { return &v }
+
+func TestAPodBecomesAGroup(t *testing.T) {
+	pod := testPod(corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: ptrTo[int64](0), ActiveDeadlineSeconds: ptrTo[int64](60), Hostname: "h",
+		DNSConfig:       &corev1.PodDNSConfig{Nameservers: []string{"10.0.0.9"}, Options: []corev1.PodDNSConfigOption{{Name: "ndots", Value: ptrTo("5")}}},
+		HostAliases:     []corev1.HostAlias{{IP: "10.0.0.8", Hostnames: []string{"db"}}},
+		SecurityContext: &corev1.PodSecurityContext{RunAsUser: ptrTo[int64](0), Sysctls: []corev1.Sysctl{{Name: "net.core.somaxconn", Value: "9"}}},
+		InitContainers:  []corev1.Container{{Name: "i", Image: "init"}},
+		Containers: []corev1.Container{{
+			Name: "a", Image: "img", Command: []string{"sh"}, Args: []string{"-c", "x"}, WorkingDir: "/w", ImagePullPolicy: corev1.PullAlways,
+			Env: []corev1.EnvVar{{Name: "E", Value: ""}, {Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
+				{Name: "S", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}}},
+			Ports:          []corev1.ContainerPort{{Name: "http", ContainerPort: 80}},
+			Resources:      corev1.ResourceRequirements{Requests: list("100m", "1Gi"), Limits: list("1", "3Gi")},
+			VolumeMounts:   []corev1.VolumeMount{{Name: "f", MountPath: "/f", SubPath: "s", ReadOnly: true}},
+			LivenessProbe:  &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromString("http")}}, PeriodSeconds: 3},
+			ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}, FailureThreshold: 2},
+			Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(9)}},
+				PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"up"}}}},
+			SecurityContext: &corev1.SecurityContext{RunAsUser: ptrTo[int64](7), RunAsGroup: ptrTo[int64](8), RunAsNonRoot: ptrTo(true), ReadOnlyRootFilesystem: ptrTo(true),
+				Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_ADMIN"}}},
+		}},
+		Volumes: []corev1.Volume{
+			{Name: "f", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}},
+			{Name: "e", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: "Memory", SizeLimit: ptrTo(resource.MustParse("1Gi"))}}},
+			{Name: "n", VolumeSource: corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{Server: "nas", Path: "/p", ReadOnly: true}}},
+		},
+	})
+	pod.Annotations = map[string]string{annotationRAMRole: "reader", annotationPrefix + "vswitch": "vsw-2", annotationPrefix + "extra-ephemeral-storage": "1500Mi", "other": "x"}
+	got, err := form(t, pod, func(r *resolved) {
+		c := r.containers["a"].DeepCopy()
+		c.Env[2] = corev1.EnvVar{Name: "S", Value: "secret"}
+		r.containers["a"] = c
+		r.files = map[string][]podspec.File{"f": {{Path: "d/x", Data: []byte("hi"), Mode: 0o400}, {Path: "t", Mode: 0o600, User: ptrTo[int64](7)}, {Path: "z", Mode: fs.ModeSticky}}}
+		r.credentials = []registryCredential{{"reg", "u", "p"}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := identity.Owner{Cluster: "home", Node: "node"}.Name(identity.Of(pod))
+	want := strings.Fields(`
+		ActiveDeadlineSeconds=60 ClientToken=` + name + `
+		Container.1.Arg.1=-c Container.1.Arg.2=x Container.1.Command.1=sh Container.1.Cpu=1
+		Container.1.EnvironmentVar.1.Key=E Container.1.EnvironmentVar.1.Value=
+		Container.1.EnvironmentVar.2.FieldRef.FieldPath=status.podIP Container.1.EnvironmentVar.2.Key=IP
+		Container.1.EnvironmentVar.3.Key=S Container.1.EnvironmentVar.3.Value=secret Container.1.EnvironmentVarHide=true
+		Container.1.Image=img Container.1.ImagePullPolicy=Always Container.1.LifecyclePostStartHandlerExec.1=up Container.1.LifecyclePreStopHandlerTcpSocketPort=9
+		Container.1.LivenessProbe.HttpGet.Path=/ Container.1.LivenessProbe.HttpGet.Port=80 Container.1.LivenessProbe.HttpGet.Scheme=HTTP Container.1.LivenessProbe.PeriodSeconds=3
+		Container.1.Memory=3 Container.1.Name=a Container.1.Port.1.Port=80 Container.1.Port.1.Protocol=TCP
+		Container.1.ReadinessProbe.Exec.Command.1=true Container.1.ReadinessProbe.FailureThreshold=2
+		Container.1.SecurityContext.Capability.Add.1=NET_ADMIN Container.1.SecurityContext.ReadOnlyRootFilesystem=true Container.1.SecurityContext.RunAsUser=7
+		Container.1.SecurityContextRunAsGroup=8 Container.1.SecurityContextRunAsNonRoot=true
+		Container.1.VolumeMount.1.MountPath=/f Container.1.VolumeMount.1.Name=f Container.1.VolumeMount.1.ReadOnly=true Container.1.VolumeMount.1.SubPath=s
+		Container.1.WorkingDir=/w ContainerGroupName=` + name + ` Cpu=1
+		DnsConfig.NameServer.1=10.0.0.9 DnsConfig.Option.1.Name=ndots DnsConfig.Option.1.Value=5 DnsPolicy=Default EphemeralStorage=2
+		HostAliase.1.Hostname.1=db HostAliase.1.Ip=10.0.0.8 HostName=h
+		ImageRegistryCredential.1.Password=p ImageRegistryCredential.1.Server=reg ImageRegistryCredential.1.UserName=u
+		InitContainer.1.Image=init InitContainer.1.Name=i InitContainer.1.SecurityContext.RunAsUser=0
+		Memory=4 RamRoleName=reader RestartPolicy=Never SecurityContext.Sysctl.1.Name=net.core.somaxconn SecurityContext.Sysctl.1.Value=9 SecurityGroupId=sg-1
+		Tag.1.Key=vk-cluster Tag.1.Value=home Tag.2.Key=vk-name Tag.2.Value=web Tag.3.Key=vk-namespace Tag.3.Value=ns
+		Tag.4.Key=vk-node Tag.4.Value=node Tag.5.Key=vk-uid Tag.5.Value=u-1 TerminationGracePeriodSeconds=0 VSwitchId=vsw-2
+		Volume.1.ConfigFileVolume.ConfigFileToPath.1.Content=aGk= Volume.1.ConfigFileVolume.ConfigFileToPath.1.Mode=256 Volume.1.ConfigFileVolume.ConfigFileToPath.1.Path=d/x
+		Volume.1.ConfigFileVolume.ConfigFileToPath.2.Mode=420 Volume.1.ConfigFileVolume.ConfigFileToPath.2.Path=t
+		Volume.1.ConfigFileVolume.ConfigFileToPath.3.Mode=512 Volume.1.ConfigFileVolume.ConfigFileToPath.3.Path=z
+		Volume.1.Name=f Volume.1.Type=ConfigFileVolume
+		Volume.2.EmptyDirVolume.Medium=Memory Volume.2.EmptyDirVolume.SizeLimit=1Gi Volume.2.Name=e Volume.2.Type=EmptyDirVolume
+		Volume.3.NFSVolume.Path=/p Volume.3.NFSVolume.ReadOnly=true Volume.3.NFSVolume.Server=nas Volume.3.Name=n Volume.3.Type=NFSVolume`)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestRefusals: what a group cannot have is refused with its field.
+func TestRefusals(t *testing.T) {
+	type k = corev1.Container
+	for path, change := range map[string]func(*corev1.Pod, *k){
+		"spec.containers[0].startupProbe": func(_ *corev1.Pod, c *k) { c.StartupProbe = &corev1.Probe{} },
+		"spec.containers[0].livenessProbe": func(_ *corev1.Pod, c *k) {
+			c.LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 1}}}
+		},
+		"spec.containers[0].readinessProbe.httpGet": func(_ *corev1.Pod, c *k) {
+			c.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Host: "h", Port: intstr.FromInt32(1)}}}
+		},
+		"spec.containers[0].readinessProbe.tcpSocket.port": func(_ *corev1.Pod, c *k) {
+			c.ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("no")}}}
+		},
+		"spec.containers[0].lifecycle.preStop": func(_ *corev1.Pod, c *k) {
+			c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}}}
+		},
+		"spec.containers[0].securityContext.capabilities.drop": func(_ *corev1.Pod, c *k) {
+			c.SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
+		},
+		"spec.containers[0].ports[0].protocol":           func(_ *corev1.Pod, c *k) { c.Ports = []corev1.ContainerPort{{ContainerPort: 1, Protocol: "SCTP"}} },
+		"spec.containers[0].volumeMounts[0].subPathExpr": func(_ *corev1.Pod, c *k) { c.VolumeMounts = []corev1.VolumeMount{{SubPathExpr: "x"}} },
+		"spec.containers[0].resources": func(_ *corev1.Pod, c *k) {
+			c.Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
+		},
+		"spec.containers[0].env[0]": func(_ *corev1.Pod, c *k) {
+			c.Env = []corev1.EnvVar{{Name: "E", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}}
+		},
+		"spec.initContainers[0].envFrom[0].secretRef": func(p *corev1.Pod, _ *k) {
+			p.Spec.InitContainers = []k{{Name: "i", EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{}}}}}
+		},
+		"spec.initContainers[0].securityContext.runAsGroup": func(p *corev1.Pod, _ *k) {
+			p.Spec.InitContainers = []k{{Name: "i"}}
+			p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsGroup: ptrTo[int64](1)}
+		},
+		"spec.initContainers[0].securityContext.runAsNonRoot": func(p *corev1.Pod, _ *k) {
+			p.Spec.InitContainers = []k{{Name: "i", SecurityContext: &corev1.SecurityContext{RunAsNonRoot: ptrTo(true)}}}
+		},
+		"spec.volumes[0]": func(p *corev1.Pod, _ *k) {
+			p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}}}
+		},
+		"spec.subdomain": func(p *corev1.Pod, _ *k) { p.Spec.Subdomain = "s" },
+		"spec.overhead":  func(p *corev1.Pod, _ *k) { p.Spec.Overhead = list("1", "1Gi") },
+		"spec.securityContext.supplementalGroups": func(p *corev1.Pod, _ *k) {
+			p.Spec.SecurityContext = &corev1.PodSecurityContext{SupplementalGroups: []int64{1}}
+		},
+		"the pod needs 65 CPUs and 1Gi":                          func(_ *corev1.Pod, c *k) { c.Resources.Requests = list("65", "1Gi") },
+		"metadata.annotations[k8s.aliyun.com/eci-with-eip]":      func(p *corev1.Pod, _ *k) { p.Annotations[annotationPrefix+"with-eip"] = "true" },
+		"metadata.annotations[k8s.aliyun.com/eci-never-heard]":   func(p *corev1.Pod, _ *k) { p.Annotations[annotationPrefix+"never-heard"] = "1" },
+		"metadata.annotations[k8s.aliyun.com/eci-ram-role-name]": func(p *corev1.Pod, _ *k) { p.Annotations[annotationRAMRole] = "admin" },
+		"metadata.annotations[k8s.aliyun.com/eci-vswitch]":       func(p *corev1.Pod, _ *k) { p.Annotations[annotationPrefix+"vswitch"] = "vsw-1,vsw-9" },
+	} {
+		t.Run(path, func(t *testing.T) {
+			pod := testPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "i"}}})
+			change(pod, &pod.Spec.Containers[0])
+			_, err := form(t, pod, nil)
+			if !errdefs.IsInvalidInput(err) || !strings.HasPrefix(err.Error(), path+":") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for _, c := range []struct{ name, cpu, memory, want string }{
+		{"none", "", "", "1/2"}, {"a little", "100m", "100Mi", "0.25/0.5"}, {"between", "300m", "600Mi", "0.5/1"},
+		{"much memory for few CPUs", "500m", "5Gi", "1/8"}, {"all", "64", "512Gi", "64/512"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			pod := testPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "i"}}})
+			if c.cpu != "" {
+				pod.Spec.Containers[0].Resources.Requests = list(c.cpu, c.memory)
+			}
+			got, err := form(t, pod, nil)
+			cpu, memory, _ := strings.Cut(c.want, "/")
+			if err != nil || !slices.Contains(got, "Cpu="+cpu) || !slices.Contains(got, "Memory="+memory) {
+				t.Errorf("got %v, %v", got, err)
+			}
+		})
+	}
+	specs := testPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "i"}}})
+	specs.Annotations[annotationPrefix+"use-specs"] = "2-4Gi,ecs.c6.large"
+	if got, err := form(t, specs, nil); err != nil || !slices.Contains(got, "InstanceType=2-4Gi,ecs.c6.large") || slices.Contains(got, "Cpu=1") {
+		t.Errorf("a type by an annotation: %v, %v", got, err)
+	}
+}
+
+func TestCredentials(t *testing.T) {
+	want := []registryCredential{{"reg.example.com", "u", "p:w"}}
+	for name, s := range map[string]*corev1.Secret{
+		"auth": {Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"https://reg.example.com/v1/":{"auth":"dTpwOnc="}}}`)}},
+		"old":  {Type: corev1.SecretTypeDockercfg, Data: map[string][]byte{corev1.DockerConfigKey: []byte(`{"reg.example.com":{"username":"u","password":"p:w"}}`)}},
+	} {
+		if diff := cmp.Diff(want, credentialsOf(s)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	if got := credentialsOf(&corev1.Secret{Type: corev1.SecretTypeDockercfg, Data: map[string][]byte{corev1.DockerConfigKey: []byte(`no`)}}); len(got) != 0 {
+		t.Errorf("got %v of what is no JSON", got)
+	}
+}
+
+// TestSecretsInCommands are refused, where they are: ECI shows commands.
+func TestSecretsInCommands(t *testing.T) {
+	from := func(name string) corev1.EnvVar {
+		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}}
+	}
+	url := corev1.EnvVar{Name: "URL", Value: "db://$(PW)@db"}
+	of := []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{}}}
+	for name, c := range map[string]struct {
+		c    corev1.Container
+		want *field.Path
+	}{
+		"an argument":           {corev1.Container{Env: []corev1.EnvVar{from("PW")}, Args: []string{"a", "--pw=$(PW)"}}, field.NewPath("c", "args").Index(1)},
+		"a command":             {corev1.Container{Env: []corev1.EnvVar{from("PW")}, Command: []string{"$(PW)"}}, field.NewPath("c", "command").Index(0)},
+		"through another":       {corev1.Container{Env: []corev1.EnvVar{from("PW"), url}, Args: []string{"$(URL)"}}, field.NewPath("c", "args").Index(0)},
+		"of a whole Secret":     {corev1.Container{EnvFrom: of, Args: []string{"$(PW)"}}, field.NewPath("c", "args").Index(0)},
+		"a shell expands it":    {corev1.Container{Env: []corev1.EnvVar{from("PW")}, Args: []string{"$PW $$(PW) ${PW} $("}}, nil},
+		"another variable":      {corev1.Container{EnvFrom: of, Env: []corev1.EnvVar{from("PW"), {Name: "A", Value: "b"}}, Args: []string{"$(A)"}}, nil},
+		"it does not expand it": {corev1.Container{Env: []corev1.EnvVar{url, from("PW")}, Args: []string{"$(URL)"}}, nil},
+	} {
+		if got := secretWord(&c.c, field.NewPath("c")); got.String() != c.want.String() {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+	_, err := form(t, testPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "i", Env: []corev1.EnvVar{from("PW")}, Args: []string{"$(PW)"}}}}), func(r *resolved) {
+		r.containers["a"] = &corev1.Container{Name: "a", Image: "i", Env: []corev1.EnvVar{{Name: "PW", Value: "s"}}, Args: []string{"s"}}
+	})
+	if !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "spec.containers[0].args[0]") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestHugePagesAreRefused: they are no medium of ECI.
+func TestHugePagesAreRefused(t *testing.T) {
+	for medium, ok := range map[corev1.StorageMedium]bool{"": true, "Memory": true, "HugePages": false, "HugePages-2Mi": false} {
+		v := corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}}
+		if _, err := (resolved{}).volume(&v, field.NewPath("v")); errdefs.IsInvalidInput(err) == ok {
+			t.Errorf("%q: got %v", medium, err)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import (
+	"regexp"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// reference is what Kubernetes expands in words of a command and values of variables; $$ is a dollar.
+var reference = regexp.MustCompile(`\$\$|\$\(([^)]*)\)`)
+
+// secretWord is the word of a command that names a variable with something of a Secret in it; nil if there is none. The command is one of the
+// spec, in which nothing is expanded.
+func secretWord(c *corev1.Container, at *field.Path) *field.Path {
+	secret := map[string]bool{}
+	all := false // a variable that the spec does not have may come from a Secret
+	for _, from := range c.EnvFrom {
+		all = all || from.SecretRef != nil
+	}
+	names := func(text string) bool {
+		for _, m := range reference.FindAllStringSubmatch(text, -1) {
+			is, known := secret[m[1]]
+			if m[1] != "" && (is || all && !known) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, e := range c.Env { // each may expand those before it
+		secret[e.Name] = e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil || e.ValueFrom == nil && names(e.Value)
+	}
+	for i, word := range c.Command {
+		if names(word) {
+			return at.Child("command").Index(i)
+		}
+	}
+	for i, word := range c.Args {
+		if names(word) {
+			return at.Child("args").Index(i)
+		}
+	}
+	return nil
+}

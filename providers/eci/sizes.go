@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
+)
+
+// sizes are the pairs of CPU and memory that there are in all regions: https://www.alibabacloud.com/help/en/eci/user-guide/specify-the-number-of-vcpus-and-memory-size-to-create-an-elastic-container-instance
+// of 2026-06-20. ECI takes others too, and gives the next larger size.
+var sizes = []sizing.Row{
+	sizing.At(250, sizing.One(512*sizing.Mi), sizing.One(1*sizing.Gi)),
+	sizing.At(500, gib(1, 2)...),
+	sizing.At(1000, gib(2, 4, 8)...),
+	sizing.At(2000, gib(1, 2, 4, 8, 16)...),
+	sizing.At(4000, gib(2, 4, 8, 16, 32)...),
+	sizing.At(8000, gib(4, 8, 16, 32, 64)...),
+	sizing.At(12000, gib(12, 24, 48, 96)...),
+	sizing.At(16000, gib(16, 32, 64, 128)...),
+	sizing.At(24000, gib(24, 48, 96, 192)...),
+	sizing.At(32000, gib(32, 64, 128, 256)...),
+	sizing.At(52000, gib(96, 192, 384)...),
+	sizing.At(64000, gib(128, 256, 512)...),
+}
+
+func gib(all ...int64) (steps []sizing.Steps) {
+	for _, n := range all {
+		steps = append(steps, sizing.One(n*sizing.Gi))
+	}
+	return steps
+}
+
+// size is what is bought for a pod: the smallest size with room for all containers together, and for each init container.
+func (m mapping) size(pod *corev1.Pod) (sizing.Size, error) {
+	var sum, most sizing.Size
+	spec := field.NewPath("spec")
+	for i := range pod.Spec.InitContainers {
+		asked, err := asks(&pod.Spec.InitContainers[i], spec.Child("initContainers").Index(i))
+		if err != nil {
+			return sizing.Size{}, err
+		}
+		most = most.Most(asked)
+	}
+	for i := range pod.Spec.Containers {
+		asked, err := asks(&pod.Spec.Containers[i], spec.Child("containers").Index(i))
+		if err != nil {
+			return sizing.Size{}, err
+		}
+		sum = sum.Add(asked)
+	}
+	asked, whole := sum.Most(most), sizing.Of(m.config.DefaultResources)
+	if asked.MilliCPU == 0 {
+		asked.MilliCPU = whole.MilliCPU
+	}
+	if asked.Memory == 0 {
+		asked.Memory = whole.Memory
+	}
+	bought, ok := sizing.Fit(sizes, asked)
+	if !ok {
+		return sizing.Size{}, errdefs.InvalidInputf("the pod needs %s: ECI has no size so large, or none of such proportions", asked)
+	}
+	return bought, nil
+}
+
+// asks is what a container asks for, the limit going before the request.
+func asks(c *corev1.Container, at *field.Path) (sizing.Size, error) {
+	both := corev1.ResourceList{}
+	for _, l := range []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
+		for name, q := range l {
+			if name != corev1.ResourceCPU && name != corev1.ResourceMemory {
+				return sizing.Size{}, errdefs.InvalidInputf("%s: %s: sizes of ECI have cpu and memory", at.Child("resources"), name)
+			}
+			both[name] = q
+		}
+	}
+	return sizing.Of(both), nil
+}
+
+// cpus and gibs write a size as ECI has it.
+func cpus(s sizing.Size) float64 { return float64(s.MilliCPU) / 1000 }
+
+func gibs(s sizing.Size) float64 { return float64(s.Memory) / float64(sizing.Gi) }

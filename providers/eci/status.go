@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+)
+
+// The states of groups.
+const (
+	stateScheduling     = "Scheduling"
+	stateScheduleFailed = "ScheduleFailed"
+	statePending        = "Pending"
+	stateRunning        = "Running"
+	stateSucceeded      = "Succeeded"
+	stateFailed         = "Failed"
+	stateRestarting     = "Restarting"
+	stateUpdating       = "Updating"
+	stateTerminating    = "Terminating"
+	stateExpired        = "Expired"
+)
+
+// Reasons of pods that ECI ended.
+const (
+	reasonScheduleFailed = "ScheduleFailed"
+	reasonExpired        = "Expired"
+)
+
+// seen is what ECI says of a group. details tell of its init containers; nil if nobody asked.
+type seen struct {
+	status  groupStatus
+	details *group
+}
+
+// observe folds what ECI says into observations of the pod.
+func observe(s seen) podstatus.Pod {
+	g := &s.status
+	out := podstatus.Pod{StartedAt: parseTime(g.PodStatus.StartTime)}
+	if ip := g.PodStatus.HostIP; ip != "" {
+		out.HostIPs = []string{ip}
+	}
+	for _, ip := range g.PodStatus.PodIPs {
+		if ip.IP != "" {
+			out.IPs = append(out.IPs, ip.IP)
+		}
+	}
+	if len(out.IPs) == 0 && g.PodStatus.PodIP != "" {
+		out.IPs = []string{g.PodStatus.PodIP}
+	}
+	if s.details != nil {
+		for i := range s.details.InitContainers {
+			out.Containers = append(out.Containers, s.details.InitContainers[i].observe(g.ContainerGroupID))
+		}
+	}
+	for i := range g.PodStatus.ContainerStatuses {
+		out.Containers = append(out.Containers, g.PodStatus.ContainerStatuses[i].observe(g.ContainerGroupID))
+	}
+	switch g.Status {
+	case stateScheduling, statePending:
+		out.Reason, out.Message = g.trouble()
+	case stateSucceeded:
+		out.Ended = true
+	case stateFailed:
+		out.Ended, out.Failed = true, true
+		out.Reason, out.Message = g.trouble()
+	case stateScheduleFailed:
+		out.Ended, out.Failed = true, true
+		_, message := g.trouble()
+		out.Reason, out.Message = reasonScheduleFailed, cmp.Or(message, "ECI found no place for the group")
+	case stateExpired:
+		out.Ended, out.Failed = true, true
+		out.Reason, out.Message = reasonExpired, "ECI has taken the group back: its price or its time was over"
+	case stateRunning, stateRestarting, stateUpdating, stateTerminating: // its containers tell
+	default: // a state that is not known says nothing
+	}
+	if out.Ended {
+		for i := range out.Containers { // nobody knows how those ended that ran
+			if c := &out.Containers[i]; c.State == podstatus.Running {
+				c.State = podstatus.Exited
+			}
+		}
+	}
+	return out
+}
+
+// ended reports whether nothing of a group runs any more.
+func (g *groupStatus) ended() bool {
+	switch g.Status {
+	case stateSucceeded, stateFailed, stateScheduleFailed, stateExpired:
+		return true
+	}
+	return false
+}
+
+// trouble is why the group is not as it should be, by its conditions.
+func (g *groupStatus) trouble() (reason, message string) {
+	for _, c := range g.PodStatus.Conditions {
+		if c.Status != "True" && c.Reason != "" && (c.Type == "PodScheduled" || c.Type == "ContainerInstanceCreated") {
+			return c.Reason, c.Message
+		}
+	}
+	return "", ""
+}
+
+func (c *containerStatus) observe(group string) podstatus.Container {
+	out := podstatus.Container{Name: c.Name, Restarts: c.RestartCount, Image: c.Image, ImageID: c.ImageID, Ready: c.Ready, Started: c.Started}
+	id := func(run int32) string { return runID(group, c.Name, run) }
+	switch ended, running := c.State.ended(), c.State.running(); {
+	case ended != nil:
+		out.State, out.Run = podstatus.Exited, *ended
+		out.Run.ID = id(c.RestartCount)
+	case running != nil:
+		out.State, out.Run = podstatus.Running, *running
+		out.Run.ID = id(c.RestartCount)
+	case c.State.Waiting != nil:
+		out.Reason, out.Message = c.State.Waiting.Reason, c.State.Waiting.Message
+	}
+	if out.Last = c.LastState.ended(); out.Last != nil {
+		out.Last.ID = id(max(c.RestartCount, 1) - 1)
+	}
+	return out
+}
+
+func runID(group, container string, run int32) string {
+	return fmt.Sprintf("eci://%s/%s/%d", group, container, run)
+}
+
+// ended is a run that has ended; nil if the state does not say so. An exit code of 0 alone says nothing: it is also what is not there.
+func (s *containerState) ended() *podstatus.Run {
+	t := s.Terminated
+	if t == nil || t.FinishedAt == "" && t.Reason == "" && (t.ExitCode == nil || *t.ExitCode == 0) && t.Signal == nil {
+		return nil
+	}
+	return &podstatus.Run{
+		StartedAt: parseTime(t.StartedAt), FinishedAt: parseTime(t.FinishedAt), ExitCode: exitCode(t.ExitCode, t.Signal), Reason: t.Reason, Message: t.Message,
+	}
+}
+
+// running is a run that is on; nil if the state does not say so.
+func (s *containerState) running() *podstatus.Run {
+	if s.Running == nil {
+		return nil
+	}
+	at := cmp.Or(s.Running.StartedAt, s.Running.StartedAtStartedAt)
+	if at == "" && s.Waiting != nil {
+		return nil
+	}
+	return &podstatus.Run{StartedAt: parseTime(at)}
+}
+
+func (c *describedContainer) observe(group string) podstatus.Container {
+	out := podstatus.Container{Name: c.Name, Restarts: c.RestartCount, Ready: c.Ready}
+	now := c.CurrentState
+	switch now.State {
+	case "Terminated":
+		out.State, out.Run = podstatus.Exited, now.run()
+	case "Running":
+		out.State, out.Run = podstatus.Running, podstatus.Run{StartedAt: parseTime(now.StartTime)}
+	default:
+		out.Reason, out.Message = now.Reason, now.Message
+	}
+	out.Run.ID = runID(group, c.Name, c.RestartCount)
+	if c.PreviousState.State == "Terminated" {
+		out.Last = new(c.PreviousState.run())
+		out.Last.ID = runID(group, c.Name, max(c.RestartCount, 1)-1)
+	}
+	return out
+}
+
+func (s *describedState) run() podstatus.Run {
+	return podstatus.Run{
+		StartedAt: parseTime(s.StartTime), FinishedAt: parseTime(s.FinishTime), ExitCode: exitCode(s.ExitCode, s.Signal),
+		Reason: cmp.Or(s.Reason, s.DetailStatus), Message: s.Message,
+	}
+}
+
+// exitCode is what ECI tells; nil for nothing. A signal without a code, or beside 0, is a code as a shell has it.
+func exitCode(code, signal *int32) *int32 {
+	if signal != nil && *signal > 0 && (code == nil || *code == 0) {
+		return new(128 + *signal)
+	}
+	return code
+}
+
+// parseTime is a time of ECI; zero for one that is not there or not understood.
+func parseTime(text string) time.Time {
+	t, _ := time.Parse(time.RFC3339, text)
+	return t
+}

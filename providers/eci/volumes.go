@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+)
+
+// volume maps a volume.
+func (r resolved) volume(v *corev1.Volume, at *field.Path) (volume, error) {
+	out := volume{Name: v.Name}
+	switch {
+	case podspec.Written(v):
+		out.Type = "ConfigFileVolume"
+		for _, f := range r.files[v.Name] {
+			out.ConfigFileVolume.ConfigFileToPath = append(out.ConfigFileVolume.ConfigFileToPath, configFile{
+				Path: f.Path, Content: base64.StdEncoding.EncodeToString(f.Data), Mode: new(modeOf(f)),
+			})
+		}
+	case v.EmptyDir != nil:
+		if m := v.EmptyDir.Medium; m != corev1.StorageMediumDefault && m != corev1.StorageMediumMemory {
+			return out, errdefs.InvalidInputf("%s: a group of ECI has disk and Memory", at.Child("emptyDir", "medium"))
+		}
+		out.Type = "EmptyDirVolume"
+		out.EmptyDirVolume.Medium = string(v.EmptyDir.Medium)
+		if v.EmptyDir.SizeLimit != nil {
+			out.EmptyDirVolume.SizeLimit = v.EmptyDir.SizeLimit.String()
+		}
+	case v.NFS != nil:
+		out.Type = "NFSVolume"
+		out.NFSVolume.Server, out.NFSVolume.Path, out.NFSVolume.ReadOnly = v.NFS.Server, v.NFS.Path, v.NFS.ReadOnly
+	default:
+		return out, errdefs.InvalidInputf("%s: volume %q: a group of ECI has files, directories that are empty, and NFS", at, v.Name)
+	}
+	return out, nil
+}
+
+// modeOf are the bits of a file's mode as Unix has them. ECI writes files as root, so those for one other user are made readable for it.
+func modeOf(f podspec.File) int64 {
+	mode := int64(f.Mode.Perm())
+	for flag, bit := range map[fs.FileMode]int64{fs.ModeSetuid: 0o4000, fs.ModeSetgid: 0o2000, fs.ModeSticky: 0o1000} {
+		if f.Mode&flag != 0 {
+			mode |= bit
+		}
+	}
+	if f.User != nil && *f.User != 0 {
+		mode |= 0o044
+	}
+	return mode
+}
+
+// credentialsOf are those of a secret for images. Of one that is not understood there are none, as with a kubelet.
+func credentialsOf(s *corev1.Secret) (out []registryCredential) {
+	type entry struct{ Username, Password, Auth string }
+	var servers map[string]entry
+	switch s.Type {
+	case corev1.SecretTypeDockerConfigJson:
+		var file struct{ Auths map[string]entry }
+		_ = json.Unmarshal(s.Data[corev1.DockerConfigJsonKey], &file)
+		servers = file.Auths
+	case corev1.SecretTypeDockercfg:
+		_ = json.Unmarshal(s.Data[corev1.DockerConfigKey], &servers)
+	}
+	for _, server := range slices.Sorted(maps.Keys(servers)) {
+		e := servers[server]
+		if both, err := base64.StdEncoding.DecodeString(e.Auth); err == nil && e.Auth != "" {
+			e.Username, e.Password, _ = strings.Cut(string(both), ":")
+		}
+		if e.Username != "" {
+			out = append(out, registryCredential{host(server), e.Username, e.Password})
+		}
+	}
+	return out
+}
+
+// host is the name of a registry, which may be written as an URL.
+func host(server string) string {
+	_, after, found := strings.Cut(server, "://")
+	if found {
+		server = after
+	}
+	name, _, _ := strings.Cut(server, "/")
+	return name
+}
