@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+const (
+	// clientVersion is a version of the vendor's client that knows what is spoken here.
+	clientVersion = "1.2.0.0"
+	// mostInput is how many bytes of input are in a message, and window how many messages may be under way.
+	mostInput, window = 1024, 32
+	// againAfter is how long a message waits for its acknowledgement until it is sent again.
+	againAfter = 2 * time.Second
+	// beat is how often a session says that it is there.
+	beat = 30 * time.Second
+	// terminate is the flag that ends a session.
+	terminate = 2
+)
+
+// channel is a data channel of Systems Manager: messages are numbered, acknowledged, and sent again until they are.
+type channel struct {
+	conn   *websocket.Conn
+	attach api.AttachIO
+	out    *output
+	stderr io.Writer
+	last   string // what the other end said when it closed
+	next   int64  // the number of the message that is expected
+
+	ready chan struct{} // closed after the handshake
+	room  chan struct{} // holds what is under way
+
+	mu      sync.Mutex
+	number  int64                 // guarded by mu; of the next message
+	waiting map[int64]*waitingFor // guarded by mu; by number
+}
+
+// waitingFor is a message that is not acknowledged.
+type waitingFor struct {
+	data []byte
+	at   time.Time
+}
+
+func newChannel(conn *websocket.Conn, attach api.AttachIO, out *output) *channel {
+	c := &channel{
+		conn: conn, attach: attach, out: out, stderr: io.Discard, ready: make(chan struct{}), room: make(chan struct{}, window), waiting: map[int64]*waitingFor{},
+	}
+	if w := attach.Stderr(); w != nil {
+		c.stderr = w
+	}
+	return c
+}
+
+// run copies until the session ends.
+func (c *channel) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		var flag [4]byte
+		binary.BigEndian.PutUint32(flag[:], terminate)
+		_ = c.write(frame{kind: typeInput, id: newID(), payload: payloadFlag, data: flag[:]})
+		_ = c.conn.Close()
+	})
+	defer stop()
+	go c.feed(ctx)
+	go c.resize(ctx)
+	go c.again(ctx)
+	for {
+		kind, data, err := c.conn.ReadMessage()
+		if c.out.ended {
+			return nil
+		}
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return fmt.Errorf("the session was cut: %w", err)
+		}
+		if kind != websocket.BinaryMessage {
+			continue
+		}
+		f, err := unmarshal(data)
+		if err != nil {
+			continue // without an acknowledgement it is sent again
+		}
+		if over, err := c.take(f); over || err != nil {
+			return err
+		}
+	}
+}
+
+// take takes a message. True is the end.
+func (c *channel) take(f frame) (over bool, err error) {
+	switch f.kind {
+	case typeAck:
+		var ack struct{ AcknowledgedMessageSequenceNumber int64 }
+		if err := json.Unmarshal(f.data, &ack); err == nil {
+			c.acknowledged(ack.AcknowledgedMessageSequenceNumber)
+		}
+	case typeClosed:
+		var said struct{ Output string }
+		_ = json.Unmarshal(f.data, &said) // what it says is for people
+		c.last = strings.TrimSpace(said.Output)
+		return true, nil
+	case typeOutput:
+		if f.number > c.next {
+			return false, nil // one before it is missing: both are sent again
+		}
+		if err := c.acknowledge(f); err != nil {
+			return false, err
+		}
+		if f.number < c.next {
+			return false, nil
+		}
+		c.next++
+		return c.payload(f)
+	}
+	return false, nil
+}
+
+// payload takes what the other end sends in its order.
+func (c *channel) payload(f frame) (over bool, err error) {
+	switch f.payload {
+	case payloadHandshakeRequest:
+		return false, c.shake(f.data)
+	case payloadHandshakeComplete:
+		close(c.ready)
+	case payloadOutput:
+		_, err := c.out.Write(f.data)
+		return c.out.ended, err
+	case payloadStderr:
+		_, err := c.stderr.Write(f.data)
+		return false, err
+	case payloadExitCode:
+		if _, err := fmt.Sscan(string(f.data), &c.out.code); err == nil {
+			c.out.ended = true
+		}
+		return c.out.ended, nil
+	}
+	return false, nil
+}
+
+// shake answers what the other end asks for: the type of the session is had, encryption by a key of KMS is not.
+func (c *channel) shake(request []byte) error {
+	var asked struct {
+		RequestedClientActions []struct{ ActionType string }
+	}
+	if err := json.Unmarshal(request, &asked); err != nil {
+		return fmt.Errorf("the handshake of the session: %w", err)
+	}
+	type action struct {
+		ActionType   string
+		ActionStatus int
+		ActionResult any
+		Error        string
+	}
+	answer := struct {
+		ClientVersion          string
+		ProcessedClientActions []action
+		Errors                 []string
+	}{ClientVersion: clientVersion}
+	for _, a := range asked.RequestedClientActions {
+		if a.ActionType != "SessionType" {
+			return errors.New("the session wants " + a.ActionType + ", which is not had: leave kmsKeyId out of the configuration of ECS Exec of the cluster")
+		}
+		answer.ProcessedClientActions = append(answer.ProcessedClientActions, action{ActionType: a.ActionType, ActionStatus: 1})
+	}
+	data, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	return c.send(payloadHandshakeResponse, data)
+}
+
+// feed passes the input on. Without a terminal it is written for the script.
+func (c *channel) feed(ctx context.Context) {
+	in := c.attach.Stdin()
+	select {
+	case <-c.ready:
+	case <-ctx.Done():
+		return
+	}
+	if in == nil {
+		return
+	}
+	pass := func(data []byte) bool {
+		for len(data) > 0 {
+			n := min(len(data), mostInput)
+			select {
+			case c.room <- struct{}{}:
+			case <-ctx.Done():
+				return false
+			}
+			if c.send(payloadOutput, data[:n]) != nil {
+				return false
+			}
+			data = data[n:]
+		}
+		return true
+	}
+	buffer := make([]byte, mostInput/8)
+	for {
+		n, err := in.Read(buffer)
+		data := buffer[:n]
+		if !c.attach.TTY() && n > 0 {
+			data = line(data)
+		}
+		if !pass(data) {
+			return
+		}
+		if err != nil {
+			break
+		}
+	}
+	if !c.attach.TTY() {
+		pass([]byte(lastLine))
+	}
+}
+
+// resize passes the sizes of the terminal on.
+func (c *channel) resize(ctx context.Context) {
+	sizes := c.attach.Resize()
+	select {
+	case <-c.ready:
+	case <-ctx.Done():
+		return
+	}
+	for sizes != nil {
+		select {
+		case size, more := <-sizes:
+			if !more {
+				return
+			}
+			data := fmt.Appendf(nil, `{"cols":%d,"rows":%d}`, size.Width, size.Height)
+			if c.send(payloadSize, data) != nil {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// send sends a message with a number, until it is acknowledged.
+func (c *channel) send(payload uint32, data []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := frame{kind: typeInput, number: c.number, id: newID(), payload: payload, data: data}
+	if f.number == 0 {
+		f.flags = 1
+	}
+	c.number++
+	message := f.marshal()
+	c.waiting[f.number] = &waitingFor{message, time.Now()}
+	return c.conn.WriteMessage(websocket.BinaryMessage, message)
+}
+
+// write sends a message once.
+func (c *channel) write(f frame) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.conn.WriteMessage(websocket.BinaryMessage, f.marshal())
+}
+
+func (c *channel) acknowledge(f frame) error {
+	data, err := json.Marshal(map[string]any{
+		"AcknowledgedMessageType": f.kind, "AcknowledgedMessageId": uuid(f.id), "AcknowledgedMessageSequenceNumber": f.number, "IsSequentialMessage": true,
+	})
+	if err != nil {
+		return err
+	}
+	return c.write(frame{kind: typeAck, flags: 3, id: newID(), data: data})
+}
+
+func (c *channel) acknowledged(number int64) {
+	c.mu.Lock()
+	_, was := c.waiting[number]
+	delete(c.waiting, number)
+	c.mu.Unlock()
+	if was {
+		select {
+		case <-c.room: // of a message of input; others take none
+		default:
+		}
+	}
+}
+
+// again sends messages again that are not acknowledged, and lets the connection not fall asleep.
+func (c *channel) again(ctx context.Context) {
+	tick := time.NewTicker(againAfter / 4)
+	defer tick.Stop()
+	said := time.Now()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		c.mu.Lock()
+		for _, w := range c.waiting {
+			if time.Since(w.at) >= againAfter {
+				w.at = time.Now()
+				_ = c.conn.WriteMessage(websocket.BinaryMessage, w.data) // the reader sees an end
+			}
+		}
+		if time.Since(said) >= beat {
+			said = time.Now()
+			_ = c.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second))
+		}
+		c.mu.Unlock()
+	}
+}

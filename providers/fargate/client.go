@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
+)
+
+// batch is how many tasks one request asks about.
+const batch = 100
+
+// patience is how long a request may take: one that hangs must not end the rounds that ask for states.
+const patience = 30 * time.Second
+
+// service is what the rest needs of ECS and Secrets Manager.
+type service interface {
+	// definition returns the ARN of the newest revision of a family; an error of the kind not-found is none.
+	definition(ctx context.Context, family string) (arn string, err error)
+	register(ctx context.Context, in *ecs.RegisterTaskDefinitionInput) (arn string, err error)
+	run(ctx context.Context, in *ecs.RunTaskInput) (types.Task, error)
+	// started returns the ARNs of all tasks that a name started and that are to run; stopped those of all that are not to, of any name.
+	started(ctx context.Context, by string) ([]string, error)
+	stopped(ctx context.Context) ([]string, error)
+	// describe returns the tasks, and the ARNs of those that ECS says not to have.
+	describe(ctx context.Context, arns []string) (tasks []types.Task, missing []string, err error)
+	stop(ctx context.Context, arn, reason string) (types.Task, error)
+	// keep stores a secret by its name, and returns its ARN. One that is there has this value already.
+	keep(ctx context.Context, s secret) (arn string, err error)
+	// key returns the key of the names of the secrets of a Kubernetes cluster. It is made by the first node that asks.
+	key(ctx context.Context, cluster string) ([]byte, error)
+	// ping fails where tasks could not run.
+	ping(ctx context.Context) error
+	// log returns the lines of a log stream from a token on, and the token for what comes next.
+	log(ctx context.Context, group, name, token string, since time.Time) ([]logs.Line, string, error)
+	// session opens a session that runs a command in a container of a task.
+	session(ctx context.Context, arn, container, command string) (*websocket.Conn, error)
+	// close ends connections that nothing uses.
+	close()
+}
+
+// client is the service itself.
+type client struct {
+	cluster string
+	ecs     *ecs.Client
+	secrets *secretsmanager.Client
+	logs    *cloudwatchlogs.Client
+	http    *http.Client
+}
+
+var _ service = (*client)(nil)
+
+// newClient returns a client with the credentials that the tools of AWS would use. It never tries again by itself: the node waits as long
+// as the service asks for, and a pod says why.
+func newClient(ctx context.Context, c Config) (*client, error) {
+	options := []func(*awsconfig.LoadOptions) error{
+		awsconfig.WithRegion(c.Region), awsconfig.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }),
+		awsconfig.WithAppID("virtual-kubelet"),
+	}
+	if c.Endpoint != "" {
+		options = append(options, awsconfig.WithBaseEndpoint(c.Endpoint))
+	}
+	access, err := awsconfig.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return nil, fmt.Errorf("fargate provider: find credentials: %w", err)
+	}
+	line := &http.Client{Timeout: patience}
+	if c, ok := access.HTTPClient.(*awshttp.BuildableClient); ok { // it has what AWS_CA_BUNDLE names, and no way to end connections
+		line.Transport = c.GetTransport()
+	}
+	access.HTTPClient = line
+	return &client{cluster: c.Cluster, ecs: ecs.NewFromConfig(access), secrets: secretsmanager.NewFromConfig(access), logs: cloudwatchlogs.NewFromConfig(access), http: line}, nil
+}
+
+func (c *client) close() { c.http.CloseIdleConnections() }
+
+func (c *client) definition(ctx context.Context, family string) (string, error) {
+	out, err := c.ecs.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: &family})
+	if err != nil {
+		return "", kind(err, "look for the task definition "+family)
+	}
+	if out.TaskDefinition == nil || out.TaskDefinition.Status != types.TaskDefinitionStatusActive {
+		return "", errdefs.NotFoundf("task definition %s is not active", family)
+	}
+	return aws.ToString(out.TaskDefinition.TaskDefinitionArn), nil
+}
+
+func (c *client) register(ctx context.Context, in *ecs.RegisterTaskDefinitionInput) (string, error) {
+	out, err := c.ecs.RegisterTaskDefinition(ctx, in)
+	if err != nil {
+		return "", kind(err, "register the task definition "+aws.ToString(in.Family))
+	}
+	if out.TaskDefinition == nil {
+		return "", fmt.Errorf("register the task definition %s: ECS returned none", aws.ToString(in.Family))
+	}
+	return aws.ToString(out.TaskDefinition.TaskDefinitionArn), nil
+}
+
+func (c *client) run(ctx context.Context, in *ecs.RunTaskInput) (types.Task, error) {
+	doing := "run a task in the cluster " + c.cluster
+	in.Cluster = &c.cluster
+	out, err := c.ecs.RunTask(ctx, in)
+	switch {
+	case err != nil:
+		return types.Task{}, kind(err, doing)
+	case len(out.Tasks) == 1:
+		return out.Tasks[0], nil
+	case len(out.Failures) > 0: // capacity and quotas of the account: both pass
+		f := out.Failures[0]
+		return types.Task{}, errdefs.RetryAfter(fmt.Errorf("%s: %s %s", doing, aws.ToString(f.Reason), aws.ToString(f.Detail)), unsaid)
+	}
+	return types.Task{}, fmt.Errorf("%s: ECS returned %d tasks", doing, len(out.Tasks))
+}
+
+// started asks by startedBy alone: ECS takes no other filter with it, and then has those that are to run.
+func (c *client) started(ctx context.Context, by string) ([]string, error) {
+	return c.list(ctx, &ecs.ListTasksInput{StartedBy: &by})
+}
+
+func (c *client) stopped(ctx context.Context) ([]string, error) {
+	return c.list(ctx, &ecs.ListTasksInput{DesiredStatus: types.DesiredStatusStopped, LaunchType: types.LaunchTypeFargate})
+}
+
+func (c *client) list(ctx context.Context, in *ecs.ListTasksInput) (arns []string, err error) {
+	in.Cluster = &c.cluster
+	for {
+		out, err := c.ecs.ListTasks(ctx, in)
+		if err != nil {
+			return nil, kind(err, "list the tasks of the cluster "+c.cluster)
+		}
+		arns = append(arns, out.TaskArns...)
+		if aws.ToString(out.NextToken) == "" {
+			return arns, nil
+		}
+		in.NextToken = out.NextToken
+	}
+}
+
+func (c *client) describe(ctx context.Context, arns []string) (tasks []types.Task, missing []string, err error) {
+	for part := range slices.Chunk(arns, batch) {
+		out, err := c.ecs.DescribeTasks(ctx, &ecs.DescribeTasksInput{Cluster: &c.cluster, Tasks: part, Include: []types.TaskField{types.TaskFieldTags}})
+		if err != nil {
+			return nil, nil, kind(err, fmt.Sprintf("look at %d tasks of the cluster %s", len(part), c.cluster))
+		}
+		tasks = append(tasks, out.Tasks...)
+		for _, f := range out.Failures {
+			if aws.ToString(f.Reason) != "MISSING" {
+				return nil, nil, fmt.Errorf("look at task %s: %s %s", aws.ToString(f.Arn), aws.ToString(f.Reason), aws.ToString(f.Detail))
+			}
+			missing = append(missing, aws.ToString(f.Arn))
+		}
+	}
+	if len(tasks)+len(missing) < len(arns) {
+		return nil, nil, fmt.Errorf("look at %d tasks of the cluster %s: ECS answers for %d", len(arns), c.cluster, len(tasks)+len(missing))
+	}
+	return tasks, missing, nil
+}
+
+func (c *client) stop(ctx context.Context, arn, reason string) (types.Task, error) {
+	out, err := c.ecs.StopTask(ctx, &ecs.StopTaskInput{Cluster: &c.cluster, Task: &arn, Reason: &reason})
+	if err != nil {
+		return types.Task{}, kind(err, "stop task "+arn)
+	}
+	if out.Task == nil {
+		return types.Task{}, fmt.Errorf("stop task %s: ECS returned none", arn)
+	}
+	return *out.Task, nil
+}
+
+func (c *client) ping(ctx context.Context) error {
+	out, err := c.ecs.DescribeClusters(ctx, &ecs.DescribeClustersInput{Clusters: []string{c.cluster}})
+	if err != nil {
+		return kind(err, "look at the cluster "+c.cluster)
+	}
+	if len(out.Clusters) != 1 || aws.ToString(out.Clusters[0].Status) != "ACTIVE" {
+		return errors.New("cluster " + c.cluster + " of ECS is not there or not active: make it, or configure cluster and region")
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+)
+
+// What a configuration file of this provider says about itself.
+const (
+	APIVersion = "fargate.virtual-kubelet.io/v1alpha1"
+	Kind       = "FargateProviderConfiguration"
+)
+
+// Capacity providers that run pods.
+const (
+	OnDemand = "FARGATE"
+	Spot     = "FARGATE_SPOT"
+)
+
+// maxGroups is how many security groups a task may have, and maxSubnets how many subnets.
+const maxGroups, maxSubnets = 5, 16
+
+// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
+// as VKUBELET_FARGATE_REGION. Credentials are those that the tools of AWS find on this machine; none are here.
+type Config struct {
+	// APIVersion must be the constant APIVersion in a file.
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Kind must be the constant Kind in a file.
+	Kind string `json:"kind,omitempty"`
+	// Region is that of the cluster of ECS, such as eu-central-1. Required.
+	Region string `json:"region,omitempty" env:"AWS_REGION"`
+	// Endpoint is the URL of ECS, Secrets Manager and CloudWatch Logs. Default: those of the region.
+	Endpoint string `json:"endpoint,omitempty"`
+	// Cluster is the name or ARN of the cluster of ECS. Default: default.
+	Cluster string `json:"cluster,omitempty"`
+	// ClusterID names the Kubernetes cluster in tags. No two that use one cluster of ECS may have the same, and it must not change while
+	// there are pods. Required.
+	ClusterID string `json:"clusterID,omitempty"`
+	// Subnets are the IDs of those that pods get their addresses in. Required.
+	Subnets []string `json:"subnets,omitempty"`
+	// SecurityGroups are IDs. Default: that of the VPC.
+	SecurityGroups []string `json:"securityGroups,omitempty"`
+	// PublicIP gives pods a public address too: without it a subnet needs a way to the registry.
+	PublicIP bool `json:"publicIP,omitempty"`
+	// PlatformVersion is that of Fargate. Default: LATEST.
+	PlatformVersion string `json:"platformVersion,omitempty"`
+	// Architecture is ARM64 or X86_64. Default: X86_64.
+	Architecture string `json:"architecture,omitempty"`
+	// ExecutionRole is the ARN of the role that pulls images, writes logs and reads secrets. Required.
+	ExecutionRole string `json:"executionRole,omitempty"`
+	// TaskRoles are the ARNs of roles that pods may have by their annotation. Default: none.
+	TaskRoles []string `json:"taskRoles,omitempty"`
+	// ExecRole is the ARN of the role of pods that name none. It needs the rights of ECS Exec, and so does each of TaskRoles. Default:
+	// none, and there is no exec.
+	ExecRole string `json:"execRole,omitempty"`
+	// LogGroup is the group of CloudWatch Logs, which must be there. Default: none, and pods have no logs.
+	LogGroup string `json:"logGroup,omitempty"`
+	// CapacityProvider is what pods run on that do not say: OnDemand or Spot. Default: OnDemand.
+	CapacityProvider string `json:"capacityProvider,omitempty"`
+	// RegistryCredentials are the ARNs of secrets of Secrets Manager with user name and password, by the host of the registry.
+	RegistryCredentials map[string]string `json:"registryCredentials,omitempty"`
+	// Capacity is what the node offers: the quota of the account, or a part of it. Required.
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+}
+
+// format is what a configuration file of this provider looks like.
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_FARGATE"}
+
+// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+func LoadConfig(path string) (Config, error) { return format.Load(path) }
+
+// complete fills the defaults of c and refuses what cannot be, with every reason.
+func (c Config) complete() (Config, error) {
+	var problems []error
+	problem := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf("fargate provider: "+format, args...))
+	}
+	if c.Region == "" {
+		problem("region: is missing: name that of the cluster of ECS, such as eu-central-1")
+	}
+	if c.Endpoint != "" && !safeURL(c.Endpoint) {
+		problem("endpoint: %q: want an URL that begins with https://, or with http:// for this machine itself", c.Endpoint)
+	}
+	if len(validation.IsDNS1123Label(c.ClusterID)) > 0 {
+		problem("clusterID: %q: want a name for the Kubernetes cluster, such as home-1", c.ClusterID)
+	}
+	c.Cluster = or(c.Cluster, "default")
+	c.PlatformVersion, c.Architecture, c.CapacityProvider = or(c.PlatformVersion, "LATEST"), or(c.Architecture, "X86_64"), or(c.CapacityProvider, OnDemand)
+	if len(c.Subnets) == 0 || len(c.Subnets) > maxSubnets {
+		problem("subnets: %d: want the IDs of 1 to %d of the VPC that pods are in", len(c.Subnets), maxSubnets)
+	}
+	if len(c.SecurityGroups) > maxGroups {
+		problem("securityGroups: %d: a task may have %d", len(c.SecurityGroups), maxGroups)
+	}
+	if c.Architecture != "X86_64" && c.Architecture != "ARM64" {
+		problem("architecture: %q: want X86_64 or ARM64", c.Architecture)
+	}
+	if !capacityProvider(c.CapacityProvider) {
+		problem("capacityProvider: %q: want %s or %s", c.CapacityProvider, OnDemand, Spot)
+	}
+	if !role(c.ExecutionRole) {
+		problem("executionRole: %q: want the ARN of a role, such as arn:aws:iam::123456789012:role/ecsTaskExecutionRole", c.ExecutionRole)
+	}
+	if c.ExecRole != "" && !role(c.ExecRole) {
+		problem("execRole: %q: want the ARN of a role", c.ExecRole)
+	}
+	for i, r := range c.TaskRoles {
+		if !role(r) {
+			problem("taskRoles[%d]: %q: want the ARN of a role", i, r)
+		}
+	}
+	for registry, arn := range c.RegistryCredentials {
+		if !strings.HasPrefix(arn, "arn:") || !strings.Contains(arn, ":secretsmanager:") {
+			problem("registryCredentials[%s]: want the ARN of a secret of Secrets Manager", registry)
+		}
+	}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
+		if q := c.Capacity[name]; q.Sign() <= 0 {
+			problem("capacity.%s: is missing: say how much the node offers", name)
+		}
+	}
+	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) }) // maps have no order
+	return c, errors.Join(problems...)
+}
+
+func or(value, otherwise string) string {
+	if value == "" {
+		return otherwise
+	}
+	return value
+}
+
+func capacityProvider(name string) bool { return name == OnDemand || name == Spot }
+
+// role reports whether a text looks like the ARN of a role.
+func role(arn string) bool {
+	parts := strings.SplitN(arn, ":", 6)
+	return len(parts) == 6 && parts[0] == "arn" && parts[2] == "iam" && strings.HasPrefix(parts[5], "role/")
+}
+
+// safeURL reports whether requests to an URL, which have a signature and not the key, are read by nobody else.
+func safeURL(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil {
+		return false
+	}
+	return u.Scheme == "https" || u.Scheme == "http" && loopback(u.Hostname())
+}

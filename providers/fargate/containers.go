@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
+)
+
+// restartPeriod is how many seconds a container must run before ECS starts it again: the least that it takes.
+const restartPeriod = 60
+
+// builder makes the containers of a task definition.
+type builder struct {
+	mapping
+	resolved
+	arns map[string]string // of secrets, by container
+	wait []types.ContainerDependency
+}
+
+// container returns the definition of a container. They are asked for in the order in which they start: each waits for the init
+// containers before it.
+func (b *builder) container(c *corev1.Container, at *field.Path) (types.ContainerDefinition, error) {
+	full := b.containers[c.Name]
+	init := strings.Contains(at.String(), "initContainers")
+	k := types.ContainerDefinition{
+		Name: &c.Name, Image: &c.Image, EntryPoint: full.Command, Command: full.Args, Essential: aws.Bool(!init), DependsOn: b.wait,
+		StopTimeout: aws.Int32(b.grace()),
+	}
+	if c.WorkingDir != "" {
+		k.WorkingDirectory = &c.WorkingDir
+	}
+	if arn := b.config.RegistryCredentials[registry(c.Image)]; arn != "" {
+		k.RepositoryCredentials = &types.RepositoryCredentials{CredentialsParameter: &arn}
+	}
+	for _, p := range c.Ports {
+		k.PortMappings = append(k.PortMappings, types.PortMapping{ContainerPort: aws.Int32(p.ContainerPort), Protocol: types.TransportProtocol(strings.ToLower(or(string(p.Protocol), "TCP")))})
+	}
+	for _, m := range c.VolumeMounts {
+		k.MountPoints = append(k.MountPoints, types.MountPoint{SourceVolume: aws.String(m.Name), ContainerPath: aws.String(m.MountPath), ReadOnly: aws.Bool(m.ReadOnly)})
+	}
+	if b.config.LogGroup != "" {
+		k.LogConfiguration = &types.LogConfiguration{LogDriver: types.LogDriverAwslogs, Options: map[string]string{
+			"awslogs-group": b.config.LogGroup, "awslogs-region": b.config.Region, "awslogs-stream-prefix": streamPrefix,
+		}}
+	}
+	if err := b.environment(&k, c, full, at); err != nil {
+		return k, err
+	}
+	if err := b.security(&k, c, at.Child("securityContext")); err != nil {
+		return k, err
+	}
+	if err := healthCheck(&k, c, at); err != nil {
+		return k, err
+	}
+	switch {
+	case !init:
+		k.RestartPolicy = restarts(b.pod.Spec.RestartPolicy)
+		share(&k, c)
+	case sidecar(c):
+		k.RestartPolicy = restarts(corev1.RestartPolicyAlways)
+		share(&k, c)
+		b.after(c, types.ContainerConditionStart)
+	default: // with what the others have: ECS adds up shares, as if all ran together
+		b.after(c, types.ContainerConditionSuccess)
+	}
+	return k, nil
+}
+
+// after lets what comes next wait for a container.
+func (b *builder) after(c *corev1.Container, until types.ContainerCondition) {
+	b.wait = append(b.wait[:len(b.wait):len(b.wait)], types.ContainerDependency{ContainerName: &c.Name, Condition: until})
+}
+
+func (b *builder) grace() int32 {
+	if s := b.pod.Spec.TerminationGracePeriodSeconds; s != nil {
+		return int32(max(1, *s))
+	}
+	return corev1.DefaultTerminationGracePeriodSeconds
+}
+
+// environment gives a container its variables: as they are, or by the keys of its secret.
+func (b *builder) environment(k *types.ContainerDefinition, c, full *corev1.Container, at *field.Path) error {
+	last := map[string]int{} // of two variables of one name the last one counts
+	for i, e := range full.Env {
+		last[e.Name] = i
+	}
+	arn := b.arns[c.Name]
+	if arn == "" && hasSecrets(c) {
+		return errdefs.InvalidInputf("%s: its secrets are not in Secrets Manager", at.Child("env"))
+	}
+	for i, e := range full.Env {
+		switch {
+		case last[e.Name] != i:
+		case e.ValueFrom != nil: // an address
+			return errdefs.InvalidInputf("%s: %s: the address of a task is known only when it runs", at.Child("env"), e.Name)
+		case arn == "":
+			k.Environment = append(k.Environment, types.KeyValuePair{Name: aws.String(e.Name), Value: aws.String(e.Value)})
+		case strings.Contains(e.Name, ":"):
+			return errdefs.InvalidInputf("%s: %q: a variable beside secrets has no colon in its name on Fargate", at.Child("env"), e.Name)
+		default:
+			k.Secrets = append(k.Secrets, types.Secret{Name: aws.String(e.Name), ValueFrom: aws.String(arn + ":" + e.Name + "::")})
+		}
+	}
+	return nil
+}
+
+// security gives a container its user and rights.
+func (b *builder) security(k *types.ContainerDefinition, c *corev1.Container, at *field.Path) error {
+	s, p := c.SecurityContext, b.pod.Spec.SecurityContext
+	if s == nil {
+		s = &corev1.SecurityContext{}
+	}
+	if p == nil {
+		p = &corev1.PodSecurityContext{}
+	}
+	user, group, nonRoot := first(s.RunAsUser, p.RunAsUser), first(s.RunAsGroup, p.RunAsGroup), first(s.RunAsNonRoot, p.RunAsNonRoot)
+	switch {
+	case nonRoot != nil && *nonRoot && (user == nil || *user == 0):
+		return errdefs.InvalidInputf("%s: Fargate does not look who an image runs as: say another runAsUser than 0", at.Child("runAsNonRoot"))
+	case group != nil && user == nil:
+		return errdefs.InvalidInputf("%s: Fargate has no group without runAsUser", at.Child("runAsGroup"))
+	case user != nil:
+		k.User = aws.String(strconv.FormatInt(*user, 10))
+		if group != nil {
+			*k.User += ":" + strconv.FormatInt(*group, 10)
+		}
+	}
+	k.ReadonlyRootFilesystem = s.ReadOnlyRootFilesystem
+	if s.Capabilities == nil {
+		return nil
+	}
+	caps := &types.KernelCapabilities{}
+	for i, name := range s.Capabilities.Add {
+		if name != "SYS_PTRACE" {
+			return errdefs.InvalidInputf("%s: %s: Fargate adds SYS_PTRACE and no other", at.Child("capabilities", "add").Index(i), name)
+		}
+		caps.Add = append(caps.Add, string(name))
+	}
+	for _, name := range s.Capabilities.Drop {
+		caps.Drop = append(caps.Drop, string(name))
+	}
+	if len(caps.Add)+len(caps.Drop) > 0 {
+		k.LinuxParameters = &types.LinuxParameters{Capabilities: caps}
+	}
+	return nil
+}
+
+// first is the value of the container, or that of the pod.
+func first[T any](own, ofPod *T) *T {
+	if own != nil {
+		return own
+	}
+	return ofPod
+}
+
+// healthCheck makes one of a readiness probe. ECS does nothing to a container of a single task that is unhealthy, so it is none for
+// liveness, and probes there are refused.
+func healthCheck(k *types.ContainerDefinition, c *corev1.Container, at *field.Path) error {
+	const idle = "ECS tells whether a container of a task is healthy, and does nothing then: only readinessProbe can be had"
+	if c.LivenessProbe != nil {
+		return errdefs.InvalidInputf("%s: %s", at.Child("livenessProbe"), idle)
+	}
+	if c.StartupProbe != nil {
+		return errdefs.InvalidInputf("%s: %s", at.Child("startupProbe"), idle)
+	}
+	p := c.ReadinessProbe
+	if p == nil || p.Exec == nil {
+		return nil
+	}
+	h := &types.HealthCheck{Command: append([]string{"CMD"}, p.Exec.Command...)}
+	for _, n := range []struct {
+		name               string
+		value, least, most int32
+		to                 **int32
+	}{
+		{"initialDelaySeconds", p.InitialDelaySeconds, 0, 300, &h.StartPeriod},
+		{"periodSeconds", zero(p.PeriodSeconds, 10), 5, 300, &h.Interval},
+		{"timeoutSeconds", zero(p.TimeoutSeconds, 1), 2, 60, &h.Timeout},
+		{"failureThreshold", zero(p.FailureThreshold, 3), 1, 10, &h.Retries},
+	} {
+		if n.value > n.most {
+			return errdefs.InvalidInputf("%s: %d: ECS takes %d at most", at.Child("readinessProbe", n.name), n.value, n.most)
+		}
+		*n.to = aws.Int32(max(n.value, n.least))
+	}
+	k.HealthCheck = h
+	return nil
+}
+
+func zero(n, otherwise int32) int32 {
+	if n == 0 {
+		return otherwise
+	}
+	return n
+}
+
+// restarts is what ECS does when a container ends. One that ran for less than restartPeriod is not started again.
+func restarts(policy corev1.RestartPolicy) *types.ContainerRestartPolicy {
+	switch policy {
+	case corev1.RestartPolicyNever:
+		return nil
+	case corev1.RestartPolicyOnFailure:
+		return &types.ContainerRestartPolicy{Enabled: aws.Bool(true), IgnoredExitCodes: []int32{0}, RestartAttemptPeriod: aws.Int32(restartPeriod)}
+	}
+	return &types.ContainerRestartPolicy{Enabled: aws.Bool(true), RestartAttemptPeriod: aws.Int32(restartPeriod)}
+}
+
+// share gives a container its part of the task: the request as a share, the limit of memory as one.
+func share(k *types.ContainerDefinition, c *corev1.Container) {
+	asked, limit := sizing.Of(ask(c)), sizing.Of(c.Resources.Limits)
+	mib := func(bytes int64) *int32 { return aws.Int32(int32((max(bytes, minMemory) + sizing.Mi - 1) / sizing.Mi)) }
+	k.Cpu = int32(asked.MilliCPU * 1024 / 1000)
+	if limit.Memory > 0 {
+		k.Memory = mib(limit.Memory)
+	}
+	if asked.Memory > 0 && (limit.Memory == 0 || *mib(asked.Memory) < *k.Memory) { // ECS refuses both to be the same
+		k.MemoryReservation = mib(asked.Memory)
+	}
+}
+
+// registry is the host that an image is pulled from.
+func registry(image string) string {
+	host, rest, ok := strings.Cut(image, "/")
+	if ok && rest != "" && (strings.ContainsAny(host, ".:") || host == "localhost") {
+		return host
+	}
+	return "docker.io"
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/ecs"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+const logGroup = "/vk/home"
+
+// quick is a pace for tests.
+var quick = pace{busy: 100 * time.Millisecond, rest: 300 * time.Millisecond, idle: 300 * time.Millisecond, seenWithin: 2 * time.Second}
+
+// TestContract runs the contract of providers on an emulator of ECS whose containers are goroutines.
+func TestContract(t *testing.T) {
+	useKey(t)
+	providertest.Run(t, providertest.Harness{
+		Backend: func(ctx context.Context, env providertest.Env) (*providertest.Backend, error) {
+			return newCloud(ctx).backend(env)
+		},
+		Container: func(_ *corev1.Pod, k *corev1.Container, p program.Program) error {
+			k.Image, k.Args = "program", p.Args()
+			return nil
+		},
+		Command:  func(p program.Program) ([]string, error) { return append([]string{"program"}, p.Args()...), nil },
+		Patience: time.Minute, Every: 50 * time.Millisecond, Tick: time.Second, Parallel: 16,
+		Subject:  providertest.Subject{Provider: "fargate", Backend: "an emulator of ECS, CloudWatch Logs and Secrets Manager, whose containers are goroutines"},
+		Unproven: unproven(), Except: exceptions(),
+	})
+}
+
+// Keys that the emulator knows.
+const (
+	testKey    = "AKIDEXAMPLE"
+	testSecret = "example-secret-of-tests"
+)
+
+// useKey lets clients of the test have the key of the emulator.
+func useKey(t *testing.T) {
+	t.Helper()
+	t.Setenv("AWS_ACCESS_KEY_ID", testKey)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", testSecret)
+	t.Setenv("AWS_SESSION_TOKEN", "")
+	t.Setenv("AWS_CONFIG_FILE", "none")
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "none")
+}
+
+// cloud is an emulator that listens.
+type cloud struct {
+	*ecs.Server
+	containers *inprocess.Cloud
+	url        string
+	stop       func()
+}
+
+func newCloud(ctx context.Context, change ...func(*ecs.Config)) *cloud {
+	ctx, cancel := context.WithCancel(ctx)
+	c := &cloud{containers: inprocess.New(ctx)}
+	runner := inprocess.Open(c.containers, inprocess.Objects{})
+	conf := ecs.Config{
+		Runner: &shelled{runner}, Objects: &emulator.Objects{}, Keys: map[string]ecs.Key{testKey: {Secret: testSecret}}, LogGroups: []string{logGroup}, Quick: true,
+		Lag: 200 * time.Millisecond,
+	}
+	for _, f := range change {
+		f(&conf)
+	}
+	c.Server = ecs.New(ctx, conf)
+	runner.NotifyPods(ctx, c.Report)
+	var background sync.WaitGroup
+	background.Go(func() { _ = runner.RunInBackground(ctx) })
+	server := httptest.NewServer(c)
+	c.url = server.URL
+	c.stop = func() {
+		server.CloseClientConnections()
+		server.Close()
+		cancel()
+		background.Wait()
+	}
+	return c
+}
+
+// config is one for this cloud.
+func (c *cloud) config(cluster string) (Config, error) {
+	return Config{
+		Region: "eu-central-1", Endpoint: c.url, ClusterID: cluster, Subnets: []string{"subnet-1"}, SecurityGroups: []string{"sg-1"},
+		ExecutionRole: "arn:aws:iam::123456789012:role/execution", LogGroup: logGroup, ExecRole: "arn:aws:iam::123456789012:role/exec",
+		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20"), corev1.ResourceMemory: resource.MustParse("40Gi"), corev1.ResourcePods: resource.MustParse("200")},
+	}.complete()
+}
+
+// task returns the ID of the only task of a pod.
+func (c *cloud) task(pod *corev1.Pod) (string, error) {
+	ids := c.Running(identity.TagUID, string(pod.UID))
+	if len(ids) != 1 {
+		return "", errors.New("the pod has no task, or several")
+	}
+	return ids[0], nil
+}
+
+func (c *cloud) backend(env providertest.Env) (*providertest.Backend, error) {
+	conf, err := c.config("contract")
+	if err != nil {
+		return nil, err
+	}
+	return &providertest.Backend{
+		Open: func(ctx context.Context) (node.PodLifecycleHandler, error) {
+			return newProvider(ctx, cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, conf, quick)
+		},
+		Close: func() error { c.stop(); return nil },
+		Instances: func(pod *corev1.Pod) (int, error) {
+			return len(c.Running(identity.TagUID, string(pod.UID))), nil
+		},
+		Kill: func(pod *corev1.Pod, container string) error {
+			id, err := c.task(pod)
+			if err != nil {
+				return err
+			}
+			return c.containers.Kill(types.UID(id), container)
+		},
+		Lose: func(pod *corev1.Pod) error {
+			id, err := c.task(pod)
+			if err != nil {
+				return err
+			}
+			return c.Lose(id)
+		},
+		Outage:   c.breaks(emulator.Fault{Answer: func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusServiceUnavailable) }}),
+		Throttle: c.breaks(emulator.Fault{Answer: ecs.Throttled}),
+		Stale:    c.Stale, LoseAnswer: func() { c.Break(emulator.Fault{Operations: []string{"RunTask"}, Times: 1, Lose: true}) },
+	}, nil
+}
+
+// breaks returns what lets a fault begin and end.
+func (c *cloud) breaks(f emulator.Fault) func(bool) {
+	mend := func() {}
+	return func(on bool) {
+		if mend(); on {
+			mend = c.Break(f)
+		}
+	}
+}
+
+// exceptions are the checks of what ECS does not have, and of what goroutines do not.
+func exceptions() map[string]string {
+	except := map[string]string{}
+	for _, name := range []string{"restarts/always", "restarts/last-state", "restarts/on-failure", "restarts/killed", "restarts/count-holds", "reports/restarts", "logs/previous"} {
+		except[name] = "ECS starts containers again and does not tell it"
+	}
+	for _, name := range []string{"settings/capabilities", "settings/limits", "settings/read-only-root", "settings/run-as-user"} {
+		except[name] = "the containers of this test are goroutines, which have nothing of it"
+	}
+	except["exec/output"] = "a session of ECS Exec has one output; TestPolicy shows both streams in it"
+	for _, name := range []string{"probes/liveness", "probes/startup"} {
+		except[name] = "ECS does nothing to an unhealthy container of a single task: such probes are refused with the path of the field"
+	}
+	except["environment/own"] = "two containers with restartPolicy Never are refused with the path of the field"
+	except["deletion/grace"] = "ECS gives a container the time that its pod was made with, and none that comes with the deletion"
+	except["stats/summary"] = "what tasks use is in CloudWatch Container Insights"
+	for _, name := range []string{"attach/output", "port-forward/both-ways", "port-forward/refused"} {
+		except[name] = "ECS has no such request, and the provider says so"
+	}
+	return except
+}
+
+// unproven are features whose fields are passed on. What they do is Fargate's.
+func unproven() map[capability.Feature]string {
+	all := map[capability.Feature]string{}
+	for _, f := range []capability.Feature{capability.ContainerLimits, capability.RunAsUser, capability.Capabilities, capability.ReadOnlyRoot} {
+		all[f] = "ECS gets the fields, by the tests of the mapping; the containers of this test are goroutines, without what they act on"
+	}
+	return all
+}

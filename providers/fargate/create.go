@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// remembered is how many definitions, and how many secrets, are kept in mind: more are looked for again.
+const remembered = 4096
+
+// made are definitions and secrets that are there, so that a replica costs no request for them.
+type made struct {
+	turn chan struct{} // held while something is looked for or made, so that many replicas do it once
+
+	mu  sync.Mutex
+	arn map[string]string // guarded by mu; of definitions by family, and of secrets by name
+	key []byte            // guarded by mu; of the names of secrets
+}
+
+func (m *made) get(name string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.arn[name]
+}
+
+func (m *made) set(name, arn string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.arn == nil || len(m.arn) >= remembered {
+		m.arn = map[string]string{}
+	}
+	if m.arn[name] = arn; arn == "" {
+		delete(m.arn, name)
+	}
+}
+
+// once returns the ARN of a name: the one that is known, or what find says. One at a time asks.
+func (m *made) once(ctx context.Context, name string, find func() (string, error)) (string, error) {
+	if arn := m.get(name); arn != "" {
+		return arn, nil
+	}
+	select {
+	case m.turn <- struct{}{}:
+		defer func() { <-m.turn }()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	if arn := m.get(name); arn != "" {
+		return arn, nil
+	}
+	arn, err := find()
+	if err == nil {
+		m.set(name, arn)
+	}
+	return arn, err
+}
+
+// CreatePod runs the task of a pod. Done again, it is the same task: ECS knows the request by its token.
+func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
+	if err := p.create(ctx, pod); err != nil {
+		return fmt.Errorf("create pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return nil
+}
+
+func (p *provider) create(ctx context.Context, pod *corev1.Pod) error {
+	if err := p.cache.Wait(ctx); err != nil {
+		return err
+	}
+	if p.cache.Update(pod) {
+		return nil
+	}
+	if err := p.mapping.refuse(pod); err != nil {
+		return err
+	}
+	definition, err := p.definition(ctx, pod)
+	if err != nil {
+		return err
+	}
+	in, err := p.mapping.task(pod, "")
+	if err != nil {
+		return err
+	}
+	arn, err := p.register(ctx, definition)
+	if err != nil {
+		return err
+	}
+	in.TaskDefinition = &arn
+	task, err := p.service.run(ctx, in)
+	if errdefs.IsInvalidInput(err) { // somebody may have removed what is kept in mind
+		p.made.set(*definition.Family, "")
+	}
+	if err != nil {
+		p.cache.Hurry() // it may run: then the next try finds it
+		return err
+	}
+	task.Tags = in.Tags
+	p.cache.Accepted(pod, task)
+	return nil
+}
+
+// definition returns the definition of a pod, of which the secrets are in Secrets Manager.
+func (p *provider) definition(ctx context.Context, pod *corev1.Pod) (*ecs.RegisterTaskDefinitionInput, error) {
+	if p.objects == nil {
+		return nil, errors.New("this node has nothing of the API yet")
+	}
+	r := resolved{pod: pod, containers: map[string]*corev1.Container{}}
+	secret := false
+	for c := range containersOf(&pod.Spec) {
+		full, err := p.objects.Container(ctx, pod, c.Name)
+		if err != nil {
+			return nil, fmt.Errorf("container %s: %w", c.Name, err)
+		}
+		r.containers[c.Name] = full
+		secret = secret || hasSecrets(c)
+	}
+	arns := map[string]string{}
+	if secret {
+		key, err := p.key(ctx)
+		if err != nil {
+			return nil, err
+		}
+		secrets, err := p.mapping.secrets(key, r)
+		if err != nil {
+			return nil, err
+		}
+		for c, s := range secrets {
+			if arns[c], err = p.made.once(ctx, s.name, func() (string, error) { return p.service.keep(ctx, s) }); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return p.mapping.definition(r, arns)
+}
+
+// key returns the key of the names of secrets, which is in Secrets Manager and nowhere else.
+func (p *provider) key(ctx context.Context) ([]byte, error) {
+	known := func() []byte {
+		p.made.mu.Lock()
+		defer p.made.mu.Unlock()
+		return p.made.key
+	}
+	if key := known(); key != nil {
+		return key, nil
+	}
+	select {
+	case p.made.turn <- struct{}{}:
+		defer func() { <-p.made.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if key := known(); key != nil {
+		return key, nil
+	}
+	key, err := p.service.key(ctx, p.mapping.owner.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	p.made.mu.Lock()
+	defer p.made.mu.Unlock()
+	p.made.key = key
+	return key, nil
+}
+
+// register returns the ARN of a definition. It is looked for first, as ECS takes about one registration a second.
+func (p *provider) register(ctx context.Context, d *ecs.RegisterTaskDefinitionInput) (string, error) {
+	return p.made.once(ctx, *d.Family, func() (string, error) {
+		arn, err := p.service.definition(ctx, *d.Family)
+		if errdefs.IsNotFound(err) {
+			return p.service.register(ctx, d)
+		}
+		return arn, err
+	})
+}

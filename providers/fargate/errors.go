@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	smithy "github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// unsaid is how long to wait when a service does not say how long.
+const unsaid = 5 * time.Second
+
+// Codes of errors, by what they mean. ClusterNotFoundException is none of notThere: a cluster that is not there says nothing of a pod.
+var (
+	tooMany  = []string{"ThrottlingException", "Throttling", "TooManyRequestsException", "RequestLimitExceeded", "RequestThrottled", "RequestThrottledException"}
+	wrong    = []string{"ClientException", "InvalidParameterException", "ValidationException", "InvalidRequestException", "PlatformUnknownException", "PlatformTaskDefinitionIncompatibilityException", "UnsupportedFeatureException"}
+	notThere = []string{"ResourceNotFoundException"}
+	refused  = map[string]string{
+		"AccessDeniedException":       "the credentials lack a right: the policy is in the README",
+		"UnrecognizedClientException": "the credentials are not known: look at those of this machine",
+		"InvalidSignatureException":   "the secret key is another one, or the clock of this machine is off: set both right",
+		"ExpiredTokenException":       "the credentials have expired: renew them",
+		"ClusterNotFoundException":    "the cluster of ECS is not there: make it, or configure cluster and region",
+	}
+)
+
+// The words of errors that have the code of another kind.
+const (
+	noTask       = "The referenced task was not found"
+	noDefinition = "Unable to describe task definition"
+	concurrently = "Too many concurrent attempts"
+)
+
+// kind gives an error of a service its kind, and says what was done with what. What has no kind is doubt: nobody knows what came of it.
+func kind(err error, doing string) error {
+	if err == nil {
+		return nil
+	}
+	var api smithy.APIError
+	var answer *smithyhttp.ResponseError
+	status, header := 0, http.Header{}
+	if errors.As(err, &answer) && answer.HTTPResponse() != nil {
+		status, header = answer.HTTPStatusCode(), answer.HTTPResponse().Header
+	}
+	if !errors.As(err, &api) {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	code, text := api.ErrorCode(), api.ErrorMessage()
+	said := fmt.Errorf("%s: %w", doing, err)
+	switch {
+	case slices.Contains(tooMany, code) || status == http.StatusTooManyRequests || strings.Contains(text, concurrently):
+		return errdefs.RetryAfter(said, retryAfter(header))
+	case status >= http.StatusInternalServerError:
+		return said
+	case slices.Contains(notThere, code), strings.Contains(text, noTask), strings.Contains(text, noDefinition):
+		return errdefs.AsNotFound(said)
+	case refused[code] != "":
+		return fmt.Errorf("%w: %s", said, refused[code])
+	case slices.Contains(wrong, code):
+		return errdefs.AsInvalidInput(said)
+	}
+	return said
+}
+
+// retryAfter is what the answer says, or unsaid.
+func retryAfter(h http.Header) time.Duration {
+	if seconds, err := strconv.Atoi(h.Get("Retry-After")); err == nil && seconds > 0 {
+		return time.Duration(seconds) * time.Second
+	}
+	return unsaid
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/gorilla/websocket"
+	corev1 "k8s.io/api/core/v1"
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// dialTimeout bounds the opening of a session.
+const dialTimeout = 30 * time.Second
+
+// RunInContainer runs a command by ECS Exec. A session of it is a terminal with one output that tells no exit code, so a shell of the image
+// runs the command.
+func (p *provider) RunInContainer(ctx context.Context, namespace, name, container string, command []string, attach api.AttachIO) error {
+	if err := p.cache.Wait(ctx); err != nil {
+		return err
+	}
+	pod, task, err := p.cache.Find(namespace, name)
+	if err != nil {
+		return err
+	}
+	fail := func(err error) error {
+		return fmt.Errorf("exec in container %s of pod %s/%s: %w", container, namespace, name, err)
+	}
+	switch {
+	case !has(pod, task, container):
+		return errdefs.NotFoundf("pod %s/%s has no container %s", namespace, name, container)
+	case !task.EnableExecuteCommand:
+		return fail(errdefs.InvalidInput("its task was run without ECS Exec: name a role with the rights for it in execRole of this node's configuration, and make the pod again"))
+	case !runs(pod, container):
+		return fail(errdefs.InvalidInput("it does not run"))
+	}
+	mark := "vk-" + rand.Text()
+	conn, err := p.service.session(ctx, *task.TaskArn, container, words(mark, command, attach.TTY(), attach.Stdin() != nil))
+	if err != nil {
+		return fail(err)
+	}
+	defer conn.Close()
+	out := &output{mark: mark, begun: attach.TTY(), input: attach.Stdin() != nil, to: io.Discard}
+	if w := attach.Stdout(); w != nil {
+		out.to = w
+	}
+	s := newChannel(conn, attach, out)
+	if err := s.run(ctx); err != nil {
+		return fail(err)
+	}
+	switch {
+	case !out.ended:
+		_ = out.pass(len(out.held)) // of what went wrong
+		return fail(fmt.Errorf("the session has ended, and nobody told how the command did: does the image have sh? %s", s.last))
+	case out.code != 0:
+		return utilexec.CodeExitError{Err: fmt.Errorf("command terminated with exit code %d", out.code), Code: out.code}
+	}
+	return nil
+}
+
+// runs reports whether a container runs.
+func runs(pod *corev1.Pod, container string) bool {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range list {
+			if list[i].Name == container {
+				return list[i].State.Running != nil
+			}
+		}
+	}
+	return false
+}
+
+// session opens a session in a container. Its token is a key to the container: it is in no error.
+func (c *client) session(ctx context.Context, arn, container, command string) (*websocket.Conn, error) {
+	out, err := c.ecs.ExecuteCommand(ctx, &ecs.ExecuteCommandInput{Cluster: &c.cluster, Task: &arn, Container: &container, Command: &command, Interactive: true})
+	if err != nil {
+		return nil, kind(err, "execute a command in task "+arn)
+	}
+	if out.Session == nil {
+		return nil, errors.New("ECS returned no session")
+	}
+	u, err := url.Parse(aws.ToString(out.Session.StreamUrl))
+	if err != nil || u.Scheme != "wss" && !(u.Scheme == "ws" && loopback(u.Hostname())) {
+		return nil, errors.New("ECS returned no address of a session that begins with wss://")
+	}
+	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: dialTimeout}
+	if t, ok := c.http.Transport.(*http.Transport); ok {
+		dialer.TLSClientConfig = t.TLSClientConfig.Clone()
+		if dialer.TLSClientConfig != nil {
+			dialer.TLSClientConfig.NextProtos = nil // a websocket is HTTP/1.1
+		}
+	}
+	conn, refusal, err := dialer.DialContext(ctx, u.String(), nil)
+	if refusal != nil && refusal.Body != nil {
+		_ = refusal.Body.Close()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the session at %s: %w", u.Host, err)
+	}
+	if err := conn.WriteJSON(map[string]string{
+		"MessageSchemaVersion": "1.0", "RequestId": uuid(newID()), "TokenValue": aws.ToString(out.Session.TokenValue), "ClientId": uuid(newID()), "ClientVersion": clientVersion,
+	}); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("open the session at %s: %w", u.Host, err)
+	}
+	return conn, nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func uuid(id [16]byte) string {
+	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	smtypes "github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+)
+
+func (c *client) keep(ctx context.Context, s secret) (string, error) {
+	out, err := c.secrets.CreateSecret(ctx, &secretsmanager.CreateSecretInput{
+		Name: &s.name, SecretString: &s.text,
+		Description: aws.String("Environment of pods, by Virtual Kubelet"), Tags: []smtypes.Tag{{Key: aws.String(identity.TagCluster), Value: &s.cluster}},
+	})
+	if err == nil {
+		return aws.ToString(out.ARN), nil
+	}
+	var exists *smtypes.ResourceExistsException
+	if !errors.As(err, &exists) {
+		return "", kind(err, "keep the secret "+s.name)
+	}
+	old, err := c.secrets.DescribeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: &s.name})
+	if err != nil {
+		return "", kind(err, "look for the secret "+s.name)
+	}
+	return aws.ToString(old.ARN), nil
+}
+
+// keyOf is the name of the secret with the key of a cluster.
+func keyOf(cluster string) string { return "vk-key-" + identity.Hash(cluster) }
+
+func (c *client) key(ctx context.Context, cluster string) ([]byte, error) {
+	name := keyOf(cluster)
+	look := func() ([]byte, error) {
+		out, err := c.secrets.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
+		if err != nil {
+			return nil, kind(err, "read the key "+name)
+		}
+		return out.SecretBinary, nil
+	}
+	key, err := look()
+	if !errdefs.IsNotFound(err) {
+		return key, err
+	}
+	key = make([]byte, 32)
+	_, _ = rand.Read(key) // it never fails
+	_, err = c.secrets.CreateSecret(ctx, &secretsmanager.CreateSecretInput{
+		Name: &name, SecretBinary: key, Description: aws.String("Key of the names of secrets of pods, by Virtual Kubelet"),
+		Tags: []smtypes.Tag{{Key: aws.String(identity.TagCluster), Value: &cluster}},
+	})
+	var exists *smtypes.ResourceExistsException
+	if errors.As(err, &exists) { // another node was faster
+		return look()
+	}
+	return key, kind(err, "keep the key "+name)
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
+)
+
+// Annotations of pods.
+const (
+	// AnnotationRole is the ARN of the role of a task: one of those that the configuration allows.
+	AnnotationRole = "fargate.virtual-kubelet.io/role"
+	// AnnotationCapacityProvider is OnDemand or Spot.
+	AnnotationCapacityProvider = "fargate.virtual-kubelet.io/capacity-provider"
+)
+
+// maxContainers is how many containers a task definition has at most, and maxGrace how many seconds a container has to stop.
+const (
+	maxContainers = 10
+	maxGrace      = 120
+)
+
+// resolved is what a pod says, with all that comes from other objects.
+type resolved struct {
+	pod *corev1.Pod
+	// containers have their environment, by name.
+	containers map[string]*corev1.Container
+}
+
+// mapping makes task definitions and tasks of pods. Its methods are pure functions.
+type mapping struct {
+	config Config
+	owner  identity.Owner
+}
+
+// startedBy is what all tasks of the node were started by.
+func (m mapping) startedBy() string { return "vk-" + identity.Hash(m.owner.Cluster, m.owner.Node) }
+
+// secrets returns what is to be kept in Secrets Manager before the definition of a pod, by container. Errors are of the kind invalid-input.
+func (m mapping) secrets(key []byte, r resolved) (map[string]secret, error) {
+	out := map[string]secret{}
+	for c, at := range containersOf(&r.pod.Spec) {
+		s, ok, err := secretOf(key, m.owner.Cluster, c, r.containers[c.Name], at)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out[c.Name] = s
+		}
+	}
+	return out, nil
+}
+
+// definition returns the task definition of a pod, with the ARNs of the secrets of its containers. Its family stands for what it says, so
+// a family that is there has it already. Errors are of the kind invalid-input.
+func (m mapping) definition(r resolved, arns map[string]string) (*ecs.RegisterTaskDefinitionInput, error) {
+	spec := &r.pod.Spec
+	if err := m.refuse(r.pod); err != nil {
+		return nil, err
+	}
+	size, storage, err := buy(spec)
+	if err != nil {
+		return nil, err
+	}
+	role, err := m.role(r.pod)
+	if err != nil {
+		return nil, err
+	}
+	d := &ecs.RegisterTaskDefinitionInput{
+		Cpu: aws.String(strconv.FormatInt(size.MilliCPU*1024/1000, 10)), Memory: aws.String(strconv.FormatInt(size.Memory/sizing.Mi, 10)),
+		NetworkMode: types.NetworkModeAwsvpc, RequiresCompatibilities: []types.Compatibility{types.CompatibilityFargate},
+		RuntimePlatform:  &types.RuntimePlatform{CpuArchitecture: types.CPUArchitecture(m.config.Architecture), OperatingSystemFamily: types.OSFamilyLinux},
+		ExecutionRoleArn: &m.config.ExecutionRole, TaskRoleArn: role,
+		Tags: []types.Tag{{Key: aws.String(identity.TagCluster), Value: &m.owner.Cluster}},
+	}
+	if storage > 0 {
+		d.EphemeralStorage = &types.EphemeralStorage{SizeInGiB: storage}
+	}
+	for _, v := range spec.Volumes {
+		if v.EmptyDir != nil {
+			d.Volumes = append(d.Volumes, types.Volume{Name: aws.String(v.Name)})
+		}
+	}
+	b := builder{mapping: m, resolved: r, arns: arns}
+	for c, at := range containersOf(spec) {
+		k, err := b.container(c, at)
+		if err != nil {
+			return nil, err
+		}
+		d.ContainerDefinitions = append(d.ContainerDefinitions, k)
+	}
+	said, err := json.Marshal(d)
+	if err != nil {
+		return nil, fmt.Errorf("pod %s/%s: %w", r.pod.Namespace, r.pod.Name, err)
+	}
+	d.Family = aws.String("vk-" + identity.Hash(string(said)))
+	return d, nil
+}
+
+// task returns the request for the task of a pod. Asked again it is the same task, as it has the same token.
+func (m mapping) task(pod *corev1.Pod, definition string) (*ecs.RunTaskInput, error) {
+	provider := or(pod.Annotations[AnnotationCapacityProvider], m.config.CapacityProvider)
+	if !capacityProvider(provider) {
+		return nil, errdefs.InvalidInputf("%s: %q: want %s or %s", annotation(AnnotationCapacityProvider), provider, OnDemand, Spot)
+	}
+	public := types.AssignPublicIpDisabled
+	if m.config.PublicIP {
+		public = types.AssignPublicIpEnabled
+	}
+	in := &ecs.RunTaskInput{
+		Cluster: &m.config.Cluster, TaskDefinition: &definition, Count: aws.Int32(1), EnableExecuteCommand: m.config.ExecRole != "", PlatformVersion: &m.config.PlatformVersion,
+		ClientToken: aws.String(m.owner.Name(identity.Of(pod))), StartedBy: aws.String(m.startedBy()),
+		CapacityProviderStrategy: []types.CapacityProviderStrategyItem{{CapacityProvider: &provider, Weight: 1}},
+		NetworkConfiguration: &types.NetworkConfiguration{AwsvpcConfiguration: &types.AwsVpcConfiguration{
+			Subnets: m.config.Subnets, SecurityGroups: m.config.SecurityGroups, AssignPublicIp: public,
+		}},
+	}
+	tags := m.owner.Tags(identity.Of(pod))
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		in.Tags = append(in.Tags, types.Tag{Key: aws.String(key), Value: aws.String(tags[key])})
+	}
+	return in, nil
+}
+
+// role is that of the pod's annotation, if the configuration allows it: who may write pods gets no rights by that alone.
+func (m mapping) role(pod *corev1.Pod) (*string, error) {
+	asked := pod.Annotations[AnnotationRole]
+	switch {
+	case asked == "" && m.config.ExecRole == "":
+		return nil, nil
+	case asked == "":
+		return &m.config.ExecRole, nil
+	case !slices.Contains(m.config.TaskRoles, asked):
+		return nil, errdefs.InvalidInputf("%s: %q is none of taskRoles of this node's configuration", annotation(AnnotationRole), asked)
+	}
+	return &asked, nil
+}
+
+func annotation(key string) *field.Path { return field.NewPath("metadata", "annotations").Key(key) }
+
+// containersOf yields init containers and containers with their paths, in the order in which they start.
+func containersOf(spec *corev1.PodSpec) func(func(*corev1.Container, *field.Path) bool) {
+	return func(yield func(*corev1.Container, *field.Path) bool) {
+		for _, list := range []struct {
+			name string
+			of   []corev1.Container
+		}{{"initContainers", spec.InitContainers}, {"containers", spec.Containers}} {
+			for i := range list.of {
+				if !yield(&list.of[i], field.NewPath("spec", list.name).Index(i)) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+const canary = "s3cr3t-c4n4ry"
+
+func testMapping(t *testing.T) mapping {
+	return mapping{config: testConfig(t, nil), owner: identity.Owner{Cluster: "home", Node: "node"}}
+}
+
+func list(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+}
+
+// testPod is a pod with one of everything.
+func testPod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "6f2d8e1c-0000-4000-8000-000000000001", Annotations: map[string]string{
+			AnnotationRole: testRole, AnnotationCapacityProvider: Spot,
+		}},
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyAlways, TerminationGracePeriodSeconds: ptr.To[int64](45),
+			SecurityContext: &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](1000), RunAsNonRoot: ptr.To(true)},
+			Volumes:         []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+			InitContainers: []corev1.Container{
+				{Name: "first", Image: "busybox", Command: []string{"first"}, Resources: corev1.ResourceRequirements{Requests: list("1", "1Gi")}},
+				{Name: "side", Image: "busybox", Command: []string{"side"}, RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)},
+				{Name: "second", Image: "busybox", Args: []string{"second", "arg"}},
+			},
+			Containers: []corev1.Container{{
+				Name: "main", Image: "registry.example/web:1", Command: []string{"/bin/web", "$$x"}, Args: []string{"--name=$(PLAIN)"}, WorkingDir: "/srv",
+				Env: []corev1.EnvVar{
+					{Name: "PLAIN", Value: "x"},
+					{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "p"}}},
+				},
+				Ports:        []corev1.ContainerPort{{ContainerPort: 80}, {ContainerPort: 53, Protocol: corev1.ProtocolUDP}},
+				VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data", ReadOnly: true}},
+				Resources:    corev1.ResourceRequirements{Requests: list("300m", "100M"), Limits: list("500m", "1Gi")},
+				ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"ready", "now"}}},
+					PeriodSeconds: 2, TimeoutSeconds: 1, FailureThreshold: 4, InitialDelaySeconds: 7},
+				SecurityContext: &corev1.SecurityContext{RunAsGroup: ptr.To[int64](2000), ReadOnlyRootFilesystem: ptr.To(true),
+					Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_PTRACE"}, Drop: []corev1.Capability{"ALL"}}},
+			}, {
+				Name: "other", Image: "123456789012.dkr.ecr.eu-central-1.amazonaws.com/other", Env: []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "A", Value: "2"}},
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("30G")}},
+			}},
+		},
+	}
+}
+
+func testResolved(pod *corev1.Pod) resolved {
+	r := resolved{pod: pod, containers: map[string]*corev1.Container{}}
+	for c := range containersOf(&pod.Spec) {
+		full := c.DeepCopy()
+		for j := range full.Env {
+			if full.Env[j].ValueFrom != nil {
+				full.Env[j].Value, full.Env[j].ValueFrom = canary, nil
+			}
+		}
+		for j := range full.Args {
+			full.Args[j] = strings.ReplaceAll(full.Args[j], "$(PLAIN)", "x")
+		}
+		r.containers[c.Name] = full
+	}
+	return r
+}
+
+// TestRequests compares what ECS gets for a pod with a golden file.
+func TestRequests(t *testing.T) {
+	m, r := testMapping(t), testResolved(testPod())
+	secrets, err := m.secrets([]byte("key"), r)
+	if err != nil || len(secrets) != 1 || secrets["main"].text != `{"PASSWORD":"`+canary+`","PLAIN":"x"}` {
+		t.Fatalf("got the secrets %v, %v", secrets, err)
+	}
+	if said := fmt.Sprintf("%v %+v %#v %s %q", secrets, secrets, secrets, secrets, secrets); strings.Contains(said, canary) {
+		t.Error("a secret is printed")
+	}
+	definition, err := m.definition(r, map[string]string{"main": "arn:aws:secretsmanager:eu-central-1:123456789012:secret:" + secrets["main"].name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := m.task(r.pod, "arn:of:"+aws.ToString(definition.Family))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.MarshalIndent(map[string]any{"definition": definition, "task": task}, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(got), canary) {
+		t.Error("the requests have the value of a secret")
+	}
+	path := filepath.Join("testdata", "requests.json")
+	if *update {
+		if err := os.WriteFile(path, append(got, '\n'), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)+"\n"); diff != "" {
+		t.Errorf("the requests differ (-want +got):\n%s", diff)
+	}
+}
+
+// TestDefinitionsAreShared: pods that say the same have one definition, and others another one.
+func TestDefinitionsAreShared(t *testing.T) {
+	m := testMapping(t)
+	family := func(change func(*corev1.Pod), secret string) string {
+		t.Helper()
+		pod := testPod()
+		change(pod)
+		d, err := m.definition(testResolved(pod), map[string]string{"main": secret})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return aws.ToString(d.Family)
+	}
+	one := family(func(*corev1.Pod) {}, "arn:1")
+	if other := family(func(p *corev1.Pod) { p.Name, p.UID, p.Labels = "web-2", "other", map[string]string{"a": "b"} }, "arn:1"); other != one {
+		t.Errorf("two replicas have the definitions %s and %s", one, other)
+	}
+	if other := family(func(*corev1.Pod) {}, "arn:2"); other == one {
+		t.Error("pods with other secrets have one definition")
+	}
+	if other := family(func(p *corev1.Pod) { p.Spec.Containers[0].Image = "registry.example/web:2" }, "arn:1"); other == one {
+		t.Error("pods with other images have one definition")
+	}
+	a, errA := m.task(testPod(), "d")
+	again, errB := m.task(testPod(), "d")
+	next := testPod()
+	next.UID = "other"
+	b, errC := m.task(next, "d")
+	if errA != nil || errB != nil || errC != nil || *a.ClientToken != *again.ClientToken || *a.ClientToken == *b.ClientToken {
+		t.Errorf("got the tokens %s, %s and %s: want one for a pod, and others for others", *a.ClientToken, *again.ClientToken, *b.ClientToken)
+	}
+}
+
+// TestSecretsHaveNames: the same content has one name for one key, and the name says nothing without the key.
+func TestSecretsHaveNames(t *testing.T) {
+	m := testMapping(t)
+	name := func(key, value string) string {
+		r := testResolved(testPod())
+		r.containers["main"].Env[1].Value = value
+		s, err := m.secrets([]byte(key), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s["main"].name
+	}
+	if a := name("k", "v"); a != name("k", "v") || a == name("k", "w") || a == name("l", "v") {
+		t.Errorf("got %s, %s, %s and %s", a, name("k", "v"), name("k", "w"), name("l", "v"))
+	}
+}
+
+// TestRefusals: what Fargate cannot do is the pod's fault, and the path says where.
+func TestRefusals(t *testing.T) {
+	main := func(p *corev1.Pod) *corev1.Container { return &p.Spec.Containers[0] }
+	for want, change := range map[string]func(*corev1.Pod){
+		"spec.hostNetwork": func(p *corev1.Pod) { p.Spec.HostNetwork = true },
+		"spec.volumes[0].configMap": func(p *corev1.Pod) {
+			p.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}
+		},
+		"spec.containers[1]: with":            func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever },
+		"spec.containers: 12":                 func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, make([]corev1.Container, 7)...) },
+		"spec.terminationGracePeriodSeconds":  func(p *corev1.Pod) { *p.Spec.TerminationGracePeriodSeconds = 121 },
+		"spec.containers[0].livenessProbe":    func(p *corev1.Pod) { main(p).LivenessProbe = main(p).ReadinessProbe },
+		"spec.containers[0].startupProbe":     func(p *corev1.Pod) { main(p).StartupProbe = main(p).ReadinessProbe },
+		"readinessProbe.failureThreshold: 11": func(p *corev1.Pod) { main(p).ReadinessProbe.FailureThreshold = 11 },
+		"spec.containers[0].readinessProbe": func(p *corev1.Pod) {
+			main(p).ReadinessProbe.ProbeHandler = corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(1)}}
+		},
+		"securityContext.capabilities.add[0]": func(p *corev1.Pod) { main(p).SecurityContext.Capabilities.Add[0] = "NET_ADMIN" },
+		"securityContext.runAsNonRoot":        func(p *corev1.Pod) { *p.Spec.SecurityContext.RunAsUser = 0 },
+		"securityContext.runAsGroup":          func(p *corev1.Pod) { p.Spec.SecurityContext = nil },
+		"securityContext.supplementalGroups":  func(p *corev1.Pod) { p.Spec.SecurityContext.SupplementalGroups = []int64{1} },
+		"securityContext.supplementalGroupsPolicy": func(p *corev1.Pod) {
+			p.Spec.SecurityContext.SupplementalGroupsPolicy = ptr.To(corev1.SupplementalGroupsPolicyStrict)
+		},
+		"spec.initContainers[0].image":     func(p *corev1.Pod) { p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "x"}} },
+		"resources.limits[nvidia.com/gpu]": func(p *corev1.Pod) { main(p).Resources.Limits["nvidia.com/gpu"] = resource.MustParse("1") },
+		"needs 17":                         func(p *corev1.Pod) { main(p).Resources.Requests = list("17", "1Gi") },
+		"201 GiB of ephemeral storage": func(p *corev1.Pod) {
+			p.Spec.Containers[1].Resources.Requests[corev1.ResourceEphemeralStorage] = resource.MustParse("201Gi")
+		},
+		"annotations[" + AnnotationRole + "]":  func(p *corev1.Pod) { p.Annotations[AnnotationRole] = testRole + "s" },
+		"$(PASSWORD) may be a secret":          func(p *corev1.Pod) { main(p).Args = []string{"$$(PASSWORD) $(PASSWORD)"} },
+		"spec.containers[0].ports[0].protocol": func(p *corev1.Pod) { main(p).Ports[0].Protocol = corev1.ProtocolSCTP },
+		"spec.containers[0].env: 66":           func(p *corev1.Pod) { main(p).Env[0].Value = strings.Repeat("x", 65<<10) },
+		"capacity-provider]: \"CHEAP\"":        func(p *corev1.Pod) { p.Annotations[AnnotationCapacityProvider] = "CHEAP" },
+	} {
+		pod := testPod()
+		change(pod)
+		m, r := testMapping(t), testResolved(pod)
+		_, err := m.secrets([]byte("k"), r)
+		if err == nil {
+			_, err = m.definition(r, map[string]string{"main": "arn:s"})
+		}
+		if err == nil {
+			_, err = m.task(pod, "d")
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || !errdefs.IsInvalidInput(err) {
+			t.Errorf("got %v, want an error of the kind invalid-input with %q", err, want)
+		}
+	}
+	if _, err := testMapping(t).definition(testResolved(testPod()), nil); err == nil {
+		t.Error("a container is without its secret, and nobody says so")
+	}
+}
+
+// TestSizes: what is bought has room for what runs together, and for each init container beside the sidecars before it.
+func TestSizes(t *testing.T) {
+	pod := func(containers ...corev1.ResourceList) *corev1.PodSpec {
+		s := &corev1.PodSpec{}
+		for _, l := range containers {
+			s.Containers = append(s.Containers, corev1.Container{Resources: corev1.ResourceRequirements{Requests: l}})
+		}
+		return s
+	}
+	withInit := pod(list("250m", "512Mi"))
+	withInit.InitContainers = []corev1.Container{
+		{RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), Resources: corev1.ResourceRequirements{Requests: list("250m", "512Mi")}},
+		{Resources: corev1.ResourceRequirements{Requests: list("1", "512Mi")}},
+	}
+	limited := pod(nil)
+	limited.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("3Gi")}
+	limited.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
+	for want, spec := range map[string]*corev1.PodSpec{
+		"250/512":      pod(nil),
+		"250/1024":     pod(list("100m", "513Mi")),
+		"500/1024":     pod(list("251m", "1")),
+		"500/4096":     pod(list("250m", "4Gi")),
+		"1000/5120":    pod(list("250m", "5Gi")),
+		"8000/20480":   pod(list("4", "8Gi"), list("1", "12Gi")),
+		"16000/122880": pod(list("16", "120Gi")),
+		"2000/4096":    withInit,
+		"500/3072":     limited,
+	} {
+		size, storage, err := buy(spec)
+		got := fmt.Sprintf("%d/%d", size.MilliCPU, size.Memory>>20)
+		if err != nil || got != want || storage != 0 {
+			t.Errorf("got %s, %d, %v, want %s", got, storage, err, want)
+		}
+	}
+}

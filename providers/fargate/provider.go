@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
+)
+
+// Provider returns the provider fargate.
+func Provider() cli.Provider {
+	return cli.Provider{
+		Name: "fargate", Aliases: []string{"aws"},
+		New: func(ctx context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
+			config, err := LoadConfig(in.ConfigPath)
+			if err != nil {
+				return nil, err
+			}
+			if config, err = config.complete(); err != nil {
+				return nil, err
+			}
+			return newProvider(ctx, in, config, pace{})
+		},
+		Capabilities: func(path string) (capability.Declaration, error) {
+			config, err := LoadConfig(path)
+			return config.Capabilities(), err
+		},
+	}
+}
+
+var (
+	_ nodeutil.Provider     = (*provider)(nil)
+	_ node.PodNotifier      = (*provider)(nil)
+	_ node.PodAuthority     = (*provider)(nil)
+	_ node.PodObjectsUser   = (*provider)(nil)
+	_ node.BackgroundRunner = (*provider)(nil)
+	_ node.NodeProvider     = (*provider)(nil)
+	_ capability.Declarer   = (*provider)(nil)
+	_ cli.NodeConfigurer    = (*provider)(nil)
+	_ cli.Examiner          = (*provider)(nil)
+)
+
+// pace is how often ECS is asked; 0 is the default of each.
+type pace struct{ busy, rest, idle, listEvery, seenWithin time.Duration }
+
+// listEvery is how often all tasks are listed while nothing stops: what is known is asked about by its ARN.
+const listEvery = 10 * time.Minute
+
+// provider runs pods as tasks.
+type provider struct {
+	config  Config
+	in      cli.ProviderInput
+	service service
+	mapping mapping
+	cache   *poll.Cache[types.Task]
+	watch   watch
+	made    made
+	objects node.PodObjects
+}
+
+func newProvider(ctx context.Context, in cli.ProviderInput, config Config, pace pace) (*provider, error) {
+	c, err := newClient(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	name := in.NodeName
+	if in.Node != nil {
+		name = in.Node.Name
+	}
+	p := &provider{config: config, in: in, service: c, mapping: mapping{config: config, owner: identity.Owner{Cluster: config.ClusterID, Node: name}}}
+	p.watch.tasks, p.watch.others = map[string]*inquiry{}, map[string]bool{}
+	p.made.turn = make(chan struct{}, 1)
+	if pace.listEvery == 0 {
+		pace.listEvery = listEvery
+	}
+	p.cache = poll.New(poll.Config[types.Task]{
+		List: p.list, Changed: p.changed, Identify: p.identify, Ended: ended, Pod: p.podOf,
+		Status: func(pod *corev1.Pod, t types.Task) corev1.PodStatus { return podstatus.Status(pod, observe(pod, t)) },
+		Busy:   pace.busy, Rest: pace.rest, Idle: pace.idle, ListEvery: pace.listEvery, SeenWithin: pace.seenWithin,
+	})
+	return p, nil
+}
+
+// UsePodObjects implements node.PodObjectsUser: what it reads of Secrets is kept out of events and errors.
+func (p *provider) UsePodObjects(objects node.PodObjects) { p.objects = objects }
+
+// NotifyPods implements node.PodNotifier.
+func (p *provider) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { p.cache.Notify(notify) }
+
+// RunInBackground implements node.BackgroundRunner. ECS is asked once the pods of the cluster are known: what its tasks are follows from those.
+func (p *provider) RunInBackground(ctx context.Context) error {
+	if p.in.Listed == nil || cache.WaitForCacheSync(ctx.Done(), p.in.Listed) {
+		p.cache.Run(ctx)
+	}
+	p.service.close()
+	return nil
+}
+
+// AnswersForAllPods implements node.PodAuthority: lists are complete, or none.
+func (p *provider) AnswersForAllPods() bool {
+	err, _ := p.cache.Trouble()
+	return err == nil && p.cache.Synced()
+}
+
+// UpdatePod takes labels and annotations down. A task does not change.
+func (p *provider) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
+	if err := p.cache.Wait(ctx); err != nil {
+		return fmt.Errorf("update pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	have, _, ok := p.cache.Get(pod.UID)
+	if !ok {
+		return errdefs.NotFoundf("update pod %s/%s: ECS has no task of the pod with the UID %s", pod.Namespace, pod.Name, pod.UID)
+	}
+	p.cache.Update(pod)
+	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; i < len(have.Spec.Containers) && have.Spec.Containers[i].Image != c.Image {
+			return errdefs.InvalidInputf("update pod %s/%s: container %s: ECS cannot change the image of a task", pod.Namespace, pod.Name, c.Name)
+		}
+	}
+	return nil
+}
+
+// deleted is why the node stops a task. A task that ended for it is none that is found again.
+const deleted = "the pod was deleted in Kubernetes"
+
+// DeletePod stops the task of a pod. The pod is there until ECS says that the task has stopped.
+func (p *provider) DeletePod(ctx context.Context, pod *corev1.Pod) error {
+	if err := p.cache.Wait(ctx); err != nil {
+		return fmt.Errorf("delete pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	_, task, ok := p.cache.Get(pod.UID)
+	if !ok {
+		return errdefs.NotFoundf("delete pod %s/%s: ECS has no task of the pod with the UID %s", pod.Namespace, pod.Name, pod.UID)
+	}
+	p.cache.Update(pod) // it has its DeletionTimestamp: its end is nobody's failure
+	if !ended(task) && !p.watch.stopping(*task.TaskArn) {
+		asked := time.Now()
+		said, err := p.service.stop(ctx, *task.TaskArn, deleted)
+		switch {
+		case errdefs.IsNotFound(err): // ECS forgets a task an hour after its end
+			p.cache.Forget(pod.UID)
+			return fmt.Errorf("delete pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		case err != nil:
+			return fmt.Errorf("delete pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
+		p.watch.stop(*task.TaskArn)
+		said.Tags = task.Tags
+		p.cache.Take(ctx, asked, said)
+	}
+	p.cache.Stopping(pod.UID)
+	return nil
+}
+
+// GetPod implements node.PodLifecycleHandler.
+func (p *provider) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	if err := p.cache.Wait(ctx); err != nil {
+		return nil, fmt.Errorf("get pod %s/%s: %w", namespace, name, err)
+	}
+	pod, _, err := p.cache.Find(namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return pod.DeepCopy(), nil
+}
+
+// GetPodStatus implements node.PodLifecycleHandler.
+func (p *provider) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
+	pod, err := p.GetPod(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return &pod.Status, nil
+}
+
+// GetPods implements node.PodLifecycleHandler.
+func (p *provider) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
+	if err := p.cache.Wait(ctx); err != nil {
+		return nil, fmt.Errorf("get pods: %w", err)
+	}
+	pods := p.cache.All()
+	for i := range pods {
+		pods[i] = pods[i].DeepCopy()
+	}
+	return pods, nil
+}
+
+// Capabilities implements capability.Declarer.
+func (p *provider) Capabilities() capability.Declaration { return p.config.Capabilities() }

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/ecs"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+// values are the objects of the API: every variable from a Secret has the canary.
+type values struct{ node.PodObjects }
+
+func (values) Container(_ context.Context, pod *corev1.Pod, name string) (*corev1.Container, error) {
+	for c := range containersOf(&pod.Spec) {
+		if c.Name == name {
+			c = c.DeepCopy()
+			for i := range c.Env {
+				if c.Env[i].ValueFrom != nil {
+					c.Env[i].Value, c.Env[i].ValueFrom = canary, nil
+				}
+			}
+			return c, nil
+		}
+	}
+	return nil, errdefs.NotFound("no such container")
+}
+
+// open runs a provider on a cloud until the test ends.
+func open(t *testing.T, c *cloud) *provider {
+	t.Helper()
+	conf, err := c.config("home")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newProvider(t.Context(), cli.ProviderInput{NodeName: "node"}, conf, quick)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.UsePodObjects(values{})
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- p.RunInBackground(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// cloudOf starts a cloud for a test.
+func cloudOf(t *testing.T, change ...func(*ecs.Config)) *cloud {
+	t.Helper()
+	useKey(t)
+	c := newCloud(context.WithoutCancel(t.Context()), change...)
+	t.Cleanup(c.stop)
+	return c
+}
+
+func podOf(name string, p program.Program) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name)},
+		Spec:       corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "program", Args: p.Args()}}},
+	}
+}
+
+// until waits for a pod to be as it should.
+func until(t *testing.T, p *provider, name, what string, is func(*corev1.Pod) bool) *corev1.Pod {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		pod, err := p.GetPod(ctx, "shop", name)
+		if err == nil && is(pod) {
+			return pod
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			t.Fatalf("waited for pod %s to be %s: %+v, %v", name, what, pod, err)
+		}
+	}
+}
+
+func isRunning(pod *corev1.Pod) bool { return pod.Status.Phase == corev1.PodRunning }
+func isOver(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// TestReadinessOnFargate has a probe that passes and one that does not.
+func TestReadinessOnFargate(t *testing.T) {
+	p := open(t, cloudOf(t))
+	for name, need := range map[string][]string{"well": nil, "ill": {"/tmp/ready"}} {
+		pod := podOf(name, program.Program{Stay: program.Forever})
+		pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
+			Exec: &corev1.ExecAction{Command: append([]string{"program"}, program.Program{Need: need}.Args()...)},
+		}}
+		if err := p.CreatePod(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, p, "well", "ready", func(pod *corev1.Pod) bool { return isRunning(pod) && pod.Status.ContainerStatuses[0].Ready })
+	until(t, p, "ill", "running and not ready", func(pod *corev1.Pod) bool {
+		return isRunning(pod) && !pod.Status.ContainerStatuses[0].Ready
+	})
+}
+
+// TestEarlyEnd has a container that ends before ECS starts it again: the pod has failed, whatever its exit code, and says why.
+func TestEarlyEnd(t *testing.T) {
+	p := open(t, cloudOf(t, func(c *ecs.Config) { c.Quick = false }))
+	pod := podOf("early", program.Program{})
+	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
+	if err := p.CreatePod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	end := until(t, p, "early", "over", isOver)
+	if end.Status.Phase != corev1.PodFailed || !strings.Contains(end.Status.Message, "did not start it again") {
+		t.Errorf("got %s: %s", end.Status.Phase, end.Status.Message)
+	}
+}
+
+// TestSpotInterruption: a task that is taken away has failed, and its containers have no exit code of 0 that nobody told.
+func TestSpotInterruption(t *testing.T) {
+	c := cloudOf(t)
+	p := open(t, c)
+	pod := podOf("spot", program.Program{Stay: program.Forever})
+	if err := p.CreatePod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	until(t, p, "spot", "running", isRunning)
+	id, err := c.task(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Interrupt(id)
+	end := until(t, p, "spot", "over", isOver)
+	if end.Status.Phase != corev1.PodFailed || end.Status.Reason != "SpotInterruption" {
+		t.Errorf("got %s, %s: %s", end.Status.Phase, end.Status.Reason, end.Status.Message)
+	}
+}
+
+// TestReplicasShare: many pods that say the same are one definition and one secret, though ECS takes one registration a second.
+func TestReplicasShare(t *testing.T) {
+	c := cloudOf(t)
+	c.Limit("RegisterTaskDefinition", 1, 1)
+	p := open(t, c)
+	const n = 8
+	errs := make(chan error, n)
+	for i := range n {
+		go func() {
+			pod := podOf(fmt.Sprintf("replica-%d", i), program.Program{Stay: program.Forever})
+			pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "p"}}}}
+			errs <- p.CreatePod(t.Context(), pod)
+		}()
+	}
+	for range n {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if got := c.Definitions(); got != 1 {
+		t.Errorf("%d pods that say the same made %d definitions, want one", n, got)
+	}
+	if got := len(c.Requests("CreateSecret")); got != 2 { // that, and the key of names
+		t.Errorf("%d secrets were made, want 2", got)
+	}
+	if got := len(c.Requests("RunTask")); got != n {
+		t.Errorf("%d tasks were asked for, want %d", got, n)
+	}
+}
+
+// TestSecretsAreNowhereElse looks for a canary in every request, in errors and in pods.
+func TestSecretsAreNowhereElse(t *testing.T) {
+	c := cloudOf(t)
+	p := open(t, c)
+	pod := podOf("secret", program.Program{Env: true, Stay: program.Forever})
+	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "p"}}}}
+	if err := p.CreatePod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	until(t, p, "secret", "running", isRunning)
+	log, err := p.GetContainerLogs(t.Context(), "shop", "secret", "main", api.ContainerLogOpts{Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	said, part := "", make([]byte, 1024)
+	for !strings.Contains(said, "PASSWORD="+canary) {
+		n, err := log.Read(part)
+		if said += string(part[:n]); err != nil {
+			t.Fatalf("the container has the environment %q, %v", said, err)
+		}
+	}
+	seen := 0
+	for _, r := range c.Requests() {
+		inside := fmt.Sprint(r.URL, r.Header) + string(r.Body)
+		if r.Operation == "CreateSecret" && strings.Contains(string(r.Body), canary) {
+			var body map[string]any
+			if err := json.Unmarshal(r.Body, &body); err != nil {
+				t.Fatal(err)
+			}
+			seen++
+			delete(body, "SecretString")
+			inside = fmt.Sprint(r.URL, r.Header, body)
+		}
+		if strings.Contains(inside, canary) {
+			t.Errorf("%s has the secret: %s", r.Operation, inside)
+		}
+	}
+	if seen != 1 {
+		t.Errorf("%d requests have the secret in its field, want 1", seen)
+	}
+	pod.Name, pod.UID = "refused", "uid-refused"
+	pod.Spec.Containers[0].Command = []string{"$(PASSWORD)"}
+	if err := p.CreatePod(t.Context(), pod); err == nil || strings.Contains(err.Error(), canary) {
+		t.Errorf("a secret in a command: got %v", err)
+	}
+}
+
+// policy are the actions of the policy in the README.
+func policy(t *testing.T) (actions []string) {
+	t.Helper()
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, m := range regexp.MustCompile(`"((?:ecs|iam|secretsmanager|logs):\w+)"`).FindAllStringSubmatch(string(readme), -1) {
+		found[m[1]] = true
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// TestPolicy: with the rights of the policy in the README a pod lives, and each of them is needed.
+func TestPolicy(t *testing.T) {
+	useKey(t)
+	all := policy(t)
+	if err := live(t, all); err != nil {
+		t.Errorf("with the policy of the README: %v", err)
+	}
+	for i, action := range all {
+		err := live(t, slices.Delete(slices.Clone(all), i, i+1))
+		if err == nil || !strings.Contains(err.Error(), action) {
+			t.Errorf("without %s: got %v, want an error that names it", action, err)
+		}
+	}
+}
+
+// live lets a pod with a secret live with some rights. Two nodes of a cluster do it, the second one finds the secret.
+func live(t *testing.T, allow []string) error {
+	t.Helper()
+	c := newCloud(t.Context(), func(c *ecs.Config) { c.Keys = map[string]ecs.Key{testKey: {Secret: testSecret, Allow: allow}} })
+	defer c.stop()
+	conf, err := c.config("home")
+	if err != nil {
+		return err
+	}
+	for i := range 2 {
+		p, err := newProvider(t.Context(), cli.ProviderInput{NodeName: "node"}, conf, quick)
+		if err != nil {
+			return err
+		}
+		p.UsePodObjects(values{})
+		if err := p.Examine(t.Context()); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		done := make(chan error, 1)
+		go func() { done <- p.RunInBackground(ctx) }()
+		err = lives(ctx, p, fmt.Sprintf("pod-%d", i))
+		cancel()
+		if err = errors.Join(err, <-done); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func lives(ctx context.Context, p *provider, name string) error {
+	pod := podOf(name, program.Program{Stay: program.Forever})
+	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "p"}}}}
+	if err := p.cache.Wait(ctx); err != nil {
+		return err
+	}
+	if err := p.CreatePod(ctx, pod); err != nil {
+		return err
+	}
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		if err, _ := p.cache.Trouble(); err != nil {
+			return err
+		}
+		if got, err := p.GetPod(ctx, "shop", name); err == nil && isRunning(got) {
+			break
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if _, _, err := p.service.log(ctx, logGroup, "vk/main/none", "", time.Time{}); err != nil && !errdefs.IsNotFound(err) {
+		return err
+	}
+	c := &caller{}
+	if err := p.RunInContainer(ctx, "shop", name, "main", append([]string{"program"}, program.Program{Print: []string{"out"}, Stderr: []string{"err"}}.Args()...), c); err != nil || c.out.String() != "out\nerr\n" {
+		return fmt.Errorf("exec: %q, %w", c.out.String(), err)
+	}
+	return p.DeletePod(ctx, pod)
+}
+
+// caller is who asks for a command without input.
+type caller struct {
+	api.AttachIO
+	out strings.Builder
+}
+
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }
+
+func (c *caller) Stdin() io.Reader            { return nil }
+func (c *caller) Stdout() io.WriteCloser      { return unclosed{&c.out} }
+func (c *caller) Stderr() io.WriteCloser      { return nil }
+func (c *caller) TTY() bool                   { return false }
+func (c *caller) Resize() <-chan api.TermSize { return nil }
+
+// TestRoundsAreOneRequest: at rest a round asks about 100 of 1000 tasks, and about each within ten rounds; those on their way come first.
+func TestRoundsAreOneRequest(t *testing.T) {
+	w := watch{tasks: map[string]*inquiry{}}
+	var all []ecstypes.Task
+	for i := range 1000 {
+		all = append(all, ecstypes.Task{TaskArn: aws.String(fmt.Sprintf("arn-%04d", i)), LastStatus: aws.String(stateRunning), DesiredStatus: aws.String(stateRunning)})
+	}
+	seen := map[string]bool{}
+	begin := time.Now()
+	for round := range 10 {
+		next := w.next(all)
+		if len(next) != batch {
+			t.Fatalf("a round at rest asks about %d tasks, want %d", len(next), batch)
+		}
+		var told []ecstypes.Task
+		for _, arn := range next {
+			seen[arn] = true
+			told = append(told, ecstypes.Task{TaskArn: aws.String(arn)})
+		}
+		w.note(begin.Add(time.Duration(round)*time.Second), told, nil)
+	}
+	if len(seen) != len(all) {
+		t.Errorf("ten rounds asked about %d of %d tasks", len(seen), len(all))
+	}
+	all[999].LastStatus = aws.String("PENDING")
+	all[500].LastStatus = aws.String(stateStopped)
+	w.stop("arn-0700")
+	next := w.next(all)
+	if len(next) != batch || !slices.Contains(next[:2], "arn-0999") || !slices.Contains(next[:2], "arn-0700") || slices.Contains(next, "arn-0500") {
+		t.Errorf("asked about %v", next)
+	}
+}
+
+// TestGoneIsSaidThrice: a task is gone when ECS, which has told of it, says three times in a row that it has none.
+func TestGoneIsSaidThrice(t *testing.T) {
+	w := watch{tasks: map[string]*inquiry{}}
+	told := []ecstypes.Task{{TaskArn: aws.String("told")}}
+	w.note(time.Now(), told, []string{"new"})
+	for i, want := range []int{0, 0, 1} {
+		if got := w.note(time.Now(), nil, []string{"told", "new"}); len(got) != want {
+			t.Errorf("after %d answers %v are gone, want %d", i+1, got, want)
+		}
+	}
+	w.note(time.Now(), told, nil)
+	if got := w.note(time.Now(), nil, []string{"told"}); len(got) != 0 {
+		t.Errorf("a task that was there again is gone: %v", got)
+	}
+}

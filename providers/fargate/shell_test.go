@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
+)
+
+// shelled has containers with what stands for a shell, which knows the scripts of this package and no other. TestScriptsInShells runs them in
+// real ones.
+type shelled struct{ *inprocess.Provider }
+
+// piped is a caller with another input.
+type piped struct {
+	api.AttachIO
+	in io.Reader
+}
+
+// Stdin implements api.AttachIO.
+func (p piped) Stdin() io.Reader { return p.in }
+
+// terminal ends an input at the key for that.
+type terminal struct{ io.Reader }
+
+// Read implements io.Reader.
+func (t terminal) Read(data []byte) (int, error) {
+	n, err := t.Reader.Read(data)
+	if at := bytes.IndexByte(data[:n], 4); at >= 0 {
+		return at, io.EOF
+	}
+	return n, err
+}
+
+// RunInContainer implements nodeutil.Provider.
+func (s *shelled) RunInContainer(ctx context.Context, namespace, pod, container string, cmd []string, attach api.AttachIO) error {
+	if len(cmd) < 5 || cmd[0] != "sh" {
+		return s.Provider.RunInContainer(ctx, namespace, pod, container, cmd, attach)
+	}
+	mark, in := cmd[3], io.Reader(terminal{attach.Stdin()})
+	if cmd[2] != typed {
+		if _, err := fmt.Fprintf(attach.Stdout(), "%s raw\n", mark); err != nil {
+			return err
+		}
+		in = nil
+	}
+	if cmd[2] == fed {
+		read, fed := io.Pipe()
+		defer read.Close()
+		in = read
+		go func() {
+			defer fed.Close()
+			lines := bufio.NewReader(attach.Stdin())
+			for {
+				line, err := lines.ReadString('\n')
+				if err != nil || line == lastLine {
+					return
+				}
+				if _, err := fed.Write([]byte(printed(line))); err != nil {
+					return
+				}
+			}
+		}()
+	}
+	err := s.Provider.RunInContainer(ctx, namespace, pod, container, cmd[4:], piped{attach, in})
+	var exit utilexec.ExitError
+	code := 0
+	if errors.As(err, &exit) {
+		code = exit.ExitStatus()
+	} else if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(attach.Stdout(), "\n%s %d\n", mark, code)
+	return err
+}
+
+var octal = regexp.MustCompile(`\\0[0-7]{3}`)
+
+// printed is a line as printf %b writes it.
+func printed(line string) string {
+	return octal.ReplaceAllStringFunc(strings.TrimSuffix(line, "\n"), func(text string) string {
+		n, _ := strconv.ParseUint(text[1:], 8, 8) // of three digits
+		return string([]byte{byte(n)})
+	})
+}
+
+// TestScriptsInShells runs the scripts in the shells of this machine, with a stty that says yes.
+func TestScriptsInShells(t *testing.T) {
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "stty"), []byte("#!/bin/sh\n"), 0o755); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	var every [256]byte
+	for i := range every {
+		every[i] = byte(i)
+	}
+	for _, shell := range []string{"sh", "bash", "busybox"} {
+		path, err := exec.LookPath(shell)
+		if err != nil {
+			continue
+		}
+		for name, c := range map[string]struct {
+			script, input string
+			command       []string
+			want          string
+			code          int
+		}{
+			"quiet":         {quiet, "", []string{"sh", "-c", "printf 'a b'; exit 7"}, "a b", 7},
+			"quoted":        {quiet, "", []string{"printf", "%s|", "it's", `a "b"`, "$HOME", ""}, `it's|a "b"|$HOME||`, 0},
+			"not there":     {quiet, "", []string{"/no/such"}, "", 127},
+			"every byte":    {fed, string(line(every[:])) + lastLine, []string{"cat"}, string(every[:]), 0},
+			"fed and fails": {fed, lastLine, []string{"sh", "-c", "cat; exit 3"}, "", 3},
+			"typed":         {typed, "x", []string{"sh", "-c", "cat; exit 4"}, "x", 4},
+		} {
+			args := []string{"-c", c.script, "mark"}
+			if shell == "busybox" {
+				args = append([]string{"sh"}, args...)
+			}
+			cmd := exec.CommandContext(t.Context(), path, append(args, c.command...)...)
+			cmd.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH")}
+			cmd.Stdin = strings.NewReader(c.input)
+			var got bytes.Buffer
+			o := &output{to: &got, mark: "mark", begun: c.script == typed}
+			cmd.Stdout = o
+			if err := cmd.Run(); err != nil {
+				t.Errorf("%s, %s: %v", shell, name, err)
+			}
+			if got.String() != c.want || !o.ended || o.code != c.code {
+				t.Errorf("%s, %s: got %q, ended %t with %d; want %q and %d", shell, name, got.String(), o.ended, o.code, c.want, c.code)
+			}
+		}
+	}
+}
+
+// TestOutputIsPassedOn cuts what a session prints at every place.
+func TestOutputIsPassedOn(t *testing.T) {
+	const all = "m raw\nfirst\nm\nm x\n\r\nlast\nm 12\n"
+	for cut := range len(all) {
+		var got bytes.Buffer
+		o := &output{to: &got, mark: "m"}
+		for _, part := range []string{all[:cut], all[cut:]} {
+			if _, err := o.Write([]byte(part)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got.String() != "first\nm\nm x\n\r\nlast" || !o.raw || !o.ended || o.code != 12 {
+			t.Errorf("cut at %d: got %q, %+v", cut, got.String(), o)
+		}
+	}
+}
+
+// TestFrames has a message of the layout that the vendor's client documents, and broken ones.
+func TestFrames(t *testing.T) {
+	f := frame{kind: typeInput, number: 5, flags: 1, id: [16]byte{1, 2, 3, 15: 9}, payload: payloadOutput, data: []byte("ls\n")}
+	m := f.marshal()
+	if len(m) != 123 || m[3] != 116 || string(m[4:23]) != typeInput+"  " || m[36+3] != 1 || m[48+7] != 5 || m[56+7] != 1 || m[64+7] != 9 || m[72] != 1 || m[112+3] != 1 || m[116+3] != 3 {
+		t.Errorf("got %x", m)
+	}
+	got, err := unmarshal(m)
+	if err != nil || got.kind != f.kind || got.number != 5 || got.id != f.id || string(got.data) != "ls\n" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	for name, broken := range map[string][]byte{"short": m[:119], "cut": m[:122], "empty": nil, "other payload": append(m[:122:122], 'x')} {
+		if _, err := unmarshal(broken); err == nil {
+			t.Errorf("%s: it is believed", name)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
+)
+
+// sizes are those of tasks on Linux, platform 1.4.0 and later:
+// https://docs.aws.amazon.com/AmazonECS/latest/developerguide/task-cpu-memory-error.html, read on 2026-11-24.
+var sizes = []sizing.Row{
+	sizing.At(250, sizing.One(512*sizing.Mi), sizing.One(1*sizing.Gi), sizing.One(2*sizing.Gi)),
+	sizing.At(500, sizing.Range(1*sizing.Gi, 4*sizing.Gi, sizing.Gi)),
+	sizing.At(1000, sizing.Range(2*sizing.Gi, 8*sizing.Gi, sizing.Gi)),
+	sizing.At(2000, sizing.Range(4*sizing.Gi, 16*sizing.Gi, sizing.Gi)),
+	sizing.At(4000, sizing.Range(8*sizing.Gi, 30*sizing.Gi, sizing.Gi)),
+	sizing.At(8000, sizing.Range(16*sizing.Gi, 60*sizing.Gi, 4*sizing.Gi)),
+	sizing.At(16000, sizing.Range(32*sizing.Gi, 120*sizing.Gi, 8*sizing.Gi)),
+}
+
+// Storage of a task, in GiB: what it has without asking, and what it can have.
+const (
+	storageGiven = 20
+	storageMost  = 200
+)
+
+// minMemory is what ECS takes for a container at least, in bytes.
+const minMemory = 6 * sizing.Mi
+
+// ask returns what a container asks for: its request, or its limit.
+func ask(c *corev1.Container) corev1.ResourceList {
+	all := c.Resources.Limits.DeepCopy()
+	if all == nil {
+		all = corev1.ResourceList{}
+	}
+	for name, q := range c.Resources.Requests {
+		all[name] = q
+	}
+	return all
+}
+
+// buy returns the smallest size with room for a pod: for all containers that run together, and for each init container with the sidecars
+// that were started before it. A limit of memory counts as asked for, as ECS takes no limit above the size of the task.
+func buy(spec *corev1.PodSpec) (size sizing.Size, storage int32, err error) {
+	at := field.NewPath("spec")
+	var together, most sizing.Size
+	var disk, diskMost int64
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		if err := known(c, at.Child("initContainers").Index(i)); err != nil {
+			return sizing.Size{}, 0, err
+		}
+		if sidecar(c) {
+			together, disk = together.Add(room(c)), disk+diskOf(c)
+			continue
+		}
+		most, diskMost = most.Most(together.Add(room(c))), max(diskMost, disk+diskOf(c))
+	}
+	for i := range spec.Containers {
+		c := &spec.Containers[i]
+		if err := known(c, at.Child("containers").Index(i)); err != nil {
+			return sizing.Size{}, 0, err
+		}
+		together, disk = together.Add(room(c)), disk+diskOf(c)
+	}
+	asked := together.Most(most)
+	size, ok := sizing.Fit(sizes, asked)
+	if !ok {
+		return sizing.Size{}, 0, errdefs.InvalidInputf("spec.containers: the pod needs %s: Fargate has no task so large, or none of such proportions", asked)
+	}
+	gib := (max(disk, diskMost) + sizing.Gi - 1) / sizing.Gi
+	if gib > storageMost {
+		return sizing.Size{}, 0, errdefs.InvalidInputf("spec.containers: the pod needs %d GiB of ephemeral storage: Fargate has %d", gib, storageMost)
+	}
+	if gib > storageGiven {
+		storage = int32(gib)
+	}
+	return size, storage, nil
+}
+
+// room is what a container needs.
+func room(c *corev1.Container) sizing.Size {
+	return sizing.Of(ask(c)).Most(sizing.Size{Memory: sizing.Of(c.Resources.Limits).Memory})
+}
+
+func diskOf(c *corev1.Container) int64 {
+	q := ask(c)[corev1.ResourceEphemeralStorage]
+	return q.Value()
+}
+
+// known refuses resources that tasks do not have.
+func known(c *corev1.Container, at *field.Path) error {
+	for name := range ask(c) {
+		switch name {
+		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+		default:
+			return errdefs.InvalidInputf("%s: tasks on Fargate have cpu, memory and ephemeral-storage", at.Child("resources", cmp.Or(in(c.Resources.Limits, name), "requests")).Key(string(name)))
+		}
+	}
+	return nil
+}
+
+func in(l corev1.ResourceList, name corev1.ResourceName) string {
+	if _, ok := l[name]; ok {
+		return "limits"
+	}
+	return ""
+}
+
+// sidecar reports whether an init container runs as long as the pod.
+func sidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}

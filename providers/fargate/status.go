@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+)
+
+// States of tasks and containers. The others of a task are PROVISIONING, PENDING, ACTIVATING, DEACTIVATING, STOPPING and DEPROVISIONING:
+// on the way, its containers say more than they do.
+const (
+	stateRunning = "RUNNING"
+	statePending = "PENDING"
+	stateStopped = "STOPPED"
+	stateDeleted = "DELETED"
+)
+
+// ended reports whether nothing of a task runs any more.
+func ended(t types.Task) bool {
+	s := aws.ToString(t.LastStatus)
+	return s == stateStopped || s == stateDeleted
+}
+
+// observe folds what ECS says of a task into observations of its pod.
+func observe(pod *corev1.Pod, t types.Task) podstatus.Pod {
+	out := podstatus.Pod{StartedAt: aws.ToTime(t.CreatedAt), IPs: addresses(t), Ended: ended(t)}
+	said := map[string]types.Container{}
+	for _, k := range t.Containers {
+		said[aws.ToString(k.Name)] = k
+	}
+	for c := range containersOf(&pod.Spec) {
+		if k, ok := said[c.Name]; ok {
+			seen := container(c, t, k)
+			if slices.ContainsFunc(pod.Spec.InitContainers, func(i corev1.Container) bool { return i.Name == c.Name && !sidecar(&i) }) {
+				seen.Run.StartedAt, seen.Run.FinishedAt = time.Time{}, time.Time{} // the times of the task are those of the others
+			}
+			out.Containers = append(out.Containers, seen)
+		}
+	}
+	why := aws.ToString(t.StoppedReason)
+	if !out.Ended {
+		if aws.ToString(t.DesiredStatus) == stateStopped {
+			out.Message = why
+		}
+		if takenAway(pod, t.StopCode) { // that a program ended well when it was told to is no success: the end of the task says so
+			for i := range out.Containers {
+				if c := &out.Containers[i]; c.State == podstatus.Exited {
+					c.State, c.Ready, c.Run.ExitCode, c.Run.FinishedAt = podstatus.Running, new(bool), nil, time.Time{}
+				}
+			}
+		}
+		return out
+	}
+	switch t.StopCode {
+	case "":
+		out.Message = why
+	case types.TaskStopCodeEssentialContainerExited: // which containers say themselves
+		if always(pod) {
+			out.Failed, out.Reason = true, string(t.StopCode)
+			out.Message = "a container ended, and ECS did not start it again: " + why
+		}
+	case types.TaskStopCodeUserInitiated:
+		out.Failed = pod.DeletionTimestamp == nil // else it was the node that stopped it
+		out.Reason, out.Message = string(t.StopCode), why
+	default: // it did not start, or was taken away; also what is not known here
+		out.Failed, out.Reason, out.Message = true, string(t.StopCode), why
+	}
+	return out
+}
+
+// takenAway reports whether a task is stopped by others than its containers and the node.
+func takenAway(pod *corev1.Pod, code types.TaskStopCode) bool {
+	switch code {
+	case "", types.TaskStopCodeEssentialContainerExited:
+		return false
+	case types.TaskStopCodeUserInitiated:
+		return pod.DeletionTimestamp == nil
+	}
+	return true
+}
+
+// always reports whether a pod is to run until it is deleted, and is not: then its end is no success.
+func always(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && (pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == "")
+}
+
+// addresses are those of the network interface, that of the primary family first.
+func addresses(t types.Task) (ips []string) {
+	for _, a := range t.Attachments {
+		if aws.ToString(a.Type) != "ElasticNetworkInterface" {
+			continue
+		}
+		for _, name := range []string{"privateIPv4Address", "privateIPv6Address"} {
+			for _, d := range a.Details {
+				if aws.ToString(d.Name) == name && aws.ToString(d.Value) != "" {
+					ips = append(ips, *d.Value)
+				}
+			}
+		}
+	}
+	return ips
+}
+
+// container folds the state of a container. ECS does not tell when a single one started, nor how often it was started again.
+func container(c *corev1.Container, t types.Task, k types.Container) podstatus.Container {
+	out := podstatus.Container{Name: c.Name, Image: aws.ToString(k.Image)}
+	if k.ImageDigest != nil {
+		out.ImageID = out.Image + "@" + *k.ImageDigest
+	}
+	why := aws.ToString(k.Reason)
+	run := podstatus.Run{StartedAt: aws.ToTime(t.StartedAt)}
+	if k.RuntimeId != nil {
+		run.ID = "fargate://" + *k.RuntimeId
+	}
+	switch state := aws.ToString(k.LastStatus); {
+	case state == stateRunning:
+		out.State, out.Run = podstatus.Running, run
+		if c.ReadinessProbe != nil {
+			out.Ready = aws.Bool(k.HealthStatus == types.HealthStatusHealthy)
+		}
+	case state == stateStopped && (k.ExitCode != nil || k.RuntimeId != nil):
+		out.State, out.Run = podstatus.Exited, run
+		out.Run.ExitCode, out.Run.FinishedAt, out.Run.Message = k.ExitCode, finished(t), why
+		if strings.HasPrefix(why, "OutOfMemoryError") {
+			out.Run.Reason, out.Run.Message = "OOMKilled", strings.TrimPrefix(why, "OutOfMemoryError: ")
+		}
+	case state == stateStopped, state == statePending: // it did not run
+		out.Reason, out.Message = waiting(why), why
+	default:
+		out.Message = strings.TrimSpace(fmt.Sprintf("ECS says that it is %s %s", state, why))
+	}
+	return out
+}
+
+// finished is when the containers of a task ended, as far as ECS has said.
+func finished(t types.Task) time.Time {
+	if t.ExecutionStoppedAt != nil {
+		return *t.ExecutionStoppedAt
+	}
+	return aws.ToTime(t.StoppedAt)
+}
+
+// waiting is why a container did not start, in the words of a kubelet.
+func waiting(why string) string {
+	for _, w := range []struct{ begin, reason string }{
+		{"CannotPull", "ErrImagePull"}, {"ResourceInitializationError", "CreateContainerConfigError"},
+		{"CannotCreate", "CreateContainerError"}, {"CannotStart", "RunContainerError"},
+	} {
+		if strings.HasPrefix(why, w.begin) {
+			return w.reason
+		}
+	}
+	return ""
+}
