@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aci
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+const (
+	// callTimeout bounds a request with its answer.
+	callTimeout = time.Minute
+	// maxPages bounds a list: a subscription has fewer groups.
+	maxPages = 500
+)
+
+// client is ACI in one resource group. The errors of its methods have kinds; see explain.
+type client struct {
+	group      string
+	groups     *aci.ContainerGroupsClient
+	containers *aci.ContainersClient
+	sent       atomic.Int64 // requests
+}
+
+// newClient returns a client of a configuration that is complete.
+func newClient(c Config, credential azcore.TokenCredential, http *http.Client) (*client, error) {
+	out := &client{group: c.ResourceGroup}
+	options := &arm.ClientOptions{
+		ClientOptions: policy.ClientOptions{
+			Cloud: c.Cloud.sdk(), Transport: http, Telemetry: policy.TelemetryOptions{ApplicationID: "virtual-kubelet-aci"},
+			Retry:           policy.RetryOptions{MaxRetries: -1}, // the node waits, as long as ACI says
+			PerCallPolicies: []policy.Policy{counter{&out.sent}},
+		},
+		DisableRPRegistration: true, // it would need a right that nothing else needs
+	}
+	var err error
+	if out.groups, err = aci.NewContainerGroupsClient(c.SubscriptionID, credential, options); err != nil {
+		return nil, fmt.Errorf("aci provider: %w", err)
+	}
+	if out.containers, err = aci.NewContainersClient(c.SubscriptionID, credential, options); err != nil {
+		return nil, fmt.Errorf("aci provider: %w", err)
+	}
+	return out, nil
+}
+
+// counter counts requests, for the budget of the states.
+type counter struct{ sent *atomic.Int64 }
+
+// Do implements policy.Policy.
+func (c counter) Do(r *policy.Request) (*http.Response, error) {
+	c.sent.Add(1)
+	return r.Next()
+}
+
+// sdk is the cloud as the SDK has it.
+func (c Cloud) sdk() cloud.Configuration {
+	return cloud.Configuration{
+		ActiveDirectoryAuthorityHost: c.Authority,
+		Services:                     map[cloud.ServiceName]cloud.ServiceConfiguration{cloud.ResourceManager: {Endpoint: c.Endpoint, Audience: c.Audience}},
+	}
+}
+
+// httpClient returns what requests go through, with the authorities of a file; "" for those of this machine.
+func httpClient(caFile string) (*http.Client, error) {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = 16 // many pods are created at once
+	roots, err := authorities(caFile)
+	if err != nil {
+		return nil, err
+	}
+	t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	return &http.Client{
+		Transport: t, Timeout: callTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it would take the token along
+	}, nil
+}
+
+// authorities are those of a file; nil for those of this machine.
+func authorities(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("aci provider: read cloud.caFile: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("aci provider: cloud.caFile %s has no certificate", file)
+	}
+	return roots, nil
+}
+
+// create makes a group, and returns it as ACI has accepted it. It does not wait until the group runs: lists tell that.
+func (c *client) create(ctx context.Context, name string, group *aci.ContainerGroup) (*aci.ContainerGroup, error) {
+	var answer *http.Response
+	_, err := c.groups.BeginCreateOrUpdate(policy.WithCaptureResponse(ctx, &answer), c.group, name, *group, nil)
+	if err != nil {
+		return nil, explain("create container group "+name, err)
+	}
+	made := &aci.ContainerGroup{}
+	if err := runtime.UnmarshalAsJSON(answer, made); err != nil {
+		return nil, fmt.Errorf("create container group %s: the answer of ACI is not understood: %T", name, errors.Unwrap(err))
+	}
+	return made, nil
+}
+
+// get returns a group with what its containers do. An error of the kind not-found is a group that is not there.
+func (c *client) get(ctx context.Context, name string) (*aci.ContainerGroup, error) {
+	answer, err := c.groups.Get(ctx, c.group, name, nil)
+	if err != nil {
+		return nil, explain("look at container group "+name, err)
+	}
+	return &answer.ContainerGroup, nil
+}
+
+// list returns all groups of the resource group, without what their containers do.
+func (c *client) list(ctx context.Context) (all []*aci.ContainerGroup, pages int, err error) {
+	pager := c.groups.NewListByResourceGroupPager(c.group, nil)
+	for pager.More() {
+		if pages++; pages > maxPages {
+			return nil, pages, fmt.Errorf("list container groups: the list has more than %d pages", maxPages)
+		}
+		page, err := pager.NextPage(ctx)
+		if err != nil {
+			return nil, pages, explain("list container groups", err)
+		}
+		all = append(all, page.Value...)
+	}
+	return all, pages, nil
+}
+
+// delete asks ACI to remove a group. An error of the kind not-found is a group that was not there.
+func (c *client) delete(ctx context.Context, name string) error {
+	var answer *http.Response
+	_, err := c.groups.BeginDelete(policy.WithCaptureResponse(ctx, &answer), c.group, name, nil)
+	if answer != nil && answer.StatusCode == http.StatusNoContent {
+		return errdefs.NotFoundf("delete container group %s: ACI does not have it", name)
+	}
+	if err != nil {
+		return explain("delete container group "+name, err)
+	}
+	return nil
+}
+
+// logs returns the last lines of the log of a container, each with its time.
+func (c *client) logs(ctx context.Context, name, container string, tail int32) (string, error) {
+	options := &aci.ContainersClientListLogsOptions{Timestamps: new(true)}
+	if tail > 0 {
+		options.Tail = &tail
+	}
+	answer, err := c.containers.ListLogs(ctx, c.group, name, container, options)
+	if err != nil {
+		return "", explain(fmt.Sprintf("read the log of container %s of group %s", container, name), err)
+	}
+	if answer.Content == nil {
+		return "", nil
+	}
+	return *answer.Content, nil
+}
+
+// exec starts a command, and returns where its streams are.
+func (c *client) exec(ctx context.Context, name, container string, request aci.ContainerExecRequest) (aci.ContainerExecResponse, error) {
+	answer, err := c.containers.ExecuteCommand(ctx, c.group, name, container, request, nil)
+	if err != nil {
+		return aci.ContainerExecResponse{}, explain(fmt.Sprintf("exec in container %s of group %s", container, name), err)
+	}
+	return answer.ContainerExecResponse, nil
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aci
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+)
+
+// What a configuration file of this provider says about itself.
+const (
+	APIVersion = "aci.virtual-kubelet.io/v1alpha1"
+	Kind       = "ACIProviderConfiguration"
+)
+
+// Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
+// as VKUBELET_ACI_REGION.
+type Config struct {
+	// APIVersion must be the constant APIVersion in a file.
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Kind must be the constant Kind in a file.
+	Kind string `json:"kind,omitempty"`
+	// SubscriptionID is whose container groups these are. Required.
+	SubscriptionID string `json:"subscriptionID,omitempty" env:"AZURE_SUBSCRIPTION_ID"`
+	// ResourceGroup is where container groups are made. It must be there. Required.
+	ResourceGroup string `json:"resourceGroup,omitempty" env:"ACI_RESOURCE_GROUP"`
+	// Region is where pods run, such as westeurope. Required.
+	Region string `json:"region,omitempty" env:"ACI_REGION"`
+	// ClusterName names the home cluster in tags. No two clusters that use one resource group may have the same, and it must not change
+	// while there are pods. Required.
+	ClusterName string `json:"clusterName,omitempty" env:"ACI_CLUSTER_NAME"`
+	// Cloud is which Azure. Default: the public one.
+	Cloud Cloud `json:"cloud,omitzero"`
+	// Credentials are whose rights the provider has. Default: the managed identity of this machine.
+	Credentials Credentials `json:"credentials,omitzero"`
+	// Network is where pods have their addresses. Default: they have none.
+	Network Network `json:"network,omitzero"`
+	// Priority is Regular or Spot, for all pods. Default: Regular.
+	Priority string `json:"priority,omitempty"`
+	// Zones are those of the region in which pods may be. Default: ACI decides.
+	Zones []string `json:"zones,omitempty"`
+	// Annotations are those that pods may set, of virtual-kubelet.io/…. Default: none, as they cost money or give rights.
+	Annotations []string `json:"annotations,omitempty"`
+	// LogAnalytics is a workspace that gets the logs of all pods. Default: none.
+	LogAnalytics LogAnalytics `json:"logAnalytics,omitzero"`
+	// DefaultResources are the requests of containers that have none, as ACI wants both. Default: 1 CPU and 1500M.
+	DefaultResources Resources `json:"defaultResources,omitzero"`
+	// Capacity is what the node offers: the quota of the subscription, or a part of it. Default: 10000 CPUs, 4Ti and 5000 pods.
+	Capacity Capacity `json:"capacity,omitzero"`
+	// Requests bounds how often ACI is asked for the states of pods.
+	Requests Requests `json:"requests,omitzero"`
+}
+
+// Cloud is an Azure.
+type Cloud struct {
+	// Endpoint is the URL of its resource manager. Default: https://management.azure.com.
+	Endpoint string `json:"endpoint,omitempty"`
+	// Audience is for whom its tokens are. Default: the endpoint.
+	Audience string `json:"audience,omitempty"`
+	// Authority is the URL that gives tokens. Default: https://login.microsoftonline.com.
+	Authority string `json:"authority,omitempty" env:"AZURE_AUTHORITY_HOST"`
+	// CAFile has the authorities that both are verified by. Default: those of this machine.
+	CAFile string `json:"caFile,omitempty"`
+}
+
+// Credentials are a service principal with a secret, a workload identity with a token of a service account, or a managed identity.
+type Credentials struct {
+	TenantID string `json:"tenantID,omitempty" env:"AZURE_TENANT_ID"`
+	ClientID string `json:"clientID,omitempty" env:"AZURE_CLIENT_ID"`
+	// ClientSecret is that of a service principal.
+	ClientSecret config.Secret `json:"clientSecret,omitzero" env:"AZURE_CLIENT_SECRET"`
+	// TokenFile has the token of a service account, for a workload identity.
+	TokenFile string `json:"tokenFile,omitempty" env:"AZURE_FEDERATED_TOKEN_FILE"`
+	// IdentityClientID is the managed identity of a machine that has several.
+	IdentityClientID string `json:"identityClientID,omitempty" env:"VIRTUALNODE_USER_IDENTITY_CLIENTID"`
+	// File is an azure.json of AKS, for what is not said here: subscription, resource group, region, and the fields above.
+	File string `json:"file,omitempty" env:"AKS_CREDENTIAL_LOCATION,AZURE_AUTH_LOCATION"`
+}
+
+// Network is a subnet, which must be delegated to Microsoft.ContainerInstance/containerGroups, or public addresses.
+type Network struct {
+	// SubscriptionID and ResourceGroup are those of the virtual network. Default: those of the container groups.
+	SubscriptionID string `json:"subscriptionID,omitempty" env:"ACI_VNET_SUBSCRIPTION_ID"`
+	ResourceGroup  string `json:"resourceGroup,omitempty" env:"ACI_VNET_RESOURCE_GROUP"`
+	VNet           string `json:"vnet,omitempty" env:"ACI_VNET_NAME"`
+	Subnet         string `json:"subnet,omitempty" env:"ACI_SUBNET_NAME"`
+	// ClusterDNS is the address of the cluster's DNS as the subnet reaches it. Default: names are those of the virtual network.
+	ClusterDNS string `json:"clusterDNS,omitempty" env:"KUBE_DNS_IP"`
+	// Public gives pods with ports a public address. It cannot be together with a subnet.
+	Public bool `json:"public,omitempty"`
+}
+
+// LogAnalytics is a workspace.
+type LogAnalytics struct {
+	WorkspaceID  string        `json:"workspaceID,omitempty" env:"LOG_ANALYTICS_ID"`
+	WorkspaceKey config.Secret `json:"workspaceKey,omitzero" env:"LOG_ANALYTICS_KEY"`
+}
+
+// Resources are CPU and memory.
+type Resources struct {
+	CPU    resource.Quantity `json:"cpu,omitzero"`
+	Memory resource.Quantity `json:"memory,omitzero"`
+}
+
+// Capacity is what a node has.
+type Capacity struct {
+	CPU    resource.Quantity `json:"cpu,omitzero" env:"ACI_QUOTA_CPU"`
+	Memory resource.Quantity `json:"memory,omitzero" env:"ACI_QUOTA_MEMORY"`
+	Pods   resource.Quantity `json:"pods,omitzero" env:"ACI_QUOTA_POD"`
+}
+
+// Requests are for each minute.
+type Requests struct {
+	// AtRest is how many requests a minute are made while no pod starts or stops. Default: 15.
+	AtRest int `json:"atRest,omitempty"`
+}
+
+// format is what a configuration file of this provider looks like.
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_ACI", Unversioned: fromTOML}
+
+// LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
+func LoadConfig(path string) (Config, error) {
+	c, err := format.Load(path)
+	if err != nil || c.Credentials.File == "" {
+		return c, err
+	}
+	return c.withAzureFile()
+}
+
+// complete fills the defaults of c and refuses what cannot be, with every reason.
+func (c Config) complete() (Config, error) {
+	var problems []error
+	problem := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf("aci provider: "+format, args...))
+	}
+	for _, field := range []struct{ name, value, want string }{
+		{"subscriptionID", c.SubscriptionID, "a subscription, such as 6f2d8e1c-…"},
+		{"resourceGroup", c.ResourceGroup, "a resource group for container groups"},
+	} {
+		if field.value == "" || strings.ContainsAny(field.value, "/?#% ") {
+			problem("%s: %q: want %s", field.name, field.value, field.want)
+		}
+	}
+	if len(validation.IsDNS1123Label(c.Region)) > 0 {
+		problem("region: %q: want that of ACI, such as westeurope", c.Region)
+	}
+	if len(validation.IsDNS1123Label(c.ClusterName)) > 0 {
+		problem("clusterName: %q: want a name for the home cluster, such as home-1", c.ClusterName)
+	}
+	c.Cloud.Endpoint = cmp.Or(c.Cloud.Endpoint, "https://management.azure.com")
+	c.Cloud.Audience = cmp.Or(c.Cloud.Audience, c.Cloud.Endpoint)
+	c.Cloud.Authority = cmp.Or(c.Cloud.Authority, "https://login.microsoftonline.com")
+	for name, text := range map[string]string{"cloud.endpoint": c.Cloud.Endpoint, "cloud.authority": c.Cloud.Authority} {
+		if u, err := url.Parse(text); err != nil || u.Scheme != "https" || u.Host == "" {
+			problem("%s: %q: want an URL that begins with https://", name, text)
+		}
+	}
+	if c.Priority = cmp.Or(c.Priority, "Regular"); c.Priority != "Regular" && c.Priority != "Spot" {
+		problem("priority: %q: want Regular or Spot", c.Priority)
+	}
+	for i, name := range c.Annotations {
+		if !slices.Contains(known(), name) {
+			problem("annotations[%d]: %q: known are %s", i, name, strings.Join(known(), ", "))
+		}
+	}
+	if (c.LogAnalytics.WorkspaceID != "") != c.LogAnalytics.WorkspaceKey.IsSet() {
+		problem("logAnalytics: workspaceID or workspaceKey is missing")
+	}
+	c.completeCredentials(problem)
+	c.completeNetwork(problem)
+	c.completeSizes(problem)
+	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return c, errors.Join(problems...)
+}
+
+func (c *Config) completeCredentials(problem func(string, ...any)) {
+	k := c.Credentials
+	if k.ClientSecret.IsSet() && k.TokenFile != "" {
+		problem("credentials: clientSecret and tokenFile: are two: remove one")
+	}
+	if (k.ClientSecret.IsSet() || k.TokenFile != "") && (k.TenantID == "" || k.ClientID == "") {
+		problem("credentials: tenantID or clientID is missing")
+	}
+}
+
+func (c *Config) completeNetwork(problem func(string, ...any)) {
+	n := &c.Network
+	if (n.VNet == "") != (n.Subnet == "") {
+		problem("network: vnet or subnet is missing: name both, or none")
+	}
+	if n.Public && n.Subnet != "" {
+		problem("network.public: groups in a subnet have no public address: remove it, or the subnet")
+	}
+	if n.ClusterDNS != "" {
+		if _, err := netip.ParseAddr(n.ClusterDNS); err != nil {
+			problem("network.clusterDNS: %q: want an IP address", n.ClusterDNS)
+		}
+		if n.Subnet == "" {
+			problem("network.clusterDNS: only groups in a subnet can have it: name vnet and subnet")
+		}
+	}
+	n.SubscriptionID, n.ResourceGroup = cmp.Or(n.SubscriptionID, c.SubscriptionID), cmp.Or(n.ResourceGroup, c.ResourceGroup)
+}
+
+func (c *Config) completeSizes(problem func(string, ...any)) {
+	for _, q := range []struct {
+		name  string
+		value *resource.Quantity
+		or    string
+	}{
+		{"defaultResources.cpu", &c.DefaultResources.CPU, "1"}, {"defaultResources.memory", &c.DefaultResources.Memory, "1500M"},
+		{"capacity.cpu", &c.Capacity.CPU, "10000"}, {"capacity.memory", &c.Capacity.Memory, "4Ti"}, {"capacity.pods", &c.Capacity.Pods, "5000"},
+	} {
+		switch q.value.Sign() {
+		case 0:
+			*q.value = resource.MustParse(q.or)
+		case -1:
+			problem("%s: %s: want more than 0", q.name, q.value)
+		}
+	}
+	if c.Requests.AtRest = cmp.Or(c.Requests.AtRest, 15); c.Requests.AtRest < 4 {
+		problem("requests.atRest: %d: want at least 4: lists alone need that", c.Requests.AtRest)
+	}
+}
+
+// resources are what the node offers.
+func (c Capacity) resources() corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: c.CPU, corev1.ResourceMemory: c.Memory, corev1.ResourcePods: c.Pods}
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aci
+
+import (
+	"math"
+	"strings"
+
+	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// container maps one container of the spec; the one that is resolved has its environment.
+func (m mapping) container(r resolved, spec *corev1.Container, at *field.Path) (*aci.Container, error) {
+	c, err := r.resolved(spec, at)
+	if err != nil {
+		return nil, err
+	}
+	p := &aci.ContainerProperties{Image: &c.Image, Command: pointers(command(c))}
+	if p.EnvironmentVariables, err = r.environment(c, at.Child("env")); err != nil {
+		return nil, err
+	}
+	if p.VolumeMounts, err = mounts(c, at.Child("volumeMounts")); err != nil {
+		return nil, err
+	}
+	if p.SecurityContext, err = r.security(c, at.Child("securityContext")); err != nil {
+		return nil, err
+	}
+	if p.Resources, err = m.resources(c, at.Child("resources")); err != nil {
+		return nil, err
+	}
+	for i, port := range c.Ports {
+		if port.Protocol != "" && port.Protocol != corev1.ProtocolTCP && port.Protocol != corev1.ProtocolUDP {
+			return nil, errdefs.InvalidInputf("%s: %s: a group of ACI has ports of TCP and UDP", at.Child("ports").Index(i).Child("protocol"), port.Protocol)
+		}
+		protocol := aci.ContainerNetworkProtocolTCP
+		if port.Protocol == corev1.ProtocolUDP {
+			protocol = aci.ContainerNetworkProtocolUDP
+		}
+		p.Ports = append(p.Ports, &aci.ContainerPort{Port: &port.ContainerPort, Protocol: &protocol})
+	}
+	if c.StartupProbe != nil {
+		return nil, errdefs.InvalidInputf("%s: a group of ACI has no field for it: use initialDelaySeconds of the others", at.Child("startupProbe"))
+	}
+	if p.LivenessProbe, err = probe(c.LivenessProbe, c, at.Child("livenessProbe")); err != nil {
+		return nil, err
+	}
+	if p.ReadinessProbe, err = probe(c.ReadinessProbe, c, at.Child("readinessProbe")); err != nil {
+		return nil, err
+	}
+	return &aci.Container{Name: &c.Name, Properties: p}, nil
+}
+
+// initContainer maps an init container, which has neither ports nor resources nor probes.
+func (r resolved) initContainer(spec *corev1.Container, at *field.Path) (*aci.InitContainerDefinition, error) {
+	c, err := r.resolved(spec, at)
+	if err != nil {
+		return nil, err
+	}
+	p := &aci.InitContainerPropertiesDefinition{Image: &c.Image, Command: pointers(command(c))}
+	if p.EnvironmentVariables, err = r.environment(c, at.Child("env")); err != nil {
+		return nil, err
+	}
+	if p.VolumeMounts, err = mounts(c, at.Child("volumeMounts")); err != nil {
+		return nil, err
+	}
+	if p.SecurityContext, err = r.security(c, at.Child("securityContext")); err != nil {
+		return nil, err
+	}
+	return &aci.InitContainerDefinition{Name: &c.Name, Properties: p}, nil
+}
+
+// resolved is a container with its environment. What no container of ACI has is refused.
+func (r resolved) resolved(spec *corev1.Container, at *field.Path) (*corev1.Container, error) {
+	c := r.containers[spec.Name]
+	switch {
+	case c == nil:
+		return nil, errdefs.InvalidInputf("%s: container %q was not resolved", at, spec.Name)
+	case c.WorkingDir != "":
+		return nil, errdefs.InvalidInputf("%s: a container of ACI has no field for it: change the directory in the command", at.Child("workingDir"))
+	case len(c.Command) == 0 && len(c.Args) > 0:
+		return nil, errdefs.InvalidInputf("%s: a container of ACI has one list for both: write the command too", at.Child("args"))
+	case c.ImagePullPolicy == corev1.PullNever:
+		return nil, errdefs.InvalidInputf("%s: ACI pulls images", at.Child("imagePullPolicy"))
+	}
+	return c, nil
+}
+
+func command(c *corev1.Container) []string {
+	return append(append([]string(nil), c.Command...), c.Args...)
+}
+
+// environment is that of a container. What comes from a secret goes where ACI shows it to nobody.
+func (r resolved) environment(c *corev1.Container, at *field.Path) (out []*aci.EnvironmentVariable, err error) {
+	for i := range c.Env {
+		e := &c.Env[i]
+		v := &aci.EnvironmentVariable{Name: &e.Name}
+		switch {
+		case e.ValueFrom != nil:
+			return nil, errdefs.InvalidInputf("%s: variable %s: ACI has no such source: addresses are not known before the group is there", at.Index(i), e.Name)
+		case r.secretEnv[c.Name][e.Name] && e.Value != "":
+			v.SecureValue = &e.Value
+		default:
+			v.Value = &e.Value
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+func mounts(c *corev1.Container, at *field.Path) (out []*aci.VolumeMount, err error) {
+	for i := range c.VolumeMounts {
+		m := &c.VolumeMounts[i]
+		if m.SubPath != "" || m.SubPathExpr != "" {
+			return nil, errdefs.InvalidInputf("%s: a mount of ACI is a whole volume", at.Index(i).Child("subPath"))
+		}
+		v := &aci.VolumeMount{Name: &m.Name, MountPath: &m.MountPath}
+		if m.ReadOnly {
+			v.ReadOnly = new(true)
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// security is who a container runs as, and what it may. Nil is as the image has it.
+func (r resolved) security(c *corev1.Container, at *field.Path) (*aci.SecurityContextDefinition, error) {
+	var user, group *int64
+	var nonRoot *bool
+	if s := r.pod.Spec.SecurityContext; s != nil {
+		user, group, nonRoot = s.RunAsUser, s.RunAsGroup, s.RunAsNonRoot
+	}
+	out := &aci.SecurityContextDefinition{}
+	is := false
+	if s := c.SecurityContext; s != nil {
+		if s.RunAsUser != nil {
+			user = s.RunAsUser
+		}
+		if s.RunAsGroup != nil {
+			group = s.RunAsGroup
+		}
+		if s.RunAsNonRoot != nil {
+			nonRoot = s.RunAsNonRoot
+		}
+		if s.AllowPrivilegeEscalation != nil {
+			out.AllowPrivilegeEscalation, is = s.AllowPrivilegeEscalation, true
+		}
+		if k := s.Capabilities; k != nil && len(k.Add)+len(k.Drop) > 0 {
+			out.Capabilities, is = &aci.SecurityContextCapabilitiesDefinition{Add: names(k.Add), Drop: names(k.Drop)}, true
+		}
+	}
+	if nonRoot != nil && *nonRoot && (user == nil || *user == 0) { // ACI cannot be asked to look at the user of its image
+		return nil, errdefs.InvalidInputf("%s: a container of ACI has no field for it: set runAsUser", at.Child("runAsNonRoot"))
+	}
+	for _, id := range []struct {
+		from *int64
+		to   **int32
+		name string
+	}{{user, &out.RunAsUser, "runAsUser"}, {group, &out.RunAsGroup, "runAsGroup"}} {
+		if id.from == nil {
+			continue
+		}
+		if *id.from < 0 || *id.from > math.MaxInt32 {
+			return nil, errdefs.InvalidInputf("%s: %d: ACI has IDs of 0 to %d", at.Child(id.name), *id.from, math.MaxInt32)
+		}
+		*id.to, is = new(int32(*id.from)), true
+	}
+	if !is {
+		return nil, nil
+	}
+	return out, nil
+}
+
+func names(of []corev1.Capability) (out []*string) {
+	for _, c := range of {
+		out = append(out, new(string(c)))
+	}
+	return out
+}
+
+// resources are requests and limits, rounded up to 10 milli-CPUs and 0.1 GB.
+func (m mapping) resources(c *corev1.Container, at *field.Path) (*aci.ResourceRequirements, error) {
+	for _, list := range []struct {
+		name  string
+		names corev1.ResourceList
+	}{{"requests", c.Resources.Requests}, {"limits", c.Resources.Limits}} {
+		for name := range list.names {
+			if name != corev1.ResourceCPU && name != corev1.ResourceMemory {
+				return nil, errdefs.InvalidInputf("%s: a container of ACI has cpu and memory", at.Child(list.name).Key(string(name)))
+			}
+		}
+	}
+	asks := func(name corev1.ResourceName, or resource.Quantity) resource.Quantity {
+		limit, limited := c.Resources.Limits[name]
+		if q, ok := c.Resources.Requests[name]; ok && q.Sign() > 0 {
+			return q
+		}
+		if limited && limit.Sign() > 0 {
+			return limit
+		}
+		return or
+	}
+	cpu, memory := asks(corev1.ResourceCPU, m.config.DefaultResources.CPU), asks(corev1.ResourceMemory, m.config.DefaultResources.Memory)
+	out := &aci.ResourceRequirements{Requests: &aci.ResourceRequests{CPU: cpus(cpu), MemoryInGB: gbs(memory)}}
+	limits := &aci.ResourceLimits{}
+	if q, ok := c.Resources.Limits[corev1.ResourceCPU]; ok && q.Sign() > 0 {
+		limits.CPU, out.Limits = cpus(q), limits
+	}
+	if q, ok := c.Resources.Limits[corev1.ResourceMemory]; ok && q.Sign() > 0 {
+		limits.MemoryInGB, out.Limits = gbs(q), limits
+	}
+	return out, nil
+}
+
+// cpus are in units of a hundredth.
+func cpus(q resource.Quantity) *float64 { return new(float64((q.MilliValue()+9)/10) / 100) }
+
+// gbs are in units of a tenth.
+func gbs(q resource.Quantity) *float64 { return new(float64((q.Value()+1e8-1)/1e8) / 10) }
+
+// mentions reports whether a value is made of one of the variables, as $(NAME).
+func mentions(value string, names map[string]bool) bool {
+	for name, is := range names {
+		if is && strings.Contains(value, "$("+name+")") {
+			return true
+		}
+	}
+	return false
+}

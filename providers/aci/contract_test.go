@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aci
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+// TestContract runs the contract of providers on an emulator of ACI whose containers are goroutines.
+func TestContract(t *testing.T) {
+	providertest.Run(t, providertest.Harness{
+		Backend: backend,
+		Container: func(_ *corev1.Pod, k *corev1.Container, p program.Program) error {
+			k.Image, k.Command = "program", append([]string{"program"}, p.Args()...)
+			return nil
+		},
+		Command:  func(p program.Program) ([]string, error) { return append([]string{"program"}, p.Args()...), nil },
+		Patience: time.Minute, Every: 20 * time.Millisecond, Tick: time.Second, Parallel: 16,
+		Subject:  providertest.Subject{Provider: "aci", Backend: "an emulator of ACI whose containers are goroutines"},
+		Unproven: unproven(), Except: exceptions(),
+	})
+}
+
+// backend is ACI for one check.
+func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, error) {
+	dir, err := os.MkdirTemp("", "aci-contract-")
+	if err != nil {
+		return nil, err
+	}
+	a, err := startAzure(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	conf, err := a.config(env.Namespace).complete()
+	if err != nil {
+		return nil, err
+	}
+	owner := identity.Owner{Cluster: env.Namespace, Node: env.Node.Name}
+	return &providertest.Backend{
+		Open: func(context.Context) (node.PodLifecycleHandler, error) {
+			return newProvider(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, conf,
+				pace{busy: 30 * time.Millisecond, rest: 60 * time.Millisecond, follow: 30 * time.Millisecond, eager: true})
+		},
+		Close: func() error { return os.RemoveAll(dir) },
+		Outage: a.answers(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"error": {"code": "ServiceUnavailable", "message": "down"}}`, http.StatusServiceUnavailable)
+		}),
+		Throttle: a.answers(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"error": {"code": "TooManyRequests", "message": "slow down"}}`, http.StatusTooManyRequests)
+		}),
+		Stale:      func(on bool) { _ = a.Stale(ctx, on) }, // a list of goroutines never fails
+		LoseAnswer: func() { a.front.Break(emulator.Fault{Operations: []string{"Create"}, Times: 1, Lose: true}) },
+		Instances:  func(pod *corev1.Pod) (int, error) { return a.cloud.Instances(a.id(owner, pod)), nil },
+		Kill:       func(pod *corev1.Pod, container string) error { return a.cloud.Kill(a.id(owner, pod), container) },
+		Lose: func(pod *corev1.Pod) error {
+			id := a.id(owner, pod)
+			a.Server.Lose(owner.Name(identity.Of(pod)))
+			return a.cloud.Lose(id)
+		},
+	}, nil
+}
+
+// exceptions are the checks of what ACI does not have, and of what a container sees of its machine.
+func exceptions() map[string]string {
+	except := map[string]string{}
+	for reason, names := range map[string][]string{
+		"the containers of this test are goroutines, which have nothing of it": {"probes/network", "settings/capabilities", "settings/dns", "settings/limits", "settings/no-new-privileges", "settings/run-as-user"},
+		"ACI has one grace period for all groups, and tells nothing of a group that was deleted": {
+			"deletion/grace", "deletion/grace-ends", "deletion/at-once", "deletion/shorter", "deletion/told", "deletion/exit-code",
+		},
+		"a volume of ACI has no modes and no directories, and the provider says so":      {"files/mode", "files/items"},
+		"a session of ACI has the first size of its terminal and no other: TestTerminal": {"exec/terminal"},
+		"a session of ACI has one output and no end of input":                            {"exec/output", "exec/stdin"},
+		"ACI keeps no log of the run before, and the provider says so":                   {"logs/previous"},
+		"a group of ACI has no startup probe, and the provider says so":                  {"probes/startup"},
+		"ACI has no such request, and the provider says so":                              {"attach/output", "port-forward/both-ways", "port-forward/refused"},
+		"what groups use is in Azure Monitor, which this provider does not read":         {"stats/summary"},
+	} {
+		for _, name := range names {
+			except[name] = reason
+		}
+	}
+	return except
+}
+
+// unproven are features whose fields are passed on as they are. What they do is ACI's.
+func unproven() map[capability.Feature]string {
+	all := map[capability.Feature]string{
+		capability.TokenVolumes: "no check of the contract has tokens; the tests of the mapping do",
+		capability.OtherVolumes: "azureFile alone, by the tests of the mapping",
+	}
+	for _, f := range []capability.Feature{
+		capability.NetworkProbes, capability.ContainerLimits, capability.DNS, capability.RunAsUser, capability.Capabilities, capability.NoNewPrivileges,
+	} {
+		all[f] = "ACI gets the fields, by the tests of the mapping; the containers of this test are goroutines, without what they act on"
+	}
+	return all
+}

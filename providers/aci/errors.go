@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aci
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// maxSaid is how much of what Azure says is shown.
+const maxSaid = 600
+
+// advice is what to do about an error of Azure, by its code.
+var advice = map[string]string{
+	"AuthorizationFailed":                              "give the identity of this provider the role of its README",
+	"LinkedAuthorizationFailed":                        "give the identity of this provider the role of its README on the virtual network too",
+	"InvalidAuthenticationToken":                       "look at the clock of this machine, and at cloud.audience",
+	"InvalidAuthenticationTokenTenant":                 "credentials.tenantID is not the tenant of the subscription",
+	"ExpiredAuthenticationToken":                       "look at the clock of this machine",
+	"SubscriptionNotFound":                             "look at subscriptionID, and at the tenant of the credentials",
+	"InvalidSubscriptionId":                            "look at subscriptionID",
+	"ReadOnlyDisabledSubscription":                     "the subscription is disabled",
+	"ResourceGroupNotFound":                            "make resourceGroup, or correct it",
+	"MissingSubscriptionRegistration":                  "run: az provider register --namespace Microsoft.ContainerInstance",
+	"LocationNotAvailableForResourceType":              "look at region: ACI is not there",
+	"ContainerGroupQuotaReached":                       "raise the quota of ACI in the region, or lower capacity",
+	"ResourceQuotaExceeded":                            "raise the quota of ACI in the region, or lower capacity",
+	"ServiceUnavailable":                               "the region has no room for the size now: it is tried again",
+	"SubnetDelegationsCannotBeChanged":                 "delegate the subnet to Microsoft.ContainerInstance/containerGroups",
+	"SubnetMissingRequiredDelegation":                  "delegate the subnet to Microsoft.ContainerInstance/containerGroups",
+	"PrivateIPAddressVirtualNetworkMissingDelegations": "delegate the subnet to Microsoft.ContainerInstance/containerGroups",
+	"NetworkProfileSubnetNotFound":                     "look at network.vnet and network.subnet",
+	"SubnetIsFull":                                     "the subnet has no addresses left",
+}
+
+// refusals are codes that say that the group itself cannot be, today and tomorrow.
+var refusals = []string{
+	"InvalidImageReference", "InvalidContainerGroupName", "InvalidContainerName", "InvalidContainerEnvironmentVariable", "InvalidCommand",
+	"DuplicateContainerNames", "DuplicateContainerPort", "DuplicateContainerGroupPort", "DuplicateContainerEnvironmentVariable", "DuplicateMountPath",
+	"DuplicateVolumeNames", "VolumeNotFound", "InvalidVolumeConfiguration", "InvalidProbeConfiguration", "InvalidResourceRequests", "InvalidResourceLimits",
+	"ResourceSomeRequestsNotSpecified", "InvalidRequestContent", "ResourceRequestsExceedLimits",
+}
+
+// explain makes an error of the SDK one that says what failed, and what to do, on one line; its kind is not-found or invalid-input where ACI says so.
+func explain(what string, err error) error {
+	var answer *azcore.ResponseError
+	var login *azidentity.AuthenticationFailedError
+	switch {
+	case errors.As(err, &login):
+		return fmt.Errorf("%s: %w", what, explainLogin(login))
+	case !errors.As(err, &answer):
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	code, message := said(answer.RawResponse)
+	if code == "" {
+		code = answer.ErrorCode
+	}
+	text := fmt.Sprintf("%s: ACI answers %d %s", what, answer.StatusCode, code)
+	if message != "" {
+		text += ": " + message
+	}
+	if do := advice[code]; do != "" {
+		text += ": " + do
+	}
+	if answer.RawResponse != nil {
+		if id := answer.RawResponse.Header.Get("x-ms-correlation-request-id"); id != "" {
+			text += ", request " + id
+		}
+		if off := apart(answer.RawResponse.Header, time.Now()); answer.StatusCode == http.StatusUnauthorized && off != 0 {
+			text += fmt.Sprintf(": the clock of this machine is %s off that of Azure: set it", off)
+		}
+	}
+	out := errors.New(text)
+	switch {
+	case answer.StatusCode == http.StatusNotFound && code != "ResourceGroupNotFound" && code != "SubscriptionNotFound":
+		out = errdefs.AsNotFound(out)
+	case answer.StatusCode == http.StatusBadRequest && slices.Contains(refusals, code):
+		out = errdefs.AsInvalidInput(out)
+	}
+	if after := retryAfter(answer.RawResponse); after > 0 {
+		out = errdefs.RetryAfter(out, after)
+	}
+	return out
+}
+
+// said is what an answer has as code and message, shortened.
+func said(answer *http.Response) (code, message string) {
+	if answer == nil || answer.Body == nil {
+		return "", ""
+	}
+	data, err := runtime.Payload(answer) // the SDK has read it before
+	if err != nil {
+		return "", ""
+	}
+	var body struct {
+		Error struct{ Code, Message string }
+	}
+	_ = json.Unmarshal(data, &body) // one that is no JSON says nothing
+	return body.Error.Code, line(body.Error.Message)
+}
+
+// line is a text as one line that is not too long.
+func line(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxSaid {
+		text = strings.ToValidUTF8(text[:maxSaid], "") + "…"
+	}
+	return text
+}
+
+// retryAfter is what an answer says, in seconds or milliseconds.
+func retryAfter(answer *http.Response) time.Duration {
+	if answer == nil {
+		return 0
+	}
+	for name, unit := range map[string]time.Duration{"Retry-After": time.Second, "retry-after-ms": time.Millisecond, "x-ms-retry-after-ms": time.Millisecond} {
+		if n, err := strconv.ParseInt(answer.Header.Get(name), 10, 32); err == nil && n > 0 {
+			return time.Duration(n) * unit
+		}
+	}
+	return 0
+}
+
+// apart is how far the clock of this machine is off, 0 if it is near enough or nobody knows.
+func apart(h http.Header, now time.Time) time.Duration {
+	there, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return 0
+	}
+	if off := now.Sub(there).Round(time.Second); off.Abs() >= 5*time.Minute {
+		return off.Abs()
+	}
+	return 0
+}
+
+// logins are the errors of Microsoft Entra that say what is wrong with the credentials, by the codes in its messages.
+var logins = []struct{ code, do string }{
+	{"AADSTS7000222", "the secret of the service principal has expired: make a new one"},
+	{"AADSTS7000215", "the secret of the service principal is wrong: the value is wanted, not the ID"},
+	{"AADSTS700016", "credentials.clientID is not known in the tenant"},
+	{"AADSTS90002", "credentials.tenantID is not known"},
+	{"AADSTS700024", "look at the clock of this machine, and at the life of the token in credentials.tokenFile"},
+	{"AADSTS70021", "the workload identity has no federated credential for this service account"},
+	{"AADSTS700211", "the workload identity has no federated credential for the issuer of this cluster"},
+	{"AADSTS700213", "the workload identity has no federated credential for this service account"},
+}
+
+// explainLogin says why there is no token, without the answer, which is many lines.
+func explainLogin(err *azidentity.AuthenticationFailedError) error {
+	var said struct {
+		Error       string `json:"error"`
+		Description string `json:"error_description"`
+	}
+	if r := err.RawResponse; r != nil && r.Body != nil {
+		data, readErr := runtime.Payload(r)
+		if readErr == nil {
+			_ = json.Unmarshal(data, &said) // one that is no JSON says nothing
+		}
+	}
+	text := "Microsoft Entra gives no token"
+	if said.Error != "" {
+		first, _, _ := strings.Cut(said.Description, " Trace ID")
+		text += ": " + said.Error + ": " + line(first)
+	}
+	for _, l := range logins {
+		if strings.Contains(said.Description, l.code) {
+			return errors.New(text + ": " + l.do)
+		}
+	}
+	if said.Error == "" {
+		text += ": " + line(strings.TrimPrefix(err.Error(), "\n"))
+	}
+	return errors.New(text)
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aci
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
+	corev1 "k8s.io/api/core/v1"
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+// one is a group of a node that has one.
+func (g *groups) one() *aci.ContainerGroup {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, v := range g.views {
+		return v.group
+	}
+	return nil
+}
+
+// terminal is a session whose output is kept. Without a size it has no terminal.
+type terminal struct {
+	mu    sync.Mutex
+	shown bytes.Buffer
+	in    io.Reader
+	sizes chan api.TermSize
+}
+
+func (s *terminal) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shown.Write(b)
+}
+
+func (s *terminal) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shown.String()
+}
+
+func (s *terminal) Close() error { return nil }
+
+// Stdin implements api.AttachIO.
+func (s *terminal) Stdin() io.Reader { return s.in }
+
+// Stdout implements api.AttachIO.
+func (s *terminal) Stdout() io.WriteCloser { return s }
+
+// Stderr implements api.AttachIO.
+func (s *terminal) Stderr() io.WriteCloser { return nil }
+
+// TTY implements api.AttachIO.
+func (s *terminal) TTY() bool { return s.sizes != nil }
+
+// Resize implements api.AttachIO.
+func (s *terminal) Resize() <-chan api.TermSize { return s.sizes }
+
+// TestTerminal has the first size of a terminal reach the command, which ends with the key for the end of the input.
+func TestTerminal(t *testing.T) {
+	p := testAzure(t).provider(t, nil).run(t)
+	pod := programPod("u-1", program.Program{Stay: program.Forever})
+	if err := p.CreatePod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the pod to run", func() bool { return p.phase(pod) == corev1.PodRunning })
+	in, typed := io.Pipe()
+	s := &terminal{in: in, sizes: make(chan api.TermSize, 1)}
+	s.sizes <- api.TermSize{Height: 50, Width: 132}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- p.RunInContainer(t.Context(), "ns", pod.Name, "main", append([]string{"program"}, program.Program{Size: true, Exit: 5}.Args()...), s)
+	}()
+	until(t, "the size", func() bool { return strings.Contains(s.text(), "size 50 132") })
+	typed.Close()
+	var exit utilexec.CodeExitError
+	if err := <-ended; !errors.As(err, &exit) || exit.Code != 5 {
+		t.Errorf("got %v, want exit code 5", err)
+	}
+	if strings.Contains(s.text(), mark) {
+		t.Errorf("the mark is shown: %q", s.text())
+	}
+}
+
+// TestTheWrapper runs it by the shell of this machine.
+func TestTheWrapper(t *testing.T) {
+	for _, command := range [][]string{
+		{"printf", "%s|", "a b", "it's", `"`, "$HOME", "`x`", "a\nb", "*", `\`, ""},
+		{"sh", "-c", "exit 7"},
+		{"/no/such/program"},
+	} {
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", commandLine(command)).CombinedOutput()
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, code, found := strings.Cut(string(out), mark)
+		want, wantCode := "", "127\n"
+		switch command[0] {
+		case "printf":
+			want, wantCode = strings.Join(command[2:], "|")+"|", "0\n"
+		case "sh":
+			wantCode = "7\n"
+		}
+		if !found || code != wantCode || want != "" && before != want {
+			t.Errorf("%q: got %q, want %q and %q", command, out, want, wantCode)
+		}
+	}
+}
+
+func TestTheMarkInParts(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "abc": 0, "abc\x1e": 1, "abc\x1evk-ex": 6, "\x1evk-exit": 8, "\x1evk-other": 0} {
+		if got := beginning([]byte(text)); got != want {
+			t.Errorf("%q: got %d, want %d", text, got, want)
+		}
+	}
+}

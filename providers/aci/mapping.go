@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aci
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+)
+
+// maxContainers is how many containers a group may have, of the limits of ACI as documented in June 2025.
+const maxContainers = 60
+
+// resolved is what a pod says, with all that comes from other objects.
+type resolved struct {
+	pod         *corev1.Pod
+	containers  map[string]*corev1.Container
+	files       map[string][]podspec.File  // by volume
+	shares      map[string]*corev1.Secret  // by volume; the accounts of Azure Files
+	credentials []node.RegistryCredential  // those of longer names first
+	secretEnv   map[string]map[string]bool // by container; variables whose values are secret
+}
+
+// mapping makes groups of pods.
+type mapping struct {
+	config Config
+	owner  identity.Owner
+	domain string // of the cluster's DNS
+	secret string // the key of the workspace
+}
+
+// group returns the group of a pod. It is the same for the same pod. Errors are of the kind invalid-input, with the field that a group
+// cannot have.
+func (m mapping) group(r resolved) (*aci.ContainerGroup, error) {
+	pod, spec := r.pod, field.NewPath("spec")
+	if err := cannot(pod, spec); err != nil {
+		return nil, err
+	}
+	policy := aci.ContainerGroupRestartPolicy(cmp.Or(pod.Spec.RestartPolicy, corev1.RestartPolicyAlways))
+	out := &aci.ContainerGroupPropertiesProperties{
+		OSType: new(aci.OperatingSystemTypesLinux), RestartPolicy: &policy, SKU: new(aci.ContainerGroupSKUStandard),
+		Priority: new(aci.ContainerGroupPriority(cmp.Or(m.config.Priority, "Regular"))),
+	}
+	for i := range pod.Spec.InitContainers {
+		c, err := r.initContainer(&pod.Spec.InitContainers[i], spec.Child("initContainers").Index(i))
+		if err != nil {
+			return nil, err
+		}
+		out.InitContainers = append(out.InitContainers, c)
+	}
+	for i := range pod.Spec.Containers {
+		c, err := m.container(r, &pod.Spec.Containers[i], spec.Child("containers").Index(i))
+		if err != nil {
+			return nil, err
+		}
+		out.Containers = append(out.Containers, c)
+	}
+	for i := range pod.Spec.Volumes {
+		v, err := r.volume(&pod.Spec.Volumes[i], spec.Child("volumes").Index(i))
+		if err != nil {
+			return nil, err
+		}
+		out.Volumes = append(out.Volumes, v)
+	}
+	out.ImageRegistryCredentials = r.registries()
+	if w := m.config.LogAnalytics; w.WorkspaceID != "" {
+		out.Diagnostics = &aci.ContainerGroupDiagnostics{LogAnalytics: &aci.LogAnalytics{
+			WorkspaceID: &w.WorkspaceID, WorkspaceKey: &m.secret, LogType: new(aci.LogAnalyticsLogTypeContainerInstanceLogs),
+		}}
+	}
+	if err := m.network(pod, out, spec); err != nil {
+		return nil, err
+	}
+	if err := m.annotations(pod, out); err != nil {
+		return nil, err
+	}
+	group := &aci.ContainerGroup{Location: &m.config.Region, Tags: map[string]*string{}, Properties: out, Zones: pointers(m.config.Zones)}
+	for key, value := range m.owner.Tags(identity.Of(pod)) {
+		group.Tags[key] = &value
+	}
+	return group, nil
+}
+
+func pointers(texts []string) (out []*string) {
+	for i := range texts {
+		out = append(out, &texts[i])
+	}
+	return out
+}
+
+// cannot refuses what a group has no field for, and no feature is about.
+func cannot(pod *corev1.Pod, spec *field.Path) error {
+	s := &pod.Spec
+	security := spec.Child("securityContext")
+	context := s.SecurityContext
+	if context == nil {
+		context = &corev1.PodSecurityContext{}
+	}
+	for _, is := range []struct {
+		asks bool
+		at   *field.Path
+		why  string
+	}{
+		{len(s.InitContainers)+len(s.Containers) > maxContainers, spec.Child("containers"), "a group of ACI has at most 60 containers"},
+		{len(context.SupplementalGroups) > 0, security.Child("supplementalGroups"), "a group of ACI has no field for it"},
+		{context.SupplementalGroupsPolicy != nil && *context.SupplementalGroupsPolicy != corev1.SupplementalGroupsPolicyMerge, security.Child("supplementalGroupsPolicy"), "a group of ACI has no field for it"},
+		{len(s.Overhead) > 0, spec.Child("overhead"), "sizes of ACI have no part for it"},
+		{s.OS != nil && s.OS.Name != corev1.Linux, spec.Child("os"), "groups of this node run Linux"},
+		{s.ActiveDeadlineSeconds != nil && *s.ActiveDeadlineSeconds <= 0, spec.Child("activeDeadlineSeconds"), "want more than 0"},
+	} {
+		if is.asks {
+			return errdefs.InvalidInputf("%s: %s", is.at, is.why)
+		}
+	}
+	return nil
+}
+
+// network sets addresses, ports and the names that a group knows.
+func (m mapping) network(pod *corev1.Pod, out *aci.ContainerGroupPropertiesProperties, spec *field.Path) error {
+	n := m.config.Network
+	if n.Subnet != "" {
+		id := "/subscriptions/" + n.SubscriptionID + "/resourceGroups/" + n.ResourceGroup + "/providers/Microsoft.Network/virtualNetworks/" + n.VNet + "/subnets/" + n.Subnet
+		out.SubnetIDs = []*aci.ContainerGroupSubnetID{{ID: &id}}
+	}
+	if n.Public {
+		var ports []*aci.Port
+		for i := range pod.Spec.Containers {
+			for _, p := range pod.Spec.Containers[i].Ports {
+				ports = append(ports, &aci.Port{Port: &p.ContainerPort, Protocol: new(aci.ContainerGroupNetworkProtocol(cmp.Or(p.Protocol, corev1.ProtocolTCP)))})
+			}
+		}
+		if len(ports) > 0 {
+			out.IPAddress = &aci.IPAddress{Type: new(aci.ContainerGroupIPAddressTypePublic), Ports: ports}
+		}
+	}
+	servers, searches, options := m.dns(pod)
+	if pod.Spec.DNSConfig != nil {
+		if n.Subnet == "" {
+			return errdefs.InvalidInputf("%s: only groups in a subnet have DNS settings: configure network", spec.Child("dnsConfig"))
+		}
+		if len(servers) == 0 {
+			return errdefs.InvalidInputf("%s: ACI takes search domains and options with name servers only", spec.Child("dnsConfig"))
+		}
+	}
+	if len(servers) > 0 && n.Subnet != "" {
+		out.DNSConfig = &aci.DNSConfiguration{NameServers: pointers(servers)}
+		if len(searches) > 0 {
+			out.DNSConfig.SearchDomains = new(strings.Join(searches, " "))
+		}
+		if len(options) > 0 {
+			out.DNSConfig.Options = new(strings.Join(options, " "))
+		}
+	}
+	return nil
+}
+
+// dns is how a pod resolves names. Without name servers it is as the virtual network does.
+func (m mapping) dns(pod *corev1.Pod) (servers, searches, options []string) {
+	if policy := cmp.Or(pod.Spec.DNSPolicy, corev1.DNSClusterFirst); policy == corev1.DNSClusterFirst && m.config.Network.ClusterDNS != "" {
+		domain := cmp.Or(m.domain, "cluster.local")
+		servers = []string{m.config.Network.ClusterDNS}
+		searches = []string{pod.Namespace + ".svc." + domain, "svc." + domain, domain}
+		options = []string{"ndots:5"}
+	}
+	if d := pod.Spec.DNSConfig; d != nil {
+		servers, searches = append(servers, d.Nameservers...), append(searches, d.Searches...)
+		for _, o := range d.Options {
+			options = slices.DeleteFunc(options, func(had string) bool { name, _, _ := strings.Cut(had, ":"); return name == o.Name })
+			if o.Value != nil {
+				o.Name += ":" + *o.Value
+			}
+			options = append(options, o.Name)
+		}
+	}
+	return servers, searches, options
+}
+
+// registries are the credentials for the images of the pod, one for each registry, as ACI wants.
+func (r resolved) registries() (out []*aci.ImageRegistryCredential) {
+	for _, c := range r.credentials {
+		server := registry(c.Registry)
+		if c.Username == "" || slices.ContainsFunc(out, func(had *aci.ImageRegistryCredential) bool { return *had.Server == server }) {
+			continue
+		}
+		out = append(out, &aci.ImageRegistryCredential{Server: &server, Username: &c.Username, Password: &c.Password})
+	}
+	return out
+}
+
+// registry is the name of a registry, which may be written as an URL.
+func registry(server string) string {
+	if _, after, found := strings.Cut(server, "://"); found {
+		server = after
+	}
+	name, _, _ := strings.Cut(server, "/")
+	return name
+}

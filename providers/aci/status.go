@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aci
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+)
+
+// The states of groups, which are in provisioningState until that is Succeeded, and in instanceView.state from then on.
+const (
+	stateAccepted       = "Accepted"
+	statePending        = "Pending"
+	stateCreating       = "Creating"
+	statePreProvisioned = "PreProvisioned"
+	stateRepairing      = "Repairing"
+	stateUpdating       = "Updating"
+	stateRunning        = "Running"
+	stateUnhealthy      = "Unhealthy"
+	stateNotAccessible  = "NotAccessible"
+	stateNotSpecified   = "NotSpecified"
+	stateStopping       = "Stopping"
+	stateStopped        = "Stopped"
+	stateTerminated     = "Terminated"
+	stateDeleting       = "Deleting"
+	stateSucceeded      = "Succeeded"
+	stateFailed         = "Failed"
+	stateCanceled       = "Canceled"
+)
+
+// Reasons of pods that ACI ended.
+const (
+	reasonFailed   = "ContainerGroupFailed"
+	reasonCanceled = "ContainerGroupCanceled"
+	reasonStopped  = "ContainerGroupStopped"
+)
+
+// stateOf is the state of a group.
+func stateOf(g *aci.ContainerGroup) string {
+	if g.Properties == nil {
+		return ""
+	}
+	state := value(g.Properties.ProvisioningState)
+	if view := g.Properties.InstanceView; state == stateSucceeded {
+		state = ""
+		if view != nil {
+			state = value(view.State)
+		}
+	}
+	return state
+}
+
+// over reports whether nothing of a group in this state runs any more.
+func over(state string) bool {
+	switch state {
+	case stateSucceeded, stateFailed, stateCanceled, stateStopped, stateTerminated:
+		return true
+	}
+	return false
+}
+
+// observe folds what ACI said at a time into observations of the pod.
+func observe(g *aci.ContainerGroup, at time.Time) podstatus.Pod {
+	var out podstatus.Pod
+	p := g.Properties
+	if p == nil {
+		return out
+	}
+	if p.IPAddress != nil && value(p.IPAddress.IP) != "" {
+		out.IPs = []string{*p.IPAddress.IP}
+	}
+	name := value(g.Name)
+	for _, c := range p.InitContainers {
+		if c.Properties != nil && c.Properties.InstanceView != nil {
+			v := c.Properties.InstanceView
+			out.Containers = append(out.Containers, container(name, value(c.Name), v.CurrentState, v.PreviousState, value(v.RestartCount)))
+		}
+	}
+	for _, c := range p.Containers {
+		if c.Properties != nil && c.Properties.InstanceView != nil {
+			v := c.Properties.InstanceView
+			seen := container(name, value(c.Name), v.CurrentState, v.PreviousState, value(v.RestartCount))
+			if seen.State == podstatus.Running && c.Properties.ReadinessProbe != nil {
+				seen.Ready = new(ready(v.Events, c.Properties.ReadinessProbe, seen.Run.StartedAt, at))
+			}
+			out.Containers = append(out.Containers, seen)
+		}
+	}
+	switch state := stateOf(g); state {
+	case stateSucceeded:
+		out.Ended = true
+	case stateStopped, stateTerminated: // somebody stopped it, and nothing starts it again: exit codes tell
+		out.Ended = true
+		out.Reason, out.Message = reasonStopped, "the container group is "+state
+	case stateFailed:
+		out.Ended, out.Failed = true, true
+		if !exited(out.Containers) { // else a container tells why
+			out.Reason, out.Message = reasonFailed, cmp.Or(trouble(p), "ACI says no more")
+		}
+	case stateCanceled:
+		out.Ended, out.Failed = true, true
+		out.Reason, out.Message = reasonCanceled, cmp.Or(trouble(p), "ACI has canceled the container group")
+	case stateUnhealthy, stateNotAccessible:
+		for i := range out.Containers {
+			out.Containers[i].Ready = new(false)
+		}
+		out.Message = "the container group is " + state
+	case stateAccepted, statePending, stateCreating, statePreProvisioned, stateRepairing, stateUpdating:
+		out.Message = trouble(p)
+	case stateRunning, stateStopping, stateDeleting, stateNotSpecified: // its containers tell
+	default: // a state that is not known says nothing
+	}
+	if out.Ended {
+		for i := range out.Containers { // nobody knows how those ended that ran
+			if c := &out.Containers[i]; c.State == podstatus.Running {
+				c.State = podstatus.Exited
+			}
+		}
+	}
+	return out
+}
+
+// exited reports whether a container tells of a failure.
+func exited(all []podstatus.Container) bool {
+	for i := range all {
+		if c := &all[i]; c.State == podstatus.Exited && c.Run.ExitCode != nil && *c.Run.ExitCode != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// container is what ACI says of one.
+func container(group, name string, now, before *aci.ContainerState, restarts int32) podstatus.Container {
+	out := podstatus.Container{Name: name, Restarts: restarts}
+	id := func(run int32) string { return fmt.Sprintf("aci://%s/%s/%d", group, name, run) }
+	if now != nil {
+		switch value(now.State) {
+		case stateRunning:
+			out.State, out.Run = podstatus.Running, podstatus.Run{StartedAt: value(now.StartTime)}
+		case stateTerminated, stateSucceeded, stateFailed, stateCanceled, stateStopped:
+			out.State, out.Run = podstatus.Exited, run(now)
+		default: // Waiting, Pending, Creating, and what is not known
+			out.Reason, out.Message = reason(now)
+		}
+	}
+	out.Run.ID = id(restarts)
+	if before != nil && before.ExitCode != nil && value(before.State) != "" {
+		out.Last = new(run(before))
+		out.Last.ID = id(max(restarts, 1) - 1)
+	}
+	return out
+}
+
+// run is one that has ended. Without a code nobody knows how.
+func run(s *aci.ContainerState) podstatus.Run {
+	out := podstatus.Run{StartedAt: value(s.StartTime), FinishedAt: value(s.FinishTime), ExitCode: s.ExitCode}
+	if detail := value(s.DetailStatus); strings.Contains(strings.ToLower(detail), "oomkilled") {
+		out.Reason = "OOMKilled"
+	}
+	return out
+}
+
+// reason is why a container waits: a word of ACI, or its state and what it says of it.
+func reason(s *aci.ContainerState) (reason, message string) {
+	detail := line(value(s.DetailStatus))
+	if detail != "" && !strings.ContainsAny(detail, " :.") {
+		return detail, ""
+	}
+	if detail == "" {
+		return "", ""
+	}
+	return value(s.State), detail
+}
+
+// trouble is the last warning of ACI about the group or one of its containers.
+func trouble(p *aci.ContainerGroupPropertiesProperties) string {
+	var last *aci.Event
+	look := func(events []*aci.Event) {
+		for _, e := range events {
+			if value(e.Type) == "Warning" && (last == nil || value(e.LastTimestamp).After(value(last.LastTimestamp))) {
+				last = e
+			}
+		}
+	}
+	if p.InstanceView != nil {
+		look(p.InstanceView.Events)
+	}
+	for _, c := range p.Containers {
+		if c.Properties != nil && c.Properties.InstanceView != nil {
+			look(c.Properties.InstanceView.Events)
+		}
+	}
+	if last == nil {
+		return ""
+	}
+	return line(value(last.Name) + ": " + value(last.Message))
+}
+
+// ready is what the readiness probe of a container that runs since then says. ACI tells of failures only, by an event whose time is that of the
+// last one; so a container is ready when its probe has had the time for another one and there is none.
+func ready(events []*aci.Event, p *aci.ContainerProbe, since, at time.Time) bool {
+	or := func(n *int32, or int32) time.Duration {
+		if n == nil {
+			return time.Duration(or) * time.Second
+		}
+		return time.Duration(*n) * time.Second
+	}
+	round := or(p.PeriodSeconds, 10) + or(p.TimeoutSeconds, 1)
+	if at.Sub(since) < or(p.InitialDelaySeconds, 0)+round {
+		return false // it has not been probed yet
+	}
+	for _, e := range events {
+		message := strings.ToLower(value(e.Message))
+		if strings.Contains(message, "readiness probe") && strings.Contains(message, "failed") && at.Sub(value(e.LastTimestamp)) < 2*round {
+			return false
+		}
+	}
+	return true
+}
+
+// value is what a pointer of the SDK points at, or nothing.
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
