@@ -112,7 +112,7 @@ func (m machine) close() error {
 	dirs, err := filepath.Glob(filepath.Join(m.dir, "containers", "*"))
 	for _, dir := range dirs {
 		if s, err := shim.ReadState(dir); err == nil && !s.Ended() {
-			_ = shim.Signal(context.Background(), dir, syscall.SIGKILL) // it may have ended since
+			_ = shim.Kill(context.Background(), dir) // it may have ended since; nothing is written any more
 		}
 	}
 	owner := sha256.Sum256([]byte(filepath.Join(m.dir, "pods"))) // as podruntime names the cgroups of a node

@@ -57,7 +57,8 @@ type podProvider interface {
 // noisyEnv tells that TestNoisyPods runs the tests.
 const noisyEnv = "PROCESS_NOISY"
 
-// TestNoisyPods runs the tests of pods that take all there is. Most of their time is waiting, so all run at once.
+// TestNoisyPods runs the tests of pods that take all there is. Much of their time is waiting, so several run at once; with all of them, the
+// first sandboxes would take a minute to start on two cores.
 func TestNoisyPods(t *testing.T) {
 	if os.Getenv(isolationEnv) != "" || os.Getenv(noisyEnv) != "" {
 		t.Skip("the tests name the isolation themselves")
@@ -73,7 +74,7 @@ func TestNoisyPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(images, err)
 	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run", "^TestNoisy", "-test.v", "-test.parallel=32")
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run", "^TestNoisy", "-test.v", "-test.parallel=8")
 	cmd.Env = append(os.Environ(), noisyEnv+"=1", "PROCESS_IMAGES="+images)
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "\n--- PASS: Test") {
 		t.Errorf("%v\n%s", err, out)

@@ -50,12 +50,18 @@ func TestARuntimeThatIsNotThere(t *testing.T) {
 		return
 	}
 	t.Setenv("PATH", "/nowhere")
+	old := filepath.Join(t.TempDir(), "crun")
+	if err := os.WriteFile(old, []byte("#!/bin/sh\necho crun version 1.8.1\necho commit: f8a096b\n"), 0o755); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		config process.Config
 		want   []string
 	}{
 		{process.Config{Isolation: process.IsolationRunc}, []string{"isolation runc", "/nowhere", "install the package runc"}},
 		{process.Config{Isolation: process.IsolationCrun, RuntimePath: "/nowhere/crun"}, []string{"isolation crun", "runtimePath", "/nowhere/crun"}},
+		{process.Config{Isolation: process.IsolationCrun, RuntimePath: old}, []string{old, "crun 1.8.1", "1.14.1 or newer"}},
+		{process.Config{Isolation: process.IsolationRunc, RuntimePath: old}, []string{old, "crun 1.8.1"}}, // whatever it is called
 		{process.Config{Isolation: process.IsolationNone, RuntimePath: "/usr/sbin/runc"}, []string{"runtimePath", "isolation none"}},
 		{process.Config{Isolation: "kata"}, []string{`"kata"`, "gvisor", "runc", "crun", "none"}},
 	} {

@@ -12,13 +12,19 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 )
 
 // patience is how long a runtime may take for a word about itself, or to remove a container.
 const patience = 30 * time.Second
 
+// safeSince are the first versions of runtimes out of which no container got in the tests of provider process. Distributions mend runc
+// without a new number; crun before this one enters a working directory that is outside of the container.
+var safeSince = map[string]*utilversion.Version{"crun": utilversion.MustParseGeneric("1.14.1")}
+
 // Find returns the path of the program of that name on PATH, or of the one at path if that is not empty, and its version. hint says how a user
-// gets one.
+// gets one. One that is known to be unsafe is an error.
 func Find(ctx context.Context, name, path, hint string) (program, version string, err error) {
 	if path == "" {
 		if program, err = exec.LookPath(name); err != nil {
@@ -37,7 +43,25 @@ func Find(ctx context.Context, name, path, hint string) (program, version string
 		return "", "", fmt.Errorf("ask %s for its version: %w", program, err)
 	}
 	version, _, _ = strings.Cut(strings.TrimSpace(string(out)), "\n")
-	return program, version, nil
+	return program, version, safe(program, version)
+}
+
+// safe is an error for a version that must not be used, by what the program says of itself: a name may lead to another one.
+func safe(program, version string) error {
+	name, number, _ := strings.Cut(version, " version ")
+	least := safeSince[name]
+	if least == nil {
+		return nil
+	}
+	number, _, _ = strings.Cut(number, " ")
+	got, err := utilversion.ParseGeneric(number)
+	if err != nil {
+		return fmt.Errorf("the version of %s, which says %q: %w", program, version, err)
+	}
+	if got.LessThan(least) {
+		return fmt.Errorf("%s is %s %s, which lets containers out by their working directory; %s or newer is needed", program, name, number, least)
+	}
+	return nil
 }
 
 // Run makes a call that has no streams, and returns when the program has ended.

@@ -47,11 +47,6 @@ func (r Runtime) Signal(dir, id string, signal int) Call {
 	return r.call(dir, false, "kill")(id).with(signal)
 }
 
-// SignalAll sends it to each process of the container.
-func (r Runtime) SignalAll(dir, id string, signal int) Call {
-	return r.call(dir, false, "kill", "--all")(id).with(signal)
-}
-
 // SignalGroup sends it to a group of processes, by its number in the sandbox.
 func (r Runtime) SignalGroup(dir, id string, group, signal int) Call {
 	return r.call(dir, false, "kill", "--pgid", strconv.Itoa(group))(id).with(signal)

@@ -19,7 +19,6 @@ func TestCallsOfASandbox(t *testing.T) {
 		{r.Wait("/d", "c1"), "wait c1"},
 		{r.Attend("/d", "c1"), "exec --process /d/process.json --internal-pid-file /d/guest c1"},
 		{r.Signal("/d", "c1", 15), "kill c1 15"},
-		{r.SignalAll("/d", "c1", 9), "kill --all c1 9"},
 		{r.SignalGroup("/d", "c1", 7, 1), "kill --pgid 7 c1 1"},
 		{r.SignalProcess("/d", "c1", 7, 1), "kill --pid 7 c1 1"},
 		{r.Forward("/d", "c1", "/d/s", 80), "port-forward --stream /d/s c1 80"},

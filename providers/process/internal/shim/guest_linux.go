@@ -60,10 +60,12 @@ func (s *supervisor) runGuest(out *streams, child *childIO) (<-chan syscall.Wait
 
 // fileServer is the process of that name below this one, 0 if it has ended.
 func (s *supervisor) fileServer() int {
-	for _, pid := range Descendants(os.Getpid()) {
-		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-		if name, _, _ := bytes.Cut(line, []byte{0}); err == nil && string(name) == fileServer {
-			return pid
+	for _, list := range []func(int) []int{quickDescendants, Descendants} {
+		for _, pid := range list(os.Getpid()) {
+			line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+			if name, _, _ := bytes.Cut(line, []byte{0}); err == nil && string(name) == fileServer {
+				return pid
+			}
 		}
 	}
 	return 0

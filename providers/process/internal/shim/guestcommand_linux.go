@@ -123,14 +123,3 @@ func (s *supervisor) resized() {
 		_ = s.signalMain(syscall.SIGWINCH) // an error means that it has ended
 	}
 }
-
-// killGuest kills every process of the container.
-func (s *supervisor) killGuest() {
-	o := s.spec.OCI
-	if o.ID != o.Sandbox && s.simple(func(dir string) oci.Call { return o.SignalAll(dir, o.ID, int(syscall.SIGKILL)) }) == nil {
-		return
-	}
-	if s.state.Init.PID != 0 {
-		_ = syscall.Kill(s.state.Init.PID, syscall.SIGKILL)
-	}
-}

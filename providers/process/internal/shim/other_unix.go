@@ -116,8 +116,6 @@ type commands struct{}
 
 func (s *supervisor) guest() bool { return false }
 
-func (s *supervisor) killGuest() {}
-
 func (s *supervisor) fateOfSandbox() (reason, message string) { return "", "" }
 
 func (s *supervisor) resized() {}

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -76,12 +78,52 @@ func Descendants(pid int) []int {
 	return found
 }
 
+// listsChildren tells whether the kernel lists the children of a thread, which most do.
+var listsChildren = sync.OnceValue(func() bool {
+	_, err := os.Stat("/proc/thread-self/children")
+	return err == nil
+})
+
+// quickDescendants are the processes below pid, without a look at all others of the machine. While some of them end, it may pass
+// over others.
+func quickDescendants(pid int) []int {
+	if !listsChildren() {
+		return Descendants(pid)
+	}
+	found := childrenOf(pid)
+	for i := 0; i < len(found); i++ {
+		found = append(found, childrenOf(found[i])...)
+	}
+	return found
+}
+
+// childrenOf are those of all threads of the process: a child belongs to the one that has made it.
+func childrenOf(pid int) []int {
+	tasks := "/proc/" + strconv.Itoa(pid) + "/task/"
+	threads, err := os.ReadDir(tasks)
+	if err != nil {
+		return nil // it has ended, and its children are those of another one
+	}
+	var children []int
+	for _, thread := range threads {
+		line, err := os.ReadFile(tasks + thread.Name() + "/children")
+		if err != nil {
+			continue // a thread that has ended
+		}
+		for _, field := range strings.Fields(string(line)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				children = append(children, child)
+			}
+		}
+	}
+	return children
+}
+
 // becomeReaper makes orphans below this process its children, so that none gets away.
 func becomeReaper() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// killDescendants kills until nothing is left: a process may fork while it is looked for. To look reads the states of all
-// processes of the machine, so it is done more and more seldom, as long as nobody new is found: most of the time is only
-// waited for what was killed.
+// killDescendants kills until nothing is left: a process may fork while it is looked for. It looks more and more seldom, as long as
+// nobody new is found: most of the time is only waited for what was killed.
 func killDescendants(c *children) {
 	const often, seldom = 2 * time.Millisecond, 50 * time.Millisecond
 	next, pause := time.Now(), often
@@ -89,7 +131,7 @@ func killDescendants(c *children) {
 	for c.reap() {
 		if !time.Now().Before(next) {
 			pause = min(2*pause, seldom)
-			for _, pid := range Descendants(os.Getpid()) {
+			for _, pid := range quickDescendants(os.Getpid()) {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 				if !killed[pid] {
 					killed[pid], pause = true, often
@@ -141,8 +183,14 @@ func KillProcess(p Process) error {
 	if errors.Is(err, unix.ESRCH) {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("kill process %d: %w", p.PID, err)
+	if err != nil { // a kernel, or a filter of system calls, without it: the number may be another one's by a hair
+		if !p.Alive() {
+			return nil
+		}
+		if err := unix.Kill(p.PID, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("kill process %d: %w", p.PID, err)
+		}
+		return nil
 	}
 	defer unix.Close(fd)
 	if !p.Alive() {

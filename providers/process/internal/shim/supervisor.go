@@ -194,21 +194,16 @@ func (s *supervisor) killNow() {
 		s.killAll()
 		return
 	}
-	if s.guest() {
-		s.killGuest()
-		<-s.ended
-		return
+	_ = KillProcess(s.state.Init) // that of a guest is its file server, without which the runtime kills it
+	if !s.guest() {
+		s.spec.Cgroup.Kill()
 	}
-	_ = syscall.Kill(s.state.Init.PID, syscall.SIGKILL)
-	s.spec.Cgroup.Kill()
 	<-s.ended
 }
 
 // killAll kills every process of the container and returns when they have gone.
 func (s *supervisor) killAll() {
-	if s.state.Init.PID != 0 {
-		_ = syscall.Kill(s.state.Init.PID, syscall.SIGKILL)
-	}
+	_ = KillProcess(s.state.Init)
 	s.spec.Cgroup.Kill() // first: who forks on and on may outrun a search
 	killDescendants(s.children)
 	s.spec.Cgroup.Kill()

@@ -5,14 +5,23 @@ package shim
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// verify looks at a container that was made and does not run yet: what is to be hidden from it is. A runtime covers files with the
-// container's own /dev/null, and passes over what it cannot cover; volumes and links of images can be in its way.
+// verify looks at a container that was made and does not run yet: what is to be hidden from it is, and its limits are those of its control
+// groups. A runtime covers files with the container's own /dev/null, and passes over what it cannot cover; volumes and links of images can
+// be in its way. Some take a relative path of a control group for an absolute one.
 func verify(pid int, spec *Spec) error {
+	if err := spec.Cgroup.has(pid); err != nil {
+		return err
+	}
 	root := fmt.Sprintf("/proc/%d/root", pid)
 	if err := isProc(root + "/proc"); err != nil {
 		return err
@@ -30,6 +39,24 @@ func verify(pid int, spec *Spec) error {
 		}
 		if err != nil && !errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("%s is not read-only for the container: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// has is an error if the process is not in the control group.
+func (g Cgroup) has(pid int) error {
+	dirs := slices.Collect(maps.Values(g.V1))
+	if g.V2 != "" {
+		dirs = append(dirs, g.V2)
+	}
+	for _, dir := range dirs {
+		data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(strings.Fields(string(data)), strconv.Itoa(pid)) {
+			return fmt.Errorf("the runtime has put the container outside of its control group %s, so its limits would not hold", dir)
 		}
 	}
 	return nil

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shim
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+)
+
+// TestQuickDescendants: what is found without a look at all processes of the machine is what such a look finds, also when another
+// thread has made it.
+func TestQuickDescendants(t *testing.T) {
+	if !listsChildren() {
+		t.Skip("this kernel does not list children")
+	}
+	cmd := exec.Command("sh", "-c", "exec 3<&0; sh -c 'echo ready; read line; :' <&3 & sh -c 'read line; :' <&3")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		in.Close()
+		_ = cmd.Wait() // its exit code says nothing
+	}()
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	var all, quick []int
+	for range 100 { // the shell that does not say so may not run yet
+		all, quick = Descendants(os.Getpid()), quickDescendants(os.Getpid())
+		slices.Sort(all)
+		slices.Sort(quick)
+		if len(all) >= 3 && slices.Equal(all, quick) {
+			return
+		}
+	}
+	t.Errorf("below this process: %v, found quickly: %v", all, quick)
+}
