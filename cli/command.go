@@ -33,6 +33,9 @@ func (p Program) Command() *cobra.Command {
 		},
 	}
 	o.define(root.PersistentFlags())
+	if len(p.Providers) > 1 {
+		root.PersistentFlags().Lookup("provider").Usage += ": " + strings.Join(providerTitles(p.Providers), ", ")
+	}
 	root.PersistentFlags().SortFlags = false
 	root.AddCommand(p.providersCommand(), p.versionCommand(), o.configCommand(), p.doctorCommand(o), p.checkCommand(o), p.contractCommand(o))
 	root.AddCommand(p.Commands...)

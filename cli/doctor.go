@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -79,28 +80,56 @@ func (p Program) examine(o *options, cmd *cobra.Command) doctor.Config {
 		c.Problems = append(c.Problems, doctor.Problem{Err: err, From: r.origins["provider"]})
 		return c
 	}
-	c.Provider = func(ctx context.Context) (doctor.Pinger, error) {
-		return o.pinger(ctx, chosen, c.NodeName, p.kubeletVersion())
+	c.Provider = func(ctx context.Context, client kubernetes.Interface) (doctor.Pinger, error) {
+		return o.pinger(ctx, client, chosen, c.NodeName, p.kubeletVersion())
 	}
 	return c
 }
 
-// pinger makes the provider as for a run, with a cluster in which it sees nothing.
-func (o *options) pinger(ctx context.Context, p Provider, name, version string) (doctor.Pinger, error) {
+// examined asks an Examiner.
+type examined struct{ Examiner }
+
+// Ping implements doctor.Pinger.
+func (e examined) Ping(ctx context.Context) error { return e.Examine(ctx) }
+
+// pinger makes the provider as for a run, with a cluster in which it sees nothing but which one it is.
+func (o *options) pinger(ctx context.Context, client kubernetes.Interface, p Provider, name, version string) (doctor.Pinger, error) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
 	o.describe(n, p.Name, version)
 	nothing := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	_, pinger, err := o.newProvider(ctx, p)(nodeutil.ProviderConfig{
+	made, pinger, err := o.newProvider(ctx, p)(nodeutil.ProviderConfig{
 		Pods:       corev1listers.NewPodLister(nothing),
 		ConfigMaps: corev1listers.NewConfigMapLister(nothing),
 		Secrets:    corev1listers.NewSecretLister(nothing),
-		Services:   corev1listers.NewServiceLister(nothing),
+		Services:   corev1listers.NewServiceLister(servicesOfAPI(ctx, client)),
 		Node:       n,
 	})
-	if err != nil || pinger == nil {
+	if err != nil {
 		return nil, err
 	}
+	if e, ok := made.(Examiner); ok {
+		return examined{e}, nil
+	}
+	if pinger == nil {
+		return nil, nil
+	}
 	return pinger, nil
+}
+
+// servicesOfAPI has the Service of the API server, by whose UID a provider tells this cluster from others. Without the answer there is none.
+func servicesOfAPI(ctx context.Context, client kubernetes.Interface) cache.Indexer {
+	found := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	if client == nil {
+		return found
+	}
+	list, err := client.CoreV1().Services(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=kubernetes"})
+	if err != nil {
+		return found
+	}
+	for i := range list.Items {
+		_ = found.Add(&list.Items[i]) // of an object with a name: never fails
+	}
+	return found
 }
 
 var flagInError = regexp.MustCompile(`^--([a-z0-9.-]+)`)

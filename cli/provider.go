@@ -22,6 +22,9 @@ type Provider struct {
 	// Name is what users choose it by, with --provider. A program with
 	// only one provider runs that one by default.
 	Name string
+	// Aliases are names that it had elsewhere, which users may go on to choose it by. It is known by Name all the same: in the taint
+	// of the node, for example.
+	Aliases []string
 	// New makes the provider. It is called once for each node, before the node is registered;
 	// ctx lives as long as the program. What it returns may have more abilities than
 	// nodeutil.Provider, found by assertion; node/abilities.go is the list of them, with what happens without each:
@@ -36,9 +39,11 @@ type Provider struct {
 	//   - node.BackgroundRunner: has work of its own to do while the node runs;
 	//   - node.NodeProvider: decides whether the node is Ready, else it is;
 	//   - nodeutil.VolumeProvisioner: has room for PersistentVolumes, which the node then makes for claims;
+	//   - nodeutil.EndpointSlicesUser: takes services elsewhere, and gets the addresses behind them;
 	//   - nodeutil.ProbeMetricsProvider: probes containers itself, and shows the outcomes;
 	//   - capability.Declarer: pods that ask for more than it declares do not come to it;
-	//   - NodeConfigurer: writes capacity and the like into the Node object.
+	//   - NodeConfigurer: writes capacity and the like into the Node object;
+	//   - Examiner: says to the command doctor why it would not work, else Ping does.
 	New func(ctx context.Context, in ProviderInput) (nodeutil.Provider, error)
 	// Capabilities returns what the provider will declare with the configuration file at that path, "" for
 	// none, so that pods can be checked without a node. Nil: it declares nothing and gets every pod.
@@ -54,6 +59,14 @@ type NodeConfigurer interface {
 	// ConfigureNode changes n, which has the name, labels, taints and addresses that
 	// the settings ask for.
 	ConfigureNode(ctx context.Context, n *corev1.Node)
+}
+
+// Examiner is an ability of a provider whose Ping needs its work in the background, or that has more to say before the node runs.
+type Examiner interface {
+	// Examine returns why the provider would not work, nil if it would. The command doctor asks it instead of Ping, of a provider
+	// that was made and nothing else: no ability was offered, and nothing runs in the background. Listers are empty, but for the
+	// Service default/kubernetes. It changes nothing, and the error must hold nothing secret.
+	Examine(ctx context.Context) error
 }
 
 // ProviderInput is what a provider is made from.
@@ -102,23 +115,30 @@ func (o *options) newProvider(ctx context.Context, p Provider) nodeutil.NewProvi
 
 // choose returns the provider called name, or the only one.
 func choose(providers []Provider, name string) (Provider, error) {
-	names := providerNames(providers)
+	known := strings.Join(providerTitles(providers), ", ")
 	if name == "" && len(providers) == 1 {
 		return providers[0], nil
 	}
 	if name == "" {
-		return Provider{}, fmt.Errorf("no provider chosen: set --provider to one of: %s", strings.Join(names, ", "))
+		return Provider{}, fmt.Errorf("no provider chosen: set --provider to one of: %s", known)
 	}
+	names := providerNames(providers)
 	for _, p := range providers {
 		if p.Name == name {
 			return p, nil
 		}
+		names = append(names, p.Aliases...)
+	}
+	for _, p := range providers { // an alias never takes the name of another one
+		if slices.Contains(p.Aliases, name) {
+			return p, nil
+		}
 	}
 	hint := ""
-	if near := configfile.Nearest(name, slices.Clone(names)); near != "" {
+	if near := configfile.Nearest(name, names); near != "" {
 		hint = "; did you mean " + near + "?"
 	}
-	return Provider{}, fmt.Errorf("no such provider %q: there are: %s%s", name, strings.Join(names, ", "), hint)
+	return Provider{}, fmt.Errorf("no such provider %q: there are: %s%s", name, known, hint)
 }
 
 // providerNames returns the names in alphabetical order.
@@ -129,4 +149,18 @@ func providerNames(providers []Provider) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// providerTitles returns the names in alphabetical order, each with its aliases.
+func providerTitles(providers []Provider) []string {
+	titles := make([]string, 0, len(providers))
+	for _, p := range providers {
+		title := p.Name
+		if len(p.Aliases) > 0 {
+			title += " (or " + strings.Join(p.Aliases, ", ") + ")"
+		}
+		titles = append(titles, title)
+	}
+	slices.Sort(titles)
+	return titles
 }

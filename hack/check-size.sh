@@ -6,7 +6,7 @@
 # Usage: hack/check-size.sh BINARY
 set -euo pipefail
 
-limit=$((50 * 1024 * 1024))
+limit=$((64 * 1024 * 1024))
 size=$(stat -c %s "$1")
 if [ "$size" -gt "$limit" ]; then
   echo "$1 has $size bytes, more than the $limit that it may have" >&2

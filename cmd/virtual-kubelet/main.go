@@ -7,12 +7,7 @@
 // like this one.
 package main
 
-import (
-	"github.com/spf13/cobra"
-
-	"github.com/virtual-kubelet/virtual-kubelet/cli"
-	"github.com/virtual-kubelet/virtual-kubelet/cmd/virtual-kubelet/internal/scaffold"
-)
+import "github.com/virtual-kubelet/virtual-kubelet/cli"
 
 // Set by the linker: -X main.buildVersion=… -X main.buildTime=….
 var buildVersion, buildTime string
@@ -20,6 +15,6 @@ var buildVersion, buildTime string
 func main() {
 	cli.Program{
 		Version: buildVersion, BuildTime: buildTime, Providers: providers(),
-		Commands: []*cobra.Command{scaffold.Command(buildVersion)},
+		Commands: commands(),
 	}.Main()
 }

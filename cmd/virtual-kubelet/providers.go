@@ -2,10 +2,27 @@
 
 package main
 
-import "github.com/virtual-kubelet/virtual-kubelet/cli"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/cmd/virtual-kubelet/internal/scaffold"
+)
 
 // builtIn are the providers of this build. Each provider_NAME.go adds one, and the build tag no_NAME leaves it out.
 var builtIn []func() cli.Provider
+
+// more are commands of this build beside those of every program. They come and go with the provider that they belong to.
+var more []func() *cobra.Command
+
+// commands are the further commands of the program.
+func commands() []*cobra.Command {
+	all := []*cobra.Command{scaffold.Command(buildVersion)}
+	for _, command := range more {
+		all = append(all, command())
+	}
+	return all
+}
 
 // providers are the built-in providers.
 func providers() []cli.Provider {

@@ -43,8 +43,8 @@ type Config struct {
 	// NoAuthentication says that callers are not asked who they are.
 	NoAuthentication bool
 
-	// Provider makes the provider; what it returns is nil if it cannot be pinged.
-	Provider func(ctx context.Context) (Pinger, error)
+	// Provider makes the provider, of a cluster that client asks, nil if that cannot be asked; what it returns is nil if it cannot be pinged.
+	Provider func(ctx context.Context, client kubernetes.Interface) (Pinger, error)
 	// Timeout bounds each check.
 	Timeout time.Duration
 }

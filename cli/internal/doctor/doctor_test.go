@@ -20,6 +20,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
 )
@@ -33,7 +34,7 @@ type backend func(ctx context.Context) error
 func (b backend) Ping(ctx context.Context) error { return b(ctx) }
 
 func (w *world) provider(ping backend) {
-	w.Provider = func(context.Context) (Pinger, error) { return ping, nil }
+	w.Provider = func(context.Context, kubernetes.Interface) (Pinger, error) { return ping, nil }
 }
 
 func TestNothingIsWrong(t *testing.T) {
@@ -131,7 +132,7 @@ func TestEveryMisconfigurationIsFound(t *testing.T) {
 			w.CertFile, w.KeyFile = testpki.New(w.T).Issue(w.T, "n1")
 		}, "reachable", "unknown authority", "--kubelet-certificate-authority"},
 		{"provider cannot be made", func(w *world) {
-			w.Provider = func(context.Context) (Pinger, error) { return nil, errors.New("no credentials") }
+			w.Provider = func(context.Context, kubernetes.Interface) (Pinger, error) { return nil, errors.New("no credentials") }
 		}, "provider", "cannot be made: no credentials", "--provider-config"},
 		{"backend is down", func(w *world) { w.provider(func(context.Context) error { return errors.New("maintenance") }) },
 			"provider", "is not well: maintenance", "way there"},
@@ -157,7 +158,7 @@ func TestBackendThatHangs(t *testing.T) {
 		func(context.Context) error { select {} },
 		func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
 	} {
-		e := &exam{report: &Report{}, Config: Config{Timeout: 10 * time.Millisecond, Provider: func(context.Context) (Pinger, error) { return hangs, nil }}}
+		e := &exam{report: &Report{}, Config: Config{Timeout: 10 * time.Millisecond, Provider: func(context.Context, kubernetes.Interface) (Pinger, error) { return hangs, nil }}}
 		e.do(t.Context(), check{name: "provider", run: checkProvider})
 		if f := e.report.Findings; len(f) != 1 || !strings.Contains(f[0].Problem, "did not answer within 10ms") || !strings.Contains(f[0].Fix, "see that the backend runs") {
 			t.Errorf("got %+v", f)

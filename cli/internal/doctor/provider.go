@@ -18,10 +18,14 @@ func checkProvider(ctx context.Context, e *exam) {
 		what string
 		err  error
 	}
+	client := e.client
+	if e.bootstrap {
+		client = nil
+	}
 	answered := make(chan answer, 1)
 	// A provider may ignore its context; the goroutine then ends with the process, which is about to.
 	go func() {
-		p, err := e.Provider(ctx)
+		p, err := e.Provider(ctx, client)
 		switch {
 		case err != nil:
 			answered <- answer{what: "cannot be made", err: err}
