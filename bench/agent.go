@@ -13,22 +13,31 @@ import (
 )
 
 // agentNames are the agents that can be compared: this project's, KWOK, the least that a program
-// can do, this project's with a provider in a process of its own and with each of what runs containers, and with containers a kubelet.
-var agentNames = []string{"ours", "kwok", "null", "plugin", "gvisor", "runc", "before", "cri", "kubelet"}
+// can do, this project's with a provider in a process of its own, with a second cluster as its backend, with Liqo in it, Liqo's own beside that, with Nomad,
+// Slurm and interLink's server below it, interLink's own beside that, and with each of what runs containers, and with containers a kubelet.
+var agentNames = []string{"ours", "kwok", "null", "plugin", "tensilekube", "liqo", "liqo-vk", "nomad", "slurm", "interlink", "interlink-vk", "gvisor", "runc", "before", "cri", "kubelet"}
 
 // suits says whether an agent takes part in the scenario.
 func (s scenario) suits(agent string) bool {
 	switch agent {
 	case "ours":
-		return !s.Runtimes
+		return !s.Runtimes && !s.Liqo && s.Backend == ""
 	case "gvisor", "runc", "before", "cri":
 		return s.Runtimes
 	case "kubelet":
 		return s.Containers
 	case "plugin":
 		return s.Wire
+	case "tensilekube":
+		return s.Remote && !s.Liqo
+	case "liqo", "liqo-vk":
+		return s.Liqo
+	case "nomad", "slurm", "interlink":
+		return s.Backend == agent
+	case "interlink-vk":
+		return s.Backend == "interlink"
 	}
-	return !s.Containers && !s.Wire
+	return s.Backend == "" && !s.Containers && !s.Wire && !s.Remote
 }
 
 // agent is a program that keeps the pods of nodes. It is started as a child process and measured
@@ -64,6 +73,17 @@ func newAgent(ctx context.Context, cfg config, name string) (agent, error) {
 	switch name {
 	case "plugin":
 		return plugged{o}, nil
+	case "tensilekube":
+		o.as = name
+		return onRemote{&o}, nil
+	case "liqo", "liqo-vk":
+		return newOnLiqo(&o, cfg, name)
+	case "nomad":
+		return newOnNomad(&o, cfg)
+	case "slurm":
+		return newOnSlurm(&o)
+	case "interlink", "interlink-vk":
+		return newOnInterLink(&o, cfg, name)
 	case "cri":
 		o.as = name
 		return onCRI{&o}, nil

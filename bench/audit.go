@@ -154,6 +154,9 @@ func (a *audit) lastBusy() time.Time {
 	return time.Time{}
 }
 
+// errRestless is of an agent that is never quiet.
+var errRestless = errors.New("the agent did not stop sending requests")
+
 const (
 	quietFor   = 3 * time.Second
 	quietLimit = 3 * time.Minute
@@ -161,8 +164,8 @@ const (
 
 // awaitQuiet returns when the agent has sent nothing but heartbeats for a while: events may go on
 // long after the pods are where they should be.
-func (a *audit) awaitQuiet(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, quietLimit, errors.New("the agent did not stop sending requests"))
+func (a *audit) awaitQuiet(ctx context.Context, limit time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errRestless)
 	defer cancel()
 	begin := time.Now()
 	for {

@@ -30,6 +30,15 @@ func makeNamespace(ctx context.Context, client kubernetes.Interface, name string
 	return nil
 }
 
+// makeRootCA makes the ConfigMap that pods with a token have, as a controller does where one runs.
+func makeRootCA(ctx context.Context, client kubernetes.Interface, namespace string) error {
+	ca := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kube-root-ca.crt"}, Data: map[string]string{"ca.crt": "of nobody"}}
+	if _, err := client.CoreV1().ConfigMaps(namespace).Create(ctx, ca, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create ConfigMap: %w", err)
+	}
+	return nil
+}
+
 // newPod is the i-th pod: bound already, with nothing but one container, so that no time
 // goes into what nodes do for pods with more.
 func newPod(namespace, node string, i int) *corev1.Pod {

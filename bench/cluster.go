@@ -31,15 +31,12 @@ const (
 )
 
 // startCluster starts a control plane with its files below base, and returns when it is ready.
-// Scheduler and controller manager would only take part by using the machine.
-func startCluster(ctx context.Context, cfg config, base string, apiServerArgs ...string) (*cluster, error) {
+// Scheduler and controller manager would only take part by using the machine, so they are off unless flags say otherwise.
+func startCluster(ctx context.Context, cfg config, base string, flags ...string) (*cluster, error) {
 	c := &cluster{program: filepath.Join(cfg.bin, "devcluster"), base: base}
 	args := []string{"up", "--dir=" + base, "--name=" + clusterName, "--keep=false", "--exit-with-stdin", "--progress-fd=3",
 		"--controller-manager=false", "--scheduler=false"}
-	for _, a := range apiServerArgs {
-		args = append(args, "--apiserver-arg="+a)
-	}
-	cmd := exec.Command(c.program, args...) //nolint:noctx // it is ended by stop, gently
+	cmd := exec.Command(c.program, append(args, flags...)...) //nolint:noctx // it is ended by stop, gently
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("make pipe: %w", err)

@@ -27,21 +27,53 @@ const (
 	wireEnd   = "<!-- end of the sample over the wire -->\n"
 )
 
+// That of a second cluster stands between these.
+const (
+	remoteBegin = "<!-- begin of the sample of a second cluster: written by -into -->\n"
+	remoteEnd   = "<!-- end of the sample of a second cluster -->\n"
+)
+
 // That of what runs containers stands between these.
 const (
 	runtimesBegin = "<!-- begin of the sample of runtimes: written by -into -->\n"
 	runtimesEnd   = "<!-- end of the sample of runtimes -->\n"
 )
 
+// That of Liqo stands between these.
+const (
+	liqoBegin = "<!-- begin of the sample with Liqo: written by -into -->\n"
+	liqoEnd   = "<!-- end of the sample with Liqo -->\n"
+)
+
+// Those of schedulers stand between these, each between its own.
+const (
+	backendBegin = "<!-- begin of the sample at %s: written by -into -->\n"
+	backendEnd   = "<!-- end of the sample at %s -->\n"
+)
+
 // places say which scenarios' table stands between which lines.
-var places = []struct {
-	of         func(scenario) bool
-	begin, end string
-}{
-	{func(s scenario) bool { return !s.Containers && !s.Wire }, intoBegin, intoEnd},
+var places = append([]place{
+	{func(s scenario) bool { return !s.Containers && !s.Wire && !s.Remote && s.Backend == "" }, intoBegin, intoEnd},
 	{func(s scenario) bool { return s.Containers && !s.Runtimes }, startsBegin, startsEnd},
 	{func(s scenario) bool { return s.Runtimes }, runtimesBegin, runtimesEnd},
 	{func(s scenario) bool { return s.Wire }, wireBegin, wireEnd},
+	{func(s scenario) bool { return s.Remote && !s.Liqo }, remoteBegin, remoteEnd},
+	{func(s scenario) bool { return s.Liqo }, liqoBegin, liqoEnd},
+}, placesOfBackends()...)
+
+type place struct {
+	of         func(scenario) bool
+	begin, end string
+}
+
+func placesOfBackends() (all []place) {
+	for _, s := range scenarios {
+		if s.Backend != "" {
+			name := backendNames[s.Backend]
+			all = append(all, place{func(other scenario) bool { return other.Backend == s.Backend }, fmt.Sprintf(backendBegin, name), fmt.Sprintf(backendEnd, name)})
+		}
+	}
+	return all
 }
 
 // insert writes the table into the file, in place of the one between the markers.

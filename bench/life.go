@@ -20,10 +20,12 @@ type life struct {
 	scenario  scenario
 	agent     *process
 	nodes     []string
-	namespace string // of the pods
-	deaf      bool   // whether programs are to use up their grace period
+	namespace string   // of the pods
+	program   []string // of the agent's pods; see process
+	deaf      bool     // whether programs are to use up their grace period
 
 	tracker  *tracker
+	below    *tracker   // of the lower cluster; nil: there is none
 	tracking chan error // takes the tracker's outcome
 	end      func()     // ends agent and tracker, once
 }
@@ -52,7 +54,7 @@ func beginLife(ctx context.Context, m *machine, s scenario, a agent, prefix stri
 func (m *machine) newLife(ctx context.Context, s scenario, p *process, nodes []string, namespace string) (*life, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &life{
-		machine: m, scenario: s, agent: p, nodes: nodes, namespace: namespace,
+		machine: m, scenario: s, agent: p, nodes: nodes, namespace: namespace, program: p.program,
 		tracker: newTracker(s.Pods), tracking: make(chan error, 1), end: cancel,
 	}
 	if err := l.prepare(ctx); err != nil {
@@ -66,6 +68,11 @@ func (l *life) prepare(ctx context.Context) error {
 	if err := makeNamespace(ctx, l.machine.client, l.namespace); err != nil {
 		return err
 	}
+	if l.scenario.Remote {
+		if err := makeRootCA(ctx, l.machine.client, l.namespace); err != nil {
+			return err
+		}
+	}
 	open := func(version string) (watch.Interface, error) {
 		return watchPods(ctx, l.machine.watcher, l.namespace, version)
 	}
@@ -74,6 +81,9 @@ func (l *life) prepare(ctx context.Context) error {
 		return err
 	}
 	go func() { l.tracking <- l.tracker.run(w, open) }()
+	if l.agent.lower != nil {
+		return l.agent.lower.track(ctx, l)
+	}
 	return nil
 }
 
@@ -90,6 +100,11 @@ func (l *life) createAll(ctx context.Context) (phase, error) {
 	pods := l.machine.client.CoreV1().Pods(l.namespace)
 	var err error
 	ph.asked, err = forAll(ctx, l.machine.cfg.workers, l.scenario.Pods, func(ctx context.Context, i int) error {
+		if wait := time.Until(ph.begin.Add(time.Duration(i) * l.machine.cfg.every)); wait > 0 {
+			if err := idle(ctx, wait); err != nil {
+				return err
+			}
+		}
 		_, err := pods.Create(ctx, l.newPod(i), metav1.CreateOptions{})
 		return err
 	})
@@ -107,6 +122,12 @@ func (l *life) newPod(i int) *corev1.Pod {
 	if l.scenario.Runtimes {
 		grace := int64(runtimesGrace / time.Second)
 		p.Spec.TerminationGracePeriodSeconds = &grace
+	}
+	if l.program != nil {
+		p.Spec.Containers[0].Command = slices.Concat(l.program, []string{podName(i)})
+	}
+	if l.scenario.Remote {
+		p.Spec.AutomountServiceAccountToken = nil
 	}
 	if l.deaf {
 		p.Spec.Containers[0].Args = []string{"deaf"}

@@ -22,11 +22,14 @@ type machine struct {
 	images     string // folder with the image of the pods
 }
 
-// startMachine starts a control plane with its files below base.
-func startMachine(ctx context.Context, cfg config, base string) (*machine, error) {
-	log, flags, err := prepareAudit(base)
+// startMachine starts a control plane with its files below base, with further flags of devcluster.
+func startMachine(ctx context.Context, cfg config, base string, flags ...string) (*machine, error) {
+	log, auditFlags, err := prepareAudit(base)
 	if err != nil {
 		return nil, err
+	}
+	for _, flag := range auditFlags {
+		flags = append(flags, "--apiserver-arg="+flag)
 	}
 	c, err := startCluster(ctx, cfg, base, flags...)
 	if err != nil {

@@ -33,11 +33,12 @@ type config struct {
 	workers   int
 	idle      time.Duration
 	timeout   time.Duration
-	pods      int      // of each scenario; 0: as many as it has
-	before    string   // virtual-kubelet of an earlier version; "": none
-	args      []string // further flags of virtual-kubelet
-	profile   string   // folder for profiles; "": none
-	into      string   // file that takes the table; "": none
+	every     time.Duration // between two pods that are created; 0: none
+	pods      int           // of each scenario; 0: as many as it has
+	before    string        // virtual-kubelet of an earlier version; "": none
+	args      []string      // further flags of virtual-kubelet
+	profile   string        // folder for profiles; "": none
+	into      string        // file that takes the table; "": none
 	logs      bool
 	json      bool
 }
@@ -58,6 +59,7 @@ func parseFlags(args []string) (config, error) {
 		c.args = append(c.args, arg)
 		return nil
 	})
+	f.DurationVar(&c.every, "every", 0, "how long after the one before the client creates a pod; 0: at full speed")
 	f.IntVar(&c.pods, "pods", 0, "`number` of pods instead of that of the scenarios")
 	f.StringVar(&c.before, "before", "", "`program` virtual-kubelet of a version that isolates containers by itself, which is the agent before")
 	f.StringVar(&c.profile, "profile", "", "`folder` for CPU and heap profiles of virtual-kubelet, which is built for it with a profiler")
@@ -90,8 +92,8 @@ func parseFlags(args []string) (config, error) {
 		return c, fmt.Errorf("unexpected argument %q; see -help", f.Arg(0))
 	case c.rounds < 1 || c.workers < 1 || c.pods < 0:
 		return c, errors.New("-rounds and -workers must be 1 or more, -pods 0 or more")
-	case c.idle < 0 || c.timeout <= 0:
-		return c, errors.New("-idle must be 0 or more, -timeout more than 0")
+	case c.idle < 0 || c.every < 0 || c.timeout <= 0:
+		return c, errors.New("-idle and -every must be 0 or more, -timeout more than 0")
 	}
 	return c, nil
 }

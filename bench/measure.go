@@ -16,6 +16,7 @@ import (
 type report struct {
 	CPUs      int               `json:"cpus"`
 	Workers   int               `json:"workers"`
+	Every     time.Duration     `json:"every,omitempty"` // between two pods that were created; 0: none
 	Began     time.Time         `json:"began"`
 	Agents    []string          `json:"agents"`
 	Settings  map[string]string `json:"settings"` // by agent
@@ -33,7 +34,7 @@ type outcome struct {
 // measure runs all scenarios in one cluster.
 func measure(ctx context.Context, cfg config) (*report, error) {
 	r := &report{
-		CPUs: runtime.NumCPU(), Workers: cfg.workers, Began: time.Now().UTC().Truncate(time.Second),
+		CPUs: runtime.NumCPU(), Workers: cfg.workers, Every: cfg.every, Began: time.Now().UTC().Truncate(time.Second),
 		Agents: cfg.agents, Settings: map[string]string{},
 	}
 	agents := map[string]agent{}
@@ -85,7 +86,7 @@ func runScenario(ctx context.Context, m *machine, s scenario, agents []agent) (o
 				continue
 			}
 			progress("%s, round %d of %d: %s", s, i+1, m.cfg.rounds, a.name())
-			r, err := runRound(ctx, m, s, a, fmt.Sprintf("%s-%s-%d", s.Name, a.name(), i+1), i == 0)
+			r, err := runRound(ctx, m, s, a, fmt.Sprintf("%s-%s-%d", s.Name, a.name(), i+1), i == 0 || s.Remote || s.Backend != "")
 			switch {
 			case errors.Is(err, errCannot):
 				out.Skipped[a.name()] = err.Error()

@@ -23,16 +23,28 @@ func cpuTime(pid int) (time.Duration, error) {
 	return parseCPUTime(stat)
 }
 
-// parseCPUTime reads utime and stime, the 14th and 15th field. The second is the program's
-// name in parentheses, which may contain anything, so fields are counted from its end.
-func parseCPUTime(stat []byte) (time.Duration, error) {
+// cpuTimeOfAll returns the CPU time that a process has used, with that of the programs that it has run and that have ended.
+func cpuTimeOfAll(pid int) (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	return sumCPUTime(stat, 14, 17)
+}
+
+// parseCPUTime reads utime and stime, the 14th and 15th field.
+func parseCPUTime(stat []byte) (time.Duration, error) { return sumCPUTime(stat, 14, 15) }
+
+// sumCPUTime adds fields up, from one to another. The second field is the program's name in parentheses, which may contain anything, so fields
+// are counted from its end.
+func sumCPUTime(stat []byte, from, to int) (time.Duration, error) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	const utime, stime = 14 - 3, 15 - 3
-	if len(fields) <= stime {
+	const before = 3 // fields until there, and they are counted from 1
+	if len(fields) <= to-before {
 		return 0, fmt.Errorf("read CPU time: too few fields in %q", stat)
 	}
 	var sum time.Duration
-	for _, i := range []int{utime, stime} {
+	for i := from - before; i <= to-before; i++ {
 		ticks, err := strconv.ParseInt(string(fields[i]), 10, 64)
 		if err != nil {
 			return 0, fmt.Errorf("read CPU time: %w", err)

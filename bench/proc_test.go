@@ -14,6 +14,9 @@ func TestCPUTimeOfAProgramWithAnOddName(t *testing.T) {
 	if want := 1750 * time.Millisecond; err != nil || got != want {
 		t.Errorf("got %v, %v; want %v", got, err, want)
 	}
+	if all, err := sumCPUTime([]byte(stat), 14, 17); err != nil || all != 1900*time.Millisecond {
+		t.Errorf("with programs that it has run it is %v, %v; want %v", all, err, 1900*time.Millisecond)
+	}
 	if _, err := parseCPUTime([]byte("42 (a) S 1")); err == nil {
 		t.Error("a short line was accepted")
 	}

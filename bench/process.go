@@ -26,9 +26,13 @@ type process struct {
 	done chan struct{} // closed when the process has ended
 	err  error         // read after done
 
-	account *account // of all that it needs for its pods; nil: none
-	beside  *process // is measured with it, and stopped after it; nil: none
-	stopped func()   // is called when both have; nil: nothing
+	account  *account // of all that it needs for its pods; nil: none
+	children bool     // whether its CPU time is also that of the programs that it has run
+	backend  backend  // what runs its pods and is no cluster, which is not measured with it; nil: none
+	program  []string // what its pods run, but for the last argument, which is the name of the pod; nil: nothing is said
+	lower    *lower   // the cluster that runs its pods, which is not measured with it; nil: none
+	beside   *process // is measured with it, and stopped after it; nil: none
+	stopped  func()   // is called when both have; nil: nothing
 }
 
 // start starts a program. What it says is kept for error messages, and shown if show is set.
@@ -56,6 +60,9 @@ func (p *process) pid() int { return p.cmd.Process.Pid }
 // cpuTime is the CPU time that the process, and the one beside it, has used.
 func (p *process) cpuTime() (time.Duration, error) {
 	used, err := cpuTime(p.pid())
+	if err == nil && p.children {
+		used, err = cpuTimeOfAll(p.pid())
+	}
 	if err != nil || p.beside == nil {
 		return used, err
 	}
@@ -90,6 +97,9 @@ func (p *process) stop() {
 	<-p.done
 	if p.beside != nil {
 		p.beside.stop()
+	}
+	if p.backend != nil {
+		p.backend.stop()
 	}
 	if p.stopped != nil {
 		p.stopped()

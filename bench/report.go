@@ -56,7 +56,11 @@ func (r *report) printJSON(w io.Writer) error {
 }
 
 func (r *report) printTable(w io.Writer) error {
-	fmt.Fprintf(w, "%d CPUs, %d workers, %s\n", r.CPUs, r.Workers, r.Began.Format("2006-01-02 15:04 MST"))
+	pace := ""
+	if r.Every > 0 {
+		pace = fmt.Sprintf("a pod each %s, ", r.Every)
+	}
+	fmt.Fprintf(w, "%d CPUs, %d workers, %s%s\n", r.CPUs, r.Workers, pace, r.Began.Format("2006-01-02 15:04 MST"))
 	for _, name := range r.Agents {
 		if r.Settings[name] != "" {
 			fmt.Fprintf(w, "  %-7s %s\n", name, r.Settings[name])
@@ -87,6 +91,7 @@ func (o outcome) print(w io.Writer, agents []string) error {
 		}
 		o.printRequests(t, agents)
 		o.printRest(t, agents)
+		o.printRemote(t, agents)
 	}
 	if err := t.Flush(); err != nil {
 		return err

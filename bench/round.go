@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -31,7 +32,8 @@ type round struct {
 	EventsPerPod      float64  `json:"eventsPerPod"`
 	WatchResumed      float64  `json:"clientWatchResumed"`
 	LoadBefore        float64  `json:"loadAverageBefore"`
-	Rest              *resting `json:"rest,omitempty"` // measured in the first round
+	Rest              *resting `json:"rest,omitempty"`   // measured in the first round, with a second cluster or another backend in all
+	Remote            *remote  `json:"remote,omitempty"` // nil: the pods run nowhere else
 }
 
 // resting is the time with all pods Running and nothing to do.
@@ -87,7 +89,20 @@ func (r *round) live(ctx context.Context, l *life, atRest bool) (err error) {
 			return err
 		}
 	}
-	quiet := func() error { return log.awaitQuiet(ctx) }
+	quiet := func() error {
+		if low := l.agent.lower; low != nil {
+			if err := low.audit.awaitQuiet(ctx, quietLimit); err != nil {
+				return err
+			}
+		}
+		if l.agent.backend != nil { // some ask for ever: then that is what they do at rest
+			if err := log.awaitQuiet(ctx, slowAfter); !errors.Is(err, errRestless) {
+				return err
+			}
+			return nil
+		}
+		return log.awaitQuiet(ctx, quietLimit)
+	}
 	heap := func() error { return writeProfiles(ctx, l.agent, heapProfile) }
 	steps := []func() error{
 		quiet, take(&at.begin),
@@ -95,6 +110,9 @@ func (r *round) live(ctx context.Context, l *life, atRest bool) (err error) {
 		take(&at.running),
 	}
 	if atRest {
+		if l.agent.backend != nil { // which is asked more often for a while
+			steps = append(steps, func() error { return idle(ctx, slowAfter) })
+		}
 		steps = append(steps, quiet, heap, take(&at.settled), func() error { return idle(ctx, l.machine.cfg.idle) })
 	} else {
 		steps = append(steps, heap, take(&at.settled))
@@ -118,7 +136,10 @@ func (r *round) live(ctx context.Context, l *life, atRest bool) (err error) {
 	if atRest {
 		r.setRest(log, at.settled, at.rested)
 	}
-	return nil
+	if err := r.setBackend(ctx, l, at, up, down); err != nil {
+		return err
+	}
+	return r.setRemote(ctx, l, at, up, down)
 }
 
 func (r *round) setTimes(up, down phase) {

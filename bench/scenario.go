@@ -20,6 +20,12 @@ type scenario struct {
 	Runtimes bool `json:"runtimes,omitempty"`
 	// Wire is set if the same provider is compared in the program and over the wire.
 	Wire bool `json:"wire,omitempty"`
+	// Remote is set if the pods run in a second cluster, and have the tokens that pods have.
+	Remote bool `json:"remote,omitempty"`
+	// Liqo is set if Liqo's controllers make the pods in the second cluster. It needs their program.
+	Liqo bool `json:"liqo,omitempty"`
+	// Backend is where the pods run, if that is no cluster. It needs the programs of the backend.
+	Backend string `json:"backend,omitempty"`
 }
 
 // scenarios are all of them. A node's number has three digits, so there are 1,000 at most.
@@ -31,6 +37,11 @@ var scenarios = []scenario{
 	{Name: "cri", Pods: 50, Nodes: 1, Containers: true},
 	{Name: "runtimes", Pods: 50, Nodes: 1, Containers: true, Runtimes: true},
 	{Name: "plugin", Pods: 1000, Nodes: 1, Wire: true},
+	{Name: "remote", Pods: 1000, Nodes: 1, Remote: true},
+	{Name: "liqo", Pods: 1000, Nodes: 1, Remote: true, Liqo: true},
+	{Name: "nomad", Pods: 200, Nodes: 1, Backend: "nomad"},
+	{Name: "slurm", Pods: 200, Nodes: 1, Backend: "slurm"},
+	{Name: "interlink", Pods: 200, Nodes: 1, Backend: "interlink"},
 }
 
 // runtimesGrace is the grace period of pods where that which runs containers is compared.
@@ -47,8 +58,8 @@ func scenarioNames() (names []string) {
 }
 
 func chooseScenarios(list string) (chosen []scenario, err error) {
-	if list == "all" { // but those with containers, which need root
-		return slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return s.Containers }), nil
+	if list == "all" { // but those with containers, which need root, and those of others' backends, which need their programs
+		return slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return s.Containers || s.Liqo || s.Backend != "" }), nil
 	}
 	for name := range strings.SplitSeq(list, ",") {
 		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.Name == name })
@@ -70,6 +81,15 @@ func (s scenario) String() string {
 	}
 	if s.Wire {
 		return fmt.Sprintf("%d pods on one node, the provider in the program and over the wire", s.Pods)
+	}
+	if s.Backend != "" {
+		return fmt.Sprintf("%d pods on one node, at %s", s.Pods, backendNames[s.Backend])
+	}
+	if s.Liqo {
+		return fmt.Sprintf("%d pods with tokens on one node, in a second cluster where Liqo makes them of ShadowPods", s.Pods)
+	}
+	if s.Remote {
+		return fmt.Sprintf("%d pods with tokens on one node, simulated, and in a second cluster where they are simulated", s.Pods)
 	}
 	if s.Nodes == 1 {
 		return fmt.Sprintf("%d pods on one node", s.Pods)

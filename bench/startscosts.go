@@ -10,7 +10,7 @@ import (
 // spend returns what was used while do ran, and until the agent was quiet again.
 func (l *life) spend(ctx context.Context, do func() error) (used cpu, err error) {
 	log := l.machine.audit
-	if err := log.awaitQuiet(ctx); err != nil {
+	if err := log.awaitQuiet(ctx, quietLimit); err != nil {
 		return used, err
 	}
 	before, err := l.cpu()
@@ -20,7 +20,7 @@ func (l *life) spend(ctx context.Context, do func() error) (used cpu, err error)
 	if err := do(); err != nil {
 		return used, err
 	}
-	if err := log.awaitQuiet(ctx); err != nil {
+	if err := log.awaitQuiet(ctx, quietLimit); err != nil {
 		return used, err
 	}
 	after, err := l.cpu()

@@ -94,7 +94,7 @@ func (t *tracker) run(w watch.Interface, again func(version string) (watch.Inter
 
 // see takes note of one event, and says whether all pods are gone.
 func (t *tracker) see(event watch.EventType, pod *corev1.Pod, now time.Time) bool {
-	i, err := strconv.Atoi(strings.TrimPrefix(pod.Name, podPrefix))
+	i, err := strconv.Atoi(strings.TrimPrefix(upperName(pod), podPrefix))
 	if err != nil || i < 0 || i >= len(t.running) {
 		return false // not ours
 	}

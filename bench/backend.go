@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// backend is what runs the pods of an agent and is no cluster. It is not measured with the agent.
+type backend interface {
+	// requests counts what the agent asked it for, from one time to another.
+	requests(from, to time.Time) (requests, error)
+	// lives returns how it knows the pods of a namespace, by their names.
+	lives(ctx context.Context, namespace string) (map[string]lived, error)
+	stop()
+}
+
+// lived is when a pod began and ended, as its backend knows it.
+type lived struct {
+	started      time.Time // its task or job, by the scheduler's clock; zero: nobody knows
+	began, ended time.Time // by what the pod's status is to follow
+}
+
+// The names of backends, by scenario.
+var backendNames = map[string]string{"nomad": "Nomad", "slurm": "Slurm", "interlink": "interLink's server"}
+
+// startNames are what the scheduler starts for a pod, where it says when.
+var startNames = map[string]string{"nomad": "task", "slurm": "job"}
+
+// slowAfter is how long an agent may ask its backend more often after a change.
+const slowAfter = 20 * time.Second
+
+// setBackend notes what the agent did beyond its backend, if that is no cluster.
+func (r *round) setBackend(ctx context.Context, l *life, at marks, up, down phase) error {
+	b := l.agent.backend
+	if b == nil {
+		return nil
+	}
+	known, err := awaitLives(ctx, b, l.namespace, l.scenario.Pods)
+	if err != nil {
+		return err
+	}
+	var first, again requests
+	r.Remote = &remote{Pods: float64(l.scenario.Pods)}
+	for _, part := range []struct {
+		from, to mark
+		into     *requests
+	}{{at.begin, at.settled, &first}, {at.settled, at.rested, &r.Remote.Rest}, {at.rested, at.end, &again}} {
+		if *part.into, err = b.requests(part.from.at, part.to.at); err != nil {
+			return err
+		}
+	}
+	first.add(again)
+	r.Remote.Requests = first
+	r.Remote.setLags(known, up, down)
+	return nil
+}
+
+// awaitLives waits until the backend knows of each pod when it began and when it ended.
+func awaitLives(ctx context.Context, b backend, namespace string, pods int) ([]lived, error) {
+	for {
+		known, err := b.lives(ctx, namespace)
+		if err != nil {
+			return nil, err
+		}
+		all, missing := make([]lived, pods), 0
+		for i := range all {
+			all[i] = known[podName(i)]
+			if all[i].began.IsZero() || all[i].ended.IsZero() {
+				missing++
+			}
+		}
+		if missing == 0 {
+			return all, nil
+		}
+		if err := idle(ctx, 200*time.Millisecond); err != nil {
+			return nil, fmt.Errorf("wait until the backend knows when %d pods began and ended: %w", missing, err)
+		}
+	}
+}
+
+// setLags compares what the backend knows with when the pods were seen.
+func (r *remote) setLags(known []lived, up, down phase) {
+	started, began, ended := make([]time.Time, len(known)), make([]time.Time, len(known)), make([]time.Time, len(known))
+	for i, k := range known {
+		started[i], began[i], ended[i] = k.started, k.began, k.ended
+	}
+	running, gone := since(began, up.seen), since(ended, down.seen)
+	r.RunningLagP50Millis, r.RunningLagP99Millis = millis(percentile(running, 50)), millis(percentile(running, 99))
+	r.GoneLagP50Millis, r.GoneLagP99Millis = millis(percentile(gone, 50)), millis(percentile(gone, 99))
+	if !started[0].IsZero() {
+		r.StartLagP50Millis = millis(percentile(since(started, up.seen), 50))
+	}
+}
+
+// restPerMinute is how many requests the backend gets in a minute at rest.
+func (r *round) restPerMinute() float64 {
+	if r.Remote == nil || r.Rest == nil {
+		return 0
+	}
+	return float64(r.Remote.Rest.sum()) / r.Rest.Seconds * 60
+}
+
+// ledger counts requests. It is safe for concurrent use.
+type ledger struct {
+	mu   sync.Mutex
+	seen []auditLine // guarded by mu
+}
+
+func (l *ledger) note(at time.Time, key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen = append(l.seen, auditLine{at, key})
+}
+
+func (l *ledger) requests(from, to time.Time) (requests, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return (&audit{seen: l.seen}).requests(from, to), nil
+}
+
+// telling is the program of pods at backends that run programs: it writes when it begins and ends into files that are named after the pod, in the
+// folder that is its first argument, and ends at once when it is asked to.
+const telling = `trap 'printf %s "$EPOCHREALTIME" >"$1/$2.ended"; kill $!; exit 0' TERM; printf %s "$EPOCHREALTIME" >"$1/$2.began"; sleep infinity & wait $!`
+
+// errNoTime is of a text that is no time.
+var errNoTime = errors.New("no time in seconds")
+
+// seconds reads a time such as 1700000000.123456.
+func seconds(text string) (time.Time, error) {
+	whole, part, _ := strings.Cut(strings.TrimSpace(text), ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || len(part) > 9 {
+		return time.Time{}, fmt.Errorf("%q: %w", text, errNoTime)
+	}
+	nanos := int64(0)
+	if part != "" {
+		if nanos, err = strconv.ParseInt(part+strings.Repeat("0", 9-len(part)), 10, 64); err != nil {
+			return time.Time{}, fmt.Errorf("%q: %w", text, errNoTime)
+		}
+	}
+	return time.Unix(n, nanos), nil
+}

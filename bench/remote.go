@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// remote is what an agent whose pods run in a second cluster, or at another backend, does beyond that.
+type remote struct {
+	RunningLagP50Millis float64  `json:"runningLagP50Millis"` // from when the lower pod was seen Running until the upper one was
+	RunningLagP99Millis float64  `json:"runningLagP99Millis"`
+	GoneLagP50Millis    float64  `json:"goneLagP50Millis"`
+	GoneLagP99Millis    float64  `json:"goneLagP99Millis"`
+	StartLagP50Millis   float64  `json:"startLagP50Millis,omitempty"` // from when the scheduler started the task or job; 0: it does not tell
+	Requests            requests `json:"requests"`                    // to the lower API server, or to the backend, the time at rest apart
+	Pods                float64  `json:"pods"`
+	Rest                requests `json:"rest"` // as many as there were at rest
+}
+
+// annotationUpperName is where a lower pod says the name of the upper one.
+const annotationUpperName = "remote.virtual-kubelet.io/name"
+
+// upperName is the name of a pod in the upper cluster, where it is one of the lower cluster.
+func upperName(pod *corev1.Pod) string {
+	if name := pod.Annotations[annotationUpperName]; name != "" {
+		return name
+	}
+	return pod.Name
+}
+
+// track begins to note when the pods of a life are seen in the lower cluster.
+func (l *lower) track(ctx context.Context, life *life) error {
+	open := func(version string) (watch.Interface, error) {
+		return watchPods(ctx, l.watcher, life.namespace, version)
+	}
+	w, err := open("")
+	if err != nil {
+		return fmt.Errorf("of the lower cluster: %w", err)
+	}
+	life.below = newTracker(life.scenario.Pods)
+	go func() { _ = life.below.run(w, open) }() // whoever waits for its outcome has a time-out
+	return nil
+}
+
+// setRemote notes what the agent did beyond the lower cluster, if there is one.
+func (r *round) setRemote(ctx context.Context, l *life, at marks, up, down phase) error {
+	if l.below == nil {
+		return nil
+	}
+	select {
+	case <-l.below.allGone: // its watch may be later than the other one
+	case <-ctx.Done():
+		return fmt.Errorf("wait for %d pods of the lower cluster to be seen gone: %w", l.below.goneLeft.Load(), context.Cause(ctx))
+	}
+	log := l.agent.lower.audit
+	if err := log.follow(); err != nil {
+		return err
+	}
+	running, gone := since(l.below.running, up.seen), since(l.below.gone, down.seen)
+	r.Remote = &remote{
+		RunningLagP50Millis: millis(percentile(running, 50)), RunningLagP99Millis: millis(percentile(running, 99)),
+		GoneLagP50Millis: millis(percentile(gone, 50)), GoneLagP99Millis: millis(percentile(gone, 99)),
+		Requests: log.requests(at.begin.at, at.settled.at), Pods: float64(l.scenario.Pods),
+		Rest: log.requests(at.settled.at, at.rested.at),
+	}
+	r.Remote.Requests.add(log.requests(at.rested.at, at.end.at))
+	return nil
+}
+
+// since returns how much later each pod was seen, ascending.
+func since(before, after []time.Time) []time.Duration {
+	d := make([]time.Duration, len(before))
+	for i := range d {
+		d[i] = after[i].Sub(before[i])
+	}
+	slices.Sort(d)
+	return d
+}
+
+// perPod is the number of requests to the lower API server for the life of one pod.
+func (r *remote) perPod() float64 { return float64(r.Requests.sum()) / r.Pods }
+
+// toBoth is the number of requests to both API servers for the life of one pod.
+func (r *round) toBoth() float64 { return float64(r.Requests.sum())/r.Remote.Pods + r.Remote.perPod() }
+
+// listsAtRest are the lists of the lower cluster while nothing was to do.
+func (r *remote) listsAtRest() (n int) {
+	for key, count := range r.Rest {
+		if strings.HasPrefix(key, "list ") {
+			n += count
+		}
+	}
+	return n
+}
+
+// below is what runs the pods of the scenario, in words, and what gets the requests.
+func (s scenario) below() (runs, gets string) {
+	if name := backendNames[s.Backend]; name != "" {
+		return name, name
+	}
+	return "the lower cluster", "the lower API server"
+}
+
+// remoteMetrics are lines of the table, %s is what runs the pods or gets the requests.
+var remoteMetrics = []struct {
+	label, format string
+	of            func(*remote) float64
+}{
+	{"beyond %s: to Running, median", "%.0f ms", func(r *remote) float64 { return r.RunningLagP50Millis }},
+	{"  99th percentile", "%.0f ms", func(r *remote) float64 { return r.RunningLagP99Millis }},
+	{"  to gone, median", "%.0f ms", func(r *remote) float64 { return r.GoneLagP50Millis }},
+	{"  99th percentile", "%.0f ms", func(r *remote) float64 { return r.GoneLagP99Millis }},
+}
+
+// printRemote writes what agents did beyond a lower cluster.
+func (o outcome) printRemote(t io.Writer, agents []string) {
+	all, rest := requests{}, requests{}
+	for _, name := range agents {
+		for _, r := range o.Rounds[name] {
+			if r.Remote != nil {
+				all.add(r.Remote.Requests)
+				rest.add(r.Remote.Rest)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	line := func(label, format string, of func(*remote) float64) {
+		fmt.Fprint(t, label)
+		for _, name := range agents {
+			if rounds := o.Rounds[name]; rounds[0].Remote == nil {
+				fmt.Fprint(t, "\t")
+			} else {
+				fmt.Fprintf(t, "\t"+format, median(rounds, func(r *round) float64 { return of(r.Remote) }))
+			}
+		}
+		fmt.Fprintln(t)
+	}
+	runs, gets := o.below()
+	for _, m := range remoteMetrics {
+		line(strings.ReplaceAll(m.label, "%s", runs), m.format, m.of)
+	}
+	if name := startNames[o.Backend]; name != "" {
+		line("  to Running from the start of the "+name+", median", "%.0f ms", func(r *remote) float64 { return r.StartLagP50Millis })
+	}
+	line("requests to "+gets+" per pod life", "%.2f", (*remote).perPod)
+	for _, key := range all.ordered() {
+		line("  "+key, "%.2f", func(r *remote) float64 { return float64(r.Requests[key]) / r.Pods })
+	}
+	if o.Backend != "" {
+		o.line(t, agents, "  at rest, all in a minute", "%.1f", (*round).restPerMinute)
+	}
+	for _, key := range slices.Sorted(maps.Keys(rest)) {
+		line("  at rest, "+key, "%.0f", func(r *remote) float64 { return float64(r.Rest[key]) })
+	}
+}
