@@ -58,12 +58,13 @@ func flat(namespace string, rules []rbacv1.PolicyRule) (list []string) {
 // TestTheRoleIsTheTable compares the roles of the chart with the table of what nodes use.
 func TestTheRoleIsTheTable(t *testing.T) {
 	for serving, features := range map[string][]rights.Feature{
-		"off":        {rights.PodTokens, rights.TrustBundles, rights.Claims},
+		"off":        {rights.EndpointSlices, rights.PodTokens, rights.TrustBundles, rights.Claims},
 		"selfSigned": {rights.PodTokens, rights.TrustBundles, rights.Claims, rights.Serving},
 		"request":    {rights.PodTokens, rights.TrustBundles, rights.Claims, rights.Serving, rights.CertificateRequests},
 	} {
 		var got, want []string
-		for _, o := range objects(t, mustRender(t, "ns", with(values{"nodeName": "n1", "serving": values{"mode": serving}}))) {
+		for _, o := range objects(t, mustRender(t, "ns", with(values{"nodeName": "n1", "serving": values{"mode": serving},
+			"identity": values{"mode": "serviceAccount", "endpointSlices": slices.Contains(features, rights.EndpointSlices)}}))) {
 			if kind := o.GetKind(); kind == "Role" || kind == "ClusterRole" {
 				role := &rbacv1.ClusterRole{}
 				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, role); err != nil {

@@ -34,7 +34,7 @@ func (r *release) sources(p platform) []source {
 		variables: fmt.Sprintf(" -X main.buildVersion=%s -X main.buildTime=%s", r.version, r.created.Format(time.RFC3339)),
 	}}
 	if p.os == "linux" {
-		all = append(all, source{name: "runsc", folder: "providers/process/gvisor", what: "gvisor.dev/gvisor/runsc"})
+		all = append(all, source{name: "runsc", folder: "providers/process/gvisor", what: "./runsc"})
 	}
 	return all
 }
@@ -43,9 +43,8 @@ func (r *release) sources(p platform) []source {
 type built struct {
 	source
 	platform
-	path    string
-	digest  string // SHA-256, hexadecimal
-	version string
+	path   string
+	digest string // SHA-256, hexadecimal
 }
 
 // build compiles a binary. Nothing of this machine gets into it: no paths, no state of the

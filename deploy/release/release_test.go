@@ -168,11 +168,8 @@ func describes(t *testing.T, dir, name, module, digest string) {
 		t.Errorf("settings: got %v, want CGO_ENABLED=0 and -trimpath=true", settings)
 	}
 	want := map[string]bool{"pkg:golang/stdlib@" + strings.TrimPrefix(info.GoVersion, "go"): true}
-	modules, named := info.Deps, false
-	if info.Main.Version != "(devel)" {
-		modules = append(modules, &info.Main) // a program of others
-	}
-	for _, m := range modules {
+	named := false
+	for _, m := range info.Deps {
 		version := m.Version
 		if m.Replace != nil {
 			version = testVersion // a folder of this repository

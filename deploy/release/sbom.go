@@ -31,10 +31,6 @@ func (r *release) describe(b built) error {
 		return err
 	}
 	components := r.components(info)
-	b.version = r.version
-	if ofOthers(info) {
-		b.version = info.Main.Version
-	}
 	base := strings.TrimSuffix(b.path, ".exe")
 	if err := writeJSON(base+".spdx.json", r.spdx(b, components)); err != nil {
 		return err
@@ -45,19 +41,11 @@ func (r *release) describe(b built) error {
 // components are the modules of a binary and the standard library, in the order of their paths.
 func (r *release) components(info *buildinfo.BuildInfo) []component {
 	list := []component{{path: "stdlib", version: strings.TrimPrefix(info.GoVersion, "go")}}
-	if ofOthers(info) {
-		list = append(list, r.component(&info.Main))
-	}
 	for _, m := range info.Deps {
 		list = append(list, r.component(m))
 	}
 	slices.SortFunc(list, func(a, b component) int { return strings.Compare(a.path, b.path) })
 	return list
-}
-
-// ofOthers tells whether the program is of a module that is not in this repository.
-func ofOthers(info *buildinfo.BuildInfo) bool {
-	return info.Main.Version != "" && info.Main.Version != "(devel)"
 }
 
 // component is a module; one that a folder of this repository takes the place of has the version of the release.
@@ -82,7 +70,7 @@ const (
 func (r *release) spdx(b built, components []component) object {
 	name := filepath.Base(b.path)
 	packages := []object{{
-		"SPDXID": "SPDXRef-binary", "name": name, "versionInfo": b.version, "packageFileName": name, "primaryPackagePurpose": "APPLICATION",
+		"SPDXID": "SPDXRef-binary", "name": name, "versionInfo": r.version, "packageFileName": name, "primaryPackagePurpose": "APPLICATION",
 		"downloadLocation": homepage, "filesAnalyzed": false, "licenseConcluded": licence, "licenseDeclared": licence, "copyrightText": "NOASSERTION",
 		"checksums": []object{{"algorithm": "SHA256", "checksumValue": b.digest}},
 	}}
@@ -127,7 +115,7 @@ func (r *release) cycloneDX(b built, components []component) object {
 		"metadata": object{
 			"timestamp": r.created.Format(time.RFC3339),
 			"component": object{
-				"type": "application", "bom-ref": "binary", "name": name, "version": b.version,
+				"type": "application", "bom-ref": "binary", "name": name, "version": r.version,
 				"hashes":   []object{{"alg": "SHA-256", "content": b.digest}},
 				"licenses": []object{{"license": object{"id": licence}}},
 			},
