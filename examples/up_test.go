@@ -17,24 +17,7 @@ import (
 // TestUpAndDown does what the README tells those who try it. The node is killed before the end, so that its pods
 // outlive it: make down leaves nothing of them all the same.
 func TestUpAndDown(t *testing.T) {
-	for _, binary := range []string{"../bin/devcluster", "../bin/virtual-kubelet", "../bin/runsc"} {
-		if _, err := os.Stat(binary); err != nil {
-			t.Skipf("find what make build makes: %v", err)
-		}
-	}
-	compiled, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output() // it is in the cache directory of the user, else
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache, cluster := t.TempDir(), "up-"+strconv.Itoa(os.Getpid())
-	script := func(name string) (string, error) {
-		cmd := exec.Command("../hack/" + name) // not with the context of the test, which has ended in Cleanup
-		cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache, "DEVCLUSTER_HOME="+filepath.Join(cache, "clusters"), "CLUSTER="+cluster, "PROVIDER=process",
-			"GOCACHE="+strings.TrimSpace(string(compiled)))
-		out, err := cmd.CombinedOutput()
-		return string(out), err
-	}
-	t.Cleanup(func() { _, _ = script("down.sh") }) // once more, if the test has failed before
+	cache, cluster, script := demo(t, "process")
 	out, err := script("up.sh")
 	if err != nil {
 		t.Fatalf("up: %v\n%s", err, out)
@@ -93,6 +76,53 @@ func TestUpAndDown(t *testing.T) {
 		t.Errorf("mounts are left (%v):\n%s", err, mounts)
 	}
 	if left, _ := filepath.Glob(filepath.Join(cache, "virtual-kubelet/*/*")); len(left) > 0 {
+		t.Errorf("files are left: %v", left)
+	}
+}
+
+// demo returns what runs a script of hack/ for a cluster of its own, whose files are in cache.
+func demo(t *testing.T, provider string) (cache, cluster string, script func(name string) (string, error)) {
+	t.Helper()
+	for _, binary := range []string{"../bin/devcluster", "../bin/virtual-kubelet", "../bin/runsc"} {
+		if _, err := os.Stat(binary); err != nil {
+			t.Skipf("find what make build makes: %v", err)
+		}
+	}
+	compiled, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output() // it is in the cache directory of the user, else
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, cluster = t.TempDir(), "up-"+strconv.Itoa(os.Getpid())
+	script = func(name string) (string, error) {
+		cmd := exec.Command("../hack/" + name) // not with the context of the test, which has ended in Cleanup
+		cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache, "DEVCLUSTER_HOME="+filepath.Join(cache, "clusters"), "CLUSTER="+cluster, "PROVIDER="+provider,
+			"GOCACHE="+strings.TrimSpace(string(compiled)))
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	t.Cleanup(func() { _, _ = script("down.sh") }) // once more, if the test has failed before
+	return cache, cluster, script
+}
+
+// TestUpWithAnotherCluster does the same for a provider that runs pods in another cluster.
+func TestUpWithAnotherCluster(t *testing.T) {
+	cache, cluster, script := demo(t, "tensilekube")
+	out, err := script("up.sh")
+	if err != nil {
+		t.Fatalf("up: %v\n%s", err, out)
+	}
+	for _, want := range []string{"✓ lower cluster: virtual node worker is ready", "✓ pod first is running", cluster + "-default-", " from first\n\nGo on"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
+	}
+	if out, err := script("down.sh"); err != nil {
+		t.Errorf("down: %v\n%s", err, out)
+	}
+	if left := below(t, cache); len(left) > 0 {
+		t.Errorf("processes are left: %v", left)
+	}
+	if left, _ := filepath.Glob(filepath.Join(cache, "*/*/*")); len(left) > 0 {
 		t.Errorf("files are left: %v", left)
 	}
 }

@@ -14,6 +14,11 @@ node_runs() {
   [ -f "$state/pid" ] && tr '\0' ' ' 2>/dev/null <"/proc/$(cat "$state/pid")/cmdline" | grep -q -- "--nodename $node "
 }
 
+# emulator_runs tells whether the recorded process is still the emulator of this node.
+emulator_runs() {
+  [ -f "$state/emulator/pid" ] && tr '\0' ' ' 2>/dev/null <"/proc/$(cat "$state/emulator/pid")/cmdline" | grep -q -- "-dir $state/emulator "
+}
+
 # free_port prints a TCP port of the loopback interface that nobody listens on.
 free_port() {
   local port

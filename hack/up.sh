@@ -7,6 +7,10 @@
 #   NODE=virtual-node  name of the node
 #   PROVIDER=process   provider of the node, see `bin/virtual-kubelet providers`; mock only simulates pods
 #   PROVIDER_CONFIG=   configuration file of the provider
+#   FIRST_POD=yes      empty: it runs no pod
+#
+# A provider for another cluster gets a second one on this machine, CLUSTER-lower, unless its settings name one. A provider for a cloud gets an
+# emulator of it on this machine, without PROVIDER_CONFIG.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -38,6 +42,22 @@ if [ "$provider" = cri ]; then
   [ -w "$socket" ] || fail "$(id -un) may not use the container runtime at $socket; run this as root"
 fi
 
+lower=
+settings=VKUBELET_${provider^^}
+kubeconfig_setting=${settings}_KUBECONFIG
+case $provider in tensilekube | admiralty)
+  if [ -z "${PROVIDER_CONFIG:-}${!kubeconfig_setting:-}" ]; then
+    lower=$cluster-lower
+    CLUSTER=$lower NODE=worker PROVIDER=process FIRST_POD='' hack/up.sh | sed -u 's/^✓/✓ lower cluster:/'
+    export "$kubeconfig_setting=$("$root/bin/devcluster" kubeconfig --name "$lower")" "${settings}_CLUSTER_ID=$cluster"
+  fi
+  ;;
+esac
+
+# The clouds that have an emulator, see providers/internal/emulate.
+emulated=
+case $provider in eci) [ -n "${PROVIDER_CONFIG:-}" ] || emulated=$provider ;; esac
+
 if "$root/bin/devcluster" status --name "$cluster" >/dev/null 2>&1; then
   say "cluster $cluster runs already"
 else
@@ -48,10 +68,11 @@ kubeconfig=$("$root/bin/devcluster" kubeconfig --name "$cluster")
 credentials=$(dirname "$kubeconfig")/nodes/$node
 "$root/bin/devcluster" node-credentials "$node" --name "$cluster" >/dev/null
 mkdir -p "$state"
+[ -z "$lower" ] || echo "$lower" >"$state/lower"
 
 # An image for the first pod, so that no registry is needed.
 options=()
-if [ "$provider" = process ]; then
+if [ "$provider" = process ] || [ -n "$emulated" ]; then
   mkdir -p "$state/images"
   (
     cd providers
@@ -59,6 +80,8 @@ if [ "$provider" = process ]; then
     CGO_ENABLED=0 go build -C process/demo/shell -o "$state/sh" .
     go run ./process/demo/pack -name demo -sh "$state/sh" -o "$state/images/demo.tar" "$state/demo" cat env exit hostname id ls sleep tar
   )
+fi
+if [ "$provider" = process ]; then
   cat >"$state/process.yaml" <<YAML
 apiVersion: process.virtual-kubelet.io/v1alpha1
 kind: ProcessProviderConfiguration
@@ -66,6 +89,25 @@ stateDir: $state/process
 images: [$state/images]
 YAML
   options=(--provider-config "$state/process.yaml")
+fi
+if [ -n "$emulated" ]; then
+  emulator=$state/emulator
+  if emulator_runs; then
+    say "the emulator of $emulated runs already (pid $(cat "$emulator/pid"))"
+  else
+    (cd providers && go build -o "$root/bin/emulate" ./internal/emulate)
+    mkdir -p "$emulator"
+    rm -f "$emulator/provider.yaml"
+    setsid "$root/bin/emulate" -service "$emulated" -dir "$emulator" -images "$state/images" </dev/null >"$emulator/log" 2>&1 &
+    echo $! >"$emulator/pid"
+    until [ -s "$emulator/provider.yaml" ]; do # it writes that when it listens
+      emulator_runs || fail "the emulator of $emulated has ended. The end of its log, $emulator/log:
+$(tail -n 3 "$emulator/log" | sed 's/^/    /')"
+      sleep 0.2
+    done
+    say "an emulator of $emulated runs on this machine"
+  fi
+  options=(--provider-config "$emulator/provider.yaml")
 fi
 [ -z "${PROVIDER_CONFIG:-}" ] || options=(--provider-config "$(realpath "$PROVIDER_CONFIG")")
 
@@ -115,8 +157,15 @@ case $("${kubectl[@]}" get node "$node" -o 'jsonpath={.status.nodeInfo.container
 esac
 ! grep -q "limits of memory and CPU are not kept" "$state/log" || say "limits of memory and CPU are not kept: this user may not make cgroups"
 
-pod=examples/first-pod.yaml
-case $provider in process | tensilekube) pod=examples/first-process.yaml ;; esac # of the image that is made above, here or for the lower cluster
+[ -n "${FIRST_POD-yes}" ] || exit 0
+
+# The image that is made above is here, and in the other cluster if that is on this machine. Slurm's containers are programs of its nodes.
+pod=examples/first-pod.yaml more="kubectl apply -f $root/examples/workloads/deployment.yaml" shell="kubectl exec -it first -- sh"
+if [ "$provider" = slurm ]; then
+  more="kubectl create deployment web --image=none --replicas=3 -- sleep 1000" shell="kubectl exec first -- hostname"
+elif [ "$provider" = process ] || [ -n "$lower$emulated" ] || [[ ${PROVIDER_CONFIG:-} = *-demo.yaml ]]; then
+  pod=examples/first-process.yaml more="kubectl create deployment web --image=demo --replicas=3"
+fi
 "${kubectl[@]}" apply -f "$pod" >/dev/null
 "${kubectl[@]}" wait --for=condition=Ready --timeout=60s pod/first >/dev/null 2>&1 || fail "pod first does not become ready: $("${kubectl[@]}" get pod first \
   -o 'jsonpath={.status.message}{range .status.containerStatuses[*]}{.state.waiting.reason} {.state.waiting.message}{end}')
@@ -126,6 +175,11 @@ say "pod first is running"
 echo
 "${kubectl[@]}" get nodes,pods -o wide
 echo
+if [ -n "$lower" ]; then
+  echo "The same pod in the lower cluster:"
+  "$root/bin/devcluster" kubectl --name "$lower" get pods --all-namespaces -o wide
+  echo
+fi
 echo "Its log (kubectl logs first):"
 for _ in {1..60}; do # it is ready before it has said anything
   said=$("${kubectl[@]}" logs first --tail=5)
@@ -133,14 +187,16 @@ for _ in {1..60}; do # it is ready before it has said anything
   sleep 0.5
 done
 sed 's/^/  /' <<<"$said"
-more="kubectl create deployment web --image=demo --replicas=3"
-[ "$provider" = process ] || more="kubectl apply -f $root/examples/workloads/deployment.yaml"
+if [ -n "$emulated" ]; then
+  echo "A command in it (kubectl exec first -- hostname):"
+  "${kubectl[@]}" exec first -- hostname | sed 's/^/  /'
+fi
 cat <<TEXT
 
 Go on:
   export KUBECONFIG=$kubeconfig
   alias kubectl='$root/bin/devcluster kubectl --name $cluster'    # if you have no kubectl
-  kubectl exec -it first -- sh
+  $shell
   $more
   kubectl get pods --watch
 Log of the virtual node: $state/log
