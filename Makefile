@@ -48,11 +48,11 @@ bin/virtual-kubelet: $(GO_SOURCES)
 .PHONY: runsc
 runsc: bin/runsc ## build gVisor's runsc into bin/, which provider process makes containers with
 
-bin/runsc: providers/process/gvisor/go.mod
+bin/runsc: providers/process/gvisor/go.mod $(wildcard providers/process/gvisor/runsc/*.go)
 	@case $$(go env GOOS GOARCH | xargs) in \
 	"linux amd64"|"linux arm64") \
 	  echo "runsc: building $@, gVisor (the first build takes two to five minutes)"; \
-	  CGO_ENABLED=0 go build -C providers/process/gvisor -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ gvisor.dev/gvisor/runsc ;; \
+	  CGO_ENABLED=0 go build -C providers/process/gvisor -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ ./runsc ;; \
 	*) echo "runsc: gVisor is for Linux on amd64 and arm64; provider process has isolation: none here" ;; \
 	esac
 
@@ -62,17 +62,28 @@ release: ## write binaries of every platform, image, SBOMs and checksums into di
 
 ##@ Test
 
-.PHONY: test
+# Most tests wait, so two of these run side by side; test-providers takes as long as all the others.
+TEST_TARGETS := test-providers test-modules test-devcluster
+.PHONY: test $(TEST_TARGETS)
 test: build ## run unit and integration tests with the race detector
-	@$(NO_RACE) for module in $(TEST_MODULES); do \
-	  echo "test $$module"; \
-	  (cd $$module && VK_REQUIRE_TESTAPI=1 go test $(RACE) -timeout 30m ./...); \
-	done
+	@$(NO_RACE) $(MAKE) --no-print-directory -j2 $(TEST_TARGETS)
+
+test-providers:
+	@$(call test_module,providers)
+
+test-modules:
+	@for module in $(filter-out providers,$(TEST_MODULES)); do $(call test_module,$$module); done
 	@echo "test . with the newest Kubernetes"
 	@$(MAKE) --no-print-directory newest
 	@$(MAKE) --no-print-directory schedules
+	@echo "test providers/process/gvisor"
+	@case $$(go env GOOS GOARCH | xargs) in "linux amd64"|"linux arm64") cd providers/process/gvisor && CGO_ENABLED=0 go test -trimpath ./runsc ;; esac
+
+test-devcluster:
 	@echo "test devcluster"
 	@cd devcluster && DEVCLUSTER_BIN=$(CURDIR)/bin/devcluster go test -count=1 -timeout 20m ./...
+
+test_module = echo "test $(1)"; (cd $(1) && VK_REQUIRE_TESTAPI=1 go test $(RACE) -timeout 60m ./...)
 
 # go.mod asks for the oldest Kubernetes that the library is built with. With the newest, all of it has to build, and what
 # touches the API's types and the streams is tested.
@@ -134,6 +145,48 @@ bin/conformance/coredns: test/conformance/coredns/go.mod test/conformance/coredn
 
 bin/conformance/kubelet: bench/kubelet/go.mod hack/build-conformance.sh
 	@hack/build-conformance.sh kubelet
+
+# interLink's programs take some minutes to build, so this is no part of CI, whose tests have a double of its API server. See docs/reports/interlink.md.
+.PHONY: interlink
+interlink: bin/devcluster bin/interlink/version ## run the tests of provider interlink on interLink's own programs and write docs/reports/interlink.md
+	@VERSION='$(VERSION)' hack/test-interlink.sh docs/reports/interlink.md
+
+bin/interlink/version: hack/build-interlink.sh
+	@hack/build-interlink.sh
+
+# Liqo's controllers take five minutes to build, so this is no part of CI, whose tests have a controller of their own. See docs/reports/liqo.md.
+.PHONY: liqo
+liqo: build bin/liqo/liqo-controller-manager ## run the tests of provider liqo with Liqo's own controllers and write docs/reports/liqo.md
+	@hack/test-liqo.sh docs/reports/liqo.md
+
+bin/liqo/liqo-controller-manager: hack/build-liqo.sh
+	@hack/build-liqo.sh
+
+# Liqo's virtual kubelet takes as long, so this is no part of CI either. Its table is in docs/reports/liqo-figures.md.
+.PHONY: bench-liqo
+bench-liqo: build bin/liqo/liqo-controller-manager bin/liqo/virtual-kubelet ## measure provider liqo beside Liqo's own virtual kubelet and write docs/reports/liqo-figures.md
+	@cd bench && go run . -scenarios=liqo -into=../docs/reports/liqo-figures.md $(BENCH_ARGS)
+
+# The programs of Nomad and interLink take minutes to build, so this is no part of CI either. It needs root and Slurm of Debian.
+.PHONY: bench-schedulers
+bench-schedulers: build bin/nomad/nomad bin/interlink/version ## measure providers nomad, slurm and interlink and write docs/reports/schedulers-figures.md
+	@cd bench && go run . -scenarios=nomad,slurm,interlink -into=../docs/reports/schedulers-figures.md $(BENCH_ARGS)
+
+bin/liqo/virtual-kubelet: hack/build-liqo.sh
+	@hack/build-liqo.sh virtual-kubelet
+
+# One provider does this in CI, with tokens that are renewed early: the renewal of the others takes eight minutes. It needs root and runc.
+.PHONY: remote-workloads
+remote-workloads: build ## run workloads with kubectl through every provider for another cluster and write docs/reports/remote-workloads.md (PROVIDER=liqo: one of them)
+	@hack/test-workloads.sh docs/reports/remote-workloads.md $(PROVIDER)
+
+# The agent of Nomad takes minutes to build, so this is no part of CI, whose tests have none. See docs/reports/nomad.md.
+.PHONY: nomad
+nomad: bin/nomad/nomad ## run the tests of provider nomad on an agent of Nomad and write docs/reports/nomad.md
+	@VK_CONTRACT_RESULTS=$(CURDIR)/docs/reports/contract VK_CONTRACT_VERSION='$(VERSION)' hack/test-nomad.sh docs/reports/nomad.md
+
+bin/nomad/nomad: hack/build-nomad.sh
+	@hack/build-nomad.sh
 
 # How many random schedules of users, faults and restarts every `make test` tries, new ones each time.
 SCHEDULES ?= 10000

@@ -57,6 +57,7 @@ var grown = map[string]map[string]string{
 	},
 	nodeutilPath + ".ProviderConfig": {
 		"Recorder": "the node fills it, and a provider's test by name; providers had to make recorders of their own",
+		"Listed":   "as Recorder; who mends in the background must not take what is not listed yet for gone",
 	},
 	nodeutilPath + ".WebhookAuthConfig": {
 		"ReviewPods": "options of the program set it by name",
