@@ -132,7 +132,7 @@ func TestControllerRestartsUnderPods(t *testing.T) {
 	gate := filepath.Join(c.Dir, "gate")
 	const many = 50
 	for i := range many {
-		pod := shell(fmt.Sprintf("p%d", i), "while [ ! -e "+gate+" ]; do sleep 1; done; exit 3")
+		pod := shell(fmt.Sprintf("p%d", i), fmt.Sprintf("touch %s.%d; while [ ! -e %s ]; do sleep 1; done; exit 3", gate, i, gate))
 		if err := p.CreatePod(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}
@@ -140,6 +140,10 @@ func TestControllerRestartsUnderPods(t *testing.T) {
 	for i := range many {
 		awaitPhase(t, p, fmt.Sprintf("p%d", i), "Running")
 	}
+	await(t, "all scripts are to run", func() (bool, string) { // the controller calls a job running before the node has its script
+		up, err := filepath.Glob(gate + ".*")
+		return len(up) == many, fmt.Sprint(len(up), err)
+	})
 	c.StopController()
 	p.look()
 	await(t, "the node is to be not ready", func() (bool, string) { err := p.Ping(t.Context()); return err != nil, "ready" })
