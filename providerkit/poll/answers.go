@@ -44,6 +44,17 @@ func (c *Cache[T]) Trouble() (err error, since time.Time) { //nolint:revive,stat
 	return c.err, c.since
 }
 
+// Away returns why the service is taken to be away: several rounds in a row failed. One that failed is asked again soon, and makes
+// no node not ready. The error says since when; nil is a service that answers.
+func (c *Cache[T]) Away() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failed < awayAfter {
+		return nil
+	}
+	return fmt.Errorf("since %s: %w", c.since.UTC().Format("15:04:05 MST"), c.err)
+}
+
 // Get returns a pod of a UID with the instance that it is. False is one that the service does not have, as far as is known.
 func (c *Cache[T]) Get(uid types.UID) (pod *corev1.Pod, instance T, ok bool) {
 	c.mu.Lock()

@@ -53,6 +53,8 @@ type Config[T any] struct {
 }
 
 const (
+	// awayAfter is how many rounds in a row must fail until the service is away.
+	awayAfter = 2
 	// lostAfter is how many complete lists in a row must lack a pod until it is lost, and goneAfter one that was stopped.
 	lostAfter, goneAfter = 3, 2
 	// slowest is the longest time between two rounds that failed, unless the service asks for more.
@@ -73,6 +75,7 @@ type Cache[T any] struct {
 	buried   map[string]bool         // guarded by mu; the IDs of instances that ended and were deleted, while lists have them
 	err      error                   // guarded by mu; of the last round
 	since    time.Time               // guarded by mu; when rounds began to fail
+	failed   int                     // guarded by mu; rounds that failed in a row
 	answered time.Time               // guarded by mu; when the last round that did not fail was asked for
 	complete time.Time               // guarded by mu; when the last complete list was asked for
 }

@@ -167,6 +167,27 @@ func TestAnErrorIsNeverAnEmptyList(t *testing.T) {
 	})
 }
 
+// TestOneRoundThatFailsIsNoOutage: a node is not to go for one answer of 503.
+func TestOneRoundThatFailsIsNoOutage(t *testing.T) {
+	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}}}
+	s.run(t, nil, func(t *testing.T, c *Cache[instance], _ *[]string) {
+		s.fail(errors.New("503"))
+		after(5 * time.Second) // the next round
+		if err, _ := c.Trouble(); err == nil || c.Away() != nil {
+			t.Errorf("after one round that failed: Trouble %v, Away %v", err, c.Away())
+		}
+		after(2 * time.Second) // it is asked again soon
+		if err := c.Away(); !errors.Is(err, s.err) {
+			t.Errorf("after two: Away %v", err)
+		}
+		s.fail(nil)
+		after(5 * time.Second)
+		if err := c.Away(); err != nil {
+			t.Errorf("after the outage: Away %v", err)
+		}
+	})
+}
+
 func TestAFirstListThatFails(t *testing.T) {
 	s := &service{err: errors.New("503")}
 	s.run(t, nil, func(t *testing.T, c *Cache[instance], _ *[]string) {

@@ -39,7 +39,7 @@ func (c *Cache[T]) Run(ctx context.Context) {
 			if failed++; failed == 1 {
 				log.G(ctx).WithError(err).Warn("The service does not tell the states of pods; they stay as they were seen last")
 			}
-			wait = min(c.config.Rest<<min(failed-1, 8), max(slowest, c.config.Rest))
+			wait = min(c.config.Busy<<min(failed-1, 8), max(slowest, c.config.Rest)) // soon at first: most errors pass
 			if after, says := errdefs.RetryAfterOf(err); says {
 				wait = max(wait, after)
 			}
@@ -81,11 +81,11 @@ func (c *Cache[T]) round(ctx context.Context) error {
 	c.mu.Lock()
 	switch {
 	case err == nil:
-		c.err, c.since, c.answered = nil, time.Time{}, asked
+		c.err, c.since, c.failed, c.answered = nil, time.Time{}, 0, asked
 	case c.err == nil:
-		c.err, c.since = err, asked
+		c.err, c.since, c.failed = err, asked, 1
 	default:
-		c.err = err
+		c.err, c.failed = err, c.failed+1
 	}
 	c.mu.Unlock()
 	if err != nil {

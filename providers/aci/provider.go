@@ -189,8 +189,7 @@ func (p *provider) Ping(ctx context.Context) error {
 	if err := p.cache.Wait(ctx); err != nil {
 		return err
 	}
-	err, _ := p.cache.Trouble()
-	return err
+	return p.cache.Away()
 }
 
 // NotifyNodeStatus implements node.NodeProvider. The node does not change.

@@ -4,7 +4,6 @@ package eci
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -24,10 +23,7 @@ func (p *provider) Ping(ctx context.Context) error {
 	if err := p.wait(ctx); err != nil {
 		return err
 	}
-	if err, since := p.cache.Trouble(); err != nil {
-		return fmt.Errorf("since %s: %w", since.UTC().Format("15:04:05 MST"), err)
-	}
-	return nil
+	return p.cache.Away()
 }
 
 // NotifyNodeStatus implements node.NodeProvider: the node never changes.

@@ -24,8 +24,8 @@ func (p *provider) ConfigureNode(_ context.Context, n *corev1.Node) {
 
 // Ping implements node.NodeProvider. It costs no request: the rounds that ask for the states of pods tell whether ECS answers.
 func (p *provider) Ping(ctx context.Context) error {
-	if err, since := p.cache.Trouble(); err != nil {
-		return fmt.Errorf("ECS does not tell the states of pods since %s: %w", since.UTC().Format("15:04:05"), err)
+	if err := p.cache.Away(); err != nil {
+		return fmt.Errorf("ECS does not tell the states of pods %w", err)
 	}
 	if err := p.cache.Wait(ctx); err != nil {
 		return errors.Join(errors.New("ECS has not answered yet"), err)
