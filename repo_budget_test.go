@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/repocheck"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/repocheck"
 )
 
 // controllerBudget is what a program gets that imports node and node/api.

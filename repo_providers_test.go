@@ -5,7 +5,7 @@ package repo_test
 import (
 	"testing"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/repocheck"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/repocheck"
 )
 
 // shape is what every provider looks like; docs/decisions/0025-provider-shape.md says why, and what each file holds.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package repo_test holds the rules of this repository. Each has its reason
-// beside it; the checks themselves are in internal/repocheck.
+// beside it; the checks themselves are in internal/testing/repocheck.
 //
 // What surprises: the rules hold for the nested modules too, in files of
 // every build tag.
@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/repocheck"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/repocheck"
 )
 
 // directions keep imports pointing one way:
@@ -33,7 +33,7 @@ var directions = []repocheck.Direction{
 		Why: "what a pod asks for is read from the pod alone"},
 	{Packages: "internal/lifecycle", May: nil, Outside: []string{"k8s.io/api", "k8s.io/apimachinery"},
 		Why: "the rules for a pod are pure functions: no client, no clock, no goroutine"},
-	{Packages: "internal/repocheck", May: nil, Outside: []string{"golang.org/x/mod"},
+	{Packages: "internal/testing/repocheck", May: nil, Outside: []string{"golang.org/x/mod"},
 		Why: "the rules must run even when the library does not compile"},
 	{Packages: "internal/...", May: []string{"errdefs", "log", "trace"},
 		Why: "the controllers stand on internal packages, not the other way round"},
@@ -50,12 +50,12 @@ var directions = []repocheck.Direction{
 		Why: "the status of a pod is a pure function: no client, no clock, no goroutine"},
 	{Packages: "podruntime/...", May: []string{"capability", "node/...", "providerkit/...", "internal/...", "errdefs", "log", "trace"},
 		Why: "it is a backend for providers, so it knows none of them"},
-	{Packages: "providertest/...", May: []string{"capability", "node/...", "providerkit/...", "internal/memapi", "internal/podenv", "errdefs", "log", "trace"},
+	{Packages: "providertest/...", May: []string{"capability", "node/...", "providerkit/...", "internal/testing/memapi", "internal/podenv", "errdefs", "log", "trace"},
 		Why: "the contract sees a provider as the controllers do"},
 	{Packages: "cli/...", May: []string{"capability", "node/...", "providertest/...", "internal/...", "errdefs", "log/...", "trace/..."},
 		Why: "the main loop serves every provider, so it knows none of them"},
 
-	{Packages: "providerkit/config", May: []string{"cli/configfile", "internal/certfile", "log"},
+	{Packages: "providerkit/config", May: []string{"cli/configfile", "internal/certs/certfile", "log"},
 		Why: "what a provider is made with knows no node and no program"},
 	{Packages: "providerkit/podspec", May: []string{"node", "internal/podenv", "errdefs"},
 		Why: "what a pod asks for is read from its spec and the API, whatever the backend"},
@@ -71,7 +71,7 @@ var directions = []repocheck.Direction{
 		Why: "what is bought is a pure function of a table and what is asked"},
 	{Packages: "providerrpc/...", May: []string{"capability", "node/...", "errdefs", "log", "trace"},
 		Why: "a plugin of anybody imports it and pays for the wire only"},
-	{Packages: "providers/internal/remotecluster/remotetest", May: []string{"node/...", "providertest/...", "providers/internal/remotecluster", "cli", "capability", "errdefs", "internal/testapi", "internal/testlog"},
+	{Packages: "providers/internal/remotecluster/remotetest", May: []string{"node/...", "providertest/...", "providers/internal/remotecluster", "cli", "capability", "errdefs", "internal/testing/testapi", "internal/testing/testlog"},
 		Why: "only tests import it, and those have the API server that tests have"},
 	{Packages: "providers/...", May: []string{"capability", "node/...", "podruntime/...", "providerkit/...", "providerrpc/...", "providertest/...", "cli/...", "errdefs", "log/...", "trace/..."},
 		Why: "a provider here uses what a provider elsewhere can use: the public packages"},
@@ -88,9 +88,9 @@ var directions = []repocheck.Direction{
 		Why: "providers import the suite; it sees the node through the API server only"},
 	{Packages: "test/...", May: []string{"..."},
 		Why: "the library must not be built from test code"},
-	{Packages: "bench/...", May: []string{"node/...", "podruntime/...", "providerrpc/...", "providertest/...", "cli/...", "providers/...", "internal/testapi", "internal/testlog", "internal/containerdtest", "errdefs", "log/...", "trace/..."},
+	{Packages: "bench/...", May: []string{"node/...", "podruntime/...", "providerrpc/...", "providertest/...", "cli/...", "providers/...", "internal/testing/testapi", "internal/testing/testlog", "internal/testing/containerdtest", "errdefs", "log/...", "trace/..."},
 		Why: "measurements look at the library from outside"},
-	{Packages: "deploy/...", May: []string{"cli/...", "node/...", "internal/rights", "internal/testapi"},
+	{Packages: "deploy/...", May: []string{"cli/...", "node/...", "internal/rbac", "internal/testing/testapi"},
 		Why: "what is installed is tested with the library, and is no part of it"},
 	{Packages: "hack/...", May: nil,
 		Why: "tools must build without the library"},

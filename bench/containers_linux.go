@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/containerdtest"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/containerdtest"
 )
 
 // containerd is a containerd of our own.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/rights"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/rbac"
 )
 
 // breaches returns what is too much in a role.
@@ -57,14 +57,14 @@ func flat(namespace string, rules []rbacv1.PolicyRule) (list []string) {
 
 // TestTheRoleIsTheTable compares the roles of the chart with the table of what nodes use.
 func TestTheRoleIsTheTable(t *testing.T) {
-	for serving, features := range map[string][]rights.Feature{
-		"off":        {rights.EndpointSlices, rights.PodTokens, rights.TrustBundles, rights.Claims},
-		"selfSigned": {rights.PodTokens, rights.TrustBundles, rights.Claims, rights.Serving},
-		"request":    {rights.PodTokens, rights.TrustBundles, rights.Claims, rights.Serving, rights.CertificateRequests},
+	for serving, features := range map[string][]rbac.Feature{
+		"off":        {rbac.EndpointSlices, rbac.PodTokens, rbac.TrustBundles, rbac.Claims},
+		"selfSigned": {rbac.PodTokens, rbac.TrustBundles, rbac.Claims, rbac.Serving},
+		"request":    {rbac.PodTokens, rbac.TrustBundles, rbac.Claims, rbac.Serving, rbac.CertificateRequests},
 	} {
 		var got, want []string
 		for _, o := range objects(t, mustRender(t, "ns", with(values{"nodeName": "n1", "serving": values{"mode": serving},
-			"identity": values{"mode": "serviceAccount", "endpointSlices": slices.Contains(features, rights.EndpointSlices)}}))) {
+			"identity": values{"mode": "serviceAccount", "endpointSlices": slices.Contains(features, rbac.EndpointSlices)}}))) {
 			if kind := o.GetKind(); kind == "Role" || kind == "ClusterRole" {
 				role := &rbacv1.ClusterRole{}
 				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, role); err != nil {
@@ -73,7 +73,7 @@ func TestTheRoleIsTheTable(t *testing.T) {
 				got = append(got, flat(o.GetNamespace(), role.Rules)...)
 			}
 		}
-		for _, o := range rights.Objects(rights.Subject{Name: "virtual-kubelet", Namespace: "ns", Nodes: []string{"n1"}}, features...) {
+		for _, o := range rbac.Objects(rbac.Subject{Name: "virtual-kubelet", Namespace: "ns", Nodes: []string{"n1"}}, features...) {
 			switch role := o.(type) {
 			case *rbacv1.ClusterRole:
 				want = append(want, flat("", role.Rules)...)
@@ -82,7 +82,7 @@ func TestTheRoleIsTheTable(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("serving %s: (- the table in internal/rights, + the chart)\n%s", serving, diff)
+			t.Errorf("serving %s: (- the table in internal/rbac, + the chart)\n%s", serving, diff)
 		}
 	}
 }

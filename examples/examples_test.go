@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 )
 
 // build compiles all programs and returns their folder.

@@ -46,7 +46,7 @@ every_run() {
   (
     cd ..
     build sh ./standin/sh "${static[@]}"
-    build pause github.com/virtual-kubelet/virtual-kubelet/internal/containerdtest/pause "${static[@]}"
+    build pause github.com/virtual-kubelet/virtual-kubelet/internal/testing/containerdtest/pause "${static[@]}"
   )
   build e2e.test $kubernetes/test/e2e go test -c
 }

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/apiwatch"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/fanout"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/faultrow"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/reach"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
@@ -28,7 +28,7 @@ func TestFault52RestoredAPIServerUnderManyNodes(t *testing.T) {
 			b := memory.New()
 			inWorld(t, b, func(w *world) {
 				all := w.api.Pods("")
-				shared := fanout.NewPods(reach.NewSource(
+				shared := fanout.NewPods(apiwatch.NewSource(
 					func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return all.List(ctx, o) },
 					func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return all.Watch(ctx, o) },
 				), []string{"m", "n"}, time.Minute)

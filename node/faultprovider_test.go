@@ -14,8 +14,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/faultrow"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/guard"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
@@ -76,7 +76,7 @@ func TestFault06PanicAtTheStartIsAnErrorOfRun(t *testing.T) {
 		nodes = c.Run(t.Context())
 	})
 	for who, err := range map[string]error{"NotifyPods": pods, "NotifyNodeStatus": nodes} {
-		var caught *guard.Panic
+		var caught *providercall.Panic
 		if !errors.As(err, &caught) || caught.Method != who {
 			t.Errorf("%s panicked: Run returned %v, want an error that says so", who, err)
 		}

@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/reach"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/apiwatch"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -152,7 +152,7 @@ func (g *leaseGuard) took(ctx context.Context, lease *coordinationv1.Lease, sent
 
 // answered looks whether a renewal was answered, and whether the lease is forbidden, so that it cannot say anything.
 func (g *leaseGuard) answered(ctx context.Context, err error) {
-	if reach.Unanswered(err) {
+	if apiwatch.Unanswered(err) {
 		g.fence.unanswered()
 	}
 	if !apierrors.IsForbidden(err) {

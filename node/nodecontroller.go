@@ -12,7 +12,7 @@ import (
 	v1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/guard"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -117,7 +117,7 @@ func (n *NodeController) Run(ctx context.Context) (err error) {
 	defer cancel() // before Wait: a panic here must not wait for goroutines that go on
 
 	k := newNodeKeeper(n)
-	err = (&guard.Guard{}).Do(ctx, "NotifyNodeStatus", func(ctx context.Context) error {
+	err = (&providercall.Guard{}).Do(ctx, "NotifyNodeStatus", func(ctx context.Context) error {
 		n.provider.NotifyNodeStatus(ctx, k.report)
 		return nil
 	})

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/guard"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
@@ -106,7 +106,7 @@ func (p *pinger) call(ctx context.Context) (result pingResult) {
 	defer span.End()
 	defer func() {
 		if r := recover(); r != nil {
-			result = pingResult{reason: reasonPingFailed, err: guard.Caught(ctx, "Ping", r)}
+			result = pingResult{reason: reasonPingFailed, err: providercall.Caught(ctx, "Ping", r)}
 		}
 		span.SetStatus(result.err)
 	}()

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/guard"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podclaims"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 )
 
 // PodClaims finds the PersistentVolumes of pods of this node. It can be used from any goroutine.
@@ -80,7 +80,7 @@ func (c *PodController) offerClaims(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	return (&guard.Guard{}).Do(ctx, "UsePodClaims", func(context.Context) error {
+	return (&providercall.Guard{}).Do(ctx, "UsePodClaims", func(context.Context) error {
 		user.UsePodClaims(c.claims)
 		return nil
 	})

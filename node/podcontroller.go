@@ -19,11 +19,11 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/guard"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/objects"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podsecrets"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -34,7 +34,7 @@ const (
 	defaultVisibility = 30 * time.Second
 	defaultQuarantine = 5 * time.Minute
 	// slowCall is after how long a read of what a pod names lets another pod have
-	// its worker. For provider calls, guard.Patience decides.
+	// its worker. For provider calls, providercall.Patience decides.
 	slowCall = 10 * time.Second
 	// statusWriters is how many writes of pods may be under way at least. They wait
 	// for the API server, not for a processor; the client's limiter bounds their rate.
@@ -48,10 +48,10 @@ const (
 type PodController struct {
 	provider   PodLifecycleHandler
 	notifies   bool
-	authority  PodAuthority // nil: nobody says whether the provider's answers are complete
-	starts     bool         // it starts containers one by one: a PodObjectsUser
-	guard      guard.Guard  // for calls that change something
-	reads      guard.Guard  // for calls that only ask
+	authority  PodAuthority       // nil: nobody says whether the provider's answers are complete
+	starts     bool               // it starts containers one by one: a PodObjectsUser
+	guard      providercall.Guard // for calls that change something
+	reads      providercall.Guard // for calls that only ask
 	client     corev1client.PodsGetter
 	pods       corev1listers.PodLister
 	informer   cache.SharedIndexInformer
@@ -142,15 +142,15 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 	_, notifies := cfg.Provider.(PodNotifier)
 	_, starts := cfg.Provider.(PodObjectsUser)
 	authority, _ := cfg.Provider.(PodAuthority)
-	patience := &guard.Patience{}
+	patience := &providercall.Patience{}
 	gauges := newPodGauges()
 	c := &PodController{
 		provider:   cfg.Provider,
 		notifies:   notifies,
 		authority:  authority,
 		starts:     starts,
-		guard:      guard.Guard{Deadline: cfg.ProviderCallTimeout, Patience: patience, Slow: keyqueue.Yield},
-		reads:      guard.Guard{Deadline: min(cfg.ProviderCallTimeout, readTimeout), Patience: patience, Slow: keyqueue.Yield},
+		guard:      providercall.Guard{Deadline: cfg.ProviderCallTimeout, Patience: patience, Slow: keyqueue.Yield},
+		reads:      providercall.Guard{Deadline: min(cfg.ProviderCallTimeout, readTimeout), Patience: patience, Slow: keyqueue.Yield},
 		client:     cfg.PodClient,
 		pods:       cfg.PodInformer.Lister(),
 		informer:   cfg.PodInformer.Informer(),
@@ -240,7 +240,7 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 		return fmt.Errorf("run pod controller: %w", err)
 	}
 	if n, ok := c.provider.(PodNotifier); ok {
-		err := (&guard.Guard{}).Do(ctx, "NotifyPods", func(ctx context.Context) error {
+		err := (&providercall.Guard{}).Do(ctx, "NotifyPods", func(ctx context.Context) error {
 			n.NotifyPods(ctx, func(pod *corev1.Pod) { c.report(ctx, pod) })
 			return nil
 		})

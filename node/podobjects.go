@@ -9,8 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/guard"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 )
 
 // PodObjects reads for pods of this node. It can be used from any goroutine, as soon as
@@ -55,7 +55,7 @@ func (c *PodController) offerObjects(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	return (&guard.Guard{}).Do(ctx, "UsePodObjects", func(context.Context) error {
+	return (&providercall.Guard{}).Do(ctx, "UsePodObjects", func(context.Context) error {
 		user.UsePodObjects(podObjects{c})
 		return nil
 	})
@@ -68,7 +68,7 @@ func (c *PodController) background(ctx context.Context, end context.CancelCauseF
 	if !ok {
 		return
 	}
-	err := (&guard.Guard{}).Do(ctx, "RunInBackground", runner.RunInBackground)
+	err := (&providercall.Guard{}).Do(ctx, "RunInBackground", runner.RunInBackground)
 	if ctx.Err() != nil {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/reach"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/apiwatch"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -37,7 +37,7 @@ func (c *PodController) scout(ctx context.Context) {
 				return
 			case <-timer.C:
 			}
-			out = reach.Unanswered(c.probe(ctx))
+			out = apiwatch.Unanswered(c.probe(ctx))
 		}
 		c.noticed() // failures of the outage that was told twice
 		log.G(ctx).Infof("the API server answers again, after %v at least", time.Since(begin).Round(time.Second))
@@ -47,7 +47,7 @@ func (c *PodController) scout(ctx context.Context) {
 
 // failedToReach starts the scout if err says that the API server was not reached.
 func (c *PodController) failedToReach(err error) {
-	if !reach.Unanswered(err) {
+	if !apiwatch.Unanswered(err) {
 		return
 	}
 	select {

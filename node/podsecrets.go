@@ -11,8 +11,8 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/guard"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podsecrets"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
@@ -43,7 +43,7 @@ func (c *PodController) useSecrets(cfg *PodControllerConfig) {
 // offerSecrets tells a provider that wants to know where it gets what its pods may have.
 func (c *PodController) offerSecrets(ctx context.Context) error {
 	if user, ok := c.provider.(PodTokensUser); ok {
-		err := (&guard.Guard{}).Do(ctx, "UsePodTokens", func(context.Context) error {
+		err := (&providercall.Guard{}).Do(ctx, "UsePodTokens", func(context.Context) error {
 			user.UsePodTokens(podTokens{c.secrets})
 			return nil
 		})
@@ -52,7 +52,7 @@ func (c *PodController) offerSecrets(ctx context.Context) error {
 		}
 	}
 	if user, ok := c.provider.(PullCredentialsUser); ok {
-		return (&guard.Guard{}).Do(ctx, "UsePullCredentials", func(context.Context) error {
+		return (&providercall.Guard{}).Do(ctx, "UsePullCredentials", func(context.Context) error {
 			user.UsePullCredentials(pullCredentials{c.secrets})
 			return nil
 		})

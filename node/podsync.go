@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/guard"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
@@ -298,7 +298,7 @@ func (c *PodController) lookup(ctx context.Context, key string) (pod *corev1.Pod
 		pod, err = c.provider.GetPod(ctx, namespace, name)
 		return err
 	})
-	var panicked *guard.Panic
+	var panicked *providercall.Panic
 	switch {
 	case err == nil && pod != nil && c.foreign(pod):
 		return nil, false, nil
@@ -385,7 +385,7 @@ func (c *PodController) young(api *corev1.Pod, st *podState, now time.Time) bool
 
 // complete asks a PodAuthority. A panic is no answer.
 func (c *PodController) complete(ctx context.Context) (all bool) {
-	err := (&guard.Guard{}).Do(ctx, "AnswersForAllPods", func(context.Context) error {
+	err := (&providercall.Guard{}).Do(ctx, "AnswersForAllPods", func(context.Context) error {
 		all = c.authority.AnswersForAllPods()
 		return nil
 	})

@@ -14,10 +14,10 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/certapi"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/guard"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/podcerts"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/trustbundles"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/certapi"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/podcerts"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/trustbundles"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 )
 
 // PodTrustBundles reads ClusterTrustBundles for pods of this node. It can be used from any goroutine.
@@ -147,7 +147,7 @@ func (t podTrust) Certificate(ctx context.Context, pod *corev1.Pod, source *core
 // offerTrust tells a provider that wants to know where it gets them.
 func (c *PodController) offerTrust(ctx context.Context) error {
 	if user, ok := c.provider.(PodTrustBundlesUser); ok {
-		err := (&guard.Guard{}).Do(ctx, "UsePodTrustBundles", func(context.Context) error {
+		err := (&providercall.Guard{}).Do(ctx, "UsePodTrustBundles", func(context.Context) error {
 			user.UsePodTrustBundles(c.trust)
 			return nil
 		})
@@ -156,7 +156,7 @@ func (c *PodController) offerTrust(ctx context.Context) error {
 		}
 	}
 	if user, ok := c.provider.(PodCertificatesUser); ok {
-		return (&guard.Guard{}).Do(ctx, "UsePodCertificates", func(context.Context) error {
+		return (&providercall.Guard{}).Do(ctx, "UsePodCertificates", func(context.Context) error {
 			user.UsePodCertificates(c.trust)
 			return nil
 		})

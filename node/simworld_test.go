@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/memapi"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/objects"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/memapi"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/memapi"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/memapi"
 )
 
 // podAPI is the pods of an API server in memory.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/permit"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/accessreview"
 )
 
 // answers are what the API server says about an identity.
@@ -39,10 +39,10 @@ func answering(client *fake.Clientset, user string, mayList bool) *answers {
 }
 
 // gateFor is the gate of a service account that may list, or may not.
-func gateFor(user string, mayList bool) *permit.Gate {
+func gateFor(user string, mayList bool) *accessreview.Gate {
 	client := fake.NewClientset()
 	answering(client, user, mayList)
-	return permit.New(client)
+	return accessreview.New(client)
 }
 
 func TestSecurityC2AnIdentityThatMayOnlyGetOnlyGets(t *testing.T) {
@@ -90,7 +90,7 @@ func TestSecurityC2AnIdentityThatMayOnlyGetOnlyGets(t *testing.T) {
 }
 
 func TestIdentitiesThatMayListWatch(t *testing.T) {
-	for name, gate := range map[string]*permit.Gate{
+	for name, gate := range map[string]*accessreview.Gate{
 		"a node":                        gateFor("system:node:n", true),
 		"a service account with a role": gateFor("system:serviceaccount:ns:vk", true),
 		"no gate":                       nil,
@@ -111,17 +111,17 @@ func TestIdentitiesThatMayListWatch(t *testing.T) {
 
 // TestRefusedListsEndInGets: the gate had no answer, or an older one, so the list is tried first.
 func TestRefusedListsEndInGets(t *testing.T) {
-	for name, gate := range map[string]func() (*permit.Gate, func()){
-		"no answer at first": func() (*permit.Gate, func()) {
+	for name, gate := range map[string]func() (*accessreview.Gate, func()){
+		"no answer at first": func() (*accessreview.Gate, func()) {
 			client := fake.NewClientset()
 			answers := answering(client, "system:serviceaccount:ns:vk", false)
 			answers.fail.Store(true)
-			return permit.New(client), func() { answers.fail.Store(false) }
+			return accessreview.New(client), func() { answers.fail.Store(false) }
 		},
-		"the role was changed": func() (*permit.Gate, func()) {
+		"the role was changed": func() (*accessreview.Gate, func()) {
 			client := fake.NewClientset()
 			answers := answering(client, "system:serviceaccount:ns:vk", true)
-			return permit.New(client), func() { answers.may.Store(false) }
+			return accessreview.New(client), func() { answers.may.Store(false) }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

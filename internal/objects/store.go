@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/permit"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/accessreview"
 )
 
 // errStopped answers questions that come too late to be asked of the API server.
@@ -22,7 +22,7 @@ var errStopped = errors.New("the store of ConfigMaps and Secrets has stopped")
 // goroutine, before and during Run.
 type Store struct {
 	client  kubernetes.Interface
-	gate    *permit.Gate // nil: open; set before Run
+	gate    *accessreview.Gate // nil: open; set before Run
 	cluster map[*kind]*clusterWide
 
 	stopped chan struct{} // closed when Run has ended
@@ -65,7 +65,7 @@ func NewStore(client kubernetes.Interface) *Store {
 
 // Behind makes the store wait at the gate before it asks for an object for the first time. Call it
 // before Run.
-func (s *Store) Behind(gate *permit.Gate) { s.gate = gate }
+func (s *Store) Behind(gate *accessreview.Gate) { s.gate = gate }
 
 // Await waits at the store's gate, for callers who ask for something else on behalf of a pod.
 func (s *Store) Await(ctx context.Context, attributes authorizationv1.ResourceAttributes) {

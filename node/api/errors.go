@@ -8,7 +8,7 @@ import (
 	"net/http"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	calls "github.com/virtual-kubelet/virtual-kubelet/internal/guard"
+	calls "github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 

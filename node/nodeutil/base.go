@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/accessreview"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/objects"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/permit"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
@@ -63,7 +63,7 @@ func newBase(name string, cfg NodeConfig, fromEnv kubernetes.Interface) (*base, 
 	b.services = newServiceInformer(b.clients.watches, cfg.InformerResyncPeriod)
 	// Not with the client of the writes: many objects at a start must not hold up statuses.
 	b.objects = objects.NewStore(b.clients.watches)
-	b.objects.Behind(permit.New(b.clients.watches))
+	b.objects.Behind(accessreview.New(b.clients.watches))
 	b.informers = []cache.SharedIndexInformer{b.services.Informer()}
 	if cfg.EventRecorder == nil {
 		b.hub = &eventHub{}

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/certrequest"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/certrequest"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )

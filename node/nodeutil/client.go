@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/clientcert"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/clientcert"
 )
 
 const (

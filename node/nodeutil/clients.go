@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/clientcert"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/clientcert"
 )
 
 // clients are the ways to the API server, apart so that none delays another:

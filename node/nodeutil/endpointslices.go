@@ -12,7 +12,7 @@ import (
 	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/guard"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 )
 
 // EndpointSlicesUser is an ability of a provider that takes services of this cluster elsewhere, and needs the addresses behind them. It
@@ -55,7 +55,7 @@ func (n *Node) watchSlices(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	err := (&guard.Guard{}).Do(ctx, "UseEndpointSlices", func(context.Context) error {
+	err := (&providercall.Guard{}).Do(ctx, "UseEndpointSlices", func(context.Context) error {
 		user.UseEndpointSlices(discoverylisters.NewEndpointSliceLister(informer.GetIndexer()))
 		return nil
 	})

@@ -17,8 +17,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/faultrow"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testpki"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 

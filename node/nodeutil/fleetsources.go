@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/reach"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/apiwatch"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
 // boundPods is the source of all pods that have a node: a set of nodes cannot be selected.
-func boundPods(client kubernetes.Interface) *reach.Source {
+func boundPods(client kubernetes.Interface) *apiwatch.Source {
 	bound := fields.OneTermNotEqualSelector("spec.nodeName", "").String()
 	pods := client.CoreV1().Pods(metav1.NamespaceAll)
-	return reach.NewSource(
+	return apiwatch.NewSource(
 		func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = bound
 			list, err := pods.List(ctx, options)
@@ -36,9 +36,9 @@ func boundPods(client kubernetes.Interface) *reach.Source {
 }
 
 // allNodes is the source of all nodes.
-func allNodes(client kubernetes.Interface) *reach.Source {
+func allNodes(client kubernetes.Interface) *apiwatch.Source {
 	nodes := client.CoreV1().Nodes()
-	return reach.NewSource(
+	return apiwatch.NewSource(
 		func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := nodes.List(ctx, options)
 			return list, explainRefusal(ctx, "nodes", err)

@@ -19,7 +19,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/certificate"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/certrequest"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/certrequest"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 

@@ -15,7 +15,7 @@ import (
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/reach"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/apiwatch"
 )
 
 // podInformer watches the pods of one node.
@@ -67,7 +67,7 @@ func (s serviceInformer) Lister() corev1listers.ServiceLister {
 }
 
 func newInformer(example runtime.Object, resync time.Duration, lw *cache.ListWatch) cache.SharedIndexInformer {
-	informer := cache.NewSharedIndexInformer(reach.NewSource(lw.ListWithContextFunc, lw.WatchFuncWithContext), example, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	informer := cache.NewSharedIndexInformer(apiwatch.NewSource(lw.ListWithContextFunc, lw.WatchFuncWithContext), example, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	// It fails only for an informer that runs already.
 	_ = informer.SetTransform(dropManagedFields)
 	return informer

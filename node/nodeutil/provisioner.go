@@ -7,8 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/guard"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/localpath"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -41,14 +41,14 @@ func (n *Node) provision(ctx context.Context) error {
 	return localpath.New(localpath.Config{
 		Client: n.clients.main, Watches: n.clients.watches, Node: n.name, Hostname: hostname, Recorder: n.recorder(n.name + "/local-path"),
 		Make: func(ctx context.Context, name string) (path string, err error) {
-			err = (&guard.Guard{}).Do(ctx, "MakeVolume", func(ctx context.Context) (err error) {
+			err = (&providercall.Guard{}).Do(ctx, "MakeVolume", func(ctx context.Context) (err error) {
 				path, err = provisioner.MakeVolume(ctx, name)
 				return err
 			})
 			return path, err
 		},
 		Remove: func(ctx context.Context, name string) error {
-			return (&guard.Guard{}).Do(ctx, "RemoveVolume", func(ctx context.Context) error { return provisioner.RemoveVolume(ctx, name) })
+			return (&providercall.Guard{}).Do(ctx, "RemoveVolume", func(ctx context.Context) error { return provisioner.RemoveVolume(ctx, name) })
 		},
 	}).Run(ctx)
 }

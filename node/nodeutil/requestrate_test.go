@@ -19,7 +19,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/faultrow"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
 // apiLatency is how long the API server of these tests takes for an answer.

@@ -16,7 +16,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testpki"
 )
 
 // guardedNode is a node with everything that it can serve, which has not been run. The server serves

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/certrequest"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/certrequest"
 )
 
 // The names of the files in a directory for certificates, as a kubelet has them.

@@ -19,9 +19,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/certrequest"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/certrequest"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testpki"
 )
 
 // asking is a node on loopback that asks for its serving certificate.

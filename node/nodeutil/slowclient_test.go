@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testpki"
 )
 
 // TestRefusedClientHoldsNoConnection promises a body and never sends it. Nobody

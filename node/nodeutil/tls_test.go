@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testpki"
 )
 
 func TestDefaultServerCiphersAreSafe(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/certfile"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/certfile"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 

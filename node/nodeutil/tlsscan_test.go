@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/client-go/util/cert"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testpki"
 )
 
 // TestSecurityB6ScanOfVersionsAndSuites tries every version and every suite that exists, with both

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/certfile"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/certfile"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 

@@ -22,7 +22,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/containerdtest"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/containerdtest"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"

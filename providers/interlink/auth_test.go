@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testpki"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/plugin"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"

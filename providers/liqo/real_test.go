@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testlog"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testlog"
 )
 
 // realDir is the folder with Liqo's own program and definitions, as `make liqo` makes it; "": tests use the controller that is in shadows_test.go.

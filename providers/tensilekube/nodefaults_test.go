@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/faultproxy"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/faultrow"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultproxy"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 )
 
 // TestOutagesBetweenClusters has whole nodes of a real upper cluster, whose way to a real lower cluster breaks. No pod may be lost or run

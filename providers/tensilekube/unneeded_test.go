@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 )
 
 // TestSecretsThatNoPodNeedsAreGoneAfterAMinute has the pauses that nodes have: two pods of one Secret go one by one, and a third while the

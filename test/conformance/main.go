@@ -17,7 +17,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/containerdtest"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/containerdtest"
 
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/box"
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/cluster"

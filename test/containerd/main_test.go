@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/containerdtest"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/containerdtest"
 )
 
 // busybox is the image that all pods of these tests run; no registry is asked for it.

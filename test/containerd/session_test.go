@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testlog"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testlog"
 )
 
 // user is somebody with kubectl, who prefers a protocol.

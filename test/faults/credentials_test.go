@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/clientcert"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/faultrow"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/clientcert"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
 

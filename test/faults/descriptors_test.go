@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/faultrow"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
 // TestFault47ConnectionsLeaveFilesForTheLease lets two clients take all the connections to the

@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/faultrow"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
 // together is how many tests run at a time. Most of them wait most of the time.

@@ -9,8 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/faultproxy"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/faultrow"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultproxy"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/faultrow"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
 // TestFault11ResetConnectionsDelayNothing resets all connections again and again while pods come

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testlog"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testlog"
 	"github.com/virtual-kubelet/virtual-kubelet/test/internal/testnode"
 )
 

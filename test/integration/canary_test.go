@@ -23,7 +23,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testlog"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testlog"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"

@@ -28,7 +28,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 	"github.com/virtual-kubelet/virtual-kubelet/test/internal/testnode"
 )
 

@@ -21,7 +21,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/rights"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/rbac"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 )
@@ -46,8 +46,8 @@ func TestClaimsGetVolumes(t *testing.T) {
 	w.provider = func(nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
 		return roomy{notifying{polled{Backend: w.backend, changed: w.changed}}, dir}, nil, nil
 	}
-	s := rights.Subject{Name: w.nodeName, Namespace: w.namespace, Nodes: []string{w.nodeName}}
-	w.apply(rights.Provisioner(s))
+	s := rbac.Subject{Name: w.nodeName, Namespace: w.namespace, Nodes: []string{w.nodeName}}
+	w.apply(rbac.Provisioner(s))
 	w.start()
 	class := s.Name + "-local-path"
 	claims, volumes := w.client().CoreV1().PersistentVolumeClaims(w.namespace), w.client().CoreV1().PersistentVolumes()

@@ -22,15 +22,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/rights"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/rbac"
 )
 
 // asServiceAccount makes the node run with the rights that are shipped, held by a policy to its own objects.
-func (w *world) asServiceAccount() rights.Subject {
+func (w *world) asServiceAccount() rbac.Subject {
 	w.Helper()
-	s := rights.Subject{Name: w.nodeName, Namespace: w.namespace, Nodes: []string{w.nodeName}}
-	w.apply(rights.Objects(s, rights.ShippedFeatures()...))
-	w.apply(rights.Admission(s))
+	s := rbac.Subject{Name: w.nodeName, Namespace: w.namespace, Nodes: []string{w.nodeName}}
+	w.apply(rbac.Objects(s, rbac.ShippedFeatures()...))
+	w.apply(rbac.Admission(s))
 	token, err := w.client().CoreV1().ServiceAccounts(s.Namespace).CreateToken(w.Context(), s.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		w.Fatal(err)
@@ -94,14 +94,14 @@ func TestSecurityC3TheClusterRoleIsWhatANodeUses(t *testing.T) {
 	w.needyLives(daemon)
 
 	shipped, unseen := map[done]bool{}, map[done]string{}
-	for _, r := range rights.All(rights.ShippedFeatures()...) {
+	for _, r := range rbac.All(rbac.ShippedFeatures()...) {
 		for _, verb := range r.Verbs {
 			d := done{verb, r.Group, r.Resource, r.Namespace}
 			shipped[d], unseen[d] = true, r.Unseen
 		}
 	}
 	used := map[done]bool{}
-	w.auditUntil(rights.User(s), "the audit log has all that was done", func(events []auditv1.Event) bool {
+	w.auditUntil(rbac.User(s), "the audit log has all that was done", func(events []auditv1.Event) bool {
 		for _, e := range events {
 			if e.ObjectRef != nil {
 				used[doneIn(e)] = true
@@ -109,7 +109,7 @@ func TestSecurityC3TheClusterRoleIsWhatANodeUses(t *testing.T) {
 		}
 		return about(events, "delete pods") && about(events, "create events")
 	})
-	for _, e := range w.api.Audit(t, rights.User(s)) {
+	for _, e := range w.api.Audit(t, rbac.User(s)) {
 		if e.ResponseStatus != nil && e.ResponseStatus.Code == http.StatusForbidden {
 			t.Errorf("refused: %s %s: %s", e.Verb, e.RequestURI, e.ResponseStatus.Message)
 		}

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testlog"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testlog"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"

@@ -11,7 +11,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/rights"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/rbac"
 )
 
 const fixRole = "bind the identity to the ClusterRole of deploy/, or use the identity of a node (system:node:NAME, group system:nodes), which needs no role"
@@ -25,14 +25,14 @@ func checkRights(ctx context.Context, e *exam) {
 		e.skip(onlyBootstrap)
 		return
 	}
-	var features []rights.Feature
+	var features []rbac.Feature
 	if e.BootstrapKubeconfig != "" || e.RequestsCertificate {
-		features = append(features, rights.CertificateRequests)
+		features = append(features, rbac.CertificateRequests)
 	}
 	if e.ManyNodes {
-		features = append(features, rights.ManyNodes)
+		features = append(features, rbac.ManyNodes)
 	}
-	e.need(ctx, fixRole, rights.All(features...))
+	e.need(ctx, fixRole, rbac.All(features...))
 }
 
 const onlyBootstrap = "the node has only the credentials to ask for its own with; run this again when it has those"
@@ -50,12 +50,12 @@ func checkReviews(ctx context.Context, e *exam) {
 		e.skip(onlyBootstrap)
 		return
 	}
-	serving := slices.DeleteFunc(rights.All(rights.Serving), func(r rights.Right) bool { return r.Needs != rights.Serving })
+	serving := slices.DeleteFunc(rbac.All(rbac.Serving), func(r rbac.Right) bool { return r.Needs != rbac.Serving })
 	e.need(ctx, "bind the identity to the ClusterRole system:auth-delegator, or to that of deploy/", serving)
 }
 
 // need notes which rights are missing.
-func (e *exam) need(ctx context.Context, fix string, all []rights.Right) {
+func (e *exam) need(ctx context.Context, fix string, all []rbac.Right) {
 	for _, r := range all {
 		if e.isNode() && (r.Resource == "configmaps" || r.Resource == "secrets") {
 			continue // the Node authorizer allows what pods name, one by one: it cannot be asked in general
@@ -84,7 +84,7 @@ func (e *exam) need(ctx context.Context, fix string, all []rights.Right) {
 }
 
 // place names what a right is on.
-func place(r rights.Right) string {
+func place(r rbac.Right) string {
 	text := r.Resource
 	if r.Group != "" {
 		text += " (" + r.Group + ")"

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testpki"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )

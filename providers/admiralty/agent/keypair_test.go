@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testpki"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testpki"
 )
 
 // TestKeyPairIsReadWhenItChanges has a certificate that is read once, replaced, and broken.

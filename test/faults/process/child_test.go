@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testlog"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testlog"
 	"github.com/virtual-kubelet/virtual-kubelet/test/faults/internal/daemon"
 	"github.com/virtual-kubelet/virtual-kubelet/test/faults/internal/failpoint"
 )

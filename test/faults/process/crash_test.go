@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/faultrow"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
 // TestFault01KilledUnderChurn kills the daemon again and again while pods come and go. A pod that was there before a restart, and never

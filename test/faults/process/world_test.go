@@ -12,7 +12,7 @@ import (
 
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 	"github.com/virtual-kubelet/virtual-kubelet/test/faults/internal/backend"
 	"github.com/virtual-kubelet/virtual-kubelet/test/faults/internal/daemon"
 )

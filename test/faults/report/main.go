@@ -20,7 +20,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/faultrow"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
 func main() {

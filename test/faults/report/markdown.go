@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/faultrow"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
 const preamble = `# Faults

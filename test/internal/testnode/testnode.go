@@ -17,7 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testlog"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testlog"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	slogadapter "github.com/virtual-kubelet/virtual-kubelet/log/slog"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"

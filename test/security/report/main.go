@@ -10,8 +10,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/repocheck"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/securityrow"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/repocheck"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/securityrow"
 )
 
 func main() {

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testlog"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testlog"
 )
 
 // ContractImage makes an archive of the image "contract", with the program of the contract, in a folder of its own.

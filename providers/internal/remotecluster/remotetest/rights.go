@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 )
 
 // ReadmeRole is the ClusterRole of that name that README.md in this folder tells to paste.

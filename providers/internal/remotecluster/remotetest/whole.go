@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"

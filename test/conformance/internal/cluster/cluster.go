@@ -14,7 +14,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/containerdtest"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/containerdtest"
 
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/box"
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/images"

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package accessreview finds out what the own identity may do before it does it: it waits until the Node
+// authorizer knows of a pod, and knows whether objects may be listed.
+//
+// The Node authorizer lets a node read what its pods name. It learns of pods by a watch of its
+// own, which may be a moment behind the node's: the node would be refused what it may have, and
+// the refusal would be in the audit log, where it looks like an attack.
+//
+// The guarantee: an identity system:node:NAME asks the authorizer itself whether it knows
+// already, by SelfSubjectAccessReview, which everybody may and which is no refusal, before it
+// asks for the object; it does not wait longer than Patience. Other identities do not wait.
+//
+// What surprises: the answer is that of one API server. If the next request goes to another one
+// that is further behind, it may be refused all the same, and is tried again.
+package accessreview
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+const (
+	// Patience is how long to wait for the authorizer. Whoever is not allowed then asks all the same:
+	// the refusal says why.
+	Patience = 10 * time.Second
+
+	firstPause = 10 * time.Millisecond
+	lastPause  = time.Second
+)
+
+// Gate is where one identity waits. A nil Gate is open.
+type Gate struct {
+	client kubernetes.Interface
+
+	mu       sync.Mutex
+	asked    bool // isNode is known
+	node     bool
+	answered map[authorizationv1.ResourceAttributes]bool // by MayList
+}
+
+// New returns a gate for the identity of client. It sends no request.
+func New(client kubernetes.Interface) *Gate {
+	return &Gate{client: client, answered: map[authorizationv1.ResourceAttributes]bool{}}
+}
+
+// Refused forgets that the identity may list the objects of a core resource in a namespace: a list was
+// refused, after the role was changed for example.
+func (g *Gate) Refused(resource, namespace string) {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.answered, listing(resource, namespace))
+}
+
+func listing(resource, namespace string) authorizationv1.ResourceAttributes {
+	return authorizationv1.ResourceAttributes{Verb: "list", Resource: resource, Namespace: namespace}
+}
+
+// MayList reports whether the identity may list all objects of a core resource in a namespace. It asks once,
+// so that nothing is asked for that would be refused. A node is not asked about: what it may list
+// depends on the name. Without an answer it reports true: whoever is refused then calls Refused and
+// asks again.
+func (g *Gate) MayList(ctx context.Context, resource, namespace string) bool {
+	if g == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	if g.isNode(ctx) {
+		return true
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock() // others wait for the one answer
+	if !g.asked {
+		return true
+	}
+	attributes := listing(resource, namespace)
+	if allowed, has := g.answered[attributes]; has {
+		return allowed
+	}
+	allowed, err := g.may(ctx, attributes)
+	if err != nil {
+		return true
+	}
+	g.answered[attributes] = allowed
+	return allowed
+}
+
+func (g *Gate) may(ctx context.Context, attributes authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}
+	got, err := g.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	return got.Status.Allowed, nil
+}
+
+// Wait returns when the identity may do what attributes say, when it never has to wait, when Patience is
+// over, or when ctx ends. Nothing is said about which: the request itself will tell.
+func (g *Gate) Wait(ctx context.Context, attributes authorizationv1.ResourceAttributes) {
+	if g == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	if !g.isNode(ctx) {
+		return
+	}
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		if allowed, err := g.may(ctx, attributes); err != nil || allowed {
+			return
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// isNode reports whether the Node authorizer decides for the identity. It is asked once; while that
+// cannot be found out, nobody waits.
+func (g *Gate) isNode(ctx context.Context) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock() // others wait for the one answer
+	if g.asked {
+		return g.node
+	}
+	got, err := g.client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		log.G(ctx).WithError(err).Debug("cannot find out the own identity: objects of new pods may be refused at first")
+		return false
+	}
+	g.asked, g.node = true, strings.HasPrefix(got.Status.UserInfo.Username, "system:node:")
+	return g.node
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apiwatch
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// goodLife is how long a stream must live to be worth opening the next one soon.
+const goodLife = 500 * time.Millisecond
+
+// steadyWatch goes on by itself, from the last version that it saw, when its stream
+// breaks or ends. A reflector would list anew after a stream that breaks soon, and wait for
+// up to half a minute before it does so again.
+type steadyWatch struct {
+	open   func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	events chan watch.Event
+	cancel context.CancelFunc
+}
+
+// ResultChan implements watch.Interface. It is closed when there is no way to go on; an
+// error event says why.
+func (w *steadyWatch) ResultChan() <-chan watch.Event { return w.events }
+
+// Stop implements watch.Interface.
+func (w *steadyWatch) Stop() { w.cancel() }
+
+// run ends with ctx, or when the API server no longer knows the version.
+func (w *steadyWatch) run(ctx context.Context, stream watch.Interface, options metav1.ListOptions) {
+	defer close(w.events)
+	defer w.cancel()
+	pause := sourceFirstPause
+	for {
+		began := time.Now()
+		ended := w.relay(ctx, stream, &options)
+		stream.Stop()
+		if ended {
+			return
+		}
+		if time.Since(began) >= goodLife {
+			pause = sourceFirstPause // whatever broke the stream, the API server answers
+		}
+		if !sleep(ctx, pause) {
+			return
+		}
+		pause = min(2*pause, sourceLastPause)
+		var err error
+		if stream, err = w.open(ctx, options); err != nil {
+			w.send(ctx, errorEvent(err))
+			return
+		}
+	}
+}
+
+// relay passes events on until the stream ends, and remembers in options how far it
+// came. It reports whether that was the end of the whole watch.
+func (w *steadyWatch) relay(ctx context.Context, stream watch.Interface, options *metav1.ListOptions) (ended bool) {
+	for {
+		select {
+		case <-ctx.Done():
+			return true
+		case event, ok := <-stream.ResultChan():
+			switch {
+			case !ok:
+				return false
+			case event.Type == watch.Error && broken(apierrors.FromObject(event.Object)):
+				return false
+			case !w.send(ctx, event) || event.Type == watch.Error:
+				return true
+			}
+			if m, err := meta.Accessor(event.Object); err == nil {
+				options.ResourceVersion = m.GetResourceVersion()
+			}
+		}
+	}
+}
+
+// broken reports whether an error event says that the stream broke, or that the API server
+// has no time now: the next stream may go on from there.
+func broken(err error) bool {
+	return apierrors.IsInternalError(err) || apierrors.IsTooManyRequests(err) || Unanswered(err)
+}
+
+func (w *steadyWatch) send(ctx context.Context, event watch.Event) bool {
+	select {
+	case w.events <- event:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func errorEvent(err error) watch.Event {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		status = apierrors.NewInternalError(err)
+	}
+	answer := status.Status()
+	return watch.Event{Type: watch.Error, Object: &answer}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

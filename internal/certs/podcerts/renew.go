@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podcerts
+
+import (
+	"context"
+	"crypto"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/certapi"
+)
+
+const (
+	// patience is how long a question waits for a request to be decided, if the pod has no valid certificate. A deletion of
+	// the pod waits for that.
+	patience = 4 * time.Second
+	// firstPause and lastPause are the pauses between looks at a request.
+	firstPause = 100 * time.Millisecond
+	lastPause  = time.Second
+	// jitter is how much later than the signer says a certificate is renewed at most, so that those of many pods are not
+	// renewed together. A kubelet's is the same.
+	jitter = 5 * time.Minute
+)
+
+// asked is a request that is under way.
+type asked struct {
+	key        crypto.Signer
+	node, name string
+}
+
+// renew asks for another certificate, or looks what became of the request. What the slot has stays until there is another one.
+func (b *Book) renew(ctx context.Context, s *slot, pod *corev1.Pod, source *corev1.PodCertificateProjection) error {
+	if s.refused != nil {
+		return s.refused
+	}
+	if s.asked == nil {
+		request, err := b.ask(ctx, pod, source)
+		if err != nil {
+			return err
+		}
+		s.asked = request
+	}
+	deadline := time.Now()
+	if !s.have.valid(deadline) {
+		deadline = deadline.Add(patience)
+	}
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		err := b.look(ctx, s, pod)
+		if err == nil || !errors.Is(err, errNotIssued) || time.Now().Add(pause).After(deadline) {
+			return err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+	}
+}
+
+// ask makes a key and a request for it.
+func (b *Book) ask(ctx context.Context, pod *corev1.Pod, source *corev1.PodCertificateProjection) (*asked, error) {
+	account := pod.Spec.ServiceAccountName
+	if account == "" {
+		account = "default"
+	}
+	accountUID, err := b.cfg.Account(ctx, pod.Namespace, account)
+	if err != nil {
+		return nil, fmt.Errorf("while fetching service account: %w", err)
+	}
+	node, nodeUID, err := b.cfg.Node(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("while fetching node: %w", err)
+	}
+	key, err := newKey(source.KeyType)
+	if err != nil {
+		return nil, fmt.Errorf("while generating keypair: %w", err)
+	}
+	name, err := b.cfg.Requests.Ask(ctx, certapi.Request{
+		Pod: pod, Source: source, Account: account, AccountUID: accountUID, Node: node, NodeUID: nodeUID, Key: key,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("while creating PodCertificateRequest: %w", err)
+	}
+	return &asked{key: key, node: node, name: name}, nil
+}
+
+// look takes in what became of the request.
+func (b *Book) look(ctx context.Context, s *slot, pod *corev1.Pod) error {
+	name := s.asked.name
+	answer, err := b.cfg.Requests.Answer(ctx, pod.Namespace, s.asked.node, name)
+	switch {
+	case err != nil:
+		return fmt.Errorf("while getting PodCertificateRequest %q: %w", pod.Namespace+"/"+name, err)
+	case !answer.Found:
+		s.asked = nil
+		return fmt.Errorf("PodCertificateRequest %q appears to have been deleted", pod.Namespace+"/"+name)
+	case answer.Condition == "":
+		return errNotIssued
+	case answer.Condition == certapi.Issued:
+		have, err := issued(answer, s.asked.key)
+		if err == nil {
+			b.cfg.Remember(pod.UID, s.purpose, name, have.key)
+			s.have, s.asked = have, nil
+			return nil
+		}
+		answer.Condition, answer.Reason, answer.Message = certapi.Failed, "Unusable", err.Error()
+	}
+	word := "failed"
+	if answer.Condition == certapi.Denied {
+		word = "denied"
+	}
+	s.asked, s.refused = nil, fmt.Errorf("PodCertificateRequest was permanently %s: reason=%q message=%q", word, answer.Reason, answer.Message)
+	if s.have.valid(time.Now()) { // else the mount fails, and that is told
+		b.cfg.Recorder.Eventf(pod, corev1.EventTypeWarning, answer.Condition, "PodCertificateRequest %s/%s was %s, and the certificate of the pod ends at %s: reason=%q, message=%q",
+			pod.Namespace, name, word, s.have.ends.UTC().Format(time.RFC3339), answer.Reason, answer.Message)
+	}
+	return s.refused
+}
+
+// issued is the certificate that was issued for a key.
+func issued(answer certapi.Answer, key crypto.Signer) (*credential, error) {
+	chain, leaf, err := certificates([]byte(answer.Chain), key)
+	if err != nil {
+		return nil, err
+	}
+	if !time.Now().Before(leaf.NotAfter) {
+		return nil, fmt.Errorf("it ended at %s, which is over by the clock of this node", leaf.NotAfter.UTC().Format(time.RFC3339))
+	}
+	encoded, err := encode(key)
+	if err != nil {
+		return nil, err
+	}
+	refresh := answer.BeginRefreshAt.Time
+	if refresh.IsZero() {
+		refresh = refreshOf(leaf)
+	}
+	if later := refresh.Add(rand.N(jitter)); later.Before(leaf.NotAfter) {
+		refresh = later
+	}
+	return &credential{key: encoded, chain: chain, ends: leaf.NotAfter, refresh: refresh}, nil
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providercall
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// slowFactor is how many times longer than usual a slow call takes.
+	slowFactor = 4
+	// leastPatience and mostPatience bound after how long a call is slow.
+	leastPatience = 100 * time.Millisecond
+	mostPatience  = 10 * time.Second
+	// firstPatience is it while nothing is known of the method.
+	firstPatience = time.Second
+	// forgetting is how many calls it takes for a change to be noticed.
+	forgetting = 8
+)
+
+// Patience says from when on a call is slow: when it takes several times longer
+// than calls of its method do that succeed. So calls that hang are soon told from
+// those of a backend that takes its time. The zero value is ready for use, by any
+// number of goroutines.
+type Patience struct {
+	mu    sync.Mutex
+	usual map[string]time.Duration // guarded by mu; by method
+}
+
+// With returns after how long a call of the method is slow.
+func (p *Patience) With(method string) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	usual, known := p.usual[method]
+	if !known {
+		return firstPatience
+	}
+	return min(max(slowFactor*usual, leastPatience), mostPatience)
+}
+
+// took notes how long a call took that succeeded.
+func (p *Patience) took(method string, d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.usual == nil {
+		p.usual = map[string]time.Duration{}
+	}
+	usual, known := p.usual[method]
+	if !known {
+		usual = d
+	}
+	p.usual[method] = usual + (d-usual)/forgetting
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package providercall stands around every call of a provider: a deadline, recovery
+// from panics, metrics, a span, and a word to the caller when a call takes
+// long, so that it can let others pass.
+//
+// The guarantee: Do returns only when the call has returned, so that two calls
+// for one pod never overlap; a panic becomes an error of type *Panic; and what the provider
+// says has no secret in it when it leaves.
+//
+// What surprises: a provider that ignores its context is not abandoned at the
+// deadline. It is reported as overdue and waited for; nothing else could keep
+// the first guarantee.
+package providercall
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/trace"
+)
+
+var (
+	duration = metrics.NewHistogramVec("virtual_kubelet_provider_call_duration_seconds", "Duration of provider calls by method and result (ok or error).", "method", "result")
+	panics   = metrics.NewCounterVec("virtual_kubelet_provider_panics_total", "Provider calls that panicked, by method.", "method")
+	overdue  = metrics.NewCounterVec("virtual_kubelet_provider_calls_overdue_total", "Provider calls that had not returned by their deadline, by method.", "method")
+)
+
+// Guard calls providers. The zero value sets no deadline.
+type Guard struct {
+	// Deadline ends the context of a call; 0 means none.
+	Deadline time.Duration
+	// Patience says how long a call may take before Slow is called; nil means for ever.
+	Patience *Patience
+	// Slow is called once, on another goroutine, with the context of a call that takes long.
+	Slow func(ctx context.Context)
+}
+
+// Panic is the error of a call that panicked.
+type Panic struct {
+	Method string
+	Value  any
+}
+
+// Error names the method and the value, without the stack, which is logged.
+func (p *Panic) Error() string { return fmt.Sprintf("provider panicked in %s: %v", p.Method, p.Value) }
+
+// Caught counts and logs a panic of the named method that its caller recovered
+// from, with the stack, and returns it as an error. It is for calls that Do does
+// not make, such as the streams of a request.
+func Caught(ctx context.Context, method string, value any) *Panic {
+	panics.WithLabelValues(method).Inc()
+	said := redact.Text(fmt.Sprint(value), redact.From(ctx)...)
+	log.G(ctx).WithField("method", method).Errorf("provider panicked: %s\n%s", said, debug.Stack())
+	return &Panic{Method: method, Value: value}
+}
+
+// Do runs call, which stands for the named method of the provider. A call that
+// outlasts its deadline and returns no error of its own has succeeded, late. The text of
+// an error is redacted, with the values of ctx (redact.With).
+func (g *Guard) Do(ctx context.Context, method string, call func(context.Context) error) (err error) {
+	ctx, span := trace.StartSpan(ctx, "provider."+method)
+	defer func() {
+		span.SetStatus(err)
+		span.End()
+	}()
+	begin := time.Now()
+	if g.Patience != nil && g.Slow != nil {
+		defer time.AfterFunc(g.Patience.With(method), func() { g.Slow(ctx) }).Stop()
+	}
+	callCtx := ctx
+	if g.Deadline > 0 {
+		c, cancel := context.WithTimeout(ctx, g.Deadline)
+		defer cancel()
+		callCtx = c
+		defer time.AfterFunc(g.Deadline, func() {
+			overdue.WithLabelValues(method).Inc()
+			log.G(ctx).WithField("method", method).Warnf("provider call has not returned after %v; its context is cancelled", g.Deadline)
+		}).Stop()
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			err = Caught(ctx, method, v)
+		}
+		if err != nil {
+			err = redact.Error(err, redact.From(ctx)...)
+		}
+		result := "ok"
+		if err != nil {
+			result = "error"
+		} else if g.Patience != nil {
+			g.Patience.took(method, time.Since(begin))
+		}
+		duration.WithLabelValues(method, result).Observe(time.Since(begin).Seconds())
+	}()
+	return call(callCtx)
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rbac
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+)
+
+// Admission returns a ValidatingAdmissionPolicy, and its binding, that keeps the ServiceAccount from writing
+// to other nodes than its own, to their pods and leases, and from asking for tokens that are bound to no
+// pod. It says nothing about what is read: admission does not see that.
+func Admission(s Subject) []runtime.Object {
+	var names []string
+	for _, node := range s.Nodes {
+		names = append(names, strconv.Quote(node))
+	}
+	const version = "admissionregistration.k8s.io/v1"
+	fail, message := admissionv1.Fail, "this ServiceAccount acts for the nodes "+strings.Join(s.Nodes, ", ")+" only"
+	rule := func(group, version string, resources []string, operations ...admissionv1.OperationType) admissionv1.NamedRuleWithOperations {
+		return admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: operations, Rule: admissionv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: resources},
+		}}
+	}
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ValidatingAdmissionPolicy"}, ObjectMeta: metav1.ObjectMeta{Name: s.Name},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: &fail,
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{
+				rule("", "v1", []string{"nodes", "nodes/status"}, admissionv1.Create, admissionv1.Update, admissionv1.Delete),
+				rule("", "v1", []string{"pods", "pods/status"}, admissionv1.Create, admissionv1.Update, admissionv1.Delete),
+				rule("", "v1", []string{"serviceaccounts/token"}, admissionv1.Create),
+				rule("coordination.k8s.io", "v1", []string{"leases"}, admissionv1.Create, admissionv1.Update, admissionv1.Delete),
+			}},
+			MatchConditions: []admissionv1.MatchCondition{{
+				Name: "this-service-account", Expression: fmt.Sprintf("request.userInfo.username == %q", User(s)),
+			}},
+			Variables: []admissionv1.Variable{
+				{Name: "nodes", Expression: "[" + strings.Join(names, ", ") + "]"},
+				{Name: "subject", Expression: "request.operation == 'DELETE' ? oldObject : object"},
+			},
+			Validations: []admissionv1.Validation{
+				{Expression: "!(request.resource.resource in ['nodes', 'leases']) || variables.subject.metadata.name in variables.nodes", Message: message},
+				{Expression: "request.resource.resource != 'pods' || has(variables.subject.spec.nodeName) && variables.subject.spec.nodeName in variables.nodes", Message: message},
+				{Expression: "request.resource.resource != 'serviceaccounts' || has(object.spec.boundObjectRef) && dyn(object.spec.boundObjectRef) != null && object.spec.boundObjectRef.kind == 'Pod'",
+					Message: "this ServiceAccount gets tokens only that are bound to a pod"},
+			},
+		},
+	}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+		TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ValidatingAdmissionPolicyBinding"}, ObjectMeta: metav1.ObjectMeta{Name: s.Name},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: s.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+	}
+	return []runtime.Object{policy, binding}
+}
+
+// User is the name of the ServiceAccount as a user.
+func User(s Subject) string { return "system:serviceaccount:" + s.Namespace + ":" + s.Name }
+
+const admissionHead = `# SPDX-License-Identifier: Apache-2.0
+#
+# Keeps the ServiceAccount of rbac.yaml from writing to nodes, leases and pods of others, which RBAC cannot. It
+# cannot keep it from reading: admission does not see reads. Written by ` + "`go run ./internal/rbac/write`" + `.
+# The names of nodes (%s) are those of the example; put in those of yours.
+`
+
+// AdmissionYAML returns the objects of Admission as a file.
+func AdmissionYAML(s Subject) ([]byte, error) {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, admissionHead, strings.Join(s.Nodes, ", "))
+	for _, o := range Admission(s) {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			return nil, fmt.Errorf("write %T: %w", o, err)
+		}
+		b.WriteString("---\n")
+		b.Write(bytes.TrimSuffix(text, []byte("status: {}\n")))
+	}
+	return b.Bytes(), nil
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rbac is the one table of what a node may do in the cluster when it runs as a ServiceAccount,
+// with the reason for each right, and the manifests made of it.
+//
+// The guarantee: what the table has is what a node uses, no more: a test compares it with the
+// audit log of an API server. It has no wildcard, and what can be limited to the own node, is.
+//
+// What surprises: RBAC cannot limit a right to the pods of a node. Whoever holds the token of this
+// ServiceAccount can read every ConfigMap and Secret whose name is known, and delete every pod; a
+// node with the identity system:node:NAME cannot, and needs nothing of this.
+package rbac
+
+import (
+	"slices"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+)
+
+// Right is one thing that a node does.
+type Right struct {
+	Verbs []string
+	// Group and Resource are what it is done to; a subresource is written as in RBAC, pods/status.
+	Group, Resource string
+	// Namespace is the only one; "" is all.
+	Namespace string
+	// Own says that it is done to the object with the name of the node only.
+	Own bool
+	// Needs is what the node must be set up for; "" for every node.
+	Needs Feature
+	// Why is what does not work without it.
+	Why string
+	// Unseen is why an ordinary run does not use it, for rights that are there for bad days.
+	Unseen string
+}
+
+// Feature is something that not every node does.
+type Feature string
+
+// The features.
+const (
+	// Serving is answering kubectl logs, exec and the like.
+	Serving Feature = "serving"
+	// CertificateRequests is asking the cluster for the certificate to serve with.
+	CertificateRequests Feature = "certificate requests"
+	// PodTokens is a provider that asks for the tokens of service accounts.
+	PodTokens Feature = "pod tokens"
+	// TrustBundles is a provider that gives pods the certificates of ClusterTrustBundles.
+	TrustBundles Feature = "trust bundles"
+	// PodCertificates is a provider that asks for certificates for its pods. No role that is shipped has it: an API server
+	// believes of a node only that a request is for a pod of its own, and of a ServiceAccount that it is for any.
+	PodCertificates Feature = "pod certificates"
+	// Claims is a provider that mounts PersistentVolumes.
+	Claims Feature = "claims"
+	// Provisioning is a provider with room for PersistentVolumes, which the node makes. It is a role of its own.
+	Provisioning Feature = "provisioning"
+	// EndpointSlices is a provider that takes services elsewhere. A role has it on request only.
+	EndpointSlices Feature = "endpoint slices"
+	// ManyNodes is a process with several nodes.
+	ManyNodes Feature = "many nodes"
+)
+
+// leases is the namespace of the leases of nodes.
+const leases = "kube-node-lease"
+
+var table = []Right{
+	{Verbs: []string{"create"}, Resource: "nodes", Why: "the node is registered"},
+	{Verbs: []string{"get", "watch"}, Resource: "nodes", Own: true, Why: "the node sees what others write to it, and that it was deleted"},
+	{Verbs: []string{"patch"}, Resource: "nodes", Own: true, Why: "labels, annotations and taints of the node are kept up to date",
+		Unseen: "a node that was registered by this process has them already"},
+	{Verbs: []string{"list", "watch"}, Resource: "nodes", Needs: ManyNodes, Why: "one watch is for all nodes of the process"},
+	{Verbs: []string{"patch"}, Resource: "nodes/status", Own: true, Why: "the node is Ready"},
+	{Verbs: []string{"get", "update"}, Group: "coordination.k8s.io", Resource: "leases", Namespace: leases, Own: true, Why: "the node has a heartbeat, and one process acts for it"},
+	{Verbs: []string{"create"}, Group: "coordination.k8s.io", Resource: "leases", Namespace: leases, Why: "the node has a heartbeat"},
+	{Verbs: []string{"list", "watch"}, Resource: "pods", Why: "the node learns of its pods"},
+	{Verbs: []string{"delete"}, Resource: "pods", Why: "pods that have stopped go"},
+	{Verbs: []string{"patch"}, Resource: "pods/status", Why: "pods have a status"},
+	{Verbs: []string{"list", "watch"}, Resource: "services", Why: "containers get the variables of services"},
+	{Verbs: []string{"get"}, Resource: "configmaps", Why: "containers get variables from ConfigMaps"},
+	{Verbs: []string{"get"}, Resource: "secrets", Why: "containers get variables from Secrets, and providers credentials to pull images"},
+	{Verbs: []string{"create"}, Resource: "serviceaccounts/token", Needs: PodTokens, Why: "providers get the tokens of their pods"},
+	{Verbs: []string{"list"}, Group: "certificates.k8s.io", Resource: "clustertrustbundles", Needs: TrustBundles, Why: "volumes have the certificates that they select",
+		Unseen: "no volume of the run selects any"},
+	{Verbs: []string{"create", "list"}, Group: "certificates.k8s.io", Resource: "podcertificaterequests", Needs: PodCertificates, Why: "volumes have the certificates that they ask for"},
+	{Verbs: []string{"get"}, Resource: "serviceaccounts", Needs: PodCertificates, Why: "a request for a certificate names the UID of the service account"},
+	{Verbs: []string{"get"}, Resource: "persistentvolumeclaims", Needs: Claims, Why: "pods have the PersistentVolumes that they claim", Unseen: "no pod of the run claims any"},
+	{Verbs: []string{"get"}, Resource: "persistentvolumes", Needs: Claims, Why: "pods have the PersistentVolumes that they claim", Unseen: "no pod of the run claims any"},
+	{Verbs: []string{"list", "watch"}, Resource: "persistentvolumeclaims", Needs: Provisioning, Why: "the node sees which claims wait for a volume on it"},
+	{Verbs: []string{"list", "watch", "get", "create", "delete"}, Resource: "persistentvolumes", Needs: Provisioning, Why: "the node makes volumes, and deletes those that are released"},
+	{Verbs: []string{"get"}, Group: "storage.k8s.io", Resource: "storageclasses", Needs: Provisioning, Why: "the class says what becomes of a volume that is released"},
+	{Verbs: []string{"list", "watch"}, Group: "discovery.k8s.io", Resource: "endpointslices", Needs: EndpointSlices, Why: "the provider learns of the addresses behind services",
+		Unseen: "no provider of the run takes services elsewhere"},
+	{Verbs: []string{"create"}, Resource: "events", Why: "pods have events"},
+	{Verbs: []string{"patch"}, Resource: "events", Why: "an event that comes again is counted", Unseen: "nothing went wrong twice"},
+	{Verbs: []string{"create"}, Group: "authentication.k8s.io", Resource: "tokenreviews", Needs: Serving, Why: "callers with a token are known"},
+	{Verbs: []string{"create"}, Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Needs: Serving, Why: "callers are allowed what they may"},
+	{Verbs: []string{"create", "get"}, Group: "certificates.k8s.io", Resource: "certificatesigningrequests", Needs: CertificateRequests,
+		Why: "the node has a certificate to serve with", Unseen: "the run has its certificate in files"},
+}
+
+// All returns the rights of a node with the features, in the order of the table.
+func All(features ...Feature) (out []Right) {
+	for _, r := range table {
+		if r.Needs == "" || slices.Contains(features, r.Needs) {
+			r.Verbs = slices.Clone(r.Verbs)
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Every is all features.
+func Every() []Feature {
+	return []Feature{Serving, CertificateRequests, PodTokens, TrustBundles, PodCertificates, Claims, Provisioning, EndpointSlices, ManyNodes}
+}
+
+// Reviews returns the questions whether the own identity has the right; node is the name of the node.
+func (r Right) Reviews(node string) (out []authorizationv1.SelfSubjectAccessReview) {
+	resource, sub := split(r.Resource)
+	for _, verb := range r.Verbs {
+		attributes := &authorizationv1.ResourceAttributes{Verb: verb, Group: r.Group, Resource: resource, Subresource: sub, Namespace: r.Namespace}
+		if r.Own {
+			attributes.Name = node
+		}
+		out = append(out, authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}})
+	}
+	return out
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package containerdtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testlog"
+)
+
+const (
+	// startTime is for a machine that does much else: a start usually takes half a second.
+	startTime = 2 * time.Minute
+	// stopTime is how long containerd may take to end before it is killed.
+	stopTime = 30 * time.Second
+)
+
+// Containerd is a containerd of ours.
+type Containerd struct {
+	// Dir is its directory, in which users may have files of their own; Close removes it.
+	Dir string
+	// Bridge is the name of the bridge of the pods' network, Subnet its network.
+	Bridge, Subnet string
+	// CgroupParent is a cgroup for pods, which Close removes with all below it.
+	CgroupParent string
+
+	options Options
+	slot    *slot
+	said    testlog.Tail
+	close   func() error
+
+	mu     sync.Mutex
+	daemon *daemon // nil when it was stopped
+}
+
+// daemon is one run of the program.
+type daemon struct {
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when it has ended
+	err   error         // read after ended
+}
+
+// New starts a containerd and returns when it can run pods.
+func New(ctx context.Context, options Options) (*Containerd, error) {
+	if err := Missing(); err != nil {
+		return nil, err
+	}
+	s, err := takeSlot()
+	if err != nil {
+		return nil, err
+	}
+	if options.Bridge == "" {
+		options.Bridge = s.bridge()
+	}
+	if options.Subnet == "" {
+		options.Subnet = s.subnet()
+	}
+	if options.CgroupParent == "" {
+		options.CgroupParent = s.cgroup()
+	}
+	if options.Program == "" {
+		options.Program = "containerd"
+	}
+	c := &Containerd{Dir: s.dir, Bridge: options.Bridge, Subnet: options.Subnet, CgroupParent: options.CgroupParent, options: options, slot: s}
+	c.close = sync.OnceValue(c.remove)
+	if err := c.open(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("start a containerd: %w", err), c.Close(), errors.New(c.Said()))
+	}
+	return c, nil
+}
+
+// open cleans the place of what an earlier process left in it, and starts.
+func (c *Containerd) open(ctx context.Context) error {
+	if err := c.sweep(); err != nil {
+		return err
+	}
+	if err := c.configure(); err != nil {
+		return err
+	}
+	if err := c.Resume(ctx); err != nil {
+		return err
+	}
+	pause, err := PauseImage(ctx, pauseImage)
+	if err != nil {
+		return err
+	}
+	return c.Import(ctx, pause)
+}
+
+// Resume starts containerd again after Stop or Kill.
+func (c *Containerd) Resume(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.daemon != nil {
+		return errors.New("containerd runs already")
+	}
+	argv := []string{c.options.Program, "--config", c.slot.file("containerd.toml")}
+	if file := c.options.NetworkNamespace; file != "" {
+		argv = append([]string{"nsenter", "--net=" + file}, argv...) // which becomes the program
+	}
+	d := &daemon{cmd: exec.Command(argv[0], argv[1:]...), ended: make(chan struct{})} //nolint:noctx // Stop ends it
+	d.cmd.Stdout, d.cmd.Stderr = &c.said, &c.said
+	// It ends when this process dies, however it dies. Its containers do not; see sweep.
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}
+	started := make(chan error, 1)
+	go d.run(started)
+	if err := <-started; err != nil {
+		return fmt.Errorf("start containerd: %w", err)
+	}
+	c.daemon = d
+	return c.await(ctx, d)
+}
+
+// run starts the program and waits for its end, on one thread: the death of the thread that started a process
+// counts as that of its parent.
+func (d *daemon) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer close(d.ended)
+	err := d.cmd.Start()
+	started <- err
+	if err == nil {
+		d.err = d.cmd.Wait()
+	}
+}
+
+// await returns when runtime and network are ready.
+func (c *Containerd) await(ctx context.Context, d *daemon) error {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := c.ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-d.ended:
+			return fmt.Errorf("containerd ended: %w", errors.Join(d.err, err))
+		case <-ctx.Done():
+			return fmt.Errorf("wait for containerd: %w", errors.Join(ctx.Err(), err))
+		case <-ticker.C:
+		}
+	}
+}
+
+// ready is nil when pods can be run.
+func (c *Containerd) ready(ctx context.Context) error {
+	if _, err := os.Stat(c.socket()); err != nil {
+		return fmt.Errorf("find the socket: %w", err)
+	}
+	conn, err := c.Connect()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	status, err := runtimeapi.NewRuntimeServiceClient(conn).Status(ctx, &runtimeapi.StatusRequest{})
+	if err != nil {
+		return fmt.Errorf("ask containerd for its status: %w", err)
+	}
+	for _, condition := range status.GetStatus().GetConditions() {
+		if !condition.GetStatus() {
+			return fmt.Errorf("%s is false: %s: %s", condition.GetType(), condition.GetReason(), condition.GetMessage())
+		}
+	}
+	return nil
+}
+
+// PID is the process of containerd, 0 when it was stopped.
+func (c *Containerd) PID() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.daemon == nil {
+		return 0
+	}
+	return c.daemon.cmd.Process.Pid
+}
+
+// Connect returns a connection to containerd, to be closed after use.
+func (c *Containerd) Connect() (*grpc.ClientConn, error) {
+	conn, err := grpc.NewClient(c.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, fmt.Errorf("connect to containerd: %w", err)
+	}
+	return conn, nil
+}
+
+// Stop ends containerd as a system does; its containers go on.
+func (c *Containerd) Stop() error { return c.signal(syscall.SIGTERM) }
+
+// Kill ends containerd without a chance to do anything; its containers go on.
+func (c *Containerd) Kill() error { return c.signal(syscall.SIGKILL) }
+
+func (c *Containerd) signal(sig syscall.Signal) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.daemon
+	if d == nil {
+		return nil
+	}
+	c.daemon = nil
+	_ = d.cmd.Process.Signal(sig) // an error means that it has ended
+	select {
+	case <-d.ended:
+		return nil
+	case <-time.After(stopTime):
+		_ = d.cmd.Process.Kill()
+		<-d.ended
+		return fmt.Errorf("containerd did not end within %v of %v", stopTime, sig)
+	}
+}
+
+// Restart is Stop and Resume.
+func (c *Containerd) Restart(ctx context.Context) error {
+	if err := c.Stop(); err != nil {
+		return err
+	}
+	return c.Resume(ctx)
+}
+
+// Said is the end of what containerd has logged.
+func (c *Containerd) Said() string { return c.said.String() }

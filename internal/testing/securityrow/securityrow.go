@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package securityrow is the checklist of what is promised about security, and the page
+// that says which tests hold each promise.
+//
+// The guarantee: the page names every test of a promise, and every promise without one, with
+// the reason; a test of the repository compares page and tree.
+//
+// What surprises: a test says which promise it holds by its name, TestSecurityA7StreamsNeedCreate
+// for row A7, and by nothing else.
+package securityrow
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/repocheck"
+)
+
+// Row is one promise.
+type Row struct {
+	// ID is a letter for the section and a number.
+	ID string
+	// Promise is what holds.
+	Promise string
+	// Without is why no test of this tree holds it; "" for a row that must have one.
+	Without string
+}
+
+var sections = map[byte]string{
+	'A': "Who may do what",
+	'B': "Certificates and identity",
+	'C': "Least privilege",
+	'D': "Secrets",
+	'E': "Limits of the server",
+	'F': "Pods and their host",
+	'G': "Supply chain",
+	'H': "Input from outside",
+	'I': "Images and state on disk",
+	'J': "Containers of provider process, of runc and of gVisor",
+}
+
+var name = regexp.MustCompile(`^TestSecurity([A-Z]\d+)[A-Z]`)
+
+// rowOf returns the ID of the row that a test of this name is about, "" for a test of none.
+func rowOf(test string) string {
+	if m := name.FindStringSubmatch(test); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// Check returns docs/reports/security.md for the tree, and where it breaks the rules: every promise has a
+// test or a reason for having none, never both, and every test names a row.
+func Check(tree *repocheck.Tree) (page string, breaches []string) {
+	tests, known := map[string][]string{}, map[string]bool{}
+	for _, row := range rows {
+		known[row.ID] = true
+	}
+	for _, test := range tree.Tests("TestSecurity") {
+		id := rowOf(test.Name)
+		if !known[id] {
+			breaches = append(breaches, fmt.Sprintf("%s: %s: want a row of the checklist after TestSecurity, such as A7", test.At, test.Name))
+			continue
+		}
+		tests[id] = append(tests[id], fmt.Sprintf("`%s` (%s)", test.Name, test.Dir))
+	}
+	for _, row := range rows {
+		switch has := len(tests[row.ID]) > 0; {
+		case !has && row.Without == "":
+			breaches = append(breaches, fmt.Sprintf("row %s (%s) has no test", row.ID, row.Promise))
+		case has && row.Without != "":
+			breaches = append(breaches, fmt.Sprintf("row %s has a test, and a reason for having none: remove the reason", row.ID))
+		}
+	}
+	return write(tests), breaches
+}
+
+// write returns the page; tests are their names, with their folders, by row.
+func write(tests map[string][]string) string {
+	var b strings.Builder
+	b.WriteString(`# Security
+
+What is promised, and the tests that hold each promise. This page is written by ` + "`make security`" + ` after those tests have
+passed; they are part of ` + "`make test`" + `, and each has the row in its name.
+`)
+	held, without := 0, 0
+	for _, row := range rows {
+		switch {
+		case len(tests[row.ID]) > 0:
+			held++
+		case row.Without != "":
+			without++
+		}
+	}
+	fmt.Fprintf(&b, "\n%d of %d rows are held by tests; %d have none, for the reason that stands there.\n", held, len(rows), without)
+	section := byte(0)
+	for _, row := range rows {
+		if row.ID[0] != section {
+			section = row.ID[0]
+			fmt.Fprintf(&b, "\n## %c. %s\n\n| # | Promise | Tests |\n|---|---|---|\n", section, sections[section])
+		}
+		proof := row.Without
+		if found := tests[row.ID]; len(found) > 0 {
+			proof = strings.Join(found, "<br>")
+		}
+		if proof == "" {
+			proof = "**none**"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", row.ID, row.Promise, proof)
+	}
+	return b.String()
+}
