@@ -106,11 +106,11 @@ func checkFile(out io.Writer, name string, stdin io.Reader, declared capability.
 			continue
 		}
 		seen++
-		verdict := "can run"
+		failure := "can run"
 		if unsupported := declared.Check(&corev1.Pod{Spec: *spec}); len(unsupported) > 0 {
-			fine, verdict = false, capability.Message(unsupported)
+			fine, failure = false, capability.Message(unsupported)
 		}
-		if _, err := fmt.Fprintf(out, "%s: %s\n", title(object), verdict); err != nil {
+		if _, err := fmt.Fprintf(out, "%s: %s\n", title(object), failure); err != nil {
 			return false, err
 		}
 	}

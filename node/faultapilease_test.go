@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
@@ -21,7 +22,7 @@ func TestFault22LeaseComesBack(t *testing.T) {
 	edits := map[string]func(*coordinationv1.Lease){
 		"deleted":         nil,
 		"holder identity": func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = ptr.To("thief") },
-		"holder process":  func(l *coordinationv1.Lease) { l.Annotations[holderAnnotation] = "thief" },
+		"holder process":  func(l *coordinationv1.Lease) { l.Annotations[lease.HolderAnnotation] = "thief" },
 		"no annotations":  func(l *coordinationv1.Lease) { l.Annotations = nil },
 	}
 	longest, times := time.Duration(0), 0
@@ -50,9 +51,9 @@ func TestFault22LeaseComesBack(t *testing.T) {
 							t.Fatalf("no renewal for %v, want at most 20 s", gap)
 						}
 					}
-					lease, err := w.leases.get()
-					if err != nil || ptr.Deref(lease.Spec.HolderIdentity, "") != testNodeName || lease.Annotations[holderAnnotation] != d.node.lease.guard.claim.self.text() {
-						t.Fatalf("lease is %+v (%v), want it ours", lease, err)
+					got, err := w.leases.get()
+					if err != nil || ptr.Deref(got.Spec.HolderIdentity, "") != testNodeName || got.Annotations[lease.HolderAnnotation] != d.node.lease.guard.claim.Self.Text() {
+						t.Fatalf("lease is %+v (%v), want it ours", got, err)
 					}
 				}
 				w.pass(time.Minute)
@@ -72,7 +73,7 @@ func TestLeaseTakenByNobody(t *testing.T) {
 		w.api.Create(bound("p0", "u"))
 		w.pass(31 * time.Second)
 		w.leases.change(func(l *coordinationv1.Lease) {
-			l.Annotations[holderAnnotation] = "thief"
+			l.Annotations[lease.HolderAnnotation] = "thief"
 			l.Spec.RenewTime = ptr.To(metav1.NowMicro())
 		})
 		w.pass(10 * time.Second)

@@ -153,7 +153,7 @@ func TestFault27DeleteKeepsFailing(t *testing.T) {
 		if w.api.Len() != 0 || b.Len() != 0 {
 			w.Errorf("a minute after the backend healed %d pods are left in the API server, %d at the backend", w.api.Len(), b.Len())
 		}
-		w.pass(surveyPeriod)
+		w.pass(relistPeriod)
 		if now := gauge(t); now != 0 {
 			w.Errorf("%v pods still count as stuck", now)
 		}

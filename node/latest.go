@@ -38,3 +38,11 @@ func (l *latest[T]) take() (value T, ok bool) {
 	value, l.value = *l.value, nil
 	return value, true
 }
+
+// wake leaves a token in a channel of capacity 1.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -31,11 +31,11 @@ const (
 	wantedSpacing = time.Second
 )
 
-// leaseKeeper renews the lease of the node: a sign that this process lives. It
+// leaseRenewer renews the lease of the node: a sign that this process lives. It
 // says nothing about the provider; the Ready condition does. It has its own
 // goroutine, so that nothing else the node does can hold up a renewal. With a
 // guard, the lease also says which of several processes may act for the node.
-type leaseKeeper struct {
+type leaseRenewer struct {
 	client          coordclientset.LeaseInterface
 	durationSeconds int32
 	interval        time.Duration
@@ -44,7 +44,7 @@ type leaseKeeper struct {
 	name   string
 	owners *latest[types.UID] // UIDs of the node object as it is registered again
 	gone   func()             // told when the lease vanished, as it does with its node
-	guard  *leaseGuard        // nil: none
+	guard  *leaseHolder       // nil: none
 
 	// Owned by run.
 	lease  *coordinationv1.Lease // as last seen, nil if unknown
@@ -56,7 +56,7 @@ type leaseKeeper struct {
 
 // run renews the lease until ctx ends. Without a guard it begins when the node is
 // registered, because it is not needed before.
-func (k *leaseKeeper) run(ctx context.Context) {
+func (k *leaseRenewer) run(ctx context.Context) {
 	retry := retryPause{first: leaseFirstRetry}
 	begun := time.Now()
 	due := begun.Add(k.interval) // The first renewal is due to the first owner, which is known by now.
@@ -101,7 +101,7 @@ func (k *leaseKeeper) run(ctx context.Context) {
 
 // turn renews the lease, or looks whether it can be had, and returns after which
 // time to do so again.
-func (k *leaseKeeper) turn(ctx context.Context) (time.Duration, error) {
+func (k *leaseRenewer) turn(ctx context.Context) (time.Duration, error) {
 	err := k.renew(ctx)
 	if k.guard == nil {
 		return k.interval, err
@@ -114,7 +114,7 @@ func (k *leaseKeeper) turn(ctx context.Context) (time.Duration, error) {
 }
 
 // note logs the first failure in a row, and the end of the row.
-func (k *leaseKeeper) note(ctx context.Context, err error) {
+func (k *leaseRenewer) note(ctx context.Context, err error) {
 	switch {
 	case err != nil:
 		leaseRenewFailures.Inc()
@@ -127,7 +127,7 @@ func (k *leaseKeeper) note(ctx context.Context, err error) {
 	k.failed = err != nil
 }
 
-func (k *leaseKeeper) renew(ctx context.Context) (err error) {
+func (k *leaseRenewer) renew(ctx context.Context) (err error) {
 	ctx, span := trace.StartSpan(ctx, "node.renewLease")
 	defer func() {
 		span.SetStatus(err)
@@ -150,7 +150,7 @@ func (k *leaseKeeper) renew(ctx context.Context) (err error) {
 }
 
 // try reads the lease if it is not known, and then creates or updates it.
-func (k *leaseKeeper) try(ctx context.Context) error {
+func (k *leaseRenewer) try(ctx context.Context) error {
 	if k.lease == nil {
 		lease, err := timed(ctx, k.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) {
 			return k.client.Get(ctx, k.name, metav1.GetOptions{})
@@ -172,12 +172,12 @@ func (k *leaseKeeper) try(ctx context.Context) error {
 	return k.take(ctx, k.claim(ctx, k.lease), k.update)
 }
 
-func (k *leaseKeeper) update(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+func (k *leaseRenewer) update(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	return k.client.Update(ctx, lease, metav1.UpdateOptions{})
 }
 
 // take sends the lease as we hold it with create or update.
-func (k *leaseKeeper) take(ctx context.Context, lease *coordinationv1.Lease, send func(context.Context, *coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
+func (k *leaseRenewer) take(ctx context.Context, lease *coordinationv1.Lease, send func(context.Context, *coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
 	sent := time.Now()
 	got, err := timed(ctx, k.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) { return send(ctx, lease) })
 	if err != nil {
@@ -188,7 +188,7 @@ func (k *leaseKeeper) take(ctx context.Context, lease *coordinationv1.Lease, sen
 	return nil
 }
 
-func (k *leaseKeeper) create(ctx context.Context) error {
+func (k *leaseRenewer) create(ctx context.Context) error {
 	if k.held {
 		k.gone()
 	}
@@ -200,7 +200,7 @@ func (k *leaseKeeper) create(ctx context.Context) error {
 
 // claim returns a copy of seen that we hold from now on. A lease that another
 // process holds is taken back: the name of the node is ours.
-func (k *leaseKeeper) claim(ctx context.Context, seen *coordinationv1.Lease) *coordinationv1.Lease {
+func (k *leaseRenewer) claim(ctx context.Context, seen *coordinationv1.Lease) *coordinationv1.Lease {
 	if holder := ptr.Deref(seen.Spec.HolderIdentity, k.name); holder != k.name && holder != k.rival {
 		k.rival = holder
 		log.G(ctx).WithField("holder", holder).Warn("another holder has the lease of this node: taking it back; is there a second daemon for this node?")
@@ -226,7 +226,7 @@ func laterThan(seen *metav1.MicroTime, now metav1.MicroTime) metav1.MicroTime {
 
 // ownedByNode replaces owners of the kind Node by the current one: the garbage
 // collector deletes a lease whose only owner is a node that no longer exists.
-func (k *leaseKeeper) ownedByNode(refs []metav1.OwnerReference) []metav1.OwnerReference {
+func (k *leaseRenewer) ownedByNode(refs []metav1.OwnerReference) []metav1.OwnerReference {
 	if k.owner == "" {
 		return refs
 	}
@@ -240,7 +240,7 @@ func (k *leaseKeeper) ownedByNode(refs []metav1.OwnerReference) []metav1.OwnerRe
 }
 
 // timeout of one request: two of them fit into half of the lease duration.
-func (k *leaseKeeper) timeout() time.Duration {
+func (k *leaseRenewer) timeout() time.Duration {
 	return min(requestTimeout, time.Duration(k.durationSeconds)*time.Second/4)
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/apiwatch"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -34,11 +35,11 @@ const (
 	giveUpIn  = 2 * time.Second
 )
 
-// leaseGuard makes the lease say which process may act for the node. Its methods do
+// leaseHolder makes the lease say which process may act for the node. Its methods do
 // nothing for a nil guard. All but fence is owned by the lease's goroutine.
-type leaseGuard struct {
-	claim leaseClaim
-	fence *fence
+type leaseHolder struct {
+	claim lease.Claim
+	fence *lease.Fence
 	pods  *PodController
 	holds *latest[bool] // tells whether the node is ours to write
 
@@ -50,17 +51,17 @@ type leaseGuard struct {
 	off       bool          // it can say nothing
 }
 
-func newLeaseGuard(self processMark, pods *PodController) *leaseGuard {
-	return &leaseGuard{claim: leaseClaim{self: self, ended: self.ended}, fence: newFence(), pods: pods}
+func newLeaseHolder(self lease.Mark, pods *PodController) *leaseHolder {
+	return &leaseHolder{claim: lease.Claim{Self: self, Ended: self.Ended}, fence: lease.NewFence(), pods: pods}
 }
 
-func (g *leaseGuard) tellHeld(holds *latest[bool]) {
+func (g *leaseHolder) tellHeld(holds *latest[bool]) {
 	if g != nil {
 		g.holds = holds
 	}
 }
 
-func (g *leaseGuard) maxRetry() time.Duration {
+func (g *leaseHolder) maxRetry() time.Duration {
 	if g == nil || g.off {
 		return leaseMaxRetry
 	}
@@ -68,50 +69,50 @@ func (g *leaseGuard) maxRetry() time.Duration {
 }
 
 // wanted receives when a renewal is wanted before it is due.
-func (g *leaseGuard) wanted() <-chan struct{} {
+func (g *leaseHolder) wanted() <-chan struct{} {
 	if g == nil {
 		return nil
 	}
-	return g.fence.wanted
+	return g.fence.Wanted
 }
 
 // pause is how long the lease may be left alone.
-func (g *leaseGuard) pause(interval time.Duration) time.Duration {
+func (g *leaseHolder) pause(interval time.Duration) time.Duration {
 	switch {
 	case g.left > 0:
 		return min(g.left, lookInterval)
 	case time.Now().Before(g.watched):
 		return min(interval, watchedInterval)
 	}
-	return min(interval, fenceAge)
+	return min(interval, lease.MaxAge)
 }
 
 // mayTake reports whether the lease is ours to write, as it was last seen; nil: there
 // is none.
-func (g *leaseGuard) mayTake(ctx context.Context, lease *coordinationv1.Lease) bool {
+func (g *leaseHolder) mayTake(ctx context.Context, found *coordinationv1.Lease) bool {
 	if g == nil {
 		return true
 	}
-	if lease != nil && lease.Annotations[standbyAnnotation] != "" {
+	if found != nil && found.Annotations[lease.StandbyAnnotation] != "" {
 		g.watched = time.Now().Add(watchedFor)
 	}
-	var verdict claimVerdict
-	verdict, g.left = g.claim.judge(lease, time.Now())
-	if verdict == claimTheirs {
+	var result lease.Result
+	result, g.left = g.claim.Judge(found, time.Now())
+	if result == lease.Theirs {
 		g.standBy(ctx)
 		return false
 	}
 	// A lease that went is ours, if it was so a moment ago: who else is there waits.
-	g.claim.anew = g.claim.anew || verdict == claimFree && (lease != nil || !g.claim.held || !g.fence.fresh())
+	g.claim.Anew = g.claim.Anew || result == lease.Free && (found != nil || !g.claim.Held || !g.fence.Fresh())
 	return true
 }
 
 // standBy leaves the node to the process that has the lease.
-func (g *leaseGuard) standBy(ctx context.Context) {
-	holder := parseMark(g.claim.holder)
-	g.fence.lose(holder)
+func (g *leaseHolder) standBy(ctx context.Context) {
+	holder := lease.ParseMark(g.claim.Holder)
+	g.fence.Lose(holder)
 	g.holds.put(false)
-	g.claim.anew, g.off = true, false
+	g.claim.Anew, g.off = true, false
 	if g.logged != holder.ID {
 		g.logged = holder.ID
 		log.G(ctx).WithField("holder", holder.String()).Warn("another process acts for this node; standing by until it has ended")
@@ -119,30 +120,30 @@ func (g *leaseGuard) standBy(ctx context.Context) {
 }
 
 // mark writes our name on a lease, and takes away the word of who waits.
-func (g *leaseGuard) mark(lease *coordinationv1.Lease) {
+func (g *leaseHolder) mark(found *coordinationv1.Lease) {
 	if g == nil {
 		return
 	}
-	if lease.Annotations == nil {
-		lease.Annotations = map[string]string{}
+	if found.Annotations == nil {
+		found.Annotations = map[string]string{}
 	}
-	lease.Annotations[holderAnnotation] = g.claim.self.text()
-	delete(lease.Annotations, standbyAnnotation)
+	found.Annotations[lease.HolderAnnotation] = g.claim.Self.Text()
+	delete(found.Annotations, lease.StandbyAnnotation)
 }
 
 // took notes that the lease is ours since the request that was sent then.
-func (g *leaseGuard) took(ctx context.Context, lease *coordinationv1.Lease, sent time.Time) {
+func (g *leaseHolder) took(ctx context.Context, found *coordinationv1.Lease, sent time.Time) {
 	if g == nil {
 		return
 	}
-	if lease.Annotations[holderAnnotation] != g.claim.self.text() {
+	if found.Annotations[lease.HolderAnnotation] != g.claim.Self.Text() {
 		g.disable(ctx, "the lease of the node keeps no annotations")
 		return
 	}
-	anew := g.claim.anew
-	g.claim.took(lease)
+	anew := g.claim.Anew
+	g.claim.Took(found)
 	g.off = false
-	g.fence.renewed(sent, anew)
+	g.fence.Renewed(sent, anew)
 	g.holds.put(true)
 	if g.logged != "" {
 		g.logged = ""
@@ -151,9 +152,9 @@ func (g *leaseGuard) took(ctx context.Context, lease *coordinationv1.Lease, sent
 }
 
 // answered looks whether a renewal was answered, and whether the lease is forbidden, so that it cannot say anything.
-func (g *leaseGuard) answered(ctx context.Context, err error) {
+func (g *leaseHolder) answered(ctx context.Context, err error) {
 	if apiwatch.Unanswered(err) {
-		g.fence.unanswered()
+		g.fence.Unanswered()
 	}
 	if !apierrors.IsForbidden(err) {
 		g.forbidden = time.Time{}
@@ -168,26 +169,26 @@ func (g *leaseGuard) answered(ctx context.Context, err error) {
 }
 
 // disable lets this process act without a lease to go by.
-func (g *leaseGuard) disable(ctx context.Context, why string) {
+func (g *leaseHolder) disable(ctx context.Context, why string) {
 	if g.off {
 		return
 	}
 	g.off, g.left = true, 0
 	log.G(ctx).Warn(why + ": nothing keeps a second daemon for this node from acting at the same time")
-	g.fence.disable()
+	g.fence.Disable()
 	g.holds.put(true)
 }
 
 // announce says on the lease of another process that we wait for it. If that fails,
 // the other merely renews it less often.
-func (k *leaseKeeper) announce(ctx context.Context) error {
+func (k *leaseRenewer) announce(ctx context.Context) error {
 	g := k.guard
-	if k.lease.Annotations[standbyAnnotation] != "" || !g.announced.IsZero() && time.Since(g.announced) < announceEvery {
+	if k.lease.Annotations[lease.StandbyAnnotation] != "" || !g.announced.IsZero() && time.Since(g.announced) < announceEvery {
 		return nil
 	}
-	lease := k.lease.DeepCopy()
-	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, standbyAnnotation, g.claim.self.text())
-	_, err := timed(ctx, k.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) { return k.update(ctx, lease) })
+	mine := k.lease.DeepCopy()
+	metav1.SetMetaDataAnnotation(&mine.ObjectMeta, lease.StandbyAnnotation, g.claim.Self.Text())
+	_, err := timed(ctx, k.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) { return k.update(ctx, mine) })
 	if err != nil {
 		log.G(ctx).WithError(err).Debug("cannot say on the lease that this process stands by")
 		return nil
@@ -198,8 +199,8 @@ func (k *leaseKeeper) announce(ctx context.Context) error {
 
 // giveUp lets another process have the lease at once, when all work on pods
 // has ended.
-func (k *leaseKeeper) giveUp(ctx context.Context) {
-	if k.guard == nil || !k.guard.claim.held || !k.guard.podsEnded() {
+func (k *leaseRenewer) giveUp(ctx context.Context) {
+	if k.guard == nil || !k.guard.claim.Held || !k.guard.podsEnded() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpIn)
@@ -216,24 +217,24 @@ func (k *leaseKeeper) giveUp(ctx context.Context) {
 	}
 }
 
-func (k *leaseKeeper) tryGiveUp(ctx context.Context) (err error) {
+func (k *leaseRenewer) tryGiveUp(ctx context.Context) (err error) {
 	if k.lease == nil {
 		if k.lease, err = k.client.Get(ctx, k.name, metav1.GetOptions{}); err != nil {
 			return err
 		}
 	}
-	if k.lease.Annotations[holderAnnotation] != k.guard.claim.self.text() {
+	if k.lease.Annotations[lease.HolderAnnotation] != k.guard.claim.Self.Text() {
 		return nil
 	}
-	lease := k.lease.DeepCopy()
-	lease.Annotations[holderAnnotation] = ""
-	_, err = k.update(ctx, lease)
+	mine := k.lease.DeepCopy()
+	mine.Annotations[lease.HolderAnnotation] = ""
+	_, err = k.update(ctx, mine)
 	return err
 }
 
 // podsEnded waits for the end of the pod controller, if it was run: calls of the
 // provider that go on must not meet those of another process.
-func (g *leaseGuard) podsEnded() bool {
+func (g *leaseHolder) podsEnded() bool {
 	if !g.pods.begun() {
 		return true
 	}

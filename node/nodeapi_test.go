@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -154,7 +156,7 @@ func (n recordedNodes) Get(ctx context.Context, name string, opts metav1.GetOpti
 }
 
 func (n recordedNodes) Create(ctx context.Context, node *corev1.Node, opts metav1.CreateOptions) (*corev1.Node, error) {
-	if err := n.api.request(ctx, "create node "+strings.Join(sortedKeys(node.Labels), ",")); err != nil {
+	if err := n.api.request(ctx, "create node "+strings.Join(slices.Sorted(maps.Keys(node.Labels)), ",")); err != nil {
 		return nil, err
 	}
 	return n.NodeInterface.Create(ctx, node.DeepCopy(), opts)

@@ -51,7 +51,7 @@ func (n *NodeController) ClearCondition(t corev1.NodeConditionType) {
 }
 
 // takeConditions notes what is to be shown.
-func (k *nodeKeeper) takeConditions() {
+func (k *nodeReconciler) takeConditions() {
 	if shown, ok := k.c.conditions.mail.take(); ok {
 		k.shown, k.urgent = shown, true
 	}

@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
@@ -23,7 +24,7 @@ type NodeController struct {
 	provider           NodeProvider
 	node               *corev1.Node
 	nodes              v1.NodeInterface
-	lease              *leaseKeeper // nil when no lease is kept
+	lease              *leaseRenewer // nil when no lease is kept
 	guarded            *PodController
 	pingInterval       time.Duration
 	pingTimeout        time.Duration
@@ -77,7 +78,7 @@ func NewNodeController(p NodeProvider, node *corev1.Node, nodes v1.NodeInterface
 		n.statusInterval = DefaultStatusUpdateInterval
 	}
 	if n.guarded != nil && n.lease != nil {
-		n.lease.guard = newLeaseGuard(newProcessMark(), n.guarded)
+		n.lease.guard = newLeaseHolder(lease.NewMark(), n.guarded)
 		n.guarded.fence = n.lease.guard.fence
 	}
 	return n, nil
@@ -116,7 +117,7 @@ func (n *NodeController) Run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // before Wait: a panic here must not wait for goroutines that go on
 
-	k := newNodeKeeper(n)
+	k := newNodeReconciler(n)
 	err = (&providercall.Guard{}).Do(ctx, "NotifyNodeStatus", func(ctx context.Context) error {
 		n.provider.NotifyNodeStatus(ctx, k.report)
 		return nil
@@ -131,7 +132,7 @@ func (n *NodeController) Run(ctx context.Context) (err error) {
 	}
 	watch := &nodeWatcher{
 		nodes: n.nodes, name: n.node.Name, maxPause: min(maxWatchPause, n.pingInterval),
-		sightings: k.sightings, check: make(chan struct{}, 1),
+		observed: k.observed, check: make(chan struct{}, 1),
 	}
 	wg.Go(func() { pings.run(ctx) })
 	wg.Go(func() {
@@ -158,7 +159,7 @@ func (n *NodeController) StandsBy() (holder string, yes bool) {
 	if n.lease == nil || n.lease.guard == nil {
 		return "", false
 	}
-	mark, yes := n.lease.guard.fence.standsBy()
+	mark, yes := n.lease.guard.fence.StandsBy()
 	if mark.ID == "" {
 		return "", false
 	}

@@ -55,7 +55,7 @@ func TestStatusErrorHandler(t *testing.T) {
 					t.Errorf("%d status writes, want %d", n, test.writes)
 				}
 				api.setFault(nil)
-				time.Sleep(keeperMaxRetry)
+				time.Sleep(reconcilerMaxRetry)
 				if got := nodeCondition(api.node(), corev1.NodeReady).Message; got != "new" {
 					t.Errorf("message is %q after the fault, want \"new\"", got)
 				}
@@ -78,7 +78,7 @@ func TestPanicInErrorHandlerIsARefusal(t *testing.T) {
 		p.say(node)
 		time.Sleep(time.Second)
 		api.setFault(nil)
-		time.Sleep(keeperMaxRetry)
+		time.Sleep(reconcilerMaxRetry)
 		if got := nodeCondition(api.node(), corev1.NodeReady).Message; got != "new" || isClosed(c.Done()) {
 			t.Errorf("message is %q after the fault, want \"new\" and a controller that runs", got)
 		}

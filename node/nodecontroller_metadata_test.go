@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/nodestate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -22,7 +23,7 @@ func forbidden(why string) error {
 func TestForbiddenLabelDoesNotStopTheStatus(t *testing.T) {
 	// The rule of the NodeRestriction admission plugin.
 	restriction := func(_ context.Context, request string) error {
-		if strings.Contains(request, "kubernetes.io/role") && !strings.Contains(request, ownedStatusAnnotation) {
+		if strings.Contains(request, "kubernetes.io/role") && !strings.Contains(request, nodestate.OwnedStatusAnnotation) {
 			return forbidden("is not allowed to set the following labels: kubernetes.io/role")
 		}
 		return nil
@@ -59,7 +60,7 @@ func TestForbiddenLabelIsTriedOnceAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		want := testNode()
 		want.Labels["kubernetes.io/role"] = "agent"
-		api := newNodeAPI(t, newNode(want, &want.Status, isRestrictedLabel)) // as the last process left it
+		api := newNodeAPI(t, nodestate.New(want, &want.Status, nodestate.IsRestrictedLabel)) // as the last process left it
 		api.setFault(func(_ context.Context, request string) error {
 			if strings.HasPrefix(request, "patch node {") && strings.Contains(request, `"kubernetes.io/role":"agent"`) {
 				return forbidden("is not allowed to modify labels: kubernetes.io/role")

@@ -75,7 +75,7 @@ func WithNodeEnableLeaseV1WithRenewInterval(client coordclientset.LeaseInterface
 		case interval >= duration:
 			return errdefs.InvalidInputf("lease renew interval is %s: it must be smaller than the lease duration of %s", interval, duration)
 		}
-		n.lease = &leaseKeeper{client: client, durationSeconds: leaseDurationSeconds, interval: interval}
+		n.lease = &leaseRenewer{client: client, durationSeconds: leaseDurationSeconds, interval: interval}
 		return nil
 	}
 }

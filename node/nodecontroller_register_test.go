@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/nodestate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -161,9 +162,9 @@ func TestExistingNodeIsAdopted(t *testing.T) {
 		existing.Status.Conditions[0].LastTransitionTime = old
 		existing.Status.Conditions[0].LastHeartbeatTime = old
 		existing.Annotations = map[string]string{
-			lastAppliedMetadataAnnotation: `{"name":"virtual-1","labels":{"ours":"old"}}`,
-			lastAppliedStatusAnnotation:   `{"capacity":{"example.com/gpu":"1"},"conditions":[{"type":"Gone","status":"True"}]}`,
-			"foreign":                     "yes",
+			nodestate.LastAppliedMetadataAnnotation: `{"name":"virtual-1","labels":{"ours":"old"}}`,
+			nodestate.LastAppliedStatusAnnotation:   `{"capacity":{"example.com/gpu":"1"},"conditions":[{"type":"Gone","status":"True"}]}`,
+			"foreign":                               "yes",
 		}
 		existing.Status.Capacity["example.com/gpu"] = *existing.Status.Capacity.Cpu()
 		existing.Status.Conditions = append(existing.Status.Conditions, corev1.NodeCondition{Type: "Gone", Status: corev1.ConditionTrue})
@@ -180,7 +181,7 @@ func TestExistingNodeIsAdopted(t *testing.T) {
 		if _, there := node.Status.Capacity["example.com/gpu"]; there || nodeCondition(node, "Gone").Type != "" {
 			t.Error("capacity and condition that an older version set and the provider dropped are still there")
 		}
-		if _, there := node.Annotations[lastAppliedStatusAnnotation]; there {
+		if _, there := node.Annotations[nodestate.LastAppliedStatusAnnotation]; there {
 			t.Error("the annotation of the older version is still there")
 		}
 		ready := nodeCondition(node, corev1.NodeReady)

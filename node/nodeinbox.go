@@ -10,7 +10,7 @@ import (
 )
 
 // report takes over what a provider says about its node.
-func (k *nodeKeeper) report(node *corev1.Node) {
+func (k *nodeReconciler) report(node *corev1.Node) {
 	if node == nil {
 		return
 	}
@@ -21,7 +21,7 @@ func (k *nodeKeeper) report(node *corev1.Node) {
 	k.reports.put(said)
 }
 
-func (k *nodeKeeper) takeReport() {
+func (k *nodeReconciler) takeReport() {
 	if said, ok := k.reports.take(); ok {
 		k.want.Status, k.want.Labels, k.want.Annotations = said.Status, said.Labels, said.Annotations
 		k.urgent = true
@@ -31,7 +31,7 @@ func (k *nodeKeeper) takeReport() {
 // takePing ignores a new text for the same kind of failure for a while: a text
 // with a time or a number in it would be written at every Ping. It returns whether
 // the node may have to be written.
-func (k *nodeKeeper) takePing() bool {
+func (k *nodeReconciler) takePing() bool {
 	result, ok := k.pings.take()
 	if !ok {
 		return false
@@ -46,7 +46,7 @@ func (k *nodeKeeper) takePing() bool {
 }
 
 // takeHolds looks at everything anew when the node has become ours to write.
-func (k *nodeKeeper) takeHolds() {
+func (k *nodeReconciler) takeHolds() {
 	if held, ok := k.holds.take(); ok {
 		if held && !k.held {
 			k.urgent, k.lastReport = true, time.Time{}
@@ -55,23 +55,23 @@ func (k *nodeKeeper) takeHolds() {
 	}
 }
 
-func (k *nodeKeeper) takeSighting() {
-	seen, ok := k.sightings.take()
+func (k *nodeReconciler) takeObserved() {
+	seen, ok := k.observed.take()
 	switch {
 	case !ok || k.server == nil:
 	case seen.node != nil:
 		if seen.node.UID != k.server.UID {
 			k.urgent, k.lastReport = true, time.Time{}
 		}
-		k.meet(seen.node)
+		k.observe(seen.node)
 	case seen.uid == "" || seen.uid == k.server.UID:
 		// Else it is old news: the deletion of a node that was already replaced.
 		k.server, k.lost = nil, true
 	}
 }
 
-// meet takes node for what the API server holds.
-func (k *nodeKeeper) meet(node *corev1.Node) {
+// observe takes node for what the API server holds.
+func (k *nodeReconciler) observe(node *corev1.Node) {
 	if k.server == nil || k.server.UID != node.UID || !k.seenBefore {
 		k.owners.put(node.UID)
 	}

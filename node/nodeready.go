@@ -10,7 +10,7 @@ import (
 
 // effectiveStatus is the provider's status with the conditions of the program, and with Ready in
 // the light of the last Ping and of a shutdown.
-func (k *nodeKeeper) effectiveStatus() *corev1.NodeStatus {
+func (k *nodeReconciler) effectiveStatus() *corev1.NodeStatus {
 	status := k.want.Status.DeepCopy()
 	for _, c := range k.shown {
 		status.Conditions = show(status.Conditions, c)

@@ -10,7 +10,7 @@ import corev1 "k8s.io/api/core/v1"
 func (n *NodeController) ShutDown() { n.shutdown.put(struct{}{}) }
 
 // takeShutdown notes that the node shuts down.
-func (k *nodeKeeper) takeShutdown() {
+func (k *nodeReconciler) takeShutdown() {
 	if _, ok := k.c.shutdown.take(); ok && !k.down {
 		k.down, k.urgent = true, true
 	}

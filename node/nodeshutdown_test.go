@@ -24,7 +24,7 @@ func TestShutDownNodeIsNotReady(t *testing.T) {
 		c.ShutDown()
 		time.Sleep(time.Second)
 		api.setFault(nil)
-		time.Sleep(keeperMaxRetry)
+		time.Sleep(reconcilerMaxRetry)
 		synctest.Wait()
 		want := func(when string) {
 			t.Helper()

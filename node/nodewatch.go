@@ -27,8 +27,8 @@ const (
 	minWatchLife = time.Second
 )
 
-// sighting is what the API server was last seen to hold.
-type sighting struct {
+// observedNode is what the API server was last seen to hold.
+type observedNode struct {
 	node *corev1.Node // nil when the node is gone
 	uid  types.UID    // of the node that is gone, if known
 }
@@ -37,11 +37,11 @@ type sighting struct {
 // deletion. It watches that one object, and where it may not watch it looks
 // again and again: no deletion goes unseen for longer than maxPause.
 type nodeWatcher struct {
-	nodes     v1.NodeInterface
-	name      string
-	maxPause  time.Duration
-	sightings *latest[sighting]
-	check     chan struct{} // capacity 1
+	nodes    v1.NodeInterface
+	name     string
+	maxPause time.Duration
+	observed *latest[observedNode]
+	check    chan struct{} // capacity 1
 }
 
 // checkSoon makes the watcher look at the node although no event came: a watch
@@ -76,10 +76,10 @@ func (w *nodeWatcher) look(ctx context.Context) (version string, ok bool) {
 	node, err := w.nodes.Get(ctx, w.name, metav1.GetOptions{})
 	switch {
 	case err == nil:
-		w.sightings.put(sighting{node: node})
+		w.observed.put(observedNode{node: node})
 		return node.ResourceVersion, true
 	case apierrors.IsNotFound(err):
-		w.sightings.put(sighting{})
+		w.observed.put(observedNode{})
 	default:
 		log.G(ctx).WithError(err).Debug("cannot read the node, trying again")
 	}
@@ -125,8 +125,8 @@ func (w *nodeWatcher) see(event watch.EventType, node *corev1.Node) {
 	switch {
 	case event == watch.Bookmark || node.Name != w.name:
 	case event == watch.Deleted:
-		w.sightings.put(sighting{uid: node.UID})
+		w.observed.put(observedNode{uid: node.UID})
 	default:
-		w.sightings.put(sighting{node: node})
+		w.observed.put(observedNode{node: node})
 	}
 }

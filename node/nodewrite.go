@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/nodestate"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
@@ -27,16 +28,16 @@ var metadataModes = []struct {
 	skip         func(label string) bool
 }{
 	{},
-	{skip: isRestrictedLabel},
+	{skip: nodestate.IsRestrictedLabel},
 	{subresources: []string{"status"}},
-	{subresources: []string{"status"}, skip: isRestrictedLabel},
+	{subresources: []string{"status"}, skip: nodestate.IsRestrictedLabel},
 }
 
 const modeRestricted = 1
 
 // register finds the node, or creates it. Taints and the rest of the spec are
 // set only then, as a kubelet does: afterwards they belong to the cluster.
-func (k *nodeKeeper) register(ctx context.Context) (err error) {
+func (k *nodeReconciler) register(ctx context.Context) (err error) {
 	ctx, span := trace.StartSpan(ctx, "node.register")
 	defer func() {
 		span.SetStatus(err)
@@ -57,21 +58,21 @@ func (k *nodeKeeper) register(ctx context.Context) (err error) {
 	default:
 		return fmt.Errorf("get node %s: %w", k.want.Name, err)
 	}
-	k.meet(node)
+	k.observe(node)
 	return nil
 }
 
-func (k *nodeKeeper) create(ctx context.Context) (*corev1.Node, error) {
+func (k *nodeReconciler) create(ctx context.Context) (*corev1.Node, error) {
 	now := metav1.Now()
 	status := k.effectiveStatus()
 	for i := range status.Conditions {
 		c := &status.Conditions[i]
 		c.LastHeartbeatTime = now
-		c.LastTransitionTime = transitionTime(corev1.NodeCondition{}, *c, now)
+		c.LastTransitionTime = nodestate.TransitionTime(corev1.NodeCondition{}, *c, now)
 	}
 	try := func(mode int) (*corev1.Node, error) {
 		return timed(ctx, requestTimeout, func(ctx context.Context) (*corev1.Node, error) {
-			return k.c.nodes.Create(ctx, newNode(k.want, status, metadataModes[mode].skip), metav1.CreateOptions{})
+			return k.c.nodes.Create(ctx, nodestate.New(k.want, status, metadataModes[mode].skip), metav1.CreateOptions{})
 		})
 	}
 	node, err := try(k.mode)
@@ -86,10 +87,10 @@ func (k *nodeKeeper) create(ctx context.Context) (*corev1.Node, error) {
 }
 
 // writeStatus patches the status if it differs, or if a report is due.
-func (k *nodeKeeper) writeStatus(ctx context.Context) (err error) {
+func (k *nodeReconciler) writeStatus(ctx context.Context) (err error) {
 	now := time.Now()
 	report := !now.Before(k.nextReport())
-	body, err := statusPatch(k.server, k.effectiveStatus(), metav1.NewTime(now), report)
+	body, err := nodestate.StatusPatch(k.server, k.effectiveStatus(), metav1.NewTime(now), report)
 	if err != nil || body == nil {
 		if report {
 			k.lastReport = now
@@ -112,8 +113,8 @@ func (k *nodeKeeper) writeStatus(ctx context.Context) (err error) {
 // writeMetadata patches labels and annotations if they differ. When this is
 // forbidden it tries the other modes and stays with the one that works; when none
 // does, that is logged once and the node lives with the metadata it has.
-func (k *nodeKeeper) writeMetadata(ctx context.Context) error {
-	wanted, err := metadataPatch(k.server, k.want, nil)
+func (k *nodeReconciler) writeMetadata(ctx context.Context) error {
+	wanted, err := nodestate.MetadataPatch(k.server, k.want, nil)
 	if err != nil || string(wanted) == k.forbidden && time.Since(k.forbiddenAt) < reportEvery {
 		return err
 	}
@@ -121,7 +122,7 @@ func (k *nodeKeeper) writeMetadata(ctx context.Context) error {
 	var refusal error
 	for mode := k.mode; mode < len(metadataModes); mode++ {
 		m := metadataModes[mode]
-		body, err := metadataPatch(k.server, k.want, m.skip)
+		body, err := nodestate.MetadataPatch(k.server, k.want, m.skip)
 		if err != nil {
 			return err
 		}
@@ -159,7 +160,7 @@ func (k *nodeKeeper) writeMetadata(ctx context.Context) error {
 
 // patch sends body and takes the answer for what the API server holds. A node
 // that is not there is registered again by the next write.
-func (k *nodeKeeper) patch(ctx context.Context, kind types.PatchType, body []byte, subresources ...string) error {
+func (k *nodeReconciler) patch(ctx context.Context, kind types.PatchType, body []byte, subresources ...string) error {
 	node, err := timed(ctx, requestTimeout, func(ctx context.Context) (*corev1.Node, error) {
 		return k.c.nodes.Patch(ctx, k.want.Name, kind, body, metav1.PatchOptions{}, subresources...)
 	})
@@ -170,29 +171,29 @@ func (k *nodeKeeper) patch(ctx context.Context, kind types.PatchType, body []byt
 	if err != nil {
 		return err
 	}
-	k.meet(node)
+	k.observe(node)
 	return nil
 }
 
 // difference returns the patches that are still to be sent, and "" when the
 // node is what it should be.
-func (k *nodeKeeper) difference() string {
-	status, err := statusPatch(k.server, k.effectiveStatus(), metav1.Time{}, false)
+func (k *nodeReconciler) difference() string {
+	status, err := nodestate.StatusPatch(k.server, k.effectiveStatus(), metav1.Time{}, false)
 	if err != nil {
 		return ""
 	}
-	metadata, err := metadataPatch(k.server, k.want, metadataModes[k.mode].skip)
+	metadata, err := nodestate.MetadataPatch(k.server, k.want, metadataModes[k.mode].skip)
 	if err != nil {
 		return ""
 	}
 	return string(status) + string(metadata)
 }
 
-func (k *nodeKeeper) restrictedLabels() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(k.want.Labels)), func(key string) bool { return !isRestrictedLabel(key) })
+func (k *nodeReconciler) restrictedLabels() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(k.want.Labels)), func(key string) bool { return !nodestate.IsRestrictedLabel(key) })
 }
 
-func (k *nodeKeeper) logRestricted(ctx context.Context, refusal error) {
+func (k *nodeReconciler) logRestricted(ctx context.Context, refusal error) {
 	log.G(ctx).WithError(refusal).WithField("labels", k.restrictedLabels()).
 		Info("the node goes without labels that a node identity may not set; an administrator can set them")
 }

@@ -19,7 +19,9 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/admission"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/objects"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podsecrets"
@@ -64,11 +66,11 @@ type PodController struct {
 
 	declared        *capability.Declaration // nil: the provider declares nothing and gets every pod
 	failUnsupported bool
-	admission       admission
+	admission       admission.Allocations
 
 	skipEnv bool
 	env     podenv.Config
-	secrets *podsecrets.Book
+	secrets *podsecrets.Manager
 	trust   podTrust
 	claims  podClaims
 	store   *objects.Store         // nil: the caller's own informers
@@ -91,12 +93,12 @@ type PodController struct {
 	missingMu        sync.Mutex
 	missingTold      string // guarded by missingMu; what was said last of pods in quarantine
 
-	draining atomic.Bool   // the node shuts down: no pod is started any more
-	surveyed chan struct{} // holds a token when a survey is wanted at once
+	draining     atomic.Bool   // the node shuts down: no pod is started any more
+	relistWanted chan struct{} // holds a token when a relist is wanted at once
 
-	fence  *fence // nil: nothing guards the node; set before Run
-	behind podGaps
-	parked parking
+	fence    *lease.Fence // nil: nothing guards the node; set before Run
+	behind   podGaps
+	deferred deferredKeys
 
 	ready, done chan struct{}
 	mu          sync.Mutex
@@ -145,31 +147,31 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 	patience := &providercall.Patience{}
 	gauges := newPodGauges()
 	c := &PodController{
-		provider:   cfg.Provider,
-		notifies:   notifies,
-		authority:  authority,
-		starts:     starts,
-		guard:      providercall.Guard{Deadline: cfg.ProviderCallTimeout, Patience: patience, Slow: keyqueue.Yield},
-		reads:      providercall.Guard{Deadline: min(cfg.ProviderCallTimeout, readTimeout), Patience: patience, Slow: keyqueue.Yield},
-		client:     cfg.PodClient,
-		pods:       cfg.PodInformer.Lister(),
-		informer:   cfg.PodInformer.Informer(),
-		wanted:     cfg.PodEventFilterFunc,
-		recorder:   cfg.EventRecorder,
-		nodeName:   cfg.NodeName,
-		os:         cfg.OperatingSystem,
-		pollPeriod: cfg.PollInterval,
-		addresses:  cfg.NodeAddresses,
-		skipEnv:    cfg.SkipDownwardAPIResolution,
-		wall:       time.Now,
-		states:     podStates{m: map[string]*podState{}},
-		gauges:     gauges,
-		visibility: cfg.PodVisibilityTimeout,
-		polled:     make(chan struct{}, 1),
-		outage:     make(chan struct{}, 1),
-		surveyed:   make(chan struct{}, 1),
-		ready:      make(chan struct{}),
-		done:       make(chan struct{}),
+		provider:     cfg.Provider,
+		notifies:     notifies,
+		authority:    authority,
+		starts:       starts,
+		guard:        providercall.Guard{Deadline: cfg.ProviderCallTimeout, Patience: patience, Slow: keyqueue.Yield},
+		reads:        providercall.Guard{Deadline: min(cfg.ProviderCallTimeout, readTimeout), Patience: patience, Slow: keyqueue.Yield},
+		client:       cfg.PodClient,
+		pods:         cfg.PodInformer.Lister(),
+		informer:     cfg.PodInformer.Informer(),
+		wanted:       cfg.PodEventFilterFunc,
+		recorder:     cfg.EventRecorder,
+		nodeName:     cfg.NodeName,
+		os:           cfg.OperatingSystem,
+		pollPeriod:   cfg.PollInterval,
+		addresses:    cfg.NodeAddresses,
+		skipEnv:      cfg.SkipDownwardAPIResolution,
+		wall:         time.Now,
+		states:       podStates{m: map[string]*podState{}},
+		gauges:       gauges,
+		visibility:   cfg.PodVisibilityTimeout,
+		polled:       make(chan struct{}, 1),
+		outage:       make(chan struct{}, 1),
+		relistWanted: make(chan struct{}, 1),
+		ready:        make(chan struct{}),
+		done:         make(chan struct{}),
 	}
 	c.useQuarantines(&cfg)
 	c.declare(cfg.FailUnsupported)
@@ -266,11 +268,11 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 		c.statusLane.Run(ctx, max(podSyncWorkers, statusWriters), c.fenced(c.statusLane, c.writeStatus))
 	})
 	if c.fence != nil {
-		wg.Go(func() { c.tenures(ctx) })
+		wg.Go(func() { c.terms(ctx) })
 	}
 	wg.Go(func() { c.pollLane.Run(ctx, pollers, c.pollPod) })
 	wg.Go(func() { c.relist(ctx) })
-	wg.Go(func() { c.scout(ctx) })
+	wg.Go(func() { c.probeAPIServer(ctx) })
 	log.G(ctx).Debug("pod controller is running")
 	close(c.ready)
 	<-ctx.Done()

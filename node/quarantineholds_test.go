@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
@@ -256,11 +257,11 @@ func TestMissingPodThatWentIsForgotten(t *testing.T) {
 func TestRelistBeginsWhenTheLeaseTurnsOutToBeForbidden(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
-		f := newFence()
+		f := lease.NewFence()
 		w.fence = f
 		w.start()
 		w.pass(12 * time.Second)
-		f.disable()
+		f.Disable()
 		w.runWith("p", 3, corev1.RestartPolicyNever)
 		b.Lose("d/p0")
 		w.until("the lost pod has failed", time.Minute, func() bool { return w.phase("p0") == corev1.PodFailed })

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// surveyPeriod is how often the pods of the backend are compared with those
+	// relistPeriod is how often the pods of the backend are compared with those
 	// of the API server, for a provider that reports by itself. With the time that
 	// evidence takes, what is found is put right within 30 seconds.
-	surveyPeriod = 15 * time.Second
-	// surveyFailing is the longest pause while the provider does not list its pods:
+	relistPeriod = 15 * time.Second
+	// relistFailing is the longest pause while the provider does not list its pods:
 	// that it does again tells that the backend is back.
-	surveyFailing = 8 * time.Second
+	relistFailing = 8 * time.Second
 	// listWait is how long the relist waits for a GetPods. With the time that it takes
 	// to ask for the pods one by one instead, a change is visible within a minute.
 	listWait = 45 * time.Second
@@ -61,7 +61,7 @@ func (c *PodController) relist(ctx context.Context) {
 				r.timer.Reset(hurriedPoll)
 			}
 			continue
-		case <-c.surveyed:
+		case <-c.relistWanted:
 		case <-r.overdue: // its answer is older than what was learned since
 			log.G(ctx).Infof("GetPods has returned, %v after it was called; the provider is asked anew", time.Since(r.asked).Round(time.Second))
 			r.overdue = nil
@@ -69,7 +69,7 @@ func (c *PodController) relist(ctx context.Context) {
 		}
 		r.soon = false
 		c.gauges.retrying.Set(float64(c.syncLane.Retrying()))
-		if _, waits := c.fence.standsBy(); waits {
+		if _, waits := c.fence.StandsBy(); waits {
 			r.timer.Reset(c.pause(ctx)) // nobody may tell that the node is ours
 			continue
 		}
@@ -80,11 +80,11 @@ func (c *PodController) relist(ctx context.Context) {
 
 // once compares both sides and sets the time of the next relist.
 func (r *relister) once(ctx context.Context) {
-	c, asked, tenure := r.c, time.Now(), r.c.fence.current()
+	c, asked, term := r.c, time.Now(), r.c.fence.Term()
 	pods, err := r.list(ctx)
 	switch {
 	case ctx.Err() != nil:
-	case tenure != c.fence.current():
+	case term != c.fence.Term():
 		r.timer.Reset(0) // what was said before a gap may be long past
 	case err != nil:
 		r.failed(ctx, err)
@@ -109,7 +109,7 @@ func (r *relister) failed(ctx context.Context, err error) {
 			r.c.pollLane.Add(key)
 		}
 	}
-	r.timer.Reset(min(backoff(r.failures+2), surveyFailing))
+	r.timer.Reset(min(backoff(r.failures+2), relistFailing))
 }
 
 // list asks for all pods and waits for a while. A call that may never return must not

@@ -18,6 +18,7 @@ import (
 	coordclientset "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
@@ -244,9 +245,9 @@ func (l linkedLeases) Update(ctx context.Context, lease *coordinationv1.Lease, _
 	return l.put(lease, false)
 }
 
-func (l linkedLeases) put(lease *coordinationv1.Lease, create bool) (*coordinationv1.Lease, error) {
-	got, err := l.link.w.leases.put(lease, create)
-	if err == nil && parseMark(got.Annotations[holderAnnotation]).Host == l.link.name {
+func (l linkedLeases) put(sent *coordinationv1.Lease, create bool) (*coordinationv1.Lease, error) {
+	got, err := l.link.w.leases.put(sent, create)
+	if err == nil && lease.ParseMark(got.Annotations[lease.HolderAnnotation]).Host == l.link.name {
 		l.link.w.note(l.link.name, "renew")
 	}
 	return got, err

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/memapi"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
@@ -164,8 +165,8 @@ func (w *twins) start(name string) *daemon {
 	if err != nil {
 		w.Fatal(err)
 	}
-	d.node.lease.guard.claim.ended = func(processMark) bool { return false } // as on another machine
-	d.node.lease.guard.claim.self.Host = name
+	d.node.lease.guard.claim.Ended = func(lease.Mark) bool { return false } // as on another machine
+	d.node.lease.guard.claim.Self.Host = name
 	factory.Start(ctx.Done())
 	var running sync.WaitGroup
 	running.Go(func() { informer.Informer().RunWithContext(ctx) })
@@ -190,7 +191,7 @@ func (d *daemon) crash() {
 
 // acts reports whether the daemon may act for the node.
 func (d *daemon) acts() bool {
-	_, err := d.pods.fence.enter(context.Background())
+	_, err := d.pods.fence.Enter(context.Background())
 	return err == nil
 }
 

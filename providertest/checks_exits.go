@@ -95,7 +95,7 @@ var exits = []Check{
 		},
 	},
 	{
-		Name: "exits/message", Why: "the last words of a container are where users look first",
+		Name: "exits/message", Why: "the termination message of a container are where users look first",
 		Needs: []capability.Feature{capability.TerminationMessages},
 		Run: func(c *C) {
 			pod := c.pod("message", program.Program{Message: "out of luck", MessagePath: "/tmp/last", Exit: 1})

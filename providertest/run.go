@@ -219,26 +219,26 @@ func (h Harness) judge(declared *capability.Declaration, results []Result) (out 
 		if !declared.Has(f) {
 			continue
 		}
-		verdict := FeatureResult{Feature: f, Outcome: Failed, Detail: "it is declared and no check of it passed; declare it as lacking, or say in Harness.Unproven why it cannot be proven here"}
+		failure := FeatureResult{Feature: f, Outcome: Failed, Detail: "it is declared and no check of it passed; declare it as lacking, or say in Harness.Unproven why it cannot be proven here"}
 		proofs := slices.DeleteFunc(slices.Clone(results), func(r Result) bool { return !slices.Contains(r.Needs, f) || r.Outcome == Skipped })
 		slices.SortFunc(proofs, func(a, b Result) int { return cmp.Compare(a.Outcome, b.Outcome) }) // failed first
 		why, unproven := h.Unproven[f]
 		switch {
 		case len(proofs) == 0 && unproven:
-			verdict.Outcome, verdict.Detail = Skipped, why
+			failure.Outcome, failure.Detail = Skipped, why
 		case len(proofs) == 0 && h.Only != nil:
-			verdict.Outcome, verdict.Detail = Skipped, "not every check was run"
+			failure.Outcome, failure.Detail = Skipped, "not every check was run"
 		case len(proofs) == 0 && h.AllowUnproven:
-			verdict.Outcome, verdict.Detail = Skipped, unprovenHere(f, results)
+			failure.Outcome, failure.Detail = Skipped, unprovenHere(f, results)
 		case len(proofs) == 0:
 		case proofs[0].Outcome == Failed:
-			verdict.Detail = "check " + proofs[0].Name + " failed"
+			failure.Detail = "check " + proofs[0].Name + " failed"
 		case unproven:
-			verdict.Detail = "check " + proofs[0].Name + " proves it, and Harness.Unproven says that it cannot be proven"
+			failure.Detail = "check " + proofs[0].Name + " proves it, and Harness.Unproven says that it cannot be proven"
 		default:
-			verdict.Outcome, verdict.Detail = Passed, proofs[0].Name
+			failure.Outcome, failure.Detail = Passed, proofs[0].Name
 		}
-		out = append(out, verdict)
+		out = append(out, failure)
 	}
 	return out
 }

@@ -38,8 +38,8 @@ const (
 	lastPause  = time.Second
 )
 
-// Gate is where one identity waits. A nil Gate is open.
-type Gate struct {
+// Checker is where one identity waits. A nil Checker is open.
+type Checker struct {
 	client kubernetes.Interface
 
 	mu       sync.Mutex
@@ -48,14 +48,14 @@ type Gate struct {
 	answered map[authorizationv1.ResourceAttributes]bool // by MayList
 }
 
-// New returns a gate for the identity of client. It sends no request.
-func New(client kubernetes.Interface) *Gate {
-	return &Gate{client: client, answered: map[authorizationv1.ResourceAttributes]bool{}}
+// New returns a checker for the identity of client. It sends no request.
+func New(client kubernetes.Interface) *Checker {
+	return &Checker{client: client, answered: map[authorizationv1.ResourceAttributes]bool{}}
 }
 
 // Refused forgets that the identity may list the objects of a core resource in a namespace: a list was
 // refused, after the role was changed for example.
-func (g *Gate) Refused(resource, namespace string) {
+func (g *Checker) Refused(resource, namespace string) {
 	if g == nil {
 		return
 	}
@@ -72,7 +72,7 @@ func listing(resource, namespace string) authorizationv1.ResourceAttributes {
 // so that nothing is asked for that would be refused. A node is not asked about: what it may list
 // depends on the name. Without an answer it reports true: whoever is refused then calls Refused and
 // asks again.
-func (g *Gate) MayList(ctx context.Context, resource, namespace string) bool {
+func (g *Checker) MayList(ctx context.Context, resource, namespace string) bool {
 	if g == nil {
 		return true
 	}
@@ -98,7 +98,7 @@ func (g *Gate) MayList(ctx context.Context, resource, namespace string) bool {
 	return allowed
 }
 
-func (g *Gate) may(ctx context.Context, attributes authorizationv1.ResourceAttributes) (bool, error) {
+func (g *Checker) may(ctx context.Context, attributes authorizationv1.ResourceAttributes) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}
 	got, err := g.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
@@ -109,7 +109,7 @@ func (g *Gate) may(ctx context.Context, attributes authorizationv1.ResourceAttri
 
 // Wait returns when the identity may do what attributes say, when it never has to wait, when Patience is
 // over, or when ctx ends. Nothing is said about which: the request itself will tell.
-func (g *Gate) Wait(ctx context.Context, attributes authorizationv1.ResourceAttributes) {
+func (g *Checker) Wait(ctx context.Context, attributes authorizationv1.ResourceAttributes) {
 	if g == nil {
 		return
 	}
@@ -134,7 +134,7 @@ func (g *Gate) Wait(ctx context.Context, attributes authorizationv1.ResourceAttr
 
 // isNode reports whether the Node authorizer decides for the identity. It is asked once; while that
 // cannot be found out, nobody waits.
-func (g *Gate) isNode(ctx context.Context) bool {
+func (g *Checker) isNode(ctx context.Context) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock() // others wait for the one answer
 	if g.asked {

@@ -61,5 +61,5 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	New(client).Wait(ctx, authorizationv1.ResourceAttributes{})
-	(*Gate)(nil).Wait(t.Context(), authorizationv1.ResourceAttributes{})
+	(*Checker)(nil).Wait(t.Context(), authorizationv1.ResourceAttributes{})
 }

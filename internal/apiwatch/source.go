@@ -79,7 +79,7 @@ func (s *Source) WatchWithContext(ctx context.Context, options metav1.ListOption
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	w := &steadyWatch{open: s.open, events: make(chan watch.Event), cancel: cancel}
+	w := &retryWatch{open: s.open, events: make(chan watch.Event), cancel: cancel}
 	go w.run(ctx, stream, options)
 	return w, nil
 }

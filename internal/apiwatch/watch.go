@@ -16,10 +16,10 @@ import (
 // goodLife is how long a stream must live to be worth opening the next one soon.
 const goodLife = 500 * time.Millisecond
 
-// steadyWatch goes on by itself, from the last version that it saw, when its stream
+// retryWatch goes on by itself, from the last version that it saw, when its stream
 // breaks or ends. A reflector would list anew after a stream that breaks soon, and wait for
 // up to half a minute before it does so again.
-type steadyWatch struct {
+type retryWatch struct {
 	open   func(context.Context, metav1.ListOptions) (watch.Interface, error)
 	events chan watch.Event
 	cancel context.CancelFunc
@@ -27,13 +27,13 @@ type steadyWatch struct {
 
 // ResultChan implements watch.Interface. It is closed when there is no way to go on; an
 // error event says why.
-func (w *steadyWatch) ResultChan() <-chan watch.Event { return w.events }
+func (w *retryWatch) ResultChan() <-chan watch.Event { return w.events }
 
 // Stop implements watch.Interface.
-func (w *steadyWatch) Stop() { w.cancel() }
+func (w *retryWatch) Stop() { w.cancel() }
 
 // run ends with ctx, or when the API server no longer knows the version.
-func (w *steadyWatch) run(ctx context.Context, stream watch.Interface, options metav1.ListOptions) {
+func (w *retryWatch) run(ctx context.Context, stream watch.Interface, options metav1.ListOptions) {
 	defer close(w.events)
 	defer w.cancel()
 	pause := sourceFirstPause
@@ -61,7 +61,7 @@ func (w *steadyWatch) run(ctx context.Context, stream watch.Interface, options m
 
 // relay passes events on until the stream ends, and remembers in options how far it
 // came. It reports whether that was the end of the whole watch.
-func (w *steadyWatch) relay(ctx context.Context, stream watch.Interface, options *metav1.ListOptions) (ended bool) {
+func (w *retryWatch) relay(ctx context.Context, stream watch.Interface, options *metav1.ListOptions) (ended bool) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -88,7 +88,7 @@ func broken(err error) bool {
 	return apierrors.IsInternalError(err) || apierrors.IsTooManyRequests(err) || Unanswered(err)
 }
 
-func (w *steadyWatch) send(ctx context.Context, event watch.Event) bool {
+func (w *retryWatch) send(ctx context.Context, event watch.Event) bool {
 	select {
 	case w.events <- event:
 		return true

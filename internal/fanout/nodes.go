@@ -22,12 +22,12 @@ type Nodes struct {
 	source                     cache.ListerWatcher
 
 	mu   sync.Mutex
-	last map[string]sighting            // guarded by mu; an entry for each node
+	last map[string]observedNode        // guarded by mu; an entry for each node
 	subs map[string]map[*nodeWatch]bool // guarded by mu
 }
 
-// sighting is what was last seen of a node. A node that was not seen yet is nil.
-type sighting struct {
+// observedNode is what was last seen of a node. A node that was not seen yet is nil.
+type observedNode struct {
 	node *corev1.Node
 	gone bool
 }
@@ -35,9 +35,9 @@ type sighting struct {
 // NewNodes returns a client that sends its requests with client; its one watch, of the
 // nodes called names, is that on source. It has to be run.
 func NewNodes(client corev1client.NodeInterface, source cache.ListerWatcher, names []string) *Nodes {
-	n := &Nodes{NodeInterface: client, source: source, last: make(map[string]sighting, len(names)), subs: make(map[string]map[*nodeWatch]bool, len(names))}
+	n := &Nodes{NodeInterface: client, source: source, last: make(map[string]observedNode, len(names)), subs: make(map[string]map[*nodeWatch]bool, len(names))}
 	for _, name := range names {
-		n.last[name] = sighting{}
+		n.last[name] = observedNode{}
 	}
 	return n
 }
@@ -76,7 +76,7 @@ func (n *Nodes) ours(name string) bool {
 }
 
 // see takes a new state of a node and shows it to those who watch.
-func (n *Nodes) see(s sighting) {
+func (n *Nodes) see(s observedNode) {
 	if !n.ours(s.node.Name) {
 		return
 	}
@@ -110,7 +110,7 @@ func (w *nodeWatch) Stop() {
 
 // sendLocked ends the watch of somebody who does not read, as the API server does: a
 // new one begins with what was missed.
-func (w *nodeWatch) sendLocked(s sighting) {
+func (w *nodeWatch) sendLocked(s observedNode) {
 	kind := watch.Modified
 	if s.gone {
 		kind = watch.Deleted
@@ -135,7 +135,7 @@ type nodeRouter Nodes
 // Add takes an event of the watch.
 func (r *nodeRouter) Add(obj any) error {
 	if node, ok := obj.(*corev1.Node); ok {
-		(*Nodes)(r).see(sighting{node: node})
+		(*Nodes)(r).see(observedNode{node: node})
 	}
 	return nil
 }
@@ -146,7 +146,7 @@ func (r *nodeRouter) Update(obj any) error { return r.Add(obj) }
 // Delete takes an event of the watch.
 func (r *nodeRouter) Delete(obj any) error {
 	if node, ok := obj.(*corev1.Node); ok {
-		(*Nodes)(r).see(sighting{node: node, gone: true})
+		(*Nodes)(r).see(observedNode{node: node, gone: true})
 	}
 	return nil
 }
@@ -162,14 +162,14 @@ func (r *nodeRouter) Replace(items []any, version string) error {
 		}
 		there[node.Name] = true
 		if last := n.lastOf(node.Name); last.node == nil || last.gone || last.node.ResourceVersion != node.ResourceVersion {
-			n.see(sighting{node: node})
+			n.see(observedNode{node: node})
 		}
 	}
 	for name := range n.last { // its keys are constant
 		if last := n.lastOf(name); last.node != nil && !last.gone && !there[name] {
 			tombstone := *last.node
 			tombstone.ResourceVersion = version
-			n.see(sighting{node: &tombstone, gone: true})
+			n.see(observedNode{node: &tombstone, gone: true})
 		}
 	}
 	return nil
@@ -178,7 +178,7 @@ func (r *nodeRouter) Replace(items []any, version string) error {
 // Resync does nothing: nodes are looked at by those who keep them.
 func (r *nodeRouter) Resync() error { return nil }
 
-func (n *Nodes) lastOf(name string) sighting {
+func (n *Nodes) lastOf(name string) observedNode {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.last[name]

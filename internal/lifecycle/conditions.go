@@ -51,8 +51,8 @@ func conditions(v View, s *corev1.PodStatus) []corev1.PodCondition {
 	if v.Infeasible != "" && !Terminal(s) {
 		set(corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible, Message: v.Infeasible})
 	}
-	if v.Verdict != nil && v.Verdict.Disrupted && Terminal(s) && !Terminal(&v.API.Status) {
-		set(disruption(v.Verdict))
+	if v.Failure != nil && v.Failure.Disrupted && Terminal(s) && !Terminal(&v.API.Status) {
+		set(disruption(v.Failure))
 	}
 	return out
 }

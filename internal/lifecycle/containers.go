@@ -117,9 +117,9 @@ func applyStop(s *corev1.PodStatus, v View) {
 	if allSucceeded(v.API.Spec.Containers, s.ContainerStatuses) {
 		s.Phase = corev1.PodSucceeded
 	}
-	if v.Verdict != nil {
-		s.Phase, s.Reason, s.Message = corev1.PodFailed, v.Verdict.Reason, v.Verdict.Message
-	} else if v.Trouble != nil {
+	if v.Failure != nil {
+		s.Phase, s.Reason, s.Message = corev1.PodFailed, v.Failure.Reason, v.Failure.Message
+	} else if v.SyncError != nil {
 		s.Reason, s.Message = "", ""
 	}
 }

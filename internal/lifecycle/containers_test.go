@@ -142,31 +142,31 @@ func TestStopEndsWhatHasRun(t *testing.T) {
 		name       string
 		containers []corev1.ContainerStatus // as the API server has them
 		report     *corev1.PodStatus
-		verdict    *Verdict
+		failure    *PodFailure
 		want       []string
 		phase      corev1.PodPhase
 	}{
 		{name: "never created", phase: corev1.PodFailed},
 		{name: "never created, and waits", containers: []corev1.ContainerStatus{container(waiting)}, want: []string{"ContainerCreating"}, phase: corev1.PodFailed},
-		{name: "never created, and the node's decision", verdict: &Verdict{Reason: "Why"}, phase: corev1.PodFailed},
+		{name: "never created, and the node's decision", failure: &PodFailure{Reason: "Why"}, phase: corev1.PodFailed},
 		{name: "accepted, and never ran", report: &corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{container(waiting)}}, want: []string{"ContainerCreating"}, phase: corev1.PodFailed},
 		{name: "accepted, and nothing told of containers", report: &corev1.PodStatus{Phase: corev1.PodRunning}, phase: corev1.PodFailed},
 		{name: "no state", containers: []corev1.ContainerStatus{container(stateless)}, want: []string{""}, phase: corev1.PodFailed},
 		{name: "ran before a restart", containers: []corev1.ContainerStatus{container()}, want: []string{"killed"}, phase: corev1.PodFailed},
 		{name: "runs", report: runningStatus(), want: []string{"killed"}, phase: corev1.PodFailed},
-		{name: "runs, and the node's decision", report: runningStatus(), verdict: &Verdict{Reason: "Why"}, want: []string{"killed"}, phase: corev1.PodFailed},
+		{name: "runs, and the node's decision", report: runningStatus(), failure: &PodFailure{Reason: "Why"}, want: []string{"killed"}, phase: corev1.PodFailed},
 		{name: "ran, and is said to wait", containers: []corev1.ContainerStatus{container()},
 			report: &corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{container(waiting)}}, want: []string{"killed"}, phase: corev1.PodFailed},
 		{name: "waits for its next run", containers: []corev1.ContainerStatus{container(backingOff(0))}, want: []string{"killed"}, phase: corev1.PodFailed},
 		{name: "had failed", containers: []corev1.ContainerStatus{container(exited(7))}, want: []string{"exited"}, phase: corev1.PodFailed},
 		{name: "had succeeded", containers: []corev1.ContainerStatus{container(exited(0))}, want: []string{"exited"}, phase: corev1.PodSucceeded},
-		{name: "had succeeded, and the node's decision", containers: []corev1.ContainerStatus{container(exited(0))}, verdict: &Verdict{Reason: "Why"}, want: []string{"exited"}, phase: corev1.PodFailed},
+		{name: "had succeeded, and the node's decision", containers: []corev1.ContainerStatus{container(exited(0))}, failure: &PodFailure{Reason: "Why"}, want: []string{"exited"}, phase: corev1.PodFailed},
 		{name: "had succeeded, and another runs", containers: []corev1.ContainerStatus{container(exited(0)), container(named("d"))}, want: []string{"exited", "killed"}, phase: corev1.PodFailed},
 		{name: "nothing is known of one", containers: []corev1.ContainerStatus{container(exited(0), named("d"))}, want: []string{"exited"}, phase: corev1.PodFailed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			api := pod("a", deleting(1), func(p *corev1.Pod) { p.Status.ContainerStatuses = tt.containers })
-			_, after := publish(t, View{API: api, Report: tt.report, Verdict: tt.verdict, Attempted: true, Stopped: true, StopAsked: true})
+			_, after := publish(t, View{API: api, Report: tt.report, Failure: tt.failure, Attempted: true, Stopped: true, StopAsked: true})
 			if after.Status.Phase != tt.phase {
 				t.Errorf("phase %s, want %s", after.Status.Phase, tt.phase)
 			}

@@ -81,9 +81,9 @@ type Facts struct {
 	Backend  *corev1.Pod // the pod that the backend has under this name; nil: none
 	Finished bool        // the provider reported this UID as Succeeded or Failed
 	Relapsed bool        // after that, the provider reported it as running
-	Verdict  *Verdict    // the node decided that the pod has failed: it must stop
+	Failure  *PodFailure // the node decided that the pod has failed: it must stop
 	Reports  bool        // the provider reports how its pods are
-	Retell   bool        // the backend keeps no specs: it is told those of a former life
+	Retell   bool        // the backend keeps no specs: it is told those from before a restart
 	Now      time.Time
 
 	// What follows is about a pod that the backend does not have.
@@ -148,7 +148,7 @@ func Next(f Facts) Decision {
 		return Decision{}
 	case f.API == nil, f.Backend != nil && !SamePod(f.API, f.Backend):
 		return Decision{Step: Orphan}
-	case f.API.DeletionTimestamp != nil, f.Verdict != nil:
+	case f.API.DeletionTimestamp != nil, f.Failure != nil:
 		return nextStop(f)
 	case Terminal(&f.API.Status):
 		if f.Backend != nil && f.Backend.Status.Phase == corev1.PodRunning && (!f.Finished || f.Relapsed) {
@@ -167,17 +167,17 @@ func Next(f Facts) Decision {
 }
 
 // Quiet reports whether Next rests for this pod whatever the backend has, so
-// that the backend need not be asked. The survey notices when the backend loses
+// that the backend need not be asked. The relist notices when the backend loses
 // a pod.
-func Quiet(api *corev1.Pod, sent Sent, told Told, verdict bool) bool {
-	return api != nil && api.DeletionTimestamp == nil && !verdict && sent.MissingSince.IsZero() &&
+func Quiet(api *corev1.Pod, sent Sent, told Told, failure bool) bool {
+	return api != nil && api.DeletionTimestamp == nil && !failure && sent.MissingSince.IsZero() &&
 		sent.UID == api.UID && sent.Accepted && !outdated(api, &sent, &told) && !Terminal(&api.Status)
 }
 
 // StopsUnseen reports whether Next stops this pod whatever the backend has of it, so that the backend need not be
 // asked before its first stop.
-func StopsUnseen(api *corev1.Pod, sent Sent, verdict bool) bool {
-	return api != nil && (api.DeletionTimestamp != nil || verdict) && sent.UID == api.UID && sent.Accepted &&
+func StopsUnseen(api *corev1.Pod, sent Sent, failure bool) bool {
+	return api != nil && (api.DeletionTimestamp != nil || failure) && sent.UID == api.UID && sent.Accepted &&
 		sent.StopAskedAt.IsZero() && !sent.StopAcked && !sent.StopMissing && sent.MissingSince.IsZero()
 }
 
@@ -196,7 +196,7 @@ func Differs(api *corev1.Pod, spec uint64, told *Told) bool {
 // nextStop decides for a pod that must not run any longer.
 func nextStop(f Facts) Decision {
 	asked := !f.Sent.StopAskedAt.IsZero()
-	grace := StopGrace(f.API, f.Verdict)
+	grace := StopGrace(f.API, f.Failure)
 	waited := f.Now.Sub(f.Sent.StopAskedAt)
 	gone := f.Backend == nil && (f.Sent.StopAcked || f.Sent.StopMissing)
 	switch {

@@ -99,8 +99,8 @@ func TestNext(t *testing.T) {
 		{name: "an older pod, while the new one is deleted", facts: Facts{API: pod("b", deleting(1)), Backend: pod("a")}, want: Orphan},
 
 		{name: "deleted before it was created", facts: Facts{API: doomed}, want: Stopped},
-		{name: "deleted after a former life ran it", facts: Facts{API: pod("a", deleting(10), inPhase(corev1.PodRunning))}, want: Stop},
-		{name: "deleted after a former life saw it end", facts: Facts{API: pod("a", deleting(10), inPhase(corev1.PodFailed))}, want: Stopped},
+		{name: "deleted after an earlier process ran it", facts: Facts{API: pod("a", deleting(10), inPhase(corev1.PodRunning))}, want: Stop},
+		{name: "deleted after an earlier process saw it end", facts: Facts{API: pod("a", deleting(10), inPhase(corev1.PodFailed))}, want: Stopped},
 		{name: "deleted after a create with unknown outcome", facts: Facts{API: doomed, Sent: Sent{UID: "a", Attempted: true}}, want: Stop},
 		{name: "deleted", facts: Facts{API: doomed, Sent: accepted(running), Backend: running}, want: Stop},
 		{name: "deleted while nobody watched", facts: Facts{API: doomed, Backend: running}, want: Stop},
@@ -145,12 +145,12 @@ func TestNext(t *testing.T) {
 		{name: "ended and forgotten by the backend", facts: Facts{API: ended}, want: Rest},
 		{name: "ended, and the backend's copy is old", facts: Facts{API: ended, Sent: accepted(running), Backend: running, Finished: true}, want: Rest},
 		{name: "declared as failed by somebody else", facts: Facts{API: pod("a", inPhase(corev1.PodFailed)), Sent: accepted(running), Backend: running}, want: Stop},
-		{name: "failed by our verdict", facts: Facts{API: running, Sent: accepted(running), Backend: running, Verdict: &Verdict{}}, want: Stop},
-		{name: "shut down, with less time than its own", facts: Facts{API: running, Sent: asked(accepted(running), 41*time.Second, 10, true), Backend: running, Verdict: ShutDown(nil, 10*time.Second)}, want: Stop},
-		{name: "shut down, as asked", facts: Facts{API: running, Sent: asked(accepted(running), 4*time.Second, 10, true), Backend: running, Verdict: ShutDown(nil, 10*time.Second)}, want: Rest, again: 2 * time.Second},
-		{name: "shut down while it is deleted", facts: Facts{API: pod("a", deleting(600)), Sent: asked(accepted(running), 4*time.Second, 600, true), Backend: running, Verdict: ShutDown(nil, 10*time.Second)}, want: Stop},
-		{name: "refused", facts: Facts{API: pod("a"), Verdict: Refuse()}, want: Stopped},
-		{name: "failed by our verdict, gone", facts: Facts{API: running, Sent: asked(accepted(running), 0, 30, true), Verdict: &Verdict{}}, want: Stopped},
+		{name: "failed by our failure", facts: Facts{API: running, Sent: accepted(running), Backend: running, Failure: &PodFailure{}}, want: Stop},
+		{name: "shut down, with less time than its own", facts: Facts{API: running, Sent: asked(accepted(running), 41*time.Second, 10, true), Backend: running, Failure: ShutDown(nil, 10*time.Second)}, want: Stop},
+		{name: "shut down, as asked", facts: Facts{API: running, Sent: asked(accepted(running), 4*time.Second, 10, true), Backend: running, Failure: ShutDown(nil, 10*time.Second)}, want: Rest, again: 2 * time.Second},
+		{name: "shut down while it is deleted", facts: Facts{API: pod("a", deleting(600)), Sent: asked(accepted(running), 4*time.Second, 600, true), Backend: running, Failure: ShutDown(nil, 10*time.Second)}, want: Stop},
+		{name: "refused", facts: Facts{API: pod("a"), Failure: Refuse()}, want: Stopped},
+		{name: "failed by our failure, gone", facts: Facts{API: running, Sent: asked(accepted(running), 0, 30, true), Failure: &PodFailure{}}, want: Stopped},
 
 		{name: "missing for the first time", facts: Facts{API: running, Sent: accepted(running)}, want: Missing, again: missingAfter},
 		{name: "missing after a restart", facts: Facts{API: running}, want: Missing, again: missingAfter},
@@ -189,11 +189,11 @@ func TestNext(t *testing.T) {
 func TestQuietMeansRest(t *testing.T) {
 	for _, api := range []*corev1.Pod{nil, pod("a"), pod("a", inPhase(corev1.PodRunning)), pod("a", deleting(1)), pod("a", inPhase(corev1.PodFailed)), pod("a", withImage("j")), pod("b")} {
 		for _, sent := range []Sent{{}, accepted(pod("a")), {UID: "a", Attempted: true}} {
-			for _, verdict := range []*Verdict{nil, {}} {
-				if !Quiet(api, sent, Told{}, verdict != nil) {
+			for _, failure := range []*PodFailure{nil, {}} {
+				if !Quiet(api, sent, Told{}, failure != nil) {
 					continue
 				}
-				if d := Next(Facts{API: api, Sent: sent, Backend: pod("a"), Verdict: verdict, Now: now}); d != (Decision{}) {
+				if d := Next(Facts{API: api, Sent: sent, Backend: pod("a"), Failure: failure, Now: now}); d != (Decision{}) {
 					t.Errorf("quiet, but Next says %+v for %+v, %+v", d, api, sent)
 				}
 			}
@@ -211,13 +211,13 @@ func TestStopsUnseenMeansStop(t *testing.T) {
 	unseen := 0
 	for _, api := range []*corev1.Pod{nil, pod("a"), pod("a", deleting(1)), pod("a", deleting(1), inPhase(corev1.PodRunning)), pod("a", inPhase(corev1.PodFailed)), pod("b", deleting(1))} {
 		for _, sent := range []Sent{{}, accepted(pod("a")), {UID: "a", Attempted: true}, stopped, missing, asked} {
-			for _, verdict := range []*Verdict{nil, {}} {
-				if !StopsUnseen(api, sent, verdict != nil) {
+			for _, failure := range []*PodFailure{nil, {}} {
+				if !StopsUnseen(api, sent, failure != nil) {
 					continue
 				}
 				unseen++
 				for _, backend := range []*corev1.Pod{nil, pod("a"), pod("a", inPhase(corev1.PodRunning)), pod("a", inPhase(corev1.PodFailed))} {
-					if d := Next(Facts{API: api, Sent: sent, Backend: backend, Verdict: verdict, Now: now}); d != (Decision{Step: Stop}) {
+					if d := Next(Facts{API: api, Sent: sent, Backend: backend, Failure: failure, Now: now}); d != (Decision{Step: Stop}) {
 						t.Errorf("to be stopped unseen, but Next says %+v for %+v, %+v with %+v", d, api, sent, backend)
 					}
 				}
@@ -225,7 +225,7 @@ func TestStopsUnseenMeansStop(t *testing.T) {
 		}
 	}
 	if unseen != 6 {
-		t.Errorf("%d of the cases are stopped unseen, want 6: one accepted pod, which has a verdict or is deleted", unseen)
+		t.Errorf("%d of the cases are stopped unseen, want 6: one accepted pod, which has a failure or is deleted", unseen)
 	}
 }
 

@@ -21,9 +21,9 @@ const ReasonUnsupported = "UnsupportedPodSpec"
 // WaitingConfig is why a container waits whose configuration is missing or wrong, as a kubelet says.
 const WaitingConfig = "CreateContainerConfigError"
 
-// Trouble is why a pod is not where it should be; it is shown in its status
+// SyncError is why a pod is not where it should be; it is shown in its status
 // until it is over.
-type Trouble struct {
+type SyncError struct {
 	Reason  string
 	Message string
 	// Container waits with WaitingReason, if that is set; "" is all containers.
@@ -35,11 +35,11 @@ type Trouble struct {
 type View struct {
 	API        *corev1.Pod       // nil: gone, or not this node's
 	Report     *corev1.PodStatus // the provider's newest word on this UID; nil: none
-	Trouble    *Trouble
-	Verdict    *Verdict
+	SyncError  *SyncError
+	Failure    *PodFailure
 	Stopped    bool  // the backend has confirmed the stop
 	StopAsked  bool  // DeletePod was called at least once
-	LastWord   bool  // the terminal status was written already
+	FinalStatus   bool  // the terminal status was written already
 	Attempted  bool  // CreatePod was called, or the backend had the pod
 	Generation int64 // of the spec that the backend accepted; 0: none
 	// Reflected is the newest generation that what the backend tells is known to be about.
@@ -86,8 +86,8 @@ func Publish(v View) (Write, corev1.PodStatus) {
 			return Patch, want
 		}
 		return Keep, v.API.Status
-	case changed && !v.LastWord && (v.Attempted || v.Report != nil || len(v.API.Finalizers) > 0):
-		return Patch, want // the last word, before the object goes
+	case changed && !v.FinalStatus && (v.Attempted || v.Report != nil || len(v.API.Finalizers) > 0):
+		return Patch, want // the final status, before the object goes
 	case len(v.API.Finalizers) > 0 && Grace(v.API) == 0:
 		return Keep, v.API.Status // asked already; somebody's finalizer holds the object
 	}
@@ -116,11 +116,11 @@ func compose(v View) corev1.PodStatus {
 		}
 	}
 	if !absorbed {
-		applyTrouble(&s, v)
-		if stopped := v.Stopped && (v.API.DeletionTimestamp != nil || v.Verdict != nil); stopped && !Terminal(&s) {
+		applySyncError(&s, v)
+		if stopped := v.Stopped && (v.API.DeletionTimestamp != nil || v.Failure != nil); stopped && !Terminal(&s) {
 			applyStop(&s, v)
-		} else if v.Verdict != nil && Terminal(&s) {
-			s.Phase, s.Reason, s.Message = corev1.PodFailed, v.Verdict.Reason, v.Verdict.Message
+		} else if v.Failure != nil && Terminal(&s) {
+			s.Phase, s.Reason, s.Message = corev1.PodFailed, v.Failure.Reason, v.Failure.Message
 		}
 	}
 	if v.NoEphemeral && len(v.API.Spec.EphemeralContainers) > len(s.EphemeralContainerStatuses) {
@@ -182,10 +182,10 @@ func applyReport(s *corev1.PodStatus, pod *corev1.Pod, r *corev1.PodStatus, abso
 	}
 }
 
-// applyTrouble shows what keeps the pod from being what it should be, and
+// applySyncError shows what keeps the pod from being what it should be, and
 // takes it away when it is over.
-func applyTrouble(s *corev1.PodStatus, v View) {
-	t := v.Trouble
+func applySyncError(s *corev1.PodStatus, v View) {
+	t := v.SyncError
 	if t == nil {
 		// Of a pod that has run, the message below it is the backend's, which is about to be asked.
 		ran := s.Phase != "" && s.Phase != corev1.PodPending
@@ -219,7 +219,7 @@ func applyTrouble(s *corev1.PodStatus, v View) {
 }
 
 // endWaiting lets containers that waited for their configuration wait for their start. What they wait
-// for is known from a Trouble only.
+// for is known from a SyncError only.
 func endWaiting(s *corev1.PodStatus) {
 	s.ContainerStatuses = slices.Clone(s.ContainerStatuses)
 	for i := range s.ContainerStatuses {

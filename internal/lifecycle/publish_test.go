@@ -73,9 +73,9 @@ func TestPublishSettles(t *testing.T) {
 	for name, v := range map[string]View{
 		"running":   {API: pod("a"), Report: runningStatus(), Generation: 1, Reflected: 1},
 		"succeeded": {API: pod("a"), Report: endedStatus(0), Generation: 1, Reflected: 1},
-		"trouble":   {API: pod("a"), Trouble: &Trouble{Reason: ReasonProviderFailed, Message: "no"}},
-		"waiting":   {API: pod("a"), Trouble: &Trouble{Reason: ReasonProviderFailed, Message: "no", Container: "c", WaitingReason: "CreateContainerConfigError"}},
-		"verdict":   {API: pod("a"), Report: runningStatus(), Stopped: true, Verdict: &Verdict{Reason: "DeadlineExceeded", Message: "late"}},
+		"syncErr":   {API: pod("a"), SyncError: &SyncError{Reason: ReasonProviderFailed, Message: "no"}},
+		"waiting":   {API: pod("a"), SyncError: &SyncError{Reason: ReasonProviderFailed, Message: "no", Container: "c", WaitingReason: "CreateContainerConfigError"}},
+		"failure":   {API: pod("a"), Report: runningStatus(), Stopped: true, Failure: &PodFailure{Reason: "DeadlineExceeded", Message: "late"}},
 		"bare":      {API: pod("a"), Report: &corev1.PodStatus{Phase: corev1.PodRunning}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -174,33 +174,33 @@ func TestChangedAddressReplacesTheOldOne(t *testing.T) {
 	}
 }
 
-// TestTroubleIsTakenBackByWhatTheBackendSays: after a restart its words are not known yet, and
+// TestSyncErrorIsTakenBackByWhatTheBackendSays: after a restart its words are not known yet, and
 // to clear the message would be to say that it has none.
-func TestTroubleIsTakenBackByWhatTheBackendSays(t *testing.T) {
-	troubled := pod("a")
-	troubled.Status = corev1.PodStatus{Phase: corev1.PodRunning, Reason: ReasonProviderFailed, Message: "update failed"}
-	if write, s := Publish(View{API: troubled, Attempted: true, Now: now}); write != Keep {
+func TestSyncErrorIsTakenBackByWhatTheBackendSays(t *testing.T) {
+	failing := pod("a")
+	failing.Status = corev1.PodStatus{Phase: corev1.PodRunning, Reason: ReasonProviderFailed, Message: "update failed"}
+	if write, s := Publish(View{API: failing, Attempted: true, Now: now}); write != Keep {
 		t.Errorf("a pod that runs: got %v %q before the backend was heard, want nothing written", write, s.Message)
 	}
 	report := corev1.PodStatus{Phase: corev1.PodRunning, Message: "the backend's"}
-	if _, s := Publish(View{API: troubled, Attempted: true, Report: &report, Now: now}); s.Reason != "" || s.Message != report.Message {
+	if _, s := Publish(View{API: failing, Attempted: true, Report: &report, Now: now}); s.Reason != "" || s.Message != report.Message {
 		t.Errorf("got %q %q, want the backend's own", s.Reason, s.Message)
 	}
-	troubled.Status.Phase = corev1.PodPending
-	if _, s := Publish(View{API: troubled, Attempted: true, Now: now}); s.Message != "" {
-		t.Errorf("a pod that was never reported: got %q, want the trouble taken back", s.Message)
+	failing.Status.Phase = corev1.PodPending
+	if _, s := Publish(View{API: failing, Attempted: true, Now: now}); s.Message != "" {
+		t.Errorf("a pod that was never reported: got %q, want the sync error taken back", s.Message)
 	}
 }
 
 // TestContainersStopWaitingForTheirConfiguration: when another thing fails, or nothing does any more.
 func TestContainersStopWaitingForTheirConfiguration(t *testing.T) {
-	waits := &Trouble{Reason: ReasonProviderFailed, Message: "no ConfigMap", WaitingReason: WaitingConfig}
-	_, after := publish(t, View{API: pod("a"), Trouble: waits})
+	waits := &SyncError{Reason: ReasonProviderFailed, Message: "no ConfigMap", WaitingReason: WaitingConfig}
+	_, after := publish(t, View{API: pod("a"), SyncError: waits})
 	if w := after.Status.ContainerStatuses[0].State.Waiting; w == nil || w.Reason != WaitingConfig || w.Message != "no ConfigMap" {
 		t.Fatalf("got %+v, want a container that waits", after.Status.ContainerStatuses)
 	}
-	for name, next := range map[string]*Trouble{"nothing fails": nil, "another thing fails": {Reason: ReasonProviderFailed, Message: "no answer"}} {
-		_, then := publish(t, View{API: after, Trouble: next})
+	for name, next := range map[string]*SyncError{"nothing fails": nil, "another thing fails": {Reason: ReasonProviderFailed, Message: "no answer"}} {
+		_, then := publish(t, View{API: after, SyncError: next})
 		if w := then.Status.ContainerStatuses[0].State.Waiting; w == nil || w.Reason != "ContainerCreating" || w.Message != "" {
 			t.Errorf("%s: got %+v, want a container that is about to be created", name, then.Status.ContainerStatuses)
 		}
@@ -283,9 +283,9 @@ func TestRemoveOnlyAfterConfirmation(t *testing.T) {
 		{"nothing confirmed, although the grace period is over", View{API: doomed, Attempted: true}, Keep},
 		{"asked", View{API: doomed, StopAsked: true, Attempted: true}, Keep},
 		{"never started", View{API: doomed, Stopped: true}, Remove},
-		{"reported and asked", View{API: ended, Report: &ended.Status, StopAsked: true, LastWord: true}, Remove},
-		{"reported but not asked: the backend may have to clean up", View{API: ended, Report: &ended.Status, LastWord: true}, Keep},
-		{"held by a finalizer: asked for once", View{API: held, Stopped: true, LastWord: true}, Keep},
+		{"reported and asked", View{API: ended, Report: &ended.Status, StopAsked: true, FinalStatus: true}, Remove},
+		{"reported but not asked: the backend may have to clean up", View{API: ended, Report: &ended.Status, FinalStatus: true}, Keep},
+		{"held by a finalizer: asked for once", View{API: held, Stopped: true, FinalStatus: true}, Keep},
 	} {
 		t.Run(story.name, func(t *testing.T) {
 			story.view.Now = now
@@ -386,7 +386,7 @@ func TestKeepKeeps(t *testing.T) {
 	held.Finalizers = []string{"somebody/else"}
 	v := View{API: held, Report: endedStatus(0), Stopped: true, StopAsked: true, Generation: 1, Reflected: 1}
 	_, v.API = publish(t, v)
-	v.API.Status.ObservedGeneration, v.LastWord = 0, true
+	v.API.Status.ObservedGeneration, v.FinalStatus = 0, true
 	w, status := Publish(v)
 	if _, any := PatchBody(v.API, Change{Status: status}); w != Keep || any {
 		t.Errorf("got write %d, patch %v, want nothing to write", w, any)

@@ -174,9 +174,9 @@ func TestPublishChangesNothingThatItIsGiven(t *testing.T) {
 	for name, v := range map[string]View{
 		"report":  {API: api, Report: report, Generation: 1, Reflected: 1},
 		"none":    {API: api},
-		"stopped": {API: api, Stopped: true, Attempted: true, Verdict: &Verdict{Reason: "r"}},
-		"ended":   {API: api, Report: endedStatus(0), Verdict: &Verdict{Reason: "r"}, Stopped: true},
-		"trouble": {API: api, Trouble: &Trouble{Reason: "r", Container: "c", WaitingReason: "w"}},
+		"stopped": {API: api, Stopped: true, Attempted: true, Failure: &PodFailure{Reason: "r"}},
+		"ended":   {API: api, Report: endedStatus(0), Failure: &PodFailure{Reason: "r"}, Stopped: true},
+		"syncErr": {API: api, SyncError: &SyncError{Reason: "r", Container: "c", WaitingReason: "w"}},
 	} {
 		v.Now = now
 		apiBefore, reportBefore := v.API.DeepCopy(), v.Report.DeepCopy()

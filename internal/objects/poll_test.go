@@ -38,8 +38,8 @@ func answering(client *fake.Clientset, user string, mayList bool) *answers {
 	return says
 }
 
-// gateFor is the gate of a service account that may list, or may not.
-func gateFor(user string, mayList bool) *accessreview.Gate {
+// checkerFor is the checker of a service account that may list, or may not.
+func checkerFor(user string, mayList bool) *accessreview.Checker {
 	client := fake.NewClientset()
 	answering(client, user, mayList)
 	return accessreview.New(client)
@@ -48,7 +48,7 @@ func gateFor(user string, mayList bool) *accessreview.Gate {
 func TestSecurityC2AnIdentityThatMayOnlyGetOnlyGets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, configMapNamed("a", "1"))
-		h.Behind(gateFor("system:serviceaccount:ns:vk", false))
+		h.Behind(checkerFor("system:serviceaccount:ns:vk", false))
 		h.run()
 		defer h.end()
 		h.Track(podUsing("p", "a", "late"))
@@ -90,14 +90,14 @@ func TestSecurityC2AnIdentityThatMayOnlyGetOnlyGets(t *testing.T) {
 }
 
 func TestIdentitiesThatMayListWatch(t *testing.T) {
-	for name, gate := range map[string]*accessreview.Gate{
-		"a node":                        gateFor("system:node:n", true),
-		"a service account with a role": gateFor("system:serviceaccount:ns:vk", true),
-		"no gate":                       nil,
+	for name, checker := range map[string]*accessreview.Checker{
+		"a node":                        checkerFor("system:node:n", true),
+		"a service account with a role": checkerFor("system:serviceaccount:ns:vk", true),
+		"no checker":                       nil,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			h := newHarness(t, configMapNamed("a", "1"))
-			h.Behind(gate)
+			h.Behind(checker)
 			h.run()
 			defer h.end()
 			h.Track(podUsing("p", "a"))
@@ -109,16 +109,16 @@ func TestIdentitiesThatMayListWatch(t *testing.T) {
 	}
 }
 
-// TestRefusedListsEndInGets: the gate had no answer, or an older one, so the list is tried first.
+// TestRefusedListsEndInGets: the checker had no answer, or an older one, so the list is tried first.
 func TestRefusedListsEndInGets(t *testing.T) {
-	for name, gate := range map[string]func() (*accessreview.Gate, func()){
-		"no answer at first": func() (*accessreview.Gate, func()) {
+	for name, checker := range map[string]func() (*accessreview.Checker, func()){
+		"no answer at first": func() (*accessreview.Checker, func()) {
 			client := fake.NewClientset()
 			answers := answering(client, "system:serviceaccount:ns:vk", false)
 			answers.fail.Store(true)
 			return accessreview.New(client), func() { answers.fail.Store(false) }
 		},
-		"the role was changed": func() (*accessreview.Gate, func()) {
+		"the role was changed": func() (*accessreview.Checker, func()) {
 			client := fake.NewClientset()
 			answers := answering(client, "system:serviceaccount:ns:vk", true)
 			return accessreview.New(client), func() { answers.may.Store(false) }
@@ -127,7 +127,7 @@ func TestRefusedListsEndInGets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newHarness(t, configMapNamed("a", "1"))
-				g, then := gate()
+				g, then := checker()
 				h.Behind(g)
 				h.api.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 					return true, nil, apierrors.NewForbidden(configMaps.resource.WithVersion("v1").GroupResource(), "", nil)

@@ -22,7 +22,7 @@ var errStopped = errors.New("the store of ConfigMaps and Secrets has stopped")
 // goroutine, before and during Run.
 type Store struct {
 	client  kubernetes.Interface
-	gate    *accessreview.Gate // nil: open; set before Run
+	checker    *accessreview.Checker // nil: open; set before Run
 	cluster map[*kind]*clusterWide
 
 	stopped chan struct{} // closed when Run has ended
@@ -63,13 +63,13 @@ func NewStore(client kubernetes.Interface) *Store {
 	return s
 }
 
-// Behind makes the store wait at the gate before it asks for an object for the first time. Call it
+// Behind makes the store wait at the checker before it asks for an object for the first time. Call it
 // before Run.
-func (s *Store) Behind(gate *accessreview.Gate) { s.gate = gate }
+func (s *Store) Behind(checker *accessreview.Checker) { s.checker = checker }
 
-// Await waits at the store's gate, for callers who ask for something else on behalf of a pod.
+// Await waits at the store's checker, for callers who ask for something else on behalf of a pod.
 func (s *Store) Await(ctx context.Context, attributes authorizationv1.ResourceAttributes) {
-	s.gate.Wait(ctx, attributes)
+	s.checker.Wait(ctx, attributes)
 }
 
 // Run reads and watches until ctx ends, and then waits until every watch has

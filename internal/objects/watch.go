@@ -40,13 +40,13 @@ func (e *entry) watch(ctx context.Context) {
 		return
 	}
 	k := e.key
-	e.store.gate.Wait(ctx, authorizationv1.ResourceAttributes{Verb: "list", Resource: k.kind.resource.Resource, Namespace: k.namespace, Name: k.name})
-	if !e.store.gate.MayList(ctx, k.kind.resource.Resource, k.namespace) {
+	e.store.checker.Wait(ctx, authorizationv1.ResourceAttributes{Verb: "list", Resource: k.kind.resource.Resource, Namespace: k.namespace, Name: k.name})
+	if !e.store.checker.MayList(ctx, k.kind.resource.Resource, k.namespace) {
 		e.poll(ctx)
 		return
 	}
 	source := &singleObject{entry: e}
-	// The first retries come sooner than a reflector's: without the gate, or if another API
+	// The first retries come sooner than a reflector's: without the checker, or if another API
 	// server answers, the Node authorizer may not know of a pod yet, and refuses.
 	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 9, Cap: 30 * time.Second}
 	reflector := cache.NewReflectorWithOptions(source, e.key.kind.example, source, cache.ReflectorOptions{
@@ -58,8 +58,8 @@ func (e *entry) watch(ctx context.Context) {
 	_ = backoff.DelayWithReset(clock.RealClock{}, backoffReset).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		err := reflector.ListAndWatchWithContext(ctx)
 		if apierrors.IsForbidden(err) && ctx.Err() == nil {
-			e.store.gate.Refused(k.kind.resource.Resource, k.namespace)
-			mayOnlyGet = !e.store.gate.MayList(ctx, k.kind.resource.Resource, k.namespace)
+			e.store.checker.Refused(k.kind.resource.Resource, k.namespace)
+			mayOnlyGet = !e.store.checker.MayList(ctx, k.kind.resource.Resource, k.namespace)
 		}
 		if err != nil && ctx.Err() == nil && !mayOnlyGet && !e.fail(err) {
 			log.G(ctx).WithError(err).WithField("object", e.key.String()).Warn("watch ended, the object is served as it was last seen")

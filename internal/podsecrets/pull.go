@@ -22,7 +22,7 @@ const (
 // registries first. A Secret that does not exist, or is none of a registry, is an event about
 // the pod and left out, as in a kubelet; one that could not be read is an error.
 // Of the pod only namespace, name and UID count.
-func (b *Book) Logins(ctx context.Context, pod *corev1.Pod) ([]Login, error) {
+func (b *Manager) Logins(ctx context.Context, pod *corev1.Pod) ([]Login, error) {
 	p, api, err := b.find(pod)
 	if err != nil {
 		return nil, err

@@ -59,7 +59,7 @@ func (s *tokenSlot) fresh(now time.Time) bool {
 
 // Token returns the token that source, which must be in a projected volume of the pod, asks
 // for. Of the pod only namespace, name and UID count.
-func (b *Book) Token(ctx context.Context, pod *corev1.Pod, source *corev1.ServiceAccountTokenProjection) (Token, error) {
+func (b *Manager) Token(ctx context.Context, pod *corev1.Pod, source *corev1.ServiceAccountTokenProjection) (Token, error) {
 	if b.cfg.Accounts == nil {
 		return Token{}, errors.New("this node has no client that asks for tokens")
 	}
@@ -96,7 +96,7 @@ func (b *Book) Token(ctx context.Context, pod *corev1.Pod, source *corev1.Servic
 }
 
 // slot returns the place of a token, nil for a pod that has ended.
-func (b *Book) slot(p *page, key tokenKey) *tokenSlot {
+func (b *Manager) slot(p *entry, key tokenKey) *tokenSlot {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if p.over {
@@ -111,7 +111,7 @@ func (b *Book) slot(p *page, key tokenKey) *tokenSlot {
 }
 
 // renew asks for a new token.
-func (b *Book) renew(ctx context.Context, slot *tokenSlot, pod *corev1.Pod, key tokenKey) error {
+func (b *Manager) renew(ctx context.Context, slot *tokenSlot, pod *corev1.Pod, key tokenKey) error {
 	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()
 	name := account(pod)
@@ -143,7 +143,7 @@ func granted(got *authenticationv1.TokenRequest, key tokenKey) time.Duration {
 }
 
 // hand gives a token away, unless the pod has ended since.
-func (b *Book) hand(p *page, pod *corev1.Pod, key tokenKey, token Token) (Token, error) {
+func (b *Manager) hand(p *entry, pod *corev1.Pod, key tokenKey, token Token) (Token, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if p.over {

@@ -69,7 +69,7 @@ func podWith(uid types.UID, sources ...*corev1.ServiceAccountTokenProjection) *c
 	return pod
 }
 
-func mustToken(t *testing.T, b *Book, pod *corev1.Pod, source *corev1.ServiceAccountTokenProjection) Token {
+func mustToken(t *testing.T, b *Manager, pod *corev1.Pod, source *corev1.ServiceAccountTokenProjection) Token {
 	t.Helper()
 	token, err := b.Token(t.Context(), pod, source)
 	if err != nil {
@@ -157,7 +157,7 @@ func TestSecurityC5TokensAreRenewedInTime(t *testing.T) {
 }
 
 func TestSecurityC5TokensGoWithThePod(t *testing.T) {
-	for name, end := range map[string]func(*Book, types.UID){"ended": (*Book).End, "forgotten": (*Book).Drop} {
+	for name, end := range map[string]func(*Manager, types.UID){"ended": (*Manager).End, "forgotten": (*Manager).Drop} {
 		synctest.Test(t, func(t *testing.T) {
 			i := &issuer{hold: make(chan struct{})}
 			b := New(Config{Accounts: i.client().CoreV1()})

@@ -56,9 +56,9 @@ func (c *certNotices) tell(ctx context.Context, s certrequest.State) {
 	c.last = s
 	c.show(s)
 	logger := log.G(ctx).WithField("certificate", c.what)
-	inTrouble := old != "" && old != certrequest.Granted
+	pending := old != "" && old != certrequest.Granted
 	switch {
-	case s.Reason == certrequest.Granted && inTrouble:
+	case s.Reason == certrequest.Granted && pending:
 		logger.Info("The " + c.what + " certificate was granted")
 		c.event(corev1.EventTypeNormal, "CertificateGranted", "The "+c.what+" certificate was granted")
 	case s.Reason == certrequest.Granted:

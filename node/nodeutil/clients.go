@@ -112,7 +112,7 @@ func clientsOf(cfg *NodeConfig, base *rest.Config, follow func(*rest.Config) (*r
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
-	watches, err := clientset(apart(withLimits(base, cfg.KubeAPIQPS, cfg.KubeAPIBurst)))
+	watches, err := clientset(onOwnConnection(withLimits(base, cfg.KubeAPIQPS, cfg.KubeAPIBurst)))
 	if err != nil {
 		return nil, fmt.Errorf("make client for watches: %w", err)
 	}

@@ -26,9 +26,9 @@ import (
 // within the life of a lease.
 const heartbeatTimeout = 10 * time.Second
 
-// apart lets cfg, a copy, have a connection of its own: a Dial of its own keeps client-go
+// onOwnConnection lets cfg, a copy, have a connection of its own: a Dial of its own keeps client-go
 // from handing out a cached transport.
-func apart(cfg *rest.Config) *rest.Config {
+func onOwnConnection(cfg *rest.Config) *rest.Config {
 	if cfg.Dial == nil {
 		cfg.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	}
@@ -50,7 +50,7 @@ func heartbeatConfig(base *rest.Config, timeout time.Duration) *rest.Config {
 	conns := connrotation.NewDialer(dial)
 	cfg.Dial = conns.DialContext
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &impatient{next: next, timeout: timeout, onTimeout: conns.CloseAll}
+		return &withTimeout{next: next, timeout: timeout, onTimeout: conns.CloseAll}
 	})
 	return cfg
 }
@@ -73,7 +73,7 @@ func limited(c rest.Interface, gv schema.GroupVersion, timeout time.Duration, li
 	if next == nil {
 		next = http.DefaultTransport
 	}
-	httpClient.Transport = &impatient{next: next, timeout: timeout, onTimeout: func() {}}
+	httpClient.Transport = &withTimeout{next: next, timeout: timeout, onTimeout: func() {}}
 
 	prefix := shared.Get().URL()
 	own, err := rest.NewRESTClient(
@@ -94,9 +94,9 @@ func limited(c rest.Interface, gv schema.GroupVersion, timeout time.Duration, li
 	return own
 }
 
-// impatient bounds a request until its answer is read, and a watch until its answer
+// withTimeout bounds a request until its answer is read, and a watch until its answer
 // begins. The time-out of http.Client would cut watches as well.
-type impatient struct {
+type withTimeout struct {
 	next      http.RoundTripper
 	timeout   time.Duration
 	onTimeout func()
@@ -108,13 +108,13 @@ type impatient struct {
 // connection is not dead then, and closing it would fail the requests of all the other
 // nodes of the process, which would then come back all at once. own is when the answer
 // began that is late to end, 0 when there is none.
-func (t *impatient) late(own int64) {
+func (t *withTimeout) late(own int64) {
 	if last := t.answered.Load(); last == own || time.Since(time.Unix(0, last)) >= t.timeout {
 		t.onTimeout()
 	}
 }
 
-func (t *impatient) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t *withTimeout) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	var began atomic.Int64
 	var once sync.Once // a second time would close what others have connected since

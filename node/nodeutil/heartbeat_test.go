@@ -126,9 +126,9 @@ func TestHeartbeatsLeaveADeadConnection(t *testing.T) {
 	}
 }
 
-// TestImpatientLetsWatchesLive has a watch that outlives the time-out, and a
+// TestWithTimeoutLetsWatchesLive has a watch that outlives the time-out, and a
 // plain answer that does not end.
-func TestImpatientLetsWatchesLive(t *testing.T) {
+func TestWithTimeoutLetsWatchesLive(t *testing.T) {
 	const timeout = time.Second
 	more := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -142,7 +142,7 @@ func TestImpatientLetsWatchesLive(t *testing.T) {
 	}))
 	defer srv.Close()
 	timedOut := make(chan struct{})
-	client := &http.Client{Transport: &impatient{next: srv.Client().Transport, timeout: timeout, onTimeout: func() { close(timedOut) }}}
+	client := &http.Client{Transport: &withTimeout{next: srv.Client().Transport, timeout: timeout, onTimeout: func() { close(timedOut) }}}
 
 	watch, err := client.Get(srv.URL + "?watch=true")
 	if err != nil {

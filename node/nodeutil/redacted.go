@@ -24,9 +24,9 @@ type redacted struct {
 	pods *node.PodController
 }
 
-// say redacts the error of a call. A panic goes on with its text redacted, unless it asks for the
+// redact redacts the error of a call. A panic goes on with its text redacted, unless it asks for the
 // connection to be cut.
-func (r redacted) say(namespace, name string, err *error) {
+func (r redacted) redact(namespace, name string, err *error) {
 	if v := recover(); v != nil {
 		if err, is := v.(error); !is || !errors.Is(err, http.ErrAbortHandler) {
 			v = r.pods.RedactError(namespace, name, fmt.Errorf("%v", v)).Error()
@@ -38,31 +38,31 @@ func (r redacted) say(namespace, name string, err *error) {
 
 // GetContainerLogs returns the log of a container.
 func (r redacted) GetContainerLogs(ctx context.Context, namespace, pod, container string, opts api.ContainerLogOpts) (log io.ReadCloser, err error) {
-	defer r.say(namespace, pod, &err)
+	defer r.redact(namespace, pod, &err)
 	return r.Provider.GetContainerLogs(ctx, namespace, pod, container, opts)
 }
 
 // RunInContainer runs a command.
 func (r redacted) RunInContainer(ctx context.Context, namespace, pod, container string, cmd []string, attach api.AttachIO) (err error) {
-	defer r.say(namespace, pod, &err)
+	defer r.redact(namespace, pod, &err)
 	return r.Provider.RunInContainer(ctx, namespace, pod, container, cmd, attach)
 }
 
 // AttachToContainer attaches to a container.
 func (r redacted) AttachToContainer(ctx context.Context, namespace, pod, container string, attach api.AttachIO) (err error) {
-	defer r.say(namespace, pod, &err)
+	defer r.redact(namespace, pod, &err)
 	return r.Provider.AttachToContainer(ctx, namespace, pod, container, attach)
 }
 
 // PortForward forwards a port.
 func (r redacted) PortForward(ctx context.Context, namespace, pod string, port int32, stream io.ReadWriteCloser) (err error) {
-	defer r.say(namespace, pod, &err)
+	defer r.redact(namespace, pod, &err)
 	return r.Provider.PortForward(ctx, namespace, pod, port, stream)
 }
 
 // GetPods lists the pods of the backend. Their statuses are redacted too.
 func (r redacted) GetPods(ctx context.Context) (pods []*corev1.Pod, err error) {
-	defer r.say("", "", &err)
+	defer r.redact("", "", &err)
 	got, err := r.Provider.GetPods(ctx)
 	for _, pod := range got {
 		if pod != nil {
@@ -77,12 +77,12 @@ func (r redacted) GetPods(ctx context.Context) (pods []*corev1.Pod, err error) {
 
 // GetStatsSummary returns usage.
 func (r redacted) GetStatsSummary(ctx context.Context) (s *statsv1alpha1.Summary, err error) {
-	defer r.say("", "", &err)
+	defer r.redact("", "", &err)
 	return r.Provider.GetStatsSummary(ctx)
 }
 
 // GetMetricsResource returns metrics.
 func (r redacted) GetMetricsResource(ctx context.Context) (m []*dto.MetricFamily, err error) {
-	defer r.say("", "", &err)
+	defer r.redact("", "", &err)
 	return r.Provider.GetMetricsResource(ctx)
 }

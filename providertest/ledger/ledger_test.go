@@ -57,9 +57,9 @@ var stories = []struct {
 		end := ended(corev1.PodFailed, 1)
 		s.add(ledger.Entry{Verb: ledger.Report, UID: "a", Name: "q", Status: &end})
 	}), nil},
-	{"removed without the last word", steps(exists("a"), report("a", running("", 0)), shows("a", running("", 0)), deleted("a"), report("a", ended(corev1.PodFailed, 1)), removed("a")), []string{"S5"}},
+	{"removed without the final status", steps(exists("a"), report("a", running("", 0)), shows("a", running("", 0)), deleted("a"), report("a", ended(corev1.PodFailed, 1)), removed("a")), []string{"S5"}},
 	{"the end comes before the status settled", steps(exists("a"), report("a", running("", 0)), func(s *story) { s.Settle = time.Hour }), nil},
-	{"the node has trouble to tell of", steps(exists("a"), report("a", running("", 0)), show("a", func(p *corev1.Pod) {
+	{"the node has sync error to tell of", steps(exists("a"), report("a", running("", 0)), show("a", func(p *corev1.Pod) {
 		p.Status = running("update failed", 0)
 		p.Status.Reason = "ProviderFailed"
 	})), nil},

@@ -116,9 +116,9 @@ func (h *History) lastTold(events []*Event, told []*Entry) []Violation {
 	case digest(shown) == digest(state.Status) && !terminal(final.Status):
 		return nil // what was told is older than what the backend has, and it was asked
 	case terminal(shown) && !terminal(final.Status):
-		return nil // the node's own verdict, which FailedOnlyForCause judges
+		return nil // the node's own failure, which FailedOnlyForCause judges
 	case terminal(shown) && terminal(final.Status) && exits(shown) == exits(final.Status):
-		return nil // a verdict on top of the last word
+		return nil // a failure on top of the final status
 	}
 	return []Violation{ofEvent("S5", last, "shows %s, the last status is %s (entry %d)", digest(shown), digest(final.Status), final.Seq)}
 }

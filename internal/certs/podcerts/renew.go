@@ -34,7 +34,7 @@ type asked struct {
 }
 
 // renew asks for another certificate, or looks what became of the request. What the slot has stays until there is another one.
-func (b *Book) renew(ctx context.Context, s *slot, pod *corev1.Pod, source *corev1.PodCertificateProjection) error {
+func (b *Manager) renew(ctx context.Context, s *slot, pod *corev1.Pod, source *corev1.PodCertificateProjection) error {
 	if s.refused != nil {
 		return s.refused
 	}
@@ -65,7 +65,7 @@ func (b *Book) renew(ctx context.Context, s *slot, pod *corev1.Pod, source *core
 }
 
 // ask makes a key and a request for it.
-func (b *Book) ask(ctx context.Context, pod *corev1.Pod, source *corev1.PodCertificateProjection) (*asked, error) {
+func (b *Manager) ask(ctx context.Context, pod *corev1.Pod, source *corev1.PodCertificateProjection) (*asked, error) {
 	account := pod.Spec.ServiceAccountName
 	if account == "" {
 		account = "default"
@@ -92,7 +92,7 @@ func (b *Book) ask(ctx context.Context, pod *corev1.Pod, source *corev1.PodCerti
 }
 
 // look takes in what became of the request.
-func (b *Book) look(ctx context.Context, s *slot, pod *corev1.Pod) error {
+func (b *Manager) look(ctx context.Context, s *slot, pod *corev1.Pod) error {
 	name := s.asked.name
 	answer, err := b.cfg.Requests.Answer(ctx, pod.Namespace, s.asked.node, name)
 	switch {

@@ -33,7 +33,7 @@ type signer struct {
 	err      error         // of every call
 	life     time.Duration // of certificates
 	after    time.Duration // how long it takes to decide
-	verdict  string        // Denied or Failed; "" issues
+	failure  string        // Denied or Failed; "" issues
 	stranger bool          // issues for a key that nobody has
 	events   *record.FakeRecorder
 	told     map[string]string // keys by what they are for, and name
@@ -44,20 +44,20 @@ type asking struct {
 	answer certapi.Answer
 }
 
-// inWorld runs a test with a signer and a book in a bubble, where time is not real.
-func inWorld(t *testing.T, test func(t *testing.T, s *signer, b *Book)) {
+// inWorld runs a test with a signer and a manager in a bubble, where time is not real.
+func inWorld(t *testing.T, test func(t *testing.T, s *signer, b *Manager)) {
 	synctest.Test(t, func(t *testing.T) {
 		_, key, err := ed25519.GenerateKey(rand.Reader)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := &signer{t: t, key: key, requests: map[string]*asking{}, life: 24 * time.Hour, events: record.NewFakeRecorder(10), told: map[string]string{}}
-		test(t, s, s.book())
+		test(t, s, s.manager())
 	})
 }
 
-// book is one as a new process has it.
-func (s *signer) book() *Book {
+// manager is one as a new process has it.
+func (s *signer) manager() *Manager {
 	return New(Config{
 		Requests: s, Recorder: s.events,
 		Account: func(_ context.Context, namespace, name string) (types.UID, error) {
@@ -77,8 +77,8 @@ func (s *signer) Ask(_ context.Context, r certapi.Request) (string, error) {
 	s.asked = append(s.asked, r)
 	name := fmt.Sprint("req-", len(s.asked))
 	answer := certapi.Answer{Found: true, Condition: certapi.Issued, BeginRefreshAt: metav1.NewTime(time.Now().Add(s.life / 2))}
-	if s.verdict != "" {
-		answer.Condition, answer.Reason, answer.Message = s.verdict, "Because", "of this"
+	if s.failure != "" {
+		answer.Condition, answer.Reason, answer.Message = s.failure, "Because", "of this"
 	} else {
 		public := r.Key.Public()
 		if s.stranger {

@@ -38,8 +38,8 @@ func (l *life) through() bool {
 	return true
 }
 
-// verdict judges what is left, and returns all that must never happen and did.
-func (r *records) verdict() []string {
+// failure judges what is left, and returns all that must never happen and did.
+func (r *records) failure() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	found := r.violations
@@ -52,7 +52,7 @@ func (r *records) verdict() []string {
 // judged fails the test for each violation.
 func (w *world) judged() {
 	w.Helper()
-	for i, v := range w.records.verdict() {
+	for i, v := range w.records.failure() {
 		if i == 10 {
 			w.Errorf("and more")
 			break

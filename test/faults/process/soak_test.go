@@ -80,7 +80,7 @@ type soaked struct {
 
 // report writes the result, also a bad one.
 func (r *soaked) report() {
-	violations := r.records.verdict()
+	violations := r.records.failure()
 	r.records.mu.Lock()
 	pods, calls := r.records.pods, r.records.calls
 	r.records.mu.Unlock()

@@ -36,7 +36,7 @@ func (r *results) markdown() string {
 			group = row.Group
 			fmt.Fprintf(&tables, "## %s\n\n| # | Fault | Measure | Result | Tests: injected → measured |\n|---|---|---|---|---|\n", group)
 		}
-		result := r.verdict(row.Number)
+		result := r.failure(row.Number)
 		if without[row.Number] == "" {
 			rows++
 			if result == holds {
@@ -59,8 +59,8 @@ func (r *results) markdown() string {
 
 const holds = "holds"
 
-// verdict is the result of a row: that of all its tests.
-func (r *results) verdict(row int) string {
+// failure is the result of a row: that of all its tests.
+func (r *results) failure(row int) string {
 	if why := without[row]; why != "" {
 		return "none: " + why
 	}
@@ -116,8 +116,8 @@ func (r *results) count() (n int) { return len(r.byTest) }
 // unproven names the rows that do not hold.
 func (r *results) unproven() (out []string) {
 	for _, row := range faultrow.Rows() {
-		if without[row.Number] == "" && r.verdict(row.Number) != holds {
-			out = append(out, fmt.Sprintf("row %d (%s)", row.Number, strings.Trim(r.verdict(row.Number), "*")))
+		if without[row.Number] == "" && r.failure(row.Number) != holds {
+			out = append(out, fmt.Sprintf("row %d (%s)", row.Number, strings.Trim(r.failure(row.Number), "*")))
 		}
 	}
 	return out

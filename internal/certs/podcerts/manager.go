@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podcerts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/certapi"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// Requests asks for certificates; certapi.API is one.
+type Requests interface {
+	Ask(ctx context.Context, r certapi.Request) (name string, err error)
+	Answer(ctx context.Context, namespace, node, name string) (certapi.Answer, error)
+}
+
+// Config is what a Manager asks with. All fields are needed.
+type Config struct {
+	Requests Requests
+	// Account returns the UID of a service account.
+	Account func(ctx context.Context, namespace, name string) (types.UID, error)
+	// Node returns the name and the UID of the node.
+	Node func(ctx context.Context) (name string, uid types.UID, err error)
+	// Recorder gets a warning about a pod whose next certificate is refused.
+	Recorder record.EventRecorder
+	// Remember is told of every key, with what it is for and a name that no other one for that has: it must not be in
+	// anything that is said about the pod.
+	Remember func(pod types.UID, purpose, name string, key []byte)
+}
+
+// Manager keeps the certificates of pods. It can be used from any goroutine.
+type Manager struct {
+	cfg Config
+
+	mu   sync.Mutex
+	pods map[types.UID]map[string]*slot // by what is asked for; guarded by mu
+}
+
+// New returns a manager without pods.
+func New(cfg Config) *Manager { return &Manager{cfg: cfg, pods: map[types.UID]map[string]*slot{}} }
+
+// Certificate is a key with its certificate, both in PEM.
+type Certificate struct {
+	Key, Chain []byte
+	ExpiresAt  time.Time
+}
+
+// errNotIssued is a kubelet's word for a request that nobody has decided on.
+var errNotIssued = errors.New("credential bundle is not issued yet")
+
+// slot is the place of one certificate. Who holds busy may ask for another one, and owns the rest.
+type slot struct {
+	purpose string        // what is asked for
+	busy    chan struct{} // holds one element while somebody asks
+	looked  bool          // what the volume had was looked at
+	have    *credential   // nil: none
+	asked   *asked        // the request that is under way; nil: none
+	refused error         // why there will be no other; nil: there may be
+}
+
+// credential is a certificate that was issued.
+type credential struct {
+	key, chain    []byte
+	ends, refresh time.Time
+}
+
+func (c *credential) valid(now time.Time) bool { return c != nil && now.Before(c.ends) }
+
+// Forget forgets what a pod has.
+func (b *Manager) Forget(uid types.UID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.pods, uid)
+}
+
+// Get returns what source, which must be in a projected volume of the pod, asks for. pod is the API server's copy, and is
+// not changed; had is what the volume has from an earlier process: the key and then the certificates, in PEM.
+// The first certificate is waited for a few seconds; after that it is errNotIssued, and better luck next time.
+func (b *Manager) Get(ctx context.Context, pod *corev1.Pod, source *corev1.PodCertificateProjection, had []byte) (Certificate, error) {
+	if !projects(pod, source) {
+		return Certificate{}, errdefs.InvalidInputf("pod %s/%s has no projected volume with such a certificate of %q", pod.Namespace, pod.Name, source.SignerName)
+	}
+	s, err := b.slot(pod.UID, source)
+	if err != nil {
+		return Certificate{}, err
+	}
+	select {
+	case s.busy <- struct{}{}:
+		defer func() { <-s.busy }()
+	case <-ctx.Done():
+		return Certificate{}, fmt.Errorf("wait for the certificate of pod %s/%s: %w", pod.Namespace, pod.Name, context.Cause(ctx))
+	}
+	if !s.looked {
+		s.looked, s.have = true, adopt(had, source.KeyType, time.Now())
+		if s.have != nil {
+			b.cfg.Remember(pod.UID, s.purpose, "kept", s.have.key)
+		}
+	}
+	if s.have == nil || !time.Now().Before(s.have.refresh) {
+		err = b.renew(ctx, s, pod, source)
+	}
+	if !s.have.valid(time.Now()) {
+		if err == nil {
+			err = errNotIssued
+		}
+		return Certificate{}, err
+	}
+	if err != nil && !errors.Is(err, errNotIssued) && s.refused == nil {
+		log.G(ctx).WithError(err).WithField("pod", pod.Namespace+"/"+pod.Name).Warn("the certificate is not renewed; going on with the one that is still valid")
+	}
+	return Certificate{Key: s.have.key, Chain: s.have.chain, ExpiresAt: s.have.ends}, nil
+}
+
+// slot returns the place of a certificate.
+func (b *Manager) slot(uid types.UID, source *corev1.PodCertificateProjection) (*slot, error) {
+	purpose, err := json.Marshal(source)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	slots := b.pods[uid]
+	if slots == nil {
+		slots = map[string]*slot{}
+		b.pods[uid] = slots
+	}
+	s := slots[string(purpose)]
+	if s == nil {
+		s = &slot{purpose: string(purpose), busy: make(chan struct{}, 1)}
+		slots[s.purpose] = s
+	}
+	return s, nil
+}
+
+// projects reports whether a volume of the pod asks for such a certificate.
+func projects(pod *corev1.Pod, source *corev1.PodCertificateProjection) bool {
+	for i := range pod.Spec.Volumes {
+		projected := pod.Spec.Volumes[i].Projected
+		if projected == nil {
+			continue
+		}
+		for j := range projected.Sources {
+			if own := projected.Sources[j].PodCertificate; own != nil && reflect.DeepEqual(own, source) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import (
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// HolderAnnotation of a lease names the process that may act for the node. The
+	// holder identity cannot: the control plane wants the node's name there. The
+	// empty text says that the last holder has given the lease up.
+	HolderAnnotation = "virtual-kubelet.io/holder"
+	// StandbyAnnotation asks the holder to show more often that it lives. The holder
+	// takes it away with its next renewal.
+	StandbyAnnotation = "virtual-kubelet.io/standby"
+
+	// takeoverAfter is how long a holder must have shown no sign of life before
+	// another process takes its place. It is longer than MaxAge.
+	takeoverAfter = 12 * time.Second
+	// maxBlind is how long a process that waits may go without a look at the lease:
+	// what happened in a longer time is unknown, and no sign of death.
+	maxBlind = 6 * time.Second
+
+	unnamedHolder = "a process without a name"
+)
+
+// Result says whose a lease is.
+type Result int
+
+const (
+	Ours   Result = iota // and it was ours all the time
+	Free                 // nobody who could still act has it
+	Theirs               // another process has it, or had it a moment ago
+)
+
+// Claim decides whose the lease of a node is, by its changes and the time that
+// passes here: clocks of two machines are never compared.
+type Claim struct {
+	Self  Mark
+	Ended func(Mark) bool // reports that a process has provably ended
+
+	Held    bool             // the lease was ours when it was last seen
+	Anew    bool             // it was not, or may not have been, before that
+	Holder  string           // the other process that was last seen to have it
+	renewed metav1.MicroTime // as last seen, or as we wrote it
+	alive   time.Time        // when the other last showed that it lives
+	looked  time.Time        // when the lease was last seen
+}
+
+// Judge says whose the lease is that was just read, nil if there is none, and for
+// how long it is at least theirs.
+func (c *Claim) Judge(lease *coordinationv1.Lease, now time.Time) (Result, time.Duration) {
+	blind := now.Sub(c.looked) > maxBlind
+	c.looked = now
+	holder, named := "", false
+	renewed := c.renewed
+	if lease != nil {
+		holder, named = lease.Annotations[HolderAnnotation]
+		renewed = metav1.MicroTime{}
+		if lease.Spec.RenewTime != nil {
+			renewed = *lease.Spec.RenewTime
+		}
+	}
+	same := renewed.Equal(&c.renewed)
+	c.renewed = renewed
+	switch {
+	case holder == c.Self.Text(),
+		// A name without a renewal is no claim, but somebody's edit.
+		c.Held && lease != nil && same:
+		return Ours, 0
+	case c.Held && lease == nil, // it went with its node, or somebody deleted it
+		named && holder == "", // given up
+		!named && c.Holder == "" && !c.Held,
+		named && c.Ended(ParseMark(holder)):
+		return Free, 0
+	}
+	if !named && c.Held { // its annotations were replaced, and it was renewed
+		holder, named = unnamedHolder, true
+	}
+	if named && holder != c.Holder {
+		c.Holder, same = holder, false
+	}
+	if c.Held || blind || !same {
+		c.alive = now
+	}
+	c.Held = false
+	if left := c.alive.Add(takeoverAfter).Sub(now); left > 0 {
+		return Theirs, left
+	}
+	return Free, 0
+}
+
+// Took notes that the lease is ours as it was just written.
+func (c *Claim) Took(lease *coordinationv1.Lease) {
+	c.Held, c.Anew, c.Holder = true, false, ""
+	c.renewed = metav1.MicroTime{}
+	if lease.Spec.RenewTime != nil {
+		c.renewed = *lease.Spec.RenewTime
+	}
+}

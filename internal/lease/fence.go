@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+const (
+	// MaxAge is how old the last renewal of the lease may be for an effect on pods.
+	MaxAge = 10 * time.Second
+	// fenceGap is how long a time without a renewal makes what was known of the pods
+	// too old to act on. It is longer than renewals take with a slow API server.
+	fenceGap = 15 * time.Second
+)
+
+// ErrFenced is the answer to work on a pod that must wait: it is not known at the
+// moment that no other process acts for the node.
+var ErrFenced = errors.New("this process does not hold the lease of the node for certain")
+
+// Fence stands in front of everything that a process does to pods, at the backend
+// and in the API server: it lets through only what is begun while the lease of the node
+// is certainly this process's. A nil fence lets everything through.
+//
+// It counts terms: a new one begins when the lease was gained, and after a gap. What
+// was read in one term must not be acted on in another, so work enters first and
+// is asked for its term before each effect.
+type Fence struct {
+	Wanted  chan struct{} // capacity 1: a renewal is wanted before it is due
+	Changed chan struct{} // capacity 1: there may be something to admit or to let go on
+
+	mu       sync.Mutex
+	off      bool      // guarded by mu: there is no lease to go by
+	held     bool      // guarded by mu
+	holder   Mark      // guarded by mu: who has the lease, if held is false
+	sent     time.Time // guarded by mu: when the last renewal that succeeded was sent
+	silent   time.Time // guarded by mu: when a renewal was last not answered
+	term     int       // guarded by mu
+	admitted int       // guarded by mu: the term for which the pods were read anew
+	anew     bool      // guarded by mu: another process may have acted before this term
+	refused  bool      // guarded by mu: something waits
+}
+
+// NewFence returns a fence that is closed until Renewed or Disable is called.
+func NewFence() *Fence {
+	return &Fence{Wanted: make(chan struct{}, 1), Changed: make(chan struct{}, 1)}
+}
+
+type termKey struct{}
+
+// inSilence is the term of work that only stops pods whose active deadline has passed.
+const inSilence = -1
+
+// InSilence returns the context for work that only stops pods whose active deadline has passed, for AllowStop.
+func InSilence(ctx context.Context) context.Context {
+	return context.WithValue(ctx, termKey{}, inSilence)
+}
+
+// Enter returns the context for work on a pod that may have an effect, or ErrFenced.
+func (f *Fence) Enter(ctx context.Context) (context.Context, error) {
+	if f == nil {
+		return ctx, nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.open() {
+		return ctx, ErrFenced
+	}
+	return context.WithValue(ctx, termKey{}, f.term), nil
+}
+
+// Allow is asked immediately before an effect, with the context from enter. It
+// never waits; what it refuses begins anew.
+func (f *Fence) Allow(ctx context.Context) error {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.open() || ctx.Value(termKey{}) != f.term {
+		return ErrFenced
+	}
+	return nil
+}
+
+// AllowStop is allow for the stop of a pod. It also lets through what a kubelet does while the API server does not
+// answer: the daemon is awake, for it has just asked in vain, and knows of nobody who has taken over the node.
+func (f *Fence) AllowStop(ctx context.Context) error {
+	err := f.Allow(ctx)
+	if err == nil || ctx.Value(termKey{}) != inSilence || !f.Silent() {
+		return err
+	}
+	return nil
+}
+
+// Unanswered notes that a renewal was not answered.
+func (f *Fence) Unanswered() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.silent = time.Now()
+}
+
+// Silent reports whether the API server does not answer the holder of the lease.
+func (f *Fence) Silent() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.off && f.held && f.silent.After(f.sent) && elapsed(f.silent, time.Now()) < fenceGap
+}
+
+// open is called with mu held.
+func (f *Fence) open() bool {
+	if f.off {
+		return true
+	}
+	age := elapsed(f.sent, time.Now())
+	if f.held && age > MaxAge/2 {
+		wake(f.Wanted) // so that steady work is never held up by a renewal
+	}
+	if f.held && f.admitted == f.term && age < MaxAge {
+		return true
+	}
+	f.refused = true
+	return false
+}
+
+// elapsed is the time that has passed since then by the clock that shows more: the
+// monotonic clock stands still while a machine sleeps, and the other one can be set back.
+func elapsed(since, now time.Time) time.Duration {
+	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
+}
+
+// Renewed notes that a renewal which was sent then has succeeded. anew says that
+// the lease was another process's, or may have been.
+func (f *Fence) Renewed(sent time.Time, anew bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if anew || !f.held || elapsed(f.sent, time.Now()) > fenceGap {
+		f.term++
+		f.anew = f.anew || anew
+	}
+	f.off, f.held, f.holder, f.sent = false, true, Mark{}, sent
+	f.tell()
+}
+
+// Lose notes that another process has the lease.
+func (f *Fence) Lose(holder Mark) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.off, f.held, f.holder, f.anew = false, false, holder, true
+}
+
+// Disable opens the fence, until the lease can be renewed or is seen to be another's.
+func (f *Fence) Disable() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.off, f.held = true, false
+	f.tell()
+}
+
+// tell is called with mu held.
+func (f *Fence) tell() {
+	if f.refused || f.admitted != f.term {
+		f.refused = false
+		wake(f.Changed)
+	}
+}
+
+// Pending returns the term for which the pods have to be read anew, if there is one.
+func (f *Fence) Pending() (term int, anew, yes bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.term, f.anew, f.held && f.term != f.admitted
+}
+
+// Admit notes that the pods were read anew since the term began.
+func (f *Fence) Admit(term int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.admitted = term
+	if term == f.term && f.held {
+		f.anew = false
+	}
+}
+
+// Fresh reports whether the lease is certainly ours at the moment.
+func (f *Fence) Fresh() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.held && elapsed(f.sent, time.Now()) < MaxAge
+}
+
+// Term is the term, for those who ask whether it still is.
+func (f *Fence) Term() int {
+	if f == nil {
+		return 0
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.term
+}
+
+// StandsBy returns the process that has the lease instead of this one. It does
+// while it is not known who has it, too.
+func (f *Fence) StandsBy() (holder Mark, yes bool) {
+	if f == nil {
+		return Mark{}, false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.holder, !f.off && !f.held
+}
+
+// wake leaves a token in a channel of capacity 1.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lease decides whether this process may act for a node: by the node's lease, which names the process that does.
+//
+// The guarantee: an effect that Fence allows begins while the lease is certainly this process's. Claim compares no clocks of two
+// machines: it goes by the changes that it sees, and by the time that passes here.
+//
+// What surprises: the holder identity of a lease cannot name the process, as the control plane wants the node's name there. An
+// annotation does.
+package lease
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
+)
+
+// Mark names one life of a node controller on the lease of its node.
+type Mark struct {
+	// ID is random: two lives never have the same.
+	ID string `json:"id"`
+	// Host is for people who look for the process.
+	Host string `json:"host,omitempty"`
+	PID  int    `json:"pid,omitempty"`
+	// Space is where PID counts: this boot of this machine, and the PID namespace.
+	// Start tells processes apart that had the same PID there. Both are empty where
+	// they cannot be told.
+	Space string `json:"space,omitempty"`
+	Start string `json:"start,omitempty"`
+}
+
+// NewMark returns the mark of this life of the process.
+func NewMark() Mark {
+	id := make([]byte, 8)
+	_, _ = rand.Read(id) // It never fails.
+	m := Mark{ID: hex.EncodeToString(id), PID: os.Getpid()}
+	m.Host, _ = os.Hostname()
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return m
+	}
+	pids, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return m
+	}
+	if start, lives := processStart(m.PID); lives {
+		m.Space, m.Start = strings.TrimSpace(string(boot))+"/"+pids, start
+	}
+	return m
+}
+
+// ParseMark reads a mark. Text that is none is a process of which only that is known.
+func ParseMark(text string) Mark {
+	var m Mark
+	if err := json.Unmarshal([]byte(text), &m); err != nil || m.ID == "" {
+		return Mark{ID: text}
+	}
+	return m
+}
+
+// Text is the mark as the lease has it.
+func (m Mark) Text() string {
+	text, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // Strings and a number can always be encoded.
+	}
+	return string(text)
+}
+
+// String names the process for people.
+func (m Mark) String() string {
+	if m.Host == "" {
+		return redact.CutTo(m.ID, 80)
+	}
+	return fmt.Sprintf("process %d on host %s", m.PID, m.Host)
+}
+
+// Ended reports whether the process of the other mark has provably ended: it ran where
+// this one does, and its PID is free or another's. A PID namespace that is gone may
+// have left its name to a new one, but then its processes are gone too.
+func (m Mark) Ended(other Mark) bool {
+	if m.Space == "" || m.Space != other.Space || other.PID <= 0 || other.Start == "" {
+		return false
+	}
+	process, err := os.FindProcess(other.PID)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = process.Release() }()
+	if errors.Is(process.Signal(syscall.Signal(0)), os.ErrProcessDone) {
+		return true
+	}
+	start, lives := processStart(other.PID)
+	return !lives || start != "" && start != other.Start
+}
+
+// processStart returns when a process began, in ticks since the machine did, and ""
+// if that cannot be told. A process that ended and was not waited for does not live.
+func processStart(pid int) (start string, lives bool) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", true // it may be hidden
+	}
+	// The second field is the name in parentheses, which may hold anything.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	const state, startTime = 0, 19 // fields 3 and 22 of the whole
+	if len(fields) <= startTime {
+		return "", true
+	}
+	if s := string(fields[state]); s == "Z" || s == "X" {
+		return "", false
+	}
+	return string(fields[startTime]), true
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodestate
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	kubeletapis "k8s.io/kubelet/pkg/apis"
+)
+
+// MetadataPatch returns the JSON merge patch that gives server the labels and
+// annotations of want, removes those of ours that want no longer has and leaves
+// alone those of others, or nil when there is nothing to do. Labels for
+// which skip is true are neither set nor removed; skip may be nil.
+func MetadataPatch(server, want *corev1.Node, skip func(label string) bool) ([]byte, error) {
+	if skip == nil {
+		skip = func(string) bool { return false }
+	}
+	owned := metadataOwnership(server)
+	labels := maps.Clone(want.Labels)
+	maps.DeleteFunc(labels, func(key, _ string) bool { return skip(key) })
+	annotations := maps.Clone(want.Annotations)
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return isOwnershipAnnotation(key) })
+
+	now := ownedMetadata{Labels: sortedKeys(labels), Annotations: sortedKeys(annotations)}
+	// A skipped label that was ours stays ours: it can be removed one day.
+	for _, key := range owned.Labels {
+		if _, exists := server.Labels[key]; exists && skip(key) {
+			now.Labels = append(now.Labels, key)
+		}
+	}
+	slices.Sort(now.Labels)
+
+	labelChanges := diffStrings(server.Labels, labels, slices.DeleteFunc(owned.Labels, skip))
+	annotationChanges := diffStrings(server.Annotations, annotations, owned.Annotations)
+	maps.Copy(annotationChanges, ownershipChange(server, OwnedMetadataAnnotation, remember(now), LastAppliedMetadataAnnotation))
+
+	metadata := map[string]any{}
+	if len(labelChanges) > 0 {
+		metadata["labels"] = labelChanges
+	}
+	if len(annotationChanges) > 0 {
+		metadata["annotations"] = annotationChanges
+	}
+	if len(metadata) == 0 {
+		return nil, nil
+	}
+	body, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return nil, fmt.Errorf("encode metadata patch: %w", err)
+	}
+	return body, nil
+}
+
+func diffStrings(have, want map[string]string, owned []string) map[string]any {
+	changes := map[string]any{}
+	for key, value := range want {
+		if old, ok := have[key]; !ok || old != value {
+			changes[key] = value
+		}
+	}
+	for _, key := range owned {
+		_, wanted := want[key]
+		if _, exists := have[key]; exists && !wanted {
+			changes[key] = nil
+		}
+	}
+	return changes
+}
+
+// IsRestrictedLabel reports whether the NodeRestriction admission plugin forbids a
+// node identity to set the label on its own node.
+func IsRestrictedLabel(key string) bool {
+	namespace, _, found := strings.Cut(key, "/")
+	if !found || kubeletapis.IsKubeletLabel(key) {
+		return false
+	}
+	for _, reserved := range []string{"kubernetes.io", "k8s.io"} {
+		if namespace == reserved || strings.HasSuffix(namespace, "."+reserved) {
+			return true
+		}
+	}
+	return false
+}
+
+// New returns the node as it is created: with all that was asked for, the
+// notes about what is ours, and nothing that the API server assigns.
+func New(want *corev1.Node, status *corev1.NodeStatus, skip func(label string) bool) *corev1.Node {
+	node := want.DeepCopy()
+	node.Status = *status
+	node.ResourceVersion, node.UID, node.ManagedFields = "", "", nil
+	maps.DeleteFunc(node.Annotations, func(key, _ string) bool { return isOwnershipAnnotation(key) })
+	if skip != nil {
+		maps.DeleteFunc(node.Labels, func(key, _ string) bool { return skip(key) })
+	}
+	metadata := remember(ownedMetadata{Labels: sortedKeys(node.Labels), Annotations: sortedKeys(node.Annotations)})
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	node.Annotations[OwnedMetadataAnnotation] = metadata
+	node.Annotations[OwnedStatusAnnotation] = remember(ownershipOf(status))
+	return node
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package nodestate says how the Node object must be patched to be what the provider wants, as pure functions.
+//
+// The guarantee: what others wrote into the object stays, and what was ours and is wanted no longer goes, also after a restart.
+//
+// What surprises: the object itself remembers what is ours, in annotations that the same patch keeps.
+package nodestate
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The node object itself remembers which of its fields are ours, so that a
+// daemon that was restarted still removes what its provider no longer sets.
+const (
+	OwnedMetadataAnnotation = "virtual-kubelet.io/owned-metadata"
+	OwnedStatusAnnotation   = "virtual-kubelet.io/owned-status"
+
+	// Older versions kept whole copies of what they wrote. They are read once
+	// and then removed.
+	LastAppliedMetadataAnnotation = "virtual-kubelet.io/last-applied-object-meta"
+	LastAppliedStatusAnnotation   = "virtual-kubelet.io/last-applied-node-status"
+)
+
+func isOwnershipAnnotation(key string) bool {
+	switch key {
+	case OwnedMetadataAnnotation, OwnedStatusAnnotation, LastAppliedMetadataAnnotation, LastAppliedStatusAnnotation:
+		return true
+	}
+	return false
+}
+
+// ownedMetadata names the labels and annotations that are ours.
+type ownedMetadata struct {
+	Labels      []string `json:"labels,omitempty"`
+	Annotations []string `json:"annotations,omitempty"`
+}
+
+// ownedStatus names the parts of the status that are ours.
+type ownedStatus struct {
+	Conditions  []string `json:"conditions,omitempty"`
+	Capacity    []string `json:"capacity,omitempty"`
+	Allocatable []string `json:"allocatable,omitempty"`
+	// Fields are the other fields of the status, by their JSON names.
+	Fields []string `json:"fields,omitempty"`
+}
+
+// metadataOwnership reads what is ours from the node. What cannot be read is
+// not ours: then nothing is removed.
+func metadataOwnership(node *corev1.Node) ownedMetadata {
+	var owned ownedMetadata
+	if text, ok := node.Annotations[OwnedMetadataAnnotation]; ok {
+		if json.Unmarshal([]byte(text), &owned) != nil {
+			return ownedMetadata{}
+		}
+		return owned
+	}
+	var applied struct {
+		Labels      map[string]string `json:"labels"`
+		Annotations map[string]string `json:"annotations"`
+	}
+	if json.Unmarshal([]byte(node.Annotations[LastAppliedMetadataAnnotation]), &applied) != nil {
+		return ownedMetadata{}
+	}
+	return ownedMetadata{Labels: sortedKeys(applied.Labels), Annotations: sortedKeys(applied.Annotations)}
+}
+
+// statusOwnership reads what is ours from the node, as metadataOwnership does.
+func statusOwnership(node *corev1.Node) ownedStatus {
+	var owned ownedStatus
+	if text, ok := node.Annotations[OwnedStatusAnnotation]; ok {
+		if json.Unmarshal([]byte(text), &owned) != nil {
+			return ownedStatus{}
+		}
+		return owned
+	}
+	var applied corev1.NodeStatus
+	if json.Unmarshal([]byte(node.Annotations[LastAppliedStatusAnnotation]), &applied) != nil {
+		return ownedStatus{}
+	}
+	return ownershipOf(&applied)
+}
+
+// ownershipOf returns what is ours when we wrote status.
+func ownershipOf(status *corev1.NodeStatus) ownedStatus {
+	owned := ownedStatus{
+		Capacity:    sortedKeys(status.Capacity),
+		Allocatable: sortedKeys(status.Allocatable),
+		Fields:      sortedKeys(plainFields(status)),
+	}
+	for i := range status.Conditions {
+		owned.Conditions = append(owned.Conditions, string(status.Conditions[i].Type))
+	}
+	slices.Sort(owned.Conditions)
+	owned.Conditions = slices.Compact(owned.Conditions)
+	if len(status.Addresses) > 0 {
+		owned.Fields = append(owned.Fields, addressesField)
+	}
+	return owned
+}
+
+// remember returns the text of an ownership annotation.
+func remember[T ownedMetadata | ownedStatus](owned T) string {
+	text, err := json.Marshal(owned)
+	if err != nil {
+		panic(err) // Strings and slices of strings can always be encoded.
+	}
+	return string(text)
+}
+
+func sortedKeys[K ~string, V any](m map[K]V) []string {
+	keys := make([]string, 0, len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		keys = append(keys, string(key))
+	}
+	return keys
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodestate
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const addressesField = "addresses"
+
+// Keys with which a strategic-merge patch says more than values.
+const (
+	patchDirective = "$patch"
+	patchReplace   = "replace"
+	patchDelete    = "delete"
+)
+
+// StatusPatch returns the strategic-merge patch that turns the status of server
+// into want and leaves alone what others wrote, or nil when there is nothing to
+// do. With report it also writes when only the heartbeat times are old.
+//
+// Removals depend on the list of what is ours, which the same patch keeps in
+// an annotation: a crash never separates the two.
+func StatusPatch(server *corev1.Node, want *corev1.NodeStatus, now metav1.Time, report bool) ([]byte, error) {
+	owned := statusOwnership(server)
+	status := map[string]any{}
+	diffResources(status, "capacity", server.Status.Capacity, want.Capacity, owned.Capacity)
+	diffResources(status, "allocatable", server.Status.Allocatable, want.Allocatable, owned.Allocatable)
+	diffAddresses(status, server.Status.Addresses, want.Addresses, owned.Fields)
+	diffFields(status, plainFields(&server.Status), plainFields(want), owned.Fields)
+
+	conditions, changed := diffConditions(server.Status.Conditions, want.Conditions, owned.Conditions, now)
+	if ours := remember(ownershipOf(want)); server.Annotations[OwnedStatusAnnotation] != ours {
+		changed = true
+	}
+	if !changed && len(status) == 0 && (!report || len(conditions) == 0) {
+		return nil, nil
+	}
+	if len(conditions) > 0 {
+		status["conditions"] = conditions
+	}
+	patch := map[string]any{"status": status}
+	if annotations := ownershipChange(server, OwnedStatusAnnotation, remember(ownershipOf(want)), LastAppliedStatusAnnotation); len(annotations) > 0 {
+		patch["metadata"] = map[string]any{"annotations": annotations}
+	}
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encode status patch: %w", err)
+	}
+	return body, nil
+}
+
+// ownershipChange returns the annotations to change so that key says ours and
+// the one that an older version used is gone.
+func ownershipChange(server *corev1.Node, key, ours, old string) map[string]any {
+	annotations := map[string]any{}
+	if server.Annotations[key] != ours {
+		annotations[key] = ours
+	}
+	if _, ok := server.Annotations[old]; ok {
+		annotations[old] = nil
+	}
+	return annotations
+}
+
+// diffConditions returns the patch entries for all conditions that are ours,
+// because a write renews the heartbeat time of each, and whether one of them
+// differs in more than that time.
+func diffConditions(server, want []corev1.NodeCondition, owned []string, now metav1.Time) (entries []map[string]any, changed bool) {
+	have := map[corev1.NodeConditionType]corev1.NodeCondition{}
+	for _, c := range server {
+		have[c.Type] = c
+	}
+	ours := map[string]corev1.NodeCondition{}
+	for _, c := range want {
+		ours[string(c.Type)] = c
+	}
+	for _, key := range slices.Sorted(maps.Keys(ours)) {
+		c := ours[key]
+		old, exists := have[c.Type]
+		entry := map[string]any{"type": c.Type, "lastHeartbeatTime": now}
+		if !exists || old.Status != c.Status || old.Reason != c.Reason || old.Message != c.Message {
+			changed = true
+			entry["status"], entry["reason"], entry["message"] = c.Status, c.Reason, c.Message
+			entry["lastTransitionTime"] = TransitionTime(old, c, now)
+		}
+		entries = append(entries, entry)
+	}
+	for _, key := range owned {
+		_, wanted := ours[key]
+		if _, exists := have[corev1.NodeConditionType(key)]; exists && !wanted {
+			changed = true
+			entries = append(entries, map[string]any{"type": key, patchDirective: patchDelete})
+		}
+	}
+	return entries, changed
+}
+
+// TransitionTime is when the condition got its status: it moves with the status only,
+// never backwards, and is the provider's if the provider knows better.
+func TransitionTime(old, c corev1.NodeCondition, now metav1.Time) metav1.Time {
+	switch {
+	case old.Type != "" && old.Status == c.Status && !old.LastTransitionTime.IsZero():
+		return old.LastTransitionTime
+	case c.LastTransitionTime.IsZero(), c.LastTransitionTime.Before(&old.LastTransitionTime):
+		return now
+	}
+	return c.LastTransitionTime
+}
+
+// diffAddresses replaces the whole list: merging by the declared key, the type,
+// would lose the second of two addresses of one type. A merge still groups the
+// list by type, so the order counts within a type only.
+func diffAddresses(patch map[string]any, have, want []corev1.NodeAddress, owned []string) {
+	if slices.Equal(byType(have), byType(want)) || len(want) == 0 && !slices.Contains(owned, addressesField) {
+		return
+	}
+	list := []any{map[string]any{patchDirective: patchReplace}}
+	for _, address := range want {
+		list = append(list, address)
+	}
+	patch[addressesField] = list
+}
+
+func byType(addresses []corev1.NodeAddress) []corev1.NodeAddress {
+	return slices.SortedStableFunc(slices.Values(addresses), func(a, b corev1.NodeAddress) int {
+		return strings.Compare(string(a.Type), string(b.Type))
+	})
+}
+
+// diffResources compares amounts, not their spelling.
+func diffResources(patch map[string]any, field string, have, want corev1.ResourceList, owned []string) {
+	changes := map[string]any{}
+	for name, amount := range want {
+		if old, ok := have[name]; !ok || old.Cmp(amount) != 0 {
+			changes[string(name)] = amount
+		}
+	}
+	for _, key := range owned {
+		name := corev1.ResourceName(key)
+		_, wanted := want[name]
+		if _, exists := have[name]; exists && !wanted {
+			changes[key] = nil
+		}
+	}
+	if len(changes) > 0 {
+		patch[field] = changes
+	}
+}
+
+// diffFields adds the fields that differ. Lists are replaced as a whole.
+func diffFields(patch, have, want map[string]any, owned []string) {
+	for key, value := range want {
+		if old, ok := have[key]; !ok || !reflect.DeepEqual(old, value) {
+			patch[key] = diffValue(old, value)
+		}
+	}
+	for _, key := range owned {
+		_, wanted := want[key]
+		if _, exists := have[key]; exists && !wanted {
+			patch[key] = nil
+		}
+	}
+}
+
+// diffValue returns the patch from have to want, which differ. An object that is
+// ours is ours with all its fields.
+func diffValue(have, want any) any {
+	old, wasObject := have.(map[string]any)
+	fresh, isObject := want.(map[string]any)
+	if !wasObject || !isObject {
+		return want
+	}
+	patch := map[string]any{}
+	diffFields(patch, old, fresh, sortedKeys(old))
+	return patch
+}
+
+// plainFields returns the fields of status that need no rule of their own, as
+// JSON. Fields that are zero were not given, and are left out.
+func plainFields(status *corev1.NodeStatus) map[string]any {
+	plain := *status
+	plain.Capacity, plain.Allocatable, plain.Conditions, plain.Addresses = nil, nil, nil, nil
+	body, err := json.Marshal(plain)
+	if err != nil {
+		panic(fmt.Sprintf("node status cannot be encoded: %v", err)) // Every field left has plain types.
+	}
+	fields := map[string]any{}
+	if err := json.Unmarshal(body, &fields); err != nil {
+		panic(fmt.Sprintf("node status cannot be decoded: %v", err))
+	}
+	maps.DeleteFunc(fields, func(_ string, value any) bool { return isZeroJSON(value) })
+	return fields
+}
+
+func isZeroJSON(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, inner := range v {
+			if !isZeroJSON(inner) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return len(v) == 0
+	}
+	return value == nil || reflect.ValueOf(value).IsZero()
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
+	corev1informers "k8s.io/client-go/informers/core/v1"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
+)
+
+// roomy makes the node one with these resources.
+func roomy(resources corev1.ResourceList) func(*PodControllerConfig) {
+	return func(cfg *PodControllerConfig) { cfg.NodeAllocatable = func() corev1.ResourceList { return resources } }
+}
+
+func asking(name, cpu string) *corev1.Pod {
+	pod := bound(name, "")
+	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+	return pod
+}
+
+// TestPodWithoutRoomIsRejected: of ten pods that come at once, and of which each fits, as many run as fit together; what ends
+// makes room.
+func TestPodWithoutRoomIsRejected(t *testing.T) {
+	b := memory.New()
+	two := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("110")}
+	inWorld(t, b, func(w *world) {
+		w.but = []string{"S8"} // the history does not know how much room there is
+		w.start()
+		for i := range 10 {
+			w.api.Create(asking(fmt.Sprintf("p%d", i), "600m"))
+		}
+		w.pass(time.Second)
+		runs, last := 0, ""
+		for i := range 10 {
+			name := fmt.Sprintf("p%d", i)
+			switch s := w.api.Pod("d", name).Status; {
+			case s.Phase == corev1.PodRunning:
+				runs, last = runs+1, name
+			case s.Phase != corev1.PodFailed || s.Reason != "OutOfcpu" || s.Message != "Pod was rejected: Node didn't have enough resource: cpu, requested: 600m, used: 1800m, capacity: 2":
+				t.Errorf("pod %s is %s %s %q, want it to run or to fail for OutOfcpu", name, s.Phase, s.Reason, s.Message)
+			}
+		}
+		if runs != 3 || len(b.Calls()) != 3 {
+			t.Errorf("%d pods run and the backend saw %q, want 3", runs, b.Calls())
+		}
+		w.halt()
+		w.start() // what runs already counts
+		w.api.Create(asking("late", "600m"))
+		w.pass(time.Second)
+		w.wantPhase("late", corev1.PodFailed)
+		w.api.Delete("d", last, -1)
+		w.pass(time.Minute)
+		w.api.Create(asking("later", "600m"))
+		w.pass(time.Second)
+		w.wantPhase("later", corev1.PodRunning)
+	}, declares(capability.All()), roomy(two))
+}
+
+// countedPods counts how often all pods are looked at.
+type countedPods struct {
+	corev1informers.PodInformer
+	lists *atomic.Int32
+}
+
+func (c countedPods) Lister() corev1listers.PodLister {
+	return countedLister{c.PodInformer.Lister(), c.lists}
+}
+
+type countedLister struct {
+	corev1listers.PodLister
+	lists *atomic.Int32
+}
+
+func (c countedLister) List(s labels.Selector) ([]*corev1.Pod, error) {
+	c.lists.Add(1)
+	return c.PodLister.List(s)
+}
+
+// TestRoomIsNotCountedAnewForEachPod: that would take minutes on a node with thousands.
+func TestRoomIsNotCountedAnewForEachPod(t *testing.T) {
+	const pods = 200
+	var lists atomic.Int32
+	counted := func(cfg *PodControllerConfig) { cfg.PodInformer = countedPods{cfg.PodInformer, &lists} }
+	many := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("1000")}
+	inWorld(t, memory.New(), func(w *world) {
+		w.start()
+		before := lists.Load()
+		for i := range pods {
+			pod := asking(fmt.Sprintf("p%d", i), "1m")
+			pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: int32(1000 + i)}}
+			w.api.Create(pod)
+		}
+		w.pass(time.Second)
+		if n := lists.Load() - before; n > pods/10 {
+			t.Errorf("all pods were looked at %d times for %d new ones", n, pods)
+		}
+		for i := range pods {
+			w.api.Delete("d", fmt.Sprintf("p%d", i), -1)
+		}
+		w.pass(time.Minute)
+		reserved, ports, used := w.ctl.admission.Reserved()
+		if cpu := used[corev1.ResourceCPU]; reserved > 0 || ports > 0 || !cpu.IsZero() {
+			t.Errorf("when all pods are gone, %d have reserved something, %v of CPU and %d ports", reserved, cpu.String(), ports)
+		}
+	}, declares(capability.All()), roomy(many), counted)
+}
+
+func TestHostPortIsTakenOnce(t *testing.T) {
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		w.but = []string{"S8"} // as above
+		w.start()
+		for name, ip := range map[string]string{"a": "10.0.0.1", "b": "10.0.0.2"} {
+			pod := bound(name, "")
+			pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80, HostIP: ip}}
+			w.api.Create(pod)
+		}
+		w.pass(time.Second)
+		w.wantPhase("a", corev1.PodRunning)
+		w.wantPhase("b", corev1.PodRunning)
+		pod := bound("c", "")
+		pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
+		w.api.Create(pod)
+		w.pass(time.Second)
+		if s := w.api.Pod("d", "c").Status; s.Phase != corev1.PodFailed || s.Reason != "NodePorts" || !strings.Contains(s.Message, "host port 80/TCP") {
+			t.Errorf("the third pod is %s %s %q, want it to fail for NodePorts", s.Phase, s.Reason, s.Message)
+		}
+	}, declares(capability.All()))
+}
+
+// TestProviderThatDeclaresNothingHasRoom: capacities of such providers are often not meant literally.
+func TestProviderThatDeclaresNothingHasRoom(t *testing.T) {
+	inWorld(t, memory.New(), func(w *world) {
+		w.start()
+		w.api.Create(asking("p", "600m"))
+		w.pass(time.Second)
+		w.wantPhase("p", corev1.PodRunning)
+	}, roomy(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}))
+}
+
+// TestResourceOfTheClusterIsCountedByOthers: an administrator writes a resource into the Node object, or a scheduler counts one
+// for the whole cluster; the provider knows of neither, and the scheduler has found room.
+func TestResourceOfTheClusterIsCountedByOthers(t *testing.T) {
+	inWorld(t, memory.New(), func(w *world) {
+		w.start()
+		pod := asking("p", "100m")
+		pod.Spec.Containers[0].Resources.Requests["example.com/licence"] = resource.MustParse("2")
+		w.api.Create(pod)
+		w.pass(time.Second)
+		w.wantPhase("p", corev1.PodRunning)
+	}, declares(capability.All()), roomy(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}))
+}

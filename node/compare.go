@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// compare marks the pods whose presence differs. Presence in a list is
+// believed; absence only makes the sync lane ask for that pod. A list says
+// nothing about pods that were accepted after it was asked for.
+func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, asked time.Time) {
+	keys := make([]string, len(backend))
+	for i, pod := range backend {
+		keys[i] = keyOf(pod)
+	}
+	c.findDuplicates(ctx, backend, keys, asked)
+	accepted, leftovers := c.states.accepted(), c.states.leftovers()
+	has := make(map[string]bool, len(backend))
+	running, alive := 0, 0
+	for i, pod := range backend {
+		if pod.Status.Phase == corev1.PodRunning {
+			running++
+		}
+		if !lifecycle.Terminal(&pod.Status) {
+			alive++
+		}
+		key := keys[i]
+		api, st := c.pod(ctx, key), c.states.get(key)
+		_, known := accepted[key]
+		delete(leftovers, key)
+		switch {
+		case api != nil && lifecycle.SamePod(api, pod):
+			has[key] = true
+		case api != nil && st.sent.UID == api.UID && !st.shared:
+			c.states.of(key, api.UID, func(s *podState) { s.shared = true })
+		}
+		switch {
+		case api == nil && st.hasLeft(st.named(pod, false)):
+		case st.isOver(api) && !lifecycle.SamePod(api, pod) && !lifecycle.Terminal(&pod.Status):
+			c.suspect(key)
+		case api == nil || !lifecycle.SamePod(api, pod) || !known && !st.isOver(api):
+			c.syncLane.Add(key)
+		case st.isOver(api) && pod.Status.Phase == corev1.PodRunning:
+			c.suspect(key)
+		case st.sent.AcceptedAt.After(asked), st.duplicate != nil && !differ(st.duplicate.pod, pod):
+		case c.notifies && st.report.matches(api.UID):
+		case st.isNews(&pod.Status):
+			c.report(ctx, pod) // of a provider that reports, what it told before the restart only
+		case c.notifies:
+		case !st.isOver(api):
+			c.pollAlone(key, &st, &pod.Status)
+		}
+	}
+	c.gauges.running.Set(float64(running))
+	c.orphans.should(ctx, alive, time.Now())
+	for key := range leftovers {
+		c.syncLane.Add(key) // the backend has forgotten it, and so can we
+	}
+	c.findMissing(ctx, has, asked)
+}
+
+// findMissing counts the pods that a list should have, by whether it has them, and makes the sync lane ask for the others.
+func (c *PodController) findMissing(ctx context.Context, has map[string]bool, asked time.Time) {
+	pods, err := c.pods.List(labels.Everything())
+	if err != nil {
+		log.G(ctx).WithError(err).Warn("cannot list the cached pods")
+		return
+	}
+	now := time.Now()
+	var there, suspects []string
+	var missing []lackedPod
+	for _, api := range pods {
+		key := keyOf(api)
+		st := c.states.get(key)
+		if st.sent.UID != "" && st.sent.UID != api.UID || st.stopped || st.sent.AcceptedAt.After(asked) || lifecycle.Terminal(&api.Status) || !c.wanted(ctx, api) {
+			continue
+		}
+		if !has[key] && st.sent.Accepted {
+			suspects = append(suspects, key)
+		}
+		inQuestion := !st.sent.MissingSince.IsZero() || st.sent.StopMissing
+		if !has[key] {
+			if inQuestion {
+				c.states.of(key, api.UID, func(s *podState) { s.lackedAt = asked })
+			}
+			if !st.finished(api.UID) && c.missed(api, &st) {
+				missing = append(missing, lackedPod{key, c.young(api, &st, now)})
+			}
+			continue
+		}
+		if !st.sent.Shown || inQuestion {
+			c.states.of(key, api.UID, func(s *podState) { s.sent.Shown, s.shownAt = true, later(s.shownAt, asked) })
+		}
+		if !st.sent.MissingSince.IsZero() {
+			suspects = append(suspects, key) // it is missing no more: the next time begins anew
+		}
+		if !st.finished(api.UID) && (st.sent.StopMissing || expected(api, st.sent, st.failure)) {
+			there = append(there, key)
+		}
+	}
+	if c.authority == nil {
+		c.lost.relisted(ctx, there, missing, now)
+	}
+	for _, key := range suspects {
+		c.suspect(key) // now: the answer about one takes it out of the missing again
+	}
+}
+
+// relistNow lets both sides be compared at once.
+func (c *PodController) relistNow() { wake(c.relistWanted) }
+
+// suspect makes the sync lane ask the backend for a pod, even if there seems to
+// be nothing to do.
+func (c *PodController) suspect(key string) {
+	c.states.update(key, func(st *podState) { st.suspect = true })
+	c.syncLane.Add(key)
+}
+
+// isNews reports whether a status in a list is one that the backend made, and not an
+// echo of the pod that it was given: with the create without any status, with
+// an update with its own of then.
+func (st *podState) isNews(s *corev1.PodStatus) bool {
+	if s.Phase == "" || len(s.ContainerStatuses) == 0 && !lifecycle.Terminal(s) {
+		return false
+	}
+	return st.echo == nil || !equality.Semantic.DeepEqual(st.echo, s)
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+const (
+	// CriticalPriority is the priority from which pods are critical to the system
+	// (system-cluster-critical, system-node-critical).
+	CriticalPriority int32 = 2_000_000_000
+
+	// drainLook is how often a drain looks how far its pods are. It reads memory only.
+	drainLook = 100 * time.Millisecond
+	// drainWord is how long a drain waits at its end for the statuses of pods that
+	// have stopped.
+	drainWord = 10 * time.Second
+	// drainNames is how many pods an error names.
+	drainNames = 10
+)
+
+// DrainGroup is what a drain stops at the same time: the pods of a priority of at
+// least Priority that are not in a higher group. Those below all groups are in
+// the lowest one.
+type DrainGroup struct {
+	Priority int32
+	// Timeout is how long the group may take. A pod that has a longer grace period
+	// gets what is left of it.
+	Timeout time.Duration
+}
+
+// DrainGroups returns the two groups of a kubelet: critical pods come last and
+// have the part of timeout that is reserved for them.
+func DrainGroups(timeout, critical time.Duration) []DrainGroup {
+	return []DrainGroup{
+		{Priority: math.MinInt32, Timeout: timeout - critical},
+		{Priority: CriticalPriority, Timeout: critical},
+	}
+}
+
+// Drain stops all pods at the backend, as a kubelet does when its node shuts
+// down: one group after the other, from the lowest to the highest. Pods that
+// have stopped are Failed, with the reason Terminated and the condition
+// DisruptionTarget; the objects stay. A pod that was not started yet is refused
+// (Failed, NodeShutdown), from now on and for good.
+//
+// Drain is called while Run runs, which does the work: calls for one pod never
+// overlap, and statuses have one writer. It returns when all pods have stopped
+// and the API server knows it, and at the latest when the groups' time is over,
+// ten seconds for the last statuses not counted. What has not stopped then is
+// left as it is and named in the error. Nothing is drained while another process
+// acts for the node: the pods are that one's.
+func (c *PodController) Drain(ctx context.Context, groups ...DrainGroup) error {
+	if len(groups) == 0 {
+		return errdefs.InvalidInput("drain: no groups of pods")
+	}
+	select {
+	case <-c.ready:
+	default:
+		return errors.New("drain: the pod controller is not ready; the pods are left as they are")
+	}
+	if _, waits := c.fence.StandsBy(); waits {
+		return nil
+	}
+	d := &drain{c: c, groups: slices.SortedFunc(slices.Values(groups), func(a, b DrainGroup) int { return cmp.Compare(a.Priority, b.Priority) })}
+	c.draining.Store(true)
+	for i, g := range d.groups {
+		err := d.await(ctx, g.Timeout, func(until time.Time) bool { return d.stop(ctx, i, until) })
+		if err != nil {
+			return err
+		}
+	}
+	if err := d.await(ctx, drainWord, func(time.Time) bool { return d.told(ctx) }); err != nil {
+		return err
+	}
+	return d.left(ctx)
+}
+
+// drain is the work of one Drain.
+type drain struct {
+	c      *PodController
+	groups []DrainGroup // from the lowest to the highest
+}
+
+// await looks until done says that it is, or the time is over.
+func (d *drain) await(ctx context.Context, timeout time.Duration, done func(until time.Time) bool) error {
+	until := time.Now().Add(timeout)
+	ticker := time.NewTicker(drainLook)
+	defer ticker.Stop()
+	for !done(until) && time.Now().Before(until) {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("drain: %w", ctx.Err())
+		case <-d.c.done:
+			return errors.New("drain: the pod controller has ended")
+		}
+	}
+	return nil
+}
+
+// stop gives every pod of a group its turn, also those that are seen only now,
+// and reports whether all have ended.
+func (d *drain) stop(ctx context.Context, group int, until time.Time) (all bool) {
+	all = true
+	for key, api := range d.running(ctx) {
+		if d.groupOf(api) != group {
+			continue
+		}
+		all = false
+		if d.c.states.call(key, api.UID, until) {
+			d.c.syncLane.AddNow(key)
+		}
+	}
+	return all
+}
+
+// groupOf returns the group that the pod is in.
+func (d *drain) groupOf(pod *corev1.Pod) (group int) {
+	var priority int32
+	if pod.Spec.Priority != nil {
+		priority = *pod.Spec.Priority
+	}
+	for i, g := range d.groups {
+		if priority >= g.Priority {
+			group = i
+		}
+	}
+	return group
+}
+
+// told reports whether the API server knows of all pods that have stopped.
+func (d *drain) told(ctx context.Context) bool {
+	for key, api := range d.running(ctx) {
+		if st := d.c.states.get(key); st.sent.UID == api.UID && (st.stopped || st.finished(api.UID)) {
+			return false
+		}
+	}
+	return true
+}
+
+// left returns an error that names the pods which have not stopped.
+func (d *drain) left(ctx context.Context) error {
+	var keys []string
+	for key := range d.running(ctx) {
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		log.G(ctx).Info("all pods have stopped")
+		return nil
+	}
+	slices.Sort(keys)
+	n := len(keys)
+	if n > drainNames {
+		keys = append(keys[:drainNames], "...")
+	}
+	return fmt.Errorf("drain: %d pods have not stopped in time, or the API server does not know it; they are left as they are: %s", n, strings.Join(keys, ", "))
+}
+
+// running returns the pods whose end the API server does not know yet.
+func (d *drain) running(ctx context.Context) map[string]*corev1.Pod {
+	pods, err := d.c.pods.List(labels.Everything())
+	if err != nil {
+		panic(fmt.Sprintf("list pods in memory: %v", err))
+	}
+	out := map[string]*corev1.Pod{}
+	for _, api := range pods {
+		if key := keyOf(api); d.c.wanted(ctx, api) && !d.c.terminated(key, api) {
+			out[key] = api
+		}
+	}
+	return out
+}
+
+// terminated reports whether the API server knows that the pod has ended, and, if
+// it is deleted, has been asked to remove it.
+func (c *PodController) terminated(key string, api *corev1.Pod) bool {
+	st := c.states.get(key)
+	if st.sent.UID != api.UID {
+		st = podState{} // the sync lane does not track this pod yet
+	}
+	ended := lifecycle.Terminal(&st.newer(api, time.Now()).Status)
+	if api.DeletionTimestamp == nil {
+		return ended
+	}
+	return !st.removedAt.IsZero() || ended && len(api.Finalizers) > 0
+}
+
+// call gives a pod its turn to stop, and reports whether it had none before. It is for
+// those who then add the key to the sync lane.
+func (s *podStates) call(key string, uid types.UID, until time.Time) (news bool) {
+	s.ensure(key, func(st *podState) {
+		if st.sent.UID == "" {
+			st.sent.UID = uid // as begin does, before the sync lane tracks it
+		}
+		news = st.sent.UID == uid && st.turn.IsZero()
+		if news {
+			st.turn = until
+		}
+	})
+	return news
+}

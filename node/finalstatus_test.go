@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
+)
+
+// finalStatus runs a pod whose reports take 100 ms, lets it end in the story, and wants the end that was reported.
+func finalStatus(t *testing.T, b *memory.Backend, story func(w *world), configs ...func(*PodControllerConfig)) {
+	t.Helper()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "a"))
+		w.pass(time.Minute)
+		b.Reports(memory.Reports{Delay: 100 * time.Millisecond})
+		story(w)
+		w.pass(10 * time.Second)
+		w.wantPhase("p", "")
+		if codes, phase := w.exitCodes("d/p"), w.last("d/p").Status.Phase; len(codes) != 1 || codes[0] != 0 || phase != corev1.PodSucceeded {
+			w.Errorf("exit codes %v, phase %s; want 0 and Succeeded", codes, phase)
+		}
+	}, configs...)
+}
+
+// TestLookAtAPodThatHasJustStoppedWaitsForItsLastReport: a backend forgets the pod and then tells how it ended. Who looks in
+// between must not write an end that nobody told.
+func TestLookAtAPodThatHasJustStoppedWaitsForItsLastReport(t *testing.T) {
+	b := memory.New()
+	b.StopTime = 5 * time.Second
+	finalStatus(t, b, func(w *world) {
+		w.api.Delete("d", "p", 30)
+		w.pass(b.StopTime + 50*time.Millisecond)
+		w.ctl.suspect("d/p") // as a list does
+	})
+}
+
+// TestStopOfAPodThatHasJustEndedWaitsForItsLastReport: the backend, which knows all that it has, forgot the pod before the stop.
+func TestStopOfAPodThatHasJustEndedWaitsForItsLastReport(t *testing.T) {
+	b, complete := memory.New(), &atomic.Bool{}
+	complete.Store(true)
+	finalStatus(t, b, func(w *world) {
+		b.Change("d/p", func(p *corev1.Pod) { *p = *memory.Ended(p, 0) })
+		b.Lose("d/p")
+		w.pass(50 * time.Millisecond)
+		w.api.Delete("d", "p", 30)
+	}, func(cfg *PodControllerConfig) { cfg.Provider = authority{memory.Notifying{Backend: b}, complete} })
+}
+
+// TestPodThatShowsAgainIsWaitedForAnew: one answer without the pod, long before its end, is not when it went.
+func TestPodThatShowsAgainIsWaitedForAnew(t *testing.T) {
+	b := memory.New()
+	b.StopTime = 5 * time.Second
+	finalStatus(t, b, func(w *world) {
+		w.api.Delete("d", "p", 30)
+		w.pass(time.Second)
+		b.Inject(memory.Fault{Method: memory.Get, Err: errdefs.NotFound("no such pod"), Times: 1})
+		w.ctl.suspect("d/p")
+		w.pass(b.StopTime - time.Second + 50*time.Millisecond)
+		w.ctl.suspect("d/p")
+	})
+}
+
+// TestSecondStopIsWaitedForAnew: the backend does not know by its name a pod that it lists, and stops it when it is asked again.
+func TestSecondStopIsWaitedForAnew(t *testing.T) {
+	b := memory.New()
+	b.StopTime = 200 * time.Millisecond
+	finalStatus(t, b, func(w *world) {
+		b.Inject(memory.Fault{Method: memory.Get, Err: errdefs.NotFound("no such pod")})
+		b.Inject(memory.Fault{Method: memory.Delete, Err: errdefs.NotFound("no such pod"), Times: 1})
+		w.api.Delete("d", "p", 30)
+		w.pass(5 * time.Second)
+	})
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+)
+
+// hungCall is after how long the pod says which provider call has not returned. It may
+// never return, and without that nobody would know what the pod waits for.
+const hungCall = 30 * time.Second
+
+// call makes a call about a pod that changes something at the backend. While the
+// call hangs, the pod tells so, in an event and in its status, as it does of failures.
+func (c *PodController) call(ctx context.Context, key string, api *corev1.Pod, method string, call func(context.Context) error) error {
+	var returned atomic.Bool
+	begin := time.Now()
+	defer time.AfterFunc(hungCall, func() {
+		message := fmt.Sprintf("%s was called at %s and has not returned", method, begin.UTC().Format(time.RFC3339))
+		hangs := false
+		c.states.update(key, func(st *podState) {
+			// Under the lock: what comes of the call is noted under it, too, after returned.
+			if returned.Load() || st.sent.UID != api.UID {
+				return
+			}
+			update, text := method == "UpdatePod", message
+			if update {
+				text = method // as of an UpdatePod that fails
+			}
+			if st.said, hangs = st.said.next(eventCallHangs, text, time.Now()); hangs && !update {
+				st.syncErr = &lifecycle.SyncError{Reason: lifecycle.ReasonProviderFailed, Message: message}
+			}
+		})
+		if hangs {
+			c.recorder.Event(api, corev1.EventTypeWarning, eventCallHangs, message)
+			c.statusLane.Add(key)
+		}
+	}).Stop()
+	defer returned.Store(true)
+	return c.guard.Do(c.withRedaction(ctx, key), method, call)
+}

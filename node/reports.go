@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
+)
+
+// report takes the provider's word on a pod. It only remembers it and marks the
+// lanes, so it never waits for the API server. The newest word counts; a word
+// withRedaction another pod of the same name only makes the sync lane look.
+func (c *PodController) report(ctx context.Context, pod *corev1.Pod) {
+	if pod == nil || ctx.Err() != nil {
+		return
+	}
+	c.take(ctx, pod, &report{
+		uid:        pod.UID,
+		version:    pod.ResourceVersion,
+		generation: pod.Generation,
+		status:     pod.Status.DeepCopy(),
+		metadata:   metadata{maps.Clone(pod.Labels), maps.Clone(pod.Annotations)},
+	})
+}
+
+// take works with a report about the pod.
+func (c *PodController) take(ctx context.Context, pod *corev1.Pod, r *report) {
+	key := keyOf(pod)
+	api := c.pod(ctx, key)
+	if api == nil || !lifecycle.SamePod(api, pod) {
+		// Either the cache is behind the provider, which knows the pod from a former
+		// life of this process: it is adopted with its status. Or the pod is gone.
+		c.syncLane.Add(key)
+		return
+	}
+	if !r.polled && r.generation > api.Generation {
+		r.generation = 0 // the backend counts for itself
+	}
+	redact.Status(r.status, c.secrets.Values(api.UID))
+	if !c.remember(key, api, r) {
+		return
+	}
+	c.statusLane.Add(key)
+	switch {
+	case lifecycle.Terminal(r.status):
+		c.syncLane.AddNow(key)
+	case api.DeletionTimestamp != nil, !c.states.get(key).sent.MissingSince.IsZero():
+		c.syncLane.Add(key) // if the backend shows it now, it is missing no more: the next time begins anew
+	}
+}
+
+// remember stores the report if it says anything new about the pod.
+func (c *PodController) remember(key string, api *corev1.Pod, r *report) (news bool) {
+	c.startTracking(key, api)
+	c.states.update(key, func(st *podState) {
+		if r.uid == "" && !st.sent.Attempted {
+			return // about an older pod of this name: this one was never started
+		}
+		old := st.report
+		if st.stale(r.version) {
+			r.metadata = st.handed.metadata
+			if old.matches(api.UID) {
+				r.metadata = old.metadata
+			}
+		}
+		if r.polled && old != r.after {
+			return // older than what the provider has reported since it was asked
+		}
+		news = st.reflects(r.generation)
+		if old.matches(api.UID) {
+			if lifecycle.Terminal(old.status) {
+				st.relapsed = !lifecycle.Terminal(r.status)
+				if st.relapsed {
+					return // out of order: the pod has ended, even if nobody was told yet
+				}
+				r.status.Phase = old.status.Phase // only exit codes may come late
+			}
+			if r.polled {
+				r.metadata = old.metadata
+			}
+			if equality.Semantic.DeepEqual(old.status, r.status) &&
+				maps.Equal(old.labels, r.labels) && maps.Equal(old.annotations, r.annotations) {
+				return
+			}
+			for _, cond := range old.status.Conditions {
+				if !slices.ContainsFunc(r.status.Conditions, func(n corev1.PodCondition) bool { return n.Type == cond.Type }) {
+					st.dropped = append(slices.Clone(st.dropped), cond.Type)
+				}
+			}
+		}
+		st.dropped = slices.DeleteFunc(slices.Clone(st.dropped), func(t corev1.PodConditionType) bool {
+			return !droppable(api, t) || slices.ContainsFunc(r.status.Conditions, func(n corev1.PodCondition) bool { return n.Type == t })
+		})
+		st.report = r
+		if !st.sent.MissingSince.IsZero() {
+			st.reportedAt = time.Now() // the backend has it after all
+		}
+		news = true
+	})
+	return news
+}
+
+// droppable reports whether a condition goes when the provider stops reporting
+// it. Those of a kubelet are derived instead, and a readiness gate is another
+// writer's, of which the provider had a copy.
+func droppable(pod *corev1.Pod, t corev1.PodConditionType) bool {
+	switch t {
+	case corev1.PodReady, corev1.ContainersReady, corev1.PodInitialized, corev1.PodScheduled:
+		return false
+	}
+	return !slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == t })
+}

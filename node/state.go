@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+)
+
+// podState is what the controller remembers of the pod of one namespace/name.
+// Everything in it can be derived again from the API server and the backend.
+// Values of it are copies; what its pointers point to is never changed.
+type podState struct {
+	// written by both lanes
+	handed handed
+
+	// written by the sync lane, by reports and by answers; it only grows
+	reflected int64 // the newest generation that what was told of the pod is known to be about
+
+	// written by the sync lane, which works on one key at a time
+	sent     lifecycle.Sent
+	created  time.Time // of sent.UID, by the API server
+	previous types.UID // an older pod of this name that the backend may still have
+	syncErr  *lifecycle.SyncError
+	said     said   // of what failed
+	unready  bool   // it waits for a ConfigMap or Secret
+	refused  uint64 // the version of the spec that the backend did not take with what is in handed; 0: nothing waits for a change of the pod
+	failure  *lifecycle.PodFailure
+	deadline deadline
+	admitted bool   // there was room for it
+	sized    *sizes // what its containers were made with; nil: nobody knows, or the backend can change it
+	stopped  bool   // the backend confirmed the stop of sent.UID
+	over     bool   // the pod has ended in the API server, and the backend does not run it
+	orphan   orphan
+	copied   string            // the version of the backend's copy when it was found; "": not found
+	echo     *corev1.PodStatus // what the backend was given as the status with the last update
+	askedAt  time.Time         // when the backend was last asked to have the pod, or for a stop that it was not asked for before
+	left     *types.UID        // what the backend keeps although it ended and DeletePod was acknowledged
+
+	// written by events and the relist: reasons to ask the backend
+	suspect   bool       // the backend's list lacks the pod
+	witnessed types.UID  // the pod that a delete event was seen for
+	lackedAt  time.Time  // when the newest complete list without the pod was asked for, while it is missing
+	shownAt   time.Time  // when the newest list that had the pod was asked for, while it is missing
+	shared    bool       // the backend has another pod under the name: what it says by name may be about that
+	duplicate *duplicate // what the backend has beside the pod; the sync lane removes it
+
+	// written by a drain
+	turn time.Time // until when the pod may take to stop; zero: it is not its turn
+
+	// written by reports
+	report     *report
+	relapsed   bool                      // after its end was reported, the pod was reported as running
+	reportedAt time.Time                 // when it was reported while it was missing
+	dropped    []corev1.PodConditionType // conditions that the provider no longer reports
+
+	// written by the status lane
+	written   *corev1.Pod // the API server's last answer, while the cache is behind it
+	writtenAt time.Time
+	own       metadata // what the provider added, as it was written
+	// finalStatus says that the terminal status of the stopped pod was written, or
+	// refused for good, and lastReport on which report: the object can go.
+	finalStatus bool
+	lastReport  *report
+	removedAt   time.Time // when the API server accepted the removal
+	denied      saying    // of writes that the API server refused
+	budget      writeBudget
+	synced      basis // what nothing was to be written on; zero: something may be
+}
+
+// report is the provider's newest word on one pod.
+type report struct {
+	uid     types.UID // "": the backend keeps none
+	version string    // of the pod that the provider has a copy of; "": it does not tell
+	// generation is that of the pod that the status is about; 0: the provider does not tell.
+	generation int64
+	status     *corev1.PodStatus
+	metadata
+	// polled says that it is an answer of GetPodStatus, which knows of no
+	// metadata, and after which report the question was asked.
+	polled bool
+	after  *report
+}
+
+// withRedaction reports whether the report speaks about the pod.
+func (r *report) matches(uid types.UID) bool { return r != nil && (r.uid == "" || r.uid == uid) }
+
+// podStates holds the states by namespace/name.
+type podStates struct {
+	mu sync.Mutex
+	m  map[string]*podState // guarded by mu
+}
+
+// get returns a copy of the state, the zero state when there is none.
+func (s *podStates) get(key string) podState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.m[key]; st != nil {
+		return *st
+	}
+	return podState{}
+}
+
+// atRest reports whether there was nothing to write on what is known of the pod now.
+func (s *podStates) atRest(key string, api *corev1.Pod) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.m[key]
+	return st != nil && st.atRest(api)
+}
+
+// update changes the state, if there is one: what comes back late from a
+// provider or the API server must not bring back what was forgotten.
+func (s *podStates) update(key string, change func(*podState)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.m[key]; st != nil {
+		change(st)
+	}
+}
+
+// of changes the state, if it is still that of the pod: a report may have begun the
+// next pod's while a call for this one was under way.
+func (s *podStates) of(key string, uid types.UID, change func(*podState)) {
+	s.update(key, func(st *podState) {
+		if st.sent.UID == uid {
+			change(st)
+		}
+	})
+}
+
+// ensure changes the state, which is made if there is none. It is for those who
+// see to it that the sync lane looks at the key, and forgets it in the end.
+func (s *podStates) ensure(key string, change func(*podState)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.m[key]
+	if st == nil {
+		st = &podState{}
+		s.m[key] = st
+	}
+	change(st)
+}
+
+// drop forgets the state, and returns it.
+func (s *podStates) drop(key string) podState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.m[key]
+	delete(s.m, key)
+	if st == nil {
+		return podState{}
+	}
+	return *st
+}
+
+// begin makes the state that of the pod with the UID. What was known of an
+// older pod of the same name, which is returned, is kept only as far as the
+// backend may still have it.
+//
+// A newer pod of the name proves that the older one was deleted. One that was created before it
+// proves nothing: a backup may have brought it back.
+func (s *podStates) begin(key string, api *corev1.Pod) (older types.UID) {
+	uid, created := api.UID, api.CreationTimestamp.Time
+	s.ensure(key, func(st *podState) {
+		if st.sent.UID == uid {
+			st.created = created
+			return
+		}
+		older = st.sent.UID
+		fresh := podState{sent: lifecycle.Sent{UID: uid}, created: created, previous: st.previous, orphan: st.orphan, left: st.left, shared: st.shared || st.left != nil, witnessed: st.witnessed}
+		if st.sent.Attempted && !st.stopped {
+			fresh.previous = st.sent.UID
+		}
+		if st.sent.StopAcked && !st.stopped { // it is stopping: it is not asked to again
+			fresh.orphan = st.orphanOf(st.sent.UID, st.sent.StopAskedAt)
+		}
+		if st.report.matches(uid) && st.report.uid != "" {
+			fresh.report = st.report
+		}
+		if older != "" && !created.Before(st.created) {
+			fresh.witnessed = older
+		}
+		*st = fresh
+	})
+	return older
+}
+
+// isOver reports whether nothing is left to do for a pod that has ended until
+// it is deleted, or is seen to run.
+func (st *podState) isOver(api *corev1.Pod) bool {
+	return st.over && api != nil && api.UID == st.sent.UID && api.DeletionTimestamp == nil && lifecycle.Terminal(&api.Status)
+}
+
+// isRemovable reports whether nothing is left to do for a deleted pod but the removal of its object: the backend reported its
+// end and confirmed its stop, and has nothing else under the name.
+func (st *podState) isRemovable(api *corev1.Pod) bool {
+	return st.stopped && api != nil && api.UID == st.sent.UID && api.DeletionTimestamp != nil &&
+		st.finished(api.UID) && !st.relapsed && st.alone()
+}
+
+// stopsUnseen reports whether the first stop of the pod needs no look at the backend: a list had it, it is reported as running, and
+// nothing else is known under its name. One that no list had is looked for, as an answer without it would prove nothing afterwards.
+func (st *podState) stopsUnseen(api *corev1.Pod) bool {
+	return lifecycle.StopsUnseen(api, st.sent, st.failure != nil) && st.alone() && st.sent.Shown &&
+		st.report != nil && st.report.uid == api.UID && !st.report.polled && !lifecycle.Terminal(st.report.status)
+}
+
+// alone reports whether the backend is not known to have another pod under the name.
+func (st *podState) alone() bool {
+	return st.previous == "" && (st.left == nil || *st.left == st.sent.UID) && !st.shared && st.duplicate == nil && !st.orphan.present
+}
+
+// unknownSince is when the backend first did not know the pod by its name, zero if it does.
+func (st *podState) unknownSince() time.Time {
+	if st.sent.StopMissing {
+		return st.sent.StopAskedAt
+	}
+	return st.sent.MissingSince
+}
+
+// reappeared reports whether the backend has shown the pod in another way since then, and no newer list lacks it.
+func (st *podState) reappeared() bool { return st.newerThanLack(later(st.shownAt, st.reportedAt)) }
+
+// relistedAgain is reappeared by a list: the backend knows the pod, if not by its name. One that
+// is reported and in no answer speaks for answers that have gaps.
+func (st *podState) relistedAgain() bool { return st.newerThanLack(st.shownAt) }
+
+func (st *podState) newerThanLack(at time.Time) bool {
+	since := st.unknownSince()
+	return !since.IsZero() && !at.Before(since) && !at.Before(st.lackedAt)
+}
+
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// finished reports whether the provider reported the pod as Succeeded or Failed.
+func (st *podState) finished(uid types.UID) bool {
+	return st.report.matches(uid) && lifecycle.Terminal(st.report.status)
+}
+
+// named returns the backend's pod with the UID that it must have, if the
+// backend keeps none: that of an older pod of the name which has not left yet,
+// or of the last one that it was given. wanted tells whether the API server has
+// a pod of that name.
+func (st *podState) named(backend *corev1.Pod, wanted bool) *corev1.Pod {
+	uid := st.previous
+	if uid == "" && !wanted && st.sent.Attempted {
+		uid = st.sent.UID
+	}
+	if backend == nil || backend.UID != "" || uid == "" {
+		return backend
+	}
+	backend = backend.DeepCopy()
+	backend.UID = uid
+	return backend
+}
+
+// hasLeft reports whether the pod has stopped, as it was asked to, and is merely
+// kept by the backend: some keep for ever what has ended.
+func (st *podState) hasLeft(backend *corev1.Pod) bool {
+	asked := st.left != nil && *st.left == backend.UID ||
+		st.sent.StopAcked && st.sent.UID == backend.UID ||
+		!st.orphan.asked.IsZero() && st.orphan.uid == backend.UID
+	return asked && lifecycle.Terminal(&backend.Status)
+}
+
+// accepted returns the keys and UIDs of the pods that the backend accepted.
+func (s *podStates) accepted() map[string]types.UID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keys := make(map[string]types.UID, len(s.m))
+	for key, st := range s.m {
+		if st.sent.Accepted && !st.stopped {
+			keys[key] = st.sent.UID
+		}
+	}
+	return keys
+}
+
+// leftovers returns the keys under which the backend keeps a pod that has left.
+func (s *podStates) leftovers() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keys := map[string]bool{}
+	for key, st := range s.m {
+		if st.left != nil {
+			keys[key] = true
+		}
+	}
+	return keys
+}
+
+// size returns the number of states.
+func (s *podStates) size() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.m)
+}
+
+const (
+	writeBurst = 5
+	writeEvery = time.Second
+)
+
+// writeBudget keeps a pod whose status flaps to one write a second, after a
+// burst of five.
+type writeBudget struct {
+	spent int
+	since time.Time // when spent was last reduced
+}
+
+// take returns 0 and takes a write from the budget, or returns how long there
+// is none.
+func (b *writeBudget) take(now time.Time) time.Duration {
+	back := int(now.Sub(b.since) / writeEvery)
+	if b.spent -= back; b.spent <= 0 {
+		b.spent, b.since = 0, now
+	} else {
+		b.since = b.since.Add(time.Duration(back) * writeEvery)
+	}
+	if b.spent >= writeBurst {
+		return b.since.Add(writeEvery).Sub(now)
+	}
+	b.spent++
+	return 0
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/trace"
+)
+
+// removeAgain is after how long a pod that was removed, but is still in the
+// cache, is removed again.
+const removeAgain = 30 * time.Second
+
+// believeAnswer is how long the answer to a write counts for more than the cache: what is
+// not in the watch by then may have been taken back, by a backup that was restored.
+const believeAnswer = time.Minute
+
+// podRequestTimeout is how long the API server may take to answer: a connection
+// can be dead without a word, and must not keep a worker.
+const podRequestTimeout = 30 * time.Second
+
+// writeStatus tells the API server what it should know about one pod. It is the
+// only code that writes pods.
+func (c *PodController) writeStatus(ctx context.Context, key string) (class int, err error) {
+	ctx, span := trace.StartSpan(ctx, "writeStatus")
+	defer func() { span.SetStatus(err); span.End() }()
+	ctx = span.WithField(ctx, "pod", key)
+
+	cached := c.pod(ctx, key)
+	if cached == nil {
+		return classStatus, nil // the sync lane forgets what there is to forget
+	}
+	st := c.states.get(key)
+	if st.sent.UID != cached.UID {
+		return classStatus, nil // the sync lane has not met this pod yet
+	}
+	api := st.newer(cached, time.Now())
+	if api == cached && st.written != nil {
+		c.states.update(key, func(s *podState) {
+			if s.written == st.written {
+				s.written = nil
+			}
+		})
+	}
+	if st.atRest(api) {
+		return classStatus, nil
+	}
+	view := lifecycle.View{
+		API: api, SyncError: st.syncErr, Failure: st.failure,
+		NoEphemeral: c.declared != nil && !c.declared.Has(capability.EphemeralContainers),
+		Stopped:     st.stopped, StopAsked: !st.sent.StopAskedAt.IsZero(),
+		FinalStatus: st.finalStatus && st.lastReport == st.report,
+		Infeasible:  st.sized.noResize(api), HostIPs: c.hostIPs(),
+		Attempted: st.sent.Attempted, Generation: st.sent.Generation, Reflected: st.reflected, Now: time.Now(),
+	}
+	if st.report.matches(api.UID) {
+		view.Report = st.report.status
+	}
+	write, status := lifecycle.Publish(view)
+	if write == lifecycle.Remove {
+		if time.Since(st.removedAt) < removeAgain {
+			return classRemoval, nil // the cache is about to show it; if not, a resync asks anew
+		}
+		return classRemoval, c.remove(ctx, key, api)
+	}
+	return classStatus, c.patch(ctx, key, api, st, status)
+}
+
+// newer returns the API server's last answer if the cache is still behind it:
+// a comparison with the cache would then take back or repeat what was written.
+func (st *podState) newer(cached *corev1.Pod, now time.Time) *corev1.Pod {
+	written := st.written
+	if written == nil || written.UID != cached.UID || now.Sub(st.writtenAt) >= believeAnswer {
+		return cached
+	}
+	if order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, written.ResourceVersion); err == nil && order < 0 {
+		return written
+	}
+	return cached
+}
+
+// patch writes what differs, if anything does.
+func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, st podState, status corev1.PodStatus) error {
+	change := lifecycle.Change{Status: status, DropConditions: c.dropped(api, &st)}
+	if st.handed.writing.any() {
+		st.landed(api)
+		c.states.of(key, api.UID, func(s *podState) { s.landed(api) })
+	}
+	own := st.providers(api)
+	change.Labels, change.Annotations = own.labels, own.annotations
+	body, any := lifecycle.PatchBody(api, change)
+	if !any {
+		c.noneDropped(key, st)
+		c.noteBasis(key, basisOf(api, &st))
+		return nil
+	}
+	var wait time.Duration
+	c.states.update(key, func(s *podState) { wait = s.budget.take(time.Now()) })
+	if wait > 0 {
+		c.statusLane.AddAfter(key, wait)
+		return nil
+	}
+	if own.any() {
+		// Before the call: a watch may show the change before the call returns.
+		c.states.of(key, api.UID, func(s *podState) { s.handed.writing = own })
+	}
+	got, err := c.sendPatch(ctx, api, body)
+	if apierrors.IsForbidden(err) && len(change.Labels) > 0 {
+		// A node's own identity may not change labels; its status must not wait for that.
+		log.G(ctx).WithError(err).Warn("the API server refuses the labels that the provider changed; writing the status without them")
+		change.Labels, own.labels = nil, nil
+		if body, any = lifecycle.PatchBody(api, change); !any {
+			return nil
+		}
+		got, err = c.sendPatch(ctx, api, body)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil // the deletion is on its way to the cache
+	case err != nil:
+		if apierrors.IsInvalid(err) && lifecycle.Terminal(&status) {
+			// It will never be taken, and must not hold a pod that is deleted and has stopped.
+			c.states.update(key, func(s *podState) {
+				if s.sent.UID == api.UID {
+					s.finalStatus, s.lastReport = true, st.report
+				}
+			})
+		}
+		return c.failure(api, eventStatusFailed, fmt.Errorf("write status of pod %s: %w", key, err))
+	}
+	c.states.update(key, func(s *podState) {
+		if s.sent.UID != got.UID {
+			return
+		}
+		s.written, s.writtenAt, s.denied = got, time.Now(), saying{}
+		s.finalStatus, s.lastReport = lifecycle.Terminal(&status), st.report
+		s.wrote(own)
+	})
+	c.noneDropped(key, st)
+	if api.DeletionTimestamp != nil && lifecycle.Terminal(&status) {
+		c.statusLane.Add(key) // the final status is written: remove
+	}
+	return nil
+}
+
+// noneDropped notes that the API server has none of the conditions that the
+// provider dropped up to the report in st: if one comes back, it is another's.
+func (c *PodController) noneDropped(key string, st podState) {
+	if len(st.dropped) == 0 {
+		return
+	}
+	c.states.update(key, func(s *podState) {
+		if s.report == st.report {
+			s.dropped = nil
+		}
+	})
+}
+
+func (c *PodController) sendPatch(ctx context.Context, api *corev1.Pod, body []byte) (*corev1.Pod, error) {
+	if err := c.fence.Allow(ctx); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, podRequestTimeout)
+	defer cancel()
+	return c.client.Pods(api.Namespace).Patch(ctx, api.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
+}
+
+// remove deletes the API object at once, if it is still that of the pod.
+func (c *PodController) remove(ctx context.Context, key string, api *corev1.Pod) error {
+	if err := c.fence.Allow(ctx); err != nil {
+		return err
+	}
+	opts := metav1.NewDeleteOptions(0)
+	opts.Preconditions = metav1.NewUIDPreconditions(string(api.UID))
+	ctx, cancel := context.WithTimeout(ctx, podRequestTimeout)
+	defer cancel()
+	err := c.client.Pods(api.Namespace).Delete(ctx, api.Name, *opts)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return c.failure(api, "", fmt.Errorf("remove pod %s: %w", key, err))
+	}
+	c.states.update(key, func(s *podState) {
+		if s.sent.UID == api.UID {
+			s.removedAt = time.Now()
+		}
+	})
+	return nil
+}
+
+// writeFailed is where failures of the status lane end: in the log and, when
+// the API server understood and refused, in an event, as often as saying allows.
+func (c *PodController) writeFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
+	c.failedToReach(err)
+	logger := log.G(ctx).WithField("pod", key).WithError(err)
+	if again {
+		logger.Warnf("pod in the API server is not up to date; next try in %v", delay)
+	} else {
+		logger.Warn("pod in the API server is not up to date; given up until the pod changes")
+	}
+	var failed *syncError
+	if errors.As(err, &failed) && failed.event != "" && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err)) {
+		news := false
+		c.states.of(key, failed.pod.UID, func(st *podState) { st.denied, news = st.denied.next(failed.event, time.Now()) })
+		if news {
+			c.recorder.Event(failed.pod, corev1.EventTypeWarning, failed.event, brief(err))
+		}
+	}
+}

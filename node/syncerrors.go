@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// syncError is a failure of the sync lane on its way to syncFailed, where it ends.
+type syncError struct {
+	pod   *corev1.Pod // nil: gone from the API server
+	event string      // "": whoever failed has made one
+	err   error
+}
+
+func (e *syncError) Error() string { return e.err.Error() }
+func (e *syncError) Unwrap() error { return e.err }
+
+func (c *PodController) failure(pod *corev1.Pod, event string, err error) error {
+	return &syncError{pod: pod, event: event, err: err}
+}
+
+// ofUpdate reports whether the backend has the pod and was not told of a change.
+func (e *syncError) ofUpdate() bool { return e.event == eventUpdateFailed }
+
+// rejected reports whether the provider said that what it was given can never work as it stands. A
+// stop is never that: it must happen.
+func (e *syncError) rejected() bool {
+	return e.event == eventRejected || e.ofUpdate() && errdefs.IsInvalidInput(e.err)
+}
+
+// isRejected reports whether err is a syncError that is rejected.
+func isRejected(err error) bool {
+	var failed *syncError
+	return errors.As(err, &failed) && failed.rejected()
+}
+
+// outlook is what a pod says of the next try. The time of it is in the log: in an object it would make
+// each try a write.
+func (e *syncError) outlook(again bool) string {
+	switch {
+	case !again:
+		return "; given up until the pod changes"
+	case e.rejected():
+		return "; tried again when the pod changes, else after some minutes"
+	}
+	return "; it is tried again"
+}
+
+// syncFailed is where failures of the sync lane end: in the log, with the time of the next try,
+// and as often as said allows in an event and in the pod's status.
+func (c *PodController) syncFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
+	next := "given up until the pod changes"
+	if again {
+		next = "next try at " + time.Now().Add(delay).UTC().Format(time.RFC3339)
+	}
+	log.G(ctx).WithField("pod", key).WithError(err).Warn("pod is not in step with the backend; " + next)
+	var failed *syncError
+	if !errors.As(err, &failed) || failed.pod == nil {
+		return
+	}
+	outlook := failed.outlook(again)
+	t := &lifecycle.SyncError{Reason: lifecycle.ReasonProviderFailed, Message: redact.CutTo(brief(failed.err), redact.Limit-len(outlook)) + outlook}
+	var notReady *podenv.NotReadyError
+	switch {
+	case errors.As(err, &notReady):
+		t.Container, t.WaitingReason = notReady.Container, lifecycle.WaitingConfig
+	case failed.rejected():
+		t.WaitingReason = lifecycle.WaitingConfig
+	}
+	text, news := t.Message, false
+	if failed.ofUpdate() {
+		text = failed.event // it is in events only, so what changes in it is no news
+	}
+	c.states.of(key, failed.pod.UID, func(st *podState) {
+		st.unready, st.refused = notReady != nil, 0
+		if failed.ofUpdate() && notReady == nil || failed.rejected() {
+			st.refused = lifecycle.SpecVersion(failed.pod)
+		}
+		st.said, news = st.said.next(failed.event, text, time.Now())
+		switch {
+		case failed.ofUpdate():
+			st.syncErr = nil // it runs as it did: its status is the backend's
+		case news, st.syncErr != nil && st.syncErr.Message == st.said[eventCallHangs].text:
+			st.syncErr = t // the call that hung has returned
+		}
+	})
+	c.statusLane.Add(key)
+	if news && failed.event != "" {
+		c.recorder.Event(failed.pod, corev1.EventTypeWarning, failed.event, t.Message)
+	}
+}
+
+// brief is the text of an error in a form that objects can carry.
+func brief(err error) string { return redact.Text(err.Error()) }
+
+// updateFailed lets a change wait. The backend has the pod, if not as it is in api, so its
+// status is asked for and its loss is noticed as that of any other.
+func (c *PodController) updateFailed(key string, api *corev1.Pod, err error) error {
+	c.states.of(key, api.UID, func(st *podState) {
+		if !st.sent.Accepted { // from before a restart
+			st.sent.Attempted, st.sent.Accepted, st.sent.AcceptedAt = true, true, time.Now()
+		}
+	})
+	c.learn(key)
+	return c.failure(api, eventUpdateFailed, err)
+}
+
+// createFailed decides what follows from an error of CreatePod. A provider that rejects a pod has
+// made nothing, and what follows is the pod's end, if nothing would replace it for ever.
+func (c *PodController) createFailed(key string, api *corev1.Pod, attempted bool, err error) error {
+	wrapped := fmt.Errorf("create pod %s: %w", key, err)
+	if !errdefs.IsInvalidInput(err) {
+		return c.failure(api, eventCreateFailed, wrapped)
+	}
+	c.states.of(key, api.UID, func(st *podState) {
+		// An earlier try may have made something all the same, and then a stop makes sure.
+		st.sent.Attempted = attempted || st.report.matches(api.UID)
+	})
+	if !endsWhenRejected(api) {
+		return c.failure(api, eventRejected, wrapped)
+	}
+	c.fail(key, api, corev1.EventTypeWarning, &lifecycle.PodFailure{Reason: eventRejected, Message: brief(err)})
+	c.syncLane.Add(key)
+	return nil
+}
+
+// endsWhenRejected reports whether a pod that the provider rejects has failed: one that is not
+// restarted, and one of a Job, which counts its failures. Another may be of a controller that makes a new one for each
+// that fails, without end.
+func endsWhenRejected(api *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(api)
+	ofJob := owner != nil && owner.Kind == "Job" && strings.HasPrefix(owner.APIVersion, "batch/")
+	return ofJob || api.Spec.RestartPolicy == corev1.RestartPolicyNever
+}

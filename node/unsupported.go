@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+)
+
+// declare learns what the provider declares, if it does.
+func (c *PodController) declare(fail bool) {
+	declarer, ok := c.provider.(capability.Declarer)
+	if !ok {
+		return
+	}
+	declared := declarer.Capabilities()
+	c.declared, c.failUnsupported = &declared, fail
+}
+
+// refuse keeps a pod from the backend that asks for what it does not have, and reports whether it
+// did. The pod waits, or has failed. It is looked at again when it changes; nothing else
+// could make a difference.
+func (c *PodController) refuse(key string, api *corev1.Pod) bool {
+	if c.declared == nil {
+		return false
+	}
+	pod := api
+	if len(api.Spec.EphemeralContainers) > 0 && !c.declared.Has(capability.EphemeralContainers) {
+		pod = api.DeepCopy() // they say so in their own statuses
+		pod.Spec.EphemeralContainers = nil
+	}
+	unsupported := c.declared.Check(pod)
+	if len(unsupported) == 0 {
+		return false
+	}
+	message := capability.Message(unsupported)
+	if c.failUnsupported {
+		c.fail(key, api, corev1.EventTypeWarning, &lifecycle.PodFailure{Reason: lifecycle.ReasonUnsupported, Message: message})
+		c.syncLane.Add(key)
+		return true
+	}
+	news := false
+	c.states.of(key, api.UID, func(st *podState) {
+		if news = st.syncErr == nil || st.syncErr.Message != message; news {
+			st.clearError()
+			st.syncErr = &lifecycle.SyncError{Reason: lifecycle.ReasonUnsupported, Message: message, WaitingReason: lifecycle.ReasonUnsupported}
+		}
+	})
+	if news {
+		c.recorder.Event(api, corev1.EventTypeWarning, lifecycle.ReasonUnsupported, message)
+		c.statusLane.Add(key)
+	}
+	return true
+}
+
+// withoutUnsupported takes out of a private copy of a pod what was added to it while it runs and
+// the backend cannot do.
+func (c *PodController) withoutUnsupported(pod *corev1.Pod) {
+	if c.declared != nil && !c.declared.Has(capability.EphemeralContainers) {
+		pod.Spec.EphemeralContainers = nil
+	}
+}
