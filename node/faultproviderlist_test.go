@@ -49,16 +49,16 @@ func TestFault36ListsThatLieDestroyNothing(t *testing.T) {
 					w.create("p", pods, time.Second)
 					w.pass(time.Minute)
 					lie(b)
-					b.Extra(bound("stray", "s"))
+					b.Extra(bound("orphan", "s"))
 					w.pass(10 * time.Minute)
 					for _, call := range b.Calls()[pods:] {
-						if call != "delete d/stray" {
+						if call != "delete d/orphan" {
 							wrong++
 							w.Errorf("call %q because of a list", call)
 						}
 					}
 					b.Heal()
-					slowest = max(slowest, w.until("the stray pod is gone", 2*time.Minute, func() bool { return b.Has("d/stray") == nil }))
+					slowest = max(slowest, w.until("the orphan is gone", 2*time.Minute, func() bool { return b.Has("d/orphan") == nil }))
 					w.pass(time.Minute)
 					if len(b.Calls()) != pods+1 || !w.allRun("p", pods) {
 						w.Errorf("calls are %q, want one delete after the creates", b.Calls()[pods:])

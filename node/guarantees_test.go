@@ -308,11 +308,11 @@ func TestNeverDestroyOnSilence(t *testing.T) {
 			w.start()
 			w.pass(time.Hour)
 			b.Mute() // nobody tells of it: it has to be found
-			b.Run(bound("stray", "s"))
+			b.Run(bound("orphan", "s"))
 			w.pass(9 * time.Second)
 			wantCalls(t, b)
 			w.pass(time.Minute)
-			wantCalls(t, b, "delete d/stray")
+			wantCalls(t, b, "delete d/orphan")
 		})
 	})
 	t.Run("a live read that fails is no evidence", func(t *testing.T) {
@@ -324,7 +324,7 @@ func TestNeverDestroyOnSilence(t *testing.T) {
 				}
 				return nil
 			}
-			b.Run(bound("stray", "s"))
+			b.Run(bound("orphan", "s"))
 			w.start()
 			w.pass(10 * time.Minute)
 			wantCalls(t, b)

@@ -119,7 +119,7 @@ func (a *asGiven) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 }
 
 // TestUpdateCarriesTheProvidersOwnStatus: what a backend keeps as given is its
-// own last word, and its list repeating it is not believed over GetPodStatus.
+// own final status, and its list repeating it is not believed over GetPodStatus.
 func TestUpdateCarriesTheProvidersOwnStatus(t *testing.T) {
 	b := memory.New()
 	provider := &asGiven{Backend: b, given: map[string]*corev1.Pod{}}

@@ -132,7 +132,7 @@ func (j job) podIPs() []string {
 	return j.sandbox.IPs
 }
 
-// mounts are the volumes, /etc/hosts and the file for last words.
+// mounts are the volumes, /etc/hosts and the file for the termination message.
 func (j job) mounts(ctx context.Context, a plan.Action, pod *corev1.Pod, c *corev1.Container) ([]*runtimeapi.Mount, error) {
 	mounts, err := j.r.volumes.Mounts(ctx, pod, c)
 	if err != nil {

@@ -46,7 +46,7 @@ func stateOf(s runtimeapi.ContainerState) plan.State {
 	return plan.Unknown
 }
 
-// containerOf returns what a runtime says of a container, without its last words and its sandbox.
+// containerOf returns what a runtime says of a container, without its termination message and its sandbox.
 func containerOf(s *runtimeapi.ContainerStatus) plan.Container {
 	out := plan.Container{
 		ID: s.GetId(), Name: s.GetLabels()[criconfig.LabelContainerName], Attempt: s.GetMetadata().GetAttempt(), State: stateOf(s.GetState()),

@@ -152,7 +152,7 @@ func (j job) resize(ctx context.Context, a plan.Action) plan.Outcome {
 	return plan.Outcome{}
 }
 
-// removeContainer removes an instance, its log and its last words.
+// removeContainer removes an instance, its log and its termination message.
 func (j job) removeContainer(ctx context.Context, a plan.Action) plan.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -21,8 +21,8 @@ func declareFeatures(n *corev1.Node) {
 	n.Status.DeclaredFeatures = slices.Compact(all)
 }
 
-// wellConditions gives each condition that has no status yet the one of a node without trouble, in a
-// kubelet's words. While there is trouble, Ping says so, and that counts for Ready.
+// wellConditions gives each condition that has no status yet the one of a node that is well, in a
+// kubelet's words. While it is not well, Ping says so, and that counts for Ready.
 func wellConditions(n *corev1.Node, now time.Time) {
 	well := []corev1.NodeCondition{
 		{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse, Reason: "KubeletHasSufficientMemory", Message: "kubelet has sufficient memory available"},

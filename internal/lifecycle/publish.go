@@ -33,15 +33,15 @@ type SyncError struct {
 
 // View is what Publish decides on.
 type View struct {
-	API        *corev1.Pod       // nil: gone, or not this node's
-	Report     *corev1.PodStatus // the provider's newest word on this UID; nil: none
-	SyncError  *SyncError
-	Failure    *PodFailure
-	Stopped    bool  // the backend has confirmed the stop
-	StopAsked  bool  // DeletePod was called at least once
-	FinalStatus   bool  // the terminal status was written already
-	Attempted  bool  // CreatePod was called, or the backend had the pod
-	Generation int64 // of the spec that the backend accepted; 0: none
+	API         *corev1.Pod       // nil: gone, or not this node's
+	Report      *corev1.PodStatus // the provider's newest word on this UID; nil: none
+	SyncError   *SyncError
+	Failure     *PodFailure
+	Stopped     bool  // the backend has confirmed the stop
+	StopAsked   bool  // DeletePod was called at least once
+	FinalStatus bool  // the terminal status was written already
+	Attempted   bool  // CreatePod was called, or the backend had the pod
+	Generation  int64 // of the spec that the backend accepted; 0: none
 	// Reflected is the newest generation that what the backend tells is known to be about.
 	Reflected int64
 	// NoEphemeral says that the backend adds no containers to a pod that runs.

@@ -93,7 +93,7 @@ func TestIdentitiesThatMayListWatch(t *testing.T) {
 	for name, checker := range map[string]*accessreview.Checker{
 		"a node":                        checkerFor("system:node:n", true),
 		"a service account with a role": checkerFor("system:serviceaccount:ns:vk", true),
-		"no checker":                       nil,
+		"no checker":                    nil,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			h := newHarness(t, configMapNamed("a", "1"))

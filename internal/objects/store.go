@@ -22,7 +22,7 @@ var errStopped = errors.New("the store of ConfigMaps and Secrets has stopped")
 // goroutine, before and during Run.
 type Store struct {
 	client  kubernetes.Interface
-	checker    *accessreview.Checker // nil: open; set before Run
+	checker *accessreview.Checker // nil: open; set before Run
 	cluster map[*kind]*clusterWide
 
 	stopped chan struct{} // closed when Run has ended

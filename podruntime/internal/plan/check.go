@@ -19,15 +19,15 @@ func (s *starter) check(c *corev1.Container, inst *Container) {
 		s.kill(inst, kill{}, true)
 		return
 	}
-	if k, doomed := s.verdict(c, inst); doomed {
+	if k, doomed := s.mustEnd(c, inst); doomed {
 		s.kill(inst, k, true)
 		return
 	}
 	s.resize(c, inst)
 }
 
-// verdict says whether an instance must not run any longer, and why.
-func (s *starter) verdict(c *corev1.Container, inst *Container) (kill, bool) {
+// mustEnd says whether an instance must not run any longer, and why.
+func (s *starter) mustEnd(c *corev1.Container, inst *Container) (kill, bool) {
 	isInit := slices.ContainsFunc(s.pod.Spec.InitContainers, func(i corev1.Container) bool { return i.Name == c.Name })
 	if s.mem.instance(inst.ID).failed {
 		return kill{grace: podGrace(s.pod), message: "FailedPostStartHook"}, true
