@@ -17,7 +17,7 @@ import (
 
 // report takes the provider's word on a pod. It only remembers it and marks the
 // lanes, so it never waits for the API server. The newest word counts; a word
-// withRedaction another pod of the same name only makes the sync lane look.
+// about another pod of the same name only makes the sync lane look.
 func (c *PodController) report(ctx context.Context, pod *corev1.Pod) {
 	if pod == nil || ctx.Err() != nil {
 		return

@@ -87,7 +87,7 @@ type report struct {
 	after  *report
 }
 
-// withRedaction reports whether the report speaks about the pod.
+// matches reports whether the report speaks about the pod.
 func (r *report) matches(uid types.UID) bool { return r != nil && (r.uid == "" || r.uid == uid) }
 
 // podStates holds the states by namespace/name.

@@ -215,7 +215,7 @@ func (c *PodController) do(ctx context.Context, step lifecycle.Step, key string,
 }
 
 // startTracking begins the state of the pod, if it is not that of the pod already. What must not be said
-// withRedaction an older one is known until the backend does not have it any more.
+// about an older one is known until the backend does not have it any more.
 func (c *PodController) startTracking(key string, api *corev1.Pod) {
 	older := c.states.begin(key, api)
 	if older == "" {
