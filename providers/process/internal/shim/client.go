@@ -56,9 +56,10 @@ func run(ctx context.Context, dir string, spec Spec, mode string) (*exec.Cmd, er
 		return nil, err
 	}
 	defer log.Close()
+	path, _ := program() // the reason is for who starts the daemon
 	// Not CommandContext: the shim lives longer than the call.
 	cmd := &exec.Cmd{
-		Path: self(), Args: []string{Argv0, mode}, Dir: dir,
+		Path: path, Args: []string{Argv0, mode}, Dir: dir,
 		Env:    []string{"GOMAXPROCS=2", "GOGC=25"},
 		Stdout: log, Stderr: log, ExtraFiles: []*os.File{w, specR},
 		SysProcAttr: detached(),
