@@ -13,8 +13,6 @@ import (
 	"testing"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
-	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
 // TestGVisorIsCalledSeldom: each call of the runtime, and each process that opens files, is a program that starts. A container that starts,
@@ -27,7 +25,8 @@ func TestGVisorIsCalledSeldom(t *testing.T) {
 	if err := os.WriteFile(program, []byte(script), 0o755); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
 	}
-	w := open(t, func(c *process.Config) { c.RuntimePath = program })
+	t.Setenv(runtimeEnv, program)
+	w := open(t, nil)
 	id := w.run("main", nil, "sleep", "604")
 	if got := len(servers(t, id, w.sandbox)); got != 1 {
 		t.Errorf("%d processes open files, want 1", got)

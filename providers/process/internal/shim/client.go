@@ -178,6 +178,9 @@ func Kill(ctx context.Context, dir string) error { return call(ctx, dir, request
 // Reopen makes the log go on in a new file.
 func Reopen(ctx context.Context, dir string) error { return call(ctx, dir, request{Op: opReopen}) }
 
+// WaitGone returns when the process has gone, or when ctx ends.
+func WaitGone(ctx context.Context, p Process) error { return waitGone(ctx, p) }
+
 // Wait returns when the container has ended and its state says so, or when ctx ends.
 func Wait(ctx context.Context, dir string) error {
 	for {

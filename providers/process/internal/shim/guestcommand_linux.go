@@ -81,9 +81,10 @@ func (s *supervisor) executeGuest(req request, out *streams, child *childIO) (<-
 // that has ended before anybody saw it.
 func (s *supervisor) begun(call oci.Call, ended <-chan syscall.WaitStatus, pid int, runs func() bool, hasRun func(syscall.WaitStatus) bool) (<-chan syscall.WaitStatus, error) {
 	late := time.After(callTimeout)
-	for !runs() {
+	const often, seldom = 3 * time.Millisecond, 20 * time.Millisecond // where many start at once, none is quick
+	for pause := often; !runs(); pause = min(pause*3/2, seldom) {
 		select {
-		case <-time.After(2 * time.Millisecond):
+		case <-time.After(pause):
 		case status := <-ended:
 			if !runs() && (hasRun == nil || !hasRun(status)) {
 				return nil, call.Failed(fmt.Sprintf("it ended with code %d", exitCode(status)))

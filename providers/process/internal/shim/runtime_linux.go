@@ -181,7 +181,7 @@ func (s *supervisor) discard() {
 	if o == nil {
 		return
 	}
-	if o.ID == o.Sandbox {
+	if o.ID == o.Sandbox && len(o.Volumes) == 0 { // those have files of the runtime's in them
 		if err := o.Forget(o.ID); err != nil {
 			fmt.Fprintln(os.Stderr, err) // as below
 		}
