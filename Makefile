@@ -11,7 +11,9 @@ SHELL := bash
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 BUILT   ?= $(shell git log -1 --format=%cI 2>/dev/null || echo unknown)
-LDFLAGS := -s -w -X main.buildVersion=$(VERSION) -X main.buildTime=$(BUILT)
+# The program of containers is used by a daemon that was built of the same.
+SHIM_VERSION := -X github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim.build=$(VERSION)
+LDFLAGS := -s -w -X main.buildVersion=$(VERSION) -X main.buildTime=$(BUILT) $(SHIM_VERSION)
 
 GO_SOURCES := $(shell find . -path ./devcluster -prune -o -path ./bin -prune -o \( -name '*.go' -o -name go.mod -o -name go.sum \) -print 2>/dev/null)
 CLUSTER_SOURCES := $(shell find devcluster \( -name '*.go' -o -name go.mod -o -name go.sum \) -print 2>/dev/null) hack/build-devcluster.sh
@@ -34,7 +36,7 @@ down: ## stop what `make up` started and throw its data away
 ##@ Build
 
 .PHONY: build
-build: bin/devcluster bin/virtual-kubelet bin/runsc ## build all programs into bin/
+build: bin/devcluster bin/virtual-kubelet bin/virtual-kubelet-container bin/runsc ## build all programs into bin/
 
 bin/devcluster: $(CLUSTER_SOURCES)
 	@hack/build-devcluster.sh $@
@@ -43,6 +45,10 @@ bin/virtual-kubelet: $(GO_SOURCES)
 	@echo "virtual-kubelet: building $@ (the first build takes a minute or two)"
 	@cd cmd/virtual-kubelet && CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -ldflags '$(LDFLAGS)' -o ../../$@ .
 	@hack/check-size.sh $@
+
+# Provider process finds it beside the binary, and has it for each container.
+bin/virtual-kubelet-container: $(GO_SOURCES)
+	@cd providers && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w $(SHIM_VERSION)' -o ../$@ ./process/supervisor
 
 # gVisor is for Linux on amd64 and arm64; provider process finds it beside the binary.
 .PHONY: runsc

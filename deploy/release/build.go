@@ -23,18 +23,20 @@ type source struct {
 	// folder is that of the module, below the sources, and what the package that is built.
 	folder, what string
 	tags         string
-	// variables are those of package main that are set.
+	// variables are those that are set.
 	variables string
 }
 
-// sources are the binaries of a platform: gVisor, which provider process makes containers with, is for Linux.
+// sources are the binaries of a platform: gVisor, which provider process makes containers with, and what it has for each of them are for Linux.
 func (r *release) sources(p platform) []source {
+	containers := " -X github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim.build=" + r.version
 	all := []source{{
 		name: program, folder: "cmd/" + program, what: ".", tags: "grpcnotrace",
-		variables: fmt.Sprintf(" -X main.buildVersion=%s -X main.buildTime=%s", r.version, r.created.Format(time.RFC3339)),
+		variables: fmt.Sprintf(" -X main.buildVersion=%s -X main.buildTime=%s", r.version, r.created.Format(time.RFC3339)) + containers,
 	}}
 	if p.os == "linux" {
-		all = append(all, source{name: "runsc", folder: "providers/process/gvisor", what: "./runsc"})
+		all = append(all, source{name: program + "-container", folder: "providers", what: "./process/supervisor", variables: containers},
+			source{name: "runsc", folder: "providers/process/gvisor", what: "./runsc"})
 	}
 	return all
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command release makes what is published of a version: the binary for every platform, gVisor's runsc for Linux, an image of
+// Command release makes what is published of a version: the binary for every platform, what provider process has beside it on Linux, an image of
 // the binaries for Linux, what is in each of them (SPDX and CycloneDX), and the checksums of all files.
 //
 // The guarantee: the same sources, version and toolchain make the same bytes, wherever and whenever it runs.

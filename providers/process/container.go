@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"sync"
 	"syscall"
 	"time"
@@ -146,13 +147,19 @@ func (r *Runtime) StartContainer(ctx context.Context, id string) error {
 	if len(c.Spec.Argv) == 0 {
 		return status.Errorf(codes.FailedPrecondition, "container %s was made by an earlier daemon, and what it runs is on no disk: make it again", id)
 	}
-	if c.Spec.Cgroup, err = r.cgroups.in(r.podCgroup(c)).make(id, c.config.GetLinux().GetResources()); err != nil {
+	group, err := r.cgroups.in(r.podCgroup(c)).make(id, c.config.GetLinux().GetResources())
+	if err != nil {
 		return fmt.Errorf("make the cgroup of the container: %w", err)
 	}
-	if err := durable.WriteJSON(filepath.Join(c.dir, recordFile), c.public()); err != nil {
-		return err
+	if !reflect.DeepEqual(group, c.Spec.Cgroup) { // else it is in the record already
+		c.Spec.Cgroup = group
+		if err := durable.WriteJSON(filepath.Join(c.dir, recordFile), c.public()); err != nil {
+			return err
+		}
 	}
+	end := r.starts.begin(ctx)
 	cmd, err := shim.Start(ctx, c.dir, c.Spec)
+	end()
 	if err != nil {
 		if left := r.discard(context.WithoutCancel(ctx), c); left != nil {
 			log.G(ctx).WithError(left).Errorf("process provider: remove what container %s left; it is tried again with its removal", id)

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,8 +29,8 @@ const (
 	runsc = "runsc"
 	// keeperDir is the directory of the supervisor of a sandbox, in that of the sandbox.
 	keeperDir = "sandbox"
-	// pauseFile is the first program of a sandbox, in its root.
-	pauseFile = "pause"
+	// pauseFile has the root of a sandbox, with its first program.
+	pauseFile = "pause.erofs"
 )
 
 // gvisor tells whether pods are sandboxes of gVisor.
@@ -124,7 +125,9 @@ func (r *Runtime) startGuest(ctx context.Context, s *sandbox) error {
 		return fmt.Errorf("make the cgroup of the sandbox: %w", err)
 	}
 	spec.OCI.Group = spec.Cgroup
+	end := r.starts.begin(ctx)
 	cmd, err := shim.Start(ctx, s.keeper(), spec)
+	end()
 	if err != nil {
 		return errors.Join(fmt.Errorf("start gVisor: %w", err), r.discardGuest(context.WithoutCancel(ctx), s))
 	}
@@ -134,25 +137,20 @@ func (r *Runtime) startGuest(ctx context.Context, s *sandbox) error {
 
 // guestSpec makes the directory of the supervisor of a sandbox, and completes what it is told.
 func (r *Runtime) guestSpec(s *sandbox, spec *shim.Spec) error {
-	root := filepath.Join(s.keeper(), "rootfs")
-	pause, err := bundle.Pause(runtime.GOARCH)
+	image, err := bundle.PauseImage(runtime.GOARCH)
 	if err == nil {
-		err = os.MkdirAll(root, 0o755) //nolint:gosec // as the root of a container
+		err = os.MkdirAll(s.keeper(), 0o755) //nolint:gosec // as that of a container
 	}
+	path := filepath.Join(s.keeper(), pauseFile)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(root, pauseFile), pause, 0o755) //nolint:gosec // it is run
-	}
-	// The runtime mounts there, and has no right to make them in a root that is read-only.
-	for _, m := range []string{"proc", "dev", "sys", "tmp"} {
-		if err == nil {
-			err = os.MkdirAll(filepath.Join(root, m), 0o755) //nolint:gosec // as the root of a container
-		}
+		err = os.WriteFile(path, image, 0o644) //nolint:gosec // there is nothing secret in it
 	}
 	if err != nil {
 		return fmt.Errorf("make the root of the sandbox: %w", err)
 	}
-	spec.Argv, spec.Cwd, spec.ReadOnly, spec.NoNewPrivs = []string{"/" + pauseFile}, "/", true, true
+	spec.Argv, spec.Cwd, spec.ReadOnly, spec.NoNewPrivs = []string{bundle.PauseFile}, "/", true, true
 	spec.OCI = r.oci.guestOf(s.id, s)
+	spec.OCI.RootImage = path
 	if spec.OCI.Volumes, err = memoryVolumes(s.config); err != nil {
 		return err
 	}
@@ -226,20 +224,47 @@ func (r *Runtime) completeGuest(s *sandbox, c *container, spec *shim.Spec, secur
 	return r.oci.write(c.dir, spec)
 }
 
-// tryGuest makes a sandbox, and ends it. Its root is made as that of a container.
+// tryGuest makes a sandbox as pods have one, and one whose root is made as that of a container, and ends them.
 func (r *Runtime) tryGuest(ctx context.Context, dir string, overlay bool) error {
-	s := &sandbox{id: newID(), dir: dir}
-	var spec shim.Spec
-	err := r.guestSpec(s, &spec)
-	if overlay && err == nil {
-		spec.Image = filepath.Join(s.keeper(), "image")
-		err = os.Rename(filepath.Join(s.keeper(), "rootfs"), spec.Image)
-		for _, name := range []string{"rootfs", "upper", "work"} {
-			err = errors.Join(err, os.Mkdir(filepath.Join(s.keeper(), name), 0o755)) //nolint:gosec // as for a container
+	for _, own := range []bool{true, false} {
+		s := &sandbox{id: newID(), dir: filepath.Join(dir, fmt.Sprint(own))}
+		var spec shim.Spec
+		err := r.guestSpec(s, &spec)
+		if err == nil && !own {
+			err = r.guestDirectory(s, &spec, overlay)
+		}
+		if err == nil {
+			err = shim.Probe(ctx, s.keeper(), spec)
+		}
+		if err = errors.Join(err, discard(context.WithoutCancel(ctx), s.keeper(), spec.OCI)); err != nil {
+			return err
 		}
 	}
-	if err == nil {
-		err = shim.Probe(ctx, s.keeper(), spec)
+	return nil
+}
+
+// guestDirectory gives a sandbox the root of a container, in place of its own.
+func (r *Runtime) guestDirectory(s *sandbox, spec *shim.Spec, overlay bool) error {
+	root := filepath.Join(s.keeper(), "rootfs")
+	dirs := []string{root}
+	if overlay {
+		spec.Image = filepath.Join(s.keeper(), "image")
+		dirs = append(dirs, filepath.Join(s.keeper(), "upper"), filepath.Join(s.keeper(), "work"))
 	}
-	return errors.Join(err, discard(context.WithoutCancel(ctx), s.keeper(), spec.OCI))
+	image := cmp.Or(spec.Image, root)
+	for _, m := range []string{"proc", "dev", "sys", "tmp"} { // the runtime has no right to make them in a root that is read-only
+		dirs = append(dirs, filepath.Join(image, m))
+	}
+	program, err := bundle.Pause(runtime.GOARCH)
+	for _, d := range dirs {
+		err = errors.Join(err, os.MkdirAll(d, 0o755)) //nolint:gosec // as for a container
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(image, bundle.PauseFile), program, 0o755) //nolint:gosec // it is run
+	}
+	if err != nil {
+		return err
+	}
+	spec.OCI.RootImage = ""
+	return r.oci.write(s.keeper(), spec)
 }

@@ -208,12 +208,8 @@ func endSupervisors(ctx context.Context, dir string, supervisors ...shim.Process
 	// its container.
 	asked := shim.Kill(ctx, dir)
 	for _, p := range supervisors {
-		for asked == nil && p.Alive() {
-			select {
-			case <-ctx.Done():
-				asked = ctx.Err()
-			case <-time.After(5 * time.Millisecond):
-			}
+		if asked == nil {
+			asked = shim.WaitGone(ctx, p)
 		}
 		if err := shim.KillProcess(p); err != nil {
 			return err

@@ -82,14 +82,24 @@ func TestARuntimeThatIsNotThere(t *testing.T) {
 // TestARuntimeThatCannotIsAnError: and nothing weaker is taken instead.
 func TestARuntimeThatCannotIsAnError(t *testing.T) {
 	needRunc(t)
-	program := filepath.Join(t.TempDir(), "runc")
-	script := "#!/bin/sh\nif [ \"$1\" = --version ]; then echo broken; exit 0; fi\nexit 3\n"
-	if err := os.WriteFile(program, []byte(script), 0o755); err != nil { //nolint:gosec // it is run
-		t.Fatal(err)
-	}
-	_, err := process.Open(t.Context(), process.Config{StateDir: t.TempDir(), Isolation: process.IsolationRunc, RuntimePath: program}, "n1", "192.0.2.1")
-	if err == nil || !strings.Contains(err.Error(), "runc: it ended with code 3") || !strings.Contains(err.Error(), program) {
-		t.Errorf("got %v", err)
+	for script, want := range map[string][]string{
+		"exit 3": {"it ended with code 3", "isolation: none"},
+		// As crun does where controllers are in both versions of control groups. The fourth word is the log.
+		`echo '{"msg":"cgroups in hybrid mode not supported, drop all controllers from cgroupv2","level":"error"}' > "$4"; exit 1`: {
+			"hybrid mode not supported", "systemd.unified_cgroup_hierarchy=1", "isolation: gvisor or runc",
+		},
+	} {
+		program := filepath.Join(t.TempDir(), "runtime")
+		script = "#!/bin/sh\nif [ \"$1\" = --version ]; then echo crun version 1.21; exit 0; fi\n" + script + "\n"
+		if err := os.WriteFile(program, []byte(script), 0o755); err != nil { //nolint:gosec // it is run
+			t.Fatal(err)
+		}
+		_, err := process.Open(t.Context(), process.Config{StateDir: t.TempDir(), Isolation: process.IsolationCrun, RuntimePath: program}, "n1", "192.0.2.1")
+		for _, want := range append(want, program) {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %s in it", script, err, want)
+			}
+		}
 	}
 }
 

@@ -17,3 +17,9 @@ func Config(*shim.Spec, string, []string) ([]byte, error) {
 
 // Pause is not possible here.
 func Pause(string) ([]byte, error) { return nil, errors.New("container runtimes need Linux") }
+
+// PauseFile is the path of the first program of a sandbox.
+const PauseFile = "/pause"
+
+// PauseImage is not possible here.
+func PauseImage(string) ([]byte, error) { return Pause("") }

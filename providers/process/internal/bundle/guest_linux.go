@@ -22,6 +22,8 @@ const (
 	sandboxAnnotation = "io.kubernetes.cri.sandbox-id"
 	// volumeAnnotation begins what the kernel of the sandbox is told of volumes.
 	volumeAnnotation = "dev.gvisor.spec.mount."
+	// rootAnnotation begins what it is told of the root.
+	rootAnnotation = "dev.gvisor.spec.rootfs."
 )
 
 // guest is the configuration of a container in a sandbox that has a kernel of its own, or of the sandbox. It has no control group, and its
@@ -58,6 +60,9 @@ func guest(spec *shim.Spec, root string, capabilities []string) ([]byte, error) 
 	}
 	if kind == "container" { // the sandbox is one process, which gets the least of their scores
 		c.Process.OOMScoreAdj = &spec.OOMScoreAdj
+	}
+	if o.RootImage != "" {
+		c.Annotations[rootAnnotation+"type"], c.Annotations[rootAnnotation+"source"] = "erofs", o.RootImage
 	}
 	for i, v := range o.Volumes {
 		maps.Copy(c.Annotations, ofVolume(i, v))

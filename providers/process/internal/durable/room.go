@@ -21,8 +21,8 @@ const (
 
 // KeepRoom takes of the disk now what a last content of the file at path needs.
 func KeepRoom(path string) error {
-	// No file with a hole: that has no room.
-	if err := WriteFile(path+roomSuffix, bytes.Repeat([]byte{' '}, roomSize)); err != nil {
+	// No file with a hole: that has no room. A loss of power ends what has something to say, so the disk is not waited for.
+	if err := os.WriteFile(path+roomSuffix, bytes.Repeat([]byte{' '}, roomSize), 0o600); err != nil {
 		return fmt.Errorf("keep room for what is to be said at the end: %w", err)
 	}
 	return nil

@@ -59,7 +59,7 @@ func safe(program, version string) error {
 		return fmt.Errorf("the version of %s, which says %q: %w", program, version, err)
 	}
 	if got.LessThan(least) {
-		return fmt.Errorf("%s is %s %s, which lets containers out by their working directory; %s or newer is needed", program, name, number, least)
+		return fmt.Errorf("%s is %s %s, which lets containers out by their working directory; %s or newer is needed, or isolation: gvisor or runc", program, name, number, least)
 	}
 	return nil
 }

@@ -102,21 +102,29 @@ func (c Call) pid(file string) (pid int, err error) {
 // Failed is why a call failed: the last error in its log, or else how the program ended.
 func (c Call) Failed(ended string) error {
 	name := filepath.Base(c.Argv[0])
+	last, err := c.Error()
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %s; its log: %w", name, ended, err)
+	case last == "":
+		return fmt.Errorf("%s: %s", name, ended)
+	}
+	return fmt.Errorf("%s: %s", name, last)
+}
+
+// Error is the last error in the log of the call; "" if there is none.
+func (c Call) Error() (last string, err error) {
 	data, err := os.ReadFile(filepath.Join(c.Dir, logFile))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s: %s; its log: %w", name, ended, err)
+		return "", err
 	}
-	last := ""
 	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
 		var line struct{ Level, Msg string }
 		if err := json.Unmarshal(lines.Bytes(), &line); err == nil && (line.Level == "error" || line.Level == "fatal") {
-			last = line.Msg
+			last = strings.TrimSpace(line.Msg)
 		}
 	}
-	if last == "" {
-		return fmt.Errorf("%s: %s", name, ended)
-	}
-	return fmt.Errorf("%s: %s", name, strings.TrimSpace(last))
+	return last, nil
 }
 
 // Process writes the process that Exec makes into dir: that of the configuration, with another command.

@@ -4,7 +4,9 @@ package oci
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 )
@@ -19,19 +21,33 @@ func (r Runtime) Run(dir, id, bundle string, terminal bool) Call {
 	return r.call(dir, terminal, "run", "--detach", "--bundle", bundle, "--pid-file", filepath.Join(dir, pidFile))(id)
 }
 
-// Wait ends with the container, and writes how it ended: see ExitCode.
-func (r Runtime) Wait(dir, id string) Call { return r.call(dir, false, "wait")(id) }
+// Keep does the same, and ends with the container and with its exit code: see Runs and Call.Error. It leaves nothing of it.
+func (r Runtime) Keep(dir, id, bundle string, terminal bool) Call {
+	return r.call(dir, terminal, "run", "--bundle", bundle)(id)
+}
 
-// ExitCode reads what Wait has written.
-func ExitCode(said []byte) (int, error) {
-	var ended struct{ ExitStatus *int }
-	if err := json.Unmarshal(said, &ended); err != nil {
-		return 0, fmt.Errorf("read how the container ended: %w", err)
+// Runs tells whether Keep has started the container.
+func (r Runtime) Runs(id, sandbox string) bool {
+	data, err := os.ReadFile(r.stateFile(id, sandbox, "state"))
+	var state struct{ Status string }
+	return err == nil && json.Unmarshal(data, &state) == nil && state.Status == "running"
+}
+
+// Forget removes what the runtime has of a sandbox of which no process is left. It saves a call.
+func (r Runtime) Forget(sandbox string) error {
+	var errs []error
+	for _, path := range []string{
+		filepath.Join(r.Root, "runsc-"+sandbox+".sock"), r.stateFile(sandbox, sandbox, "lock"), r.stateFile(sandbox, sandbox, "state"),
+	} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
 	}
-	if ended.ExitStatus == nil {
-		return 0, fmt.Errorf("read how the container ended: the runtime said %q", said)
-	}
-	return *ended.ExitStatus, nil
+	return errors.Join(errs...)
+}
+
+func (r Runtime) stateFile(id, sandbox, kind string) string {
+	return filepath.Join(r.Root, id+"_sandbox:"+sandbox+"."+kind)
 }
 
 // Attend makes one more process, which Process has written into dir, and ends with it and with its exit code.

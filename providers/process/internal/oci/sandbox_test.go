@@ -16,7 +16,7 @@ func TestCallsOfASandbox(t *testing.T) {
 		want string
 	}{
 		{r.Run("/d", "c1", "/b", false), "run --detach --bundle /b --pid-file /d/pid c1"},
-		{r.Wait("/d", "c1"), "wait c1"},
+		{r.Keep("/d", "c1", "/b", true), "run --bundle /b --console-socket /d/s c1"},
 		{r.Attend("/d", "c1"), "exec --process /d/process.json --internal-pid-file /d/guest c1"},
 		{r.Signal("/d", "c1", 15), "kill c1 15"},
 		{r.SignalGroup("/d", "c1", 7, 1), "kill --pgid 7 c1 1"},
@@ -32,11 +32,6 @@ func TestCallsOfASandbox(t *testing.T) {
 }
 
 func TestWhatASandboxSays(t *testing.T) {
-	for said, want := range map[string]int{`{"id":"c","exitStatus":7}`: 7, `{"id":"c","exitStatus":0}` + "\n": 0, "": -1, "{}": -1} {
-		if got, err := ExitCode([]byte(said)); (err == nil) != (want >= 0) || err == nil && got != want {
-			t.Errorf("%q: got %d, %v, want %d", said, got, err, want)
-		}
-	}
 	cpu, memory, err := ReadStats([]byte(`{"type":"stats","data":{"cpu":{"usage":{"total":5}},"memory":{"usage":{"usage":6}}}}`))
 	if err != nil || cpu != 5 || memory != 6 {
 		t.Errorf("got %d, %d, %v", cpu, memory, err)
@@ -56,5 +51,44 @@ func TestAContainerOfASandboxIsKnownByItsState(t *testing.T) {
 	}
 	if !r.Knows("c1") || r.Knows("c") || r.Knows("s1") {
 		t.Error("it takes one container for another")
+	}
+}
+
+func TestAContainerRunsWhenItsStateSaysSo(t *testing.T) {
+	r := Runtime{Root: t.TempDir()}
+	if r.Runs("c1", "s1") {
+		t.Error("it runs, and there is none")
+	}
+	// What a pod can have in its environment is no state.
+	for state, want := range map[string]bool{
+		"": false, `{"status":"run`: false, `{"id":"c1","spec":{"status":"running"},"status":"created"}`: false, `{"id":"c1","status":"running"}`: true,
+	} {
+		if err := os.WriteFile(filepath.Join(r.Root, "c1_sandbox:s1.state"), []byte(state), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Runs("c1", "s1"); got != want {
+			t.Errorf("%s: runs %v, want %v", state, got, want)
+		}
+	}
+	if r.Runs("c1", "s2") {
+		t.Error("it runs in another sandbox")
+	}
+}
+
+func TestASandboxIsForgottenAndNoOther(t *testing.T) {
+	r := Runtime{Root: t.TempDir()}
+	for _, name := range []string{"runsc-s1.sock", "s1_sandbox:s1.lock", "s1_sandbox:s1.state", "runsc-s2.sock", "c1_sandbox:s1.state"} {
+		if err := os.WriteFile(filepath.Join(r.Root, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // what is not there is no error
+		if err := r.Forget("s1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left, err := os.ReadDir(r.Root)
+	if err != nil || len(left) != 2 || left[0].Name() != "c1_sandbox:s1.state" || left[1].Name() != "runsc-s2.sock" {
+		t.Errorf("got %v, %v", left, err)
 	}
 }

@@ -56,9 +56,10 @@ func run(ctx context.Context, dir string, spec Spec, mode string) (*exec.Cmd, er
 		return nil, err
 	}
 	defer log.Close()
+	path, _ := program() // the reason is for who starts the daemon
 	// Not CommandContext: the shim lives longer than the call.
 	cmd := &exec.Cmd{
-		Path: self(), Args: []string{Argv0, mode}, Dir: dir,
+		Path: path, Args: []string{Argv0, mode}, Dir: dir,
 		Env:    []string{"GOMAXPROCS=2", "GOGC=25"},
 		Stdout: log, Stderr: log, ExtraFiles: []*os.File{w, specR},
 		SysProcAttr: detached(),
@@ -176,6 +177,9 @@ func Kill(ctx context.Context, dir string) error { return call(ctx, dir, request
 
 // Reopen makes the log go on in a new file.
 func Reopen(ctx context.Context, dir string) error { return call(ctx, dir, request{Op: opReopen}) }
+
+// WaitGone returns when the process has gone, or when ctx ends.
+func WaitGone(ctx context.Context, p Process) error { return waitGone(ctx, p) }
 
 // Wait returns when the container has ended and its state says so, or when ctx ends.
 func Wait(ctx context.Context, dir string) error {

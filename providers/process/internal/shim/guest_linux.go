@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -29,6 +28,9 @@ func (s *supervisor) guest() bool { return s.spec.OCI != nil && s.spec.OCI.Sandb
 func (s *supervisor) createGuest(out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
 	status, pid, err := s.runGuest(out, child)
 	if err != nil {
+		if o := s.spec.OCI; o.ID == o.Sandbox {
+			killDescendants(s.children)
+		}
 		s.discard()
 		killDescendants(s.children)
 		return nil, 0, err
@@ -48,14 +50,12 @@ func (s *supervisor) runGuest(out *streams, child *childIO) (<-chan syscall.Wait
 		return nil, 0, fmt.Errorf("write the configuration of the container: %w", err)
 	}
 	defer os.Remove(path) // it has the environment, and is never read again
-	status, pid, err := s.made(out, child, s.spec.TTY, func(dir string) (oci.Call, error) {
-		return o.Run(dir, o.ID, o.Bundle, s.spec.TTY), nil
-	})
-	if err != nil || o.ID == o.Sandbox {
-		return status, pid, err // the sandbox is a process of the machine
+	if o.ID != o.Sandbox {
+		return s.keepGuest(out, child)
 	}
-	status, err = s.waitGuest()
-	return status, s.fileServer(), err
+	return s.made(out, child, false, func(dir string) (oci.Call, error) { // a process of the machine
+		return o.Run(dir, o.ID, o.Bundle, false), nil
+	})
 }
 
 // fileServer is the process of that name below this one, 0 if it has ended.
@@ -71,43 +71,54 @@ func (s *supervisor) fileServer() int {
 	return 0
 }
 
-// waitGuest returns where the status of the container will come.
-func (s *supervisor) waitGuest() (<-chan syscall.WaitStatus, error) {
-	dir, err := os.MkdirTemp(s.spec.OCI.Bundle, "c")
+// keepGuest makes the call that stays as long as the container, and returns when that runs, or has run.
+func (s *supervisor) keepGuest(out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
+	o := s.spec.OCI
+	dir, err := os.MkdirTemp(o.Bundle, "c") // it goes with the bundle
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	r, w, err := os.Pipe()
+	call := o.Keep(dir, o.ID, o.Bundle, s.spec.TTY)
+	var socket *console
+	if s.spec.TTY {
+		if socket, err = listenConsole(call.Console()); err != nil {
+			return nil, 0, err
+		}
+		defer socket.Close()
+		if err := child.null(); err != nil {
+			return nil, 0, err
+		}
+	}
+	child.own(s.spec.UID, s.spec.GID)
+	ended, pid, err := s.forkInSandbox(call, child.fds(), false)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	child := &childIO{}
-	if err := child.null(); err != nil {
-		r.Close()
-		w.Close()
-		return nil, err
-	}
-	defer child.close()
-	call := s.spec.OCI.Wait(dir, s.spec.OCI.ID)
-	waited, _, err := s.forkInSandbox(call, []uintptr{child.stdin.Fd(), w.Fd(), child.stderr.Fd()}, false)
-	w.Close()
+	ended, err = s.begun(call, ended, pid, func() bool { return o.Runs(o.ID, o.Sandbox) }, func(status syscall.WaitStatus) bool {
+		said, _ := call.Error() // what is not there is no error
+		return said == "" && !status.Signaled()
+	})
 	if err != nil {
-		r.Close()
-		return nil, err
+		return nil, 0, notFound(err)
+	}
+	if socket != nil {
+		if out.stdout, err = socket.receive(); err != nil {
+			return nil, 0, err
+		}
+		out.stdin = out.stdout
 	}
 	status := make(chan syscall.WaitStatus, 1)
-	go func() {
-		defer r.Close()
-		said, _ := io.ReadAll(r) // what is missing is seen below
-		<-waited
-		code, err := oci.ExitCode(said)
-		if err != nil {
-			code = 128 + int(syscall.SIGKILL) // the sandbox has ended, and the container with it
-			s.commands.sandboxEnded.Store(true)
-		}
-		status <- statusOf(code)
-	}()
-	return status, nil
+	go func() { status <- s.guestStatus(call, <-ended) }()
+	return status, s.fileServer(), nil
+}
+
+// guestStatus is how a container ended whose call has ended so.
+func (s *supervisor) guestStatus(call oci.Call, ended syscall.WaitStatus) syscall.WaitStatus {
+	if said, err := call.Error(); ended.Signaled() || err != nil || said != "" {
+		s.commands.sandboxEnded.Store(true) // and the container with it
+		return syscall.WaitStatus(syscall.SIGKILL)
+	}
+	return statusOf(ended.ExitStatus())
 }
 
 // statusOf is the status of a process that a shell would know by that code.
@@ -182,8 +193,8 @@ func (s *supervisor) probeGuest(ready *os.File, out *streams, child *childIO) er
 	}
 	_ = s.children.signal(pid, false, syscall.SIGKILL) // an error means that it has ended
 	<-status
-	s.discard()
 	killDescendants(s.children)
+	s.discard()
 	_, err = ready.WriteString("ok")
 	return err
 }

@@ -63,25 +63,30 @@ func (s *supervisor) executeGuest(req request, out *streams, child *childIO) (<-
 	if err != nil {
 		return nil, 0, err
 	}
-	status, err := s.begun(call, ended, pid)
+	status, err := s.begun(call, ended, pid, func() bool {
+		guest, err := call.GuestPID()
+		if err != nil {
+			return false
+		}
+		s.commands.set(pid, guest)
+		return true
+	}, nil)
 	if err != nil {
 		return nil, 0, notFound(err)
 	}
 	return status, pid, nil
 }
 
-// begun returns when the process of the call runs, or has run.
-func (s *supervisor) begun(call oci.Call, ended <-chan syscall.WaitStatus, pid int) (<-chan syscall.WaitStatus, error) {
+// begun returns when the process of the call runs, or has run: runs tells the one, and hasRun, if it is not nil, tells the other of a call
+// that has ended before anybody saw it.
+func (s *supervisor) begun(call oci.Call, ended <-chan syscall.WaitStatus, pid int, runs func() bool, hasRun func(syscall.WaitStatus) bool) (<-chan syscall.WaitStatus, error) {
 	late := time.After(callTimeout)
-	for {
-		if guest, err := call.GuestPID(); err == nil {
-			s.commands.set(pid, guest)
-			return ended, nil
-		}
+	const often, seldom = 3 * time.Millisecond, 20 * time.Millisecond // where many start at once, none is quick
+	for pause := often; !runs(); pause = min(pause*3/2, seldom) {
 		select {
-		case <-time.After(2 * time.Millisecond):
+		case <-time.After(pause):
 		case status := <-ended:
-			if _, err := call.GuestPID(); err != nil {
+			if !runs() && (hasRun == nil || !hasRun(status)) {
 				return nil, call.Failed(fmt.Sprintf("it ended with code %d", exitCode(status)))
 			}
 			again := make(chan syscall.WaitStatus, 1)
@@ -89,9 +94,10 @@ func (s *supervisor) begun(call oci.Call, ended <-chan syscall.WaitStatus, pid i
 			return again, nil
 		case <-late:
 			_ = s.children.signal(pid, true, syscall.SIGKILL) // an error means that it has ended
-			return nil, call.Failed(fmt.Sprintf("it did not start the command within %v and was killed", callTimeout))
+			return nil, call.Failed(fmt.Sprintf("it did not start its process within %v and was killed", callTimeout))
 		}
 	}
+	return ended, nil
 }
 
 // signalMain sends a signal to the main process.

@@ -12,7 +12,10 @@ import (
 
 var errUnsupported = errors.New("the process provider is not supported on this operating system")
 
-func self() string { return "" }
+// Program tells why shims are run by the whole binary of the daemon.
+func Program() error { return errUnsupported }
+
+func program() (string, error) { return "", errUnsupported }
 
 // Self is this process.
 func Self() Process { return Process{} }

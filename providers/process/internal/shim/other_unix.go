@@ -18,12 +18,15 @@ import (
 
 // Elsewhere there are no namespaces: containers are processes in a session of their own.
 
-func self() string {
+// Program tells why shims are run by the whole binary of the daemon: on Linux only there is another one.
+func Program() error { return errors.ErrUnsupported }
+
+func program() (string, error) {
 	path, err := os.Executable()
 	if err != nil {
-		return os.Args[0]
+		return os.Args[0], err
 	}
-	return path
+	return path, Program()
 }
 
 // Self is this process.

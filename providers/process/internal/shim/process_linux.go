@@ -18,9 +18,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// self is the path of this binary, also after another one took its place on disk.
-func self() string { return "/proc/self/exe" }
-
 // Self is this process.
 func Self() Process { return ProcessOf(os.Getpid()) }
 

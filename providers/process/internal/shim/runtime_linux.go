@@ -181,7 +181,11 @@ func (s *supervisor) discard() {
 	if o == nil {
 		return
 	}
-	if o.Knows(o.ID) {
+	if o.ID == o.Sandbox && len(o.Volumes) == 0 { // those have files of the runtime's in them
+		if err := o.Forget(o.ID); err != nil {
+			fmt.Fprintln(os.Stderr, err) // as below
+		}
+	} else if o.Knows(o.ID) {
 		if err := s.simple(func(dir string) oci.Call { return o.Delete(dir, o.ID) }); err != nil {
 			fmt.Fprintln(os.Stderr, err) // the daemon tries again when it removes the container
 		}

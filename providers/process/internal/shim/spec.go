@@ -97,7 +97,9 @@ type OCI struct {
 	Keeper string `json:",omitempty"`
 	Group  Cgroup `json:",omitzero"`
 	// Volumes are file systems in memory that the kernel of the sandbox has by itself. Only the sandbox has them.
-	Volumes []MemoryVolume `json:"-"`
+	Volumes []MemoryVolume `json:",omitempty"`
+	// RootImage is a file with the root of the sandbox; "" if that is the directory rootDir.
+	RootImage string `json:"-"`
 	// PIDs names the pid namespace, for containers of the sandbox that share one.
 	PIDs string `json:",omitempty"`
 }

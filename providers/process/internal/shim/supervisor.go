@@ -23,8 +23,18 @@ func init() {
 	}
 }
 
+// build is what this binary was built of, which the linker sets: a daemon and its shims are of one version.
+var build string
+
+// buildMode makes a shim say what it was built of.
+const buildMode = "build"
+
 // shimMain is all that a shim does. Its working directory is that of the container.
 func shimMain(mode string) int {
+	if mode == buildMode {
+		fmt.Println(build)
+		return 0
+	}
 	ready := os.NewFile(3, "ready")
 	syscall.CloseOnExec(3)
 	err := supervise(mode == "probe", ready)
@@ -162,8 +172,8 @@ func (s *supervisor) failed(err error) {
 // finish ends what the main process left, and then says how it ended.
 func (s *supervisor) finish(status syscall.WaitStatus, listener net.Listener) error {
 	finished := time.Now()
-	if s.guest() {
-		s.discard() // the runtime ends what is left
+	if s.guest() && s.spec.OCI.ID != s.spec.OCI.Sandbox {
+		s.discard() // the runtime ends what is left in the sandbox
 	}
 	s.killAll()
 	s.main.drain()

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package process_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// TestGVisorIsCalledSeldom: each call of the runtime, and each process that opens files, is a program that starts. A container that starts,
+// is asked to end and is removed takes two calls, its sandbox one, and only the container has files to open.
+func TestGVisorIsCalledSeldom(t *testing.T) {
+	onGVisor(t)
+	dir := t.TempDir()
+	program, calls := filepath.Join(dir, "runsc"), filepath.Join(dir, "calls")
+	script := fmt.Sprintf("#!/bin/sh\necho \"$*\" >> %s\nexec %s \"$@\"\n", calls, needGVisor(t))
+	if err := os.WriteFile(program, []byte(script), 0o755); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	t.Setenv(runtimeEnv, program)
+	w := open(t, nil)
+	id := w.run("main", nil, "sleep", "604")
+	if got := len(servers(t, id, w.sandbox)); got != 1 {
+		t.Errorf("%d processes open files, want 1", got)
+	}
+	if err := w.StopContainer(t.Context(), id, 60); err != nil {
+		t.Fatal(err)
+	}
+	if s := w.ended(id); s.GetExitCode() != 143 {
+		t.Errorf("it ended with %d: %s", s.GetExitCode(), s.GetMessage())
+	}
+	if err := w.RemovePodSandbox(t.Context(), w.sandbox); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := w.ListContainers(t.Context(), &runtimeapi.ContainerFilter{}); err != nil || len(left) != 0 {
+		t.Errorf("there is left: %v, %v", left, err)
+	}
+	said, err := os.ReadFile(calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(string(said)) {
+		words := strings.Fields(line)
+		if at := slices.IndexFunc(words, func(word string) bool {
+			return slices.Contains([]string{"run", "kill", "wait", "delete", "state"}, word)
+		}); at >= 0 {
+			got = append(got, strings.Join(words[at:min(at+2, len(words))], " "))
+		}
+	}
+	// The first are those of the attempts at the start of the daemon.
+	if n := len(got); n < 3 || !slices.Equal(got[n-3:], []string{"run --detach", "run --bundle", "kill " + id[:32]}) {
+		t.Errorf("the calls: %q", got)
+	}
+}
+
+// servers are the processes that open files for those containers or sandboxes.
+func servers(t *testing.T, ids ...string) (pids []string) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range all {
+		line, err := os.ReadFile(path)
+		if err == nil && strings.HasPrefix(string(line), "runsc-gofer\x00") && slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(string(line), id[:16]) }) {
+			pids = append(pids, filepath.Base(filepath.Dir(path)))
+		}
+	}
+	return pids
+}

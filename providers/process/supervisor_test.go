@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package process_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// besideEnv tells that the program of supervisors is beside that of the tests.
+const besideEnv = "PROCESS_SUPERVISOR_BESIDE"
+
+// TestContainersWithTheSupervisorBeside runs tests whose containers have the small program as their supervisor.
+func TestContainersWithTheSupervisorBeside(t *testing.T) {
+	if os.Getenv(isolationEnv) != "" || os.Getenv(besideEnv) != "" || os.Getenv(noisyEnv) != "" {
+		t.Skip("it is this one that runs them")
+	}
+	t.Parallel()
+	images, err := imageDir()
+	if err != nil {
+		t.Fatal(images, err)
+	}
+	dir := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "virtual-kubelet-container"), "./supervisor")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	program := filepath.Join(dir, "tests")
+	if out, err := exec.CommandContext(t.Context(), "cp", "/proc/self/exe", program).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "-test.v", "-test.run", "^(TestSupervisorIsTheProgramBeside|TestContainerRuns|TestExec|TestTerminal|TestAttach|TestKilled|TestAnother|TestStop|TestNothing|TestLog)")
+	cmd.Env = append(os.Environ(), besideEnv+"=1", "PROCESS_IMAGES="+images)
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "\n--- PASS: TestSupervisorIsTheProgramBeside") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestSupervisorIsTheProgramBeside, and not that of the daemon, which is many times as large.
+func TestSupervisorIsTheProgramBeside(t *testing.T) {
+	if os.Getenv(besideEnv) == "" {
+		t.Skip("TestContainersWithTheSupervisorBeside runs it")
+	}
+	w := open(t, nil)
+	id := w.run("main", nil, "sleep", "605")
+	path, err := os.Readlink("/proc/" + strconv.Itoa(w.state(id).Shim.PID) + "/exe")
+	if err != nil || filepath.Base(path) != "virtual-kubelet-container" {
+		t.Errorf("the supervisor is %s, %v", path, err)
+	}
+}
