@@ -45,6 +45,8 @@ type options struct {
 	hold     bool
 	report   string
 	known    string
+	beside   string
+	again    bool
 	only     bool
 }
 
@@ -63,10 +65,12 @@ func main() {
 	flag.IntVar(&o.procs, "procs", 0, "how many tests run at a time, in the place of a set's number")
 	flag.IntVar(&o.nodes, "nodes", 1, "how many nodes the cluster has: 1, or 2")
 	flag.StringVar(&o.programs, "programs", "bin", "directory of devcluster and virtual-kubelet, and of conformance/ with the other programs")
-	flag.StringVar(&o.results, "results", "", "directory for reports and logs (default .cache/conformance, or with the provider process its runtime behind a dash)")
+	flag.StringVar(&o.results, "results", "", "directory for reports and logs (default .cache/conformance; with the provider process its runtime, and with a kubelet that, behind a dash)")
 	flag.BoolVar(&o.hold, "hold", false, "run no test: keep the cluster until the program is told to stop")
 	flag.StringVar(&o.report, "report", "", "page to write from the reports")
 	flag.StringVar(&o.known, "known", "", "file with the reasons of tests that are known to fail (default that of the provider and the runtime in test/conformance)")
+	flag.BoolVar(&o.again, "again", false, "run one by one the tests that failed in the last run of the sets; the page says which of them passed so")
+	flag.StringVar(&o.beside, "beside", "", "directory with reports of the same sets with a kubelet, to compare with on the page (default with two nodes .cache/conformance-kubelet)")
 	flag.BoolVar(&o.only, "report-only", false, "run no test: use the reports of the last run")
 	flag.BoolVar(&o.inside, "inside", false, "for the program itself: it is in a box")
 	flag.StringVar(&o.work, "work", "", "for the program itself: where it works")
@@ -86,6 +90,13 @@ func (o *options) complete() {
 	switch {
 	case o.nodes == 2:
 		known = "test/conformance/known-two-nodes.tsv"
+		if o.agent == "kubelet" {
+			results += "-kubelet"
+		} else {
+			o.beside = cmp.Or(o.beside, results+"-kubelet")
+		}
+	case o.agent == "kubelet":
+		results += "-kubelet"
 	case o.provider == "process" && o.runtime == "runc":
 		known, results = "test/conformance/known-process-runc.tsv", results+"-runc"
 	case o.provider == "process":
@@ -134,6 +145,14 @@ func (o *options) outside(ctx context.Context) (err error) {
 	if err := os.MkdirAll(o.results, 0o755); err != nil {
 		return err
 	}
+	if o.again {
+		_, err = o.failures()
+	} else {
+		err = o.forgetAgain()
+	}
+	if err != nil {
+		return err
+	}
 	if o.work, err = os.MkdirTemp("", "vk-conformance-"); err != nil {
 		return err
 	}
@@ -142,7 +161,7 @@ func (o *options) outside(ctx context.Context) (err error) {
 	if err := os.Chmod(o.work, 0o755); err != nil {
 		return err
 	}
-	return box.Run(ctx, cluster.Node, o.cgroup(), "-inside", "-agent="+o.agent, "-provider="+o.provider, "-runtime="+o.runtime, "-network="+o.network,
+	return box.Run(ctx, cluster.Node, o.cgroup(), "-inside", fmt.Sprintf("-again=%t", o.again), "-agent="+o.agent, "-provider="+o.provider, "-runtime="+o.runtime, "-network="+o.network,
 		"-sets="+o.sets, "-focus="+o.focus, "-skip="+o.skip,
 		fmt.Sprintf("-procs=%d", o.procs), fmt.Sprintf("-nodes=%d", o.nodes), "-programs="+o.programs, "-results="+o.results, "-work="+o.work, fmt.Sprintf("-hold=%t", o.hold))
 }
@@ -190,6 +209,14 @@ func (o *options) suites(ctx context.Context, c *cluster.Cluster) error {
 	p := suite.Programs{
 		Ginkgo: filepath.Join(c.Programs, "ginkgo"), Tests: filepath.Join(c.Programs, "e2e.test"),
 		Kubectl: c.Kubectl, Kubeconfig: c.Kubeconfig, Endpoint: c.Endpoint, Nodes: o.nodes,
+	}
+	if o.again {
+		names, err := o.failures()
+		if err != nil {
+			return err
+		}
+		say("%d tests run again, one by one", len(names))
+		return suite.Run(ctx, p, suite.Again(names), o.results)
 	}
 	for name := range strings.SplitSeq(o.sets, ",") {
 		set, ok := suite.Sets()[name]
