@@ -62,7 +62,7 @@ func main() {
 	flag.StringVar(&o.sets, "sets", allSets, "which tests, one set after the other: node, cluster, serial, scheduling, conformance, conformance-serial, quick, gate")
 	flag.StringVar(&o.focus, "focus", "", "regular expression of the tests to run, in the place of a set's")
 	flag.StringVar(&o.skip, "skip", "", "regular expression of tests to leave out, in the place of a set's")
-	flag.IntVar(&o.procs, "procs", 0, "how many tests run at a time, in the place of a set's number")
+	flag.IntVar(&o.procs, "procs", 0, "how many tests run at a time, in the place of a set's number, if that is not 1")
 	flag.IntVar(&o.nodes, "nodes", 1, "how many nodes the cluster has: 1, or 2")
 	flag.StringVar(&o.programs, "programs", "bin", "directory of devcluster and virtual-kubelet, and of conformance/ with the other programs")
 	flag.StringVar(&o.results, "results", "", "directory for reports and logs (default .cache/conformance; with the provider process its runtime, and with a kubelet that, behind a dash)")
@@ -161,8 +161,8 @@ func (o *options) outside(ctx context.Context) (err error) {
 	if err := os.Chmod(o.work, 0o755); err != nil {
 		return err
 	}
-	return box.Run(ctx, cluster.Node, o.cgroup(), "-inside", fmt.Sprintf("-again=%t", o.again), "-agent="+o.agent, "-provider="+o.provider, "-runtime="+o.runtime, "-network="+o.network,
-		"-sets="+o.sets, "-focus="+o.focus, "-skip="+o.skip,
+	return box.Run(ctx, cluster.Node, o.cgroup(), "-inside", "-agent="+o.agent, "-provider="+o.provider, "-runtime="+o.runtime, "-network="+o.network,
+		"-sets="+o.sets, "-focus="+o.focus, "-skip="+o.skip, "-known="+o.known, fmt.Sprintf("-again=%t", o.again),
 		fmt.Sprintf("-procs=%d", o.procs), fmt.Sprintf("-nodes=%d", o.nodes), "-programs="+o.programs, "-results="+o.results, "-work="+o.work, fmt.Sprintf("-hold=%t", o.hold))
 }
 
@@ -223,21 +223,27 @@ func (o *options) suites(ctx context.Context, c *cluster.Cluster) error {
 		if !ok {
 			return fmt.Errorf("there is no set %q; there are node, cluster, serial, scheduling, conformance, conformance-serial, quick and gate", name)
 		}
-		if o.focus != "" {
-			set.Focus, set.Skip = o.focus, o.skip
-		}
-		if o.network == "machine" {
-			set.Skip = either(set.Skip, isolated.Pattern())
-		}
-		if o.procs > 0 {
-			set.Procs = o.procs
-		}
 		say("set %s begins", name)
-		if err := suite.Run(ctx, p, set, o.results); err != nil {
+		if err := suite.Run(ctx, p, o.change(set), o.results); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// change puts what was asked for in the place of what the set says.
+func (o *options) change(set suite.Set) suite.Set {
+	if o.focus != "" {
+		set.Focus, set.Skip = o.focus, o.skip
+	}
+	if o.network == "machine" {
+		set.Skip = either(set.Skip, isolated.Pattern())
+	}
+	// Tests that run one by one do so since they disturb others.
+	if o.procs > 0 && set.Procs > 1 {
+		set.Procs = o.procs
+	}
+	return set
 }
 
 // either is a regular expression for what a or b, or both, stand for; "" stands for nothing.

@@ -57,6 +57,9 @@ func (o *options) readAll(dir string) (runs []report.Run, results []report.Resul
 
 // readBeside is what a kubelet did with those of the sets that it ran; nil if there are none.
 func (o *options) readBeside() (*report.Beside, error) {
+	if o.beside == "" {
+		return nil, nil
+	}
 	ran := *o
 	var sets []string
 	for name := range strings.SplitSeq(o.sets, ",") {
@@ -76,15 +79,19 @@ func (o *options) readBeside() (*report.Beside, error) {
 	return &report.Beside{Who: "two kubelets", Results: results}, nil
 }
 
-// failures are the names of the tests that failed in the last run of the sets.
+// failures are the names of the tests that failed in the last run of the sets without a known reason.
 func (o *options) failures() ([]string, error) {
+	known, err := report.ReadKnown(o.known)
+	if err != nil {
+		return nil, err
+	}
 	_, results, err := o.readSets(o.results)
 	if err != nil {
 		return nil, err
 	}
-	names := report.Failures(results)
+	names := report.Page{Results: results, Known: known}.Unexplained()
 	if len(names) == 0 {
-		return nil, errors.New("no test failed in the last run, so none runs again")
+		return nil, fmt.Errorf("in the last run no test failed but those in %s, so none runs again", o.known)
 	}
 	return names, nil
 }

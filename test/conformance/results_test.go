@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/report"
+	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/suite"
 )
 
 // reportOf is one of ginkgo's reports, of a single test.
@@ -28,8 +29,9 @@ func writeReports(t *testing.T, files map[string]string) string {
 
 func TestWhatRanAgainIsReadUntilAnotherRun(t *testing.T) {
 	o := options{sets: "conformance", results: writeReports(t, map[string]string{
-		"conformance.json": reportOf("a", "failed"), "again.json": reportOf("a", "passed"),
+		"conformance.json": reportOf("a", "failed"), "again.json": reportOf("a", "passed"), "known.tsv": "b\tit is slow\n",
 	})}
+	o.known = filepath.Join(o.results, "known.tsv")
 	runs, results, err := o.readAll(o.results)
 	if err != nil {
 		t.Fatal(err)
@@ -48,10 +50,22 @@ func TestWhatRanAgainIsReadUntilAnotherRun(t *testing.T) {
 	}
 }
 
+func TestTestsThatDisturbOthersRunOneByOne(t *testing.T) {
+	o := options{procs: 8}
+	for name, want := range map[string]int{"conformance": 8, "conformance-serial": 1} {
+		if got := o.change(suite.Sets()[name]).Procs; got != want {
+			t.Errorf("set %s: got %d at a time, want %d", name, got, want)
+		}
+	}
+}
+
 func TestNothingRunsAgainWithoutAFailure(t *testing.T) {
-	o := options{sets: "conformance", results: writeReports(t, map[string]string{"conformance.json": reportOf("a", "passed")})}
-	if names, err := o.failures(); err == nil {
-		t.Errorf("got %q and no error, want one that says that there is nothing to do", names)
+	for name, report := range map[string]string{"it passed": reportOf("a", "passed"), "the failure is known": reportOf("b", "failed")} {
+		o := options{sets: "conformance", results: writeReports(t, map[string]string{"conformance.json": report, "known.tsv": "b\tit is slow\n"})}
+		o.known = filepath.Join(o.results, "known.tsv")
+		if names, err := o.failures(); err == nil {
+			t.Errorf("%s: got %q and no error, want one that says that there is nothing to do", name, names)
+		}
 	}
 }
 
@@ -61,8 +75,10 @@ func TestAKubeletMayHaveRunSomeOfTheSets(t *testing.T) {
 	if err != nil || got == nil || len(got.Results) != 1 {
 		t.Errorf("got %+v, %v; want the one result", got, err)
 	}
-	o.beside = t.TempDir()
-	if got, err := o.readBeside(); err != nil || got != nil {
-		t.Errorf("without reports: got %+v, %v; want nothing", got, err)
+	for _, dir := range []string{t.TempDir(), ""} {
+		o.beside = dir
+		if got, err := o.readBeside(); err != nil || got != nil {
+			t.Errorf("without reports in %q: got %+v, %v; want nothing", dir, got, err)
+		}
 	}
 }

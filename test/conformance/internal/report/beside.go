@@ -20,17 +20,6 @@ func WithAgain(results, again []Result) []Result {
 	return results
 }
 
-// Failures are the names of the tests that failed.
-func Failures(results []Result) []string {
-	var names []string
-	for _, r := range results {
-		if r.State == Failed {
-			names = append(names, r.Name)
-		}
-	}
-	return names
-}
-
 // Beside is what another agent did with the same tests in the same place.
 type Beside struct {
 	// Who it is, as it stands in a sentence, for example "two kubelets".
