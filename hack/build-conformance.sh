@@ -31,15 +31,17 @@ build() {
   echo "conformance: $1 built in $SECONDS s ($(du -m "$out/$1" | cut -f1) MB)"
 }
 
-# What runs in containers finds no libraries of this machine, so it has none.
+# What runs in many containers finds no libraries of this machine, so it has none.
 static=(env CGO_ENABLED=0 go build)
-# What runs beside them is built like devcluster, whose packages are compiled already.
+# The rest is built like devcluster, whose packages are compiled already.
 plain=(go build)
 
 # e2e.test is the last: make takes it as the sign that all are there.
 every_run() {
   build ginkgo github.com/onsi/ginkgo/v2/ginkgo "${plain[@]}"
   build kube-proxy $kubernetes/cmd/kube-proxy "${plain[@]}"
+  build sample-apiserver k8s.io/sample-apiserver "${plain[@]}"
+  build etcd go.etcd.io/etcd/server/v3 "${plain[@]}"
   build agnhost $kubernetes/test/images/agnhost "${static[@]}"
   build nnp $kubernetes/test/images/nonewprivs "${static[@]}"
   go list -m -f '{{.Dir}}' $kubernetes >"$out/kubernetes" # the images have some of its files

@@ -45,6 +45,8 @@ type options struct {
 	hold     bool
 	report   string
 	known    string
+	beside   string
+	again    bool
 	only     bool
 }
 
@@ -60,13 +62,15 @@ func main() {
 	flag.StringVar(&o.sets, "sets", allSets, "which tests, one set after the other: node, cluster, serial, scheduling, conformance, conformance-serial, quick, gate")
 	flag.StringVar(&o.focus, "focus", "", "regular expression of the tests to run, in the place of a set's")
 	flag.StringVar(&o.skip, "skip", "", "regular expression of tests to leave out, in the place of a set's")
-	flag.IntVar(&o.procs, "procs", 0, "how many tests run at a time, in the place of a set's number")
+	flag.IntVar(&o.procs, "procs", 0, "how many tests run at a time, in the place of a set's number, if that is not 1")
 	flag.IntVar(&o.nodes, "nodes", 1, "how many nodes the cluster has: 1, or 2")
 	flag.StringVar(&o.programs, "programs", "bin", "directory of devcluster and virtual-kubelet, and of conformance/ with the other programs")
-	flag.StringVar(&o.results, "results", "", "directory for reports and logs (default .cache/conformance, or with the provider process its runtime behind a dash)")
+	flag.StringVar(&o.results, "results", "", "directory for reports and logs (default .cache/conformance; with the provider process its runtime, and with a kubelet that, behind a dash)")
 	flag.BoolVar(&o.hold, "hold", false, "run no test: keep the cluster until the program is told to stop")
 	flag.StringVar(&o.report, "report", "", "page to write from the reports")
 	flag.StringVar(&o.known, "known", "", "file with the reasons of tests that are known to fail (default that of the provider and the runtime in test/conformance)")
+	flag.BoolVar(&o.again, "again", false, "run one by one the tests that failed in the last run of the sets; the page says which of them passed so")
+	flag.StringVar(&o.beside, "beside", "", "directory with reports of the same sets with a kubelet, to compare with on the page (default with two nodes .cache/conformance-kubelet)")
 	flag.BoolVar(&o.only, "report-only", false, "run no test: use the reports of the last run")
 	flag.BoolVar(&o.inside, "inside", false, "for the program itself: it is in a box")
 	flag.StringVar(&o.work, "work", "", "for the program itself: where it works")
@@ -86,6 +90,13 @@ func (o *options) complete() {
 	switch {
 	case o.nodes == 2:
 		known = "test/conformance/known-two-nodes.tsv"
+		if o.agent == "kubelet" {
+			results += "-kubelet"
+		} else {
+			o.beside = cmp.Or(o.beside, results+"-kubelet")
+		}
+	case o.agent == "kubelet":
+		results += "-kubelet"
 	case o.provider == "process" && o.runtime == "runc":
 		known, results = "test/conformance/known-process-runc.tsv", results+"-runc"
 	case o.provider == "process":
@@ -134,6 +145,14 @@ func (o *options) outside(ctx context.Context) (err error) {
 	if err := os.MkdirAll(o.results, 0o755); err != nil {
 		return err
 	}
+	if o.again {
+		_, err = o.failures()
+	} else {
+		err = o.forgetAgain()
+	}
+	if err != nil {
+		return err
+	}
 	if o.work, err = os.MkdirTemp("", "vk-conformance-"); err != nil {
 		return err
 	}
@@ -143,7 +162,7 @@ func (o *options) outside(ctx context.Context) (err error) {
 		return err
 	}
 	return box.Run(ctx, cluster.Node, o.cgroup(), "-inside", "-agent="+o.agent, "-provider="+o.provider, "-runtime="+o.runtime, "-network="+o.network,
-		"-sets="+o.sets, "-focus="+o.focus, "-skip="+o.skip,
+		"-sets="+o.sets, "-focus="+o.focus, "-skip="+o.skip, "-known="+o.known, fmt.Sprintf("-again=%t", o.again),
 		fmt.Sprintf("-procs=%d", o.procs), fmt.Sprintf("-nodes=%d", o.nodes), "-programs="+o.programs, "-results="+o.results, "-work="+o.work, fmt.Sprintf("-hold=%t", o.hold))
 }
 
@@ -191,26 +210,40 @@ func (o *options) suites(ctx context.Context, c *cluster.Cluster) error {
 		Ginkgo: filepath.Join(c.Programs, "ginkgo"), Tests: filepath.Join(c.Programs, "e2e.test"),
 		Kubectl: c.Kubectl, Kubeconfig: c.Kubeconfig, Endpoint: c.Endpoint, Nodes: o.nodes,
 	}
+	if o.again {
+		names, err := o.failures()
+		if err != nil {
+			return err
+		}
+		say("%d tests run again, one by one", len(names))
+		return suite.Run(ctx, p, suite.Again(names), o.results)
+	}
 	for name := range strings.SplitSeq(o.sets, ",") {
 		set, ok := suite.Sets()[name]
 		if !ok {
 			return fmt.Errorf("there is no set %q; there are node, cluster, serial, scheduling, conformance, conformance-serial, quick and gate", name)
 		}
-		if o.focus != "" {
-			set.Focus, set.Skip = o.focus, o.skip
-		}
-		if o.network == "machine" {
-			set.Skip = either(set.Skip, isolated.Pattern())
-		}
-		if o.procs > 0 {
-			set.Procs = o.procs
-		}
 		say("set %s begins", name)
-		if err := suite.Run(ctx, p, set, o.results); err != nil {
+		if err := suite.Run(ctx, p, o.change(set), o.results); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// change puts what was asked for in the place of what the set says.
+func (o *options) change(set suite.Set) suite.Set {
+	if o.focus != "" {
+		set.Focus, set.Skip = o.focus, o.skip
+	}
+	if o.network == "machine" {
+		set.Skip = either(set.Skip, isolated.Pattern())
+	}
+	// Tests that run one by one do so since they disturb others.
+	if o.procs > 0 && set.Procs > 1 {
+		set.Procs = o.procs
+	}
+	return set
 }
 
 // either is a regular expression for what a or b, or both, stand for; "" stands for nothing.

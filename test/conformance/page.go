@@ -7,12 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/report"
-	"github.com/virtual-kubelet/virtual-kubelet/test/conformance/internal/suite"
 )
 
 // head is what stands on the page before the results.
@@ -51,28 +48,17 @@ func (o *options) page() error {
 	if err != nil {
 		return err
 	}
-	notRun := regexp.MustCompile(suite.NotRun)
-	if o.network == "machine" {
-		notRun = regexp.MustCompile(either(suite.NotRun, isolated.Pattern()))
+	runs, results, err := o.readAll(o.results)
+	if err != nil {
+		return err
 	}
-	var sets [][]report.Result
-	for name := range strings.SplitSeq(o.sets, ",") {
-		results, all, err := report.Read(filepath.Join(o.results, name+".json"))
-		if err != nil {
-			return err
-		}
-		selected := regexp.MustCompile(suite.Sets()[name].Focus)
-		for _, test := range all {
-			if selected.MatchString(test) && notRun.MatchString(test) {
-				results = append(results, report.Result{Name: test, State: report.NotRun})
-			}
-		}
-		sets = append(sets, results)
-	}
-	page := report.Page{Head: head, Parts: parts(), Results: report.Merge(sets...), Known: known}
+	page := report.Page{Head: head, Parts: parts(), Results: results, Known: known}
 	switch {
 	case o.nodes == 2:
-		page.Head, page.Parts = headOfTwo, []report.Part{wholeList}
+		page.Head, page.Parts, page.Runs = headOfTwo, []report.Part{wholeList}, runs
+		if page.Beside, err = o.readBeside(); err != nil {
+			return err
+		}
 	case o.provider == "process":
 		page.Head, page.Parts[0].Isolated = headOfProcess, isolated
 		if o.runtime == "runc" {

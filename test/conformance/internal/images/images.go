@@ -11,6 +11,7 @@ package images
 import (
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -23,7 +24,7 @@ const Registry = "registry.k8s.io"
 
 // Programs says where the programs are that images are made of.
 type Programs struct {
-	// Dir has agnhost, pause, sh and nnp, statically linked.
+	// Dir has agnhost, pause, sh and nnp, statically linked, and etcd and sample-apiserver.
 	Dir string
 	// Sources is the directory of the module k8s.io/kubernetes.
 	Sources string
@@ -65,8 +66,14 @@ func All(p Programs) (map[string]v1.Image, error) {
 	pets := v1.Config{Env: environment, Entrypoint: []string{"/agnhost"}, Cmd: []string{"test-webserver"}}
 	web := v1.Config{Env: environment, Cmd: []string{"nginx", "-g", "daemon off;"}}
 	escalate := v1.Config{Env: environment, Cmd: []string{"nnp"}}
+	sample := v1.Config{Env: environment, Entrypoint: []string{"/sample-apiserver"}}
+	// It stands outside of the images that are made for tests, as clusters run it.
+	etcd, err := build(busybox, p.at("/usr/local/bin/etcd"), v1.Config{Env: environment})
+	if err != nil {
+		return nil, fmt.Errorf("make the image etcd: %w", err)
+	}
 
-	all := map[string]v1.Image{"pause:3.10.2": pause}
+	all := map[string]v1.Image{"pause:3.10.2": pause, "etcd:3.7.0-0": etcd}
 	for _, i := range []struct {
 		names  []string
 		base   []v1.Layer
@@ -81,6 +88,7 @@ func All(p Programs) (map[string]v1.Image, error) {
 		{[]string{"kitten:1.8"}, agnhost, html("kitten"), pets},
 		{[]string{"nautilus:1.8"}, agnhost, html("nautilus"), pets},
 		{[]string{"nonewprivs:1.4"}, busybox, p.setuid, escalate},
+		{[]string{"sample-apiserver:1.29.2"}, busybox, p.at("/sample-apiserver"), sample},
 	} {
 		image, err := build(i.base, i.add, i.config)
 		if err != nil {
@@ -127,6 +135,14 @@ func pauseImage(p Programs) (v1.Image, error) {
 		return nil, err
 	}
 	return build([]v1.Layer{layer}, nil, v1.Config{Env: environment, Entrypoint: []string{"/pause"}, User: "65535:65535"})
+}
+
+// at adds the program of that name, which may load libraries, under the path.
+func (p Programs) at(name string) func(*tree) {
+	return func(t *tree) {
+		t.dynamic(p.path(path.Base(name)))
+		t.link(name, path.Join("/usr/bin", path.Base(name)))
+	}
 }
 
 func nginx(t *tree) {

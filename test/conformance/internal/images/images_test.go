@@ -6,6 +6,9 @@ import (
 	"archive/tar"
 	"errors"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
 )
@@ -52,6 +55,27 @@ func TestLayer(t *testing.T) {
 	}
 	if second, _ := layer(); second != first {
 		t.Errorf("got %s and %s of the same files, want one digest: images share layers by it", first, second)
+	}
+}
+
+// Where there is no C compiler, Go's programs load no libraries, and ldd fails for them.
+func TestAProgramWithoutLibraries(t *testing.T) {
+	source, program := filepath.Join(t.TempDir(), "main.go"), filepath.Join(t.TempDir(), "alone")
+	if err := os.WriteFile(source, []byte("package main\n\nfunc main() {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, source)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	tree := newTree()
+	Programs{Dir: filepath.Dir(program)}.at("/alone")(tree)
+	if _, err := tree.layer(); err != nil {
+		t.Fatal(err)
+	}
+	if link := tree.entries["/alone"].link; tree.entries[link].kind != tar.TypeReg {
+		t.Errorf("/alone leads to %q, want a program there", link)
 	}
 }
 

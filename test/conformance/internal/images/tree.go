@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"debug/elf"
 	"fmt"
 	"io"
 	"maps"
@@ -85,6 +86,9 @@ func (t *tree) dynamic(names ...string) {
 			return
 		}
 		t.program(path.Join("/usr/bin", filepath.Base(name)), source)
+		if static(source) {
+			continue
+		}
 		out, err := exec.Command("ldd", source).Output() //nolint:noctx // it reads one file
 		if err != nil {
 			t.fail(fmt.Errorf("find the libraries of %s: %w", source, err))
@@ -94,6 +98,17 @@ func (t *tree) dynamic(names ...string) {
 			t.program(library, library)
 		}
 	}
+}
+
+// static says whether a program loads no libraries, which is an error to ldd.
+func static(program string) bool {
+	file, err := elf.Open(program)
+	if err != nil {
+		return false // ldd says what is wrong with it
+	}
+	defer func() { _ = file.Close() }()
+	needed, err := file.ImportedLibraries()
+	return err == nil && len(needed) == 0
 }
 
 // libraries are the paths in what ldd prints: "name => path (address)" and, for the loader, "path (address)".

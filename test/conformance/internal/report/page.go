@@ -17,6 +17,16 @@ type Page struct {
 	Parts   []Part
 	Results []Result
 	Known   Known
+	// Runs are the sets that ran, in their order.
+	Runs []Run
+	// Beside is nil if there is nothing to compare with.
+	Beside *Beside
+}
+
+// Run is how one set ran.
+type Run struct {
+	Set string
+	Report
 }
 
 // Merge brings the results of several sets together: a test that ran in several has failed if one of them failed. One
@@ -38,11 +48,8 @@ func Merge(sets ...[]Result) []Result {
 
 // Summary is how many tests ended how, in one line.
 func (p Page) Summary() string {
-	count := map[string]int{}
-	for _, r := range p.Results {
-		count[r.State]++
-	}
-	return fmt.Sprintf("%d passed, %d failed, %d skipped, %d not run", count[Passed], count[Failed], count[Skipped], count[NotRun])
+	n := count(p.Results)
+	return fmt.Sprintf("%d passed, %d failed at first and passed alone, %d failed, %d skipped, %d not run", n[Passed], n[Alone], n[Failed], n[Skipped], n[NotRun])
 }
 
 // Unexplained are the tests that failed without a known reason.
@@ -60,16 +67,29 @@ func (p Page) Unexplained() []string {
 func (p Page) String() string {
 	var b strings.Builder
 	b.WriteString(p.Head)
+	p.runs(&b)
 	b.WriteString("\n## Totals\n")
 	for _, part := range p.Parts {
 		p.totals(&b, part)
 	}
 	p.exceptions(&b)
+	p.beside(&b)
 	b.WriteString("\n## Every test\n\n| Test | Result | Seconds |\n|---|---|---|\n")
 	for _, r := range p.Results {
 		fmt.Fprintf(&b, "| %s | %s | %.0f |\n", cell(r.Name), r.State, r.Seconds)
 	}
 	return b.String()
+}
+
+// runs says how what is on the page ran.
+func (p Page) runs(b *strings.Builder) {
+	if len(p.Runs) == 0 {
+		return
+	}
+	b.WriteString("\n## This run\n\n| Set | Tests that ran | At a time | Minutes |\n|---|---|---|---|\n")
+	for _, run := range p.Runs {
+		fmt.Fprintf(b, "| `%s` | %d | %d | %.0f |\n", run.Set, len(run.Results), run.Procs, run.Took.Minutes())
+	}
 }
 
 // Part is a table of totals: the tests of some of Kubernetes' special interest groups.
@@ -91,17 +111,25 @@ func (p Page) totals(b *strings.Builder, part Part) {
 	if len(results) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n### %s\n\n| Tests | Passed | Failed | Skipped | Not run |\n|---|---|---|---|---|\n", part.Title)
-	count := func(name string, counts func(Result) bool) {
-		count := map[string]int{}
-		for _, r := range results {
-			if counts(r) {
-				count[r.State]++
-			}
-		}
-		fmt.Fprintf(b, "| %s | %d | %d | %d | %d |\n", name, count[Passed], count[Failed], count[Skipped], count[NotRun])
+	// Nearly no page has tests that ran again, so only those have the column.
+	states := []string{Passed, Alone, Failed, Skipped, NotRun}
+	if count(p.Results)[Alone] == 0 {
+		states = slices.DeleteFunc(states, func(state string) bool { return state == Alone })
 	}
-	row := func(name, tag string) { count(name, func(r Result) bool { return strings.Contains(r.Name, tag) }) }
+	fmt.Fprintf(b, "\n### %s\n\n| Tests |", part.Title)
+	for _, state := range states {
+		fmt.Fprintf(b, " %s |", strings.ToUpper(state[:1])+state[1:])
+	}
+	b.WriteString("\n|" + strings.Repeat("---|", len(states)+1) + "\n")
+	some := func(name string, counts func(Result) bool) {
+		n := count(slices.DeleteFunc(slices.Clone(results), func(r Result) bool { return !counts(r) }))
+		fmt.Fprintf(b, "| %s |", name)
+		for _, state := range states {
+			fmt.Fprintf(b, " %d |", n[state])
+		}
+		b.WriteString("\n")
+	}
+	row := func(name, tag string) { some(name, func(r Result) bool { return strings.Contains(r.Name, tag) }) }
 	for _, group := range part.Groups {
 		if !slices.ContainsFunc(results, func(r Result) bool { return strings.Contains(r.Name, "[sig-"+group+"]") }) {
 			continue // the set that has them was not run
@@ -112,8 +140,8 @@ func (p Page) totals(b *strings.Builder, part Part) {
 		row("those with `["+tag+"]`", "["+tag+"]")
 	}
 	if part.Isolated != nil {
-		count("those that need a network for each pod", func(r Result) bool { return part.Isolated.part(r.Name) != "" })
-		count("those that need none", func(r Result) bool { return part.Isolated.part(r.Name) == "" })
+		some("those that need a network for each pod", func(r Result) bool { return part.Isolated.part(r.Name) != "" })
+		some("those that need none", func(r Result) bool { return part.Isolated.part(r.Name) == "" })
 	}
 	row("**together**", "")
 	part.isolation(b, results)
@@ -144,6 +172,9 @@ func (p Page) exceptions(b *strings.Builder) {
 		case r.State == Passed:
 		case r.State == NotRun && part != "":
 			notRun[part]++
+		case r.State == Alone:
+			// A reason for failing is not one for passing in the end.
+			fmt.Fprintf(b, "| %s | %s | Beside others: %s |\n", cell(r.Name), r.State, cell(r.Reason))
 		case part != "":
 			fmt.Fprintf(b, "| %s | %s | %s |\n", cell(r.Name), r.State, cell(p.Known[part]))
 		default:

@@ -12,10 +12,20 @@ import (
 	"time"
 )
 
+// Report is what a run of one set says.
+type Report struct {
+	Results []Result
+	// Names are those of all tests that the suite has.
+	Names []string
+	// Procs is how many ran at a time, Took how long all of them took.
+	Procs int
+	Took  time.Duration
+}
+
 // Result is what became of one test.
 type Result struct {
 	Name    string
-	State   string // passed, failed, skipped or notrun
+	State   string // one of the constants below
 	Reason  string // what ginkgo says, in one line
 	Seconds float64
 }
@@ -23,6 +33,7 @@ type Result struct {
 // The states of a result.
 const (
 	Passed  = "passed"
+	Alone   = "passed alone" // failed beside others, and passed when it ran again without them
 	Failed  = "failed"
 	Skipped = "skipped"
 	NotRun  = "not run"
@@ -42,28 +53,34 @@ func (s spec) name() string {
 	return strings.Join(append(append([]string(nil), s.ContainerHierarchyTexts...), s.LeafNodeText), " ")
 }
 
-// Read reads one of ginkgo's reports: the results of the tests that ran, and the names of all that the suite has.
-func Read(file string) (results []Result, all []string, err error) {
+// Read reads one of ginkgo's reports.
+func Read(file string) (Report, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read a report: %w", err)
+		return Report{}, fmt.Errorf("read a report: %w", err)
 	}
-	var suites []struct{ SpecReports []spec }
+	var suites []struct {
+		SuiteConfig struct{ ParallelTotal int }
+		RunTime     time.Duration
+		SpecReports []spec
+	}
 	if err := json.Unmarshal(data, &suites); err != nil {
-		return nil, nil, fmt.Errorf("read the report %s: %w", file, err)
+		return Report{}, fmt.Errorf("read the report %s: %w", file, err)
 	}
+	var r Report
 	for _, suite := range suites {
+		r.Procs, r.Took = suite.SuiteConfig.ParallelTotal, r.Took+suite.RunTime
 		for _, s := range suite.SpecReports {
 			if s.LeafNodeType != "It" {
 				continue
 			}
-			all = append(all, s.name())
-			if r, ran := s.result(); ran {
-				results = append(results, r)
+			r.Names = append(r.Names, s.name())
+			if result, ran := s.result(); ran {
+				r.Results = append(r.Results, result)
 			}
 		}
 	}
-	return results, all, nil
+	return r, nil
 }
 
 // result is none for a test that was not selected, which ginkgo calls skipped without a message.

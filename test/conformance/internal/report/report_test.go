@@ -8,9 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
-const ginkgoReport = `[{"SpecReports": [
+const ginkgoReport = `[{"SuiteConfig": {"ParallelTotal": 8}, "RunTime": 1860000000000, "SpecReports": [
  {"ContainerHierarchyTexts": ["[sig-node] Pods"], "LeafNodeType": "It", "LeafNodeText": "run [Conformance]", "State": "passed", "RunTime": 2000000000},
  {"ContainerHierarchyTexts": ["[sig-node] Pods"], "LeafNodeType": "It", "LeafNodeText": "fail [NodeConformance]", "State": "timedout", "Failure": {"Message": "too\n  late | <ever>"}},
  {"ContainerHierarchyTexts": ["[sig-node] Pods"], "LeafNodeType": "It", "LeafNodeText": "need a GPU [NodeConformance]", "State": "skipped", "Failure": {"Message": "no GPU"}},
@@ -27,27 +28,30 @@ func write(t *testing.T, content string) string {
 	return path
 }
 
-func read(t *testing.T) (results []Result, all []string) {
+func read(t *testing.T) Report {
 	t.Helper()
-	results, all, err := Read(write(t, ginkgoReport))
+	r, err := Read(write(t, ginkgoReport))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return results, all
+	return r
 }
 
 func TestRead(t *testing.T) {
-	results, all := read(t)
+	r := read(t)
 	want := []Result{
 		{"[sig-node] Pods run [Conformance]", Passed, "", 2},
 		{"[sig-node] Pods fail [NodeConformance]", Failed, "too late | <ever>", 0},
 		{"[sig-node] Pods need a GPU [NodeConformance]", Skipped, "no GPU", 0},
 	}
-	if !slices.Equal(results, want) {
-		t.Errorf("got %+v\nwant %+v", results, want)
+	if !slices.Equal(r.Results, want) {
+		t.Errorf("got %+v\nwant %+v", r.Results, want)
 	}
-	if len(all) != 4 {
-		t.Errorf("got %d names, want those of the 4 tests of the suite: %q", len(all), all)
+	if len(r.Names) != 4 {
+		t.Errorf("got %d names, want those of the 4 tests of the suite: %q", len(r.Names), r.Names)
+	}
+	if r.Procs != 8 || r.Took != 31*time.Minute {
+		t.Errorf("got %d at a time in %s, want 8 in 31m", r.Procs, r.Took)
 	}
 }
 
@@ -70,8 +74,7 @@ func TestMergeKeepsWhatRan(t *testing.T) {
 }
 
 func TestPage(t *testing.T) {
-	results, _ := read(t)
-	page := Page{Head: "# Head\n", Results: Merge(results), Parts: []Part{
+	page := Page{Head: "# Head\n", Results: Merge(read(t).Results), Parts: []Part{
 		{Title: "Nodes", Groups: []string{"node", "storage"}, Tags: []string{"NodeConformance"}},
 		{Title: "Others", Groups: []string{"apps"}},
 	}}
