@@ -97,6 +97,9 @@ func (c Config) complete() (Config, error) {
 			return c, fmt.Errorf("liqo provider: capacity %s is %s, want 0 or more", name, quantity.String())
 		}
 	}
+	if one, other := remotecluster.Shared(c.Namespaces); c.Services && one != "" {
+		return c, fmt.Errorf("liqo provider: namespaces: %s and %s go to the same one, in which services would mix theirs: give each one of its own, or set services: false", one, other)
+	}
 	switch {
 	case c.HomeClusterID == c.ForeignClusterID:
 		return c, fmt.Errorf("liqo provider: foreignClusterID: is that of the home cluster, %s", c.HomeClusterID)

@@ -24,10 +24,11 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 		"homeKubeconfig: reads": with(func(c *Config) {
 			c.TenantNamespace, c.HomeKubeconfig, c.Namespaces = "", "f", map[string]string{"x": "y", "y": "z"}
 		}),
-		"namespaces: x":            with(func(c *Config) { c.Namespaces = map[string]string{"x": "Y"} }),
-		"capacity: is required":    with(func(c *Config) { c.TenantNamespace, c.Namespaces = "", map[string]string{"x": "y"} }),
-		"capacity cpu is -1, want": with(func(c *Config) { c.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("-1")} }),
-		"qps":                      with(func(c *Config) { c.QPS = -1 }),
+		"namespaces: x":                          with(func(c *Config) { c.Namespaces = map[string]string{"x": "Y"} }),
+		"namespaces: x and y go to the same one": with(func(c *Config) { c.Services, c.Namespaces = true, map[string]string{"x": "z", "y": "z"} }),
+		"capacity: is required":                  with(func(c *Config) { c.TenantNamespace, c.Namespaces = "", map[string]string{"x": "y"} }),
+		"capacity cpu is -1, want":               with(func(c *Config) { c.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("-1")} }),
+		"qps":                                    with(func(c *Config) { c.QPS = -1 }),
 	} {
 		if _, err := c.complete(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: got %v, want an error about %s", c, err, want)

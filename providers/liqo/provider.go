@@ -101,7 +101,7 @@ func newProvider(in cli.ProviderInput, config Config, access, home *rest.Config)
 		Namespace: config.only(), NamespaceOf: p.namespaces.of, ServiceAccount: config.ServiceAccount,
 		Labels: map[string]string{labelOrigin: config.HomeClusterID, labelDestination: config.ForeignClusterID},
 		Place:  func(*corev1.Pod) (remotecluster.Placement, error) { return config.Placement, nil }, Annotations: config.shows,
-		Global: config.reflected(), Recorder: in.Recorder, Capacity: config.Capacity, Pods: in.Pods, Services: in.Services, Listed: in.Listed, RefreshEvery: config.refreshEvery,
+		Claim: true, Global: config.reflected(), Recorder: in.Recorder, Capacity: config.Capacity, Pods: in.Pods, Services: in.Services, Listed: in.Listed, RefreshEvery: config.refreshEvery,
 	})
 	if err != nil {
 		return nil, err

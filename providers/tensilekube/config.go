@@ -96,6 +96,9 @@ func (c Config) complete() (Config, error) {
 			return c, fmt.Errorf("tensilekube provider: namespaces: %s: %q: %s", home, remote, problems[0])
 		}
 	}
+	if one, other := remotecluster.Shared(c.Namespaces); c.GlobalServices && one != "" {
+		return c, fmt.Errorf("tensilekube provider: namespaces: %s and %s go to the same one, in which globalServices would mix their services: give each one of its own, or set globalServices: false", one, other)
+	}
 	for home, remote := range c.StorageClasses {
 		if problems := validation.IsDNS1123Subdomain(remote); len(problems) > 0 {
 			return c, fmt.Errorf("tensilekube provider: storageClasses: %s: %q: want a storage class of the lower cluster: %s", home, remote, problems[0])

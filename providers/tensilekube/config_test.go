@@ -16,16 +16,17 @@ import (
 
 func TestConfigRefusesWhatCannotBe(t *testing.T) {
 	for want, c := range map[string]Config{
-		"clusterID":         {},
-		"clusterID: \"A\"":  {ClusterID: "A"},
-		"namespaces:":       {ClusterID: "a", Namespace: "x", Namespaces: map[string]string{"a": "b"}},
-		"namespaces: a":     {ClusterID: "a", Namespaces: map[string]string{"a": "B"}},
-		"globalServices:":   {ClusterID: "a", Namespace: "x", GlobalServices: true},
-		"storageClasses: a": {ClusterID: "a", StorageClasses: map[string]string{"a": ""}},
-		"clusterSelector":   {ClusterID: "a", ClusterSelector: []string{"priority"}},
-		"capacity cpu":      {ClusterID: "a", Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("-1")}},
-		"capacity: is":      {ClusterID: "a", Namespace: "x"},
-		"qps":               {ClusterID: "a", QPS: -1},
+		"clusterID":           {},
+		"clusterID: \"A\"":    {ClusterID: "A"},
+		"namespaces:":         {ClusterID: "a", Namespace: "x", Namespaces: map[string]string{"a": "b"}},
+		"namespaces: a":       {ClusterID: "a", Namespaces: map[string]string{"a": "B"}},
+		"globalServices:":     {ClusterID: "a", Namespace: "x", GlobalServices: true},
+		"namespaces: a and c": {ClusterID: "a", GlobalServices: true, Namespaces: map[string]string{"c": "x", "b": "y", "a": "x"}},
+		"storageClasses: a":   {ClusterID: "a", StorageClasses: map[string]string{"a": ""}},
+		"clusterSelector":     {ClusterID: "a", ClusterSelector: []string{"priority"}},
+		"capacity cpu":        {ClusterID: "a", Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("-1")}},
+		"capacity: is":        {ClusterID: "a", Namespace: "x"},
+		"qps":                 {ClusterID: "a", QPS: -1},
 	} {
 		if _, err := c.complete(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: got %v, want an error about %s", c, err, want)

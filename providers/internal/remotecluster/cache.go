@@ -17,9 +17,10 @@ import (
 
 // Indexes of the remote pods.
 const (
-	byUID  = "uid"  // at home
-	byName = "name" // at home, with the namespace
-	byCopy = "copy" // that the pod names
+	byUID   = "uid"   // at home
+	byName  = "name"  // at home, with the namespace
+	byCopy  = "copy"  // that the pod names
+	byMaker = "maker" // the UID of the home cluster, where that is said
 )
 
 // remoteCache is what the remote cluster has of this node: one watch for all pods, one for the copies of each kind. A list that fails
@@ -61,6 +62,7 @@ func newCache(client kubernetes.Interface, home Home, namespace string, of *owne
 			}
 			return keys, nil
 		},
+		byMaker: func(o any) ([]string, error) { return []string{o.(*corev1.Pod).Annotations[annotationHome]}, nil },
 	}
 	_ = c.pods.AddIndexers(indexers)
 	if of != nil {
@@ -138,6 +140,15 @@ func (c *remoteCache) find(index, key string) []*corev1.Pod {
 		objects, _ := from.GetIndexer().ByIndex(index, key) // fails for an index that does not exist
 		return objects
 	})
+}
+
+// makers are the home clusters that have made remote pods, "" for those that do not say it.
+func (c *remoteCache) makers() []string {
+	makers := c.pods.GetIndexer().ListIndexFuncValues(byMaker)
+	if c.owners != nil {
+		makers = append(makers, c.owners.GetIndexer().ListIndexFuncValues(byMaker)...)
+	}
+	return makers
 }
 
 // all returns all remote pods, and what has no pod yet. They are shared.
@@ -221,4 +232,16 @@ func (c *remoteCache) configMap(namespace, name string) *corev1.ConfigMap {
 		return nil
 	}
 	return o.(*corev1.ConfigMap)
+}
+
+// copied is a ConfigMap or Secret of the node, nil if there is none. It is shared.
+func (c *remoteCache) copied(o object) metav1.Object {
+	if o.kind == KindSecret {
+		if s := c.secret(o.namespace, o.name); s != nil {
+			return s
+		}
+	} else if m := c.configMap(o.namespace, o.name); m != nil {
+		return m
+	}
+	return nil
 }

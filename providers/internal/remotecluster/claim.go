@@ -23,7 +23,8 @@ import (
 const claimAgain = 10 * time.Second
 
 // claim holds the name of the home cluster in the remote one, for all its nodes. It says which cluster that is, by the UID of its
-// Service kubernetes, and is written once: in a namespace of its own, or in a ConfigMap where all pods go to one namespace.
+// Service kubernetes, and is written once: in a namespace of its own, or in a ConfigMap where all pods go to one namespace. Where others make the
+// namespaces each pod says it.
 type claim struct {
 	of      *Cluster
 	doubted atomic.Bool // it may have been lost over there
@@ -48,6 +49,9 @@ func (c *claim) check(ctx context.Context, take bool) error {
 	home, known := c.of.homeUID()
 	if !known {
 		return nil
+	}
+	if c.byPods() {
+		return c.checkPods(home)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,6 +100,27 @@ func (c *claim) check(ctx context.Context, take bool) error {
 		return c.err
 	}
 	c.held, c.err = true, nil
+	return nil
+}
+
+// byPods reports whether pods say which home cluster they are of. Where others make the namespaces there is no place for a claim, and no right to make one.
+func (c *claim) byPods() bool { return c.of.config.Claim && c.of.config.NamespaceOf != nil }
+
+// checkPods fails if a remote pod of this name and node was made by another home cluster. One whose UID home has is this home's, whose Service was
+// made anew.
+func (c *claim) checkPods(home types.UID) error {
+	for _, maker := range c.of.cache.makers() {
+		if maker == "" || maker == string(home) {
+			continue
+		}
+		for _, remote := range c.of.cache.find(byMaker, maker) {
+			at, uid := homeOf(remote)
+			if has := c.of.homePod(at.Namespace, at.Name); has == nil || has.UID != uid {
+				return fmt.Errorf("another home cluster has the name %s in the remote cluster, and made pod %s there: give this one, or its node, another name, or delete that pod if its cluster is no more",
+					c.of.config.Home.Cluster, key(remote))
+			}
+		}
+	}
 	return nil
 }
 

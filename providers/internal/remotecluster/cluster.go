@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
@@ -107,6 +108,7 @@ type Cluster struct {
 	removed    map[types.UID]bool                   // guarded by mu; somebody else asked for it
 	told       map[types.UID]bool                   // guarded by mu; the node was told of it
 	tracked    map[types.UID]*corev1.Pod            // guarded by mu; as they are at home, whose copies are kept up to date
+	needs      map[types.UID]need                   // guarded by mu; of those
 	homeSlices discoverylisters.EndpointSliceLister // guarded by mu; nil: home was not listed yet
 	notLoop    bool                                 // guarded by mu; the remote cluster is known to be another one than home
 	notifyNode func(*corev1.Node)                   // guarded by mu; nil: nobody asks yet
@@ -144,13 +146,22 @@ func New(c Config) (*Cluster, error) {
 	cl := &Cluster{
 		config: c, client: client, streams: rest.CopyConfig(c.REST),
 		made: map[types.UID]madePod{}, perhaps: map[types.UID]madePod{}, late: map[types.UID]bool{}, stopping: map[types.UID]bool{}, removed: map[types.UID]bool{}, told: map[types.UID]bool{}, tracked: map[types.UID]*corev1.Pod{},
+		needs: map[types.UID]need{},
 	}
 	if c.Owner != nil {
+		access := rest.CopyConfig(access)
+		if access.QPS > 0 && access.RateLimiter == nil {
+			access.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(access.QPS, access.Burst) // of both clients
+		}
 		objects, err := dynamic.NewForConfig(access)
 		if err != nil {
 			return nil, fmt.Errorf("make the client of the remote cluster: %w", err)
 		}
-		cl.owners = &owners{kind: *c.Owner, client: objects}
+		typed, err := newTypedOwners(access, *c.Owner)
+		if err != nil {
+			return nil, err
+		}
+		cl.owners = &owners{kind: *c.Owner, client: objects, typed: typed}
 	}
 	cl.cache = newCache(client, c.Home, c.Namespace, cl.owners)
 	if cl.writer = cl.cache; cl.owners != nil {
@@ -223,24 +234,33 @@ func (c *Cluster) RunInBackground(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		if c.cache.synced() && c.claim.check(ctx, true) == nil { // Ping says what is wrong
-			if due {
-				c.lookForMade(ctx)
-				c.refresh(ctx)
-				c.tellLate()
-			}
-			c.copies.collect(ctx)
-			if c.globals != nil {
-				bounded, cancel := context.WithTimeout(ctx, globalsTimeout) // tokens are replaced by this loop too
-				c.globals.sync(bounded)
-				cancel()
-			}
-			if c.owners != nil {
-				c.owners.sweep(ctx, c.runs.keeps)
-			}
-			c.tellNode()
+		if !c.cache.synced() || c.claim.check(ctx, true) != nil { // Ping says what is wrong
+			continue
 		}
+		if due {
+			c.lookForMade(ctx)
+			c.refresh(ctx)
+			c.tellLate()
+		}
+		c.keepUp(ctx, c.copies.everything.Swap(false) || due)
 	}
+}
+
+// keepUp removes what no pod needs. Of everything it also brings up to date what is not of single pods.
+func (c *Cluster) keepUp(ctx context.Context, everything bool) {
+	c.copies.collect(ctx, everything)
+	if !everything {
+		return
+	}
+	if c.globals != nil {
+		bounded, cancel := context.WithTimeout(ctx, globalsTimeout) // tokens are replaced by this loop too
+		c.globals.sync(bounded)
+		cancel()
+	}
+	if c.owners != nil {
+		c.owners.sweep(ctx, c.runs.keeps)
+	}
+	c.tellNode()
 }
 
 // restored has what was written once be looked at again: a remote cluster that was restored may lack it.
@@ -260,6 +280,9 @@ func (c *Cluster) ready(ctx context.Context) error {
 
 // listed waits until the remote cluster was listed once.
 func (c *Cluster) listed(ctx context.Context) error {
+	if c.cache.synced() {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if cache.WaitForCacheSync(ctx.Done(), c.cache.synced) {

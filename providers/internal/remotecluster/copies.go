@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,25 +25,42 @@ func (o object) String() string { return o.kind + "/" + o.namespace + "/" + o.na
 
 // copies are the objects of the node in the remote cluster. Those that no pod names are removed.
 type copies struct {
-	of   *Cluster
-	wake chan struct{}
+	of         *Cluster
+	wake       chan struct{}
+	everything atomic.Bool // is to be looked at, and not only what was released
 
-	mu      sync.Mutex     // held while one is removed
-	pending map[object]int // guarded by mu; pods that are being made and need it
+	mu       sync.Mutex      // held while one is removed
+	pending  map[object]int  // guarded by mu; pods that are being made and need it
+	released map[object]bool // guarded by mu; that a pod named which is gone
 
 	written written // that the watch has not shown yet
 }
 
 func (c *copies) init(of *Cluster) {
-	c.of, c.wake, c.pending = of, make(chan struct{}, 1), map[object]int{}
+	c.of, c.wake, c.pending, c.released = of, make(chan struct{}, 1), map[object]int{}, map[object]bool{}
 }
 
-// soon lets what is not needed be removed soon.
+// soon lets everything be looked at soon.
 func (c *copies) soon() {
+	c.everything.Store(true)
+	c.rouse()
+}
+
+func (c *copies) rouse() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
 	}
+}
+
+// release lets what a pod named that is gone be removed soon, if no other one names it.
+func (c *copies) release(pod *corev1.Pod) {
+	c.mu.Lock()
+	for _, o := range named(pod) {
+		c.released[o] = true
+	}
+	c.mu.Unlock()
+	c.rouse()
 }
 
 // hold keeps objects from being removed until release is called.
@@ -63,14 +81,21 @@ func (c *copies) hold(all []object) (release func()) {
 	}
 }
 
-// put writes what the translation of a pod needs, where it differs from what is there.
-func (c *copies) put(ctx context.Context, home *corev1.Pod, tr *Translation) error {
-	for _, r := range tr.Refs {
-		if err := c.copyOf(ctx, home, tr.Pod.Namespace, r); err != nil {
+// put writes what a pod needs, where it differs from what is there, but for objects that are done. Nil: none is; else it adds to them.
+func (c *copies) put(ctx context.Context, home *corev1.Pod, n need, done map[object]bool) error {
+	for _, r := range n.refs {
+		o := object{r.Kind, n.namespace, c.of.config.Home.CopyName(r.Kind, r.Namespace, r.Name)}
+		if done[o] {
+			continue
+		}
+		if err := c.copyOf(ctx, home, n.namespace, r); err != nil {
 			return err
 		}
+		if done != nil {
+			done[o] = true
+		}
 	}
-	return c.files(ctx, home, tr)
+	return c.files(ctx, home, n)
 }
 
 // copyOf writes the copy of an object at home. One that is gone at home stays while pods need it, as it does in a kubelet.
@@ -165,13 +190,26 @@ func exactly(uid types.UID) metav1.DeleteOptions {
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
 }
 
-// collect removes what no pod names, until the remote cluster does not answer.
-func (c *copies) collect(ctx context.Context) {
-	c.written.prune(func(o object) string {
-		if o.kind == KindSecret {
-			return versionOf(c.of.cache.secret(o.namespace, o.name))
+// collect removes what no pod names, until the remote cluster does not answer: of what pods named that are gone, or of everything, as a pod may
+// have gone unseen. Each look at everything takes as long as there are pods, so it is not for every pod that goes.
+func (c *copies) collect(ctx context.Context, everything bool) {
+	c.mu.Lock()
+	released := c.released
+	c.released = map[object]bool{}
+	c.mu.Unlock()
+	if !everything {
+		for o := range released {
+			if there := c.of.cache.copied(o); there != nil && !c.remove(ctx, o, there) {
+				return
+			}
 		}
-		return versionOf(c.of.cache.configMap(o.namespace, o.name))
+		return
+	}
+	c.written.prune(func(o object) string {
+		if there := c.of.cache.copied(o); there != nil {
+			return there.GetResourceVersion()
+		}
+		return ""
 	})
 	for _, o := range c.of.cache.secrets.GetStore().List() {
 		s := o.(*corev1.Secret)

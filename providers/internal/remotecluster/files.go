@@ -11,23 +11,24 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
 // files writes the Secret with the tokens and the downward API of a pod, if it has any. A token that is there is kept until it is
 // to be replaced, also after a restart.
-func (c *copies) files(ctx context.Context, home *corev1.Pod, tr *Translation) error {
-	if len(tr.Files)+len(tr.Tokens) == 0 {
+func (c *copies) files(ctx context.Context, home *corev1.Pod, n need) error {
+	if len(n.files)+len(n.tokens) == 0 {
 		return nil
 	}
 	name := c.of.config.Home.filesName(home)
-	data := maps.Clone(tr.Files)
-	have := c.of.cache.secret(tr.Pod.Namespace, name)
-	refresh := keptUntil(have, tr)
-	if len(tr.Tokens) > 0 && time.Now().After(refresh) {
+	data := maps.Clone(n.files)
+	have := c.of.cache.secret(n.namespace, name)
+	refresh := keptUntil(have, n)
+	if len(n.tokens) > 0 && time.Now().After(refresh) {
 		refresh = time.Time{}
-		for key, source := range tr.Tokens {
+		for key, source := range n.tokens {
 			if c.of.tokens == nil {
 				return errors.New("this node has no tokens for pods")
 			}
@@ -41,13 +42,13 @@ func (c *copies) files(ctx context.Context, home *corev1.Pod, tr *Translation) e
 			}
 		}
 	} else {
-		for key := range tr.Tokens {
+		for key := range n.tokens {
 			data[key] = have.Data[key]
 		}
 	}
 	want := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: tr.Pod.Namespace, Name: name, Labels: c.of.homeLabels(map[string]string{LabelUID: string(home.UID)}),
+			Namespace: n.namespace, Name: name, Labels: c.of.homeLabels(map[string]string{LabelUID: string(home.UID)}),
 			Annotations: map[string]string{AnnotationNamespace: home.Namespace, AnnotationName: home.Name},
 		},
 		Data: data, Type: corev1.SecretTypeOpaque,
@@ -62,11 +63,11 @@ func (c *copies) files(ctx context.Context, home *corev1.Pod, tr *Translation) e
 }
 
 // keptUntil is until when the tokens in a Secret are used; zero if it lacks one.
-func keptUntil(have *corev1.Secret, tr *Translation) time.Time {
+func keptUntil(have *corev1.Secret, n need) time.Time {
 	if have == nil {
 		return time.Time{}
 	}
-	for key := range tr.Tokens {
+	for key := range n.tokens {
 		if len(have.Data[key]) == 0 {
 			return time.Time{}
 		}
@@ -78,12 +79,56 @@ func keptUntil(have *corev1.Secret, tr *Translation) time.Time {
 	return at
 }
 
-// refresh brings what the pods of the node need up to date. Where one side does not answer it is tried with one pod at a time, and not with
-// all of them: a remote cluster that is dark must not cost home a token for each pod. The order is another one each time.
+// need is what a pod needs in the remote cluster, and what that follows from.
+type need struct {
+	generation          int64
+	labels, annotations map[string]string
+	there               types.UID // of the remote pod
+
+	namespace string
+	refs      []Ref
+	files     map[string][]byte
+	tokens    map[string]*corev1.ServiceAccountTokenProjection
+}
+
+// needs is what a translated pod needs.
+func (tr *Translation) needs(home *corev1.Pod) need {
+	return need{
+		generation: home.Generation, labels: home.Labels, annotations: home.Annotations,
+		namespace: tr.Pod.Namespace, refs: tr.Refs, files: tr.Files, tokens: tr.Tokens,
+	}
+}
+
+// needOf is what a pod needs that is there. It is worked out again when either pod is another one, and not with each look.
+func (c *Cluster) needOf(home, there *corev1.Pod) (need, error) {
+	c.mu.Lock()
+	n, known := c.needs[home.UID]
+	c.mu.Unlock()
+	same := known && n.generation == home.Generation && maps.Equal(n.labels, home.Labels) && maps.Equal(n.annotations, home.Annotations)
+	if same && n.there == there.UID {
+		return n, nil
+	}
+	tr, err := c.translateThere(home, there)
+	if err != nil {
+		return need{}, err
+	}
+	n = tr.needs(home)
+	n.there = there.UID
+	c.mu.Lock()
+	if c.tracked[home.UID] != nil { // it is not gone meanwhile
+		c.needs[home.UID] = n
+	}
+	c.mu.Unlock()
+	return n, nil
+}
+
+// refresh brings what the pods of the node need up to date: what several of them need once. Where one side does not answer it is tried with one
+// pod at a time, and not with all of them: a remote cluster that is dark must not cost home a token for each pod. The order is another one each time.
 func (c *Cluster) refresh(ctx context.Context) {
 	c.mu.Lock()
 	tracked := maps.Clone(c.tracked)
 	c.mu.Unlock()
+	done := map[object]bool{}
 	for uid, home := range tracked {
 		if ctx.Err() != nil {
 			return
@@ -96,12 +141,11 @@ func (c *Cluster) refresh(ctx context.Context) {
 		if now == nil || now.UID != uid {
 			continue // it is to stop, and gets no token any more
 		}
-		home = now.DeepCopy()
 		bounded, cancel := context.WithTimeout(ctx, requestTimeout)
-		tr, err := c.translateThere(home, remote)
+		n, err := c.needOf(now, remote)
 		dark := false
 		if err == nil {
-			err = c.copies.put(bounded, home, tr)
+			err = c.copies.put(bounded, now, n, done)
 			dark = err != nil && noAnswer(err)
 		}
 		cancel()

@@ -5,6 +5,7 @@ package remotecluster
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,6 +74,20 @@ func (c *Cluster) UseEndpointSlices(slices discoverylisters.EndpointSliceLister)
 // MarkedGlobal is a Config.Global: of those that have the mark as a label or an annotation.
 func MarkedGlobal(s *corev1.Service) bool {
 	return s.Labels[global] == "true" || s.Annotations[global] == "true"
+}
+
+// Shared returns two namespaces of home that are mapped to the same remote one, "" if there are none: a global Service of one would select pods of
+// the other, and two may have one name.
+func Shared(namespaces map[string]string) (one, other string) {
+	by := map[string]string{}
+	for _, home := range slices.Sorted(maps.Keys(namespaces)) {
+		remote := namespaces[home]
+		if one, is := by[remote]; is {
+			return one, home
+		}
+		by[remote] = home
+	}
+	return "", ""
 }
 
 // isGlobal reports whether a Service is in the remote cluster too. That of the API server is another one in each cluster.

@@ -30,7 +30,7 @@ const (
 	annotationSent = prefix + "sent"
 	// annotationRestarts has the restarts of containers before the pod was made again.
 	annotationRestarts = prefix + "restarts-before"
-	// annotationHome is the UID of the home cluster that has a name.
+	// annotationHome is the UID of the home cluster that has a name, or made a pod.
 	annotationHome = prefix + "home-uid"
 	// annotationRefresh says when the first token of a Secret is to be replaced.
 	annotationRefresh = prefix + "refresh-at"

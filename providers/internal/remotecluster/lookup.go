@@ -81,10 +81,13 @@ func (c *Cluster) gone(remote *corev1.Pod) {
 	if c.asked(remote) && terminal(remote.Status.Phase) && !(isOwner(remote) && c.remade()) {
 		c.tell(remote)
 	}
-	if isOwner(remote) && c.cache.pod(remote.Namespace, remote.Name) != nil || !isOwner(remote) && c.cache.owner(remote.Namespace, remote.Name) != nil {
-		c.copies.soon() // the other one is still there
+	owner := c.cache.owner(remote.Namespace, remote.Name)
+	if isOwner(remote) && c.cache.pod(remote.Namespace, remote.Name) != nil || !isOwner(remote) && owner != nil { // the other one is still there
+		if owner != nil && owner.DeletionTimestamp == nil {
+			c.copies.soon() // sweeps
+		}
 		c.runs.saw(remote)
-		if owner := c.cache.owner(remote.Namespace, remote.Name); owner != nil && c.remade() {
+		if owner != nil && c.remade() {
 			c.tell(owner)
 		}
 		return
@@ -96,9 +99,10 @@ func (c *Cluster) gone(remote *corev1.Pod) {
 	delete(c.removed, uid)
 	delete(c.told, uid)
 	delete(c.tracked, uid)
+	delete(c.needs, uid)
 	c.mu.Unlock()
 	c.runs.forget(uid)
-	c.copies.soon()
+	c.copies.release(remote)
 }
 
 func (c *Cluster) tell(remote *corev1.Pod) {

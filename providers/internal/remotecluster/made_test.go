@@ -121,7 +121,7 @@ func TestLateWatchOfARemovedCopy(t *testing.T) {
 		if err := c.cache.secrets.GetStore().Add(s); err != nil {
 			t.Fatal(err)
 		}
-		c.copies.collect(t.Context())
+		c.copies.collect(t.Context(), true)
 		time.Sleep(time.Minute) // as late as can be
 		r.asked()
 		want := metav1.ObjectMeta{Namespace: "r", Name: "copy"}
@@ -134,14 +134,14 @@ func TestLateWatchOfARemovedCopy(t *testing.T) {
 		if asked := r.asked(); !slices.Equal(asked, []string{"POST /api/v1/namespaces/r/configmaps", "POST /api/v1/namespaces/r/secrets"}) {
 			t.Errorf("asked %q, want both copies be made again", asked)
 		}
-		c.copies.collect(t.Context())
+		c.copies.collect(t.Context(), true)
 		if err := c.cache.configMaps.GetStore().Delete(m); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.cache.secrets.GetStore().Delete(s); err != nil {
 			t.Fatal(err)
 		}
-		if c.copies.collect(t.Context()); len(c.copies.written.all) > 0 {
+		if c.copies.collect(t.Context(), true); len(c.copies.written.all) > 0 {
 			t.Errorf("what the watch has shown is remembered: %v", c.copies.written.all)
 		}
 	})

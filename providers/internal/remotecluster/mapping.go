@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
@@ -40,6 +41,8 @@ type Target struct {
 	Claims map[string]string
 	// Restarts are those of before, by container.
 	Restarts map[string]int32
+	// Maker is the UID of the home cluster, which the remote pod has where nothing else over there says whose it is. "": it does not.
+	Maker types.UID
 }
 
 // Ref is a ConfigMap or Secret at home that a pod names.
@@ -82,7 +85,7 @@ type translator struct {
 }
 
 func (t *translator) translate() error {
-	in := t.home.DeepCopy().Spec
+	in := t.home.Spec.DeepCopy()
 	spec := corev1.PodSpec{
 		RestartPolicy: in.RestartPolicy, TerminationGracePeriodSeconds: in.TerminationGracePeriodSeconds,
 		DNSPolicy: in.DNSPolicy, DNSConfig: in.DNSConfig, HostAliases: in.HostAliases,
@@ -185,6 +188,9 @@ func (t *translator) metadata() metav1.ObjectMeta {
 	maps.Copy(o.Labels, t.target.Labels)
 	maps.Copy(o.Labels, t.target.Home.Labels())
 	maps.Copy(o.Annotations, annotations)
+	if t.target.Maker != "" {
+		o.Annotations[annotationHome] = string(t.target.Maker)
+	}
 	if len(t.target.Restarts) > 0 {
 		before, _ := json.Marshal(t.target.Restarts) // of numbers: never fails
 		o.Annotations[annotationRestarts] = string(before)

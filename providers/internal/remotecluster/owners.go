@@ -5,6 +5,7 @@ package remotecluster
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,6 +37,7 @@ type OwnerKind struct {
 type owners struct {
 	kind   OwnerKind
 	client dynamic.Interface
+	typed  *typedOwners // nil: of a kind whose type is not known
 	cache  *remoteCache
 }
 
@@ -48,11 +50,25 @@ func (o *owners) api(namespace string) dynamic.ResourceInterface {
 
 // pod is the form of an object that the cache has.
 func (o *owners) pod(object any) (any, error) {
-	u, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return object, nil // it has been transformed before
+	switch from := object.(type) {
+	case *unstructured.Unstructured:
+		return o.podOf(from)
+	case *ownerObject:
+		return o.withKind(&corev1.Pod{ObjectMeta: from.ObjectMeta, Spec: from.Spec.Pod, Status: from.Status}), nil
+	case *corev1.Pod:
+		if isOwner(from) {
+			return from, nil // it has been transformed before
+		}
+		return o.withKind(from), nil
 	}
-	return o.podOf(u)
+	return object, nil // it is none
+}
+
+// withKind is a pod as which an object was read, with the kind of that.
+func (o *owners) withKind(pod *corev1.Pod) *corev1.Pod {
+	pod.TypeMeta = metav1.TypeMeta{Kind: o.kind.Kind, APIVersion: o.kind.Resource.GroupVersion().String()}
+	pod.ManagedFields = nil
+	return pod
 }
 
 func (o *owners) podOf(u *unstructured.Unstructured) (*corev1.Pod, error) {
@@ -70,9 +86,13 @@ func (o *owners) podOf(u *unstructured.Unstructured) (*corev1.Pod, error) {
 		if len(part.at) == 0 {
 			continue
 		}
-		fields, found, err := unstructured.NestedMap(u.Object, part.at...)
+		fields, found, err := unstructured.NestedFieldNoCopy(u.Object, part.at...) // the whole spec is large
 		if err == nil && found {
-			err = runtime.DefaultUnstructuredConverter.FromUnstructured(fields, part.into)
+			is, ok := fields.(map[string]any)
+			if !ok {
+				return nil, fmt.Errorf("read %s %s/%s: %s is no object", o.kind.Kind, pod.Namespace, pod.Name, strings.Join(part.at, "."))
+			}
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(is, part.into)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read %s %s/%s: %w", o.kind.Kind, pod.Namespace, pod.Name, err)
@@ -83,6 +103,18 @@ func (o *owners) podOf(u *unstructured.Unstructured) (*corev1.Pod, error) {
 
 // informer watches the objects of the node.
 func (o *owners) informer(namespace, selector string) cache.SharedIndexInformer {
+	if o.typed != nil {
+		return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+				options.LabelSelector = selector
+				return o.typed.list(ctx, namespace, options)
+			},
+			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				options.LabelSelector = selector
+				return o.typed.watch(ctx, namespace, options)
+			},
+		}, o.client), o.typed.example(), 0, cache.Indexers{})
+	}
 	return cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.LabelSelector = selector
@@ -96,6 +128,17 @@ func (o *owners) informer(namespace, selector string) cache.SharedIndexInformer 
 }
 
 func (o *owners) create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+	if o.typed != nil {
+		made, err := o.typed.create(ctx, pod)
+		if err != nil {
+			return nil, err
+		}
+		read, err := o.pod(made)
+		if err != nil {
+			return nil, err
+		}
+		return read.(*corev1.Pod), nil
+	}
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(o.kind.Resource.GroupVersion().WithKind(o.kind.Kind))
 	u.SetNamespace(pod.Namespace)

@@ -37,7 +37,7 @@ func startOwners(t *testing.T) (*Cluster, *kubefake.Clientset, *fake.FakeDynamic
 	}
 	pods := kubefake.NewClientset()
 	objects := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{makerKind.Resource: "MakerList"})
-	c.client, c.owners.client = pods, objects
+	c.client, c.owners.client, c.owners.typed = pods, objects, nil
 	c.cache = newCache(pods, testHome, "", c.owners)
 	if err := c.watchPods(); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ package remotecluster
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,8 +73,9 @@ func imagesOf(pod *corev1.Pod) map[string]string {
 // metadataChanges are those of labels and annotations.
 func metadataChanges(have, want *corev1.Pod) (labels, annotations map[string]any) {
 	before := sentOf(have) // without it nothing is removed
-	wanted := want.DeepCopy().Annotations
+	wanted := maps.Clone(want.Annotations)
 	delete(wanted, annotationRestarts) // it says what was before the pod was made
+	delete(wanted, annotationHome)     // it says who made it
 	return changes(have.Labels, want.Labels, before.Labels), changes(have.Annotations, wanted, before.Annotations)
 }
 

@@ -4,6 +4,7 @@ package remotecluster
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -16,6 +17,8 @@ func (s sentBy) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestOwnWatchesAreNotCompressed(t *testing.T) {
 	for query, want := range map[string]string{
+		"/events?watch=true&fieldSelector=c%3Dd":                 "identity",
+		"/events?fieldSelector=c%3Dd":                            "",
 		"?watch=true&labelSelector=a%3Db":                        "identity",
 		"?watch=1&labelSelector=a%3Db":                           "identity",
 		"?labelSelector=a%3Db":                                   "",
@@ -38,5 +41,24 @@ func TestOwnWatchesAreNotCompressed(t *testing.T) {
 		if r.Header.Get("Accept-Encoding") != "" {
 			t.Errorf("%s was changed", query)
 		}
+	}
+}
+
+func TestOfWhatIsDeletedOnlyTheMetadataIsAskedFor(t *testing.T) {
+	for method, want := range map[string]bool{http.MethodDelete: true, http.MethodGet: false, http.MethodPost: false} {
+		r, err := http.NewRequestWithContext(t.Context(), method, "https://remote/api/v1/namespaces/a/pods/b", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept", "application/vnd.kubernetes.protobuf")
+		answer, err := plainWatches{sentBy(func(r *http.Request) {
+			if got := r.Header.Get("Accept"); strings.Contains(got, "as=PartialObjectMetadata;") != want || !want && got != "application/vnd.kubernetes.protobuf" {
+				t.Errorf("%s asks for %q", method, got)
+			}
+		})}.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
 	}
 }

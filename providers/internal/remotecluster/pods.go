@@ -55,7 +55,8 @@ func (c *Cluster) create(ctx context.Context, home *corev1.Pod) error {
 	}
 	release := c.copies.hold(named(tr.Pod))
 	defer release()
-	if err := c.copies.put(ctx, home, tr); err != nil {
+	n := tr.needs(home)
+	if err := c.copies.put(ctx, home, n, nil); err != nil {
 		c.namespaces.failed(home.Namespace, err)
 		return createKind(err)
 	}
@@ -78,7 +79,8 @@ func (c *Cluster) create(ctx context.Context, home *corev1.Pod) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.perhaps, home.UID)
-	c.tracked[home.UID] = home
+	n.there = made.UID
+	c.tracked[home.UID], c.needs[home.UID] = home, n
 	if len(c.cache.find(byUID, string(home.UID))) == 0 {
 		c.made[home.UID] = madePod{made, time.Now()}
 	}
@@ -159,6 +161,9 @@ func (c *Cluster) translateTo(home *corev1.Pod, claims map[string]string, place 
 	if known := c.homePod(home.Namespace, home.Name); known != nil && known.UID == home.UID {
 		t.Restarts = restartsOf(&known.Status)
 	}
+	if c.claim.byPods() {
+		t.Maker, _ = c.homeUID()
+	}
 	return Translate(home, t)
 }
 
@@ -188,7 +193,7 @@ func (c *Cluster) UpdatePod(ctx context.Context, home *corev1.Pod) error {
 		return fmt.Errorf("update pod %s: %w", key(home), err)
 	}
 	if !terminal(there.Status.Phase) && there.DeletionTimestamp == nil {
-		if err := c.copies.put(ctx, home, tr); err != nil {
+		if err := c.copies.put(ctx, home, tr.needs(home), nil); err != nil {
 			return fmt.Errorf("update pod %s: %w", key(home), later(err))
 		}
 	}
@@ -225,6 +230,11 @@ func (c *Cluster) DeletePod(ctx context.Context, home *corev1.Pod) error {
 func (c *Cluster) delete(ctx context.Context, home *corev1.Pod) error {
 	if err := c.listed(ctx); err != nil {
 		return err
+	}
+	if known := c.homePod(home.Namespace, home.Name); known == nil || known.UID != home.UID { // it may be that of another home
+		if err := c.ready(ctx); err != nil {
+			return err
+		}
 	}
 	there := c.findUID(home.UID) // which is this home's, whoever has its name
 	if there == nil {            // the watch may be late

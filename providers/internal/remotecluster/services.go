@@ -4,6 +4,7 @@ package remotecluster
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,9 +14,10 @@ import (
 // addServices gives containers the variables of home's services, as they are when the pod is made. Variables that the pod
 // itself has, or an object that it names, go before them.
 func (c *Cluster) addServices(ctx context.Context, home *corev1.Pod, tr *Translation) error {
+	bare := withoutVariables(home)
 	for _, list := range [][]corev1.Container{tr.Pod.Spec.InitContainers, tr.Pod.Spec.Containers} {
 		for i := range list {
-			services, err := c.services(ctx, home, list[i].Name)
+			services, err := c.services(ctx, home, bare, list[i].Name)
 			if err != nil {
 				return err
 			}
@@ -25,8 +27,8 @@ func (c *Cluster) addServices(ctx context.Context, home *corev1.Pod, tr *Transla
 	return nil
 }
 
-func (c *Cluster) services(ctx context.Context, home *corev1.Pod, name string) ([]corev1.EnvVar, error) {
-	resolved, err := c.objects.Container(ctx, withoutVariables(home), name)
+func (c *Cluster) services(ctx context.Context, home, bare *corev1.Pod, name string) ([]corev1.EnvVar, error) {
+	resolved, err := c.objects.Container(ctx, bare, name)
 	if err != nil {
 		return nil, err
 	}
@@ -44,15 +46,16 @@ func (c *Cluster) services(ctx context.Context, home *corev1.Pod, name string) (
 }
 
 // withoutVariables is a pod whose containers have the variables of services only. Those of its own are never resolved here, so a Secret
-// that changes meanwhile cannot leave a value in the spec of the remote pod.
+// that changes meanwhile cannot leave a value in the spec of the remote pod. What else it has is shared.
 func withoutVariables(home *corev1.Pod) *corev1.Pod {
-	bare := home.DeepCopy()
-	for _, list := range [][]corev1.Container{bare.Spec.InitContainers, bare.Spec.Containers} {
-		for i := range list {
-			list[i].Env, list[i].EnvFrom = nil, nil
+	bare := *home
+	for _, list := range []*[]corev1.Container{&bare.Spec.InitContainers, &bare.Spec.Containers} {
+		*list = slices.Clone(*list)
+		for i := range *list {
+			(*list)[i].Env, (*list)[i].EnvFrom = nil, nil
 		}
 	}
-	return bare
+	return &bare
 }
 
 // ownVariables are the names of the variables that a container has of its own, or of objects.

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remotecluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+)
+
+// Each change of an object of an OwnerKind has the whole spec of its pod in it, as JSON. It is read into these types at once: into maps first, as a
+// client does that knows no types, it would cost more than the pods themselves.
+
+// ownerObject is an object that has the spec of its pod in spec.pod. One that has it in spec looks like a pod.
+type ownerObject struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   ownerSpec        `json:"spec"`
+	Status corev1.PodStatus `json:"status,omitzero"`
+}
+
+type ownerSpec struct {
+	Pod corev1.PodSpec `json:"pod"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (o *ownerObject) DeepCopyObject() runtime.Object {
+	out := &ownerObject{TypeMeta: o.TypeMeta, ObjectMeta: *o.ObjectMeta.DeepCopy(), Spec: ownerSpec{*o.Spec.Pod.DeepCopy()}}
+	o.Status.DeepCopyInto(&out.Status)
+	return out
+}
+
+// ownerObjects is a list of them.
+type ownerObjects struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ownerObject `json:"items"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (o *ownerObjects) DeepCopyObject() runtime.Object {
+	out := &ownerObjects{TypeMeta: o.TypeMeta, ListMeta: *o.ListMeta.DeepCopy()}
+	for i := range o.Items {
+		out.Items = append(out.Items, *o.Items[i].DeepCopyObject().(*ownerObject))
+	}
+	return out
+}
+
+// typedOwners is a client of an OwnerKind that knows its type.
+type typedOwners struct {
+	client   rest.Interface
+	codec    runtime.ParameterCodec
+	resource string
+	nested   bool // the spec of the pod is in spec.pod
+}
+
+// newTypedOwners returns the client of a kind, nil of one that has the spec of its pod elsewhere.
+func newTypedOwners(access *rest.Config, kind OwnerKind) (*typedOwners, error) {
+	nested := slices.Equal(kind.Spec, []string{"spec", "pod"})
+	if !nested && !slices.Equal(kind.Spec, []string{"spec"}) || !slices.Equal(kind.Status, []string{"status"}) {
+		return nil, nil
+	}
+	scheme, group := runtime.NewScheme(), kind.Resource.GroupVersion()
+	var one, list runtime.Object = &corev1.Pod{}, &corev1.PodList{}
+	if nested {
+		one, list = &ownerObject{}, &ownerObjects{}
+	}
+	scheme.AddKnownTypeWithName(group.WithKind(kind.Kind), one)
+	scheme.AddKnownTypeWithName(group.WithKind(kind.Kind+"List"), list)
+	metav1.AddToGroupVersion(scheme, group)
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // of errors
+	config := rest.CopyConfig(access)
+	config.APIPath, config.GroupVersion = "/apis", &group
+	config.ContentConfig.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("make the client of %s: %w", kind.Resource.Resource, err)
+	}
+	return &typedOwners{client, runtime.NewParameterCodec(scheme), kind.Resource.Resource, nested}, nil
+}
+
+func (t *typedOwners) list(ctx context.Context, namespace string, o metav1.ListOptions) (runtime.Object, error) {
+	var all runtime.Object = &corev1.PodList{}
+	if t.nested {
+		all = &ownerObjects{}
+	}
+	return all, t.client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(t.resource).VersionedParams(&o, t.codec).Do(ctx).Into(all)
+}
+
+func (t *typedOwners) watch(ctx context.Context, namespace string, o metav1.ListOptions) (watch.Interface, error) {
+	o.Watch = true
+	return t.client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(t.resource).VersionedParams(&o, t.codec).Watch(ctx)
+}
+
+// create makes the object of a pod.
+func (t *typedOwners) create(ctx context.Context, pod *corev1.Pod) (runtime.Object, error) {
+	meta := metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, Labels: pod.Labels, Annotations: pod.Annotations}
+	var want, made runtime.Object = &corev1.Pod{ObjectMeta: meta, Spec: pod.Spec}, &corev1.Pod{}
+	if t.nested {
+		want, made = &ownerObject{ObjectMeta: meta, Spec: ownerSpec{pod.Spec}}, &ownerObject{}
+	}
+	err := t.client.Post().Namespace(pod.Namespace).Resource(t.resource).Body(want).Do(ctx).Into(made)
+	return made, err
+}
+
+// example is of the type of the objects.
+func (t *typedOwners) example() runtime.Object {
+	if t.nested {
+		return &ownerObject{}
+	}
+	return &corev1.Pod{}
+}
