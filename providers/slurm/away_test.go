@@ -102,7 +102,7 @@ func TestHangingFilesHoldUpNoKill(t *testing.T) {
 	cancelled := filepath.Join(t.TempDir(), "cancelled")
 	p, pod := listing(t, "echo '7|RUNNING|None|vk-u|n1|1|1|virtual-kubelet/c/n/ns/a/u'")
 	for name, text := range map[string]string{"sinfo": "echo 'n1|8|4000|idle|up|main*|(null)'", "scancel": "echo \"$@\" > " + cancelled} {
-		if err := os.WriteFile(filepath.Join(p.slurm.binDir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil { //nolint:gosec // it is a program
+		if err := os.WriteFile(filepath.Join(p.slurm.(client).binDir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil { //nolint:gosec // it is a program
 			t.Fatal(err)
 		}
 	}

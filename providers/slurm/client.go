@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
 // client calls the commands of Slurm. None of them gets a text that a user chose, but for flags that the configuration allows.
@@ -110,11 +112,14 @@ const maxSaid = 400
 var refusals = []string{
 	"Invalid", "invalid", "unrecognized option", "not permitted", "Job violates", "Permission denied",
 	"Requested node configuration is not available", "Requested partition configuration not available", "Requested time limit",
-	"Node count specification", "Memory specification", "Required partition not available",
+	"Failure during parsing", "Node count specification", "Memory specification", "Required partition not available",
 }
 
 // unclear tells whether a job may have been submitted although sbatch failed.
 func unclear(err error) bool {
+	if errdefs.IsInvalidInput(err) {
+		return false
+	}
 	var refused *refusedError
 	if !errors.As(err, &refused) {
 		return true
@@ -216,6 +221,29 @@ func (c client) cancelNamed(ctx context.Context, uids []types.UID) error {
 		all = append(all, err)
 	}
 	return errors.Join(all...)
+}
+
+// accounted asks the accounting, which not every site has.
+func (c client) accounted(ctx context.Context, ids []int) (map[int]string, error) {
+	known := map[int]string{}
+	for some := range slices.Chunk(ids, maxJobs) {
+		var list []string
+		for _, id := range some {
+			list = append(list, strconv.Itoa(id))
+		}
+		out, err := c.run(ctx, "sacct", "--allocations", "--noheader", "--parsable2", "--format=JobIDRaw,State", "--jobs="+strings.Join(list, ","))
+		if err != nil {
+			return known, err
+		}
+		for line := range strings.Lines(out) {
+			id, state, _ := strings.Cut(strings.TrimSpace(line), "|")
+			state, _, _ = strings.Cut(state, " ") // CANCELLED by 1000
+			if n, err := strconv.Atoi(id); err == nil {
+				known[n] = state
+			}
+		}
+	}
+	return known, nil
 }
 
 // machine is a node of a partition.

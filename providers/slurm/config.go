@@ -55,10 +55,13 @@ type Config struct {
 	BinDir string `json:"binDir,omitempty"`
 	// SlurmConf is the file of Slurm's own configuration. Default: as the commands find it.
 	SlurmConf string `json:"slurmConf,omitempty"`
-	// Containers is what the containers of pods are: "": programs of the nodes of Slurm; podman: images, which the program podman of the nodes pulls.
+	// Containers is what the containers of pods are: "": programs of the nodes of Slurm; podman: images, which the program podman of
+	// the nodes pulls; unpack: images, which jobs pull and unpack themselves.
 	Containers string `json:"containers,omitempty"`
 	// SSH is where the commands of Slurm are, and where BinDir and SlurmConf are paths. Default: this machine.
 	SSH *SSH `json:"ssh,omitempty"`
+	// REST is a slurmrestd in the place of the commands, but for srun: that is what exec, attach and port-forward need. Default: the commands.
+	REST *REST `json:"rest,omitempty"`
 	// DefaultResources are the cpu and memory of pods that ask for none. Default: 1 CPU and 1Gi.
 	DefaultResources corev1.ResourceList `json:"defaultResources,omitempty"`
 	// OverheadMemory is what a job asks for beyond the memory of its containers: for the program that runs them, and for volumes in memory.
@@ -112,11 +115,14 @@ func (c Config) complete() (Config, error) {
 			problem("%s: %q: want a name of Slurm", field, value)
 		}
 	}
-	if c.Containers != "" && c.Containers != job.RuntimePodman {
-		problem("containers: %q: want podman, or nothing for programs of the nodes", c.Containers)
+	if c.Containers != "" && c.Containers != job.RuntimePodman && c.Containers != job.RuntimeUnpack {
+		problem("containers: %q: want podman or unpack for images, or nothing for programs of the nodes", c.Containers)
 	}
 	if c.SSH != nil {
 		c.SSH.check(problem)
+	}
+	if c.REST != nil {
+		c.REST.check(problem)
 	}
 	for _, flag := range c.Flags {
 		if !strings.HasPrefix(flag, "--") || !word.MatchString(flag[2:]) {

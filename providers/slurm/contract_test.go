@@ -23,6 +23,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/slurmtest"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
@@ -178,7 +179,7 @@ func supervisor(uid string) (int, error) {
 	for _, path := range lines {
 		data, _ := os.ReadFile(path)
 		args := strings.Split(string(data), "\x00")
-		if len(args) < 4 || args[1] != job.Marker || args[2] != job.ModeRun || !strings.HasSuffix(args[3], uid) {
+		if len(args) < 4 || args[1] != enter.Marker || args[2] != enter.ModeRun || !strings.HasSuffix(args[3], uid) {
 			continue
 		}
 		return strconv.Atoi(filepath.Base(filepath.Dir(path)))

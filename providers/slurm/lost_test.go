@@ -67,6 +67,30 @@ func TestLostNeedsTime(t *testing.T) {
 	}
 }
 
+// TestAccountingKnowsLostJobs: how a job ended that Slurm has forgotten is what its accounting says, where there is one; a job that is not over there is lost.
+func TestAccountingKnowsLostJobs(t *testing.T) {
+	for says, want := range map[string]string{
+		"echo '7|NODE_FAIL'": "NodeFail", "echo '6|TIMEOUT'; echo '7|CANCELLED by 1000'": "JobCancelled", "echo '7|RUNNING'": "JobLost", "exit 0": "JobLost",
+		"echo 'Slurm accounting storage is disabled' >&2; exit 1": "JobLost", `case " $* " in *" --jobs=7 "*) echo '7|TIMEOUT';; esac`: "DeadlineExceeded",
+	} {
+		p, pod := listing(t, "exit 0")
+		if err := os.WriteFile(filepath.Join(p.slurm.(client).binDir, "sacct"), []byte("#!/bin/sh\n"+says+"\n"), 0o700); err != nil { //nolint:gosec // it is a program
+			t.Fatal(err)
+		}
+		for range missingLists {
+			p.list(t.Context())
+		}
+		if pod.status.Phase == corev1.PodFailed {
+			t.Fatal("it was lost after a moment")
+		}
+		pod.missingAt = pod.missingAt.Add(-settleTime)
+		p.list(t.Context())
+		if pod.status.Phase != corev1.PodFailed || pod.status.Reason != want {
+			t.Errorf("%s: the pod is %s, %s, want %s", says, pod.status.Phase, pod.status.Reason, want)
+		}
+	}
+}
+
 // TestLostJobIsCancelled: what Slurm does not show may run: it is cancelled by the name of its pod before the files go, until that succeeds.
 func TestLostJobIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

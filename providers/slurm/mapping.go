@@ -12,11 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
 // script is that of every job. What it runs, and where, are its arguments. sbatch hands on the token of who submits, which is nothing to a pod.
-const script = "#!/bin/sh\nunset SLURM_JWT\nexec \"$1\" " + job.Marker + " " + job.ModeRun + " \"$2\"\n"
+const script = "#!/bin/sh\nunset SLURM_JWT\nexec \"$1\" " + enter.Marker + " " + enter.ModeRun + " \"$2\"\n"
 
 // identity is what the comment of a job says.
 type identity struct {

@@ -4,6 +4,7 @@ package slurm
 
 import (
 	"context"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -63,7 +64,7 @@ func (p *provider) list(ctx context.Context) {
 		}
 		return
 	}
-	var doubled []int
+	var doubled, forgotten []int
 	p.mu.Lock()
 	for uid, t := range p.pods {
 		own, others := choose(t, byPod[uid])
@@ -77,17 +78,40 @@ func (p *provider) list(ctx context.Context) {
 			}
 			long := began.Sub(t.missingAt) >= p.settle || t.said != nil && t.said.Ended
 			if t.missing >= missingLists && long && ended[t.job.State] == "" {
-				t.job.State = stateLost
+				forgotten = append(forgotten, t.job.ID)
 			}
 		}
 		p.refresh(t)
 	}
 	p.doubled = doubled
 	p.mu.Unlock()
+	p.lose(ctx, forgotten)
 	select {
 	case <-p.listed:
 	default:
 		close(p.listed)
+	}
+}
+
+// lose takes in that Slurm does not know some jobs any more: how they ended may be in its accounting.
+func (p *provider) lose(ctx context.Context, ids []int) {
+	if len(ids) == 0 {
+		return
+	}
+	known, err := p.slurm.accounted(ctx, ids)
+	if err != nil {
+		log.G(ctx).WithError(err).Debug("How jobs ended that are lost is not in the accounting of Slurm")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range p.pods {
+		if t.missing < missingLists || !slices.Contains(ids, t.job.ID) {
+			continue
+		}
+		if t.job.State = known[t.job.ID]; ended[t.job.State] == "" {
+			t.job.State = stateLost
+		}
+		p.refresh(t)
 	}
 }
 

@@ -59,7 +59,7 @@ var (
 type provider struct {
 	config Config
 	in     cli.ProviderInput
-	slurm  client
+	slurm  service
 	place  place
 
 	// set before any pod comes
@@ -117,7 +117,7 @@ func newProvider(in cli.ProviderInput, config Config) (*provider, error) {
 		return nil, errors.New("slurm provider: it runs on Linux only: jobs run the same program")
 	}
 	p := &provider{
-		config: config, in: in, slurm: client{config.BinDir, config.SlurmConf, config.SSH},
+		config: config, in: in, slurm: config.service(),
 		place: place{root: filepath.Join(config.SharedDir, config.ClusterID, in.Node.Name), shared: config.SharedDir},
 		wake:  make(chan struct{}, 1), listed: make(chan struct{}), telling: make(chan struct{}, 1), pods: map[types.UID]*tracked{},
 		notify: func(*corev1.Pod) {}, settle: settleTime,

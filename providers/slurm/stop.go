@@ -45,7 +45,7 @@ const (
 // orders are those that are due: one for each thing to tell.
 func (p *provider) orders(now time.Time) (due []order) {
 	kill, lost := order{}, order{}
-	drop, signal := order{flags: []string{"--state=PENDING"}}, order{flags: []string{"--signal=USR1", "--batch"}}
+	drop, signal := order{flags: []string{whilePending}}, order{flags: []string{tellBatch, batchOnly}}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	kill.ids, p.doubled = p.doubled, nil // the next list sees them again

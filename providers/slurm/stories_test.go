@@ -64,7 +64,13 @@ func (tokens) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountTokenPro
 // running is a provider that works until its test ends, or stop is called.
 func running(t *testing.T, config Config, o objects) (p *provider, stop func()) {
 	t.Helper()
-	p, err := newProvider(cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}}}, config)
+	return runningAs(t, "node", config, o)
+}
+
+// runningAs is one whose node has a name.
+func runningAs(t *testing.T, node string, config Config, o objects) (p *provider, stop func()) {
+	t.Helper()
+	p, err := newProvider(cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}}}, config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
@@ -73,7 +74,7 @@ func (p *provider) stream(ctx context.Context, namespace, name string, req job.R
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cmd := p.slurm.step(ctx, "--jobid="+strconv.Itoa(number), "--overlap", "--ntasks=1", "--nodes=1", "--mem=0", "--quiet", "--chdir=/",
-		p.place.program, job.Marker, job.ModeStream, said.Socket)
+		p.place.program, enter.Marker, enter.ModeStream, said.Socket)
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
 	in, err := cmd.StdinPipe()

@@ -38,6 +38,10 @@ type Options struct {
 	Env []string
 	// Extra are further lines of slurm.conf.
 	Extra string
+	// Others is that users other than root submit jobs too.
+	Others bool
+	// REST is that tokens are taken, as StartREST needs it.
+	REST bool
 }
 
 // Cluster is a Slurm that runs.
@@ -75,10 +79,7 @@ func find(program string) (string, error) {
 func Start(t testing.TB, options Options) *Cluster {
 	t.Helper()
 	if err := Available(); err != nil {
-		if os.Getenv("VK_REQUIRE_SLURM") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
+		skip(t, err)
 	}
 	c, err := open(options)
 	if err != nil {
@@ -132,6 +133,11 @@ func open(o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Others || o.REST { // they find the configuration, and jobs of theirs have a TMPDIR
+		if err := errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Join(dir, "tmp"), 0o777|os.ModeSticky)); err != nil { //nolint:gosec // secrets in it have modes of their own
+			return nil, err
+		}
+	}
 	return c, os.WriteFile(c.Conf, []byte(text), 0o644) //nolint:gosec // there is nothing secret in it
 }
 
@@ -179,6 +185,14 @@ CommunicationParameters=NoCtldInAddrAny
 		gres = fmt.Sprintf(" Gres=gpu:%d", c.options.GPUs)
 		devices := fmt.Sprintf("Name=gpu Count=%d\n", c.options.GPUs)
 		if err := os.WriteFile(filepath.Join(c.Dir, "gres.conf"), []byte(devices), 0o644); err != nil { //nolint:gosec // as slurm.conf
+			return "", err
+		}
+	}
+	if c.options.REST {
+		fmt.Fprintf(&b, "AuthAltTypes=auth/jwt\nAuthAltParameters=jwt_key=%s/jwt.key\n", c.Dir)
+		key := make([]byte, 32)
+		_, _ = rand.Read(key) // it never fails
+		if err := os.WriteFile(filepath.Join(c.Dir, "jwt.key"), key, 0o600); err != nil {
 			return "", err
 		}
 	}
@@ -305,10 +319,12 @@ func end(cmd *exec.Cmd, sig syscall.Signal) {
 func (c *Cluster) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	_, _ = c.Run(ctx, "scancel", "--signal=KILL", "--full", "--me") // nobody may answer any more
-	_, _ = c.Run(ctx, "scancel", "--me")
+	for _, state := range []string{"PENDING", "RUNNING", "SUSPENDED"} { // of every user
+		_, _ = c.Run(ctx, "scancel", "--signal=KILL", "--full", "--state="+state) // nobody may answer any more
+		_, _ = c.Run(ctx, "scancel", "--state="+state)
+	}
 	_ = wait(ctx, "jobs", func() bool {
-		out, err := c.Run(ctx, "squeue", "--noheader", "--me", "--format=%i")
+		out, err := c.Run(ctx, "squeue", "--noheader", "--all", "--format=%i")
 		return err != nil || strings.TrimSpace(out) == ""
 	})
 	for _, n := range c.nodes {

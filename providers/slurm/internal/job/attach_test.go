@@ -19,6 +19,7 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
 )
 
 // listener is a session with an output.
@@ -111,7 +112,7 @@ func running(t *testing.T) *runtime {
 	if os.Getuid() != 0 {
 		t.Skip("containers have namespaces of their own: run it as root")
 	}
-	e := entry{Argv: []string{"/bin/sleep", "300"}, Dir: "/", Root: t.TempDir()}
+	e := enter.Entry{Argv: []string{"/bin/sleep", "300"}, Dir: "/", Root: t.TempDir()}
 	p, err := launch(e)
 	if err != nil {
 		t.Fatal(err)

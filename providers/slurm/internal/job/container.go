@@ -18,6 +18,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
 )
 
 // container is a program of the machine, with the mounts of the pod.
@@ -25,7 +27,7 @@ type container struct {
 	id, sandbox string
 	config      *runtimeapi.ContainerConfig
 	created     time.Time
-	spec        entry
+	spec        enter.Entry
 	logPath     string
 	stopSignal  syscall.Signal
 	ended       chan struct{} // closed when nothing of it runs any more
@@ -63,8 +65,8 @@ func (r *runtime) CreateContainer(ctx context.Context, sandboxID string, config 
 }
 
 // entry is how the process of a container begins.
-func (r *runtime) entry(ctx context.Context, id string, config *runtimeapi.ContainerConfig) (entry, error) {
-	e := entry{
+func (r *runtime) entry(ctx context.Context, id string, config *runtimeapi.ContainerConfig) (enter.Entry, error) {
+	e := enter.Entry{
 		Argv: append(slices.Clone(config.GetCommand()), config.GetArgs()...), Dir: cmp.Or(config.GetWorkingDir(), "/"),
 		Root: filepath.Join(r.dir, "roots", id), Hide: r.hidden, NoNewPrivs: config.GetLinux().GetSecurityContext().GetNoNewPrivs(),
 	}
@@ -88,33 +90,35 @@ func (r *runtime) entry(ctx context.Context, id string, config *runtimeapi.Conta
 	if err := os.Chmod(tmp, 0o777|os.ModeSticky); err != nil { //nolint:gosec // as any /tmp, in a directory of this user alone
 		return e, err
 	}
-	e.Mounts = []mount{{Source: tmp, Target: "/tmp"}} // what another pod left there is nothing to this one
+	e.Mounts = []enter.Mount{{Source: tmp, Target: "/tmp"}} // what another pod left there is nothing to this one
 	for _, m := range config.GetMounts() {
 		if m.GetImage().GetImage() != "" {
 			return e, status.Errorf(codes.InvalidArgument, "nothing can be mounted at %s: there are no images in a job", m.GetContainerPath())
 		}
-		e.Mounts = append(e.Mounts, mount{Source: m.GetHostPath(), Target: filepath.Join("/", m.GetContainerPath()), ReadOnly: m.GetReadonly()})
+		e.Mounts = append(e.Mounts, enter.Mount{Source: m.GetHostPath(), Target: filepath.Join("/", m.GetContainerPath()), ReadOnly: m.GetReadonly()})
 	}
-	slices.SortStableFunc(e.Mounts, func(a, b mount) int { return cmp.Compare(strings.Count(a.Target, "/"), strings.Count(b.Target, "/")) })
-	return e, e.user(config.GetLinux().GetSecurityContext(), of)
+	slices.SortStableFunc(e.Mounts, func(a, b enter.Mount) int {
+		return cmp.Compare(strings.Count(a.Target, "/"), strings.Count(b.Target, "/"))
+	})
+	return e, setUser(&e, config.GetLinux().GetSecurityContext(), of)
 }
 
 // kept are the beginnings of variables that containers have of their job: what it was given, of GPUs for example.
 var kept = []string{"SLURM_", "CUDA_", "GPU_", "ROCR_", "HIP_", "ZE_", "TMPDIR=", "USER=", "LOGNAME=", "HOME=", "SHELL="}
 
 // image has e begin in the image of the container; nil where containers are programs of the machine.
-func (r *runtime) image(ctx context.Context, e *entry, id string, config *runtimeapi.ContainerConfig) (*image, error) {
-	if r.podman == nil {
+func (r *runtime) image(ctx context.Context, e *enter.Entry, id string, config *runtimeapi.ContainerConfig) (*image, error) {
+	if r.store == nil {
 		return nil, nil
 	}
-	of, err := r.podman.find(ctx, config.GetImage().GetImage())
+	of, err := r.store.find(ctx, config.GetImage().GetImage())
 	switch {
 	case err != nil:
 		return nil, err
 	case of == nil:
-		return nil, status.Errorf(codes.NotFound, "image %s has gone from the storage of podman", config.GetImage().GetImage())
+		return nil, status.Errorf(codes.NotFound, "image %s has gone", config.GetImage().GetImage())
 	}
-	if e.Image, err = r.podman.unpack(ctx, of.ID); err != nil {
+	if e.Image, err = r.store.unpack(ctx, of.ID); err != nil {
 		return nil, status.Error(codes.Unknown, err.Error())
 	}
 	e.Upper = filepath.Join(r.dir, "over", id)

@@ -7,12 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	goruntime "runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,33 +18,14 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
 )
-
-// entry is how a process of a container begins. It passes through a pipe: nothing of it is in a command line or on a disk.
-type entry struct {
-	Argv, Env  []string
-	Dir        string
-	Mounts     []mount
-	Root       string // an empty directory for its root
-	Hide       string // a directory of the machine that it is not to have
-	Image      string // the files of its image; "": those of the machine
-	Upper      string // a directory for what it writes over its image
-	UID, GID   int
-	Groups     []int
-	NoNewPrivs bool
-	// Inside says that the process is in the namespaces of the container already.
-	Inside bool
-}
-
-type mount struct {
-	Source, Target string
-	ReadOnly       bool
-}
 
 func signalNumber(name string) syscall.Signal { return unix.SignalNum(name) }
 
-// user sets whom the container runs as: another user than that of the job only if that is root.
-func (e *entry) user(s *runtimeapi.LinuxContainerSecurityContext, of *image) error {
+// setUser sets whom the container runs as: another user than that of the job only if that is root.
+func setUser(e *enter.Entry, s *runtimeapi.LinuxContainerSecurityContext, of *image) error {
 	e.UID, e.GID = os.Getuid(), os.Getgid()
 	switch {
 	case of != nil && os.Getuid() == 0:
@@ -91,7 +69,7 @@ type launched struct {
 func (l launched) close() { _, _ = l.stdout.Close(), l.stderr.Close() }
 
 // launch starts the first process of a container, in namespaces of its own: when it ends, the kernel kills all others.
-func launch(e entry) (launched, error) {
+func launch(e enter.Entry) (launched, error) {
 	var l launched
 	if err := os.MkdirAll(e.Root, 0o700); err != nil {
 		return l, err
@@ -105,7 +83,7 @@ func launch(e entry) (launched, error) {
 		return l, err
 	}
 	l.stdout, l.stderr = outR, errR
-	cmd := exec.Command("/proc/self/exe", Marker, modeEnter) //nolint:noctx // it ends with its container, and with the job
+	cmd := exec.Command("/proc/self/exe", enter.Marker, enter.ModeEnter) //nolint:noctx // it ends with its container, and with the job
 	cmd.Stdout, cmd.Stderr, cmd.Env = outW, errW, []string{}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID}
 	if os.Getuid() != 0 {
@@ -124,7 +102,7 @@ func launch(e entry) (launched, error) {
 
 // begin starts cmd, hands it the entry, and waits until its program runs; with a parent as nsenter, which keeps the pipe, until it has ended.
 // When ctx ends before, cmd and what it started in its session are killed.
-func begin(ctx context.Context, cmd *exec.Cmd, e entry) (*os.Process, error) {
+func begin(ctx context.Context, cmd *exec.Cmd, e enter.Entry) (*os.Process, error) {
 	specR, specW, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -146,7 +124,7 @@ func begin(ctx context.Context, cmd *exec.Cmd, e entry) (*os.Process, error) {
 	err = json.NewEncoder(specW).Encode(e)
 	err = errors.Join(err, specW.Close())
 	said, readErr := io.ReadAll(readyR) // it ends when the program has taken over
-	trouble, entered := bytes.CutPrefix(said, []byte{enteredMark})
+	trouble, entered := bytes.CutPrefix(said, []byte{enter.Mark})
 	if entered && len(trouble) == 0 && err == nil && readErr == nil {
 		return cmd.Process, nil
 	}
@@ -161,91 +139,6 @@ func begin(ctx context.Context, cmd *exec.Cmd, e entry) (*os.Process, error) {
 	return nil, errors.Join(errors.New("the namespaces of the container could not be entered: it has ended, or is about to"), err, readErr)
 }
 
-// enteredMark is what a process says right before it becomes the program of its container: an end before that is none of the program's.
-const enteredMark = '+'
-
-// enter is a process of a container before its program runs.
-func enter() int {
-	goruntime.LockOSThread()
-	syscall.CloseOnExec(4)
-	ready := os.NewFile(4, "ready")
-	err := enterAndRun(ready)
-	_, _ = fmt.Fprint(ready, err)
-	return 127
-}
-
-func enterAndRun(ready io.Writer) error {
-	var e entry
-	spec := os.NewFile(3, "spec")
-	if err := json.NewDecoder(spec).Decode(&e); err != nil {
-		return err
-	}
-	_ = spec.Close()
-	if !e.Inside {
-		if err := makeRoot(e); err != nil {
-			return err
-		}
-	}
-	if err := os.Chdir(e.Dir); err != nil {
-		return fmt.Errorf("working directory: %w", err)
-	}
-	if err := become(e); err != nil {
-		return err
-	}
-	path, err := lookPath(e.Argv[0], e.Env)
-	if err != nil {
-		return err
-	}
-	if _, err := ready.Write([]byte{enteredMark}); err != nil {
-		return err
-	}
-	if err := unix.Exec(path, e.Argv, e.Env); err != nil {
-		return fmt.Errorf("start %s: %w", path, err)
-	}
-	return nil
-}
-
-// become takes the user of the container, and gives up what setting up needed.
-func become(e entry) error {
-	if os.Getuid() == 0 {
-		if err := unix.Setgroups(e.Groups); err != nil {
-			return fmt.Errorf("groups %v: %w", e.Groups, err)
-		}
-		if err := syscall.Setgid(e.GID); err != nil {
-			return fmt.Errorf("group %d: %w", e.GID, err)
-		}
-		if err := syscall.Setuid(e.UID); err != nil {
-			return fmt.Errorf("user %d: %w", e.UID, err)
-		}
-	} else if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return err
-	}
-	if e.NoNewPrivs {
-		return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-	}
-	return nil
-}
-
-// lookPath finds a program as a shell does, on the PATH of the container.
-func lookPath(name string, env []string) (string, error) {
-	if strings.Contains(name, "/") {
-		return name, nil
-	}
-	for _, v := range env {
-		list, ok := strings.CutPrefix(v, "PATH=")
-		if !ok {
-			continue
-		}
-		for _, dir := range filepath.SplitList(list) {
-			path := filepath.Join(dir, name)
-			if info, err := os.Stat(path); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
-				return path, nil
-			}
-		}
-	}
-	return "", fmt.Errorf("%s: no such program on PATH of the job's node", name)
-}
-
 // inside is a command that runs in the namespaces of a process.
 func inside(pid int) (*exec.Cmd, error) {
 	self, err := os.Open("/proc/self/exe")
@@ -257,7 +150,7 @@ func inside(pid int) (*exec.Cmd, error) {
 		args = append(args, "--user", "--preserve-credentials")
 	}
 	// 3 and 4 are the pipes of begin; the path of this program may be another one there.
-	cmd := exec.Command("nsenter", append(args, "--", "/proc/self/fd/5", Marker, modeEnter)...) //nolint:noctx // its command has a context of its own, and it ends with the job
+	cmd := exec.Command("nsenter", append(args, "--", "/proc/self/fd/5", enter.Marker, enter.ModeEnter)...) //nolint:noctx // its command has a context of its own, and it ends with the job
 	cmd.ExtraFiles = []*os.File{self}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	return cmd, nil

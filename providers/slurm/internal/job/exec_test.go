@@ -13,6 +13,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
 )
 
 // TestCommandThatHangsIsKilled: a command ends with its time, although it is begun by a program that waits for it.
@@ -20,7 +22,7 @@ func TestCommandThatHangsIsKilled(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("containers have namespaces of their own: run it as root")
 	}
-	e := entry{Argv: []string{"/bin/sleep", "300"}, Dir: "/", Root: t.TempDir()}
+	e := enter.Entry{Argv: []string{"/bin/sleep", "300"}, Dir: "/", Root: t.TempDir()}
 	p, err := launch(e)
 	if err != nil {
 		t.Fatal(err)
@@ -50,9 +52,9 @@ func TestFilesOfOthersAreHidden(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e := entry{
+	e := enter.Entry{
 		Argv: []string{"/bin/sh", "-c", "cd " + shared + "; echo * v/*"}, Dir: "/", Root: t.TempDir(), Hide: shared, Env: []string{"PATH=/bin:/usr/bin"},
-		Mounts: []mount{{Source: volume, Target: filepath.Join(shared, "v")}},
+		Mounts: []enter.Mount{{Source: volume, Target: filepath.Join(shared, "v")}},
 	}
 	p, err := launch(e)
 	if err != nil {

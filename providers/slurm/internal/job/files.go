@@ -13,16 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Marker is the first argument of a process of this package.
-const Marker = "virtual-kubelet-slurm-job"
-
-// Modes of such a process, the second argument.
-const (
-	ModeRun    = "run"    // supervises a pod; the third argument is its directory
-	ModeStream = "stream" // connects with the socket that the third argument names
-	modeEnter  = "enter"  // begins a process of a container
-)
-
 // The files of a pod, in its directory on the shared file system.
 const (
 	BundleFile = "bundle.json" // what the job needs, with secrets: for the user of the job alone
@@ -45,14 +35,17 @@ type Bundle struct {
 	Tokens     map[string]Token
 	Node       *corev1.Node
 	DNSDomain  string
-	// Runtime is RuntimePodman for containers of images; "": they are programs of the job's node.
+	// Runtime is RuntimePodman or RuntimeUnpack for containers of images; "": they are programs of the job's node.
 	Runtime string
 	// Logins are those of the pod at registries.
 	Logins []Login
 }
 
-// RuntimePodman is the runtime whose images podman of the job's node has.
-const RuntimePodman = "podman"
+// The runtimes whose containers have the files of images.
+const (
+	RuntimePodman = "podman" // podman of the job's node pulls and keeps the images
+	RuntimeUnpack = "unpack" // the job pulls them itself
+)
 
 // Login is how to log in at a registry.
 type Login struct{ Registry, Username, Password, IdentityToken, RegistryToken string }
@@ -109,8 +102,27 @@ func ReadJSON(path string, into any) error {
 	return nil
 }
 
-// WriteJSON writes a file for its user alone: whole, or as it was.
+// WriteJSON writes a file for its user alone: whole, or as it was, also after a crash of the file server.
 func WriteJSON(path string, v any) error {
+	return writeJSON(path, v, func(f *os.File) error {
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+		return os.Rename(f.Name(), path)
+	})
+}
+
+// ShowJSON is WriteJSON for readers that wait: they have the file before it is sure to outlive a crash, which it is when ShowJSON returns.
+func ShowJSON(path string, v any) error {
+	return writeJSON(path, v, func(f *os.File) error {
+		if err := os.Rename(f.Name(), path); err != nil {
+			return errors.Join(err, f.Close())
+		}
+		return errors.Join(f.Sync(), f.Close())
+	})
+}
+
+func writeJSON(path string, v any, finish func(*os.File) error) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -120,15 +132,13 @@ func WriteJSON(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync() // else a crash of the file server may leave an empty file
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
+	if _, err = f.Write(data); err == nil {
+		err = finish(f)
+	} else {
+		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
-		_ = os.Remove(f.Name())
+		_ = os.Remove(f.Name()) // it may have its name already
 	}
 	return err
 }

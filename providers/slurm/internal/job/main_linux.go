@@ -5,20 +5,20 @@ package job
 import (
 	"fmt"
 	"os"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
 )
 
 func init() {
-	if len(os.Args) < 3 || os.Args[1] != Marker {
+	if len(os.Args) < 3 || os.Args[1] != enter.Marker {
 		return
 	}
 	var err error
 	argument := append(os.Args, "")[3]
 	switch os.Args[2] {
-	case modeEnter:
-		os.Exit(enter())
-	case ModeRun:
+	case enter.ModeRun:
 		err = run(argument)
-	case ModeStream:
+	case enter.ModeStream:
 		err = stream(argument)
 	default:
 		err = fmt.Errorf("unknown mode %q", os.Args[2])

@@ -131,10 +131,15 @@ func (p *podman) ImageStatus(ctx context.Context, spec *runtimeapi.ImageSpec, _ 
 	if err != nil || found == nil {
 		return &runtimeapi.ImageStatusResponse{}, err
 	}
+	return &runtimeapi.ImageStatusResponse{Image: found.cri()}, nil
+}
+
+// cri is an image as a kubelet looks at it.
+func (i *image) cri() *runtimeapi.Image {
 	is := &runtimeapi.Image{
-		Id: "sha256:" + found.ID, RepoTags: found.RepoTags, RepoDigests: found.RepoDigests, Size: uint64(max(0, found.Size)), Spec: &runtimeapi.ImageSpec{Image: "sha256:" + found.ID}, //nolint:gosec // it is not negative
+		Id: "sha256:" + i.ID, RepoTags: i.RepoTags, RepoDigests: i.RepoDigests, Size: uint64(max(0, i.Size)), Spec: &runtimeapi.ImageSpec{Image: "sha256:" + i.ID}, //nolint:gosec // it is not negative
 	}
-	user, _, _ := strings.Cut(found.Config.User, ":")
+	user, _, _ := strings.Cut(i.Config.User, ":")
 	number, err := strconv.ParseInt(user, 10, 64)
 	switch {
 	case os.Getuid() != 0: // the container has no other user
@@ -144,7 +149,7 @@ func (p *podman) ImageStatus(ctx context.Context, spec *runtimeapi.ImageSpec, _ 
 	default:
 		is.Username = user
 	}
-	return &runtimeapi.ImageStatusResponse{Image: is}, nil
+	return is
 }
 
 // PullImage has podman pull an image. Credentials are in a file for this user alone, while it does.
@@ -207,7 +212,7 @@ func (p *podman) unpack(ctx context.Context, id string) (dir string, err error) 
 		_, rmErr := p.run(context.WithoutCancel(ctx), "rm", "--force", container)
 		err = errors.Join(err, rmErr)
 	}()
-	export, extract := podmanCommand(ctx, "export", container), exec.CommandContext(ctx, "tar", "-x", "--numeric-owner", "--exclude=dev/*", "-C", dir)
+	export, extract := podmanCommand(ctx, "export", container), exec.CommandContext(ctx, "tar", tarFlags(dir)...)
 	var said, trouble bytes.Buffer
 	export.Stderr, extract.Stderr = &said, &trouble
 	if extract.Stdin, err = export.StdoutPipe(); err != nil {
@@ -224,9 +229,12 @@ func (p *podman) unpack(ctx context.Context, id string) (dir string, err error) 
 	return dir, nil
 }
 
-// clean removes what was unpacked: directories that their owner may not write to as well.
-func (p *podman) clean() {
-	_ = filepath.WalkDir(filepath.Join(p.dir, "images"), func(path string, d os.DirEntry, err error) error {
+// clean implements imageStore.
+func (p *podman) clean() { removable(filepath.Join(p.dir, "images")) }
+
+// removable lets what is below a directory be removed: directories that their owner may not write to as well.
+func removable(dir string) {
+	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
 			_ = os.Chmod(path, 0o700) //nolint:gosec // it is a directory, and about to be removed
 		}

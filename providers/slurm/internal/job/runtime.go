@@ -29,8 +29,8 @@ type runtime struct {
 	unsupported
 	dir     string // of this machine
 	address string
-	hidden  string  // what containers are not to see of it
-	podman  *podman // nil: containers are programs of the machine
+	hidden  string     // what containers are not to see of it
+	store   imageStore // nil: containers are programs of the machine
 
 	mu         sync.Mutex
 	sandboxes  map[string]*sandbox   // guarded by mu

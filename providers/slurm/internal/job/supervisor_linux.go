@@ -10,13 +10,11 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	goruntime "runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/record"
@@ -24,10 +22,8 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
 )
-
-// privateMounts says that this process has its mounts for itself.
-const privateMounts = "VIRTUAL_KUBELET_PRIVATE_MOUNTS"
 
 // supervisor runs the pod of a job.
 type supervisor struct {
@@ -49,11 +45,6 @@ type supervisor struct {
 
 // run runs the pod in dir until it has ended, or was told to stop.
 func run(dir string) error {
-	if os.Getuid() == 0 && os.Getenv(privateMounts) == "" {
-		if err := takePrivateMounts(); err != nil {
-			return err
-		}
-	}
 	if err := claim(dir); err != nil {
 		return err
 	}
@@ -118,18 +109,6 @@ func (s *supervisor) awaitSessions() {
 	}
 }
 
-// takePrivateMounts begins this program anew with mounts of its own, so that no volume of a killed job stays mounted.
-func takePrivateMounts() error {
-	goruntime.LockOSThread()
-	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		return fmt.Errorf("mounts of its own: %w", err)
-	}
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
-		return fmt.Errorf("mounts of its own: %w", err)
-	}
-	return unix.Exec("/proc/self/exe", os.Args, append(os.Environ(), privateMounts+"=1"))
-}
-
 // claim takes the pod for this job. Of two jobs for one pod, as when the answer to a submission got lost, the second one does nothing.
 func claim(dir string) error {
 	path, own := filepath.Join(dir, ClaimFile), os.Getenv("SLURM_JOB_ID")
@@ -157,10 +136,14 @@ func (s *supervisor) start(ctx context.Context) error {
 	r := newRuntime(s.local, address)
 	lacks, notes := Lacks()
 	var store cri.ImageManagerService = images{s.local}
-	if s.bundle.Runtime == RuntimePodman {
-		r.podman = newPodman(s.local)
-		store = r.podman
-		s.clean = r.podman.clean
+	switch s.bundle.Runtime {
+	case RuntimePodman:
+		r.store = newPodman(s.local)
+	case RuntimeUnpack:
+		r.store = newUnpacker(s.local)
+	}
+	if r.store != nil {
+		store, s.clean = r.store, r.store.clean
 	}
 	var err error
 	// The directory of a pod is sharedDir/CLUSTER/NODE/UID: no pod is to read the files of others.
@@ -202,7 +185,7 @@ func (s *supervisor) write() error {
 	if equality.Semantic.DeepEqual(s.status, s.written) {
 		return nil
 	}
-	if err := WriteJSON(filepath.Join(s.dir, StatusFile), s.status); err != nil {
+	if err := ShowJSON(filepath.Join(s.dir, StatusFile), s.status); err != nil {
 		return fmt.Errorf("write the status of the pod: %w", err)
 	}
 	s.written = s.status
@@ -224,6 +207,7 @@ func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error
 	defer ticker.Stop()
 	stopping, failing := false, false
 	var over time.Time
+	var begun sync.Once
 	for {
 		var sig os.Signal
 		select {
@@ -256,6 +240,9 @@ func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error
 			over = time.Now()
 		}
 		err := s.write()
+		if s.status.Pod.Phase != "" && s.status.Pod.Phase != corev1.PodPending {
+			begun.Do(enter.Begun)
+		}
 		if terminal && (err == nil || time.Since(over) >= lastWrite) {
 			return err
 		}

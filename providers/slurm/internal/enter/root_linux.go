@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package job
+package enter
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 
 // makeRoot makes the root of a container: the files of the machine, or of an image, with the mounts of the pod over them. Directories that must be
 // made for a mount are made in memory: the machine's stay as they are.
-func makeRoot(e entry) error {
+func makeRoot(e Entry) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("private mounts: %w", err)
 	}
@@ -58,7 +58,7 @@ type root struct {
 	own  bool            // all of it is the container's own: directories are made where they are wanted
 }
 
-func (r *root) base(e entry) error {
+func (r *root) base(e Entry) error {
 	if e.Image != "" {
 		return r.overlay(e)
 	}
@@ -116,7 +116,7 @@ func bindEntry(from, to string, e os.DirEntry) error {
 }
 
 // mount mounts a volume, with the directories that lead to it.
-func (r *root) mount(m mount) error {
+func (r *root) mount(m Mount) error {
 	info, err := os.Stat(m.Source)
 	if err != nil {
 		return err

@@ -123,18 +123,46 @@ func (l logins) PullCredentials(_ context.Context, pod *corev1.Pod) ([]node.Regi
 	return []node.RegistryCredential{{Registry: l.registry, Username: "puller", Password: l.password}}, nil
 }
 
-// TestImagesByPodman: containers have the files, user, environment and command of their image, of a registry that wants a login.
+// TestImagesByPodman: podman pulls the images of containers, and nothing else of it is left.
 func TestImagesByPodman(t *testing.T) {
 	t.Parallel()
-	podman, err := exec.LookPath("podman")
-	busybox, busyboxErr := exec.LookPath("busybox")
-	if err := errors.Join(err, busyboxErr); err != nil {
-		if os.Getenv("VK_REQUIRE_SLURM") == "1" {
-			t.Fatalf("apt-get install podman busybox-static: %v", err)
-		}
-		t.Skipf("apt-get install podman busybox-static: %v", err)
-	}
+	needs(t, "podman", "busybox")
 	c := slurmtest.Start(t, slurmtest.Options{Env: []string{"CONTAINERS_STORAGE_CONF", "CONTAINERS_REGISTRIES_CONF"}})
+	images(t, c, "podman")
+	cmd := exec.CommandContext(t.Context(), "podman", "ps", "--all", "--quiet")
+	cmd.Env = append(os.Environ(), "CONTAINERS_STORAGE_CONF="+filepath.Join(c.Dir, "CONTAINERS_STORAGE_CONF"))
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("containers of podman: %s, %v", out, err)
+	}
+}
+
+// TestImagesUnpacked: jobs pull and unpack images themselves, on nodes without any program for it.
+func TestImagesUnpacked(t *testing.T) {
+	t.Parallel()
+	needs(t, "busybox")
+	images(t, slurmtest.Start(t, slurmtest.Options{}), "unpack")
+}
+
+// needs skips a test without programs, or fails it if VK_REQUIRE_SLURM is 1.
+func needs(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, program := range programs {
+		if _, err := exec.LookPath(program); err != nil {
+			if os.Getenv("VK_REQUIRE_SLURM") == "1" {
+				t.Fatalf("apt-get install podman busybox-static: %v", err)
+			}
+			t.Skipf("apt-get install podman busybox-static: %v", err)
+		}
+	}
+}
+
+// images fails unless containers have the files, user, environment and command of their image, of a registry that wants a login.
+func images(t *testing.T, c *slurmtest.Cluster, by string) {
+	t.Helper()
+	busybox, err := exec.LookPath("busybox")
+	if err != nil {
+		t.Fatal(err)
+	}
 	const password = "canary-of-the-registry"
 	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -161,8 +189,8 @@ func TestImagesByPodman(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	config := testConfig(c, "podman")
-	config.Containers = "podman"
+	config := testConfig(c, by)
+	config.Containers = by
 	p, _ := running(t, config, objects{"s": {Data: map[string][]byte{"key": []byte("of a volume\n")}}})
 	p.UsePullCredentials(logins{host, password})
 	image := func(name, image string) *corev1.Pod {
@@ -220,11 +248,6 @@ func TestImagesByPodman(t *testing.T) {
 		left, _ := os.ReadDir(filepath.Join(c.Dir, "tmp"))
 		return err == nil && len(all) == 0 && len(left) == 0, fmt.Sprint(len(all), err, left)
 	})
-	cmd := exec.CommandContext(t.Context(), podman, "ps", "--all", "--quiet")
-	cmd.Env = append(os.Environ(), "CONTAINERS_STORAGE_CONF="+filepath.Join(c.Dir, "CONTAINERS_STORAGE_CONF"))
-	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
-		t.Errorf("containers of podman: %s, %v", out, err)
-	}
 }
 
 // awaitLog waits until the container c of a pod has written that.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package job
+package enter
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 )
 
 // overlay makes the root of a container of an image: its files, what the container writes over them, and the machine's devices and name servers.
-func (r *root) overlay(e entry) error {
+func (r *root) overlay(e Entry) error {
 	upper, work := filepath.Join(e.Upper, "upper"), filepath.Join(e.Upper, "work")
 	for _, dir := range []string{e.Image, upper, work} {
 		if strings.ContainsAny(dir, ",:\\") {
@@ -35,7 +35,7 @@ func (r *root) overlay(e entry) error {
 	if _, err := r.place("/proc", true); err != nil {
 		return err
 	}
-	for _, m := range []mount{
+	for _, m := range []Mount{
 		{Source: "/dev", Target: "/dev"}, {Source: "/sys", Target: "/sys", ReadOnly: true},
 		{Source: "/etc/resolv.conf", Target: "/etc/resolv.conf", ReadOnly: true}, {Source: "/etc/hosts", Target: "/etc/hosts", ReadOnly: true},
 	} {

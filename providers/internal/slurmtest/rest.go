@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package slurmtest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// restUser runs slurmrestd, which refuses to be root.
+const restUser = 1
+
+// StartREST starts slurmrestd, which takes tokens alone, until the test ends. It returns its URL. Without Debian's packages slurmrestd and
+// slurm-wlm-jwt-plugin the test is skipped, or fails if VK_REQUIRE_SLURM is 1.
+func (c *Cluster) StartREST(t testing.TB) (url string) {
+	t.Helper()
+	path, err := find("slurmrestd")
+	if err != nil {
+		skip(t, errors.New("slurmrestd is not installed: apt-get install slurmrestd slurm-wlm-jwt-plugin"))
+	}
+	ports, err := freePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	cmd := exec.Command(path, "-f", c.Conf, "-a", "rest_auth/jwt", "-s", "openapi/v0.0.38", address) //nolint:noctx // it is ended by its process id, with the test
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "SLURM_CONF=" + c.Conf, "SLURM_JWT=daemon"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: restUser, Gid: restUser}, Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { end(cmd, syscall.SIGTERM) })
+	if err := wait(t.Context(), "slurmrestd", func() bool {
+		conn, err := net.Dial("tcp", address) //nolint:noctx // it has no name to look up
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return "http://" + address
+}
+
+// skip skips a test, or fails it if VK_REQUIRE_SLURM is 1.
+func skip(t testing.TB, why error) {
+	t.Helper()
+	if os.Getenv("VK_REQUIRE_SLURM") == "1" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
+
+// Token is one of a user for slurmrestd, that ends after some seconds.
+func (c *Cluster) Token(t testing.TB, user string, seconds int) string {
+	t.Helper()
+	out, err := c.Run(t.Context(), "scontrol", "token", "username="+user, fmt.Sprintf("lifespan=%d", seconds))
+	token, ok := strings.CutPrefix(strings.TrimSpace(out), "SLURM_JWT=")
+	if err != nil || !ok {
+		t.Fatalf("no token: %q, %v", out, err)
+	}
+	return token
+}

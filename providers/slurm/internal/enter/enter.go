@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package enter is how processes of jobs begin.
+//
+// It promises that a process becomes the program of its container before the rest of this program is initialized, which costs many times what is
+// done here: Go initializes packages in the order of their imports. So this one imports next to nothing, and does its work in its init.
+//
+// What surprises: os.Args decides whether the program is any other one at all.
+package enter
+
+// Marker is the first argument of a process of a job.
+const Marker = "virtual-kubelet-slurm-job"
+
+// Modes of such a process, the second argument.
+const (
+	ModeRun    = "run"    // supervises a pod; the third argument is its directory
+	ModeStream = "stream" // connects with the socket that the third argument names
+	ModeEnter  = "enter"  // begins a process of a container
+)
+
+// Entry is how a process of a container begins. It passes through a pipe: nothing of it is in a command line or on a disk.
+type Entry struct {
+	Argv, Env  []string
+	Dir        string
+	Mounts     []Mount
+	Root       string // an empty directory for its root
+	Hide       string // a directory of the machine that it is not to have
+	Image      string // the files of its image; "": those of the machine
+	Upper      string // a directory for what it writes over its image
+	UID, GID   int
+	Groups     []int
+	NoNewPrivs bool
+	// Inside says that the process is in the namespaces of the container already.
+	Inside bool
+}
+
+// Mount is a directory or a file of the machine at a path of the container.
+type Mount struct {
+	Source, Target string
+	ReadOnly       bool
+}
+
+// Mark is what a process says right before it becomes the program of its container: an end before that is none of the program's.
+const Mark = '+'

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package enter
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+func init() {
+	if len(os.Args) < 3 || os.Args[1] != Marker {
+		return
+	}
+	switch os.Args[2] {
+	case ModeEnter:
+		os.Exit(enter())
+	case ModeRun:
+		if os.Getuid() == 0 && os.Getenv(privateMounts) == "" {
+			fmt.Fprintln(os.Stderr, takePrivateMounts())
+			os.Exit(1)
+		}
+		if os.Getenv("GOGC") == "" {
+			debug.SetGCPercent(beginning)
+		}
+	}
+}
+
+// beginning is by how many percent the heap may grow while a supervisor begins: nearly all that it makes then stays. See Begun.
+const beginning = 800
+
+// Begun has the heap of a supervisor grow as that of any program: many of them may share a machine.
+func Begun() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(100)
+	}
+}
+
+// privateMounts says that this process has its mounts for itself.
+const privateMounts = "VIRTUAL_KUBELET_PRIVATE_MOUNTS"
+
+// takePrivateMounts begins this program anew with mounts of its own, so that no volume of a killed job stays mounted. It returns only if that fails.
+func takePrivateMounts() error {
+	goruntime.LockOSThread()
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("mounts of its own: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("mounts of its own: %w", err)
+	}
+	return unix.Exec("/proc/self/exe", os.Args, append(os.Environ(), privateMounts+"=1"))
+}
+
+// enter is a process of a container before its program runs.
+func enter() int {
+	goruntime.LockOSThread()
+	syscall.CloseOnExec(4)
+	ready := os.NewFile(4, "ready")
+	err := enterAndRun(ready)
+	_, _ = fmt.Fprint(ready, err)
+	return 127
+}
+
+func enterAndRun(ready io.Writer) error {
+	var e Entry
+	spec := os.NewFile(3, "spec")
+	if err := json.NewDecoder(spec).Decode(&e); err != nil {
+		return err
+	}
+	_ = spec.Close()
+	if !e.Inside {
+		if err := makeRoot(e); err != nil {
+			return err
+		}
+	}
+	if err := os.Chdir(e.Dir); err != nil {
+		return fmt.Errorf("working directory: %w", err)
+	}
+	if err := become(e); err != nil {
+		return err
+	}
+	path, err := lookPath(e.Argv[0], e.Env)
+	if err != nil {
+		return err
+	}
+	if _, err := ready.Write([]byte{Mark}); err != nil {
+		return err
+	}
+	if err := unix.Exec(path, e.Argv, e.Env); err != nil {
+		return fmt.Errorf("start %s: %w", path, err)
+	}
+	return nil
+}
+
+// become takes the user of the container, and gives up what setting up needed.
+func become(e Entry) error {
+	if os.Getuid() == 0 {
+		if err := unix.Setgroups(e.Groups); err != nil {
+			return fmt.Errorf("groups %v: %w", e.Groups, err)
+		}
+		if err := syscall.Setgid(e.GID); err != nil {
+			return fmt.Errorf("group %d: %w", e.GID, err)
+		}
+		if err := syscall.Setuid(e.UID); err != nil {
+			return fmt.Errorf("user %d: %w", e.UID, err)
+		}
+	} else if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return err
+	}
+	if e.NoNewPrivs {
+		return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	}
+	return nil
+}
+
+// lookPath finds a program as a shell does, on the PATH of the container.
+func lookPath(name string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	for _, v := range env {
+		list, ok := strings.CutPrefix(v, "PATH=")
+		if !ok {
+			continue
+		}
+		for _, dir := range filepath.SplitList(list) {
+			path := filepath.Join(dir, name)
+			if info, err := os.Stat(path); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
+				return path, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%s: no such program on PATH of the job's node", name)
+}

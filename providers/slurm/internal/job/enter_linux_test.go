@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package job
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
+)
+
+// initialized is a package that the runtime of Go says it has initialized.
+var initialized = regexp.MustCompile(`(?m)^init (\S+) @`)
+
+// TestContainersBeginEarly: a process of a container does not wait until all packages of this program are initialized, which takes longer than all
+// else that it does.
+func TestContainersBeginEarly(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := func(mode string) (text, complaint string) {
+		specR, specW, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		readyR, readyW, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer readyR.Close()
+		cmd := exec.CommandContext(t.Context(), self, enter.Marker, mode)
+		cmd.Env, cmd.ExtraFiles = []string{"GODEBUG=inittrace=1"}, []*os.File{specR, readyW}
+		_ = specW.Close() // there is no entry, so it ends with a complaint
+		out, _ := cmd.CombinedOutput()
+		_, _ = specR.Close(), readyW.Close()
+		words, err := io.ReadAll(readyR)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out), string(words)
+	}
+	text, complaint := said(enter.ModeEnter)
+	if complaint != "EOF" {
+		t.Errorf("without an entry it says %q", complaint)
+	}
+	if !strings.Contains(text, "init os @") {
+		t.Fatalf("it does not say what it initialized: %q", text)
+	}
+	for _, found := range initialized.FindAllStringSubmatch(text, -1) {
+		if path := found[1]; strings.Contains(path, ".") && path != "golang.org/x/sys/unix" {
+			t.Errorf("%s is initialized before a container begins", path)
+		}
+	}
+	if text, _ := said("none"); !strings.Contains(text, "init k8s.io/") {
+		t.Errorf("a process of another mode has not the packages that this test is about: %q", text)
+	}
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
+)
+
+// restScript is script, whose arguments are in the environment: slurmrestd has no way for arguments that works in each of its versions.
+const restScript = "#!/bin/sh\nunset SLURM_JWT\nexec \"$VK_JOB_PROGRAM\" " + enter.Marker + " " + enter.ModeRun + " \"$VK_JOB_DIR\"\n"
+
+// restField is what a flag of sbatch is in a job of slurmrestd.
+type restField struct {
+	name string
+	read func(string) (any, error)
+}
+
+func text(s string) (any, error)  { return s, nil }
+func whole(s string) (any, error) { return strconv.Atoi(s) }
+func megabytes(s string) (any, error) {
+	return strconv.Atoi(strings.TrimSuffix(s, "M"))
+}
+
+// is makes a field of a flag without a value, or with one that says no more.
+func is(v any) func(string) (any, error) { return func(string) (any, error) { return v, nil } }
+
+// restFields are the flags that there are: those that the provider sets, and of those that pods may set the ones that have a field.
+var restFields = map[string]restField{
+	"--job-name": {"name", text}, "--comment": {"comment", text}, "--output": {"standard_output", text}, "--open-mode": {"open_mode", text},
+	"--chdir": {"current_working_directory", text}, "--nodes": {"nodes", func(s string) (any, error) { n, err := strconv.Atoi(s); return []int{n, n}, err }},
+	"--ntasks": {"tasks", whole}, "--cpus-per-task": {"cpus_per_task", whole}, "--mem": {"memory_per_node", megabytes}, "--partition": {"partition", text},
+	"--account": {"account", text}, "--qos": {"qos", text}, "--time": {"time_limit", whole}, "--gres": {"gres", text}, "--no-requeue": {"requeue", is(false)},
+	"--parsable":   {"", nil},
+	"--constraint": {"constraints", text}, "--prefer": {"prefer", text}, "--nice": {"nice", whole}, "--reservation": {"reservation", text}, "--licenses": {"licenses", text},
+	"--hold": {"hold", is(true)}, "--exclusive": {"exclusive", is("exclusive")}, "--wckey": {"wckey", text}, "--priority": {"priority", text}, "--gres-flags": {"gres_flags", text},
+	"--threads-per-core": {"threads_per_core", whole}, "--gpu-freq": {"gpu_frequency", text}, "--time-min": {"time_minimum", whole},
+}
+
+// restJob is a job as it is submitted.
+func restJob(args []string) (map[string]any, error) {
+	if len(args) < 3 {
+		return nil, errors.New("sbatch has no script")
+	}
+	flags, program, dir := args[:len(args)-3], args[len(args)-2], args[len(args)-1]
+	job := map[string]any{"environment": map[string]string{
+		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "VK_JOB_PROGRAM": program, "VK_JOB_DIR": dir,
+	}}
+	for _, flag := range flags {
+		name, value, _ := strings.Cut(flag, "=")
+		f, ok := restFields[name]
+		if !ok {
+			return nil, errdefs.InvalidInputf("annotation %s: %s: slurmrestd has nothing for it", AnnotationFlags, name)
+		}
+		if f.read == nil {
+			continue
+		}
+		v, err := f.read(value)
+		if err != nil {
+			return nil, errdefs.InvalidInputf("annotation %s: %s: %q is no number", AnnotationFlags, name, value)
+		}
+		job[f.name] = v
+	}
+	return job, nil
+}
+
+func (r *rest) submit(ctx context.Context, args []string) (int, error) {
+	job, err := restJob(args)
+	if err != nil {
+		return 0, err
+	}
+	var out struct {
+		ID int `json:"job_id"`
+	}
+	err = r.call(ctx, "sbatch", http.MethodPost, "/job/submit", map[string]any{"script": restScript, "job": job}, &out)
+	if err == nil && out.ID <= 0 {
+		err = fmt.Errorf("slurmrestd: sbatch: %d is no number of a job", out.ID)
+	}
+	return out.ID, err
+}
+
+func (r *rest) jobs(ctx context.Context, more ...string) ([]queued, error) {
+	var out struct {
+		Jobs []struct {
+			ID       int    `json:"job_id"`
+			State    string `json:"job_state"`
+			Reason   string `json:"state_reason"`
+			Name     string `json:"name"`
+			Host     string `json:"batch_host"`
+			Submit   int64  `json:"submit_time"`
+			Start    int64  `json:"start_time"`
+			Comment  string `json:"comment"`
+			UserID   int    `json:"user_id"`
+			UserName string `json:"user_name"`
+			Array    *int   `json:"array_task_id"`
+		} `json:"jobs"`
+	}
+	if err := r.call(ctx, "squeue", http.MethodGet, "/jobs", nil, &out); err != nil {
+		return nil, err
+	}
+	name := ""
+	for _, flag := range more {
+		name = strings.TrimPrefix(flag, "--name=")
+	}
+	var all []queued
+	for _, j := range out.Jobs {
+		own := j.UserName == r.user || r.uid >= 0 && j.UserID == r.uid
+		if !own || j.Array != nil || name != "" && j.Name != name {
+			continue
+		}
+		all = append(all, queued{
+			ID: j.ID, State: j.State, Reason: j.Reason, Name: j.Name, Host: j.Host, Submitted: moment(j.Submit), Started: moment(j.Start), Comment: j.Comment,
+		})
+	}
+	return all, nil
+}
+
+func moment(seconds int64) time.Time {
+	if seconds <= 0 {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0)
+}
+
+// cancel ends jobs. To tell a batch script alone something, which its containers would not survive, slurmrestd has no way: jobs look for it themselves.
+func (r *rest) cancel(ctx context.Context, ids []int, more ...string) error {
+	if slices.Contains(more, tellBatch) {
+		return nil
+	}
+	if slices.Contains(more, whilePending) {
+		all, err := r.jobs(ctx)
+		if err != nil {
+			return err
+		}
+		ids = slices.DeleteFunc(slices.Clone(ids), func(id int) bool {
+			return !slices.ContainsFunc(all, func(q queued) bool { return q.ID == id && q.State == "PENDING" })
+		})
+	}
+	var all []error
+	for _, id := range ids {
+		if err := r.call(ctx, "scancel", http.MethodDelete, "/job/"+strconv.Itoa(id), nil, nil); err != nil && !gone(err) {
+			all = append(all, err)
+		}
+	}
+	return errors.Join(all...)
+}
+
+func (r *rest) cancelNamed(ctx context.Context, uids []types.UID) error {
+	jobs, err := r.jobs(ctx)
+	if err != nil {
+		return err
+	}
+	var ids []int
+	for _, q := range jobs {
+		if uid, ok := strings.CutPrefix(q.Name, jobName("")); ok && ended[q.State] == "" && slices.Contains(uids, types.UID(uid)) {
+			ids = append(ids, q.ID)
+		}
+	}
+	return r.cancel(ctx, ids)
+}
+
+// accounted knows none: slurmrestd has the accounting at a place of its own.
+func (*rest) accounted(context.Context, []int) (map[int]string, error) { return nil, nil }
+
+func (r *rest) partition(ctx context.Context, name string) (machines []machine, up bool, err error) {
+	var partitions struct {
+		All []struct {
+			Name  string   `json:"name"`
+			State string   `json:"state"`
+			Flags []string `json:"flags"`
+		} `json:"partitions"`
+	}
+	var nodes struct {
+		All []struct {
+			Name       string   `json:"name"`
+			CPUs       int64    `json:"cpus"`
+			Memory     int64    `json:"real_memory"`
+			State      string   `json:"state"`
+			Flags      []string `json:"state_flags"`
+			Gres       string   `json:"gres"`
+			Partitions []string `json:"partitions"`
+		} `json:"nodes"`
+	}
+	if err := r.call(ctx, "sinfo", http.MethodGet, "/partitions", nil, &partitions); err != nil {
+		return nil, false, err
+	}
+	if err := r.call(ctx, "sinfo", http.MethodGet, "/nodes", nil, &nodes); err != nil {
+		return nil, false, err
+	}
+	wanted := name
+	for _, p := range partitions.All {
+		if p.Name == name || name == "" && slices.Contains(p.Flags, "default") {
+			wanted, up = p.Name, p.State == "UP"
+		}
+	}
+	for _, n := range nodes.All {
+		if !slices.Contains(n.Partitions, wanted) {
+			continue
+		}
+		machines = append(machines, machine{name: n.Name, cpus: n.CPUs, megabyte: n.Memory, gpus: gpusOf(n.Gres), usable: usable(n.State) && !slices.ContainsFunc(n.Flags, unfit)})
+	}
+	if len(machines) == 0 {
+		return nil, false, &refusedError{"sinfo", fmt.Sprintf("partition %q has no nodes, or is not there", name)}
+	}
+	return machines, up, nil
+}
+
+// unfit tells whether a node with that flag runs no jobs.
+func unfit(flag string) bool {
+	return slices.ContainsFunc([]string{"DRAIN", "FAIL", "INVALID", "MAINT", "NOT_RESPONDING", "NO_RESPOND", "POWERED_DOWN", "REBOOT"}, func(bad string) bool {
+		return strings.Contains(strings.ToUpper(flag), bad)
+	})
+}
