@@ -5,6 +5,7 @@ package poll
 import (
 	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -24,9 +25,13 @@ type Identity struct {
 	CreatedAt time.Time
 }
 
+// Partial is the error of a List that had reasons not to ask for all instances. The round has not failed.
+var Partial = errors.New("only some instances were asked for") //nolint:errname,revive,staticcheck // as io.EOF: it is no failure
+
 // Config is what a Cache needs to know of a service whose instances are of type T. List, Identify and Status are required.
 type Config[T any] struct {
-	// List returns every instance of this node. It is complete or an error: a list that was cut is an error too.
+	// List returns every instance of this node. It is complete or an error: a list that was cut is an error too. With Partial it is
+	// what was looked at, and nothing is missed that it lacks.
 	List func(context.Context) ([]T, error)
 	// Changed returns the instances that changed at since or later; more do no harm. Nil is a service without such a request: then
 	// every round is a list.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -184,6 +185,37 @@ func TestOneRoundThatFailsIsNoOutage(t *testing.T) {
 		after(5 * time.Second)
 		if err := c.Away(); err != nil {
 			t.Errorf("after the outage: Away %v", err)
+		}
+	})
+}
+
+// TestAPartialListLosesNothing: what it has counts, and what it lacks does not.
+func TestAPartialListLosesNothing(t *testing.T) {
+	one, two := instance{id: "i1", uid: "a", state: "Running"}, instance{id: "i2", uid: "b", state: "Running"}
+	s := &service{have: []instance{one, two}}
+	var partial atomic.Bool
+	s.run(t, func(c *Config[instance]) {
+		c.List = func(ctx context.Context) ([]instance, error) {
+			all, err := s.list(ctx)
+			if partial.Load() {
+				err = Partial
+			}
+			return all, err
+		}
+	}, func(t *testing.T, c *Cache[instance], reports *[]string) {
+		partial.Store(true)
+		s.has(instance{id: "i1", uid: "a", state: "Failed"})
+		after(10 * time.Minute)
+		if !c.has("b") || !slices.Contains(*reports, "a=Failed") {
+			t.Errorf("b is there: %t, reports %v", c.has("b"), *reports)
+		}
+		if err, _ := c.Trouble(); err != nil {
+			t.Errorf("Trouble: %v", err)
+		}
+		partial.Store(false)
+		after(time.Minute)
+		if c.has("b") {
+			t.Error("not lost by complete lists")
 		}
 	})
 }

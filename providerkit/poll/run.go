@@ -4,6 +4,7 @@ package poll
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,7 +75,9 @@ func (c *Cache[T]) round(ctx context.Context) error {
 	var instances []T
 	var err error
 	if list {
-		instances, err = c.config.List(ctx)
+		if instances, err = c.config.List(ctx); errors.Is(err, Partial) {
+			list, err = false, nil
+		}
 	} else {
 		instances, err = c.config.Changed(ctx, since)
 	}

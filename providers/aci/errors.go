@@ -89,10 +89,24 @@ func explain(what string, err error) error {
 	case answer.StatusCode == http.StatusBadRequest && slices.Contains(refusals, code):
 		out = errdefs.AsInvalidInput(out)
 	}
+	if answer.StatusCode == http.StatusTooManyRequests {
+		out = throttled{out}
+	}
 	if after := retryAfter(answer.RawResponse); after > 0 {
 		out = errdefs.RetryAfter(out, after)
 	}
 	return out
+}
+
+// throttled is an answer that wants fewer requests.
+type throttled struct{ error }
+
+// Unwrap lets errors.As see the error.
+func (t throttled) Unwrap() error { return t.error }
+
+func isThrottled(err error) bool {
+	var is throttled
+	return errors.As(err, &is)
 }
 
 // said is what an answer has as code and message, shortened.

@@ -3,7 +3,9 @@
 package aci
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -12,21 +14,28 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 )
 
 // The arithmetic of requests. A list says which groups there are and how far their creation has come, and not what their containers do: that is
 // what a request for one group is for. At rest there is a list each listEvery, that is 3 a minute, with one page or more, and the rest of
-// Config.Requests.AtRest (15) is for the groups that run: 12 a minute with one page, so an end is seen after n/12 minutes with n pods that
-// run, and those of Jobs, which are to end, come four times as often as the others. Groups that have ended are not asked for. While pods start or stop there
-// is a list each busyEvery for all of them, and a request for a group when its creation has come to an end, then after 2, 4, 8 … seconds
-// until all its containers run. So in a pod's life there are a create, a delete, one or two requests for it, and its share of lists.
+// Config.Requests.AtRest (15) is for the groups that have not ended: 12 a minute with one page, so an end is seen after n/12 minutes with n pods.
+// Those of Jobs, which are to end, those with a readiness probe and those that do not come to run are looked at four times as often as the others.
+// For haste after a group was made or is to go there is a list each busyEvery for all of them, and a request for a group when its creation has come
+// to an end, then after 2, 4, 8 … seconds until all its containers run; what that costs is of the lives of pods, and takes nothing from the
+// others. So in a pod's life there are a create, a delete, one or two requests for it, and its share of lists.
 const (
 	busyEvery, listEvery = 2 * time.Second, 20 * time.Second
-	// staleAfter is how long a list may be used again while the pages of lists alone are more than the budget.
+	// haste is how long a group is expected to start or to go: one that takes longer waits for something, and may do so for days.
+	haste = 2 * time.Minute
+	// staleAfter is how long there may be no list while the pages of lists alone are more than the budget.
 	staleAfter = 2 * time.Minute
-	// together is how many requests for groups are under way at once.
+	// together is how many requests for groups are under way at once, and how many that a list lacks are asked for before it is believed.
 	together = 8
+	// mostFailing is how many groups must not be readable, and none be, until ACI is away.
+	mostFailing = 3
 )
 
 // instance is a group of this node as it was seen last.
@@ -40,8 +49,10 @@ type instance struct {
 type view struct {
 	instance
 	provisioning string        // by the last list
+	began        time.Time     // when it was made, seen first, or asked to go
 	looked       time.Time     // zero if it was made and not looked at yet
 	again        time.Duration // after which an unsettled group is looked at again
+	failing      bool          // the last look at it failed
 	stopping     bool
 	absent       bool // ACI said so when it was asked for it
 }
@@ -56,9 +67,8 @@ type groups struct {
 
 	mu     sync.Mutex       // not held while ACI is asked
 	views  map[string]*view // guarded by mu; by the names of groups
-	last   map[string]bool  // guarded by mu; names of the last list
-	listed time.Time        // guarded by mu; when it was asked for
-	pages  int              // guarded by mu
+	listed time.Time        // guarded by mu; when the last list was asked for
+	pages  int              // guarded by mu; of it
 	failed bool             // guarded by mu; the last request
 }
 
@@ -70,7 +80,8 @@ func newGroups(c *client, owner identity.Owner, atRest int, gone func(identity.P
 func (g *groups) made(pod identity.Pod, group *aci.ContainerGroup) instance {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	v := &view{instance: instance{group, pod, time.Now()}, again: busyEvery}
+	now := time.Now()
+	v := &view{instance: instance{group, pod, now}, began: now, again: busyEvery}
 	g.views[value(group.Name)] = v
 	return v.instance
 }
@@ -79,57 +90,81 @@ func (g *groups) made(pod identity.Pod, group *aci.ContainerGroup) instance {
 func (g *groups) stop(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if v := g.views[name]; v != nil {
-		v.stopping = true
+	if v := g.views[name]; v != nil && !v.stopping {
+		v.stopping, v.began = true, time.Now()
 	}
 }
 
-// list returns all groups of the node, each as it was looked at last. Which are looked at anew, is by the arithmetic above.
+// list returns all groups of the node, each as it was looked at last. Which are looked at anew, and whether all are asked for, is by
+// the arithmetic above.
 func (g *groups) list(ctx context.Context) ([]instance, error) {
 	all, err := g.round(ctx)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.failed = err != nil
+	g.failed = err != nil && !errors.Is(err, poll.Partial)
 	return all, err
 }
 
 func (g *groups) round(ctx context.Context) ([]instance, error) {
 	asked := time.Now()
-	names, unknown, err := g.names(ctx)
-	if err != nil {
-		return nil, err
+	var names map[string]bool
+	var missing []string
+	list := g.wants(asked)
+	if list {
+		var err error
+		if names, missing, err = g.names(ctx); err != nil {
+			return nil, err
+		}
 	}
-	if err := g.look(ctx, append(unknown, g.due(time.Now())...)); err != nil {
+	if err := g.look(ctx, append(missing, g.due(asked)...)); err != nil {
 		return nil, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var all []instance
-	for name, v := range g.views { // a list may be late, and what was seen since is there
-		if names[name] || !v.absent && !v.looked.Before(asked) {
+	for name, v := range g.views {
+		seen := !v.absent && !v.looked.Before(asked) // lists are late, and what was seen since is there
+		if names[name] || seen || list && !v.absent && !v.stopping {
 			all = append(all, v.instance)
 		}
+	}
+	if !list {
+		return all, poll.Partial
 	}
 	return all, nil
 }
 
-// names asks which groups there are; unknown are those of which nothing is known.
-func (g *groups) names(ctx context.Context) (names map[string]bool, unknown []string, err error) {
+// wants reports whether it is time for a list.
+func (g *groups) wants(now time.Time) bool {
 	g.mu.Lock()
-	if !g.failed && g.settled() && time.Since(g.listed) < staleAfter && !g.budget.has(g.pages) {
-		defer g.mu.Unlock()
-		return g.last, nil, nil
+	defer g.mu.Unlock()
+	since := now.Sub(g.listed)
+	return g.eager || g.failed || since >= staleAfter || g.hasty(now) || since >= listEvery-busyEvery && g.budget.has(g.pages)
+}
+
+// hasty reports whether a group is expected to start or to go. g.mu is held.
+func (g *groups) hasty(now time.Time) bool {
+	for _, v := range g.views {
+		if now.Sub(v.began) < haste && (v.stopping || !v.settled()) {
+			return true
+		}
 	}
-	g.mu.Unlock()
+	return false
+}
+
+// names asks which groups there are. Missing are those to ask for before the list is believed: nothing is known of them, or it lacks them.
+func (g *groups) names(ctx context.Context) (names map[string]bool, missing []string, err error) {
 	asked := time.Now()
 	groups, pages, err := g.client.list(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	g.budget.spend(pages)
 	names = map[string]bool{}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if !g.hasty(asked) {
+		g.budget.spend(pages)
+	}
 	for _, group := range groups {
 		tags := map[string]string{}
 		for key, v := range group.Tags {
@@ -140,29 +175,25 @@ func (g *groups) names(ctx context.Context) (names map[string]bool, unknown []st
 			names[name] = true
 			v := g.views[name]
 			if v == nil {
-				unknown = append(unknown, name)
+				missing = append(missing, name)
 			} else if group.Properties != nil {
 				v.provisioning = value(group.Properties.ProvisioningState)
 			}
 		}
 	}
-	for name, v := range g.views { // what a list lacks that is new may only be late
-		if (v.stopping || v.absent) && !names[name] {
+	lacks := 0
+	for name, v := range g.views {
+		switch {
+		case names[name]:
+		case v.stopping || v.absent:
 			delete(g.views, name)
+		case lacks < together && (v.settled() || asked.Sub(v.began) > haste): // one that was just made may only be late
+			lacks++
+			missing = append(missing, name)
 		}
 	}
-	g.last, g.listed, g.pages = names, asked, pages
-	return names, unknown, nil
-}
-
-// settled reports whether no group starts or stops. g.mu is held.
-func (g *groups) settled() bool {
-	for _, v := range g.views {
-		if v.stopping || !v.settled() {
-			return false
-		}
-	}
-	return true
+	g.listed, g.pages = asked, pages
+	return names, missing, nil
 }
 
 // settled reports whether all containers of a group run, or it has ended.
@@ -171,7 +202,7 @@ func (v *view) settled() bool {
 	if over(state) {
 		return true
 	}
-	if v.provisioning != "" && v.provisioning != value(v.group.Properties.ProvisioningState) {
+	if v.changed() {
 		return false
 	}
 	for _, c := range v.group.Properties.Containers {
@@ -182,7 +213,19 @@ func (v *view) settled() bool {
 	return state == stateRunning
 }
 
-// due are the groups to look at now: those that start, when something may have changed, and of the others those that wait longest.
+// changed reports whether a list told of another state than the last look.
+func (v *view) changed() bool {
+	return v.provisioning != "" && v.provisioning != value(v.group.Properties.ProvisioningState)
+}
+
+// urgent reports whether more is to be seen of a group that runs than of others.
+func (v *view) urgent() bool {
+	p := v.group.Properties
+	return !v.settled() || p.RestartPolicy != nil && *p.RestartPolicy != aci.ContainerGroupRestartPolicyAlways ||
+		slices.ContainsFunc(p.Containers, func(c *aci.Container) bool { return c.Properties.ReadinessProbe != nil })
+}
+
+// due are the groups to look at now: those that are to start, when something may have changed, and of the others those that wait longest.
 func (g *groups) due(now time.Time) (names []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -198,22 +241,22 @@ func (g *groups) due(now time.Time) (names []string) {
 			names = append(names, name)
 		case v.stopping: // lists tell when it is gone
 		case over(stateOf(v.group)):
-		case !v.settled():
+		case !v.settled() && now.Sub(v.began) < haste:
 			creating := v.provisioning == "" || !over(v.provisioning)
-			if changed := v.provisioning != value(v.group.Properties.ProvisioningState); changed && !creating || since >= v.again && (!creating || v.again >= listEvery) {
+			if v.changed() && !creating || since >= v.again && (!creating || v.again >= listEvery) {
 				names = append(names, name)
 			}
 			if since >= v.again {
 				v.again = min(2*v.again, listEvery)
 			}
 		default:
-			if v.group.Properties.RestartPolicy != nil && *v.group.Properties.RestartPolicy != aci.ContainerGroupRestartPolicyAlways {
+			if v.urgent() {
 				since *= 4
 			}
 			others = append(others, waits{name, since})
 		}
 	}
-	slices.SortFunc(others, func(a, b waits) int { return int(b.since/time.Millisecond - a.since/time.Millisecond) })
+	slices.SortFunc(others, func(a, b waits) int { return cmp.Compare(b.since, a.since) })
 	for _, w := range others {
 		if !g.budget.has(1) {
 			break
@@ -224,33 +267,84 @@ func (g *groups) due(now time.Time) (names []string) {
 	return names
 }
 
-// look asks for groups one by one. A group that is not there is left to the lists, unless it was stopped.
+// look asks for groups one by one. A group that is not there is left to the lists, unless it was stopped. One that cannot be read lets the
+// others be; a service that wants fewer requests gets no more of them.
 func (g *groups) look(ctx context.Context, names []string) error {
-	var some errgroup.Group
+	some, ctx := errgroup.WithContext(ctx)
 	some.SetLimit(together)
+	var mu sync.Mutex
+	var failed int
+	var last error
 	for _, name := range names {
 		some.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			group, err := g.client.get(ctx, name)
-			if err != nil && !errdefs.IsNotFound(err) {
+			switch {
+			case err == nil || errdefs.IsNotFound(err):
+				g.saw(name, group)
+				return nil
+			case ctx.Err() != nil || isThrottled(err) || !g.unreadable(ctx, name, err):
 				return err
 			}
-			g.saw(name, group)
+			mu.Lock()
+			defer mu.Unlock()
+			failed, last = failed+1, err
 			return nil
 		})
 	}
-	return some.Wait()
+	if err := some.Wait(); err != nil {
+		return err
+	}
+	if failed > 0 && failed == len(names) && g.allFail() {
+		return last
+	}
+	return nil
+}
+
+// unreadable takes down that a group cannot be read. False is one of which nothing is known: without it there is no complete list.
+func (g *groups) unreadable(ctx context.Context, name string, err error) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	v := g.views[name]
+	if v == nil {
+		return false
+	}
+	if !v.failing {
+		log.G(ctx).WithError(err).WithField("pod", v.pod.Namespace+"/"+v.pod.Name).WithField("uid", v.pod.UID).Warn("The pod stays as it was seen last: its container group cannot be read")
+	}
+	v.failing, v.looked = true, time.Now() // the others come before it is asked for again
+	return true
+}
+
+// allFail reports whether so many groups cannot be read that ACI is away.
+func (g *groups) allFail() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	failing, all := 0, 0
+	for _, v := range g.views {
+		if v.failing {
+			failing++
+		}
+		if !over(stateOf(v.group)) {
+			all++
+		}
+	}
+	return failing >= min(mostFailing, all)
 }
 
 // saw takes down what ACI says of a group; nil is one that is not there.
 func (g *groups) saw(name string, group *aci.ContainerGroup) {
 	g.mu.Lock()
+	now := time.Now()
 	v := g.views[name]
 	switch {
 	case group == nil && v != nil && v.stopping:
 		delete(g.views, name)
 		defer g.gone(v.pod)
 	case group == nil && v != nil:
-		v.absent, v.looked = true, time.Now()
+		v.absent, v.failing, v.looked = true, false, now
 	case group != nil && group.Properties != nil:
 		if v == nil {
 			tags := map[string]string{}
@@ -258,40 +352,10 @@ func (g *groups) saw(name string, group *aci.ContainerGroup) {
 				tags[key] = value(t)
 			}
 			pod, _ := g.owner.Owned(tags)
-			v = &view{instance: instance{pod: pod}, again: busyEvery}
+			v = &view{instance: instance{pod: pod}, began: now, again: busyEvery}
 			g.views[name] = v
 		}
-		now := time.Now()
-		v.group, v.at, v.looked, v.absent, v.provisioning = group, now, now, false, value(group.Properties.ProvisioningState)
+		v.group, v.at, v.looked, v.absent, v.failing, v.provisioning = group, now, now, false, false, value(group.Properties.ProvisioningState)
 	}
 	g.mu.Unlock()
-}
-
-// budget is a number of requests a minute.
-type budget struct {
-	mu     sync.Mutex
-	minute float64
-	left   float64   // guarded by mu
-	at     time.Time // guarded by mu
-}
-
-func newBudget(minute int) *budget {
-	return &budget{minute: float64(minute), left: float64(minute) / 3, at: time.Now()}
-}
-
-// has reports whether n requests can be spent.
-func (b *budget) has(n int) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := time.Now()
-	b.left = min(b.left+now.Sub(b.at).Minutes()*b.minute, b.minute/3)
-	b.at = now
-	return b.left >= float64(n)
-}
-
-// spend takes n away, also those that are not there.
-func (b *budget) spend(n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.left -= float64(n)
 }
