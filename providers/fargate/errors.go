@@ -30,6 +30,8 @@ var (
 		"UnrecognizedClientException": "the credentials are not known: look at those of this machine",
 		"InvalidSignatureException":   "the secret key is another one, or the clock of this machine is off: set both right",
 		"ExpiredTokenException":       "the credentials have expired: renew them",
+		"AccessDenied":                "the credentials lack a right: the policy is in the README",
+		"UnauthorizedOperation":       "the credentials lack a right: the policy is in the README",
 		"ClusterNotFoundException":    "the cluster of ECS is not there: make it, or configure cluster and region",
 	}
 )

@@ -18,7 +18,7 @@ import (
 func (c *client) keep(ctx context.Context, s secret) (string, error) {
 	out, err := c.secrets.CreateSecret(ctx, &secretsmanager.CreateSecretInput{
 		Name: &s.name, SecretString: &s.text,
-		Description: aws.String("Environment of pods, by Virtual Kubelet"), Tags: []smtypes.Tag{{Key: aws.String(identity.TagCluster), Value: &s.cluster}},
+		Description: aws.String("Of pods, by Virtual Kubelet"), Tags: []smtypes.Tag{{Key: aws.String(identity.TagCluster), Value: &s.cluster}},
 	})
 	if err == nil {
 		return aws.ToString(out.ARN), nil
@@ -27,11 +27,23 @@ func (c *client) keep(ctx context.Context, s secret) (string, error) {
 	if !errors.As(err, &exists) {
 		return "", kind(err, "keep the secret "+s.name)
 	}
+	if s.own {
+		out, err := c.secrets.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: &s.name, SecretString: &s.text})
+		if err != nil {
+			return "", kind(err, "replace the secret "+s.name)
+		}
+		return aws.ToString(out.ARN), nil
+	}
 	old, err := c.secrets.DescribeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: &s.name})
 	if err != nil {
 		return "", kind(err, "look for the secret "+s.name)
 	}
 	return aws.ToString(old.ARN), nil
+}
+
+func (c *client) drop(ctx context.Context, name string) error {
+	_, err := c.secrets.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: &name, ForceDeleteWithoutRecovery: aws.Bool(true)})
+	return kind(err, "remove the secret "+name)
 }
 
 // keyOf is the name of the secret with the key of a cluster.
