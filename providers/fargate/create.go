@@ -102,10 +102,16 @@ func (p *provider) create(ctx context.Context, pod *corev1.Pod) error {
 		return err
 	}
 	in.TaskDefinition = &arn
+	before := p.watch.doubted(pod.UID)
 	p.watch.doubt(pod.UID) // until there is an answer: it may be asked for and run
 	task, err := p.service.run(ctx, in)
 	if err != nil {
-		p.made.forget() // somebody may have removed what is kept in mind
+		if wasRefused(err) {
+			p.made.forget() // somebody may have removed what is kept in mind
+		}
+		if saysNo(err) && !before {
+			p.watch.sure(pod.UID)
+		}
 		p.cache.Hurry() // it may run: then the next round finds it
 		return err
 	}

@@ -40,7 +40,9 @@ func accessOf(c Config) ([]func(*awsconfig.LoadOptions) error, error) {
 		if err != nil {
 			return nil, fmt.Errorf("fargate provider: caFile: %w", err)
 		}
-		options = append(options, awsconfig.WithCustomCABundle(bytes.NewReader(authorities)))
+		options = append(options, func(o *awsconfig.LoadOptions) error { // it is read each time
+			return awsconfig.WithCustomCABundle(bytes.NewReader(authorities))(o)
+		})
 	}
 	return options, nil
 }

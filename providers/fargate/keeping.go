@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	smtypes "github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
+	smithy "github.com/aws/smithy-go"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
@@ -25,12 +26,12 @@ func (c *client) keep(ctx context.Context, s secret) (string, error) {
 	}
 	var exists *smtypes.ResourceExistsException
 	if !errors.As(err, &exists) {
-		return "", kind(err, "keep the secret "+s.name)
+		return "", kind(bare(err), "keep the secret "+s.name)
 	}
 	if s.own {
 		out, err := c.secrets.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: &s.name, SecretString: &s.text})
 		if err != nil {
-			return "", kind(err, "replace the secret "+s.name)
+			return "", kind(bare(err), "replace the secret "+s.name)
 		}
 		return aws.ToString(out.ARN), nil
 	}
@@ -40,6 +41,29 @@ func (c *client) keep(ctx context.Context, s secret) (string, error) {
 	}
 	return aws.ToString(old.ARN), nil
 }
+
+// bareError is an error of a service without its message.
+type bareError struct {
+	api smithy.APIError
+	err error
+}
+
+// bare leaves out what a service says of a request that has a secret: it may quote it.
+func bare(err error) error {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		return &bareError{api, err}
+	}
+	return err
+}
+
+// Error implements error.
+func (b *bareError) Error() string {
+	return b.api.ErrorCode() + ", with a message that may quote the value"
+}
+
+// Unwrap gives what its kind is found by.
+func (b *bareError) Unwrap() error { return b.err }
 
 func (c *client) drop(ctx context.Context, name string) error {
 	_, err := c.secrets.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: &name, ForceDeleteWithoutRecovery: aws.Bool(true)})
@@ -72,5 +96,5 @@ func (c *client) key(ctx context.Context, cluster string) ([]byte, error) {
 	if errors.As(err, &exists) { // another node was faster
 		return look()
 	}
-	return key, kind(err, "keep the key "+name)
+	return key, kind(bare(err), "keep the key "+name)
 }

@@ -146,13 +146,6 @@ func (p *prober) run(ctx context.Context, tell func(types.UID)) {
 	}
 }
 
-// refresh makes the status of a pod anew.
-func (p *provider) refresh(uid types.UID) {
-	if pod, _, ok := p.cache.Get(uid); ok {
-		p.cache.Update(pod)
-	}
-}
-
 // PortForward copies between a stream and a port of a pod, where this process reaches its address.
 func (p *provider) PortForward(ctx context.Context, namespace, name string, port int32, stream io.ReadWriteCloser) error {
 	if !p.config.reachable() {

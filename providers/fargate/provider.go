@@ -112,6 +112,11 @@ func newProvider(ctx context.Context, in cli.ProviderInput, config Config, pace 
 		},
 		Busy: pace.busy, Rest: pace.rest, Idle: pace.idle, ListEvery: pace.listEvery, SeenWithin: pace.seenWithin,
 	})
+	p.cache.Notify(p.prober.see)
+	p.watch.patience = pace.seenWithin
+	if p.watch.patience == 0 {
+		p.watch.patience = doubtful
+	}
 	return p, nil
 }
 
@@ -136,7 +141,7 @@ func (p *provider) NotifyPods(_ context.Context, notify func(*corev1.Pod)) {
 func (p *provider) RunInBackground(ctx context.Context) error {
 	var beside sync.WaitGroup
 	if p.in.Listed == nil || cache.WaitForCacheSync(ctx.Done(), p.in.Listed) {
-		beside.Go(func() { p.prober.run(ctx, p.refresh) })
+		beside.Go(func() { p.prober.run(ctx, p.cache.Refresh) })
 		if p.config.Queue != "" {
 			beside.Go(func() { p.listen(ctx) })
 		}
@@ -195,7 +200,7 @@ func (p *provider) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 		asked := time.Now()
 		said, err := p.service.stop(ctx, *task.TaskArn, deleted)
 		switch {
-		case errdefs.IsNotFound(err) && !p.watch.told(*task.TaskArn) && time.Since(aws.ToTime(task.CreatedAt)) < doubtful:
+		case errdefs.IsNotFound(err) && !p.watch.told(*task.TaskArn) && time.Since(aws.ToTime(task.CreatedAt)) < p.watch.patience:
 			p.cache.Hurry()
 			return fmt.Errorf("delete pod %s/%s: ECS has taken its task and does not show it yet: it is asked again: %s", pod.Namespace, pod.Name, err.Error())
 		case errdefs.IsNotFound(err): // ECS forgets a task an hour after its end

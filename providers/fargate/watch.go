@@ -27,7 +27,8 @@ type watch struct {
 	tasks  map[string]*inquiry // guarded by mu; by ARN
 	others map[string]bool     // guarded by mu; tasks that have ended and are none of a pod of this node
 
-	doubts map[types.UID]time.Time // guarded by mu; pods for which a task was asked without an answer, and when
+	doubts   map[types.UID]time.Time // guarded by mu; pods for which a task was asked without an answer, and when
+	patience time.Duration           // how long ECS may take until it shows a task
 }
 
 // doubtful is how long a task may run of which nobody knows, as its request had no answer: ECS shows it within that.
@@ -55,7 +56,7 @@ func (w *watch) doubted(uid types.UID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at, ok := w.doubts[uid]
-	return ok && time.Since(at) < doubtful
+	return ok && time.Since(at) < w.patience
 }
 
 // unsure reports whether any does.
@@ -63,7 +64,7 @@ func (w *watch) unsure() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for uid, at := range w.doubts {
-		if time.Since(at) >= doubtful {
+		if time.Since(at) >= w.patience {
 			delete(w.doubts, uid)
 		}
 	}
