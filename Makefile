@@ -199,6 +199,11 @@ nomad: bin/nomad/nomad ## run the tests of provider nomad on an agent of Nomad a
 bin/nomad/nomad: hack/build-nomad.sh
 	@hack/build-nomad.sh
 
+# It unpacks packages of Debian 13, so this is no part of CI, whose tests have an emulator of their own. See docs/reports/fargate-moto.md.
+.PHONY: moto
+moto: ## run provider fargate on moto's Secrets Manager and logs, hold its requests to botocore, and write docs/reports/fargate-moto.md
+	@hack/test-moto.sh $(CURDIR)/docs/reports/fargate-moto.md
+
 # How many random schedules of users, faults and restarts every `make test` tries, new ones each time.
 SCHEDULES ?= 10000
 SEED ?= 0

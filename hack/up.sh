@@ -56,7 +56,7 @@ esac
 
 # The clouds that have an emulator, see providers/internal/emulate.
 emulated=
-case $provider in eci) [ -n "${PROVIDER_CONFIG:-}" ] || emulated=$provider ;; esac
+case $provider in eci | fargate) [ -n "${PROVIDER_CONFIG:-}" ] || emulated=$provider ;; esac
 
 if "$root/bin/devcluster" status --name "$cluster" >/dev/null 2>&1; then
   say "cluster $cluster runs already"
@@ -78,7 +78,7 @@ if [ "$provider" = process ] || [ -n "$emulated" ]; then
     cd providers
     CGO_ENABLED=0 go build -o "$state/demo" ./process/demo
     CGO_ENABLED=0 go build -C process/demo/shell -o "$state/sh" .
-    go run ./process/demo/pack -name demo -sh "$state/sh" -o "$state/images/demo.tar" "$state/demo" cat env exit hostname id ls sleep tar
+    go run ./process/demo/pack -name demo -sh "$state/sh" -o "$state/images/demo.tar" "$state/demo" base64 cat env exit hostname id ls sleep tar
   )
 fi
 if [ "$provider" = process ]; then

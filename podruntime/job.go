@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
-	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/probe"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/probe"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/volumes"
 )
 

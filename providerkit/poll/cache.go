@@ -180,6 +180,19 @@ func (c *Cache[T]) Update(pod *corev1.Pod) bool {
 	return true
 }
 
+// Refresh makes the status of a pod anew: Status depends on more than the service, and that has changed.
+func (c *Cache[T]) Refresh(uid types.UID) {
+	c.order.Lock()
+	defer c.order.Unlock()
+	c.mu.Lock()
+	var report *corev1.Pod
+	if e := c.pods[uid]; e != nil {
+		report = c.refresh(e)
+	}
+	c.mu.Unlock()
+	c.tell(report)
+}
+
 // setPod takes a pod as the cluster has it. The status is what the service makes of it.
 func (e *entry[T]) setPod(pod *corev1.Pod) {
 	next := pod.DeepCopy()

@@ -145,6 +145,26 @@ func TestPodsOfAnEarlierLifeAreFound(t *testing.T) {
 	})
 }
 
+// TestRefresh: what a status is made of beside the service has changed, and is told without a request.
+func TestRefresh(t *testing.T) {
+	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}}}
+	reason := ""
+	s.run(t, func(c *Config[instance]) {
+		c.Status = func(_ *corev1.Pod, i instance) corev1.PodStatus {
+			return corev1.PodStatus{Phase: corev1.PodPhase(i.state + reason)}
+		}
+	}, func(t *testing.T, c *Cache[instance], reports *[]string) {
+		before := s.lists
+		c.Refresh("a")
+		reason = "-ready"
+		c.Refresh("a")
+		c.Refresh("b") // which is not there
+		if !slices.Equal(*reports, []string{"a=Running", "a=Running-ready"}) || s.lists != before {
+			t.Errorf("got reports %v and %d lists", *reports, s.lists-before)
+		}
+	})
+}
+
 func TestAnErrorIsNeverAnEmptyList(t *testing.T) {
 	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}}}
 	s.run(t, nil, func(t *testing.T, c *Cache[instance], _ *[]string) {

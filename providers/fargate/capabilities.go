@@ -3,19 +3,19 @@
 package fargate
 
 import (
-	"fmt"
-	"strings"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
 // Capabilities returns what pods get from a provider with this configuration.
 func (c Config) Capabilities() capability.Declaration {
-	return capability.Only().
+	d := capability.Only().
 		Note("one that fails lets the pod fail, whatever restartPolicy says; its own requests and limits size the task and are not kept", capability.InitContainers).
 		Note("what comes next waits until it was started", capability.Sidecars).
 		Note("readinessProbe alone, every 5 s at most, with 2 s of time at least", capability.ExecProbes).
@@ -24,14 +24,21 @@ func (c Config) Capabilities() capability.Declaration {
 		Note("runAsNonRoot and runAsGroup with runAsUser", capability.RunAsUser).
 		Note("", capability.ReadOnlyRoot).
 		Note("all can be dropped, and SYS_PTRACE be added", capability.Capabilities).
-		Lacks("a task has no files from outside of it", capability.ObjectVolumes, capability.TokenVolumes, capability.CertificateFiles, capability.EnvFiles).
-		Lacks("ECS has health checks by commands alone", capability.NetworkProbes).
+		Note("written once, by a container of filesImage that starts before the others", capability.ObjectVolumes).
+		Note("a token is not replaced while the pod runs", capability.TokenVolumes).
+		Note("file systems of EFS, as nfs with their name in the VPC", capability.OtherVolumes).
+		Lacks("a task gets its files once, and these are to be replaced before they end", capability.CertificateFiles).
+		Lacks("variables are in the definition of a task, before there are files", capability.EnvFiles).
 		Lacks("a task definition has no field for it", capability.PostStartHooks, capability.PreStopHooks, capability.StopSignal, capability.TerminationMessages,
 			capability.ContainerRestartRules, capability.PodResources, capability.SubPath, capability.FSGroup, capability.MountPropagation).
 		Lacks("a task does not change while it runs", capability.EphemeralContainers, capability.InPlaceResize).
 		Lacks("tasks in a VPC have its name servers, and a host name that AWS gives", capability.DNS, capability.Hostname, capability.HostAliases).
 		Lacks("ECS has no attach", capability.InteractiveContainers).
 		Lacks("the machine is not yours", capability.HostNetwork, capability.HostPorts, capability.HostPortMapping, capability.HostPath, capability.HostNamespaces, capability.Privileged)
+	if !c.reachable() {
+		return d.Lacks("ECS has health checks by commands alone, and this node does not reach pods", capability.NetworkProbes)
+	}
+	return d.Note("readinessProbe alone, by this node, which must reach the addresses of pods", capability.NetworkProbes)
 }
 
 // refuse refuses what Fargate cannot do, with the path of the field.
@@ -40,8 +47,12 @@ func (m mapping) refuse(pod *corev1.Pod) error {
 		return errdefs.InvalidInput(capability.Message(lacks))
 	}
 	spec, at := &pod.Spec, field.NewPath("spec")
-	if n := len(spec.InitContainers) + len(spec.Containers); n > maxContainers {
-		return errdefs.InvalidInputf("%s: %d with init containers: a task definition has %d at most", at.Child("containers"), n, maxContainers)
+	most := maxContainers
+	if slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return podspec.Written(&v) }) {
+		most-- // one writes the files
+	}
+	if n := len(spec.InitContainers) + len(spec.Containers); n > most {
+		return errdefs.InvalidInputf("%s: %d with init containers: a task has %d at most", at.Child("containers"), n, most)
 	}
 	if len(spec.Containers) > 1 && spec.RestartPolicy != corev1.RestartPolicyAlways && spec.RestartPolicy != "" {
 		return errdefs.InvalidInputf("%s: with restartPolicy %s a pod has one container on Fargate: a task stops when the first one has ended", at.Child("containers").Index(1), spec.RestartPolicy)
@@ -57,8 +68,13 @@ func (m mapping) refuse(pod *corev1.Pod) error {
 		return errdefs.InvalidInputf("%s: a task definition has no field for it", at.Child("securityContext", name))
 	}
 	for c, path := range containersOf(spec) {
-		if err := m.image(spec, c, path); err != nil {
-			return err
+		switch {
+		case c.Name == filesName:
+			return errdefs.InvalidInputf("%s: %s is that of a container which writes files", path.Child("name"), c.Name)
+		case c.ImagePullPolicy == corev1.PullNever:
+			return errdefs.InvalidInputf("%s: a task has no image before it starts", path.Child("imagePullPolicy"))
+		case c.ReadinessProbe != nil && c.ReadinessProbe.Exec != nil && c.ReadinessProbe.SuccessThreshold > 1:
+			return errdefs.InvalidInputf("%s: a health check of ECS has no field for it", path.Child("readinessProbe", "successThreshold"))
 		}
 		for i, p := range c.Ports {
 			if p.Protocol == corev1.ProtocolSCTP {
@@ -67,13 +83,4 @@ func (m mapping) refuse(pod *corev1.Pod) error {
 		}
 	}
 	return nil
-}
-
-// image refuses an image whose pull secrets would be left out.
-func (m mapping) image(spec *corev1.PodSpec, c *corev1.Container, at *field.Path) error {
-	host := registry(c.Image)
-	if len(spec.ImagePullSecrets) == 0 || m.config.RegistryCredentials[host] != "" || strings.Contains(host, ".dkr.ecr.") {
-		return nil
-	}
-	return errdefs.InvalidInput(fmt.Sprintf("%s: Fargate pulls with credentials in Secrets Manager: name those of %s in registryCredentials, or leave spec.imagePullSecrets out", at.Child("image"), host))
 }

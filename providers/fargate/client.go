@@ -44,6 +44,8 @@ type service interface {
 	stop(ctx context.Context, arn, reason string) (types.Task, error)
 	// keep stores a secret by its name, and returns its ARN. One that is there has this value already.
 	keep(ctx context.Context, s secret) (arn string, err error)
+	// drop removes a secret for good.
+	drop(ctx context.Context, name string) error
 	// key returns the key of the names of the secrets of a Kubernetes cluster. It is made by the first node that asks.
 	key(ctx context.Context, cluster string) ([]byte, error)
 	// ping fails where tasks could not run.
@@ -52,6 +54,11 @@ type service interface {
 	log(ctx context.Context, group, name, token string, since time.Time) ([]logs.Line, string, error)
 	// session opens a session that runs a command in a container of a task.
 	session(ctx context.Context, arn, container, command string) (*websocket.Conn, error)
+	// receive returns messages of a queue, none after a while without; done removes them.
+	receive(ctx context.Context, queue string) ([]message, error)
+	done(ctx context.Context, queue string, messages []message) error
+	// examine tries the rights on what is not there, and looks at what the configuration names.
+	examine(ctx context.Context, conf Config, key string) error
 	// close ends connections that nothing uses.
 	close()
 }
@@ -63,6 +70,7 @@ type client struct {
 	secrets *secretsmanager.Client
 	logs    *cloudwatchlogs.Client
 	http    *http.Client
+	signed  signed
 }
 
 var _ service = (*client)(nil)
@@ -70,23 +78,24 @@ var _ service = (*client)(nil)
 // newClient returns a client with the credentials that the tools of AWS would use. It never tries again by itself: the node waits as long
 // as the service asks for, and a pod says why.
 func newClient(ctx context.Context, c Config) (*client, error) {
-	options := []func(*awsconfig.LoadOptions) error{
-		awsconfig.WithRegion(c.Region), awsconfig.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }),
-		awsconfig.WithAppID("virtual-kubelet"),
-	}
-	if c.Endpoint != "" {
-		options = append(options, awsconfig.WithBaseEndpoint(c.Endpoint))
+	options, err := accessOf(c)
+	if err != nil {
+		return nil, err
 	}
 	access, err := awsconfig.LoadDefaultConfig(ctx, options...)
 	if err != nil {
 		return nil, fmt.Errorf("fargate provider: find credentials: %w", err)
 	}
+	access.Credentials = aws.NewCredentialsCache(&rereader{options: options, now: access.Credentials})
 	line := &http.Client{Timeout: patience}
 	if c, ok := access.HTTPClient.(*awshttp.BuildableClient); ok { // it has what AWS_CA_BUNDLE names, and no way to end connections
 		line.Transport = c.GetTransport()
 	}
 	access.HTTPClient = line
-	return &client{cluster: c.Cluster, ecs: ecs.NewFromConfig(access), secrets: secretsmanager.NewFromConfig(access), logs: cloudwatchlogs.NewFromConfig(access), http: line}, nil
+	return &client{
+		cluster: c.Cluster, ecs: ecs.NewFromConfig(access), secrets: secretsmanager.NewFromConfig(access), logs: cloudwatchlogs.NewFromConfig(access), http: line,
+		signed: signed{region: c.Region, endpoint: c.Endpoint, credentials: access.Credentials, http: line},
+	}, nil
 }
 
 func (c *client) close() { c.http.CloseIdleConnections() }
@@ -119,7 +128,11 @@ func (c *client) run(ctx context.Context, in *ecs.RunTaskInput) (types.Task, err
 	out, err := c.ecs.RunTask(ctx, in)
 	switch {
 	case err != nil:
-		return types.Task{}, kind(err, doing)
+		said := kind(err, doing)
+		if errdefs.IsInvalidInput(said) || errdefs.IsNotFound(said) { // ECS took the definition: what is wrong is of the node, and passes
+			said = errdefs.RetryAfter(fmt.Errorf("%s: %w", doing, err), unsaid)
+		}
+		return types.Task{}, said
 	case len(out.Tasks) == 1:
 		return out.Tasks[0], nil
 	case len(out.Failures) > 0: // capacity and quotas of the account: both pass

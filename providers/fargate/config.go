@@ -39,8 +39,14 @@ type Config struct {
 	Kind string `json:"kind,omitempty"`
 	// Region is that of the cluster of ECS, such as eu-central-1. Required.
 	Region string `json:"region,omitempty" env:"AWS_REGION"`
-	// Endpoint is the URL of ECS, Secrets Manager and CloudWatch Logs. Default: those of the region.
+	// Endpoint is the URL of all services that are asked. Default: those of the region.
 	Endpoint string `json:"endpoint,omitempty"`
+	// CAFile has the authorities of the endpoint. Default: those of this machine.
+	CAFile string `json:"caFile,omitempty"`
+	// CredentialsFile is a file with keys, as the tools of AWS write ~/.aws/credentials. Default: what those tools find.
+	CredentialsFile string `json:"credentialsFile,omitempty"`
+	// Profile is that of the keys. Default: AWS_PROFILE, or default.
+	Profile string `json:"profile,omitempty"`
 	// Cluster is the name or ARN of the cluster of ECS. Default: default.
 	Cluster string `json:"cluster,omitempty"`
 	// ClusterID names the Kubernetes cluster in tags. No two that use one cluster of ECS may have the same, and it must not change while
@@ -63,6 +69,14 @@ type Config struct {
 	// ExecRole is the ARN of the role of pods that name none. It needs the rights of ECS Exec, and so does each of TaskRoles. Default:
 	// none, and there is no exec.
 	ExecRole string `json:"execRole,omitempty"`
+	// FilesImage is an image with sh, base64 and tar, of which a container writes the files of ConfigMaps, Secrets, tokens and the downward
+	// API before the others start. Default: busybox:stable.
+	FilesImage string `json:"filesImage,omitempty"`
+	// Queue is the URL of a queue of SQS that a rule of EventBridge fills with the changes of tasks. Default: none, and ECS is asked.
+	Queue string `json:"queue,omitempty"`
+	// Reachable says that this process reaches pods by their addresses: then it probes them by HTTP, TCP and gRPC, and forwards ports.
+	// Where it does not, such probes are refused. Default: true.
+	Reachable *bool `json:"reachable,omitempty"`
 	// LogGroup is the group of CloudWatch Logs, which must be there. Default: none, and pods have no logs.
 	LogGroup string `json:"logGroup,omitempty"`
 	// CapacityProvider is what pods run on that do not say: OnDemand or Spot. Default: OnDemand.
@@ -91,10 +105,13 @@ func (c Config) complete() (Config, error) {
 	if c.Endpoint != "" && !safeURL(c.Endpoint) {
 		problem("endpoint: %q: want an URL that begins with https://, or with http:// for this machine itself", c.Endpoint)
 	}
+	if c.Queue != "" && !safeURL(c.Queue) {
+		problem("queue: %q: want the URL of a queue of SQS, such as https://sqs.eu-central-1.amazonaws.com/123456789012/tasks", c.Queue)
+	}
 	if len(validation.IsDNS1123Label(c.ClusterID)) > 0 {
 		problem("clusterID: %q: want a name for the Kubernetes cluster, such as home-1", c.ClusterID)
 	}
-	c.Cluster = or(c.Cluster, "default")
+	c.Cluster, c.FilesImage = or(c.Cluster, "default"), or(c.FilesImage, "busybox:stable")
 	c.PlatformVersion, c.Architecture, c.CapacityProvider = or(c.PlatformVersion, "LATEST"), or(c.Architecture, "X86_64"), or(c.CapacityProvider, OnDemand)
 	if len(c.Subnets) == 0 || len(c.Subnets) > maxSubnets {
 		problem("subnets: %d: want the IDs of 1 to %d of the VPC that pods are in", len(c.Subnets), maxSubnets)
@@ -132,6 +149,8 @@ func (c Config) complete() (Config, error) {
 	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) }) // maps have no order
 	return c, errors.Join(problems...)
 }
+
+func (c Config) reachable() bool { return c.Reachable == nil || *c.Reachable }
 
 func or(value, otherwise string) string {
 	if value == "" {

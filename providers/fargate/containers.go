@@ -3,6 +3,7 @@
 package fargate
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 )
 
@@ -38,20 +40,18 @@ func (b *builder) container(c *corev1.Container, at *field.Path) (types.Containe
 	if c.WorkingDir != "" {
 		k.WorkingDirectory = &c.WorkingDir
 	}
-	if arn := b.config.RegistryCredentials[registry(c.Image)]; arn != "" {
+	if arn := or(b.config.RegistryCredentials[registry(c.Image)], b.arns[loginOf(c.Name)]); arn != "" {
 		k.RepositoryCredentials = &types.RepositoryCredentials{CredentialsParameter: &arn}
 	}
 	for _, p := range c.Ports {
 		k.PortMappings = append(k.PortMappings, types.PortMapping{ContainerPort: aws.Int32(p.ContainerPort), Protocol: types.TransportProtocol(strings.ToLower(or(string(p.Protocol), "TCP")))})
 	}
 	for _, m := range c.VolumeMounts {
-		k.MountPoints = append(k.MountPoints, types.MountPoint{SourceVolume: aws.String(m.Name), ContainerPath: aws.String(m.MountPath), ReadOnly: aws.Bool(m.ReadOnly)})
+		k.MountPoints = append(k.MountPoints, types.MountPoint{
+			SourceVolume: aws.String(m.Name), ContainerPath: aws.String(m.MountPath), ReadOnly: aws.Bool(m.ReadOnly || b.written(m.Name)),
+		})
 	}
-	if b.config.LogGroup != "" {
-		k.LogConfiguration = &types.LogConfiguration{LogDriver: types.LogDriverAwslogs, Options: map[string]string{
-			"awslogs-group": b.config.LogGroup, "awslogs-region": b.config.Region, "awslogs-stream-prefix": streamPrefix,
-		}}
-	}
+	b.logs(&k)
 	if err := b.environment(&k, c, full, at); err != nil {
 		return k, err
 	}
@@ -73,6 +73,21 @@ func (b *builder) container(c *corev1.Container, at *field.Path) (types.Containe
 		b.after(c, types.ContainerConditionSuccess)
 	}
 	return k, nil
+}
+
+// logs lets what a container prints go to CloudWatch Logs.
+func (b *builder) logs(k *types.ContainerDefinition) {
+	if b.config.LogGroup == "" {
+		return
+	}
+	k.LogConfiguration = &types.LogConfiguration{LogDriver: types.LogDriverAwslogs, Options: map[string]string{
+		"awslogs-group": b.config.LogGroup, "awslogs-region": b.config.Region, "awslogs-stream-prefix": streamPrefix,
+	}}
+}
+
+// written reports whether a volume has files of the API, which containers do not change.
+func (b *builder) written(volume string) bool {
+	return slices.ContainsFunc(b.pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume && podspec.Written(&v) })
 }
 
 // after lets what comes next wait for a container.

@@ -76,16 +76,16 @@ type cloud struct {
 func newCloud(ctx context.Context, change ...func(*ecs.Config)) *cloud {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &cloud{containers: inprocess.New(ctx)}
-	runner := inprocess.Open(c.containers, inprocess.Objects{})
+	runner := newShelled(ctx, c.containers)
 	conf := ecs.Config{
-		Runner: &shelled{runner}, Objects: &emulator.Objects{}, Keys: map[string]ecs.Key{testKey: {Secret: testSecret}}, LogGroups: []string{logGroup}, Quick: true,
+		Runner: runner, Objects: &emulator.Objects{}, Keys: map[string]ecs.Key{testKey: {Secret: testSecret}}, LogGroups: []string{logGroup}, Quick: true,
 		Lag: 200 * time.Millisecond,
 	}
 	for _, f := range change {
 		f(&conf)
 	}
 	c.Server = ecs.New(ctx, conf)
-	runner.NotifyPods(ctx, c.Report)
+	runner.NotifyPods(ctx, func(pod *corev1.Pod) { c.Report(runner.at(pod)) })
 	var background sync.WaitGroup
 	background.Go(func() { _ = runner.RunInBackground(ctx) })
 	server := httptest.NewServer(c)
@@ -103,7 +103,7 @@ func newCloud(ctx context.Context, change ...func(*ecs.Config)) *cloud {
 func (c *cloud) config(cluster string) (Config, error) {
 	return Config{
 		Region: "eu-central-1", Endpoint: c.url, ClusterID: cluster, Subnets: []string{"subnet-1"}, SecurityGroups: []string{"sg-1"},
-		ExecutionRole: "arn:aws:iam::123456789012:role/execution", LogGroup: logGroup, ExecRole: "arn:aws:iam::123456789012:role/exec",
+		ExecutionRole: "arn:aws:iam::123456789012:role/execution", LogGroup: logGroup, Queue: c.url + "/123456789012/tasks", ExecRole: "arn:aws:iam::123456789012:role/exec",
 		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("20"), corev1.ResourceMemory: resource.MustParse("40Gi"), corev1.ResourcePods: resource.MustParse("200")},
 	}.complete()
 }
@@ -173,12 +173,12 @@ func exceptions() map[string]string {
 	for _, name := range []string{"probes/liveness", "probes/startup"} {
 		except[name] = "ECS does nothing to an unhealthy container of a single task: such probes are refused with the path of the field"
 	}
-	except["environment/own"] = "two containers with restartPolicy Never are refused with the path of the field"
+	for _, name := range []string{"environment/own", "probes/network"} {
+		except[name] = "two containers with restartPolicy Never are refused with the path of the field"
+	}
 	except["deletion/grace"] = "ECS gives a container the time that its pod was made with, and none that comes with the deletion"
 	except["stats/summary"] = "what tasks use is in CloudWatch Container Insights"
-	for _, name := range []string{"attach/output", "port-forward/both-ways", "port-forward/refused"} {
-		except[name] = "ECS has no such request, and the provider says so"
-	}
+	except["attach/output"] = "ECS has no such request, and the provider says so"
 	return except
 }
 
@@ -188,5 +188,8 @@ func unproven() map[capability.Feature]string {
 	for _, f := range []capability.Feature{capability.ContainerLimits, capability.RunAsUser, capability.Capabilities, capability.ReadOnlyRoot} {
 		all[f] = "ECS gets the fields, by the tests of the mapping; the containers of this test are goroutines, without what they act on"
 	}
+	all[capability.NetworkProbes] = "TestNetworkReadiness has two containers, one of which is ready"
+	all[capability.TokenVolumes] = "TestSecretsAreNowhereElse has a token in a file"
+	all[capability.OtherVolumes] = "ECS gets the file system, by the tests of the mapping; no file system is here"
 	return all
 }

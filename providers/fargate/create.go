@@ -10,8 +10,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
 // remembered is how many definitions, and how many secrets, are kept in mind: more are looked for again.
@@ -38,9 +40,14 @@ func (m *made) set(name, arn string) {
 	if m.arn == nil || len(m.arn) >= remembered {
 		m.arn = map[string]string{}
 	}
-	if m.arn[name] = arn; arn == "" {
-		delete(m.arn, name)
-	}
+	m.arn[name] = arn
+}
+
+// forget lets all be looked for again.
+func (m *made) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.arn = nil
 }
 
 // once returns the ARN of a name: the one that is known, or what find says. One at a time asks.
@@ -95,14 +102,20 @@ func (p *provider) create(ctx context.Context, pod *corev1.Pod) error {
 		return err
 	}
 	in.TaskDefinition = &arn
+	before := p.watch.doubted(pod.UID)
+	p.watch.doubt(pod.UID) // until there is an answer: it may be asked for and run
 	task, err := p.service.run(ctx, in)
-	if errdefs.IsInvalidInput(err) { // somebody may have removed what is kept in mind
-		p.made.set(*definition.Family, "")
-	}
 	if err != nil {
-		p.cache.Hurry() // it may run: then the next try finds it
+		if wasRefused(err) {
+			p.made.forget() // somebody may have removed what is kept in mind
+		}
+		if saysNo(err) && !before {
+			p.watch.sure(pod.UID)
+		}
+		p.cache.Hurry() // it may run: then the next round finds it
 		return err
 	}
+	p.watch.sure(pod.UID)
 	task.Tags = in.Tags
 	p.cache.Accepted(pod, task)
 	return nil
@@ -113,15 +126,9 @@ func (p *provider) definition(ctx context.Context, pod *corev1.Pod) (*ecs.Regist
 	if p.objects == nil {
 		return nil, errors.New("this node has nothing of the API yet")
 	}
-	r := resolved{pod: pod, containers: map[string]*corev1.Container{}}
-	secret := false
-	for c := range containersOf(&pod.Spec) {
-		full, err := p.objects.Container(ctx, pod, c.Name)
-		if err != nil {
-			return nil, fmt.Errorf("container %s: %w", c.Name, err)
-		}
-		r.containers[c.Name] = full
-		secret = secret || hasSecrets(c)
+	r, secret, err := p.resolve(ctx, pod)
+	if err != nil {
+		return nil, err
 	}
 	arns := map[string]string{}
 	if secret {
@@ -134,12 +141,48 @@ func (p *provider) definition(ctx context.Context, pod *corev1.Pod) (*ecs.Regist
 			return nil, err
 		}
 		for c, s := range secrets {
-			if arns[c], err = p.made.once(ctx, s.name, func() (string, error) { return p.service.keep(ctx, s) }); err != nil {
+			if s.own {
+				arns[c], err = p.service.keep(ctx, s)
+			} else {
+				arns[c], err = p.made.once(ctx, s.name, func() (string, error) { return p.service.keep(ctx, s) })
+			}
+			if err != nil {
 				return nil, err
 			}
 		}
 	}
 	return p.mapping.definition(r, arns)
+}
+
+// resolve collects what a pod takes from other objects, and says whether something of it is to be in Secrets Manager.
+func (p *provider) resolve(ctx context.Context, pod *corev1.Pod) (r resolved, secret bool, err error) {
+	r = resolved{pod: pod, containers: map[string]*corev1.Container{}, files: map[string][]podspec.File{}}
+	for c := range containersOf(&pod.Spec) {
+		full, err := p.objects.Container(ctx, pod, c.Name)
+		if err != nil {
+			return r, false, fmt.Errorf("container %s: %w", c.Name, err)
+		}
+		r.containers[c.Name] = full
+		secret = secret || hasSecrets(c)
+	}
+	sources := podspec.Sources{Objects: p.objects, Tokens: p.tokens, Allocatable: func() corev1.ResourceList { return p.config.Capacity }}
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		if !podspec.Written(v) {
+			continue
+		}
+		if r.files[v.Name], _, err = sources.Files(ctx, pod, v, field.NewPath("spec", "volumes").Index(i)); err != nil {
+			return r, false, fmt.Errorf("volume %s: %w", v.Name, err)
+		}
+		secret = true
+	}
+	if len(pod.Spec.ImagePullSecrets) > 0 && p.credentials != nil {
+		if r.logins, err = p.credentials.PullCredentials(ctx, pod); err != nil {
+			return r, false, err
+		}
+		secret = secret || len(r.logins) > 0
+	}
+	return r, secret, nil
 }
 
 // key returns the key of the names of secrets, which is in Secrets Manager and nowhere else.

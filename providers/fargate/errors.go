@@ -30,6 +30,8 @@ var (
 		"UnrecognizedClientException": "the credentials are not known: look at those of this machine",
 		"InvalidSignatureException":   "the secret key is another one, or the clock of this machine is off: set both right",
 		"ExpiredTokenException":       "the credentials have expired: renew them",
+		"AccessDenied":                "the credentials lack a right: the policy is in the README",
+		"UnauthorizedOperation":       "the credentials lack a right: the policy is in the README",
 		"ClusterNotFoundException":    "the cluster of ECS is not there: make it, or configure cluster and region",
 	}
 )
@@ -64,12 +66,32 @@ func kind(err error, doing string) error {
 		return said
 	case slices.Contains(notThere, code), strings.Contains(text, noTask), strings.Contains(text, noDefinition):
 		return errdefs.AsNotFound(said)
+	case code == "InvalidSignatureException" && strings.Contains(text, "scoped to a valid region"):
+		return fmt.Errorf("%w: the endpoint is in another region than it names: look at region and endpoint", said)
 	case refused[code] != "":
 		return fmt.Errorf("%w: %s", said, refused[code])
 	case slices.Contains(wrong, code):
 		return errdefs.AsInvalidInput(said)
 	}
 	return said
+}
+
+// saysNo reports whether a service has answered that it did not do what it was asked for. One that says that the token of a request was used
+// for another one has done that.
+func saysNo(err error) bool {
+	var answer *smithyhttp.ResponseError
+	var api smithy.APIError
+	if !errors.As(err, &answer) || !errors.As(err, &api) {
+		_, failures := errdefs.RetryAfterOf(err)
+		return failures // in an answer
+	}
+	return answer.HTTPStatusCode() < http.StatusInternalServerError && api.ErrorCode() != "ConflictException"
+}
+
+// wasRefused reports whether a service has refused what a request says.
+func wasRefused(err error) bool {
+	var api smithy.APIError
+	return errors.As(err, &api) && slices.Contains(wrong, api.ErrorCode())
 }
 
 // retryAfter is what the answer says, or unsaid.

@@ -4,6 +4,7 @@ package fargate
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +14,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/ecs"
 )
 
-// TestExamine makes mistakes that doctor is to find, each with what to do.
-func TestExamine(t *testing.T) {
+// TestDoctor seeds mistakes, of which doctor is to say each, with what to do.
+func TestDoctor(t *testing.T) {
+	without := func(action string) func(*ecs.Config) {
+		return func(c *ecs.Config) {
+			allow := append(policy(t), "ec2:DescribeSubnets", "ec2:DescribeSecurityGroups", "iam:GetRole", "servicequotas:GetServiceQuota")
+			c.Keys[testKey] = ecs.Key{Secret: testSecret, Allow: slices.DeleteFunc(allow, func(a string) bool { return a == action })}
+		}
+	}
 	for name, c := range map[string]struct {
 		cloud  func(*ecs.Config)
 		config func(*Config)
@@ -22,11 +29,29 @@ func TestExamine(t *testing.T) {
 		fault  emulator.Fault
 		want   string // "" is well
 	}{
-		"well":            {},
-		"wrong region":    {config: func(c *Config) { c.Region = "eu-west-1" }, want: "scoped to a valid region"},
-		"wrong cluster":   {config: func(c *Config) { c.Cluster = "other" }, want: "make it, or configure cluster and region"},
-		"wrong log group": {config: func(c *Config) { c.LogGroup = "/other" }, want: "make the group, or configure logGroup"},
-		"no server":       {config: func(c *Config) { c.Endpoint = "http://127.0.0.1:1" }, want: "connection refused"},
+		"well":                        {},
+		"well with all rights":        {cloud: without("")},
+		"well without the lookups":    {cloud: func(c *ecs.Config) { c.Keys[testKey] = ecs.Key{Secret: testSecret, Allow: policy(t)} }},
+		"wrong region":                {config: func(c *Config) { c.Region = "eu-west-1" }, want: "in another region than it names: look at region"},
+		"wrong cluster":               {config: func(c *Config) { c.Cluster = "other" }, want: "make it, or configure cluster and region"},
+		"wrong log group":             {config: func(c *Config) { c.LogGroup = "/other" }, want: "make the group, or configure logGroup"},
+		"no such subnet":              {config: func(c *Config) { c.Subnets = []string{"subnet-1", "subnet-2"} }, want: "look for subnet-2 of subnets"},
+		"no such security group":      {config: func(c *Config) { c.SecurityGroups = []string{"sg-2"} }, want: "configure one that is in the VPC"},
+		"no such execution role":      {config: func(c *Config) { c.ExecutionRole += "s" }, want: "make it, or configure executionRole"},
+		"no such role for exec":       {config: func(c *Config) { c.ExecRole += "s" }, want: "make it, or configure execRole"},
+		"a role that trusts no task":  {config: func(c *Config) { c.ExecutionRole = "arn:aws:iam::123456789012:role/strange" }, want: "let its trust policy name the service ecs-tasks"},
+		"a quota below the capacity":  {cloud: func(c *ecs.Config) { c.VCPUs = 6 }, want: "may run 6 virtual CPUs of FARGATE at once, and capacity.cpu offers 20: lower it, or ask for more"},
+		"no such queue":               {config: func(c *Config) { c.Queue += "s" }, want: "look at queue, or leave it out"},
+		"no right to run tasks":       {cloud: without("ecs:RunTask"), want: "ecs:RunTask"},
+		"no right to stop tasks":      {cloud: without("ecs:StopTask"), want: "ecs:StopTask"},
+		"no right to register":        {cloud: without("ecs:RegisterTaskDefinition"), want: "ecs:RegisterTaskDefinition"},
+		"no right to execute":         {cloud: without("ecs:ExecuteCommand"), want: "ecs:ExecuteCommand"},
+		"no right to list":            {cloud: without("ecs:ListTasks"), want: "ecs:ListTasks"},
+		"no right to keep secrets":    {cloud: without("secretsmanager:CreateSecret"), want: "secretsmanager:CreateSecret"},
+		"no right to remove secrets":  {cloud: without("secretsmanager:DeleteSecret"), want: "secretsmanager:DeleteSecret"},
+		"no right to read the queue":  {cloud: without("sqs:ReceiveMessage"), want: "sqs:ReceiveMessage"},
+		"no right to empty the queue": {cloud: without("sqs:DeleteMessage"), want: "sqs:DeleteMessage"},
+		"no server":                   {config: func(c *Config) { c.Endpoint = "http://127.0.0.1:1" }, want: "connection refused"},
 		"missing right": {cloud: func(c *ecs.Config) {
 			c.Keys[testKey] = ecs.Key{Secret: testSecret, Allow: []string{"ecs:DescribeClusters"}}
 		}, want: "the policy is in the README"},
@@ -39,11 +64,12 @@ func TestExamine(t *testing.T) {
 		"a service that ails": {fault: emulator.Fault{Answer: func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusServiceUnavailable) }}, want: "503"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			change := c.cloud
-			if change == nil {
-				change = func(*ecs.Config) {}
-			}
-			cloud := cloudOf(t, change)
+			cloud := cloudOf(t, func(conf *ecs.Config) {
+				conf.Subnets, conf.SecurityGroups, conf.Roles = []string{"subnet-1"}, []string{"sg-1"}, []string{"execution", "exec", "strange"}
+				if c.cloud != nil {
+					c.cloud(conf)
+				}
+			})
 			if c.env[0] != "" {
 				t.Setenv(c.env[0], c.env[1])
 			}
@@ -62,8 +88,12 @@ func TestExamine(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.service.close()
+			made := len(cloud.Secrets()) + cloud.Definitions()
 			if err := p.Examine(t.Context()); (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), testSecret)) {
 				t.Errorf("got %v, want %q", err, c.want)
+			}
+			if now := len(cloud.Secrets()) + cloud.Definitions(); now != made {
+				t.Error("it has made something")
 			}
 		})
 	}

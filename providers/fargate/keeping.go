@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	smtypes "github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
+	smithy "github.com/aws/smithy-go"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
@@ -18,20 +19,55 @@ import (
 func (c *client) keep(ctx context.Context, s secret) (string, error) {
 	out, err := c.secrets.CreateSecret(ctx, &secretsmanager.CreateSecretInput{
 		Name: &s.name, SecretString: &s.text,
-		Description: aws.String("Environment of pods, by Virtual Kubelet"), Tags: []smtypes.Tag{{Key: aws.String(identity.TagCluster), Value: &s.cluster}},
+		Description: aws.String("Of pods, by Virtual Kubelet"), Tags: []smtypes.Tag{{Key: aws.String(identity.TagCluster), Value: &s.cluster}},
 	})
 	if err == nil {
 		return aws.ToString(out.ARN), nil
 	}
 	var exists *smtypes.ResourceExistsException
 	if !errors.As(err, &exists) {
-		return "", kind(err, "keep the secret "+s.name)
+		return "", kind(bare(err), "keep the secret "+s.name)
+	}
+	if s.own {
+		out, err := c.secrets.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: &s.name, SecretString: &s.text})
+		if err != nil {
+			return "", kind(bare(err), "replace the secret "+s.name)
+		}
+		return aws.ToString(out.ARN), nil
 	}
 	old, err := c.secrets.DescribeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: &s.name})
 	if err != nil {
 		return "", kind(err, "look for the secret "+s.name)
 	}
 	return aws.ToString(old.ARN), nil
+}
+
+// bareError is an error of a service without its message.
+type bareError struct {
+	api smithy.APIError
+	err error
+}
+
+// bare leaves out what a service says of a request that has a secret: it may quote it.
+func bare(err error) error {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		return &bareError{api, err}
+	}
+	return err
+}
+
+// Error implements error.
+func (b *bareError) Error() string {
+	return b.api.ErrorCode() + ", with a message that may quote the value"
+}
+
+// Unwrap gives what its kind is found by.
+func (b *bareError) Unwrap() error { return b.err }
+
+func (c *client) drop(ctx context.Context, name string) error {
+	_, err := c.secrets.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: &name, ForceDeleteWithoutRecovery: aws.Bool(true)})
+	return kind(err, "remove the secret "+name)
 }
 
 // keyOf is the name of the secret with the key of a cluster.
@@ -60,5 +96,5 @@ func (c *client) key(ctx context.Context, cluster string) ([]byte, error) {
 	if errors.As(err, &exists) { // another node was faster
 		return look()
 	}
-	return key, kind(err, "keep the key "+name)
+	return key, kind(bare(err), "keep the key "+name)
 }

@@ -16,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 )
 
@@ -27,6 +29,9 @@ const (
 	// AnnotationCapacityProvider is OnDemand or Spot.
 	AnnotationCapacityProvider = "fargate.virtual-kubelet.io/capacity-provider"
 )
+
+// tagOwn marks tasks with a secret that ends with them.
+const tagOwn = "vk-own-secret"
 
 // maxContainers is how many containers a task definition has at most, and maxGrace how many seconds a container has to stop.
 const (
@@ -39,6 +44,10 @@ type resolved struct {
 	pod *corev1.Pod
 	// containers have their environment, by name.
 	containers map[string]*corev1.Container
+	// files are those of volumes, by the name of the volume.
+	files map[string][]podspec.File
+	// logins are those at registries.
+	logins []node.RegistryCredential
 }
 
 // mapping makes task definitions and tasks of pods. Its methods are pure functions.
@@ -50,7 +59,11 @@ type mapping struct {
 // startedBy is what all tasks of the node were started by.
 func (m mapping) startedBy() string { return "vk-" + identity.Hash(m.owner.Cluster, m.owner.Node) }
 
-// secrets returns what is to be kept in Secrets Manager before the definition of a pod, by container. Errors are of the kind invalid-input.
+// loginOf is what the login for the image of a container is kept as.
+func loginOf(container string) string { return "login/" + container }
+
+// secrets returns what is to be kept in Secrets Manager before the definition of a pod: the variables by container, files and logins.
+// Errors are of the kind invalid-input.
 func (m mapping) secrets(key []byte, r resolved) (map[string]secret, error) {
 	out := map[string]secret{}
 	for c, at := range containersOf(&r.pod.Spec) {
@@ -61,8 +74,14 @@ func (m mapping) secrets(key []byte, r resolved) (map[string]secret, error) {
 		if ok {
 			out[c.Name] = s
 		}
+		if s, ok, err = m.login(key, r, c, at); err != nil {
+			return nil, err
+		}
+		if ok {
+			out[loginOf(c.Name)] = s
+		}
 	}
-	return out, nil
+	return out, m.fileSecrets(key, r, out)
 }
 
 // definition returns the task definition of a pod, with the ARNs of the secrets of its containers. Its family stands for what it says, so
@@ -90,12 +109,17 @@ func (m mapping) definition(r resolved, arns map[string]string) (*ecs.RegisterTa
 	if storage > 0 {
 		d.EphemeralStorage = &types.EphemeralStorage{SizeInGiB: storage}
 	}
-	for _, v := range spec.Volumes {
-		if v.EmptyDir != nil {
-			d.Volumes = append(d.Volumes, types.Volume{Name: aws.String(v.Name)})
+	for i := range spec.Volumes {
+		v, err := volumeOf(&spec.Volumes[i], field.NewPath("spec", "volumes").Index(i))
+		if err != nil {
+			return nil, err
 		}
+		d.Volumes = append(d.Volumes, v)
 	}
 	b := builder{mapping: m, resolved: r, arns: arns}
+	if k, ok := b.writer(); ok {
+		d.ContainerDefinitions = append(d.ContainerDefinitions, k)
+	}
 	for c, at := range containersOf(spec) {
 		k, err := b.container(c, at)
 		if err != nil {
@@ -130,6 +154,9 @@ func (m mapping) task(pod *corev1.Pod, definition string) (*ecs.RunTaskInput, er
 		}},
 	}
 	tags := m.owner.Tags(identity.Of(pod))
+	if hasOwn(pod) {
+		tags[tagOwn] = "true"
+	}
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		in.Tags = append(in.Tags, types.Tag{Key: aws.String(key), Value: aws.String(tags[key])})
 	}

@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -183,26 +182,32 @@ func TestRefusals(t *testing.T) {
 	main := func(p *corev1.Pod) *corev1.Container { return &p.Spec.Containers[0] }
 	for want, change := range map[string]func(*corev1.Pod){
 		"spec.hostNetwork": func(p *corev1.Pod) { p.Spec.HostNetwork = true },
-		"spec.volumes[0].configMap": func(p *corev1.Pod) {
-			p.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}
+		"spec.volumes[0].hostPath": func(p *corev1.Pod) {
+			p.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}
 		},
-		"spec.containers[1]: with":            func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever },
-		"spec.containers: 12":                 func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, make([]corev1.Container, 7)...) },
-		"spec.terminationGracePeriodSeconds":  func(p *corev1.Pod) { *p.Spec.TerminationGracePeriodSeconds = 121 },
-		"spec.containers[0].livenessProbe":    func(p *corev1.Pod) { main(p).LivenessProbe = main(p).ReadinessProbe },
-		"spec.containers[0].startupProbe":     func(p *corev1.Pod) { main(p).StartupProbe = main(p).ReadinessProbe },
-		"readinessProbe.failureThreshold: 11": func(p *corev1.Pod) { main(p).ReadinessProbe.FailureThreshold = 11 },
-		"spec.containers[0].readinessProbe": func(p *corev1.Pod) {
-			main(p).ReadinessProbe.ProbeHandler = corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(1)}}
+		"spec.volumes[0].nfs.server: \"nfs.example\"": func(p *corev1.Pod) {
+			p.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{Server: "nfs.example", Path: "/"}}
 		},
-		"securityContext.capabilities.add[0]": func(p *corev1.Pod) { main(p).SecurityContext.Capabilities.Add[0] = "NET_ADMIN" },
-		"securityContext.runAsNonRoot":        func(p *corev1.Pod) { *p.Spec.SecurityContext.RunAsUser = 0 },
-		"securityContext.runAsGroup":          func(p *corev1.Pod) { p.Spec.SecurityContext = nil },
-		"securityContext.supplementalGroups":  func(p *corev1.Pod) { p.Spec.SecurityContext.SupplementalGroups = []int64{1} },
+		"spec.volumes[0]: volume \"data\"": func(p *corev1.Pod) {
+			p.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{}}
+		},
+		"spec.containers[0].name: vk-files":         func(p *corev1.Pod) { main(p).Name = filesName },
+		"spec.containers[0].imagePullPolicy":        func(p *corev1.Pod) { main(p).ImagePullPolicy = corev1.PullNever },
+		"readinessProbe.successThreshold: a health": func(p *corev1.Pod) { main(p).ReadinessProbe.SuccessThreshold = 2 },
+		"of PLAIN is no UTF-8":                      func(p *corev1.Pod) { main(p).Env[0].Value = "\xff" },
+		"spec.containers[1]: with":                  func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever },
+		"spec.containers: 12":                       func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, make([]corev1.Container, 7)...) },
+		"spec.terminationGracePeriodSeconds":        func(p *corev1.Pod) { *p.Spec.TerminationGracePeriodSeconds = 121 },
+		"spec.containers[0].livenessProbe":          func(p *corev1.Pod) { main(p).LivenessProbe = main(p).ReadinessProbe },
+		"spec.containers[0].startupProbe":           func(p *corev1.Pod) { main(p).StartupProbe = main(p).ReadinessProbe },
+		"readinessProbe.failureThreshold: 11":       func(p *corev1.Pod) { main(p).ReadinessProbe.FailureThreshold = 11 },
+		"securityContext.capabilities.add[0]":       func(p *corev1.Pod) { main(p).SecurityContext.Capabilities.Add[0] = "NET_ADMIN" },
+		"securityContext.runAsNonRoot":              func(p *corev1.Pod) { *p.Spec.SecurityContext.RunAsUser = 0 },
+		"securityContext.runAsGroup":                func(p *corev1.Pod) { p.Spec.SecurityContext = nil },
+		"securityContext.supplementalGroups":        func(p *corev1.Pod) { p.Spec.SecurityContext.SupplementalGroups = []int64{1} },
 		"securityContext.supplementalGroupsPolicy": func(p *corev1.Pod) {
 			p.Spec.SecurityContext.SupplementalGroupsPolicy = ptr.To(corev1.SupplementalGroupsPolicyStrict)
 		},
-		"spec.initContainers[0].image":     func(p *corev1.Pod) { p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "x"}} },
 		"resources.limits[nvidia.com/gpu]": func(p *corev1.Pod) { main(p).Resources.Limits["nvidia.com/gpu"] = resource.MustParse("1") },
 		"needs 17":                         func(p *corev1.Pod) { main(p).Resources.Requests = list("17", "1Gi") },
 		"201 GiB of ephemeral storage": func(p *corev1.Pod) {

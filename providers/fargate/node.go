@@ -6,12 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/nodehealth"
 )
 
@@ -35,24 +32,3 @@ func (p *provider) Ping(ctx context.Context) error {
 
 // NotifyNodeStatus implements node.NodeProvider: what the node offers is what the configuration says.
 func (p *provider) NotifyNodeStatus(context.Context, func(*corev1.Node)) {}
-
-// Examine implements cli.Examiner.
-func (p *provider) Examine(ctx context.Context) error {
-	if err := p.service.ping(ctx); err != nil {
-		return err
-	}
-	if _, err := p.service.started(ctx, p.mapping.startedBy()); err != nil {
-		return err
-	}
-	if p.config.LogGroup == "" {
-		return nil
-	}
-	_, _, err := p.service.log(ctx, p.config.LogGroup, streamPrefix+"/doctor", "", time.Time{})
-	switch {
-	case errdefs.IsNotFound(err) && strings.Contains(err.Error(), "log group"): // and not the stream, which is nobody's
-		return fmt.Errorf("%w: make the group, or configure logGroup: a task whose group is not there does not start", err)
-	case errdefs.IsNotFound(err):
-		return nil
-	}
-	return err
-}

@@ -5,8 +5,10 @@ package fargate
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -43,15 +45,18 @@ func Provider() cli.Provider {
 }
 
 var (
-	_ nodeutil.Provider     = (*provider)(nil)
-	_ node.PodNotifier      = (*provider)(nil)
-	_ node.PodAuthority     = (*provider)(nil)
-	_ node.PodObjectsUser   = (*provider)(nil)
-	_ node.BackgroundRunner = (*provider)(nil)
-	_ node.NodeProvider     = (*provider)(nil)
-	_ capability.Declarer   = (*provider)(nil)
-	_ cli.NodeConfigurer    = (*provider)(nil)
-	_ cli.Examiner          = (*provider)(nil)
+	_ nodeutil.Provider   = (*provider)(nil)
+	_ node.PodNotifier    = (*provider)(nil)
+	_ node.PodAuthority   = (*provider)(nil)
+	_ node.PodObjectsUser = (*provider)(nil)
+	_ node.PodTokensUser  = (*provider)(nil)
+
+	_ node.PullCredentialsUser = (*provider)(nil)
+	_ node.BackgroundRunner    = (*provider)(nil)
+	_ node.NodeProvider        = (*provider)(nil)
+	_ capability.Declarer      = (*provider)(nil)
+	_ cli.NodeConfigurer       = (*provider)(nil)
+	_ cli.Examiner             = (*provider)(nil)
 )
 
 // pace is how often ECS is asked; 0 is the default of each.
@@ -70,6 +75,11 @@ type provider struct {
 	watch   watch
 	made    made
 	objects node.PodObjects
+	tokens  node.PodTokens
+
+	credentials node.PullCredentials
+	leftovers   leftovers
+	prober      *prober
 }
 
 func newProvider(ctx context.Context, in cli.ProviderInput, config Config, pace pace) (*provider, error) {
@@ -82,30 +92,62 @@ func newProvider(ctx context.Context, in cli.ProviderInput, config Config, pace 
 		name = in.Node.Name
 	}
 	p := &provider{config: config, in: in, service: c, mapping: mapping{config: config, owner: identity.Owner{Cluster: config.ClusterID, Node: name}}}
+	p.prober = newProber(func(pod *corev1.Pod, container, kind, reason, message string) {
+		if in.Recorder != nil {
+			in.Recorder.Eventf(pod, kind, reason, "container %s: %s", container, message)
+		}
+	})
 	p.watch.tasks, p.watch.others = map[string]*inquiry{}, map[string]bool{}
 	p.made.turn = make(chan struct{}, 1)
 	if pace.listEvery == 0 {
 		pace.listEvery = listEvery
 	}
+	if pace.rest == 0 && config.Queue != "" {
+		pace.rest = restWithQueue
+	}
 	p.cache = poll.New(poll.Config[types.Task]{
 		List: p.list, Changed: p.changed, Identify: p.identify, Ended: ended, Pod: p.podOf,
-		Status: func(pod *corev1.Pod, t types.Task) corev1.PodStatus { return podstatus.Status(pod, observe(pod, t)) },
-		Busy:   pace.busy, Rest: pace.rest, Idle: pace.idle, ListEvery: pace.listEvery, SeenWithin: pace.seenWithin,
+		Status: func(pod *corev1.Pod, t types.Task) corev1.PodStatus {
+			return podstatus.Status(pod, observe(pod, t, p.prober.ready))
+		},
+		Busy: pace.busy, Rest: pace.rest, Idle: pace.idle, ListEvery: pace.listEvery, SeenWithin: pace.seenWithin,
 	})
+	p.cache.Notify(p.prober.see)
+	p.watch.patience = pace.seenWithin
+	if p.watch.patience == 0 {
+		p.watch.patience = doubtful
+	}
 	return p, nil
 }
 
 // UsePodObjects implements node.PodObjectsUser: what it reads of Secrets is kept out of events and errors.
 func (p *provider) UsePodObjects(objects node.PodObjects) { p.objects = objects }
 
+// UsePodTokens implements node.PodTokensUser.
+func (p *provider) UsePodTokens(tokens node.PodTokens) { p.tokens = tokens }
+
+// UsePullCredentials implements node.PullCredentialsUser.
+func (p *provider) UsePullCredentials(credentials node.PullCredentials) { p.credentials = credentials }
+
 // NotifyPods implements node.PodNotifier.
-func (p *provider) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { p.cache.Notify(notify) }
+func (p *provider) NotifyPods(_ context.Context, notify func(*corev1.Pod)) {
+	p.cache.Notify(func(pod *corev1.Pod) {
+		p.prober.see(pod)
+		notify(pod)
+	})
+}
 
 // RunInBackground implements node.BackgroundRunner. ECS is asked once the pods of the cluster are known: what its tasks are follows from those.
 func (p *provider) RunInBackground(ctx context.Context) error {
+	var beside sync.WaitGroup
 	if p.in.Listed == nil || cache.WaitForCacheSync(ctx.Done(), p.in.Listed) {
+		beside.Go(func() { p.prober.run(ctx, p.cache.Refresh) })
+		if p.config.Queue != "" {
+			beside.Go(func() { p.listen(ctx) })
+		}
 		p.cache.Run(ctx)
 	}
+	beside.Wait()
 	p.service.close()
 	return nil
 }
@@ -143,7 +185,14 @@ func (p *provider) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 		return fmt.Errorf("delete pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	_, task, ok := p.cache.Get(pod.UID)
+	if !ok && p.watch.doubted(pod.UID) {
+		p.cache.Hurry()
+		return fmt.Errorf("delete pod %s/%s: ECS was asked to run its task and has not answered: the task is looked for", pod.Namespace, pod.Name)
+	}
 	if !ok {
+		if hasOwn(pod) {
+			p.leftovers.add(p.mapping.ownName(string(pod.UID)))
+		}
 		return errdefs.NotFoundf("delete pod %s/%s: ECS has no task of the pod with the UID %s", pod.Namespace, pod.Name, pod.UID)
 	}
 	p.cache.Update(pod) // it has its DeletionTimestamp: its end is nobody's failure
@@ -151,6 +200,9 @@ func (p *provider) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 		asked := time.Now()
 		said, err := p.service.stop(ctx, *task.TaskArn, deleted)
 		switch {
+		case errdefs.IsNotFound(err) && !p.watch.told(*task.TaskArn) && time.Since(aws.ToTime(task.CreatedAt)) < p.watch.patience:
+			p.cache.Hurry()
+			return fmt.Errorf("delete pod %s/%s: ECS has taken its task and does not show it yet: it is asked again: %s", pod.Namespace, pod.Name, err.Error())
 		case errdefs.IsNotFound(err): // ECS forgets a task an hour after its end
 			p.cache.Forget(pod.UID)
 			return fmt.Errorf("delete pod %s/%s: %w", pod.Namespace, pod.Name, err)
@@ -159,6 +211,7 @@ func (p *provider) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 		}
 		p.watch.stop(*task.TaskArn)
 		said.Tags = task.Tags
+		p.leftovers.take(p.mapping, []types.Task{said})
 		p.cache.Take(ctx, asked, said)
 	}
 	p.cache.Stopping(pod.UID)

@@ -8,9 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"regexp"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,19 +18,38 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/ecs"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
 // values are the objects of the API: every variable from a Secret has the canary.
 type values struct{ node.PodObjects }
+
+// Secret implements node.PodObjects.
+func (values) Secret(context.Context, *corev1.Pod, string) (*corev1.Secret, error) {
+	return &corev1.Secret{Data: map[string][]byte{"key": []byte(canary + "-file")}}, nil
+}
+
+// Token implements node.PodTokens.
+func (values) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountTokenProjection) (node.PodToken, error) {
+	return node.PodToken{Token: canary + "-token"}, nil
+}
+
+// PullCredentials implements node.PullCredentials.
+func (values) PullCredentials(context.Context, *corev1.Pod) ([]node.RegistryCredential, error) {
+	return []node.RegistryCredential{{Registry: "private.example", Username: "user", Password: canary + "-login"}}, nil
+}
 
 func (values) Container(_ context.Context, pod *corev1.Pod, name string) (*corev1.Container, error) {
 	for c := range containersOf(&pod.Spec) {
@@ -104,6 +122,21 @@ func until(t *testing.T, p *provider, name, what string, is func(*corev1.Pod) bo
 		case <-ticker.C:
 		case <-ctx.Done():
 			t.Fatalf("waited for pod %s to be %s: %+v, %v", name, what, pod, err)
+		}
+	}
+}
+
+// everyMoment returns what waits a moment for what is said, and a minute at most.
+func everyMoment(t *testing.T) func(what string) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ticker := time.NewTicker(20 * time.Millisecond)
+	t.Cleanup(func() { ticker.Stop(); cancel() })
+	return func(what string) {
+		t.Helper()
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			t.Fatalf("waited in vain until %s", what)
 		}
 	}
 }
@@ -195,54 +228,6 @@ func TestReplicasShare(t *testing.T) {
 	}
 }
 
-// TestSecretsAreNowhereElse looks for a canary in every request, in errors and in pods.
-func TestSecretsAreNowhereElse(t *testing.T) {
-	c := cloudOf(t)
-	p := open(t, c)
-	pod := podOf("secret", program.Program{Env: true, Stay: program.Forever})
-	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "p"}}}}
-	if err := p.CreatePod(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	until(t, p, "secret", "running", isRunning)
-	log, err := p.GetContainerLogs(t.Context(), "shop", "secret", "main", api.ContainerLogOpts{Follow: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	said, part := "", make([]byte, 1024)
-	for !strings.Contains(said, "PASSWORD="+canary) {
-		n, err := log.Read(part)
-		if said += string(part[:n]); err != nil {
-			t.Fatalf("the container has the environment %q, %v", said, err)
-		}
-	}
-	seen := 0
-	for _, r := range c.Requests() {
-		inside := fmt.Sprint(r.URL, r.Header) + string(r.Body)
-		if r.Operation == "CreateSecret" && strings.Contains(string(r.Body), canary) {
-			var body map[string]any
-			if err := json.Unmarshal(r.Body, &body); err != nil {
-				t.Fatal(err)
-			}
-			seen++
-			delete(body, "SecretString")
-			inside = fmt.Sprint(r.URL, r.Header, body)
-		}
-		if strings.Contains(inside, canary) {
-			t.Errorf("%s has the secret: %s", r.Operation, inside)
-		}
-	}
-	if seen != 1 {
-		t.Errorf("%d requests have the secret in its field, want 1", seen)
-	}
-	pod.Name, pod.UID = "refused", "uid-refused"
-	pod.Spec.Containers[0].Command = []string{"$(PASSWORD)"}
-	if err := p.CreatePod(t.Context(), pod); err == nil || strings.Contains(err.Error(), canary) {
-		t.Errorf("a secret in a command: got %v", err)
-	}
-}
-
 // policy are the actions of the policy in the README.
 func policy(t *testing.T) (actions []string) {
 	t.Helper()
@@ -250,11 +235,18 @@ func policy(t *testing.T) (actions []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]bool{}
-	for _, m := range regexp.MustCompile(`"((?:ecs|iam|secretsmanager|logs):\w+)"`).FindAllStringSubmatch(string(readme), -1) {
-		found[m[1]] = true
+	_, text, found := strings.Cut(string(readme), "```json\n")
+	text, _, _ = strings.Cut(text, "```")
+	var said struct {
+		Statement []struct{ Action []string }
 	}
-	return slices.Sorted(maps.Keys(found))
+	if err := json.Unmarshal([]byte(text), &said); err != nil || !found {
+		t.Fatalf("the policy of the README: %v", err)
+	}
+	for _, s := range said.Statement {
+		actions = append(actions, s.Action...)
+	}
+	return actions
 }
 
 // TestPolicy: with the rights of the policy in the README a pod lives, and each of them is needed.
@@ -287,8 +279,11 @@ func live(t *testing.T, allow []string) error {
 			return err
 		}
 		p.UsePodObjects(values{})
-		if err := p.Examine(t.Context()); err != nil {
-			return err
+		p.UsePodTokens(values{})
+		if i == 0 {
+			if err := p.Examine(t.Context()); err != nil {
+				return err
+			}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		done := make(chan error, 1)
@@ -305,6 +300,7 @@ func live(t *testing.T, allow []string) error {
 func lives(ctx context.Context, p *provider, name string) error {
 	pod := podOf(name, program.Program{Stay: program.Forever})
 	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "p"}}}}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "token", VolumeSource: token}}
 	if err := p.cache.Wait(ctx); err != nil {
 		return err
 	}
@@ -398,5 +394,191 @@ func TestGoneIsSaidThrice(t *testing.T) {
 	w.note(time.Now(), told, nil)
 	if got := w.note(time.Now(), nil, []string{"told"}); len(got) != 0 {
 		t.Errorf("a task that was there again is gone: %v", got)
+	}
+}
+
+// TestNetworkReadiness: this node asks the ports of containers whether they are ready, and forwards connections to them.
+func TestNetworkReadiness(t *testing.T) {
+	p := open(t, cloudOf(t))
+	pod := podOf("network", program.Program{Listen: 18090, Stay: program.Forever})
+	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
+	probe := func(port int32) *corev1.Probe {
+		return &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 1, FailureThreshold: 1, SuccessThreshold: 1, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}}}
+	}
+	pod.Spec.Containers[0].ReadinessProbe = probe(18090)
+	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "closed", Image: "program", Args: program.Program{Stay: program.Forever}.Args(), ReadinessProbe: probe(18091)})
+	if err := p.CreatePod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	got := until(t, p, "network", "ready in its first container", func(pod *corev1.Pod) bool { return isRunning(pod) && pod.Status.ContainerStatuses[0].Ready })
+	if got.Status.ContainerStatuses[1].Ready {
+		t.Error("nobody listens on the port of the other container, and it is ready")
+	}
+	if err := p.DeletePod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	tick := everyMoment(t)
+	for known := 1; known > 0; {
+		tick("nothing of the pod is probed any more")
+		p.prober.mu.Lock()
+		known = len(p.prober.known)
+		p.prober.mu.Unlock()
+	}
+}
+
+// TestChangesAreTold: with a queue, what changes is seen at once, though no round asks for an hour.
+func TestChangesAreTold(t *testing.T) {
+	c := cloudOf(t, func(c *ecs.Config) { c.Lag = 0 })
+	conf, err := c.config("home")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newProvider(t.Context(), cli.ProviderInput{NodeName: "node"}, conf, pace{busy: time.Hour, rest: time.Hour, idle: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.UsePodObjects(values{})
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- p.RunInBackground(ctx) }()
+	pod := podOf("told", program.Program{Stay: program.Forever})
+	if err := p.CreatePod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	until(t, p, "told", "running", isRunning)
+	id, err := c.task(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		c.Interrupt(id)
+	}
+	begin := time.Now()
+	until(t, p, "told", "over", isOver)
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("it was seen after %s", took)
+	}
+	tick := everyMoment(t)
+	for c.Queued() > 0 {
+		tick("the messages are removed")
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if n := len(c.Requests("ListTasks")); n > 3 {
+		t.Errorf("%d lists were made beside the queue", n)
+	}
+}
+
+// TestNoTaskIsLeft: RunTask has no answer, or its task does not show yet; the pod is deleted, and so is the task.
+func TestNoTaskIsLeft(t *testing.T) {
+	for name, lose := range map[string]bool{"a lost answer": true, "a task that shows late": false} {
+		t.Run(name, func(t *testing.T) {
+			c := cloudOf(t, func(c *ecs.Config) { c.Lag = time.Second })
+			p := open(t, c)
+			pod := podOf("left", program.Program{Stay: program.Forever})
+			if err := p.cache.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if lose {
+				c.Break(emulator.Fault{Operations: []string{"RunTask"}, Times: 1, Lose: true})
+			}
+			if err := p.CreatePod(t.Context(), pod); (err != nil) != lose {
+				t.Fatalf("create: %v", err)
+			}
+			tick := everyMoment(t)
+			for {
+				err := p.DeletePod(t.Context(), pod)
+				if errdefs.IsNotFound(err) {
+					t.Fatalf("the pod is gone, and its task is %v: %v", c.Running(identity.TagUID, string(pod.UID)), err)
+				}
+				if err == nil {
+					break
+				}
+				tick("the task is found and stopped: " + err.Error())
+			}
+			for len(c.Running(identity.TagUID, string(pod.UID))) > 0 {
+				tick("the task has stopped")
+			}
+		})
+	}
+}
+
+// TestRunTaskBlamesNoPod: what ECS refuses of a task whose definition it took is tried again.
+func TestRunTaskBlamesNoPod(t *testing.T) {
+	c := cloudOf(t, func(c *ecs.Config) { c.VCPUs = 1 })
+	p := open(t, c)
+	pods := []*corev1.Pod{podOf("one", program.Program{Stay: program.Forever}), podOf("two", program.Program{Stay: program.Forever})}
+	for _, pod := range pods {
+		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	}
+	if err := p.CreatePod(t.Context(), pods[0]); err != nil {
+		t.Fatal(err)
+	}
+	err := p.CreatePod(t.Context(), pods[1])
+	if after, _ := errdefs.RetryAfterOf(err); err == nil || after == 0 || errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "reached the limit") {
+		t.Errorf("a quota that is used up: got %v, want an error that passes", err)
+	}
+}
+
+// TestSecretsThatWereRemoved: who removes a secret by age costs one pod, and not all later ones.
+func TestSecretsThatWereRemoved(t *testing.T) {
+	c := cloudOf(t)
+	p := open(t, c)
+	withSecret := func(name string) *corev1.Pod {
+		pod := podOf(name, program.Program{Stay: program.Forever})
+		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "p"}}}}
+		if err := p.CreatePod(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+		return pod
+	}
+	withSecret("first")
+	until(t, p, "first", "running", isRunning)
+	for _, name := range c.Secrets() {
+		if !strings.HasPrefix(name, "vk-key-") {
+			if err := p.service.drop(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	withSecret("second")
+	failed := until(t, p, "second", "over", isOver)
+	if failed.Status.Phase != corev1.PodFailed || !strings.Contains(failed.Status.Message, "ResourceInitializationError") {
+		t.Errorf("got %s: %s", failed.Status.Phase, failed.Status.Message)
+	}
+	withSecret("third")
+	until(t, p, "third", "running", isRunning)
+}
+
+// TestKeysAreReadAgain: keys of a file are found anew when it has changed.
+func TestKeysAreReadAgain(t *testing.T) {
+	useKey(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	file := filepath.Join(t.TempDir(), "credentials")
+	write := func(id string) {
+		if err := os.WriteFile(file, []byte("[default]\naws_access_key_id = "+id+"\naws_secret_access_key = x\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("AKIDFIRST")
+	c, err := newClient(t.Context(), testConfig(t, func(c *Config) { c.CredentialsFile = file }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := c.signed.credentials.Retrieve(t.Context())
+	if err != nil || first.AccessKeyID != "AKIDFIRST" || !first.CanExpire || time.Until(first.Expires) > readAgain {
+		t.Fatalf("got %s until %s, %v", first.AccessKeyID, first.Expires, err)
+	}
+	write("AKIDSECOND")
+	c.signed.credentials.(*aws.CredentialsCache).Invalidate()
+	second, err := c.signed.credentials.Retrieve(t.Context())
+	if err != nil || second.AccessKeyID != "AKIDSECOND" {
+		t.Errorf("got %s, %v", second.AccessKeyID, err)
+	}
+	if _, err := newClient(t.Context(), testConfig(t, func(c *Config) { c.CredentialsFile = file + "s" })); err == nil {
+		t.Error("a file that is not there is no error")
 	}
 }

@@ -16,8 +16,8 @@ import (
 const (
 	// tellEnd says how the command ended.
 	tellEnd = `printf '\n%s %d\n' "$0" $?`
-	// typed runs a command in a terminal.
-	typed = `"$@";` + tellEnd
+	// typed runs a command in a terminal, whose key for an interrupt is for the command alone.
+	typed = `trap : INT QUIT;"$@";` + tellEnd
 	// plain runs one without a terminal, in one that changes nothing, if the image has stty, and says whether.
 	plain = `if stty raw -echo 2>/dev/null;then printf '%s raw\n' "$0";else printf '%s cooked\n' "$0";fi;`
 	quiet = plain + `"$@" </dev/null;` + tellEnd

@@ -11,11 +11,13 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 )
 
 // maxSecret is how many bytes a secret of Secrets Manager has at most.
@@ -25,7 +27,8 @@ const maxSecret = 64 << 10
 type secret struct {
 	name    string
 	cluster string // of Kubernetes, for the tag
-	text    string // a JSON object, of which a task definition names the keys
+	text    string // of variables, a JSON object of which a task definition names the keys
+	own     bool   // of one pod: it may change, and ends with the pod
 }
 
 // Format implements fmt.Formatter: whatever prints a secret shows its name, and no value.
@@ -40,6 +43,9 @@ func secretOf(key []byte, cluster string, c, resolved *corev1.Container, at *fie
 	}
 	values := map[string]string{}
 	for _, e := range resolved.Env {
+		if !utf8.ValidString(e.Value) {
+			return secret{}, false, errdefs.InvalidInputf("%s: the value of %s is no UTF-8: Fargate gives variables as text", at.Child("env"), e.Name)
+		}
 		values[e.Name] = e.Value
 	}
 	text, err := json.Marshal(values)
@@ -52,11 +58,42 @@ func secretOf(key []byte, cluster string, c, resolved *corev1.Container, at *fie
 	if err := plainCommand(c, at); err != nil {
 		return secret{}, false, err
 	}
+	return secret{name: nameOf(key, cluster, string(text)), cluster: cluster, text: string(text)}, true, nil
+}
+
+// nameOf is the name of the secret with a text.
+func nameOf(key []byte, cluster, text string) string {
 	sum := hmac.New(sha256.New, key)
-	sum.Write([]byte(cluster + "\n"))
-	sum.Write(text)
-	name := "vk-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum.Sum(nil)[:16]))
-	return secret{name: name, cluster: cluster, text: string(text)}, true, nil
+	sum.Write([]byte(cluster + "\n" + text))
+	return "vk-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum.Sum(nil)[:16]))
+}
+
+// ownName is the name of the secret of one pod.
+func (m mapping) ownName(uid string) string {
+	return "vk-pod-" + identity.Hash(m.owner.Cluster, m.owner.Node, uid)
+}
+
+// login is the secret of user name and password at the registry of an image, and false for one that the pod has none for: the image may be
+// public.
+func (m mapping) login(key []byte, r resolved, c *corev1.Container, at *field.Path) (secret, bool, error) {
+	host := registry(c.Image)
+	if m.config.RegistryCredentials[host] != "" || strings.Contains(host, ".dkr.ecr.") {
+		return secret{}, false, nil
+	}
+	for _, credential := range r.logins {
+		if !credential.Matches(c.Image) {
+			continue
+		}
+		if credential.Username == "" || credential.Password == "" {
+			return secret{}, false, errdefs.InvalidInputf("%s: the credentials for %s are a token: Fargate pulls with user name and password", at.Child("image"), host)
+		}
+		text, err := json.Marshal(map[string]string{"username": credential.Username, "password": credential.Password})
+		if err != nil {
+			return secret{}, false, err
+		}
+		return secret{name: nameOf(key, m.owner.Cluster, string(text)), cluster: m.owner.Cluster, text: string(text)}, true, nil
+	}
+	return secret{}, false, nil
 }
 
 // hasSecrets reports whether a variable of a container comes from a Secret.

@@ -9,23 +9,175 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 	utilexec "k8s.io/utils/exec"
+	"k8s.io/utils/ptr"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
 // shelled has containers with what stands for a shell, which knows the scripts of this package and no other. TestScriptsInShells runs them in
 // real ones.
-type shelled struct{ *inprocess.Provider }
+type shelled struct {
+	*inprocess.Provider
+	secrets cache.Indexer
+
+	mu        sync.Mutex
+	addresses map[string]string // guarded by mu; of pods that listen, by name
+	listeners []net.Listener    // guarded by mu
+}
+
+func newShelled(ctx context.Context, containers *inprocess.Cloud) *shelled {
+	s := &shelled{secrets: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}), addresses: map[string]string{}}
+	s.Provider = inprocess.Open(containers, inprocess.Objects{Secrets: corev1listers.NewSecretLister(s.secrets)})
+	context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, l := range s.listeners {
+			_ = l.Close()
+		}
+	})
+	return s
+}
+
+// CreatePod runs the script of the container that writes files in the shell of this machine, and hands what it wrote to the others. Pods that
+// listen get an address of the loopback device.
+func (s *shelled) CreatePod(ctx context.Context, pod *corev1.Pod) error {
+	pod = pod.DeepCopy()
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; c.Name == filesName {
+			if err := s.write(ctx, pod, c); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range pod.Spec.Containers {
+		if said, err := program.Parse(pod.Spec.Containers[i].Args); err == nil && said.Listen > 0 {
+			if err := s.listen(ctx, pod, said.Listen); err != nil {
+				return err
+			}
+		}
+	}
+	return s.Provider.CreatePod(ctx, pod)
+}
+
+func (s *shelled) write(ctx context.Context, pod *corev1.Pod, c *corev1.Container) error {
+	dir, err := os.MkdirTemp("", "fargate-files-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	for _, m := range c.VolumeMounts {
+		if err := os.Mkdir(filepath.Join(dir, m.Name), 0o755); err != nil { //nolint:gosec // as a volume is
+			return err
+		}
+	}
+	shell := exec.CommandContext(ctx, c.Command[0], append(c.Command[1:], strings.ReplaceAll(c.Args[0], filesDir, dir))...)
+	shell.Env = []string{"PATH=" + os.Getenv("PATH")}
+	for _, e := range c.Env {
+		shell.Env = append(shell.Env, e.Name+"="+e.Value)
+	}
+	if said, err := shell.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", c.Name, err, said)
+	}
+	c.Command, c.Args = nil, program.Program{}.Args()
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		root := filepath.Join(dir, v.Name)
+		if _, err := os.Stat(root); err != nil {
+			continue // it has no files
+		}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name + "-" + v.Name}, Data: map[string][]byte{}}
+		source := &corev1.SecretVolumeSource{SecretName: secret.Name, Optional: ptr.To(true)}
+		if err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			info, err := entry.Info()
+			if err != nil {
+				return err
+			}
+			key := strconv.Itoa(len(secret.Data))
+			secret.Data[key], err = os.ReadFile(path)
+			source.Items = append(source.Items, corev1.KeyToPath{Key: key, Path: strings.TrimPrefix(path, root+"/"), Mode: ptr.To(int32(info.Mode().Perm()))})
+			return err
+		}); err != nil {
+			return err
+		}
+		if err := s.secrets.Add(secret); err != nil {
+			return err
+		}
+		v.VolumeSource = corev1.VolumeSource{Secret: source}
+	}
+	return nil
+}
+
+// given counts the addresses of the loopback device that were given.
+var given atomic.Int32
+
+func (s *shelled) listen(ctx context.Context, pod *corev1.Pod, port int32) error {
+	n := given.Add(1)
+	ip := fmt.Sprintf("127.91.%d.%d", n/250, 1+n%250)
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(ip, strconv.Itoa(int(port))))
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.addresses[pod.Name] = ip
+	s.listeners = append(s.listeners, l)
+	s.mu.Unlock()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				_ = s.PortForward(ctx, pod.Namespace, pod.Name, port, conn) // the caller sees an end
+			}()
+		}
+	}()
+	return nil
+}
+
+// at gives a pod its address.
+func (s *shelled) at(pod *corev1.Pod) *corev1.Pod {
+	s.mu.Lock()
+	ip := s.addresses[pod.Name]
+	s.mu.Unlock()
+	if ip != "" {
+		pod = pod.DeepCopy()
+		pod.Status.PodIP = ip
+	}
+	return pod
+}
+
+// GetPod implements nodeutil.Provider.
+func (s *shelled) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	pod, err := s.Provider.GetPod(ctx, namespace, name)
+	if err != nil || pod == nil {
+		return pod, err
+	}
+	return s.at(pod), nil
+}
 
 // piped is a caller with another input.
 type piped struct {

@@ -30,8 +30,8 @@ func ended(t types.Task) bool {
 	return s == stateStopped || s == stateDeleted
 }
 
-// observe folds what ECS says of a task into observations of its pod.
-func observe(pod *corev1.Pod, t types.Task) podstatus.Pod {
+// observe folds what ECS says of a task into observations of its pod. Whether a container with a probe of a port is ready, this node found out.
+func observe(pod *corev1.Pod, t types.Task, ready func(id string) bool) podstatus.Pod {
 	out := podstatus.Pod{StartedAt: aws.ToTime(t.CreatedAt), IPs: addresses(t), Ended: ended(t)}
 	said := map[string]types.Container{}
 	for _, k := range t.Containers {
@@ -39,7 +39,7 @@ func observe(pod *corev1.Pod, t types.Task) podstatus.Pod {
 	}
 	for c := range containersOf(&pod.Spec) {
 		if k, ok := said[c.Name]; ok {
-			seen := container(c, t, k)
+			seen := container(c, t, k, ready)
 			if slices.ContainsFunc(pod.Spec.InitContainers, func(i corev1.Container) bool { return i.Name == c.Name && !sidecar(&i) }) {
 				seen.Run.StartedAt, seen.Run.FinishedAt = time.Time{}, time.Time{} // the times of the task are those of the others
 			}
@@ -111,7 +111,7 @@ func addresses(t types.Task) (ips []string) {
 }
 
 // container folds the state of a container. ECS does not tell when a single one started, nor how often it was started again.
-func container(c *corev1.Container, t types.Task, k types.Container) podstatus.Container {
+func container(c *corev1.Container, t types.Task, k types.Container, ready func(id string) bool) podstatus.Container {
 	out := podstatus.Container{Name: c.Name, Image: aws.ToString(k.Image)}
 	if k.ImageDigest != nil {
 		out.ImageID = out.Image + "@" + *k.ImageDigest
@@ -124,7 +124,10 @@ func container(c *corev1.Container, t types.Task, k types.Container) podstatus.C
 	switch state := aws.ToString(k.LastStatus); {
 	case state == stateRunning:
 		out.State, out.Run = podstatus.Running, run
-		if c.ReadinessProbe != nil {
+		switch {
+		case networkProbe(c):
+			out.Ready = aws.Bool(ready(run.ID))
+		case c.ReadinessProbe != nil:
 			out.Ready = aws.Bool(k.HealthStatus == types.HealthStatusHealthy)
 		}
 	case state == stateStopped && (k.ExitCode != nil || k.RuntimeId != nil):

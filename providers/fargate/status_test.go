@@ -43,7 +43,7 @@ func testTask(state string, k types.Container) types.Task {
 }
 
 func statusOf(pod *corev1.Pod, t types.Task) corev1.PodStatus {
-	return podstatus.Status(pod, observe(pod, t))
+	return podstatus.Status(pod, observe(pod, t, func(string) bool { return false }))
 }
 
 func onePod(policy corev1.RestartPolicy) *corev1.Pod {
@@ -61,6 +61,7 @@ func TestStates(t *testing.T) {
 	silent := types.Container{LastStatus: aws.String("STOPPED"), RuntimeId: aws.String("r")}
 	never := types.Container{LastStatus: aws.String("STOPPED"), Reason: aws.String("CannotPullContainerError: no such image")}
 	const exited = types.TaskStopCodeEssentialContainerExited
+	codes := map[types.TaskStopCode]bool{}
 	for _, test := range []struct {
 		state     string
 		container types.Container
@@ -102,11 +103,36 @@ func TestStates(t *testing.T) {
 		{"DELETED", stopped(0), exited, corev1.PodSucceeded, ""},
 		{"DELETED", silent, exited, corev1.PodFailed, ""},
 	} {
+		codes[test.code] = true
 		task := testTask(test.state, test.container)
 		task.StopCode = test.code
 		s := statusOf(onePod(corev1.RestartPolicyNever), task)
 		if s.Phase != test.phase || s.Reason != test.reason || len(s.ContainerStatuses) != 1 {
 			t.Errorf("%s, %s %v, %q: got %s %q, want %s %q", test.state, aws.ToString(test.container.LastStatus), test.container.ExitCode, test.code, s.Phase, s.Reason, test.phase, test.reason)
+		}
+	}
+	for _, code := range types.TaskStopCode("").Values() {
+		if !codes[code] {
+			t.Errorf("the stop code %s of ECS is not in the table", code)
+		}
+	}
+}
+
+// TestCodesAreTheServices: a container that ECS gives no code has none, and never a 0 that nobody said; a pod with one has failed.
+func TestCodesAreTheServices(t *testing.T) {
+	for _, state := range []string{"STOPPED", "DELETED"} {
+		for _, code := range append(types.TaskStopCode("").Values(), "", "SomethingNew") {
+			for _, k := range []types.Container{
+				{LastStatus: aws.String("STOPPED"), RuntimeId: aws.String("r")}, {LastStatus: aws.String("STOPPED")}, {LastStatus: aws.String("PENDING")},
+				{LastStatus: aws.String("RUNNING"), RuntimeId: aws.String("r")}, {LastStatus: aws.String("THAWING")}, {},
+			} {
+				task := testTask(state, k)
+				task.StopCode = code
+				s := statusOf(onePod(corev1.RestartPolicyNever), task)
+				if e := s.ContainerStatuses[0].State.Terminated; s.Phase != corev1.PodFailed || e != nil && e.ExitCode == 0 {
+					t.Errorf("%s, %q, %s: got %s with %+v", state, code, aws.ToString(k.LastStatus), s.Phase, e)
+				}
+			}
 		}
 	}
 }

@@ -4,7 +4,6 @@ package fargate
 
 import (
 	"context"
-	"io"
 
 	dto "github.com/prometheus/client_model/go"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
@@ -16,11 +15,6 @@ import (
 // AttachToContainer fails: ECS has no such request.
 func (p *provider) AttachToContainer(ctx context.Context, namespace, name, _ string, _ api.AttachIO) error {
 	return p.lacks(ctx, namespace, name, "attach: follow its log")
-}
-
-// PortForward fails: ECS has no such request.
-func (p *provider) PortForward(ctx context.Context, namespace, name string, _ int32, _ io.ReadWriteCloser) error {
-	return p.lacks(ctx, namespace, name, "port-forward: reach the pod by its address in the VPC")
 }
 
 // lacks refuses a request that is not there, for a pod that is.

@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
@@ -25,6 +26,56 @@ type watch struct {
 	mu     sync.Mutex
 	tasks  map[string]*inquiry // guarded by mu; by ARN
 	others map[string]bool     // guarded by mu; tasks that have ended and are none of a pod of this node
+
+	doubts   map[types.UID]time.Time // guarded by mu; pods for which a task was asked without an answer, and when
+	patience time.Duration           // how long ECS may take until it shows a task
+}
+
+// doubtful is how long a task may run of which nobody knows, as its request had no answer: ECS shows it within that.
+const doubtful = 2 * time.Minute
+
+// doubt notes that a task is asked for.
+func (w *watch) doubt(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.doubts == nil {
+		w.doubts = map[types.UID]time.Time{}
+	}
+	w.doubts[uid] = time.Now()
+}
+
+// sure notes that the task of a pod is known.
+func (w *watch) sure(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.doubts, uid)
+}
+
+// doubted reports whether a task of a pod may run of which nobody knows.
+func (w *watch) doubted(uid types.UID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, ok := w.doubts[uid]
+	return ok && time.Since(at) < w.patience
+}
+
+// unsure reports whether any does.
+func (w *watch) unsure() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for uid, at := range w.doubts {
+		if time.Since(at) >= w.patience {
+			delete(w.doubts, uid)
+		}
+	}
+	return len(w.doubts) > 0
+}
+
+// told reports whether ECS has told of a task.
+func (w *watch) told(arn string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.of(arn).told
 }
 
 // inquiry is how a task was asked about.
@@ -56,7 +107,7 @@ func (w *watch) stopping(arn string) bool {
 }
 
 // note takes an answer of ECS down, and returns the tasks that it has ceased to have.
-func (w *watch) note(at time.Time, tasks []types.Task, missing []string) (gone []string) {
+func (w *watch) note(at time.Time, tasks []ecstypes.Task, missing []string) (gone []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, t := range tasks {
@@ -76,7 +127,7 @@ func (w *watch) note(at time.Time, tasks []types.Task, missing []string) (gone [
 
 // next returns which tasks a round asks about: those on their way, and as many others as fit into the same request, the one that was
 // asked about longest ago first. So a round at rest is one request, however many pods there are.
-func (w *watch) next(all []types.Task) []string {
+func (w *watch) next(all []ecstypes.Task) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	keep := map[string]*inquiry{}
@@ -103,7 +154,7 @@ func (w *watch) next(all []types.Task) []string {
 }
 
 // known returns what the cache has, with the UIDs by ARN.
-func (p *provider) known() (tasks []types.Task, pods map[string]*corev1.Pod) {
+func (p *provider) known() (tasks []ecstypes.Task, pods map[string]*corev1.Pod) {
 	pods = map[string]*corev1.Pod{}
 	for _, pod := range p.cache.All() {
 		if _, t, ok := p.cache.Get(pod.UID); ok {
@@ -114,9 +165,21 @@ func (p *provider) known() (tasks []types.Task, pods map[string]*corev1.Pod) {
 }
 
 // changed asks about some of the tasks.
-func (p *provider) changed(ctx context.Context, _ time.Time) ([]types.Task, error) {
+func (p *provider) changed(ctx context.Context, _ time.Time) ([]ecstypes.Task, error) {
+	p.remove(ctx)
 	all, pods := p.known()
 	arns := p.watch.next(all)
+	if p.watch.unsure() { // lists are rare: this one has the tasks whose request had no answer
+		live, err := p.service.started(ctx, p.mapping.startedBy())
+		if err != nil {
+			return nil, err
+		}
+		for _, arn := range live {
+			if pods[arn] == nil {
+				arns = append(arns, arn)
+			}
+		}
+	}
 	if len(arns) == 0 {
 		return nil, p.service.ping(ctx) // no pod asks for anything, and Ping wants to know
 	}
@@ -126,14 +189,25 @@ func (p *provider) changed(ctx context.Context, _ time.Time) ([]types.Task, erro
 		return nil, err
 	}
 	for _, arn := range p.watch.note(at, tasks, missing) {
-		p.cache.Forget(pods[arn].UID)
+		if pods[arn] != nil {
+			p.cache.Forget(pods[arn].UID)
+		}
 	}
+	for _, t := range tasks {
+		if id, ours := p.identify(t); ours {
+			p.watch.sure(id.UID)
+		}
+		if ended(t) && t.StopCode == ecstypes.TaskStopCodeTaskFailedToStart { // a secret may have been removed
+			p.made.forget()
+		}
+	}
+	p.leftovers.take(p.mapping, tasks)
 	return tasks, nil
 }
 
 // list returns every task of the node. Those that are to run are in one list of ECS, all others of the last hour in another one, which has
 // those of everybody. What is known of a task that is in them is not asked for again.
-func (p *provider) list(ctx context.Context) ([]types.Task, error) {
+func (p *provider) list(ctx context.Context) ([]ecstypes.Task, error) {
 	all, pods := p.known()
 	at := time.Now()
 	live, err := p.service.started(ctx, p.mapping.startedBy())
@@ -144,7 +218,7 @@ func (p *provider) list(ctx context.Context) ([]types.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []types.Task
+	var out []ecstypes.Task
 	var ask []string
 	for _, t := range all {
 		arn := aws.ToString(t.TaskArn)
@@ -171,13 +245,17 @@ func (p *provider) list(ctx context.Context) ([]types.Task, error) {
 		}
 	}
 	p.forget(halted)
+	p.leftovers.take(p.mapping, tasks)
+	p.leftovers.keep(halted)
+	p.remove(ctx)
+	p.prober.only(p.cache.All())
 	return out, nil
 }
 
 // wanted reports whether a task that nobody created in this life is one of a pod. What has ended is none unless the cluster has the pod.
-func (p *provider) wanted(t types.Task) bool {
+func (p *provider) wanted(t ecstypes.Task) bool {
 	id, ours := p.identify(t)
-	switch stopped := t.StopCode == types.TaskStopCodeUserInitiated && aws.ToString(t.StoppedReason) == deleted; {
+	switch stopped := t.StopCode == ecstypes.TaskStopCodeUserInitiated && aws.ToString(t.StoppedReason) == deleted; {
 	case !ended(t):
 		return ours
 	case ours && !stopped && p.podOf(id) != nil:
@@ -214,15 +292,19 @@ func (p *provider) forget(halted []string) {
 }
 
 // identify says which pod a task is, by its tags.
-func (p *provider) identify(t types.Task) (poll.Identity, bool) {
+func (p *provider) identify(t ecstypes.Task) (poll.Identity, bool) {
+	pod, ours := p.mapping.owner.Owned(tagsOf(t))
+	return poll.Identity{
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ID: aws.ToString(t.TaskArn), CreatedAt: aws.ToTime(t.CreatedAt),
+	}, ours
+}
+
+func tagsOf(t ecstypes.Task) map[string]string {
 	tags := map[string]string{}
 	for _, tag := range t.Tags {
 		tags[aws.ToString(tag.Key)] = aws.ToString(tag.Value)
 	}
-	pod, ours := p.mapping.owner.Owned(tags)
-	return poll.Identity{
-		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ID: aws.ToString(t.TaskArn), CreatedAt: aws.ToTime(t.CreatedAt),
-	}, ours
+	return tags
 }
 
 // podOf returns the pod as the cluster has it, nil if it has another one or none.

@@ -43,7 +43,7 @@ var tools map[string]func([]string) error
 func init() {
 	tools = map[string]func([]string) error{
 		"hello": hello, "cat": cat, "env": env, "exit": exit, "hostname": hostname, "id": id, "ls": ls, "sleep": sleep,
-		"tar": archive, "linger": linger, "size": size, "eat": eat,
+		"tar": archive, "base64": decode, "linger": linger, "size": size, "eat": eat,
 	}
 }
 

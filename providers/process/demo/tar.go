@@ -4,6 +4,8 @@ package main
 
 import (
 	"archive/tar"
+	"compress/gzip"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -19,13 +21,21 @@ func archive(args []string) error {
 		return errors.New("want cf - PATH, or xf - [-C DIR]")
 	}
 	options, rest := args[0], args[2:]
+	var in io.Reader = os.Stdin
+	if strings.Contains(options, "z") && strings.Contains(options, "x") {
+		unzipped, err := gzip.NewReader(in)
+		if err != nil {
+			return err
+		}
+		in = unzipped
+	}
 	switch {
 	case strings.Contains(options, "c") && len(rest) == 1:
 		return pack(os.Stdout, rest[0])
 	case strings.Contains(options, "x") && len(rest) == 2 && rest[0] == "-C":
-		return unpack(os.Stdin, rest[1])
+		return unpack(in, rest[1])
 	case strings.Contains(options, "x") && len(rest) == 0:
-		return unpack(os.Stdin, ".")
+		return unpack(in, ".")
 	}
 	return fmt.Errorf("want cf - PATH, or xf - [-C DIR], got %q", args)
 }
@@ -104,5 +114,14 @@ func write(root *os.Root, name string, mode fs.FileMode, content io.Reader) erro
 	}
 	defer f.Close()
 	_, err = io.Copy(f, content)
+	return err
+}
+
+// decode is as much of base64 as files need on their way into a container: "-d".
+func decode(args []string) error {
+	if len(args) != 1 || args[0] != "-d" {
+		return errors.New("want -d")
+	}
+	_, err := io.Copy(os.Stdout, base64.NewDecoder(base64.StdEncoding, os.Stdin))
 	return err
 }

@@ -55,5 +55,6 @@ func (s *Server) Interrupt(id string) {
 	defer s.mu.Unlock()
 	if t := s.tasks[id]; t != nil {
 		s.halt(t, "SpotInterruption", "Your Spot Task was interrupted.")
+		s.tell(t)
 	}
 }

@@ -14,12 +14,21 @@ import (
 type definition struct {
 	Family, CPU, Memory, NetworkMode, ExecutionRoleArn, TaskRoleArn string
 	RequiresCompatibilities                                         []string
-	Volumes                                                         []struct{ Name string }
+	Volumes                                                         []volume
 	EphemeralStorage                                                *struct{ SizeInGiB int }
 	ContainerDefinitions                                            []containerDefinition
 
 	arn string
 	raw map[string]any
+}
+
+type volume struct {
+	Name                   string
+	EfsVolumeConfiguration *struct {
+		FileSystemID      string `json:"fileSystemId"`
+		RootDirectory     string
+		TransitEncryption string
+	}
 }
 
 type pair struct{ Name, Value string }
@@ -52,6 +61,11 @@ type containerDefinition struct {
 	CPU, Memory, MemoryReservation int
 	ReadonlyRootFilesystem         bool
 	LinuxParameters                *struct{ Capabilities struct{ Add, Drop []string } }
+}
+
+func (d *definition) vcpus() float64 {
+	n, _ := strconv.Atoi(d.CPU) // it was looked at
+	return float64(n) / 1024
 }
 
 func (c containerDefinition) essential() bool { return c.Essential == nil || *c.Essential }
@@ -90,6 +104,11 @@ func (d *definition) check() error {
 	case d.EphemeralStorage != nil && (d.EphemeralStorage.SizeInGiB < 21 || d.EphemeralStorage.SizeInGiB > 200):
 		return wrong("ephemeralStorage: want 21 to 200 GiB")
 	}
+	for _, v := range d.Volumes {
+		if e := v.EfsVolumeConfiguration; e != nil && !strings.HasPrefix(e.FileSystemID, "fs-") {
+			return wrong("volume %s: want the ID of a file system", v.Name)
+		}
+	}
 	names := []string{}
 	for _, c := range d.ContainerDefinitions {
 		names = append(names, c.Name)
@@ -119,7 +138,7 @@ func (d *definition) check() error {
 			}
 		}
 		for _, m := range c.MountPoints {
-			if !slices.ContainsFunc(d.Volumes, func(v struct{ Name string }) bool { return v.Name == m.SourceVolume }) {
+			if !slices.ContainsFunc(d.Volumes, func(v volume) bool { return v.Name == m.SourceVolume }) {
 				return wrong("container %s: Unknown volume '%s'.", c.Name, m.SourceVolume)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -32,6 +33,67 @@ func TestCheck(t *testing.T) {
 	if Check("CreateService", []byte(`{}`)) == nil {
 		t.Error("an operation that is not there is let in")
 	}
+}
+
+// TestForms: requests of the older protocol are read, and held to their description.
+func TestForms(t *testing.T) {
+	for form, want := range map[string]string{
+		"Action=DescribeSubnets&Version=2016-11-15&SubnetId.1=a&SubnetId.2=b": "",
+		"Action=DescribeSubnets&Version=2016-11-15&Subnet.1=a":                "there is no field Subnet",
+		"Action=GetRole&Version=2010-05-08":                                   "RoleName: is missing",
+		"Action=DescribeSubnets&Version=2016-11-15&Filter.1.Name=a":           "lists of texts alone",
+	} {
+		_, operation := formTarget([]byte(form))
+		body, err := formBody([]byte(form))
+		if err == nil {
+			err = Check(operation, body)
+		}
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", form, err, want)
+		}
+	}
+}
+
+// TestQueue: a message is hidden once it was read, shows again if nobody removes it, and goes with its receipt.
+func TestQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{config: Config{Account: "1"}}
+		s.queue.more = make(chan struct{}, 1)
+		read := func(wait string) string {
+			t.Helper()
+			out, err := s.receiveMessage(t.Context(), []byte(`{"QueueUrl":"https://sqs/1/tasks","WaitTimeSeconds":`+wait+`}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, _ := out.(map[string]any)["Messages"].([]map[string]string)
+			if len(found) == 0 {
+				return ""
+			}
+			return found[0]["ReceiptHandle"]
+		}
+		begin := time.Now()
+		if got := read("20"); got != "" || time.Since(begin) != 20*time.Second {
+			t.Errorf("an empty queue: %q after %s", got, time.Since(begin))
+		}
+		s.queue.messages = append(s.queue.messages, &letter{receipt: "r"})
+		time.Sleep(time.Second)
+		if got := read("0"); got != "r" {
+			t.Errorf("got %q", got)
+		}
+		if got := read("0"); got != "" {
+			t.Errorf("it was read twice: %q", got)
+		}
+		time.Sleep(31 * time.Second)
+		if got := read("0"); got != "r" {
+			t.Errorf("it does not show again: %q", got)
+		}
+		if _, err := s.deleteMessageBatch([]byte(`{"QueueUrl":"https://sqs/1/tasks","Entries":[{"Id":"0","ReceiptHandle":"r"}]}`)); err != nil || len(s.queue.messages) != 0 {
+			t.Errorf("%d are left, %v", len(s.queue.messages), err)
+		}
+		if _, err := s.receiveMessage(t.Context(), []byte(`{"QueueUrl":"https://sqs/1/other"}`)); err == nil {
+			t.Error("a queue that is not there is read")
+		}
+	})
 }
 
 // signed is a request that the vendor's own signer (aws-sdk-go-v2 v1.47.6, aws/signer/v4) has signed.

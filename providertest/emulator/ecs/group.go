@@ -15,7 +15,7 @@ import (
 // start runs the containers of a task. s.mu is held, and the runner may not report before it is released.
 func (s *Server) start(t *task) error {
 	spec := corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever}
-	for _, v := range t.definition.Volumes {
+	for _, v := range t.definition.Volumes { // a file system of EFS is an empty directory here
 		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 	}
 	for _, c := range t.definition.ContainerDefinitions {

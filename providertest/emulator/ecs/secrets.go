@@ -28,7 +28,8 @@ func (s *Server) createSecret(body []byte) (any, error) {
 	if (in.SecretString == "") == (in.SecretBinary == nil) || len(in.SecretString) > 65536 {
 		return nil, refusal{"InvalidParameterException", "want a text or bytes, at most 65536"}
 	}
-	made := &secret{arn: s.arn("secretsmanager", "secret:"+in.Name+"-AbCdEf"), text: in.SecretString, binary: in.SecretBinary}
+	s.last++ // a secret that is made anew has another ARN
+	made := &secret{arn: s.arn("secretsmanager", fmt.Sprintf("secret:%s-%06d", in.Name, s.last%1000000)), text: in.SecretString, binary: in.SecretBinary}
 	s.secrets[in.Name] = made
 	return map[string]any{"ARN": made.arn, "Name": in.Name}, nil
 }
@@ -73,8 +74,60 @@ func (s *Server) getSecretValue(body []byte) (any, error) {
 	return out, nil
 }
 
-// value returns what a secret of a definition is: ARN, key of a JSON object, and nothing for stage and version. s.mu is held.
+func (s *Server) putSecretValue(body []byte) (any, error) {
+	var in struct {
+		SecretID     string
+		SecretString string
+		SecretBinary []byte
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	one, err := s.find(in.SecretID)
+	if err != nil {
+		return nil, err
+	}
+	one.text, one.binary = in.SecretString, in.SecretBinary
+	return map[string]any{"ARN": one.arn}, nil
+}
+
+// deleteSecret removes at once. Of one that is not there it says so only if it would be kept for a while: that is how the service does it.
+func (s *Server) deleteSecret(body []byte) (any, error) {
+	var in struct {
+		SecretID                   string
+		ForceDeleteWithoutRecovery bool
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	one, err := s.find(in.SecretID)
+	if err != nil && !in.ForceDeleteWithoutRecovery {
+		return nil, err
+	}
+	for name, other := range s.secrets {
+		if other == one {
+			delete(s.secrets, name)
+		}
+	}
+	return map[string]any{}, nil
+}
+
+// Secrets returns the names of those that there are, for tests.
+func (s *Server) Secrets() (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.secrets {
+		names = append(names, name)
+	}
+	return names
+}
+
+// value returns what a secret of a definition is: ARN, key of a JSON object, and nothing for stage and version. An ARN alone is all of
+// it. s.mu is held.
 func (s *Server) value(from string) (string, error) {
+	if one, err := s.find(from); err == nil {
+		return one.text, nil
+	}
 	arn, key, ok := cutLast(strings.TrimSuffix(from, "::"))
 	if !ok {
 		return "", fmt.Errorf("secret %s: want an ARN with a key", from)

@@ -18,9 +18,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
 )
 
-// Config is what a server is made with. Runner, Objects and Keys are required.
+// Config is what a server is made with. Keys are required, and Fleet or Runner.
 type Config struct {
-	// Runner runs the containers, with the files of Objects. Its reports go to Server.Report.
+	// Fleet runs the containers. Default: one of Runner, with the files of Objects. The reports of the runner go to Server.Report.
+	Fleet   *emulator.Fleet
 	Runner  nodeutil.Provider
 	Objects *emulator.Objects
 	// Keys are those that the server knows, by their IDs.
@@ -31,6 +32,10 @@ type Config struct {
 	Clusters []string
 	// LogGroups are the names of those that there are.
 	LogGroups []string
+	// Subnets, SecurityGroups and Roles are the IDs and names of those that there are. Nil: all.
+	Subnets, SecurityGroups, Roles []string
+	// VCPUs is how many tasks may have together. Default: 1000.
+	VCPUs int
 	// Lag is how long it takes until a new task shows.
 	Lag time.Duration
 	// Keep is how long a stopped task shows. Default: an hour.
@@ -62,7 +67,8 @@ type Server struct {
 	sessions    map[string]*session      // guarded by mu; by ID
 	stale       *listed                  // guarded by mu; what lists say; nil for what is
 	limits      map[string]*limit        // guarded by mu; by operation
-	last        int                      // guarded by mu; number of the last thing that was made
+	queue       queue
+	last        int // guarded by mu; number of the last thing that was made
 }
 
 // New returns a server without tasks. What it runs ends with ctx.
@@ -82,22 +88,34 @@ func New(ctx context.Context, c Config) *Server {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.VCPUs == 0 {
+		c.VCPUs = 1000
+	}
+	if c.Fleet == nil {
+		c.Fleet = emulator.NewFleet(c.Runner, c.Objects, 0)
+	}
 	s := &Server{
-		config: c, ctx: ctx, fleet: emulator.NewFleet(c.Runner, c.Objects, 0),
+		config: c, ctx: ctx, fleet: c.Fleet,
 		definitions: map[string][]*definition{}, tasks: map[string]*task{}, tokens: map[string]*task{}, secrets: map[string]*secret{},
 		streams: map[string]*stream{}, sessions: map[string]*session{}, limits: map[string]*limit{},
 	}
-	s.Front = emulator.NewFront(func(r *http.Request, _ []byte) string { _, name := target(r); return name }, http.HandlerFunc(s.serve))
+	s.queue.more = make(chan struct{}, 1)
+	s.Front = emulator.NewFront(func(r *http.Request, body []byte) string { _, name := target(r, body); return name }, http.HandlerFunc(s.serve))
 	return s
 }
 
 // services are the names of services in signatures and policies, by the first part of the target of a request.
-var services = map[string]string{"AmazonEC2ContainerServiceV20141113": "ecs", "secretsmanager": "secretsmanager", "Logs_20140328": "logs"}
+var services = map[string]string{
+	"AmazonEC2ContainerServiceV20141113": "ecs", "secretsmanager": "secretsmanager", "Logs_20140328": "logs", "AmazonSQS": "sqs", "ServiceQuotasV20190624": "servicequotas",
+}
 
 // target is the service and the operation of a request.
-func target(r *http.Request) (service, operation string) {
+func target(r *http.Request, body []byte) (service, operation string) {
 	if strings.HasPrefix(r.URL.Path, channelPath) {
 		return "ssmmessages", "OpenDataChannel"
+	}
+	if r.Header.Get("Content-Type") == formType {
+		return formTarget(body)
 	}
 	prefix, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	return services[prefix], operation
@@ -110,8 +128,7 @@ func (r refusal) Error() string { return r.code + ": " + r.message }
 
 // serve answers a request that no fault hit.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	service, operation := target(r)
-	if service == "ssmmessages" {
+	if strings.HasPrefix(r.URL.Path, channelPath) {
 		s.channel(w, r)
 		return
 	}
@@ -120,7 +137,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	service, operation := target(r, body)
 	out, err := s.answer(r, service, operation, body)
+	if r.Header.Get("Content-Type") == formType {
+		answerXML(w, service, out, err)
+		return
+	}
 	if err != nil {
 		Refuse(w, err)
 		return
@@ -146,8 +168,11 @@ func Throttled(w http.ResponseWriter, _ *http.Request) {
 	Refuse(w, refusal{"ThrottlingException", "Rate exceeded"})
 }
 
-func (s *Server) answer(r *http.Request, service, operation string, body []byte) (any, error) {
+func (s *Server) answer(r *http.Request, service, operation string, body []byte) (out any, err error) {
 	g := gate{keys: s.config.Keys, region: s.config.Region, now: s.config.Now}
+	if service == "iam" { // it is in one region
+		g.region = "us-east-1"
+	}
 	if code, message := g.refuses(r, body, service); code != "" {
 		return nil, refusal{code, message}
 	}
@@ -156,13 +181,27 @@ func (s *Server) answer(r *http.Request, service, operation string, body []byte)
 	if err := s.permits(s.config.Keys[id], service, operation, body); err != nil {
 		return nil, err
 	}
+	if r.Header.Get("Content-Type") == formType {
+		if body, err = formBody(body); err != nil {
+			return nil, refusal{"ValidationError", err.Error()}
+		}
+	}
 	if err := Check(operation, body); err != nil {
-		return nil, refusal{map[string]string{"ecs": "InvalidParameterException", "logs": "InvalidParameterException", "secretsmanager": "ValidationException"}[service], err.Error()}
+		code := "ValidationException"
+		if service == "ecs" || service == "logs" {
+			code = "InvalidParameterException"
+		}
+		return nil, refusal{code, err.Error()}
 	}
 	if !s.spend(operation) {
 		return nil, refusal{"ThrottlingException", "Rate exceeded"}
 	}
+	if operation == "ReceiveMessage" { // it waits
+		return s.receiveMessage(r.Context(), body)
+	}
 	do := map[string]func([]byte) (any, error){
+		"PutSecretValue": s.putSecretValue, "DeleteSecret": s.deleteSecret, "DeleteMessageBatch": s.deleteMessageBatch, "GetServiceQuota": s.getServiceQuota,
+		"DescribeSubnets": s.describeSubnets, "DescribeSecurityGroups": s.describeSecurityGroups, "GetRole": s.getRole,
 		"DescribeClusters": s.describeClusters, "RegisterTaskDefinition": s.registerTaskDefinition, "DescribeTaskDefinition": s.describeTaskDefinition,
 		"RunTask": s.runTask, "StopTask": s.stopTask, "ListTasks": s.listTasks, "DescribeTasks": s.describeTasks, "ExecuteCommand": s.executeCommand,
 		"CreateSecret": s.createSecret, "DescribeSecret": s.describeSecret, "GetSecretValue": s.getSecretValue, "GetLogEvents": s.getLogEvents,
@@ -180,7 +219,7 @@ func (s *Server) answer(r *http.Request, service, operation string, body []byte)
 
 // permits refuses what the policy of a key does not name.
 func (s *Server) permits(key Key, service, operation string, body []byte) error {
-	needs := []string{service + ":" + operation}
+	needs := []string{service + ":" + strings.TrimSuffix(operation, "Batch")}
 	if strings.Contains(string(body), `"tags":[`) || strings.Contains(string(body), `"Tags":[`) {
 		needs = append(needs, service+":TagResource")
 	}

@@ -26,6 +26,7 @@ func (s *Server) Report(pod *corev1.Pod) {
 		t.status = *pod.Status.DeepCopy()
 		s.pump(t)
 		s.settle(t)
+		s.tell(t)
 	}
 }
 

@@ -23,6 +23,7 @@ type task struct {
 	created, started, stopping, stopped           time.Time
 	gone                                          time.Time // when the runner ceased to have it
 	status                                        corev1.PodStatus
+	said                                          string                   // what was told of it last
 	pumps                                         map[string]chan struct{} // of logs, by container and run; closed at the end
 }
 
@@ -65,6 +66,19 @@ func (s *Server) runTask(body []byte) (any, error) {
 	case n == nil || n.AwsvpcConfiguration == nil || len(n.AwsvpcConfiguration.Subnets) == 0 || len(n.AwsvpcConfiguration.Subnets) > 16 || len(n.AwsvpcConfiguration.SecurityGroups) > 5:
 		return nil, refusal{"InvalidParameterException", "Network Configuration must be provided when networkMode 'awsvpc' is specified."}
 	}
+	for _, id := range n.AwsvpcConfiguration.Subnets {
+		if lacks(s.config.Subnets, id) {
+			return nil, refusal{"InvalidParameterException", "Error retrieving subnet information for [" + id + "]: The subnet ID '" + id + "' does not exist (ErrorCode: InvalidSubnetID.NotFound)"}
+		}
+	}
+	for _, id := range n.AwsvpcConfiguration.SecurityGroups {
+		if lacks(s.config.SecurityGroups, id) {
+			return nil, refusal{"InvalidParameterException", "Error retrieving security group information for [" + id + "]: The security group '" + id + "' does not exist (ErrorCode: InvalidGroup.NotFound)"}
+		}
+	}
+	if s.vcpus()+d.vcpus() > float64(s.config.VCPUs) {
+		return nil, refusal{"ClientException", "You've reached the limit on the number of vCPUs you can run concurrently"}
+	}
 	if in.EnableExecuteCommand && d.TaskRoleArn == "" {
 		return nil, refusal{"InvalidParameterException", "ECS Exec needs a task role."}
 	}
@@ -82,7 +96,18 @@ func (s *Server) runTask(body []byte) (any, error) {
 	if in.ClientToken != "" {
 		s.tokens[in.ClientToken] = t
 	}
+	s.tell(t)
 	return map[string]any{"tasks": []any{s.show(t, true)}, "failures": []any{}}, nil
+}
+
+// vcpus is how many the tasks have that have not stopped. s.mu is held.
+func (s *Server) vcpus() (n float64) {
+	for _, t := range s.tasks {
+		if t.stopped.IsZero() {
+			n += t.definition.vcpus()
+		}
+	}
+	return n
 }
 
 // find returns a task by ID or ARN; nil if the service does not have it, or does not show it yet. s.mu is held.
@@ -123,6 +148,7 @@ func (s *Server) stopTask(body []byte) (any, error) {
 	}
 	s.halt(t, "UserInitiated", in.Reason)
 	s.settle(t)
+	s.tell(t)
 	return map[string]any{"task": s.show(t, false)}, nil
 }
 

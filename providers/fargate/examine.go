@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	smithy "github.com/aws/smithy-go"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+const (
+	// nothing is the name of a definition and a secret that are not there, and noTaskID the ID of no task. Rights are found out with them:
+	// without a right a service denies before it looks.
+	nothing  = "vk-doctor"
+	noTaskID = "00000000000000000000000000000000"
+)
+
+// vcpuQuotas are the codes of the quotas of virtual CPUs that tasks have together, by capacity provider.
+var vcpuQuotas = map[string]string{OnDemand: "L-3032A538", Spot: "L-36FBB829"}
+
+// Examine implements cli.Examiner. It changes nothing: rights are tried on what is not there.
+func (p *provider) Examine(ctx context.Context) error {
+	if err := p.service.ping(ctx); err != nil {
+		return err // and so would all that follows
+	}
+	var problems []error
+	if _, err := p.service.started(ctx, p.mapping.startedBy()); err != nil {
+		problems = append(problems, err)
+	}
+	return errors.Join(append(problems, p.examineLog(ctx), p.service.examine(ctx, p.config, keyOf(p.mapping.owner.Cluster)))...)
+}
+
+// examineLog looks for the group of logs.
+func (p *provider) examineLog(ctx context.Context) error {
+	if p.config.LogGroup == "" {
+		return nil
+	}
+	_, _, err := p.service.log(ctx, p.config.LogGroup, streamPrefix+"/doctor", "", time.Time{})
+	switch {
+	case errdefs.IsNotFound(err) && strings.Contains(err.Error(), "log group"): // and not the stream, which is nobody's
+		return fmt.Errorf("%w: make the group, or configure logGroup: a task whose group is not there does not start", err)
+	case errdefs.IsNotFound(err):
+		return nil
+	}
+	return err
+}
+
+// examine tries the rights, and looks at what the configuration names.
+func (c *client) examine(ctx context.Context, conf Config, key string) error {
+	var problems []error
+	try := func(what string, err error) {
+		if err = kind(err, what); err != nil && !errdefs.IsNotFound(err) && !errdefs.IsInvalidInput(err) {
+			problems = append(problems, err)
+		}
+	}
+	var err error
+	_, err = c.ecs.DescribeTasks(ctx, &ecs.DescribeTasksInput{Cluster: &c.cluster, Tasks: []string{noTaskID}})
+	try("look at a task", err)
+	_, err = c.ecs.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: aws.String(nothing)})
+	try("look for a task definition", err)
+	_, err = c.ecs.RegisterTaskDefinition(ctx, &ecs.RegisterTaskDefinitionInput{
+		Family: aws.String(nothing), Cpu: aws.String("1"), ContainerDefinitions: []types.ContainerDefinition{}, // which is refused
+	})
+	try("register a task definition", err)
+	_, err = c.ecs.RunTask(ctx, &ecs.RunTaskInput{Cluster: &c.cluster, TaskDefinition: aws.String(nothing)})
+	try("run a task", err)
+	_, err = c.ecs.StopTask(ctx, &ecs.StopTaskInput{Cluster: &c.cluster, Task: aws.String(noTaskID)})
+	try("stop a task", err)
+	if conf.ExecRole != "" {
+		_, err = c.ecs.ExecuteCommand(ctx, &ecs.ExecuteCommandInput{Cluster: &c.cluster, Task: aws.String(noTaskID), Command: aws.String("true"), Interactive: true})
+		try("execute a command", err)
+	}
+	_, err = c.secrets.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &key})
+	try("read the key "+key, err)
+	_, err = c.secrets.DescribeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: aws.String(nothing)})
+	try("look for a secret", err)
+	both := &secretsmanager.CreateSecretInput{Name: aws.String(nothing), SecretString: aws.String("-"), SecretBinary: []byte("-")} // which is refused
+	_, err = c.secrets.CreateSecret(ctx, both)
+	try("keep a secret", err)
+	_, err = c.secrets.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: aws.String(nothing), SecretString: aws.String("-")})
+	try("replace a secret", err)
+	_, err = c.secrets.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: aws.String(nothing)})
+	try("remove a secret", err)
+	if conf.Queue != "" {
+		problems = append(problems, c.examineQueue(ctx, conf.Queue))
+	}
+	return errors.Join(append(problems, c.examineNetwork(ctx, conf), c.examineRoles(ctx, conf), c.examineQuota(ctx, conf))...)
+}
+
+// examineQueue looks at a queue, and leaves its messages to be read.
+func (c *client) examineQueue(ctx context.Context, queue string) error {
+	const what = "look at queue, or leave it out: then ECS is asked"
+	if err := c.signed.json(ctx, "sqs", rootOf(queue), "AmazonSQS.ReceiveMessage", map[string]any{"QueueUrl": queue, "VisibilityTimeout": 0}, nil); err != nil {
+		return fmt.Errorf("%w: %s", kind(err, "read the queue "+queue), what)
+	}
+	err := c.signed.json(ctx, "sqs", rootOf(queue), "AmazonSQS.DeleteMessageBatch", map[string]any{
+		"QueueUrl": queue, "Entries": []map[string]string{{"Id": "0", "ReceiptHandle": nothing}},
+	}, nil)
+	if err != nil {
+		return fmt.Errorf("%w: %s", kind(err, "remove messages of the queue "+queue), what)
+	}
+	return nil
+}
+
+// denied reports whether a right is missing that only doctor needs.
+func denied(err error) bool {
+	var said smithy.APIError
+	if !errors.As(err, &said) {
+		return false
+	}
+	switch said.ErrorCode() {
+	case "UnauthorizedOperation", "AccessDenied", "AccessDeniedException":
+		return true
+	}
+	return false
+}
+
+// examineNetwork looks for the subnets and the security groups.
+func (c *client) examineNetwork(ctx context.Context, conf Config) error {
+	host := "https://ec2." + domainOf(conf.Region)
+	var problems []error
+	for _, ask := range []struct {
+		action, list, field string
+		ids                 []string
+	}{{"DescribeSubnets", "SubnetId", "subnets", conf.Subnets}, {"DescribeSecurityGroups", "GroupId", "securityGroups", conf.SecurityGroups}} {
+		for _, id := range ask.ids { // one by one: an answer names the first one that is not there
+			form := url.Values{"Action": {ask.action}, "Version": {"2016-11-15"}, ask.list + ".1": {id}}
+			if err := c.signed.query(ctx, "ec2", host, conf.Region, form, &struct{}{}); err != nil && !denied(err) {
+				problems = append(problems, fmt.Errorf("look for %s of %s: %w: configure one that is in the VPC and the region, or make it", id, ask.field, err))
+			}
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// examineRoles looks for the roles, and whether tasks may take them.
+func (c *client) examineRoles(ctx context.Context, conf Config) error {
+	var problems []error
+	roles := map[string]string{"executionRole": conf.ExecutionRole, "execRole": conf.ExecRole}
+	for _, field := range []string{"executionRole", "execRole"} {
+		arn := roles[field]
+		if arn == "" {
+			continue
+		}
+		var out struct {
+			Policy string `xml:"GetRoleResult>Role>AssumeRolePolicyDocument"`
+		}
+		form := url.Values{"Action": {"GetRole"}, "Version": {"2010-05-08"}, "RoleName": {arn[strings.LastIndex(arn, "/")+1:]}}
+		err := c.signed.query(ctx, "iam", "https://iam.amazonaws.com", "us-east-1", form, &out)
+		policy, _ := url.QueryUnescape(out.Policy)
+		switch {
+		case denied(err):
+		case err != nil:
+			problems = append(problems, fmt.Errorf("look for the role %s: %w: make it, or configure %s", arn, err, field))
+		case !strings.Contains(policy, "ecs-tasks.amazonaws.com"):
+			problems = append(problems, fmt.Errorf("role %s of %s: no task may take it: let its trust policy name the service ecs-tasks.amazonaws.com", arn, field))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// examineQuota compares what the node offers with the quota of the account.
+func (c *client) examineQuota(ctx context.Context, conf Config) error {
+	var out struct{ Quota struct{ Value float64 } }
+	err := c.signed.json(ctx, "servicequotas", "https://servicequotas."+domainOf(conf.Region), "ServiceQuotasV20190624.GetServiceQuota", map[string]string{
+		"ServiceCode": "fargate", "QuotaCode": vcpuQuotas[conf.CapacityProvider],
+	}, &out)
+	switch offered := conf.Capacity.Cpu().AsApproximateFloat64(); {
+	case denied(err):
+		return nil
+	case err != nil:
+		return kind(err, "look at the quota of virtual CPUs of "+conf.CapacityProvider)
+	case out.Quota.Value < offered:
+		return fmt.Errorf("the account may run %g virtual CPUs of %s at once, and capacity.cpu offers %g: lower it, or ask for more in Service Quotas (%s)",
+			out.Quota.Value, conf.CapacityProvider, offered, vcpuQuotas[conf.CapacityProvider])
+	}
+	return nil
+}
+
+// domainOf is that of the services of a region.
+func domainOf(region string) string {
+	if strings.HasPrefix(region, "cn-") {
+		return region + ".amazonaws.com.cn"
+	}
+	return region + ".amazonaws.com"
+}
+
+// rootOf is the address of the service that has a queue.
+func rootOf(queue string) string {
+	u, err := url.Parse(queue)
+	if err != nil {
+		return queue // the configuration was looked at
+	}
+	return u.Scheme + "://" + u.Host + "/"
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+)
+
+// withFiles adds a volume with files to a pod.
+func withFiles(pod *corev1.Pod, name string, source corev1.VolumeSource, files ...podspec.File) resolved {
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
+	pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: name, MountPath: "/" + name})
+	r := testResolved(pod)
+	r.files = map[string][]podspec.File{name: files}
+	return r
+}
+
+var (
+	configMap = corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}
+	token     = corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{}}}}}
+)
+
+// arnsOf are the ARNs of secrets that were kept.
+func arnsOf(secrets map[string]secret) map[string]string {
+	out := map[string]string{}
+	for as, s := range secrets {
+		out[as] = "arn:" + s.name
+	}
+	return out
+}
+
+// TestFilesAreShared: the files of two pods that are the same are one secret and one definition, and those of a token are the pod's own.
+func TestFilesAreShared(t *testing.T) {
+	m := testMapping(t)
+	of := func(source corev1.VolumeSource, uid, content string) (name, family string) {
+		pod := testPod()
+		pod.UID = types.UID("uid-" + uid)
+		r := withFiles(pod, "conf", source, podspec.File{Path: "a", Data: []byte(content), Mode: 0o400})
+		secrets, err := m.secrets([]byte("k"), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := m.definition(r, arnsOf(secrets))
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := d.ContainerDefinitions[0]
+		if *first.Name != filesName || *d.ContainerDefinitions[1].DependsOn[0].ContainerName != filesName || len(first.Secrets) != 1 || first.Secrets[0].ValueFrom == nil {
+			t.Fatalf("the first container is %+v", first)
+		}
+		if mounts := d.ContainerDefinitions[4].MountPoints; !*mounts[len(mounts)-1].ReadOnly {
+			t.Error("a container may change the files of a ConfigMap")
+		}
+		text, err := json.Marshal(d)
+		if err != nil || strings.Contains(string(text), canary) {
+			t.Errorf("the definition has a secret: %s, %v", text, err)
+		}
+		for as, s := range secrets {
+			if strings.HasPrefix(as, sharedFiles) || strings.HasPrefix(as, ownFiles) {
+				name = s.name
+			}
+		}
+		return name, *d.Family
+	}
+	aName, aFamily := of(configMap, "1", canary)
+	if name, family := of(configMap, "2", canary); name != aName || family != aFamily {
+		t.Errorf("replicas have the secrets %s and %s", aName, name)
+	}
+	if name, family := of(configMap, "1", "other"); name == aName || family == aFamily {
+		t.Errorf("pods with other files share the secret %s", name)
+	}
+	aName, aFamily = of(token, "1", canary)
+	if name, family := of(token, "1", "renewed"); name != aName || family != aFamily {
+		t.Errorf("a pod that is created again has another definition: its task is another one: %s and %s", aName, name)
+	}
+	if name, family := of(token, "2", canary); name == aName || family == aFamily {
+		t.Errorf("two pods share the secret of a token, %s", name)
+	}
+}
+
+// TestFilesThatAreTooLarge: what does not fit is refused, and what does is cut into secrets.
+func TestFilesThatAreTooLarge(t *testing.T) {
+	m := testMapping(t)
+	random := func(n int) []byte {
+		out, from := make([]byte, n), rand.NewChaCha8([32]byte{})
+		_, _ = from.Read(out) // it never fails
+		return out
+	}
+	for _, c := range []struct {
+		source corev1.VolumeSource
+		bytes  int
+		pieces int // 0 is refused
+	}{{configMap, 40 << 10, 1}, {configMap, 300 << 10, 7}, {configMap, 1 << 20, 0}, {token, 40 << 10, 1}, {token, 50 << 10, 0}} {
+		secrets, err := m.secrets([]byte("k"), withFiles(testPod(), "conf", c.source, podspec.File{Path: "a", Data: random(c.bytes)}))
+		if c.pieces == 0 {
+			if !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "spec.volumes") {
+				t.Errorf("%d bytes: got %v", c.bytes, err)
+			}
+			continue
+		}
+		n := 0
+		for as, s := range secrets {
+			if as != "main" {
+				n++
+			}
+			if len(s.text) > maxSecret {
+				t.Errorf("a secret has %d bytes", len(s.text))
+			}
+		}
+		if err != nil || n != c.pieces {
+			t.Errorf("%d bytes are %d secrets, want %d, %v", c.bytes, n, c.pieces, err)
+		}
+	}
+	_, err := m.secrets([]byte("k"), withFiles(testPod(), "conf", configMap, podspec.File{Path: "../../etc/passwd"}))
+	if !errdefs.IsInvalidInput(err) {
+		t.Errorf("a file that leads out of its volume: got %v", err)
+	}
+}
+
+// TestLogins: the credentials of a pod are a secret that its definition names, if one is for the image.
+func TestLogins(t *testing.T) {
+	m := testMapping(t)
+	pod := testPod()
+	pod.Spec.Containers[0].Image = "private.example:5000/web"
+	r := testResolved(pod)
+	r.logins = []node.RegistryCredential{{Registry: "other.example", Username: "x", Password: "y"}, {Registry: "private.example:5000", Username: "user", Password: canary}}
+	secrets, err := m.secrets([]byte("k"), r)
+	if err != nil || secrets["login/main"].text != `{"password":"`+canary+`","username":"user"}` || len(secrets) != 2 {
+		t.Fatalf("got %v, %v", secrets, err)
+	}
+	d, err := m.definition(r, arnsOf(secrets))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var with []string
+	for _, k := range d.ContainerDefinitions {
+		if k.RepositoryCredentials != nil {
+			with = append(with, *k.Name+" "+*k.RepositoryCredentials.CredentialsParameter)
+		}
+	}
+	if !slices.Equal(with, []string{"main arn:" + secrets["login/main"].name}) {
+		t.Errorf("got the credentials %v", with)
+	}
+	r.logins[1] = node.RegistryCredential{Registry: "private.example:5000", IdentityToken: canary}
+	if _, err := m.secrets([]byte("k"), r); !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "spec.containers[0].image") || strings.Contains(err.Error(), canary) {
+		t.Errorf("a token for a registry: got %v", err)
+	}
+}
+
+// TestFileSystems: a file system of EFS is mounted by its ID, encrypted on the way.
+func TestFileSystems(t *testing.T) {
+	pod := testPod()
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "shared", VolumeSource: corev1.VolumeSource{
+		NFS: &corev1.NFSVolumeSource{Server: "fs-0123456789abcdef0.efs.eu-central-1.amazonaws.com", Path: "/team"},
+	}})
+	d, err := testMapping(t).definition(testResolved(pod), map[string]string{"main": "arn:s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := d.Volumes[1].EfsVolumeConfiguration
+	if v == nil || *v.FileSystemId != "fs-0123456789abcdef0" || *v.RootDirectory != "/team" || v.TransitEncryption != "ENABLED" {
+		t.Errorf("got %+v", v)
+	}
+}
+
+// TestPortsOfPodsOutOfReach: a node that does not reach pods refuses probes that ask their ports.
+func TestPortsOfPodsOutOfReach(t *testing.T) {
+	pod := testPod()
+	pod.Spec.Containers[0].ReadinessProbe.ProbeHandler = corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(1)}}
+	for reachable, refused := range map[bool]bool{true: false, false: true} {
+		m := testMapping(t)
+		m.config.Reachable = &reachable
+		if err := m.refuse(pod); errdefs.IsInvalidInput(err) != refused {
+			t.Errorf("reachable %t: got %v", reachable, err)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	cwtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+// TestMoto runs on moto, an emulator of AWS by others, what it is good for: Secrets Manager and CloudWatch Logs. The requests that our emulator got
+// are held to the descriptions in botocore by its own validator. hack/test-moto.sh starts it.
+func TestMoto(t *testing.T) {
+	url := os.Getenv("MOTO_URL")
+	if url == "" {
+		t.Skip("hack/test-moto.sh gives an address of moto")
+	}
+	useKey(t)
+	c, err := newClient(t.Context(), testConfig(t, func(c *Config) { c.Endpoint = url }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report strings.Builder
+	passed := func(what string) { fmt.Fprintf(&report, "- %s\n", what) }
+	motoSecrets(t, c, passed)
+	motoLogs(t, c, passed)
+	version, counts := validated(t)
+	fmt.Fprintf(&report, "\nRequests of the life of pods, recorded by the emulator and taken by `ParamValidator` of botocore %s, which refused one with a field too many:\n\n| Operation | Requests |\n|---|---|\n", version)
+	for _, op := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(&report, "| %s | %d |\n", op, counts[op])
+	}
+	if file := os.Getenv("MOTO_REPORT"); file != "" && !t.Failed() {
+		text := "# Provider fargate on moto, and its requests by botocore\n\nWritten by `make moto`. moto is that of Debian 13 (python3-moto 5.1.1); its ECS is not used: it runs nothing, and ignores client tokens.\n\nOn Secrets Manager and CloudWatch Logs of moto:\n\n" + report.String()
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil { //nolint:gosec // it is read by all
+			t.Fatal(err)
+		}
+	}
+}
+
+func motoSecrets(t *testing.T, c *client, passed func(string)) {
+	t.Helper()
+	cluster := fmt.Sprint("c", time.Now().UnixNano())
+	key, err := c.key(t.Context(), cluster)
+	again, errAgain := c.key(t.Context(), cluster)
+	if err != nil || errAgain != nil || len(key) != 32 || !bytes.Equal(key, again) {
+		t.Fatalf("the key: %d and %d bytes, %v, %v", len(key), len(again), err, errAgain)
+	}
+	passed("the key of names is made once, and read by the second who asks")
+	s := secret{name: "vk-" + cluster, cluster: cluster, text: `{"A":"b"}`}
+	arn, err := c.keep(t.Context(), s)
+	same, errSame := c.keep(t.Context(), s)
+	if err != nil || errSame != nil || arn == "" || arn != same {
+		t.Errorf("a secret that is kept twice: %q, %q, %v, %v", arn, same, err, errSame)
+	}
+	passed("a secret that is kept twice has one ARN")
+	s.own, s.text = true, "changed"
+	same, err = c.keep(t.Context(), s)
+	value, errValue := c.secrets.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: &s.name})
+	if err != nil || errValue != nil || same != arn || aws.ToString(value.SecretString) != "changed" {
+		t.Errorf("the secret of one pod: %q, %v, %v", same, err, errValue)
+	}
+	passed("the secret of one pod is replaced, and keeps its ARN")
+	if err := c.drop(t.Context(), s.name); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.secrets.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: &s.name}); !errdefs.IsNotFound(kind(err, "read")) {
+		t.Errorf("a secret that was removed: %v", err)
+	}
+	passed("it is gone once it was removed, with an error of the kind not-found")
+}
+
+func motoLogs(t *testing.T, c *client, passed func(string)) {
+	t.Helper()
+	group, stream := fmt.Sprint("/vk/", time.Now().UnixNano()), "vk/main/1"
+	if _, _, err := c.log(t.Context(), group, stream, "", time.Time{}); !errdefs.IsNotFound(err) || !strings.Contains(err.Error(), "log group") {
+		t.Errorf("a group that is not there: %v", err)
+	}
+	if _, err := c.logs.CreateLogGroup(t.Context(), &cloudwatchlogs.CreateLogGroupInput{LogGroupName: &group}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.log(t.Context(), group, stream, "", time.Time{}); !errdefs.IsNotFound(err) || strings.Contains(err.Error(), "log group does not") {
+		t.Errorf("a stream that is not there: %v", err)
+	}
+	passed("a group and a stream that are not there are told apart")
+	if _, err := c.logs.CreateLogStream(t.Context(), &cloudwatchlogs.CreateLogStreamInput{LogGroupName: &group, LogStreamName: &stream}); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	put := func(from, to int) {
+		var events []cwtypes.InputLogEvent
+		for i := from; i < to; i++ {
+			events = append(events, cwtypes.InputLogEvent{Timestamp: aws.Int64(now.Add(time.Duration(i) * time.Millisecond).UnixMilli()), Message: aws.String(fmt.Sprint("line ", i))})
+		}
+		if _, err := c.logs.PutLogEvents(t.Context(), &cloudwatchlogs.PutLogEventsInput{LogGroupName: &group, LogStreamName: &stream, LogEvents: events}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(token string, since time.Time) (n int, next string) {
+		for {
+			lines, next, err := c.log(t.Context(), group, stream, token, since)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n += len(lines); next == token {
+				return n, next
+			}
+			token = next
+		}
+	}
+	put(0, 3000)
+	n, token := read("", time.Time{})
+	if n != 3000 {
+		t.Errorf("%d lines were read, want 3000", n)
+	}
+	passed("3000 lines are read by their pages, to a token that stays")
+	put(3000, 3010)
+	if n, _ := read(token, time.Time{}); n != 10 {
+		t.Errorf("%d lines follow, want 10", n)
+	}
+	passed("lines that come later are read from that token on")
+	if n, _ := read("", now.Add(2900*time.Millisecond)); n != 110 {
+		t.Errorf("%d lines since a time, want 110", n)
+	}
+	passed("lines since a time are these and no others")
+}
+
+// validated holds the requests of a few pods to botocore's descriptions.
+func validated(t *testing.T) (version string, counts map[string]int) {
+	t.Helper()
+	c := cloudOf(t)
+	p := open(t, c)
+	p.UsePodTokens(values{})
+	p.UsePullCredentials(values{})
+	if err := p.Examine(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pod := podOf("pod", program.Program{Stay: program.Forever})
+	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
+	main := &pod.Spec.Containers[0]
+	main.Image = "private.example/program"
+	main.Env = []corev1.EnvVar{{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "p"}}}}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "token", VolumeSource: token}, {Name: "keys", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "keys"}}}}
+	if err := p.CreatePod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	until(t, p, "pod", "running", isRunning)
+	if err := p.RunInContainer(t.Context(), "shop", "pod", "main", append([]string{"program"}, program.Program{}.Args()...), &caller{}); err != nil {
+		t.Error(err)
+	}
+	m := p.mapping // and one with all that a definition can have
+	large, err := m.definition(testResolved(testPod()), map[string]string{"main": "arn:s"})
+	if err == nil {
+		large.Family = aws.String("vk-large")
+		_, err = p.service.register(t.Context(), large)
+	}
+	if err != nil && !strings.Contains(err.Error(), testRole) {
+		t.Error(err)
+	}
+	if err := p.DeletePod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	tick := everyMoment(t)
+	for len(c.Requests("DeleteSecret")) < 2 {
+		tick("its secret is removed")
+	}
+	services := map[string]string{"AmazonEC2ContainerServiceV20141113": "ecs", "secretsmanager": "secretsmanager", "Logs_20140328": "logs", "AmazonSQS": "sqs", "ServiceQuotasV20190624": "service-quotas"}
+	var lines bytes.Buffer
+	var names []string
+	add := func(service, operation, params string) {
+		fmt.Fprintf(&lines, "{\"service\":%q,\"operation\":%q,\"params\":%s}\n", service, operation, params)
+		names = append(names, operation)
+	}
+	for _, r := range c.Requests() {
+		prefix, _, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+		if service := services[prefix]; service != "" {
+			add(service, r.Operation, string(r.Body))
+		}
+	}
+	add("ecs", "ListTasks", `{"startedBi":"x"}`)
+	python := exec.CommandContext(t.Context(), "/usr/bin/python3", "testdata/validate.py")
+	python.Stdin, python.Env = &lines, os.Environ()
+	python.Stderr = os.Stderr
+	out, err := python.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if len(said) != len(names)+1 {
+		t.Fatalf("%d answers for %d requests", len(said)-1, len(names))
+	}
+	counts = map[string]int{}
+	for i, name := range names {
+		var wrong string
+		if err := json.Unmarshal([]byte(said[i+1]), &wrong); err != nil {
+			t.Fatal(err)
+		}
+		if last := i == len(names)-1; (wrong != "") != last {
+			t.Errorf("%s: botocore says %q", name, wrong)
+		} else if !last {
+			counts[name]++
+		}
+	}
+	return said[0], counts
+}

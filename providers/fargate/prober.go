@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/probe"
+)
+
+// prober asks the ports of pods whether their containers are ready: ECS does not.
+type prober struct {
+	asks *probe.Prober
+
+	mu      sync.Mutex
+	known   map[types.UID][]string // guarded by mu; IDs of containers that are asked
+	changed map[types.UID]bool     // guarded by mu; pods whose status is to be made anew
+	wake    chan struct{}
+}
+
+func newProber(event func(pod *corev1.Pod, container, eventType, reason, message string)) *prober {
+	p := &prober{known: map[types.UID][]string{}, changed: map[types.UID]bool{}, wake: make(chan struct{}, 1)}
+	p.asks = probe.New(probe.Config{
+		Exec: func(context.Context, string, []string, time.Duration) ([]byte, []byte, error) {
+			return nil, nil, errdefs.InvalidInput("probes by commands are health checks of ECS")
+		},
+		Changed: p.mark, Event: event,
+	})
+	return p
+}
+
+// networkProbe reports whether a container has a readiness probe that asks a port.
+func networkProbe(c *corev1.Container) bool {
+	r := c.ReadinessProbe
+	return r != nil && (r.HTTPGet != nil || r.TCPSocket != nil || r.GRPC != nil)
+}
+
+// mark notes that what is known of a pod has changed.
+func (p *prober) mark(uid types.UID) {
+	p.mu.Lock()
+	p.changed[uid] = true
+	p.mu.Unlock()
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// see takes the containers of a pod as they are now. It does not block.
+func (p *prober) see(pod *corev1.Pod) {
+	var ids []string
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		if !networkProbe(c) {
+			continue
+		}
+		for j := range pod.Status.ContainerStatuses {
+			s := &pod.Status.ContainerStatuses[j]
+			if s.Name != c.Name || s.State.Running == nil || s.ContainerID == "" {
+				continue
+			}
+			ids = append(ids, s.ContainerID)
+			t := probe.Target{Pod: pod, Container: c, ID: s.ContainerID, StartedAt: s.State.Running.StartedAt.Time, Running: true}
+			for _, ip := range pod.Status.PodIPs {
+				t.PodIPs = append(t.PodIPs, ip.IP)
+			}
+			if len(t.PodIPs) > 0 {
+				p.asks.Ensure(t)
+			}
+		}
+	}
+	p.mu.Lock()
+	old := p.known[pod.UID]
+	if p.known[pod.UID] = ids; len(ids) == 0 {
+		delete(p.known, pod.UID)
+	}
+	p.mu.Unlock()
+	p.forget(old, ids)
+}
+
+// forget lets containers not be asked any more that are not among others.
+func (p *prober) forget(old, but []string) {
+	there := map[string]bool{}
+	for _, id := range but {
+		there[id] = true
+	}
+	for _, id := range old {
+		if !there[id] {
+			p.asks.Forget(id)
+		}
+	}
+}
+
+// only lets no pod be asked but these: one that was lost is not reported.
+func (p *prober) only(pods []*corev1.Pod) {
+	there := map[types.UID]bool{}
+	for _, pod := range pods {
+		there[pod.UID] = true
+	}
+	p.mu.Lock()
+	var gone []string
+	for uid, ids := range p.known {
+		if !there[uid] {
+			gone = append(gone, ids...)
+			delete(p.known, uid)
+		}
+	}
+	p.mu.Unlock()
+	p.forget(gone, nil)
+}
+
+// ready reports whether a container was found to be ready.
+func (p *prober) ready(id string) bool {
+	result, known := p.asks.Result(id)
+	return known && result.Ready
+}
+
+// run probes until ctx ends, and tells of pods whose status is to be made anew.
+func (p *prober) run(ctx context.Context, tell func(types.UID)) {
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	asking.Go(func() { p.asks.Run(ctx) })
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+		}
+		p.mu.Lock()
+		changed := p.changed
+		p.changed = map[types.UID]bool{}
+		p.mu.Unlock()
+		for uid := range changed {
+			tell(uid)
+		}
+	}
+}
+
+// PortForward copies between a stream and a port of a pod, where this process reaches its address.
+func (p *provider) PortForward(ctx context.Context, namespace, name string, port int32, stream io.ReadWriteCloser) error {
+	if !p.config.reachable() {
+		return p.lacks(ctx, namespace, name, "port-forward where this node does not reach pods: its configuration says reachable: false")
+	}
+	pod, err := p.GetPod(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	if pod.Status.PodIP == "" || pod.Status.Phase != corev1.PodRunning {
+		return errdefs.InvalidInputf("pod %s/%s does not run", namespace, name)
+	}
+	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(port))))
+	if err != nil {
+		return fmt.Errorf("port-forward to pod %s/%s: %w", namespace, name, err)
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _, _ = conn.Close(), stream.Close() })
+	defer stop()
+	back := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(conn, stream)
+		_ = conn.(*net.TCPConn).CloseWrite() // the pod may go on to answer
+		back <- err
+	}()
+	_, err = io.Copy(stream, conn)
+	_ = stream.Close() // else nobody ends the other direction
+	<-back
+	if ctx.Err() != nil || err == nil {
+		return nil
+	}
+	return fmt.Errorf("port-forward to pod %s/%s: %w", namespace, name, err)
+}

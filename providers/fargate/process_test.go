@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package fargate
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/ecs"
+)
+
+// TestContainers runs a pod whose containers are made by runc, by provider process behind the emulator: its files, with their modes, its variables, its log,
+// commands in it, and its exit code.
+func TestContainers(t *testing.T) {
+	busybox, errBusybox := exec.LookPath("busybox")
+	_, errRunc := exec.LookPath("runc")
+	if err := errors.Join(errBusybox, errRunc); err != nil || os.Geteuid() != 0 {
+		t.Skipf("it needs runc and busybox, as root: %v", err)
+	}
+	useKey(t)
+	dir, err := os.MkdirTemp("", "fargate") //nolint:usetesting // its sockets have short paths
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	images := filepath.Join(dir, "images")
+	if err := os.Mkdir(images, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	applets := strings.Fields("sh cat tar base64 stat stty sleep printf env echo id")
+	pack := exec.CommandContext(t.Context(), "go", append([]string{"run", "../process/demo/pack", "-name", "tools", "-o", filepath.Join(images, "tools.tar"), busybox}, applets...)...)
+	if said, err := pack.CombinedOutput(); err != nil {
+		t.Fatalf("make an image: %v: %s", err, said)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	runner, err := process.New(ctx, cli.ProviderInput{
+		ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "emulator"}}, Recorder: &record.FakeRecorder{}},
+		NodeName:       "emulator", InternalIP: "127.0.0.1",
+	}, process.Config{StateDir: filepath.Join(dir, "state"), Images: []string{images}, Isolation: process.IsolationRunc})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := &emulator.Objects{}
+	server := ecs.New(ctx, ecs.Config{
+		Fleet: emulator.NewFleet(runner, objects, 0), Keys: map[string]ecs.Key{testKey: {Secret: testSecret}}, LogGroups: []string{logGroup},
+	})
+	runner.UsePodObjects(objects)
+	runner.NotifyPods(ctx, server.Report)
+	ended := make(chan error, 1)
+	go func() { ended <- runner.RunInBackground(ctx) }()
+	listens := httptest.NewServer(server)
+	t.Cleanup(func() {
+		listens.CloseClientConnections()
+		listens.Close()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	c := &cloud{Server: server, url: listens.URL}
+	conf, err := c.config("home")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf.FilesImage = "tools"
+	p, err := newProvider(t.Context(), cli.ProviderInput{NodeName: "node"}, conf, quick)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.UsePodObjects(values{})
+	p.UsePodTokens(values{})
+	running, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- p.RunInBackground(running) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-web"}, Spec: corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: new(int64(5)),
+		Containers: []corev1.Container{{
+			Name: "main", Image: "tools",
+			Command:      []string{"sh", "-c", "stat -c '%n %a' /keys/key /token/in/token; cat /keys/key; echo; cat /token/in/token; echo; echo $PASSWORD; trap 'exit 7' TERM; while :; do sleep 1; done"},
+			Env:          []corev1.EnvVar{{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "p"}}}},
+			VolumeMounts: []corev1.VolumeMount{{Name: "keys", MountPath: "/keys"}, {Name: "token", MountPath: "/token"}},
+		}},
+		Volumes: []corev1.Volume{
+			{Name: "keys", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "keys", DefaultMode: new(int32(0o400))}}},
+			{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{DefaultMode: new(int32(0o640)), Sources: []corev1.VolumeProjection{
+				{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "in/token"}},
+			}}}},
+		},
+	}}
+	if err := p.CreatePod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	until(t, p, "web", "running", isRunning)
+	want := "/keys/key 400\n/token/in/token 640\n" + canary + "-file\n" + canary + "-token\n" + canary + "\n"
+	lines, err := p.GetContainerLogs(t.Context(), "shop", "web", "main", api.ContainerLogOpts{Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lines.Close()
+	text, part := "", make([]byte, 1024)
+	for len(text) < len(want) {
+		n, err := lines.Read(part)
+		if text += string(part[:n]); err != nil {
+			break
+		}
+	}
+	if text != want {
+		t.Fatalf("the container shows %q, want %q", text, want)
+	}
+	for name, e := range map[string]struct {
+		command []string
+		out     string
+		code    int
+	}{
+		"a code":          {[]string{"sh", "-c", "echo out; echo err >&2; exit 3"}, "out\nerr\n", 3},
+		"a file is fixed": {[]string{"sh", "-c", "{ echo x >/keys/key; } 2>/dev/null || echo refused"}, "refused\n", 0},
+		"as it is quoted": {[]string{"printf", "%s|", "it's", "$HOME"}, "it's|$HOME|", 0},
+	} {
+		who := &caller{}
+		err := p.RunInContainer(t.Context(), "shop", "web", "main", e.command, who)
+		var exit utilexec.ExitError
+		code := 0
+		if errors.As(err, &exit) {
+			code = exit.ExitStatus()
+		} else if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := who.out.String(); got != e.out || code != e.code {
+			t.Errorf("%s: got %d with %q, want %d with %q", name, code, got, e.code, e.out)
+		}
+	}
+	if err := p.DeletePod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	tick := everyMoment(t)
+	for {
+		if _, err := p.GetPod(t.Context(), "shop", "web"); err != nil {
+			break
+		}
+		tick("the pod is gone")
+	}
+	if slices.Contains(server.Secrets(), p.mapping.ownName("uid-web")) {
+		t.Log("the secret of the pod is removed in the next round")
+	}
+	out, _, err := p.service.describe(t.Context(), []string{onlyTask(t, c)})
+	if err != nil || len(out) != 1 || out[0].Containers[1].ExitCode == nil || *out[0].Containers[1].ExitCode != 7 {
+		t.Errorf("it ended with %+v, %v, want 7", out, err)
+	}
+}
+
+// onlyTask returns the ARN of the only task that was run.
+func onlyTask(t *testing.T, c *cloud) string {
+	t.Helper()
+	p, err := newClient(t.Context(), testConfig(t, func(conf *Config) { conf.Endpoint = c.url }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	arns, err := p.stopped(t.Context())
+	if err != nil || len(arns) != 1 {
+		t.Fatalf("got the tasks %v, %v", arns, err)
+	}
+	return arns[0]
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+const (
+	// queueWait is how long SQS waits for a change until it answers that there is none, and queueBatch how many changes are in an answer.
+	queueWait, queueBatch = 20, 10
+	// queuePause is how long a queue that fails is left alone.
+	queuePause = 30 * time.Second
+	// restWithQueue is the time between two rounds at rest where changes are told: a change that got lost is seen then.
+	restWithQueue = 30 * time.Second
+)
+
+// message is one of a queue.
+type message struct {
+	Body          string
+	ReceiptHandle string
+}
+
+// change is what EventBridge says of a task. That it has changed is all that counts: its state is asked of ECS.
+type change struct {
+	Source     string `json:"source"`
+	DetailType string `json:"detail-type"`
+	Detail     struct {
+		TaskArn   string `json:"taskArn"`
+		StartedBy string `json:"startedBy"`
+	} `json:"detail"`
+}
+
+// receive returns messages of a queue; none after a while without.
+func (c *client) receive(ctx context.Context, queue string) ([]message, error) {
+	var out struct{ Messages []message }
+	err := c.signed.json(ctx, "sqs", rootOf(queue), "AmazonSQS.ReceiveMessage", map[string]any{
+		"QueueUrl": queue, "MaxNumberOfMessages": queueBatch, "WaitTimeSeconds": queueWait,
+	}, &out)
+	return out.Messages, kind(err, "read the queue "+queue)
+}
+
+// done removes messages of a queue.
+func (c *client) done(ctx context.Context, queue string, messages []message) error {
+	var entries []map[string]string
+	for i, m := range messages {
+		entries = append(entries, map[string]string{"Id": fmt.Sprint(i), "ReceiptHandle": m.ReceiptHandle})
+	}
+	return kind(c.signed.json(ctx, "sqs", rootOf(queue), "AmazonSQS.DeleteMessageBatch", map[string]any{"QueueUrl": queue, "Entries": entries}, nil), "remove messages of the queue "+queue)
+}
+
+// listen asks about tasks as soon as a queue says that they have changed, until ctx ends. A queue that fails costs no pod: rounds go on.
+func (p *provider) listen(ctx context.Context) {
+	failed := false
+	for ctx.Err() == nil {
+		err := p.hear(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			failed = false
+			continue
+		}
+		if !failed {
+			failed = true
+			log.G(ctx).WithError(err).Warn("The queue does not tell changes of tasks; ECS is asked all the same")
+		}
+		wait := queuePause
+		if after, says := errdefs.RetryAfterOf(err); says {
+			wait = max(wait, after)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// hear takes messages once.
+func (p *provider) hear(ctx context.Context) error {
+	messages, err := p.service.receive(ctx, p.config.Queue)
+	if err != nil || len(messages) == 0 {
+		return err
+	}
+	var arns []string
+	for _, m := range messages {
+		var c change
+		// Others have rules too: what is none of this node's is only removed.
+		if json.Unmarshal([]byte(m.Body), &c) == nil && c.Source == "aws.ecs" && c.DetailType == "ECS Task State Change" && c.Detail.StartedBy == p.mapping.startedBy() {
+			arns = append(arns, c.Detail.TaskArn)
+		}
+	}
+	if len(arns) > 0 {
+		err = p.ask(ctx, arns)
+	}
+	return errors.Join(err, p.service.done(ctx, p.config.Queue, messages))
+}
+
+// ask asks about tasks at once.
+func (p *provider) ask(ctx context.Context, arns []string) error {
+	at := time.Now()
+	tasks, missing, err := p.service.describe(ctx, arns)
+	if err != nil {
+		p.cache.Hurry()
+		return err
+	}
+	p.watch.note(at, tasks, missing)
+	p.leftovers.take(p.mapping, tasks)
+	for _, t := range tasks {
+		p.cache.Take(ctx, at, t)
+	}
+	return nil
+}
