@@ -157,9 +157,7 @@ func (r *Runtime) StartContainer(ctx context.Context, id string) error {
 			return err
 		}
 	}
-	end := r.starts.begin(ctx)
 	cmd, err := shim.Start(ctx, c.dir, c.Spec)
-	end()
 	if err != nil {
 		if left := r.discard(context.WithoutCancel(ctx), c); left != nil {
 			log.G(ctx).WithError(left).Errorf("process provider: remove what container %s left; it is tried again with its removal", id)

@@ -125,9 +125,7 @@ func (r *Runtime) startGuest(ctx context.Context, s *sandbox) error {
 		return fmt.Errorf("make the cgroup of the sandbox: %w", err)
 	}
 	spec.OCI.Group = spec.Cgroup
-	end := r.starts.begin(ctx)
 	cmd, err := shim.Start(ctx, s.keeper(), spec)
-	end()
 	if err != nil {
 		return errors.Join(fmt.Errorf("start gVisor: %w", err), r.discardGuest(context.WithoutCancel(ctx), s))
 	}

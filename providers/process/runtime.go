@@ -46,7 +46,6 @@ type Runtime struct {
 	lock    *os.File
 	events  events
 	layers  layers
-	starts  starts
 
 	// guarded by mu
 	mu         sync.Mutex
@@ -80,7 +79,7 @@ func Open(ctx context.Context, config Config, nodeName, address string) (*Runtim
 	}
 	r := &Runtime{
 		config: config, address: address, sandboxes: map[string]*sandbox{}, containers: map[string]*container{},
-		starts: newStarts(), started: make(chan *container, 1024), layers: layers{images: map[string]written{}, asked: make(chan struct{}, 1)},
+		started: make(chan *container, 1024), layers: layers{images: map[string]written{}, asked: make(chan struct{}, 1)},
 	}
 	for _, dir := range []string{"", "containers", "sandboxes"} {
 		if err := os.MkdirAll(filepath.Join(config.StateDir, dir), 0o700); err != nil {

@@ -19,7 +19,7 @@ import (
 
 // TestASandboxHasVolumesInMemory: the sandbox alone is told, once for all of its containers. How the machine would kill one is told of each.
 func TestASandboxHasVolumesInMemory(t *testing.T) {
-	spec := &shim.Spec{Argv: []string{"x"}, OOMScoreAdj: 300, OCI: &shim.OCI{ID: "s", Sandbox: "s", Volumes: []shim.MemoryVolume{
+	spec := &shim.Spec{Argv: []string{"x"}, OOMScoreAdj: 300, OCI: &shim.OCI{ID: "s", Sandbox: "s", RootImage: "/d/image", Volumes: []shim.MemoryVolume{
 		{Dir: "/a", Mode: 0o2770, GID: 42, Size: 4096}, {Dir: "/b", Mode: 0o777, UID: 7, Size: 8192},
 	}}}
 	read := func() (got specs.Spec) {
@@ -41,10 +41,13 @@ func TestASandboxHasVolumesInMemory(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", key, got, want)
 		}
 	}
+	if got.Annotations[rootAnnotation+"type"] != "erofs" || got.Annotations[rootAnnotation+"source"] != "/d/image" {
+		t.Errorf("the root of the sandbox: got %v", got.Annotations)
+	}
 	if got.Process.OOMScoreAdj != nil {
 		t.Errorf("the score of the sandbox: got %d, want that of its containers", *got.Process.OOMScoreAdj)
 	}
-	spec.OCI.ID, spec.OCI.Volumes = "c", nil
+	spec.OCI.ID, spec.OCI.Volumes, spec.OCI.RootImage = "c", nil, ""
 	if got = read(); len(got.Annotations) != 2 || got.Process.OOMScoreAdj == nil || *got.Process.OOMScoreAdj != 300 {
 		t.Errorf("a container: got %v, the score %v", got.Annotations, got.Process.OOMScoreAdj)
 	}

@@ -102,7 +102,7 @@ func (c Call) pid(file string) (pid int, err error) {
 // Failed is why a call failed: the last error in its log, or else how the program ended.
 func (c Call) Failed(ended string) error {
 	name := filepath.Base(c.Argv[0])
-	last, err := c.Error()
+	last, err := c.LastError()
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %s; its log: %w", name, ended, err)
@@ -112,8 +112,8 @@ func (c Call) Failed(ended string) error {
 	return fmt.Errorf("%s: %s", name, last)
 }
 
-// Error is the last error in the log of the call; "" if there is none.
-func (c Call) Error() (last string, err error) {
+// LastError is the last error in the log of the call; "" if there is none.
+func (c Call) LastError() (last string, err error) {
 	data, err := os.ReadFile(filepath.Join(c.Dir, logFile))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", err

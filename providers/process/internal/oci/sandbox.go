@@ -21,7 +21,7 @@ func (r Runtime) Run(dir, id, bundle string, terminal bool) Call {
 	return r.call(dir, terminal, "run", "--detach", "--bundle", bundle, "--pid-file", filepath.Join(dir, pidFile))(id)
 }
 
-// Keep does the same, and ends with the container and with its exit code: see Runs and Call.Error. It leaves nothing of it.
+// Keep does the same, and ends with the container and with its exit code: see Runs and Call.LastError. It leaves nothing of it.
 func (r Runtime) Keep(dir, id, bundle string, terminal bool) Call {
 	return r.call(dir, terminal, "run", "--bundle", bundle)(id)
 }

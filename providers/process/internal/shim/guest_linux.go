@@ -95,7 +95,7 @@ func (s *supervisor) keepGuest(out *streams, child *childIO) (<-chan syscall.Wai
 		return nil, 0, err
 	}
 	ended, err = s.begun(call, ended, pid, func() bool { return o.Runs(o.ID, o.Sandbox) }, func(status syscall.WaitStatus) bool {
-		said, _ := call.Error() // what is not there is no error
+		said, _ := call.LastError() // what is not there is no error
 		return said == "" && !status.Signaled()
 	})
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *supervisor) keepGuest(out *streams, child *childIO) (<-chan syscall.Wai
 
 // guestStatus is how a container ended whose call has ended so.
 func (s *supervisor) guestStatus(call oci.Call, ended syscall.WaitStatus) syscall.WaitStatus {
-	if said, err := call.Error(); ended.Signaled() || err != nil || said != "" {
+	if said, err := call.LastError(); ended.Signaled() || err != nil || said != "" {
 		s.commands.sandboxEnded.Store(true) // and the container with it
 		return syscall.WaitStatus(syscall.SIGKILL)
 	}
