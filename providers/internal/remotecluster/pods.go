@@ -65,7 +65,11 @@ func (c *Cluster) create(ctx context.Context, home *corev1.Pod) error {
 		c.namespaces.failed(home.Namespace, err)
 		return createKind(err)
 	}
+	c.setBorn(home.UID, true)
 	made, err := c.post(ctx, home, tr.Pod)
+	if err != nil && (apierrors.IsAlreadyExists(err) || !noAnswer(err)) {
+		c.setBorn(home.UID, false)
+	}
 	if apierrors.IsAlreadyExists(err) {
 		made, err = c.writer.get(ctx, tr.Pod.Namespace, tr.Pod.Name)
 		if err == nil {
@@ -90,6 +94,17 @@ func (c *Cluster) create(ctx context.Context, home *corev1.Pod) error {
 		c.made[home.UID] = madePod{made, time.Now()}
 	}
 	return nil
+}
+
+// setBorn notes whether this process has made a remote pod, or may have.
+func (c *Cluster) setBorn(uid types.UID, is bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if is {
+		c.born[uid] = true
+	} else {
+		delete(c.born, uid)
+	}
 }
 
 // adopt takes a remote pod that is there for that of a pod, if it is.
