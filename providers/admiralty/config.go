@@ -25,8 +25,8 @@ const (
 
 // Defaults of the limits of requests.
 const (
-	DefaultQPS   = 50
-	DefaultBurst = 100
+	DefaultQPS   = 500
+	DefaultBurst = 1000
 )
 
 // Kinds of object that the node makes in the target cluster.

@@ -26,8 +26,8 @@ const (
 
 // Defaults of the limits of requests.
 const (
-	DefaultQPS   = 50
-	DefaultBurst = 100
+	DefaultQPS   = 500
+	DefaultBurst = 1000
 )
 
 // Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such

@@ -23,10 +23,10 @@ const (
 	Kind       = "TensileKubeProviderConfiguration"
 )
 
-// Defaults of the limits of requests.
+// Defaults of the limits of requests, those of Tensile Kube.
 const (
-	DefaultQPS   = 50
-	DefaultBurst = 100
+	DefaultQPS   = 500
+	DefaultBurst = 1000
 )
 
 // Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
@@ -98,7 +99,7 @@ func (n *silentNode) runs(namespace, name string) {
 func TestSilentLowerNodeIsSeen(t *testing.T) {
 	t.Parallel()
 	lower := testapi.New(t, testapi.Options{ControllerManagerArgs: []string{"--node-monitor-period=1s", "--node-monitor-grace-period=10s"}})
-	h := newHome(t, testapi.New(t, testapi.Options{NoScheduler: true}), startWorker(t, lower))
+	h := newHome(t, testapi.Start(t), startWorker(t, lower))
 	n := newSilentNode(t, lower)
 	stop := n.speak()
 	h.config.Capacity, h.config.Placement.NodeSelector = nil, map[string]string{remotetest.Label: n.name}
@@ -192,4 +193,54 @@ func TestQuotaOfTheLowerCluster(t *testing.T) {
 	u.UntilRuns(p, second)
 	u.Delete(p, second)
 	u.UntilGone(p, second)
+}
+
+// removedThere has somebody remove pods over there: one that restarts is made again, with a restart, one that is to run once fails and says why, and
+// neither has succeeded.
+func (h *home) removedThere() {
+	h.Helper()
+	h.start()
+	h.create("stays", 6) // so that it is not most of the pods that are missing
+	policies := map[string]corev1.RestartPolicy{"web": corev1.RestartPolicyAlways, "job": corev1.RestartPolicyNever}
+	pods := h.api.Client.CoreV1().Pods(h.ns)
+	for name, policy := range policies {
+		pod := h.pod(name)
+		pod.Spec.RestartPolicy = policy
+		if _, err := pods.Create(h.Context(), pod, metav1.CreateOptions{}); err != nil {
+			h.Fatal(err)
+		}
+	}
+	before := h.untilSettled(8)
+	for name := range policies {
+		pod, err := pods.Get(h.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			h.Fatal(err)
+		}
+		there := h.worker.API.Client.CoreV1().Pods(h.home().NamespaceName(h.ns))
+		if err := there.Delete(h.Context(), h.home().PodName(pod), metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(1))}); err != nil {
+			h.Fatal(err)
+		}
+	}
+	h.Until("the job has failed", func() (bool, string) {
+		pod, err := pods.Get(h.Context(), "job", metav1.GetOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		s := pod.Status
+		if s.Phase == corev1.PodSucceeded {
+			h.Fatalf("a pod that somebody removed has succeeded: %s %s", s.Reason, s.Message)
+		}
+		return s.Phase == corev1.PodFailed && s.Reason != "" && s.Message != "", fmt.Sprint(s.Phase, " ", s.Reason, ": ", s.Message)
+	})
+	h.Until("the other one runs again", func() (bool, string) {
+		pod, err := pods.Get(h.Context(), "web", metav1.GetOptions{})
+		if err != nil || len(pod.Status.ContainerStatuses) != 1 {
+			return false, fmt.Sprint(err)
+		}
+		c := pod.Status.ContainerStatuses[0]
+		return pod.Status.Phase == corev1.PodRunning && c.RestartCount == 1 && c.ContainerID != strings.Fields(before["web"])[0], fmt.Sprint(c)
+	})
+	if made := h.created(); made != 9 {
+		h.Errorf("the lower API server made %d pods, want the 8 and one again", made)
+	}
 }

@@ -51,6 +51,10 @@ func TestOutagesBetweenClusters(t *testing.T) {
 		t.Parallel()
 		newHome(t, api, w).restartUnder(under)
 	})
+	t.Run("removed", func(t *testing.T) {
+		t.Parallel()
+		newHome(t, api, w).removedThere()
+	})
 	t.Run("cut", func(t *testing.T) {
 		t.Parallel()
 		newHome(t, api, w).cutFor(cutLength())

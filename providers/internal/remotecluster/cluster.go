@@ -107,8 +107,9 @@ type Cluster struct {
 	stopping   map[types.UID]bool                   // guarded by mu; home asked for the stop
 	removed    map[types.UID]bool                   // guarded by mu; somebody else asked for it
 	told       map[types.UID]bool                   // guarded by mu; the node was told of it
-	tracked    map[types.UID]*corev1.Pod            // guarded by mu; as they are at home, whose copies are kept up to date
+	tracked    map[types.UID]types.NamespacedName   // guarded by mu; where pods are at home whose copies are kept up to date
 	needs      map[types.UID]need                   // guarded by mu; of those
+	born       map[types.UID]bool                   // guarded by mu; this process has made it, or asked for it
 	homeSlices discoverylisters.EndpointSliceLister // guarded by mu; nil: home was not listed yet
 	notLoop    bool                                 // guarded by mu; the remote cluster is known to be another one than home
 	notifyNode func(*corev1.Node)                   // guarded by mu; nil: nobody asks yet
@@ -145,8 +146,8 @@ func New(c Config) (*Cluster, error) {
 	}
 	cl := &Cluster{
 		config: c, client: client, streams: rest.CopyConfig(c.REST),
-		made: map[types.UID]madePod{}, perhaps: map[types.UID]madePod{}, late: map[types.UID]bool{}, stopping: map[types.UID]bool{}, removed: map[types.UID]bool{}, told: map[types.UID]bool{}, tracked: map[types.UID]*corev1.Pod{},
-		needs: map[types.UID]need{},
+		made: map[types.UID]madePod{}, perhaps: map[types.UID]madePod{}, late: map[types.UID]bool{}, stopping: map[types.UID]bool{}, removed: map[types.UID]bool{}, told: map[types.UID]bool{}, tracked: map[types.UID]types.NamespacedName{},
+		needs: map[types.UID]need{}, born: map[types.UID]bool{},
 	}
 	if c.Owner != nil {
 		access := rest.CopyConfig(access)

@@ -30,7 +30,8 @@ const (
 )
 
 // remoteEvents tells at home what the remote cluster says of pods of the node. It is what a reflector writes to, and keeps of an event
-// no more than how often it was told. What was said before the node watched is not told: the process before this one may have.
+// no more than how often it was told. What was said before the node watched is told of pods only that this process made: of others the process before
+// this one may have.
 type remoteEvents struct {
 	of     *Cluster
 	normal flowcontrol.PassiveRateLimiter
@@ -104,8 +105,9 @@ func (e *remoteEvents) Replace(all []any, _ string) error {
 		news = append(news, e.news(event)...)
 	}
 	if !e.listed {
-		news = nil
-		clear(e.early)
+		e.of.mu.Lock()
+		news = slices.DeleteFunc(news, func(s saying) bool { _, uid := homeOf(s.pod); return !e.of.born[uid] })
+		e.of.mu.Unlock()
 	}
 	maps.DeleteFunc(e.told, func(uid types.UID, _ int32) bool { return !there[uid] })
 	e.listed = true

@@ -154,3 +154,37 @@ func TestNormalEventsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestFirstListOfEvents comes when the node has made a pod already: what is said of that is told, and what is said of a pod of before is not.
+func TestFirstListOfEvents(t *testing.T) {
+	home := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "u"}}
+	remote := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "mapped", Name: testHome.PodName(home), UID: "r",
+		Labels: map[string]string{LabelUID: "u"}, Annotations: map[string]string{AnnotationNamespace: "default", AnnotationName: "web"}}}
+	for _, tt := range []struct {
+		what       string
+		born, late bool
+		want       int
+	}{
+		{"of a pod of before", false, false, 0},
+		{"of a pod that this process made", true, false, 1},
+		{"of one that the watch of pods shows late", true, true, 1},
+	} {
+		c, h := listening(t, home)
+		c.setBorn(home.UID, tt.born)
+		show := func() {
+			if err := c.cache.pods.GetStore().Add(remote); err != nil {
+				t.Fatal(err)
+			}
+			c.events.seen(remote)
+		}
+		if !tt.late {
+			show()
+		}
+		if err := c.events.Replace([]any{saidOf(remote, "first", 1)}, ""); err != nil {
+			t.Fatal(err)
+		}
+		if show(); len(h.all) != tt.want {
+			t.Errorf("what the first list says %s: told %q, want %d", tt.what, h.all, tt.want)
+		}
+	}
+}

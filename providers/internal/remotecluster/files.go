@@ -115,7 +115,7 @@ func (c *Cluster) needOf(home, there *corev1.Pod) (need, error) {
 	n = tr.needs(home)
 	n.there = there.UID
 	c.mu.Lock()
-	if c.tracked[home.UID] != nil { // it is not gone meanwhile
+	if _, is := c.tracked[home.UID]; is { // it is not gone meanwhile
 		c.needs[home.UID] = n
 	}
 	c.mu.Unlock()
@@ -129,7 +129,7 @@ func (c *Cluster) refresh(ctx context.Context) {
 	tracked := maps.Clone(c.tracked)
 	c.mu.Unlock()
 	done := map[object]bool{}
-	for uid, home := range tracked {
+	for uid, at := range tracked {
 		if ctx.Err() != nil {
 			return
 		}
@@ -137,7 +137,7 @@ func (c *Cluster) refresh(ctx context.Context) {
 		if remote == nil || terminal(remote.Status.Phase) {
 			continue // the node has it made again, or it needs nothing any more
 		}
-		now := c.homePod(home.Namespace, home.Name)
+		now := c.homePod(at.Namespace, at.Name)
 		if now == nil || now.UID != uid {
 			continue // it is to stop, and gets no token any more
 		}
@@ -150,7 +150,7 @@ func (c *Cluster) refresh(ctx context.Context) {
 		}
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			log.G(ctx).WithError(err).WithField("pod", home.Namespace+"/"+home.Name).Warn("What the pod needs is not up to date in the remote cluster")
+			log.G(ctx).WithError(err).WithField("pod", at.String()).Warn("What the pod needs is not up to date in the remote cluster")
 		}
 		if dark {
 			return

@@ -100,6 +100,7 @@ func (c *Cluster) gone(remote *corev1.Pod) {
 	delete(c.told, uid)
 	delete(c.tracked, uid)
 	delete(c.needs, uid)
+	delete(c.born, uid)
 	c.mu.Unlock()
 	c.runs.forget(uid)
 	c.copies.release(remote)

@@ -61,6 +61,7 @@ func (c *Cluster) notMade(pod *corev1.Pod) {
 	_, made := c.made[uid]
 	delete(c.made, uid)
 	delete(c.perhaps, uid)
+	delete(c.born, uid)
 	c.mu.Unlock()
 	if made {
 		c.gone(pod)

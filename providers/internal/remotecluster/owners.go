@@ -56,8 +56,8 @@ func (o *owners) pod(object any) (any, error) {
 	case *ownerObject:
 		return o.withKind(&corev1.Pod{ObjectMeta: from.ObjectMeta, Spec: from.Spec.Pod, Status: from.Status}), nil
 	case *corev1.Pod:
-		if isOwner(from) {
-			return from, nil // it has been transformed before
+		if isOwner(from) && from.ManagedFields == nil {
+			return from, nil // it has been transformed before, and is shared
 		}
 		return o.withKind(from), nil
 	}

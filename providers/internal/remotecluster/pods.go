@@ -10,11 +10,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
 func key(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
+
+func nameOf(pod *corev1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+}
 
 // CreatePod makes the remote pod, and what it needs. One that is there is taken as it is.
 func (c *Cluster) CreatePod(ctx context.Context, home *corev1.Pod) error {
@@ -60,7 +65,11 @@ func (c *Cluster) create(ctx context.Context, home *corev1.Pod) error {
 		c.namespaces.failed(home.Namespace, err)
 		return createKind(err)
 	}
+	c.setBorn(home.UID, true)
 	made, err := c.post(ctx, home, tr.Pod)
+	if err != nil && (apierrors.IsAlreadyExists(err) || !noAnswer(err)) {
+		c.setBorn(home.UID, false)
+	}
 	if apierrors.IsAlreadyExists(err) {
 		made, err = c.writer.get(ctx, tr.Pod.Namespace, tr.Pod.Name)
 		if err == nil {
@@ -80,11 +89,22 @@ func (c *Cluster) create(ctx context.Context, home *corev1.Pod) error {
 	defer c.mu.Unlock()
 	delete(c.perhaps, home.UID)
 	n.there = made.UID
-	c.tracked[home.UID], c.needs[home.UID] = home, n
+	c.tracked[home.UID], c.needs[home.UID] = nameOf(home), n
 	if len(c.cache.find(byUID, string(home.UID))) == 0 {
 		c.made[home.UID] = madePod{made, time.Now()}
 	}
 	return nil
+}
+
+// setBorn notes whether this process has made a remote pod, or may have.
+func (c *Cluster) setBorn(uid types.UID, is bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if is {
+		c.born[uid] = true
+	} else {
+		delete(c.born, uid)
+	}
 }
 
 // adopt takes a remote pod that is there for that of a pod, if it is.
@@ -98,7 +118,7 @@ func (c *Cluster) adopt(home, there *corev1.Pod) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tracked[home.UID] = home
+	c.tracked[home.UID] = nameOf(home)
 	return nil
 }
 
@@ -186,7 +206,7 @@ func (c *Cluster) UpdatePod(ctx context.Context, home *corev1.Pod) error {
 		return errdefs.NotFoundf("update pod %s: the remote cluster has no pod with the UID %s", key(home), home.UID)
 	}
 	c.mu.Lock()
-	c.tracked[home.UID] = home
+	c.tracked[home.UID] = nameOf(home)
 	c.mu.Unlock()
 	tr, err := c.translateThere(home, there)
 	if err != nil {

@@ -236,7 +236,7 @@ func inMemory(t *testing.T, r *remote, pods int, listed func() bool) *Cluster {
 		}
 		tr.Pod.UID, tr.Pod.ResourceVersion, tr.Pod.Status.Phase = home.UID, "1", corev1.PodRunning
 		r.pods.Items = append(r.pods.Items, *tr.Pod)
-		c.tracked[home.UID] = home
+		c.tracked[home.UID] = nameOf(home)
 	}
 	return c
 }

@@ -82,12 +82,12 @@ func (w *written) removed(o object, version string) {
 	w.all[o] = writtenCopy{before: version}
 }
 
-// prune forgets what was removed and the watch has shown since.
+// prune forgets what the watch has shown since.
 func (w *written) prune(version func(object) string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for o, was := range w.all {
-		if was.after == nil && version(o) != was.before {
+		if version(o) != was.before {
 			delete(w.all, o)
 		}
 	}
