@@ -193,6 +193,11 @@ nomad: bin/nomad/nomad ## run the tests of provider nomad on an agent of Nomad a
 bin/nomad/nomad: hack/build-nomad.sh
 	@hack/build-nomad.sh
 
+# CI runs these tests too, with the rest; here is the report. It needs root and packages of Debian, which the script names.
+.PHONY: slurm
+slurm: ## run the tests of provider slurm on Slurm of Debian and write docs/reports/slurm.md
+	@VERSION='$(VERSION)' hack/test-slurm.sh docs/reports/slurm.md
+
 # How many random schedules of users, faults and restarts every `make test` tries, new ones each time.
 SCHEDULES ?= 10000
 SEED ?= 0
