@@ -133,7 +133,7 @@ func TestThroughREST(t *testing.T) {
 	p.look()
 	await(t, "the node is not to be ready", func() (bool, string) {
 		err := p.Ping(t.Context())
-		return err != nil && strings.Contains(err.Error(), "takes the token of user root") && !strings.Contains(err.Error(), "canary"), fmt.Sprint(err)
+		return err != nil && strings.Contains(err.Error(), "the token of user root") && !strings.Contains(err.Error(), "canary"), fmt.Sprint(err)
 	})
 	if got := p.phase(t, "a"); got != "Running" {
 		t.Errorf("without a token the pod is %s", got)
