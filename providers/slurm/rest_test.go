@@ -51,13 +51,13 @@ func withREST(t *testing.T, c *slurmtest.Cluster, name, url string) (config Conf
 func TestThroughREST(t *testing.T) {
 	t.Parallel()
 	c := slurmtest.Start(t, slurmtest.Options{REST: true, GPUs: 2})
-	real, err := url.Parse(c.StartREST(t))
+	itself, err := url.Parse(c.StartREST(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var lose atomic.Bool
 	var submitted atomic.Int32
-	way := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(real) }, ModifyResponse: func(r *http.Response) error {
+	way := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(itself) }, ModifyResponse: func(r *http.Response) error {
 		if strings.HasSuffix(r.Request.URL.Path, "/job/submit") {
 			submitted.Add(1)
 			if lose.Swap(false) {
