@@ -204,6 +204,11 @@ bin/nomad/nomad: hack/build-nomad.sh
 moto: ## run provider fargate on moto's Secrets Manager and logs, hold its requests to botocore, and write docs/reports/fargate-moto.md
 	@hack/test-moto.sh $(CURDIR)/docs/reports/fargate-moto.md
 
+# CI runs these tests too, with the rest; here is the report. It needs root and packages of Debian, which the script names.
+.PHONY: slurm
+slurm: ## run the tests of provider slurm on Slurm of Debian and write docs/reports/slurm.md
+	@VERSION='$(VERSION)' hack/test-slurm.sh docs/reports/slurm.md
+
 # How many random schedules of users, faults and restarts every `make test` tries, new ones each time.
 SCHEDULES ?= 10000
 SEED ?= 0

@@ -28,7 +28,7 @@ func TestEveryByteArrives(t *testing.T) {
 	every := b.String()
 	c := slurmtest.Start(t, slurmtest.Options{})
 	p, _ := running(t, testConfig(c, "bytes"), nil)
-	pod := shell("a", `for v in "$1" "$EVERY"; do printf %s "$v" | base64 -w0; echo; done; env -0 | base64 -w0; echo`)
+	pod := shell("a", `for v in "$1" "$EVERY"; do printf %s "$v" | base64 -w0; echo; done; base64 -w0 /proc/$$/environ; echo`)
 	k := &pod.Spec.Containers[0]
 	odd := "%s~`{}[]()<>|&;:'\"\\ !#*+,-./?@^_"
 	k.Args, k.Env = []string{"sh", every}, []corev1.EnvVar{{Name: "EVERY", Value: every}, {Name: odd, Value: "odd"}}

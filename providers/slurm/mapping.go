@@ -17,7 +17,8 @@ import (
 )
 
 // script is that of every job. What it runs, and where, are its arguments. sbatch hands on the token of who submits, which is nothing to a pod.
-const script = "#!/bin/sh\nunset SLURM_JWT\nexec \"$1\" " + enter.Marker + " " + enter.ModeRun + " \"$2\"\n"
+// While a supervisor begins its heap may grow: nearly all that it makes then stays. It has little to do, whatever the machine has: one thread at a time does.
+const script = "#!/bin/sh\nunset SLURM_JWT\nGOGC=800 GOMAXPROCS=1 exec \"$1\" " + enter.Marker + " " + enter.ModeRun + " \"$2\"\n"
 
 // identity is what the comment of a job says.
 type identity struct {

@@ -104,6 +104,7 @@ type tracked struct {
 	overAt    time.Time // when its job was first seen to be over
 	status    corev1.PodStatus
 	reported  bool
+	newsSince time.Time // of what was not reported yet; zero for nothing
 	stop      *stopping
 	renewAt   time.Time // of tokens; zero for none
 }

@@ -176,8 +176,8 @@ func (r *rest) understand(what string, code int, data []byte, out any) error {
 	switch {
 	case refused:
 		return &refusedError{what, text}
-	case text != "" || code != http.StatusOK:
-		return fmt.Errorf("slurmrestd: %s: %s (%d)", what, cmp.Or(text, "it does not say why"), code)
+	case text != "" || code != http.StatusOK: // the controller refuses a token without a word of its own
+		return fmt.Errorf("slurmrestd: %s: %s (%d): look whether the controller of Slurm runs, and takes the token of user %s", what, cmp.Or(text, "it does not say why"), code, r.user)
 	}
 	if out == nil {
 		return nil

@@ -19,7 +19,7 @@ import (
 )
 
 // restScript is script, whose arguments are in the environment: slurmrestd has no way for arguments that works in each of its versions.
-const restScript = "#!/bin/sh\nunset SLURM_JWT\nexec \"$VK_JOB_PROGRAM\" " + enter.Marker + " " + enter.ModeRun + " \"$VK_JOB_DIR\"\n"
+const restScript = "#!/bin/sh\nunset SLURM_JWT\nGOGC=800 GOMAXPROCS=1 exec \"$VK_JOB_PROGRAM\" " + enter.Marker + " " + enter.ModeRun + " \"$VK_JOB_DIR\"\n"
 
 // restField is what a flag of sbatch is in a job of slurmrestd.
 type restField struct {
@@ -27,25 +27,25 @@ type restField struct {
 	read func(string) (any, error)
 }
 
-func text(s string) (any, error)  { return s, nil }
-func whole(s string) (any, error) { return strconv.Atoi(s) }
-func megabytes(s string) (any, error) {
+func asText(s string) (any, error)   { return s, nil }
+func asNumber(s string) (any, error) { return strconv.Atoi(s) }
+func asMegabytes(s string) (any, error) {
 	return strconv.Atoi(strings.TrimSuffix(s, "M"))
 }
 
-// is makes a field of a flag without a value, or with one that says no more.
-func is(v any) func(string) (any, error) { return func(string) (any, error) { return v, nil } }
+// always makes a field of a flag without a value.
+func always(v any) func(string) (any, error) { return func(string) (any, error) { return v, nil } }
 
 // restFields are the flags that there are: those that the provider sets, and of those that pods may set the ones that have a field.
 var restFields = map[string]restField{
-	"--job-name": {"name", text}, "--comment": {"comment", text}, "--output": {"standard_output", text}, "--open-mode": {"open_mode", text},
-	"--chdir": {"current_working_directory", text}, "--nodes": {"nodes", func(s string) (any, error) { n, err := strconv.Atoi(s); return []int{n, n}, err }},
-	"--ntasks": {"tasks", whole}, "--cpus-per-task": {"cpus_per_task", whole}, "--mem": {"memory_per_node", megabytes}, "--partition": {"partition", text},
-	"--account": {"account", text}, "--qos": {"qos", text}, "--time": {"time_limit", whole}, "--gres": {"gres", text}, "--no-requeue": {"requeue", is(false)},
+	"--job-name": {"name", asText}, "--comment": {"comment", asText}, "--output": {"standard_output", asText}, "--open-mode": {"open_mode", asText},
+	"--chdir": {"current_working_directory", asText}, "--nodes": {"nodes", func(s string) (any, error) { n, err := strconv.Atoi(s); return []int{n, n}, err }},
+	"--ntasks": {"tasks", asNumber}, "--cpus-per-task": {"cpus_per_task", asNumber}, "--mem": {"memory_per_node", asMegabytes}, "--partition": {"partition", asText},
+	"--account": {"account", asText}, "--qos": {"qos", asText}, "--time": {"time_limit", asNumber}, "--gres": {"gres", asText}, "--no-requeue": {"requeue", always(false)},
 	"--parsable":   {"", nil},
-	"--constraint": {"constraints", text}, "--prefer": {"prefer", text}, "--nice": {"nice", whole}, "--reservation": {"reservation", text}, "--licenses": {"licenses", text},
-	"--hold": {"hold", is(true)}, "--exclusive": {"exclusive", is("exclusive")}, "--wckey": {"wckey", text}, "--priority": {"priority", text}, "--gres-flags": {"gres_flags", text},
-	"--threads-per-core": {"threads_per_core", whole}, "--gpu-freq": {"gpu_frequency", text}, "--time-min": {"time_minimum", whole},
+	"--constraint": {"constraints", asText}, "--prefer": {"prefer", asText}, "--nice": {"nice", asNumber}, "--reservation": {"reservation", asText}, "--licenses": {"licenses", asText},
+	"--hold": {"hold", always(true)}, "--wckey": {"wckey", asText}, "--priority": {"priority", asText}, "--gres-flags": {"gres_flags", asText},
+	"--threads-per-core": {"threads_per_core", asNumber}, "--gpu-freq": {"gpu_frequency", asText}, "--time-min": {"time_minimum", asNumber},
 }
 
 // restJob is a job as it is submitted.

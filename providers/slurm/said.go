@@ -105,6 +105,9 @@ func (p *provider) refresh(t *tracked) {
 	if !equality.Semantic.DeepEqual(t.status, next) {
 		t.status, t.reported = next, false
 		p.changed = time.Now()
+		if t.newsSince.IsZero() {
+			t.newsSince = p.changed
+		}
 	}
 }
 
@@ -115,8 +118,8 @@ func (p *provider) report() {
 	var changed []*corev1.Pod
 	p.mu.Lock()
 	for _, t := range p.pods {
-		if !t.reported {
-			t.reported = true
+		if !t.reported && !t.brief(time.Now()) {
+			t.reported, t.newsSince = true, time.Time{}
 			changed = append(changed, t.snapshot())
 		}
 	}
@@ -124,6 +127,15 @@ func (p *provider) report() {
 	for _, pod := range changed {
 		p.notify(pod)
 	}
+}
+
+// lasting is how long Slurm has to say something of a job that has not begun until it is told: most jobs begin before, and a write for each state on
+// the way would delay what people wait for.
+const lasting = 2 * time.Second
+
+// brief tells whether all that is new of t may be over soon. The caller holds mu.
+func (t *tracked) brief(now time.Time) bool {
+	return t.said == nil && t.status.Phase == corev1.PodPending && now.Sub(t.newsSince) < lasting
 }
 
 // renewTokens writes tokens that are to be replaced.

@@ -91,7 +91,10 @@ func asOrdinaryUser(t *testing.T, dir string) {
 	if err := p.CreatePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	awaitPhase(t, p, "a", "Running")
+	await(t, "the pod is to run", func() (bool, string) {
+		got, err := p.GetPod(t.Context(), "ns", "a")
+		return err == nil && got.Status.Phase == corev1.PodRunning, fmt.Sprintf("%+v, %v", got.Status, err)
+	})
 	want := fmt.Sprintf("%d\n%s\n400\nx\n0\n", ordinary, canary)
 	await(t, "the container is to have its user, its files and no others", func() (bool, string) {
 		r, err := p.GetContainerLogs(t.Context(), "ns", "a", "c", api.ContainerLogOpts{})

@@ -134,7 +134,7 @@ func open(o Options) (*Cluster, error) {
 		return nil, err
 	}
 	if o.Others || o.REST { // they find the configuration, and jobs of theirs have a TMPDIR
-		if err := errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Join(dir, "tmp"), 0o777|os.ModeSticky)); err != nil { //nolint:gosec // secrets in it have modes of their own
+		if err := errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Join(dir, "spool"), 0o755), os.Chmod(filepath.Join(dir, "tmp"), 0o777|os.ModeSticky)); err != nil { //nolint:gosec // secrets in it have modes of their own
 			return nil, err
 		}
 	}
@@ -183,7 +183,12 @@ CommunicationParameters=NoCtldInAddrAny
 	if c.options.GPUs > 0 {
 		b.WriteString("GresTypes=gpu\n")
 		gres = fmt.Sprintf(" Gres=gpu:%d", c.options.GPUs)
-		devices := fmt.Sprintf("Name=gpu Count=%d\n", c.options.GPUs)
+		for i := range c.options.GPUs { // a device like any other
+			if err := syscall.Mknod(fmt.Sprintf("%s/gpu%d", c.Dir, i), syscall.S_IFCHR|0o600, 1<<8|3); err != nil {
+				return "", err
+			}
+		}
+		devices := fmt.Sprintf("Name=gpu File=%s/gpu[0-%d]\n", c.Dir, c.options.GPUs-1)
 		if err := os.WriteFile(filepath.Join(c.Dir, "gres.conf"), []byte(devices), 0o644); err != nil { //nolint:gosec // as slurm.conf
 			return "", err
 		}

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	goruntime "runtime"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -28,19 +26,6 @@ func init() {
 			fmt.Fprintln(os.Stderr, takePrivateMounts())
 			os.Exit(1)
 		}
-		if os.Getenv("GOGC") == "" {
-			debug.SetGCPercent(beginning)
-		}
-	}
-}
-
-// beginning is by how many percent the heap may grow while a supervisor begins: nearly all that it makes then stays. See Begun.
-const beginning = 800
-
-// Begun has the heap of a supervisor grow as that of any program: many of them may share a machine.
-func Begun() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(100)
 	}
 }
 
@@ -100,6 +85,21 @@ func enterAndRun(ready io.Writer) error {
 	return nil
 }
 
+// join is a clean absolute path of parts. Package path/filepath would be initialized after half of this program.
+func join(parts ...string) string {
+	var kept []string
+	for part := range strings.SplitSeq(strings.Join(parts, "/"), "/") {
+		switch part {
+		case "", ".":
+		case "..":
+			kept = kept[:max(0, len(kept)-1)]
+		default:
+			kept = append(kept, part)
+		}
+	}
+	return "/" + strings.Join(kept, "/")
+}
+
 // become takes the user of the container, and gives up what setting up needed.
 func become(e Entry) error {
 	if os.Getuid() == 0 {
@@ -131,8 +131,11 @@ func lookPath(name string, env []string) (string, error) {
 		if !ok {
 			continue
 		}
-		for _, dir := range filepath.SplitList(list) {
-			path := filepath.Join(dir, name)
+		for dir := range strings.SplitSeq(list, ":") {
+			path := name
+			if dir != "" { // else it is the working directory
+				path = strings.TrimSuffix(dir, "/") + "/" + name
+			}
 			if info, err := os.Stat(path); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
 				return path, nil
 			}

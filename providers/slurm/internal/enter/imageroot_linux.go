@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -14,7 +13,7 @@ import (
 
 // overlay makes the root of a container of an image: its files, what the container writes over them, and the machine's devices and name servers.
 func (r *root) overlay(e Entry) error {
-	upper, work := filepath.Join(e.Upper, "upper"), filepath.Join(e.Upper, "work")
+	upper, work := join(e.Upper, "upper"), join(e.Upper, "work")
 	for _, dir := range []string{e.Image, upper, work} {
 		if strings.ContainsAny(dir, ",:\\") {
 			return fmt.Errorf("%s: TMPDIR of the job must have no comma, colon or backslash", dir)
@@ -43,7 +42,7 @@ func (r *root) overlay(e Entry) error {
 			return fmt.Errorf("mount at %s: %w", m.Target, err)
 		}
 	}
-	shm := filepath.Join(r.dir, "dev", "shm")
+	shm := join(r.dir, "dev", "shm")
 	if _, err := os.Stat(shm); err != nil {
 		return nil //nolint:nilerr // the machine has none
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -23,7 +22,7 @@ func makeRoot(e Entry) error {
 		return fmt.Errorf("root of the container: %w", err)
 	}
 	if e.Hide != "" && e.Image == "" { // first, as a volume may be mounted in it; their sources are outside the new root
-		if err := unix.Mount("tmpfs", filepath.Join(r.dir, e.Hide), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=64k"); err != nil {
+		if err := unix.Mount("tmpfs", join(r.dir, e.Hide), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=64k"); err != nil {
 			return fmt.Errorf("hide the files of pods: %w", err)
 		}
 	}
@@ -33,7 +32,7 @@ func makeRoot(e Entry) error {
 		}
 	}
 	// Where the kernel lets nobody mount a proc, that of the machine stays.
-	_ = unix.Mount("proc", filepath.Join(r.dir, "proc"), "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+	_ = unix.Mount("proc", join(r.dir, "proc"), "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 	if r.own {
 		if _, err := r.place(e.Dir, true); err != nil {
 			return fmt.Errorf("working directory: %w", err)
@@ -71,7 +70,7 @@ func (r *root) copyDir(source, target string) error {
 	if err != nil {
 		return err
 	}
-	at := filepath.Join(r.dir, target)
+	at := join(r.dir, target)
 	info, err := os.Stat(source)
 	if err != nil {
 		return err
@@ -87,9 +86,9 @@ func (r *root) copyDir(source, target string) error {
 	}
 	r.made[target] = true
 	for _, e := range entries {
-		from, to := fmt.Sprintf("/proc/self/fd/%d/%s", handle, e.Name()), filepath.Join(at, e.Name())
+		from, to := fmt.Sprintf("/proc/self/fd/%d/%s", handle, e.Name()), join(at, e.Name())
 		if err := bindEntry(from, to, e); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("%s: %w", filepath.Join(source, e.Name()), err)
+			return fmt.Errorf("%s: %w", join(source, e.Name()), err)
 		}
 	}
 	return nil
@@ -145,8 +144,8 @@ func (r *root) place(path string, dir bool) (string, error) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	links := 0
 	for i := 0; i < len(parts); i++ {
-		next := filepath.Join(at, parts[i])
-		full := filepath.Join(r.dir, next)
+		next := join(at, parts[i])
+		full := join(r.dir, next)
 		info, err := os.Lstat(full)
 		switch {
 		case err == nil && info.Mode()&os.ModeSymlink != 0:
@@ -157,10 +156,10 @@ func (r *root) place(path string, dir bool) (string, error) {
 			if links++; links > maxLinks {
 				return "", errors.New("too many links")
 			}
-			if !filepath.IsAbs(link) {
-				link = filepath.Join(at, link)
+			if !strings.HasPrefix(link, "/") {
+				link = at + "/" + link
 			}
-			parts = append(strings.Split(strings.Trim(filepath.Clean(link), "/"), "/"), parts[i+1:]...)
+			parts = append(strings.Split(strings.Trim(join(link), "/"), "/"), parts[i+1:]...)
 			at, i = "/", -1
 			continue
 		case err == nil:
@@ -168,7 +167,7 @@ func (r *root) place(path string, dir bool) (string, error) {
 			return "", err
 		default:
 			if !r.made[at] && !r.own {
-				if err := r.copyDir(filepath.Join(r.dir, at), at); err != nil {
+				if err := r.copyDir(join(r.dir, at), at); err != nil {
 					return "", err
 				}
 			}
@@ -184,7 +183,7 @@ func (r *root) place(path string, dir bool) (string, error) {
 		}
 		at = next
 	}
-	return filepath.Join(r.dir, at), nil
+	return join(r.dir, at), nil
 }
 
 // maxLinks is how many links a path may have, as for the kernel.

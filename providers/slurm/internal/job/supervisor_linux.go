@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,7 +23,6 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
 )
 
 // supervisor runs the pod of a job.
@@ -241,7 +241,7 @@ func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error
 		}
 		err := s.write()
 		if s.status.Pod.Phase != "" && s.status.Pod.Phase != corev1.PodPending {
-			begun.Do(enter.Begun)
+			begun.Do(func() { debug.SetGCPercent(100) }) // see script: many supervisors may share a machine
 		}
 		if terminal && (err == nil || time.Since(over) >= lastWrite) {
 			return err

@@ -6,6 +6,7 @@ package job
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -83,8 +84,11 @@ func (unsupported) RuntimeConfig(context.Context) (*runtimeapi.RuntimeConfigResp
 // images stand for the programs of the machine: each is there, by its name.
 type images struct{ dir string }
 
+// hostImage is one of them. Whose job it is runs it: a kubelet would take no user for root.
 func hostImage(ref string) *runtimeapi.Image {
-	return &runtimeapi.Image{Id: "host:" + ref, RepoTags: []string{ref}, Spec: &runtimeapi.ImageSpec{Image: ref}}
+	return &runtimeapi.Image{
+		Id: "host:" + ref, RepoTags: []string{ref}, Spec: &runtimeapi.ImageSpec{Image: ref}, Uid: &runtimeapi.Int64Value{Value: int64(os.Getuid())},
+	}
 }
 
 func (images) ListImages(context.Context, *runtimeapi.ImageFilter) ([]*runtimeapi.Image, error) {
