@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
@@ -25,6 +26,7 @@ const clusterName = "azureaci"
 // cluster is a control plane without scheduler and controllers.
 type cluster struct {
 	program, base, kubeconfig string
+	access                    *rest.Config // as an administrator
 	client                    kubernetes.Interface
 	process                   *exec.Cmd
 	stdin                     io.Closer
@@ -61,6 +63,7 @@ func startCluster(ctx context.Context, bin, base string) (*cluster, error) {
 	}
 	if err == nil {
 		access.QPS = -1
+		c.access = access
 		c.client, err = kubernetes.NewForConfig(access)
 	}
 	if err != nil {

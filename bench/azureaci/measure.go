@@ -4,8 +4,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
@@ -91,7 +94,7 @@ func measure(ctx context.Context, c config, base string, k *cluster, a agent) (f
 		return out, err
 	}
 	rested := len(azure.front.Requests())
-	if out.known, err = k.known(ctx, a.node, port); err != nil {
+	if out.known, err = k.known(ctx, dir, a.node, port); err != nil {
 		return failed("ask the node for its pods", err)
 	}
 	start = time.Now()
@@ -202,14 +205,32 @@ func (c *cluster) running(ctx context.Context, node string) (n int, err error) {
 }
 
 // known is how many pods the provider of a node says to run, with the name and the namespace of one of the cluster.
-func (c *cluster) known(ctx context.Context, node string, port int) (n int, err error) {
+func (c *cluster) known(ctx context.Context, dir, namespace string, port int) (n int, err error) {
+	access := rest.CopyConfig(c.access)
+	access.Host, access.CAData, access.CAFile = fmt.Sprintf("https://127.0.0.1:%d", port), nil, filepath.Join(dir, "ca.crt")
+	client, err := rest.HTTPClientFor(access)
+	if err != nil {
+		return 0, err
+	}
+	defer client.CloseIdleConnections()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, access.Host+"/runningpods/", nil)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return 0, fmt.Errorf("the node answers %s", answer.Status)
+	}
 	var pods corev1.PodList
-	answer := c.client.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes", fmt.Sprintf("%s:%d", node, port), "proxy/runningpods/").Do(ctx)
-	if err := answer.Into(&pods); err != nil {
+	if err := json.NewDecoder(answer.Body).Decode(&pods); err != nil {
 		return 0, err
 	}
 	for i := range pods.Items {
-		if pods.Items[i].Namespace == node && strings.HasPrefix(pods.Items[i].Name, "p-") {
+		if pods.Items[i].Namespace == namespace && strings.HasPrefix(pods.Items[i].Name, "p-") {
 			n++
 		}
 	}
