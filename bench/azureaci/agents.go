@@ -131,27 +131,26 @@ func peer(c config, k *cluster, a *cloud, dir, node string, port int) (*exec.Cmd
 }
 
 // begin starts an agent, whose log is kept in a file.
-func begin(cmd *exec.Cmd, log string) (end func() error, err error) {
+func begin(cmd *exec.Cmd, log string) (ended <-chan struct{}, end func(), err error) {
 	f, err := os.Create(log)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	cmd.Stdout, cmd.Stderr = f, f
 	if err := cmd.Start(); err != nil {
 		f.Close()
-		return nil, err
+		return nil, nil, err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait(); f.Close() }()
-	return func() error {
+	over := make(chan struct{})
+	go func() { _ = cmd.Wait(); f.Close(); close(over) }() // how it ends is in its log
+	return over, func() {
 		_ = cmd.Process.Signal(syscall.SIGINT)
 		select {
-		case <-ended:
+		case <-over:
 		case <-time.After(20 * time.Second):
 			_ = cmd.Process.Kill()
-			<-ended
+			<-over
 		}
-		return nil
 	}, nil
 }
 

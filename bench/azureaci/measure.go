@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -55,11 +56,20 @@ func measure(ctx context.Context, c config, base string, k *cluster, a agent) (f
 		return out, err
 	}
 	log := filepath.Join(base, a.node+".log")
-	end, err := begin(cmd, log)
+	ended, end, err := begin(cmd, log)
 	if err != nil {
 		return out, err
 	}
-	defer func() { _ = end() }()
+	defer end()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-ended:
+			cancel(errors.New("the program has ended"))
+		case <-ctx.Done():
+		}
+	}()
 	failed := func(what string, err error) (figure, error) {
 		text, _ := os.ReadFile(log)
 		return out, fmt.Errorf("%s: %w; the end of its log:\n%s", what, err, text[max(0, len(text)-3000):])
@@ -135,7 +145,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 }
 

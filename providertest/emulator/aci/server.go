@@ -3,7 +3,6 @@
 package aci
 
 import (
-	"cmp"
 	"encoding/json"
 	"io"
 	"math"
@@ -76,7 +75,7 @@ type Server struct {
 }
 
 // Audiences are for whom tokens are.
-type Audiences struct{ Manager, Metrics string }
+type Audiences struct{ Manager, Metrics []string }
 
 // New returns a server whose groups run in a fleet.
 func New(fleet *emulator.Fleet, place Place, principal Principal) *Server {
@@ -122,12 +121,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.converse(w, r, name)
 		return
 	}
-	audience := cmp.Or(s.Audiences.Manager, "https://"+r.Host)
+	audiences := s.Audiences.Manager
 	metrics := strings.HasSuffix(r.URL.Path, "/metrics:getBatch")
 	if metrics {
-		audience = cmp.Or(s.Audiences.Metrics, "https://"+r.Host)
+		audiences = s.Audiences.Metrics
 	}
-	if code, message := s.known(r, strings.TrimSuffix(audience, "/")); code != "" {
+	if len(audiences) == 0 {
+		audiences = []string{"https://" + r.Host}
+	}
+	if code, message := s.known(r, audiences); code != "" {
 		w.Header().Set("WWW-Authenticate", `Bearer authorization_uri="https://`+r.Host+`"`)
 		refuse(w, http.StatusUnauthorized, code, message)
 		return

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -100,7 +101,7 @@ func (s *Server) give(w http.ResponseWriter, audience string) {
 }
 
 // known says what is wrong with the token of a request, "" if it is good.
-func (s *Server) known(r *http.Request, audience string) (code, message string) {
+func (s *Server) known(r *http.Request, audiences []string) (code, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -112,8 +113,8 @@ func (s *Server) known(r *http.Request, audience string) (code, message string) 
 		return "InvalidAuthenticationToken", "The access token is invalid."
 	case !time.Now().Before(pass.until):
 		return "ExpiredAuthenticationToken", "The access token expiry UTC time is earlier than current UTC time."
-	case pass.audience != audience:
-		return "InvalidAuthenticationToken", "The access token has been obtained for wrong audience or resource '" + pass.audience + "'. It should be '" + audience + "'."
+	case !slices.Contains(audiences, pass.audience):
+		return "InvalidAuthenticationToken", "The access token has been obtained for wrong audience or resource '" + pass.audience + "'. It should be '" + audiences[0] + "'."
 	}
 	return "", ""
 }
