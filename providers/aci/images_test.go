@@ -39,7 +39,7 @@ func startImages(t *testing.T) *images {
 		im.asks.Add(1)
 		_, password, _ := r.BasicAuth()
 		if password != "pass" {
-			w.Header().Set("WWW-Authenticate", "Basic")
+			w.Header().Set("WWW-Authenticate", `Basic realm="images"`)
 			http.Error(w, "who are you", http.StatusUnauthorized)
 			return
 		}

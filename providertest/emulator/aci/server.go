@@ -39,7 +39,7 @@ const (
 // apiVersion is the one that the description is of.
 const apiVersion = "2023-05-01"
 
-// Server is the service. Its fields are set before the first request.
+// Server is the service. Its fields are set before the first request; Permit changes the role later.
 type Server struct {
 	// Role are the actions that the identity has on the resource group. Nil: all.
 	Role []string
@@ -194,7 +194,18 @@ func (s *Server) manage(w http.ResponseWriter, r *http.Request, resourceGroup st
 	}
 }
 
-func (s *Server) may(action string) bool { return s.Role == nil || slices.Contains(s.Role, action) }
+func (s *Server) may(action string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Role == nil || slices.Contains(s.Role, action)
+}
+
+// Permit changes the actions that the identity has.
+func (s *Server) Permit(role []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Role = role
+}
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	all, err := s.shown(r.Context())

@@ -114,6 +114,7 @@ func (s *Server) converse(w http.ResponseWriter, r *http.Request, id string) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
 	in, feed := io.Pipe()
+	defer in.Close() // who still writes has nobody who reads
 	go func() {
 		defer cancel()
 		for {
