@@ -75,6 +75,7 @@ func startCloud(dir string) (*cloud, error) {
 	go func() { _ = runner.RunInBackground(ctx); close(ran) }()
 	server := aci.New(fleet, aci.Place{Subscription: subscription, ResourceGroup: resourceGroup, Region: region}, aci.Principal{Tenant: tenant, Client: clientID, Secret: secret})
 	server.Audiences.Manager, server.Versions = []string{"https://" + manager, "https://management.core.windows.net"}, []string{peerVersion} // both are Azure's
+	server.ReadOnly = true
 	server.Subnets, server.Page, server.Grace = []string{subnetID}, pageSize, 1
 	front := emulator.NewFront(aci.Operation, server)
 	certificate, caFile, err := certify(dir)

@@ -3,6 +3,7 @@
 package aci
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -92,7 +93,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestScripts runs them by a shell of this machine, on a terminal and without one.
+// TestScripts runs them by a shell of this machine, without a terminal: TestProcesses has one.
 func TestScripts(t *testing.T) {
 	every := make([]byte, 3000)
 	for i := range every {
@@ -112,12 +113,9 @@ func TestScripts(t *testing.T) {
 		{command: []string{"head", "-c", "3"}, input: every, out: "\x00\x01\x02", code: "0"},
 		{command: []string{"printf", "%s", strings.Repeat("long ", 5000)}, out: strings.Repeat("long ", 5000), code: "0"},
 	} {
-		text := typed + string(octal([]byte(script(c.command, false, c.input != nil)))) + "\n" + string(octal(c.input)) + "\n"
-		sh := exec.CommandContext(t.Context(), "sh")
-		sh.Stdin = strings.NewReader(text)
-		out, err := sh.CombinedOutput()
+		out, err := inSteps(t, typed, string(octal([]byte(script(c.command, false, c.input != nil))))+"\n", string(octal(c.input))+"\n")
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%.60q: %v: %.80q", c.command, err, out)
 		}
 		_, rest, _ := strings.Cut(string(out), readyMark+"\n"+beginMark+"\n")
 		shown, code, found := strings.Cut(rest, exitMark)
@@ -125,6 +123,42 @@ func TestScripts(t *testing.T) {
 			t.Errorf("%.60q: got %.80q, want %.80q and code %s", c.command, out, c.out, c.code)
 		}
 	}
+}
+
+// inSteps writes to a shell as a session does, each part when the shell has said that it is ready for it: a shell may read ahead.
+func inSteps(t *testing.T, parts ...string) (string, error) {
+	t.Helper()
+	sh := exec.CommandContext(t.Context(), "sh")
+	in, err := sh.StdinPipe()
+	if err != nil {
+		return "", err
+	}
+	out, err := sh.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := sh.Start(); err != nil {
+		return "", err
+	}
+	lines := bufio.NewReader(out)
+	var all strings.Builder
+	for i, part := range parts {
+		if _, err := io.WriteString(in, part); err != nil && i < 2 { // a command may end before its input
+			return all.String(), err
+		}
+		if i == len(parts)-1 {
+			break
+		}
+		line, err := lines.ReadString('\n')
+		all.WriteString(line)
+		if err != nil {
+			return all.String(), err
+		}
+	}
+	in.Close()
+	rest, err := io.ReadAll(lines)
+	all.Write(rest)
+	return all.String(), errors.Join(err, sh.Wait())
 }
 
 func TestTheMarkInParts(t *testing.T) {

@@ -105,7 +105,7 @@ func TestArgumentsAlone(t *testing.T) {
 		t.Errorf("an image that cannot be read: %v", err)
 	}
 	plain := &entrypoints{transport: http.DefaultTransport}
-	if _, err := plain.of(t.Context(), "127.0.0.1:1/x", nil); err == nil || !strings.Contains(err.Error(), "without TLS") {
+	if _, err := plain.of(t.Context(), "127.0.0.1:1/tool", nil); err == nil || !strings.Contains(err.Error(), "without TLS") {
 		t.Errorf("a registry on this machine: %v", err)
 	}
 }

@@ -49,6 +49,8 @@ type Server struct {
 	Audiences Audiences
 	// Versions are those of the API that are taken besides that of the description.
 	Versions []string
+	// ReadOnly is that fields which cannot be written are taken and ignored: other clients send the name.
+	ReadOnly bool
 	// Limits are how often operations may be asked for.
 	Limits []Limit
 	// Quota is how many groups there may be; 0 is any number, and less than that none.
@@ -238,6 +240,9 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	}
 	problems := check("ContainerGroup", data)
+	if s.ReadOnly {
+		problems = slices.DeleteFunc(problems, func(p string) bool { return strings.HasSuffix(p, readOnly) })
+	}
 	var asked properties
 	if err := json.Unmarshal(data, &asked); err != nil && len(problems) == 0 {
 		problems = []string{err.Error()}
