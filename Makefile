@@ -178,6 +178,14 @@ bin/liqo/liqo-controller-manager: hack/build-liqo.sh
 bench-liqo: build bin/liqo/liqo-controller-manager bin/liqo/virtual-kubelet ## measure provider liqo beside Liqo's own virtual kubelet and write docs/reports/liqo-figures.md
 	@cd bench && go run . -scenarios=liqo -into=../docs/reports/liqo-figures.md $(BENCH_ARGS)
 
+# The virtual kubelet of azure-aci takes six minutes to build, so this is no part of CI either.
+.PHONY: bench-aci
+bench-aci: build bin/azure-aci/virtual-kubelet ## count the requests of provider aci beside azure-aci on the same emulator and write docs/reports/aci-figures.md
+	@cd bench && go run ./azureaci -bin=../bin -o=../docs/reports/aci-figures.md $(BENCH_ARGS)
+
+bin/azure-aci/virtual-kubelet: hack/build-azure-aci.sh
+	@hack/build-azure-aci.sh
+
 # The programs of Nomad and interLink take minutes to build, so this is no part of CI either. It needs root and Slurm of Debian.
 .PHONY: bench-schedulers
 bench-schedulers: build bin/nomad/nomad bin/interlink/version ## measure providers nomad, slurm and interlink and write docs/reports/schedulers-figures.md

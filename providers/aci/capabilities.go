@@ -9,16 +9,21 @@ func (c Config) Capabilities() capability.Declaration {
 	d := capability.Only(capability.InitContainers, capability.RunAsUser, capability.Capabilities, capability.NoNewPrivileges).
 		Note("liveness and readiness; how ready a container is, is read from the events of ACI", capability.ExecProbes).
 		Note("httpGet, for liveness and readiness", capability.NetworkProbes).
-		Note("those of containers, not of init containers; in steps of 10m and 0.1 GB", capability.ContainerLimits).
+		Note("an init container gets what the containers of the group ask for; in steps of 10m and 0.1 GB", capability.ContainerLimits).
 		Note("without sizeLimit", capability.EmptyDir).
 		Note("as they are when the pod is made, without directories in them and with the mode 0644", capability.ObjectVolumes).
 		Note("a token is not renewed: pods must end before it does", capability.TokenVolumes).
 		Note("azureFile", capability.OtherVolumes)
 	why := "a group of ACI has no field for it"
+	if c.Seccomp.isSet() {
+		d = d.Note("RuntimeDefault and Localhost, by files of the configuration", capability.Seccomp)
+	} else {
+		d = d.Lacks("name seccomp in the configuration: ACI takes the content of a profile", capability.Seccomp)
+	}
 	d = d.Lacks(why, capability.PostStartHooks, capability.PreStopHooks, capability.StopSignal, capability.TerminationMessages, capability.Sidecars,
-		capability.ContainerRestartRules, capability.PodResources, capability.SubPath, capability.FSGroup, capability.MountPropagation, capability.HostAliases,
+		capability.PodResources, capability.SubPath, capability.FSGroup, capability.MountPropagation, capability.HostAliases,
 		capability.Hostname, capability.ReadOnlyRoot, capability.Sysctls, capability.MemoryEmptyDir, capability.SharedProcesses, capability.InteractiveContainers,
-		capability.Seccomp).
+		capability.ContainerRestartRules).
 		Lacks("a container group does not change while it runs", capability.EphemeralContainers, capability.InPlaceResize).
 		Lacks("groups of ACI are privileged in the SKU Confidential only, which this provider does not check", capability.Privileged).
 		Lacks("the machine is not yours", capability.HostNetwork, capability.HostPorts, capability.HostPortMapping, capability.HostPath, capability.HostNamespaces)

@@ -35,6 +35,8 @@ type client struct {
 	group      string
 	groups     *aci.ContainerGroupsClient
 	containers *aci.ContainersClient
+	location   *aci.LocationClient
+	arm        *arm.Client
 	sent       atomic.Int64 // requests
 }
 
@@ -54,6 +56,12 @@ func newClient(c Config, credential azcore.TokenCredential, http *http.Client) (
 		return nil, fmt.Errorf("aci provider: %w", err)
 	}
 	if out.containers, err = aci.NewContainersClient(c.SubscriptionID, credential, options); err != nil {
+		return nil, fmt.Errorf("aci provider: %w", err)
+	}
+	if out.location, err = aci.NewLocationClient(c.SubscriptionID, credential, options); err != nil {
+		return nil, fmt.Errorf("aci provider: %w", err)
+	}
+	if out.arm, err = arm.NewClient("virtual-kubelet-aci", "v1.0.0", credential, options); err != nil {
 		return nil, fmt.Errorf("aci provider: %w", err)
 	}
 	return out, nil
@@ -112,7 +120,7 @@ func (c *client) create(ctx context.Context, name string, group *aci.ContainerGr
 	var answer *http.Response
 	_, err := c.groups.BeginCreateOrUpdate(policy.WithCaptureResponse(ctx, &answer), c.group, name, *group, nil)
 	if err != nil {
-		return nil, explain("create container group "+name, err)
+		return nil, withhold(explain("create container group "+name, err), secretsOf(group))
 	}
 	made := &aci.ContainerGroup{}
 	if err := runtime.UnmarshalAsJSON(answer, made); err != nil {

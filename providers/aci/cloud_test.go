@@ -3,26 +3,22 @@
 package aci
 
 import (
-	"bytes"
 	"context"
 	"encoding/pem"
-	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
@@ -36,8 +32,22 @@ const (
 	subnet                         = "/subscriptions/sub-1/resourceGroups/pods/providers/Microsoft.Network/virtualNetworks/net/subnets/pods"
 )
 
-// role are the actions of the custom role in the README.
-var role = []string{emulated.ActionRead, emulated.ActionWrite, emulated.ActionDelete, emulated.ActionLogs, emulated.ActionExec, emulated.ActionJoin}
+// role are the actions of the custom role in the README: the emulator denies all others.
+var role = readRole()
+
+func readRole() []string {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		panic(err)
+	}
+	_, after, _ := strings.Cut(string(text), "\"Actions\": [")
+	actions, _, _ := strings.Cut(after, "]")
+	var out []string
+	for _, quoted := range strings.Split(actions, ",") {
+		out = append(out, strings.Trim(strings.TrimSpace(quoted), "\""))
+	}
+	return out
+}
 
 // azure is an emulator of ACI whose containers are goroutines.
 type azure struct {
@@ -46,46 +56,6 @@ type azure struct {
 	cloud  *inprocess.Cloud
 	url    string
 	caFile string
-}
-
-// keyed is a session whose input ends with the key that a terminal has for it.
-type keyed struct{ api.AttachIO }
-
-// Stdin implements api.AttachIO.
-func (k keyed) Stdin() io.Reader { return keyedReader{k.AttachIO.Stdin()} }
-
-type keyedReader struct{ io.Reader }
-
-// Read implements io.Reader.
-func (r keyedReader) Read(b []byte) (int, error) {
-	n, err := r.Reader.Read(b)
-	if at := bytes.IndexByte(b[:n], 4); at >= 0 {
-		return at, io.EOF
-	}
-	return n, err
-}
-
-// shelled runs the wrapper of exec where there is no shell.
-type shelled struct{ *inprocess.Provider }
-
-// RunInContainer runs a command, and says as the wrapper does how it ended.
-func (s shelled) RunInContainer(ctx context.Context, namespace, pod, container string, command []string, attach api.AttachIO) error {
-	if len(command) < 5 || !slices.Equal(command[:4], []string{"/bin/sh", "-c", wrapper, "sh"}) {
-		return fmt.Errorf("%q is not the wrapper", command)
-	}
-	if attach.TTY() {
-		attach = keyed{attach}
-	}
-	err := s.Provider.RunInContainer(ctx, namespace, pod, container, command[4:], attach)
-	var exit interface{ ExitStatus() int }
-	code := 0
-	if errors.As(err, &exit) {
-		code = exit.ExitStatus()
-	} else if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(attach.Stdout(), "%s%d\n", mark, code)
-	return err
 }
 
 // secrets are the files of groups, as inprocess reads them.
@@ -115,24 +85,39 @@ func startAzure(ctx context.Context, dir string) (*azure, error) {
 	a := &azure{cloud: inprocess.New(ctx)}
 	objects := &emulator.Objects{}
 	runner := shelled{inprocess.Open(a.cloud, inprocess.Objects{Secrets: secrets{objects: objects}})}
-	fleet := emulator.NewFleet(runner, objects, 0)
-	runner.NotifyPods(ctx, fleet.Report)
 	go func() { _ = runner.RunInBackground(ctx) }() // ends with ctx
+	return a, a.start(ctx, dir, runner, objects, late)
+}
+
+// late is how late lists are.
+const late = 50 * time.Millisecond
+
+// start opens the service before what runs the containers.
+func (a *azure) start(ctx context.Context, dir string, runner runner, objects *emulator.Objects, lag time.Duration) error {
+	fleet := emulator.NewFleet(runner, objects, lag)
+	runner.NotifyPods(ctx, fleet.Report)
 	a.Server = emulated.New(fleet, emulated.Place{Subscription: "sub-1", ResourceGroup: "pods", Region: "westeurope"},
 		emulated.Principal{Tenant: tenant, Client: clientID, Secret: clientSecret})
-	a.Role, a.Subnets, a.Page, a.Grace = role, []string{subnet}, 7, 2
+	a.Role, a.Subnets, a.Plain, a.Page, a.Grace = role, []string{subnet}, []string{subnet + "-plain"}, 7, 2
 	a.front = emulator.NewFront(emulated.Operation, a.Server)
 	server := httptest.NewTLSServer(a.front)
 	context.AfterFunc(ctx, server.Close)
 	a.url, a.caFile = server.URL, filepath.Join(dir, "ca.pem")
-	return a, os.WriteFile(a.caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600)
+	return os.WriteFile(a.caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600)
+}
+
+// runner runs the containers of groups.
+type runner interface {
+	nodeutil.Provider
+	NotifyPods(ctx context.Context, notify func(*corev1.Pod))
 }
 
 // config is one for this cloud.
 func (a *azure) config(cluster string) Config {
 	return Config{
 		SubscriptionID: "sub-1", ResourceGroup: "pods", Region: "westeurope", ClusterName: cluster,
-		Cloud:       Cloud{Endpoint: a.url, Authority: a.url, CAFile: a.caFile},
+		Cloud:       Cloud{Endpoint: a.url, Authority: a.url, Metrics: a.url, MetricsAudience: a.url, CAFile: a.caFile},
+		Stats:       true,
 		Credentials: Credentials{TenantID: tenant, ClientID: clientID, ClientSecret: config.Literal(clientSecret)},
 		Network:     Network{VNet: "net", Subnet: "pods"},
 		Requests:    Requests{AtRest: 1 << 20},
@@ -146,7 +131,7 @@ func (a *azure) answers(h http.HandlerFunc) func(bool) {
 		mend()
 		mend = func() {}
 		if on {
-			mend = a.front.Break(emulator.Fault{Operations: []string{"List", "Get", "Create", "Delete", "Logs", "Exec"}, Answer: h})
+			mend = a.front.Break(emulator.Fault{Operations: []string{"List", "Get", "Create", "Delete", "Logs", "Exec", "Metrics"}, Answer: h})
 		}
 	}
 }

@@ -54,6 +54,10 @@ type Config struct {
 	Annotations []string `json:"annotations,omitempty"`
 	// LogAnalytics is a workspace that gets the logs of all pods. Default: none.
 	LogAnalytics LogAnalytics `json:"logAnalytics,omitzero"`
+	// Seccomp are the profiles that containers may have. Default: none.
+	Seccomp Seccomp `json:"seccomp,omitzero"`
+	// Stats lets kubectl top show what pods use, by a request to Azure Monitor a minute for each 50 pods while somebody asks. Default: no.
+	Stats bool `json:"stats,omitempty"`
 	// DefaultResources are the requests of containers that have none, as ACI wants both. Default: 1 CPU and 1500M.
 	DefaultResources Resources `json:"defaultResources,omitzero"`
 	// Capacity is what the node offers: the quota of the subscription, or a part of it. Default: 10000 CPUs, 4Ti and 5000 pods.
@@ -70,7 +74,11 @@ type Cloud struct {
 	Audience string `json:"audience,omitempty"`
 	// Authority is the URL that gives tokens. Default: https://login.microsoftonline.com.
 	Authority string `json:"authority,omitempty" env:"AZURE_AUTHORITY_HOST"`
-	// CAFile has the authorities that both are verified by. Default: those of this machine.
+	// Metrics is the URL of the metrics of the region. Default: https://REGION.metrics.monitor.azure.com.
+	Metrics string `json:"metrics,omitempty"`
+	// MetricsAudience is for whom its tokens are. Default: https://metrics.monitor.azure.com.
+	MetricsAudience string `json:"metricsAudience,omitempty"`
+	// CAFile has the authorities that these are verified by. Default: those of this machine.
 	CAFile string `json:"caFile,omitempty"`
 }
 
@@ -99,6 +107,14 @@ type Network struct {
 	ClusterDNS string `json:"clusterDNS,omitempty" env:"KUBE_DNS_IP"`
 	// Public gives pods with ports a public address. It cannot be together with a subnet.
 	Public bool `json:"public,omitempty"`
+}
+
+// id is that of the subnet; "" if there is none.
+func (n Network) id() string {
+	if n.Subnet == "" {
+		return ""
+	}
+	return "/subscriptions/" + n.SubscriptionID + "/resourceGroups/" + n.ResourceGroup + "/providers/Microsoft.Network/virtualNetworks/" + n.VNet + "/subnets/" + n.Subnet
 }
 
 // LogAnalytics is a workspace.
@@ -161,7 +177,9 @@ func (c Config) complete() (Config, error) {
 	c.Cloud.Endpoint = cmp.Or(c.Cloud.Endpoint, "https://management.azure.com")
 	c.Cloud.Audience = cmp.Or(c.Cloud.Audience, c.Cloud.Endpoint)
 	c.Cloud.Authority = cmp.Or(c.Cloud.Authority, "https://login.microsoftonline.com")
-	for name, text := range map[string]string{"cloud.endpoint": c.Cloud.Endpoint, "cloud.authority": c.Cloud.Authority} {
+	c.Cloud.Metrics = cmp.Or(c.Cloud.Metrics, "https://"+c.Region+".metrics.monitor.azure.com")
+	c.Cloud.MetricsAudience = cmp.Or(c.Cloud.MetricsAudience, "https://metrics.monitor.azure.com")
+	for name, text := range map[string]string{"cloud.endpoint": c.Cloud.Endpoint, "cloud.authority": c.Cloud.Authority, "cloud.metrics": c.Cloud.Metrics} {
 		if u, err := url.Parse(text); err != nil || u.Scheme != "https" || u.Host == "" {
 			problem("%s: %q: want an URL that begins with https://", name, text)
 		}
@@ -233,6 +251,9 @@ func (c *Config) completeSizes(problem func(string, ...any)) {
 		problem("requests.atRest: %d: want at least 4: lists alone need that", c.Requests.AtRest)
 	}
 }
+
+// isDefault reports whether nobody has said how many pods there may be.
+func (c Capacity) isDefault() bool { return c.Pods.Value() == 5000 }
 
 // resources are what the node offers.
 func (c Capacity) resources() corev1.ResourceList {

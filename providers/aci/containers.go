@@ -4,6 +4,7 @@ package aci
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 )
 
 // container maps one container of the spec; the one that is resolved has its environment.
@@ -20,7 +22,7 @@ func (m mapping) container(r resolved, spec *corev1.Container, at *field.Path) (
 	if err != nil {
 		return nil, err
 	}
-	p := &aci.ContainerProperties{Image: &c.Image, Command: pointers(command(c))}
+	p := &aci.ContainerProperties{Image: &c.Image, Command: pointers(r.command(c))}
 	if p.EnvironmentVariables, err = r.environment(c, at.Child("env")); err != nil {
 		return nil, err
 	}
@@ -61,7 +63,7 @@ func (r resolved) initContainer(spec *corev1.Container, at *field.Path) (*aci.In
 	if err != nil {
 		return nil, err
 	}
-	p := &aci.InitContainerPropertiesDefinition{Image: &c.Image, Command: pointers(command(c))}
+	p := &aci.InitContainerPropertiesDefinition{Image: &c.Image, Command: pointers(r.command(c))}
 	if p.EnvironmentVariables, err = r.environment(c, at.Child("env")); err != nil {
 		return nil, err
 	}
@@ -82,16 +84,53 @@ func (r resolved) resolved(spec *corev1.Container, at *field.Path) (*corev1.Cont
 		return nil, errdefs.InvalidInputf("%s: container %q was not resolved", at, spec.Name)
 	case c.WorkingDir != "":
 		return nil, errdefs.InvalidInputf("%s: a container of ACI has no field for it: change the directory in the command", at.Child("workingDir"))
-	case len(c.Command) == 0 && len(c.Args) > 0:
-		return nil, errdefs.InvalidInputf("%s: a container of ACI has one list for both: write the command too", at.Child("args"))
+	case mentionsAny(spec.Command, r.secretEnv[spec.Name]):
+		return nil, errdefs.InvalidInputf("%s: ACI shows commands, and this one names a variable of a Secret: read it in the program", at.Child("command"))
+	case mentionsAny(spec.Args, r.secretEnv[spec.Name]):
+		return nil, errdefs.InvalidInputf("%s: ACI shows arguments, and one names a variable of a Secret: read it in the program", at.Child("args"))
 	case c.ImagePullPolicy == corev1.PullNever:
 		return nil, errdefs.InvalidInputf("%s: ACI pulls images", at.Child("imagePullPolicy"))
 	}
 	return c, nil
 }
 
-func command(c *corev1.Container) []string {
-	return append(append([]string(nil), c.Command...), c.Args...)
+// command is the one list that ACI has for both. Arguments alone get the command of the image, which is read from its registry.
+func (r resolved) command(c *corev1.Container) []string {
+	first := c.Command
+	if len(first) == 0 && len(c.Args) > 0 {
+		first = r.entrypoints[c.Name]
+	}
+	return slices.Concat(first, c.Args)
+}
+
+// initFits refuses an init container that asks for more than the group has: ACI gives it what the containers ask for.
+func (m mapping) initFits(r resolved, spec *field.Path) error {
+	var has sizing.Size
+	for i := range r.pod.Spec.Containers {
+		has = has.Add(sizing.Of(m.asks(&r.pod.Spec.Containers[i])))
+	}
+	for i := range r.pod.Spec.InitContainers {
+		c := &r.pod.Spec.InitContainers[i]
+		asks := sizing.Of(c.Resources.Requests)
+		if asks.MilliCPU > has.MilliCPU || asks.Memory > has.Memory {
+			return errdefs.InvalidInputf("%s: an init container of ACI gets what the containers ask for, which is less: let one of them ask for more",
+				spec.Child("initContainers").Index(i).Child("resources", "requests"))
+		}
+	}
+	return nil
+}
+
+// asks is what a container asks for, or its limits, or what the configuration has for it.
+func (m mapping) asks(c *corev1.Container) corev1.ResourceList {
+	out := corev1.ResourceList{corev1.ResourceCPU: m.config.DefaultResources.CPU, corev1.ResourceMemory: m.config.DefaultResources.Memory}
+	for name := range out {
+		if q, ok := c.Resources.Requests[name]; ok && q.Sign() > 0 {
+			out[name] = q
+		} else if q, ok := c.Resources.Limits[name]; ok && q.Sign() > 0 {
+			out[name] = q
+		}
+	}
+	return out
 }
 
 // environment is that of a container. What comes from a secret goes where ACI shows it to nobody.
@@ -153,6 +192,9 @@ func (r resolved) security(c *corev1.Container, at *field.Path) (*aci.SecurityCo
 			out.Capabilities, is = &aci.SecurityContextCapabilitiesDefinition{Add: names(k.Add), Drop: names(k.Drop)}, true
 		}
 	}
+	if profile := r.seccomp[c.Name]; profile != "" {
+		out.SeccompProfile, is = &profile, true
+	}
 	if nonRoot != nil && *nonRoot && (user == nil || *user == 0) { // ACI cannot be asked to look at the user of its image
 		return nil, errdefs.InvalidInputf("%s: a container of ACI has no field for it: set runAsUser", at.Child("runAsNonRoot"))
 	}
@@ -194,17 +236,8 @@ func (m mapping) resources(c *corev1.Container, at *field.Path) (*aci.ResourceRe
 			}
 		}
 	}
-	asks := func(name corev1.ResourceName, or resource.Quantity) resource.Quantity {
-		limit, limited := c.Resources.Limits[name]
-		if q, ok := c.Resources.Requests[name]; ok && q.Sign() > 0 {
-			return q
-		}
-		if limited && limit.Sign() > 0 {
-			return limit
-		}
-		return or
-	}
-	cpu, memory := asks(corev1.ResourceCPU, m.config.DefaultResources.CPU), asks(corev1.ResourceMemory, m.config.DefaultResources.Memory)
+	asks := m.asks(c)
+	cpu, memory := asks[corev1.ResourceCPU], asks[corev1.ResourceMemory]
 	out := &aci.ResourceRequirements{Requests: &aci.ResourceRequests{CPU: cpus(cpu), MemoryInGB: gbs(memory)}}
 	limits := &aci.ResourceLimits{}
 	if q, ok := c.Resources.Limits[corev1.ResourceCPU]; ok && q.Sign() > 0 {
@@ -221,6 +254,10 @@ func cpus(q resource.Quantity) *float64 { return new(float64((q.MilliValue()+9)/
 
 // gbs are in units of a tenth.
 func gbs(q resource.Quantity) *float64 { return new(float64((q.Value()+1e8-1)/1e8) / 10) }
+
+func mentionsAny(texts []string, names map[string]bool) bool {
+	return slices.ContainsFunc(texts, func(text string) bool { return mentions(text, names) })
+}
 
 // mentions reports whether a value is made of one of the variables, as $(NAME).
 func mentions(value string, names map[string]bool) bool {

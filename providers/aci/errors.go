@@ -82,15 +82,12 @@ func explain(what string, err error) error {
 			text += fmt.Sprintf(": the clock of this machine is %s off that of Azure: set it", off)
 		}
 	}
-	out := errors.New(text)
+	var out error = refused{errors.New(text), answer.StatusCode, code}
 	switch {
 	case answer.StatusCode == http.StatusNotFound && code != "ResourceGroupNotFound" && code != "SubscriptionNotFound":
 		out = errdefs.AsNotFound(out)
 	case answer.StatusCode == http.StatusBadRequest && slices.Contains(refusals, code):
 		out = errdefs.AsInvalidInput(out)
-	}
-	if answer.StatusCode == http.StatusTooManyRequests {
-		out = throttled{out}
 	}
 	if after := retryAfter(answer.RawResponse); after > 0 {
 		out = errdefs.RetryAfter(out, after)
@@ -98,15 +95,32 @@ func explain(what string, err error) error {
 	return out
 }
 
-// throttled is an answer that wants fewer requests.
-type throttled struct{ error }
+// refused is an answer that is an error.
+type refused struct {
+	error
+	status int
+	code   string
+}
 
 // Unwrap lets errors.As see the error.
-func (t throttled) Unwrap() error { return t.error }
+func (r refused) Unwrap() error { return r.error }
 
+// isThrottled reports whether ACI wants fewer requests.
 func isThrottled(err error) bool {
-	var is throttled
-	return errors.As(err, &is)
+	var is refused
+	return errors.As(err, &is) && is.status == http.StatusTooManyRequests
+}
+
+// answered reports whether ACI has refused a request, which then had no effect. Of its own failures nobody knows.
+func answered(err error) bool {
+	var is refused
+	return errors.As(err, &is) && is.status < http.StatusInternalServerError && is.status != http.StatusRequestTimeout
+}
+
+// forbidden reports whether a right is missing.
+func forbidden(err error) bool {
+	var is refused
+	return errors.As(err, &is) && is.status == http.StatusForbidden
 }
 
 // said is what an answer has as code and message, shortened.

@@ -19,37 +19,19 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// mark begins what the wrapper prints after the command. The exit code and a newline follow it.
-const mark = "\x1evk-exit "
-
-// wrapper is a script that runs its arguments and says how they ended: ACI tells no exit codes.
-const wrapper = `"$@"; printf '\036vk-exit %d\n' $?`
-
-// quote makes text one word of a command.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
-
-// commandLine is the one text that ACI takes as a command.
-func commandLine(command []string) string {
-	words := []string{"/bin/sh", "-c", quote(wrapper), "sh"}
-	for _, word := range command {
-		words = append(words, quote(word))
-	}
-	return strings.Join(words, " ")
-}
-
-// RunInContainer runs a command by a websocket. Both outputs are one stream, and the exit code comes from a shell in the image: without one
-// the command does not run.
+// RunInContainer runs a command by a websocket, through a shell of the image. Both outputs are one stream.
 func (p *provider) RunInContainer(ctx context.Context, namespace, pod, name string, command []string, attach api.AttachIO) error {
 	i, err := p.running(ctx, namespace, pod, name)
 	if err != nil {
 		return err
 	}
-	request := aci.ContainerExecRequest{Command: new(commandLine(command))}
+	size := api.TermSize{Width: 80, Height: 24}
 	if attach.TTY() { // which has this size until it ends: ACI has no request that changes it
-		size := firstSize(ctx, attach.Resize())
-		request.TerminalSize = &aci.ContainerExecRequestTerminalSize{Rows: new(int32(size.Height)), Cols: new(int32(size.Width))}
+		size = firstSize(ctx, attach.Resize(), size)
 	}
-	answer, err := p.client.exec(ctx, value(i.group.Name), name, request)
+	answer, err := p.client.exec(ctx, value(i.group.Name), name, aci.ContainerExecRequest{
+		Command: new(shell), TerminalSize: &aci.ContainerExecRequestTerminalSize{Rows: new(int32(size.Height)), Cols: new(int32(size.Width))},
+	})
 	if err != nil {
 		return err
 	}
@@ -65,17 +47,21 @@ func (p *provider) RunInContainer(ctx context.Context, namespace, pod, name stri
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	if err := conn.WriteMessage(websocket.TextMessage, []byte(value(answer.Password))); err != nil {
+	s := &session{conn: conn, attach: attach}
+	if err := s.run(ctx, value(answer.Password), command); err != nil {
+		var exit utilexec.ExitError
+		if errors.As(err, &exit) {
+			return err
+		}
 		return fmt.Errorf("exec in pod %s/%s: %w", namespace, pod, err)
 	}
-	go send(conn, attach)
-	return receive(ctx, conn, attach)
+	return nil
 }
 
 // sizePatience is how long the first size of a terminal is waited for.
 const sizePatience = 250 * time.Millisecond
 
-func firstSize(ctx context.Context, sizes <-chan api.TermSize) api.TermSize {
+func firstSize(ctx context.Context, sizes <-chan api.TermSize, otherwise api.TermSize) api.TermSize {
 	timer := time.NewTimer(sizePatience)
 	defer timer.Stop()
 	select {
@@ -86,7 +72,7 @@ func firstSize(ctx context.Context, sizes <-chan api.TermSize) api.TermSize {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return api.TermSize{Width: 80, Height: 24}
+	return otherwise
 }
 
 // quietly is an error of the dialer without addresses.
@@ -97,54 +83,103 @@ func quietly(err error) error {
 	return fmt.Errorf("%T", err)
 }
 
-// send passes the input on. ACI has no end of input: with a terminal it is the character that a terminal has for it.
-func send(conn *websocket.Conn, attach api.AttachIO) {
-	in := attach.Stdin()
-	if in == nil {
-		return
+// session is a command that runs.
+type session struct {
+	conn   *websocket.Conn
+	attach api.AttachIO
+	held   []byte // what came and was not looked at yet
+}
+
+// run tells the shell what to do, and passes the streams on until the command ends.
+func (s *session) run(ctx context.Context, password string, command []string) error {
+	if err := s.conn.WriteMessage(websocket.TextMessage, []byte(password)); err != nil {
+		return err
 	}
+	input := s.attach.Stdin() != nil
+	if err := s.write([]byte(typed)); err != nil {
+		return err
+	}
+	if err := s.await(ctx, readyMark); err != nil {
+		return err
+	}
+	if err := s.write(append(octal([]byte(script(command, s.attach.TTY(), input))), '\n')); err != nil {
+		return err
+	}
+	if err := s.await(ctx, beginMark); err != nil {
+		return err
+	}
+	if input {
+		go s.send()
+	}
+	return s.receive(ctx)
+}
+
+func (s *session) write(data []byte) error {
+	return s.conn.WriteMessage(websocket.BinaryMessage, data)
+}
+
+// await reads until the line of a mark, and drops what is before it: prompts, and the echo of what was typed.
+func (s *session) await(ctx context.Context, mark string) error {
+	if err := s.conn.SetReadDeadline(time.Now().Add(callTimeout)); err != nil {
+		return err
+	}
+	for {
+		if at := bytes.Index(s.held, []byte(mark)); at >= 0 {
+			if end := bytes.IndexByte(s.held[at:], '\n'); end >= 0 {
+				s.held = s.held[at+end+1:]
+				return s.conn.SetReadDeadline(time.Time{})
+			}
+		}
+		_, data, err := s.conn.ReadMessage()
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return errdefs.InvalidInput("the command did not begin: it needs " + shell + " in the image, as ACI runs one program and tells no exit code")
+		}
+		s.held = append(s.held, data...)
+	}
+}
+
+// send passes the input on: to a terminal as it is, with the key that ends an input there, and else in lines for the shell.
+func (s *session) send() {
+	in, tty := s.attach.Stdin(), s.attach.TTY()
 	buffer := make([]byte, 8<<10)
 	for {
 		n, err := in.Read(buffer)
-		if n > 0 && conn.WriteMessage(websocket.BinaryMessage, buffer[:n]) != nil {
+		data := buffer[:n]
+		if !tty {
+			data = octal(data)
+		}
+		if n > 0 && s.write(data) != nil {
 			return
 		}
 		if err != nil {
-			if attach.TTY() {
-				_ = conn.WriteMessage(websocket.BinaryMessage, []byte{4}) // the session may have ended
+			end := []byte{'\n'}
+			if tty {
+				end = []byte{4}
 			}
+			_ = s.write(end) // the session may have ended
 			return
 		}
 	}
 }
 
-// receive passes the output on until the wrapper says how the command ended.
-func receive(ctx context.Context, conn *websocket.Conn, attach api.AttachIO) error {
-	var held []byte // the end of what came, which may be the beginning of the mark
+// receive passes the output on until the shell says how the command ended.
+func (s *session) receive(ctx context.Context) error {
 	for {
-		_, data, err := conn.ReadMessage()
-		if err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			_ = put(attach, held)
-			return errdefs.InvalidInput("the command ended, and ACI tells no exit code: the image may have no /bin/sh, or the container has ended")
-		}
-		held = append(held, data...)
-		at := bytes.Index(held, []byte(mark))
+		at := bytes.Index(s.held, []byte(exitMark))
 		if at < 0 {
-			keep := beginning(held)
-			if err := put(attach, held[:len(held)-keep]); err != nil {
+			keep := beginning(s.held)
+			if err := s.put(s.held[:len(s.held)-keep]); err != nil {
 				return err
 			}
-			held = append([]byte(nil), held[len(held)-keep:]...)
-			continue
-		}
-		if end := bytes.IndexByte(held[at:], '\n'); end >= 0 {
-			if err := put(attach, held[:at]); err != nil {
+			s.held = append([]byte(nil), s.held[len(s.held)-keep:]...)
+		} else if end := bytes.IndexByte(s.held[at:], '\n'); end >= 0 {
+			if err := s.put(s.held[:at]); err != nil {
 				return err
 			}
-			code, err := strconv.Atoi(strings.TrimSpace(string(held[at+len(mark) : at+end])))
+			code, err := strconv.Atoi(strings.TrimSpace(string(s.held[at+len(exitMark) : at+end])))
 			if err != nil {
 				return fmt.Errorf("the exit code is not understood: %w", err)
 			}
@@ -153,21 +188,30 @@ func receive(ctx context.Context, conn *websocket.Conn, attach api.AttachIO) err
 			}
 			return nil
 		}
+		_, data, err := s.conn.ReadMessage()
+		if err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			_ = s.put(s.held)
+			return errdefs.InvalidInput("the session ended before the command said how it ended: the container may have ended")
+		}
+		s.held = append(s.held, data...)
 	}
 }
 
 // beginning is how many bytes at the end of data may be the beginning of the mark.
 func beginning(data []byte) int {
-	for n := min(len(mark)-1, len(data)); n > 0; n-- {
-		if bytes.HasSuffix(data, []byte(mark[:n])) {
+	for n := min(len(exitMark)-1, len(data)); n > 0; n-- {
+		if bytes.HasSuffix(data, []byte(exitMark[:n])) {
 			return n
 		}
 	}
 	return 0
 }
 
-func put(attach api.AttachIO, data []byte) error {
-	if w := attach.Stdout(); w != nil && len(data) > 0 {
+func (s *session) put(data []byte) error {
+	if w := s.attach.Stdout(); w != nil && len(data) > 0 {
 		_, err := w.Write(data)
 		return err
 	}

@@ -3,6 +3,7 @@
 package aci
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -87,34 +88,77 @@ func TestTerminal(t *testing.T) {
 	if err := <-ended; !errors.As(err, &exit) || exit.Code != 5 {
 		t.Errorf("got %v, want exit code 5", err)
 	}
-	if strings.Contains(s.text(), mark) {
+	if strings.Contains(s.text(), "\x1e") {
 		t.Errorf("the mark is shown: %q", s.text())
 	}
 }
 
-// TestTheWrapper runs it by the shell of this machine.
-func TestTheWrapper(t *testing.T) {
-	for _, command := range [][]string{
-		{"printf", "%s|", "a b", "it's", `"`, "$HOME", "`x`", "a\nb", "*", `\`, ""},
-		{"sh", "-c", "exit 7"},
-		{"/no/such/program"},
+// TestScripts runs them by a shell of this machine, without a terminal: TestProcesses has one.
+func TestScripts(t *testing.T) {
+	every := make([]byte, 3000)
+	for i := range every {
+		every[i] = byte(i)
+	}
+	for _, c := range []struct {
+		command []string
+		input   []byte
+		out     string
+		code    string
+	}{
+		{command: []string{"printf", "%s|", "a b", "it's", `"`, "$HOME", "`x`", "a\nb", "*", `\`, "", "\t!%s"}, out: "a b|it's|\"|$HOME|`x`|a\nb|*|\\||\t!%s|", code: "0"},
+		{command: []string{"sh", "-c", "exit 7"}, code: "7"},
+		{command: []string{"/no/such/program"}, out: "-", code: "127"},
+		{command: []string{"cat"}, out: "", code: "0"},
+		{command: []string{"cat"}, input: every, out: string(every), code: "0"},
+		{command: []string{"head", "-c", "3"}, input: every, out: "\x00\x01\x02", code: "0"},
+		{command: []string{"printf", "%s", strings.Repeat("long ", 5000)}, out: strings.Repeat("long ", 5000), code: "0"},
 	} {
-		out, err := exec.CommandContext(t.Context(), "sh", "-c", commandLine(command)).CombinedOutput()
+		out, err := inSteps(t, typed, string(octal([]byte(script(c.command, false, c.input != nil))))+"\n", string(octal(c.input))+"\n")
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%.60q: %v: %.80q", c.command, err, out)
 		}
-		before, code, found := strings.Cut(string(out), mark)
-		want, wantCode := "", "127\n"
-		switch command[0] {
-		case "printf":
-			want, wantCode = strings.Join(command[2:], "|")+"|", "0\n"
-		case "sh":
-			wantCode = "7\n"
-		}
-		if !found || code != wantCode || want != "" && before != want {
-			t.Errorf("%q: got %q, want %q and %q", command, out, want, wantCode)
+		_, rest, _ := strings.Cut(string(out), readyMark+"\n"+beginMark+"\n")
+		shown, code, found := strings.Cut(rest, exitMark)
+		if code, _, _ = strings.Cut(code, "\n"); !found || code != c.code || shown != c.out && c.out != "-" {
+			t.Errorf("%.60q: got %.80q, want %.80q and code %s", c.command, out, c.out, c.code)
 		}
 	}
+}
+
+// inSteps writes to a shell as a session does, each part when the shell has said that it is ready for it: a shell may read ahead.
+func inSteps(t *testing.T, parts ...string) (string, error) {
+	t.Helper()
+	sh := exec.CommandContext(t.Context(), "sh")
+	in, err := sh.StdinPipe()
+	if err != nil {
+		return "", err
+	}
+	out, err := sh.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := sh.Start(); err != nil {
+		return "", err
+	}
+	lines := bufio.NewReader(out)
+	var all strings.Builder
+	for i, part := range parts {
+		if _, err := io.WriteString(in, part); err != nil && i < 2 { // a command may end before its input
+			return all.String(), err
+		}
+		if i == len(parts)-1 {
+			break
+		}
+		line, err := lines.ReadString('\n')
+		all.WriteString(line)
+		if err != nil {
+			return all.String(), err
+		}
+	}
+	in.Close()
+	rest, err := io.ReadAll(lines)
+	all.Write(rest)
+	return all.String(), errors.Join(err, sh.Wait())
 }
 
 func TestTheMarkInParts(t *testing.T) {
@@ -124,3 +168,6 @@ func TestTheMarkInParts(t *testing.T) {
 		}
 	}
 }
+
+// stays goes on until it is asked to stop.
+var stays = program.Program{Stay: program.Forever}

@@ -28,6 +28,8 @@ type resolved struct {
 	shares      map[string]*corev1.Secret  // by volume; the accounts of Azure Files
 	credentials []node.RegistryCredential  // those of longer names first
 	secretEnv   map[string]map[string]bool // by container; variables whose values are secret
+	entrypoints map[string][]string        // by container; of the images of those with arguments alone
+	seccomp     map[string]string          // by container; profiles in base64
 }
 
 // mapping makes groups of pods.
@@ -43,6 +45,9 @@ type mapping struct {
 func (m mapping) group(r resolved) (*aci.ContainerGroup, error) {
 	pod, spec := r.pod, field.NewPath("spec")
 	if err := cannot(pod, spec); err != nil {
+		return nil, err
+	}
+	if err := m.initFits(r, spec); err != nil {
 		return nil, err
 	}
 	policy := aci.ContainerGroupRestartPolicy(cmp.Or(pod.Spec.RestartPolicy, corev1.RestartPolicyAlways))
@@ -127,8 +132,7 @@ func cannot(pod *corev1.Pod, spec *field.Path) error {
 // network sets addresses, ports and the names that a group knows.
 func (m mapping) network(pod *corev1.Pod, out *aci.ContainerGroupPropertiesProperties, spec *field.Path) error {
 	n := m.config.Network
-	if n.Subnet != "" {
-		id := "/subscriptions/" + n.SubscriptionID + "/resourceGroups/" + n.ResourceGroup + "/providers/Microsoft.Network/virtualNetworks/" + n.VNet + "/subnets/" + n.Subnet
+	if id := n.id(); id != "" {
 		out.SubnetIDs = []*aci.ContainerGroupSubnetID{{ID: &id}}
 	}
 	if n.Public {

@@ -118,7 +118,11 @@ func TestAWholePod(t *testing.T) {
 
 func TestWhatAGroupCannotHave(t *testing.T) {
 	for path, change := range map[string]func(p *corev1.Pod, c *corev1.Container){
-		"spec.containers[0].args":                       func(_ *corev1.Pod, c *corev1.Container) { c.Command = nil },
+		"spec.containers[0].args":    func(_ *corev1.Pod, c *corev1.Container) { c.Args = []string{"$(PASSWORD)"} },
+		"spec.containers[0].command": func(_ *corev1.Pod, c *corev1.Container) { c.Command = []string{"x", "a$(PASSWORD)"} },
+		"spec.initContainers[0].resources.requests": func(p *corev1.Pod, _ *corev1.Container) {
+			p.Spec.InitContainers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+		},
 		"spec.containers[0].workingDir":                 func(_ *corev1.Pod, c *corev1.Container) { c.WorkingDir = "/x" },
 		"spec.containers[0].imagePullPolicy":            func(_ *corev1.Pod, c *corev1.Container) { c.ImagePullPolicy = corev1.PullNever },
 		"spec.containers[0].ports[0].protocol":          func(_ *corev1.Pod, c *corev1.Container) { c.Ports[0].Protocol = corev1.ProtocolSCTP },

@@ -23,20 +23,23 @@ import (
 // lists be late.
 const doubtful = 2 * time.Minute
 
+// lateCreate is how long after it was asked for a create may still have an effect, when its answer was lost.
+const lateCreate = time.Minute
+
 // tried are the pods whose creation was asked for, and whether it had an effect is not known.
 type tried struct {
 	mu   sync.Mutex
-	pods map[types.UID]bool // guarded by mu
+	pods map[types.UID]time.Time // guarded by mu; when it was asked for last
 }
 
 func (t *tried) set(uid types.UID, on bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.pods == nil {
-		t.pods = map[types.UID]bool{}
+		t.pods = map[types.UID]time.Time{}
 	}
 	if on {
-		t.pods[uid] = true
+		t.pods[uid] = time.Now()
 	} else {
 		delete(t.pods, uid)
 	}
@@ -45,7 +48,14 @@ func (t *tried) set(uid types.UID, on bool) {
 func (t *tried) has(uid types.UID) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.pods[uid]
+	return !t.pods[uid].IsZero()
+}
+
+// wait is how long the create of a pod may still have an effect.
+func (t *tried) wait(uid types.UID) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return max(0, lateCreate-time.Since(t.pods[uid]))
 }
 
 // CreatePod implements node.PodLifecycleHandler. A group that is there is not made again: the same request would start its containers anew
@@ -85,6 +95,9 @@ func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	p.tried.set(pod.UID, true)
 	made, err := p.client.create(ctx, name, group)
 	if err != nil {
+		if answered(err) { // ACI has said no
+			p.tried.set(pod.UID, false)
+		}
 		return err
 	}
 	p.tried.set(pod.UID, false)
@@ -96,12 +109,25 @@ func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 func (p *provider) resolve(ctx context.Context, pod *corev1.Pod) (resolved, error) {
 	r := resolved{
 		pod: pod, containers: map[string]*corev1.Container{}, files: map[string][]podspec.File{}, shares: map[string]*corev1.Secret{},
-		secretEnv: map[string]map[string]bool{},
+		secretEnv: map[string]map[string]bool{}, entrypoints: map[string][]string{}, seccomp: map[string]string{},
 	}
 	var err error
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+	if p.credentials != nil && len(pod.Spec.ImagePullSecrets) > 0 {
+		if r.credentials, err = p.credentials.PullCredentials(ctx, pod); err != nil {
+			return r, err
+		}
+	}
+	for kind, list := range map[string][]corev1.Container{"initContainers": pod.Spec.InitContainers, "containers": pod.Spec.Containers} {
 		for i := range list {
 			name := list[i].Name
+			if r.seccomp[name], err = p.config.Seccomp.profileOf(pod, &list[i], field.NewPath("spec", kind).Index(i)); err != nil {
+				return r, err
+			}
+			if len(list[i].Command) == 0 && len(list[i].Args) > 0 {
+				if r.entrypoints[name], err = p.entrypoints.of(ctx, list[i].Image, r.credentials); err != nil {
+					return r, fmt.Errorf("container %s: %w", name, err)
+				}
+			}
 			if r.containers[name], err = p.objects.Container(ctx, pod, name); err != nil {
 				return r, fmt.Errorf("container %s: %w", name, err)
 			}
@@ -123,11 +149,6 @@ func (p *provider) resolve(ctx context.Context, pod *corev1.Pod) (resolved, erro
 			if r.shares[v.Name], err = p.objects.Secret(ctx, pod, v.AzureFile.SecretName); err != nil {
 				return r, fmt.Errorf("volume %s: %w", v.Name, err)
 			}
-		}
-	}
-	if p.credentials != nil && len(pod.Spec.ImagePullSecrets) > 0 {
-		if r.credentials, err = p.credentials.PullCredentials(ctx, pod); err != nil {
-			return r, err
 		}
 	}
 	return r, nil
@@ -175,6 +196,9 @@ func (p *provider) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	}
 	name := p.owner.Name(identity.Of(pod))
 	err := p.client.delete(ctx, name)
+	if wait := p.tried.wait(pod.UID); errdefs.IsNotFound(err) && wait > 0 {
+		return errdefs.RetryAfter(fmt.Errorf("delete pod %s/%s: its create was not answered, and its container group may still come", pod.Namespace, pod.Name), wait)
+	}
 	if errdefs.IsNotFound(err) {
 		p.tried.set(pod.UID, false)
 		p.cache.Forget(pod.UID)

@@ -5,14 +5,11 @@ package aci
 import (
 	"context"
 	"crypto/tls"
-	"errors"
-	"fmt"
-	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
 
-	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -78,6 +75,9 @@ type provider struct {
 	listed  func() bool // whether the pods of the cluster are known; nil: they are
 
 	followEvery time.Duration
+	entrypoints *entrypoints
+	monitor     *monitor
+	dial        func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// Set before RunInBackground, constant afterwards.
 	objects     node.PodObjects
@@ -116,6 +116,10 @@ func newProvider(in cli.ProviderInput, config Config, at pace) (*provider, error
 	}
 	if t, ok := through.Transport.(*http.Transport); ok { // sessions of exec go the same way
 		p.tls, p.proxy = t.TLSClientConfig, t.Proxy
+	}
+	p.entrypoints, p.dial = &entrypoints{transport: registries(through)}, dialer()
+	if p.monitor, err = newMonitor(config, credential, through); err != nil {
+		return nil, err
 	}
 	p.groups = newGroups(c, owner, config.Requests.AtRest, func(pod identity.Pod) { p.cache.Forget(pod.UID) })
 	p.groups.eager = at.eager
@@ -208,38 +212,9 @@ func (p *provider) ConfigureNode(_ context.Context, n *corev1.Node) {
 	n.Labels["kubernetes.azure.com/managed"] = "false"
 }
 
-// Examine implements cli.Examiner.
-func (p *provider) Examine(ctx context.Context) error {
-	groups, _, err := p.client.list(ctx)
-	if err != nil {
-		return err
-	}
-	for _, g := range groups {
-		if location := value(g.Location); location != "" && location != p.config.Region && p.owned(g) {
-			return fmt.Errorf("container group %s of this node is in %s, and region is %s: remove the pods first, or correct region", value(g.Name), location, p.config.Region)
-		}
-	}
-	return nil
-}
-
-// owned reports whether a group is one of this node.
-func (p *provider) owned(g *aci.ContainerGroup) bool {
-	tags := map[string]string{}
-	for key, v := range g.Tags {
-		tags[key] = value(v)
-	}
-	_, ok := p.owner.Owned(tags)
-	return ok
-}
-
 // AttachToContainer fails: this provider does not do it.
 func (p *provider) AttachToContainer(ctx context.Context, namespace, name, _ string, _ api.AttachIO) error {
 	return p.lacks(ctx, namespace, name, "attach: use exec or logs")
-}
-
-// PortForward fails: ACI has no such request.
-func (p *provider) PortForward(ctx context.Context, namespace, name string, _ int32, stream io.ReadWriteCloser) error {
-	return errors.Join(p.lacks(ctx, namespace, name, "port-forward: reach the pod by its address in the subnet"), stream.Close())
 }
 
 // lacks refuses a request that is not there, for a pod that is.

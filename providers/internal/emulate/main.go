@@ -43,7 +43,7 @@ type service struct {
 }
 
 // services are those that there are.
-var services = map[string]func(*emulator.Fleet) service{"eci": eciService, "fargate": fargateService}
+var services = map[string]func(*emulator.Fleet) service{"aci": aciService, "eci": eciService, "fargate": fargateService}
 
 // late is how late lists are.
 const late = 500 * time.Millisecond

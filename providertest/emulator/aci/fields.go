@@ -32,6 +32,9 @@ var models = sync.OnceValue(func() map[string]map[string]field {
 	return d.Models
 })
 
+// readOnly ends the problem of a field that cannot be written.
+const readOnly = ": is read only"
+
 // check returns what of the data is not as a model says, sorted. None: it may be sent.
 func check(model string, data []byte) []string {
 	var value any
@@ -114,7 +117,7 @@ func checkModel(fields map[string]field, all map[string]any, at string) (problem
 		case !ok:
 			problems = append(problems, at+"."+name+": is not known")
 		case f.ReadOnly:
-			problems = append(problems, at+"."+name+": is read only")
+			problems = append(problems, at+"."+name+readOnly)
 		default:
 			problems = append(problems, checkValue(f.Type, v, at+"."+name)...)
 			if text, isText := v.(string); isText && len(f.Values) > 0 && !slices.Contains(f.Values, text) {

@@ -32,16 +32,3 @@ func TestFieldsAreChecked(t *testing.T) {
 		}
 	}
 }
-
-func TestWords(t *testing.T) {
-	got, err := words(`/bin/sh -c '"$@"; x' sh 'it'\''s' "a \" b" '' c\ d`)
-	want := []string{"/bin/sh", "-c", `"$@"; x`, "sh", "it's", `a " b`, "", "c d"}
-	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("got %q, %v, want %q", got, err, want)
-	}
-	for _, bad := range []string{"", "  ", "'x"} {
-		if got, err := words(bad); err == nil {
-			t.Errorf("%q: got %q", bad, got)
-		}
-	}
-}

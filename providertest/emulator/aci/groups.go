@@ -146,7 +146,7 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request, name string, data
 		s.get(w, r, name) // the same request again changes nothing
 		return
 	}
-	if s.Quota > 0 && len(s.groups) >= s.Quota {
+	if s.Quota != 0 && len(s.groups) >= s.Quota {
 		s.mu.Unlock()
 		refuse(w, http.StatusConflict, "ContainerGroupQuotaReached", fmt.Sprintf("Resource type 'Microsoft.ContainerInstance/containerGroups' container group quota '%d' exceeded.", s.Quota))
 		return

@@ -5,6 +5,7 @@ package aci
 import (
 	"encoding/json"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -26,15 +27,33 @@ const (
 	ActionLogs   = "Microsoft.ContainerInstance/containerGroups/containers/logs/read"
 	ActionExec   = "Microsoft.ContainerInstance/containerGroups/containers/exec/action"
 	ActionJoin   = "Microsoft.Network/virtualNetworks/subnets/join/action"
+	// ActionSubnet shows how a subnet is set up, ActionUsage what is used of the quota, and ActionMetrics what containers use.
+	ActionSubnet  = "Microsoft.Network/virtualNetworks/subnets/read"
+	ActionUsage   = "Microsoft.ContainerInstance/locations/usages/read"
+	ActionMetrics = "Microsoft.Insights/metrics/read"
+	// ActionDelegate changes a subnet, and ActionStatus asks how far an operation has come: other clients do so.
+	ActionDelegate = "Microsoft.Network/virtualNetworks/subnets/write"
+	ActionStatus   = "Microsoft.ContainerInstance/locations/operations/read"
 )
 
-// Server is the service. Its fields are set before the first request.
+// apiVersion is the one that the description is of.
+const apiVersion = "2023-05-01"
+
+// Server is the service. Its fields are set before the first request; Permit changes the role later.
 type Server struct {
 	// Role are the actions that the identity has on the resource group. Nil: all.
 	Role []string
-	// Subnets are the IDs of those that are delegated to container groups.
-	Subnets []string
-	// Quota is how many groups there may be; 0 is any number.
+	// Subnets are the IDs of those that are delegated to container groups, and Plain those of others.
+	Subnets, Plain []string
+	// Audiences are for whom tokens may be, of the resource manager and of the metrics. None: the address that a request is for.
+	Audiences Audiences
+	// Versions are those of the API that are taken besides that of the description.
+	Versions []string
+	// ReadOnly is that fields which cannot be written are taken and ignored: other clients send the name.
+	ReadOnly bool
+	// Limits are how often operations may be asked for.
+	Limits []Limit
+	// Quota is how many groups there may be; 0 is any number, and less than that none.
 	Quota int
 	// Page is how many groups a page of a list has; 0 is 100.
 	Page int
@@ -47,20 +66,24 @@ type Server struct {
 	place Place
 
 	mu            sync.Mutex
-	principal     Principal            // guarded by mu
-	secretExpired bool                 // guarded by mu
-	tokens        map[string]time.Time // guarded by mu
-	groups        map[string]*group    // guarded by mu; by name
-	started       int                  // guarded by mu
-	stale         []map[string]any     // guarded by mu; what lists say in the place of what is
-	sessions      map[string]*session  // guarded by mu
+	principal     Principal           // guarded by mu
+	secretExpired bool                // guarded by mu
+	tokens        map[string]pass     // guarded by mu
+	groups        map[string]*group   // guarded by mu; by name
+	started       int                 // guarded by mu
+	stale         []map[string]any    // guarded by mu; what lists say in the place of what is
+	sessions      map[string]*session // guarded by mu
+	windows       map[int]*window     // guarded by mu; by limits
 }
+
+// Audiences are for whom tokens are.
+type Audiences struct{ Manager, Metrics []string }
 
 // New returns a server whose groups run in a fleet.
 func New(fleet *emulator.Fleet, place Place, principal Principal) *Server {
 	return &Server{
 		fleet: fleet, place: place, principal: principal, TokenLife: time.Hour, Grace: 30,
-		tokens: map[string]time.Time{}, groups: map[string]*group{}, sessions: map[string]*session{},
+		tokens: map[string]pass{}, groups: map[string]*group{}, sessions: map[string]*session{}, windows: map[int]*window{},
 	}
 }
 
@@ -73,6 +96,14 @@ func Operation(r *http.Request, _ []byte) string {
 		return "Token"
 	case strings.HasPrefix(r.URL.Path, "/sessions/"):
 		return "Session"
+	case strings.HasSuffix(r.URL.Path, "/metrics:getBatch"):
+		return "Metrics"
+	case strings.HasSuffix(r.URL.Path, "/usages"):
+		return "Usage"
+	case strings.Contains(r.URL.Path, "/subnets/"):
+		return "Subnet"
+	case strings.Contains(r.URL.Path, "/operations/"):
+		return "Status"
 	case !found:
 		return "Other"
 	case parts[0] == "":
@@ -92,25 +123,51 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.converse(w, r, name)
 		return
 	}
-	s.mu.Lock()
-	ok := s.known(r)
-	s.mu.Unlock()
-	if !ok {
+	audiences := s.Audiences.Manager
+	metrics := strings.HasSuffix(r.URL.Path, "/metrics:getBatch")
+	if metrics {
+		audiences = s.Audiences.Metrics
+	}
+	if len(audiences) == 0 {
+		audiences = []string{"https://" + r.Host}
+	}
+	if code, message := s.known(r, audiences); code != "" {
 		w.Header().Set("WWW-Authenticate", `Bearer authorization_uri="https://`+r.Host+`"`)
-		refuse(w, http.StatusUnauthorized, "ExpiredAuthenticationToken", "The access token expiry UTC time is earlier than current UTC time.")
+		refuse(w, http.StatusUnauthorized, code, message)
+		return
+	}
+	if after := s.tooMany(Operation(r, nil)); after > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(after.Seconds()))))
+		refuse(w, http.StatusTooManyRequests, "TooManyRequests", "The number of requests is over the limit.")
 		return
 	}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
-	case len(parts) < 7 || parts[0] != "subscriptions" || !strings.EqualFold(parts[5], "Microsoft.ContainerInstance") || parts[6] != "containerGroups":
+	case len(parts) < 3 || parts[0] != "subscriptions":
 		refuse(w, http.StatusNotFound, "InvalidResourceType", "The resource type could not be found.")
-	case r.URL.Query().Get("api-version") != "2023-05-01":
-		refuse(w, http.StatusBadRequest, "InvalidApiVersionParameter", "The api-version is invalid.")
 	case parts[1] != s.place.Subscription:
 		refuse(w, http.StatusNotFound, "SubscriptionNotFound", "The subscription '"+parts[1]+"' could not be found.")
+	case metrics:
+		s.metrics(w, r)
+	case len(parts) == 7 && parts[4] == "locations" && parts[6] == "usages":
+		s.usages(w, r, parts[5])
+	case len(parts) == 8 && parts[4] == "locations" && parts[6] == "operations":
+		s.operation(w, r, parts[7])
+	case len(parts) == 10 && strings.EqualFold(parts[5], "Microsoft.Network") && parts[8] == "subnets":
+		s.subnet(w, r)
+	case len(parts) < 7 || !strings.EqualFold(parts[5], "Microsoft.ContainerInstance") || parts[6] != "containerGroups":
+		refuse(w, http.StatusNotFound, "InvalidResourceType", "The resource type could not be found.")
+	case !s.speaks(r):
+		refuse(w, http.StatusBadRequest, "InvalidApiVersionParameter", "The api-version is invalid.")
 	default:
 		s.manage(w, r, parts[3], parts[7:])
 	}
+}
+
+// speaks reports whether a request is of a version of the API that is known.
+func (s *Server) speaks(r *http.Request) bool {
+	version := r.URL.Query().Get("api-version")
+	return version == apiVersion || slices.Contains(s.Versions, version)
 }
 
 // manage answers for the path below containerGroups.
@@ -122,6 +179,8 @@ func (s *Server) manage(w http.ResponseWriter, r *http.Request, resourceGroup st
 		refuse(w, http.StatusForbidden, "AuthorizationFailed", "The client does not have authorization to perform action '"+action+"'.")
 	case !strings.EqualFold(resourceGroup, s.place.ResourceGroup):
 		refuse(w, http.StatusNotFound, "ResourceGroupNotFound", "Resource group '"+resourceGroup+"' could not be found.")
+	case len(path) > 1 && s.find(path[0]) == nil:
+		refuse(w, http.StatusNotFound, "ResourceNotFound", "The Resource 'Microsoft.ContainerInstance/containerGroups/"+path[0]+"' was not found.")
 	case operation == "List":
 		s.list(w, r)
 	case operation == "Create":
@@ -137,7 +196,18 @@ func (s *Server) manage(w http.ResponseWriter, r *http.Request, resourceGroup st
 	}
 }
 
-func (s *Server) may(action string) bool { return s.Role == nil || slices.Contains(s.Role, action) }
+func (s *Server) may(action string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Role == nil || slices.Contains(s.Role, action)
+}
+
+// Permit changes the actions that the identity has.
+func (s *Server) Permit(role []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Role = role
+}
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	all, err := s.shown(r.Context())
@@ -170,22 +240,24 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request, name string) {
 		return
 	}
 	problems := check("ContainerGroup", data)
+	if s.ReadOnly {
+		problems = slices.DeleteFunc(problems, func(p string) bool { return strings.HasSuffix(p, readOnly) })
+	}
 	var asked properties
-	if len(problems) == 0 {
-		if err := json.Unmarshal(data, &asked); err != nil {
-			problems = []string{err.Error()}
-		} else {
-			problems = asked.problems(name)
-		}
+	if err := json.Unmarshal(data, &asked); err != nil && len(problems) == 0 {
+		problems = []string{err.Error()}
+	} else if len(problems) == 0 {
+		problems = asked.problems(name)
 	}
 	subnets := asked.Properties.SubnetIDs
+	// The resource manager looks at the location and at what a resource is linked to before the service looks at the rest.
 	switch {
-	case len(problems) > 0:
-		refuse(w, http.StatusBadRequest, "InvalidRequestContent", strings.Join(problems, "; "))
 	case asked.Location != s.place.Region:
 		refuse(w, http.StatusBadRequest, "LocationNotAvailableForResourceType", "The provided location '"+asked.Location+"' is not available.")
 	case len(subnets) > 0 && !s.may(ActionJoin):
 		refuse(w, http.StatusForbidden, "LinkedAuthorizationFailed", "The client has no permission to perform action '"+ActionJoin+"' on the linked scope.")
+	case len(problems) > 0:
+		refuse(w, http.StatusBadRequest, "InvalidRequestContent", strings.Join(problems, "; "))
 	case len(subnets) > 0 && !slices.Contains(s.Subnets, subnets[0].ID):
 		refuse(w, http.StatusBadRequest, "SubnetMissingRequiredDelegation", "Subnet '"+subnets[0].ID+"' requires delegation to Microsoft.ContainerInstance/containerGroups.")
 	default:

@@ -20,13 +20,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-// session is a command that waits for its streams.
+// session is a program that waits for its streams, which are those of a terminal.
 type session struct {
 	group     *group
 	container string
-	command   []string
+	program   string
 	password  string
-	size      *api.TermSize
+	size      api.TermSize
 }
 
 func (s *Server) logs(w http.ResponseWriter, r *http.Request, name, container string) {
@@ -72,66 +72,24 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request, name, container st
 		refuse(w, http.StatusBadRequest, "InvalidRequestContent", err.Error())
 		return
 	}
-	command, err := words(asked.Command)
 	g := s.find(name)
 	switch {
-	case err != nil:
-		refuse(w, http.StatusBadRequest, "InvalidCommand", err.Error())
+	case len(strings.Fields(asked.Command)) != 1: // as the vendor's documentation of exec says
+		refuse(w, http.StatusBadRequest, "InvalidCommand", "The command is one program, without arguments.")
 		return
 	case g == nil:
 		refuse(w, http.StatusNotFound, "ResourceNotFound", "The Resource 'Microsoft.ContainerInstance/containerGroups/"+name+"' was not found.")
 		return
 	}
 	id := rand.Text()
-	one := &session{group: g, container: container, command: command, password: rand.Text()}
+	one := &session{group: g, container: container, program: strings.TrimSpace(asked.Command), password: rand.Text(), size: api.TermSize{Height: 24, Width: 80}}
 	if asked.TerminalSize != nil {
-		one.size = &api.TermSize{Height: asked.TerminalSize.Rows, Width: asked.TerminalSize.Cols}
+		one.size = api.TermSize{Height: asked.TerminalSize.Rows, Width: asked.TerminalSize.Cols}
 	}
 	s.mu.Lock()
 	s.sessions[id] = one
 	s.mu.Unlock()
 	answer(w, http.StatusOK, map[string]string{"webSocketUri": "wss://" + r.Host + "/sessions/" + id, "password": one.password})
-}
-
-// words splits a command as a shell does, without doing anything else that one does.
-func words(line string) (out []string, err error) {
-	var word strings.Builder
-	in, quote := false, rune(0)
-	runes := []rune(line)
-	for i := 0; i < len(runes); i++ {
-		c := runes[i]
-		switch {
-		case quote == '\'' && c != '\'', quote == '"' && c != '"' && c != '\\':
-			word.WriteRune(c)
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote == 0 && (c == '\'' || c == '"'):
-			quote, in = c, true
-		case c == '\\' && i+1 < len(runes):
-			i++
-			word.WriteRune(runes[i])
-			in = true
-		case c == ' ' || c == '\t' || c == '\n':
-			if in {
-				out = append(out, word.String())
-				word.Reset()
-				in = false
-			}
-		default:
-			word.WriteRune(c)
-			in = true
-		}
-	}
-	if quote != 0 {
-		return nil, errors.New("the command has a quote without an end")
-	}
-	if in {
-		out = append(out, word.String())
-	}
-	if len(out) == 0 {
-		return nil, errors.New("the command is empty")
-	}
-	return out, nil
 }
 
 // converse is a session: its first message is the password, and the others are input and output.
@@ -156,6 +114,7 @@ func (s *Server) converse(w http.ResponseWriter, r *http.Request, id string) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
 	in, feed := io.Pipe()
+	defer in.Close() // who still writes has nobody who reads
 	go func() {
 		defer cancel()
 		for {
@@ -170,7 +129,7 @@ func (s *Server) converse(w http.ResponseWriter, r *http.Request, id string) {
 		}
 	}()
 	runner, namespace, name := s.fleet.Runner(one.group.id)
-	err = runner.RunInContainer(ctx, namespace, name, one.container, one.command, &streams{in: in, out: &output{conn: conn}, size: one.size})
+	err = runner.RunInContainer(ctx, namespace, name, one.container, []string{one.program}, &streams{in: in, out: &output{conn: conn}, size: one.size})
 	if err != nil && ctx.Err() == nil {
 		var code interface{ ExitStatus() int }
 		if !errors.As(err, &code) { // it did not run
@@ -180,7 +139,7 @@ func (s *Server) converse(w http.ResponseWriter, r *http.Request, id string) {
 	_ = conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""))
 }
 
-// output sends both outputs as one.
+// output sends what the terminal shows.
 type output struct {
 	mu   sync.Mutex
 	conn *websocket.Conn
@@ -200,7 +159,7 @@ func (o *output) Close() error { return nil }
 type streams struct {
 	in   io.Reader
 	out  *output
-	size *api.TermSize
+	size api.TermSize
 }
 
 // Stdin implements api.AttachIO.
@@ -210,21 +169,14 @@ func (s *streams) Stdin() io.Reader { return s.in }
 func (s *streams) Stdout() io.WriteCloser { return s.out }
 
 // Stderr implements api.AttachIO: a terminal has one output.
-func (s *streams) Stderr() io.WriteCloser {
-	if s.TTY() {
-		return nil
-	}
-	return s.out
-}
+func (s *streams) Stderr() io.WriteCloser { return nil }
 
 // TTY implements api.AttachIO.
-func (s *streams) TTY() bool { return s.size != nil }
+func (s *streams) TTY() bool { return true }
 
 // Resize implements api.AttachIO: there is the first size and no other.
 func (s *streams) Resize() <-chan api.TermSize {
 	sizes := make(chan api.TermSize, 1)
-	if s.size != nil {
-		sizes <- *s.size
-	}
+	sizes <- s.size
 	return sizes
 }

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aci
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+)
+
+const (
+	// keepEntrypoint is how long the entrypoint of a tag is taken to be the same.
+	keepEntrypoint = 10 * time.Minute
+	// mostEntrypoints is how many are kept.
+	mostEntrypoints = 1000
+)
+
+// entrypoints reads from registries what images run. ACI has one list for command and arguments, so arguments alone need it.
+type entrypoints struct {
+	transport http.RoundTripper
+
+	mu    sync.Mutex
+	known map[string]entrypoint // guarded by mu; by image and user
+}
+
+type entrypoint struct {
+	words []string
+	until time.Time
+}
+
+// of returns the entrypoint of an image; an image may have none.
+func (e *entrypoints) of(ctx context.Context, image string, credentials []node.RegistryCredential) ([]string, error) {
+	who, user := authn.Anonymous, ""
+	for _, c := range credentials {
+		if c.Matches(image) {
+			user = c.Username
+			who = authn.FromConfig(authn.AuthConfig{Username: c.Username, Password: c.Password, IdentityToken: c.IdentityToken, RegistryToken: c.RegistryToken})
+			break
+		}
+	}
+	key := user + "@" + image
+	now := time.Now()
+	e.mu.Lock()
+	had, ok := e.known[key]
+	e.mu.Unlock()
+	if ok && now.Before(had.until) {
+		return had.words, nil
+	}
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return nil, errdefs.InvalidInputf("image %q: %v", image, err)
+	}
+	found, err := remote.Image(ref, remote.WithContext(ctx), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: "amd64"}),
+		remote.WithTransport(withTLS{e.transport}), remote.WithAuth(who))
+	if err != nil {
+		return nil, fmt.Errorf("read the command of image %s: %w: or write it as command", ref, err)
+	}
+	config, err := found.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("read the command of image %s: %w: or write it as command", ref, err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.known == nil || len(e.known) >= mostEntrypoints {
+		e.known = map[string]entrypoint{}
+	}
+	e.known[key] = entrypoint{config.Config.Entrypoint, now.Add(keepEntrypoint)}
+	return config.Config.Entrypoint, nil
+}
+
+// withTLS lets no request go without TLS, which the client of registries would do for private addresses.
+type withTLS struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (w withTLS) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme != "https" {
+		return nil, fmt.Errorf("%s is not spoken to without TLS", r.URL.Host)
+	}
+	return w.next.RoundTrip(r)
+}
+
+// registries is what registries are asked through: as other requests, with redirects, and by the authorities of this machine.
+func registries(through *http.Client) http.RoundTripper {
+	t, ok := through.Transport.(*http.Transport)
+	if !ok {
+		return through.Transport
+	}
+	t = t.Clone()
+	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	return t
+}
