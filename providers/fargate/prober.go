@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/probe"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 )
 
 // prober asks the ports of pods whether their containers are ready: ECS does not.
