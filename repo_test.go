@@ -65,8 +65,6 @@ var directions = []repocheck.Direction{
 		Why: "it knows lines and what is asked of them, and no backend"},
 	{Packages: "providerkit/poll", May: []string{"errdefs", "log"},
 		Why: "it knows pods and answers, and no service"},
-	{Packages: "providerkit/probe", May: []string{"internal/podenv", "internal/redact"},
-		Why: "it knows containers and their addresses, and no backend"},
 	{Packages: "providerkit/identity", May: nil, Outside: []string{"k8s.io/api", "k8s.io/apimachinery"},
 		Why: "names and tags are a pure function of what they name"},
 	{Packages: "providerkit/sizing", May: nil, Outside: []string{"k8s.io/api", "k8s.io/apimachinery"},

@@ -14,7 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/criconfig"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/image"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/probe"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 )
 
 // start makes and starts an instance of a container.

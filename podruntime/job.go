@@ -15,8 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/probe"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/volumes"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 )
 
 // callTimeout is how long the runtime may take for one change, beyond what the change itself waits for.

@@ -4,7 +4,7 @@ package podruntime
 
 import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/probe"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 )
 
 // probe tells the prober of the containers, and takes over what it knows.

@@ -20,10 +20,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/crilog"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/hostfiles"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/image"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/probe"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stats"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stream"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/volumes"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 )
 
 var (

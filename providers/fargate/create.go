@@ -91,6 +91,9 @@ func (p *provider) create(ctx context.Context, pod *corev1.Pod) error {
 	}
 	definition, err := p.definition(ctx, pod)
 	if err != nil {
+		if errdefs.IsInvalidInput(err) && hasOwn(pod) {
+			p.leftovers.add(p.mapping.ownName(string(pod.UID))) // it may have been kept before that was seen
+		}
 		return err
 	}
 	in, err := p.mapping.task(pod, "")

@@ -29,7 +29,7 @@ func withFiles(pod *corev1.Pod, name string, source corev1.VolumeSource, files .
 
 var (
 	configMap = corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}
-	token     = corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{}}}}}
+	token     = corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}}}}
 )
 
 // arnsOf are the ARNs of secrets that were kept.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
@@ -48,10 +49,11 @@ type bareError struct {
 	err error
 }
 
-// bare leaves out what a service says of a request that has a secret: it may quote it.
+// bare leaves out what a service says of a request that has a secret: it may quote it. Who is denied or slowed down is told before the service has
+// looked at the request.
 func bare(err error) error {
 	var api smithy.APIError
-	if errors.As(err, &api) {
+	if errors.As(err, &api) && refused[api.ErrorCode()] == "" && !slices.Contains(tooMany, api.ErrorCode()) {
 		return &bareError{api, err}
 	}
 	return err

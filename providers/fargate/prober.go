@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/probe"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 )
 
 // prober asks the ports of pods whether their containers are ready: ECS does not.
@@ -165,11 +165,11 @@ func (p *provider) PortForward(ctx context.Context, namespace, name string, port
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { _, _ = conn.Close(), stream.Close() })
 	defer stop()
-	back := make(chan error, 1)
+	back := make(chan struct{})
 	go func() {
-		_, err := io.Copy(conn, stream)
+		defer close(back)
+		_, _ = io.Copy(conn, stream)         // the other direction tells what went wrong
 		_ = conn.(*net.TCPConn).CloseWrite() // the pod may go on to answer
-		back <- err
 	}()
 	_, err = io.Copy(stream, conn)
 	_ = stream.Close() // else nobody ends the other direction

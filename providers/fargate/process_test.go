@@ -6,6 +6,7 @@ package fargate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http/httptest"
 	"os"
@@ -165,12 +166,13 @@ func TestContainers(t *testing.T) {
 		}
 		tick("the pod is gone")
 	}
-	if slices.Contains(server.Secrets(), p.mapping.ownName("uid-web")) {
-		t.Log("the secret of the pod is removed in the next round")
+	for slices.Contains(server.Secrets(), p.mapping.ownName("uid-web")) {
+		tick("the secret of the pod is removed")
 	}
 	out, _, err := p.service.describe(t.Context(), []string{onlyTask(t, c)})
 	if err != nil || len(out) != 1 || out[0].Containers[1].ExitCode == nil || *out[0].Containers[1].ExitCode != 7 {
-		t.Errorf("it ended with %+v, %v, want 7", out, err)
+		said, _ := json.Marshal(out) // for people
+		t.Errorf("it ended with %s, %v, want 7", said, err)
 	}
 }
 

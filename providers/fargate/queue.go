@@ -7,7 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
@@ -107,16 +111,26 @@ func (p *provider) hear(ctx context.Context) error {
 
 // ask asks about tasks at once.
 func (p *provider) ask(ctx context.Context, arns []string) error {
-	at := time.Now()
-	tasks, missing, err := p.service.describe(ctx, arns)
-	if err != nil {
-		p.cache.Hurry()
-		return err
-	}
-	p.watch.note(at, tasks, missing)
-	p.leftovers.take(p.mapping, tasks)
-	for _, t := range tasks {
-		p.cache.Take(ctx, at, t)
+	for range 3 {
+		at := time.Now()
+		tasks, missing, err := p.service.describe(ctx, arns)
+		if err != nil {
+			p.cache.Hurry()
+			return err
+		}
+		p.watch.note(at, tasks, missing)
+		p.leftovers.take(p.mapping, tasks)
+		p.cache.Take(ctx, at, tasks...)
+		if !slices.ContainsFunc(tasks, p.passedBy) {
+			break
+		}
 	}
 	return nil
+}
+
+// passedBy reports whether the cache has not taken what ECS says of a task: the answer of RunTask came after the request, and counts as newer.
+func (p *provider) passedBy(t types.Task) bool {
+	id, _ := p.identify(t)
+	_, have, ok := p.cache.Get(id.UID)
+	return ok && aws.ToString(have.TaskArn) == id.ID && aws.ToString(have.LastStatus) != aws.ToString(t.LastStatus)
 }

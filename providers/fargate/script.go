@@ -11,15 +11,17 @@ import (
 	"strings"
 )
 
-// Scripts with which a shell of the image tells what a session does not: how a command ended, and that its input has. $0 is a mark that no
-// command prints.
+// Scripts with which a shell of the image tells what a session does not: how a command ended, and that its input has. Their first word is a mark that
+// no command prints.
 const (
 	// tellEnd says how the command ended.
-	tellEnd = `printf '\n%s %d\n' "$0" $?`
+	tellEnd = `printf '\n%s %d\n' "$m" $?`
+	// marked takes the mark away from the command.
+	marked = `m=$1;shift;`
 	// typed runs a command in a terminal, whose key for an interrupt is for the command alone.
-	typed = `trap : INT QUIT;"$@";` + tellEnd
+	typed = marked + `trap : INT QUIT;"$@";` + tellEnd
 	// plain runs one without a terminal, in one that changes nothing, if the image has stty, and says whether.
-	plain = `if stty raw -echo 2>/dev/null;then printf '%s raw\n' "$0";else printf '%s cooked\n' "$0";fi;`
+	plain = marked + `if stty raw -echo 2>/dev/null;then printf '%s raw\n' "$m";else printf '%s cooked\n' "$m";fi;`
 	quiet = plain + `"$@" </dev/null;` + tellEnd
 	// fed hands it the lines that follow, as printf %b reads them, up to a dot.
 	fed = plain + `while IFS= read -r l&&[ "$l" != . ];do printf %b "$l";done|{ "$@";` + tellEnd + `;}`
@@ -35,7 +37,7 @@ func words(mark string, command []string, tty, input bool) string {
 		script = fed
 	}
 	quoted := []string{"sh", "-c"}
-	for _, w := range append([]string{script, mark}, command...) {
+	for _, w := range append([]string{script, "sh", mark}, command...) {
 		quoted = append(quoted, "'"+strings.ReplaceAll(w, "'", `'"'"'`)+"'")
 	}
 	return strings.Join(quoted, " ")

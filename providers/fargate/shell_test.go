@@ -202,10 +202,10 @@ func (t terminal) Read(data []byte) (int, error) {
 
 // RunInContainer implements nodeutil.Provider.
 func (s *shelled) RunInContainer(ctx context.Context, namespace, pod, container string, cmd []string, attach api.AttachIO) error {
-	if len(cmd) < 5 || cmd[0] != "sh" {
+	if len(cmd) < 6 || cmd[0] != "sh" {
 		return s.Provider.RunInContainer(ctx, namespace, pod, container, cmd, attach)
 	}
-	mark, in := cmd[3], io.Reader(terminal{attach.Stdin()})
+	mark, in := cmd[4], io.Reader(terminal{attach.Stdin()})
 	if cmd[2] != typed {
 		if _, err := fmt.Fprintf(attach.Stdout(), "%s raw\n", mark); err != nil {
 			return err
@@ -230,7 +230,7 @@ func (s *shelled) RunInContainer(ctx context.Context, namespace, pod, container 
 			}
 		}()
 	}
-	err := s.Provider.RunInContainer(ctx, namespace, pod, container, cmd[4:], piped{attach, in})
+	err := s.Provider.RunInContainer(ctx, namespace, pod, container, cmd[5:], piped{attach, in})
 	var exit utilexec.ExitError
 	code := 0
 	if errors.As(err, &exit) {
@@ -280,7 +280,7 @@ func TestScriptsInShells(t *testing.T) {
 			"fed and fails": {fed, lastLine, []string{"sh", "-c", "cat; exit 3"}, "", 3},
 			"typed":         {typed, "x", []string{"sh", "-c", "cat; exit 4"}, "x", 4},
 		} {
-			args := []string{"-c", c.script, "mark"}
+			args := []string{"-c", c.script, "sh", "mark"}
 			if shell == "busybox" {
 				args = append([]string{"sh"}, args...)
 			}

@@ -15,7 +15,7 @@ import (
 )
 
 // grown is how long a task whose containers are gone waits for the last report of them.
-const grown = time.Second
+const grown = 3 * time.Second
 
 // Report takes a report of the runner: hand it to the runner's NotifyPods.
 func (s *Server) Report(pod *corev1.Pod) {
