@@ -56,7 +56,7 @@ esac
 
 # The clouds that have an emulator, see providers/internal/emulate.
 emulated=
-case $provider in eci) [ -n "${PROVIDER_CONFIG:-}" ] || emulated=$provider ;; esac
+case $provider in aci | eci | fargate) [ -n "${PROVIDER_CONFIG:-}" ] || emulated=$provider ;; esac
 
 if "$root/bin/devcluster" status --name "$cluster" >/dev/null 2>&1; then
   say "cluster $cluster runs already"
@@ -108,6 +108,9 @@ $(tail -n 3 "$emulator/log" | sed 's/^/    /')"
     say "an emulator of $emulated runs on this machine"
   fi
   options=(--provider-config "$emulator/provider.yaml")
+  set -a
+  . "$emulator/provider.env" # what its provider has from its environment
+  set +a
 fi
 [ -z "${PROVIDER_CONFIG:-}" ] || options=(--provider-config "$(realpath "$PROVIDER_CONFIG")")
 

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/aci"
+)
+
+// aciService is Azure Container Instances, with what gives tokens for it, and a service principal that it makes.
+func aciService(_ context.Context, b behind) service {
+	const subscription, subnet = "00000000-0000-0000-0000-000000000001", "/resourceGroups/pods/providers/Microsoft.Network/virtualNetworks/net/subnets/pods"
+	who := aci.Principal{Tenant: "tenant-emulated", Client: "client-emulated", Secret: rand.Text()}
+	s := aci.New(b.fleet(), aci.Place{Subscription: subscription, ResourceGroup: "pods", Region: "westeurope"}, who)
+	s.Subnets = []string{"/subscriptions/" + subscription + subnet}
+	return service{
+		Handler: s, report: b.fleet().Report, operation: func(r *http.Request) string { return aci.Operation(r, nil) }, made: aciMade,
+		groupOf: func(id string) string { return id[:strings.LastIndex(id, "-")] }, // a group that is made again has a number of its own
+		settings: func(url, caFile string) string {
+			return fmt.Sprintf(`apiVersion: aci.virtual-kubelet.io/v1alpha1
+kind: ACIProviderConfiguration
+subscriptionID: %s
+resourceGroup: pods
+region: westeurope
+clusterName: demo
+cloud: {endpoint: %s, authority: %s, caFile: %s}
+credentials: {tenantID: %s, clientID: %s, clientSecret: %s}
+network: {vnet: net, subnet: pods}
+capacity: %s
+`, subscription, url, url, caFile, who.Tenant, who.Client, who.Secret, b.capacity)
+		},
+		// By the limits of the resource manager for a subscription and a principal. That of ACI itself, 300 creates an hour, is not kept here.
+		rates: []emulator.Rate{
+			{Operations: []string{"List", "Get", "Logs"}, Burst: 250, PerSecond: 25},
+			{Operations: []string{"Create", "Exec"}, Burst: 200, PerSecond: 10},
+			{Operations: []string{"Delete"}, Burst: 200, PerSecond: 10},
+		},
+		throttled: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Retry-After", "5")
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = w.Write([]byte(`{"error":{"code":"SubscriptionRequestsThrottled","message":"Number of requests for subscription and operation exceeded the backend storage limit."}}`))
+		},
+	}
+}
+
+// aciMade is the group that a request made, and the name of its pod.
+func aciMade(r *http.Request, body, _ []byte) (id, pod string) {
+	if r.Method != http.MethodPut {
+		return "", ""
+	}
+	var in struct{ Tags map[string]string }
+	_ = json.Unmarshal(body, &in) // one that is refused has none
+	return path.Base(r.URL.Path), cmp.Or(in.Tags[identity.TagName], in.Tags["PodName"], "?")
+}
