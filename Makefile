@@ -172,6 +172,11 @@ bin/liqo/liqo-controller-manager: hack/build-liqo.sh
 bench-liqo: build bin/liqo/liqo-controller-manager bin/liqo/virtual-kubelet ## measure provider liqo beside Liqo's own virtual kubelet and write docs/reports/liqo-figures.md
 	@cd bench && go run . -scenarios=liqo -into=../docs/reports/liqo-figures.md $(BENCH_ARGS)
 
+# The vendor's client of ECI comes from npm, so this is no part of CI.
+.PHONY: eci-client
+eci-client: ## let the vendor's client of ECI talk to the emulator of the tests and write docs/reports/eci-client.md
+	@hack/eci-client.sh
+
 # The programs of Nomad and interLink take minutes to build, so this is no part of CI either. It needs root and Slurm of Debian.
 .PHONY: bench-schedulers
 bench-schedulers: build bin/nomad/nomad bin/interlink/version ## measure providers nomad, slurm and interlink and write docs/reports/schedulers-figures.md
