@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,9 +24,14 @@ import (
 func TestGroupsAreSimulated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fleet *emulator.Fleet
-		var noted []string
+		var mu sync.Mutex
+		var noted []string // guarded by mu
 		begin := time.Now()
-		s := newSimulated(func(pod *corev1.Pod) { fleet.Report(pod) }, func(what, id string) { noted = append(noted, time.Since(begin).String()+" "+what+" "+id) })
+		s := newSimulated(func(pod *corev1.Pod) { fleet.Report(pod) }, func(what, id string) {
+			mu.Lock()
+			defer mu.Unlock()
+			noted = append(noted, time.Since(begin).String()+" "+what+" "+id)
+		})
 		fleet = emulator.NewFleet(s, &emulator.Objects{}, 0)
 		ctx := context.Background()
 		for _, id := range []string{"stays", "ends", "early"} {
@@ -69,6 +75,8 @@ func TestGroupsAreSimulated(t *testing.T) {
 		if _, err := s.GetPod(ctx, "groups", "stays"); !errdefs.IsNotFound(err) {
 			t.Errorf("what was stopped is there: %v", err)
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		want := "0s gone early\n5s began stays\n5s began ends\n5s ended ends\n5s gone ends\n6s gone stays"
 		if got := strings.Join(noted, "\n"); got != want && got != strings.Replace(want, "5s began stays\n5s began ends", "5s began ends\n5s began stays", 1) {
 			t.Errorf("noted:\n%s\nwant:\n%s", got, want)
