@@ -62,7 +62,7 @@ func (r *round) setBackend(ctx context.Context, l *life, at marks, up, down phas
 	first.add(again)
 	r.Remote.Requests = first
 	r.Remote.setLags(known, up, down)
-	r.Remote.setExits(known, l.tracker.ended)
+	r.Remote.setExits(known, l.tracker.ended, at.resumed.at)
 	return nil
 }
 

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -19,7 +20,7 @@ const (
 	// endings are how many pods end by themselves while all is at rest, and endingsEvery how long after the one before. They come at all times of
 	// a round that asks for states.
 	endings, endingsEvery = 20, 2900 * time.Millisecond
-	// endingsPatience is how long the status of the last of them may take.
+	// endingsPatience is how long the status of the last of them is waited for. Those that are not seen by then count with the time until then.
 	endingsPatience = 2 * time.Minute
 )
 
@@ -158,17 +159,30 @@ func (l *life) exits(ctx context.Context) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, endingsPatience, fmt.Errorf("the ends of %d pods were not seen within %s", n, endingsPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, endingsPatience, errUnseen)
 	defer cancel()
-	return l.wait(ctx, l.tracker.someEnded)
+	if err := l.wait(ctx, l.tracker.someEnded); !errors.Is(err, errUnseen) {
+		return err
+	}
+	return nil
 }
 
-// setExits compares when containers exited by themselves with when that was seen.
-func (r *remote) setExits(known []lived, seen []time.Time) {
+// errUnseen is that pods ended and were not seen to.
+var errUnseen = fmt.Errorf("some ends were not seen within %s", endingsPatience)
+
+// setExits compares when containers exited by themselves with when that was seen, until a time.
+func (r *remote) setExits(known []lived, seen []time.Time, until time.Time) {
 	var at, after []time.Time
 	for i, k := range known {
-		if !k.exited.IsZero() && !seen[i].IsZero() {
-			at, after = append(at, k.exited), append(after, seen[i])
+		if k.exited.IsZero() {
+			continue
+		}
+		at = append(at, k.exited)
+		if seen[i].IsZero() || seen[i].After(until) {
+			r.Unseen++
+			after = append(after, until)
+		} else {
+			after = append(after, seen[i])
 		}
 	}
 	if len(at) > 0 {

@@ -62,8 +62,8 @@ func TestEndsAtRest(t *testing.T) {
 	known := []lived{{began: at(0), exited: at(10), ended: at(10)}, {began: at(0), ended: at(50)}, {began: at(0), exited: at(20), ended: at(20)}}
 	r := remote{}
 	r.setLags(known, phase{seen: []time.Time{at(1), at(2), at(3)}}, phase{seen: []time.Time{at(60), at(52), at(60)}})
-	r.setExits(known, []time.Time{at(11), at(52), at(24)})
-	if r.ExitLagP50Millis != 1000 || r.ExitLagP99Millis != 4000 || r.GoneLagP50Millis != 2000 || r.GoneLagP99Millis != 2000 {
+	r.setExits(known, []time.Time{at(11), at(52), at(60)}, at(24)) // the last one when it was deleted
+	if r.ExitLagP50Millis != 1000 || r.ExitLagP99Millis != 4000 || r.Unseen != 1 || r.GoneLagP50Millis != 2000 || r.GoneLagP99Millis != 2000 {
 		t.Errorf("got %+v", r)
 	}
 }
