@@ -25,7 +25,7 @@ type remote struct {
 	ExitLagP50Millis    float64  `json:"exitLagP50Millis,omitempty"`  // from when containers exited by themselves, while all was at rest, until the pod was seen to have ended
 	ExitLagP99Millis    float64  `json:"exitLagP99Millis,omitempty"`
 	Unseen              int      `json:"exitsNotSeen,omitempty"` // which count with the time until nobody waited any more
-	Requests            requests `json:"requests"` // to the lower API server, or to the backend, the time at rest apart
+	Requests            requests `json:"requests"`               // to the lower API server, or to the backend, the time at rest apart
 	Pods                float64  `json:"pods"`
 	Rest                requests `json:"rest"` // as many as there were at rest
 }
