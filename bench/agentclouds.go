@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -17,31 +18,61 @@ import (
 type onCloud struct {
 	*ours
 	emulator string // the program
+	service  string // the name of the provider and of the emulator
+	push     bool   // the service tells of changes by a queue
 }
+
+// pushed ends the name of an agent that is told of changes.
+const pushed = "-push"
 
 // newOnCloud returns the agent with the provider of that name, which is also that of the emulator.
 func newOnCloud(ctx context.Context, o *ours, cfg config, name string) (agent, error) {
 	o.as = name
 	emulator, err := buildEmulator(ctx, cfg)
-	return onCloud{o, emulator}, err
+	service, push := strings.CutSuffix(name, pushed)
+	return onCloud{o, emulator, service, push}, err
 }
 
 func (a onCloud) settings() string {
-	return "virtual-kubelet --provider=" + a.as + ", all else by default; the emulator in a process of its own, which simulates the containers: they start within 5 s, and lists are 0.5 s late"
+	if a.push {
+		return "the same, and a queue tells it of changes"
+	}
+	return "virtual-kubelet --provider=" + a.service + ", all else by default; the emulator in a process of its own, which simulates the containers: they start within 5 s, and lists are 0.5 s late"
 }
 
 func (a onCloud) start(ctx context.Context, m *machine, s scenario, prefix string) (*process, error) {
-	c, err := startEmulator(ctx, m, a.emulator, a.as, prefix)
+	c, err := startEmulator(ctx, m, a.emulator, a.service, prefix)
 	if err != nil {
 		return nil, err
 	}
-	node, err := a.startWith(ctx, m, s, prefix, []string{"--provider=" + a.as, "--provider-config=" + c.provider}, c.env...)
+	if err := a.setQueue(c.provider); err != nil {
+		c.stop()
+		return nil, err
+	}
+	node, err := a.startWith(ctx, m, s, prefix, []string{"--provider=" + a.service, "--provider-config=" + c.provider}, c.env...)
 	if err != nil {
 		c.stop()
 		return nil, err
 	}
 	node.backend = c
 	return node, nil
+}
+
+// setQueue takes the queue out of a configuration, unless it is to be used.
+func (a onCloud) setQueue(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read what the emulator wrote: %w", err)
+	}
+	lines := strings.Split(string(text), "\n")
+	without := slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.HasPrefix(line, "queue:") })
+	switch {
+	case a.push && len(lines) == len(without):
+		return fmt.Errorf("%w: the emulator of %s has no queue", errCannot, a.service)
+	case a.push:
+		return nil
+	}
+	return writeConfig(file, strings.Join(without, "\n"))
 }
 
 // buildEmulator builds the program of the emulators, and returns where it is.

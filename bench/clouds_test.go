@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"maps"
 	"os"
@@ -76,7 +77,7 @@ func TestCloudsAreScenarios(t *testing.T) {
 	}
 	for _, s := range chosen {
 		for _, agent := range agentNames {
-			if s.suits(agent) != (agent == s.Name) {
+			if s.suits(agent) != (strings.TrimSuffix(agent, pushed) == s.Name) {
 				t.Errorf("%s suits %s: %t", s.Name, agent, s.suits(agent))
 			}
 		}
@@ -94,6 +95,24 @@ func TestCloudsAreScenarios(t *testing.T) {
 	}
 	if all, err := chooseScenarios("all"); err != nil || slices.ContainsFunc(all, scenario.isCloud) {
 		t.Errorf("all are %v, %v", all, err)
+	}
+}
+
+// TestQueueIsUsedWhereItIsWanted: and taken out elsewhere; an emulator without one is left out.
+func TestQueueIsUsedWhereItIsWanted(t *testing.T) {
+	const with, without = "region: r\nqueue: https://q\ncapacity: {}\n", "region: r\ncapacity: {}\n"
+	for _, c := range []struct {
+		push       bool
+		text, want string
+	}{{true, with, with}, {false, with, without}, {false, without, without}, {true, without, ""}} {
+		file := filepath.Join(t.TempDir(), "provider.yaml")
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := onCloud{push: c.push, service: "fargate"}.setQueue(file)
+		if got, _ := os.ReadFile(file); errors.Is(err, errCannot) != (c.want == "") || c.want != "" && string(got) != c.want {
+			t.Errorf("push %t of %q: %q, %v", c.push, c.text, got, err)
+		}
 	}
 }
 
