@@ -186,6 +186,11 @@ bench-aci: build bin/azure-aci/virtual-kubelet ## count the requests of provider
 bin/azure-aci/virtual-kubelet: hack/build-azure-aci.sh
 	@hack/build-azure-aci.sh
 
+# The vendor's client of ECI comes from npm, so this is no part of CI.
+.PHONY: eci-client
+eci-client: ## let the vendor's client of ECI talk to the emulator of the tests and write docs/reports/eci-client.md
+	@hack/eci-client.sh
+
 # The programs of Nomad and interLink take minutes to build, so this is no part of CI either. It needs root and Slurm of Debian.
 .PHONY: bench-schedulers
 bench-schedulers: build bin/nomad/nomad bin/interlink/version ## measure providers nomad, slurm and interlink and write docs/reports/schedulers-figures.md

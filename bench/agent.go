@@ -14,8 +14,8 @@ import (
 
 // agentNames are the agents that can be compared: this project's, KWOK, the least that a program
 // can do, this project's with a provider in a process of its own, with a second cluster as its backend, with Liqo in it, Liqo's own beside that, with Nomad,
-// Slurm and interLink's server below it, interLink's own beside that, and with each of what runs containers, and with containers a kubelet.
-var agentNames = []string{"ours", "kwok", "null", "plugin", "tensilekube", "liqo", "liqo-vk", "nomad", "slurm", "interlink", "interlink-vk", "gvisor", "runc", "before", "cri", "kubelet"}
+// Slurm and interLink's server below it, interLink's own beside that, with the emulator of each cloud, and with each of what runs containers, and with containers a kubelet.
+var agentNames = []string{"ours", "kwok", "null", "plugin", "tensilekube", "liqo", "liqo-vk", "nomad", "slurm", "interlink", "interlink-vk", "aci", "eci", "fargate", "fargate-push", "gvisor", "runc", "before", "cri", "kubelet"}
 
 // suits says whether an agent takes part in the scenario.
 func (s scenario) suits(agent string) bool {
@@ -32,8 +32,10 @@ func (s scenario) suits(agent string) bool {
 		return s.Remote && !s.Liqo
 	case "liqo", "liqo-vk":
 		return s.Liqo
-	case "nomad", "slurm", "interlink":
+	case "nomad", "slurm", "interlink", "aci", "eci", "fargate":
 		return s.Backend == agent
+	case "fargate-push":
+		return s.Backend == "fargate"
 	case "interlink-vk":
 		return s.Backend == "interlink"
 	}
@@ -84,6 +86,8 @@ func newAgent(ctx context.Context, cfg config, name string) (agent, error) {
 		return newOnSlurm(&o)
 	case "interlink", "interlink-vk":
 		return newOnInterLink(&o, cfg, name)
+	case "aci", "eci", "fargate", "fargate-push":
+		return newOnCloud(ctx, &o, cfg, name)
 	case "cri":
 		o.as = name
 		return onCRI{&o}, nil

@@ -25,10 +25,13 @@ type backend interface {
 type lived struct {
 	started      time.Time // its task or job, by the scheduler's clock; zero: nobody knows
 	began, ended time.Time // by what the pod's status is to follow
+	exited       time.Time // by itself, before it was deleted; zero: it did not
 }
 
 // The names of backends, by scenario.
-var backendNames = map[string]string{"nomad": "Nomad", "slurm": "Slurm", "interlink": "interLink's server"}
+var backendNames = map[string]string{
+	"nomad": "Nomad", "slurm": "Slurm", "interlink": "interLink's server", "aci": "the emulator of ACI", "eci": "the emulator of ECI", "fargate": "the emulator of ECS",
+}
 
 // startNames are what the scheduler starts for a pod, where it says when.
 var startNames = map[string]string{"nomad": "task", "slurm": "job"}
@@ -51,7 +54,7 @@ func (r *round) setBackend(ctx context.Context, l *life, at marks, up, down phas
 	for _, part := range []struct {
 		from, to mark
 		into     *requests
-	}{{at.begin, at.settled, &first}, {at.settled, at.rested, &r.Remote.Rest}, {at.rested, at.end, &again}} {
+	}{{at.begin, at.settled, &first}, {at.settled, at.rested, &r.Remote.Rest}, {at.resumed, at.end, &again}} {
 		if *part.into, err = b.requests(part.from.at, part.to.at); err != nil {
 			return err
 		}
@@ -59,6 +62,7 @@ func (r *round) setBackend(ctx context.Context, l *life, at marks, up, down phas
 	first.add(again)
 	r.Remote.Requests = first
 	r.Remote.setLags(known, up, down)
+	r.Remote.setExits(known, l.tracker.ended, at.resumed.at)
 	return nil
 }
 
@@ -87,11 +91,15 @@ func awaitLives(ctx context.Context, b backend, namespace string, pods int) ([]l
 
 // setLags compares what the backend knows with when the pods were seen.
 func (r *remote) setLags(known []lived, up, down phase) {
-	started, began, ended := make([]time.Time, len(known)), make([]time.Time, len(known)), make([]time.Time, len(known))
+	started, began := make([]time.Time, len(known)), make([]time.Time, len(known))
+	var ended, seen []time.Time
 	for i, k := range known {
-		started[i], began[i], ended[i] = k.started, k.began, k.ended
+		started[i], began[i] = k.started, k.began
+		if k.exited.IsZero() { // of others the backend may have let everything go before
+			ended, seen = append(ended, k.ended), append(seen, down.seen[i])
+		}
 	}
-	running, gone := since(began, up.seen), since(ended, down.seen)
+	running, gone := since(began, up.seen), since(ended, seen)
 	r.RunningLagP50Millis, r.RunningLagP99Millis = millis(percentile(running, 50)), millis(percentile(running, 99))
 	r.GoneLagP50Millis, r.GoneLagP99Millis = millis(percentile(gone, 50)), millis(percentile(gone, 99))
 	if !started[0].IsZero() {

@@ -20,7 +20,7 @@ type goal[R any] struct {
 	more      bool   // the limit is of what is more than that of the other agent, not of the ratio
 }
 
-var goals = []goal[*round]{
+var goals = append([]goal[*round]{
 	{label: "all Running", against: "kwok", limit: 0.9, of: func(r *round) float64 { return r.RunningSeconds }},
 	{label: "all Running", against: "null", limit: 1.15, of: func(r *round) float64 { return r.RunningSeconds }},
 	{label: "all gone", against: "null", limit: 1.15, of: func(r *round) float64 { return r.GoneSeconds }},
@@ -82,6 +82,35 @@ var goals = []goal[*round]{
 	{label: "CPU per pod life, with interLink", scenarios: []string{"interlink"}, by: "interlink", against: "interlink-vk", limit: 0.5,
 		of: func(r *round) float64 { return r.AgentCPUMillis }},
 	{label: "requests to interLink's server at rest, a minute", scenarios: []string{"interlink"}, by: "interlink", limit: 130, format: "%.1f", of: (*round).restPerMinute},
+}, cloudGoals()...)
+
+// lagByPolling and lagByPush are how many milliseconds a change may take until it is in the status.
+const lagByPolling, lagByPush = 3000, 500
+
+// cloudGoals are those at the emulators of clouds, which are the same for each.
+func cloudGoals() (all []goal[*round]) {
+	for _, name := range cloudServices {
+		of := "to " + backendNames[name]
+		for _, g := range []goal[*round]{
+			{label: "requests " + of + " per pod life", limit: 4, format: "%.2f", of: func(r *round) float64 { return r.Remote.perPod() }},
+			{label: "requests " + of + " at rest, a minute", limit: 15, format: "%.1f", of: (*round).restPerMinute},
+			{label: "to Running beyond " + backendNames[name] + ", median of pods", limit: lagByPolling, format: "%.0f ms", of: func(r *round) float64 { return r.Remote.RunningLagP50Millis }},
+			{label: "to the end of one that ends at rest, median of pods", limit: lagByPolling, format: "%.0f ms", of: func(r *round) float64 { return r.Remote.ExitLagP50Millis }},
+			{label: "requests " + of + " that were refused for their rate", limit: 0, format: "%.0f", of: func(r *round) float64 { return float64(r.Remote.refused()) }},
+			{label: "peak memory", limit: 100, format: "%.1f MiB", of: func(r *round) float64 { return r.AgentPeakMiB }},
+		} {
+			g.scenarios, g.by = []string{name}, name
+			all = append(all, g)
+			if g.by = name + pushed; slices.Contains(agentNames, g.by) {
+				g.label += ", with a queue"
+				if g.limit == lagByPolling {
+					g.limit = lagByPush
+				}
+				all = append(all, g)
+			}
+		}
+	}
+	return all
 }
 
 // judgement says whether a goal was reached, and by how much; ok is false if it cannot be told.

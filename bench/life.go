@@ -100,10 +100,8 @@ func (l *life) createAll(ctx context.Context) (phase, error) {
 	pods := l.machine.client.CoreV1().Pods(l.namespace)
 	var err error
 	ph.asked, err = forAll(ctx, l.machine.cfg.workers, l.scenario.Pods, func(ctx context.Context, i int) error {
-		if wait := time.Until(ph.begin.Add(time.Duration(i) * l.machine.cfg.every)); wait > 0 {
-			if err := idle(ctx, wait); err != nil {
-				return err
-			}
+		if err := turn(ctx, ph.begin, i, l.machine.cfg.pace(l.scenario)); err != nil {
+			return err
 		}
 		_, err := pods.Create(ctx, l.newPod(i), metav1.CreateOptions{})
 		return err
@@ -114,6 +112,14 @@ func (l *life) createAll(ctx context.Context) (phase, error) {
 	err = l.wait(ctx, l.tracker.allRunning)
 	ph.seen = l.tracker.running
 	return ph, err
+}
+
+// turn waits until the i-th pod is due.
+func turn(ctx context.Context, begin time.Time, i int, every time.Duration) error {
+	if wait := time.Until(begin.Add(time.Duration(i) * every)); wait > 0 {
+		return idle(ctx, wait)
+	}
+	return nil
 }
 
 // newPod is the i-th pod.
@@ -129,6 +135,9 @@ func (l *life) newPod(i int) *corev1.Pod {
 	if l.scenario.Remote {
 		p.Spec.AutomountServiceAccountToken = nil
 	}
+	if l.scenario.isCloud() { // or one that ends would be started again
+		p.Spec.RestartPolicy = corev1.RestartPolicyNever
+	}
 	if l.deaf {
 		p.Spec.Containers[0].Args = []string{"deaf"}
 	}
@@ -141,6 +150,11 @@ func (l *life) deleteAll(ctx context.Context) (phase, error) {
 	pods := l.machine.client.CoreV1().Pods(l.namespace)
 	var err error
 	ph.asked, err = forAll(ctx, l.machine.cfg.workers, l.scenario.Pods, func(ctx context.Context, i int) error {
+		if l.scenario.isCloud() { // its quotas are for deletes too
+			if err := turn(ctx, ph.begin, i, l.machine.cfg.pace(l.scenario)); err != nil {
+				return err
+			}
+		}
 		return pods.Delete(ctx, podName(i), metav1.DeleteOptions{})
 	})
 	if err != nil {

@@ -32,6 +32,7 @@ type config struct {
 	rounds    int
 	workers   int
 	idle      time.Duration
+	idleSet   bool // by the flag
 	timeout   time.Duration
 	every     time.Duration // between two pods that are created; 0: none
 	pods      int           // of each scenario; 0: as many as it has
@@ -69,6 +70,7 @@ func parseFlags(args []string) (config, error) {
 	if err := f.Parse(args); err != nil {
 		return c, err
 	}
+	f.Visit(func(set *flag.Flag) { c.idleSet = c.idleSet || set.Name == "idle" })
 	c.agents = strings.Split(agents, ",")
 	for _, name := range c.agents {
 		if !slices.Contains(agentNames, name) {
@@ -97,6 +99,17 @@ func parseFlags(args []string) (config, error) {
 	}
 	return c, nil
 }
+
+// idleOf is how long an agent is watched at rest in a scenario.
+func (c config) idleOf(s scenario) time.Duration {
+	if c.idleSet || s.Idle == 0 {
+		return c.idle
+	}
+	return s.Idle
+}
+
+// pace is the time between two pods of a scenario.
+func (c config) pace(s scenario) time.Duration { return cmp.Or(c.every, s.Every) }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -22,7 +22,10 @@ type remote struct {
 	GoneLagP50Millis    float64  `json:"goneLagP50Millis"`
 	GoneLagP99Millis    float64  `json:"goneLagP99Millis"`
 	StartLagP50Millis   float64  `json:"startLagP50Millis,omitempty"` // from when the scheduler started the task or job; 0: it does not tell
-	Requests            requests `json:"requests"`                    // to the lower API server, or to the backend, the time at rest apart
+	ExitLagP50Millis    float64  `json:"exitLagP50Millis,omitempty"`  // from when containers exited by themselves, while all was at rest, until the pod was seen to have ended
+	ExitLagP99Millis    float64  `json:"exitLagP99Millis,omitempty"`
+	Unseen              int      `json:"exitsNotSeen,omitempty"` // which count with the time until nobody waited any more
+	Requests            requests `json:"requests"`               // to the lower API server, or to the backend, the time at rest apart
 	Pods                float64  `json:"pods"`
 	Rest                requests `json:"rest"` // as many as there were at rest
 }
@@ -153,6 +156,12 @@ func (o outcome) printRemote(t io.Writer, agents []string) {
 	}
 	if name := startNames[o.Backend]; name != "" {
 		line("  to Running from the start of the "+name+", median", "%.0f ms", func(r *remote) float64 { return r.StartLagP50Millis })
+	}
+	if o.isCloud() {
+		line("  to the end of one that ends at rest, median", "%.0f ms", func(r *remote) float64 { return r.ExitLagP50Millis })
+		line("  99th percentile", "%.0f ms", func(r *remote) float64 { return r.ExitLagP99Millis })
+		line("  of 20 not seen within 2 minutes", "%.0f", func(r *remote) float64 { return float64(r.Unseen) })
+		line("requests that were refused for their rate", "%.0f", func(r *remote) float64 { return float64(r.refused()) })
 	}
 	line("requests to "+gets+" per pod life", "%.2f", (*remote).perPod)
 	for _, key := range all.ordered() {

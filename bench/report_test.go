@@ -97,7 +97,7 @@ func TestTableGoesBetweenTheMarkers(t *testing.T) {
 		if part.begin == liqoBegin {
 			page = "../docs/reports/liqo-figures.md" // which its own make target writes
 		}
-		if slices.ContainsFunc(scenarios, func(s scenario) bool { return s.Backend != "" && part.of(s) }) {
+		if slices.ContainsFunc(scenarios, func(s scenario) bool { return s.Backend != "" && !s.isCloud() && part.of(s) }) {
 			page = "../docs/reports/schedulers-figures.md"
 		}
 		text, err := os.ReadFile(page)
@@ -115,7 +115,7 @@ func TestScenariosAreChosenByName(t *testing.T) {
 	if err != nil || len(chosen) != 2 || chosen[1].Nodes != 100 {
 		t.Errorf("got %v, %v", chosen, err)
 	}
-	if all, err := chooseScenarios("all"); err != nil || len(all) != len(scenarios)-6 {
+	if all, err := chooseScenarios("all"); err != nil || len(all) != len(scenarios)-9 {
 		t.Errorf("got %v, %v", all, err)
 	}
 	if _, err := chooseScenarios("some"); err == nil {

@@ -50,13 +50,13 @@ type mark struct {
 	used cpu
 }
 
-// marks are the moments of a life. Without a time at rest, three of them are one.
-type marks struct{ begin, running, settled, rested, gone, end mark }
+// marks are the moments of a life. Without a time at rest, three of them are one, and resumed is another one only where pods end at rest.
+type marks struct{ begin, running, settled, rested, resumed, gone, end mark }
 
 // runRound lets all pods of the scenario live once, kept by a process of the agent. With atRest, the agent
 // is watched at rest too.
 func runRound(ctx context.Context, m *machine, s scenario, a agent, prefix string, atRest bool) (r *round, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, m.cfg.timeout+m.cfg.idle, fmt.Errorf("not done within -timeout %s", m.cfg.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, m.cfg.timeout+m.cfg.idleOf(s)+s.paced(m.cfg), fmt.Errorf("not done within -timeout %s", m.cfg.timeout))
 	defer cancel()
 	r = &round{}
 	if r.LoadBefore, err = load(); err != nil {
@@ -113,11 +113,11 @@ func (r *round) live(ctx context.Context, l *life, atRest bool) (err error) {
 		if l.agent.backend != nil { // which is asked more often for a while
 			steps = append(steps, func() error { return idle(ctx, slowAfter) })
 		}
-		steps = append(steps, quiet, heap, take(&at.settled), func() error { return idle(ctx, l.machine.cfg.idle) })
+		steps = append(steps, quiet, heap, take(&at.settled), func() error { return idle(ctx, l.machine.cfg.idleOf(l.scenario)) })
 	} else {
 		steps = append(steps, heap, take(&at.settled))
 	}
-	steps = append(steps, take(&at.rested),
+	steps = append(steps, take(&at.rested), func() error { return l.exits(ctx) }, take(&at.resumed),
 		func() (err error) { down, err = l.deleteAll(ctx); return err },
 		take(&at.gone), quiet, take(&at.end))
 	for _, step := range steps {
@@ -153,11 +153,11 @@ func (r *round) setTimes(up, down phase) {
 // setCosts counts what was used, the time at rest apart.
 func (r *round) setCosts(log *audit, at marks, pods float64) {
 	r.Requests = log.requests(at.begin.at, at.settled.at)
-	r.Requests.add(log.requests(at.rested.at, at.end.at))
+	r.Requests.add(log.requests(at.resumed.at, at.end.at))
 	r.WritesPerPod = float64(r.Requests.podWrites()) / pods
 	r.EventsPerPod = float64(r.Requests.events()) / pods
 	each := func(up, down mark, of func(cpu) time.Duration) float64 {
-		return millis(of(up.used)-of(at.begin.used)+of(down.used)-of(at.rested.used)) / pods
+		return millis(of(up.used)-of(at.begin.used)+of(down.used)-of(at.resumed.used)) / pods
 	}
 	agent := func(c cpu) time.Duration { return c.agent }
 	r.AgentCPUMillis = each(at.settled, at.end, agent)

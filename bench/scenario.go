@@ -26,6 +26,10 @@ type scenario struct {
 	Liqo bool `json:"liqo,omitempty"`
 	// Backend is where the pods run, if that is no cluster. It needs the programs of the backend.
 	Backend string `json:"backend,omitempty"`
+	// Every is the time between two pods that are created, and deleted, so that the quotas of a cloud are kept; 0: none.
+	Every time.Duration `json:"every,omitempty"`
+	// Idle is how long the agent is watched at rest, unless -idle says otherwise; 0: as long as -idle has by default.
+	Idle time.Duration `json:"idle,omitempty"`
 }
 
 // scenarios are all of them. A node's number has three digits, so there are 1,000 at most.
@@ -42,7 +46,21 @@ var scenarios = []scenario{
 	{Name: "nomad", Pods: 200, Nodes: 1, Backend: "nomad"},
 	{Name: "slurm", Pods: 200, Nodes: 1, Backend: "slurm"},
 	{Name: "interlink", Pods: 200, Nodes: 1, Backend: "interlink"},
+	{Name: "aci", Pods: 1000, Nodes: 1, Backend: "aci", Every: 100 * time.Millisecond, Idle: 2 * time.Minute},
+	{Name: "eci", Pods: 1000, Nodes: 1, Backend: "eci", Every: 75 * time.Millisecond, Idle: 2 * time.Minute},
+	{Name: "fargate", Pods: 1000, Nodes: 1, Backend: "fargate", Every: 75 * time.Millisecond, Idle: 2 * time.Minute},
 }
+
+// clouds names all scenarios at the emulators of clouds.
+const clouds = "clouds"
+
+// isCloud says whether the backend is the emulator of a cloud.
+func (s scenario) isCloud() bool {
+	return s.Backend != "" && slices.Contains(cloudServices, s.Backend)
+}
+
+// cloudServices are those that have an emulator.
+var cloudServices = []string{"aci", "eci", "fargate"}
 
 // runtimesGrace is the grace period of pods where that which runs containers is compared.
 const runtimesGrace = time.Second
@@ -54,14 +72,14 @@ func scenarioNames() (names []string) {
 	for _, s := range scenarios {
 		names = append(names, s.Name)
 	}
-	return names
+	return append(names, clouds)
 }
 
 func chooseScenarios(list string) (chosen []scenario, err error) {
 	if list == "all" { // but those with containers, which need root, and those of others' backends, which need their programs
 		return slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return s.Containers || s.Liqo || s.Backend != "" }), nil
 	}
-	for name := range strings.SplitSeq(list, ",") {
+	for name := range strings.SplitSeq(strings.ReplaceAll(list, clouds, strings.Join(cloudServices, ",")), ",") {
 		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.Name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("-scenarios: there is no %q; there are %s", name, strings.Join(scenarioNames(), ", "))
@@ -69,6 +87,14 @@ func chooseScenarios(list string) (chosen []scenario, err error) {
 		chosen = append(chosen, scenarios[i])
 	}
 	return chosen, nil
+}
+
+// paced is how long the client takes for a round because it keeps quotas, and waits for pods that end at rest.
+func (s scenario) paced(c config) time.Duration {
+	if !s.isCloud() {
+		return 0
+	}
+	return 2*time.Duration(s.Pods)*c.pace(s) + endings*endingsEvery + endingsPatience
 }
 
 // String says what the scenario is.

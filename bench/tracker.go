@@ -26,20 +26,22 @@ func podName(i int) string { return podPrefix + strconv.Itoa(i) }
 // tracker notes when pods are seen Running and gone, by one watch.
 type tracker struct {
 	allRunning, allGone chan struct{}   // closed when that is so
+	someEnded           chan struct{}   // closed when as many pods as there are endings have been seen Succeeded or Failed
 	started             []chan struct{} // of each pod: closed when it was seen Running
 
 	// written by run; read by others once the channel of their kind is closed
-	running, gone []time.Time
+	running, ended, gone []time.Time
 
 	// written by run
 	runningLeft, goneLeft atomic.Int64
+	endingsLeft           int
 	resumed               atomic.Int64 // how often the watch was ended and begun again
 }
 
 func newTracker(pods int) *tracker {
 	t := &tracker{
-		allRunning: make(chan struct{}), allGone: make(chan struct{}), started: make([]chan struct{}, pods),
-		running: make([]time.Time, pods), gone: make([]time.Time, pods),
+		allRunning: make(chan struct{}), allGone: make(chan struct{}), someEnded: make(chan struct{}), started: make([]chan struct{}, pods),
+		running: make([]time.Time, pods), ended: make([]time.Time, pods), gone: make([]time.Time, pods), endingsLeft: min(endings, pods),
 	}
 	for i := range t.started {
 		t.started[i] = make(chan struct{})
@@ -103,6 +105,12 @@ func (t *tracker) see(event watch.EventType, pod *corev1.Pod, now time.Time) boo
 		close(t.started[i])
 		if t.runningLeft.Add(-1) == 0 {
 			close(t.allRunning)
+		}
+	}
+	if phase := pod.Status.Phase; (phase == corev1.PodSucceeded || phase == corev1.PodFailed) && t.ended[i].IsZero() {
+		t.ended[i] = now
+		if t.endingsLeft--; t.endingsLeft == 0 {
+			close(t.someEnded)
 		}
 	}
 	if event == watch.Deleted && t.gone[i].IsZero() {

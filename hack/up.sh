@@ -108,6 +108,9 @@ $(tail -n 3 "$emulator/log" | sed 's/^/    /')"
     say "an emulator of $emulated runs on this machine"
   fi
   options=(--provider-config "$emulator/provider.yaml")
+  set -a
+  . "$emulator/provider.env" # what its provider has from its environment
+  set +a
 fi
 [ -z "${PROVIDER_CONFIG:-}" ] || options=(--provider-config "$(realpath "$PROVIDER_CONFIG")")
 

@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	annotationPrefix  = "k8s.aliyun.com/eci-"
-	annotationRAMRole = annotationPrefix + "ram-role-name"
+	annotationPrefix        = "k8s.aliyun.com/eci-"
+	annotationRAMRole       = annotationPrefix + "ram-role-name"
+	annotationSecurityGroup = annotationPrefix + "security-group"
 )
 
 // setters are the annotations that are known. Each fails with what it wants.
@@ -62,6 +63,13 @@ var setters = map[string]func(c Config, out *createRequest, value string) (want 
 			return "one of ramRoles of this node"
 		}
 		out.RAMRoleName = value
+		return ""
+	},
+	annotationSecurityGroup: func(c Config, out *createRequest, value string) string {
+		if !slices.Contains(c.SecurityGroupIDs, value) {
+			return "one of securityGroupIDs of this node"
+		}
+		out.SecurityGroupID = value
 		return ""
 	},
 	annotationPrefix + "extra-ephemeral-storage": func(_ Config, out *createRequest, value string) string {

@@ -22,10 +22,11 @@ func (c Config) Capabilities() capability.Declaration {
 		Note("that of the VPC, unless the pod has one of its own: services of the cluster have no names there", capability.DNS).
 		Note("not the group and not runAsNonRoot of init containers; no supplementalGroups", capability.RunAsUser).
 		Note("they can be added, and not dropped", capability.Capabilities).
-		Lacks(noField, capability.Sidecars, capability.ContainerRestartRules, capability.StopSignal, capability.PodResources, capability.FSGroup,
+		Lacks(noField, capability.ContainerRestartRules, capability.StopSignal, capability.PodResources, capability.FSGroup,
 			capability.ImageVolumes, capability.MountPropagation, capability.MountOptions, capability.BlockDevices, capability.EnvFiles, capability.UserNamespaces,
 			capability.NoNewPrivileges, capability.Seccomp, capability.AppArmor, capability.SELinux, capability.UnmaskedProc,
 			capability.WindowsOptions, capability.RuntimeClass, capability.ResourceClaims).
+		Lacks("ECI orders containers by variables, and has none that is restarted by itself or runs beside init containers", capability.Sidecars).
 		Lacks("ECI has no attach", capability.InteractiveContainers).
 		Lacks("a group of ECI does not get further containers", capability.EphemeralContainers).
 		Lacks("a pod of another size would be another group", capability.InPlaceResize).

@@ -59,6 +59,8 @@ type Config struct {
 	Annotations []string `json:"annotations,omitempty"`
 	// RAMRoles are the roles that a pod may take by the annotation k8s.aliyun.com/eci-ram-role-name. Default: none.
 	RAMRoles []string `json:"ramRoles,omitempty"`
+	// SecurityGroupIDs are those that a pod may take in the place of SecurityGroupID, by the annotation k8s.aliyun.com/eci-security-group. Default: none.
+	SecurityGroupIDs []string `json:"securityGroupIDs,omitempty"`
 	// DefaultResources are the cpu and memory of containers that ask for none. Default: 1 CPU and 2Gi.
 	DefaultResources corev1.ResourceList `json:"defaultResources,omitempty"`
 	// Capacity is what the node offers: the quota of the account, or a part of it. Required.
@@ -129,6 +131,9 @@ func (c Config) complete() (Config, error) {
 	}
 	if slices.Contains(c.Annotations, annotationRAMRole) != (len(c.RAMRoles) > 0) {
 		problem("ramRoles: name the roles that pods may take, and %s in annotations: both or none", annotationRAMRole)
+	}
+	if slices.Contains(c.Annotations, annotationSecurityGroup) != (len(c.SecurityGroupIDs) > 0) {
+		problem("securityGroupIDs: name the security groups that pods may take, and %s in annotations: both or none", annotationSecurityGroup)
 	}
 	c.completeCredentials(problem)
 	c.completeSizes(problem)

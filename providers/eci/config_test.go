@@ -40,20 +40,21 @@ func TestConfig(t *testing.T) {
 		t.Errorf("got %+v, %v", c, err)
 	}
 	for name, tt := range map[string]struct{ old, new, says string }{
-		"no region":           {"region: cn-hangzhou", "", "region: "},
-		"a plain endpoint":    {"region: cn-hangzhou", "region: cn-hangzhou\nendpoint: http://eci", "endpoint: "},
-		"no switch":           {"vSwitchIDs: [vsw-1]", "", "vSwitchIDs: "},
-		"no group":            {"securityGroupID: sg-1", "", "securityGroupID: "},
-		"no cluster":          {"clusterName: home", "", "clusterName: "},
-		"no capacity":         {`capacity: {cpu: "20", memory: 100Gi, pods: "20"}`, "", "capacity: "},
-		"half a key":          {"accessKeySecret: SK", "", "one of both"},
-		"two credentials":     {"accessKeyID: AK", "accessKeyID: AK\ninstanceRole: {name: vk}", "more than one"},
-		"no credentials":      {"accessKeyID: AK\naccessKeySecret: SK", "", "accessKeyID and accessKeySecret are missing"},
-		"OIDC without a file": {"accessKeyID: AK\naccessKeySecret: SK", "oidc: {roleARN: r, providerARN: p}", "tokenFile"},
-		"a wrong annotation":  {"clusterName: home", "clusterName: home\nannotations: [k8s.aliyun.com/eci-new]", "annotations[0]"},
-		"a role and no names": {"clusterName: home", "clusterName: home\nannotations: [k8s.aliyun.com/eci-ram-role-name]", "ramRoles: "},
-		"a size too large":    {"clusterName: home", "clusterName: home\ndefaultResources: {cpu: \"65\", memory: 1Gi}", "no size with"},
-		"an unknown field":    {"clusterName: home", "clusterName: home\nclusterNames: home", "clusterNames"},
+		"no region":             {"region: cn-hangzhou", "", "region: "},
+		"a plain endpoint":      {"region: cn-hangzhou", "region: cn-hangzhou\nendpoint: http://eci", "endpoint: "},
+		"no switch":             {"vSwitchIDs: [vsw-1]", "", "vSwitchIDs: "},
+		"no group":              {"securityGroupID: sg-1", "", "securityGroupID: "},
+		"no cluster":            {"clusterName: home", "", "clusterName: "},
+		"no capacity":           {`capacity: {cpu: "20", memory: 100Gi, pods: "20"}`, "", "capacity: "},
+		"half a key":            {"accessKeySecret: SK", "", "one of both"},
+		"two credentials":       {"accessKeyID: AK", "accessKeyID: AK\ninstanceRole: {name: vk}", "more than one"},
+		"no credentials":        {"accessKeyID: AK\naccessKeySecret: SK", "", "accessKeyID and accessKeySecret are missing"},
+		"OIDC without a file":   {"accessKeyID: AK\naccessKeySecret: SK", "oidc: {roleARN: r, providerARN: p}", "tokenFile"},
+		"a wrong annotation":    {"clusterName: home", "clusterName: home\nannotations: [k8s.aliyun.com/eci-new]", "annotations[0]"},
+		"a role and no names":   {"clusterName: home", "clusterName: home\nannotations: [k8s.aliyun.com/eci-ram-role-name]", "ramRoles: "},
+		"groups, no annotation": {"clusterName: home", "clusterName: home\nsecurityGroupIDs: [sg-2]", "securityGroupIDs: "},
+		"a size too large":      {"clusterName: home", "clusterName: home\ndefaultResources: {cpu: \"65\", memory: 1Gi}", "no size with"},
+		"an unknown field":      {"clusterName: home", "clusterName: home\nclusterNames: home", "clusterNames"},
 	} {
 		if _, err := loaded(t, strings.Replace(goodConfig, tt.old, tt.new, 1)); err == nil || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "SK") {
 			t.Errorf("%s: got %v", name, err)

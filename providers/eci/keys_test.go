@@ -4,17 +4,22 @@ package eci
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/sign"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/eci"
 )
 
 const credentialsJSON = `{"Code":"Success","AccessKeyId":"STS.1","AccessKeySecret":"s","SecurityToken":"t","Expiration":"2999-01-01T00:00:00Z"}`
@@ -78,4 +83,47 @@ func TestMetadataNeedsNoProxy(t *testing.T) {
 	if _, err := (Config{InstanceRole: InstanceRole{Name: "vk", Endpoint: server.URL}}).keys(next, time.Now)(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestTemporaryKeysAreRenewed: a role is taken again by OIDC before its key ends, ECI lets nobody in with the one before, and no round fails.
+func TestTemporaryKeysAreRenewed(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("jwt"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const life = 3 * time.Second
+	var mu sync.Mutex
+	given := 0
+	for n := range 100 {
+		h.region.Keys["STS."+strconv.Itoa(n)] = eci.Key{Secret: "s" + strconv.Itoa(n), Token: "t" + strconv.Itoa(n), Actions: policy}
+	}
+	sts := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		n, ends := strconv.Itoa(given), time.Now().Add(life)
+		given++
+		h.region.Expire("STS."+n, ends)
+		_, _ = fmt.Fprintf(w, `{"Credentials":{"AccessKeyId":"STS.%s","AccessKeySecret":"s%s","SecurityToken":"t%s","Expiration":%q}}`, n, n, n, ends.UTC().Format(time.RFC3339Nano))
+	}))
+	t.Cleanup(sts.Close)
+	h.next.TLSClientConfig.RootCAs.AddCert(sts.Certificate())
+	h.config.AccessKeyID, h.config.AccessKeySecret = config.Secret{}, config.Secret{}
+	h.config.OIDC = OIDC{RoleARN: "acs:ram::1:role/vk", ProviderARN: "acs:ram::1:oidc-provider/k8s", TokenFile: token, Endpoint: sts.URL}
+	p, stop := h.start()
+	defer stop()
+	h.Until("the third key is used", func() (bool, string) {
+		if err := p.Ping(h.Context()); err != nil {
+			t.Errorf("the node is not well: %v", err)
+			return true, ""
+		}
+		used := map[string]bool{}
+		for _, r := range h.region.front.Requests() {
+			_, rest, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
+			id, _, _ := strings.Cut(rest, ",")
+			used[id] = true
+		}
+		return used["STS.2"], fmt.Sprint(used)
+	})
 }

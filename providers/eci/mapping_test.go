@@ -204,6 +204,54 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestAnnotations: what is allowed is written as ECI has it, what is another value is refused, and nothing else is let through.
+func TestAnnotations(t *testing.T) {
+	m := testMapping()
+	m.config.Annotations, m.config.SecurityGroupIDs = known(), []string{"sg-2"}
+	for name, c := range map[string]struct{ good, wants, bad string }{
+		"use-specs":               {"ecs.c6.large", "InstanceType=ecs.c6.large", ""},
+		"vswitch":                 {"vsw-2", "VSwitchId=vsw-2", "vsw-9"},
+		"schedule-strategy":       {"VSwitchRandom", "ScheduleStrategy=VSwitchRandom", "Best"},
+		"security-group":          {"sg-2", "SecurityGroupId=sg-2", "sg-1"},
+		"spot-strategy":           {"SpotAsPriceGo", "SpotStrategy=SpotAsPriceGo", "Cheap"},
+		"spot-price-limit":        {"0.25", "SpotPriceLimit=0.25", "NaN"},
+		"image-snapshot-id":       {"imc-1", "ImageSnapshotId=imc-1", ""},
+		"image-cache":             {"true", "AutoMatchImageCache=true", "perhaps"},
+		"ram-role-name":           {"reader", "RamRoleName=reader", "admin"},
+		"extra-ephemeral-storage": {"50Gi", "EphemeralStorage=50", "-1Gi"},
+		"with-eip":                {"true", "AutoCreateEip=true", "yes"},
+		"eip-bandwidth":           {"10", "EipBandwidth=10", "0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := func(m mapping, value string) (out createRequest, err error) {
+				pod := testPod(corev1.PodSpec{})
+				pod.Annotations[annotationPrefix+name] = value
+				err = m.annotations(pod, &out)
+				return out, err
+			}
+			out, err := set(m, c.good)
+			if err != nil {
+				t.Fatal(err)
+			}
+			field, value, _ := strings.Cut(c.wants, "=")
+			if got := encode(out).Get(field); got != value {
+				t.Errorf("%s is %q, want %q", field, got, value)
+			}
+			if _, err := set(m, c.bad); c.bad != "" && !errdefs.IsInvalidInput(err) {
+				t.Errorf("%q: got %v", c.bad, err)
+			}
+			m := m
+			m.config.Annotations = nil
+			if _, err := set(m, c.good); !errdefs.IsInvalidInput(err) {
+				t.Errorf("it is not allowed, and was let through: %v", err)
+			}
+		})
+	}
+	if n := len(known()); n != 12 {
+		t.Errorf("%d annotations are known, and 12 are tested", n)
+	}
+}
+
 func TestSizes(t *testing.T) {
 	for _, c := range []struct{ name, cpu, memory, want string }{
 		{"none", "", "", "1/2"}, {"a little", "100m", "100Mi", "0.25/0.5"}, {"between", "300m", "600Mi", "0.5/1"},

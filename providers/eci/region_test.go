@@ -46,7 +46,7 @@ func startRegion(ctx context.Context) *emulated {
 	objects := &emulator.Objects{}
 	runner := &shelled{inprocess.Open(e.cloud, inprocess.Objects{Secrets: secrets{objects}})}
 	e.Server = &eci.Server{
-		Gate:   eci.Gate{Keys: map[string]eci.Key{accessKey: {Secret: secretKey}}},
+		Gate:   eci.Gate{Keys: map[string]eci.Key{accessKey: {Secret: secretKey, Actions: policy}}},
 		Region: "cn-hangzhou", VSwitches: []string{"vsw-1"}, SecurityGroups: []string{"sg-1"}, Fleet: emulator.NewFleet(runner, objects, lag),
 	}
 	runner.NotifyPods(ctx, e.Report)

@@ -3,30 +3,64 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"path"
+	"strings"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/aci"
 )
 
-// aciService is Azure Container Instances, with a service principal that it makes.
-func aciService(fleet *emulator.Fleet) service {
-	who := aci.Principal{Tenant: "emulated", Client: "virtual-kubelet", Secret: rand.Text()}
-	s := aci.New(fleet, aci.Place{Subscription: "emulated", ResourceGroup: "pods", Region: "westeurope"}, who)
-	s.Subnets = []string{"/subscriptions/emulated/resourceGroups/pods/providers/Microsoft.Network/virtualNetworks/net/subnets/pods"}
-	return service{Handler: s, report: fleet.Report, settings: func(url, caFile string) string {
-		return fmt.Sprintf(`apiVersion: aci.virtual-kubelet.io/v1alpha1
+// aciService is Azure Container Instances, with what gives tokens for it, and a service principal that it makes.
+func aciService(_ context.Context, b behind) service {
+	const subscription, subnet = "00000000-0000-0000-0000-000000000001", "/resourceGroups/pods/providers/Microsoft.Network/virtualNetworks/net/subnets/pods"
+	who := aci.Principal{Tenant: "tenant-emulated", Client: "client-emulated", Secret: rand.Text()}
+	s := aci.New(b.fleet(), aci.Place{Subscription: subscription, ResourceGroup: "pods", Region: "westeurope"}, who)
+	s.Subnets = []string{"/subscriptions/" + subscription + subnet}
+	return service{
+		Handler: s, report: b.fleet().Report, operation: func(r *http.Request) string { return aci.Operation(r, nil) }, made: aciMade,
+		groupOf: func(id string) string { return id[:strings.LastIndex(id, "-")] }, // a group that is made again has a number of its own
+		settings: func(url, caFile string) string {
+			return fmt.Sprintf(`apiVersion: aci.virtual-kubelet.io/v1alpha1
 kind: ACIProviderConfiguration
-subscriptionID: emulated
+subscriptionID: %[1]s
 resourceGroup: pods
 region: westeurope
 clusterName: demo
-cloud: {endpoint: %[1]q, authority: %[1]q, metrics: %[1]q, metricsAudience: %[1]q, caFile: %[2]q}
-credentials: {tenantID: %[3]s, clientID: %[4]s, clientSecret: %[5]s}
+cloud: {endpoint: %[2]q, authority: %[2]q, metrics: %[2]q, metricsAudience: %[2]q, caFile: %[3]q}
+credentials: {tenantID: %[4]s, clientID: %[5]s, clientSecret: %[6]s}
 network: {vnet: net, subnet: pods}
 stats: true
-capacity: {cpu: 20, memory: 100Gi, pods: 20}
-`, url, caFile, who.Tenant, who.Client, who.Secret)
-	}}
+capacity: %[7]s
+`, subscription, url, caFile, who.Tenant, who.Client, who.Secret, b.capacity)
+		},
+		// By the limits of the resource manager for a subscription and a principal. That of ACI itself, 300 creates an hour, is not kept here.
+		rates: []emulator.Rate{
+			{Operations: []string{"List", "Get", "Logs"}, Burst: 250, PerSecond: 25},
+			{Operations: []string{"Create", "Exec"}, Burst: 200, PerSecond: 10},
+			{Operations: []string{"Delete"}, Burst: 200, PerSecond: 10},
+		},
+		throttled: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Retry-After", "5")
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = w.Write([]byte(`{"error":{"code":"SubscriptionRequestsThrottled","message":"Number of requests for subscription and operation exceeded the backend storage limit."}}`))
+		},
+	}
+}
+
+// aciMade is the group that a request made, and the name of its pod.
+func aciMade(r *http.Request, body, _ []byte) (id, pod string) {
+	if r.Method != http.MethodPut {
+		return "", ""
+	}
+	var in struct{ Tags map[string]string }
+	_ = json.Unmarshal(body, &in) // one that is refused has none
+	return path.Base(r.URL.Path), cmp.Or(in.Tags[identity.TagName], in.Tags["PodName"], "?")
 }

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command emulate runs the emulator of a cloud service on this machine until it is stopped, with containers that are run by provider process.
-// It writes the configuration of the provider, provider.yaml, once it listens.
+// It writes the configuration of the provider, provider.yaml, and variables of its environment, provider.env, once it listens.
+//
+// With -simulate no container runs, the quotas of the service are kept, and what happens is in the file journal. A line of the standard input is the
+// ID of a group whose containers exit.
 //
 // Usage: emulate -service eci -dir DIR -images DIR
+//
+//	emulate -service eci -dir DIR -simulate
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -38,12 +44,34 @@ type service struct {
 	http.Handler
 	// report takes the reports of the containers.
 	report func(*corev1.Pod)
-	// settings is the configuration of its provider.
-	settings func(url, caFile string) string
+	// settings is the configuration of its provider, and variables are of its environment.
+	settings  func(url, caFile string) string
+	variables []string
+	// plain is a service that is asked by HTTP.
+	plain bool
+	// operation is that of a request, and made the group that a request made, with the name of its pod; "" for none.
+	operation func(*http.Request) string
+	made      func(r *http.Request, body, answer []byte) (id, pod string)
+	// groupOf is the ID that made says of a group that the runner has. Nil: the same.
+	groupOf func(id string) string
+	// rates are the quotas of the service, and throttled is its answer to what is too much.
+	rates     []emulator.Rate
+	throttled http.HandlerFunc
 }
 
+// behind is what a service needs for its containers.
+type behind struct {
+	runner   nodeutil.Provider
+	objects  *emulator.Objects
+	groups   *emulator.Fleet
+	capacity string // that the node offers
+}
+
+// fleet is that of a service which has none of its own.
+func (b behind) fleet() *emulator.Fleet { return b.groups }
+
 // services are those that there are.
-var services = map[string]func(*emulator.Fleet) service{"aci": aciService, "eci": eciService, "fargate": fargateService}
+var services = map[string]func(context.Context, behind) service{"aci": aciService, "eci": eciService, "fargate": fargateService}
 
 // late is how late lists are.
 const late = 500 * time.Millisecond
@@ -52,6 +80,7 @@ func main() {
 	name := flag.String("service", "", "service to emulate: "+strings.Join(slices.Sorted(maps.Keys(services)), ", "))
 	dir := flag.String("dir", "", "directory for all that it keeps")
 	images := flag.String("images", "", "directory with images")
+	simulate := flag.Bool("simulate", false, "run no containers, keep the quotas, and write a journal")
 	flag.Parse()
 	if services[*name] == nil || *dir == "" || flag.NArg() > 0 {
 		flag.Usage()
@@ -59,14 +88,20 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, services[*name], *dir, *images); err != nil {
+	var err error
+	if *simulate {
+		err = runSimulated(ctx, services[*name], *dir)
+	} else {
+		err = run(ctx, services[*name], *dir, *images)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "emulate:", err)
 		os.Exit(1)
 	}
 }
 
 // run serves until ctx ends, and stops the containers then.
-func run(ctx context.Context, open func(*emulator.Fleet) service, dir, images string) error {
+func run(ctx context.Context, open func(context.Context, behind) service, dir, images string) error {
 	settings := process.Config{StateDir: filepath.Join(dir, "process")}
 	if images != "" {
 		settings.Images = []string{images}
@@ -79,22 +114,49 @@ func run(ctx context.Context, open func(*emulator.Fleet) service, dir, images st
 		return err
 	}
 	objects := &emulator.Objects{}
-	fleet := emulator.NewFleet(runner, objects, late)
-	s := open(fleet)
-	runner.UsePodObjects(objects)
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	s := open(background, behind{runner, objects, emulator.NewFleet(runner, objects, late), "{cpu: 20, memory: 100Gi, pods: 20}"})
+	runner.UsePodObjects(objects)
 	runner.NotifyPods(background, s.report)
 	ended := make(chan error, 1)
 	go func() { ended <- runner.RunInBackground(background) }()
-	serveErr := serve(ctx, s, dir)
+	serveErr := serve(ctx, s, s, dir)
 	stopAll(background, runner)
 	cancel()
 	return errors.Join(serveErr, <-ended)
 }
 
-// serve listens on the loopback device.
-func serve(ctx context.Context, s service, dir string) error {
+// runSimulated serves until ctx ends.
+func runSimulated(ctx context.Context, open func(context.Context, behind) service, dir string) error {
+	file, err := os.OpenFile(filepath.Join(dir, "journal"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	j := &journal{to: file}
+	var s service
+	runner := newSimulated(func(pod *corev1.Pod) { s.report(pod) }, func(what, id string) { j.write("%s %s", what, s.shown(id)) })
+	objects := &emulator.Objects{}
+	s = open(ctx, behind{runner, objects, emulator.NewFleet(runner, objects, late), "{cpu: 100000, memory: 400Ti, pods: 20000}"})
+	go func() { // ends with its input, or the program
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			runner.end(lines.Text(), s.shown)
+		}
+	}()
+	return serve(ctx, s, j.of(s, emulator.NewRates(s.operation, s.rates, refusing(s.throttled), s)), dir)
+}
+
+// shown is the ID that made says of a group that the runner has.
+func (s service) shown(id string) string {
+	if s.groupOf == nil {
+		return id
+	}
+	return s.groupOf(id)
+}
+
+// serve listens on the loopback device, with h in the place of the service.
+func serve(ctx context.Context, s service, h http.Handler, dir string) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -103,13 +165,16 @@ func serve(ctx context.Context, s service, dir string) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: s, TLSConfig: certificate, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: h, TLSConfig: certificate, ReadHeaderTimeout: 10 * time.Second}
 	failed := make(chan error, 1)
-	go func() { failed <- server.ServeTLS(l, "", "") }()
-	file := filepath.Join(dir, "provider.yaml")
-	err = os.WriteFile(file+".new", []byte(s.settings("https://"+l.Addr().String(), caFile)), 0o600)
+	url, listen := "https://"+l.Addr().String(), func() error { return server.ServeTLS(l, "", "") }
+	if s.plain {
+		url, listen = "http://"+l.Addr().String(), func() error { return server.Serve(l) }
+	}
+	go func() { failed <- listen() }()
+	err = replace(filepath.Join(dir, "provider.env"), strings.Join(append(slices.Clone(s.variables), ""), "\n"))
 	if err == nil {
-		err = os.Rename(file+".new", file) // who waits for it reads all of it
+		err = replace(filepath.Join(dir, "provider.yaml"), s.settings(url, caFile))
 	}
 	if err == nil {
 		select {
@@ -118,6 +183,14 @@ func serve(ctx context.Context, s service, dir string) error {
 		}
 	}
 	return errors.Join(err, server.Close())
+}
+
+// replace writes a file so that who waits for it reads all of it.
+func replace(file, text string) error {
+	if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
 }
 
 // patience is how long containers have to end.

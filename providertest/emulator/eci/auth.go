@@ -37,8 +37,9 @@ type Gate struct {
 	Now func() time.Time
 
 	mu     sync.Mutex
-	nonces map[string]bool     // guarded by mu
-	only   map[string][]string // guarded by mu; what a key may do since Permit
+	nonces map[string]bool      // guarded by mu
+	only   map[string][]string  // guarded by mu; what a key may do since Permit
+	ends   map[string]time.Time // guarded by mu; when a key ends since Expire
 }
 
 // Permit changes what the user of a key may do.
@@ -49,6 +50,26 @@ func (g *Gate) Permit(id string, actions []string) {
 		g.only = map[string][]string{}
 	}
 	g.only[id] = actions
+}
+
+// Expire lets a key end at a time.
+func (g *Gate) Expire(id string, at time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ends == nil {
+		g.ends = map[string]time.Time{}
+	}
+	g.ends[id] = at
+}
+
+// endOf is when a key ends; the zero time is never.
+func (g *Gate) endOf(id string) time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if at, ok := g.ends[id]; ok {
+		return at
+	}
+	return g.Keys[id].Ends
 }
 
 // Refuses returns the code of the error of a request, "" if it is let in.
@@ -64,6 +85,7 @@ func (g *Gate) Refuses(r *http.Request, body []byte) (code string) {
 		said[name] = value
 	}
 	key, known := g.Keys[said["Credential"]]
+	ends := g.endOf(said["Credential"])
 	at, err := time.Parse("2006-01-02T15:04:05Z", r.Header.Get("X-Acs-Date"))
 	sum := sha256.Sum256(body)
 	switch {
@@ -75,7 +97,7 @@ func (g *Gate) Refuses(r *http.Request, body []byte) (code string) {
 		return "InvalidAccessKeyId.NotFound"
 	case key.Token != r.Header.Get("X-Acs-Security-Token"):
 		return "InvalidSecurityToken.MismatchWithAccessKey"
-	case !key.Ends.IsZero() && now().After(key.Ends):
+	case !ends.IsZero() && now().After(ends):
 		return "InvalidSecurityToken.Expired"
 	case err != nil || now().Sub(at).Abs() > tolerated:
 		return "InvalidTimeStamp.Expired"

@@ -165,6 +165,9 @@ func (s *Server) answer(r *http.Request) (object, error) {
 	if err != nil {
 		return nil, fail(http.StatusBadRequest, "InvalidParameter", "the body is no form")
 	}
+	for name, values := range r.URL.Query() { // fields may be in both
+		form[name] = append(form[name], values...)
+	}
 	action := r.Header.Get("X-Acs-Action")
 	if err := Check(action, form); err != nil {
 		code, message, _ := strings.Cut(err.Error(), ": ")

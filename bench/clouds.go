@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// endings are how many pods end by themselves while all is at rest, and endingsEvery how long after the one before. They come at all times of
+	// a round that asks for states.
+	endings, endingsEvery = 20, 2900 * time.Millisecond
+	// endingsPatience is how long the status of the last of them is waited for. Those that are not seen by then count with the time until then.
+	endingsPatience = 2 * time.Minute
+)
+
+// cloud is the emulator of a cloud in a process of its own, which simulates the containers and writes down what happens.
+type cloud struct {
+	program  *process
+	commands io.WriteCloser // takes the IDs of groups that are to end
+	dir      string
+	provider string   // file with the configuration of the cloud's provider
+	env      []string // variables that the provider needs
+}
+
+// happening is a line of the journal.
+type happening struct {
+	at    time.Time
+	what  string
+	words []string
+}
+
+// journal reads what happened so far.
+func (c *cloud) journal() (all []happening, err error) {
+	text, err := os.ReadFile(filepath.Join(c.dir, "journal"))
+	if err != nil {
+		return nil, fmt.Errorf("read the journal of the emulator: %w", err)
+	}
+	for line := range bytes.Lines(text) {
+		if line[len(line)-1] != '\n' {
+			break // it is being written
+		}
+		words := strings.Fields(string(line))
+		if len(words) < 3 {
+			return nil, fmt.Errorf("read the journal of the emulator: %q has too few words", line)
+		}
+		at, err := seconds(words[0])
+		if err != nil {
+			return nil, fmt.Errorf("read the journal of the emulator: %w", err)
+		}
+		all = append(all, happening{at, words[1], words[2:]})
+	}
+	return all, nil
+}
+
+// refusedFor begins the kind of a request that was refused, as there were too many.
+const refusedFor = "refused for its rate: "
+
+func (c *cloud) requests(from, to time.Time) (requests, error) {
+	all, err := c.journal()
+	if err != nil {
+		return nil, err
+	}
+	var l ledger
+	for _, e := range all {
+		if e.what == "request" && len(e.words) == 2 {
+			key := e.words[0]
+			if e.words[1] == "refused" {
+				key = refusedFor + key
+			}
+			l.note(e.at, key)
+		}
+	}
+	return l.requests(from, to)
+}
+
+// lives joins what happened to groups with the names of their pods.
+func (c *cloud) lives(context.Context, string) (map[string]lived, error) {
+	all, err := c.journal()
+	if err != nil {
+		return nil, err
+	}
+	pods, lives := map[string]string{}, map[string]lived{}
+	for _, e := range all {
+		if e.what == "made" && len(e.words) == 2 {
+			pods[e.words[0]] = e.words[1]
+		}
+	}
+	for _, e := range all {
+		name := pods[e.words[0]]
+		k := lives[name]
+		switch {
+		case e.what == "began" && k.began.IsZero():
+			k.began = e.at
+		case e.what == "ended" && k.exited.IsZero():
+			k.exited = e.at
+		case e.what == "gone" && k.ended.IsZero():
+			k.ended = e.at
+		default:
+			continue
+		}
+		lives[name] = k
+	}
+	return lives, nil
+}
+
+// groups are the IDs of groups by the names of their pods.
+func (c *cloud) groups() (map[string]string, error) {
+	all, err := c.journal()
+	ids := map[string]string{}
+	for _, e := range all {
+		if e.what == "made" && len(e.words) == 2 {
+			ids[e.words[1]] = e.words[0]
+		}
+	}
+	return ids, err
+}
+
+// exit lets the containers of a pod exit by themselves.
+func (c *cloud) exit(group string) error {
+	_, err := fmt.Fprintln(c.commands, group)
+	return err
+}
+
+// stop ends the emulator.
+func (c *cloud) stop() {
+	c.program.stop()
+	_ = c.commands.Close()
+}
+
+// exits lets some pods end by themselves, one after the other, and returns when their statuses have been seen.
+func (l *life) exits(ctx context.Context) error {
+	c, ok := l.agent.backend.(*cloud)
+	if !ok {
+		return nil
+	}
+	ids, err := c.groups()
+	if err != nil {
+		return err
+	}
+	n := min(endings, l.scenario.Pods)
+	chosen := rand.Perm(l.scenario.Pods)[:n]
+	slices.Sort(chosen)
+	for _, i := range chosen {
+		if err := c.exit(ids[podName(i)]); err != nil {
+			return fmt.Errorf("let the containers of %s exit: %w", podName(i), err)
+		}
+		if err := idle(ctx, endingsEvery); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, endingsPatience, errUnseen)
+	defer cancel()
+	if err := l.wait(ctx, l.tracker.someEnded); !errors.Is(err, errUnseen) {
+		return err
+	}
+	return nil
+}
+
+// errUnseen is that pods ended and were not seen to.
+var errUnseen = fmt.Errorf("some ends were not seen within %s", endingsPatience)
+
+// setExits compares when containers exited by themselves with when that was seen, until a time.
+func (r *remote) setExits(known []lived, seen []time.Time, until time.Time) {
+	var at, after []time.Time
+	for i, k := range known {
+		if k.exited.IsZero() {
+			continue
+		}
+		at = append(at, k.exited)
+		if seen[i].IsZero() || seen[i].After(until) {
+			r.Unseen++
+			after = append(after, until)
+		} else {
+			after = append(after, seen[i])
+		}
+	}
+	if len(at) > 0 {
+		lags := since(at, after)
+		r.ExitLagP50Millis, r.ExitLagP99Millis = millis(percentile(lags, 50)), millis(percentile(lags, 99))
+	}
+}
+
+// refused is how many requests were too many for the quotas of the service, and how many there were at rest.
+func (r *remote) refused() (n int) {
+	for _, all := range []requests{r.Requests, r.Rest} {
+		for key, count := range all {
+			if strings.HasPrefix(key, refusedFor) {
+				n += count
+			}
+		}
+	}
+	return n
+}

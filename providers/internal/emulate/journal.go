@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// journal writes down what a service was asked for, and what happened to its groups: a line each, with the time in seconds.
+//
+//	1700000000.000001 request CreateContainerGroup 200
+//	1700000000.000001 request CreateContainerGroup refused
+//	1700000000.000002 made eci-1 pod-1
+//	1700000000.000003 began eci-1
+type journal struct {
+	mu sync.Mutex
+	to io.Writer // guarded by mu
+}
+
+func (j *journal) write(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now := time.Now()
+	_, _ = fmt.Fprintf(j.to, "%d.%06d "+format+"\n", append([]any{now.Unix(), now.Nanosecond() / 1000}, args...)...) // who reads it waits for more
+}
+
+// of writes down what comes to a service, and what of it makes a group.
+func (j *journal) of(s service, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		answer := &heard{ResponseWriter: w, status: http.StatusOK}
+		next.ServeHTTP(answer, r)
+		if answer.refused {
+			j.write("request %s refused", s.operation(r))
+			return
+		}
+		j.write("request %s %d", s.operation(r), answer.status)
+		if id, pod := s.made(r, body, answer.body.Bytes()); id != "" && answer.status < http.StatusBadRequest {
+			j.write("made %s %s", id, pod)
+		}
+	})
+}
+
+// refusing is what answers in the place of a service that is asked too often.
+func refusing(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if h, ok := w.(*heard); ok {
+			h.refused = true
+		}
+		next(w, r)
+	}
+}
+
+// heard keeps an answer.
+type heard struct {
+	http.ResponseWriter
+	status  int
+	body    bytes.Buffer
+	refused bool // it was too much for a quota
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (h *heard) WriteHeader(status int) {
+	h.status = status
+	h.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (h *heard) Write(data []byte) (int, error) {
+	h.body.Write(data)
+	return h.ResponseWriter.Write(data)
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package emulator
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Rate is how often operations may be asked for, all of them together: as often at once as Burst says, and PerSecond in the long run.
+type Rate struct {
+	Operations       []string
+	Burst, PerSecond float64
+}
+
+// Rates refuse what is asked for more often than a service's quotas allow.
+type Rates struct {
+	operation func(*http.Request) string
+	refuse    http.HandlerFunc
+	next      http.Handler
+
+	mu      sync.Mutex
+	buckets []*bucket // guarded by mu
+}
+
+// bucket is what is left of a rate.
+type bucket struct {
+	rate Rate
+	have float64
+	at   time.Time
+}
+
+// NewRates stands before next, and answers with refuse in its place. A request needs room in each rate that has its operation.
+func NewRates(operation func(*http.Request) string, rates []Rate, refuse http.HandlerFunc, next http.Handler) *Rates {
+	r := &Rates{operation: operation, refuse: refuse, next: next}
+	for _, rate := range rates {
+		r.buckets = append(r.buckets, &bucket{rate: rate, have: rate.Burst, at: time.Now()})
+	}
+	return r
+}
+
+// ServeHTTP implements http.Handler.
+func (r *Rates) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	if r.spend(r.operation(request)) {
+		r.next.ServeHTTP(w, request)
+		return
+	}
+	r.refuse(w, request)
+}
+
+// spend takes a request out of each rate of its operation, if there is room in all of them.
+func (r *Rates) spend(operation string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now, room := time.Now(), true
+	var of []*bucket
+	for _, b := range r.buckets {
+		if slices.Contains(b.rate.Operations, operation) {
+			b.have = min(b.rate.Burst, b.have+b.rate.PerSecond*now.Sub(b.at).Seconds())
+			b.at = now
+			room = room && b.have >= 1
+			of = append(of, b)
+		}
+	}
+	for _, b := range of {
+		if room {
+			b.have--
+		}
+	}
+	return room
+}
