@@ -32,9 +32,12 @@ const (
 type Result int
 
 const (
-	Ours   Result = iota // and it was ours all the time
-	Free                 // nobody who could still act has it
-	Theirs               // another process has it, or had it a moment ago
+	// Ours is a lease that was ours all the time.
+	Ours Result = iota
+	// Free is one that nobody has who could still act.
+	Free
+	// Theirs is one that another process has, or had a moment ago.
+	Theirs
 )
 
 // Claim decides whose the lease of a node is, by its changes and the time that
