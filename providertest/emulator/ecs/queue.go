@@ -40,11 +40,11 @@ func (s *Server) tell(t *task) {
 		one := c.(map[string]any)
 		state = append(state, one["lastStatus"], one["healthStatus"])
 	}
-	if said := fmt.Sprint(state); said == t.said {
+	said := fmt.Sprint(state)
+	if said == t.said {
 		return
-	} else {
-		t.said = said
 	}
+	t.said = said
 	detail := map[string]any{}
 	for name, value := range shown {
 		if seconds, ok := value.(float64); ok && strings.HasSuffix(name, "At") {
