@@ -3,6 +3,7 @@
 package durable
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -26,7 +27,7 @@ func TestTheLastContentHasRoomOnAFullDisk(t *testing.T) {
 			if err := WriteJSON(path, "first"); err != nil {
 				t.Fatal(err)
 			}
-			if err := KeepRoom(path); err != nil {
+			if err := errors.Join(KeepRoom(path), KeepRoomToBegin(path)); err != nil {
 				t.Fatal(err)
 			}
 			for {
@@ -43,6 +44,15 @@ func TestTheLastContentHasRoomOnAFullDisk(t *testing.T) {
 				t.Errorf("a write on a full disk: got %v", err)
 			}
 			var got string
+			if err := WriteBeginJSON(path, "begin"); err != nil {
+				t.Fatal(err)
+			}
+			if err := ReadJSON(path, &got); err != nil || got != "begin" {
+				t.Errorf("got %q, %v", got, err)
+			}
+			if _, err := os.Stat(path + beginSuffix); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the room for the beginning is kept: %v", err)
+			}
 			if err := WriteLastJSON(path, "last"); err != nil {
 				t.Fatal(err)
 			}

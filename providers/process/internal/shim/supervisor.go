@@ -124,8 +124,8 @@ func readSpec(spec *Spec) error {
 func (s *supervisor) start() (<-chan syscall.WaitStatus, error) {
 	// Before there is a process: a daemon that finds no state may start the container again.
 	s.state.Shim = Self()
-	// A disk that is full when the container ends must not hide how it did.
-	if err := durable.KeepRoom(stateFile); err != nil {
+	// A disk that is full when the container ends must not hide how it did, and one that it fills at once not that it began.
+	if err := errors.Join(durable.KeepRoom(stateFile), durable.KeepRoomToBegin(stateFile)); err != nil {
 		return nil, err
 	}
 	io, child, err := openStdio(s.spec.TTY, s.spec.Stdin)
@@ -140,7 +140,7 @@ func (s *supervisor) start() (<-chan syscall.WaitStatus, error) {
 	}
 	s.main, s.stdin = io, &inlet{w: io.stdin}
 	s.state.Init, s.state.StartedAt = ProcessOf(pid), time.Now()
-	if err := durable.WriteJSON(stateFile, s.state); err != nil {
+	if err := durable.WriteBeginJSON(stateFile, s.state); err != nil {
 		s.killAll()
 		s.discard()
 		return nil, err
