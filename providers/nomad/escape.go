@@ -13,10 +13,10 @@ import (
 // written such that nothing of it can be taken for an expression.
 
 // literal writes a text for the configuration of a driver, which Nomad reads as a template of HCL: its two signs become
-// strings of HCL, so that no sequence of them is left.
+// strings of HCL, so that no sequence of them is left. So does a carriage return: after one without a newline HCL reads no expressions.
 func literal(text string) string { return hcl.Replace(text) }
 
-var hcl = strings.NewReplacer("$", `${"\u0024"}`, "%", `${"\u0025"}`)
+var hcl = strings.NewReplacer("$", `${"\u0024"}`, "%", `${"\u0025"}`, "\r", `${"\u000d"}`)
 
 // dollar is a key of a task's metadata whose value is a dollar.
 const dollar = "vkd"

@@ -57,14 +57,14 @@ func FuzzEscape(f *testing.F) {
 	})
 }
 
-// readHCL reads a template of HCL that has no other expressions than the two that literal writes.
+// readHCL reads a template of HCL that has no other expressions than the three that literal writes.
 func readHCL(t *testing.T, s string) string {
 	t.Helper()
-	out := strings.NewReplacer(`${"\u0024"}`, "\x00dollar", `${"\u0025"}`, "\x00percent").Replace(s)
-	if strings.ContainsAny(out, "$%") {
+	out := strings.NewReplacer(`${"\u0024"}`, "\x00dollar", `${"\u0025"}`, "\x00percent", `${"\u000d"}`, "\x00return").Replace(s)
+	if strings.ContainsAny(out, "$%\r") {
 		t.Fatalf("%q has a sign that HCL looks at", s)
 	}
-	return strings.NewReplacer("\x00dollar", "$", "\x00percent", "%").Replace(out)
+	return strings.NewReplacer("\x00dollar", "$", "\x00percent", "%", "\x00return", "\r").Replace(out)
 }
 
 // readLine reads a line of a file of variables by the rules of such files.

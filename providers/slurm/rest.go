@@ -172,6 +172,9 @@ func (r *rest) understand(what string, code int, data []byte, out any) error {
 	if err := json.Unmarshal(data, &said); err != nil || said.Meta == nil {
 		return fmt.Errorf("slurmrestd: %s: the answer %d is not one of slurmrestd %s", what, code, r.version)
 	}
+	if out != nil && len(said.Errors) > 0 {
+		_ = json.Unmarshal(data, out) // what it says beside its complaint
+	}
 	text, refused := said.said()
 	switch {
 	case refused:

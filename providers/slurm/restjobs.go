@@ -84,7 +84,10 @@ func (r *rest) submit(ctx context.Context, args []string) (int, error) {
 		ID int `json:"job_id"`
 	}
 	err = r.call(ctx, "sbatch", http.MethodPost, "/job/submit", map[string]any{"script": restScript, "job": job}, &out)
-	if err == nil && out.ID <= 0 {
+	if out.ID > 0 {
+		return out.ID, nil // a complaint is that it waits, as for nodes that are drained
+	}
+	if err == nil {
 		err = fmt.Errorf("slurmrestd: sbatch: %d is no number of a job", out.ID)
 	}
 	return out.ID, err
