@@ -154,6 +154,7 @@ func (c *client) subnet(ctx context.Context, id string) (out subnetAnswer, err e
 	if err != nil {
 		return out, explain(what, err)
 	}
+	defer answer.Body.Close()
 	if !runtime.HasStatusCode(answer, http.StatusOK) {
 		return out, explain(what, runtime.NewResponseError(answer))
 	}

@@ -117,7 +117,7 @@ func TestScripts(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%.60q: %v: %.80q", c.command, err, out)
 		}
-		_, rest, _ := strings.Cut(string(out), readyMark+"\n"+beginMark+"\n")
+		_, rest, _ := strings.Cut(out, readyMark+"\n"+beginMark+"\n")
 		shown, code, found := strings.Cut(rest, exitMark)
 		if code, _, _ = strings.Cut(code, "\n"); !found || code != c.code || shown != c.out && c.out != "-" {
 			t.Errorf("%.60q: got %.80q, want %.80q and code %s", c.command, out, c.out, c.code)

@@ -155,6 +155,7 @@ func (m *monitor) batch(ctx context.Context, groups []string, now time.Time) (*m
 	if err != nil {
 		return nil, explain("read metrics", err)
 	}
+	defer answer.Body.Close()
 	if !runtime.HasStatusCode(answer, http.StatusOK) {
 		return nil, explain("read metrics", runtime.NewResponseError(answer))
 	}
