@@ -3,8 +3,10 @@
 package fargate
 
 import (
+	"context"
 	"encoding/json"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +18,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
 // withFiles adds a volume with files to a pod.
@@ -87,6 +91,59 @@ func TestFilesAreShared(t *testing.T) {
 	}
 	if name, family := of(token, "2", canary); name == aName || family == aFamily {
 		t.Errorf("two pods share the secret of a token, %s", name)
+	}
+}
+
+// tokens gives each pod a token that a test can renew.
+type tokens struct{ value string }
+
+// Token implements node.PodTokens.
+func (t *tokens) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountTokenProjection) (node.PodToken, error) {
+	return node.PodToken{Token: t.value}, nil
+}
+
+// TestTokensAreWrittenOnce: a pod that is created again and again has one version of its secret, and another one when its token was renewed.
+func TestTokensAreWrittenOnce(t *testing.T) {
+	c := cloudOf(t)
+	p := open(t, c)
+	own := &tokens{"first"}
+	p.UsePodTokens(own)
+	pod := podOf("token", program.Program{Stay: program.Forever})
+	pod.Spec.Volumes = []corev1.Volume{{Name: "token", VolumeSource: token}}
+	mend := c.Break(emulator.Fault{Operations: []string{"RunTask"}, Answer: func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `{"__type":"InvalidParameterException","message":"The subnet is not there."}`, http.StatusBadRequest)
+	}})
+	tries := func() {
+		t.Helper()
+		for range 5 {
+			if err := p.CreatePod(t.Context(), pod); err == nil {
+				t.Fatal("a task ran, though ECS refuses all")
+			}
+		}
+	}
+	versions := func() int { return len(c.Requests("CreateSecret", "PutSecretValue")) - 1 } // one is the key of names
+	tries()
+	if n := versions(); n != 1 {
+		t.Errorf("five tries to create a pod wrote %d versions of its secret, want one", n)
+	}
+	own.value = "second"
+	tries()
+	if n := versions(); n != 3 { // CreateSecret says that it is there
+		t.Errorf("a token that was renewed is %d requests, want 3", n)
+	}
+	mend()
+	if err := p.CreatePod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	name := p.mapping.ownName(string(pod.UID))
+	p.leftovers.add(name) // what was removed is kept anew
+	tick := everyMoment(t)
+	for slices.Contains(c.Secrets(), name) {
+		tick("the secret is removed")
+	}
+	before := versions()
+	if _, err := p.definition(t.Context(), pod); err != nil || versions() != before+1 || !slices.Contains(c.Secrets(), name) {
+		t.Errorf("a secret that was removed: %d requests, %v", versions()-before, err)
 	}
 }
 

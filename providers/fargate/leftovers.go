@@ -74,6 +74,7 @@ func (p *provider) remove(ctx context.Context) {
 	l.mu.Unlock()
 	slices.Sort(names)
 	for _, name := range names {
+		p.made.lose(name)
 		if err := p.service.drop(ctx, name); err != nil && !errdefs.IsNotFound(err) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
