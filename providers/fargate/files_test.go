@@ -216,19 +216,26 @@ func TestLogins(t *testing.T) {
 	}
 }
 
-// TestFileSystems: a file system of EFS is mounted by its ID, encrypted on the way.
+// TestFileSystems: a file system of EFS is mounted by its ID, encrypted on the way, and read-only in every container if the volume says so.
 func TestFileSystems(t *testing.T) {
-	pod := testPod()
-	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "shared", VolumeSource: corev1.VolumeSource{
-		NFS: &corev1.NFSVolumeSource{Server: "fs-0123456789abcdef0.efs.eu-central-1.amazonaws.com", Path: "/team"},
-	}})
-	d, err := testMapping(t).definition(testResolved(pod), map[string]string{"main": "arn:s"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := d.Volumes[1].EfsVolumeConfiguration
-	if v == nil || *v.FileSystemId != "fs-0123456789abcdef0" || *v.RootDirectory != "/team" || v.TransitEncryption != "ENABLED" {
-		t.Errorf("got %+v", v)
+	for _, fixed := range []bool{false, true} {
+		pod := testPod()
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "shared", VolumeSource: corev1.VolumeSource{
+			NFS: &corev1.NFSVolumeSource{Server: "fs-0123456789abcdef0.efs.eu-central-1.amazonaws.com", Path: "/team", ReadOnly: fixed},
+		}})
+		pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "shared", MountPath: "/shared"})
+		d, err := testMapping(t).definition(testResolved(pod), map[string]string{"main": "arn:s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := d.Volumes[1].EfsVolumeConfiguration
+		if v == nil || *v.FileSystemId != "fs-0123456789abcdef0" || *v.RootDirectory != "/team" || v.TransitEncryption != "ENABLED" {
+			t.Errorf("got %+v", v)
+		}
+		mounts := d.ContainerDefinitions[3].MountPoints
+		if m := mounts[len(mounts)-1]; *m.SourceVolume != "shared" || *m.ReadOnly != fixed {
+			t.Errorf("readOnly %t: the volume %s is mounted with read-only %t", fixed, *m.SourceVolume, *m.ReadOnly)
+		}
 	}
 }
 
