@@ -90,6 +90,8 @@ func (c *client) examine(ctx context.Context, conf Config, key string) error {
 	try("keep a secret", err)
 	_, err = c.secrets.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: aws.String(nothing), SecretString: aws.String("-")})
 	try("replace a secret", err)
+	_, err = c.secrets.RestoreSecret(ctx, &secretsmanager.RestoreSecretInput{SecretId: aws.String(nothing)})
+	try("restore a secret", err)
 	_, err = c.secrets.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: aws.String(nothing)})
 	try("remove a secret", err)
 	if conf.Queue != "" {

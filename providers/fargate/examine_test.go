@@ -48,6 +48,7 @@ func TestDoctor(t *testing.T) {
 		"no right to execute":         {cloud: without("ecs:ExecuteCommand"), want: "ecs:ExecuteCommand"},
 		"no right to list":            {cloud: without("ecs:ListTasks"), want: "ecs:ListTasks"},
 		"no right to keep secrets":    {cloud: without("secretsmanager:CreateSecret"), want: "secretsmanager:CreateSecret"},
+		"no right to restore secrets": {cloud: without("secretsmanager:RestoreSecret"), want: "secretsmanager:RestoreSecret"},
 		"no right to remove secrets":  {cloud: without("secretsmanager:DeleteSecret"), want: "secretsmanager:DeleteSecret"},
 		"no right to read the queue":  {cloud: without("sqs:ReceiveMessage"), want: "sqs:ReceiveMessage"},
 		"no right to empty the queue": {cloud: without("sqs:DeleteMessage"), want: "sqs:DeleteMessage"},

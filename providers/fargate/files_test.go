@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -144,6 +146,48 @@ func TestTokensAreWrittenOnce(t *testing.T) {
 	before := versions()
 	if _, err := p.definition(t.Context(), pod); err != nil || versions() != before+1 || !slices.Contains(c.Secrets(), name) {
 		t.Errorf("a secret that was removed: %d requests, %v", versions()-before, err)
+	}
+}
+
+// TestSecretsScheduledForDeletion: who removes secrets by age, with a window to restore them, costs no pod that is made in that window.
+func TestSecretsScheduledForDeletion(t *testing.T) {
+	c := cloudOf(t)
+	pod := podOf("web", program.Program{Stay: program.Forever})
+	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "p"}}}}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "token", VolumeSource: token}}
+	for _, value := range []string{"first", "second"} {
+		p := open(t, c) // it keeps nothing in mind
+		p.UsePodTokens(&tokens{value})
+		if _, err := p.definition(t.Context(), pod); err != nil {
+			t.Fatalf("with the %s token: %v", value, err)
+		}
+		if value == "second" {
+			if err := p.CreatePod(t.Context(), pod); err != nil {
+				t.Fatal(err)
+			}
+			until(t, p, "web", "running", isRunning)
+		}
+		all := c.Secrets()
+		own := p.mapping.ownName(string(pod.UID))
+		if len(all) != 3 || !slices.Contains(all, own) {
+			t.Fatalf("with the %s token there are the secrets %v", value, all)
+		}
+		api := p.service.(*client).secrets
+		if value == "second" {
+			got, err := api.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: &own})
+			if err != nil || !strings.Contains(opened(aws.ToString(got.SecretString)), value) {
+				t.Errorf("the secret of the token is restored, and has not the new one: %v", err)
+			}
+			continue
+		}
+		for _, name := range all {
+			if _, err := api.DeleteSecret(t.Context(), &secretsmanager.DeleteSecretInput{SecretId: &name}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if left := c.Secrets(); len(left) > 0 {
+			t.Fatalf("%v are not scheduled for deletion", left)
+		}
 	}
 }
 
