@@ -97,6 +97,7 @@ func newProvider(ctx context.Context, in cli.ProviderInput, config Config, pace 
 		}
 	})
 	p.watch.tasks, p.watch.others = map[string]*inquiry{}, map[string]bool{}
+	p.leftovers.wake = make(chan struct{}, 1)
 	p.made.turn = make(chan struct{}, 1)
 	if pace.listEvery == 0 {
 		pace.listEvery = listEvery
@@ -135,6 +136,7 @@ func (p *provider) RunInBackground(ctx context.Context) error {
 	var beside sync.WaitGroup
 	if p.in.Listed == nil || cache.WaitForCacheSync(ctx.Done(), p.in.Listed) {
 		beside.Go(func() { p.prober.run(ctx, p.cache.Refresh) })
+		beside.Go(func() { p.removeLeftovers(ctx) })
 		if p.config.Queue != "" {
 			beside.Go(func() { p.listen(ctx) })
 		}
