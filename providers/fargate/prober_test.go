@@ -20,12 +20,24 @@ import (
 // listens returns a listener whose port is free on this machine, and its port.
 func listens(t *testing.T) (net.Listener, int32) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
 	return l, int32(l.Addr().(*net.TCPAddr).Port)
+}
+
+// silent returns a port of this machine on which nobody listens, nor will until the test ends: it is one end of a connection.
+func silent(t *testing.T) int32 {
+	t.Helper()
+	l, _ := listens(t)
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return int32(conn.LocalAddr().(*net.TCPAddr).Port)
 }
 
 // asksPort is a readiness probe of a port.
