@@ -26,7 +26,7 @@ func (c Config) Capabilities() capability.Declaration {
 		Note("all can be dropped, and SYS_PTRACE be added", capability.Capabilities).
 		Note("written once, by a container of filesImage that starts before the others", capability.ObjectVolumes).
 		Note("a token is not replaced while the pod runs", capability.TokenVolumes).
-		Note("file systems of EFS, as nfs with their name in the VPC", capability.OtherVolumes).
+		Note("file systems of EFS that the configuration allows, as nfs with their name in the VPC", capability.OtherVolumes).
 		Lacks("a task gets its files once, and these are to be replaced before they end", capability.CertificateFiles).
 		Lacks("variables are in the definition of a task, before there are files", capability.EnvFiles).
 		Lacks("a task definition has no field for it", capability.PostStartHooks, capability.PreStopHooks, capability.StopSignal, capability.TerminationMessages,

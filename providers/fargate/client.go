@@ -42,7 +42,8 @@ type service interface {
 	// describe returns the tasks, and the ARNs of those that ECS says not to have.
 	describe(ctx context.Context, arns []string) (tasks []types.Task, missing []string, err error)
 	stop(ctx context.Context, arn, reason string) (types.Task, error)
-	// keep stores a secret by its name, and returns its ARN. One that is there has this value already.
+	// keep stores a secret by its name, and returns its ARN. One that is there has this value already, and one that is scheduled for deletion is
+	// restored.
 	keep(ctx context.Context, s secret) (arn string, err error)
 	// drop removes a secret for good.
 	drop(ctx context.Context, name string) error

@@ -66,6 +66,8 @@ type Config struct {
 	ExecutionRole string `json:"executionRole,omitempty"`
 	// TaskRoles are the ARNs of roles that pods may have by their annotation. Default: none.
 	TaskRoles []string `json:"taskRoles,omitempty"`
+	// FileSystems are the IDs of the file systems of EFS that pods may mount, such as fs-0123456789abcdef0. Default: none.
+	FileSystems []string `json:"fileSystems,omitempty"`
 	// ExecRole is the ARN of the role of pods that name none. It needs the rights of ECS Exec, and so does each of TaskRoles. Default:
 	// none, and there is no exec.
 	ExecRole string `json:"execRole,omitempty"`
@@ -134,6 +136,11 @@ func (c Config) complete() (Config, error) {
 	for i, r := range c.TaskRoles {
 		if !role(r) {
 			problem("taskRoles[%d]: %q: want the ARN of a role", i, r)
+		}
+	}
+	for i, id := range c.FileSystems {
+		if !fileSystemID.MatchString(id) {
+			problem("fileSystems[%d]: %q: want the ID of a file system of EFS, such as fs-0123456789abcdef0", i, id)
 		}
 	}
 	for registry, arn := range c.RegistryCredentials {

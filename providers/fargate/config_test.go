@@ -19,7 +19,7 @@ func testConfig(t *testing.T, change func(*Config)) Config {
 	t.Helper()
 	c := Config{
 		Region: "eu-central-1", ClusterID: "home", Subnets: []string{"subnet-1"}, SecurityGroups: []string{"sg-1"},
-		ExecutionRole: "arn:aws:iam::123456789012:role/execution", TaskRoles: []string{testRole}, LogGroup: "/vk/home",
+		ExecutionRole: "arn:aws:iam::123456789012:role/execution", TaskRoles: []string{testRole}, FileSystems: []string{"fs-0123456789abcdef0"}, LogGroup: "/vk/home",
 		RegistryCredentials: map[string]string{"registry.example": "arn:aws:secretsmanager:eu-central-1:123456789012:secret:pull"},
 		Capacity: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("20"), corev1.ResourceMemory: resource.MustParse("40Gi"), corev1.ResourcePods: resource.MustParse("20"),
@@ -47,6 +47,7 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 		`capacityProvider: "SPOT"`:               func(c *Config) { c.CapacityProvider = "SPOT" },
 		`executionRole: "execution"`:             func(c *Config) { c.ExecutionRole = "execution" },
 		`taskRoles[0]: "arn:aws:iam::1:user/me"`: func(c *Config) { c.TaskRoles = []string{"arn:aws:iam::1:user/me"} },
+		`fileSystems[1]: "fs-1"`:                 func(c *Config) { c.FileSystems = []string{"fs-01234567", "fs-1"} },
 		"registryCredentials[r.example]":         func(c *Config) { c.RegistryCredentials = map[string]string{"r.example": "secret"} },
 		"capacity.pods: is missing": func(c *Config) {
 			c.Capacity = corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")}

@@ -48,7 +48,7 @@ func (b *builder) container(c *corev1.Container, at *field.Path) (types.Containe
 	}
 	for _, m := range c.VolumeMounts {
 		k.MountPoints = append(k.MountPoints, types.MountPoint{
-			SourceVolume: aws.String(m.Name), ContainerPath: aws.String(m.MountPath), ReadOnly: aws.Bool(m.ReadOnly || b.written(m.Name)),
+			SourceVolume: aws.String(m.Name), ContainerPath: aws.String(m.MountPath), ReadOnly: aws.Bool(m.ReadOnly || b.fixed(m.Name)),
 		})
 	}
 	b.logs(&k)
@@ -85,9 +85,11 @@ func (b *builder) logs(k *types.ContainerDefinition) {
 	}}
 }
 
-// written reports whether a volume has files of the API, which containers do not change.
-func (b *builder) written(volume string) bool {
-	return slices.ContainsFunc(b.pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume && podspec.Written(&v) })
+// fixed reports whether containers do not change a volume: it has files of the API, or says that it is read-only.
+func (b *builder) fixed(volume string) bool {
+	return slices.ContainsFunc(b.pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.Name == volume && (podspec.Written(&v) || v.NFS != nil && v.NFS.ReadOnly)
+	})
 }
 
 // after lets what comes next wait for a container.

@@ -4,6 +4,7 @@ package fargate
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
@@ -26,6 +27,43 @@ type made struct {
 	mu  sync.Mutex
 	arn map[string]string // guarded by mu; of definitions by family, and of secrets by name
 	key []byte            // guarded by mu; of the names of secrets
+	own map[string]kept   // guarded by mu; secrets of one pod, by name
+}
+
+// kept is a secret of one pod as it was kept last.
+type kept struct {
+	text [sha256.Size]byte // what its text sums up to
+	arn  string
+}
+
+// mine returns the ARN of the secret of one pod: the one that is known if its text is the same, or what keep says. Each time that it is kept is a
+// version of it, and Secrets Manager has a hundred.
+func (m *made) mine(s secret, keep func() (string, error)) (string, error) {
+	sum := sha256.Sum256([]byte(s.text))
+	m.mu.Lock()
+	known, ok := m.own[s.name]
+	m.mu.Unlock()
+	if ok && known.text == sum {
+		return known.arn, nil
+	}
+	arn, err := keep()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.own, s.name) // one that failed may be there all the same
+	if err == nil {
+		if m.own == nil || len(m.own) >= remembered {
+			m.own = map[string]kept{}
+		}
+		m.own[s.name] = kept{text: sum, arn: arn}
+	}
+	return arn, err
+}
+
+// lose lets the secret of one pod be kept anew: it is removed.
+func (m *made) lose(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.own, name)
 }
 
 func (m *made) get(name string) string {
@@ -43,7 +81,7 @@ func (m *made) set(name, arn string) {
 	m.arn[name] = arn
 }
 
-// forget lets all be looked for again.
+// forget lets all be looked for again that pods share.
 func (m *made) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,7 +183,7 @@ func (p *provider) definition(ctx context.Context, pod *corev1.Pod) (*ecs.Regist
 		}
 		for c, s := range secrets {
 			if s.own {
-				arns[c], err = p.service.keep(ctx, s)
+				arns[c], err = p.made.mine(s, func() (string, error) { return p.service.keep(ctx, s) })
 			} else {
 				arns[c], err = p.made.once(ctx, s.name, func() (string, error) { return p.service.keep(ctx, s) })
 			}

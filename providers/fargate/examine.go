@@ -90,6 +90,8 @@ func (c *client) examine(ctx context.Context, conf Config, key string) error {
 	try("keep a secret", err)
 	_, err = c.secrets.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: aws.String(nothing), SecretString: aws.String("-")})
 	try("replace a secret", err)
+	_, err = c.secrets.RestoreSecret(ctx, &secretsmanager.RestoreSecretInput{SecretId: aws.String(nothing)})
+	try("restore a secret", err)
 	_, err = c.secrets.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: aws.String(nothing)})
 	try("remove a secret", err)
 	if conf.Queue != "" {
@@ -101,16 +103,32 @@ func (c *client) examine(ctx context.Context, conf Config, key string) error {
 // examineQueue looks at a queue, and leaves its messages to be read.
 func (c *client) examineQueue(ctx context.Context, queue string) error {
 	const what = "look at queue, or leave it out: then ECS is asked"
-	if err := c.signed.json(ctx, "sqs", rootOf(queue), "AmazonSQS.ReceiveMessage", map[string]any{"QueueUrl": queue, "VisibilityTimeout": 0}, nil); err != nil {
+	err := c.signed.json(ctx, "sqs", rootOf(queue), "AmazonSQS.GetQueueAttributes", map[string]any{"QueueUrl": queue, "AttributeNames": []string{"QueueArn"}}, nil)
+	if err != nil {
+		return fmt.Errorf("%w: %s", kind(err, "look at the queue "+queue), what)
+	}
+	// Who takes a message and leaves it counts as one who could not follow it: so many are asked for that none is given.
+	err = c.signed.json(ctx, "sqs", rootOf(queue), "AmazonSQS.ReceiveMessage", map[string]any{"QueueUrl": queue, "MaxNumberOfMessages": queueBatch + 1}, nil)
+	if err != nil && !wrongValue(err) {
 		return fmt.Errorf("%w: %s", kind(err, "read the queue "+queue), what)
 	}
-	err := c.signed.json(ctx, "sqs", rootOf(queue), "AmazonSQS.DeleteMessageBatch", map[string]any{
+	err = c.signed.json(ctx, "sqs", rootOf(queue), "AmazonSQS.DeleteMessageBatch", map[string]any{
 		"QueueUrl": queue, "Entries": []map[string]string{{"Id": "0", "ReceiptHandle": nothing}},
 	}, nil)
 	if err != nil {
 		return fmt.Errorf("%w: %s", kind(err, "remove messages of the queue "+queue), what)
 	}
 	return nil
+}
+
+// wrongValue reports whether SQS says that a request may be made, and not with such a value.
+func wrongValue(err error) bool {
+	var said smithy.APIError
+	if !errors.As(err, &said) {
+		return false
+	}
+	code := said.ErrorCode()
+	return strings.HasPrefix(code, "InvalidParameterValue") || strings.HasPrefix(code, "ReadCountOutOfRange")
 }
 
 // denied reports whether a right is missing that only doctor needs.
@@ -157,7 +175,8 @@ func (c *client) examineRoles(ctx context.Context, conf Config) error {
 			Policy string `xml:"GetRoleResult>Role>AssumeRolePolicyDocument"`
 		}
 		form := url.Values{"Action": {"GetRole"}, "Version": {"2010-05-08"}, "RoleName": {arn[strings.LastIndex(arn, "/")+1:]}}
-		err := c.signed.query(ctx, "iam", "https://iam.amazonaws.com", "us-east-1", form, &out)
+		host, region := iamOf(conf.Region)
+		err := c.signed.query(ctx, "iam", host, region, form, &out)
 		policy, _ := url.QueryUnescape(out.Policy)
 		switch {
 		case denied(err):
@@ -194,6 +213,17 @@ func domainOf(region string) string {
 		return region + ".amazonaws.com.cn"
 	}
 	return region + ".amazonaws.com"
+}
+
+// iamOf is the address of IAM for a region, and the region of its signatures: there is one in each partition.
+func iamOf(region string) (url, signed string) {
+	switch {
+	case strings.HasPrefix(region, "cn-"):
+		return "https://iam.cn-north-1.amazonaws.com.cn", "cn-north-1"
+	case strings.HasPrefix(region, "us-gov-"):
+		return "https://iam.us-gov.amazonaws.com", "us-gov-west-1"
+	}
+	return "https://iam.amazonaws.com", "us-east-1"
 }
 
 // rootOf is the address of the service that has a queue.

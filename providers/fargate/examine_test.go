@@ -3,15 +3,20 @@
 package fargate
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/ecs"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
 // TestDoctor seeds mistakes, of which doctor is to say each, with what to do.
@@ -29,29 +34,31 @@ func TestDoctor(t *testing.T) {
 		fault  emulator.Fault
 		want   string // "" is well
 	}{
-		"well":                        {},
-		"well with all rights":        {cloud: without("")},
-		"well without the lookups":    {cloud: func(c *ecs.Config) { c.Keys[testKey] = ecs.Key{Secret: testSecret, Allow: policy(t)} }},
-		"wrong region":                {config: func(c *Config) { c.Region = "eu-west-1" }, want: "in another region than it names: look at region"},
-		"wrong cluster":               {config: func(c *Config) { c.Cluster = "other" }, want: "make it, or configure cluster and region"},
-		"wrong log group":             {config: func(c *Config) { c.LogGroup = "/other" }, want: "make the group, or configure logGroup"},
-		"no such subnet":              {config: func(c *Config) { c.Subnets = []string{"subnet-1", "subnet-2"} }, want: "look for subnet-2 of subnets"},
-		"no such security group":      {config: func(c *Config) { c.SecurityGroups = []string{"sg-2"} }, want: "configure one that is in the VPC"},
-		"no such execution role":      {config: func(c *Config) { c.ExecutionRole += "s" }, want: "make it, or configure executionRole"},
-		"no such role for exec":       {config: func(c *Config) { c.ExecRole += "s" }, want: "make it, or configure execRole"},
-		"a role that trusts no task":  {config: func(c *Config) { c.ExecutionRole = "arn:aws:iam::123456789012:role/strange" }, want: "let its trust policy name the service ecs-tasks"},
-		"a quota below the capacity":  {cloud: func(c *ecs.Config) { c.VCPUs = 6 }, want: "may run 6 virtual CPUs of FARGATE at once, and capacity.cpu offers 20: lower it, or ask for more"},
-		"no such queue":               {config: func(c *Config) { c.Queue += "s" }, want: "look at queue, or leave it out"},
-		"no right to run tasks":       {cloud: without("ecs:RunTask"), want: "ecs:RunTask"},
-		"no right to stop tasks":      {cloud: without("ecs:StopTask"), want: "ecs:StopTask"},
-		"no right to register":        {cloud: without("ecs:RegisterTaskDefinition"), want: "ecs:RegisterTaskDefinition"},
-		"no right to execute":         {cloud: without("ecs:ExecuteCommand"), want: "ecs:ExecuteCommand"},
-		"no right to list":            {cloud: without("ecs:ListTasks"), want: "ecs:ListTasks"},
-		"no right to keep secrets":    {cloud: without("secretsmanager:CreateSecret"), want: "secretsmanager:CreateSecret"},
-		"no right to remove secrets":  {cloud: without("secretsmanager:DeleteSecret"), want: "secretsmanager:DeleteSecret"},
-		"no right to read the queue":  {cloud: without("sqs:ReceiveMessage"), want: "sqs:ReceiveMessage"},
-		"no right to empty the queue": {cloud: without("sqs:DeleteMessage"), want: "sqs:DeleteMessage"},
-		"no server":                   {config: func(c *Config) { c.Endpoint = "http://127.0.0.1:1" }, want: "connection refused"},
+		"well":                          {},
+		"well with all rights":          {cloud: without("")},
+		"well without the lookups":      {cloud: func(c *ecs.Config) { c.Keys[testKey] = ecs.Key{Secret: testSecret, Allow: policy(t)} }},
+		"wrong region":                  {config: func(c *Config) { c.Region = "eu-west-1" }, want: "in another region than it names: look at region"},
+		"wrong cluster":                 {config: func(c *Config) { c.Cluster = "other" }, want: "make it, or configure cluster and region"},
+		"wrong log group":               {config: func(c *Config) { c.LogGroup = "/other" }, want: "make the group, or configure logGroup"},
+		"no such subnet":                {config: func(c *Config) { c.Subnets = []string{"subnet-1", "subnet-2"} }, want: "look for subnet-2 of subnets"},
+		"no such security group":        {config: func(c *Config) { c.SecurityGroups = []string{"sg-2"} }, want: "configure one that is in the VPC"},
+		"no such execution role":        {config: func(c *Config) { c.ExecutionRole += "s" }, want: "make it, or configure executionRole"},
+		"no such role for exec":         {config: func(c *Config) { c.ExecRole += "s" }, want: "make it, or configure execRole"},
+		"a role that trusts no task":    {config: func(c *Config) { c.ExecutionRole = "arn:aws:iam::123456789012:role/strange" }, want: "let its trust policy name the service ecs-tasks"},
+		"a quota below the capacity":    {cloud: func(c *ecs.Config) { c.VCPUs = 6 }, want: "may run 6 virtual CPUs of FARGATE at once, and capacity.cpu offers 20: lower it, or ask for more"},
+		"no such queue":                 {config: func(c *Config) { c.Queue += "s" }, want: "look at queue, or leave it out"},
+		"no right to run tasks":         {cloud: without("ecs:RunTask"), want: "ecs:RunTask"},
+		"no right to stop tasks":        {cloud: without("ecs:StopTask"), want: "ecs:StopTask"},
+		"no right to register":          {cloud: without("ecs:RegisterTaskDefinition"), want: "ecs:RegisterTaskDefinition"},
+		"no right to execute":           {cloud: without("ecs:ExecuteCommand"), want: "ecs:ExecuteCommand"},
+		"no right to list":              {cloud: without("ecs:ListTasks"), want: "ecs:ListTasks"},
+		"no right to keep secrets":      {cloud: without("secretsmanager:CreateSecret"), want: "secretsmanager:CreateSecret"},
+		"no right to restore secrets":   {cloud: without("secretsmanager:RestoreSecret"), want: "secretsmanager:RestoreSecret"},
+		"no right to remove secrets":    {cloud: without("secretsmanager:DeleteSecret"), want: "secretsmanager:DeleteSecret"},
+		"no right to look at the queue": {cloud: without("sqs:GetQueueAttributes"), want: "sqs:GetQueueAttributes"},
+		"no right to read the queue":    {cloud: without("sqs:ReceiveMessage"), want: "sqs:ReceiveMessage"},
+		"no right to empty the queue":   {cloud: without("sqs:DeleteMessage"), want: "sqs:DeleteMessage"},
+		"no server":                     {config: func(c *Config) { c.Endpoint = "http://127.0.0.1:1" }, want: "connection refused"},
 		"missing right": {cloud: func(c *ecs.Config) {
 			c.Keys[testKey] = ecs.Key{Secret: testSecret, Allow: []string{"ecs:DescribeClusters"}}
 		}, want: "the policy is in the README"},
@@ -98,3 +105,69 @@ func TestDoctor(t *testing.T) {
 		})
 	}
 }
+
+// TestDoctorTakesNoMessage: a message that doctor took would count as one that could not be followed.
+func TestDoctorTakesNoMessage(t *testing.T) {
+	c := cloudOf(t)
+	conf, err := c.config("home")
+	if err != nil {
+		t.Fatal(err)
+	}
+	withoutQueue := conf
+	withoutQueue.Queue = ""
+	var nodes [2]*provider
+	for i, conf := range []Config{withoutQueue, conf} {
+		if nodes[i], err = newProvider(t.Context(), cli.ProviderInput{NodeName: "node"}, conf, quick); err != nil {
+			t.Fatal(err)
+		}
+		nodes[i].UsePodObjects(values{})
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- nodes[0].RunInBackground(ctx) }()
+	if err := nodes[0].CreatePod(t.Context(), podOf("web", program.Program{Stay: program.Forever})); err != nil {
+		t.Error(err)
+	}
+	until(t, nodes[0], "web", "running", isRunning)
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := nodes[1].Examine(t.Context()); err != nil {
+		t.Error(err)
+	}
+	nodes[1].service.close()
+	if c.Queued() == 0 || c.Given() > 0 {
+		t.Errorf("of %d messages %d were given to doctor", c.Queued(), c.Given())
+	}
+}
+
+// TestIAMOfPartitions: each partition has an IAM of its own, in one region.
+func TestIAMOfPartitions(t *testing.T) {
+	key := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "x"}, nil
+	})
+	for region, want := range map[string][2]string{
+		"eu-central-1": {"https://iam.amazonaws.com", "us-east-1"}, "cn-northwest-1": {"https://iam.cn-north-1.amazonaws.com.cn", "cn-north-1"},
+		"us-gov-east-1": {"https://iam.us-gov.amazonaws.com", "us-gov-west-1"}, "us-east-1": {"https://iam.amazonaws.com", "us-east-1"},
+	} {
+		asked := ""
+		answer := carrier(func(r *http.Request) (*http.Response, error) {
+			asked = r.URL.Scheme + "://" + r.URL.Host + " " + r.Header.Get("Authorization")
+			return nil, errors.New("no answer")
+		})
+		c := client{signed: signed{region: region, credentials: key, http: &http.Client{Transport: answer}}}
+		if err := c.examineRoles(t.Context(), Config{Region: region, ExecutionRole: testRole}); err == nil {
+			t.Error("no answer is no error")
+		}
+		if !strings.HasPrefix(asked, want[0]+" ") || !strings.Contains(asked, "/"+want[1]+"/iam/") {
+			t.Errorf("%s: asked %s, want %v", region, asked, want)
+		}
+	}
+}
+
+// carrier answers requests.
+type carrier func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) { return c(r) }

@@ -3,12 +3,16 @@
 package fargate
 
 import (
+	"context"
 	"encoding/json"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -16,6 +20,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
 // withFiles adds a volume with files to a pod.
@@ -90,6 +96,101 @@ func TestFilesAreShared(t *testing.T) {
 	}
 }
 
+// tokens gives each pod a token that a test can renew.
+type tokens struct{ value string }
+
+// Token implements node.PodTokens.
+func (t *tokens) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountTokenProjection) (node.PodToken, error) {
+	return node.PodToken{Token: t.value}, nil
+}
+
+// TestTokensAreWrittenOnce: a pod that is created again and again has one version of its secret, and another one when its token was renewed.
+func TestTokensAreWrittenOnce(t *testing.T) {
+	c := cloudOf(t)
+	p := open(t, c)
+	own := &tokens{"first"}
+	p.UsePodTokens(own)
+	pod := podOf("token", program.Program{Stay: program.Forever})
+	pod.Spec.Volumes = []corev1.Volume{{Name: "token", VolumeSource: token}}
+	mend := c.Break(emulator.Fault{Operations: []string{"RunTask"}, Answer: func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `{"__type":"InvalidParameterException","message":"The subnet is not there."}`, http.StatusBadRequest)
+	}})
+	tries := func() {
+		t.Helper()
+		for range 5 {
+			if err := p.CreatePod(t.Context(), pod); err == nil {
+				t.Fatal("a task ran, though ECS refuses all")
+			}
+		}
+	}
+	versions := func() int { return len(c.Requests("CreateSecret", "PutSecretValue")) - 1 } // one is the key of names
+	tries()
+	if n := versions(); n != 1 {
+		t.Errorf("five tries to create a pod wrote %d versions of its secret, want one", n)
+	}
+	own.value = "second"
+	tries()
+	if n := versions(); n != 3 { // CreateSecret says that it is there
+		t.Errorf("a token that was renewed is %d requests, want 3", n)
+	}
+	mend()
+	if err := p.CreatePod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	name := p.mapping.ownName(string(pod.UID))
+	p.leftovers.add(name) // what was removed is kept anew
+	tick := everyMoment(t)
+	for slices.Contains(c.Secrets(), name) {
+		tick("the secret is removed")
+	}
+	before := versions()
+	if _, err := p.definition(t.Context(), pod); err != nil || versions() != before+1 || !slices.Contains(c.Secrets(), name) {
+		t.Errorf("a secret that was removed: %d requests, %v", versions()-before, err)
+	}
+}
+
+// TestSecretsScheduledForDeletion: who removes secrets by age, with a window to restore them, costs no pod that is made in that window.
+func TestSecretsScheduledForDeletion(t *testing.T) {
+	c := cloudOf(t)
+	pod := podOf("web", program.Program{Stay: program.Forever})
+	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "p"}}}}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "token", VolumeSource: token}}
+	for _, value := range []string{"first", "second"} {
+		p := open(t, c) // it keeps nothing in mind
+		p.UsePodTokens(&tokens{value})
+		if _, err := p.definition(t.Context(), pod); err != nil {
+			t.Fatalf("with the %s token: %v", value, err)
+		}
+		if value == "second" {
+			if err := p.CreatePod(t.Context(), pod); err != nil {
+				t.Fatal(err)
+			}
+			until(t, p, "web", "running", isRunning)
+		}
+		all := c.Secrets()
+		own := p.mapping.ownName(string(pod.UID))
+		if len(all) != 3 || !slices.Contains(all, own) {
+			t.Fatalf("with the %s token there are the secrets %v", value, all)
+		}
+		api := p.service.(*client).secrets
+		if value == "second" {
+			got, err := api.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: &own})
+			if err != nil || !strings.Contains(opened(aws.ToString(got.SecretString)), value) {
+				t.Errorf("the secret of the token is restored, and has not the new one: %v", err)
+			}
+			continue
+		}
+		for _, name := range all {
+			if _, err := api.DeleteSecret(t.Context(), &secretsmanager.DeleteSecretInput{SecretId: &name}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if left := c.Secrets(); len(left) > 0 {
+			t.Fatalf("%v are not scheduled for deletion", left)
+		}
+	}
+}
+
 // TestFilesThatAreTooLarge: what does not fit is refused, and what does is cut into secrets.
 func TestFilesThatAreTooLarge(t *testing.T) {
 	m := testMapping(t)
@@ -159,19 +260,26 @@ func TestLogins(t *testing.T) {
 	}
 }
 
-// TestFileSystems: a file system of EFS is mounted by its ID, encrypted on the way.
+// TestFileSystems: a file system of EFS is mounted by its ID, encrypted on the way, and read-only in every container if the volume says so.
 func TestFileSystems(t *testing.T) {
-	pod := testPod()
-	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "shared", VolumeSource: corev1.VolumeSource{
-		NFS: &corev1.NFSVolumeSource{Server: "fs-0123456789abcdef0.efs.eu-central-1.amazonaws.com", Path: "/team"},
-	}})
-	d, err := testMapping(t).definition(testResolved(pod), map[string]string{"main": "arn:s"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := d.Volumes[1].EfsVolumeConfiguration
-	if v == nil || *v.FileSystemId != "fs-0123456789abcdef0" || *v.RootDirectory != "/team" || v.TransitEncryption != "ENABLED" {
-		t.Errorf("got %+v", v)
+	for _, fixed := range []bool{false, true} {
+		pod := testPod()
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "shared", VolumeSource: corev1.VolumeSource{
+			NFS: &corev1.NFSVolumeSource{Server: "fs-0123456789abcdef0.efs.eu-central-1.amazonaws.com", Path: "/team", ReadOnly: fixed},
+		}})
+		pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "shared", MountPath: "/shared"})
+		d, err := testMapping(t).definition(testResolved(pod), map[string]string{"main": "arn:s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := d.Volumes[1].EfsVolumeConfiguration
+		if v == nil || *v.FileSystemId != "fs-0123456789abcdef0" || *v.RootDirectory != "/team" || v.TransitEncryption != "ENABLED" {
+			t.Errorf("got %+v", v)
+		}
+		mounts := d.ContainerDefinitions[3].MountPoints
+		if m := mounts[len(mounts)-1]; *m.SourceVolume != "shared" || *m.ReadOnly != fixed {
+			t.Errorf("readOnly %t: the volume %s is mounted with read-only %t", fixed, *m.SourceVolume, *m.ReadOnly)
+		}
 	}
 }
 

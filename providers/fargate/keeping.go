@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
@@ -26,7 +27,12 @@ func (c *client) keep(ctx context.Context, s secret) (string, error) {
 		return aws.ToString(out.ARN), nil
 	}
 	var exists *smtypes.ResourceExistsException
-	if !errors.As(err, &exists) {
+	switch {
+	case toBeDeleted(err):
+		if err := c.restore(ctx, s.name); err != nil {
+			return "", err
+		}
+	case !errors.As(err, &exists):
 		return "", kind(bare(err), "keep the secret "+s.name)
 	}
 	if s.own {
@@ -41,6 +47,18 @@ func (c *client) keep(ctx context.Context, s secret) (string, error) {
 		return "", kind(err, "look for the secret "+s.name)
 	}
 	return aws.ToString(old.ARN), nil
+}
+
+// toBeDeleted reports whether a service says that a secret is scheduled for deletion: it is there, and has its name, until its recovery window ends.
+func toBeDeleted(err error) bool {
+	var invalid *smtypes.InvalidRequestException
+	return errors.As(err, &invalid) && (strings.Contains(invalid.ErrorMessage(), "scheduled for deletion") || strings.Contains(invalid.ErrorMessage(), "marked for deletion"))
+}
+
+// restore takes the deletion of a secret back: somebody has removed by age what is needed again.
+func (c *client) restore(ctx context.Context, name string) error {
+	_, err := c.secrets.RestoreSecret(ctx, &secretsmanager.RestoreSecretInput{SecretId: &name})
+	return kind(err, "restore the secret "+name+", which is scheduled for deletion")
 }
 
 // bareError is an error of a service without its message.
@@ -85,6 +103,12 @@ func (c *client) key(ctx context.Context, cluster string) ([]byte, error) {
 		return out.SecretBinary, nil
 	}
 	key, err := look()
+	if toBeDeleted(err) {
+		if err := c.restore(ctx, name); err != nil {
+			return nil, err
+		}
+		key, err = look()
+	}
 	if !errdefs.IsNotFound(err) {
 		return key, err
 	}

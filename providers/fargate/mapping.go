@@ -110,7 +110,7 @@ func (m mapping) definition(r resolved, arns map[string]string) (*ecs.RegisterTa
 		d.EphemeralStorage = &types.EphemeralStorage{SizeInGiB: storage}
 	}
 	for i := range spec.Volumes {
-		v, err := volumeOf(&spec.Volumes[i], field.NewPath("spec", "volumes").Index(i))
+		v, err := m.volume(&spec.Volumes[i], field.NewPath("spec", "volumes").Index(i))
 		if err != nil {
 			return nil, err
 		}

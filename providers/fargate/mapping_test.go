@@ -188,6 +188,9 @@ func TestRefusals(t *testing.T) {
 		"spec.volumes[0].nfs.server: \"nfs.example\"": func(p *corev1.Pod) {
 			p.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{Server: "nfs.example", Path: "/"}}
 		},
+		"spec.volumes[0].nfs.server: \"fs-0123456789abcdef1\" is none of fileSystems": func(p *corev1.Pod) {
+			p.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{Server: "fs-0123456789abcdef1.efs.eu-central-1.amazonaws.com", Path: "/"}}
+		},
 		"spec.volumes[0]: volume \"data\"": func(p *corev1.Pod) {
 			p.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{}}
 		},

@@ -7,15 +7,19 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
+	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
 // prober asks the ports of pods whether their containers are ready: ECS does not.
@@ -69,8 +73,12 @@ func (p *prober) see(pod *corev1.Pod) {
 			if s.Name != c.Name || s.State.Running == nil || s.ContainerID == "" {
 				continue
 			}
-			ids = append(ids, s.ContainerID)
-			t := probe.Target{Pod: pod, Container: c, ID: s.ContainerID, StartedAt: s.State.Running.StartedAt.Time, Running: true}
+			id := strings.TrimPrefix(s.ContainerID, scheme)
+			ids = append(ids, id)
+			t := probe.Target{Pod: pod, Container: c, ID: id, StartedAt: s.State.Running.StartedAt.Time, Running: true}
+			if _, known := p.asks.Result(id); !known && s.Ready {
+				t.StartedAt = time.Unix(0, 0) // it was found to be ready before this process was there, whatever the clocks say
+			}
 			for _, ip := range pod.Status.PodIPs {
 				t.PodIPs = append(t.PodIPs, ip.IP)
 			}
@@ -119,10 +127,21 @@ func (p *prober) only(pods []*corev1.Pod) {
 	p.forget(gone, nil)
 }
 
-// ready reports whether a container was found to be ready.
-func (p *prober) ready(id string) bool {
-	result, known := p.asks.Result(id)
-	return known && result.Ready
+// ready reports whether a container of a pod was found to be ready: by the prober, and before that as the status of the pod has it, which
+// may be of an earlier life of this process.
+func (p *prober) ready(pod *corev1.Pod, id string) bool {
+	if result, known := p.asks.Result(strings.TrimPrefix(id, scheme)); known {
+		return result.Ready
+	}
+	return id != "" && slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.ContainerID == id && s.Ready })
+}
+
+// status makes the status of a pod of its task, and takes its containers from it: they are asked even if it is as it was.
+func (p *prober) status(pod *corev1.Pod, t ecstypes.Task) corev1.PodStatus {
+	next := *pod // it is handed out, and does not change
+	next.Status = podstatus.Status(pod, observe(pod, t, func(id string) bool { return p.ready(pod, id) }))
+	p.see(&next)
+	return next.Status
 }
 
 // run probes until ctx ends, and tells of pods whose status is to be made anew.

@@ -13,8 +13,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +25,7 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
@@ -72,10 +76,12 @@ func TestContainers(t *testing.T) {
 	t.Cleanup(func() {
 		listens.CloseClientConnections()
 		listens.Close()
+		removeAll(t, runner) // containers outlive who runs them
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
+		leave(t, dir)
 	})
 	c := &cloud{Server: server, url: listens.URL}
 	conf, err := c.config("home")
@@ -174,6 +180,75 @@ func TestContainers(t *testing.T) {
 		said, _ := json.Marshal(out) // for people
 		t.Errorf("it ended with %s, %v, want 7", said, err)
 	}
+}
+
+// removeAll removes all pods of a runner, and waits until they are gone.
+func removeAll(t *testing.T, runner nodeutil.Provider) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	defer cancel()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		pods, err := runner.GetPods(ctx)
+		if err == nil && len(pods) == 0 {
+			return
+		}
+		for _, pod := range pods {
+			pod = pod.DeepCopy()
+			pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64)
+			if failed := runner.DeletePod(ctx, pod); failed != nil && !errdefs.IsNotFound(failed) {
+				err = errors.Join(err, failed)
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			t.Errorf("%d pods are left: %v", len(pods), err)
+			return
+		}
+	}
+}
+
+// leave waits until no process works in a directory, and ends those that do not go, which is an error.
+func leave(t *testing.T, dir string) {
+	t.Helper()
+	over := time.After(time.Minute)
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		left := worksIn(dir)
+		if len(left) == 0 {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-over:
+			t.Errorf("the processes %v of the test are left in %s", left, dir)
+			for _, pid := range left {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+			return
+		}
+	}
+}
+
+// worksIn returns the processes whose directory is below another one, and their children before each.
+func worksIn(dir string) (pids []int) {
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, link := range links {
+		if at, err := os.Readlink(link); err != nil || !strings.HasPrefix(at, dir+"/") {
+			continue
+		}
+		of := strings.Split(link, "/")[2]
+		children, _ := os.ReadFile(filepath.Join("/proc", of, "task", of, "children"))
+		for _, pid := range append(strings.Fields(string(children)), of) {
+			if n, err := strconv.Atoi(pid); err == nil {
+				pids = append(pids, n)
+			}
+		}
+	}
+	return pids
 }
 
 // onlyTask returns the ARN of the only task that was run.

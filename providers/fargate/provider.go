@@ -19,7 +19,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 )
 
@@ -98,6 +97,7 @@ func newProvider(ctx context.Context, in cli.ProviderInput, config Config, pace 
 		}
 	})
 	p.watch.tasks, p.watch.others = map[string]*inquiry{}, map[string]bool{}
+	p.leftovers.wake = make(chan struct{}, 1)
 	p.made.turn = make(chan struct{}, 1)
 	if pace.listEvery == 0 {
 		pace.listEvery = listEvery
@@ -107,12 +107,9 @@ func newProvider(ctx context.Context, in cli.ProviderInput, config Config, pace 
 	}
 	p.cache = poll.New(poll.Config[types.Task]{
 		List: p.list, Changed: p.changed, Identify: p.identify, Ended: ended, Pod: p.podOf,
-		Status: func(pod *corev1.Pod, t types.Task) corev1.PodStatus {
-			return podstatus.Status(pod, observe(pod, t, p.prober.ready))
-		},
-		Busy: pace.busy, Rest: pace.rest, Idle: pace.idle, ListEvery: pace.listEvery, SeenWithin: pace.seenWithin,
+		Status: p.prober.status,
+		Busy:   pace.busy, Rest: pace.rest, Idle: pace.idle, ListEvery: pace.listEvery, SeenWithin: pace.seenWithin,
 	})
-	p.cache.Notify(p.prober.see)
 	p.watch.patience = pace.seenWithin
 	if p.watch.patience == 0 {
 		p.watch.patience = doubtful
@@ -131,10 +128,7 @@ func (p *provider) UsePullCredentials(credentials node.PullCredentials) { p.cred
 
 // NotifyPods implements node.PodNotifier.
 func (p *provider) NotifyPods(_ context.Context, notify func(*corev1.Pod)) {
-	p.cache.Notify(func(pod *corev1.Pod) {
-		p.prober.see(pod)
-		notify(pod)
-	})
+	p.cache.Notify(notify)
 }
 
 // RunInBackground implements node.BackgroundRunner. ECS is asked once the pods of the cluster are known: what its tasks are follows from those.
@@ -142,6 +136,7 @@ func (p *provider) RunInBackground(ctx context.Context) error {
 	var beside sync.WaitGroup
 	if p.in.Listed == nil || cache.WaitForCacheSync(ctx.Done(), p.in.Listed) {
 		beside.Go(func() { p.prober.run(ctx, p.cache.Refresh) })
+		beside.Go(func() { p.removeLeftovers(ctx) })
 		if p.config.Queue != "" {
 			beside.Go(func() { p.listen(ctx) })
 		}

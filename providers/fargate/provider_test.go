@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -397,16 +396,14 @@ func TestGoneIsSaidThrice(t *testing.T) {
 	}
 }
 
-// TestNetworkReadiness: this node asks the ports of containers whether they are ready, and forwards connections to them.
+// TestNetworkReadiness: this node asks the ports of containers whether they are ready.
 func TestNetworkReadiness(t *testing.T) {
 	p := open(t, cloudOf(t))
-	pod := podOf("network", program.Program{Listen: 18090, Stay: program.Forever})
+	_, heard := listens(t)
+	pod := podOf("network", program.Program{Stay: program.Forever})
 	pod.Spec.RestartPolicy = corev1.RestartPolicyAlways
-	probe := func(port int32) *corev1.Probe {
-		return &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 1, FailureThreshold: 1, SuccessThreshold: 1, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}}}
-	}
-	pod.Spec.Containers[0].ReadinessProbe = probe(18090)
-	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "closed", Image: "program", Args: program.Program{Stay: program.Forever}.Args(), ReadinessProbe: probe(18091)})
+	pod.Spec.Containers[0].ReadinessProbe = asksPort(heard)
+	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "closed", Image: "program", Args: program.Program{Stay: program.Forever}.Args(), ReadinessProbe: asksPort(silent(t))})
 	if err := p.CreatePod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
@@ -453,11 +450,7 @@ func TestChangesAreTold(t *testing.T) {
 	for range 3 {
 		c.Interrupt(id)
 	}
-	begin := time.Now()
-	until(t, p, "told", "over", isOver)
-	if took := time.Since(begin); took > 10*time.Second {
-		t.Errorf("it was seen after %s", took)
-	}
+	until(t, p, "told", "over", isOver) // within a minute: the next round is in half an hour
 	tick := everyMoment(t)
 	for c.Queued() > 0 {
 		tick("the messages are removed")

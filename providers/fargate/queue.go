@@ -89,24 +89,32 @@ func (p *provider) listen(ctx context.Context) {
 	}
 }
 
-// hear takes messages once.
+// hear takes messages once. Those of tasks about which ECS was asked in vain stay, and are told again.
 func (p *provider) hear(ctx context.Context) error {
 	messages, err := p.service.receive(ctx, p.config.Queue)
 	if err != nil || len(messages) == 0 {
 		return err
 	}
 	var arns []string
+	var others []message
 	for _, m := range messages {
 		var c change
 		// Others have rules too: what is none of this node's is only removed.
 		if json.Unmarshal([]byte(m.Body), &c) == nil && c.Source == "aws.ecs" && c.DetailType == "ECS Task State Change" && c.Detail.StartedBy == p.mapping.startedBy() {
 			arns = append(arns, c.Detail.TaskArn)
+		} else {
+			others = append(others, m)
 		}
 	}
 	if len(arns) > 0 {
-		err = p.ask(ctx, arns)
+		if err = p.ask(ctx, arns); err == nil {
+			others = messages
+		}
 	}
-	return errors.Join(err, p.service.done(ctx, p.config.Queue, messages))
+	if len(others) > 0 {
+		err = errors.Join(err, p.service.done(ctx, p.config.Queue, others))
+	}
+	return err
 }
 
 // ask asks about tasks at once.

@@ -24,6 +24,9 @@ const (
 	stateDeleted = "DELETED"
 )
 
+// scheme begins the IDs of containers.
+const scheme = "fargate://"
+
 // ended reports whether nothing of a task runs any more.
 func ended(t types.Task) bool {
 	s := aws.ToString(t.LastStatus)
@@ -119,7 +122,7 @@ func container(c *corev1.Container, t types.Task, k types.Container, ready func(
 	why := aws.ToString(k.Reason)
 	run := podstatus.Run{StartedAt: aws.ToTime(t.StartedAt)}
 	if k.RuntimeId != nil {
-		run.ID = "fargate://" + *k.RuntimeId
+		run.ID = scheme + *k.RuntimeId
 	}
 	switch state := aws.ToString(k.LastStatus); {
 	case state == stateRunning:

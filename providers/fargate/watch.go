@@ -166,7 +166,6 @@ func (p *provider) known() (tasks []ecstypes.Task, pods map[string]*corev1.Pod) 
 
 // changed asks about some of the tasks.
 func (p *provider) changed(ctx context.Context, _ time.Time) ([]ecstypes.Task, error) {
-	p.remove(ctx)
 	all, pods := p.known()
 	arns := p.watch.next(all)
 	if p.watch.unsure() { // lists are rare: this one has the tasks whose request had no answer
@@ -247,7 +246,6 @@ func (p *provider) list(ctx context.Context) ([]ecstypes.Task, error) {
 	p.forget(halted)
 	p.leftovers.take(p.mapping, tasks)
 	p.leftovers.keep(halted)
-	p.remove(ctx)
 	p.prober.only(p.cache.All())
 	return out, nil
 }

@@ -27,6 +27,7 @@ type queue struct {
 type letter struct {
 	receipt, body string
 	hidden        time.Time // until when
+	given         int       // how often
 }
 
 // tell sends the state of a task, if it is another one. s.mu is held.
@@ -105,6 +106,7 @@ func (s *Server) receiveMessage(ctx context.Context, body []byte) (any, error) {
 		for _, m := range s.queue.messages {
 			if len(found) < max(1, in.MaxNumberOfMessages) && time.Now().After(m.hidden) {
 				m.hidden = time.Now().Add(hide)
+				m.given++
 				found = append(found, map[string]string{"MessageId": m.receipt, "ReceiptHandle": m.receipt, "Body": m.body})
 			}
 		}
@@ -152,6 +154,28 @@ func (s *Server) deleteMessageBatch(body []byte) (any, error) {
 		done = append(done, map[string]string{"Id": e.ID})
 	}
 	return map[string]any{"Successful": done, "Failed": failed}, nil
+}
+
+// getQueueAttributes tells the ARN of a queue, whatever is asked for.
+func (s *Server) getQueueAttributes(body []byte) (any, error) {
+	var in struct{ QueueURL string }
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	if err := s.queueOf(in.QueueURL); err != nil {
+		return nil, err
+	}
+	return map[string]any{"Attributes": map[string]string{"QueueArn": s.arn("sqs", queueName)}}, nil
+}
+
+// Given returns how often messages that wait were given to somebody, for tests.
+func (s *Server) Given() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.queue.messages {
+		n += m.given
+	}
+	return n
 }
 
 // Queued returns how many messages wait, for tests.

@@ -12,7 +12,10 @@ import (
 type secret struct {
 	arn, text string
 	binary    []byte
+	leaving   bool // it is scheduled for deletion
 }
+
+var errLeaving = refusal{"InvalidRequestException", "You can't perform this operation on the secret because it was marked for deletion."}
 
 func (s *Server) createSecret(body []byte) (any, error) {
 	var in struct {
@@ -21,6 +24,9 @@ func (s *Server) createSecret(body []byte) (any, error) {
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
+	}
+	if one := s.secrets[in.Name]; one != nil && one.leaving {
+		return nil, refusal{"InvalidRequestException", "You can't create this secret because a secret with this name is already scheduled for deletion."}
 	}
 	if s.secrets[in.Name] != nil {
 		return nil, refusal{"ResourceExistsException", "The operation failed because the secret " + in.Name + " already exists."}
@@ -44,6 +50,15 @@ func (s *Server) find(id string) (*secret, error) {
 	return nil, refusal{"ResourceNotFoundException", "Secrets Manager can't find the specified secret."}
 }
 
+// use returns a secret that may be read and written. s.mu is held.
+func (s *Server) use(id string) (*secret, error) {
+	one, err := s.find(id)
+	if err == nil && one.leaving {
+		return nil, errLeaving
+	}
+	return one, err
+}
+
 func (s *Server) describeSecret(body []byte) (any, error) {
 	var in struct{ SecretID string }
 	if err := json.Unmarshal(body, &in); err != nil {
@@ -61,7 +76,7 @@ func (s *Server) getSecretValue(body []byte) (any, error) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
-	one, err := s.find(in.SecretID)
+	one, err := s.use(in.SecretID)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +98,7 @@ func (s *Server) putSecretValue(body []byte) (any, error) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
-	one, err := s.find(in.SecretID)
+	one, err := s.use(in.SecretID)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +106,8 @@ func (s *Server) putSecretValue(body []byte) (any, error) {
 	return map[string]any{"ARN": one.arn}, nil
 }
 
-// deleteSecret removes at once. Of one that is not there it says so only if it would be kept for a while: that is how the service does it.
+// deleteSecret removes at once, or lets a secret be restored for a while, which here has no end. Of one that is not there it says so only if it would be
+// kept for a while: that is how the service does it.
 func (s *Server) deleteSecret(body []byte) (any, error) {
 	var in struct {
 		SecretID                   string
@@ -104,6 +120,10 @@ func (s *Server) deleteSecret(body []byte) (any, error) {
 	if err != nil && !in.ForceDeleteWithoutRecovery {
 		return nil, err
 	}
+	if !in.ForceDeleteWithoutRecovery {
+		one.leaving = true
+		return map[string]any{"ARN": one.arn}, nil
+	}
 	for name, other := range s.secrets {
 		if other == one {
 			delete(s.secrets, name)
@@ -112,12 +132,27 @@ func (s *Server) deleteSecret(body []byte) (any, error) {
 	return map[string]any{}, nil
 }
 
-// Secrets returns the names of those that there are, for tests.
+func (s *Server) restoreSecret(body []byte) (any, error) {
+	var in struct{ SecretID string }
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	one, err := s.find(in.SecretID)
+	if err != nil {
+		return nil, err
+	}
+	one.leaving = false
+	return map[string]any{"ARN": one.arn}, nil
+}
+
+// Secrets returns the names of those that there are and are to stay, for tests.
 func (s *Server) Secrets() (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name := range s.secrets {
-		names = append(names, name)
+	for name, one := range s.secrets {
+		if !one.leaving {
+			names = append(names, name)
+		}
 	}
 	return names
 }
@@ -125,14 +160,14 @@ func (s *Server) Secrets() (names []string) {
 // value returns what a secret of a definition is: ARN, key of a JSON object, and nothing for stage and version. An ARN alone is all of
 // it. s.mu is held.
 func (s *Server) value(from string) (string, error) {
-	if one, err := s.find(from); err == nil {
+	if one, err := s.find(from); err == nil && !one.leaving {
 		return one.text, nil
 	}
 	arn, key, ok := cutLast(strings.TrimSuffix(from, "::"))
 	if !ok {
 		return "", fmt.Errorf("secret %s: want an ARN with a key", from)
 	}
-	one, err := s.find(arn)
+	one, err := s.use(arn)
 	if err != nil {
 		return "", err
 	}

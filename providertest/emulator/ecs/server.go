@@ -200,7 +200,7 @@ func (s *Server) answer(r *http.Request, service, operation string, body []byte)
 		return s.receiveMessage(r.Context(), body)
 	}
 	do := map[string]func([]byte) (any, error){
-		"PutSecretValue": s.putSecretValue, "DeleteSecret": s.deleteSecret, "DeleteMessageBatch": s.deleteMessageBatch, "GetServiceQuota": s.getServiceQuota,
+		"PutSecretValue": s.putSecretValue, "DeleteSecret": s.deleteSecret, "RestoreSecret": s.restoreSecret, "DeleteMessageBatch": s.deleteMessageBatch, "GetQueueAttributes": s.getQueueAttributes, "GetServiceQuota": s.getServiceQuota,
 		"DescribeSubnets": s.describeSubnets, "DescribeSecurityGroups": s.describeSecurityGroups, "GetRole": s.getRole,
 		"DescribeClusters": s.describeClusters, "RegisterTaskDefinition": s.registerTaskDefinition, "DescribeTaskDefinition": s.describeTaskDefinition,
 		"RunTask": s.runTask, "StopTask": s.stopTask, "ListTasks": s.listTasks, "DescribeTasks": s.describeTasks, "ExecuteCommand": s.executeCommand,

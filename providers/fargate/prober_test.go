@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fargate
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
+)
+
+// listens returns a listener whose port is free on this machine, and its port.
+func listens(t *testing.T) (net.Listener, int32) {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l, int32(l.Addr().(*net.TCPAddr).Port)
+}
+
+// silent returns a port of this machine on which nobody listens, nor will until the test ends: it is one end of a connection.
+func silent(t *testing.T) int32 {
+	t.Helper()
+	l, _ := listens(t)
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return int32(conn.LocalAddr().(*net.TCPAddr).Port)
+}
+
+// asksPort is a readiness probe of a port.
+func asksPort(port int32) *corev1.Probe {
+	return &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 1, FailureThreshold: 1, SuccessThreshold: 1, ProbeHandler: corev1.ProbeHandler{
+		TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(port)},
+	}}
+}
+
+// TestReadinessOutlivesTheNode: after a restart of this process a container is as ready as it was, until a probe says otherwise.
+func TestReadinessOutlivesTheNode(t *testing.T) {
+	c := cloudOf(t)
+	conf, err := c.config("home")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, port := listens(t)
+	var mu sync.Mutex
+	var reports []bool // guarded by mu
+	live := func(pods ...*corev1.Pod) (p *provider, stop func()) {
+		t.Helper()
+		known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+		for _, pod := range pods {
+			if err := known.Add(pod); err != nil {
+				t.Fatal(err)
+			}
+		}
+		in := cli.ProviderInput{NodeName: "node"}
+		in.Pods = corelisters.NewPodLister(known)
+		p, err := newProvider(t.Context(), in, conf, quick)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.UsePodObjects(values{})
+		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+		p.NotifyPods(ctx, func(pod *corev1.Pod) {
+			mu.Lock()
+			defer mu.Unlock()
+			reports = append(reports, isReady(pod))
+		})
+		done := make(chan error, 1)
+		go func() { done <- p.RunInBackground(ctx) }()
+		stop = sync.OnceFunc(func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+		t.Cleanup(stop)
+		return p, stop
+	}
+
+	first, stop := live()
+	pod := podOf("ready", program.Program{Stay: program.Forever})
+	pod.Spec.Containers[0].ReadinessProbe = asksPort(port)
+	if err := first.CreatePod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	was := until(t, first, "ready", "ready", isReady)
+	stop()
+	mu.Lock()
+	reports = nil
+	mu.Unlock()
+
+	second, _ := live(was)
+	if err := second.cache.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if pod, err := second.GetPod(t.Context(), "shop", "ready"); err != nil || !isReady(pod) {
+		t.Errorf("after a restart: got %+v, %v, want a pod that is ready", pod, err)
+	}
+	mu.Lock()
+	for _, ready := range reports {
+		if !ready {
+			t.Error("the pod was reported as not ready, and no probe failed")
+			break
+		}
+	}
+	mu.Unlock()
+	listener.Close()
+	until(t, second, "ready", "not ready, as nobody listens any more", func(pod *corev1.Pod) bool { return isRunning(pod) && !isReady(pod) })
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return isRunning(pod) && len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].Ready
+}
