@@ -191,6 +191,11 @@ func (r *rest) understand(what string, code int, data []byte, out any) error {
 	return nil
 }
 
+// without is the error of an answer that has not what was asked for: that says nothing, least of all that there is none.
+func (r *rest) without(what, field string) error {
+	return fmt.Errorf("slurmrestd: %s: the answer is not one of slurmrestd %s: it has no %s", what, r.version, field)
+}
+
 // gone tells whether Slurm says that there is no such job.
 func gone(err error) bool {
 	var refused *refusedError

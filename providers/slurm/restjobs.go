@@ -88,14 +88,14 @@ func (r *rest) submit(ctx context.Context, args []string) (int, error) {
 		return out.ID, nil // a complaint is that it waits, as for nodes that are drained
 	}
 	if err == nil {
-		err = fmt.Errorf("slurmrestd: sbatch: %d is no number of a job", out.ID)
+		err = r.without("sbatch", "job_id")
 	}
-	return out.ID, err
+	return 0, err
 }
 
 func (r *rest) jobs(ctx context.Context, more ...string) ([]queued, error) {
 	var out struct {
-		Jobs []struct {
+		Jobs *[]struct {
 			ID       int    `json:"job_id"`
 			State    string `json:"job_state"`
 			Reason   string `json:"state_reason"`
@@ -112,12 +112,18 @@ func (r *rest) jobs(ctx context.Context, more ...string) ([]queued, error) {
 	if err := r.call(ctx, "squeue", http.MethodGet, "/jobs", nil, &out); err != nil {
 		return nil, err
 	}
+	if out.Jobs == nil {
+		return nil, r.without("squeue", "jobs")
+	}
 	name := ""
 	for _, flag := range more {
 		name = strings.TrimPrefix(flag, "--name=")
 	}
 	var all []queued
-	for _, j := range out.Jobs {
+	for _, j := range *out.Jobs {
+		if j.ID <= 0 {
+			return nil, r.without("squeue", "job_id")
+		}
 		own := j.UserName == r.user || r.uid >= 0 && j.UserID == r.uid
 		if !own || j.Array != nil || name != "" && j.Name != name {
 			continue
@@ -178,14 +184,14 @@ func (*rest) accounted(context.Context, []int) (map[int]string, error) { return 
 
 func (r *rest) partition(ctx context.Context, name string) (machines []machine, up bool, err error) {
 	var partitions struct {
-		All []struct {
+		All *[]struct {
 			Name  string   `json:"name"`
 			State string   `json:"state"`
 			Flags []string `json:"flags"`
 		} `json:"partitions"`
 	}
 	var nodes struct {
-		All []struct {
+		All *[]struct {
 			Name       string   `json:"name"`
 			CPUs       int64    `json:"cpus"`
 			Memory     int64    `json:"real_memory"`
@@ -198,16 +204,22 @@ func (r *rest) partition(ctx context.Context, name string) (machines []machine, 
 	if err := r.call(ctx, "sinfo", http.MethodGet, "/partitions", nil, &partitions); err != nil {
 		return nil, false, err
 	}
+	if partitions.All == nil {
+		return nil, false, r.without("sinfo", "partitions")
+	}
 	if err := r.call(ctx, "sinfo", http.MethodGet, "/nodes", nil, &nodes); err != nil {
 		return nil, false, err
 	}
+	if nodes.All == nil {
+		return nil, false, r.without("sinfo", "nodes")
+	}
 	wanted := name
-	for _, p := range partitions.All {
+	for _, p := range *partitions.All {
 		if p.Name == name || name == "" && slices.Contains(p.Flags, "default") {
 			wanted, up = p.Name, p.State == "UP"
 		}
 	}
-	for _, n := range nodes.All {
+	for _, n := range *nodes.All {
 		if !slices.Contains(n.Partitions, wanted) {
 			continue
 		}
