@@ -64,15 +64,14 @@ type rest struct {
 	client        // its step alone
 	base, version string
 	user          string
-	uid           int // where no user is named
+	uid           int // the files of pods are of that number, as are their jobs
 	token         config.Secret
 	http          *http.Client
 }
 
 func newREST(c REST, commands client) *rest {
-	r := &rest{client: commands, base: strings.TrimSuffix(c.URL, "/"), version: cmp.Or(c.Version, restVersions[1]), user: c.User, uid: -1, token: c.Token}
+	r := &rest{client: commands, base: strings.TrimSuffix(c.URL, "/"), version: cmp.Or(c.Version, restVersions[1]), user: c.User, uid: os.Geteuid(), token: c.Token}
 	if r.user == "" {
-		r.uid = os.Getuid()
 		if u, err := user.Current(); err == nil {
 			r.user = u.Username
 		}

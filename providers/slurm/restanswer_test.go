@@ -5,9 +5,12 @@
 package slurm
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -58,5 +61,29 @@ func TestAnswerWithoutItsField(t *testing.T) {
 	}
 	if machines, up, err := r.partition(t.Context(), "main"); err != nil || len(machines) != 1 || !up {
 		t.Errorf("a partition: %v, %v, %v", machines, up, err)
+	}
+}
+
+// TestJobsWhoseUserHasNoName: jobs are ours by the name of their user or by its number, and one that may be ours is never left out in silence.
+func TestJobsWhoseUserHasNoName(t *testing.T) {
+	text := ""
+	r := answering(t, "vk", func(string) string { return `{"meta":{},"errors":[],"jobs":[` + text + `]}` })
+	uid := os.Geteuid()
+	for _, c := range []struct {
+		name, user string
+		uid, want  int // -1 is an error
+	}{
+		{"vk-a", "vk", uid, 1}, {"vk-a", "vk", uid + 1, 1}, {"vk-a", "nobody", uid, 1}, {"vk-a", "vk@example.org", uid, 1}, {"vk-a", "", uid, 1},
+		{"vk-a", "nobody", uid + 1, -1}, {"vk-a", "", uid + 1, -1}, {"vk-a", strconv.Itoa(uid + 1), uid + 1, -1},
+		{"vk-a", "other", uid + 1, 0}, {"vk-a", "nobody", 65534, 0}, {"job", "nobody", uid + 1, 0},
+	} {
+		text = fmt.Sprintf(`{"job_id":7,"job_state":"RUNNING","name":%q,"user_name":%q,"user_id":%d}`, c.name, c.user, c.uid)
+		all, err := r.jobs(t.Context())
+		if got := len(all); (err != nil) != (c.want < 0) || err == nil && got != c.want {
+			t.Errorf("%s: got %v, %v, want %d", text, all, err, c.want)
+		}
+		if err != nil && !strings.Contains(err.Error(), "job 7") {
+			t.Errorf("the error names no job: %v", err)
+		}
 	}
 }

@@ -104,7 +104,7 @@ func (r *rest) jobs(ctx context.Context, more ...string) ([]queued, error) {
 			Submit   int64  `json:"submit_time"`
 			Start    int64  `json:"start_time"`
 			Comment  string `json:"comment"`
-			UserID   int    `json:"user_id"`
+			UserID   *int   `json:"user_id"`
 			UserName string `json:"user_name"`
 			Array    *int   `json:"array_task_id"`
 		} `json:"jobs"`
@@ -124,8 +124,14 @@ func (r *rest) jobs(ctx context.Context, more ...string) ([]queued, error) {
 		if j.ID <= 0 {
 			return nil, r.without("squeue", "job_id")
 		}
-		own := j.UserName == r.user || r.uid >= 0 && j.UserID == r.uid
-		if !own || j.Array != nil || name != "" && j.Name != name {
+		own := j.UserName == r.user || j.UserID != nil && *j.UserID == r.uid
+		if j.Array != nil || name != "" && j.Name != name || !own && !strings.HasPrefix(j.Name, jobName("")) {
+			continue
+		}
+		if !own && nameless(j.UserName, j.UserID) {
+			return nil, fmt.Errorf("slurmrestd: squeue: whose job %d (%s) is cannot be told, its user is %q: look whether the machine of slurmrestd knows user %s", j.ID, j.Name, j.UserName, r.user)
+		}
+		if !own {
 			continue
 		}
 		all = append(all, queued{
@@ -133,6 +139,15 @@ func (r *rest) jobs(ctx context.Context, more ...string) ([]queued, error) {
 		})
 	}
 	return all, nil
+}
+
+// nobody is the number of the user that really has this name.
+const nobody = 65534
+
+// nameless tells whether slurmrestd could not find out what a user is called.
+func nameless(user string, uid *int) bool {
+	_, err := strconv.Atoi(user)
+	return user == "" || err == nil || user == "nobody" && (uid == nil || *uid != nobody)
 }
 
 func moment(seconds int64) time.Time {
