@@ -78,6 +78,9 @@ func (c client) step(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// close has nothing to let go of: each command is a process.
+func (client) close() {}
+
 // run returns what a command says.
 func (c client) run(ctx context.Context, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)

@@ -18,13 +18,15 @@ import (
 	"os"
 	"os/user"
 	"strings"
+	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
 // REST is a slurmrestd that takes the place of the commands sbatch, squeue, scancel and sinfo.
 type REST struct {
-	// URL is where it listens: https://host, http://host:port, or unix:///path. Required.
+	// URL is where it listens: https://host, unix:///path, or, on this machine alone, http://127.0.0.1:port. Required.
 	URL string `json:"url,omitempty"`
 	// Version is that of its interface. Default v0.0.38, of Slurm 22.05.
 	Version string `json:"version,omitempty"`
@@ -47,7 +49,9 @@ func (r REST) check(problem func(string, ...any)) {
 	case u.Scheme == "unix" && (u.Host != "" || u.Path == ""):
 		problem("rest.url: %q: want unix:///path", r.URL)
 	case u.Scheme != "unix" && u.Scheme != "http" && u.Scheme != "https" || u.Scheme != "unix" && u.Host == "":
-		problem("rest.url: %q: want https://host, http://host:port or unix:///path", r.URL)
+		problem("rest.url: %q: want https://host, http://127.0.0.1:port or unix:///path", r.URL)
+	case u.Scheme == "http" && !job.Loopback(u.Hostname()):
+		problem("rest.url: %q: by http the token would travel as it is: want https, or an address of this machine, such as http://127.0.0.1:6820", r.URL)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "unix" && strings.Trim(u.Path, "/") != "":
 		problem("rest.url: want nothing but the host and the port")
 	}
@@ -76,7 +80,7 @@ func newREST(c REST, commands client) *rest {
 			r.user = u.Username
 		}
 	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 4}
+	transport := &http.Transport{Proxy: encryptedProxy, MaxIdleConnsPerHost: restCalls, IdleConnTimeout: 90 * time.Second}
 	if path, ok := strings.CutPrefix(r.base, "unix://"); ok {
 		r.base, transport.Proxy = "http://slurmrestd", nil
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -102,6 +106,20 @@ func newREST(c REST, commands client) *rest {
 	r.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return r
 }
+
+// encryptedProxy is the proxy of the environment for https alone: by http it would see the token.
+func encryptedProxy(r *http.Request) (*url.URL, error) {
+	if r.URL.Scheme != "https" {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	return http.ProxyFromEnvironment(r)
+}
+
+// restCalls is how many jobs slurmrestd is asked about at once.
+const restCalls = 8
+
+// close lets go of the connections that wait for the next call.
+func (r *rest) close() { r.http.CloseIdleConnections() }
 
 // maxAnswer bounds what is read of an answer.
 const maxAnswer = 256 << 20

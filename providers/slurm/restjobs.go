@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -27,14 +28,27 @@ type restField struct {
 	read func(string) (any, error)
 }
 
-func asText(s string) (any, error)   { return s, nil }
+func asText(s string) (any, error) {
+	if s == "" {
+		return nil, errors.New("want a value")
+	}
+	return s, nil
+}
+
 func asNumber(s string) (any, error) { return strconv.Atoi(s) }
 func asMegabytes(s string) (any, error) {
 	return strconv.Atoi(strings.TrimSuffix(s, "M"))
 }
 
-// always makes a field of a flag without a value.
-func always(v any) func(string) (any, error) { return func(string) (any, error) { return v, nil } }
+// always makes a field of a flag without a value. One that has a value all the same means what there is no field for.
+func always(v any) func(string) (any, error) {
+	return func(s string) (any, error) {
+		if s != "" {
+			return nil, errors.New("want no value")
+		}
+		return v, nil
+	}
+}
 
 // restFields are the flags that there are: those that the provider sets, and of those that pods may set the ones that have a field.
 var restFields = map[string]restField{
@@ -68,7 +82,7 @@ func restJob(args []string) (map[string]any, error) {
 		}
 		v, err := f.read(value)
 		if err != nil {
-			return nil, errdefs.InvalidInputf("annotation %s: %s: %q is no number", AnnotationFlags, name, value)
+			return nil, errdefs.InvalidInputf("annotation %s: %s: %q cannot be said to slurmrestd: %v", AnnotationFlags, name, value, err)
 		}
 		job[f.name] = v
 	}
@@ -157,27 +171,63 @@ func moment(seconds int64) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-// cancel ends jobs. To tell a batch script alone something, which its containers would not survive, slurmrestd has no way: jobs look for it themselves.
+// cancel ends jobs. One that is to end only while it waits is held first: what waits then does not begin any more. To tell a batch script alone something, which its containers would not survive, slurmrestd has no way: jobs look for it themselves.
 func (r *rest) cancel(ctx context.Context, ids []int, more ...string) error {
 	if slices.Contains(more, tellBatch) {
 		return nil
 	}
+	var failed error
 	if slices.Contains(more, whilePending) {
-		all, err := r.jobs(ctx)
-		if err != nil {
+		if ids, failed = r.hold(ctx, ids); len(ids) == 0 {
+			return failed
+		}
+	}
+	_, err := each(ids, func(id int) error {
+		if err := r.call(ctx, "scancel", http.MethodDelete, jobPath(id), nil, nil); err != nil && !gone(err) {
 			return err
 		}
-		ids = slices.DeleteFunc(slices.Clone(ids), func(id int) bool {
-			return !slices.ContainsFunc(all, func(q queued) bool { return q.ID == id && q.State == "PENDING" })
+		return nil
+	})
+	return errors.Join(failed, err)
+}
+
+func jobPath(id int) string { return "/job/" + strconv.Itoa(id) }
+
+// hold has jobs wait for good, and returns those that do. What began meanwhile runs on, and its files tell it to stop.
+func (r *rest) hold(ctx context.Context, ids []int) (held []int, err error) {
+	held, failed := each(ids, func(id int) error {
+		return r.call(ctx, "scontrol hold", http.MethodPost, jobPath(id), map[string]any{"priority": "0"}, nil)
+	})
+	if len(held) == 0 {
+		return nil, failed
+	}
+	all, err := r.jobs(ctx) // only now: before, a job that waits may begin at any time
+	if err != nil {
+		return nil, errors.Join(failed, err)
+	}
+	return slices.DeleteFunc(held, func(id int) bool {
+		return !slices.ContainsFunc(all, func(q queued) bool { return q.ID == id && q.State == "PENDING" })
+	}), failed
+}
+
+// each does something with each of some jobs, some at a time, and returns those that it succeeded with.
+func each(ids []int, do func(id int) error) (done []int, err error) {
+	var under sync.WaitGroup
+	all, room := make([]error, len(ids)), make(chan struct{}, restCalls)
+	for i, id := range ids {
+		room <- struct{}{}
+		under.Go(func() {
+			defer func() { <-room }()
+			all[i] = do(id)
 		})
 	}
-	var all []error
-	for _, id := range ids {
-		if err := r.call(ctx, "scancel", http.MethodDelete, "/job/"+strconv.Itoa(id), nil, nil); err != nil && !gone(err) {
-			all = append(all, err)
+	under.Wait()
+	for i, id := range ids {
+		if all[i] == nil {
+			done = append(done, id)
 		}
 	}
-	return errors.Join(all...)
+	return done, errors.Join(all...)
 }
 
 func (r *rest) cancelNamed(ctx context.Context, uids []types.UID) error {

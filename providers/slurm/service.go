@@ -25,6 +25,8 @@ type service interface {
 	partition(ctx context.Context, name string) (machines []machine, up bool, err error)
 	// step is a command of srun: streams have no other way.
 	step(ctx context.Context, args ...string) *exec.Cmd
+	// close lets go of what is kept for the next call, which may still come.
+	close()
 }
 
 var (

@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -106,7 +107,8 @@ func TestPullThatWaitsEnds(t *testing.T) {
 		}
 	case <-first:
 		t.Error("the first pull ended before")
-	case <-t.Context().Done():
+	case <-time.After(10 * time.Second):
+		t.Error("it waits for the other one")
 	}
 	cancel()
 	close(end)
