@@ -80,9 +80,12 @@ func newREST(c REST, commands client) *rest {
 			r.user = u.Username
 		}
 	}
-	transport := &http.Transport{Proxy: encryptedProxy, MaxIdleConnsPerHost: restCalls, IdleConnTimeout: 90 * time.Second}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: restCalls, IdleConnTimeout: 90 * time.Second}
+	if !strings.HasPrefix(r.base, "https:") {
+		transport.Proxy = nil // it would see the token
+	}
 	if path, ok := strings.CutPrefix(r.base, "unix://"); ok {
-		r.base, transport.Proxy = "http://slurmrestd", nil
+		r.base = "http://slurmrestd"
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", path)
 		}
@@ -105,14 +108,6 @@ func newREST(c REST, commands client) *rest {
 	// A redirection may be that of a proxy that asks people to log in: it would take the token along.
 	r.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return r
-}
-
-// encryptedProxy is the proxy of the environment for https alone: by http it would see the token.
-func encryptedProxy(r *http.Request) (*url.URL, error) {
-	if r.URL.Scheme != "https" {
-		return nil, nil //nolint:nilnil // there is none
-	}
-	return http.ProxyFromEnvironment(r)
 }
 
 // restCalls is how many jobs slurmrestd is asked about at once.
