@@ -245,7 +245,7 @@ func (r *rest) cancelNamed(ctx context.Context, uids []types.UID) error {
 }
 
 // accounted knows none: slurmrestd has the accounting at a place of its own.
-func (*rest) accounted(context.Context, []int) (map[int]string, error) { return nil, nil }
+func (*rest) accounted(context.Context, []queued) (map[int]string, error) { return nil, nil }
 
 func (r *rest) partition(ctx context.Context, name string) (machines []machine, up bool, err error) {
 	var partitions struct {
