@@ -178,6 +178,7 @@ func TestThroughREST(t *testing.T) {
 		if err := p.CreatePod(t.Context(), waits); err != nil {
 			t.Fatal(err)
 		}
+		began := time.Now()
 		if err := p.DeletePod(t.Context(), waits); err != nil {
 			t.Fatal(err)
 		}
@@ -185,6 +186,9 @@ func TestThroughREST(t *testing.T) {
 			out, err := c.Run(t.Context(), "squeue", "--noheader", "--format=%i")
 			return err == nil && strings.TrimSpace(out) == "", out
 		})
+		if took := time.Since(began); took > 25*time.Second { // by its time, and not because it waits, it would take 50
+			t.Errorf("the end of a job that waits took %s", took)
+		}
 	}
 }
 
