@@ -78,6 +78,9 @@ func (c client) step(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// close has nothing to let go of: each command is a process.
+func (client) close() {}
+
 // run returns what a command says.
 func (c client) run(ctx context.Context, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
@@ -223,27 +226,45 @@ func (c client) cancelNamed(ctx context.Context, uids []types.UID) error {
 	return errors.Join(all...)
 }
 
-// accounted asks the accounting, which not every site has.
-func (c client) accounted(ctx context.Context, ids []int) (map[int]string, error) {
+// accounted asks the accounting, which not every site has: without one it knows none. What it has under a number may be another job, of
+// before numbers began anew.
+func (c client) accounted(ctx context.Context, jobs []queued) (map[int]string, error) {
 	known := map[int]string{}
-	for some := range slices.Chunk(ids, maxJobs) {
+	for some := range slices.Chunk(jobs, maxJobs) {
 		var list []string
-		for _, id := range some {
-			list = append(list, strconv.Itoa(id))
+		for _, q := range some {
+			list = append(list, strconv.Itoa(q.ID))
 		}
-		out, err := c.run(ctx, "sacct", "--allocations", "--noheader", "--parsable2", "--format=JobIDRaw,State", "--jobs="+strings.Join(list, ","))
-		if err != nil {
+		out, err := c.run(ctx, "sacct", "--allocations", "--noheader", "--parsable2", "--format=JobIDRaw,State,Submit,JobName", "--jobs="+strings.Join(list, ","))
+		if err != nil && !unaccounted(err) {
 			return known, err
 		}
 		for line := range strings.Lines(out) {
-			id, state, _ := strings.Cut(strings.TrimSpace(line), "|")
-			state, _, _ = strings.Cut(state, " ") // CANCELLED by 1000
-			if n, err := strconv.Atoi(id); err == nil {
-				known[n] = state
+			f := strings.SplitN(strings.TrimSuffix(line, "\n"), "|", 4)
+			if len(f) < 4 {
+				continue
+			}
+			state, _, _ := strings.Cut(f[1], " ") // CANCELLED by 1000
+			if slices.ContainsFunc(some, func(q queued) bool {
+				return f[0] == strconv.Itoa(q.ID) && f[3] == q.Name && near(seconds(f[2]), q.Submitted)
+			}) {
+				known[number(f[0])] = state
 			}
 		}
 	}
 	return known, nil
+}
+
+// near tells whether two times may be that of one submission, by two clocks, as far as both are known.
+func near(a, b time.Time) bool {
+	return a.IsZero() || b.IsZero() || a.Sub(b).Abs() < 10*time.Minute
+}
+
+// unaccounted tells whether an error of sacct means that there is no accounting, or no sacct.
+func unaccounted(err error) bool {
+	var refused *refusedError
+	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) ||
+		errors.As(err, &refused) && (strings.Contains(refused.said, "accounting storage is disabled") || strings.Contains(refused.said, "not found") || strings.Contains(refused.said, "No such file"))
 }
 
 // machine is a node of a partition.

@@ -31,6 +31,7 @@ func (p *provider) RunInBackground(ctx context.Context) error {
 	loops.Go(func() { p.followTokens(ctx) })
 	loops.Wait()
 	telling.Wait()
+	p.slurm.close()
 	return nil
 }
 

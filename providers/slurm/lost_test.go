@@ -67,15 +67,31 @@ func TestLostNeedsTime(t *testing.T) {
 	}
 }
 
-// TestAccountingKnowsLostJobs: how a job ended that Slurm has forgotten is what its accounting says, where there is one; a job that is not over there is lost.
+// sacct makes the accounting of p that of a script.
+func sacct(t *testing.T, p *provider, script string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(p.slurm.(client).binDir, "sacct"), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // it is a program
+		t.Fatal(err)
+	}
+}
+
+// TestAccountingKnowsLostJobs: how a job ended that Slurm has forgotten is what its accounting says of this very job, where there is one. One that runs there
+// is not lost, and neither is any while the accounting does not answer, for a while.
 func TestAccountingKnowsLostJobs(t *testing.T) {
+	const doubt = ""
 	for says, want := range map[string]string{
-		"echo '7|NODE_FAIL'": "NodeFail", "echo '6|TIMEOUT'; echo '7|CANCELLED by 1000'": "JobCancelled", "echo '7|RUNNING'": "JobLost", "exit 0": "JobLost",
-		"echo 'Slurm accounting storage is disabled' >&2; exit 1": "JobLost", `case " $* " in *" --jobs=7 "*) echo '7|TIMEOUT';; esac`: "DeadlineExceeded",
+		"echo '7|NODE_FAIL|1000|vk-u'": "NodeFail", "echo '6|TIMEOUT|1000|vk-u'; echo '7|CANCELLED by 1000|1030|vk-u'": "JobCancelled", "exit 0": "JobLost",
+		"echo '7|COMPLETED|1000|train'": "JobLost", "echo '7|COMPLETED|9000|vk-u'": "JobLost", "echo '7|FAILED|1000|vk-u|x'": "JobLost", // other jobs
+		"echo '7|TIMEOUT|9|old'; echo '7|NODE_FAIL|1000|vk-u'": "NodeFail",
+		"echo '7|RUNNING|1000|vk-u'":                           doubt, "echo '7|PENDING|1000|vk-u'": doubt,
+		"echo 'sacct: error: slurm_persist_conn_open: failed to open persistent connection' >&2; exit 1": doubt,
+		"echo 'Slurm accounting storage is disabled' >&2; exit 1":                                        "JobLost", "": "JobLost",
+		`case " $* " in *" --jobs=7 "*) echo '7|TIMEOUT|1000|vk-u';; esac`: "DeadlineExceeded",
 	} {
 		p, pod := listing(t, "exit 0")
-		if err := os.WriteFile(filepath.Join(p.slurm.(client).binDir, "sacct"), []byte("#!/bin/sh\n"+says+"\n"), 0o700); err != nil { //nolint:gosec // it is a program
-			t.Fatal(err)
+		pod.job.Submitted = time.Unix(1000, 0)
+		if says != "" { // else there is no sacct
+			sacct(t, p, says)
 		}
 		for range missingLists {
 			p.list(t.Context())
@@ -85,8 +101,68 @@ func TestAccountingKnowsLostJobs(t *testing.T) {
 		}
 		pod.missingAt = pod.missingAt.Add(-settleTime)
 		p.list(t.Context())
-		if pod.status.Phase != corev1.PodFailed || pod.status.Reason != want {
-			t.Errorf("%s: the pod is %s, %s, want %s", says, pod.status.Phase, pod.status.Reason, want)
+		if phase := pod.status.Phase; pod.status.Reason != want || (phase == corev1.PodFailed) != (want != doubt) {
+			t.Errorf("%q: the pod is %s, %s, want %s", says, phase, pod.status.Reason, want)
+		}
+	}
+}
+
+// TestDoubtEnds: an accounting that does not answer is asked again, and not forever; a job that runs there is lost only when its pod is to stop and
+// its time is up. Each is then cancelled by its name, as is one that the accounting has as ended.
+func TestDoubtEnds(t *testing.T) {
+	asks := func(p *provider, pod *tracked) {
+		pod.askAt = time.Time{}
+		p.list(t.Context())
+	}
+	of := func(script string) (*provider, *tracked) {
+		p, pod := listing(t, "exit 0")
+		sacct(t, p, script)
+		pod.missing, pod.missingAt = missingLists, time.Now().Add(-settleTime)
+		asks(p, pod)
+		return p, pod
+	}
+	p, pod := of("exit 1")
+	if pod.job.State != "RUNNING" || !pod.askAt.After(time.Now()) {
+		t.Fatalf("job %+v, asked again at %v", pod.job, pod.askAt)
+	}
+	sacct(t, p, "echo '7|TIMEOUT|1|vk-u'")
+	if p.list(t.Context()); pod.job.State != "RUNNING" {
+		t.Error("it was asked again at once")
+	}
+	if asks(p, pod); pod.job.State != "TIMEOUT" {
+		t.Errorf("it answers, and job is %s", pod.job.State)
+	}
+	p, pod = of("exit 1")
+	pod.missingAt = pod.missingAt.Add(-accountTime)
+	if asks(p, pod); pod.job.State != stateLost {
+		t.Errorf("without an answer for long the job is %s", pod.job.State)
+	}
+	p, pod = of("echo '7|RUNNING|1|vk-u'")
+	pod.missingAt = pod.missingAt.Add(-10 * accountTime)
+	if asks(p, pod); pod.job.State != "RUNNING" {
+		t.Errorf("what runs in the accounting is %s", pod.job.State)
+	}
+	pod.stop = &stopping{until: time.Now().Add(time.Hour)}
+	if p.orders(time.Now()); pod.late() {
+		t.Error("its time is up")
+	}
+	if asks(p, pod); pod.job.State != "RUNNING" {
+		t.Errorf("within its grace period the job is %s", pod.job.State)
+	}
+	p.orders(time.Now().Add(2 * time.Hour))
+	if p.list(t.Context()); pod.job.State != stateLost {
+		t.Errorf("when its time is up the job is %s", pod.job.State)
+	}
+	for script, late := range map[string]time.Duration{"echo '7|COMPLETED|1|vk-u'": 0, "echo '7|RUNNING|1|vk-u'": -time.Minute} {
+		p, pod = of(script)
+		pod.stop = &stopping{until: time.Now().Add(late), late: late < 0}
+		asks(p, pod)
+		if due := p.orders(time.Now()); len(due) != 1 || fmt.Sprint(due[0].lost) != "[u]" {
+			t.Errorf("%s: orders %+v, want one for the name of the job", script, due)
+		}
+		pod.stop.ended = true
+		if due := p.orders(time.Now().Add(time.Hour)); len(due) != 0 {
+			t.Errorf("%s: it was cancelled, and is again: %+v", script, due)
 		}
 	}
 }

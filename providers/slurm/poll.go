@@ -4,7 +4,6 @@ package slurm
 
 import (
 	"context"
-	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -25,6 +24,9 @@ const (
 	missingLists = 3
 	// settleTime is how long the last status of a job that is over may take to be seen: a shared file system may show what was before.
 	settleTime = time.Minute
+	// accountTime is how long the accounting may take to answer before a job is lost, and accountEvery how often it is asked.
+	accountTime  = 10 * time.Minute
+	accountEvery = 30 * time.Second
 	// stuckTime is how long a round of the commands of Slurm, or one of the files, may take.
 	stuckTime = 2 * time.Minute
 	// renewals is how many pods get new tokens at once.
@@ -64,21 +66,24 @@ func (p *provider) list(ctx context.Context) {
 		}
 		return
 	}
-	var doubled, forgotten []int
+	var doubled []int
+	var forgotten []queued
 	p.mu.Lock()
 	for uid, t := range p.pods {
 		own, others := choose(t, byPod[uid])
 		doubled = append(doubled, others...)
 		switch {
 		case own != nil:
-			t.job, t.missing = *own, 0
+			t.job, t.missing, t.forgotten = *own, 0, false
 		case t.submitted.Before(began):
 			if t.missing++; t.missing == 1 {
 				t.missingAt = began
 			}
 			long := began.Sub(t.missingAt) >= p.settle || t.said != nil && t.said.Ended
-			if t.missing >= missingLists && long && ended[t.job.State] == "" {
-				forgotten = append(forgotten, t.job.ID)
+			if t.missing >= missingLists && long && ended[t.job.State] == "" && (t.late() || !began.Before(t.askAt)) {
+				q := t.job
+				q.Name = jobName(uid)
+				forgotten = append(forgotten, q)
 			}
 		}
 		p.refresh(t)
@@ -93,27 +98,40 @@ func (p *provider) list(ctx context.Context) {
 	}
 }
 
-// lose takes in that Slurm does not know some jobs any more: how they ended may be in its accounting.
-func (p *provider) lose(ctx context.Context, ids []int) {
-	if len(ids) == 0 {
+// lose takes in that Slurm does not know some jobs any more: how they ended may be in its accounting. One that runs there may run, and so may all
+// while it does not answer: such a pod stays as it is, unless it is to stop and its time is up.
+func (p *provider) lose(ctx context.Context, jobs []queued) {
+	if len(jobs) == 0 {
 		return
 	}
-	known, err := p.slurm.accounted(ctx, ids)
+	known, err := p.slurm.accounted(ctx, jobs)
 	if err != nil {
-		log.G(ctx).WithError(err).Debug("How jobs ended that are lost is not in the accounting of Slurm")
+		log.G(ctx).WithError(err).Warn("How jobs ended that are lost cannot be asked of the accounting of Slurm")
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, t := range p.pods {
-		if t.missing < missingLists || !slices.Contains(ids, t.job.ID) {
+	for _, q := range jobs {
+		t := p.pods[types.UID(strings.TrimPrefix(q.Name, jobName("")))]
+		if t == nil || t.missing < missingLists || t.job.ID != q.ID {
 			continue
 		}
-		if t.job.State = known[t.job.ID]; ended[t.job.State] == "" {
-			t.job.State = stateLost
+		state, has := known[q.ID]
+		doubt := has || err != nil && time.Since(t.missingAt) < p.settle+accountTime
+		switch {
+		case ended[state] != "":
+		case doubt && !t.late():
+			t.askAt = time.Now().Add(accountEvery)
+			continue
+		default:
+			state = stateLost
 		}
+		t.job.State, t.forgotten = state, true
 		p.refresh(t)
 	}
 }
+
+// late tells whether the time of a pod that is to stop is up. The caller holds mu.
+func (t *tracked) late() bool { return t.stop != nil && t.stop.late }
 
 // podOf returns the pod that a job runs, by its comment. A site may write another comment: a pod that is known is known by the name of its job too.
 func (p *provider) podOf(q queued) (types.UID, bool) {

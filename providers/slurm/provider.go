@@ -101,6 +101,8 @@ type tracked struct {
 	saidAt    time.Time // of the file
 	missing   int       // complete lists in a row without the job
 	missingAt time.Time // the first of them
+	askAt     time.Time // when the accounting is asked again
+	forgotten bool      // no list shows the job, its state is not of one
 	overAt    time.Time // when its job was first seen to be over
 	status    corev1.PodStatus
 	reported  bool

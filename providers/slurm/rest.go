@@ -18,13 +18,15 @@ import (
 	"os"
 	"os/user"
 	"strings"
+	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
 // REST is a slurmrestd that takes the place of the commands sbatch, squeue, scancel and sinfo.
 type REST struct {
-	// URL is where it listens: https://host, http://host:port, or unix:///path. Required.
+	// URL is where it listens: https://host, unix:///path, or, on this machine alone, http://127.0.0.1:port. Required.
 	URL string `json:"url,omitempty"`
 	// Version is that of its interface. Default v0.0.38, of Slurm 22.05.
 	Version string `json:"version,omitempty"`
@@ -47,7 +49,9 @@ func (r REST) check(problem func(string, ...any)) {
 	case u.Scheme == "unix" && (u.Host != "" || u.Path == ""):
 		problem("rest.url: %q: want unix:///path", r.URL)
 	case u.Scheme != "unix" && u.Scheme != "http" && u.Scheme != "https" || u.Scheme != "unix" && u.Host == "":
-		problem("rest.url: %q: want https://host, http://host:port or unix:///path", r.URL)
+		problem("rest.url: %q: want https://host, http://127.0.0.1:port or unix:///path", r.URL)
+	case u.Scheme == "http" && !job.Loopback(u.Hostname()):
+		problem("rest.url: %q: by http the token would travel as it is: want https, or an address of this machine, such as http://127.0.0.1:6820", r.URL)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "unix" && strings.Trim(u.Path, "/") != "":
 		problem("rest.url: want nothing but the host and the port")
 	}
@@ -64,22 +68,24 @@ type rest struct {
 	client        // its step alone
 	base, version string
 	user          string
-	uid           int // where no user is named
+	uid           int // the files of pods are of that number, as are their jobs
 	token         config.Secret
 	http          *http.Client
 }
 
 func newREST(c REST, commands client) *rest {
-	r := &rest{client: commands, base: strings.TrimSuffix(c.URL, "/"), version: cmp.Or(c.Version, restVersions[1]), user: c.User, uid: -1, token: c.Token}
+	r := &rest{client: commands, base: strings.TrimSuffix(c.URL, "/"), version: cmp.Or(c.Version, restVersions[1]), user: c.User, uid: os.Geteuid(), token: c.Token}
 	if r.user == "" {
-		r.uid = os.Getuid()
 		if u, err := user.Current(); err == nil {
 			r.user = u.Username
 		}
 	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 4}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: restCalls, IdleConnTimeout: 90 * time.Second}
+	if !strings.HasPrefix(r.base, "https:") {
+		transport.Proxy = nil // it would see the token
+	}
 	if path, ok := strings.CutPrefix(r.base, "unix://"); ok {
-		r.base, transport.Proxy = "http://slurmrestd", nil
+		r.base = "http://slurmrestd"
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", path)
 		}
@@ -103,6 +109,12 @@ func newREST(c REST, commands client) *rest {
 	r.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return r
 }
+
+// restCalls is how many jobs slurmrestd is asked about at once.
+const restCalls = 8
+
+// close lets go of the connections that wait for the next call.
+func (r *rest) close() { r.http.CloseIdleConnections() }
 
 // maxAnswer bounds what is read of an answer.
 const maxAnswer = 256 << 20
@@ -189,6 +201,11 @@ func (r *rest) understand(what string, code int, data []byte, out any) error {
 		return fmt.Errorf("slurmrestd: %s: %w", what, err)
 	}
 	return nil
+}
+
+// without is the error of an answer that has not what was asked for: that says nothing, least of all that there is none.
+func (r *rest) without(what, field string) error {
+	return fmt.Errorf("slurmrestd: %s: the answer is not one of slurmrestd %s: it has no %s", what, r.version, field)
 }
 
 // gone tells whether Slurm says that there is no such job.

@@ -179,6 +179,7 @@ func TestThroughREST(t *testing.T) {
 		if err := p.CreatePod(t.Context(), waits); err != nil {
 			t.Fatal(err)
 		}
+		began := time.Now()
 		if err := p.DeletePod(t.Context(), waits); err != nil {
 			t.Fatal(err)
 		}
@@ -186,6 +187,9 @@ func TestThroughREST(t *testing.T) {
 			out, err := c.Run(t.Context(), "squeue", "--noheader", "--format=%i")
 			return err == nil && strings.TrimSpace(out) == "", out
 		})
+		if took := time.Since(began); took > 25*time.Second { // by its time, and not because it waits, it would take 50
+			t.Errorf("the end of a job that waits took %s", took)
+		}
 	}
 }
 
@@ -224,10 +228,12 @@ func TestForeignAnswersSayNothing(t *testing.T) {
 	if all, err := r.jobs(t.Context()); err != nil || len(all) != 1 || all[0].ID != 1 {
 		t.Errorf("of another user, or of an array: %v, %v", all, err)
 	}
-	if err := (Config{ClusterID: "a", SharedDir: "/s", REST: &REST{URL: "https://slurm.example.org:6820"}}).refused(); err != nil {
-		t.Error(err)
+	for _, url := range []string{"https://slurm.example.org:6820", "http://127.0.0.1:6820", "http://localhost:6820", "http://[::1]:6820", "unix:///run/slurmrestd"} {
+		if err := (Config{ClusterID: "a", SharedDir: "/s", REST: &REST{URL: url}}).refused(); err != nil {
+			t.Errorf("%s: %v", url, err)
+		}
 	}
-	for _, c := range []REST{{}, {URL: "slurm:6820"}, {URL: "ftp://x"}, {URL: "https://"}, {URL: "unix://x"}, {URL: "https://u:p@x"}, {URL: "https://x/slurm"}, {URL: "https://x", Version: "v9"}, {URL: "https://x", User: "-x"}} {
+	for _, c := range []REST{{}, {URL: "slurm:6820"}, {URL: "ftp://x"}, {URL: "https://"}, {URL: "unix://x"}, {URL: "https://u:p@x"}, {URL: "https://x/slurm"}, {URL: "http://slurm.example.org:6820"}, {URL: "http://10.0.0.1:6820"}, {URL: "http://127.0.0.1.example.org"}, {URL: "https://x", Version: "v9"}, {URL: "https://x", User: "-x"}} {
 		if err := (Config{ClusterID: "a", SharedDir: "/s", REST: &c}).refused(); err == nil {
 			t.Errorf("%+v is taken", c)
 		}

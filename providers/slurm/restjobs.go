@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -27,14 +28,27 @@ type restField struct {
 	read func(string) (any, error)
 }
 
-func asText(s string) (any, error)   { return s, nil }
+func asText(s string) (any, error) {
+	if s == "" {
+		return nil, errors.New("want a value")
+	}
+	return s, nil
+}
+
 func asNumber(s string) (any, error) { return strconv.Atoi(s) }
 func asMegabytes(s string) (any, error) {
 	return strconv.Atoi(strings.TrimSuffix(s, "M"))
 }
 
-// always makes a field of a flag without a value.
-func always(v any) func(string) (any, error) { return func(string) (any, error) { return v, nil } }
+// always makes a field of a flag without a value. One that has a value all the same means what there is no field for.
+func always(v any) func(string) (any, error) {
+	return func(s string) (any, error) {
+		if s != "" {
+			return nil, errors.New("want no value")
+		}
+		return v, nil
+	}
+}
 
 // restFields are the flags that there are: those that the provider sets, and of those that pods may set the ones that have a field.
 var restFields = map[string]restField{
@@ -68,7 +82,7 @@ func restJob(args []string) (map[string]any, error) {
 		}
 		v, err := f.read(value)
 		if err != nil {
-			return nil, errdefs.InvalidInputf("annotation %s: %s: %q is no number", AnnotationFlags, name, value)
+			return nil, errdefs.InvalidInputf("annotation %s: %s: %q cannot be said to slurmrestd: %v", AnnotationFlags, name, value, err)
 		}
 		job[f.name] = v
 	}
@@ -88,14 +102,14 @@ func (r *rest) submit(ctx context.Context, args []string) (int, error) {
 		return out.ID, nil // a complaint is that it waits, as for nodes that are drained
 	}
 	if err == nil {
-		err = fmt.Errorf("slurmrestd: sbatch: %d is no number of a job", out.ID)
+		err = r.without("sbatch", "job_id")
 	}
-	return out.ID, err
+	return 0, err
 }
 
 func (r *rest) jobs(ctx context.Context, more ...string) ([]queued, error) {
 	var out struct {
-		Jobs []struct {
+		Jobs *[]struct {
 			ID       int    `json:"job_id"`
 			State    string `json:"job_state"`
 			Reason   string `json:"state_reason"`
@@ -104,7 +118,7 @@ func (r *rest) jobs(ctx context.Context, more ...string) ([]queued, error) {
 			Submit   int64  `json:"submit_time"`
 			Start    int64  `json:"start_time"`
 			Comment  string `json:"comment"`
-			UserID   int    `json:"user_id"`
+			UserID   *int   `json:"user_id"`
 			UserName string `json:"user_name"`
 			Array    *int   `json:"array_task_id"`
 		} `json:"jobs"`
@@ -112,14 +126,26 @@ func (r *rest) jobs(ctx context.Context, more ...string) ([]queued, error) {
 	if err := r.call(ctx, "squeue", http.MethodGet, "/jobs", nil, &out); err != nil {
 		return nil, err
 	}
+	if out.Jobs == nil {
+		return nil, r.without("squeue", "jobs")
+	}
 	name := ""
 	for _, flag := range more {
 		name = strings.TrimPrefix(flag, "--name=")
 	}
 	var all []queued
-	for _, j := range out.Jobs {
-		own := j.UserName == r.user || r.uid >= 0 && j.UserID == r.uid
-		if !own || j.Array != nil || name != "" && j.Name != name {
+	for _, j := range *out.Jobs {
+		if j.ID <= 0 {
+			return nil, r.without("squeue", "job_id")
+		}
+		own := j.UserName == r.user || j.UserID != nil && *j.UserID == r.uid
+		if j.Array != nil || name != "" && j.Name != name || !own && !strings.HasPrefix(j.Name, jobName("")) {
+			continue
+		}
+		if !own && nameless(j.UserName, j.UserID) {
+			return nil, fmt.Errorf("slurmrestd: squeue: whose job %d (%s) is cannot be told, its user is %q: look whether the machine of slurmrestd knows user %s", j.ID, j.Name, j.UserName, r.user)
+		}
+		if !own {
 			continue
 		}
 		all = append(all, queued{
@@ -129,6 +155,15 @@ func (r *rest) jobs(ctx context.Context, more ...string) ([]queued, error) {
 	return all, nil
 }
 
+// nobody is the number of the user that really has this name.
+const nobody = 65534
+
+// nameless tells whether slurmrestd could not find out what a user is called.
+func nameless(user string, uid *int) bool {
+	_, err := strconv.Atoi(user)
+	return user == "" || err == nil || user == "nobody" && (uid == nil || *uid != nobody)
+}
+
 func moment(seconds int64) time.Time {
 	if seconds <= 0 {
 		return time.Time{}
@@ -136,27 +171,63 @@ func moment(seconds int64) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-// cancel ends jobs. To tell a batch script alone something, which its containers would not survive, slurmrestd has no way: jobs look for it themselves.
+// cancel ends jobs. One that is to end only while it waits is held first: what waits then does not begin any more. To tell a batch script alone something, which its containers would not survive, slurmrestd has no way: jobs look for it themselves.
 func (r *rest) cancel(ctx context.Context, ids []int, more ...string) error {
 	if slices.Contains(more, tellBatch) {
 		return nil
 	}
+	var failed error
 	if slices.Contains(more, whilePending) {
-		all, err := r.jobs(ctx)
-		if err != nil {
+		if ids, failed = r.hold(ctx, ids); len(ids) == 0 {
+			return failed
+		}
+	}
+	_, err := each(ids, func(id int) error {
+		if err := r.call(ctx, "scancel", http.MethodDelete, jobPath(id), nil, nil); err != nil && !gone(err) {
 			return err
 		}
-		ids = slices.DeleteFunc(slices.Clone(ids), func(id int) bool {
-			return !slices.ContainsFunc(all, func(q queued) bool { return q.ID == id && q.State == "PENDING" })
+		return nil
+	})
+	return errors.Join(failed, err)
+}
+
+func jobPath(id int) string { return "/job/" + strconv.Itoa(id) }
+
+// hold has jobs wait for good, and returns those that do. What began meanwhile runs on, and its files tell it to stop.
+func (r *rest) hold(ctx context.Context, ids []int) (held []int, err error) {
+	held, failed := each(ids, func(id int) error {
+		return r.call(ctx, "scontrol hold", http.MethodPost, jobPath(id), map[string]any{"priority": "0"}, nil)
+	})
+	if len(held) == 0 {
+		return nil, failed
+	}
+	all, err := r.jobs(ctx) // only now: before, a job that waits may begin at any time
+	if err != nil {
+		return nil, errors.Join(failed, err)
+	}
+	return slices.DeleteFunc(held, func(id int) bool {
+		return !slices.ContainsFunc(all, func(q queued) bool { return q.ID == id && q.State == "PENDING" })
+	}), failed
+}
+
+// each does something with each of some jobs, some at a time, and returns those that it succeeded with.
+func each(ids []int, do func(id int) error) (done []int, err error) {
+	var under sync.WaitGroup
+	all, room := make([]error, len(ids)), make(chan struct{}, restCalls)
+	for i, id := range ids {
+		room <- struct{}{}
+		under.Go(func() {
+			defer func() { <-room }()
+			all[i] = do(id)
 		})
 	}
-	var all []error
-	for _, id := range ids {
-		if err := r.call(ctx, "scancel", http.MethodDelete, "/job/"+strconv.Itoa(id), nil, nil); err != nil && !gone(err) {
-			all = append(all, err)
+	under.Wait()
+	for i, id := range ids {
+		if all[i] == nil {
+			done = append(done, id)
 		}
 	}
-	return errors.Join(all...)
+	return done, errors.Join(all...)
 }
 
 func (r *rest) cancelNamed(ctx context.Context, uids []types.UID) error {
@@ -174,18 +245,18 @@ func (r *rest) cancelNamed(ctx context.Context, uids []types.UID) error {
 }
 
 // accounted knows none: slurmrestd has the accounting at a place of its own.
-func (*rest) accounted(context.Context, []int) (map[int]string, error) { return nil, nil }
+func (*rest) accounted(context.Context, []queued) (map[int]string, error) { return nil, nil }
 
 func (r *rest) partition(ctx context.Context, name string) (machines []machine, up bool, err error) {
 	var partitions struct {
-		All []struct {
+		All *[]struct {
 			Name  string   `json:"name"`
 			State string   `json:"state"`
 			Flags []string `json:"flags"`
 		} `json:"partitions"`
 	}
 	var nodes struct {
-		All []struct {
+		All *[]struct {
 			Name       string   `json:"name"`
 			CPUs       int64    `json:"cpus"`
 			Memory     int64    `json:"real_memory"`
@@ -198,16 +269,22 @@ func (r *rest) partition(ctx context.Context, name string) (machines []machine, 
 	if err := r.call(ctx, "sinfo", http.MethodGet, "/partitions", nil, &partitions); err != nil {
 		return nil, false, err
 	}
+	if partitions.All == nil {
+		return nil, false, r.without("sinfo", "partitions")
+	}
 	if err := r.call(ctx, "sinfo", http.MethodGet, "/nodes", nil, &nodes); err != nil {
 		return nil, false, err
 	}
+	if nodes.All == nil {
+		return nil, false, r.without("sinfo", "nodes")
+	}
 	wanted := name
-	for _, p := range partitions.All {
+	for _, p := range *partitions.All {
 		if p.Name == name || name == "" && slices.Contains(p.Flags, "default") {
 			wanted, up = p.Name, p.State == "UP"
 		}
 	}
-	for _, n := range nodes.All {
+	for _, n := range *nodes.All {
 		if !slices.Contains(n.Partitions, wanted) {
 			continue
 		}

@@ -20,11 +20,13 @@ type service interface {
 	// cancelNamed ends the job of each pod whose number may not be known, or may be that of another job by now. Without one it succeeds.
 	cancelNamed(ctx context.Context, uids []types.UID) error
 	// accounted returns the states of jobs that Slurm has forgotten, as far as its accounting has them.
-	accounted(ctx context.Context, ids []int) (map[int]string, error)
+	accounted(ctx context.Context, jobs []queued) (map[int]string, error)
 	// partition returns the nodes of a partition, and whether it is up. "" is the default one.
 	partition(ctx context.Context, name string) (machines []machine, up bool, err error)
 	// step is a command of srun: streams have no other way.
 	step(ctx context.Context, args ...string) *exec.Cmd
+	// close lets go of what is kept for the next call, which may still come.
+	close()
 }
 
 var (

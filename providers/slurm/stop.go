@@ -86,7 +86,7 @@ func (p *provider) orders(now time.Time) (due []order) {
 // mayRun tells whether the job of a pod that is to stop may run although Slurm does not show it: it is cancelled before its files go.
 // The caller holds mu.
 func mayRun(t *tracked) bool {
-	return t.job.State == stateLost && !t.stop.ended && (t.said == nil || !t.said.Ended)
+	return (t.job.State == stateLost || t.forgotten) && !t.stop.ended && (t.said == nil || !t.said.Ended)
 }
 
 // tell has jobs told what is due, by one command for each thing, and does not wait for it: only one of its kind is on its way at a time.

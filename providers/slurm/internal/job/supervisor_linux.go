@@ -208,11 +208,13 @@ func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error
 	stopping, failing := false, false
 	var over time.Time
 	var begun sync.Once
+	var sawTick bool
 	for {
 		var sig os.Signal
 		select {
 		case <-s.changed:
 		case <-ticker.C:
+			sawTick = true // it begins no more, whatever its pod waits for
 		case sig = <-signals:
 		}
 		if grace, cause, asked := s.order(sig); asked {
@@ -240,8 +242,8 @@ func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error
 			over = time.Now()
 		}
 		err := s.write()
-		if s.status.Pod.Phase != "" && s.status.Pod.Phase != corev1.PodPending {
-			begun.Do(func() { debug.SetGCPercent(100) }) // see script: many supervisors may share a machine
+		if sawTick || s.status.Pod.Phase != "" && s.status.Pod.Phase != corev1.PodPending {
+			begun.Do(usualHeap)
 		}
 		if terminal && (err == nil || time.Since(over) >= lastWrite) {
 			return err
@@ -252,6 +254,9 @@ func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error
 		failing = err != nil
 	}
 }
+
+// usualHeap gives the heap the room that programs have: see script. Many supervisors may share a machine.
+func usualHeap() { debug.SetGCPercent(100) }
 
 // order is what a signal, or the directory, says.
 func (s *supervisor) order(sig os.Signal) (grace int64, cause string, asked bool) {

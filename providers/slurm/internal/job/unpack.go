@@ -48,13 +48,14 @@ var (
 // unpacker pulls images itself, and unpacks them into the directory of the job: it needs no program of the site but tar, and no rights.
 type unpacker struct {
 	images
-	pulling sync.Mutex // held while an image is pulled
+	pulling chan struct{} // has one while an image is pulled
+	usual   sync.Once     // the heap has the usual room
 	mu      sync.Mutex
 	names   map[string]*image // guarded by mu: by what pods call them, and by their ids
 }
 
 func newUnpacker(dir string) *unpacker {
-	return &unpacker{images: images{dir}, names: map[string]*image{}}
+	return &unpacker{images: images{dir}, pulling: make(chan struct{}, 1), names: map[string]*image{}}
 }
 
 func (u *unpacker) find(_ context.Context, text string) (*image, error) {
@@ -98,9 +99,14 @@ func (u *unpacker) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec, au
 			Username: auth.GetUsername(), Password: auth.GetPassword(), IdentityToken: auth.GetIdentityToken(), RegistryToken: auth.GetRegistryToken(),
 		})
 	}
-	u.pulling.Lock()
-	defer u.pulling.Unlock()
-	got, err := remote.Image(ref, remote.WithContext(ctx), remote.WithAuth(login), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: goruntime.GOARCH}))
+	select {
+	case u.pulling <- struct{}{}:
+		defer func() { <-u.pulling }()
+	case <-ctx.Done():
+		return "", status.FromContextError(fmt.Errorf("pull image %s: another one is pulled: %w", text, ctx.Err())).Err()
+	}
+	u.usual.Do(usualHeap) // a pull may take long, and makes much that does not stay
+	got, err := remote.Image(ref, remote.WithContext(ctx), remote.WithTransport(encrypted{remote.DefaultTransport}), remote.WithAuth(login), remote.WithPlatform(v1.Platform{OS: "linux", Architecture: goruntime.GOARCH}))
 	if err != nil {
 		return "", pullError(text, err)
 	}
@@ -120,6 +126,17 @@ func (u *unpacker) PullImage(ctx context.Context, spec *runtimeapi.ImageSpec, au
 	defer u.mu.Unlock()
 	u.names[text], u.names[of.ID] = of, of
 	return "sha256:" + of.ID, nil
+}
+
+// encrypted sends nothing by http but to this machine: the library tries that for private addresses too, and credentials would go with it.
+type encrypted struct{ under http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (e encrypted) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme != "https" && !Loopback(r.URL.Hostname()) {
+		return nil, fmt.Errorf("%s://%s: want https: by http only a registry of this machine is asked", r.URL.Scheme, r.URL.Host)
+	}
+	return e.under.RoundTrip(r)
 }
 
 // described is what an image says of itself.

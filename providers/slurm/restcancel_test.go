@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package slurm
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// TestJobThatBeginsIsNotKilled: a job that begins while it is to be cancelled only if it waits keeps its grace period; what was held goes.
+func TestJobThatBeginsIsNotKilled(t *testing.T) {
+	const head = `{"meta":{},"errors":[]`
+	var mu sync.Mutex
+	var asked []string
+	state, held := map[string]string{"1": "PENDING", "2": "PENDING", "3": "PENDING"}, map[string]bool{}
+	r := answering(t, "u", func(request string) string {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, request)
+		_, id, _ := strings.Cut(request, "/job/")
+		switch {
+		case request == "GET /jobs":
+			var jobs []string
+			for _, id := range []string{"1", "2", "3"} {
+				jobs = append(jobs, fmt.Sprintf(`{"job_id":%s,"job_state":%q,"name":"vk-%s","user_name":"u"}`, id, state[id], id))
+			}
+			if state["2"] == "PENDING" && !held["2"] {
+				state["2"] = "RUNNING" // right after the list
+			}
+			return head + `,"jobs":[` + strings.Join(jobs, ",") + "]}"
+		case strings.HasPrefix(request, "POST") && id == "3":
+			return `{"meta":{},"errors":[{"error_number":2021,"error":"Job/step already completing or completed"}]}`
+		case strings.HasPrefix(request, "POST"):
+			if id == "2" {
+				state["2"] = "RUNNING" // right before it is held
+			}
+			held[id] = true
+		case strings.HasPrefix(request, "DELETE") && state[id] == "RUNNING":
+			t.Errorf("job %s was killed while it ran: %q", id, asked)
+		}
+		return head + "}"
+	})
+	_ = r.cancel(t.Context(), []int{1, 2, 3}, whilePending)
+	if !slices.Contains(asked, "DELETE /job/1") || slices.Contains(asked, "DELETE /job/3") {
+		t.Errorf("asked %q, want that job 1 alone is deleted", asked)
+	}
+}
+
+// TestJobsAreCancelledSideBySide: many at a time, and not all at once.
+func TestJobsAreCancelledSideBySide(t *testing.T) {
+	var mu sync.Mutex
+	under, most := 0, 0
+	full := make(chan struct{})
+	r := answering(t, "u", func(string) string {
+		mu.Lock()
+		under++
+		if most = max(most, under); most == restCalls {
+			select {
+			case <-full:
+			default:
+				close(full)
+			}
+		}
+		mu.Unlock()
+		select {
+		case <-full:
+		case <-time.After(10 * time.Second): // one at a time
+		}
+		mu.Lock()
+		under--
+		mu.Unlock()
+		return `{"meta":{},"errors":[]}`
+	})
+	ids := make([]int, 5*restCalls)
+	for i := range ids {
+		ids[i] = i + 1
+	}
+	if err := r.cancel(t.Context(), ids); err != nil || most != restCalls {
+		t.Errorf("%d at once, %v, want %d", most, err, restCalls)
+	}
+}
+
+// TestNoConnectionOutlivesTheProvider: what slurmrestd was asked by is closed when all else of the provider has ended.
+func TestNoConnectionOutlivesTheProvider(t *testing.T) {
+	var mu sync.Mutex
+	open, all := map[net.Conn]bool{}, 0
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprint(w, `{"meta":{},"errors":[],"jobs":[]}`)
+	}))
+	server.Config.ConnState = func(c net.Conn, s http.ConnState) {
+		mu.Lock()
+		defer mu.Unlock()
+		if s == http.StateNew {
+			open[c], all = true, all+1
+		} else if s == http.StateClosed {
+			delete(open, c)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	p, _ := listing(t, "exit 1")
+	p.slurm, p.pods = newREST(REST{URL: server.URL, User: "u"}, client{}), map[types.UID]*tracked{}
+	p.telling, p.wake = make(chan struct{}, 1), make(chan struct{}, 1)
+	p.config.FastEvery.Duration, p.config.SlowEvery.Duration = time.Second, time.Second
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = p.RunInBackground(ctx) }()
+	if err := p.known(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	<-ended
+	await(t, "the connections are to be closed", func() (bool, string) {
+		mu.Lock()
+		defer mu.Unlock()
+		return all > 0 && len(open) == 0, fmt.Sprintf("%d of %d are open", len(open), all)
+	})
+}
+
+// TestTokenPassesNoProxy: one that is asked by http, as for a server that it takes for another machine, would read it.
+func TestTokenPassesNoProxy(t *testing.T) {
+	for text, want := range map[string]bool{"http://127.0.0.1:6820": false, "unix:///run/slurmrestd": false, "https://slurm.example.org:6820": true} {
+		if got := newREST(REST{URL: text}, client{}).http.Transport.(*http.Transport).Proxy != nil; got != want {
+			t.Errorf("%s: by a proxy %v, want %v", text, got, want)
+		}
+	}
+}
+
+// TestFlagsThatHaveNoField: what slurmrestd cannot be told is refused, and not told in part.
+func TestFlagsThatHaveNoField(t *testing.T) {
+	for flag, want := range map[string]bool{
+		"--hold": true, "--nice=5": true, "--constraint=a": true, "--hold=later": false, "--constraint": false, "--nice": false, "--nice=x": false,
+		"--exclusive": false, "--exclusive=user": false,
+	} {
+		job, err := restJob([]string{flag, "s", "p", "d"})
+		if (err == nil) != want || err != nil && !errdefs.IsInvalidInput(err) {
+			t.Errorf("%s: %v, %v", flag, job, err)
+		}
+	}
+}
