@@ -6,7 +6,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	fieldpath "k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/bundle"
@@ -32,9 +32,9 @@ func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 
 // mountsOfGuest refuses a container with more volumes than gVisor can open for it.
 func mountsOfGuest(pod *corev1.Pod) error {
-	spec := field.NewPath("spec")
+	spec := fieldpath.NewPath("spec")
 	for _, list := range []struct {
-		at  *field.Path
+		at  *fieldpath.Path
 		all []corev1.Container
 	}{{spec.Child("initContainers"), pod.Spec.InitContainers}, {spec.Child("containers"), pod.Spec.Containers}} {
 		for i := range list.all {
