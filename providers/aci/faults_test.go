@@ -254,3 +254,32 @@ func TestThrottledCreates(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestPodThatListsAreLateToShowAfterARestart: it is known as soon as the node tells of it, and how it is told then.
+func TestPodThatListsAreLateToShowAfterARestart(t *testing.T) {
+	a := testAzure(t)
+	before := a.provider(t, nil).run(t)
+	if err := a.Stale(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	pod, other := programPod("u-1", program.Program{Stay: program.Forever}), programPod("u-2", program.Program{})
+	if err := before.CreatePod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	after := a.provider(t, nil).run(t)
+	if err := after.cache.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*corev1.Pod{pod, other} {
+		if err := after.UpdatePod(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, known := after.cache.Get(other.UID); known {
+		t.Error("a pod that ACI does not have is known")
+	}
+	if _, _, known := after.cache.Get(pod.UID); !known {
+		t.Fatal("the pod is not known")
+	}
+	until(t, "the pod to run", func() bool { return after.phase(pod) == corev1.PodRunning })
+}

@@ -72,13 +72,7 @@ func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	}
 	name := p.owner.Name(identity.Of(pod))
 	if p.tried.has(pod.UID) || time.Since(p.started) < doubtful {
-		group, err := p.client.get(ctx, name)
-		if err == nil {
-			p.tried.set(pod.UID, false)
-			p.cache.Accepted(pod, p.groups.made(identity.Of(pod), group))
-			return nil
-		}
-		if !errdefs.IsNotFound(err) {
+		if found, err := p.find(ctx, pod); found || err != nil {
 			return err
 		}
 	}
@@ -179,10 +173,28 @@ func (p *provider) secretNames(ctx context.Context, pod *corev1.Pod, c *corev1.C
 	return names, nil
 }
 
-// UpdatePod implements node.PodLifecycleHandler. Nothing of a group changes while it runs.
-func (p *provider) UpdatePod(_ context.Context, pod *corev1.Pod) error {
-	p.cache.Update(pod)
-	return nil
+// find asks for the group of a pod that lists have not shown yet, and takes it down if it is there.
+func (p *provider) find(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	group, err := p.client.get(ctx, p.owner.Name(identity.Of(pod)))
+	if errdefs.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	p.tried.set(pod.UID, false)
+	p.cache.Accepted(pod, p.groups.made(identity.Of(pod), group))
+	return true, nil
+}
+
+// UpdatePod implements node.PodLifecycleHandler. Nothing of a group changes while it runs. One that was made just before a restart may not be in
+// lists yet, and with no other pod the next list would be long after.
+func (p *provider) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
+	if p.cache.Update(pod) || time.Since(p.started) >= doubtful {
+		return nil
+	}
+	_, err := p.find(ctx, pod)
+	return err
 }
 
 // DeletePod implements node.PodLifecycleHandler.

@@ -137,6 +137,9 @@ func (r *Runtime) StartContainer(ctx context.Context, id string) error {
 	}
 	c.working.Lock()
 	defer c.working.Unlock()
+	if ctx.Err() != nil { // nobody waits for it any more
+		return ctx.Err()
+	}
 	state, err := shim.ReadState(c.dir)
 	if err != nil {
 		return err
@@ -152,10 +155,12 @@ func (r *Runtime) StartContainer(ctx context.Context, id string) error {
 		return fmt.Errorf("make the cgroup of the container: %w", err)
 	}
 	if !reflect.DeepEqual(group, c.Spec.Cgroup) { // else it is in the record already
-		c.Spec.Cgroup = group
-		if err := durable.WriteJSON(filepath.Join(c.dir, recordFile), c.public()); err != nil {
-			return err
+		record := c.public()
+		record.Spec.Cgroup = group
+		if err := durable.WriteJSON(filepath.Join(c.dir, recordFile), record); err != nil {
+			return err // and what is known of the container stays as it is on disk
 		}
+		c.Spec.Cgroup = group
 	}
 	cmd, err := shim.Start(ctx, c.dir, c.Spec)
 	if err != nil {

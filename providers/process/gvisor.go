@@ -113,6 +113,9 @@ func refuseGuest(config *runtimeapi.PodSandboxConfig) error {
 
 // startGuest starts the sandbox of a pod.
 func (r *Runtime) startGuest(ctx context.Context, s *sandbox) error {
+	if ctx.Err() != nil { // nobody waits for it any more
+		return ctx.Err()
+	}
 	spec := shim.Spec{Hostname: s.config.GetHostname()}
 	if len(s.addresses) > 0 {
 		spec.NetNS = s.netns()

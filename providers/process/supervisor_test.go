@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,18 +29,18 @@ func TestContainersWithTheSupervisorBeside(t *testing.T) {
 		t.Fatal(images, err)
 	}
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "virtual-kubelet-container"), "./supervisor")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	const stamp = "-X github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim.build=tests"
 	program := filepath.Join(dir, "tests")
-	self, err := os.ReadFile("/proc/self/exe")
-	if err == nil {
-		err = os.WriteFile(program, self, 0o755) //nolint:gosec // it is run
+	tests := []string{"test", "-c", "-o", program, "-ldflags", stamp}
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		tests = append(tests, "-race")
 	}
-	if err != nil {
-		t.Fatal(err)
+	small := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "virtual-kubelet-container"), "-ldflags", stamp, "./supervisor")
+	small.Env = append(os.Environ(), "CGO_ENABLED=0")
+	for _, build := range []*exec.Cmd{small, exec.CommandContext(t.Context(), "go", append(tests, ".")...)} {
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
 	}
 	cmd := exec.CommandContext(t.Context(), program, "-test.v", "-test.run", "^(TestSupervisorIsTheProgramBeside|TestContainerRuns|TestExec|TestTerminal|TestAttach|TestKilled|TestAnother|TestStop|TestNothing|TestLog)")
 	cmd.Env = append(os.Environ(), besideEnv+"=1", "PROCESS_IMAGES="+images)

@@ -29,15 +29,17 @@ type copies struct {
 	wake       chan struct{}
 	everything atomic.Bool // is to be looked at, and not only what was released
 
-	mu       sync.Mutex      // held while one is removed
-	pending  map[object]int  // guarded by mu; pods that are being made and need it
-	released map[object]bool // guarded by mu; that a pod named which is gone
+	mu       sync.Mutex               // never held while the remote cluster is asked: the watch waits for it
+	pending  map[object]int           // guarded by mu; pods that are being made and need it
+	removing map[object]chan struct{} // guarded by mu; closed when the remote cluster has answered
+	released map[object]bool          // guarded by mu; that a pod named which is gone
 
 	written written // that the watch has not shown yet
 }
 
 func (c *copies) init(of *Cluster) {
-	c.of, c.wake, c.pending, c.released = of, make(chan struct{}, 1), map[object]int{}, map[object]bool{}
+	c.of, c.wake = of, make(chan struct{}, 1)
+	c.pending, c.removing, c.released = map[object]int{}, map[object]chan struct{}{}, map[object]bool{}
 }
 
 // soon lets everything be looked at soon.
@@ -63,10 +65,18 @@ func (c *copies) release(pod *corev1.Pod) {
 	c.rouse()
 }
 
-// hold keeps objects from being removed until release is called.
+// hold keeps objects from being removed until release is called. It waits for the end of a removal of one of them.
 func (c *copies) hold(all []object) (release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for i := 0; i < len(all); i++ {
+		if removed := c.removing[all[i]]; removed != nil {
+			c.mu.Unlock()
+			<-removed
+			c.mu.Lock()
+			i = -1 // another one may be removed meanwhile
+		}
+	}
 	for _, o := range all {
 		c.pending[o]++
 	}
@@ -225,16 +235,15 @@ func (c *copies) collect(ctx context.Context, everything bool) {
 	}
 }
 
-// remove removes one that no pod names, and reports whether the remote cluster answers. Meanwhile no create begins that would need it.
+// remove removes one that no pod names, and reports whether the remote cluster answers. Meanwhile no create begins that needs it; others do.
 func (c *copies) remove(ctx context.Context, o object, there metav1.Object) bool {
 	if c.of.names(o) {
 		return true
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.pending[o] > 0 || c.of.names(o) { // a pod may have been made meanwhile
+	if !c.take(o) {
 		return true
 	}
+	defer c.leave(o)
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	defer c.written.removed(o, there.GetResourceVersion())
@@ -249,6 +258,25 @@ func (c *copies) remove(ctx context.Context, o object, there metav1.Object) bool
 		return !noAnswer(err)
 	}
 	return true
+}
+
+// take begins the removal of one, if no pod needs it: one may have been made meanwhile.
+func (c *copies) take(o object) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pending[o] > 0 || c.of.names(o) {
+		return false
+	}
+	c.removing[o] = make(chan struct{})
+	return true
+}
+
+// leave ends the removal of one.
+func (c *copies) leave(o object) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.removing[o])
+	delete(c.removing, o)
 }
 
 // named are the objects that a remote pod names.

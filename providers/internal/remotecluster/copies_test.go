@@ -5,8 +5,10 @@ package remotecluster
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +55,58 @@ func TestWhatAPodLeavesIsRemoved(t *testing.T) {
 	}
 	if got, want := removed(true), []string{"DELETE /api/v1/namespaces/r/secrets/unnamed"}; !slices.Equal(got, want) {
 		t.Errorf("of everything: asked %q, want %q", got, want)
+	}
+}
+
+// TestNobodyWaitsForASlowRemoval hangs the removal of a copy: pods go and others are told of meanwhile, and new ones are made, but for one that needs
+// that copy.
+func TestNobodyWaitsForASlowRemoval(t *testing.T) {
+	r := &remote{hangs: make(chan struct{})}
+	c := inMemory(t, r, 2, nil)
+	slow := object{KindSecret, "r", "slow"}
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: slow.namespace, Name: slow.name, UID: "s", ResourceVersion: "7"}}
+	if err := c.cache.secrets.GetStore().Add(s); err != nil {
+		t.Fatal(err)
+	}
+	told, collected, held := make(chan string, 10), make(chan struct{}), make(chan struct{})
+	c.NotifyPods(t.Context(), func(pod *corev1.Pod) { told <- pod.Name })
+	go func() {
+		defer close(collected)
+		c.copies.collect(t.Context(), true)
+	}()
+	patience, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for asked := 0; asked == 0; asked = len(r.asked()) {
+		runtime.Gosched()
+	}
+	go func() { // as the watch shows it
+		c.gone(&r.pods.Items[0])
+		c.seen(&r.pods.Items[1])
+		c.copies.hold([]object{{KindSecret, "r", "other"}})()
+		told <- "held"
+		defer close(held)
+		c.copies.hold([]object{{KindSecret, "r", "other"}, slow})()
+	}()
+	for _, want := range []string{"web-1", "held"} {
+		select {
+		case got := <-told:
+			if got != want {
+				t.Errorf("told of %s, want %s", got, want)
+			}
+		case <-patience.Done():
+			t.Errorf("while a copy is removed nothing is told: want %s", want)
+		}
+	}
+	select {
+	case <-held:
+		t.Error("a pod is made that needs what is being removed")
+	default:
+	}
+	close(r.hangs)
+	<-collected
+	<-held
+	if len(c.copies.removing) > 0 {
+		t.Errorf("%v is still being removed", c.copies.removing)
 	}
 }
 

@@ -39,6 +39,7 @@ type remote struct {
 	dark     chan struct{}          // guarded by mu; closed when it does not answer
 	cut      chan struct{}          // guarded by mu; closed when watches end
 	posted   map[string]*corev1.Pod // guarded by mu; by name: no watch shows them
+	hangs    chan struct{}          // guarded by mu; nil, or closed when what is to be deleted is
 	loses    bool                   // guarded by mu; the answers to creates of pods
 	refuses  string                 // guarded by mu; what may not be listed or watched: the end of the path, and the field selector
 	requests []string               // guarded by mu
@@ -72,8 +73,11 @@ func (r *remote) asked() []string {
 func (r *remote) RoundTrip(q *http.Request) (*http.Response, error) {
 	r.mu.Lock()
 	r.requests = append(r.requests, q.Method+" "+q.URL.Path)
-	dark, cut, refuses := r.dark, r.cut, r.refuses
+	dark, cut, refuses, hangs := r.dark, r.cut, r.refuses, r.hangs
 	r.mu.Unlock()
+	if hangs != nil && q.Method == http.MethodDelete {
+		<-hangs
+	}
 	select {
 	case <-dark:
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}

@@ -114,6 +114,15 @@ func guestMounts(spec *shim.Spec) ([]specs.Mount, error) {
 	for _, controller := range slices.Sorted(maps.Keys(spec.Cgroup.V1)) {
 		limits(spec.Cgroup.V1[controller], filepath.Join(cgroupRoot, controller))
 	}
+	opened := 0
+	for _, m := range all {
+		if m.Type == "bind" {
+			opened++
+		}
+	}
+	if opened > MaxGuestMounts {
+		return nil, fmt.Errorf("mounts: gVisor starts a container with at most %d files and directories of the machine, and this one has %d", MaxGuestMounts, opened)
+	}
 	return all, nil
 }
 

@@ -4,6 +4,7 @@ package bundle
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,6 +51,21 @@ func TestASandboxHasVolumesInMemory(t *testing.T) {
 	spec.OCI.ID, spec.OCI.Volumes, spec.OCI.RootImage = "c", nil, ""
 	if got = read(); len(got.Annotations) != 2 || got.Process.OOMScoreAdj == nil || *got.Process.OOMScoreAdj != 300 {
 		t.Errorf("a container: got %v, the score %v", got.Annotations, got.Process.OOMScoreAdj)
+	}
+}
+
+// TestAGuestHasAsManyMountsAsItsStartCanSend, those that show it its limits too.
+func TestAGuestHasAsManyMountsAsItsStartCanSend(t *testing.T) {
+	spec := &shim.Spec{Argv: []string{"x"}, OCI: &shim.OCI{ID: "c", Sandbox: "s"}, Cgroup: shim.Cgroup{V2: "/sys/fs/cgroup/pod/vk-c"}}
+	for i := range MaxGuestMounts - 1 {
+		spec.Mounts = append(spec.Mounts, shim.Mount{Source: "/a", Target: fmt.Sprintf("/v%d", i)})
+	}
+	if _, err := Config(spec, "/root", nil); err != nil {
+		t.Errorf("with as many as there can be: %v", err)
+	}
+	spec.Mounts = append(spec.Mounts, shim.Mount{Source: "/a", Target: "/more"})
+	if _, err := Config(spec, "/root", nil); err == nil || !strings.Contains(err.Error(), "at most 124 files and directories of the machine, and this one has 125") {
+		t.Errorf("with one more: got %v", err)
 	}
 }
 

@@ -21,9 +21,17 @@ func (r Runtime) Run(dir, id, bundle string, terminal bool) Call {
 	return r.call(dir, terminal, "run", "--detach", "--bundle", bundle, "--pid-file", filepath.Join(dir, pidFile))(id)
 }
 
-// Keep does the same, and ends with the container and with its exit code: see Runs and Call.LastError. It leaves nothing of it.
+// Keep does the same, and ends with the container and with its exit code: see Runs and Kept. It leaves nothing of it.
 func (r Runtime) Keep(dir, id, bundle string, terminal bool) Call {
-	return r.call(dir, terminal, "run", "--bundle", bundle)(id)
+	return r.call(dir, terminal, "run", "--bundle", bundle, "--pid-file", filepath.Join(dir, pidFile))(id)
+}
+
+// Kept tells whether a call of Keep that ended by itself did so because the container had ended. A program that fails or crashes has an exit
+// code too: so the call must have made the container, have told of no error since, and have removed it.
+func (r Runtime) Kept(c Call, id string) bool {
+	_, made := c.PID()
+	said, err := c.LastError()
+	return made == nil && err == nil && said == "" && !r.Knows(id)
 }
 
 // Runs tells whether Keep has started the container.

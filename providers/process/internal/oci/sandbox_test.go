@@ -16,7 +16,7 @@ func TestCallsOfASandbox(t *testing.T) {
 		want string
 	}{
 		{r.Run("/d", "c1", "/b", false), "run --detach --bundle /b --pid-file /d/pid c1"},
-		{r.Keep("/d", "c1", "/b", true), "run --bundle /b --console-socket /d/s c1"},
+		{r.Keep("/d", "c1", "/b", true), "run --bundle /b --pid-file /d/pid --console-socket /d/s c1"},
 		{r.Attend("/d", "c1"), "exec --process /d/process.json --internal-pid-file /d/guest c1"},
 		{r.Signal("/d", "c1", 15), "kill c1 15"},
 		{r.SignalGroup("/d", "c1", 7, 1), "kill --pgid 7 c1 1"},

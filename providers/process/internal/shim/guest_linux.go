@@ -95,8 +95,7 @@ func (s *supervisor) keepGuest(out *streams, child *childIO) (<-chan syscall.Wai
 		return nil, 0, err
 	}
 	ended, err = s.begun(call, ended, pid, func() bool { return o.Runs(o.ID, o.Sandbox) }, func(status syscall.WaitStatus) bool {
-		said, _ := call.LastError() // what is not there is no error
-		return said == "" && !status.Signaled()
+		return !status.Signaled() && o.Kept(call, o.ID)
 	})
 	if err != nil {
 		return nil, 0, notFound(err)
@@ -112,10 +111,10 @@ func (s *supervisor) keepGuest(out *streams, child *childIO) (<-chan syscall.Wai
 	return status, s.fileServer(), nil
 }
 
-// guestStatus is how a container ended whose call has ended so.
+// guestStatus is how a container ended whose call has ended so. One that did not end by itself is killed, if its sandbox has not done that.
 func (s *supervisor) guestStatus(call oci.Call, ended syscall.WaitStatus) syscall.WaitStatus {
-	if said, err := call.LastError(); ended.Signaled() || err != nil || said != "" {
-		s.commands.sandboxEnded.Store(true) // and the container with it
+	if ended.Signaled() || !s.spec.OCI.Kept(call, s.spec.OCI.ID) {
+		s.commands.lost.Store(&ended)
 		return syscall.WaitStatus(syscall.SIGKILL)
 	}
 	return statusOf(ended.ExitStatus())
@@ -163,15 +162,20 @@ func (s *supervisor) forkInSandbox(c oci.Call, files []uintptr, terminal bool) (
 	return f.status, f.pid, f.err
 }
 
-// fateOfSandbox is why the container ended with its sandbox, if it did: the supervisor of that knows.
+// fateOfSandbox is why the container ended with its sandbox, or with the call that kept it, if it did: the supervisor of the sandbox knows
+// of that.
 func (s *supervisor) fateOfSandbox() (reason, message string) {
-	if !s.commands.sandboxEnded.Load() {
+	call := s.commands.lost.Load()
+	if call == nil {
 		return "", ""
 	}
 	keeper, err := ReadState(s.spec.OCI.Keeper)
 	if err == nil && !keeper.Ended() {
 		ctx, cancel := context.WithTimeout(context.Background(), lastWords)
 		defer cancel()
+		if waitGone(ctx, keeper.Init) != nil {
+			return s.fateOfCall(*call)
+		}
 		_ = waitGone(ctx, keeper.Shim) // one that takes longer leaves the reason open
 		keeper, err = ReadState(s.spec.OCI.Keeper)
 	}
@@ -183,6 +187,19 @@ func (s *supervisor) fateOfSandbox() (reason, message string) {
 		message += ": " + keeper.Message
 	}
 	return keeper.Reason, message
+}
+
+// fateOfCall is why the container was killed when its call had ended so, in a sandbox that runs.
+func (s *supervisor) fateOfCall(call syscall.WaitStatus) (reason, message string) {
+	how := fmt.Sprintf("with code %d", call.ExitStatus())
+	reason = Unknown
+	if call.Signaled() {
+		how = "by signal " + call.Signal().String()
+		if call.Signal() == syscall.SIGKILL && s.spec.OCI.Group.OOMKilled() {
+			reason = "OOMKilled" // the limit of the pod is for that process too
+		}
+	}
+	return reason, "the process of the runtime that kept the container ended " + how + " before the container, which was killed then"
 }
 
 // probeGuest makes a sandbox and ends it.

@@ -15,8 +15,8 @@ import (
 
 // commands are the numbers of processes in the sandbox, by the process of the machine that waits for each.
 type commands struct {
-	// sandboxEnded tells that the sandbox has ended before the container.
-	sandboxEnded atomic.Bool
+	// lost is how the call ended that was to end with the container, and did not.
+	lost atomic.Pointer[syscall.WaitStatus]
 	// guarded by mu
 	mu  sync.Mutex
 	pid map[int]int

@@ -43,6 +43,9 @@ func programIn(dir string) (string, error) {
 		return self(), err
 	}
 	defer f.Close()
+	if build == "" {
+		return self(), fmt.Errorf("%s: it is not known to be of this version, as this was built of nobody knows what: make build says it to both", f.Name())
+	}
 	// By this path it is the same file for ever, also when another one takes its place on disk. The number is none of those that a child
 	// gets, and is never closed.
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 64)
@@ -55,8 +58,8 @@ func programIn(dir string) (string, error) {
 	cmd := exec.CommandContext(ctx, path)
 	cmd.Args = []string{Argv0, buildMode}
 	out, err := cmd.Output()
-	if said := strings.TrimSuffix(string(out), "\n"); err == nil && said != build {
-		err = fmt.Errorf("it was built of %q, and this of %q", said, build)
+	if said := strings.TrimSuffix(string(out), "\n"); err == nil && said != version() {
+		err = fmt.Errorf("it was built of %q, and this of %q", said, version())
 	}
 	if err != nil {
 		unix.Close(fd)

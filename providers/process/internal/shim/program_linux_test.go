@@ -4,19 +4,31 @@ package shim
 
 import (
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
 
 // TestShimsAreRunByAProgramOfThisVersionOnly, and by that one also when another has taken its place on disk.
 func TestShimsAreRunByAProgramOfThisVersionOnly(t *testing.T) {
-	defer func(was string) { build = was }(build)
+	defer func(was string, spoke int) { build, protocol = was, spoke }(build, protocol)
 	build = "v1"
 	dir := t.TempDir()
+	refused := func(what string, why ...string) {
+		t.Helper()
+		path, err := programIn(dir)
+		for _, want := range why {
+			if path != self() || err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %s, %v, want %s in it", what, path, err, want)
+			}
+		}
+	}
 	if path, err := programIn(dir); path != self() || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("there is none: got %s, %v", path, err)
 	}
@@ -24,13 +36,11 @@ func TestShimsAreRunByAProgramOfThisVersionOnly(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o755); err != nil { //nolint:gosec // it is run
 		t.Fatal(err)
 	}
-	if path, err := programIn(dir); path != self() || err == nil {
-		t.Errorf("it is none: got %s, %v", path, err)
-	}
-	for _, version := range []string{"v11", "v1"} {
+	refused("it is none", file)
+	for _, stamp := range []string{"", "v11", "v1"} {
 		program := filepath.Join(t.TempDir(), "built")
 		command := exec.CommandContext(t.Context(), "go", "build", "-o", program, "-ldflags",
-			"-X github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim.build="+version, "../../supervisor")
+			"-X github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim.build="+stamp, "../../supervisor")
 		command.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -38,11 +48,19 @@ func TestShimsAreRunByAProgramOfThisVersionOnly(t *testing.T) {
 		if err := os.Rename(program, file); err != nil {
 			t.Fatal(err)
 		}
-		says := `it was built of "v11", and this of "v1"`
-		if path, err := programIn(dir); version != build && (path != self() || err == nil || !strings.Contains(err.Error(), says)) {
-			t.Errorf("%s: got %s, %v", version, path, err)
+		build = stamp
+		said := version()
+		if build = "v1"; stamp != build {
+			refused(stamp, fmt.Sprintf("it was built of %q, and this of %q", said, version()))
 		}
+		if build = ""; stamp == build {
+			refused("nobody knows what both were built of", file, "make build")
+		}
+		build = "v1"
 	}
+	protocol++
+	refused("it was built of other changes of the same tree", "it was built of")
+	protocol--
 	path, err := programIn(dir)
 	if err != nil || path == self() {
 		t.Fatalf("got %s, %v", path, err)
@@ -52,7 +70,50 @@ func TestShimsAreRunByAProgramOfThisVersionOnly(t *testing.T) {
 	}
 	again := exec.CommandContext(t.Context(), path)
 	again.Args = []string{Argv0, buildMode}
-	if out, err := again.Output(); err != nil || string(out) != "v1\n" {
+	if out, err := again.Output(); err != nil || string(out) != version()+"\n" {
 		t.Errorf("after it was removed: got %q, %v", out, err)
+	}
+}
+
+// TestOtherMessagesAreAnotherVersion: what one of both does not read, it does not do.
+func TestOtherMessagesAreAnotherVersion(t *testing.T) {
+	of := func(t reflect.Type) uint32 {
+		sum := fnv.New32a()
+		shape(sum, t)
+		return sum.Sum32()
+	}
+	type part struct{ A int }
+	type message struct {
+		Name  string
+		Parts map[string]*part
+	}
+	was := of(reflect.TypeFor[message]())
+	{
+		type part struct{ A, B int }
+		type message struct {
+			Name  string
+			Parts map[string]*part
+		}
+		if of(reflect.TypeFor[message]()) == was {
+			t.Error("a field more, of a part, is the same version")
+		}
+	}
+	{
+		type message struct {
+			Name  string `json:"name"`
+			Parts map[string]*part
+		}
+		if of(reflect.TypeFor[message]()) == was {
+			t.Error("another name in the message is the same version")
+		}
+	}
+	{
+		type message struct {
+			Name  string
+			Parts map[string]*part
+		}
+		if of(reflect.TypeFor[message]()) != was {
+			t.Error("the same is another version")
+		}
 	}
 }

@@ -23,16 +23,13 @@ func init() {
 	}
 }
 
-// build is what this binary was built of, which the linker sets: a daemon and its shims are of one version.
-var build string
-
-// buildMode makes a shim say what it was built of.
+// buildMode makes a shim say its version.
 const buildMode = "build"
 
 // shimMain is all that a shim does. Its working directory is that of the container.
 func shimMain(mode string) int {
 	if mode == buildMode {
-		fmt.Println(build)
+		fmt.Println(version())
 		return 0
 	}
 	ready := os.NewFile(3, "ready")

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	fieldpath "k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/bundle"
+)
+
+const (
+	// filesOfAll are those that every container has mounted: hosts, hostname, resolv.conf and the termination message.
+	filesOfAll = 4
+	// maxVolumeMounts is how many volumes a container of gVisor may mount, wherever it runs: each controller of the machine may be one
+	// more, which shows it its limits.
+	maxVolumeMounts = bundle.MaxGuestMounts - filesOfAll - 4
+)
+
+// CreatePod refuses a pod that gVisor could not start, and notes that another one is wanted.
+func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
+	if p.runtime.oci.gvisor() {
+		if err := mountsOfGuest(pod); err != nil {
+			return err
+		}
+	}
+	return p.Runtime.CreatePod(ctx, pod)
+}
+
+// mountsOfGuest refuses a container with more volumes than gVisor can open for it.
+func mountsOfGuest(pod *corev1.Pod) error {
+	spec := fieldpath.NewPath("spec")
+	for _, list := range []struct {
+		at  *fieldpath.Path
+		all []corev1.Container
+	}{{spec.Child("initContainers"), pod.Spec.InitContainers}, {spec.Child("containers"), pod.Spec.Containers}} {
+		for i := range list.all {
+			if n := len(list.all[i].VolumeMounts); n > maxVolumeMounts {
+				return errdefs.InvalidInputf("%s: container %s mounts %d volumes, and gVisor starts a container with at most %d: mount fewer (a projected volume has the content of several), or use isolation: runc",
+					list.at.Index(i).Child("volumeMounts"), list.all[i].Name, n, maxVolumeMounts)
+			}
+		}
+	}
+	return nil
+}

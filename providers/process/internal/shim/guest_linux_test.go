@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shim
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
+)
+
+// keeps is a supervisor of a container in a sandbox, by a runtime that is a script: it has the variables LOG, PID and STATE, the files of a call.
+func keeps(t *testing.T, script string) *supervisor {
+	t.Helper()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "runsc")
+	text := `#!/bin/sh
+STATE=` + filepath.Join(dir, "c_sandbox:s.state") + `
+while [ $# -gt 0 ]; do
+	case $1 in
+	--log) LOG=$2 ;;
+	--pid-file) PID=$2 ;;
+	esac
+	shift
+done
+` + script + "\n"
+	if err := os.WriteFile(program, []byte(text), 0o755); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	s := &supervisor{children: newChildren()}
+	t.Cleanup(s.children.stop)
+	s.spec.OCI = &OCI{Runtime: oci.Runtime{Program: program, Root: dir}, ID: "c", Sandbox: "s", Bundle: dir, Keeper: t.TempDir()}
+	s.spec.UID, s.spec.GID = uint32(os.Getuid()), uint32(os.Getgid()) //nolint:gosec // they are not negative
+	return s
+}
+
+// runs is the script of a container that was made and runs.
+const runs = `echo 7 > $PID; echo '{"status": "running"}' > $STATE.new; mv $STATE.new $STATE; read go; `
+
+// TestExitCodeIsTheContainersOwn: a runtime that crashes has an exit code too, and nothing in its log.
+func TestExitCodeIsTheContainersOwn(t *testing.T) {
+	for name, c := range map[string]struct {
+		script, fails string
+		code          int
+		lost          bool
+	}{
+		"it ends":                     {script: runs + "rm $STATE; exit 3", code: 3},
+		"it ends by a signal":         {script: runs + "rm $STATE; exit 143", code: 143},
+		"it ends before anybody sees": {script: "echo 7 > $PID; exit 3", code: 3},
+		"the runtime does not start":  {script: "exit 2", fails: "it ended with code 2"},
+		"it fails":                    {script: `echo 7 > $PID; echo '{"level": "error", "msg": "no such program"}' > $LOG; exit 128`, fails: "no such program"},
+		"it crashes at the start":     {script: "echo 7 > $PID; touch $STATE; exit 2", fails: "it ended with code 2"},
+		"it crashes":                  {script: runs + "exit 2", code: 137, lost: true},
+		"it is killed":                {script: runs + "kill -9 $$", code: 137, lost: true},
+		"it fails later":              {script: runs + `echo '{"level": "error", "msg": "no answer"}' > $LOG; rm $STATE; exit 128`, code: 137, lost: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := keeps(t, c.script)
+			out, child, err := openStdio(false, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.close()
+			status, _, err := s.keepGuest(&out, child)
+			child.close()
+			if c.fails != "" {
+				if err == nil || !strings.Contains(err.Error(), c.fails) {
+					t.Errorf("got %v, want %s in it", err, c.fails)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = out.stdin.WriteString("go\n") // an error means that it has ended
+			if code, lost := exitCode(<-status), s.commands.lost.Load() != nil; code != c.code || lost != c.lost {
+				t.Errorf("it ended with code %d, lost %t; want %d, %t", code, lost, c.code, c.lost)
+			}
+		})
+	}
+}
+
+// TestSandboxThatRunsHasNotEnded: the call that kept a container was killed alone, or the sandbox has ended with it.
+func TestSandboxThatRunsHasNotEnded(t *testing.T) {
+	s := keeps(t, "")
+	events := filepath.Join(t.TempDir(), "memory.events")
+	s.spec.OCI.Group.V2 = filepath.Dir(events)
+	sandbox := exec.CommandContext(t.Context(), "sleep", "600")
+	if err := sandbox.Start(); err != nil {
+		t.Fatal(err)
+	}
+	keeper := State{Shim: Self(), Init: ProcessOf(sandbox.Process.Pid), StartedAt: sandboxStart}
+	tell := func() {
+		t.Helper()
+		if err := durable.WriteJSON(filepath.Join(s.spec.OCI.Keeper, stateFile), keeper); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tell()
+	if reason, message := s.fateOfSandbox(); reason != "" || message != "" {
+		t.Errorf("of a container that ended by itself: %s, %s", reason, message)
+	}
+	killed, crashed := syscall.WaitStatus(syscall.SIGKILL), syscall.WaitStatus(2<<8)
+	for _, c := range []struct {
+		status           syscall.WaitStatus
+		oom, reason, how string
+	}{
+		{killed, "oom_kill 1", "OOMKilled", "by signal killed"}, {crashed, "oom_kill 1", Unknown, "with code 2"}, {killed, "oom_kill 0", Unknown, "by signal killed"},
+	} {
+		if err := os.WriteFile(events, []byte(c.oom+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if reason, message := s.fateOfCall(c.status); reason != c.reason || !strings.Contains(message, c.how) || strings.Contains(message, "sandbox") {
+			t.Errorf("%v, %s, in a sandbox that runs: %s, %s", c.status, c.oom, reason, message)
+		}
+	}
+	s.commands.lost.Store(&killed)
+	if reason, message := s.fateOfSandbox(); reason != Unknown || !strings.Contains(message, "by signal killed") {
+		t.Errorf("the sandbox runs: %s, %s", reason, message)
+	}
+	_ = sandbox.Process.Kill()
+	_ = sandbox.Wait()
+	keeper.FinishedAt, keeper.Reason, keeper.Message = sandboxStart, "OOMKilled", "as the keeper says"
+	tell()
+	if reason, message := s.fateOfSandbox(); reason != "OOMKilled" || message != "the sandbox of the pod has ended: as the keeper says" {
+		t.Errorf("with its sandbox: %s, %s", reason, message)
+	}
+}
+
+var sandboxStart = time.Unix(1, 0)
