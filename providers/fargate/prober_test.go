@@ -6,6 +6,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,6 +56,17 @@ func TestReadinessOutlivesTheNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	listener, port := listens(t)
+	var probed atomic.Int32
+	go func() { // until the listener is closed
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+			probed.Add(1)
+		}
+	}()
 	var mu sync.Mutex
 	var reports []bool // guarded by mu
 	live := func(pods ...*corev1.Pod) (p *provider, stop func()) {
@@ -102,12 +114,18 @@ func TestReadinessOutlivesTheNode(t *testing.T) {
 	reports = nil
 	mu.Unlock()
 
+	was.Spec.Containers[0].ReadinessProbe.InitialDelaySeconds = 3600 // which is over for what was found to be ready
+	probed.Store(0)
 	second, _ := live(was)
 	if err := second.cache.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if pod, err := second.GetPod(t.Context(), "shop", "ready"); err != nil || !isReady(pod) {
 		t.Errorf("after a restart: got %+v, %v, want a pod that is ready", pod, err)
+	}
+	tick := everyMoment(t)
+	for probed.Load() == 0 {
+		tick("the container is probed again")
 	}
 	mu.Lock()
 	for _, ready := range reports {
