@@ -65,20 +65,18 @@ func TestJobsAreCancelledSideBySide(t *testing.T) {
 	var mu sync.Mutex
 	under, most := 0, 0
 	full := make(chan struct{})
+	open := sync.OnceFunc(func() { close(full) })
 	r := answering(t, "u", func(string) string {
 		mu.Lock()
 		under++
 		if most = max(most, under); most == restCalls {
-			select {
-			case <-full:
-			default:
-				close(full)
-			}
+			open()
 		}
 		mu.Unlock()
 		select {
 		case <-full:
-		case <-time.After(10 * time.Second): // one at a time
+		case <-time.After(10 * time.Second): // so many are never under way
+			open()
 		}
 		mu.Lock()
 		under--
