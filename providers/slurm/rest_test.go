@@ -70,9 +70,10 @@ func TestThroughREST(t *testing.T) {
 	t.Cleanup(server.Close)
 	config, write := withREST(t, c, "rest", server.URL)
 	config.BinDir = filepath.Join(c.Dir, "rest-bin") // the only command is srun
-	if err := os.Mkdir(config.BinDir, 0o700); err == nil {
-		err = os.Symlink("/usr/bin/srun", filepath.Join(config.BinDir, "srun"))
-	} else {
+	if err := os.Mkdir(config.BinDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/usr/bin/srun", filepath.Join(config.BinDir, "srun")); err != nil {
 		t.Fatal(err)
 	}
 	config.Flags = []string{"--nice", "--mem-per-gpu", "--constraint"}
