@@ -9,28 +9,26 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// admit fails a pod that has not been at the backend and for which the node has no room, as a
-// kubelet does, and reports whether it may come. Somebody bound it past the scheduler, or the scheduler
+// admit reserves room for a pod that has not been at the backend, as a
+// kubelet does, or returns why the node has none. Somebody bound it past the scheduler, or the scheduler
 // knew less. Only a provider that declares what it has is taken at its word about capacity.
-func (c *PodController) admit(key string, api *corev1.Pod) bool {
+func (c *PodController) admit(key string, api *corev1.Pod) *lifecycle.PodFailure {
 	if c.declared == nil {
-		return true
+		return nil
 	}
 	if st := c.states.get(key); st.admitted || lifecycle.Started(api, st.sent) {
 		c.admission.Reserve(api)
-		return true
+		return nil
 	}
 	var allocatable corev1.ResourceList
 	if c.env.NodeAllocatable != nil {
 		allocatable = c.env.NodeAllocatable()
 	}
 	if r := c.admission.Admit(api, allocatable, func() []*corev1.Pod { return c.admitted(api) }); r != nil {
-		c.fail(key, api, corev1.EventTypeWarning, &lifecycle.PodFailure{Reason: r.Reason, Message: r.Message})
-		c.syncLane.Add(key)
-		return false
+		return &lifecycle.PodFailure{Reason: r.Reason, Message: r.Message}
 	}
 	c.states.of(key, api.UID, func(st *podState) { st.admitted = true })
-	return true
+	return nil
 }
 
 // reserve notes what a pod takes that has come to the backend some other way, or asks for something else now.

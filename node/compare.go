@@ -44,14 +44,14 @@ func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, aske
 			c.states.of(key, api.UID, func(s *podState) { s.shared = true })
 		}
 		switch {
-		case api == nil && st.hasLeft(st.named(pod, false)):
+		case api == nil && st.keeps(pod):
 		case st.isOver(api) && !lifecycle.SamePod(api, pod) && !lifecycle.Terminal(&pod.Status):
 			c.suspect(key)
 		case api == nil || !lifecycle.SamePod(api, pod) || !known && !st.isOver(api):
 			c.syncLane.Add(key)
 		case st.isOver(api) && pod.Status.Phase == corev1.PodRunning:
 			c.suspect(key)
-		case st.sent.AcceptedAt.After(asked), st.duplicate != nil && !differ(st.duplicate.pod, pod):
+		case st.sent.AcceptedAt.After(asked), st.duplicate != nil && !lifecycle.Differ(st.duplicate.Pod, pod):
 		case c.notifies && st.report.matches(api.UID):
 		case st.isNews(&pod.Status):
 			c.report(ctx, pod) // of a provider that reports, what it told before the restart only
@@ -92,8 +92,8 @@ func (c *PodController) findMissing(ctx context.Context, has map[string]bool, as
 			if inQuestion {
 				c.states.of(key, api.UID, func(s *podState) { s.lackedAt = asked })
 			}
-			if !st.finished(api.UID) && c.missed(api, &st) {
-				missing = append(missing, lackedPod{key, c.young(api, &st, now)})
+			if !st.finished(api.UID) && lifecycle.Missed(api, &st.sent, st.failure) {
+				missing = append(missing, lackedPod{key, lifecycle.Young(&st.sent, c.visibleWithin(api, &st), now)})
 			}
 			continue
 		}
@@ -103,7 +103,7 @@ func (c *PodController) findMissing(ctx context.Context, has map[string]bool, as
 		if !st.sent.MissingSince.IsZero() {
 			suspects = append(suspects, key) // it is missing no more: the next time begins anew
 		}
-		if !st.finished(api.UID) && (st.sent.StopMissing || expected(api, st.sent, st.failure)) {
+		if !st.finished(api.UID) && (st.sent.StopMissing || lifecycle.Expected(api, &st.sent, st.failure)) {
 			there = append(there, key)
 		}
 	}

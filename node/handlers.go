@@ -23,14 +23,14 @@ const (
 	eventDeleteFailed  = "ProviderDeleteFailed"
 	eventDeleteSuccess = "ProviderDeleteSuccess"
 	eventCallHangs     = "ProviderCallHangs"
-	eventPodLost       = "ProviderPodLost"
-	eventRejected      = "ProviderPodRejected"
+	eventPodLost       = lifecycle.ReasonLost
+	eventRejected      = lifecycle.ReasonRejected
 	eventSecondPod     = "ProviderSecondPod"
 	eventPodsMissing   = "PodsMissing" // of the node
 	eventStatusFailed  = "ProviderStatusRejected"
 	// as a kubelet names them
-	eventDeadline   = "DeadlineExceeded"
-	eventWrongOS    = "PodOSNotSupported"
+	eventDeadline   = lifecycle.ReasonDeadline
+	eventWrongOS    = lifecycle.ReasonWrongOS
 	eventFailedSync = "FailedSync"
 )
 

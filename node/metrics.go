@@ -36,11 +36,11 @@ func (g podGauges) end() {
 func observeWork(step lifecycle.Step, begin time.Time) {
 	operation := "sync"
 	switch step {
-	case lifecycle.Create, lifecycle.Lost:
+	case lifecycle.Create:
 		operation = "create"
 	case lifecycle.Update:
 		operation = "update"
-	case lifecycle.Stop, lifecycle.Orphan:
+	case lifecycle.Stop, lifecycle.DeleteOrphan, lifecycle.DeleteDuplicate:
 		operation = "terminating"
 	default:
 	}

@@ -20,9 +20,6 @@ import (
 
 // create gives a pod to the backend.
 func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod) error {
-	if c.refuse(key, api) || !c.admit(key, api) {
-		return nil
-	}
 	pod, err := c.prepare(ctx, api)
 	if err != nil {
 		return c.failure(api, "", fmt.Errorf("resolve the environment of pod %s: %w", key, err))
@@ -150,15 +147,6 @@ func (c *PodController) learn(key string) {
 	}
 }
 
-// learnEnd takes over how a pod has ended at the backend, if that was told to a former
-// life only, or is still on its way: the object may go before it is asked for.
-func (c *PodController) learnEnd(ctx context.Context, key string, api, backend *corev1.Pod) {
-	st := c.states.get(key)
-	if lifecycle.SamePod(api, backend) && lifecycle.Terminal(&backend.Status) && !st.finished(api.UID) {
-		c.take(ctx, api, &report{uid: backend.UID, status: backend.Status.DeepCopy(), polled: true, after: st.report})
-	}
-}
-
 // stop asks the backend to stop a pod, and looks whether it has: when that is reported or could have been, or at once if the
 // provider does not report.
 func (c *PodController) stop(ctx context.Context, key string, api, backend *corev1.Pod) error {
@@ -202,41 +190,6 @@ func (c *PodController) stop(ctx context.Context, key string, api, backend *core
 	c.syncLane.Add(key)
 	c.pollSoon()
 	return nil
-}
-
-// replaceLost deals with a pod that the backend had and no longer has: by its
-// restart policy it is created again, or has failed. A live read says first that the
-// pod still exists.
-func (c *PodController) replaceLost(ctx context.Context, key string, api *corev1.Pod) error {
-	if err := c.fence.Allow(ctx); err != nil {
-		return err
-	}
-	// An older view of the API server shows pods that were deleted and stopped since.
-	live, err := c.live(ctx, key)
-	if err != nil {
-		return c.failure(api, eventFailedSync, fmt.Errorf("read pod %s before giving it up: %w", key, err))
-	}
-	if live == nil || live.UID != api.UID {
-		c.syncLane.AddAfter(key, askAgain)
-		return nil
-	}
-	st := c.states.get(key)
-	if st.reappeared() {
-		c.syncLane.AddAfter(key, lookAgain)
-		return nil
-	}
-	const message = "the backend no longer has the pod"
-	log.G(ctx).Warn(message)
-	if api.Spec.RestartPolicy == corev1.RestartPolicyNever && (st.sent.Accepted || api.Status.Phase == corev1.PodRunning) {
-		c.fail(key, api, corev1.EventTypeWarning, &lifecycle.PodFailure{Reason: eventPodLost, Message: message})
-		c.syncLane.Add(key)
-		return nil
-	}
-	c.recorder.Event(api, corev1.EventTypeWarning, eventPodLost, message+"; creating it again")
-	c.states.of(key, api.UID, func(st *podState) {
-		st.sent.Accepted, st.sent.Recreate, st.sent.MissingSince = false, true, time.Time{}
-	})
-	return c.create(ctx, key, api)
 }
 
 // prepare returns the private copy of a pod that a provider is given: with its

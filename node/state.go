@@ -23,32 +23,33 @@ type podState struct {
 	reflected int64 // the newest generation that what was told of the pod is known to be about
 
 	// written by the sync lane, which works on one key at a time
-	sent     lifecycle.Sent
-	created  time.Time // of sent.UID, by the API server
-	previous types.UID // an older pod of this name that the backend may still have
-	syncErr  *lifecycle.SyncError
-	said     said   // of what failed
-	unready  bool   // it waits for a ConfigMap or Secret
-	refused  uint64 // the version of the spec that the backend did not take with what is in handed; 0: nothing waits for a change of the pod
-	failure  *lifecycle.PodFailure
-	deadline deadline
-	admitted bool   // there was room for it
-	sized    *sizes // what its containers were made with; nil: nobody knows, or the backend can change it
-	stopped  bool   // the backend confirmed the stop of sent.UID
-	over     bool   // the pod has ended in the API server, and the backend does not run it
-	orphan   orphan
-	copied   string            // the version of the backend's copy when it was found; "": not found
-	echo     *corev1.PodStatus // what the backend was given as the status with the last update
-	askedAt  time.Time         // when the backend was last asked to have the pod, or for a stop that it was not asked for before
-	left     *types.UID        // what the backend keeps although it ended and DeletePod was acknowledged
+	sent           lifecycle.Sent
+	created        time.Time // of sent.UID, by the API server
+	previous       types.UID // an older pod of this name that the backend may still have
+	syncErr        *lifecycle.SyncError
+	said           said   // of what failed
+	unready        bool   // it waits for a ConfigMap or Secret
+	refused        uint64 // the version of the spec that the backend did not take with what is in handed; 0: nothing waits for a change of the pod
+	failure        *lifecycle.PodFailure
+	deadline       deadline
+	admitted       bool   // there was room for it
+	sized          *sizes // what its containers were made with; nil: nobody knows, or the backend can change it
+	stopped        bool   // the backend confirmed the stop of sent.UID
+	over           bool   // the pod has ended in the API server, and the backend does not run it
+	orphan         lifecycle.Orphan
+	copied         string            // the version of the backend's copy when it was found; "": not found
+	echo           *corev1.PodStatus // what the backend was given as the status with the last update
+	askedAt        time.Time         // when the backend was last asked to have the pod, or for a stop that it was not asked for before
+	duplicateStops lifecycle.DuplicateStops
+	left           *types.UID // what the backend keeps although it ended and DeletePod was acknowledged
 
 	// written by events and the relist: reasons to ask the backend
-	suspect   bool       // the backend's list lacks the pod
-	witnessed types.UID  // the pod that a delete event was seen for
-	lackedAt  time.Time  // when the newest complete list without the pod was asked for, while it is missing
-	shownAt   time.Time  // when the newest list that had the pod was asked for, while it is missing
-	shared    bool       // the backend has another pod under the name: what it says by name may be about that
-	duplicate *duplicate // what the backend has beside the pod; the sync lane removes it
+	suspect   bool                 // the backend's list lacks the pod
+	witnessed types.UID            // the pod that a delete event was seen for
+	lackedAt  time.Time            // when the newest complete list without the pod was asked for, while it is missing
+	shownAt   time.Time            // when the newest list that had the pod was asked for, while it is missing
+	shared    bool                 // the backend has another pod under the name: what it says by name may be about that
+	duplicate *lifecycle.Duplicate // what the backend has beside the pod; the sync lane removes it
 
 	// written by a drain
 	turn time.Time // until when the pod may take to stop; zero: it is not its turn
@@ -178,7 +179,7 @@ func (s *podStates) begin(key string, api *corev1.Pod) (older types.UID) {
 			fresh.previous = st.sent.UID
 		}
 		if st.sent.StopAcked && !st.stopped { // it is stopping: it is not asked to again
-			fresh.orphan = st.orphanOf(st.sent.UID, st.sent.StopAskedAt)
+			fresh.orphan = st.orphanOf()
 		}
 		if st.report.matches(uid) && st.report.uid != "" {
 			fresh.report = st.report
@@ -191,29 +192,31 @@ func (s *podStates) begin(key string, api *corev1.Pod) (older types.UID) {
 	return older
 }
 
+// orphanOf is what is known of the tracked pod as one that only the backend has: it is stopping.
+func (st *podState) orphanOf() lifecycle.Orphan {
+	if st.orphan.Present && st.orphan.UID == st.sent.UID {
+		return st.orphan
+	}
+	return lifecycle.Orphan{UID: st.sent.UID, Since: st.sent.StopAskedAt, Asked: st.sent.StopAskedAt, Present: true}
+}
+
 // isOver reports whether nothing is left to do for a pod that has ended until
 // it is deleted, or is seen to run.
 func (st *podState) isOver(api *corev1.Pod) bool {
 	return st.over && api != nil && api.UID == st.sent.UID && api.DeletionTimestamp == nil && lifecycle.Terminal(&api.Status)
 }
 
-// isRemovable reports whether nothing is left to do for a deleted pod but the removal of its object: the backend reported its
-// end and confirmed its stop, and has nothing else under the name.
-func (st *podState) isRemovable(api *corev1.Pod) bool {
-	return st.stopped && api != nil && api.UID == st.sent.UID && api.DeletionTimestamp != nil &&
-		st.finished(api.UID) && !st.relapsed && st.alone()
+// runs reports whether the provider reported the pod last as not ended, of its own accord.
+func (st *podState) runs(uid types.UID) bool {
+	return st.report != nil && st.report.uid == uid && !st.report.polled && !lifecycle.Terminal(st.report.status)
 }
 
-// stopsUnseen reports whether the first stop of the pod needs no look at the backend: a list had it, it is reported as running, and
-// nothing else is known under its name. One that no list had is looked for, as an answer without it would prove nothing afterwards.
-func (st *podState) stopsUnseen(api *corev1.Pod) bool {
-	return lifecycle.StopsUnseen(api, st.sent, st.failure != nil) && st.alone() && st.sent.Shown &&
-		st.report != nil && st.report.uid == api.UID && !st.report.polled && !lifecycle.Terminal(st.report.status)
-}
-
-// alone reports whether the backend is not known to have another pod under the name.
-func (st *podState) alone() bool {
-	return st.previous == "" && (st.left == nil || *st.left == st.sent.UID) && !st.shared && st.duplicate == nil && !st.orphan.present
+// others returns what is known of other pods under the name.
+func (st *podState) others() lifecycle.Others {
+	return lifecycle.Others{
+		Previous: st.previous, Left: st.left, Shared: st.shared, Witnessed: st.witnessed,
+		Orphan: st.orphan, Duplicate: st.duplicate, Stops: st.duplicateStops,
+	}
 }
 
 // unknownSince is when the backend first did not know the pod by its name, zero if it does.
@@ -249,30 +252,9 @@ func (st *podState) finished(uid types.UID) bool {
 	return st.report.matches(uid) && lifecycle.Terminal(st.report.status)
 }
 
-// named returns the backend's pod with the UID that it must have, if the
-// backend keeps none: that of an older pod of the name which has not left yet,
-// or of the last one that it was given. wanted tells whether the API server has
-// a pod of that name.
-func (st *podState) named(backend *corev1.Pod, wanted bool) *corev1.Pod {
-	uid := st.previous
-	if uid == "" && !wanted && st.sent.Attempted {
-		uid = st.sent.UID
-	}
-	if backend == nil || backend.UID != "" || uid == "" {
-		return backend
-	}
-	backend = backend.DeepCopy()
-	backend.UID = uid
-	return backend
-}
-
-// hasLeft reports whether the pod has stopped, as it was asked to, and is merely
-// kept by the backend: some keep for ever what has ended.
-func (st *podState) hasLeft(backend *corev1.Pod) bool {
-	asked := st.left != nil && *st.left == backend.UID ||
-		st.sent.StopAcked && st.sent.UID == backend.UID ||
-		!st.orphan.asked.IsZero() && st.orphan.uid == backend.UID
-	return asked && lifecycle.Terminal(&backend.Status)
+// keeps reports whether a pod that the backend lists, and the API server does not have, is one that has left.
+func (st *podState) keeps(backend *corev1.Pod) bool {
+	return lifecycle.HasLeft(lifecycle.Named(backend, &st.sent, st.previous, false), &st.sent, st.left, &st.orphan)
 }
 
 // accepted returns the keys and UIDs of the pods that the backend accepted.

@@ -133,7 +133,7 @@ func (c *PodController) createFailed(key string, api *corev1.Pod, attempted bool
 	if !endsWhenRejected(api) {
 		return c.failure(api, eventRejected, wrapped)
 	}
-	c.fail(key, api, corev1.EventTypeWarning, &lifecycle.PodFailure{Reason: eventRejected, Message: brief(err)})
+	c.fail(key, api, &lifecycle.PodFailure{Reason: eventRejected, Message: brief(err)})
 	c.syncLane.Add(key)
 	return nil
 }

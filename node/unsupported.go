@@ -19,12 +19,10 @@ func (c *PodController) declare(fail bool) {
 	c.declared, c.failUnsupported = &declared, fail
 }
 
-// refuse keeps a pod from the backend that asks for what it does not have, and reports whether it
-// did. The pod waits, or has failed. It is looked at again when it changes; nothing else
-// could make a difference.
-func (c *PodController) refuse(key string, api *corev1.Pod) bool {
+// checkSupported returns what the pod asks for and the backend does not have, "" if it has all.
+func (c *PodController) checkSupported(api *corev1.Pod) string {
 	if c.declared == nil {
-		return false
+		return ""
 	}
 	pod := api
 	if len(api.Spec.EphemeralContainers) > 0 && !c.declared.Has(capability.EphemeralContainers) {
@@ -33,14 +31,14 @@ func (c *PodController) refuse(key string, api *corev1.Pod) bool {
 	}
 	unsupported := c.declared.Check(pod)
 	if len(unsupported) == 0 {
-		return false
+		return ""
 	}
-	message := capability.Message(unsupported)
-	if c.failUnsupported {
-		c.fail(key, api, corev1.EventTypeWarning, &lifecycle.PodFailure{Reason: lifecycle.ReasonUnsupported, Message: message})
-		c.syncLane.Add(key)
-		return true
-	}
+	return capability.Message(unsupported)
+}
+
+// unsupported tells why a pod waits. It is looked at again when it changes; nothing else
+// could make a difference.
+func (c *PodController) unsupported(key string, api *corev1.Pod, message string) {
 	news := false
 	c.states.of(key, api.UID, func(st *podState) {
 		if news = st.syncErr == nil || st.syncErr.Message != message; news {
@@ -52,7 +50,6 @@ func (c *PodController) refuse(key string, api *corev1.Pod) bool {
 		c.recorder.Event(api, corev1.EventTypeWarning, lifecycle.ReasonUnsupported, message)
 		c.statusLane.Add(key)
 	}
-	return true
 }
 
 // withoutUnsupported takes out of a private copy of a pod what was added to it while it runs and

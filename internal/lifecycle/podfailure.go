@@ -3,9 +3,18 @@
 package lifecycle
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+)
+
+// Reasons of failures. But for the last two, they are a kubelet's.
+const (
+	ReasonDeadline = "DeadlineExceeded"
+	ReasonWrongOS  = "PodOSNotSupported"
+	ReasonLost     = "ProviderPodLost"
+	ReasonRejected = "ProviderPodRejected"
 )
 
 // What a kubelet says of pods when its node shuts down.
@@ -26,6 +35,41 @@ type PodFailure struct {
 	// Disrupted says that the pod did nothing wrong: with its end it gets the
 	// condition DisruptionTarget, so that a Job does not count it as a failure.
 	Disrupted bool
+	// Normal says that the end is what somebody asked for: its event is no warning.
+	Normal bool
+}
+
+// nextFailure returns the failure that is to be passed on the pod now, nil if there is none: the node shuts down, or the
+// pod is for another operating system, as a kubelet would say, its active deadline has passed, or the node has no room for it.
+func nextFailure(f *Facts) *PodFailure {
+	if f.API == nil || Terminal(&f.API.Status) || f.Finished {
+		return nil
+	}
+	started := Started(f.API, f.Sent)
+	switch {
+	case !started && f.Draining && f.Failure == nil && f.API.DeletionTimestamp == nil:
+		return Refuse()
+	case started && !f.Turn.IsZero() && (f.Failure == nil || f.Failure.Grace == nil):
+		return ShutDown(f.Failure, f.Turn.Sub(f.Now))
+	case f.API.DeletionTimestamp != nil, f.Failure != nil:
+	case ForeignOS(f.API, f.OS) && !f.Sent.Attempted:
+		return &PodFailure{Reason: ReasonWrongOS, Message: fmt.Sprintf("the pod is for %s (spec.os.name), the node is %s", f.API.Spec.OS.Name, f.OS)}
+	case !f.Deadline.IsZero() && !f.Now.Before(f.Deadline):
+		return &PodFailure{Reason: ReasonDeadline, Message: "the pod was active for longer than spec.activeDeadlineSeconds", Normal: true}
+	case f.Rejected != nil:
+		return f.Rejected
+	case f.Unsupported != "" && f.FailUnsupported:
+		return &PodFailure{Reason: ReasonUnsupported, Message: f.Unsupported}
+	}
+	return nil
+}
+
+// untilDeadline returns how long the pod may still be active, 0 if for ever or if it is to end anyway.
+func (f *Facts) untilDeadline() time.Duration {
+	if f.Deadline.IsZero() || f.API == nil || Terminal(&f.API.Status) || f.Finished || f.API.DeletionTimestamp != nil || f.Failure != nil {
+		return 0
+	}
+	return f.Deadline.Sub(f.Now)
 }
 
 // ShutDown returns the failure on a pod whose node shuts down and has time left
@@ -35,6 +79,7 @@ func ShutDown(passed *PodFailure, left time.Duration) *PodFailure {
 	if passed != nil {
 		v = *passed
 	}
+	v.Normal = true
 	grace := max(1, int64(left/time.Second)) // 0 would be a kill
 	if v.Grace == nil || grace < *v.Grace {
 		v.Grace = &grace

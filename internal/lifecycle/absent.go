@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// messageLost is what is said of a pod that has failed because the backend lost it.
+const messageLost = "the backend no longer has the pod"
+
+// nextAbsent decides for a wanted pod that the backend does not have.
+func nextAbsent(f *Facts) Decision {
+	switch {
+	case f.Finished:
+		return Decision{} // the backend forgets what has ended
+	case !f.Sent.Accepted && (f.Sent.Recreate || !HasRun(f.API)):
+		return nextCreate(f)
+	case f.Sent.MissingSince.IsZero():
+		return Decision{Step: Missing, Again: missingAfter}
+	}
+	lostAt := f.Sent.MissingSince.Add(missingAfter)
+	if settled := f.Sent.AcceptedAt.Add(f.Visible); settled.After(lostAt) {
+		lostAt = settled
+	}
+	switch left := lostAt.Sub(f.Now); {
+	case left > 0:
+		return Decision{Again: left}
+	case f.Held > 0:
+		return Decision{Again: min(f.Held, missingAfter)}
+	case f.Listed:
+		return Decision{Again: missingAfter} // GetPod and GetPods disagree: presence is believed
+	case f.lackedAt().Before(lostAt), f.Now.Sub(f.lackedAt()) > confirmedFor:
+		// An older list does not tell what happened to the pods that came since, and so not whether many are missing.
+		return Decision{Step: Relist, Again: missingAfter / 2}
+	}
+	return nextLost(f)
+}
+
+// nextCreate decides for a pod that the backend never had, or is to get again.
+func nextCreate(f *Facts) Decision {
+	switch {
+	case !f.Admitted:
+		return Decision{Step: Admit}
+	case f.Unsupported != "" && !f.FailUnsupported:
+		return Decision{Step: Unsupported}
+	}
+	return Decision{Step: Create}
+}
+
+// nextLost decides for a pod that the backend had and no longer has: by its restart policy it is created again, or has
+// failed. A live read says first that the pod still exists: an older view of the API server shows pods that were deleted and
+// stopped since.
+func nextLost(f *Facts) Decision {
+	switch {
+	case !f.ReadLive:
+		return Decision{Step: ReadLive}
+	case f.Live == nil || f.Live.UID != f.API.UID:
+		return Decision{Step: Wait, Again: askAgain}
+	case f.API.Spec.RestartPolicy == corev1.RestartPolicyNever && (f.Sent.Accepted || f.API.Status.Phase == corev1.PodRunning):
+		return Decision{Step: Fail, Failure: &PodFailure{Reason: ReasonLost, Message: messageLost}}
+	}
+	return Decision{Step: Recreate}
+}
+
+// lackedAt is when the newest complete answer that confirms that the pod is missing was asked for.
+func (f *Facts) lackedAt() time.Time {
+	if f.Complete {
+		return f.Now
+	}
+	return f.LackedAt
+}
+
+// HasRun reports whether the status shows that the backend had the pod, before
+// a restart for example, and does not show that it has ended.
+func HasRun(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodRunning || pod.Status.StartTime != nil && !Terminal(&pod.Status)
+}
+
+// Expected reports whether the backend should have the pod: it has accepted it, in this life or before, and nobody
+// wants it to stop.
+func Expected(api *corev1.Pod, sent *Sent, failure *PodFailure) bool {
+	return api.DeletionTimestamp == nil && failure == nil && sent.StopAskedAt.IsZero() && !Terminal(&api.Status) &&
+		(sent.Accepted || !sent.Recreate && HasRun(api))
+}
+
+// Missed reports whether a pod that the backend does not have counts among the missing: it should have it, or does
+// not know it when it is to stop. One that is to stop since before a restart may have stopped in it.
+func Missed(api *corev1.Pod, sent *Sent, failure *PodFailure) bool {
+	givenUp := failure != nil && failure.Reason == ReasonLost // on evidence
+	stops := sent.StopMissing && !givenUp && sent.Accepted && !Terminal(&api.Status)
+	return stops || Expected(api, sent, failure)
+}
+
+// Young reports whether the backend may not have had the time to show the pod yet.
+func Young(sent *Sent, visible time.Duration, now time.Time) bool {
+	return sent.Accepted && !sent.Shown && now.Before(sent.AcceptedAt.Add(visible))
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Sent is what the sync lane remembers about one pod: what the backend was
+// told and what it acknowledged. The zero value knows nothing.
+type Sent struct {
+	UID types.UID
+	// Generation is that of the pod which the backend was created with or accepted
+	// last. SpecVersion is that of the pod that it accepted last.
+	Generation  int64
+	SpecVersion uint64
+	// Attempted says that CreatePod was called, with whatever result, and AttemptedAt when last; zero if that was
+	// before a restart.
+	Attempted   bool
+	AttemptedAt time.Time
+	// Accepted says that the backend acknowledged the pod or was seen to have it.
+	Accepted   bool
+	AcceptedAt time.Time
+	// Updating says that UpdatePod was called and has not succeeded since: nobody knows which
+	// pod the backend has.
+	Updating bool
+	// Recreate says that the backend lost the pod and is to get it again.
+	Recreate bool
+	// MissingSince is when the backend was first seen without an accepted pod.
+	MissingSince time.Time
+	// Shown says that the backend has shown the pod since it was given it.
+	Shown bool
+	// StopAskedAt and StopGrace (seconds) are the last stop request, if any.
+	StopAskedAt time.Time
+	StopGrace   int64
+	// StopAcked says that a DeletePod returned without error, StopMissing that the backend
+	// did not have the pod then.
+	StopAcked   bool
+	StopMissing bool
+	// GoneSince is when the backend was first seen without the pod after the last stop request, if it reports.
+	GoneSince time.Time
+}
+
+// Others are what is known of other pods at the backend under the name of the wanted one, and of what it
+// keeps of that.
+type Others struct {
+	Previous  types.UID  // an older pod of the name that the backend may still have
+	Left      *types.UID // what the backend keeps although it ended and DeletePod was acknowledged
+	Shared    bool       // the backend has another pod under the name: what it says by name may be about that
+	Witnessed types.UID  // whose deletion was seen in the API server
+	Orphan    Orphan
+	Duplicate *Duplicate
+	Stops     DuplicateStops
+}
+
+// Facts are what Next decides on: all that is known of the pod of one namespace and name.
+type Facts struct {
+	Now      time.Time
+	API      *corev1.Pod // the pod in the API server; nil: gone, or not this node's
+	Sent     Sent        // about the UID of API, or about the last one if API is nil
+	Told     Told        // of the labels and annotations of API
+	Failure  *PodFailure // the node decided that the pod has failed: it must stop
+	Stopped  bool        // the backend has confirmed the stop of Sent.UID
+	Over     bool        // the pod has ended in the API server, and the backend did not run it when it was asked
+	Suspect  bool        // there is a reason to ask the backend, whatever is known
+	Finished bool        // the provider reported this UID as Succeeded or Failed
+	Relapsed bool        // after that, the provider reported it as running
+	Runs     bool        // the provider reported this UID last as not ended, of its own accord
+	Others
+
+	Reports         bool      // the provider reports how its pods are
+	Retell          bool      // the backend keeps no specs: it is told those from before a restart
+	OS              string    // of the node; "": unknown
+	Draining        bool      // the node shuts down
+	Turn            time.Time // until when the pod may take to stop, as the node shuts down; zero: it is not its turn
+	Deadline        time.Time // the end of the pod's active time; zero: it has none
+	FailUnsupported bool      // a pod that asks for what the backend does not have fails; else it waits
+
+	Asked
+	Absence
+}
+
+// Asked is what was asked for this decision. Each of it is asked by a step of its own, at most once.
+type Asked struct {
+	ByName bool // GetPod was called
+	// Backend is the pod that the backend has under the name; nil: none.
+	Backend *corev1.Pod
+	// Silent says that the backend did not answer, which is neither presence nor absence.
+	Silent bool
+	// Doubtful says that there was no clear answer, and so no pod.
+	Doubtful bool
+	// Complete says that the backend knew, before it was asked, that its answers are complete.
+	Complete bool
+
+	All  bool          // GetPods was called
+	Pods []*corev1.Pod // all that the backend has
+
+	ReadLive bool        // the API server was asked past every cache
+	Live     *corev1.Pod // the pod that it has under the name; nil: none
+
+	EndTaken bool // the report of the pod's end, as the backend shows it, was taken
+
+	Admitted    bool        // room was asked for
+	Rejected    *PodFailure // why the node has none
+	Unsupported string      // what the pod asks for and the backend does not have
+
+	// Counted says that the pod was counted among those that one side lacks, and Held for how long nothing may be
+	// concluded from that, because it lacks many, for example.
+	Counted bool
+	Held    time.Duration
+}
+
+// Absence is what is known of a pod that the backend does not have.
+type Absence struct {
+	// LackedAt is when the newest complete list that confirms it was asked for; zero if none does.
+	LackedAt time.Time
+	// Listed says that the backend has shown the pod nevertheless: its newest list has it, or it was reported.
+	Listed bool
+	// Visible is how long after it was given a pod the backend may take to show it.
+	Visible time.Duration
+	// Earlier says that the pod is older than this process, which began to act then: a former one may have created it.
+	Earlier bool
+	Began   time.Time
+}
+
+// Step is what the sync lane does next for one pod.
+type Step int
+
+const (
+	// Rest does nothing: the pod is where it should be, or on its way.
+	Rest Step = iota
+	// Wait does nothing, as what is in the way is not over.
+	Wait
+	// Forget lets go of all that is known under the name: neither side has anything there.
+	Forget
+
+	// AskByName calls GetPod.
+	AskByName
+	// AskAll calls GetPods.
+	AskAll
+	// ReadLive reads the pod from the API server itself.
+	ReadLive
+	// Admit asks whether the backend has what the pod asks for and the node has room for it.
+	Admit
+	// CountMissing counts the pod among those that the backend lacks, if it does.
+	CountMissing
+	// CountOrphan counts the backend's pod among those that the API server lacks, if it does.
+	CountOrphan
+
+	// TakeEnd takes what the backend shows of a pod that has ended for a report.
+	TakeEnd
+	// Fail remembers that the pod has failed.
+	Fail
+	// BeginOrphan remembers since when only the backend has the pod.
+	BeginOrphan
+	// KeepLeft remembers that the backend keeps a pod that has ended and was stopped.
+	KeepLeft
+	// Recreate remembers that the backend lost the pod and is to get it again.
+	Recreate
+
+	// Retry gives up for now: the backend did not answer.
+	Retry
+	// Unsupported tells that the pod waits, as the backend does not have what it asks for.
+	Unsupported
+	// Create calls CreatePod.
+	Create
+	// Adopt remembers that the backend has the pod, without a call.
+	Adopt
+	// Update calls UpdatePod.
+	Update
+	// Stop calls DeletePod for the pod in the API server.
+	Stop
+	// Stopped remembers that the backend has confirmed the stop.
+	Stopped
+	// Gone remembers that the backend lacks a pod that it was asked to stop.
+	Gone
+	// Missing remembers that the backend lacks a pod that it accepted.
+	Missing
+	// Relist asks for a list of all pods soon, for all that need one.
+	Relist
+	// DeleteOrphan calls DeletePod with the backend's copy of a pod that nobody wants.
+	DeleteOrphan
+	// DeleteDuplicate does so with one beside the wanted pod.
+	DeleteDuplicate
+	// Release lets go of what the pod used. What is known of it stays for as long as the backend keeps it.
+	Release
+)
+
+// Asks reports whether the step only completes the facts, and another decision follows.
+func (s Step) Asks() bool { return s >= AskByName && s <= Recreate }
+
+// Decision is a step and what else is remembered with it.
+type Decision struct {
+	Step Step
+	// Again is after which time to look again; 0: when there is news.
+	Again time.Duration
+	// Backend is the pod of the backend that the step is about; nil: it has none.
+	Backend *corev1.Pod
+	// Failure is the one to remember.
+	Failure *PodFailure
+	// Shared says that the backend has another pod under the name of the wanted one.
+	Shared bool
+	// Shown says that the backend has the wanted pod.
+	Shown bool
+	// Orphan says what is known now of a pod that only the backend had.
+	Orphan OrphanNews
+}
+
+// sooner returns the shorter of two pauses, of which 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}

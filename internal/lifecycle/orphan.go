@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// orphanAge is how long a pod must be unwanted before it is deleted at the backend, when nobody saw the
+	// deletion. A pod that this process ran has been in the API server; the age is then long enough for
+	// all the tombstones of one list to arrive, so that many at once show.
+	orphanAge      = 10 * time.Second
+	orphanAgeKnown = 2 * time.Second
+	// askAgain is how long after the time that a backend has for a stop it is asked for it again, and how long
+	// what speaks against a removal lets it wait.
+	askAgain = 10 * time.Second
+	// orphanHeldFor is after how long at most a pod among many that the API server lacks is looked at again.
+	orphanHeldFor = time.Minute
+	// duplicateAge is how far apart two lists must be that have a duplicate before it is stopped.
+	duplicateAge = 10 * time.Second
+	// duplicateRest is the longest pause between two requests to stop a duplicate that does not stop.
+	duplicateRest = 10 * time.Minute
+)
+
+// Orphan is the progress with a pod that only the backend has.
+type Orphan struct {
+	UID     types.UID
+	Since   time.Time
+	Asked   time.Time // of the last DeletePod that was acknowledged
+	Present bool      // there is one
+}
+
+// OrphanNews is what a decision says of a pod that only the backend had.
+type OrphanNews int
+
+const (
+	// OrphanKept is no news.
+	OrphanKept OrphanNews = iota
+	// OrphanWanted says that the pod is wanted after all.
+	OrphanWanted
+	// OrphanGone says that the backend does not have it any more.
+	OrphanGone
+)
+
+// NewOrphan is the progress with the backend's pod when it is first seen that only the backend has it. A stop that the backend
+// acknowledged while the pod was in the API server counts.
+func NewOrphan(backend *corev1.Pod, sent *Sent, now time.Time) Orphan {
+	o := Orphan{UID: backend.UID, Since: now, Present: true}
+	if o.UID != "" && sent.UID == o.UID && sent.StopAcked {
+		o.Asked = sent.StopAskedAt
+	}
+	return o
+}
+
+// nextOrphan decides on a pod at the backend that is not the one in the API server, or that is not in the API server at all. It is
+// deleted on evidence: it was an orphan for a while, there are not many at once, and a live read says so.
+func nextOrphan(f *Facts, backend *corev1.Pod) Decision {
+	o := &f.Orphan
+	if !o.Present || o.UID != backend.UID {
+		return Decision{Step: BeginOrphan}
+	}
+	if wait := o.stopping(f.Now, OrphanGrace(backend)); wait > 0 {
+		return Decision{Step: Wait, Again: wait}
+	}
+	if !f.Counted {
+		return Decision{Step: CountOrphan}
+	}
+	if !f.SeenDeleted(backend) {
+		if left := o.Since.Add(f.orphanAge()).Sub(f.Now); left > 0 {
+			return Decision{Step: Wait, Again: left}
+		}
+		if f.Held > 0 && !Terminal(&backend.Status) {
+			return Decision{Step: Wait, Again: min(f.Held, orphanHeldFor)}
+		}
+	}
+	switch {
+	case !f.ReadLive:
+		return Decision{Step: ReadLive}
+	case f.Live != nil && (backend.UID == "" || f.Live.UID == backend.UID):
+		// Wanted after all: the cache is behind, or the pod is not for this controller.
+		return Decision{Step: Wait, Again: askAgain, Orphan: OrphanWanted}
+	}
+	return Decision{Step: DeleteOrphan}
+}
+
+// orphanAge returns for how long the orphan must be one.
+func (f *Facts) orphanAge() time.Duration {
+	if uid := f.Orphan.UID; uid != "" && (f.Previous == uid || f.Sent.Accepted && f.Sent.UID == uid) {
+		return orphanAgeKnown
+	}
+	return orphanAge
+}
+
+// SeenDeleted reports whether it is known that the backend's pod was deleted in the API server: that was seen, or there is
+// a newer pod of its name.
+func (f *Facts) SeenDeleted(backend *corev1.Pod) bool {
+	newer := f.API != nil && !backend.CreationTimestamp.IsZero() && !f.API.CreationTimestamp.Before(&backend.CreationTimestamp)
+	return f.Orphan.UID != "" && (f.Witnessed == f.Orphan.UID || newer)
+}
+
+// stopping returns after which time to look whether the orphan has stopped; 0
+// means that it must be asked to, or asked again.
+func (o *Orphan) stopping(now time.Time, grace time.Duration) time.Duration {
+	waited := now.Sub(o.Asked)
+	if o.Asked.IsZero() || waited >= grace+askAgain {
+		return 0
+	}
+	return stopLook(waited)
+}
+
+// stopLook is after how long to look again whether a pod has stopped that was asked to so long ago.
+func stopLook(waited time.Duration) time.Duration {
+	return min(max(waited/2, ReportedWithin), 10*time.Second)
+}
+
+// OrphanGrace is the grace period of a pod that only the backend has.
+func OrphanGrace(pod *corev1.Pod) time.Duration { return time.Duration(Grace(pod)) * time.Second }
+
+// Named returns the backend's pod with the UID that it must have, if the
+// backend keeps none: that of an older pod of the name which has not left yet,
+// or of the last one that it was given. wanted tells whether the API server has
+// a pod of that name.
+func Named(backend *corev1.Pod, sent *Sent, previous types.UID, wanted bool) *corev1.Pod {
+	uid := previous
+	if uid == "" && !wanted && sent.Attempted {
+		uid = sent.UID
+	}
+	if backend == nil || backend.UID != "" || uid == "" {
+		return backend
+	}
+	backend = backend.DeepCopy()
+	backend.UID = uid
+	return backend
+}
+
+// HasLeft reports whether the pod has stopped, as it was asked to, and is merely
+// kept by the backend: some keep for ever what has ended.
+func HasLeft(backend *corev1.Pod, sent *Sent, left *types.UID, orphan *Orphan) bool {
+	asked := left != nil && *left == backend.UID ||
+		sent.StopAcked && sent.UID == backend.UID ||
+		!orphan.Asked.IsZero() && orphan.UID == backend.UID
+	return asked && Terminal(&backend.Status)
+}
+
+// Duplicate is a pod that runs at the backend beside the wanted one, under the same name:
+// of another UID, or a second instance of the same. GetPod tells of one of them
+// only, so it takes a list to find it. One that has ended needs no stop, and a backend that deletes
+// by name would stop the wanted one.
+type Duplicate struct {
+	Pod   *corev1.Pod
+	Since time.Time // of the first list that had it
+	Seen  time.Time // of the newest
+}
+
+// DuplicateStops are the requests to stop a duplicate.
+type DuplicateStops struct {
+	Pod   *corev1.Pod // the duplicate; nil: none was asked to stop
+	At    time.Time   // of the last DeletePod that was acknowledged
+	Tries int         // DeletePods
+}
+
+// Of returns the requests to stop the duplicate: none, if they were for another.
+func (s DuplicateStops) Of(d *Duplicate) DuplicateStops {
+	if s.Pod == nil || Differ(s.Pod, d.Pod) {
+		return DuplicateStops{}
+	}
+	return s
+}
+
+// At returns what is known of the duplicate when a list has found, or nil.
+func (d *Duplicate) At(found *corev1.Pod, now time.Time) *Duplicate {
+	switch {
+	case found == nil:
+		return nil
+	case d == nil || Differ(d.Pod, found):
+		return &Duplicate{Pod: found, Since: now, Seen: now}
+	}
+	return &Duplicate{Pod: found, Since: d.Since, Seen: now}
+}
+
+// due returns from when on a list that has the duplicate is reason to stop it.
+func (d *Duplicate) due(stops DuplicateStops) time.Time {
+	if stops.Tries == 0 {
+		return d.Since.Add(duplicateAge)
+	}
+	rest := min(duplicateAge<<min(stops.Tries-1, 10), duplicateRest)
+	return stops.At.Add(OrphanGrace(d.Pod) + rest)
+}
+
+// nextDuplicate decides on the duplicate of a pod that is settled, if there is one. It is stopped on evidence: it is in two lists that
+// are far enough apart, and the wanted pod is beside it in both and in the API server.
+func nextDuplicate(f *Facts) Decision {
+	settled := Decision{Orphan: OrphanWanted}
+	d := f.Duplicate
+	if d == nil {
+		return settled
+	}
+	switch due := d.due(f.Stops.Of(d)); {
+	case f.Now.Before(due):
+		settled.Again = due.Sub(f.Now)
+	case d.Seen.Before(due), f.Now.Sub(d.Seen) >= duplicateAge:
+		settled.Step = Relist // one list for all of them, and a fresh one: the duplicate may have gone since
+	case !f.ReadLive:
+		settled.Step = ReadLive
+	case f.Live == nil || f.Live.UID != f.API.UID: // the cache is behind
+	default:
+		settled.Step, settled.Backend = DeleteDuplicate, d.Pod
+	}
+	return settled
+}
+
+// Differ reports whether two pods at the backend can be told apart.
+func Differ(a, b *corev1.Pod) bool {
+	is, was := containerIDs(a.Status.ContainerStatuses), containerIDs(b.Status.ContainerStatuses)
+	return a.UID != b.UID || len(is) > 0 && len(was) > 0 && !slices.Equal(is, was)
+}
+
+func containerIDs(statuses []corev1.ContainerStatus) (ids []string) {
+	for _, s := range statuses {
+		if s.ContainerID != "" {
+			ids = append(ids, s.ContainerID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}

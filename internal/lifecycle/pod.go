@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// defaultGrace is the grace period of a pod that names none, in seconds.
+const defaultGrace = 30
+
+// SamePod reports whether b speaks about a. A backend that keeps no UID is
+// trusted to mean the pod of that name.
+func SamePod(a, b *corev1.Pod) bool { return b.UID == "" || a.UID == b.UID }
+
+// Terminal reports whether the pod has Succeeded or Failed.
+func Terminal(s *corev1.PodStatus) bool {
+	return s.Phase == corev1.PodSucceeded || s.Phase == corev1.PodFailed
+}
+
+// Grace returns the grace period in seconds that a stop of the pod has: of its
+// deletion, else of its spec, else 30.
+func Grace(pod *corev1.Pod) int64 {
+	switch {
+	case pod.DeletionGracePeriodSeconds != nil:
+		return *pod.DeletionGracePeriodSeconds
+	case pod.Spec.TerminationGracePeriodSeconds != nil:
+		return *pod.Spec.TerminationGracePeriodSeconds
+	}
+	return defaultGrace
+}
+
+// ForeignOS reports whether a pod that has not run yet asks for another operating
+// system than the node's; "" is a node that does not tell.
+func ForeignOS(pod *corev1.Pod, os string) bool {
+	unborn := pod.Status.Phase == "" || pod.Status.Phase == corev1.PodPending
+	return unborn && os != "" && pod.Spec.OS != nil && string(pod.Spec.OS.Name) != os
+}
+
+// Deadline returns when the pod must have ended (spec.activeDeadlineSeconds
+// after status.startTime), and false if never.
+func Deadline(pod *corev1.Pod) (time.Time, bool) {
+	if pod.Spec.ActiveDeadlineSeconds == nil || pod.Status.StartTime == nil {
+		return time.Time{}, false
+	}
+	return pod.Status.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds) * time.Second), true
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// nextStop decides for a pod that must not run any longer.
+func nextStop(f *Facts, backend *corev1.Pod) Decision {
+	asked := !f.Sent.StopAskedAt.IsZero()
+	grace := StopGrace(f.API, f.Failure)
+	waited := f.Now.Sub(f.Sent.StopAskedAt)
+	gone := backend == nil && (f.Sent.StopAcked || f.Sent.StopMissing)
+	switch {
+	case backend == nil && !f.Earlier && !Started(f.API, f.Sent):
+		return Decision{Step: Stopped}
+	case gone && hiddenFor(f) > 0:
+		return Decision{Again: min(hiddenFor(f), max(waited/2, ReportedWithin))}
+	case gone && f.Sent.StopAcked && f.DoubtfulAbsence() && !f.Finished && waited < time.Duration(grace)*time.Second+missingAfter:
+		return Decision{Again: missingAfter} // silence confirms no stop; after the time that it had, the acknowledgement counts
+	case gone && f.Reports && !f.Finished && f.Sent.GoneSince.IsZero():
+		return Decision{Step: Gone, Again: ReportedWithin} // backends forget a pod and then tell how it ended
+	case gone && !f.Finished && f.Now.Sub(f.Sent.GoneSince) < ReportedWithin:
+		return Decision{Again: ReportedWithin - f.Now.Sub(f.Sent.GoneSince)}
+	case gone && f.Sent.StopAcked:
+		return Decision{Step: Stopped}
+	case gone:
+		return nextNotFound(f, waited)
+	case backend == nil:
+		return Decision{Step: Stop} // it was created, with whatever outcome: make sure
+	case (f.Sent.StopAcked || f.Sent.StopMissing) && (Terminal(&backend.Status) || f.Finished):
+		return Decision{Step: Stopped}
+	case f.Sent.StopMissing && f.Sent.StopGrace == grace && waited < missingAfter:
+		return Decision{Again: missingAfter - waited} // it was not there, and now it is: the backend is behind itself
+	case !asked, !f.Sent.StopAcked, f.Sent.StopGrace != grace,
+		waited > time.Duration(grace)*time.Second+stopAgainAfter:
+		return Decision{Step: Stop}
+	}
+	return Decision{Again: stopLook(waited)}
+}
+
+// hiddenFor returns how long a pod may still run although the backend does not show it, because it is too new. What was
+// shown once, or has finished, is not.
+func hiddenFor(f *Facts) time.Duration {
+	given, visible := f.Sent.AttemptedAt, f.Visible
+	if f.Earlier && f.Sent.StopMissing && f.API.Status.Phase != corev1.PodRunning && given.IsZero() {
+		given = f.Began // before the restart, so then at the latest
+		if f.Complete {
+			visible = min(visible, inFlight)
+		}
+	}
+	if given.IsZero() || f.Sent.Shown || f.Finished {
+		return 0
+	}
+	return given.Add(visible).Sub(f.Now)
+}
+
+// nextNotFound decides for a pod that must stop and of which the backend says twice that it has none. That
+// confirms the stop, unless the backend lacks many that it should have, which takes a while to be known, or
+// a list has it.
+func nextNotFound(f *Facts, waited time.Duration) Decision {
+	had := f.Sent.Accepted || HasRun(f.API) || f.Earlier
+	runs := f.Listed && (!f.Finished || f.Relapsed) // a report of its end is not one that it runs
+	again := missingAfter - waited
+	if !f.Sent.MissingSince.IsZero() {
+		waited = max(waited, f.Now.Sub(f.Sent.MissingSince))
+	}
+	switch {
+	case f.Held > 0:
+		return Decision{Again: min(f.Held, missingAfter)}
+	case had && !f.Complete && !f.Finished && waited < missingAfter:
+		return Decision{Again: missingAfter - waited}
+	case runs && again > 0:
+		return Decision{Again: again}
+	case runs:
+		return Decision{Step: Stop}
+	case had && !f.Complete && !f.Finished && !Terminal(&f.API.Status) && f.lackedAt().Before(f.Sent.StopAskedAt):
+		return Decision{Step: Relist, Again: missingAfter / 2} // what came since the last list may be missing, too
+	}
+	return Decision{Step: Stopped}
+}

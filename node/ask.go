@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// ask completes the facts with the answer that the decision wants, or with what it remembers.
+func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
+	f := &s.facts
+	switch d.Step {
+	case lifecycle.AskByName:
+		f.ByName = true
+		f.Complete = s.authority != nil && s.complete(ctx) // before: what is answered now is then complete, too
+		f.Backend, f.Doubtful, s.silent = s.lookup(ctx, s.key)
+		f.Silent = s.silent != nil
+		if !f.Silent {
+			s.noteAnswer(f.Backend)
+		}
+	case lifecycle.AskAll:
+		pods, err := s.list(ctx)
+		if err != nil {
+			return s.failure(s.api, eventFailedSync, fmt.Errorf("ask the provider for all pods, to tell those of the name %s apart: %w", s.key, err))
+		}
+		f.All, f.Pods = true, pods
+	case lifecycle.ReadLive:
+		live, err := s.live(ctx, s.key)
+		if err != nil {
+			return s.failure(s.api, eventFailedSync, fmt.Errorf("read pod %s from the API server before it is given up or deleted at the backend: %w", s.key, err))
+		}
+		f.ReadLive, f.Live = true, live
+	case lifecycle.Admit:
+		f.Admitted = true
+		if f.Unsupported = s.checkSupported(s.api); f.Unsupported == "" {
+			f.Rejected = s.admit(s.key, s.api)
+		}
+	case lifecycle.CountMissing:
+		f.Counted, f.Held = true, s.countMissing(ctx)
+	case lifecycle.CountOrphan:
+		f.Counted, f.Held = true, s.countOrphan(ctx, d.Backend)
+	case lifecycle.TakeEnd:
+		f.EndTaken = true
+		st := s.states.get(s.key)
+		s.take(ctx, s.api, &report{uid: d.Backend.UID, status: d.Backend.Status.DeepCopy(), polled: true, after: st.report})
+	case lifecycle.Fail:
+		s.fail(s.key, s.api, d.Failure)
+	case lifecycle.BeginOrphan:
+		s.states.ensure(s.key, func(st *podState) { st.orphan = lifecycle.NewOrphan(d.Backend, &st.sent, f.Now) })
+	case lifecycle.KeepLeft:
+		s.keepLeft(d.Backend.UID)
+	case lifecycle.Recreate:
+		s.recreate(ctx)
+	default:
+		panic(fmt.Sprintf("lifecycle step %d asks for nothing", d.Step))
+	}
+	return nil
+}
+
+// noteAnswer notes that the backend has told what it has under the name.
+func (s *podSync) noteAnswer(backend *corev1.Pod) {
+	gone := types.UID("")
+	s.states.ensure(s.key, func(st *podState) {
+		st.suspect = false
+		if backend == nil {
+			gone = st.previous
+			st.previous, st.left = "", nil
+		}
+	})
+	s.secrets.Drop(gone)
+}
+
+// countMissing counts the wanted pod among those that the backend lacks, if it should have it, and returns for how long nothing may be
+// concluded from that.
+func (s *podSync) countMissing(ctx context.Context) time.Duration {
+	f, st := &s.facts, s.states.get(s.key)
+	if s.authority != nil {
+		if !f.Complete {
+			return lookAgain
+		}
+		return 0
+	}
+	if f.Finished || st.relistedAgain() || !lifecycle.Missed(s.api, &f.Sent, f.Failure) {
+		s.lost.forget(s.key)
+	} else {
+		s.lost.note(s.key, f.Now, true, lifecycle.Young(&f.Sent, f.Visible, f.Now))
+	}
+	return s.lost.hold(ctx, s.key, f.DoubtfulAbsence(), f.Now)
+}
+
+// countOrphan counts the backend's pod among those that the API server lacks, unless its deletion was seen, and returns for how long
+// nothing may be concluded from that. What has ended has nothing to lose, so it does not count among many.
+func (s *podSync) countOrphan(ctx context.Context, backend *corev1.Pod) time.Duration {
+	if s.facts.SeenDeleted(backend) || lifecycle.Terminal(&backend.Status) {
+		s.orphans.forget(s.key)
+		return 0
+	}
+	s.orphans.note(s.key, s.facts.Now, true, false)
+	return s.orphans.hold(ctx, s.key, false, s.facts.Now)
+}
+
+// recreate lets a pod that the backend lost be created again.
+func (s *podSync) recreate(ctx context.Context) {
+	const message = "the backend no longer has the pod; creating it again"
+	log.G(ctx).Warn(message)
+	s.recorder.Event(s.api, corev1.EventTypeWarning, eventPodLost, message)
+	s.states.of(s.key, s.api.UID, func(st *podState) {
+		st.sent.Accepted, st.sent.Recreate, st.sent.MissingSince = false, true, time.Time{}
+	})
+}
+
+// lookup returns the pod that the backend has under the key, nil when it has
+// none. An error means that it cannot be told. Many providers return an error
+// without a kind for a pod that they do not have, so then the list decides; an
+// empty one, which may be no answer either, leaves it doubtful.
+func (c *PodController) lookup(ctx context.Context, key string) (pod *corev1.Pod, doubtful bool, err error) {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return nil, false, err
+	}
+	err = c.reads.Do(c.withRedaction(ctx, key), "GetPod", func(ctx context.Context) (err error) {
+		pod, err = c.provider.GetPod(ctx, namespace, name)
+		return err
+	})
+	var panicked *providercall.Panic
+	switch {
+	case err == nil && pod != nil && c.foreign(pod):
+		return nil, false, nil
+	case err == nil:
+		return pod, false, nil
+	case errdefs.IsNotFound(err):
+		return nil, false, nil
+	case errors.As(err, &panicked), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return nil, false, err // no answer at all
+	}
+	pods, listErr := c.list(ctx)
+	if listErr != nil {
+		c.lost.silence(time.Now())
+		return nil, false, errors.Join(err, listErr)
+	}
+	for _, p := range pods {
+		if p.Namespace == namespace && p.Name == name {
+			return p, false, nil
+		}
+	}
+	return nil, len(pods) == 0, nil
+}
+
+// list returns all pods of this node that the backend has.
+func (c *PodController) list(ctx context.Context) (pods []*corev1.Pod, err error) {
+	err = c.reads.Do(redact.With(ctx, c.secrets.All), "GetPods", func(ctx context.Context) (err error) {
+		pods, err = c.provider.GetPods(ctx)
+		return err
+	})
+	pods = slices.Clone(pods) // the provider's own list, perhaps
+	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p == nil || c.foreign(p) }), err
+}
+
+// foreign reports whether the pod is another node's: some backends list more
+// than they were asked for, and what is not ours must not be touched.
+func (c *PodController) foreign(pod *corev1.Pod) bool {
+	return c.nodeName != "" && pod.Spec.NodeName != "" && pod.Spec.NodeName != c.nodeName
+}
+
+// complete asks a PodAuthority. A panic is no answer.
+func (c *PodController) complete(ctx context.Context) (all bool) {
+	err := (&providercall.Guard{}).Do(ctx, "AnswersForAllPods", func(context.Context) error {
+		all = c.authority.AnswersForAllPods()
+		return nil
+	})
+	return err == nil && all
+}
+
+// visibleWithin is how long after it was given the pod the backend may take to show it.
+func (c *PodController) visibleWithin(api *corev1.Pod, st *podState) time.Duration {
+	if st.report.matches(api.UID) && st.report.uid != "" && !st.sent.Shown && st.report.status.Phase == corev1.PodPending {
+		return max(c.visibility, c.lost.period)
+	}
+	return c.visibility
+}
+
+// live reads a pod from the API server itself, past every cache; nil means that
+// it does not exist. With a known node name it reads in the way that the Node
+// authorizer allows for pods that do not exist: a GET would be forbidden.
+func (c *PodController) live(ctx context.Context, key string) (*corev1.Pod, error) {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, podRequestTimeout)
+	defer cancel()
+	if c.nodeName == "" {
+		pod, err := c.client.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return pod, err
+	}
+	list, err := c.client.Pods(namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.Set{"metadata.name": name, "spec.nodeName": c.nodeName}.String(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		if list.Items[i].Name == name {
+			return &list.Items[i], nil
+		}
+	}
+	return nil, nil
+}
