@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
@@ -89,72 +88,4 @@ func TestAStopOfASilentProviderIsConfirmedAtOnce(t *testing.T) {
 			t.Errorf("%d pods are left, want none: the backend has stopped it", n)
 		}
 	}, silent)
-}
-
-// TestALookPrecedesAStopThatMayBeAnothers: the first stop asks nothing only where the pod alone is known under its name.
-func TestALookPrecedesAStopThatMayBeAnothers(t *testing.T) {
-	known := func() *podState {
-		st := &podState{}
-		st.sent.UID, st.sent.Accepted, st.sent.Shown = "a", true, true
-		st.report = &report{uid: "a", status: &corev1.PodStatus{Phase: corev1.PodRunning}}
-		return st
-	}
-	deleted := bound("p", "a")
-	deleted.DeletionTimestamp = &metav1.Time{Time: time.Now()}
-	if !known().stopsUnseen(deleted) {
-		t.Error("a pod that is reported as running is looked for before its stop")
-	}
-	for name, change := range map[string]func(st *podState){
-		"an older pod of the name":        func(st *podState) { st.previous = "old" },
-		"another pod of the name":         func(st *podState) { st.shared = true },
-		"one that ended and is kept":      func(st *podState) { uid := st.sent.UID + "x"; st.left = &uid },
-		"a second one":                    func(st *podState) { st.duplicate = &duplicate{} },
-		"one that only the backend has":   func(st *podState) { st.orphan.present = true },
-		"no report":                       func(st *podState) { st.report = nil },
-		"a report without a UID":          func(st *podState) { st.report.uid = "" },
-		"an answer and no report":         func(st *podState) { st.report.polled = true },
-		"a report of its end":             func(st *podState) { st.report.status.Phase = corev1.PodFailed },
-		"a pod that is not accepted":      func(st *podState) { st.sent.Accepted = false },
-		"a pod that no list had":          func(st *podState) { st.sent.Shown = false },
-		"a pod that is missing":           func(st *podState) { st.sent.MissingSince = time.Now() },
-		"a pod that was asked for a stop": func(st *podState) { st.sent.StopAskedAt = time.Now() },
-	} {
-		st := known()
-		change(st)
-		if st.stopsUnseen(deleted) {
-			t.Errorf("%s: the pod is stopped without a look", name)
-		}
-	}
-}
-
-// TestNothingIsLeftButTheObject: a pod that has stopped is looked for no more only where nothing else can be under its name.
-func TestNothingIsLeftButTheObject(t *testing.T) {
-	known := func() *podState {
-		st := &podState{stopped: true}
-		st.sent.UID = "a"
-		st.report = &report{uid: "a", status: &corev1.PodStatus{Phase: corev1.PodFailed}}
-		return st
-	}
-	deleted := bound("p", "a")
-	deleted.DeletionTimestamp = &metav1.Time{Time: time.Now()}
-	if st := known(); !st.isRemovable(deleted) || st.isRemovable(bound("p", "a")) || st.isRemovable(bound("p", "b")) || st.isRemovable(nil) {
-		t.Error("the deleted pod that has stopped, and no other, is removable")
-	}
-	if st := known(); !func() bool { uid := st.sent.UID; st.left = &uid; return st.isRemovable(deleted) }() {
-		t.Error("a pod that the backend keeps after its end is looked for")
-	}
-	for name, change := range map[string]func(st *podState){
-		"its stop is not confirmed":     func(st *podState) { st.stopped = false },
-		"its end is not reported":       func(st *podState) { st.report = nil },
-		"it was reported as running":    func(st *podState) { st.relapsed = true },
-		"an older pod of the name":      func(st *podState) { st.previous = "old" },
-		"another pod of the name":       func(st *podState) { st.shared = true },
-		"one that only the backend has": func(st *podState) { st.orphan.present = true },
-	} {
-		st := known()
-		change(st)
-		if st.isRemovable(deleted) {
-			t.Errorf("%s: the pod is not looked for", name)
-		}
-	}
 }

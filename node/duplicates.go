@@ -56,36 +56,13 @@ func (c *PodController) findDuplicates(ctx context.Context, backend []*corev1.Po
 	}
 }
 
-// duplicateOf returns the pod that runs beside the wanted one, of those that a list has under its name; nil if
-// there is none, or if it cannot be told which is which.
+// duplicateOf returns the pod that runs beside the wanted one, of those that a list has under its name.
 func (c *PodController) duplicateOf(key string, api *corev1.Pod, pods []*corev1.Pod) *corev1.Pod {
-	known := api.Status.ContainerStatuses
+	known := &api.Status
 	if st := c.states.get(key); st.report.matches(api.UID) {
-		known = st.report.status.ContainerStatuses
+		known = st.report.status
 	}
-	var own *corev1.Pod
-	var others []*corev1.Pod
-	for _, pod := range pods {
-		switch {
-		case pod.UID != api.UID:
-			others = append(others, pod)
-		case own == nil:
-			own = pod
-		case slices.Equal(containerIDs(pod.Status.ContainerStatuses), containerIDs(known)):
-			others, own = append(others, own), pod
-		default:
-			others = append(others, pod)
-		}
-	}
-	if own == nil {
-		return nil // the wanted pod is not there: what is under its name is an orphan
-	}
-	for _, pod := range others {
-		if pod.UID != "" && !lifecycle.Terminal(&pod.Status) && lifecycle.Differ(own, pod) {
-			return pod
-		}
-	}
-	return nil
+	return lifecycle.DuplicateAmong(api.UID, known, pods)
 }
 
 // deleteDuplicate asks the backend to stop a pod that runs beside the wanted one, and says so when it does for the first time.

@@ -15,7 +15,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
-	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
 // create gives a pod to the backend.

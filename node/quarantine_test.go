@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
@@ -285,7 +286,7 @@ func TestDuplicateIsStoppedByAFreshList(t *testing.T) {
 		older.Status.Phase = corev1.PodRunning
 		now := time.Now()
 		w.ctl.states.update("d/p0", func(st *podState) {
-			st.duplicate = &duplicate{pod: older, since: now.Add(-time.Minute), seen: now.Add(-duplicateAge)}
+			st.duplicate = &lifecycle.Duplicate{Pod: older, Since: now.Add(-time.Minute), Seen: now.Add(-10 * time.Second)}
 			st.shared = true
 		})
 		w.ctl.syncLane.Add("d/p0")

@@ -48,10 +48,11 @@ func TestBackendIsToldWhatItDoesNotKnow(t *testing.T) {
 		} {
 			t.Run(tt.name+", "+kind, func(t *testing.T) {
 				api, told := pods(tt.api)
-				if got := Next(Facts{API: api, Sent: accepted(api), Told: told, Backend: pod("a"), Now: now}).Step; got != tt.want {
+				f := given{API: api, Sent: accepted(api), Told: told, Backend: pod("a")}.facts()
+				if got := Next(&f).Step; got != tt.want {
 					t.Errorf("got step %d, want %d", got, tt.want)
 				}
-				if got := Quiet(api, accepted(api), told, false); got != (tt.want == Rest) {
+				if got := f.quiet(); got != (tt.want == Rest) {
 					t.Errorf("quiet is %v, want what Next says", got)
 				}
 			})
@@ -63,7 +64,8 @@ func TestBackendIsToldWhatItDoesNotKnow(t *testing.T) {
 func TestUpdateThatFailedIsSentAgain(t *testing.T) {
 	sent := accepted(pod("a"))
 	sent.Updating = true
-	if got := Next(Facts{API: pod("a"), Sent: sent, Backend: pod("a"), Now: now}).Step; got != Update || Quiet(pod("a"), sent, Told{}, false) {
+	f := given{API: pod("a"), Sent: sent, Backend: pod("a")}.facts()
+	if got := Next(&f).Step; got != Update || f.quiet() {
 		t.Errorf("got step %d, want Update", got)
 	}
 }

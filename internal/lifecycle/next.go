@@ -50,15 +50,17 @@ func Next(f *Facts) Decision {
 
 func next(f *Facts) Decision {
 	switch {
+	case f.ByName:
 	case f.API == nil && f.Stopped && f.Previous == "" && f.Left == nil && !f.Orphan.Present:
 		return Decision{Step: Forget}
 	case !f.Suspect && f.settled():
 		return nextDuplicate(f)
 	case f.stopsUnseen():
 		return Decision{Step: Stop}
-	case !f.ByName:
+	default:
 		return Decision{Step: AskByName}
-	case f.Silent && (f.API == nil || f.API.DeletionTimestamp == nil):
+	}
+	if f.Silent && (f.API == nil || f.API.DeletionTimestamp == nil) {
 		return Decision{Step: Retry}
 	}
 	backend, first := f.identify()

@@ -74,114 +74,139 @@ func TestNext(t *testing.T) {
 	}
 	for _, story := range []struct {
 		name  string
-		facts Facts
+		facts given
 		want  Step
 		again time.Duration
 	}{
-		{name: "nothing on either side", want: Rest},
-		{name: "a new pod", facts: Facts{API: pod("a")}, want: Create},
-		{name: "a create that failed", facts: Facts{API: pod("a"), Sent: Sent{UID: "a", Attempted: true}}, want: Create},
-		{name: "all is as it should be", facts: Facts{API: running, Sent: accepted(running), Backend: running}, want: Rest},
-		{name: "found at the backend after a restart", facts: Facts{API: running, Backend: running}, want: Adopt},
-		{name: "found after a restart at a backend that keeps no specs", facts: Facts{API: running, Backend: running, Retell: true}, want: Update},
-		{name: "all is as it should be at a backend that keeps no specs", facts: Facts{API: running, Sent: accepted(running), Backend: running, Retell: true}, want: Rest},
-		{name: "found at a backend that keeps no UID", facts: Facts{API: running, Backend: pod("")}, want: Adopt},
-		{name: "found with less than we know", facts: Facts{API: pod("a", withLabel("k", "v")), Backend: &corev1.Pod{}}, want: Adopt},
-		{name: "changed while nobody watched", facts: Facts{API: changed, Backend: running}, want: Update},
-		{name: "changed while nobody watched, in what the backend's copy lacks", facts: Facts{API: pod("a", func(p *corev1.Pod) { p.Generation, p.Status.ObservedGeneration = 3, 2 }), Backend: pod("a")}, want: Update},
-		{name: "relabelled while nobody watched", facts: Facts{API: pod("a", withLabel("k", "v")), Backend: pod("a", withLabel("k", "w"))}, want: Update},
-		{name: "changed", facts: Facts{API: changed, Sent: accepted(running), Backend: running}, want: Update},
-		{name: "relabelled", facts: Facts{API: pod("a", withLabel("k", "v")), Sent: accepted(pod("a")), Backend: pod("a")}, want: Update},
-		{name: "a lossy copy is no change", facts: Facts{API: running, Sent: accepted(running), Backend: pod("a", withImage("x"))}, want: Rest},
+		{name: "nothing on either side", want: Forget},
+		{name: "a new pod", facts: given{API: pod("a")}, want: Create},
+		{name: "a create that failed", facts: given{API: pod("a"), Sent: Sent{UID: "a", Attempted: true}}, want: Create},
+		{name: "all is as it should be", facts: given{API: running, Sent: accepted(running), Backend: running}, want: Rest},
+		{name: "found at the backend after a restart", facts: given{API: running, Backend: running}, want: Adopt},
+		{name: "found after a restart at a backend that keeps no specs", facts: given{API: running, Backend: running, Retell: true}, want: Update},
+		{name: "all is as it should be at a backend that keeps no specs", facts: given{API: running, Sent: accepted(running), Backend: running, Retell: true}, want: Rest},
+		{name: "found at a backend that keeps no UID", facts: given{API: running, Backend: pod("")}, want: Adopt},
+		{name: "found with less than we know", facts: given{API: pod("a", withLabel("k", "v")), Backend: &corev1.Pod{}}, want: Adopt},
+		{name: "changed while nobody watched", facts: given{API: changed, Backend: running}, want: Update},
+		{name: "changed while nobody watched, in what the backend's copy lacks", facts: given{API: pod("a", func(p *corev1.Pod) { p.Generation, p.Status.ObservedGeneration = 3, 2 }), Backend: pod("a")}, want: Update},
+		{name: "relabelled while nobody watched", facts: given{API: pod("a", withLabel("k", "v")), Backend: pod("a", withLabel("k", "w"))}, want: Update},
+		{name: "changed", facts: given{API: changed, Sent: accepted(running), Backend: running}, want: Update},
+		{name: "relabelled", facts: given{API: pod("a", withLabel("k", "v")), Sent: accepted(pod("a")), Backend: pod("a")}, want: Update},
+		{name: "a lossy copy is no change", facts: given{API: running, Sent: accepted(running), Backend: pod("a", withImage("x"))}, want: Rest},
 
-		{name: "only at the backend", facts: Facts{Backend: running}, want: Orphan},
-		{name: "an older pod of the same name", facts: Facts{API: pod("b"), Backend: pod("a")}, want: Orphan},
-		{name: "an older pod, while the new one is deleted", facts: Facts{API: pod("b", deleting(1)), Backend: pod("a")}, want: Orphan},
+		{name: "only at the backend", facts: given{Backend: running}, want: BeginOrphan},
+		{name: "an older pod of the same name", facts: given{API: pod("b"), Backend: pod("a")}, want: BeginOrphan},
+		{name: "an older pod, while the new one is deleted", facts: given{API: pod("b", deleting(1)), Backend: pod("a")}, want: Stopped, again: lookAgain},
 
-		{name: "deleted before it was created", facts: Facts{API: doomed}, want: Stopped},
-		{name: "deleted after an earlier process ran it", facts: Facts{API: pod("a", deleting(10), inPhase(corev1.PodRunning))}, want: Stop},
-		{name: "deleted after an earlier process saw it end", facts: Facts{API: pod("a", deleting(10), inPhase(corev1.PodFailed))}, want: Stopped},
-		{name: "deleted after a create with unknown outcome", facts: Facts{API: doomed, Sent: Sent{UID: "a", Attempted: true}}, want: Stop},
-		{name: "deleted", facts: Facts{API: doomed, Sent: accepted(running), Backend: running}, want: Stop},
-		{name: "deleted while nobody watched", facts: Facts{API: doomed, Backend: running}, want: Stop},
-		{name: "the stop was refused", facts: Facts{API: doomed, Sent: asked(accepted(running), time.Second, 10, false), Backend: running}, want: Stop},
-		{name: "the stop is under way", facts: Facts{API: doomed, Sent: asked(accepted(running), 4*time.Second, 10, true), Backend: running}, want: Rest, again: 2 * time.Second},
-		{name: "the grace period is over, which confirms nothing", facts: Facts{API: doomed, Sent: asked(accepted(running), 30*time.Second, 10, true), Backend: running}, want: Rest, again: 10 * time.Second},
-		{name: "the stop is overdue", facts: Facts{API: doomed, Sent: asked(accepted(running), 41*time.Second, 10, true), Backend: running}, want: Stop},
-		{name: "deleted again with less grace", facts: Facts{API: pod("a", deleting(0)), Sent: asked(accepted(running), time.Second, 10, true), Backend: running}, want: Stop},
-		{name: "stopped and gone", facts: Facts{API: doomed, Sent: asked(accepted(running), time.Second, 10, true)}, want: Stopped},
-		{name: "stopped and kept by the backend", facts: Facts{API: doomed, Sent: asked(accepted(running), time.Second, 10, true), Backend: ended}, want: Stopped},
-		{name: "stopped, as reported", facts: Facts{API: doomed, Sent: asked(accepted(running), time.Second, 10, true), Backend: running, Finished: true}, want: Stopped},
+		{name: "deleted before it was created", facts: given{API: doomed}, want: Stopped},
+		{name: "deleted after an earlier process ran it", facts: given{API: pod("a", deleting(10), inPhase(corev1.PodRunning))}, want: Stop},
+		{name: "deleted after an earlier process saw it end", facts: given{API: pod("a", deleting(10), inPhase(corev1.PodFailed))}, want: Stopped},
+		{name: "deleted after a create with unknown outcome", facts: given{API: doomed, Sent: Sent{UID: "a", Attempted: true}}, want: Stop},
+		{name: "deleted", facts: given{API: doomed, Sent: accepted(running), Backend: running}, want: Stop},
+		{name: "deleted while nobody watched", facts: given{API: doomed, Backend: running}, want: Stop},
+		{name: "the stop was refused", facts: given{API: doomed, Sent: asked(accepted(running), time.Second, 10, false), Backend: running}, want: Stop},
+		{name: "the stop is under way", facts: given{API: doomed, Sent: asked(accepted(running), 4*time.Second, 10, true), Backend: running}, want: Rest, again: 2 * time.Second},
+		{name: "the grace period is over, which confirms nothing", facts: given{API: doomed, Sent: asked(accepted(running), 30*time.Second, 10, true), Backend: running}, want: Rest, again: 10 * time.Second},
+		{name: "the stop is overdue", facts: given{API: doomed, Sent: asked(accepted(running), 41*time.Second, 10, true), Backend: running}, want: Stop},
+		{name: "deleted again with less grace", facts: given{API: pod("a", deleting(0)), Sent: asked(accepted(running), time.Second, 10, true), Backend: running}, want: Stop},
+		{name: "stopped and gone", facts: given{API: doomed, Sent: asked(accepted(running), time.Second, 10, true)}, want: Stopped},
+		{name: "stopped and kept by the backend", facts: given{API: doomed, Sent: asked(accepted(running), time.Second, 10, true), Backend: ended}, want: Stopped},
+		{name: "stopped, as reported", facts: given{API: doomed, Sent: asked(accepted(running), time.Second, 10, true), Backend: running, Finished: true}, want: Stopped},
 
-		{name: "stopped and gone, and its report may come", facts: Facts{API: doomed, Sent: stopped, Reports: true}, want: Gone, again: ReportedWithin},
-		{name: "stopped and gone for a moment", facts: Facts{API: doomed, Sent: goneFor(stopped, 100*time.Millisecond), Reports: true}, want: Rest, again: 150 * time.Millisecond},
-		{name: "stopped and gone for so long that no report comes", facts: Facts{API: doomed, Sent: goneFor(stopped, ReportedWithin), Reports: true}, want: Stopped},
-		{name: "stopped and gone, as reported", facts: Facts{API: doomed, Sent: stopped, Reports: true, Finished: true}, want: Stopped},
-		{name: "stopped and gone for a moment, as reported", facts: Facts{API: doomed, Sent: goneFor(stopped, 0), Reports: true, Finished: true}, want: Stopped},
-		{name: "gone before the stop, and its report may come", facts: Facts{API: doomed, Sent: unknown(time.Hour), Reports: true}, want: Gone, again: ReportedWithin},
-		{name: "gone before the stop for a moment", facts: Facts{API: doomed, Sent: goneFor(unknown(time.Hour), 100*time.Millisecond), Reports: true}, want: Rest, again: 150 * time.Millisecond},
-		{name: "the stop was refused, and it is gone", facts: Facts{API: doomed, Sent: goneFor(asked(accepted(running), time.Second, 10, false), 0), Reports: true}, want: Stop},
-		{name: "the stop was refused, and it is not there", facts: Facts{API: doomed, Sent: asked(accepted(running), time.Second, 10, false), Reports: true}, want: Stop},
-		{name: "deleted, and its end will be reported", facts: Facts{API: doomed, Sent: accepted(running), Backend: running, Reports: true}, want: Stop},
-		{name: "stopped, gone and shown again", facts: Facts{API: doomed, Sent: goneFor(stopped, 0), Backend: ended, Reports: true}, want: Stopped},
-		{name: "stopped, and too new to be shown", facts: Facts{API: doomed, Sent: tooNew, Reports: true}, want: Rest, again: 500 * time.Millisecond},
-		{name: "stopped, and nobody answers", facts: Facts{API: doomed, Sent: stopped, Reports: true, Doubtful: true}, want: Rest, again: missingAfter},
+		{name: "stopped and gone, and its report may come", facts: given{API: doomed, Sent: stopped, Reports: true}, want: Gone, again: ReportedWithin},
+		{name: "stopped and gone for a moment", facts: given{API: doomed, Sent: goneFor(stopped, 100*time.Millisecond), Reports: true}, want: Rest, again: 150 * time.Millisecond},
+		{name: "stopped and gone for so long that no report comes", facts: given{API: doomed, Sent: goneFor(stopped, ReportedWithin), Reports: true}, want: Stopped},
+		{name: "stopped and gone, as reported", facts: given{API: doomed, Sent: stopped, Reports: true, Finished: true}, want: Stopped},
+		{name: "stopped and gone for a moment, as reported", facts: given{API: doomed, Sent: goneFor(stopped, 0), Reports: true, Finished: true}, want: Stopped},
+		{name: "gone before the stop, and its report may come", facts: given{API: doomed, Sent: unknown(time.Hour), Reports: true}, want: Gone, again: ReportedWithin},
+		{name: "gone before the stop for a moment", facts: given{API: doomed, Sent: goneFor(unknown(time.Hour), 100*time.Millisecond), Reports: true}, want: Rest, again: 150 * time.Millisecond},
+		{name: "the stop was refused, and it is gone", facts: given{API: doomed, Sent: goneFor(asked(accepted(running), time.Second, 10, false), 0), Reports: true}, want: Stop},
+		{name: "the stop was refused, and it is not there", facts: given{API: doomed, Sent: asked(accepted(running), time.Second, 10, false), Reports: true}, want: Stop},
+		{name: "deleted, and its end will be reported", facts: given{API: doomed, Sent: accepted(running), Backend: running, Reports: true}, want: Stop},
+		{name: "stopped, gone and shown again", facts: given{API: doomed, Sent: goneFor(stopped, 0), Backend: ended, Reports: true}, want: Stopped},
+		{name: "stopped, and too new to be shown", facts: given{API: doomed, Sent: tooNew, Reports: true}, want: Rest, again: 500 * time.Millisecond},
+		{name: "stopped, and nobody answers", facts: given{API: doomed, Sent: stopped, Reports: true, Doubtful: true}, want: Rest, again: missingAfter},
 
-		{name: "not there when it was to stop", facts: Facts{API: doomed, Sent: unknown(4 * time.Second)}, want: Rest, again: 6 * time.Second},
-		{name: "not there when it was to stop, for long enough", facts: Facts{API: doomed, Sent: unknown(10 * time.Second)}, want: Stopped},
-		{name: "not there when it was to stop, and never given to this process", facts: Facts{API: doomed, Sent: neverGiven(4 * time.Second)}, want: Stopped},
-		{name: "not there when it was to stop, and given to a former one perhaps", facts: Facts{API: doomed, Sent: neverGiven(4 * time.Second), Earlier: true, Began: now.Add(-time.Minute)}, want: Rest, again: 6 * time.Second},
-		{name: "not there when it was to stop, and given to a former one a moment ago perhaps", facts: Facts{API: doomed, Sent: neverGiven(12 * time.Second), Earlier: true, Began: now.Add(-14 * time.Second)}, want: Rest, again: 6 * time.Second},
-		{name: "not there when it was to stop, and given to a former one, as the backend would know by now", facts: Facts{API: doomed, Sent: neverGiven(time.Second), Earlier: true, Complete: true, Began: now.Add(-2 * time.Second)}, want: Stopped},
-		{name: "not there when it was to stop, and given to a former one whose call may be on its way", facts: Facts{API: doomed, Sent: neverGiven(time.Second), Earlier: true, Complete: true, Began: now.Add(-1500 * time.Millisecond)}, want: Rest, again: 500 * time.Millisecond},
-		{name: "not there when it was to stop, by a list of before", facts: Facts{API: doomed, Sent: unknown(10 * time.Second), LackedAt: now.Add(-11 * time.Second)}, want: Relist, again: 5 * time.Second},
-		{name: "not there, but listed", facts: Facts{API: doomed, Sent: unknown(10 * time.Second), Listed: true}, want: Stop},
-		{name: "not there, but in each list since", facts: Facts{API: doomed, Sent: unknown(10 * time.Second), Listed: true, LackedAt: now.Add(-time.Hour)}, want: Stop},
-		{name: "not there, but listed, and asked for a moment ago", facts: Facts{API: doomed, Sent: missingFor(unknown(4*time.Second), time.Hour), Listed: true}, want: Rest, again: 6 * time.Second},
-		{name: "not there, and reported as finished", facts: Facts{API: doomed, Sent: unknown(0), Finished: true, Listed: true}, want: Stopped},
-		{name: "not there, and reported as running again", facts: Facts{API: doomed, Sent: unknown(10 * time.Second), Finished: true, Relapsed: true, Listed: true}, want: Stop},
+		{name: "not there when it was to stop", facts: given{API: doomed, Sent: unknown(4 * time.Second)}, want: Rest, again: 6 * time.Second},
+		{name: "not there when it was to stop, for long enough", facts: given{API: doomed, Sent: unknown(10 * time.Second)}, want: Stopped},
+		{name: "not there when it was to stop, and never given to this process", facts: given{API: doomed, Sent: neverGiven(4 * time.Second)}, want: Stopped},
+		{name: "not there when it was to stop, and given to a former one perhaps", facts: given{API: doomed, Sent: neverGiven(4 * time.Second), Earlier: true, Began: now.Add(-time.Minute)}, want: Rest, again: 6 * time.Second},
+		{name: "not there when it was to stop, and given to a former one a moment ago perhaps", facts: given{API: doomed, Sent: neverGiven(12 * time.Second), Earlier: true, Began: now.Add(-14 * time.Second)}, want: Rest, again: 6 * time.Second},
+		{name: "not there when it was to stop, and given to a former one, as the backend would know by now", facts: given{API: doomed, Sent: neverGiven(time.Second), Earlier: true, Complete: true, Began: now.Add(-2 * time.Second)}, want: Stopped},
+		{name: "not there when it was to stop, and given to a former one whose call may be on its way", facts: given{API: doomed, Sent: neverGiven(time.Second), Earlier: true, Complete: true, Began: now.Add(-1500 * time.Millisecond)}, want: Rest, again: 500 * time.Millisecond},
+		{name: "not there when it was to stop, by a list of before", facts: given{API: doomed, Sent: unknown(10 * time.Second), LackedAt: now.Add(-11 * time.Second)}, want: Relist, again: 5 * time.Second},
+		{name: "not there, but listed", facts: given{API: doomed, Sent: unknown(10 * time.Second), Listed: true}, want: Stop},
+		{name: "not there, but in each list since", facts: given{API: doomed, Sent: unknown(10 * time.Second), Listed: true, LackedAt: now.Add(-time.Hour)}, want: Stop},
+		{name: "not there, but listed, and asked for a moment ago", facts: given{API: doomed, Sent: missingFor(unknown(4*time.Second), time.Hour), Listed: true}, want: Rest, again: 6 * time.Second},
+		{name: "not there, and reported as finished", facts: given{API: doomed, Sent: unknown(0), Finished: true, Listed: true}, want: Stopped},
+		{name: "not there, and reported as running again", facts: given{API: doomed, Sent: unknown(10 * time.Second), Finished: true, Relapsed: true, Listed: true}, want: Stop},
 
-		{name: "ended", facts: Facts{API: ended, Sent: accepted(running), Backend: ended}, want: Rest},
-		{name: "ended and forgotten by the backend", facts: Facts{API: ended}, want: Rest},
-		{name: "ended, and the backend's copy is old", facts: Facts{API: ended, Sent: accepted(running), Backend: running, Finished: true}, want: Rest},
-		{name: "declared as failed by somebody else", facts: Facts{API: pod("a", inPhase(corev1.PodFailed)), Sent: accepted(running), Backend: running}, want: Stop},
-		{name: "failed by our failure", facts: Facts{API: running, Sent: accepted(running), Backend: running, Failure: &PodFailure{}}, want: Stop},
-		{name: "shut down, with less time than its own", facts: Facts{API: running, Sent: asked(accepted(running), 41*time.Second, 10, true), Backend: running, Failure: ShutDown(nil, 10*time.Second)}, want: Stop},
-		{name: "shut down, as asked", facts: Facts{API: running, Sent: asked(accepted(running), 4*time.Second, 10, true), Backend: running, Failure: ShutDown(nil, 10*time.Second)}, want: Rest, again: 2 * time.Second},
-		{name: "shut down while it is deleted", facts: Facts{API: pod("a", deleting(600)), Sent: asked(accepted(running), 4*time.Second, 600, true), Backend: running, Failure: ShutDown(nil, 10*time.Second)}, want: Stop},
-		{name: "refused", facts: Facts{API: pod("a"), Failure: Refuse()}, want: Stopped},
-		{name: "failed by our failure, gone", facts: Facts{API: running, Sent: asked(accepted(running), 0, 30, true), Failure: &PodFailure{}}, want: Stopped},
+		{name: "ended", facts: given{API: ended, Sent: accepted(running), Backend: ended}, want: Rest},
+		{name: "ended and forgotten by the backend", facts: given{API: ended}, want: Rest},
+		{name: "ended, and the backend's copy is old", facts: given{API: ended, Sent: accepted(running), Backend: running, Finished: true}, want: Rest},
+		{name: "declared as failed by somebody else", facts: given{API: pod("a", inPhase(corev1.PodFailed)), Sent: accepted(running), Backend: running}, want: Stop},
+		{name: "failed by our failure", facts: given{API: running, Sent: accepted(running), Backend: running, Failure: &PodFailure{}}, want: Stop},
+		{name: "shut down, with less time than its own", facts: given{API: running, Sent: asked(accepted(running), 41*time.Second, 10, true), Backend: running, Failure: ShutDown(nil, 10*time.Second)}, want: Stop},
+		{name: "shut down, as asked", facts: given{API: running, Sent: asked(accepted(running), 4*time.Second, 10, true), Backend: running, Failure: ShutDown(nil, 10*time.Second)}, want: Rest, again: 2 * time.Second},
+		{name: "shut down while it is deleted", facts: given{API: pod("a", deleting(600)), Sent: asked(accepted(running), 4*time.Second, 600, true), Backend: running, Failure: ShutDown(nil, 10*time.Second)}, want: Stop},
+		{name: "refused", facts: given{API: pod("a"), Failure: Refuse()}, want: Stopped},
+		{name: "failed by our failure, gone", facts: given{API: running, Sent: asked(accepted(running), 0, 30, true), Failure: &PodFailure{}}, want: Stopped},
 
-		{name: "missing for the first time", facts: Facts{API: running, Sent: accepted(running)}, want: Missing, again: missingAfter},
-		{name: "missing after a restart", facts: Facts{API: running}, want: Missing, again: missingAfter},
-		{name: "missing for a while", facts: Facts{API: running, Sent: missing(4 * time.Second)}, want: Rest, again: 6 * time.Second},
-		{name: "lost", facts: Facts{API: running, Sent: missing(10 * time.Second)}, want: Lost},
-		{name: "lost, by a list of before that could be said", facts: Facts{API: running, Sent: missing(12 * time.Second), LackedAt: now.Add(-3 * time.Second)}, want: Relist, again: 5 * time.Second},
-		{name: "lost, by a list of then", facts: Facts{API: running, Sent: missing(12 * time.Second), LackedAt: now.Add(-2 * time.Second)}, want: Lost},
-		{name: "lost, by a list of less long ago", facts: Facts{API: running, Sent: givenFor(missing(time.Hour), 2*time.Hour), LackedAt: now.Add(-60 * time.Second)}, want: Lost},
-		{name: "lost, by a list of long ago", facts: Facts{API: running, Sent: givenFor(missing(time.Hour), 2*time.Hour), LackedAt: now.Add(-61 * time.Second)}, want: Relist, again: 5 * time.Second},
-		{name: "seen again", facts: Facts{API: running, Sent: missing(4 * time.Second), Backend: running}, want: Adopt},
-		{name: "seen again, and changed meanwhile", facts: Facts{API: pod("a", inPhase(corev1.PodRunning), withImage("j")), Sent: missing(4 * time.Second), Backend: running}, want: Update},
-		{name: "ended, and runs again", facts: Facts{API: ended, Sent: accepted(running), Backend: running, Finished: true, Relapsed: true}, want: Stop},
-		{name: "missing because it has finished, whatever was said since", facts: Facts{API: running, Sent: accepted(running), Finished: true, Relapsed: true}, want: Rest},
-		{name: "missing because it has finished", facts: Facts{API: running, Sent: accepted(running), Finished: true}, want: Rest},
-		{name: "accepted a moment ago by a slow backend", facts: Facts{API: pod("a"), Sent: func() Sent {
+		{name: "missing for the first time", facts: given{API: running, Sent: accepted(running)}, want: Missing, again: missingAfter},
+		{name: "missing after a restart", facts: given{API: running}, want: Missing, again: missingAfter},
+		{name: "missing for a while", facts: given{API: running, Sent: missing(4 * time.Second)}, want: Rest, again: 6 * time.Second},
+		{name: "lost", facts: given{API: running, Sent: missing(10 * time.Second)}, want: Recreate},
+		{name: "lost, by a list of before that could be said", facts: given{API: running, Sent: missing(12 * time.Second), LackedAt: now.Add(-3 * time.Second)}, want: Relist, again: 5 * time.Second},
+		{name: "lost, by a list of then", facts: given{API: running, Sent: missing(12 * time.Second), LackedAt: now.Add(-2 * time.Second)}, want: Recreate},
+		{name: "lost, by a list of less long ago", facts: given{API: running, Sent: givenFor(missing(time.Hour), 2*time.Hour), LackedAt: now.Add(-60 * time.Second)}, want: Recreate},
+		{name: "lost, by a list of long ago", facts: given{API: running, Sent: givenFor(missing(time.Hour), 2*time.Hour), LackedAt: now.Add(-61 * time.Second)}, want: Relist, again: 5 * time.Second},
+		{name: "seen again", facts: given{API: running, Sent: missing(4 * time.Second), Backend: running}, want: Adopt},
+		{name: "seen again, and changed meanwhile", facts: given{API: pod("a", inPhase(corev1.PodRunning), withImage("j")), Sent: missing(4 * time.Second), Backend: running}, want: Update},
+		{name: "ended, and runs again", facts: given{API: ended, Sent: accepted(running), Backend: running, Finished: true, Relapsed: true}, want: Stop},
+		{name: "missing because it has finished, whatever was said since", facts: given{API: running, Sent: accepted(running), Finished: true, Relapsed: true}, want: Rest},
+		{name: "missing because it has finished", facts: given{API: running, Sent: accepted(running), Finished: true}, want: Rest},
+		{name: "accepted a moment ago by a slow backend", facts: given{API: pod("a"), Sent: func() Sent {
 			s := missing(10 * time.Second)
 			s.AcceptedAt = now.Add(-12 * time.Second)
 			return s
 		}()}, want: Rest, again: 18 * time.Second},
 	} {
 		t.Run(story.name, func(t *testing.T) {
-			story.facts.Now, story.facts.Visible = now, 30*time.Second
-			if story.facts.LackedAt.IsZero() {
-				story.facts.LackedAt = now
-			}
-			got := Next(story.facts)
-			if got.Step != story.want || got.Again != story.again {
+			f := story.facts.facts()
+			if got := Next(&f); got.Step != story.want || got.Again != story.again {
 				t.Errorf("got step %d again %v, want step %d again %v", got.Step, got.Again, story.want, story.again)
 			}
 		})
 	}
+}
+
+// given is what a story is about. All that could be asked was asked.
+type given struct {
+	API, Backend               *corev1.Pod
+	Sent                       Sent
+	Told                       Told
+	Failure                    *PodFailure
+	Finished, Relapsed         bool
+	Reports, Retell            bool
+	Doubtful, Complete, Listed bool
+	Held                       time.Duration
+	LackedAt                   time.Time // zero: now
+	Earlier                    bool
+	Began                      time.Time
+}
+
+func (k given) facts() Facts {
+	f := Facts{
+		Now: now, API: k.API, Sent: k.Sent, Told: k.Told, Failure: k.Failure, Finished: k.Finished, Relapsed: k.Relapsed,
+		Reports: k.Reports, Retell: k.Retell,
+		Asked: Asked{ByName: true, Backend: k.Backend, Doubtful: k.Doubtful, Complete: k.Complete, All: true, ReadLive: true,
+			Live: k.API, EndTaken: true, Admitted: true, Counted: true, Held: k.Held},
+		Absence: Absence{LackedAt: k.LackedAt, Listed: k.Listed, Visible: 30 * time.Second, Earlier: k.Earlier, Began: k.Began},
+	}
+	if f.LackedAt.IsZero() {
+		f.LackedAt = now
+	}
+	return f
 }
 
 // TestQuietMeansRest: what is decided without asking the backend is what would
@@ -190,34 +215,39 @@ func TestQuietMeansRest(t *testing.T) {
 	for _, api := range []*corev1.Pod{nil, pod("a"), pod("a", inPhase(corev1.PodRunning)), pod("a", deleting(1)), pod("a", inPhase(corev1.PodFailed)), pod("a", withImage("j")), pod("b")} {
 		for _, sent := range []Sent{{}, accepted(pod("a")), {UID: "a", Attempted: true}} {
 			for _, failure := range []*PodFailure{nil, {}} {
-				if !Quiet(api, sent, Told{}, failure != nil) {
+				f := given{API: api, Sent: sent, Backend: pod("a"), Failure: failure}.facts()
+				if !f.quiet() {
 					continue
 				}
-				if d := Next(Facts{API: api, Sent: sent, Backend: pod("a"), Failure: failure, Now: now}); d != (Decision{}) {
+				if d := nextSeen(&f, f.Backend); d.Step != Rest || d.Again != 0 {
 					t.Errorf("quiet, but Next says %+v for %+v, %+v", d, api, sent)
 				}
 			}
 		}
 	}
-	if !Quiet(pod("a"), accepted(pod("a")), Told{}, false) {
+	if f := (given{API: pod("a"), Sent: accepted(pod("a"))}).facts(); !f.quiet() {
 		t.Error("an accepted pod is not quiet")
 	}
 }
 
 // TestStopsUnseenMeansStop: the same for the first stop, whatever the backend has of the pod.
 func TestStopsUnseenMeansStop(t *testing.T) {
-	stopped, missing, asked := accepted(pod("a")), accepted(pod("a")), accepted(pod("a"))
+	shown := accepted(pod("a"))
+	shown.Shown = true
+	stopped, missing, asked := shown, shown, shown
 	stopped.StopAcked, missing.MissingSince, asked.StopAskedAt = true, now, now
 	unseen := 0
 	for _, api := range []*corev1.Pod{nil, pod("a"), pod("a", deleting(1)), pod("a", deleting(1), inPhase(corev1.PodRunning)), pod("a", inPhase(corev1.PodFailed)), pod("b", deleting(1))} {
-		for _, sent := range []Sent{{}, accepted(pod("a")), {UID: "a", Attempted: true}, stopped, missing, asked} {
+		for _, sent := range []Sent{{}, shown, {UID: "a", Attempted: true}, stopped, missing, asked} {
 			for _, failure := range []*PodFailure{nil, {}} {
-				if !StopsUnseen(api, sent, failure != nil) {
+				f := given{API: api, Sent: sent, Failure: failure}.facts()
+				f.Runs = true
+				if !f.stopsUnseen() {
 					continue
 				}
 				unseen++
 				for _, backend := range []*corev1.Pod{nil, pod("a"), pod("a", inPhase(corev1.PodRunning)), pod("a", inPhase(corev1.PodFailed))} {
-					if d := Next(Facts{API: api, Sent: sent, Backend: backend, Failure: failure, Now: now}); d != (Decision{Step: Stop}) {
+					if d := nextSeen(&f, backend); d.Step != Stop || d.Again != 0 {
 						t.Errorf("to be stopped unseen, but Next says %+v for %+v, %+v with %+v", d, api, sent, backend)
 					}
 				}
@@ -244,10 +274,10 @@ func TestDeadline(t *testing.T) {
 
 func BenchmarkQuiet(b *testing.B) {
 	p := pod("a", withLabel("k", "v"), inPhase(corev1.PodRunning))
-	s, told := accepted(p), Told{Labels: p.Labels}
+	f := Facts{API: p, Sent: accepted(p), Told: Told{Labels: p.Labels}, Now: now}
 	b.ReportAllocs()
 	for b.Loop() {
-		if !Quiet(p, s, told, false) {
+		if d := Next(&f); d.Step != Rest {
 			b.Fatal("not quiet")
 		}
 	}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+// TestEveryPassEnds: whatever is known and whatever is answered, no question is asked twice, and a step follows that asks nothing.
+func TestEveryPassEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := anyFacts(t)
+		asked := map[Step]int{}
+		for range 16 {
+			d := Next(f)
+			if !d.Step.Asks() {
+				if d.Step == Create && (f.Rejected != nil || f.Unsupported != "") {
+					t.Fatalf("a pod is created that the node has no room for: %+v", f)
+				}
+				return
+			}
+			if asked[d.Step]++; asked[d.Step] > 1 && d.Step != Fail {
+				t.Fatalf("step %d is taken twice on %+v", d.Step, f)
+			}
+			answer(t, f, d)
+		}
+		t.Fatalf("no step follows that asks nothing: %v", asked)
+	})
+}
+
+// answer does with the facts what the sync lane does for a step that asks.
+func answer(t *rapid.T, f *Facts, d Decision) {
+	switch d.Step {
+	case AskByName:
+		f.ByName, f.Backend = true, anyPod(t, "backend")
+		f.Silent = f.Backend == nil && rapid.Bool().Draw(t, "silent")
+		f.Suspect = false
+		if f.Backend == nil && !f.Silent {
+			f.Previous, f.Left = "", nil
+		}
+	case AskAll:
+		f.All = true
+		for range rapid.IntRange(0, 2).Draw(t, "all") {
+			if p := anyPod(t, "one of all"); p != nil {
+				f.Pods = append(f.Pods, p)
+			}
+		}
+	case ReadLive:
+		f.ReadLive, f.Live = true, anyPod(t, "live")
+	case Admit:
+		f.Admitted = true
+		if rapid.Bool().Draw(t, "rejected") {
+			f.Rejected = &PodFailure{}
+		} else if rapid.Bool().Draw(t, "unsupported") {
+			f.Unsupported = "no"
+		}
+	case CountMissing, CountOrphan:
+		f.Counted, f.Held = true, time.Duration(rapid.IntRange(0, 1).Draw(t, "held"))
+	case TakeEnd:
+		f.EndTaken, f.Finished = true, rapid.Bool().Draw(t, "finished now")
+	case Fail:
+		f.Failure = d.Failure
+	case BeginOrphan:
+		f.Orphan = NewOrphan(d.Backend, &f.Sent, f.Now)
+	case KeepLeft:
+		f.Left = &d.Backend.UID
+	case Recreate:
+		f.Sent.Accepted, f.Sent.Recreate, f.Sent.MissingSince = false, true, time.Time{}
+	default:
+		t.Fatalf("step %d asks for nothing that is known here", d.Step)
+	}
+}
+
+func anyFacts(t *rapid.T) *Facts {
+	yes := func(name string) bool { return rapid.Bool().Draw(t, name) }
+	at := func(name string) time.Time {
+		ago := rapid.SampledFrom([]time.Duration{-1, 0, time.Second, time.Minute, time.Hour}).Draw(t, name)
+		if ago < 0 {
+			return time.Time{}
+		}
+		return now.Add(-ago)
+	}
+	uid := func(name string) types.UID { return rapid.SampledFrom([]types.UID{"", "a", "b"}).Draw(t, name) }
+	f := &Facts{
+		Now: now, API: anyPod(t, "api"), Stopped: yes("stopped"), Over: yes("over"), Suspect: yes("suspect"), Finished: yes("finished"),
+		Relapsed: yes("relapsed"), Runs: yes("runs"), Reports: yes("reports"), Retell: yes("retell"), Draining: yes("draining"),
+		Turn: at("turn"), Deadline: at("deadline"), FailUnsupported: yes("fails"), OS: rapid.SampledFrom([]string{"", "linux"}).Draw(t, "os"),
+		Sent: Sent{
+			UID: uid("sent"), Attempted: yes("attempted"), AttemptedAt: at("attempted at"), Accepted: yes("accepted"), AcceptedAt: at("accepted at"),
+			Recreate: yes("recreate"), MissingSince: at("missing since"), Shown: yes("shown"), StopAskedAt: at("stop asked at"),
+			StopAcked: yes("acked"), StopMissing: yes("stop missing"), GoneSince: at("gone since"),
+		},
+		Others:  Others{Previous: uid("previous"), Shared: yes("shared"), Witnessed: uid("witnessed")},
+		Absence: Absence{LackedAt: at("lacked at"), Listed: yes("listed"), Visible: 30 * time.Second, Earlier: yes("earlier"), Began: at("began")},
+	}
+	if f.API != nil { // as the sync lane tracks it
+		f.Sent.UID = f.API.UID
+	}
+	if yes("failed") {
+		f.Failure = &PodFailure{}
+	}
+	if yes("left") {
+		left := uid("left")
+		f.Left = &left
+	}
+	if yes("orphan") {
+		f.Orphan = Orphan{UID: uid("orphan"), Since: at("orphan since"), Asked: at("orphan asked"), Present: true}
+	}
+	if yes("duplicate") {
+		f.Duplicate = &Duplicate{Pod: pod("b"), Since: at("duplicate since"), Seen: at("duplicate seen")}
+	}
+	return f
+}
+
+func anyPod(t *rapid.T, name string) *corev1.Pod {
+	if !rapid.Bool().Draw(t, name) {
+		return nil
+	}
+	uid := rapid.SampledFrom([]types.UID{"a", "b", ""}).Draw(t, name+" uid")
+	if name == "api" || name == "live" {
+		uid = rapid.SampledFrom([]types.UID{"a", "b"}).Draw(t, name+" uid")
+	}
+	p := pod(uid, inPhase(rapid.SampledFrom([]corev1.PodPhase{"", corev1.PodPending, corev1.PodRunning, corev1.PodFailed}).Draw(t, name+" phase")))
+	if rapid.Bool().Draw(t, name+" deleted") {
+		deleting(1)(p)
+	}
+	if rapid.Bool().Draw(t, name+" never") {
+		p.Spec.RestartPolicy = corev1.RestartPolicyNever
+	}
+	return p
+}
