@@ -24,7 +24,11 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 	ctx = span.WithField(ctx, "pod", s.key)
 
 	s.track(ctx)
-	for s.gather() {
+	for range maxSteps {
+		if !s.gather() {
+			c.syncLane.Add(key) // it is another pod by now
+			return 0, nil
+		}
 		d := lifecycle.Next(&s.facts)
 		s.note(d)
 		if !d.Step.Asks() {
@@ -34,9 +38,12 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 			return 0, err
 		}
 	}
-	c.syncLane.Add(key) // it is another pod by now
-	return 0, nil
+	return 0, c.failure(s.api, eventFailedSync, fmt.Errorf("decide about pod %s: nothing is decided after %d steps", key, maxSteps))
 }
+
+// maxSteps bounds a pass. There are fewer steps that ask, and each is taken once; a rule that forgets that must not
+// keep a worker.
+const maxSteps = 16
 
 // podSync is the work on one pod in one pass of the sync lane.
 type podSync struct {

@@ -42,7 +42,7 @@ func TestWhatIsAskedFirst(t *testing.T) {
 		{"not for all pods, as one has the name that runs", given{API: pod("b"), Backend: running}, func(f *Facts) { f.All = false }, BeginOrphan},
 		{"for all pods, as one must stop behind another", given{API: pod("b", deleting(1)), Backend: running}, func(f *Facts) { f.All = false }, AskAll},
 		{"not for all pods, as the stop behind another is confirmed", given{API: pod("b", deleting(1)), Backend: running}, func(f *Facts) { f.All, f.Stopped = false, true }, BeginOrphan},
-		{"for all pods, as one that has left may hide another", given{Sent: asked(accepted(running), time.Second, 10, true), Backend: failed}, func(f *Facts) { f.All = false }, AskAll},
+		{"for all pods, as one that has left may hide another", given{Sent: asked(accepted(running), time.Second, 10, true), Backend: failed}, func(f *Facts) { f.All, f.Left = false, ptr("a") }, AskAll},
 		{"for all pods, as one that has left may hide another beside one that has ended", given{API: pod("b", inPhase(corev1.PodFailed)), Sent: Sent{UID: "b"}, Backend: failed},
 			func(f *Facts) { f.All, f.Over, f.Suspect, f.Left = false, true, true, ptr("a") }, AskAll},
 

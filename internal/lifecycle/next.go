@@ -202,13 +202,16 @@ func (f *Facts) identify() (backend *corev1.Pod, first *Decision) {
 			backend = own
 		}
 	}
+	backend = f.named(backend)
 	if (f.API == nil || f.over()) && f.hasLeft(backend) { // another one may run beside it
-		if !f.All {
+		switch {
+		case f.Left == nil || *f.Left != backend.UID: // first: what is known of the other takes the place of what says so
+			return nil, &Decision{Step: KeepLeft, Backend: backend}
+		case !f.All:
 			return nil, &Decision{Step: AskAll}
 		}
 		backend = f.running(backend)
 	}
-	backend = f.named(backend)
 	if (f.API == nil || !SamePod(f.API, backend)) && f.hasLeft(backend) {
 		if f.Left == nil || *f.Left != backend.UID {
 			return nil, &Decision{Step: KeepLeft, Backend: backend}
