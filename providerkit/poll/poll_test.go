@@ -174,16 +174,16 @@ func TestAnErrorIsNeverAnEmptyList(t *testing.T) {
 		if !c.has("a") {
 			t.Error("the pod is gone while the service fails")
 		}
-		if err, since := c.Trouble(); err == nil || time.Since(since) < 59*time.Minute {
-			t.Errorf("Trouble: got %v since %v", err, since)
+		if err, since := c.LastError(); err == nil || time.Since(since) < 59*time.Minute {
+			t.Errorf("LastError: got %v since %v", err, since)
 		}
 		if s.lists > 70 {
 			t.Errorf("%d lists in an hour that all failed", s.lists)
 		}
 		s.fail(nil)
 		after(time.Minute)
-		if err, _ := c.Trouble(); err != nil {
-			t.Errorf("Trouble after the outage: %v", err)
+		if err, _ := c.LastError(); err != nil {
+			t.Errorf("LastError after the outage: %v", err)
 		}
 	})
 }
@@ -194,8 +194,8 @@ func TestOneRoundThatFailsIsNoOutage(t *testing.T) {
 	s.run(t, nil, func(t *testing.T, c *Cache[instance], _ *[]string) {
 		s.fail(errors.New("503"))
 		after(5 * time.Second) // the next round
-		if err, _ := c.Trouble(); err == nil || c.Away() != nil {
-			t.Errorf("after one round that failed: Trouble %v, Away %v", err, c.Away())
+		if err, _ := c.LastError(); err == nil || c.Away() != nil {
+			t.Errorf("after one round that failed: LastError %v, Away %v", err, c.Away())
 		}
 		after(2 * time.Second) // it is asked again soon
 		if err := c.Away(); !errors.Is(err, s.err) {
@@ -229,8 +229,8 @@ func TestAPartialListLosesNothing(t *testing.T) {
 		if !c.has("b") || !slices.Contains(*reports, "a=Failed") {
 			t.Errorf("b is there: %t, reports %v", c.has("b"), *reports)
 		}
-		if err, _ := c.Trouble(); err != nil {
-			t.Errorf("Trouble: %v", err)
+		if err, _ := c.LastError(); err != nil {
+			t.Errorf("LastError: %v", err)
 		}
 		partial.Store(false)
 		after(time.Minute)

@@ -79,7 +79,7 @@ type provider struct {
 	mu   sync.Mutex
 	pods map[types.UID]*tracked // guarded by mu
 	// guarded by mu: why Slurm cannot be asked, and why the partition takes no jobs
-	trouble, down error
+	listErr, down error
 	away          error     // guarded by mu: why what jobs wrote cannot be read
 	filesAt       time.Time // guarded by mu: when all of it was last begun to be read
 	// guarded by mu: when Slurm was last asked, and the files were looked at, whatever came of it
@@ -144,7 +144,7 @@ func (p *provider) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { p.n
 func (p *provider) AnswersForAllPods() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return errors.Join(p.trouble, p.away, p.stuck()) == nil
+	return errors.Join(p.listErr, p.away, p.stuck()) == nil
 }
 
 // Capabilities implements capability.Declarer.
@@ -362,7 +362,7 @@ func (p *provider) known(ctx context.Context) error {
 	case <-ctx.Done():
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return fmt.Errorf("no list of the jobs of Slurm yet: %w", errors.Join(ctx.Err(), p.trouble))
+		return fmt.Errorf("no list of the jobs of Slurm yet: %w", errors.Join(ctx.Err(), p.listErr))
 	}
 }
 
