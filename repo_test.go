@@ -144,7 +144,7 @@ func TestHeavyDependenciesStayInTheirPlace(t *testing.T) {
 }
 
 func TestLifecycleIsPure(t *testing.T) {
-	report(t, "rules without clock and goroutine can be tested as stories",
+	report(t, "rules without clock and goroutine can be tested as tables",
 		load(t).Pure("internal/lifecycle", "time comes in as a value, effects happen in node"))
 }
 

@@ -392,7 +392,7 @@ func (c *PodController) complete(ctx context.Context) (all bool) {
 	return err == nil && all
 }
 
-// expected reports whether the backend should have the pod: it has accepted it, in this life or before, and nobody
+// expected reports whether the backend should have the pod: it has accepted it, since its start or before, and nobody
 // wants it to stop.
 func expected(api *corev1.Pod, sent lifecycle.Sent, failed *lifecycle.PodFailure) bool {
 	return api.DeletionTimestamp == nil && failed == nil && sent.StopAskedAt.IsZero() && !lifecycle.Terminal(&api.Status) &&

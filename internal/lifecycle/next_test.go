@@ -72,7 +72,7 @@ func TestNext(t *testing.T) {
 	neverGiven := func(ago time.Duration) Sent {
 		return Sent{UID: "a", Attempted: true, StopAskedAt: now.Add(-ago), StopGrace: 10, StopMissing: true}
 	}
-	for _, story := range []struct {
+	for _, tt := range []struct {
 		name  string
 		facts Facts
 		want  Step
@@ -171,14 +171,14 @@ func TestNext(t *testing.T) {
 			return s
 		}()}, want: Rest, again: 18 * time.Second},
 	} {
-		t.Run(story.name, func(t *testing.T) {
-			story.facts.Now, story.facts.Visible = now, 30*time.Second
-			if story.facts.LackedAt.IsZero() {
-				story.facts.LackedAt = now
+		t.Run(tt.name, func(t *testing.T) {
+			tt.facts.Now, tt.facts.Visible = now, 30*time.Second
+			if tt.facts.LackedAt.IsZero() {
+				tt.facts.LackedAt = now
 			}
-			got := Next(story.facts)
-			if got.Step != story.want || got.Again != story.again {
-				t.Errorf("got step %d again %v, want step %d again %v", got.Step, got.Again, story.want, story.again)
+			got := Next(tt.facts)
+			if got.Step != tt.want || got.Again != tt.again {
+				t.Errorf("got step %d again %v, want step %d again %v", got.Step, got.Again, tt.want, tt.again)
 			}
 		})
 	}

@@ -27,7 +27,7 @@ type instance struct {
 	deleted          bool
 }
 
-// service answers what it has, or fails, and counts. A story that runs changes it by edit.
+// service answers what it has, or fails, and counts. A test that runs changes it by edit.
 type service struct {
 	mu             sync.Mutex
 	have           []instance
@@ -79,7 +79,7 @@ func (s *service) has(all ...instance) {
 func (s *service) fail(err error) { s.edit(func() { s.err = err }) }
 
 // run runs a cache of the service in a bubble. reports is what it told, as uid=phase.
-func (s *service) run(t *testing.T, change func(*Config[instance]), story func(t *testing.T, c *Cache[instance], reports *[]string)) {
+func (s *service) run(t *testing.T, change func(*Config[instance]), test func(t *testing.T, c *Cache[instance], reports *[]string)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		config := Config[instance]{
@@ -105,7 +105,7 @@ func (s *service) run(t *testing.T, change func(*Config[instance]), story func(t
 			c.Run(ctx)
 		}()
 		synctest.Wait()
-		story(t, c, &reports)
+		test(t, c, &reports)
 		cancel()
 		<-done
 	})
@@ -125,7 +125,7 @@ func (c *Cache[T]) has(uid string) bool {
 	return ok
 }
 
-func TestPodsOfAnEarlierLifeAreFound(t *testing.T) {
+func TestPodsFromBeforeARestartAreFound(t *testing.T) {
 	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}, {id: "x"}}}
 	full := podOf("a")
 	full.Spec.NodeName = "n"

@@ -14,7 +14,7 @@ const preamble = `# Faults
 
 What breaks, what must hold, and what the tests saw. This page is written by ` + "`make faults`" + ` from the results of the tests;
 each row's tests carry its number in their names (` + "`TestFault05…`" + `). The invariants S1 to S8 are the checkers of
-` + "`providertest/ledger`" + `, which judge every story.
+` + "`providertest/ledger`" + `, which judge every run.
 
 `
 

@@ -22,7 +22,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
-func homeOf(node string) remotecluster.Home { return remotecluster.Home{Cluster: "scenario", Node: node} }
+func homeOf(node string) remotecluster.Home {
+	return remotecluster.Home{Cluster: "scenario", Node: node}
+}
 
 // deployment rolls out by its probes, and is restarted by one.
 func (s *scenario) deployment(t *testing.T) {
