@@ -34,8 +34,6 @@ const (
 	// stopAgainAfter is how long after the end of the grace period a stop that
 	// was acknowledged but did not happen is asked for again.
 	stopAgainAfter = 30 * time.Second
-	// defaultGrace is the grace period of a pod that names none, in seconds.
-	defaultGrace = 30
 )
 
 // Sent is what the sync lane remembers about one pod: what the backend was
@@ -312,7 +310,7 @@ func Terminal(s *corev1.PodStatus) bool {
 }
 
 // Grace returns the grace period in seconds that a stop of the pod has: of its
-// deletion, else of its spec, else 30.
+// deletion, else of its spec, else that which the API server sets.
 func Grace(pod *corev1.Pod) int64 {
 	switch {
 	case pod.DeletionGracePeriodSeconds != nil:
@@ -320,7 +318,7 @@ func Grace(pod *corev1.Pod) int64 {
 	case pod.Spec.TerminationGracePeriodSeconds != nil:
 		return *pod.Spec.TerminationGracePeriodSeconds
 	}
-	return defaultGrace
+	return corev1.DefaultTerminationGracePeriodSeconds
 }
 
 // ForeignOS reports whether a pod that has not run yet asks for another operating

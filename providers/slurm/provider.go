@@ -20,6 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
@@ -250,7 +251,7 @@ func (p *provider) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 		p.refresh(t)
 	}
 	// Asked again, the pod has no more time than before.
-	if until := time.Now().Add(graceOf(pod) + endTime); t.stop == nil || until.Before(t.stop.until) {
+	if until := time.Now().Add(podspec.Grace(pod) + endTime); t.stop == nil || until.Before(t.stop.until) {
 		t.stop = &stopping{until: until}
 	}
 	uid, until := t.id.UID, t.stop.until
@@ -306,15 +307,6 @@ func isUID(uid types.UID) bool {
 
 // endTime is how long a job may take to end after the grace period of its pod.
 const endTime = 20 * time.Second
-
-func graceOf(pod *corev1.Pod) time.Duration {
-	for _, seconds := range []*int64{pod.DeletionGracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds} {
-		if seconds != nil {
-			return time.Duration(*seconds) * time.Second
-		}
-	}
-	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
-}
 
 // GetPod returns a pod with its status.
 func (p *provider) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
