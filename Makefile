@@ -111,12 +111,12 @@ FAULTS_ENV := VK_REQUIRE_TESTAPI=1 VK_FAULTS_STRICT=1 $(if $(LONG),VK_FAULTS_LON
 faults: build ## run every test of the matrix of faults and write docs/reports/faults.md (LONG=1: full length)
 	@mkdir -p .cache
 	@$(FAULTS_ENV) go test -json -count=1 -p 1 -timeout $(if $(LONG),300m,30m) -run '^TestFault' $(FAULTS) >.cache/faults.json || true
-	@$(if $(LONG),VK_FAULTS_LONG=1) go run ./test/faults/report -o docs/reports/faults.md .cache/faults.json
+	@$(if $(LONG),VK_FAULTS_LONG=1) go run ./test/report faults .cache/faults.json
 
 .PHONY: security
 security: build ## run every test of a promise about security and write docs/reports/security.md
 	@for module in $(TEST_MODULES); do (cd $$module && VK_REQUIRE_TESTAPI=1 go test -count=1 -timeout 20m -run '^TestSecurity' ./... >/dev/null); done
-	@go run ./test/security/report
+	@go run ./test/report security
 
 SOAK ?= 1h
 .PHONY: soak

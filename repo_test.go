@@ -57,7 +57,7 @@ var directions = []repocheck.Direction{
 
 	{Packages: "providerkit/config", May: []string{"cli/configfile", "internal/certs/certfile", "log"},
 		Why: "what a provider is made with knows no node and no program"},
-	{Packages: "providerkit/podspec", May: []string{"node", "internal/podenv", "errdefs"},
+	{Packages: "providerkit/podspec", May: []string{"node", "internal/lifecycle", "internal/podenv", "errdefs"},
 		Why: "what a pod asks for is read from its spec and the API, whatever the backend"},
 	{Packages: "providerkit/podstatus", May: nil, Outside: []string{"k8s.io/api", "k8s.io/apimachinery"},
 		Why: "the status of a pod is a pure function: no client, no clock, no goroutine"},
@@ -144,7 +144,7 @@ func TestHeavyDependenciesStayInTheirPlace(t *testing.T) {
 }
 
 func TestLifecycleIsPure(t *testing.T) {
-	report(t, "rules without clock and goroutine can be tested as stories",
+	report(t, "rules without clock and goroutine can be tested as tables",
 		load(t).Pure("internal/lifecycle", "time comes in as a value, effects happen in node"))
 }
 

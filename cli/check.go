@@ -26,10 +26,10 @@ func (p Program) checkCommand(o *options) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "check -f FILE",
-		Short: "Tell whether a node with these settings can run the pods in a file",
-		Long: "Tell whether a node with these settings can run the pods in a file, without a cluster.\n\n" +
-			"The file has objects in YAML or JSON: pods, and what makes pods, such as a Deployment. Other objects are passed over.\n" +
-			"It ends with 0 if all pods can run, 1 if one cannot, and 2 if that could not be told.",
+		Short: "Check whether a node with these settings can run the pods in a file",
+		Long: "Check whether a node with these settings can run the pods in a file, without a cluster.\n\n" +
+			"The file has objects in YAML or JSON: pods, and what makes pods, such as a Deployment. Other objects are ignored.\n" +
+			"The exit code is 0 if all pods can run, 1 if one cannot, and 2 if the check itself failed.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			declared, err := p.declared(o, cmd)

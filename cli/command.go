@@ -19,8 +19,8 @@ func (p Program) Command() *cobra.Command {
 		Use:   p.name(),
 		Short: "Run a virtual node: the Kubernetes API on top, a provider below",
 		Long: "Run a virtual node: the Kubernetes API on top, a provider below.\n\n" +
-			"A setting can be given as a flag, as an environment variable, or in the file of --config;\n" +
-			"the first of them that is given counts. `" + p.name() + " config print` shows the outcome.",
+			"A setting can be given as a flag, as an environment variable, or in the file of --config, which take precedence\n" +
+			"in this order. `" + p.name() + " config print` shows the effective settings.",
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -57,7 +57,7 @@ func (p Program) versionCommand() *cobra.Command {
 func (p Program) providersCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "providers [NAME]",
-		Short: "List the providers, or tell whether there is one called NAME",
+		Short: "List the providers, or check that there is one called NAME",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names := providerNames(p.Providers)
@@ -77,7 +77,7 @@ func (p Program) providersCommand() *cobra.Command {
 func (o *options) configCommand() *cobra.Command {
 	config := &cobra.Command{
 		Use:   "config",
-		Short: "Look at the configuration",
+		Short: "Show the configuration",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -34,12 +34,12 @@ func (p Program) contractCommand(o *options) *cobra.Command {
 	f := &contractFlags{}
 	cmd := &cobra.Command{
 		Use:   "contract",
-		Short: "Check what every provider promises, with a real account",
-		Long: "Check what every provider promises, with a real account or another backend that is there. No cluster is needed.\n\n" +
-			"It calls the provider as a node does, which is called contract, and makes pods in namespaces that begin with contract-. It says first\n" +
-			"how many there will be, and asks. Each check removes its pods. Ctrl-C ends the run: no check is begun any more, the pods are removed, and\n" +
-			"what could not be removed is named; a second Ctrl-C ends it at once. What a run left that was killed is removed by --cleanup. Use an\n" +
-			"account without other pods of a node called contract, and run it once at a time.\n\n" +
+		Short: "Check that a provider keeps the contract, with a real account",
+		Long: "Check that a provider keeps the contract, with a real account or another running backend. No cluster is needed.\n\n" +
+			"It calls the provider as a node named contract does, and creates pods in namespaces that begin with contract-. It first says how many,\n" +
+			"and asks. Each check removes its pods. Ctrl-C ends the run: no more checks start, the pods are removed, and what could not\n" +
+			"be removed is listed; a second Ctrl-C ends it at once. --cleanup removes what a killed run left behind. Use an account without\n" +
+			"other pods of a node named contract, and start one run at a time.\n\n" +
 			"Containers run the image of --image, which the backend must be able to pull without credentials of a pod. With a POSIX shell and sleep, env,\n" +
 			"cat, stat and printf in it, such as busybox, nothing else is needed. But a shell cannot listen on a port: checks of port-forward and of network\n" +
 			"probes are skipped, as are those that need to break the backend. To have the former too, or without a shell, make an image with the\n" +
@@ -47,8 +47,8 @@ func (p Program) contractCommand(o *options) *cobra.Command {
 			"  CGO_ENABLED=0 go build -o contractprogram github.com/virtual-kubelet/virtual-kubelet/providertest/program/contractprogram\n" +
 			"  printf 'FROM scratch\\nCOPY contractprogram /contractprogram\\n' > Dockerfile   # then build and push it\n" +
 			"  " + p.name() + " contract --provider NAME --provider-config FILE --image REGISTRY/IMAGE --program /contractprogram\n\n" +
-			"The file of --result is what the table of support is made from. It ends with 0 if no check failed and nothing is left, 1 if not,\n" +
-			"and 2 if that could not be told.",
+			"The table of support is made from the file of --result. The exit code is 0 if no check failed and nothing is left behind, 1 if not,\n" +
+			"and 2 if the run itself failed.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := f.check()
@@ -64,15 +64,15 @@ func (p Program) contractCommand(o *options) *cobra.Command {
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitError{2, err} })
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask before pods are made or removed")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "create and remove pods without asking")
 	flags.StringVar(&f.result, "result", "", "`file` for the results, whose name ends in .json or .yaml; needs --backend")
-	flags.StringVar(&f.backend, "backend", "", "what the results are about, in `words`: which service, region and kind of account")
+	flags.StringVar(&f.backend, "backend", "", "`description` of the backend in the results: service, region and kind of account")
 	flags.StringVar(&f.image, "image", defaultContractImage, "`image` of the containers")
 	flags.StringVar(&f.program, "program", "", "`path` of contractprogram in the image; by default scripts for its shell are used")
 	flags.StringVar(&f.only, "run", "", "run only checks whose names match this `expression`, such as ^(creation|deletion)/")
-	flags.IntVar(&f.many, "many", 5, "how many pods the checks of many pods make at once")
-	flags.DurationVar(&f.patience, "patience", 5*time.Minute, "how long a change may take until it is seen, and pods until they are removed")
-	flags.BoolVar(&f.cleanup, "cleanup", false, "only remove what an earlier run left")
+	flags.IntVar(&f.many, "many", 5, "how many pods the checks of many pods create at once")
+	flags.DurationVar(&f.patience, "patience", 5*time.Minute, "how long a change may take to be seen, and a pod to be removed")
+	flags.BoolVar(&f.cleanup, "cleanup", false, "only remove what an earlier run left behind")
 	return cmd
 }
 

@@ -31,7 +31,7 @@ func (p Program) doctorCommand(o *options) *cobra.Command {
 		Short: "Find out why a node with these settings does not work, and what to do about it",
 		Long: "Find out why a node with these settings does not work, and what to do about it.\n\n" +
 			"Give it the settings of the node, before the node runs or beside it. It changes nothing in the cluster and nothing\n" +
-			"at the backend. It ends with 0 if nothing is wrong, 1 if something is, and 2 if that could not be told.",
+			"at the backend. The exit code is 0 if nothing is wrong, 1 if something is, and 2 if a check itself failed.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {
@@ -55,7 +55,7 @@ func (p Program) doctorCommand(o *options) *cobra.Command {
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitError{2, err} })
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "`format` of the report: text or json")
-	cmd.Flags().StringVar(&admin, "admin-kubeconfig", "", "kubeconfig `file` of somebody who may use nodes/proxy, to try the way from the API server to the node")
+	cmd.Flags().StringVar(&admin, "admin-kubeconfig", "", "kubeconfig `file` of a user with permission for nodes/proxy, to try the connection from the API server to the node")
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "how long each check may take")
 	return cmd
 }

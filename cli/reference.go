@@ -13,8 +13,8 @@ const referenceHead = `<!-- Generated from the table in cli/settings.go: go test
 
 # Configuration
 
-A setting can be given as a flag, as an environment variable, or as a field of the file that ` + "`--config`" + ` names. The first of
-them that is given counts, in this order; then the default. ` + "`virtual-kubelet config print`" + ` shows the outcome and where each value
+A setting can be given as a flag, as an environment variable, or as a field of the file that ` + "`--config`" + ` names. They take
+precedence in this order; the default comes last. ` + "`virtual-kubelet config print`" + ` shows the effective values and where each
 comes from, in the form of a file:
 
 ` + "```yaml" + `

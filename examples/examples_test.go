@@ -27,7 +27,7 @@ import (
 func build(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "./lowlevel", "./nodeutil", "./polled")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "./nodeutil", "./polled")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build the examples: %v\n%s", err, out)
 	}
@@ -37,13 +37,6 @@ func build(t *testing.T) string {
 func TestExamples(t *testing.T) {
 	programs := build(t)
 	api := testapi.Start(t)
-
-	t.Run("lowlevel", func(t *testing.T) {
-		node := api.NodeName(t)
-		run(t, filepath.Join(programs, "lowlevel"), "-kubeconfig", api.KubeconfigPath, "-nodename", node)
-		awaitReady(t, api, node)
-		livePod(t, api, node, func(*corev1.Pod) {})
-	})
 
 	t.Run("polled", func(t *testing.T) {
 		node := api.NodeName(t)

@@ -82,24 +82,24 @@ func TestPanicCostsOnePodOneBackoff(t *testing.T) {
 }
 
 func TestLostPod(t *testing.T) {
-	for _, story := range []struct {
+	for _, tt := range []struct {
 		policy corev1.RestartPolicy
 		want   corev1.PodPhase
 		calls  int
 	}{{corev1.RestartPolicyAlways, corev1.PodRunning, 2}, {corev1.RestartPolicyNever, corev1.PodFailed, 1}} {
-		t.Run(string(story.policy), func(t *testing.T) {
+		t.Run(string(tt.policy), func(t *testing.T) {
 			b := memory.New()
 			inWorld(t, b, func(w *world) {
 				w.start()
 				p := bound("p", "a")
-				p.Spec.RestartPolicy = story.policy
+				p.Spec.RestartPolicy = tt.policy
 				w.api.Create(p)
 				w.pass(time.Minute)
 				b.Lose("d/p")
 				w.pass(2 * time.Minute)
-				w.wantPhase("p", story.want)
-				if n := b.Count("create d/p"); n != story.calls {
-					t.Errorf("%d creates, want %d", n, story.calls)
+				w.wantPhase("p", tt.want)
+				if n := b.Count("create d/p"); n != tt.calls {
+					t.Errorf("%d creates, want %d", n, tt.calls)
 				}
 				if e := strings.Join(w.events(), "\n"); strings.Count(e, "ProviderPodLost") != 1 {
 					t.Errorf("events are %s, want one ProviderPodLost", e)

@@ -84,7 +84,7 @@ func TestFault50DrainStopsByPriority(t *testing.T) {
 				faultrow.Record(t, 50, fmt.Sprintf("a drain of %d pods of three priorities that take 8 s to stop (%s)", 3*each, name),
 					"%d pods Failed/Terminated with DisruptionTarget in %v; 0 critical pods stopped before the others had ended; 0 objects removed", 3*each, took)
 
-				// The next life leaves them as they are.
+				// The next process leaves them as they are.
 				calls := len(b.Calls())
 				w.halt()
 				w.start()
@@ -174,9 +174,9 @@ func TestFault50DrainRefusesNewPods(t *testing.T) {
 	})
 }
 
-// TestFault50DrainInTrouble: a create is under way, and the API server is away for
+// TestFault50DrainDuringOutage: a create is under way, and the API server is away for
 // a minute; both end well within the time.
-func TestFault50DrainInTrouble(t *testing.T) {
+func TestFault50DrainDuringOutage(t *testing.T) {
 	b := memory.New()
 	b.Fault = func(_ context.Context, method, key string) error {
 		if method == "create" && key == "d/slow" {

@@ -68,7 +68,7 @@ func TestFault36ListsThatLieDestroyNothing(t *testing.T) {
 		}
 	}
 	faultrow.Record(t, 36, "10 minutes each of lists that fail, are empty, partial, stale or have another node's pods, also with GetPod failing or hanging, for 20 pods, reported and polled",
-		"%d wrongful calls in 14 stories; a pod that really was unwanted was gone at most %v after lists were right", wrong, slowest)
+		"%d wrongful calls in 14 scenarios; a pod that really was unwanted was gone at most %v after lists were right", wrong, slowest)
 }
 
 // TestFault37SecondInstanceIsRemoved: whatever it is called, but for what is not ours.

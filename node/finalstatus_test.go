@@ -13,15 +13,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// finalStatus runs a pod whose reports take 100 ms, lets it end in the story, and wants the end that was reported.
-func finalStatus(t *testing.T, b *memory.Backend, story func(w *world), configs ...func(*PodControllerConfig)) {
+// finalStatus runs a pod whose reports take 100 ms, lets it end in the test, and wants the end that was reported.
+func finalStatus(t *testing.T, b *memory.Backend, test func(w *world), configs ...func(*PodControllerConfig)) {
 	t.Helper()
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.api.Create(bound("p", "a"))
 		w.pass(time.Minute)
 		b.Reports(memory.Reports{Delay: 100 * time.Millisecond})
-		story(w)
+		test(w)
 		w.pass(10 * time.Second)
 		w.wantPhase("p", "")
 		if codes, phase := w.exitCodes("d/p"), w.last("d/p").Status.Phase; len(codes) != 1 || codes[0] != 0 || phase != corev1.PodSucceeded {

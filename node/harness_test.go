@@ -34,22 +34,22 @@ type world struct {
 	configs  []func(*PodControllerConfig)
 	wall     func() time.Time // nil: the clock of the bubble
 	fence    *lease.Fence     // nil: nothing guards the node
-	but      []string         // invariants that the story breaks on purpose
+	but      []string         // invariants that the test breaks on purpose
 
 	stop context.CancelFunc
 	done chan error
 }
 
-// inWorld runs a story in a bubble. A goroutine that outlives Run fails it, and so
+// inWorld runs a test in a bubble. A goroutine that outlives Run fails it, and so
 // does what breaks an invariant, by what happened in the API server and at the
 // backend.
-func inWorld(t *testing.T, b *memory.Backend, story func(w *world), configs ...func(*PodControllerConfig)) {
+func inWorld(t *testing.T, b *memory.Backend, test func(w *world), configs ...func(*PodControllerConfig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, api: memapi.New(), backend: b, recorder: record.NewFakeRecorder(1 << 14), objects: fake.NewClientset(), configs: configs}
 		w.api.Witness = witness(b.Recorder)
-		defer func() { b.Heal(); w.halt() }() // also if the story is given up
-		story(w)
+		defer func() { b.Heal(); w.halt() }() // also if the test is given up
+		test(w)
 		history := b.Recorder.History() // before the end: what comes with it has no time to settle
 		b.Heal()
 		w.halt()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/sleep"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -47,7 +48,7 @@ func (c *PodController) terms(ctx context.Context) {
 			}
 			if err := c.beginTerm(ctx, anew); err != nil {
 				log.G(ctx).WithError(err).Debug("pods wait until they can be read past the cache")
-				sleep(ctx, retry.next())
+				sleep.For(ctx, retry.next())
 				continue
 			}
 			retry.reset()

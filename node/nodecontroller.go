@@ -13,6 +13,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/nilcheck"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
@@ -56,11 +57,11 @@ func NewNodeController(p NodeProvider, node *corev1.Node, nodes v1.NodeInterface
 		done:       make(chan struct{}),
 	}
 	switch {
-	case holdsNil(p):
+	case nilcheck.Is(p):
 		return nil, errdefs.InvalidInput("missing node provider")
 	case node == nil:
 		return nil, errdefs.InvalidInput("missing node")
-	case holdsNil(nodes):
+	case nilcheck.Is(nodes):
 		return nil, errdefs.InvalidInput("missing node client")
 	}
 	for _, opt := range opts {

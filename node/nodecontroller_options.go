@@ -6,12 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	coordclientset "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/nilcheck"
 )
 
 const (
@@ -60,7 +60,7 @@ func WithNodeEnableLeaseV1(client coordclientset.LeaseInterface, leaseDurationSe
 // duration. It panics when client is nil or holds a nil pointer. The name of the
 // lease is that of the node; its namespace is the one client is made for.
 func WithNodeEnableLeaseV1WithRenewInterval(client coordclientset.LeaseInterface, leaseDurationSeconds int32, interval time.Duration) NodeControllerOpt {
-	if holdsNil(client) {
+	if nilcheck.Is(client) {
 		panic("client is nil")
 	}
 	return func(n *NodeController) error {
@@ -156,14 +156,4 @@ func notNegative(what string, d time.Duration) error {
 		return errdefs.InvalidInput(fmt.Sprintf("%s is %s: it must not be negative", what, d))
 	}
 	return nil
-}
-
-// holdsNil also sees a nil pointer inside an interface, which a comparison with
-// nil does not.
-func holdsNil(v any) bool {
-	if v == nil {
-		return true
-	}
-	value := reflect.ValueOf(v)
-	return value.Kind() == reflect.Pointer && value.IsNil()
 }

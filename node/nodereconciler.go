@@ -246,7 +246,7 @@ func (k *nodeReconciler) markReady() {
 // drifted reports whether the node is not what it should be. What the API server
 // did not take the last time, a field of a newer version for example, would
 // differ for ever and does not count. It compares only after news, because a
-// process may keep a thousand nodes and most of what wakes their keepers is a Ping like the last.
+// process may keep a thousand nodes and most of what wakes their reconcilers is a Ping like the last.
 func (k *nodeReconciler) drifted() bool {
 	if k.gap == nil {
 		difference := k.difference()

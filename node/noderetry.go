@@ -3,7 +3,6 @@
 package node
 
 import (
-	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -21,13 +20,3 @@ func (b *retryPause) next() time.Duration {
 }
 
 func (b *retryPause) reset() { b.pause = 0 }
-
-// sleep waits for d, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	v1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/sleep"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -65,7 +66,7 @@ func (w *nodeWatcher) run(ctx context.Context) {
 		if time.Since(start) >= minWatchLife {
 			retry.reset()
 		}
-		sleep(ctx, retry.next())
+		sleep.For(ctx, retry.next())
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/admission"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/nilcheck"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/objects"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podsecrets"
@@ -122,7 +122,7 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 		{"service informer", cfg.ServiceInformer},
 		{"provider", cfg.Provider},
 	} {
-		if isNil(required.value) {
+		if nilcheck.Is(required.value) {
 			return nil, errdefs.InvalidInput("missing " + required.name)
 		}
 	}
@@ -321,19 +321,4 @@ func (c *PodController) Kick() {
 	c.syncLane.Kick()
 	c.statusLane.Kick()
 	c.pollLane.Kick()
-}
-
-// isNil also finds a nil pointer inside an interface, which would otherwise
-// fail at its first use, far from the mistake.
-func isNil(v any) bool {
-	if v == nil {
-		return true
-	}
-	r := reflect.ValueOf(v)
-	switch r.Kind() {
-	case reflect.Pointer, reflect.Map, reflect.Func, reflect.Interface, reflect.Chan, reflect.Slice:
-		return r.IsNil()
-	default:
-		return false
-	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
-// What random schedules found about pods of one name, as stories.
+// What random schedules found about pods of one name, as tests.
 
 // TestLateCreateCountsForItsOwnPod lets a pod be replaced while its CreatePod is under
 // way: that it was accepted says nothing about the next one.
@@ -55,9 +55,9 @@ func TestPollIsAboutThePodThatWasAccepted(t *testing.T) {
 	}, silent)
 }
 
-// TestLastWordWithoutUIDAfterRestart deletes a pod while the daemon is down: what the
+// TestFinalStatusWithoutUIDAfterRestart deletes a pod while the daemon is down: what the
 // backend says last is about the pod that it had, also if it keeps no UID.
-func TestLastWordWithoutUIDAfterRestart(t *testing.T) {
+func TestFinalStatusWithoutUIDAfterRestart(t *testing.T) {
 	b := memory.New()
 	b.KeepsNoUID, b.ExitCode = true, 3
 	inWorld(t, b, func(w *world) {

@@ -46,8 +46,8 @@ type twins struct {
 	notes   []string                     // guarded by mu: what each daemon did, in order
 }
 
-// inTwins runs a story in a bubble.
-func inTwins(t *testing.T, story func(w *twins)) {
+// inTwins runs a test in a bubble.
+func inTwins(t *testing.T, test func(w *twins)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &twins{
@@ -61,7 +61,7 @@ func inTwins(t *testing.T, story func(w *twins)) {
 			return nil
 		}
 		memory.Notifying{Backend: w.backend}.NotifyPods(t.Context(), w.tell)
-		story(w)
+		test(w)
 		for _, fault := range w.backend.Faults() {
 			t.Error(fault)
 		}

@@ -34,9 +34,9 @@ func TestPodsOfOtherNodesAreLeftAlone(t *testing.T) {
 	}, func(cfg *PodControllerConfig) { cfg.NodeName = "n" })
 }
 
-// TestRefusedLastWordDoesNotKeepThePod: a status that the API server will never
+// TestRefusedFinalStatusDoesNotKeepThePod: a status that the API server will never
 // take must not hold a pod that has stopped.
-func TestRefusedLastWordDoesNotKeepThePod(t *testing.T) {
+func TestRefusedFinalStatusDoesNotKeepThePod(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {
 		w.but = []string{"S5"} // the API server refuses the last status

@@ -52,16 +52,16 @@ type world struct {
 	environment func(pod *corev1.Pod, name string) (*corev1.Container, error)
 }
 
-// inWorld runs a story in a bubble of its own.
-func inWorld(t *testing.T, config fakecri.Config, story func(*testing.T, *world)) {
+// inWorld runs a test in a bubble of its own.
+func inWorld(t *testing.T, config fakecri.Config, test func(*testing.T, *world)) {
 	t.Helper()
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{Runtime: fakecri.New(config), t: t, root: root, reports: map[types.UID][]corev1.PodStatus{}, space: image.Disk{Capacity: 100 << 30, Available: 50 << 30}}
 		w.AddImage(fakecri.Image{Name: "app", Size: 7})
 		w.start()
-		defer func() { w.kill() }() // also of a story that has failed
-		story(t, w)
+		defer func() { w.kill() }() // also of a test that has failed
+		test(t, w)
 	})
 }
 

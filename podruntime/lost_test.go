@@ -272,7 +272,7 @@ func TestLogsAreRemovedBeforeTheSandboxThatTellsOfThem(t *testing.T) {
 	})
 }
 
-func TestLastWordsAreNoneOfAnotherFile(t *testing.T) {
+func TestTerminationMessageIsNoneOfAnotherFile(t *testing.T) {
 	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
 		pod := podOf("web", "main")
 		w.create(pod)

@@ -29,7 +29,7 @@ type measuring struct {
 	ctx      context.Context // of the node
 }
 
-func inMeter(t *testing.T, story func(t *testing.T, m *measuring)) {
+func inMeter(t *testing.T, test func(t *testing.T, m *measuring)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -39,7 +39,7 @@ func inMeter(t *testing.T, story func(t *testing.T, m *measuring)) {
 			wg.Go(func() { work(ctx) })
 			return ctx.Err() == nil
 		})
-		story(t, m)
+		test(t, m)
 		cancel()
 		wg.Wait()
 	})

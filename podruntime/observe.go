@@ -76,7 +76,7 @@ func (w *worker) observeContainers(ctx context.Context) error {
 		c.meta = criconfig.Meta{Labels: s.GetLabels(), Annotations: s.GetAnnotations()}
 		c.seen.SandboxID = c.sandbox
 		if c.seen.State == plan.Exited {
-			c.seen.Message = w.lastWords(ctx, before, c, s)
+			c.seen.Message = w.terminationMessage(ctx, before, c, s)
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
 // reflectTimeout is how long those who ask for a pod wait until it shows what was asked for just before.
@@ -43,7 +44,7 @@ func (r *Runtime) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 	if pod.UID == "" {
 		w = r.named(pod.Namespace, pod.Name)
 	}
-	stop := &stopRequest{grace: graceOf(pod), at: time.Now()}
+	stop := &stopRequest{grace: podspec.Grace(pod), at: time.Now()}
 	told := w != nil && w.put(func(in *inbox) {
 		if pod.Spec.NodeName != "" { // else it is the skeleton that we handed out
 			in.pod = pod
@@ -54,19 +55,6 @@ func (r *Runtime) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 		return errdefs.NotFoundf("pod %s/%s (UID %s)", pod.Namespace, pod.Name, pod.UID)
 	}
 	return nil
-}
-
-// graceOf is how long a pod may take to end.
-func graceOf(pod *corev1.Pod) time.Duration {
-	const byDefault = 30
-	seconds := int64(byDefault)
-	if g := pod.Spec.TerminationGracePeriodSeconds; g != nil {
-		seconds = *g
-	}
-	if g := pod.DeletionGracePeriodSeconds; g != nil {
-		seconds = *g
-	}
-	return time.Duration(seconds) * time.Second
 }
 
 // listed waits until it is known which pods the runtime has.

@@ -53,7 +53,7 @@ func (w *world) secretsLeft() (found []string) {
 // while the pod ends.
 func TestSecurityD3SecretsGoWithThePod(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "") // volumes are then where secretsLeft looks
-	for name, story := range map[string]func(w *world, pod *corev1.Pod){
+	for name, test := range map[string]func(w *world, pod *corev1.Pod){
 		"deleted": func(w *world, pod *corev1.Pod) {
 			w.delete(pod, 1)
 			w.await(pod, "ended", hasEnded)
@@ -83,7 +83,7 @@ func TestSecurityD3SecretsGoWithThePod(t *testing.T) {
 				if len(w.secretsLeft()) == 0 {
 					w.t.Error("the secret is not in the volume of the pod that runs")
 				}
-				story(w, pod)
+				test(w, pod)
 				time.Sleep(5 * time.Second)
 				if left := w.secretsLeft(); len(left) > 0 {
 					w.t.Errorf("5 s after the end of the pod these have a secret: %v", left)

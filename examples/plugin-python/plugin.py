@@ -27,7 +27,7 @@ SERVICE = pb.DESCRIPTOR.services_by_name["Provider"]
 TICK = 0.2  # seconds between two looks at the processes
 # The process that is kept for a container: it writes how its command ended, also when nobody is there to wait for it.
 # It outlives the signal that stops the command, and so does what writes that.
-KEEPER = 'trap : TERM; cd "$1" || exit; (exec "${@:2}") >log 2>&1; code=$?; trap "" TERM; echo "$code $(date +%s)" >exit.new; mv exit.new exit'
+SUPERVISE = 'trap : TERM; cd "$1" || exit; (exec "${@:2}") >log 2>&1; code=$?; trap "" TERM; echo "$code $(date +%s)" >exit.new; mv exit.new exit'
 
 
 def now():
@@ -69,7 +69,7 @@ class Container:
         self.directory.mkdir(parents=True, exist_ok=True)
         command = self.spec.get("command", []) + self.spec.get("args", [])
         process = subprocess.Popen(
-            ["bash", "-c", KEEPER, "bash", str(self.directory), *command], env=self.environment(),
+            ["bash", "-c", SUPERVISE, "bash", str(self.directory), *command], env=self.environment(),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         write(self.directory / "pid", f"{process.pid} {start_time(process.pid)} {int(time.time())}")
         threading.Thread(target=process.wait, daemon=True).start()
@@ -101,7 +101,7 @@ class Container:
         said["containerID"], alive = identity, self.alive()
         if alive and not (self.directory / "exit").exists():
             return {**said, "ready": True, "started": True, "state": {"running": {"startedAt": stamp(int(began))}}}
-        # Killed with its keeper: nobody knows the code. It is not 0.
+        # Killed with its supervisor: nobody knows the code. It is not 0.
         code, ended, reason = 137, int(began), "Unknown"
         if (self.directory / "exit").exists():
             code, ended = map(int, (self.directory / "exit").read_text().split())

@@ -26,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/sleep"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -122,11 +123,7 @@ func (g *Checker) Wait(ctx context.Context, attributes authorizationv1.ResourceA
 		if allowed, err := g.may(ctx, attributes); err != nil || allowed {
 			return
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !sleep.For(ctx, pause) {
 			return
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/sleep"
 )
 
 // goodLife is how long a stream must live to be worth opening the next one soon.
@@ -47,7 +49,7 @@ func (w *retryWatch) run(ctx context.Context, stream watch.Interface, options me
 		if time.Since(began) >= goodLife {
 			pause = sourceFirstPause // whatever broke the stream, the API server answers
 		}
-		if !sleep(ctx, pause) {
+		if !sleep.For(ctx, pause) {
 			return
 		}
 		pause = min(2*pause, sourceLastPause)
@@ -104,15 +106,4 @@ func errorEvent(err error) watch.Event {
 	}
 	answer := status.Status()
 	return watch.Event{Type: watch.Error, Object: &answer}
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

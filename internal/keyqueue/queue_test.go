@@ -28,15 +28,15 @@ func (giveUp) Failed(context.Context, string, int, time.Time, error) (time.Durat
 }
 func (giveUp) Succeeded(string) {}
 
-// inBubble runs story against a running queue in fake time.
-func inBubble(t *testing.T, q *Queue, workers int, work Work, story func()) {
+// inBubble runs test against a running queue in fake time.
+func inBubble(t *testing.T, q *Queue, workers int, work Work, test func()) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		q.wake = make(chan struct{}, 1) // belongs to the bubble
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); q.Run(ctx, workers, work) }()
-		story()
+		test()
 		cancel()
 		<-done
 	})

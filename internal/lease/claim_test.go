@@ -37,11 +37,11 @@ func givenUp(renewal int) *coordinationv1.Lease {
 	return lease
 }
 
-// The rules by which a process decides whose the lease is, as stories of what it
+// The rules by which a process decides whose the lease is, as cases of what it
 // sees. Its own mark is "me"; "dead" is a process that has provably ended.
 func TestLeaseClaim(t *testing.T) {
 	const s = time.Second
-	for name, story := range map[string]struct {
+	for name, tt := range map[string]struct {
 		held   *coordinationv1.Lease // as we wrote it before
 		sights []sight
 	}{
@@ -87,11 +87,11 @@ func TestLeaseClaim(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := &Claim{Self: ParseMark("me"), Ended: func(m Mark) bool { return m.ID == "dead" }}
 			now := time.Unix(1e9, 0)
-			if story.held != nil {
-				c.Took(story.held)
+			if tt.held != nil {
+				c.Took(tt.held)
 				c.looked = now
 			}
-			for i, look := range story.sights {
+			for i, look := range tt.sights {
 				now = now.Add(look.after)
 				if result, left := c.Judge(look.lease, now); result != look.result || left != look.left {
 					t.Errorf("look %d: result %d, theirs for %v; want %d, %v", i, result, left, look.result, look.left)

@@ -79,7 +79,7 @@ func HasRun(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning || pod.Status.StartTime != nil && !Terminal(&pod.Status)
 }
 
-// Expected reports whether the backend should have the pod: it has accepted it, in this life or before, and nobody
+// Expected reports whether the backend should have the pod: it has accepted it, since its start or before, and nobody
 // wants it to stop.
 func Expected(api *corev1.Pod, sent *Sent, failure *PodFailure) bool {
 	return api.DeletionTimestamp == nil && failure == nil && sent.StopAskedAt.IsZero() && !Terminal(&api.Status) &&

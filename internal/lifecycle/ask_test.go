@@ -18,7 +18,7 @@ func TestWhatIsAskedFirst(t *testing.T) {
 	lost.MissingSince = now.Add(-time.Minute)
 	never := pod("a", inPhase(corev1.PodRunning))
 	never.Spec.RestartPolicy = corev1.RestartPolicyNever
-	for _, story := range []struct {
+	for _, tt := range []struct {
 		name   string
 		facts  given
 		change func(*Facts)
@@ -62,13 +62,13 @@ func TestWhatIsAskedFirst(t *testing.T) {
 		{"for the end that the backend shows", given{API: running, Sent: accepted(running), Backend: failed}, func(f *Facts) { f.EndTaken, f.Suspect = false, true }, TakeEnd},
 		{"not for an end that was reported", given{API: running, Sent: accepted(running), Backend: failed, Finished: true}, func(f *Facts) { f.EndTaken, f.Suspect = false, true }, Rest},
 	} {
-		t.Run(story.name, func(t *testing.T) {
-			f := story.facts.facts()
-			if story.change != nil {
-				story.change(&f)
+		t.Run(tt.name, func(t *testing.T) {
+			f := tt.facts.facts()
+			if tt.change != nil {
+				tt.change(&f)
 			}
-			if got := Next(&f); got.Step != story.want {
-				t.Errorf("got step %d, want %d", got.Step, story.want)
+			if got := Next(&f); got.Step != tt.want {
+				t.Errorf("got step %d, want %d", got.Step, tt.want)
 			}
 		})
 	}
@@ -173,7 +173,7 @@ func TestIdentity(t *testing.T) {
 	own, wanted := pod("b", inPhase(corev1.PodRunning)), pod("b")
 	stopped := asked(accepted(running), time.Second, 10, true)
 	unnamed := func(phase corev1.PodPhase) *corev1.Pod { return pod("", inPhase(phase)) }
-	for _, story := range []struct {
+	for _, tt := range []struct {
 		name    string
 		facts   given
 		change  func(*Facts)
@@ -203,18 +203,18 @@ func TestIdentity(t *testing.T) {
 		{name: "a backend that keeps no UID has the older one", facts: given{API: wanted, Sent: Sent{UID: "b", Attempted: true}, Backend: unnamed(corev1.PodRunning)}, change: func(f *Facts) { f.Previous = "a" }, want: BeginOrphan, backend: "a"},
 		{name: "a backend that keeps no UID has the wanted one", facts: given{API: wanted, Sent: Sent{UID: "b", Attempted: true}, Backend: unnamed(corev1.PodRunning)}, want: Adopt},
 	} {
-		t.Run(story.name, func(t *testing.T) {
-			f := story.facts.facts()
-			if story.change != nil {
-				story.change(&f)
+		t.Run(tt.name, func(t *testing.T) {
+			f := tt.facts.facts()
+			if tt.change != nil {
+				tt.change(&f)
 			}
 			d := Next(&f)
 			uid := types.UID("")
 			if d.Backend != nil {
 				uid = d.Backend.UID
 			}
-			if d.Step != story.want || uid != story.backend {
-				t.Errorf("got step %d about %q, want %d about %q", d.Step, uid, story.want, story.backend)
+			if d.Step != tt.want || uid != tt.backend {
+				t.Errorf("got step %d about %q, want %d about %q", d.Step, uid, tt.want, tt.backend)
 			}
 		})
 	}
@@ -247,7 +247,7 @@ func TestDoubtfulAbsence(t *testing.T) {
 func TestNews(t *testing.T) {
 	running, failed := pod("a", inPhase(corev1.PodRunning)), pod("a", inPhase(corev1.PodFailed))
 	orphan := Orphan{UID: "a", Since: now, Present: true}
-	for _, story := range []struct {
+	for _, tt := range []struct {
 		name   string
 		facts  given
 		change func(*Facts)
@@ -267,13 +267,13 @@ func TestNews(t *testing.T) {
 		{name: "what has left is there", facts: given{Sent: asked(accepted(running), 0, 1, true), Backend: failed}, change: func(f *Facts) { f.Left = ptr("a") }, orphan: OrphanGone},
 		{name: "one that has ended has the name", facts: given{API: pod("b"), Backend: failed}, change: func(f *Facts) { f.All = false }, shared: true},
 	} {
-		t.Run(story.name, func(t *testing.T) {
-			f := story.facts.facts()
-			if story.change != nil {
-				story.change(&f)
+		t.Run(tt.name, func(t *testing.T) {
+			f := tt.facts.facts()
+			if tt.change != nil {
+				tt.change(&f)
 			}
-			if d := Next(&f); d.Orphan != story.orphan || d.Shown != story.shown || d.Shared != story.shared {
-				t.Errorf("got orphan %d, shown %v, shared %v, want %d, %v, %v", d.Orphan, d.Shown, d.Shared, story.orphan, story.shown, story.shared)
+			if d := Next(&f); d.Orphan != tt.orphan || d.Shown != tt.shown || d.Shared != tt.shared {
+				t.Errorf("got orphan %d, shown %v, shared %v, want %d, %v, %v", d.Orphan, d.Shown, d.Shared, tt.orphan, tt.shown, tt.shared)
 			}
 		})
 	}
@@ -284,7 +284,7 @@ func TestDeadlineIsLookedAt(t *testing.T) {
 	running := pod("a", inPhase(corev1.PodRunning))
 	missing := accepted(running)
 	missing.MissingSince = now.Add(-4 * time.Second)
-	for _, story := range []struct {
+	for _, tt := range []struct {
 		name   string
 		facts  given
 		in     time.Duration
@@ -301,17 +301,17 @@ func TestDeadlineIsLookedAt(t *testing.T) {
 		{"of a deleted pod", given{API: pod("a", deleting(1))}, time.Minute, Stopped, 0, ""},
 		{"of a failed pod", given{API: pod("a"), Failure: &PodFailure{}}, time.Minute, Stopped, 0, ""},
 	} {
-		f := story.facts.facts()
-		f.Deadline, f.Backend = now.Add(story.in), story.facts.API
-		if !f.Sent.MissingSince.IsZero() || story.want == Stopped {
+		f := tt.facts.facts()
+		f.Deadline, f.Backend = now.Add(tt.in), tt.facts.API
+		if !f.Sent.MissingSince.IsZero() || tt.want == Stopped {
 			f.Backend = nil
 		}
 		d := Next(&f)
-		if d.Step != story.want || d.Again != story.again {
-			t.Errorf("%s: got step %d again %v, want %d again %v", story.name, d.Step, d.Again, story.want, story.again)
+		if d.Step != tt.want || d.Again != tt.again {
+			t.Errorf("%s: got step %d again %v, want %d again %v", tt.name, d.Step, d.Again, tt.want, tt.again)
 		}
-		if story.reason != "" && (d.Failure.Reason != story.reason || !d.Failure.Normal) {
-			t.Errorf("%s: got %+v", story.name, d.Failure)
+		if tt.reason != "" && (d.Failure.Reason != tt.reason || !d.Failure.Normal) {
+			t.Errorf("%s: got %+v", tt.name, d.Failure)
 		}
 	}
 }
@@ -327,7 +327,7 @@ func TestOrphanIsDeletedOnEvidence(t *testing.T) {
 	}
 	newer, created := pod("b"), pod("a", inPhase(corev1.PodRunning))
 	created.CreationTimestamp, newer.CreationTimestamp = metav1.Time{Time: now.Add(-time.Hour)}, metav1.Time{Time: now.Add(-time.Minute)}
-	for _, story := range []struct {
+	for _, tt := range []struct {
 		name    string
 		api     *corev1.Pod
 		backend *corev1.Pod
@@ -362,14 +362,14 @@ func TestOrphanIsDeletedOnEvidence(t *testing.T) {
 		{name: "it is stopping for long", backend: running, orphan: stopping(39 * time.Second), want: Wait, again: 10 * time.Second},
 		{name: "it does not stop", backend: running, orphan: stopping(40 * time.Second), want: DeleteOrphan},
 	} {
-		t.Run(story.name, func(t *testing.T) {
-			f := given{API: story.api, Backend: story.backend, Sent: story.sent}.facts()
-			f.Orphan, f.Live = story.orphan, nil
-			if story.change != nil {
-				story.change(&f)
+		t.Run(tt.name, func(t *testing.T) {
+			f := given{API: tt.api, Backend: tt.backend, Sent: tt.sent}.facts()
+			f.Orphan, f.Live = tt.orphan, nil
+			if tt.change != nil {
+				tt.change(&f)
 			}
-			if d := Next(&f); d.Step != story.want || d.Again != story.again {
-				t.Errorf("got step %d again %v, want %d again %v", d.Step, d.Again, story.want, story.again)
+			if d := Next(&f); d.Step != tt.want || d.Again != tt.again {
+				t.Errorf("got step %d again %v, want %d again %v", d.Step, d.Again, tt.want, tt.again)
 			}
 		})
 	}
@@ -392,7 +392,7 @@ func TestDuplicateIsStoppedOnEvidence(t *testing.T) {
 	asked := func(ago time.Duration, tries int) DuplicateStops {
 		return DuplicateStops{Pod: second, At: now.Add(-ago), Tries: tries}
 	}
-	for _, story := range []struct {
+	for _, tt := range []struct {
 		name   string
 		found  *Duplicate
 		stops  DuplicateStops
@@ -414,14 +414,14 @@ func TestDuplicateIsStoppedOnEvidence(t *testing.T) {
 		{name: "asked to stop many times", found: seen(time.Hour, 0), stops: asked(0, 90), want: Rest, again: 10*time.Minute + 30*time.Second},
 		{name: "another was asked to stop", found: seen(15*time.Second, 0), stops: DuplicateStops{Pod: pod("c"), At: now, Tries: 1}, want: DeleteDuplicate},
 	} {
-		t.Run(story.name, func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			f := given{API: running, Sent: accepted(running)}.facts()
-			f.Duplicate, f.Stops, f.ByName = story.found, story.stops, false
-			if story.change != nil {
-				story.change(&f)
+			f.Duplicate, f.Stops, f.ByName = tt.found, tt.stops, false
+			if tt.change != nil {
+				tt.change(&f)
 			}
-			if d := Next(&f); d.Step != story.want || d.Again != story.again {
-				t.Errorf("got step %d again %v, want %d again %v", d.Step, d.Again, story.want, story.again)
+			if d := Next(&f); d.Step != tt.want || d.Again != tt.again {
+				t.Errorf("got step %d again %v, want %d again %v", d.Step, d.Again, tt.want, tt.again)
 			}
 		})
 	}
@@ -445,7 +445,7 @@ func TestTheNodeFailsPods(t *testing.T) {
 	running := pod("a", inPhase(corev1.PodRunning))
 	turn := func(f *Facts) { f.Turn = now.Add(20 * time.Second) }
 	grace := int64(5)
-	for _, story := range []struct {
+	for _, tt := range []struct {
 		name   string
 		facts  given
 		change func(*Facts)
@@ -470,14 +470,14 @@ func TestTheNodeFailsPods(t *testing.T) {
 		{"past its deadline, and failed", given{API: running, Sent: accepted(running), Failure: &PodFailure{}}, func(f *Facts) { f.Deadline = now }, "", false},
 		{"before its deadline", given{API: running, Sent: accepted(running)}, func(f *Facts) { f.Deadline = now.Add(1) }, "", false},
 	} {
-		t.Run(story.name, func(t *testing.T) {
-			f := story.facts.facts()
-			if story.change != nil {
-				story.change(&f)
+		t.Run(tt.name, func(t *testing.T) {
+			f := tt.facts.facts()
+			if tt.change != nil {
+				tt.change(&f)
 			}
 			d := Next(&f)
-			if (d.Step == Fail) != (story.want != "") || d.Failure != nil && (d.Failure.Reason != story.want || d.Failure.Normal != story.normal) {
-				t.Errorf("got step %d with %+v, want %q", d.Step, d.Failure, story.want)
+			if (d.Step == Fail) != (tt.want != "") || d.Failure != nil && (d.Failure.Reason != tt.want || d.Failure.Normal != tt.normal) {
+				t.Errorf("got step %d with %+v, want %q", d.Step, d.Failure, tt.want)
 			}
 		})
 	}

@@ -72,7 +72,7 @@ func TestNext(t *testing.T) {
 	neverGiven := func(ago time.Duration) Sent {
 		return Sent{UID: "a", Attempted: true, StopAskedAt: now.Add(-ago), StopGrace: 10, StopMissing: true}
 	}
-	for _, story := range []struct {
+	for _, tt := range []struct {
 		name  string
 		facts given
 		want  Step
@@ -171,16 +171,16 @@ func TestNext(t *testing.T) {
 			return s
 		}()}, want: Rest, again: 18 * time.Second},
 	} {
-		t.Run(story.name, func(t *testing.T) {
-			f := story.facts.facts()
-			if got := Next(&f); got.Step != story.want || got.Again != story.again {
-				t.Errorf("got step %d again %v, want step %d again %v", got.Step, got.Again, story.want, story.again)
+		t.Run(tt.name, func(t *testing.T) {
+			f := tt.facts.facts()
+			if got := Next(&f); got.Step != tt.want || got.Again != tt.again {
+				t.Errorf("got step %d again %v, want step %d again %v", got.Step, got.Again, tt.want, tt.again)
 			}
 		})
 	}
 }
 
-// given is what a story is about. All that could be asked was asked.
+// given is what a case is about. All that could be asked was asked.
 type given struct {
 	API, Backend               *corev1.Pod
 	Sent                       Sent

@@ -8,9 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// defaultGrace is the grace period of a pod that names none, in seconds.
-const defaultGrace = 30
-
 // SamePod reports whether b speaks about a. A backend that keeps no UID is
 // trusted to mean the pod of that name.
 func SamePod(a, b *corev1.Pod) bool { return b.UID == "" || a.UID == b.UID }
@@ -21,7 +18,7 @@ func Terminal(s *corev1.PodStatus) bool {
 }
 
 // Grace returns the grace period in seconds that a stop of the pod has: of its
-// deletion, else of its spec, else 30.
+// deletion, else of its spec, else that which the API server sets.
 func Grace(pod *corev1.Pod) int64 {
 	switch {
 	case pod.DeletionGracePeriodSeconds != nil:
@@ -29,7 +26,7 @@ func Grace(pod *corev1.Pod) int64 {
 	case pod.Spec.TerminationGracePeriodSeconds != nil:
 		return *pod.Spec.TerminationGracePeriodSeconds
 	}
-	return defaultGrace
+	return corev1.DefaultTerminationGracePeriodSeconds
 }
 
 // ForeignOS reports whether a pod that has not run yet asks for another operating

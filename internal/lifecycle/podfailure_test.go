@@ -13,7 +13,7 @@ func TestShutDownPublishes(t *testing.T) {
 	failure := ShutDown(nil, time.Minute)
 	running := pod("a")
 	running.Status = *runningStatus()
-	for _, story := range []struct {
+	for _, tt := range []struct {
 		name      string
 		view      View
 		phase     corev1.PodPhase
@@ -30,20 +30,20 @@ func TestShutDownPublishes(t *testing.T) {
 		{"refused", View{API: pod("a"), Stopped: true, Failure: Refuse()}, corev1.PodFailed, "NodeShutdown", false},
 		{"past its deadline already", View{API: running, Report: runningStatus(), Stopped: true, Attempted: true, Failure: ShutDown(&PodFailure{Reason: "DeadlineExceeded"}, time.Minute)}, corev1.PodFailed, "DeadlineExceeded", false},
 	} {
-		t.Run(story.name, func(t *testing.T) {
-			_, got := publish(t, story.view)
+		t.Run(tt.name, func(t *testing.T) {
+			_, got := publish(t, tt.view)
 			s := got.Status
-			if s.Phase != story.phase || s.Reason != story.reason {
-				t.Errorf("got %s %q, want %s %q", s.Phase, s.Reason, story.phase, story.reason)
+			if s.Phase != tt.phase || s.Reason != tt.reason {
+				t.Errorf("got %s %q, want %s %q", s.Phase, s.Reason, tt.phase, tt.reason)
 			}
 			c := condition(s.Conditions, corev1.DisruptionTarget)
-			if (c != nil) != story.disrupted {
-				t.Fatalf("condition DisruptionTarget is %+v, want %v", c, story.disrupted)
+			if (c != nil) != tt.disrupted {
+				t.Fatalf("condition DisruptionTarget is %+v, want %v", c, tt.disrupted)
 			}
 			if c != nil && (c.Status != corev1.ConditionTrue || c.Reason != "TerminationByKubelet" || c.Message != s.Message || c.LastTransitionTime.IsZero()) {
 				t.Errorf("condition DisruptionTarget is %+v", c)
 			}
-			if story.reason == "NodeShutdown" && len(s.ContainerStatuses) > 0 {
+			if tt.reason == "NodeShutdown" && len(s.ContainerStatuses) > 0 {
 				t.Errorf("a container that never started has the status %+v", s.ContainerStatuses)
 			}
 		})
@@ -61,7 +61,7 @@ func TestShutDownGrace(t *testing.T) {
 	own := func(seconds int64) *corev1.Pod {
 		return pod("a", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &seconds })
 	}
-	for _, story := range []struct {
+	for _, tt := range []struct {
 		name    string
 		pod     *corev1.Pod
 		failure *PodFailure
@@ -77,8 +77,8 @@ func TestShutDownGrace(t *testing.T) {
 		{"failed before", own(40), ShutDown(&PodFailure{Reason: "DeadlineExceeded"}, 10*time.Second), 10},
 		{"told before", own(40), ShutDown(ShutDown(nil, 10*time.Second), 20*time.Second), 10},
 	} {
-		if got := StopGrace(story.pod, story.failure); got != story.want {
-			t.Errorf("%s: got %d, want %d", story.name, got, story.want)
+		if got := StopGrace(tt.pod, tt.failure); got != tt.want {
+			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
 		}
 	}
 }

@@ -275,7 +275,7 @@ func TestRemoveOnlyAfterConfirmation(t *testing.T) {
 	held := pod("a", deleting(0))
 	held.Finalizers = []string{"somebody/else"}
 	held.Status = *endedStatus(0)
-	for _, story := range []struct {
+	for _, tt := range []struct {
 		name string
 		view View
 		want Write
@@ -287,15 +287,15 @@ func TestRemoveOnlyAfterConfirmation(t *testing.T) {
 		{"reported but not asked: the backend may have to clean up", View{API: ended, Report: &ended.Status, FinalStatus: true}, Keep},
 		{"held by a finalizer: asked for once", View{API: held, Stopped: true, FinalStatus: true}, Keep},
 	} {
-		t.Run(story.name, func(t *testing.T) {
-			story.view.Now = now
-			if story.view.Report != nil {
-				story.view.Report = nil
-				_, story.view.API = publish(t, View{API: story.view.API, Report: endedStatus(0)})
-				story.view.Report = endedStatus(0)
+		t.Run(tt.name, func(t *testing.T) {
+			tt.view.Now = now
+			if tt.view.Report != nil {
+				tt.view.Report = nil
+				_, tt.view.API = publish(t, View{API: tt.view.API, Report: endedStatus(0)})
+				tt.view.Report = endedStatus(0)
 			}
-			if got, status := Publish(story.view); got != story.want {
-				t.Errorf("got %d, want %d\n%s", got, story.want, cmp.Diff(story.view.API.Status, status))
+			if got, status := Publish(tt.view); got != tt.want {
+				t.Errorf("got %d, want %d\n%s", got, tt.want, cmp.Diff(tt.view.API.Status, status))
 			}
 		})
 	}
@@ -309,7 +309,7 @@ func TestNothingIsWrittenToAPodThatLeaves(t *testing.T) {
 	held := pod("a", deleting(0))
 	held.Finalizers, held.Status = []string{"somebody/else"}, *runningStatus()
 	ended := View{Report: endedStatus(1), StopAsked: true, Attempted: true, Now: now}
-	for _, story := range []struct {
+	for _, tt := range []struct {
 		name    string
 		api     *corev1.Pod
 		stopped bool
@@ -321,12 +321,12 @@ func TestNothingIsWrittenToAPodThatLeaves(t *testing.T) {
 		{"it has grace", pod("a", deleting(1)), true, Patch},
 	} {
 		view := ended
-		view.API, view.Stopped = story.api, story.stopped
-		if !story.stopped {
+		view.API, view.Stopped = tt.api, tt.stopped
+		if !tt.stopped {
 			view.StopAsked, view.Report = false, endedStatus(0)
 		}
-		if got, _ := Publish(view); got != story.want {
-			t.Errorf("%s: got %d, want %d", story.name, got, story.want)
+		if got, _ := Publish(view); got != tt.want {
+			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
 		}
 	}
 }
@@ -421,7 +421,7 @@ func TestContradictoryReportSettles(t *testing.T) {
 }
 
 func TestContainerThatMustNotRestartStaysTerminated(t *testing.T) {
-	for _, story := range []struct {
+	for _, tt := range []struct {
 		policy   corev1.RestartPolicy
 		exitCode int32
 		restarts bool
@@ -432,11 +432,11 @@ func TestContainerThatMustNotRestartStaysTerminated(t *testing.T) {
 		{corev1.RestartPolicyAlways, 0, true},
 	} {
 		api := pod("a", inPhase(corev1.PodRunning))
-		api.Spec.RestartPolicy = story.policy
-		api.Status.ContainerStatuses = endedStatus(story.exitCode).ContainerStatuses
+		api.Spec.RestartPolicy = tt.policy
+		api.Status.ContainerStatuses = endedStatus(tt.exitCode).ContainerStatuses
 		_, after := publish(t, View{API: api, Report: runningStatus()})
-		if got := after.Status.ContainerStatuses[0].State.Running != nil; got != story.restarts {
-			t.Errorf("policy %s, exit code %d: running again is %v, want %v", story.policy, story.exitCode, got, story.restarts)
+		if got := after.Status.ContainerStatuses[0].State.Running != nil; got != tt.restarts {
+			t.Errorf("policy %s, exit code %d: running again is %v, want %v", tt.policy, tt.exitCode, got, tt.restarts)
 		}
 	}
 }

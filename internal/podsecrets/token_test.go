@@ -104,7 +104,7 @@ func TestSecurityC5TokensAreBoundToThePodAndItsAudience(t *testing.T) {
 		kind   func(error) bool
 	}{
 		"an audience that no volume names":     {pod, projection("other", 7200), errdefs.IsInvalidInput},
-		"another life":                         {pod, projection("vault", 7201), errdefs.IsInvalidInput},
+		"another expiry":                       {pod, projection("vault", 7201), errdefs.IsInvalidInput},
 		"a volume that only the copy has":      {podWith("1", projection("other", 600)), projection("other", 600), errdefs.IsInvalidInput},
 		"another pod of that name":             {podWith("2", projection("vault", 7200)), projection("vault", 7200), errdefs.IsNotFound},
 		"another name with the UID of the pod": {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "q", UID: "1"}}, projection("vault", 7200), errdefs.IsNotFound},

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/clientcert"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/nilcheck"
 )
 
 const (
@@ -122,15 +122,8 @@ func checkClient(client kubernetes.Interface) error {
 	if client == nil {
 		return errors.New("no client provided")
 	}
-	if isNilPointer(client) {
+	if nilcheck.Is(client) {
 		return fmt.Errorf("client is a nil %T; check the error of the function that made it", client)
 	}
 	return nil
-}
-
-// isNilPointer finds what a comparison with nil does not: a nil pointer inside an
-// interface, left by a constructor whose error was ignored.
-func isNilPointer(v any) bool {
-	value := reflect.ValueOf(v)
-	return value.Kind() == reflect.Pointer && value.IsNil()
 }

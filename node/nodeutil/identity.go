@@ -47,7 +47,7 @@ type bootstrap struct{ kubeconfig, dir string }
 
 // identity is the client certificate of the node.
 type identity struct {
-	*certrequest.Keeper
+	*certrequest.Manager
 	notices    *certNotices
 	own        kubernetes.Interface // as the node itself
 	config     *rest.Config         // of all clients of the node
@@ -86,7 +86,7 @@ func newIdentity(cfg *NodeConfig, name string) (*identity, error) {
 	i := &identity{config: config, cluster: cluster, bootstrap: b.kubeconfig, kubeconfig: cfg.KubeconfigPath, notices: &certNotices{
 		what: "client", kind: ClientCertificatePending, without: "the node does nothing",
 	}}
-	i.Keeper, err = certrequest.New(certrequest.Config{
+	i.Manager, err = certrequest.New(certrequest.Config{
 		Signer: certificatesv1.KubeAPIServerClientKubeletSignerName, Usages: certrequest.ClientUsages,
 		Template: func() *x509.CertificateRequest { return certrequest.ClientTemplate(name) },
 		Client:   i.client, Store: store, Tell: i.tell, Metrics: certrequest.Client,

@@ -16,6 +16,7 @@ import (
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/nilcheck"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
@@ -101,13 +102,13 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 	switch {
 	case provider == nil:
 		return nil, errors.New("make provider: it is nil, and so is the error")
-	case isNilPointer(provider):
+	case nilcheck.Is(provider):
 		return nil, fmt.Errorf("make provider: it is a nil %T, and the error is nil", provider)
-	case isNilPointer(nodeProvider):
-		return nil, fmt.Errorf("make node provider: it is a nil %T; return a plain nil for a node that is always healthy", nodeProvider)
 	case nodeProvider == nil:
 		n.naive = node.NewNaiveNodeProvider()
 		nodeProvider = n.naive
+	case nilcheck.Is(nodeProvider):
+		return nil, fmt.Errorf("make node provider: it is a nil %T; return a plain nil for a node that is always healthy", nodeProvider)
 	}
 	completeNode(&n.cfg.NodeSpec) // the provider may have written a status of its own
 	if b.server != nil {

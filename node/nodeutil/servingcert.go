@@ -45,7 +45,7 @@ type servingRequests struct{ dir string }
 
 // servingCertificate is the certificate of a node's server, if the node asks for it.
 type servingCertificate struct {
-	*certrequest.Keeper
+	*certrequest.Manager
 	notices   *certNotices
 	addresses atomic.Pointer[[]corev1.NodeAddress]
 }
@@ -70,7 +70,7 @@ func newServingCertificate(cfg *NodeConfig, client kubernetes.Interface, name st
 		without: "the kubelet API answers nobody: kubectl logs and exec do not work",
 	}}
 	var err error
-	s.Keeper, err = certrequest.New(certrequest.Config{
+	s.Manager, err = certrequest.New(certrequest.Config{
 		Signer: certificatesv1.KubeletServingSignerName, Usages: certrequest.ServingUsages,
 		Template: func() *x509.CertificateRequest { return certrequest.ServingTemplate(name, *s.addresses.Load()) },
 		Client:   func(bool) (kubernetes.Interface, error) { return client, nil },

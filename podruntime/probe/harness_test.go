@@ -31,13 +31,13 @@ type world struct {
 	changes int
 }
 
-// inBubble runs a story in fake time, with a Prober that runs.
-func inBubble(t *testing.T, story func(w *world)) {
+// inBubble runs a test in fake time, with a Prober that runs.
+func inBubble(t *testing.T, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.begin()
-		story(w)
+		test(w)
 	})
 }
 
@@ -93,7 +93,7 @@ var (
 	errRuntime = errors.New("the runtime is away")
 )
 
-// after lets so much time pass since the beginning of the story.
+// after lets so much time pass since the beginning of the test.
 func (w *world) after(d time.Duration) {
 	w.t.Helper()
 	time.Sleep(d - time.Since(w.start))

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/sleep"
 )
 
 // Reasons and messages of the events about hooks that failed. What a hook has said is not in
@@ -39,7 +41,8 @@ func (p *Prober) Hook(ctx context.Context, t Target, hook *corev1.LifecycleHandl
 				hook.HTTPGet.Path, t.Container.Name, podName(t.Pod), err)
 		}
 	case hook.Sleep != nil:
-		if err := sleep(ctx, time.Duration(hook.Sleep.Seconds)*time.Second); err != nil {
+		if !sleep.For(ctx, time.Duration(hook.Sleep.Seconds)*time.Second) {
+			err := errors.New("container terminated before sleep hook finished")
 			return fmt.Errorf("Sleep lifecycle hook (%d) for Container %q in Pod %q failed - error: %w", //nolint:staticcheck // ST1005: the text of a kubelet
 				hook.Sleep.Seconds, t.Container.Name, podName(t.Pod), err)
 		}
@@ -60,17 +63,6 @@ func (p *Prober) PreStop(ctx context.Context, t Target, grace time.Duration) (to
 	defer cancel()
 	err = p.Hook(bounded, t, t.Container.Lifecycle.PreStop)
 	return min(time.Since(begin), grace), err
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return errors.New("container terminated before sleep hook finished")
-	}
 }
 
 // hookHTTP asks again without TLS if the server does not speak it, without the credentials that

@@ -5,9 +5,16 @@ package podspec
 import (
 	"io/fs"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
+
+// Grace is how long a pod that is to stop may take: the grace period of its deletion, else that of its spec, else the 30 s that
+// the API server sets.
+func Grace(pod *corev1.Pod) time.Duration { return time.Duration(lifecycle.Grace(pod)) * time.Second }
 
 // Mode turns the bits of a mode in the API, which are those of Unix, into those of package os.
 func Mode(bits int32) fs.FileMode {

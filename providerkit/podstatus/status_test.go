@@ -170,7 +170,7 @@ func of(list ...podstatus.Container) podstatus.Pod { return podstatus.Pod{Contai
 func TestStatusHasWhatTheBackendSays(t *testing.T) {
 	c := exited("a", 1)
 	c.Image, c.ImageID, c.Restarts, c.Last = "other", "sha256:1", 4, run("before", 2)
-	c.Run.Message = "last words"
+	c.Run.Message = "that is why"
 	got := podstatus.Status(pod(corev1.RestartPolicyAlways, nil, container("a")), podstatus.Pod{
 		StartedAt: noon, IPs: []string{"10.0.0.1", "fd00::1"}, HostIPs: []string{"192.0.2.1"}, Reason: "R", Message: "M", Containers: []podstatus.Container{c},
 	})
@@ -178,7 +178,7 @@ func TestStatusHasWhatTheBackendSays(t *testing.T) {
 	const end = `"startedAt":"2026-01-01T12:00:00Z","finishedAt":"2026-01-01T12:00:01Z"`
 	want := `{"phase":"Running","message":"M","reason":"R","hostIP":"192.0.2.1","hostIPs":[{"ip":"192.0.2.1"}],` +
 		`"podIP":"10.0.0.1","podIPs":[{"ip":"10.0.0.1"},{"ip":"fd00::1"}],"startTime":"2026-01-01T12:00:00Z","containerStatuses":[{"name":"a",` +
-		`"state":{"terminated":{"exitCode":1,"reason":"Error","message":"last words",` + end + `,"containerID":"x://a"}},` +
+		`"state":{"terminated":{"exitCode":1,"reason":"Error","message":"that is why",` + end + `,"containerID":"x://a"}},` +
 		`"lastState":{"terminated":{"exitCode":2,"reason":"Error",` + end + `,"containerID":"x://before"}},` +
 		`"ready":false,"restartCount":4,"image":"other","imageID":"sha256:1","containerID":"x://a","started":false}]}`
 	if err != nil || string(text) != want {

@@ -13,17 +13,17 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// Wait returns when the first complete list has come: what the service has of an earlier life is known then. Else it is why not.
+// Wait returns when the first complete list has come: what the service has from before a restart is known then. Else it is why not.
 func (c *Cache[T]) Wait(ctx context.Context) error {
 	select {
 	case <-c.synced:
 		return nil
 	case <-ctx.Done():
-		err, _ := c.Trouble()
+		err, _ := c.LastError()
 		if err == nil {
 			err = ctx.Err()
 		}
-		return fmt.Errorf("the pods of an earlier life are not known yet: %w", err)
+		return fmt.Errorf("the pods from before the restart are not known yet: %w", err)
 	}
 }
 
@@ -37,8 +37,8 @@ func (c *Cache[T]) Synced() bool {
 	}
 }
 
-// Trouble returns why the last round failed, and since when rounds do. Nil: it did not.
-func (c *Cache[T]) Trouble() (err error, since time.Time) { //nolint:revive,staticcheck // the time is of the error
+// LastError returns why the last round failed, and since when rounds do. Nil: it did not.
+func (c *Cache[T]) LastError() (err error, since time.Time) { //nolint:revive,staticcheck // the time is of the error
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err, c.since

@@ -42,7 +42,7 @@ type Config[T any] struct {
 	Status func(pod *corev1.Pod, instance T) corev1.PodStatus
 	// Ended reports whether an instance of which the deletion was asked is gone, though lists still have it. Nil: none is.
 	Ended func(T) bool
-	// Pod returns the pod as the cluster has it, or nil. It is asked when the service tells of a pod that nobody created in this life,
+	// Pod returns the pod as the cluster has it, or nil. It is asked when the service tells of a pod that nobody created since the start,
 	// until it knows it. Nil, or what returns nil, lets the pod have its name and UID alone until Update.
 	Pod func(Identity) *corev1.Pod
 	// Double is called by Run for an instance of a pod that has an earlier one, once a list. Nil: they are left.

@@ -27,7 +27,7 @@ type instance struct {
 	deleted          bool
 }
 
-// service answers what it has, or fails, and counts. A story that runs changes it by edit.
+// service answers what it has, or fails, and counts. A test that runs changes it by edit.
 type service struct {
 	mu             sync.Mutex
 	have           []instance
@@ -79,7 +79,7 @@ func (s *service) has(all ...instance) {
 func (s *service) fail(err error) { s.edit(func() { s.err = err }) }
 
 // run runs a cache of the service in a bubble. reports is what it told, as uid=phase.
-func (s *service) run(t *testing.T, change func(*Config[instance]), story func(t *testing.T, c *Cache[instance], reports *[]string)) {
+func (s *service) run(t *testing.T, change func(*Config[instance]), test func(t *testing.T, c *Cache[instance], reports *[]string)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		config := Config[instance]{
@@ -105,7 +105,7 @@ func (s *service) run(t *testing.T, change func(*Config[instance]), story func(t
 			c.Run(ctx)
 		}()
 		synctest.Wait()
-		story(t, c, &reports)
+		test(t, c, &reports)
 		cancel()
 		<-done
 	})
@@ -125,7 +125,7 @@ func (c *Cache[T]) has(uid string) bool {
 	return ok
 }
 
-func TestPodsOfAnEarlierLifeAreFound(t *testing.T) {
+func TestPodsFromBeforeARestartAreFound(t *testing.T) {
 	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}, {id: "x"}}}
 	full := podOf("a")
 	full.Spec.NodeName = "n"
@@ -174,16 +174,16 @@ func TestAnErrorIsNeverAnEmptyList(t *testing.T) {
 		if !c.has("a") {
 			t.Error("the pod is gone while the service fails")
 		}
-		if err, since := c.Trouble(); err == nil || time.Since(since) < 59*time.Minute {
-			t.Errorf("Trouble: got %v since %v", err, since)
+		if err, since := c.LastError(); err == nil || time.Since(since) < 59*time.Minute {
+			t.Errorf("LastError: got %v since %v", err, since)
 		}
 		if s.lists > 70 {
 			t.Errorf("%d lists in an hour that all failed", s.lists)
 		}
 		s.fail(nil)
 		after(time.Minute)
-		if err, _ := c.Trouble(); err != nil {
-			t.Errorf("Trouble after the outage: %v", err)
+		if err, _ := c.LastError(); err != nil {
+			t.Errorf("LastError after the outage: %v", err)
 		}
 	})
 }
@@ -194,8 +194,8 @@ func TestOneRoundThatFailsIsNoOutage(t *testing.T) {
 	s.run(t, nil, func(t *testing.T, c *Cache[instance], _ *[]string) {
 		s.fail(errors.New("503"))
 		after(5 * time.Second) // the next round
-		if err, _ := c.Trouble(); err == nil || c.Away() != nil {
-			t.Errorf("after one round that failed: Trouble %v, Away %v", err, c.Away())
+		if err, _ := c.LastError(); err == nil || c.Away() != nil {
+			t.Errorf("after one round that failed: LastError %v, Away %v", err, c.Away())
 		}
 		after(2 * time.Second) // it is asked again soon
 		if err := c.Away(); !errors.Is(err, s.err) {
@@ -229,8 +229,8 @@ func TestAPartialListLosesNothing(t *testing.T) {
 		if !c.has("b") || !slices.Contains(*reports, "a=Failed") {
 			t.Errorf("b is there: %t, reports %v", c.has("b"), *reports)
 		}
-		if err, _ := c.Trouble(); err != nil {
-			t.Errorf("Trouble: %v", err)
+		if err, _ := c.LastError(); err != nil {
+			t.Errorf("LastError: %v", err)
 		}
 		partial.Store(false)
 		after(time.Minute)

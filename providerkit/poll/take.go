@@ -142,7 +142,7 @@ func before(a, b Identity) bool {
 	return a.ID < b.ID
 }
 
-// adopted is a pod of an earlier life.
+// adopted is a pod from before a restart.
 func (c *Cache[T]) adopted(id Identity) *corev1.Pod {
 	if pod := c.inCluster(id); pod != nil {
 		return pod.DeepCopy()

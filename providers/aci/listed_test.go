@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestPodsOfTheClusterComeLate: until they are there, nothing is said of the pods of an earlier life.
+// TestPodsOfTheClusterComeLate: until they are there, nothing is said of the pods from before a restart.
 func TestPodsOfTheClusterComeLate(t *testing.T) {
 	p := testAzure(t).provider(t, nil)
 	var asked atomic.Int64

@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
-// doubtful is how long after its start a provider looks for a group before it creates it: an earlier life may have done so, and
+// doubtful is how long after its start a provider looks for a group before it creates it: it may have been made before a restart, and
 // lists be late.
 const doubtful = 2 * time.Minute
 
@@ -263,7 +263,7 @@ func (p *provider) known(ctx context.Context) error {
 	if err := p.cache.Wait(ctx); err != nil {
 		return err
 	}
-	err, _ := p.cache.Trouble()
+	err, _ := p.cache.LastError()
 	return err
 }
 

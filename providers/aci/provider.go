@@ -158,7 +158,7 @@ func (p *provider) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { p.c
 
 // AnswersForAllPods implements node.PodAuthority: lists of ACI are complete.
 func (p *provider) AnswersForAllPods() bool {
-	err, _ := p.cache.Trouble()
+	err, _ := p.cache.LastError()
 	return err == nil && p.cache.Synced()
 }
 

@@ -101,18 +101,18 @@ func observe(g *aci.ContainerGroup, at time.Time) podstatus.Pod {
 	case stateFailed:
 		out.Ended, out.Failed = true, true
 		if !exited(out.Containers) { // else a container tells why
-			out.Reason, out.Message = reasonFailed, cmp.Or(trouble(p), "ACI says no more")
+			out.Reason, out.Message = reasonFailed, cmp.Or(lastWarning(p), "ACI says no more")
 		}
 	case stateCanceled:
 		out.Ended, out.Failed = true, true
-		out.Reason, out.Message = reasonCanceled, cmp.Or(trouble(p), "ACI has canceled the container group")
+		out.Reason, out.Message = reasonCanceled, cmp.Or(lastWarning(p), "ACI has canceled the container group")
 	case stateUnhealthy, stateNotAccessible:
 		for i := range out.Containers {
 			out.Containers[i].Ready = new(false)
 		}
 		out.Message = "the container group is " + state
 	case stateAccepted, statePending, stateCreating, statePreProvisioned, stateRepairing, stateUpdating:
-		out.Message = trouble(p)
+		out.Message = lastWarning(p)
 	case stateRunning, stateStopping, stateDeleting, stateNotSpecified: // its containers tell
 	default: // a state that is not known says nothing
 	}
@@ -179,8 +179,8 @@ func reason(s *aci.ContainerState) (reason, message string) {
 	return value(s.State), detail
 }
 
-// trouble is the last warning of ACI about the group or one of its containers.
-func trouble(p *aci.ContainerGroupPropertiesProperties) string {
+// lastWarning is the last warning of ACI about the group or one of its containers.
+func lastWarning(p *aci.ContainerGroupPropertiesProperties) string {
 	var last *aci.Event
 	look := func(events []*aci.Event) {
 		for _, e := range events {

@@ -6,6 +6,6 @@
 // pod asks for and a group cannot have is refused with its field. A list that failed is never an empty one, and an exit code that ECI does not tell
 // is unknown.
 //
-// What surprises: the states of groups have no tags in them, so a group of an earlier life is known by its name, which is the hash of its
+// What surprises: the states of groups have no tags in them, so a group from before a restart is known by its name, which is the hash of its
 // pod, or by a second request.
 package eci

@@ -83,7 +83,7 @@ func described(f url.Values) any {
 
 func noInits(identity.Pod) bool { return false }
 
-// TestAListHasAllPages, asks whose the groups of an earlier life are, and does not ask again.
+// TestAListHasAllPages, asks whose the groups from before a restart are, and does not ask again.
 func TestAListHasAllPages(t *testing.T) {
 	r := &region{t: t, says: map[string]func(url.Values) any{"DescribeContainerGroups": described}}
 	r.says["DescribeContainerGroupStatus"] = func(f url.Values) any {

@@ -21,7 +21,7 @@ func says(action, text string) emulator.Fault {
 	return emulator.Fault{Operations: []string{action}, Answer: func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }}
 }
 
-// TestPodsOfTheClusterComeLate: until they are there, nothing is said of the pods of an earlier life.
+// TestPodsOfTheClusterComeLate: until they are there, nothing is said of the pods from before a restart.
 func TestPodsOfTheClusterComeLate(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -74,7 +74,7 @@ func TestFirstListIsEmpty(t *testing.T) {
 	mend := h.region.front.Break(says("DescribeContainerGroupStatus", `{"Data":[]}`))
 	p, _ = h.start()
 	h.Until("the list is not believed", func() (bool, string) {
-		err, _ := p.cache.Trouble()
+		err, _ := p.cache.LastError()
 		return err != nil && strings.Contains(err.Error(), "is there"), errorText(err)
 	})
 	if p.cache.Synced() {
@@ -116,7 +116,7 @@ func TestLostGroupIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestGroupThatListsDoNotHave is deleted all the same: the answer to its create was lost with an earlier life.
+// TestGroupThatListsDoNotHave is deleted all the same: the answer to its create was lost with a restart.
 func TestGroupThatListsDoNotHave(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

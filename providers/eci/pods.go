@@ -216,7 +216,7 @@ func (p *provider) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	return all, nil
 }
 
-// wait returns when the pods of an earlier life are known, or why they are not.
+// wait returns when the pods from before a restart are known, or why they are not.
 func (p *provider) wait(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, syncPatience)
 	defer cancel()

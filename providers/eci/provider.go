@@ -122,10 +122,10 @@ func (p *provider) RunInBackground(ctx context.Context) error {
 	return nil
 }
 
-// AnswersForAllPods implements node.PodAuthority: lists of ECI are complete, or errors. What an earlier life created last may come late.
+// AnswersForAllPods implements node.PodAuthority: lists of ECI are complete, or errors. What was created just before a restart may come late.
 func (p *provider) AnswersForAllPods() bool {
 	began := p.began.Load()
-	err, _ := p.cache.Trouble()
+	err, _ := p.cache.LastError()
 	return err == nil && p.cache.Synced() && began != nil && time.Since(*began) > cmp.Or(p.config.seenWithin, seenWithin)
 }
 

@@ -61,15 +61,15 @@ func observe(s seen) podstatus.Pod {
 	}
 	switch g.Status {
 	case stateScheduling, statePending:
-		out.Reason, out.Message = g.trouble()
+		out.Reason, out.Message = g.unmet()
 	case stateSucceeded:
 		out.Ended = true
 	case stateFailed:
 		out.Ended, out.Failed = true, true
-		out.Reason, out.Message = g.trouble()
+		out.Reason, out.Message = g.unmet()
 	case stateScheduleFailed:
 		out.Ended, out.Failed = true, true
-		_, message := g.trouble()
+		_, message := g.unmet()
 		out.Reason, out.Message = reasonScheduleFailed, cmp.Or(message, "ECI found no place for the group")
 	case stateExpired:
 		out.Ended, out.Failed = true, true
@@ -96,8 +96,8 @@ func (g *groupStatus) ended() bool {
 	return false
 }
 
-// trouble is why the group is not as it should be, by its conditions.
-func (g *groupStatus) trouble() (reason, message string) {
+// unmet is why the group is not as it should be, by its conditions.
+func (g *groupStatus) unmet() (reason, message string) {
 	for _, c := range g.PodStatus.Conditions {
 		if c.Status != "True" && c.Reason != "" && (c.Type == "PodScheduled" || c.Type == "ContainerInstanceCreated") {
 			return c.Reason, c.Message

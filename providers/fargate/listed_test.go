@@ -11,7 +11,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 )
 
-// TestPodsOfTheClusterComeLate: until they are there, nothing is said of the pods of an earlier life.
+// TestPodsOfTheClusterComeLate: until they are there, nothing is said of the pods from before a restart.
 func TestPodsOfTheClusterComeLate(t *testing.T) {
 	c := cloudOf(t)
 	conf, err := c.config("home")

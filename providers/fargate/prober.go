@@ -128,7 +128,7 @@ func (p *prober) only(pods []*corev1.Pod) {
 }
 
 // ready reports whether a container of a pod was found to be ready: by the prober, and before that as the status of the pod has it, which
-// may be of an earlier life of this process.
+// may be from before a restart.
 func (p *prober) ready(pod *corev1.Pod, id string) bool {
 	if result, known := p.asks.Result(strings.TrimPrefix(id, scheme)); known {
 		return result.Ready

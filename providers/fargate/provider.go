@@ -149,7 +149,7 @@ func (p *provider) RunInBackground(ctx context.Context) error {
 
 // AnswersForAllPods implements node.PodAuthority: lists are complete, or none.
 func (p *provider) AnswersForAllPods() bool {
-	err, _ := p.cache.Trouble()
+	err, _ := p.cache.LastError()
 	return err == nil && p.cache.Synced()
 }
 

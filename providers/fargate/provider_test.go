@@ -309,7 +309,7 @@ func lives(ctx context.Context, p *provider, name string) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		if err, _ := p.cache.Trouble(); err != nil {
+		if err, _ := p.cache.LastError(); err != nil {
 			return err
 		}
 		if got, err := p.GetPod(ctx, "shop", name); err == nil && isRunning(got) {

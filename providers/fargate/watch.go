@@ -250,7 +250,7 @@ func (p *provider) list(ctx context.Context) ([]ecstypes.Task, error) {
 	return out, nil
 }
 
-// wanted reports whether a task that nobody created in this life is one of a pod. What has ended is none unless the cluster has the pod.
+// wanted reports whether a task that nobody created since the start is one of a pod. What has ended is none unless the cluster has the pod.
 func (p *provider) wanted(t ecstypes.Task) bool {
 	id, ours := p.identify(t)
 	switch stopped := t.StopCode == ecstypes.TaskStopCodeUserInitiated && aws.ToString(t.StoppedReason) == deleted; {

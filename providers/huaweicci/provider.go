@@ -69,7 +69,7 @@ type provider struct {
 
 	tried   chan struct{} // closed when making the namespace and its network was tried
 	mu      sync.Mutex
-	trouble error // guarded by mu; why they could not be made
+	makeErr error // guarded by mu; why they could not be made
 }
 
 // newProvider returns the provider of a configuration that is complete.
@@ -109,7 +109,7 @@ func (p *provider) RunInBackground(ctx context.Context) error {
 		err := p.place.make(bounded)
 		cancel()
 		p.mu.Lock()
-		p.trouble = err
+		p.makeErr = err
 		p.mu.Unlock()
 		tried()
 		if err == nil {
@@ -138,10 +138,10 @@ func (p *provider) Ping(ctx context.Context) error {
 		return fmt.Errorf("CCI has not answered yet: %w", ctx.Err())
 	}
 	p.mu.Lock()
-	trouble := p.trouble
+	err := p.makeErr
 	p.mu.Unlock()
-	if trouble != nil {
-		return trouble
+	if err != nil {
+		return err
 	}
 	return p.Cluster.Ping(ctx)
 }

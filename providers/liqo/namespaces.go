@@ -66,8 +66,8 @@ func (n *namespaces) run(ctx context.Context) {
 	}
 }
 
-// trouble is why the NamespaceMaps are not known; nil if they are.
-func (n *namespaces) trouble() error {
+// unlisted is why the NamespaceMaps are not known; nil if they are.
+func (n *namespaces) unlisted() error {
 	if n.maps == nil || n.maps.HasSynced() {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (n *namespaces) trouble() error {
 
 // check fails while the NamespaceMaps are not known, or not read any more.
 func (n *namespaces) check(ctx context.Context) error {
-	if err := n.trouble(); err != nil {
+	if err := n.unlisted(); err != nil {
 		return err
 	}
 	err := n.failures.Check(ctx, func(ctx context.Context, _ string, one metav1.ListOptions) error {
@@ -126,7 +126,7 @@ func (n *namespaces) of(home string) (string, error) {
 	if remote := n.config.Namespaces[home]; remote != "" {
 		return remote, nil
 	}
-	if err := n.trouble(); err != nil {
+	if err := n.unlisted(); err != nil {
 		return "", err
 	}
 	if n.maps == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
 // Provider returns the provider mock. It declares no capabilities: it runs nothing, and takes every pod.
@@ -132,7 +133,7 @@ func (p *provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
 	if s.pod.UID != pod.UID {
 		return notFound(pod.Namespace, pod.Name)
 	}
-	s.life.end(now, graceOf(pod))
+	s.life.end(now, podspec.Grace(pod))
 	if s.asked != nil {
 		close(s.asked)
 		s.asked = nil
@@ -178,17 +179,6 @@ func (p *provider) GetPods(context.Context) ([]*corev1.Pod, error) {
 		}
 	}
 	return pods, nil
-}
-
-// graceOf is the time that pod has to stop: that of the request, else that of
-// the spec, else 30 s.
-func graceOf(pod *corev1.Pod) time.Duration {
-	for _, seconds := range []*int64{pod.DeletionGracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds} {
-		if seconds != nil {
-			return time.Duration(*seconds) * time.Second
-		}
-	}
-	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
 }
 
 func notFound(namespace, name string) error {

@@ -56,7 +56,7 @@ func TestCapacity(t *testing.T) {
 	if got.mhz != 2000 || list.Cpu().String() != "7" || list.Memory().Value() != 2000<<20 || gpus.Value() != 2 {
 		t.Errorf("got %v MHz and %v, want 2000 and 7 CPUs, 2000 MiB, 2 GPUs", got.mhz, list)
 	}
-	if err := placeOf(nil, c).trouble(c); err == nil {
-		t.Error("no client is no trouble")
+	if err := placeOf(nil, c).unready(c); err == nil {
+		t.Error("a place without clients is ready")
 	}
 }

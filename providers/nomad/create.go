@@ -130,13 +130,13 @@ func (p *provider) request(ctx context.Context, pod *corev1.Pod) (r request, aga
 	}
 	p.mu.Lock()
 	in := resolved{pod: pod, containers: map[string]*corev1.Container{}, files: map[string][]podspec.File{}, mhz: p.place.mhz}
-	capacity, trouble := p.place.capacity(p.config), p.place.trouble(p.config)
+	capacity, unready := p.place.capacity(p.config), p.place.unready(p.config)
 	p.mu.Unlock()
 	if in.mhz == 0 {
-		if trouble == nil {
-			trouble = errors.New("they do not tell it")
+		if unready == nil {
+			unready = errors.New("they do not tell it")
 		}
-		return r, again, fmt.Errorf("no client of Nomad says how fast its CPUs are: %w", trouble)
+		return r, again, fmt.Errorf("no client of Nomad says how fast its CPUs are: %w", unready)
 	}
 	names := make([]string, 0, len(pod.Spec.InitContainers)+len(pod.Spec.Containers))
 	for i := range pod.Spec.InitContainers {

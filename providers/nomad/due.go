@@ -75,7 +75,7 @@ func (p *provider) next(e *entry, now time.Time) (what string, do func(context.C
 	switch {
 	case may(toForget) && (e.deleted && e.stopping || e.purged) && e.stopEval == "" && e.over():
 		return toForget, func(ctx context.Context) error { return p.forget(ctx, e) }
-	case may(toLose) && !p.lostAt(e).IsZero() && now.After(p.lostAt(e)) && p.trouble() == nil: // without news the client may be back
+	case may(toLose) && !p.lostAt(e).IsZero() && now.After(p.lostAt(e)) && p.outdated() == nil: // without news the client may be back
 		return toLose, func(ctx context.Context) error { return p.lose(ctx, e) }
 	case may(toStop) && moved && !e.stopping: // a pod is one allocation
 		return toStop, func(ctx context.Context) error { return p.stop(ctx, e, time.Time{}) }

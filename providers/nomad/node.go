@@ -67,8 +67,8 @@ func placeOf(nodes []*nomadapi.NodeListStub, c Config) place {
 	return p
 }
 
-// trouble says why no pod can run, nil if one can.
-func (p place) trouble(c Config) error {
+// unready says why no pod can run, nil if one can.
+func (p place) unready(c Config) error {
 	if p.clients > 0 {
 		return nil
 	}

@@ -115,11 +115,11 @@ func (p *provider) AnswersForAllPods() bool {
 	default:
 		return false
 	}
-	return p.trouble() == nil
+	return p.outdated() == nil
 }
 
-// trouble says why what is known of pods may be old, nil if it is not.
-func (p *provider) trouble() error {
+// outdated says why what is known of pods may be old, nil if it is not.
+func (p *provider) outdated() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return cmp.Or(p.down, p.listError)
@@ -174,7 +174,7 @@ func (p *provider) Ping(ctx context.Context) error {
 	case p.placeError != nil:
 		return p.placeError
 	}
-	return p.place.trouble(p.config)
+	return p.place.unready(p.config)
 }
 
 // Examine implements cli.Examiner.
@@ -189,5 +189,5 @@ func (p *provider) Examine(ctx context.Context) error {
 	if _, err := p.client.variables(ctx, "nomad/jobs/"+p.store.owner.prefix()); err != nil {
 		return err
 	}
-	return placeOf(nodes, p.config).trouble(p.config)
+	return placeOf(nodes, p.config).unready(p.config)
 }

@@ -98,7 +98,7 @@ func grace(pod *corev1.Pod) time.Duration {
 	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
 		return time.Duration(*s) * time.Second
 	}
-	return 30 * time.Second
+	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
 }
 
 // day is the time in which restarts are counted by Nomad; there are never more of them than fit in it.

@@ -27,8 +27,8 @@ import (
 const (
 	// runsc is the program of gVisor.
 	runsc = "runsc"
-	// keeperDir is the directory of the supervisor of a sandbox, in that of the sandbox.
-	keeperDir = "sandbox"
+	// supervisorDirName is the directory of the supervisor of a sandbox, in that of the sandbox.
+	supervisorDirName = "sandbox"
 	// pauseFile has the root of a sandbox, with its first program.
 	pauseFile = "pause.erofs"
 )
@@ -72,14 +72,14 @@ func guestFlags(ownNetwork bool) []string {
 func (o *ociRuntime) guestOf(id string, s *sandbox) *shim.OCI {
 	c := o.of(id)
 	// It has a socket with the ID in its name, whose path must be short.
-	c.ID, c.Sandbox, c.Keeper, c.PIDs = guestID(id), guestID(s.id), s.keeper(), id
+	c.ID, c.Sandbox, c.Supervisor, c.PIDs = guestID(id), guestID(s.id), s.supervisorDir(), id
 	c.Flags = guestFlags(len(s.addresses) > 0)
 	return c
 }
 
 func guestID(id string) string { return id[:min(len(id), 32)] }
 
-func (s *sandbox) keeper() string { return filepath.Join(s.dir, keeperDir) }
+func (s *sandbox) supervisorDir() string { return filepath.Join(s.dir, supervisorDirName) }
 
 // guestGroup is the control group of a sandbox, which pays for all its containers; it may not be there.
 func (r *Runtime) guestGroup(s *sandbox) *cgroups {
@@ -128,7 +128,7 @@ func (r *Runtime) startGuest(ctx context.Context, s *sandbox) error {
 		return fmt.Errorf("make the cgroup of the sandbox: %w", err)
 	}
 	spec.OCI.Group = spec.Cgroup
-	cmd, err := shim.Start(ctx, s.keeper(), spec)
+	cmd, err := shim.Start(ctx, s.supervisorDir(), spec)
 	if err != nil {
 		return errors.Join(fmt.Errorf("start gVisor: %w", err), r.discardGuest(context.WithoutCancel(ctx), s))
 	}
@@ -140,9 +140,9 @@ func (r *Runtime) startGuest(ctx context.Context, s *sandbox) error {
 func (r *Runtime) guestSpec(s *sandbox, spec *shim.Spec) error {
 	image, err := bundle.PauseImage(runtime.GOARCH)
 	if err == nil {
-		err = os.MkdirAll(s.keeper(), 0o755) //nolint:gosec // as that of a container
+		err = os.MkdirAll(s.supervisorDir(), 0o755) //nolint:gosec // as that of a container
 	}
-	path := filepath.Join(s.keeper(), pauseFile)
+	path := filepath.Join(s.supervisorDir(), pauseFile)
 	if err == nil {
 		err = os.WriteFile(path, image, 0o644) //nolint:gosec // there is nothing secret in it
 	}
@@ -155,24 +155,24 @@ func (r *Runtime) guestSpec(s *sandbox, spec *shim.Spec) error {
 	if spec.OCI.Volumes, err = memoryVolumes(s.config); err != nil {
 		return err
 	}
-	return r.oci.write(s.keeper(), spec)
+	return r.oci.write(s.supervisorDir(), spec)
 }
 
 // stopGuest ends the sandbox of a pod, and removes what is left of it.
 func (r *Runtime) stopGuest(ctx context.Context, s *sandbox) error {
-	if err := endKeeper(ctx, s.keeper()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := endSupervisor(ctx, s.supervisorDir()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("stop gVisor: %w", err)
 	}
 	// One that was killed leaves its sandbox: to read how it ended is to end that.
-	if _, err := shim.ReadState(s.keeper()); err != nil || !r.oci.gvisor() {
+	if _, err := shim.ReadState(s.supervisorDir()); err != nil || !r.oci.gvisor() {
 		return err
 	}
 	return r.discardGuest(ctx, s)
 }
 
-// endKeeper ends the supervisor of a sandbox, and with it the sandbox. The one that its state names is not looked for: to look at all
+// endSupervisor ends the supervisor of a sandbox, and with it the sandbox. The one that its state names is not looked for: to look at all
 // processes of the machine for the end of each pod is much, where there are many.
-func endKeeper(ctx context.Context, dir string) error {
+func endSupervisor(ctx context.Context, dir string) error {
 	state, err := shim.ReadState(dir)
 	switch {
 	case err != nil || state.Shim.PID == 0: // it cannot be read, or was not written yet
@@ -186,7 +186,7 @@ func endKeeper(ctx context.Context, dir string) error {
 func (r *Runtime) discardGuest(ctx context.Context, s *sandbox) error {
 	group := r.guestGroup(s).of(s.id)
 	group.Kill()
-	if err := discard(ctx, s.keeper(), r.oci.guestOf(s.id, s)); err != nil {
+	if err := discard(ctx, s.supervisorDir(), r.oci.guestOf(s.id, s)); err != nil {
 		return fmt.Errorf("remove what gVisor left: %w", err)
 	}
 	return group.Remove()
@@ -194,7 +194,7 @@ func (r *Runtime) discardGuest(ctx context.Context, s *sandbox) error {
 
 // guestKept tells whether the pod has a sandbox of gVisor, also if this daemon has another isolation.
 func (s *sandbox) guestKept() bool {
-	_, err := os.Stat(s.keeper())
+	_, err := os.Stat(s.supervisorDir())
 	return err == nil
 }
 
@@ -203,7 +203,7 @@ func (r *Runtime) guestEnded(s *sandbox) bool {
 	if !r.oci.gvisor() {
 		return false
 	}
-	state, err := shim.ReadState(s.keeper())
+	state, err := shim.ReadState(s.supervisorDir())
 	return err == nil && (!state.Started() || state.Ended())
 }
 
@@ -235,9 +235,9 @@ func (r *Runtime) tryGuest(ctx context.Context, dir string, overlay bool) error 
 			err = r.guestDirectory(s, &spec, overlay)
 		}
 		if err == nil {
-			err = shim.Probe(ctx, s.keeper(), spec)
+			err = shim.Probe(ctx, s.supervisorDir(), spec)
 		}
-		if err = errors.Join(err, discard(context.WithoutCancel(ctx), s.keeper(), spec.OCI)); err != nil {
+		if err = errors.Join(err, discard(context.WithoutCancel(ctx), s.supervisorDir(), spec.OCI)); err != nil {
 			return err
 		}
 	}
@@ -246,11 +246,11 @@ func (r *Runtime) tryGuest(ctx context.Context, dir string, overlay bool) error 
 
 // guestDirectory gives a sandbox the root of a container, in place of its own.
 func (r *Runtime) guestDirectory(s *sandbox, spec *shim.Spec, overlay bool) error {
-	root := filepath.Join(s.keeper(), "rootfs")
+	root := filepath.Join(s.supervisorDir(), "rootfs")
 	dirs := []string{root}
 	if overlay {
-		spec.Image = filepath.Join(s.keeper(), "image")
-		dirs = append(dirs, filepath.Join(s.keeper(), "upper"), filepath.Join(s.keeper(), "work"))
+		spec.Image = filepath.Join(s.supervisorDir(), "image")
+		dirs = append(dirs, filepath.Join(s.supervisorDir(), "upper"), filepath.Join(s.supervisorDir(), "work"))
 	}
 	image := cmp.Or(spec.Image, root)
 	for _, m := range []string{"proc", "dev", "sys", "tmp"} { // the runtime has no right to make them in a root that is read-only
@@ -267,5 +267,5 @@ func (r *Runtime) guestDirectory(s *sandbox, spec *shim.Spec, overlay bool) erro
 		return err
 	}
 	spec.OCI.RootImage = ""
-	return r.oci.write(s.keeper(), spec)
+	return r.oci.write(s.supervisorDir(), spec)
 }

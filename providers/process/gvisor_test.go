@@ -334,12 +334,12 @@ func TestGVisorHasTheNetworkOfAPod(t *testing.T) {
 // TestGVisorLeavesNothing: no mount, no control group, no process and no word in memory, however a pod ended.
 func TestGVisorLeavesNothing(t *testing.T) {
 	onGVisor(t)
-	for name, end := range map[string]func(t *testing.T, w *world, state, keeper shim.State) error{
-		"it ends":            func(*testing.T, *world, shim.State, shim.State) error { return nil },
-		"its keeper dies":    func(_ *testing.T, _ *world, state, _ shim.State) error { return shim.KillProcess(state.Shim) },
-		"the sandbox's dies": func(_ *testing.T, _ *world, _, keeper shim.State) error { return shim.KillProcess(keeper.Shim) },
-		"both and the sandbox": func(_ *testing.T, _ *world, state, keeper shim.State) error {
-			return errors.Join(shim.KillProcess(state.Shim), shim.KillProcess(keeper.Shim), shim.KillProcess(keeper.Init))
+	for name, end := range map[string]func(t *testing.T, w *world, state, supervisor shim.State) error{
+		"it ends":             func(*testing.T, *world, shim.State, shim.State) error { return nil },
+		"its supervisor dies": func(_ *testing.T, _ *world, state, _ shim.State) error { return shim.KillProcess(state.Shim) },
+		"the sandbox's dies":  func(_ *testing.T, _ *world, _, supervisor shim.State) error { return shim.KillProcess(supervisor.Shim) },
+		"both and the sandbox": func(_ *testing.T, _ *world, state, supervisor shim.State) error {
+			return errors.Join(shim.KillProcess(state.Shim), shim.KillProcess(supervisor.Shim), shim.KillProcess(supervisor.Init))
 		},
 		"the pod's record fails": func(_ *testing.T, w *world, _, _ shim.State) error {
 			return os.Truncate(filepath.Join(w.config.StateDir, "sandboxes", w.sandbox, "record.json"), 0)
@@ -349,11 +349,11 @@ func TestGVisorLeavesNothing(t *testing.T) {
 			w := open(t, nil)
 			id := w.run("main", nil, "sleep", "603")
 			state := w.state(id)
-			keeper, err := shim.ReadState(filepath.Join(w.config.StateDir, "sandboxes", w.sandbox, "sandbox"))
+			supervisor, err := shim.ReadState(filepath.Join(w.config.StateDir, "sandboxes", w.sandbox, "sandbox"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := end(t, w, state, keeper); err != nil {
+			if err := end(t, w, state, supervisor); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.Close(t.Context()); err != nil {
@@ -363,7 +363,7 @@ func TestGVisorLeavesNothing(t *testing.T) {
 			if err := w.RemovePodSandbox(t.Context(), w.sandbox); err != nil {
 				t.Fatal(err)
 			}
-			for what, p := range map[string]shim.Process{"container": state.Init, "supervisor": state.Shim, "sandbox": keeper.Init, "its supervisor": keeper.Shim} {
+			for what, p := range map[string]shim.Process{"container": state.Init, "supervisor": state.Shim, "sandbox": supervisor.Init, "its supervisor": supervisor.Shim} {
 				w.until("the end of the "+what, func() bool { return !p.Alive() })
 			}
 			if mounted(t, w.container(id)) {

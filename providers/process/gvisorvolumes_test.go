@@ -94,10 +94,10 @@ func TestGVisorHasVolumesInMemory(t *testing.T) {
 // TestGVisorLeavesNothingInAVolume: what a sandbox kept in memory goes with it, so the next one of the pod has all of the volume.
 func TestGVisorLeavesNothingInAVolume(t *testing.T) {
 	onGVisor(t)
-	for name, end := range map[string]func(w *world, keeper shim.State) error{
-		"it ends":         func(*world, shim.State) error { return nil },
-		"it is killed":    func(_ *world, keeper shim.State) error { return shim.KillProcess(keeper.Init) },
-		"its keeper dies": func(_ *world, keeper shim.State) error { return shim.KillProcess(keeper.Shim) },
+	for name, end := range map[string]func(w *world, supervisor shim.State) error{
+		"it ends":             func(*world, shim.State) error { return nil },
+		"it is killed":        func(_ *world, supervisor shim.State) error { return shim.KillProcess(supervisor.Init) },
+		"its supervisor dies": func(_ *world, supervisor shim.State) error { return shim.KillProcess(supervisor.Shim) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := open(t, nil)
@@ -111,11 +111,11 @@ func TestGVisorLeavesNothingInAVolume(t *testing.T) {
 			if in, err := os.ReadDir(volume); err != nil || len(in) == 0 {
 				t.Fatalf("the machine sees nothing of it: %v, %v", in, err)
 			}
-			keeper, err := shim.ReadState(filepath.Join(w.config.StateDir, "sandboxes", pod, "sandbox"))
+			supervisor, err := shim.ReadState(filepath.Join(w.config.StateDir, "sandboxes", pod, "sandbox"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := end(w, keeper); err != nil {
+			if err := end(w, supervisor); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.StopPodSandbox(t.Context(), pod); err != nil {

@@ -150,14 +150,14 @@ func (r *Runtime) removeBrokenSandbox(ctx context.Context, id, dir string) error
 	s := &sandbox{id: id, dir: dir, config: &runtimeapi.PodSandboxConfig{}}
 	// Another daemon may have had another isolation.
 	if s.guestKept() {
-		if err := endUnknown(ctx, s.keeper()); err != nil {
+		if err := endUnknown(ctx, s.supervisorDir()); err != nil {
 			return err
 		}
 	}
 	if r.oci.gvisor() {
 		group := r.cgroups.find(id)
 		group.Kill()
-		if err := errors.Join(discard(ctx, s.keeper(), r.oci.guestOf(id, s)), group.Remove()); err != nil {
+		if err := errors.Join(discard(ctx, s.supervisorDir(), r.oci.guestOf(id, s)), group.Remove()); err != nil {
 			return err
 		}
 	}

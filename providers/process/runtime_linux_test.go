@@ -107,8 +107,8 @@ func TestARuntimeThatCannotIsAnError(t *testing.T) {
 func TestNothingOfAContainerIsLeft(t *testing.T) {
 	needRunc(t)
 	for name, end := range map[string]func(w *world, id string, state shim.State) error{
-		"it ends":         func(w *world, id string, _ shim.State) error { return w.StopContainer(t.Context(), id, 0) },
-		"its keeper dies": func(_ *world, _ string, state shim.State) error { return shim.KillProcess(state.Shim) },
+		"it ends":             func(w *world, id string, _ shim.State) error { return w.StopContainer(t.Context(), id, 0) },
+		"its supervisor dies": func(_ *world, _ string, state shim.State) error { return shim.KillProcess(state.Shim) },
 		"all of them die": func(_ *world, _ string, state shim.State) error {
 			return errors.Join(shim.KillProcess(state.Shim), shim.KillProcess(state.Init))
 		},

@@ -27,7 +27,7 @@ func (p *provider) firstUse(jobs map[types.UID][]queued) error {
 	default:
 	}
 	p.mu.Lock()
-	failed := p.trouble != nil
+	failed := p.listErr != nil
 	p.mu.Unlock()
 	if failed && p.place.program != "" { // sharedDir may have come since: the program of jobs is to be there
 		again := p.place // its paths are the same

@@ -87,12 +87,12 @@ func TestStartWithoutSharedDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.list(t.Context()); !p.AnswersForAllPods() || p.pods["u"] == nil {
-		t.Errorf("the files are there: %v, %v", p.trouble, p.pods)
+		t.Errorf("the files are there: %v, %v", p.listErr, p.pods)
 	}
 	again, _ := listing(t, "echo '8|PENDING|None|vk-u2|n1|1|1|virtual-kubelet/c/n/ns/a/u2'")
 	again.pods, again.place = map[types.UID]*tracked{}, p.place
 	if again.list(t.Context()); !again.AnswersForAllPods() {
-		t.Errorf("a job without files in the directory of before: %v", again.trouble)
+		t.Errorf("a job without files in the directory of before: %v", again.listErr)
 	}
 }
 

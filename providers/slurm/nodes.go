@@ -117,7 +117,7 @@ func (p *provider) Ping(ctx context.Context) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return errors.Join(p.trouble, p.away, p.stuck(), p.down)
+	return errors.Join(p.listErr, p.away, p.stuck(), p.down)
 }
 
 // NotifyNodeStatus implements node.NodeProvider. The node is complete by now: its port and what it declares come after ConfigureNode.

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestNodeIsReady: the node has each condition once, is ready while Ping finds no trouble, and stays what it is when the partition changes.
+// TestNodeIsReady: the node has each condition once, is ready while Ping finds no error, and stays what it is when the partition changes.
 func TestNodeIsReady(t *testing.T) {
 	p := &provider{slurm: commandOf(t, "sinfo", "echo 'n1|8|4000|idle|up|main*|(null)'")}
 	n := &corev1.Node{}

@@ -57,8 +57,8 @@ func (p *provider) list(ctx context.Context) {
 		err = p.firstUse(byPod)
 	}
 	p.mu.Lock()
-	first := p.trouble
-	p.trouble = err
+	first := p.listErr
+	p.listErr = err
 	p.mu.Unlock()
 	if err != nil {
 		if first == nil {

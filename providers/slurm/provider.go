@@ -20,6 +20,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
 
@@ -79,7 +80,7 @@ type provider struct {
 	mu   sync.Mutex
 	pods map[types.UID]*tracked // guarded by mu
 	// guarded by mu: why Slurm cannot be asked, and why the partition takes no jobs
-	trouble, down error
+	listErr, down error
 	away          error     // guarded by mu: why what jobs wrote cannot be read
 	filesAt       time.Time // guarded by mu: when all of it was last begun to be read
 	// guarded by mu: when Slurm was last asked, and the files were looked at, whatever came of it
@@ -144,7 +145,7 @@ func (p *provider) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { p.n
 func (p *provider) AnswersForAllPods() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return errors.Join(p.trouble, p.away, p.stuck()) == nil
+	return errors.Join(p.listErr, p.away, p.stuck()) == nil
 }
 
 // Capabilities implements capability.Declarer.
@@ -250,7 +251,7 @@ func (p *provider) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 		p.refresh(t)
 	}
 	// Asked again, the pod has no more time than before.
-	if until := time.Now().Add(graceOf(pod) + endTime); t.stop == nil || until.Before(t.stop.until) {
+	if until := time.Now().Add(podspec.Grace(pod) + endTime); t.stop == nil || until.Before(t.stop.until) {
 		t.stop = &stopping{until: until}
 	}
 	uid, until := t.id.UID, t.stop.until
@@ -307,15 +308,6 @@ func isUID(uid types.UID) bool {
 // endTime is how long a job may take to end after the grace period of its pod.
 const endTime = 20 * time.Second
 
-func graceOf(pod *corev1.Pod) time.Duration {
-	for _, seconds := range []*int64{pod.DeletionGracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds} {
-		if seconds != nil {
-			return time.Duration(*seconds) * time.Second
-		}
-	}
-	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
-}
-
 // GetPod returns a pod with its status.
 func (p *provider) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	if err := p.known(ctx); err != nil {
@@ -362,7 +354,7 @@ func (p *provider) known(ctx context.Context) error {
 	case <-ctx.Done():
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return fmt.Errorf("no list of the jobs of Slurm yet: %w", errors.Join(ctx.Err(), p.trouble))
+		return fmt.Errorf("no list of the jobs of Slurm yet: %w", errors.Join(ctx.Err(), p.listErr))
 	}
 }
 

@@ -88,8 +88,8 @@ func TestStatusOfEveryState(t *testing.T) {
 	}
 }
 
-// TestLastWordsMayComeLate: a job that is over has a minute to be seen to have said how its pod ended, whatever the time of its file.
-func TestLastWordsMayComeLate(t *testing.T) {
+// TestFinalStatusMayComeLate: a job that is over has a minute to be seen to have said how its pod ended, whatever the time of its file.
+func TestFinalStatusMayComeLate(t *testing.T) {
 	p := &provider{place: place{root: t.TempDir()}, settle: time.Minute, pods: map[types.UID]*tracked{}}
 	if err := p.place.use(); err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func newHome(t *testing.T, api *testapi.API, w *worker) *home {
 	return h
 }
 
-// access is that to the lower cluster, with a limit that no story is about.
+// access is that to the lower cluster, with a limit that no test is about.
 func (h *home) access() *rest.Config {
 	access := h.proxy.Config()
 	if h.direct {

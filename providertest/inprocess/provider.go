@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
 // Objects are where volumes come from.
@@ -159,13 +159,7 @@ func (p *Provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
 	if q == nil {
 		return errdefs.NotFoundf("delete pod %s: no pod has the UID %s", key(pod), pod.UID)
 	}
-	grace := 30 * time.Second
-	for _, s := range []*int64{pod.Spec.TerminationGracePeriodSeconds, pod.DeletionGracePeriodSeconds} {
-		if s != nil {
-			grace = time.Duration(*s) * time.Second
-		}
-	}
-	q.end(grace)
+	q.end(podspec.Grace(pod))
 	return nil
 }
 

@@ -13,10 +13,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
 )
 
-// stories are histories, and the invariants that each breaks.
-var stories = []struct {
+// scenarios are histories, and the invariants that each breaks.
+var scenarios = []struct {
 	name   string
-	steps  []func(*story)
+	steps  []func(*scenario)
 	breaks []string
 }{
 	{"a whole life", steps(exists("a"), start("a", "1"), report("a", running("", 0)), shows("a", running("", 0)), deleted("a"),
@@ -53,12 +53,12 @@ var stories = []struct {
 	{"terminal status lost to an older one", steps(exists("a"), report("a", ended(corev1.PodFailed, 1)), report("a", running("", 0)), shows("a", running("", 0))), []string{"S5"}},
 	{"terminal status with a container that runs", steps(exists("a"), report("a", endedRunning), shows("a", corev1.PodStatus{Phase: corev1.PodSucceeded})), nil},
 	{"terminal status outlives an older one", steps(exists("a"), report("a", ended(corev1.PodFailed, 1)), report("a", running("", 0)), shows("a", ended(corev1.PodFailed, 1))), nil},
-	{"another pod of the UID ends", steps(exists("a"), report("a", running("", 0)), shows("a", running("", 0)), func(s *story) {
+	{"another pod of the UID ends", steps(exists("a"), report("a", running("", 0)), shows("a", running("", 0)), func(s *scenario) {
 		end := ended(corev1.PodFailed, 1)
 		s.add(ledger.Entry{Verb: ledger.Report, UID: "a", Name: "q", Status: &end})
 	}), nil},
 	{"removed without the final status", steps(exists("a"), report("a", running("", 0)), shows("a", running("", 0)), deleted("a"), report("a", ended(corev1.PodFailed, 1)), removed("a")), []string{"S5"}},
-	{"the end comes before the status settled", steps(exists("a"), report("a", running("", 0)), func(s *story) { s.Settle = time.Hour }), nil},
+	{"the end comes before the status settled", steps(exists("a"), report("a", running("", 0)), func(s *scenario) { s.Settle = time.Hour }), nil},
 	{"the node has sync error to tell of", steps(exists("a"), report("a", running("", 0)), show("a", func(p *corev1.Pod) {
 		p.Status = running("update failed", 0)
 		p.Status.Reason = "ProviderFailed"
@@ -88,7 +88,7 @@ var stories = []struct {
 	{"second instance that the harness started destroyed", steps(exists("a"), start("a", "1"), extra("a", "p", "2"), destroy("a", "2")), nil},
 	{"rejected and stopped", steps(exists("a"), start("a", "1"), rejects("a"), destroy("a", "1")), nil},
 	{"destroyed by the name of one that was rejected", steps(exists("a"), start("a", "1"), rejects("b"), destroy("b", "1")), []string{"S7"}},
-	{"destroyed while the node drains", steps(exists("a"), start("a", "1"), func(s *story) { s.Drained = s.now }, destroy("a", "1"), show("a", failedBy)), nil},
+	{"destroyed while the node drains", steps(exists("a"), start("a", "1"), func(s *scenario) { s.Drained = s.now }, destroy("a", "1"), show("a", failedBy)), nil},
 	{"destroyed at its active deadline", steps(show("a", func(p *corev1.Pod) {
 		seconds := int64(30)
 		p.Spec.ActiveDeadlineSeconds = &seconds
@@ -107,8 +107,8 @@ var stories = []struct {
 	{"failed before the history began", steps(show("a", failedBy)), nil},
 }
 
-func TestCheckersJudgeStories(t *testing.T) {
-	for _, tt := range stories {
+func TestCheckersJudgeScenarios(t *testing.T) {
+	for _, tt := range scenarios {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, numbered := range []bool{true, false} { // without numbers, the time decides
 				h := tell(tt.steps...)
@@ -130,16 +130,16 @@ func TestCheckersJudgeStories(t *testing.T) {
 	}
 }
 
-func TestEveryCheckerIsBrokenByAStory(t *testing.T) {
+func TestEveryCheckerIsBrokenByAScenario(t *testing.T) {
 	broken := map[string]bool{}
-	for _, tt := range stories {
+	for _, tt := range scenarios {
 		for _, name := range tt.breaks {
 			broken[name] = true
 		}
 	}
 	for name := range ledger.Checkers() {
 		if !broken[name] {
-			t.Errorf("no story breaks %s", name)
+			t.Errorf("no scenario breaks %s", name)
 		}
 	}
 }

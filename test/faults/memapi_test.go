@@ -163,14 +163,14 @@ func (p *pods) close() {
 			case pod.Name == end.Name:
 				return
 			case pod.Name == p.name:
-				p.note(story(e.Type, pod), nil)
+				p.note(inCommon(e.Type, pod), nil)
 			}
 		}
 	}
 }
 
-// story is what of an event the two must have in common.
-func story(kind watch.EventType, pod *corev1.Pod) string {
+// inCommon is what of an event the two must have in common.
+func inCommon(kind watch.EventType, pod *corev1.Pod) string {
 	s := fmt.Sprintf("%s generation=%d phase=%s labels=%v", kind, pod.Generation, pod.Status.Phase, pod.Labels)
 	if pod.DeletionTimestamp != nil {
 		s += fmt.Sprintf(" deleted, grace=%d", *pod.DeletionGracePeriodSeconds)

@@ -38,7 +38,7 @@ var (
 )
 
 // track shows the life of k's certificate until the function that it returns is called.
-func (m *Metrics) track(k *Keeper) (untrack func()) {
+func (m *Metrics) track(k *Manager) (untrack func()) {
 	return m.ttl.Track(func() float64 {
 		if current := k.Current(); current != nil {
 			return math.Trunc(time.Until(current.Leaf.NotAfter).Seconds())

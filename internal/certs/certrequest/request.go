@@ -46,7 +46,7 @@ func (r *refusal) Error() string {
 }
 
 // request asks for a certificate until there is an answer, and takes it into use.
-func (k *Keeper) request(ctx context.Context, template *x509.CertificateRequest) error {
+func (k *Manager) request(ctx context.Context, template *x509.CertificateRequest) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return fmt.Errorf("make key: %w", err)
@@ -91,7 +91,7 @@ func (k *Keeper) request(ctx context.Context, template *x509.CertificateRequest)
 }
 
 // await looks at a request until it is granted or refused, or gone, or not wanted any more.
-func (k *Keeper) await(ctx context.Context, client kubernetes.Interface, template *x509.CertificateRequest, name string, uid types.UID) ([]byte, error) {
+func (k *Manager) await(ctx context.Context, client kubernetes.Interface, template *x509.CertificateRequest, name string, uid types.UID) ([]byte, error) {
 	look := wait.Backoff{Duration: firstLook, Factor: 1.5, Jitter: 0.1, Steps: 100, Cap: maxLook}
 	for began := time.Now(); ; {
 		k.wait(ctx, time.Now().Add(look.Step()))

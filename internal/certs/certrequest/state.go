@@ -46,7 +46,7 @@ func stateOf(err error) State {
 }
 
 // tell passes a state on if it is news.
-func (k *Keeper) tell(ctx context.Context, s State) {
+func (k *Manager) tell(ctx context.Context, s State) {
 	if current := k.Current(); current != nil {
 		s.Expires = current.Leaf.NotAfter
 	}

@@ -16,7 +16,7 @@ import (
 // InMemory returns a store that forgets with the process.
 func InMemory() certificate.Store { return &memory{} }
 
-// memory is used by one keeper, which does not use it twice at a time.
+// memory is used by one manager, which does not use it twice at a time.
 type memory struct{ cert *tls.Certificate }
 
 func (m *memory) Current() (*tls.Certificate, error) {

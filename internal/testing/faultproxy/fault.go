@@ -12,6 +12,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/sleep"
 )
 
 // Fault is what happens to some requests. What is zero does not happen.
@@ -93,7 +95,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		req = req.WithContext(ctx)
 	}
 	f := p.hit(asked)
-	if !pause(req.Context(), f.Delay) {
+	if !sleep.For(req.Context(), f.Delay) {
 		panic(http.ErrAbortHandler)
 	}
 	answer := &recorded{ResponseWriter: w, begun: func(status int) { p.answered(kept, status, f.answers()) }}
@@ -120,18 +122,6 @@ func (p *Proxy) open(w *watching) (done func()) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.watches, w)
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return true
-	}
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

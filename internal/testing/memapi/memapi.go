@@ -221,5 +221,5 @@ func graceOf(pod *corev1.Pod, opts metav1.DeleteOptions) int64 {
 	case pod.Spec.TerminationGracePeriodSeconds != nil:
 		return *pod.Spec.TerminationGracePeriodSeconds
 	}
-	return 30
+	return corev1.DefaultTerminationGracePeriodSeconds
 }

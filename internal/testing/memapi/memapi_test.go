@@ -117,11 +117,11 @@ func TestRestoreGoesBackAndTellsNobody(t *testing.T) {
 		want(t, received(behind))
 		a.Create(pod("f"))
 		want(t, received(behind), "ADDED f")
-		var story []string
+		var events []string
 		for _, v := range a.History("")[:6] {
-			story = append(story, fmt.Sprint(v.Kind, " ", v.Pod.Name, " ", v.By))
+			events = append(events, fmt.Sprint(v.Kind, " ", v.Pod.Name, " ", v.By))
 		}
-		want(t, story, "ADDED a test", "ADDED b test", "MODIFIED a test", "DELETED a test", "DELETED b accident", "ADDED a accident")
+		want(t, events, "ADDED a test", "ADDED b test", "MODIFIED a test", "DELETED a test", "DELETED b accident", "ADDED a accident")
 	})
 }
 

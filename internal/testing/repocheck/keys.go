@@ -28,32 +28,45 @@ var keyMaterial = map[string]*regexp.Regexp{
 // keyFiles are names that only files with key material have.
 var keyFiles = regexp.MustCompile(`(?i)(^|/)(id_(rsa|dsa|ecdsa|ed25519)|[^/]*\.(key|p12|pfx|jks|keystore|kdbx)|kubeconfig|\.netrc|\.npmrc|\.dockercfg)$`)
 
-// KeyMaterial checks that no file of the repository, of whatever kind, holds a secret. Files that are not yet
-// committed count, ignored ones do not.
+// KeyMaterial checks that no file of the repository, of whatever kind, holds a secret.
 func (t *Tree) KeyMaterial(ctx context.Context) (breaches []string, err error) {
+	files, err := t.committed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(filepath.Join(t.Root, filepath.FromSlash(name)))
+		if err != nil {
+			return nil, err
+		}
+		breaches = append(breaches, keysIn(name, data)...)
+	}
+	return breaches, nil
+}
+
+// committed lists the files that git has, of whatever kind. Those that are not yet committed count, ignored ones do not.
+func (t *Tree) committed(ctx context.Context) (files []string, err error) {
 	out, err := exec.CommandContext(ctx, "git", "-C", t.Root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
 	if err != nil {
 		return nil, fmt.Errorf("list the files of the repository: %w", err)
 	}
-	seen := 0
 	for name := range strings.SplitSeq(string(out), "\x00") {
 		if name == "" {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(t.Root, filepath.FromSlash(name)))
-		if os.IsNotExist(err) {
+		info, err := os.Stat(filepath.Join(t.Root, filepath.FromSlash(name)))
+		if os.IsNotExist(err) || err == nil && info.IsDir() {
 			continue // deleted, and that is not committed
 		}
 		if err != nil {
 			return nil, err
 		}
-		seen++
-		breaches = append(breaches, keysIn(name, data)...)
+		files = append(files, name)
 	}
-	if seen < len(t.Files) {
-		breaches = append(breaches, fmt.Sprintf("git lists %d files, fewer than there are Go files: nothing was checked", seen))
+	if len(files) < len(t.Files) {
+		return nil, fmt.Errorf("git lists %d files, fewer than there are Go files", len(files))
 	}
-	return breaches, nil
+	return files, nil
 }
 
 // keysIn says where a file holds a secret, without saying the secret.

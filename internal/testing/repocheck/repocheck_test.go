@@ -60,7 +60,7 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 			"internal/rules/rules.go:9: internal/rules must not import example.org/lib/core: rules are pure",
 			"internal/rules/rules.go:10: internal/rules must not import example.net/clock: rules are pure",
 			"plug/plug.go:5: plug/... must not import example.org/lib/internal/rules: plugs are outsiders",
-			"stray/stray.go: no import direction covers folder stray; add one with its reason",
+			"unplaced/unplaced.go: no import direction covers folder unplaced; add one with its reason",
 		}},
 		{"ConfinedImports", tree.ConfinedImports(heavy), []string{
 			"core/core.go:8: github.com/heavy/sdk/client is imported outside good: it is heavy",
@@ -82,7 +82,7 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 		}},
 		{"Sleeps", tree.Sleeps(), []string{
 			"core/core_test.go:7: the test sleeps: wait on a condition, or run it in a synctest bubble",
-			"core/story_test.go:9: the test sleeps: wait on a condition, or run it in a synctest bubble",
+			"core/whole_test.go:9: the test sleeps: wait on a condition, or run it in a synctest bubble",
 		}},
 		{"PackageDocs", tree.PackageDocs(), []string{
 			"core: 2 package comments, want one: core/core.go, core/doc.go",
@@ -101,7 +101,7 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 		}},
 		{"Map", must(tree.Map("MAP.md")), []string{
 			"MAP.md: names the folder gone/, which is not there",
-			"MAP.md: does not name the folder stray/ (as code, with the slash)",
+			"MAP.md: does not name the folder unplaced/ (as code, with the slash)",
 		}},
 		{"FaultTests", must(tree.FaultTests("faults.md", 4, 4)), []string{
 			"core/fault_test.go:8: TestFault02IsNotReported is not in faults.md: run `make faults`",

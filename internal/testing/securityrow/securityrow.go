@@ -11,11 +11,13 @@
 package securityrow
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/repocheck"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/rowpage"
 )
 
 // Row is one promise.
@@ -77,38 +79,25 @@ func Check(tree *repocheck.Tree) (page string, breaches []string) {
 	return write(tests), breaches
 }
 
-// write returns the page; tests are their names, with their folders, by row.
-func write(tests map[string][]string) string {
-	var b strings.Builder
-	b.WriteString(`# Security
+const intro = `# Security
 
 What is promised, and the tests that hold each promise. This page is written by ` + "`make security`" + ` after those tests have
 passed; they are part of ` + "`make test`" + `, and each has the row in its name.
-`)
+`
+
+// write returns the page; tests are their names, with their folders, by row.
+func write(tests map[string][]string) string {
+	page := &rowpage.Page{Intro: intro, Columns: []string{"#", "Promise", "Tests"}}
 	held, without := 0, 0
 	for _, row := range rows {
+		proof := cmp.Or(strings.Join(tests[row.ID], "<br>"), row.Without, "**none**")
 		switch {
 		case len(tests[row.ID]) > 0:
 			held++
 		case row.Without != "":
 			without++
 		}
+		page.Add(fmt.Sprintf("%c. %s", row.ID[0], sections[row.ID[0]]), row.ID, row.Promise, proof)
 	}
-	fmt.Fprintf(&b, "\n%d of %d rows are held by tests; %d have none, for the reason that stands there.\n", held, len(rows), without)
-	section := byte(0)
-	for _, row := range rows {
-		if row.ID[0] != section {
-			section = row.ID[0]
-			fmt.Fprintf(&b, "\n## %c. %s\n\n| # | Promise | Tests |\n|---|---|---|\n", section, sections[section])
-		}
-		proof := row.Without
-		if found := tests[row.ID]; len(found) > 0 {
-			proof = strings.Join(found, "<br>")
-		}
-		if proof == "" {
-			proof = "**none**"
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", row.ID, row.Promise, proof)
-	}
-	return b.String()
+	return page.Markdown(fmt.Sprintf("%d of %d rows are held by tests; %d have none, for the reason that stands there.", held, len(rows), without))
 }

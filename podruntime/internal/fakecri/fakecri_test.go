@@ -107,7 +107,7 @@ func TestContainerLivesAsScripted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s := w.status(w.start("job")); s.State != exited || s.ExitCode != 137 || s.Reason != "OOMKilled" {
-			t.Errorf("the second life: %v", s)
+			t.Errorf("after the restart: %v", s)
 		}
 	})
 }

@@ -37,7 +37,7 @@ func (d *disk) set(change func()) {
 	change()
 }
 
-func inDisk(t *testing.T, maxAge time.Duration, story func(t *testing.T, d *disk)) {
+func inDisk(t *testing.T, maxAge time.Duration, test func(t *testing.T, d *disk)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := fakecri.New(fakecri.Config{})
@@ -62,7 +62,7 @@ func inDisk(t *testing.T, maxAge time.Duration, story func(t *testing.T, d *disk
 			defer close(ended)
 			d.Run(ctx)
 		}()
-		story(t, d)
+		test(t, d)
 		cancel()
 		<-ended
 	})

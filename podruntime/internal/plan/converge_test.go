@@ -52,7 +52,7 @@ func TestAnyPodConverges(t *testing.T) {
 	})
 }
 
-func tail(s *sim) string { return strings.Join(s.story[max(0, len(s.story)-40):], "\n") }
+func tail(s *sim) string { return strings.Join(s.log[max(0, len(s.log)-40):], "\n") }
 
 func allOf(pod *corev1.Pod) []corev1.Container {
 	return slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)

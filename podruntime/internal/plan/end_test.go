@@ -137,7 +137,7 @@ func TestSidecarsEndWhenAllMainContainersAreDone(t *testing.T) {
 	s.lives["b"] = []life{{runs: 4 * time.Second}}
 	s.lives["s2"] = []life{{stops: time.Second}}
 	s.run(time.Second)
-	s.story = nil
+	s.log = nil
 	s.run(time.Minute)
 	s.want(`
 		2s a-0 exits 0
@@ -219,7 +219,7 @@ func TestPodWithoutSpecIsStopped(t *testing.T) {
 	s.pod.Spec.Containers, s.pod.Spec.TerminationGracePeriodSeconds = nil, nil
 	s.mem = plan.Memory{}
 	s.run(time.Minute)
-	s.story = nil
+	s.log = nil
 	s.mem.Delete(time.Second, s.now)
 	s.run(0)
 	s.want(`

@@ -46,7 +46,7 @@ func TestBackOffEndsAtFiveMinutes(t *testing.T) {
 	s := newSim(t, newPod(corev1.RestartPolicyAlways, mainOne("a")))
 	s.lives["a"] = []life{{runs: time.Second, code: 1}}
 	s.run(time.Hour)
-	s.story = nil
+	s.log = nil
 	started := len(s.starts)
 	s.run(50 * time.Minute)
 	if n := len(s.starts) - started; n < 9 || n > 10 {
@@ -59,7 +59,7 @@ func TestBackOffIsForgottenAfterTenMinutesOfRunning(t *testing.T) {
 	short, long := life{runs: time.Second, code: 1}, life{runs: 11 * time.Minute, code: 1}
 	s.lives["a"] = []life{short, short, short, long, short, {}}
 	s.run(40 * time.Second)
-	s.story = nil
+	s.log = nil
 	s.run(12 * time.Minute)
 	s.want(`
 		11m33s a-3 exits 1

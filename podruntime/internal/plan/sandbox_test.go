@@ -94,7 +94,7 @@ func TestRestartCountsGoOnWhenTheRuntimeForgetsEverything(t *testing.T) {
 	s := newSim(t, newPod(corev1.RestartPolicyAlways, mainOne("a")))
 	s.lives["a"] = []life{{runs: time.Second, code: 1}, {}}
 	s.run(time.Minute)
-	s.story = nil
+	s.log = nil
 	s.boxes, s.list, s.mem = nil, nil, plan.Memory{StartTime: epoch}
 	s.run(0)
 	s.want(`

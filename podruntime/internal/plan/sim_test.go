@@ -42,7 +42,7 @@ type tb interface {
 	Fatalf(format string, args ...any)
 }
 
-// sim is a runtime and a worker in fake time, and the story of what happened.
+// sim is a runtime and a worker in fake time, and the log of what happened.
 type sim struct {
 	t      tb
 	pod    *corev1.Pod
@@ -54,7 +54,7 @@ type sim struct {
 	lives  map[string][]life // by container, one per attempt; the last one for all that follow
 	exits  map[string]time.Time
 	made   int
-	story  []string
+	log    []string
 	starts []string // the instances that ran
 	gone   bool
 	check  func(plan.Plan)
@@ -66,7 +66,7 @@ func newSim(t tb, pod *corev1.Pod) *sim {
 }
 
 func (s *sim) tell(format string, args ...any) {
-	s.story = append(s.story, fmt.Sprintf("%v ", s.now.Sub(epoch))+fmt.Sprintf(format, args...))
+	s.log = append(s.log, fmt.Sprintf("%v ", s.now.Sub(epoch))+fmt.Sprintf(format, args...))
 }
 
 func (s *sim) seen() plan.Observed {
@@ -87,7 +87,7 @@ func (s *sim) run(d time.Duration) {
 	end := s.now.Add(d)
 	for steps := 0; ; steps++ {
 		if steps > 20000 {
-			s.t.Fatalf("no end of it:\n%s", strings.Join(s.story[len(s.story)-50:], "\n"))
+			s.t.Fatalf("no end of it:\n%s", strings.Join(s.log[len(s.log)-50:], "\n"))
 		}
 		again := s.settle()
 		next := end
@@ -133,7 +133,7 @@ func (s *sim) settle() time.Time {
 			return p.Again
 		}
 	}
-	s.t.Fatalf("it does not settle:\n%s", strings.Join(s.story[max(0, len(s.story)-20):], "\n"))
+	s.t.Fatalf("it does not settle:\n%s", strings.Join(s.log[max(0, len(s.log)-20):], "\n"))
 	return time.Time{}
 }
 
@@ -211,7 +211,7 @@ func (s *sim) begin(a plan.Action) {
 	s.perform(a)
 }
 
-// want compares the story with the lines, in which words may be left out at the end.
+// want compares the log with the lines, in which words may be left out at the end.
 func (s *sim) want(lines string) {
 	s.t.Helper()
 	var want []string
@@ -220,19 +220,19 @@ func (s *sim) want(lines string) {
 			want = append(want, line)
 		}
 	}
-	same := len(want) == len(s.story)
-	for i := range min(len(want), len(s.story)) {
-		same = same && strings.HasPrefix(s.story[i], want[i])
+	same := len(want) == len(s.log)
+	for i := range min(len(want), len(s.log)) {
+		same = same && strings.HasPrefix(s.log[i], want[i])
 	}
 	if !same {
-		s.t.Errorf("got:\n\t%s\nwant:\n\t%s", strings.Join(s.story, "\n\t"), strings.Join(want, "\n\t"))
+		s.t.Errorf("got:\n\t%s\nwant:\n\t%s", strings.Join(s.log, "\n\t"), strings.Join(want, "\n\t"))
 	}
-	s.story = nil
+	s.log = nil
 }
 
 // up lets the pod come up, and forgets how.
 func (s *sim) up() *sim {
 	s.run(time.Second)
-	s.story = nil
+	s.log = nil
 	return s
 }

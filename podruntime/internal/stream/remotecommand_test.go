@@ -27,7 +27,7 @@ func TestExecJoinsStreamsAndExitCode(t *testing.T) {
 			return err
 		}
 		fmt.Fprintf(p.out, "%s %q %s", typed, p.cmd, p.id)
-		fmt.Fprint(p.err, "trouble")
+		fmt.Fprint(p.err, "broken")
 		return utilexec.CodeExitError{Err: errors.New("exit"), Code: 42}
 	}})
 	out, errors_ := &sink{}, &sink{}
@@ -39,7 +39,7 @@ func TestExecJoinsStreamsAndExitCode(t *testing.T) {
 	if want := `typed ["sh" "-c" "x y"] ` + s.id; out.String() != want {
 		t.Errorf("stdout %q, want %q", out, want)
 	}
-	if errors_.String() != "trouble" {
+	if errors_.String() != "broken" {
 		t.Errorf("stderr %q", errors_)
 	}
 }

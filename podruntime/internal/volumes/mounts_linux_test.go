@@ -102,10 +102,10 @@ func TestImageVolumes(t *testing.T) {
 	}
 }
 
-// both runs a story where everything is mounted, and where nothing can be.
-func both(t *testing.T, story func(*testing.T, *world), change ...func(*Config)) {
-	t.Run("mounting", func(t *testing.T) { story(t, mounting(t, change...)) })
-	t.Run("not mounting", func(t *testing.T) { story(t, newWorld(t, change...)) })
+// both runs a test where everything is mounted, and where nothing can be.
+func both(t *testing.T, test func(*testing.T, *world), change ...func(*Config)) {
+	t.Run("mounting", func(t *testing.T) { test(t, mounting(t, change...)) })
+	t.Run("not mounting", func(t *testing.T) { test(t, newWorld(t, change...)) })
 }
 
 func TestSubPaths(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
@@ -69,13 +70,8 @@ func (p *pods) keepDeleted(k *pod, kept record) error {
 // stopping is a pod that is to stop within the grace period that was asked for.
 func stopping(have, asked *corev1.Pod) *corev1.Pod {
 	s := have.DeepCopy()
-	grace := int64(corev1.DefaultTerminationGracePeriodSeconds)
-	for _, seconds := range []*int64{have.Spec.TerminationGracePeriodSeconds, asked.DeletionGracePeriodSeconds} {
-		if seconds != nil {
-			grace = *seconds
-		}
-	}
-	now := metav1.Now()
+	s.DeletionGracePeriodSeconds = asked.DeletionGracePeriodSeconds
+	now, grace := metav1.Now(), int64(podspec.Grace(s)/time.Second)
 	s.DeletionTimestamp, s.DeletionGracePeriodSeconds = &now, &grace
 	return s
 }

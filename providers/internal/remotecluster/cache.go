@@ -107,8 +107,8 @@ func (c *remoteCache) synced() bool {
 	return c.pods.HasSynced() && c.configMaps.HasSynced() && c.secrets.HasSynced() && (c.owners == nil || c.owners.HasSynced())
 }
 
-// trouble is why what is here was not listed yet; nil if it was.
-func (c *remoteCache) trouble() error {
+// unlisted is why what is here was not listed yet; nil if it was.
+func (c *remoteCache) unlisted() error {
 	var errs []error
 	for kind, informer := range c.informers() {
 		if !informer.HasSynced() {

@@ -99,8 +99,8 @@ func (w *nodeWatch) synced() bool {
 	return w.nodes.HasSynced() && !slices.ContainsFunc(w.others, func(pods cache.SharedIndexInformer) bool { return !pods.HasSynced() })
 }
 
-// trouble says why no pod can run in the remote cluster, or why that is not known; nil if one can.
-func (w *nodeWatch) trouble(ctx context.Context) error {
+// check says why no pod can run in the remote cluster, or why that is not known; nil if one can.
+func (w *nodeWatch) check(ctx context.Context) error {
 	var err error
 	if w.synced() {
 		err = w.failures.Check(ctx, w.list)

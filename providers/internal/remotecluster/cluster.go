@@ -292,7 +292,7 @@ func (c *Cluster) listed(ctx context.Context) error {
 	if !c.config.Listed() {
 		return fmt.Errorf("the pods and services of the home cluster were not listed yet: %w", ctx.Err())
 	}
-	return fmt.Errorf("the remote cluster was not listed yet: %w", errors.Join(ctx.Err(), c.cache.trouble()))
+	return fmt.Errorf("the remote cluster was not listed yet: %w", errors.Join(ctx.Err(), c.cache.unlisted()))
 }
 
 // homeLabels are the labels of everything that is the node's, and those given.

@@ -64,8 +64,8 @@ func (c *Cluster) Ping(ctx context.Context) error {
 		return err
 	}
 	if c.nodes != nil {
-		cache.WaitForCacheSync(ctx.Done(), c.nodes.synced) // without it the room is not known, and trouble says why
-		return c.nodes.trouble(ctx)
+		cache.WaitForCacheSync(ctx.Done(), c.nodes.synced) // without it the room is not known, and check says why
+		return c.nodes.check(ctx)
 	}
 	return nil
 }

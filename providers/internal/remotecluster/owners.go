@@ -181,7 +181,7 @@ func (o *owners) remove(ctx context.Context, there *corev1.Pod, grace int64) err
 			return err
 		}
 	}
-	first := pod != nil && !o.kind.Remakes && !terminal(pod.Status.Phase) // of one that has ended the last word must not be the object's
+	first := pod != nil && !o.kind.Remakes && !terminal(pod.Status.Phase) // of one that has ended the final status must not be the object's
 	if first {
 		if err := o.cache.remove(ctx, pod, grace); err != nil && (object == nil || !apierrors.IsNotFound(err)) {
 			return err

@@ -133,8 +133,8 @@ func TestOrderOfRemoval(t *testing.T) {
 	}
 }
 
-// TestLastWordIsThePods: the status of an object that goes after its pod is older than what the pod said.
-func TestLastWordIsThePods(t *testing.T) {
+// TestFinalStatusIsThePods: the status of an object that goes after its pod is older than what the pod said.
+func TestFinalStatusIsThePods(t *testing.T) {
 	c, _, _ := startOwners(t)
 	var told []corev1.PodPhase
 	c.notify = func(pod *corev1.Pod) { told = append(told, pod.Status.Phase) }

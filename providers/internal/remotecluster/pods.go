@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
 func key(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
@@ -289,11 +290,5 @@ func (c *Cluster) delete(ctx context.Context, home *corev1.Pod) error {
 
 // graceOf is the grace period of a pod that is deleted. With 0 the API server would forget the pod before its containers have stopped.
 func graceOf(home *corev1.Pod) int64 {
-	grace := int64(corev1.DefaultTerminationGracePeriodSeconds)
-	for _, seconds := range []*int64{home.Spec.TerminationGracePeriodSeconds, home.DeletionGracePeriodSeconds} {
-		if seconds != nil {
-			grace = *seconds
-		}
-	}
-	return max(grace, 1)
+	return max(int64(podspec.Grace(home)/time.Second), 1)
 }

@@ -167,8 +167,8 @@ func (c *Cluster) PortForward(ctx context.Context, namespace, name string, port 
 	return ctx.Err()
 }
 
-// lastWord is how long the reason of an end may take when the data of a connection has ended.
-const lastWord = 5 * time.Second
+// reasonTimeout is how long the reason of an end may take when the data of a connection has ended.
+const reasonTimeout = 5 * time.Second
 
 // forward copies one connection in both directions, until the pod's side ends or says why it cannot go on.
 func forward(conn httpstream.Connection, port int32, with io.ReadWriteCloser) error {
@@ -213,7 +213,7 @@ func forward(conn httpstream.Connection, port int32, with io.ReadWriteCloser) er
 			<-received
 		}
 	case <-received: // why it ended, if there is a reason, comes on the other stream
-		timer := time.NewTimer(lastWord)
+		timer := time.NewTimer(reasonTimeout)
 		defer timer.Stop()
 		select {
 		case failed = <-said:

@@ -65,7 +65,7 @@ func (w *world) judged() {
 func (l *life) judge() (found []string) {
 	l.history.End = time.Now()
 	for _, v := range append(ledger.Check(l.history, "S7"), l.unasked()...) {
-		found = append(found, v.String()+"\n"+l.story())
+		found = append(found, v.String()+"\n"+l.summary())
 	}
 	return found
 }
@@ -122,8 +122,8 @@ func foreignValues(pod *corev1.Pod) map[ledger.Part]string {
 	return values
 }
 
-// story is what happened to a name, in short.
-func (l *life) story() (out string) {
+// summary is what happened to a name, in short.
+func (l *life) summary() (out string) {
 	entries := l.history.Ledger
 	for _, v := range l.history.API {
 		for ; len(entries) > 0 && entries[0].Seq < v.Seq; entries = entries[1:] {

@@ -16,10 +16,10 @@ func Command(version string) *cobra.Command {
 	var replace string
 	cmd := &cobra.Command{
 		Use:   "new-provider --module PATH --name NAME DIR",
-		Short: "Write a provider to begin with into the folder DIR: it builds, keeps the contract, and lists what to fill in",
-		Long: "Write a provider to begin with into the folder DIR: it builds, keeps the contract, and lists what to fill in.\n\n" +
-			"DIR must not exist, or be empty. The provider runs pods in a service in memory, which you replace by yours;\n" +
-			"its README.md says where, and docs/providers/writing.md leads through it.",
+		Short: "Write the skeleton of a provider into the folder DIR: it builds, keeps the contract, and lists what to fill in",
+		Long: "Write the skeleton of a provider into the folder DIR: it builds, keeps the contract, and lists what to fill in.\n\n" +
+			"DIR must not exist, or be empty. The skeleton runs pods in a service in memory, which you replace by yours;\n" +
+			"its README.md says where, and docs/providers/writing.md is the guide.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fmt.Errorf("new-provider: got %d folders, want one: the folder to write", len(args))

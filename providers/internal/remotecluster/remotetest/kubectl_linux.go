@@ -29,7 +29,7 @@ type session struct {
 }
 
 // kubectl runs kubectl to its end.
-func (s *story) kubectl(t *testing.T, args ...string) (out string, err error) {
+func (s *scenario) kubectl(t *testing.T, args ...string) (out string, err error) {
 	t.Helper()
 	cmd := s.api.KubectlCommand(t, append([]string{"--namespace=" + s.namespace}, args...)...)
 	var stdout, stderr bytes.Buffer
@@ -41,7 +41,7 @@ func (s *story) kubectl(t *testing.T, args ...string) (out string, err error) {
 }
 
 // must is kubectl for what has to work.
-func (s *story) must(t *testing.T, args ...string) (out string) {
+func (s *scenario) must(t *testing.T, args ...string) (out string) {
 	t.Helper()
 	out, err := s.kubectl(t, args...)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *story) must(t *testing.T, args ...string) (out string) {
 }
 
 // open starts kubectl, with a terminal of 30 lines of 100 characters if it is to have one.
-func (s *story) open(t *testing.T, terminal bool, args ...string) *session {
+func (s *scenario) open(t *testing.T, terminal bool, args ...string) *session {
 	t.Helper()
 	k := &session{T: t, command: strings.Join(args, " "), out: &testlog.Buffer{}, ended: make(chan error, 1)}
 	k.cmd = s.api.KubectlCommand(t, append([]string{"--namespace=" + s.namespace}, args...)...)

@@ -48,8 +48,8 @@ var job string
 //go:embed shell.yaml
 var shell string
 
-// story is one run.
-type story struct {
+// scenario is one run.
+type scenario struct {
 	*testing.T
 	Workloads
 	remote    *Worker
@@ -69,14 +69,14 @@ func (w Workloads) Run(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("containers of another user than this one need root: run the test as root, as CI does")
 	}
-	s := &story{T: t, Workloads: w, long: all != "" && all != "short", port: freePort(t)}
+	s := &scenario{T: t, Workloads: w, long: all != "" && all != "short", port: freePort(t)}
 	s.remote, s.api = w.Start(t, demoImage(t)), testapi.New(t, testapi.Options{})
 	s.namespace, s.node = s.api.Namespace(t), s.api.NodeName(t)
 	credentials := s.api.NodeCredentials(t, s.node)
 	if !s.long {
 		credentials.Kubeconfig = shortTokens(t, credentials.Kubeconfig)
 	}
-	startProgram(t, s.api, s.node, credentials, w.Env, w.Provider, w.Config(t, "story", s.namespace))
+	startProgram(t, s.api, s.node, credentials, w.Env, w.Provider, w.Config(t, "scenario", s.namespace))
 	s.apply(t, strings.ReplaceAll(workloads, "PORT_OF_WEB", strconv.Itoa(s.port)))
 
 	first := s.awaitToken("")
@@ -97,13 +97,13 @@ func (w Workloads) Run(t *testing.T) {
 }
 
 // states are those of the pods, for the log of a test that fails.
-func (s *story) states() string {
+func (s *scenario) states() string {
 	out, err := s.kubectl(s.T, "get", "pods", "--output=custom-columns=POD:.metadata.name,PHASE:.status.phase,WHY:.status.reason,MESSAGE:.status.message")
 	return fmt.Sprint(out, err)
 }
 
 // step is one of them, which must go well or be refused as it is expected. What came of it is kept.
-func (s *story) step(name string, do func(t *testing.T)) {
+func (s *scenario) step(name string, do func(t *testing.T)) {
 	result := "works"
 	if said := s.Refused[name]; said != "" {
 		result = "refused: " + said
@@ -125,7 +125,7 @@ func (s *story) step(name string, do func(t *testing.T)) {
 }
 
 // refused reports whether a step is one that the provider refuses, and the words of it.
-func (s *story) refused(t *testing.T) (words string, is bool) {
+func (s *scenario) refused(t *testing.T) (words string, is bool) {
 	_, step, _ := strings.Cut(t.Name(), "/")
 	for name, words := range s.Refused {
 		if strings.ReplaceAll(name, " ", "_") == step {
@@ -144,7 +144,7 @@ func failsWith(t *testing.T, words string, out string, err error) {
 }
 
 // apply is kubectl apply.
-func (s *story) apply(t *testing.T, text string) {
+func (s *scenario) apply(t *testing.T, text string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "objects.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -154,7 +154,7 @@ func (s *story) apply(t *testing.T, text string) {
 }
 
 // refusedPod waits until a pod says that it is refused, in the words.
-func (s *story) refusedPod(t *testing.T, selector, words string) {
+func (s *scenario) refusedPod(t *testing.T, selector, words string) {
 	t.Helper()
 	Until(t, "the pod is refused", func() (bool, string) {
 		out, err := s.kubectl(t, "get", "pods", "--selector="+selector, "--output=jsonpath={range .items[*]}{.status.reason} {.status.message}{end}")
@@ -163,7 +163,7 @@ func (s *story) refusedPod(t *testing.T, selector, words string) {
 }
 
 // cleared deletes everything at home.
-func (s *story) cleared(t *testing.T) {
+func (s *scenario) cleared(t *testing.T) {
 	s.must(t, "delete", "deployments,statefulsets,jobs,pods", "--all", "--wait")
 	mine := metav1.ListOptions{LabelSelector: homeOf(s.node).Selector()}
 	Until(t, "nothing of the node is in the remote cluster", func() (bool, string) {

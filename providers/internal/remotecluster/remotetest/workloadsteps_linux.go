@@ -22,10 +22,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
-func homeOf(node string) remotecluster.Home { return remotecluster.Home{Cluster: "story", Node: node} }
+func homeOf(node string) remotecluster.Home {
+	return remotecluster.Home{Cluster: "scenario", Node: node}
+}
 
 // deployment rolls out by its probes, and is restarted by one.
-func (s *story) deployment(t *testing.T) {
+func (s *scenario) deployment(t *testing.T) {
 	s.must(t, "rollout", "status", "deployment/web", "--timeout="+Patience.String())
 	s.must(t, "exec", "deployment/web", "--", "sh", "-c", "echo ill > /ill")
 	Until(t, "the container is restarted by its liveness probe, and ready", func() (bool, string) {
@@ -35,7 +37,7 @@ func (s *story) deployment(t *testing.T) {
 }
 
 // statefulSet has its volumes.
-func (s *story) statefulSet(t *testing.T) {
+func (s *scenario) statefulSet(t *testing.T) {
 	s.must(t, "rollout", "status", "statefulset/members", "--timeout="+Patience.String())
 	for _, pod := range []string{"members-0", "members-1"} {
 		want := "hello from a ConfigMap\nopen sesame\nopen sesame\nhello 1 from " + pod + "\n"
@@ -47,7 +49,7 @@ func (s *story) statefulSet(t *testing.T) {
 }
 
 // job completes, with a sidecar that is ready before and ends after it.
-func (s *story) job(t *testing.T) {
+func (s *scenario) job(t *testing.T) {
 	s.apply(t, job)
 	if words, is := s.refused(t); is {
 		s.refusedPod(t, "job-name=work", words)
@@ -65,7 +67,7 @@ func (s *story) job(t *testing.T) {
 var helloLine = regexp.MustCompile(`(?s)hello (\d+) from .*hello (\d+) from `)
 
 // logs follows a log, one line a second.
-func (s *story) logs(t *testing.T) {
+func (s *scenario) logs(t *testing.T) {
 	lines := strings.Count(s.must(t, "logs", "members-0"), "\n")
 	k := s.open(t, false, "logs", "--follow", "members-0")
 	Until(t, "two lines come that were not there", func() (bool, string) {
@@ -81,7 +83,7 @@ func (s *story) logs(t *testing.T) {
 }
 
 // exec has a shell at a terminal.
-func (s *story) exec(t *testing.T) {
+func (s *scenario) exec(t *testing.T) {
 	k := s.open(t, true, "exec", "-it", "members-0", "--", "sh")
 	k.say("echo $((6*7))-\r")
 	k.hears("42-\r\n")
@@ -99,7 +101,7 @@ func (s *story) exec(t *testing.T) {
 }
 
 // cp copies a file into a pod and out again.
-func (s *story) cp(t *testing.T) {
+func (s *scenario) cp(t *testing.T) {
 	there, back := filepath.Join(t.TempDir(), "there"), filepath.Join(t.TempDir(), "back")
 	content := make([]byte, 300_000)
 	_, _ = rand.Read(content) // never fails
@@ -114,7 +116,7 @@ func (s *story) cp(t *testing.T) {
 }
 
 // attach shows what the main process says.
-func (s *story) attach(t *testing.T) {
+func (s *scenario) attach(t *testing.T) {
 	if words, is := s.refused(t); is {
 		out, err := s.kubectl(t, "attach", "members-0")
 		failsWith(t, words, out, err)
@@ -125,7 +127,7 @@ func (s *story) attach(t *testing.T) {
 }
 
 // attachTerminal talks to the main process.
-func (s *story) attachTerminal(t *testing.T) {
+func (s *scenario) attachTerminal(t *testing.T) {
 	s.apply(t, shell)
 	s.must(t, "label", "pod", "shell", "app=shell")
 	if words, is := s.refused(t); is {
@@ -141,7 +143,7 @@ func (s *story) attachTerminal(t *testing.T) {
 var forwarding = regexp.MustCompile(`Forwarding from (127\.0\.0\.1:\d+) -> `)
 
 // portForward makes three connections to a port.
-func (s *story) portForward(t *testing.T) {
+func (s *scenario) portForward(t *testing.T) {
 	args := []string{"port-forward", "--address=127.0.0.1", "deployment/web", fmt.Sprintf(":%d", s.port)}
 	k := s.open(t, false, args...)
 	k.hears("Forwarding from ")
@@ -175,7 +177,7 @@ func (s *story) portForward(t *testing.T) {
 }
 
 // renewed waits for another token in the container than the first, which must not be the first's copy.
-func (s *story) renewed(t *testing.T, first string) {
+func (s *scenario) renewed(t *testing.T, first string) {
 	second := s.awaitToken(first)
 	for name, token := range map[string]string{"first": first, "second": second} {
 		if who := review(t, s.api, token); who != "system:serviceaccount:"+s.namespace+":app members-0" {
@@ -188,7 +190,7 @@ func (s *story) renewed(t *testing.T, first string) {
 }
 
 // awaitToken is the token in the container, once it is another one.
-func (s *story) awaitToken(than string) string {
+func (s *scenario) awaitToken(than string) string {
 	patience, every := Patience, time.Second
 	if s.long && than != "" {
 		patience, every = 12*time.Minute, 15*time.Second

@@ -169,24 +169,24 @@ func (s *supervisor) fateOfSandbox() (reason, message string) {
 	if call == nil {
 		return "", ""
 	}
-	keeper, err := ReadState(s.spec.OCI.Keeper)
-	if err == nil && !keeper.Ended() {
-		ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+	supervisor, err := ReadState(s.spec.OCI.Supervisor)
+	if err == nil && !supervisor.Ended() {
+		ctx, cancel := context.WithTimeout(context.Background(), readersTimeout)
 		defer cancel()
-		if waitGone(ctx, keeper.Init) != nil {
+		if waitGone(ctx, supervisor.Init) != nil {
 			return s.fateOfCall(*call)
 		}
-		_ = waitGone(ctx, keeper.Shim) // one that takes longer leaves the reason open
-		keeper, err = ReadState(s.spec.OCI.Keeper)
+		_ = waitGone(ctx, supervisor.Shim) // one that takes longer leaves the reason open
+		supervisor, err = ReadState(s.spec.OCI.Supervisor)
 	}
 	if err != nil {
 		return "", ""
 	}
 	message = "the sandbox of the pod has ended"
-	if keeper.Message != "" {
-		message += ": " + keeper.Message
+	if supervisor.Message != "" {
+		message += ": " + supervisor.Message
 	}
-	return keeper.Reason, message
+	return supervisor.Reason, message
 }
 
 // fateOfCall is why the container was killed when its call had ended so, in a sandbox that runs.

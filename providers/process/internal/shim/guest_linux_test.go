@@ -35,7 +35,7 @@ done
 	}
 	s := &supervisor{children: newChildren()}
 	t.Cleanup(s.children.stop)
-	s.spec.OCI = &OCI{Runtime: oci.Runtime{Program: program, Root: dir}, ID: "c", Sandbox: "s", Bundle: dir, Keeper: t.TempDir()}
+	s.spec.OCI = &OCI{Runtime: oci.Runtime{Program: program, Root: dir}, ID: "c", Sandbox: "s", Bundle: dir, Supervisor: t.TempDir()}
 	s.spec.UID, s.spec.GID = uint32(os.Getuid()), uint32(os.Getgid()) //nolint:gosec // they are not negative
 	return s
 }
@@ -95,10 +95,10 @@ func TestSandboxThatRunsHasNotEnded(t *testing.T) {
 	if err := sandbox.Start(); err != nil {
 		t.Fatal(err)
 	}
-	keeper := State{Shim: Self(), Init: ProcessOf(sandbox.Process.Pid), StartedAt: sandboxStart}
+	supervisor := State{Shim: Self(), Init: ProcessOf(sandbox.Process.Pid), StartedAt: sandboxStart}
 	tell := func() {
 		t.Helper()
-		if err := durable.WriteJSON(filepath.Join(s.spec.OCI.Keeper, stateFile), keeper); err != nil {
+		if err := durable.WriteJSON(filepath.Join(s.spec.OCI.Supervisor, stateFile), supervisor); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -126,9 +126,9 @@ func TestSandboxThatRunsHasNotEnded(t *testing.T) {
 	}
 	_ = sandbox.Process.Kill()
 	_ = sandbox.Wait()
-	keeper.FinishedAt, keeper.Reason, keeper.Message = sandboxStart, "OOMKilled", "as the keeper says"
+	supervisor.FinishedAt, supervisor.Reason, supervisor.Message = sandboxStart, "OOMKilled", "as the supervisor says"
 	tell()
-	if reason, message := s.fateOfSandbox(); reason != "OOMKilled" || message != "the sandbox of the pod has ended: as the keeper says" {
+	if reason, message := s.fateOfSandbox(); reason != "OOMKilled" || message != "the sandbox of the pod has ended: as the supervisor says" {
 		t.Errorf("with its sandbox: %s, %s", reason, message)
 	}
 }

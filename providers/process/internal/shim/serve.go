@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// lastWords is how long a shim whose container has ended waits for those who still read.
-const lastWords = 5 * time.Second
+// readersTimeout is how long a shim whose container has ended waits for those who still read.
+const readersTimeout = 5 * time.Second
 
 // serve answers the daemon until the listener is closed. It returns when everybody has his answer.
 func (s *supervisor) serve(listener net.Listener) {
@@ -80,7 +80,7 @@ func (s *supervisor) attach(c *conn, req request) {
 		select {
 		case q := <-client.queue:
 			if q.last != nil {
-				_ = c.SetWriteDeadline(time.Now().Add(lastWords))
+				_ = c.SetWriteDeadline(time.Now().Add(readersTimeout))
 				_ = c.writeJSON(frameDone, q.last)
 				return
 			}

@@ -93,9 +93,9 @@ type OCI struct {
 	Config json.RawMessage `json:",omitempty"`
 	// Sandbox is the ID of the sandbox that it is in, or is: the runtime has a kernel of its own for each. "" for processes of the machine.
 	Sandbox string `json:",omitempty"`
-	// Keeper is the directory of the supervisor of that sandbox, and Group its control group.
-	Keeper string `json:",omitempty"`
-	Group  Cgroup `json:",omitzero"`
+	// Supervisor is the directory of the supervisor of that sandbox, and Group its control group.
+	Supervisor string `json:"Keeper,omitempty"` // the name is that of states on disk
+	Group      Cgroup `json:",omitzero"`
 	// Volumes are file systems in memory that the kernel of the sandbox has by itself. Only the sandbox has them.
 	Volumes []MemoryVolume `json:",omitempty"`
 	// RootImage is a file with the root of the sandbox; "" if that is the directory rootDir.
@@ -151,7 +151,7 @@ func ReadState(dir string) (State, error) {
 	if err != nil || s.Ended() || s.Shim.Alive() {
 		return s, err
 	}
-	// The shim writes its last word before it ends: what was read above may be older than that.
+	// The shim writes its final state before it ends: what was read above may be older than that.
 	if err := durable.ReadJSON(filepath.Join(dir, stateFile), &s); err != nil || s.Ended() {
 		return s, err
 	}

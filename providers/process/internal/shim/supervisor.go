@@ -98,10 +98,10 @@ func supervise(probe bool, ready *os.File) error {
 	}
 	ready.Close()
 	err = s.finish(<-status, listener)
-	// Those who are attached, or run a command, get the last word before this process ends.
+	// Those who are attached, or run a command, get the final status before this process ends.
 	select {
 	case <-served:
-	case <-time.After(lastWords):
+	case <-time.After(readersTimeout):
 	}
 	return err
 }

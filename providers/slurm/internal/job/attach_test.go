@@ -89,8 +89,8 @@ func TestContainerWaitsForNoViewer(t *testing.T) {
 	}
 }
 
-// TestViewerGetsTheLastWords: what a container wrote before it ended is passed on, however late it is taken.
-func TestViewerGetsTheLastWords(t *testing.T) {
+// TestViewerGetsTheEndOfTheOutput: what a container wrote before it ended is passed on, however late it is taken.
+func TestViewerGetsTheEndOfTheOutput(t *testing.T) {
 	c, out, ended := attached(t)
 	line := bytes.Repeat([]byte("y"), 1000)
 	for range maxBehind / 2 / len(line) {

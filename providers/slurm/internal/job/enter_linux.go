@@ -124,15 +124,15 @@ func begin(ctx context.Context, cmd *exec.Cmd, e enter.Entry) (*os.Process, erro
 	err = json.NewEncoder(specW).Encode(e)
 	err = errors.Join(err, specW.Close())
 	said, readErr := io.ReadAll(readyR) // it ends when the program has taken over
-	trouble, entered := bytes.CutPrefix(said, []byte{enter.Mark})
-	if entered && len(trouble) == 0 && err == nil && readErr == nil {
+	message, entered := bytes.CutPrefix(said, []byte{enter.Mark})
+	if entered && len(message) == 0 && err == nil && readErr == nil {
 		return cmd.Process, nil
 	}
 	_ = cmd.Process.Kill()
 	_, _ = cmd.Process.Wait()
 	switch {
-	case len(trouble) > 0:
-		return nil, errors.New(string(trouble))
+	case len(message) > 0:
+		return nil, errors.New(string(message))
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}

@@ -213,8 +213,8 @@ func (p *podman) unpack(ctx context.Context, id string) (dir string, err error) 
 		err = errors.Join(err, rmErr)
 	}()
 	export, extract := podmanCommand(ctx, "export", container), exec.CommandContext(ctx, "tar", tarFlags(dir)...)
-	var said, trouble bytes.Buffer
-	export.Stderr, extract.Stderr = &said, &trouble
+	var exportErr, extractErr bytes.Buffer
+	export.Stderr, extract.Stderr = &exportErr, &extractErr
 	if extract.Stdin, err = export.StdoutPipe(); err != nil {
 		return "", err
 	}
@@ -223,7 +223,7 @@ func (p *podman) unpack(ctx context.Context, id string) (dir string, err error) 
 	}
 	err = extract.Run()
 	if err = errors.Join(err, export.Wait()); err != nil {
-		return "", fmt.Errorf("unpack image %s: %w: %.300s %.300s", id, err, said.Bytes(), trouble.Bytes())
+		return "", fmt.Errorf("unpack image %s: %w: %.300s %.300s", id, err, exportErr.Bytes(), extractErr.Bytes())
 	}
 	p.unpacked[id] = dir
 	return dir, nil

@@ -185,10 +185,10 @@ func extract(ctx context.Context, got v1.Image, dir string) (err error) {
 	files := mutate.Extract(got)
 	defer files.Close()
 	cmd := exec.CommandContext(ctx, "tar", tarFlags(dir)...)
-	var trouble bytes.Buffer
-	cmd.Stdin, cmd.Stderr = files, &trouble
+	var stderr bytes.Buffer
+	cmd.Stdin, cmd.Stderr = files, &stderr
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("unpack: %w: %.300s", err, trouble.Bytes())
+		return fmt.Errorf("unpack: %w: %.300s", err, stderr.Bytes())
 	}
 	return nil
 }

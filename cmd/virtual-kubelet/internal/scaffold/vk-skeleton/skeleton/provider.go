@@ -5,7 +5,6 @@ package skeleton
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	corev1listers "k8s.io/client-go/listers/core/v1"
@@ -15,6 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
 // Provider returns the provider skeleton.
@@ -89,13 +89,7 @@ func (p *provider) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
 
 // DeletePod asks the group of a pod to stop. RunInBackground removes it when it has ended and that was reported.
 func (p *provider) DeletePod(ctx context.Context, pod *corev1.Pod) error {
-	grace := 30 * time.Second
-	for _, seconds := range []*int64{pod.Spec.TerminationGracePeriodSeconds, pod.DeletionGracePeriodSeconds} {
-		if seconds != nil {
-			grace = time.Duration(*seconds) * time.Second
-		}
-	}
-	if err := p.service.Stop(ctx, string(pod.UID), grace); err != nil {
+	if err := p.service.Stop(ctx, string(pod.UID), podspec.Grace(pod)); err != nil {
 		return fmt.Errorf("delete pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	p.changed()

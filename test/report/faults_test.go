@@ -25,7 +25,7 @@ not an event
 
 func TestReportTellsWhatDoesNotHold(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "faults.md")
-	err := run(strings.NewReader(someRun), out, nil)
+	err := faults(strings.NewReader(someRun), out, nil)
 	if err == nil {
 		t.Fatal("a matrix with failed, skipped and missing tests was taken for proven")
 	}
@@ -60,7 +60,7 @@ func TestLastRunCounts(t *testing.T) {
 	if err := os.WriteFile(second, []byte(again), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := run(nil, filepath.Join(dir, "out.md"), []string{first, second})
+	err := faults(nil, filepath.Join(dir, "out.md"), []string{first, second})
 	if err == nil || strings.Contains(err.Error(), "row 7 ") {
 		t.Errorf("the second run's pass does not count: %v", err)
 	}

@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command report turns the output of `go test -json` into docs/reports/faults.md: the
-// matrix of faults, with what its tests injected and measured, and their results.
-//
-// The guarantee: it ends with an error when a row has no test that passed, or has
-// one that failed or was skipped, and says so in the table.
-//
-// What surprises: several runs may be given one after the other; the last result
-// of a test counts.
 package main
 
 import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -23,17 +14,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 )
 
-func main() {
-	out := flag.String("o", "docs/reports/faults.md", "file to write")
-	flag.Parse()
-	if err := run(os.Stdin, *out, flag.Args()); err != nil {
-		fmt.Fprintln(os.Stderr, "report:", err)
-		os.Exit(1)
-	}
-}
-
-// run reads the named files, or in when there are none, and writes the report.
-func run(in io.Reader, out string, files []string) error {
+// faults reads the named files, or in when there are none, and writes the report.
+func faults(in io.Reader, out string, files []string) error {
 	found := newResults()
 	if len(files) == 0 {
 		if err := found.read(in); err != nil {
@@ -82,7 +64,7 @@ func (r *results) readFile(name string) error {
 }
 
 // read takes in one run. Lines that are not events, such as those of a compiler,
-// are passed over.
+// are skipped.
 func (r *results) read(in io.Reader) error {
 	lines := bufio.NewReader(in)
 	for {

@@ -52,15 +52,15 @@ type Config struct {
 	Store certificate.Store
 	// Tell is called from Run whenever the state changes. It must return at once.
 	Tell func(context.Context, State)
-	// Metrics are shared by all keepers of one kind.
+	// Metrics are shared by all managers of one kind.
 	Metrics *Metrics
 	// Renew says when a certificate is to be replaced. By default that is when 70 to 90 % of its
 	// life have passed.
 	Renew func(*x509.Certificate) time.Time
 }
 
-// Keeper has one certificate and keeps it valid while Run runs.
-type Keeper struct {
+// Manager has one certificate and keeps it valid while Run runs.
+type Manager struct {
 	cfg      Config
 	changed  chan struct{}
 	obtained chan struct{} // closed when there is a valid certificate
@@ -74,10 +74,10 @@ type Keeper struct {
 	told    State
 }
 
-// New returns a keeper with the certificate that the store has. An error means that the store
+// New returns a manager with the certificate that the store has. An error means that the store
 // cannot be used.
-func New(cfg Config) (*Keeper, error) {
-	k := &Keeper{cfg: cfg, changed: make(chan struct{}, 1), obtained: make(chan struct{})}
+func New(cfg Config) (*Manager, error) {
+	k := &Manager{cfg: cfg, changed: make(chan struct{}, 1), obtained: make(chan struct{})}
 	stored, err := cfg.Store.Current()
 	var none *certificate.NoCertKeyError
 	switch {
@@ -108,7 +108,7 @@ func renewAt(leaf *x509.Certificate, earliest time.Time) time.Time {
 }
 
 // Current returns the certificate, nil if there is none or it has ended.
-func (k *Keeper) Current() *tls.Certificate {
+func (k *Manager) Current() *tls.Certificate {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.current == nil || !time.Now().Before(k.current.Leaf.NotAfter) {
@@ -118,10 +118,10 @@ func (k *Keeper) Current() *tls.Certificate {
 }
 
 // Obtained returns a channel that is closed when there is a certificate, or was one.
-func (k *Keeper) Obtained() <-chan struct{} { return k.obtained }
+func (k *Manager) Obtained() <-chan struct{} { return k.obtained }
 
 // Changed makes Run look at the template again.
-func (k *Keeper) Changed() {
+func (k *Manager) Changed() {
 	select {
 	case k.changed <- struct{}{}:
 	default:
@@ -129,7 +129,7 @@ func (k *Keeper) Changed() {
 }
 
 // hold takes cert into use, until earliest at least.
-func (k *Keeper) hold(cert *tls.Certificate, earliest time.Time) {
+func (k *Manager) hold(cert *tls.Certificate, earliest time.Time) {
 	k.mu.Lock()
 	k.current = cert
 	k.mu.Unlock()
@@ -144,7 +144,7 @@ func (k *Keeper) hold(cert *tls.Certificate, earliest time.Time) {
 }
 
 // Run keeps the certificate valid until ctx ends, and returns the error of ctx.
-func (k *Keeper) Run(ctx context.Context) error {
+func (k *Manager) Run(ctx context.Context) error {
 	defer k.cfg.Metrics.track(k)()
 	retry := newRetry()
 	for ctx.Err() == nil {
@@ -188,7 +188,7 @@ func newRetry() *wait.Backoff {
 }
 
 // wait waits until at, for ever if that is zero, or until something has changed.
-func (k *Keeper) wait(ctx context.Context, at time.Time) {
+func (k *Manager) wait(ctx context.Context, at time.Time) {
 	var due <-chan time.Time
 	if !at.IsZero() {
 		timer := time.NewTimer(time.Until(at))
@@ -204,6 +204,6 @@ func (k *Keeper) wait(ctx context.Context, at time.Time) {
 
 // satisfied says whether leaf says what template wants. What was granted for the same template is
 // what its signer makes of it, and asking again would give no other.
-func (k *Keeper) satisfied(leaf *x509.Certificate, template *x509.CertificateRequest) bool {
+func (k *Manager) satisfied(leaf *x509.Certificate, template *x509.CertificateRequest) bool {
 	return k.asked != nil && same(k.asked, template) || covers(leaf, template)
 }

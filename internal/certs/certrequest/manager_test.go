@@ -35,10 +35,10 @@ const (
 	nobody  = certificatesv1.RequestConditionType("")
 )
 
-// script is a keeper of a serving certificate in fake time.
+// script is a manager of a serving certificate in fake time.
 type script struct {
 	*testing.T
-	*Keeper
+	*Manager
 	signer    *testpki.Signer
 	addresses atomic.Pointer[[]corev1.NodeAddress]
 
@@ -46,7 +46,7 @@ type script struct {
 	told []string // guarded by mu; since the last look
 }
 
-// run calls steps while a keeper runs.
+// run calls steps while a manager runs.
 func run(t *testing.T, mode certificatesv1.RequestConditionType, steps func(s *script)) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
@@ -54,7 +54,7 @@ func run(t *testing.T, mode certificatesv1.RequestConditionType, steps func(s *s
 		s.signer.Answer(t, mode, time.Hour)
 		s.at("192.0.2.1")
 		var err error
-		s.Keeper, err = New(Config{
+		s.Manager, err = New(Config{
 			Signer: certificatesv1.KubeletServingSignerName, Usages: ServingUsages,
 			Template: func() *x509.CertificateRequest { return ServingTemplate("n1", *s.addresses.Load()) },
 			Client:   func(bool) (kubernetes.Interface, error) { return client, nil },
@@ -70,7 +70,7 @@ func run(t *testing.T, mode certificatesv1.RequestConditionType, steps func(s *s
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
-		go func() { done <- s.Keeper.Run(ctx) }()
+		go func() { done <- s.Manager.Run(ctx) }()
 		synctest.Wait()
 		steps(s)
 		cancel()

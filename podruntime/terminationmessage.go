@@ -59,9 +59,9 @@ func (r *Runtime) messageMount(pod *corev1.Pod, c *corev1.Container, attempt uin
 	return &runtimeapi.Mount{ContainerPath: inside, HostPath: path}, nil
 }
 
-// lastWords is the message of a container that has ended: what the runtime says, and what it said itself. It is read
+// terminationMessage is the message of a container that has ended: what the runtime says, and what it said itself. It is read
 // once: the file does not outlive the pod.
-func (w *worker) lastWords(ctx context.Context, before plan.Container, c *containerView, s *runtimeapi.ContainerStatus) string {
+func (w *worker) terminationMessage(ctx context.Context, before plan.Container, c *containerView, s *runtimeapi.ContainerStatus) string {
 	if before.State == plan.Exited {
 		return before.Message
 	}

@@ -36,7 +36,7 @@ func TestTheEndOfASandboxIsThatOfItsSupervisor(t *testing.T) {
 			if err := durable.WriteJSON(filepath.Join(dir, "state.json"), shim.State{Shim: supervisor, StartedAt: time.Now()}); err != nil {
 				t.Fatal(err)
 			}
-			if err := endKeeper(t.Context(), dir); err != nil {
+			if err := endSupervisor(t.Context(), dir); err != nil {
 				t.Fatal(err)
 			}
 			if !c.ends {

@@ -5,16 +5,18 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/rowpage"
 )
 
 const preamble = `# Faults
 
 What breaks, what must hold, and what the tests saw. This page is written by ` + "`make faults`" + ` from the results of the tests;
 each row's tests carry its number in their names (` + "`TestFault05…`" + `). The invariants S1 to S8 are the checkers of
-` + "`providertest/ledger`" + `, which judge every story.
+` + "`providertest/ledger`" + `, which judge every run.
 
 `
 
@@ -26,16 +28,9 @@ var without = map[int]string{
 
 // markdown is the report.
 func (r *results) markdown() string {
-	var b strings.Builder
-	b.WriteString(preamble)
+	page := &rowpage.Page{Intro: preamble, Columns: []string{"#", "Fault", "Measure", "Result", "Tests: injected → measured"}}
 	proven, rows := 0, 0
-	var tables strings.Builder
-	group := ""
 	for _, row := range faultrow.Rows() {
-		if row.Group != group {
-			group = row.Group
-			fmt.Fprintf(&tables, "## %s\n\n| # | Fault | Measure | Result | Tests: injected → measured |\n|---|---|---|---|---|\n", group)
-		}
 		result := r.failure(row.Number)
 		if without[row.Number] == "" {
 			rows++
@@ -43,18 +38,13 @@ func (r *results) markdown() string {
 				proven++
 			}
 		}
-		fmt.Fprintf(&tables, "| %d | %s | %s | %s | %s |\n", row.Number, cell(row.Fault), cell(row.Target), result, r.tests(row.Number))
-		if next := row.Number; next < len(faultrow.Rows()) && faultrow.Rows()[next].Group != group {
-			tables.WriteString("\n")
-		}
+		page.Add(row.Group, strconv.Itoa(row.Number), row.Fault, row.Target, result, r.tests(row.Number))
 	}
 	length := "Faults that last for minutes in the table were shortened to what shows the same (`make faults LONG=1` has the full length)."
 	if faultrow.Long() {
 		length = "Every fault lasted as long as the table says."
 	}
-	fmt.Fprintf(&b, "%d of %d rows hold, by %d tests. %s\n\n", proven, rows, r.count(), length)
-	b.WriteString(tables.String())
-	return b.String()
+	return page.Markdown(fmt.Sprintf("%d of %d rows hold, by %d tests. %s", proven, rows, len(r.byTest), length))
 }
 
 const holds = "holds"
@@ -87,7 +77,7 @@ func (r *results) tests(row int) string {
 	for _, t := range r.of(row) {
 		for _, result := range t.results {
 			if result.Row == row {
-				out = append(out, fmt.Sprintf("`%s`: %s → %s", t.name, cell(result.Injected), cell(result.Measured)))
+				out = append(out, fmt.Sprintf("`%s`: %s → %s", t.name, result.Injected, result.Measured))
 			}
 		}
 		if !slices.ContainsFunc(t.results, func(result faultrow.Result) bool { return result.Row == row }) {
@@ -111,8 +101,6 @@ func (r *results) of(row int) (out []*test) {
 	return out
 }
 
-func (r *results) count() (n int) { return len(r.byTest) }
-
 // unproven names the rows that do not hold.
 func (r *results) unproven() (out []string) {
 	for _, row := range faultrow.Rows() {
@@ -121,9 +109,4 @@ func (r *results) unproven() (out []string) {
 		}
 	}
 	return out
-}
-
-// cell makes text fit into a cell of a table.
-func cell(text string) string {
-	return strings.NewReplacer("|", "\\|", "\n", " ").Replace(text)
 }

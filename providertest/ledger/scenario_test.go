@@ -13,16 +13,16 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
 )
 
-// story is a history that is told a second at a time.
-type story struct {
+// scenario is a history that is told a second at a time.
+type scenario struct {
 	ledger.History
 	now  time.Time
 	seq  int64
 	pods map[types.UID]*corev1.Pod
 }
 
-func tell(steps ...func(*story)) ledger.History {
-	s := &story{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), pods: map[types.UID]*corev1.Pod{}}
+func tell(steps ...func(*scenario)) ledger.History {
+	s := &scenario{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), pods: map[types.UID]*corev1.Pod{}}
 	s.Forced = map[types.UID]bool{}
 	for _, step := range steps {
 		s.now = s.now.Add(time.Second)
@@ -33,7 +33,7 @@ func tell(steps ...func(*story)) ledger.History {
 	return s.History
 }
 
-func (s *story) add(e ledger.Entry) {
+func (s *scenario) add(e ledger.Entry) {
 	e.Seq, e.At, e.Namespace = s.seq, s.now, "d"
 	if e.Name == "" {
 		e.Name = "p"
@@ -41,52 +41,52 @@ func (s *story) add(e ledger.Entry) {
 	s.Ledger = append(s.Ledger, e)
 }
 
-func start(uid types.UID, instance string) func(*story) {
-	return func(s *story) { s.add(ledger.Entry{Verb: ledger.Start, UID: uid, Instance: instance}) }
+func start(uid types.UID, instance string) func(*scenario) {
+	return func(s *scenario) { s.add(ledger.Entry{Verb: ledger.Start, UID: uid, Instance: instance}) }
 }
 
-func extra(uid types.UID, name, instance string) func(*story) {
-	return func(s *story) {
+func extra(uid types.UID, name, instance string) func(*scenario) {
+	return func(s *scenario) {
 		s.add(ledger.Entry{Verb: ledger.Start, UID: uid, Name: name, Instance: instance, Injected: true})
 	}
 }
 
-func foreign(instance string) func(*story) {
-	return func(s *story) {
+func foreign(instance string) func(*scenario) {
+	return func(s *scenario) {
 		s.add(ledger.Entry{Verb: ledger.Start, UID: "x", Name: "x", Instance: instance, Injected: true, Foreign: true})
 	}
 }
 
-func stop(uid types.UID, instance string) func(*story) {
-	return func(s *story) { s.add(ledger.Entry{Verb: ledger.Stop, UID: uid, Instance: instance}) }
+func stop(uid types.UID, instance string) func(*scenario) {
+	return func(s *scenario) { s.add(ledger.Entry{Verb: ledger.Stop, UID: uid, Instance: instance}) }
 }
 
-func destroy(uid types.UID, instance string) func(*story) {
-	return func(s *story) {
+func destroy(uid types.UID, instance string) func(*scenario) {
+	return func(s *scenario) {
 		s.add(ledger.Entry{Verb: ledger.Delete, Step: ledger.Begin, UID: uid, Instance: instance})
 	}
 }
 
-func rejects(uid types.UID) func(*story) {
-	return func(s *story) {
+func rejects(uid types.UID) func(*scenario) {
+	return func(s *scenario) {
 		s.add(ledger.Entry{Verb: ledger.Create, Step: ledger.End, UID: uid, Err: "no such image", Rejected: true})
 	}
 }
 
-func report(uid types.UID, status corev1.PodStatus) func(*story) {
-	return func(s *story) { s.add(ledger.Entry{Verb: ledger.Report, UID: uid, Status: &status}) }
+func report(uid types.UID, status corev1.PodStatus) func(*scenario) {
+	return func(s *scenario) { s.add(ledger.Entry{Verb: ledger.Report, UID: uid, Status: &status}) }
 }
 
 // has is the state of the instance at the backend, whether it reports it or not.
-func has(uid types.UID, status corev1.PodStatus) func(*story) {
-	return func(s *story) { s.add(ledger.Entry{Verb: ledger.Status, UID: uid, Status: &status}) }
+func has(uid types.UID, status corev1.PodStatus) func(*scenario) {
+	return func(s *scenario) { s.add(ledger.Entry{Verb: ledger.Status, UID: uid, Status: &status}) }
 }
 
-func later(d time.Duration) func(*story) { return func(s *story) { s.now = s.now.Add(d) } }
+func later(d time.Duration) func(*scenario) { return func(s *scenario) { s.now = s.now.Add(d) } }
 
 // show changes the pod in the API server.
-func show(uid types.UID, change func(*corev1.Pod)) func(*story) {
-	return func(s *story) {
+func show(uid types.UID, change func(*corev1.Pod)) func(*scenario) {
+	return func(s *scenario) {
 		kind, pod := watch.Modified, s.pods[uid].DeepCopy()
 		if pod == nil {
 			kind = watch.Added
@@ -99,8 +99,8 @@ func show(uid types.UID, change func(*corev1.Pod)) func(*story) {
 }
 
 // others changes the pod in the API server as somebody else than the node.
-func others(uid types.UID, change func(*corev1.Pod)) func(*story) {
-	return func(s *story) {
+func others(uid types.UID, change func(*corev1.Pod)) func(*scenario) {
+	return func(s *scenario) {
 		before := s.pods[uid]
 		after := before.DeepCopy()
 		change(after)
@@ -112,23 +112,23 @@ func others(uid types.UID, change func(*corev1.Pod)) func(*story) {
 	}
 }
 
-func exists(uid types.UID) func(*story) { return show(uid, func(*corev1.Pod) {}) }
+func exists(uid types.UID) func(*scenario) { return show(uid, func(*corev1.Pod) {}) }
 
-func deleted(uid types.UID) func(*story) {
+func deleted(uid types.UID) func(*scenario) {
 	return show(uid, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })
 }
 
-func removed(uid types.UID) func(*story) {
-	return func(s *story) {
+func removed(uid types.UID) func(*scenario) {
+	return func(s *scenario) {
 		s.API = append(s.API, ledger.Event{Seq: s.seq, At: s.now, Type: watch.Deleted, Pod: s.pods[uid]})
 	}
 }
 
-func forced(uid types.UID) func(*story) {
-	return func(s *story) { s.Forced[uid] = true; removed(uid)(s) }
+func forced(uid types.UID) func(*scenario) {
+	return func(s *scenario) { s.Forced[uid] = true; removed(uid)(s) }
 }
 
-func shows(uid types.UID, status corev1.PodStatus) func(*story) {
+func shows(uid types.UID, status corev1.PodStatus) func(*scenario) {
 	return show(uid, func(p *corev1.Pod) { p.Status = status })
 }
 
@@ -150,4 +150,4 @@ func ended(phase corev1.PodPhase, code int32) corev1.PodStatus {
 // endedRunning is the status of a pod that has ended, and its container has not.
 var endedRunning = corev1.PodStatus{Phase: corev1.PodSucceeded, ContainerStatuses: running("", 0).ContainerStatuses}
 
-func steps(s ...func(*story)) []func(*story) { return s }
+func steps(s ...func(*scenario)) []func(*scenario) { return s }

@@ -221,7 +221,7 @@ func TestEnvironmentThatIsMissingIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestLastWordsOfAContainer(t *testing.T) {
+func TestTerminationMessage(t *testing.T) {
 	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
 		pod := podOf("job", "main")
 		pod.Spec.RestartPolicy = corev1.RestartPolicyNever

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capability_test
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+)
+
+// A provider declares what its backend has, and is not given pods that ask for more.
+func Example() {
+	declared := capability.Only(capability.InitContainers, capability.EmptyDir).
+		Lacks("the cloud has no network of the machine", capability.HostNetwork)
+
+	pod := &corev1.Pod{Spec: corev1.PodSpec{HostNetwork: true, InitContainers: []corev1.Container{{Name: "setup"}}}}
+	fmt.Println(capability.Message(declared.Check(pod)))
+	// Output:
+	// this node cannot run the pod: spec.hostNetwork: the cloud has no network of the machine
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package errdefs_test
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// An error of a service becomes one of a kind, by which the controllers decide: a pod that is not there is gone, one that can
+// never run fails, and all else is tried again.
+func Example() {
+	gone := errdefs.AsNotFound(errors.New("cloud: 404 group g1"))
+	fmt.Println(errdefs.IsNotFound(fmt.Errorf("delete pod default/web: %w", gone)))
+
+	never := errdefs.InvalidInputf("create pod default/web: the cloud has no host network")
+	fmt.Println(errdefs.IsInvalidInput(never))
+
+	busy := errdefs.RetryAfter(errors.New("cloud: 429 Too Many Requests"), 20*time.Second)
+	fmt.Println(errdefs.RetryAfterOf(busy))
+	// Output:
+	// true
+	// true
+	// 20s true
+}
