@@ -27,7 +27,7 @@ func (c *PodController) admit(key string, api *corev1.Pod) *lifecycle.PodFailure
 	if r := c.admission.Admit(api, allocatable, func() []*corev1.Pod { return c.admitted(api) }); r != nil {
 		return &lifecycle.PodFailure{Reason: r.Reason, Message: r.Message}
 	}
-	c.states.of(key, api.UID, func(st *podState) { st.admitted = true })
+	c.states.sync(key, api.UID, func(st syncWriter) { st.admitted = true })
 	return nil
 }
 

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -33,7 +32,7 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 		f.Backend, f.Doubtful, s.silent = s.lookup(ctx, s.key)
 		f.Silent = s.silent != nil
 		if !f.Silent {
-			s.noteAnswer(f.Backend)
+			s.secrets.Drop(s.states.asked(s.key, f.Backend == nil))
 		}
 	case lifecycle.AskAll:
 		pods, err := s.list(ctx)
@@ -63,7 +62,7 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 	case lifecycle.Fail:
 		s.fail(s.key, s.api, d.Failure)
 	case lifecycle.BeginOrphan:
-		s.states.ensure(s.key, func(st *podState) { st.orphan = lifecycle.NewOrphan(d.Backend, &st.sent, f.Now) })
+		s.states.sync(s.key, "", func(st syncWriter) { st.orphan = lifecycle.NewOrphan(d.Backend, &st.sent, f.Now) })
 	case lifecycle.KeepLeft:
 		s.keepLeft(d.Backend.UID)
 	case lifecycle.Recreate:
@@ -72,19 +71,6 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 		panic(fmt.Sprintf("lifecycle step %d asks for nothing", d.Step))
 	}
 	return nil
-}
-
-// noteAnswer notes that the backend has told what it has under the name.
-func (s *podSync) noteAnswer(backend *corev1.Pod) {
-	gone := types.UID("")
-	s.states.ensure(s.key, func(st *podState) {
-		st.suspect = false
-		if backend == nil {
-			gone = st.previous
-			st.previous, st.left = "", nil
-		}
-	})
-	s.secrets.Drop(gone)
 }
 
 // countMissing counts the wanted pod among those that the backend lacks, if it should have it, and returns for how long nothing may be
@@ -121,7 +107,7 @@ func (s *podSync) recreate(ctx context.Context) {
 	const message = "the backend no longer has the pod; creating it again"
 	log.G(ctx).Warn(message)
 	s.recorder.Event(s.api, corev1.EventTypeWarning, eventPodLost, message)
-	s.states.of(s.key, s.api.UID, func(st *podState) {
+	s.states.sync(s.key, s.api.UID, func(st syncWriter) {
 		st.sent.Accepted, st.sent.Recreate, st.sent.MissingSince = false, true, time.Time{}
 	})
 }

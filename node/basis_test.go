@@ -74,7 +74,7 @@ func BenchmarkResyncAtRest(b *testing.B) {
 		wanted: func(context.Context, *corev1.Pod) bool { return true },
 		states: podStates{m: map[string]*podState{}},
 	}
-	c.states.ensure("d/p", func(st *podState) { st.sent.UID = "u" })
+	c.states.anew("d/p", func(st *podState) { st.sent.UID = "u" })
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := c.writeStatus(b.Context(), "d/p"); err != nil {
@@ -104,8 +104,8 @@ func TestResyncOfAPodAtRestAsksForNoStatus(t *testing.T) {
 	} {
 		c := &PodController{syncLane: keyqueue.New(nil), statusLane: keyqueue.New(nil)}
 		c.states.m = map[string]*podState{}
-		c.states.ensure("d/p", func(st *podState) { st.sent.UID, st.synced = "u", basisOf(pod, st) })
-		c.states.update("d/p", test.change)
+		c.states.anew("d/p", func(st *podState) { st.sent.UID, st.synced = "u", basisOf(pod, st) })
+		c.states.change("d/p", "", test.change)
 		c.markUpdated(test.before, pod)
 		if n, _ := c.statusLane.Len(0); n != test.want {
 			t.Errorf("%s: the status lane has %d keys, want %d", name, n, test.want)

@@ -41,7 +41,7 @@ func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, aske
 		case api != nil && lifecycle.SamePod(api, pod):
 			has[key] = true
 		case api != nil && st.sent.UID == api.UID && !st.shared:
-			c.states.of(key, api.UID, func(s *podState) { s.shared = true })
+			c.states.share(key, api.UID)
 		}
 		switch {
 		case api == nil && st.keeps(pod):
@@ -90,7 +90,7 @@ func (c *PodController) findMissing(ctx context.Context, has map[string]bool, as
 		inQuestion := !st.sent.MissingSince.IsZero() || st.sent.StopMissing
 		if !has[key] {
 			if inQuestion {
-				c.states.of(key, api.UID, func(s *podState) { s.lackedAt = asked })
+				c.states.evidence(key, api.UID, func(s *evidence) { s.lackedAt = asked })
 			}
 			if !st.finished(api.UID) && lifecycle.Missed(api, &st.sent, st.failure) {
 				missing = append(missing, lackedPod{key, lifecycle.Young(&st.sent, c.visibleWithin(api, &st), now)})
@@ -98,7 +98,7 @@ func (c *PodController) findMissing(ctx context.Context, has map[string]bool, as
 			continue
 		}
 		if !st.sent.Shown || inQuestion {
-			c.states.of(key, api.UID, func(s *podState) { s.sent.Shown, s.shownAt = true, later(s.shownAt, asked) })
+			c.states.shown(key, api.UID, asked)
 		}
 		if !st.sent.MissingSince.IsZero() {
 			suspects = append(suspects, key) // it is missing no more: the next time begins anew
@@ -121,7 +121,7 @@ func (c *PodController) relistNow() { wake(c.relistWanted) }
 // suspect makes the sync lane ask the backend for a pod, even if there seems to
 // be nothing to do.
 func (c *PodController) suspect(key string) {
-	c.states.update(key, func(st *podState) { st.suspect = true })
+	c.states.evidence(key, "", func(st *evidence) { st.suspect = true })
 	c.syncLane.Add(key)
 }
 

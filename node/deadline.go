@@ -29,7 +29,7 @@ func (c *PodController) deadlineOf(key string, api *corev1.Pod, st *podState) ti
 		return st.deadline.at
 	}
 	at := time.Now().Add(by.Sub(c.wall()))
-	c.states.update(key, func(s *podState) { s.deadline = deadline{by: by, at: at} })
+	c.states.sync(key, "", func(s syncWriter) { s.deadline = deadline{by: by, at: at} })
 	return at
 }
 
@@ -60,7 +60,7 @@ func (c *PodController) untilDeadline(ctx context.Context, key string) (time.Dur
 
 // fail passes the failure on a pod. It is published when the pod has stopped.
 func (c *PodController) fail(key string, api *corev1.Pod, failure *lifecycle.PodFailure) {
-	c.states.of(key, api.UID, func(st *podState) { st.failure = failure })
+	c.states.sync(key, api.UID, func(st syncWriter) { st.failure = failure })
 	eventType := corev1.EventTypeWarning
 	if failure.Normal {
 		eventType = corev1.EventTypeNormal

@@ -205,7 +205,7 @@ func (c *PodController) terminated(key string, api *corev1.Pod) bool {
 // call gives a pod its turn to stop, and reports whether it had none before. It is for
 // those who then add the key to the sync lane.
 func (s *podStates) call(key string, uid types.UID, until time.Time) (news bool) {
-	s.ensure(key, func(st *podState) {
+	s.anew(key, func(st *podState) {
 		if st.sent.UID == "" {
 			st.sent.UID = uid // as begin does, before the sync lane tracks it
 		}

@@ -45,10 +45,11 @@ func (c *PodController) findDuplicates(ctx context.Context, backend []*corev1.Po
 		}
 		found := c.duplicateOf(key, api, pods)
 		others := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return !lifecycle.SamePod(api, p) })
-		c.states.update(key, func(st *podState) {
-			st.duplicate = st.duplicate.At(found, now)
-			before := !st.sent.Accepted || !st.sent.AcceptedAt.Before(asked) // it says nothing about a pod that came since
-			st.shared = others || len(pods) > 1 || st.shared && before
+		st := c.states.get(key)
+		before := !st.sent.Accepted || !st.sent.AcceptedAt.Before(asked) // it says nothing about a pod that came since
+		c.states.evidence(key, "", func(e *evidence) {
+			e.duplicate = e.duplicate.At(found, now)
+			e.shared = others || len(pods) > 1 || e.shared && before
 		})
 		if found != nil {
 			c.syncLane.Add(key)
@@ -78,7 +79,7 @@ func (c *PodController) deleteDuplicate(ctx context.Context, key string, api *co
 	message := fmt.Sprintf("the backend had a second pod of this name (UID %s); it was told to stop it", pod.UID)
 	log.G(ctx).WithField("pod", key).Warn(message)
 	first := false
-	c.states.update(key, func(st *podState) {
+	c.states.sync(key, "", func(st syncWriter) {
 		stops := st.duplicateStops.Of(d)
 		first = stops.Tries == 0
 		st.duplicateStops = lifecycle.DuplicateStops{Pod: d.Pod, At: time.Now(), Tries: stops.Tries + 1}

@@ -94,7 +94,7 @@ func ExampleNewPodController() {
 	go func() { _ = controller.Run(ctx, 4) }()
 	<-controller.Ready()
 
-	changes, err := api.Pods("default").Watch(ctx, metav1.ListOptions{})
+	changes, err := api.Pods("default").Watch(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		panic(err)
 	}
@@ -102,9 +102,11 @@ func ExampleNewPodController() {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
 		Spec:       corev1.PodSpec{NodeName: "vk-1", Containers: []corev1.Container{{Name: "main", Image: "busybox"}}},
 	})
+	deleted := false
 	for change := range changes.ResultChan() {
-		if pod, ok := change.Object.(*corev1.Pod); ok && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+		if pod, ok := change.Object.(*corev1.Pod); ok && pod.Status.Phase == corev1.PodRunning && !deleted {
 			fmt.Println("running")
+			deleted = true
 			api.Delete("default", "web", 1)
 		}
 		if change.Type == watch.Deleted {

@@ -90,7 +90,7 @@ func (c *PodController) markUpdated(old, pod *corev1.Pod) {
 func (c *PodController) markDeleted(pod *corev1.Pod, seen bool) {
 	key := keyOf(pod)
 	if seen {
-		c.states.ensure(key, func(st *podState) { st.witnessed = pod.UID })
+		c.states.witness(key, pod.UID)
 	}
 	c.syncLane.AddNow(key)
 }

@@ -25,9 +25,9 @@ func (c *PodController) call(ctx context.Context, key string, api *corev1.Pod, m
 	defer time.AfterFunc(hungCall, func() {
 		message := fmt.Sprintf("%s was called at %s and has not returned", method, begin.UTC().Format(time.RFC3339))
 		hangs := false
-		c.states.update(key, func(st *podState) {
+		c.states.errors(key, api.UID, func(st *errorMemory) {
 			// Under the lock: what comes of the call is noted under it, too, after returned.
-			if returned.Load() || st.sent.UID != api.UID {
+			if returned.Load() {
 				return
 			}
 			update, text := method == "UpdatePod", message

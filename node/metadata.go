@@ -60,12 +60,12 @@ func (h *handed) add(m metadata) {
 
 // inherit notes that this process before a restart gave the backend what it has and what it
 // has told so far.
-func (st *podState) inherit(backend *corev1.Pod) {
+func (st syncWriter) inherit(backend *corev1.Pod) {
 	if st.handed.known {
 		return
 	}
-	if st.report.matches(st.sent.UID) {
-		st.handed.add(st.report.metadata)
+	if st.all.report.matches(st.sent.UID) {
+		st.handed.add(st.all.report.metadata)
 	}
 	st.handed.add(metadata{maps.Clone(backend.Labels), maps.Clone(backend.Annotations)})
 	st.copied = backend.ResourceVersion
@@ -132,7 +132,7 @@ func (st *podState) withProviders(api *corev1.Pod) (labels, annotations map[stri
 }
 
 // landed notes the provider's change that was written without an answer, if the API server has it.
-func (st *podState) landed(api *corev1.Pod) {
+func (st statusWriter) landed(api *corev1.Pod) {
 	w := st.handed.writing
 	if !w.any() {
 		return
@@ -153,7 +153,7 @@ func taken(m map[string]string, change map[string]*string) map[string]*string {
 }
 
 // wrote notes that the API server has the provider's change: it is what both sides have.
-func (st *podState) wrote(change metadataChange) {
+func (st statusWriter) wrote(change metadataChange) {
 	st.handed.labels = lifecycle.Changed(st.handed.labels, change.labels)
 	st.handed.annotations = lifecycle.Changed(st.handed.annotations, change.annotations)
 	st.own.labels = lifecycle.Changed(st.own.labels, change.labels)

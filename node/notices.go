@@ -72,7 +72,7 @@ func (s said) next(reason, text string, now time.Time) (_ said, news bool) {
 }
 
 // clearError forgets what failed: the pod is in step with the backend.
-func (st *podState) clearError() {
+func (st *errorMemory) clearError() {
 	st.syncErr, st.said, st.unready, st.refused = nil, nil, false, 0
 }
 
@@ -96,7 +96,7 @@ func (c *PodController) warn(pod *corev1.Pod, found []warning) {
 		return
 	}
 	news := false
-	c.states.of(keyOf(pod), pod.UID, func(st *podState) {
+	c.states.errors(keyOf(pod), pod.UID, func(st *errorMemory) {
 		st.said, news = st.said.next(found[0].reason, fmt.Sprint(found), time.Now())
 	})
 	for _, w := range found {

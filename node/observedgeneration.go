@@ -24,12 +24,12 @@ const (
 	firstReflect = 100 * time.Millisecond
 )
 
-// reflects notes that what the backend has told is about the generation, and reports whether that makes a difference to
+// reflects notes that what the backend has told is about the generation, of which it accepted one, and reports whether that makes a difference to
 // what is published.
-func (st *podState) reflects(generation int64) (news bool) {
-	before := min(st.reflected, st.sent.Generation)
+func (st *exchanged) reflects(generation, accepted int64) (news bool) {
+	before := min(st.reflected, accepted)
 	st.reflected = max(st.reflected, generation)
-	return min(st.reflected, st.sent.Generation) > before
+	return min(st.reflected, accepted) > before
 }
 
 // agree compares the answer of a provider that reports with its last report. Where they agree, the report is about the
@@ -51,9 +51,7 @@ func (c *PodController) agree(key string, api *corev1.Pod, answer *corev1.PodSta
 
 // unanswered publishes the generation all the same: who cannot be asked, or has nothing to tell, must not hold it back.
 func (c *PodController) unanswered(key string, api *corev1.Pod, asked int64) {
-	news := false
-	c.states.of(key, api.UID, func(st *podState) { news = st.reflects(asked) })
-	if news {
+	if c.states.reflects(key, api.UID, asked) {
 		c.statusLane.Add(key)
 	}
 }

@@ -28,14 +28,13 @@ func (c *PodController) deleteOrphan(ctx context.Context, key string, api, backe
 		return c.failure(api, eventDeleteFailed, fmt.Errorf("delete pod %s (UID %s), which is no longer in the API server, at the backend: %w", key, backend.UID, err))
 	}
 	log.G(ctx).WithField("pod", key).Infof("deleted a pod at the backend that is no longer in the API server (UID %s)", backend.UID)
-	c.states.update(key, func(s *podState) {
+	c.states.sync(key, "", func(s syncWriter) {
 		if s.orphan.Asked = now; lifecycle.Terminal(&backend.Status) {
 			s.left = &backend.UID // some keep for ever what has ended
 		}
-		if s.duplicate != nil && !lifecycle.Differ(s.duplicate.Pod, backend) {
-			s.duplicate = nil // by its name a second DeletePod could stop the wanted pod
-		}
 	})
+	// By its name a second DeletePod could stop the wanted pod.
+	c.states.notDuplicate(key, func(d *lifecycle.Duplicate) bool { return !lifecycle.Differ(d.Pod, backend) })
 	c.orphans.forget(key)
 	c.syncLane.Add(key)
 	return nil

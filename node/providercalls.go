@@ -31,7 +31,7 @@ func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod)
 		return err
 	}
 	attempted := false // before
-	c.states.of(key, api.UID, func(st *podState) {
+	c.states.sync(key, api.UID, func(st syncWriter) {
 		attempted = st.sent.Attempted
 		// All before the call: it may report at once, on what it was handed.
 		st.sent.Attempted, st.sent.Generation = true, api.Generation
@@ -40,8 +40,8 @@ func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod)
 		if c.fixedSizes() {
 			st.sized = sizesOf(api)
 		}
-		if !attempted && st.report.matches(api.UID) {
-			st.handed.add(st.report.metadata) // before a restart
+		if !attempted && st.all.report.matches(api.UID) {
+			st.handed.add(st.all.report.metadata) // before a restart
 		}
 		st.handed.add(metadataOf(api))
 		if was, _ := c.earlier.has(api.UID); was && st.copied == "" {
@@ -50,7 +50,7 @@ func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod)
 	})
 	err = c.call(ctx, key, api, "CreatePod", func(ctx context.Context) error { return c.provider.CreatePod(ctx, pod) })
 	// Again: a call that took long may have made the pod at its end.
-	c.states.of(key, api.UID, func(st *podState) { st.sent.AttemptedAt = time.Now() })
+	c.states.sync(key, api.UID, func(st syncWriter) { st.sent.AttemptedAt = time.Now() })
 	if err != nil {
 		return c.createFailed(key, api, attempted, err)
 	}
@@ -69,15 +69,15 @@ func (c *PodController) update(ctx context.Context, key string, api, backend *co
 	if err := c.fence.Allow(ctx); err != nil {
 		return err
 	}
-	c.states.of(key, api.UID, func(st *podState) { // before the call, as in create
+	c.states.sync(key, api.UID, func(st syncWriter) { // before the call, as in create
 		st.sized.restore(pod)
 		st.inherit(backend)
-		now := st.newer(api, time.Now())
-		pod.Labels, pod.Annotations = st.withProviders(now)
+		now := st.all.newer(api, time.Now())
+		pod.Labels, pod.Annotations = st.all.withProviders(now)
 		st.handed.add(metadataOf(now))
 		st.sent.Updating = true
-		if st.report.matches(api.UID) {
-			st.echo = st.report.status
+		if st.all.report.matches(api.UID) {
+			st.echo = st.all.report.status
 			pod.Status = *st.echo.DeepCopy()
 		} else if c.starts {
 			pod.Status = *api.Status.DeepCopy() // what was reported before a restart: which containers had started, for example
@@ -96,14 +96,14 @@ func (c *PodController) update(ctx context.Context, key string, api, backend *co
 // example. Of one that was merely missing for a while it is known what the backend was given.
 func (c *PodController) adopt(key string, api, backend *corev1.Pod) {
 	if c.states.get(key).sent.Accepted {
-		c.states.of(key, api.UID, func(st *podState) {
+		c.states.sync(key, api.UID, func(st syncWriter) {
 			st.sent.MissingSince = time.Time{}
 			st.clearError()
 		})
 		c.statusLane.Add(key)
 		return
 	}
-	c.states.of(key, api.UID, func(st *podState) {
+	c.states.sync(key, api.UID, func(st syncWriter) {
 		st.inherit(backend)
 		st.handed.add(metadata{maps.Clone(backend.Labels), maps.Clone(backend.Annotations)})
 		st.handed.add(metadataOf(api))
@@ -115,7 +115,7 @@ func (c *PodController) adopt(key string, api, backend *corev1.Pod) {
 // accepted notes that the backend has the pod as it is in api.
 func (c *PodController) accepted(key string, api *corev1.Pod) {
 	gone, first := types.UID(""), false
-	c.states.of(key, api.UID, func(st *podState) {
+	c.states.sync(key, api.UID, func(st syncWriter) {
 		gone, first = st.previous, !st.sent.Accepted
 		st.sent.Attempted, st.sent.Accepted, st.sent.Recreate = true, true, false
 		st.sent.AcceptedAt, st.sent.MissingSince = time.Now(), time.Time{}
@@ -154,7 +154,7 @@ func (c *PodController) stop(ctx context.Context, key string, api, backend *core
 	}
 	grace := lifecycle.StopGrace(api, c.states.get(key).failure)
 	earlier, _ := c.earlier.has(api.UID)
-	c.states.of(key, api.UID, func(st *podState) {
+	c.states.sync(key, api.UID, func(st syncWriter) {
 		if backend != nil {
 			// From before a restart, perhaps: what it says last is about this pod.
 			st.inherit(backend)
@@ -174,7 +174,7 @@ func (c *PodController) stop(ctx context.Context, key string, api, backend *core
 	if err != nil && !errdefs.IsNotFound(err) {
 		return c.failure(api, eventDeleteFailed, fmt.Errorf("delete pod %s: %w", key, err))
 	}
-	c.states.of(key, api.UID, func(st *podState) {
+	c.states.sync(key, api.UID, func(st syncWriter) {
 		st.sent.StopAcked, st.sent.StopMissing = err == nil, err != nil
 		st.clearError()
 	})

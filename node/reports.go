@@ -60,12 +60,12 @@ func (c *PodController) take(ctx context.Context, pod *corev1.Pod, r *report) {
 // remember stores the report if it says anything new about the pod.
 func (c *PodController) remember(key string, api *corev1.Pod, r *report) (news bool) {
 	c.startTracking(key, api)
-	c.states.update(key, func(st *podState) {
-		if r.uid == "" && !st.sent.Attempted {
+	c.states.reports(key, "", func(st reportWriter) {
+		if r.uid == "" && !st.all.sent.Attempted {
 			return // about an older pod of this name: this one was never started
 		}
 		old := st.report
-		if st.stale(r.version) {
+		if st.all.stale(r.version) {
 			r.metadata = st.handed.metadata
 			if old.matches(api.UID) {
 				r.metadata = old.metadata
@@ -74,7 +74,7 @@ func (c *PodController) remember(key string, api *corev1.Pod, r *report) (news b
 		if r.polled && old != r.after {
 			return // older than what the provider has reported since it was asked
 		}
-		news = st.reflects(r.generation)
+		news = st.reflects(r.generation, st.all.sent.Generation)
 		if old.matches(api.UID) {
 			if lifecycle.Terminal(old.status) {
 				st.relapsed = !lifecycle.Terminal(r.status)
@@ -100,7 +100,7 @@ func (c *PodController) remember(key string, api *corev1.Pod, r *report) (news b
 			return !droppable(api, t) || slices.ContainsFunc(r.status.Conditions, func(n corev1.PodCondition) bool { return n.Type == t })
 		})
 		st.report = r
-		if !st.sent.MissingSince.IsZero() {
+		if !st.all.sent.MissingSince.IsZero() {
 			st.reportedAt = time.Now() // the backend has it after all
 		}
 		news = true

@@ -70,7 +70,7 @@ func (c *PodController) size(key string, api *corev1.Pod, st podState) {
 	if !c.fixedSizes() || st.sized != nil || !lifecycle.Started(api, st.sent) || resizePending(api) {
 		return
 	}
-	c.states.of(key, api.UID, func(s *podState) { s.sized = sizesOf(api) })
+	c.states.sync(key, api.UID, func(s syncWriter) { s.sized = sizesOf(api) })
 }
 
 func resizePending(pod *corev1.Pod) bool {

@@ -15,21 +15,24 @@ import (
 // podState is what the controller remembers of the pod of one namespace/name.
 // Everything in it can be derived again from the API server and the backend.
 // Values of it are copies; what its pointers point to is never changed.
+//
+// Each part is changed by one owner, whose writer is the argument of the function that changes it: sync, errors, evidence, reports, status.
 type podState struct {
-	// written by both lanes
-	handed handed
+	syncMemory
+	errorMemory
+	evidence
+	reported
+	statusMemory
+	exchanged
+	// turn is until when the pod may take to stop; zero: it is not its turn. A drain writes it.
+	turn time.Time
+}
 
-	// written by the sync lane, by reports and by answers; it only grows
-	reflected int64 // the newest generation that what was told of the pod is known to be about
-
-	// written by the sync lane, which works on one key at a time
-	sent           lifecycle.Sent
-	created        time.Time // of sent.UID, by the API server
-	previous       types.UID // an older pod of this name that the backend may still have
-	syncErr        *lifecycle.SyncError
-	said           said   // of what failed
-	unready        bool   // it waits for a ConfigMap or Secret
-	refused        uint64 // the version of the spec that the backend did not take with what is in handed; 0: nothing waits for a change of the pod
+// syncMemory is what the sync lane remembers, which works on one key at a time.
+type syncMemory struct {
+	sent           lifecycle.Sent // Shown is written by the relist, too
+	created        time.Time      // of sent.UID, by the API server
+	previous       types.UID      // an older pod of this name that the backend may still have
 	failure        *lifecycle.PodFailure
 	deadline       deadline
 	admitted       bool   // there was room for it
@@ -42,25 +45,36 @@ type podState struct {
 	askedAt        time.Time         // when the backend was last asked to have the pod, or for a stop that it was not asked for before
 	duplicateStops lifecycle.DuplicateStops
 	left           *types.UID // what the backend keeps although it ended and DeletePod was acknowledged
+}
 
-	// written by events and the relist: reasons to ask the backend
+// errorMemory is what failed in the sync lane. Its calls write it, also while they hang.
+type errorMemory struct {
+	syncErr *lifecycle.SyncError
+	said    said   // of what failed
+	unready bool   // it waits for a ConfigMap or Secret
+	refused uint64 // the version of the spec that the backend did not take with what is in handed; 0: nothing waits for a change of the pod
+}
+
+// evidence is what speaks for asking the backend. Events and the relist write it; the sync lane ends what it has dealt with.
+type evidence struct {
 	suspect   bool                 // the backend's list lacks the pod
 	witnessed types.UID            // the pod that a delete event was seen for
 	lackedAt  time.Time            // when the newest complete list without the pod was asked for, while it is missing
 	shownAt   time.Time            // when the newest list that had the pod was asked for, while it is missing
 	shared    bool                 // the backend has another pod under the name: what it says by name may be about that
-	duplicate *lifecycle.Duplicate // what the backend has beside the pod; the sync lane removes it
+	duplicate *lifecycle.Duplicate // what the backend has beside the pod
+}
 
-	// written by a drain
-	turn time.Time // until when the pod may take to stop; zero: it is not its turn
-
-	// written by reports
+// reported is what the provider has told. Reports write it.
+type reported struct {
 	report     *report
 	relapsed   bool                      // after its end was reported, the pod was reported as running
 	reportedAt time.Time                 // when it was reported while it was missing
 	dropped    []corev1.PodConditionType // conditions that the provider no longer reports
+}
 
-	// written by the status lane
+// statusMemory is what the status lane remembers.
+type statusMemory struct {
 	written   *corev1.Pod // the API server's last answer, while the cache is behind it
 	writtenAt time.Time
 	own       metadata // what the provider added, as it was written
@@ -72,6 +86,13 @@ type podState struct {
 	denied      saying    // of writes that the API server refused
 	budget      writeBudget
 	synced      basis // what nothing was to be written on; zero: something may be
+}
+
+// exchanged is what both lanes have passed on: the sync lane to the backend, the status lane to the API server.
+type exchanged struct {
+	handed handed
+	// reflected is the newest generation that what was told of the pod is known to be about. It only grows.
+	reflected int64
 }
 
 // report is the provider's newest word on one pod.
@@ -115,39 +136,6 @@ func (s *podStates) atRest(key string, api *corev1.Pod) bool {
 	return st != nil && st.atRest(api)
 }
 
-// update changes the state, if there is one: what comes back late from a
-// provider or the API server must not bring back what was forgotten.
-func (s *podStates) update(key string, change func(*podState)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if st := s.m[key]; st != nil {
-		change(st)
-	}
-}
-
-// of changes the state, if it is still that of the pod: a report may have begun the
-// next pod's while a call for this one was under way.
-func (s *podStates) of(key string, uid types.UID, change func(*podState)) {
-	s.update(key, func(st *podState) {
-		if st.sent.UID == uid {
-			change(st)
-		}
-	})
-}
-
-// ensure changes the state, which is made if there is none. It is for those who
-// see to it that the sync lane looks at the key, and forgets it in the end.
-func (s *podStates) ensure(key string, change func(*podState)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st := s.m[key]
-	if st == nil {
-		st = &podState{}
-		s.m[key] = st
-	}
-	change(st)
-}
-
 // drop forgets the state, and returns it.
 func (s *podStates) drop(key string) podState {
 	s.mu.Lock()
@@ -168,13 +156,16 @@ func (s *podStates) drop(key string) podState {
 // proves nothing: a backup may have brought it back.
 func (s *podStates) begin(key string, api *corev1.Pod) (older types.UID) {
 	uid, created := api.UID, api.CreationTimestamp.Time
-	s.ensure(key, func(st *podState) {
+	s.anew(key, func(st *podState) {
 		if st.sent.UID == uid {
 			st.created = created
 			return
 		}
 		older = st.sent.UID
-		fresh := podState{sent: lifecycle.Sent{UID: uid}, created: created, previous: st.previous, orphan: st.orphan, left: st.left, shared: st.shared || st.left != nil, witnessed: st.witnessed}
+		fresh := podState{
+			syncMemory: syncMemory{sent: lifecycle.Sent{UID: uid}, created: created, previous: st.previous, orphan: st.orphan, left: st.left},
+			evidence:   evidence{shared: st.shared || st.left != nil, witnessed: st.witnessed},
+		}
 		if st.sent.Attempted && !st.stopped {
 			fresh.previous = st.sent.UID
 		}

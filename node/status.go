@@ -49,7 +49,7 @@ func (c *PodController) writeStatus(ctx context.Context, key string) (class int,
 	}
 	api := st.newer(cached, time.Now())
 	if api == cached && st.written != nil {
-		c.states.update(key, func(s *podState) {
+		c.states.status(key, "", func(s statusWriter) {
 			if s.written == st.written {
 				s.written = nil
 			}
@@ -96,8 +96,8 @@ func (st *podState) newer(cached *corev1.Pod, now time.Time) *corev1.Pod {
 func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, st podState, status corev1.PodStatus) error {
 	change := lifecycle.Change{Status: status, DropConditions: c.dropped(api, &st)}
 	if st.handed.writing.any() {
-		st.landed(api)
-		c.states.of(key, api.UID, func(s *podState) { s.landed(api) })
+		st.byStatus().landed(api)
+		c.states.status(key, api.UID, func(s statusWriter) { s.landed(api) })
 	}
 	own := st.providers(api)
 	change.Labels, change.Annotations = own.labels, own.annotations
@@ -108,14 +108,14 @@ func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, 
 		return nil
 	}
 	var wait time.Duration
-	c.states.update(key, func(s *podState) { wait = s.budget.take(time.Now()) })
+	c.states.status(key, "", func(s statusWriter) { wait = s.budget.take(time.Now()) })
 	if wait > 0 {
 		c.statusLane.AddAfter(key, wait)
 		return nil
 	}
 	if own.any() {
 		// Before the call: a watch may show the change before the call returns.
-		c.states.of(key, api.UID, func(s *podState) { s.handed.writing = own })
+		c.states.status(key, api.UID, func(s statusWriter) { s.handed.writing = own })
 	}
 	got, err := c.sendPatch(ctx, api, body)
 	if apierrors.IsForbidden(err) && len(change.Labels) > 0 {
@@ -133,16 +133,16 @@ func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, 
 	case err != nil:
 		if apierrors.IsInvalid(err) && lifecycle.Terminal(&status) {
 			// It will never be taken, and must not hold a pod that is deleted and has stopped.
-			c.states.update(key, func(s *podState) {
-				if s.sent.UID == api.UID {
+			c.states.status(key, "", func(s statusWriter) {
+				if s.all.sent.UID == api.UID {
 					s.finalStatus, s.lastReport = true, st.report
 				}
 			})
 		}
 		return c.failure(api, eventStatusFailed, fmt.Errorf("write status of pod %s: %w", key, err))
 	}
-	c.states.update(key, func(s *podState) {
-		if s.sent.UID != got.UID {
+	c.states.status(key, "", func(s statusWriter) {
+		if s.all.sent.UID != got.UID {
 			return
 		}
 		s.written, s.writtenAt, s.denied = got, time.Now(), saying{}
@@ -162,11 +162,7 @@ func (c *PodController) noneDropped(key string, st podState) {
 	if len(st.dropped) == 0 {
 		return
 	}
-	c.states.update(key, func(s *podState) {
-		if s.report == st.report {
-			s.dropped = nil
-		}
-	})
+	c.states.noneDropped(key, st.report)
 }
 
 func (c *PodController) sendPatch(ctx context.Context, api *corev1.Pod, body []byte) (*corev1.Pod, error) {
@@ -191,8 +187,8 @@ func (c *PodController) remove(ctx context.Context, key string, api *corev1.Pod)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return c.failure(api, "", fmt.Errorf("remove pod %s: %w", key, err))
 	}
-	c.states.update(key, func(s *podState) {
-		if s.sent.UID == api.UID {
+	c.states.status(key, "", func(s statusWriter) {
+		if s.all.sent.UID == api.UID {
 			s.removedAt = time.Now()
 		}
 	})
@@ -212,7 +208,7 @@ func (c *PodController) writeFailed(ctx context.Context, key string, err error, 
 	var failed *syncError
 	if errors.As(err, &failed) && failed.event != "" && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err)) {
 		news := false
-		c.states.of(key, failed.pod.UID, func(st *podState) { st.denied, news = st.denied.next(failed.event, time.Now()) })
+		c.states.status(key, failed.pod.UID, func(st statusWriter) { st.denied, news = st.denied.next(failed.event, time.Now()) })
 		if news {
 			c.recorder.Event(failed.pod, corev1.EventTypeWarning, failed.event, brief(err))
 		}

@@ -99,12 +99,12 @@ func (s *podSync) gather() bool {
 // note remembers what a decision says beside its step.
 func (s *podSync) note(d lifecycle.Decision) {
 	if d.Shared {
-		s.states.of(s.key, s.api.UID, func(st *podState) { st.shared = true })
+		s.states.share(s.key, s.api.UID)
 	}
 	if d.Shown {
 		s.lost.show(s.key, s.facts.Now)
 		if sent := &s.facts.Sent; (!sent.Shown || !sent.GoneSince.IsZero()) && lifecycle.SamePod(s.api, d.Backend) {
-			s.states.of(s.key, s.api.UID, func(st *podState) { st.sent.Shown, st.sent.GoneSince = true, time.Time{} })
+			s.states.sync(s.key, s.api.UID, func(st syncWriter) { st.sent.Shown, st.sent.GoneSince = true, time.Time{} })
 		}
 	}
 	if d.Orphan != lifecycle.OrphanKept && s.facts.Orphan.Present {
@@ -118,7 +118,7 @@ func (s *podSync) note(d lifecycle.Decision) {
 // noOrphan ends what was counted against a pod that only the backend had: it is
 // wanted after all, or gone.
 func (s *podSync) noOrphan(wanted bool) {
-	s.states.update(s.key, func(st *podState) { st.orphan = lifecycle.Orphan{} })
+	s.states.sync(s.key, "", func(st syncWriter) { st.orphan = lifecycle.Orphan{} })
 	if wanted {
 		s.orphans.show(s.key, s.facts.Now)
 	} else {
@@ -151,9 +151,9 @@ func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
 	case lifecycle.Stopped:
 		s.stopped(d.Backend)
 	case lifecycle.Gone:
-		s.states.of(key, api.UID, func(st *podState) { st.sent.GoneSince = time.Now() })
+		s.states.sync(key, api.UID, func(st syncWriter) { st.sent.GoneSince = time.Now() })
 	case lifecycle.Missing:
-		s.states.of(key, api.UID, func(st *podState) { st.sent.MissingSince = time.Now() })
+		s.states.sync(key, api.UID, func(st syncWriter) { st.sent.MissingSince = time.Now() })
 		s.relistNow() // a list that has it speaks against the loss
 	case lifecycle.Relist:
 		s.relistNow()
@@ -170,7 +170,7 @@ func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
 // stopped remembers that the backend has confirmed the stop, and whether it keeps the pod.
 func (s *podSync) stopped(backend *corev1.Pod) {
 	s.secrets.End(s.api.UID)
-	s.states.of(s.key, s.api.UID, func(st *podState) {
+	s.states.sync(s.key, s.api.UID, func(st syncWriter) {
 		st.stopped = true
 		st.over = lifecycle.Terminal(&s.api.Status)
 	})
@@ -182,14 +182,14 @@ func (s *podSync) stopped(backend *corev1.Pod) {
 
 // keepLeft remembers that the backend keeps a pod that has left.
 func (s *podSync) keepLeft(uid types.UID) {
-	s.states.update(s.key, func(st *podState) { st.left = &uid })
+	s.states.sync(s.key, "", func(st syncWriter) { st.left = &uid })
 }
 
 // rest is the end of the work on a pod for now: its sync error is over.
 func (s *podSync) rest() {
 	if lifecycle.Terminal(&s.api.Status) {
 		s.secrets.End(s.api.UID)
-		s.states.of(s.key, s.api.UID, func(st *podState) { st.over = true })
+		s.states.sync(s.key, s.api.UID, func(st syncWriter) { st.over = true })
 	}
 	s.clearSyncError(s.key)
 }
@@ -199,6 +199,6 @@ func (c *PodController) clearSyncError(key string) {
 	if st := c.states.get(key); st.syncErr == nil && len(st.said) == 0 {
 		return
 	}
-	c.states.update(key, (*podState).clearError)
+	c.states.errors(key, "", (*errorMemory).clearError)
 	c.statusLane.Add(key)
 }

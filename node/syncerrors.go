@@ -85,7 +85,7 @@ func (c *PodController) syncFailed(ctx context.Context, key string, err error, d
 	if failed.ofUpdate() {
 		text = failed.event // it is in events only, so what changes in it is no news
 	}
-	c.states.of(key, failed.pod.UID, func(st *podState) {
+	c.states.sync(key, failed.pod.UID, func(st syncWriter) {
 		st.unready, st.refused = notReady != nil, 0
 		if failed.ofUpdate() && notReady == nil || failed.rejected() {
 			st.refused = lifecycle.SpecVersion(failed.pod)
@@ -110,7 +110,7 @@ func brief(err error) string { return redact.Text(err.Error()) }
 // updateFailed lets a change wait. The backend has the pod, if not as it is in api, so its
 // status is asked for and its loss is noticed as that of any other.
 func (c *PodController) updateFailed(key string, api *corev1.Pod, err error) error {
-	c.states.of(key, api.UID, func(st *podState) {
+	c.states.sync(key, api.UID, func(st syncWriter) {
 		if !st.sent.Accepted { // from before a restart
 			st.sent.Attempted, st.sent.Accepted, st.sent.AcceptedAt = true, true, time.Now()
 		}
@@ -126,9 +126,9 @@ func (c *PodController) createFailed(key string, api *corev1.Pod, attempted bool
 	if !errdefs.IsInvalidInput(err) {
 		return c.failure(api, eventCreateFailed, wrapped)
 	}
-	c.states.of(key, api.UID, func(st *podState) {
+	c.states.sync(key, api.UID, func(st syncWriter) {
 		// An earlier try may have made something all the same, and then a stop makes sure.
-		st.sent.Attempted = attempted || st.report.matches(api.UID)
+		st.sent.Attempted = attempted || st.all.report.matches(api.UID)
 	})
 	if !endsWhenRejected(api) {
 		return c.failure(api, eventRejected, wrapped)

@@ -40,7 +40,7 @@ func (c *PodController) checkSupported(api *corev1.Pod) string {
 // could make a difference.
 func (c *PodController) unsupported(key string, api *corev1.Pod, message string) {
 	news := false
-	c.states.of(key, api.UID, func(st *podState) {
+	c.states.sync(key, api.UID, func(st syncWriter) {
 		if news = st.syncErr == nil || st.syncErr.Message != message; news {
 			st.clearError()
 			st.syncErr = &lifecycle.SyncError{Reason: lifecycle.ReasonUnsupported, Message: message, WaitingReason: lifecycle.ReasonUnsupported}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestIdentity: by its name the backend may tell of another pod than the wanted one.
+func TestIdentity(t *testing.T) {
+	running, failed := pod("a", inPhase(corev1.PodRunning)), pod("a", inPhase(corev1.PodFailed))
+	own, wanted := pod("b", inPhase(corev1.PodRunning)), pod("b")
+	stopped := asked(accepted(running), time.Second, 10, true)
+	unnamed := func(phase corev1.PodPhase) *corev1.Pod { return pod("", inPhase(phase)) }
+	for _, tt := range []struct {
+		name    string
+		facts   given
+		change  func(*Facts)
+		want    Step
+		backend types.UID // "": none
+		left    bool      // it is remembered that the backend keeps it
+	}{
+		{name: "the wanted pod runs beside one that has ended", facts: given{API: wanted, Backend: failed}, change: func(f *Facts) { f.Pods = []*corev1.Pod{failed, own} }, want: Adopt, backend: "b"},
+		{name: "only one that has ended is there", facts: given{API: wanted, Backend: failed}, want: BeginOrphan, backend: "a"},
+		{name: "the wanted pod must stop, and is behind another", facts: given{API: pod("b", deleting(1)), Backend: running}, change: func(f *Facts) { f.Pods = []*corev1.Pod{running, own} }, want: Stop, backend: "b"},
+		{name: "the wanted pod has failed, and is behind another", facts: given{API: own, Backend: running, Failure: &PodFailure{}}, change: func(f *Facts) { f.Pods = []*corev1.Pod{running, own} }, want: Stop, backend: "b"},
+
+		{name: "what has left is kept", facts: given{Sent: stopped, Backend: failed}, want: KeepLeft, backend: "a"},
+		{name: "what has left is kept, as known", facts: given{Sent: stopped, Backend: failed}, change: func(f *Facts) { f.Left = ptr("a") }, want: Release},
+		{name: "what has left is kept, and another one runs", facts: given{Sent: stopped, Backend: failed}, change: func(f *Facts) { f.Left, f.Pods = ptr("a"), []*corev1.Pod{failed, own} }, want: BeginOrphan, backend: "b"},
+		{name: "what has left is kept, and another one has ended", facts: given{Sent: stopped, Backend: failed}, change: func(f *Facts) { f.Left, f.Pods = ptr("a"), []*corev1.Pod{failed, pod("b", inPhase(corev1.PodFailed))} }, want: Release},
+		{name: "what has left is kept, and one of another name runs", facts: given{Sent: stopped, Backend: failed}, change: func(f *Facts) {
+			f.Left, f.Pods = ptr("a"), []*corev1.Pod{failed, pod("b", func(p *corev1.Pod) { p.Name = "q" }), pod("b", func(p *corev1.Pod) { p.Namespace = "q" }), pod("")}
+		}, want: Release},
+		{name: "what was stopped runs still", facts: given{Sent: stopped, Backend: running}, want: BeginOrphan, backend: "a"},
+		{name: "what has left does not keep the next one out", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: failed}, change: func(f *Facts) { f.Left = ptr("a") }, want: Create},
+		{name: "an orphan has left", facts: given{Backend: failed}, change: func(f *Facts) { f.Orphan = Orphan{UID: "a", Asked: now, Present: true} }, want: KeepLeft, backend: "a"},
+		{name: "an orphan has ended, and was not asked to", facts: given{Backend: failed}, change: func(f *Facts) { f.Orphan = Orphan{UID: "a", Since: now, Present: true} }, want: Wait, backend: "a"},
+
+		{name: "a backend that keeps no UID has the last one", facts: given{Sent: Sent{UID: "a", Attempted: true}, Backend: unnamed(corev1.PodRunning)}, want: BeginOrphan, backend: "a"},
+		{name: "a backend that keeps no UID has one that was never given to it", facts: given{Sent: Sent{UID: "a"}, Backend: unnamed(corev1.PodRunning)}, want: BeginOrphan},
+		{name: "a backend that keeps no UID has the older one", facts: given{API: wanted, Sent: Sent{UID: "b", Attempted: true}, Backend: unnamed(corev1.PodRunning)}, change: func(f *Facts) { f.Previous = "a" }, want: BeginOrphan, backend: "a"},
+		{name: "a backend that keeps no UID has the wanted one", facts: given{API: wanted, Sent: Sent{UID: "b", Attempted: true}, Backend: unnamed(corev1.PodRunning)}, want: Adopt},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := tt.facts.facts()
+			if tt.change != nil {
+				tt.change(&f)
+			}
+			d := Next(&f)
+			uid := types.UID("")
+			if d.Backend != nil {
+				uid = d.Backend.UID
+			}
+			if d.Step != tt.want || uid != tt.backend {
+				t.Errorf("got step %d about %q, want %d about %q", d.Step, uid, tt.want, tt.backend)
+			}
+		})
+	}
+}
+
+// TestDoubtfulAbsence: who tells of another pod by the name may have the wanted one beside it, and a list alone is no evidence.
+func TestDoubtfulAbsence(t *testing.T) {
+	failed := pod("a", inPhase(corev1.PodFailed))
+	for name, tt := range map[string]struct {
+		facts given
+		pods  []*corev1.Pod
+		want  bool
+	}{
+		"a clear answer":                 {given{API: pod("b")}, nil, false},
+		"no clear answer":                {given{API: pod("b"), Doubtful: true}, nil, true},
+		"another that has ended":         {given{API: pod("b"), Backend: failed}, nil, true},
+		"another, and the wanted one":    {given{API: pod("b"), Backend: failed}, []*corev1.Pod{pod("b")}, false},
+		"another that runs":              {given{API: pod("b"), Backend: pod("a")}, nil, false},
+		"the wanted one, that has ended": {given{API: pod("a"), Backend: failed}, nil, false},
+	} {
+		f := tt.facts.facts()
+		f.Pods = tt.pods
+		if got := f.DoubtfulAbsence(); got != tt.want {
+			t.Errorf("%s: doubtful is %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+// TestNews: what a decision says beside its step.
+func TestNews(t *testing.T) {
+	running, failed := pod("a", inPhase(corev1.PodRunning)), pod("a", inPhase(corev1.PodFailed))
+	orphan := Orphan{UID: "a", Since: now, Present: true}
+	for _, tt := range []struct {
+		name   string
+		facts  given
+		change func(*Facts)
+		orphan OrphanNews
+		shown  bool
+		shared bool
+	}{
+		{name: "a pod at rest", facts: given{API: running, Sent: accepted(running)}, change: func(f *Facts) { f.ByName = false }, orphan: OrphanWanted},
+		{name: "the wanted pod is there", facts: given{API: running, Backend: running}, orphan: OrphanWanted, shown: true},
+		{name: "it is not there", facts: given{API: running, Sent: accepted(running)}, orphan: OrphanGone},
+		{name: "nobody answers", facts: given{API: pod("a", deleting(1))}, change: func(f *Facts) { f.Silent = true }},
+		{name: "only the backend has it", facts: given{Backend: running}, change: func(f *Facts) { f.Orphan = orphan }},
+		{name: "only the backend has another", facts: given{API: pod("b"), Backend: running}, change: func(f *Facts) { f.Orphan = orphan }, shown: true},
+		{name: "the stop behind another", facts: given{API: pod("b", deleting(1)), Backend: running}, change: func(f *Facts) { f.Orphan = orphan }},
+		{name: "wanted after all", facts: given{Backend: running}, change: func(f *Facts) { f.Orphan, f.Witnessed, f.Live = orphan, "a", pod("a") }, orphan: OrphanWanted},
+		{name: "nothing is there", orphan: OrphanGone},
+		{name: "what has left is there", facts: given{Sent: asked(accepted(running), 0, 1, true), Backend: failed}, change: func(f *Facts) { f.Left = ptr("a") }, orphan: OrphanGone},
+		{name: "one that has ended has the name", facts: given{API: pod("b"), Backend: failed}, change: func(f *Facts) { f.All = false }, shared: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := tt.facts.facts()
+			if tt.change != nil {
+				tt.change(&f)
+			}
+			if d := Next(&f); d.Orphan != tt.orphan || d.Shown != tt.shown || d.Shared != tt.shared {
+				t.Errorf("got orphan %d, shown %v, shared %v, want %d, %v, %v", d.Orphan, d.Shown, d.Shared, tt.orphan, tt.shown, tt.shared)
+			}
+		})
+	}
+}

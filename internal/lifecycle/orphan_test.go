@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestOrphanIsDeletedOnEvidence: it is one for a while, there are not many, and a live read says so.
+func TestOrphanIsDeletedOnEvidence(t *testing.T) {
+	running, failed := pod("a", inPhase(corev1.PodRunning)), pod("a", inPhase(corev1.PodFailed))
+	at := func(ago time.Duration) Orphan { return Orphan{UID: "a", Since: now.Add(-ago), Present: true} }
+	stopping := func(ago time.Duration) Orphan {
+		o := at(ago)
+		o.Asked = now.Add(-ago)
+		return o
+	}
+	newer, created := pod("b"), pod("a", inPhase(corev1.PodRunning))
+	created.CreationTimestamp, newer.CreationTimestamp = metav1.Time{Time: now.Add(-time.Hour)}, metav1.Time{Time: now.Add(-time.Minute)}
+	for _, tt := range []struct {
+		name    string
+		api     *corev1.Pod
+		backend *corev1.Pod
+		sent    Sent
+		orphan  Orphan
+		change  func(*Facts)
+		want    Step
+		again   time.Duration
+	}{
+		{name: "seen for the first time", backend: running, want: BeginOrphan},
+		{name: "seen instead of another one", backend: running, orphan: Orphan{UID: "z", Present: true}, want: BeginOrphan},
+		{name: "not counted", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.Counted = false }, want: CountOrphan},
+		{name: "a moment ago", backend: running, orphan: at(4 * time.Second), want: Wait, again: 6 * time.Second},
+		{name: "for long", backend: running, orphan: at(10 * time.Second), want: DeleteOrphan},
+		{name: "for long, and ended", backend: failed, orphan: at(10 * time.Second), change: func(f *Facts) { f.Held = time.Hour }, want: DeleteOrphan},
+		{name: "one that this process ran", backend: running, sent: accepted(running), orphan: at(time.Second), want: Wait, again: time.Second},
+		{name: "one that this process ran, for long", backend: running, sent: accepted(running), orphan: at(2 * time.Second), want: DeleteOrphan},
+		{name: "the older one of the name", api: pod("b"), backend: running, orphan: at(time.Second), change: func(f *Facts) { f.Previous = "a" }, want: Wait, again: time.Second},
+		{name: "one of many", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.Held = time.Second }, want: Wait, again: time.Second},
+		{name: "one of many, for long", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.Held = time.Hour }, want: Wait, again: time.Minute},
+		{name: "its deletion was seen", backend: running, orphan: at(0), change: func(f *Facts) { f.Witnessed, f.Held = "a", time.Hour }, want: DeleteOrphan},
+		{name: "the deletion of another was seen", backend: running, orphan: at(0), change: func(f *Facts) { f.Witnessed = "b" }, want: Wait, again: 10 * time.Second},
+		{name: "a newer one has its name", api: newer, backend: created, orphan: at(0), want: DeleteOrphan},
+		{name: "an older one has its name", api: pod("b", func(p *corev1.Pod) { p.CreationTimestamp.Time = now.Add(-2 * time.Hour) }), backend: created, orphan: at(0), want: Wait, again: 10 * time.Second},
+		{name: "one without a time has its name", api: newer, backend: running, orphan: at(0), want: Wait, again: 10 * time.Second},
+		{name: "not read", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.ReadLive = false }, want: ReadLive},
+		{name: "it is in the API server", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.Live = pod("a") }, want: Wait, again: 10 * time.Second},
+		{name: "another one is", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.Live = pod("b") }, want: DeleteOrphan},
+		{name: "one is, and the backend keeps no UID", backend: pod(""), orphan: Orphan{Present: true}, change: func(f *Facts) { f.Live = pod("b") }, want: Wait, again: 10 * time.Second},
+		{name: "it is stopping", backend: running, orphan: stopping(4 * time.Second), want: Wait, again: 2 * time.Second},
+		{name: "it was asked to stop a moment ago", backend: running, orphan: stopping(0), want: Wait, again: ReportedWithin},
+		{name: "it is stopping for long", backend: running, orphan: stopping(39 * time.Second), want: Wait, again: 10 * time.Second},
+		{name: "it does not stop", backend: running, orphan: stopping(40 * time.Second), want: DeleteOrphan},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := given{API: tt.api, Backend: tt.backend, Sent: tt.sent}.facts()
+			f.Orphan, f.Live = tt.orphan, nil
+			if tt.change != nil {
+				tt.change(&f)
+			}
+			if d := Next(&f); d.Step != tt.want || d.Again != tt.again {
+				t.Errorf("got step %d again %v, want %d again %v", d.Step, d.Again, tt.want, tt.again)
+			}
+		})
+	}
+	stopped := asked(accepted(running), time.Minute, 1, true)
+	if o := NewOrphan(running, &stopped, now); o != (Orphan{UID: "a", Since: now, Asked: stopped.StopAskedAt, Present: true}) {
+		t.Errorf("got %+v for a pod whose stop was acknowledged before", o)
+	}
+	if o := NewOrphan(pod("b"), &stopped, now); !o.Asked.IsZero() {
+		t.Errorf("got %+v for a pod that was not asked to stop", o)
+	}
+}
