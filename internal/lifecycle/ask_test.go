@@ -58,6 +58,11 @@ func TestWhatIsAskedFirst(t *testing.T) {
 		{"nobody, as the backend does not have what it asks for", given{API: pod("a")}, func(f *Facts) { f.Unsupported = "no" }, Unsupported},
 		{"nobody, as such pods fail", given{API: pod("a")}, func(f *Facts) { f.Unsupported, f.FailUnsupported = "no", true }, Fail},
 
+		{"not whether many are missing, as it is there", given{API: running, Backend: running}, func(f *Facts) { f.Counted = false }, Adopt},
+		{"not whether many are missing, as it is gone on both sides", given{}, func(f *Facts) { f.Counted = false }, Forget},
+		{"not for an end, as it runs", given{API: running, Backend: running}, func(f *Facts) { f.EndTaken = false }, Adopt},
+		{"not for the end of another", given{API: pod("b"), Backend: failed}, func(f *Facts) { f.EndTaken = false }, BeginOrphan},
+		{"not for the end of what nobody wants", given{Backend: failed}, func(f *Facts) { f.EndTaken = false }, BeginOrphan},
 		{"for the end that the backend shows", given{API: running, Sent: accepted(running), Backend: failed}, func(f *Facts) { f.EndTaken, f.Suspect = false, true }, TakeEnd},
 		{"not for an end that was reported", given{API: running, Sent: accepted(running), Backend: failed, Finished: true}, func(f *Facts) { f.EndTaken, f.Suspect = false, true }, Rest},
 	} {

@@ -94,7 +94,7 @@ func nextSeen(f *Facts, backend *corev1.Pod) Decision {
 	switch {
 	case same && Terminal(&backend.Status) && !f.Finished && !f.EndTaken:
 		return Decision{Step: TakeEnd, Backend: backend}
-	case f.API != nil && backend == nil && !f.Silent && !f.Counted:
+	case f.API != nil && backend == nil && !f.Counted:
 		return Decision{Step: CountMissing}
 	case backend != nil && !same:
 		d := nextOrphan(f, backend)
