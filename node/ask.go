@@ -37,7 +37,11 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 	case lifecycle.AskAll:
 		pods, err := s.list(ctx)
 		if err != nil {
-			return s.failure(s.api, eventFailedSync, fmt.Errorf("ask the provider for all pods, to tell those of the name %s apart: %w", s.key, err))
+			about := s.api
+			if about != nil && lifecycle.Terminal(&about.Status) {
+				about = nil // it is about another one of the name
+			}
+			return s.failure(about, eventFailedSync, fmt.Errorf("ask the provider for all pods, to tell those of the name %s apart: %w", s.key, err))
 		}
 		f.All, f.Pods = true, pods
 	case lifecycle.ReadLive:
@@ -54,18 +58,27 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 	case lifecycle.CountMissing:
 		f.Counted, f.Held = true, s.countMissing(ctx)
 	case lifecycle.CountOrphan:
-		f.Counted, f.Held = true, s.countOrphan(ctx, d.Backend)
+		f.OrphanCounted, f.OrphanHeld = true, s.countOrphan(ctx, d.Backend)
 	case lifecycle.TakeEnd:
 		f.EndTaken = true
 		st := s.states.get(s.key)
 		s.take(ctx, s.api, &report{uid: d.Backend.UID, status: d.Backend.Status.DeepCopy(), polled: true, after: st.report})
 	case lifecycle.Fail:
+		if d.Failure.Reason == lifecycle.ReasonLost {
+			if err := s.fence.Allow(ctx); err != nil { // what is remembered of the loss must not outlive the term
+				return err
+			}
+			log.G(ctx).Warn(d.Failure.Message)
+		}
 		s.fail(s.key, s.api, d.Failure)
 	case lifecycle.BeginOrphan:
-		s.states.sync(s.key, "", func(st syncWriter) { st.orphan = lifecycle.NewOrphan(d.Backend, &st.sent, f.Now) })
+		s.states.sync(s.key, anyPod, func(st syncWriter) { st.orphan = lifecycle.NewOrphan(d.Backend, &st.sent, f.Now) })
 	case lifecycle.KeepLeft:
 		s.keepLeft(d.Backend.UID)
 	case lifecycle.Recreate:
+		if err := s.fence.Allow(ctx); err != nil {
+			return err
+		}
 		s.recreate(ctx)
 	default:
 		panic(fmt.Sprintf("lifecycle step %d asks for nothing", d.Step))

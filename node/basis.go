@@ -47,6 +47,6 @@ func (st *podState) atRest(api *corev1.Pod) bool {
 // noteBasis notes that there was nothing to write on this basis.
 func (c *PodController) noteBasis(key string, on basis) {
 	if on != (basis{}) {
-		c.states.status(key, "", func(s statusWriter) { s.synced = on })
+		c.states.status(key, anyPod, func(s statusWriter) { s.synced = on })
 	}
 }

@@ -105,7 +105,7 @@ func TestResyncOfAPodAtRestAsksForNoStatus(t *testing.T) {
 		c := &PodController{syncLane: keyqueue.New(nil), statusLane: keyqueue.New(nil)}
 		c.states.m = map[string]*podState{}
 		c.states.anew("d/p", func(st *podState) { st.sent.UID, st.synced = "u", basisOf(pod, st) })
-		c.states.change("d/p", "", test.change)
+		c.states.change("d/p", anyPod, test.change)
 		c.markUpdated(test.before, pod)
 		if n, _ := c.statusLane.Len(0); n != test.want {
 			t.Errorf("%s: the status lane has %d keys, want %d", name, n, test.want)

@@ -121,7 +121,7 @@ func (c *PodController) relistNow() { wake(c.relistWanted) }
 // suspect makes the sync lane ask the backend for a pod, even if there seems to
 // be nothing to do.
 func (c *PodController) suspect(key string) {
-	c.states.evidence(key, "", func(st *evidence) { st.suspect = true })
+	c.states.evidence(key, anyPod, func(st *evidence) { st.suspect = true })
 	c.syncLane.Add(key)
 }
 

@@ -29,7 +29,7 @@ func (c *PodController) deadlineOf(key string, api *corev1.Pod, st *podState) ti
 		return st.deadline.at
 	}
 	at := time.Now().Add(by.Sub(c.wall()))
-	c.states.sync(key, "", func(s syncWriter) { s.deadline = deadline{by: by, at: at} })
+	c.states.sync(key, anyPod, func(s syncWriter) { s.deadline = deadline{by: by, at: at} })
 	return at
 }
 

@@ -47,7 +47,7 @@ func (c *PodController) findDuplicates(ctx context.Context, backend []*corev1.Po
 		others := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return !lifecycle.SamePod(api, p) })
 		st := c.states.get(key)
 		before := !st.sent.Accepted || !st.sent.AcceptedAt.Before(asked) // it says nothing about a pod that came since
-		c.states.evidence(key, "", func(e *evidence) {
+		c.states.evidence(key, anyPod, func(e *evidence) {
 			e.duplicate = e.duplicate.At(found, now)
 			e.shared = others || len(pods) > 1 || e.shared && before
 		})
@@ -79,10 +79,10 @@ func (c *PodController) deleteDuplicate(ctx context.Context, key string, api *co
 	message := fmt.Sprintf("the backend had a second pod of this name (UID %s); it was told to stop it", pod.UID)
 	log.G(ctx).WithField("pod", key).Warn(message)
 	first := false
-	c.states.sync(key, "", func(st syncWriter) {
+	c.states.sync(key, anyPod, func(st syncWriter) {
 		stops := st.duplicateStops.Of(d)
 		first = stops.Tries == 0
-		st.duplicateStops = lifecycle.DuplicateStops{Pod: d.Pod, At: time.Now(), Tries: stops.Tries + 1}
+		st.duplicateStops = lifecycle.DuplicateStops{At: time.Now(), Tries: stops.Tries + 1}
 	})
 	if first {
 		c.recorder.Event(api, corev1.EventTypeWarning, eventSecondPod, message)

@@ -129,7 +129,7 @@ func TestFault34HugePodsAreNotCopied(t *testing.T) {
 		}
 		runtime.ReadMemStats(&before)
 		for range rounds {
-			w.ctl.states.change("d/p", "", func(st *podState) { st.synced = basis{} }) // as after any change
+			w.ctl.states.change("d/p", anyPod, func(st *podState) { st.synced = basis{} }) // as after any change
 			if _, err := w.ctl.syncPod(w.Context(), "d/p"); err != nil {
 				w.Fatal(err)
 			}

@@ -28,7 +28,7 @@ func (c *PodController) deleteOrphan(ctx context.Context, key string, api, backe
 		return c.failure(api, eventDeleteFailed, fmt.Errorf("delete pod %s (UID %s), which is no longer in the API server, at the backend: %w", key, backend.UID, err))
 	}
 	log.G(ctx).WithField("pod", key).Infof("deleted a pod at the backend that is no longer in the API server (UID %s)", backend.UID)
-	c.states.sync(key, "", func(s syncWriter) {
+	c.states.sync(key, anyPod, func(s syncWriter) {
 		if s.orphan.Asked = now; lifecycle.Terminal(&backend.Status) {
 			s.left = &backend.UID // some keep for ever what has ended
 		}

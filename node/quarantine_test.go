@@ -285,7 +285,7 @@ func TestDuplicateIsStoppedByAFreshList(t *testing.T) {
 		older := bound("p0", "older")
 		older.Status.Phase = corev1.PodRunning
 		now := time.Now()
-		w.ctl.states.change("d/p0", "", func(st *podState) {
+		w.ctl.states.change("d/p0", anyPod, func(st *podState) {
 			st.duplicate = &lifecycle.Duplicate{Pod: older, Since: now.Add(-time.Minute), Seen: now.Add(-10 * time.Second)}
 			st.shared = true
 		})

@@ -60,7 +60,7 @@ func (c *PodController) take(ctx context.Context, pod *corev1.Pod, r *report) {
 // remember stores the report if it says anything new about the pod.
 func (c *PodController) remember(key string, api *corev1.Pod, r *report) (news bool) {
 	c.startTracking(key, api)
-	c.states.reports(key, "", func(st reportWriter) {
+	c.states.reports(key, anyPod, func(st reportWriter) {
 		if r.uid == "" && !st.all.sent.Attempted {
 			return // about an older pod of this name: this one was never started
 		}

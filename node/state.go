@@ -120,12 +120,18 @@ type podStates struct {
 
 // get returns a copy of the state, the zero state when there is none.
 func (s *podStates) get(key string) podState {
+	st, _ := s.find(key)
+	return st
+}
+
+// find is get, and reports whether there is a state.
+func (s *podStates) find(key string) (podState, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st := s.m[key]; st != nil {
-		return *st
+		return *st, true
 	}
-	return podState{}
+	return podState{}, false
 }
 
 // atRest reports whether there was nothing to write on what is known of the pod now.

@@ -38,13 +38,16 @@ func (st *podState) bySync() syncWriter {
 func (st *podState) byReport() reportWriter { return reportWriter{&st.reported, &st.exchanged, st} }
 func (st *podState) byStatus() statusWriter { return statusWriter{&st.statusMemory, &st.exchanged, st} }
 
+// anyPod stands for the UID of whichever pod the state is about.
+const anyPod types.UID = "any"
+
 // change changes the state, if there is one: what comes back late from a
-// provider or the API server must not bring back what was forgotten. With a UID, it must still be that of the pod: a report may
+// provider or the API server must not bring back what was forgotten. It must still be that of the pod: a report may
 // have begun the next pod's while a call for this one was under way.
 func (s *podStates) change(key string, uid types.UID, change func(*podState)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if st := s.m[key]; st != nil && (uid == "" || st.sent.UID == uid) {
+	if st := s.m[key]; st != nil && (uid == anyPod || st.sent.UID == uid) {
 		change(st)
 	}
 }
@@ -107,7 +110,7 @@ func (s *podStates) share(key string, uid types.UID) {
 
 // notDuplicate forgets the duplicate, if it is the pod that was dealt with otherwise.
 func (s *podStates) notDuplicate(key string, dealt func(*lifecycle.Duplicate) bool) {
-	s.evidence(key, "", func(e *evidence) {
+	s.evidence(key, anyPod, func(e *evidence) {
 		if e.duplicate != nil && dealt(e.duplicate) {
 			e.duplicate = nil
 		}
@@ -126,7 +129,7 @@ func (s *podStates) status(key string, uid types.UID, change func(statusWriter))
 
 // noneDropped notes that the API server has none of the conditions that the provider dropped up to the report.
 func (s *podStates) noneDropped(key string, upTo *report) {
-	s.reports(key, "", func(w reportWriter) {
+	s.reports(key, anyPod, func(w reportWriter) {
 		if w.report == upTo {
 			w.dropped = nil
 		}

@@ -49,7 +49,7 @@ func (c *PodController) writeStatus(ctx context.Context, key string) (class int,
 	}
 	api := st.newer(cached, time.Now())
 	if api == cached && st.written != nil {
-		c.states.status(key, "", func(s statusWriter) {
+		c.states.status(key, anyPod, func(s statusWriter) {
 			if s.written == st.written {
 				s.written = nil
 			}
@@ -108,7 +108,7 @@ func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, 
 		return nil
 	}
 	var wait time.Duration
-	c.states.status(key, "", func(s statusWriter) { wait = s.budget.take(time.Now()) })
+	c.states.status(key, anyPod, func(s statusWriter) { wait = s.budget.take(time.Now()) })
 	if wait > 0 {
 		c.statusLane.AddAfter(key, wait)
 		return nil
@@ -133,7 +133,7 @@ func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, 
 	case err != nil:
 		if apierrors.IsInvalid(err) && lifecycle.Terminal(&status) {
 			// It will never be taken, and must not hold a pod that is deleted and has stopped.
-			c.states.status(key, "", func(s statusWriter) {
+			c.states.status(key, anyPod, func(s statusWriter) {
 				if s.all.sent.UID == api.UID {
 					s.finalStatus, s.lastReport = true, st.report
 				}
@@ -141,7 +141,7 @@ func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, 
 		}
 		return c.failure(api, eventStatusFailed, fmt.Errorf("write status of pod %s: %w", key, err))
 	}
-	c.states.status(key, "", func(s statusWriter) {
+	c.states.status(key, anyPod, func(s statusWriter) {
 		if s.all.sent.UID != got.UID {
 			return
 		}
@@ -187,7 +187,7 @@ func (c *PodController) remove(ctx context.Context, key string, api *corev1.Pod)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return c.failure(api, "", fmt.Errorf("remove pod %s: %w", key, err))
 	}
-	c.states.status(key, "", func(s statusWriter) {
+	c.states.status(key, anyPod, func(s statusWriter) {
 		if s.all.sent.UID == api.UID {
 			s.removedAt = time.Now()
 		}

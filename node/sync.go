@@ -26,7 +26,7 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 	s.track(ctx)
 	for range maxSteps {
 		if !s.gather() {
-			c.syncLane.Add(key) // it is another pod by now
+			c.syncLane.Add(key) // with what is known now
 			return 0, nil
 		}
 		d := lifecycle.Next(&s.facts)
@@ -70,14 +70,14 @@ func (s *podSync) track(ctx context.Context) {
 	s.size(s.key, s.api, st)
 }
 
-// gather completes the facts with what is in memory, and returns false when that is of another pod: a report
-// began with the next one of the name. What was asked in this pass stays.
+// gather completes the facts with what is in memory, and returns false when that is of another pod, or was forgotten meanwhile: a
+// report began with the next one of the name, or another process acted for the node. What was asked in this pass stays.
 func (s *podSync) gather() bool {
-	st := s.states.get(s.key)
-	if s.api != nil && st.sent.UID != s.api.UID {
+	f := &s.facts
+	st, tracked := s.states.find(s.key)
+	if s.api != nil && st.sent.UID != s.api.UID || f.ByName && !tracked {
 		return false
 	}
-	f := &s.facts
 	f.Now = time.Now()
 	f.API, f.Sent, f.Told, f.Failure = s.api, st.sent, st.told(s.api), st.failure
 	f.Stopped, f.Over, f.Suspect = st.stopped, st.over, st.suspect
@@ -118,7 +118,7 @@ func (s *podSync) note(d lifecycle.Decision) {
 // noOrphan ends what was counted against a pod that only the backend had: it is
 // wanted after all, or gone.
 func (s *podSync) noOrphan(wanted bool) {
-	s.states.sync(s.key, "", func(st syncWriter) { st.orphan = lifecycle.Orphan{} })
+	s.states.sync(s.key, anyPod, func(st syncWriter) { st.orphan = lifecycle.Orphan{} })
 	if wanted {
 		s.orphans.show(s.key, s.facts.Now)
 	} else {
@@ -128,7 +128,9 @@ func (s *podSync) noOrphan(wanted bool) {
 
 // do takes the step that ends the pass.
 func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
-	defer observeWork(d.Step, time.Now())
+	if s.facts.ByName || d.Step == lifecycle.Stop { // a look at a pod at rest is no work
+		defer observeWork(d.Step, time.Now())
+	}
 	key, api := s.key, s.api
 	switch d.Step {
 	case lifecycle.Wait:
@@ -157,6 +159,9 @@ func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
 		s.relistNow() // a list that has it speaks against the loss
 	case lifecycle.Relist:
 		s.relistNow()
+	case lifecycle.RelistAtRest:
+		s.relistNow()
+		s.rest()
 	case lifecycle.DeleteOrphan:
 		return s.deleteOrphan(ctx, key, api, d.Backend)
 	case lifecycle.DeleteDuplicate:
@@ -182,7 +187,7 @@ func (s *podSync) stopped(backend *corev1.Pod) {
 
 // keepLeft remembers that the backend keeps a pod that has left.
 func (s *podSync) keepLeft(uid types.UID) {
-	s.states.sync(s.key, "", func(st syncWriter) { st.left = &uid })
+	s.states.sync(s.key, anyPod, func(st syncWriter) { st.left = &uid })
 }
 
 // rest is the end of the work on a pod for now: its sync error is over.
@@ -199,6 +204,6 @@ func (c *PodController) clearSyncError(key string) {
 	if st := c.states.get(key); st.syncErr == nil && len(st.said) == 0 {
 		return
 	}
-	c.states.errors(key, "", (*errorMemory).clearError)
+	c.states.errors(key, anyPod, (*errorMemory).clearError)
 	c.statusLane.Add(key)
 }

@@ -32,7 +32,7 @@ func nextAbsent(f *Facts) Decision {
 		return Decision{Again: min(f.Held, missingAfter)}
 	case f.Listed:
 		return Decision{Again: missingAfter} // GetPod and GetPods disagree: presence is believed
-	case f.lackedAt().Before(lostAt), f.Now.Sub(f.lackedAt()) > confirmedFor:
+	case !f.ReadLive && (f.lackedAt().Before(lostAt) || f.Now.Sub(f.lackedAt()) > confirmedFor):
 		// An older list does not tell what happened to the pods that came since, and so not whether many are missing.
 		return Decision{Step: Relist, Again: missingAfter / 2}
 	}

@@ -29,14 +29,13 @@ type Duplicate struct {
 
 // DuplicateStops are the requests to stop a duplicate.
 type DuplicateStops struct {
-	Pod   *corev1.Pod // the duplicate; nil: none was asked to stop
-	At    time.Time   // of the last DeletePod that was acknowledged
-	Tries int         // DeletePods
+	At    time.Time // of the last DeletePod that was acknowledged
+	Tries int       // DeletePods
 }
 
-// Of returns the requests to stop the duplicate: none, if they were for another.
+// Of returns the requests to stop the duplicate: none, if they were for an earlier one, or for the same before a list lacked it.
 func (s DuplicateStops) Of(d *Duplicate) DuplicateStops {
-	if s.Pod == nil || Differ(s.Pod, d.Pod) {
+	if s.At.Before(d.Since) {
 		return DuplicateStops{}
 	}
 	return s
@@ -73,8 +72,8 @@ func nextDuplicate(f *Facts) Decision {
 	switch due := d.due(f.Stops.Of(d)); {
 	case f.Now.Before(due):
 		settled.Again = due.Sub(f.Now)
-	case d.Seen.Before(due), f.Now.Sub(d.Seen) >= duplicateAge:
-		settled.Step = Relist // one list for all of them, and a fresh one: the duplicate may have gone since
+	case !f.ReadLive && (d.Seen.Before(due) || f.Now.Sub(d.Seen) >= duplicateAge):
+		settled.Step = RelistAtRest // one list for all of them, and a fresh one: the duplicate may have gone since
 	case !f.ReadLive:
 		settled.Step = ReadLive
 	case f.Live == nil || f.Live.UID != f.API.UID: // the cache is behind

@@ -17,7 +17,7 @@ func TestDuplicateIsStoppedOnEvidence(t *testing.T) {
 		return &Duplicate{Pod: second, Since: now.Add(-since), Seen: now.Add(-newest)}
 	}
 	asked := func(ago time.Duration, tries int) DuplicateStops {
-		return DuplicateStops{Pod: second, At: now.Add(-ago), Tries: tries}
+		return DuplicateStops{At: now.Add(-ago), Tries: tries}
 	}
 	for _, tt := range []struct {
 		name   string
@@ -29,9 +29,9 @@ func TestDuplicateIsStoppedOnEvidence(t *testing.T) {
 	}{
 		{name: "none", want: Rest},
 		{name: "in one list", found: seen(4*time.Second, 4*time.Second), want: Rest, again: 6 * time.Second},
-		{name: "in one list for long", found: seen(11*time.Second, 11*time.Second), want: Relist},
+		{name: "in one list for long", found: seen(11*time.Second, 11*time.Second), change: func(f *Facts) { f.ReadLive = false }, want: RelistAtRest},
 		{name: "in two lists", found: seen(15*time.Second, 0), want: DeleteDuplicate},
-		{name: "in two lists, the newest of long ago", found: seen(time.Hour, 10*time.Second), want: Relist},
+		{name: "in two lists, the newest of long ago", found: seen(time.Hour, 10*time.Second), change: func(f *Facts) { f.ReadLive = false }, want: RelistAtRest},
 		{name: "in two lists, and nobody read", found: seen(15*time.Second, 0), change: func(f *Facts) { f.ReadLive = false }, want: ReadLive},
 		{name: "in two lists, and the wanted one is gone", found: seen(15*time.Second, 0), change: func(f *Facts) { f.Live = nil }, want: Rest},
 		{name: "in two lists, and the wanted one is another", found: seen(15*time.Second, 0), change: func(f *Facts) { f.Live = pod("c") }, want: Rest},
@@ -39,7 +39,9 @@ func TestDuplicateIsStoppedOnEvidence(t *testing.T) {
 		{name: "asked to stop long ago", found: seen(time.Hour, 0), stops: asked(41*time.Second, 1), want: DeleteDuplicate},
 		{name: "asked to stop twice", found: seen(time.Hour, 0), stops: asked(41*time.Second, 2), want: Rest, again: 9 * time.Second},
 		{name: "asked to stop many times", found: seen(time.Hour, 0), stops: asked(0, 90), want: Rest, again: 10*time.Minute + 30*time.Second},
-		{name: "another was asked to stop", found: seen(15*time.Second, 0), stops: DuplicateStops{Pod: pod("c"), At: now, Tries: 1}, want: DeleteDuplicate},
+		{name: "in two lists, and the API server took long to say that the wanted one is there", found: seen(time.Hour, 20*time.Second), want: DeleteDuplicate},
+		{name: "asked to stop before a list lacked it", found: seen(4*time.Second, 0), stops: asked(time.Hour, 1), want: Rest, again: 6 * time.Second},
+		{name: "asked to stop before a list lacked it, and in two lists since", found: seen(10*time.Second, 0), stops: asked(time.Hour, 90), want: DeleteDuplicate},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := given{API: running, Sent: accepted(running)}.facts()

@@ -107,10 +107,13 @@ type Asked struct {
 	Rejected    *PodFailure // why the node has none
 	Unsupported string      // what the pod asks for and the backend does not have
 
-	// Counted says that the pod was counted among those that one side lacks, and Held for how long nothing may be
-	// concluded from that, because it lacks many, for example.
-	Counted bool
-	Held    time.Duration
+	// Counted says that the pod was counted among those that the backend lacks, and Held for how long nothing may be
+	// concluded from that, because it lacks many, for example. OrphanCounted and OrphanHeld are the same for the backend's pod
+	// and the API server.
+	Counted       bool
+	Held          time.Duration
+	OrphanCounted bool
+	OrphanHeld    time.Duration
 }
 
 // Absence is what is known of a pod that the backend does not have.
@@ -181,6 +184,8 @@ const (
 	Missing
 	// Relist asks for a list of all pods soon, for all that need one.
 	Relist
+	// RelistAtRest does so for a pod that is where it should be.
+	RelistAtRest
 	// DeleteOrphan calls DeletePod with the backend's copy of a pod that nobody wants.
 	DeleteOrphan
 	// DeleteDuplicate does so with one beside the wanted pod.

@@ -207,7 +207,7 @@ func (f *Facts) identify() (backend *corev1.Pod, first *Decision) {
 		switch {
 		case f.Left == nil || *f.Left != backend.UID: // first: what is known of the other takes the place of what says so
 			return nil, &Decision{Step: KeepLeft, Backend: backend}
-		case !f.All:
+		case !f.All && f.Backend.UID != "": // one that keeps no UIDs has one pod of a name
 			return nil, &Decision{Step: AskAll}
 		}
 		backend = f.running(backend)

@@ -156,10 +156,11 @@ func TestNext(t *testing.T) {
 		{name: "missing after a restart", facts: given{API: running}, want: Missing, again: missingAfter},
 		{name: "missing for a while", facts: given{API: running, Sent: missing(4 * time.Second)}, want: Rest, again: 6 * time.Second},
 		{name: "lost", facts: given{API: running, Sent: missing(10 * time.Second)}, want: Recreate},
-		{name: "lost, by a list of before that could be said", facts: given{API: running, Sent: missing(12 * time.Second), LackedAt: now.Add(-3 * time.Second)}, want: Relist, again: 5 * time.Second},
-		{name: "lost, by a list of then", facts: given{API: running, Sent: missing(12 * time.Second), LackedAt: now.Add(-2 * time.Second)}, want: Recreate},
-		{name: "lost, by a list of less long ago", facts: given{API: running, Sent: givenFor(missing(time.Hour), 2*time.Hour), LackedAt: now.Add(-60 * time.Second)}, want: Recreate},
-		{name: "lost, by a list of long ago", facts: given{API: running, Sent: givenFor(missing(time.Hour), 2*time.Hour), LackedAt: now.Add(-61 * time.Second)}, want: Relist, again: 5 * time.Second},
+		{name: "lost, by a list of before that could be said", facts: given{API: running, Sent: missing(12 * time.Second), LackedAt: now.Add(-3 * time.Second), Unread: true}, want: Relist, again: 5 * time.Second},
+		{name: "lost, by a list of then", facts: given{API: running, Sent: missing(12 * time.Second), LackedAt: now.Add(-2 * time.Second), Unread: true}, want: ReadLive},
+		{name: "lost, by a list of less long ago", facts: given{API: running, Sent: givenFor(missing(time.Hour), 2*time.Hour), LackedAt: now.Add(-60 * time.Second), Unread: true}, want: ReadLive},
+		{name: "lost, by a list of then, and the API server took long to say so", facts: given{API: running, Sent: givenFor(missing(time.Hour), 2*time.Hour), LackedAt: now.Add(-90 * time.Second)}, want: Recreate},
+		{name: "lost, by a list of long ago", facts: given{API: running, Sent: givenFor(missing(time.Hour), 2*time.Hour), LackedAt: now.Add(-61 * time.Second), Unread: true}, want: Relist, again: 5 * time.Second},
 		{name: "seen again", facts: given{API: running, Sent: missing(4 * time.Second), Backend: running}, want: Adopt},
 		{name: "seen again, and changed meanwhile", facts: given{API: pod("a", inPhase(corev1.PodRunning), withImage("j")), Sent: missing(4 * time.Second), Backend: running}, want: Update},
 		{name: "ended, and runs again", facts: given{API: ended, Sent: accepted(running), Backend: running, Finished: true, Relapsed: true}, want: Stop},
@@ -193,14 +194,15 @@ type given struct {
 	LackedAt                   time.Time // zero: now
 	Earlier                    bool
 	Began                      time.Time
+	Unread                     bool // nobody read the API server
 }
 
 func (k given) facts() Facts {
 	f := Facts{
 		Now: now, API: k.API, Sent: k.Sent, Told: k.Told, Failure: k.Failure, Finished: k.Finished, Relapsed: k.Relapsed,
 		Reports: k.Reports, Retell: k.Retell,
-		Asked: Asked{ByName: true, Backend: k.Backend, Doubtful: k.Doubtful, Complete: k.Complete, All: true, ReadLive: true,
-			Live: k.API, EndTaken: true, Admitted: true, Counted: true, Held: k.Held},
+		Asked: Asked{ByName: true, Backend: k.Backend, Doubtful: k.Doubtful, Complete: k.Complete, All: true, ReadLive: !k.Unread,
+			Live: k.API, EndTaken: true, Admitted: true, Counted: true, Held: k.Held, OrphanCounted: true, OrphanHeld: k.Held},
 		Absence: Absence{LackedAt: k.LackedAt, Listed: k.Listed, Visible: 30 * time.Second, Earlier: k.Earlier, Began: k.Began},
 	}
 	if f.LackedAt.IsZero() {

@@ -62,15 +62,15 @@ func nextOrphan(f *Facts, backend *corev1.Pod) Decision {
 	if wait := o.stopping(f.Now, OrphanGrace(backend)); wait > 0 {
 		return Decision{Step: Wait, Again: wait}
 	}
-	if !f.Counted {
+	if !f.OrphanCounted {
 		return Decision{Step: CountOrphan}
 	}
 	if !f.SeenDeleted(backend) {
 		if left := o.Since.Add(f.orphanAge()).Sub(f.Now); left > 0 {
 			return Decision{Step: Wait, Again: left}
 		}
-		if f.Held > 0 && !Terminal(&backend.Status) {
-			return Decision{Step: Wait, Again: min(f.Held, orphanHeldFor)}
+		if f.OrphanHeld > 0 && !Terminal(&backend.Status) {
+			return Decision{Step: Wait, Again: min(f.OrphanHeld, orphanHeldFor)}
 		}
 	}
 	switch {

@@ -59,8 +59,10 @@ func answer(t *rapid.T, f *Facts, d Decision) {
 		} else if rapid.Bool().Draw(t, "unsupported") {
 			f.Unsupported = "no"
 		}
-	case CountMissing, CountOrphan:
+	case CountMissing:
 		f.Counted, f.Held = true, time.Duration(rapid.IntRange(0, 1).Draw(t, "held"))
+	case CountOrphan:
+		f.OrphanCounted, f.OrphanHeld = true, time.Duration(rapid.IntRange(0, 1).Draw(t, "orphan held"))
 	case TakeEnd:
 		f.EndTaken, f.Finished = true, rapid.Bool().Draw(t, "finished now")
 	case Fail:
