@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -133,6 +134,9 @@ type madePod struct {
 // New returns the remote cluster of a node. It asks for nothing before RunInBackground.
 func New(c Config) (*Cluster, error) {
 	access, seen := rest.CopyConfig(c.REST), &outages{}
+	if access.ContentType == "" { // JSON would cost more than all else that is done for a pod
+		access.ContentType, access.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	}
 	access.Wrap(func(next http.RoundTripper) http.RoundTripper { return notOlder{plainWatches{next}, seen} })
 	client, err := kubernetes.NewForConfig(access)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 	"k8s.io/utils/ptr"
 )
@@ -71,7 +72,8 @@ func (c *Cluster) usage(ctx context.Context) map[string]used {
 	if c.config.Namespace != "" {
 		path = "/apis/metrics.k8s.io/v1beta1/namespaces/" + c.config.Namespace + "/pods"
 	}
-	data, err := c.client.Discovery().RESTClient().Get().AbsPath(path).Param("labelSelector", c.config.Home.Selector()).DoRaw(ctx)
+	data, err := c.client.Discovery().RESTClient().Get().AbsPath(path).SetHeader("Accept", runtime.ContentTypeJSON).
+		Param("labelSelector", c.config.Home.Selector()).DoRaw(ctx)
 	var list struct {
 		Items []podMetrics `json:"items"`
 	}
