@@ -45,6 +45,9 @@ type Config[T any] struct {
 	// Pod returns the pod as the cluster has it, or nil. It is asked when the service tells of a pod that nobody created in this life,
 	// until it knows it. Nil, or what returns nil, lets the pod have its name and UID alone until Update.
 	Pod func(Identity) *corev1.Pod
+	// Had reports whether the cluster has a pod of a name that the service had, by its status. After a start lists are asked for one that Find
+	// does not find: an earlier life may have made it just now. Nil: such a pod is found by the lists that are due.
+	Had func(namespace, name string) bool
 	// Double is called by Run for an instance of a pod that has an earlier one, once a list. Nil: they are left.
 	Double func(context.Context, T)
 
@@ -83,6 +86,8 @@ type Cache[T any] struct {
 	failed   int                     // guarded by mu; rounds that failed in a row
 	answered time.Time               // guarded by mu; when the last round that did not fail was asked for
 	complete time.Time               // guarded by mu; when the last complete list was asked for
+	began    time.Time               // guarded by mu; when the first round was
+	sought   bool                    // guarded by mu; a pod of an earlier life is to be found by a list
 }
 
 // entry is what is known of a pod.
