@@ -92,7 +92,7 @@ type Cache[T any] struct {
 
 // entry is what is known of a pod.
 type entry[T any] struct {
-	pod      *corev1.Pod // handed out: replaced, never changed
+	pod      *corev1.Pod // handed out: replaced, never changed, and what it points to neither
 	instance T
 	id       Identity
 	at       time.Time // when what instance says was asked for
@@ -116,7 +116,7 @@ func New[T any](c Config[T]) *Cache[T] {
 	}
 }
 
-// Notify sets what is called with each pod whose status changed. It is called before Run, and before any pod is there.
+// Notify sets what is called with each pod whose status changed. The pod is not to be changed. It is called before Run, and before any pod is there.
 func (c *Cache[T]) Notify(f func(*corev1.Pod)) { c.notify = f }
 
 // Accepted adds a pod that the service has taken, with what it said of it. It is reported.
@@ -129,7 +129,7 @@ func (c *Cache[T]) Accepted(pod *corev1.Pod, instance T) {
 	delete(c.buried, id.ID)
 	e := c.pods[pod.UID]
 	if e == nil {
-		e = &entry[T]{pod: pod.DeepCopy(), accepted: now}
+		e = &entry[T]{pod: pod, accepted: now}
 		c.pods[pod.UID] = e
 	}
 	e.setPod(pod)
@@ -220,16 +220,16 @@ func (c *Cache[T]) refresh(e *entry[T]) *corev1.Pod {
 	if equality.Semantic.DeepEqual(status, e.pod.Status) {
 		return nil
 	}
-	next := e.pod.DeepCopy() // it may have been handed out
+	next := *e.pod // it may have been handed out
 	next.Status = status
-	e.pod = next
-	return next
+	e.pod = &next
+	return e.pod
 }
 
 // tell reports a pod that changed. c.order is held, c.mu is not.
 func (c *Cache[T]) tell(pod *corev1.Pod) {
 	if pod != nil {
-		c.notify(pod.DeepCopy())
+		c.notify(pod)
 	}
 }
 

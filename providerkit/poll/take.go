@@ -148,7 +148,7 @@ func before(a, b Identity) bool {
 // adopted is a pod of an earlier life.
 func (c *Cache[T]) adopted(id Identity) *corev1.Pod {
 	if pod := c.inCluster(id); pod != nil {
-		return pod.DeepCopy()
+		return pod
 	}
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: id.Namespace, Name: id.Name, UID: id.UID}}
 }

@@ -187,10 +187,7 @@ func (p *provider) remove(ctx context.Context, i instance) error {
 // GetPod implements node.PodLifecycleHandler.
 func (p *provider) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	pod, _, err := p.find(ctx, namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	return pod.DeepCopy(), nil
+	return pod, err
 }
 
 // find is the pod of a name, with its group.
@@ -215,11 +212,7 @@ func (p *provider) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	if err := p.wait(ctx); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
-	all := p.cache.All()
-	for i := range all {
-		all[i] = all[i].DeepCopy()
-	}
-	return all, nil
+	return p.cache.All(), nil
 }
 
 // wait returns when the pods of an earlier life are known, or why they are not.

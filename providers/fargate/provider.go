@@ -216,10 +216,7 @@ func (p *provider) GetPod(ctx context.Context, namespace, name string) (*corev1.
 		return nil, fmt.Errorf("get pod %s/%s: %w", namespace, name, err)
 	}
 	pod, _, err := p.cache.Find(namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	return pod.DeepCopy(), nil
+	return pod, err
 }
 
 // GetPodStatus implements node.PodLifecycleHandler.
@@ -236,11 +233,7 @@ func (p *provider) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	if err := p.cache.Wait(ctx); err != nil {
 		return nil, fmt.Errorf("get pods: %w", err)
 	}
-	pods := p.cache.All()
-	for i := range pods {
-		pods[i] = pods[i].DeepCopy()
-	}
-	return pods, nil
+	return p.cache.All(), nil
 }
 
 // Capabilities implements capability.Declarer.
