@@ -37,6 +37,19 @@ func (c *Cache[T]) Synced() bool {
 	}
 }
 
+// Complete reports whether the service does not have what is not known here: the last round did not fail, and a list is so late
+// after the first round that it has all that an earlier process made.
+func (c *Cache[T]) Complete() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err == nil && c.settled(c.complete)
+}
+
+// settled reports whether a list that is asked for at that time has all that an earlier process made. c.mu is held.
+func (c *Cache[T]) settled(asked time.Time) bool {
+	return !c.began.IsZero() && !asked.Before(c.began.Add(c.config.SeenWithin))
+}
+
 // LastError returns why the last round failed, and since when rounds do. Nil: it did not.
 func (c *Cache[T]) LastError() (err error, since time.Time) { //nolint:revive,staticcheck // the time is of the error
 	c.mu.Lock()
@@ -68,6 +81,24 @@ func (c *Cache[T]) Get(uid types.UID) (pod *corev1.Pod, instance T, ok bool) {
 
 // Find returns the pod of a name with the instance that it is; of several one that does not stop, and of those the one that came last. An error is of the kind not-found.
 func (c *Cache[T]) Find(namespace, name string) (pod *corev1.Pod, instance T, err error) {
+	if pod, instance, ok := c.find(namespace, name); ok {
+		return pod, instance, nil
+	}
+	if c.config.Had != nil && c.config.Had(namespace, name) && c.seek() {
+		c.Hurry()
+	}
+	return nil, instance, errdefs.NotFoundf("there is no pod %s/%s at the service", namespace, name)
+}
+
+// seek asks for a list that may have a pod of an earlier process, and reports whether there is to be one at once.
+func (c *Cache[T]) seek() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sought = c.sought || !c.complete.IsZero() && !c.settled(c.complete)
+	return c.sought && time.Since(c.complete) >= 2*c.config.Rest
+}
+
+func (c *Cache[T]) find(namespace, name string) (pod *corev1.Pod, instance T, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var found *entry[T]
@@ -78,9 +109,9 @@ func (c *Cache[T]) Find(namespace, name string) (pod *corev1.Pod, instance T, er
 		}
 	}
 	if found == nil {
-		return nil, instance, errdefs.NotFoundf("there is no pod %s/%s at the service", namespace, name)
+		return nil, instance, false
 	}
-	return found.pod, found.instance, nil
+	return found.pod, found.instance, true
 }
 
 // All returns every pod. They are not to be changed.

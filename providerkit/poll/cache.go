@@ -45,6 +45,9 @@ type Config[T any] struct {
 	// Pod returns the pod as the cluster has it, or nil. It is asked when the service tells of a pod that nobody created since the start,
 	// until it knows it. Nil, or what returns nil, lets the pod have its name and UID alone until Update.
 	Pod func(Identity) *corev1.Pod
+	// Had reports whether the cluster has a pod of a name that the service had, by its status. After a start lists are asked for one that Find
+	// does not find: an earlier process may have made it just now. Nil: such a pod is found by the lists that are due.
+	Had func(namespace, name string) bool
 	// Double is called by Run for an instance of a pod that has an earlier one, once a list. Nil: they are left.
 	Double func(context.Context, T)
 
@@ -83,11 +86,13 @@ type Cache[T any] struct {
 	failed   int                     // guarded by mu; rounds that failed in a row
 	answered time.Time               // guarded by mu; when the last round that did not fail was asked for
 	complete time.Time               // guarded by mu; when the last complete list was asked for
+	began    time.Time               // guarded by mu; when the first round was
+	sought   bool                    // guarded by mu; a pod of an earlier process is to be found by a list
 }
 
 // entry is what is known of a pod.
 type entry[T any] struct {
-	pod      *corev1.Pod // handed out: replaced, never changed
+	pod      *corev1.Pod // handed out: replaced, never changed, and what it points to neither
 	instance T
 	id       Identity
 	at       time.Time // when what instance says was asked for
@@ -111,7 +116,7 @@ func New[T any](c Config[T]) *Cache[T] {
 	}
 }
 
-// Notify sets what is called with each pod whose status changed. It is called before Run, and before any pod is there.
+// Notify sets what is called with each pod whose status changed. The pod is not to be changed. It is called before Run, and before any pod is there.
 func (c *Cache[T]) Notify(f func(*corev1.Pod)) { c.notify = f }
 
 // Accepted adds a pod that the service has taken, with what it said of it. It is reported.
@@ -124,7 +129,7 @@ func (c *Cache[T]) Accepted(pod *corev1.Pod, instance T) {
 	delete(c.buried, id.ID)
 	e := c.pods[pod.UID]
 	if e == nil {
-		e = &entry[T]{pod: pod.DeepCopy(), accepted: now}
+		e = &entry[T]{pod: pod, accepted: now}
 		c.pods[pod.UID] = e
 	}
 	e.setPod(pod)
@@ -215,16 +220,16 @@ func (c *Cache[T]) refresh(e *entry[T]) *corev1.Pod {
 	if equality.Semantic.DeepEqual(status, e.pod.Status) {
 		return nil
 	}
-	next := e.pod.DeepCopy() // it may have been handed out
+	next := *e.pod // it may have been handed out
 	next.Status = status
-	e.pod = next
-	return next
+	e.pod = &next
+	return e.pod
 }
 
 // tell reports a pod that changed. c.order is held, c.mu is not.
 func (c *Cache[T]) tell(pod *corev1.Pod) {
 	if pod != nil {
-		c.notify(pod.DeepCopy())
+		c.notify(pod)
 	}
 }
 

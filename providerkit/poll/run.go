@@ -71,6 +71,11 @@ func (c *Cache[T]) interval() time.Duration {
 // round asks the service once, and takes down whether it answered.
 func (c *Cache[T]) round(ctx context.Context) error {
 	asked := time.Now()
+	c.mu.Lock()
+	if c.began.IsZero() {
+		c.began = asked
+	}
+	c.mu.Unlock()
 	since, list := c.due(asked)
 	var instances []T
 	var err error

@@ -28,6 +28,9 @@ func (c *Cache[T]) due(now time.Time) (since time.Time, list bool) {
 	if now.Sub(c.complete) < 2*c.config.Rest {
 		return c.answered, false
 	}
+	if c.sought || c.settled(now) && !c.settled(c.complete) {
+		return time.Time{}, true
+	}
 	for _, e := range c.pods { // only complete lists tell of these, so they are made more often, but not in each round
 		if e.stopping || e.missing > 0 || !e.listed && now.Sub(e.accepted) > c.config.SeenWithin {
 			return time.Time{}, true
@@ -145,7 +148,7 @@ func before(a, b Identity) bool {
 // adopted is a pod from before a restart.
 func (c *Cache[T]) adopted(id Identity) *corev1.Pod {
 	if pod := c.inCluster(id); pod != nil {
-		return pod.DeepCopy()
+		return pod
 	}
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: id.Namespace, Name: id.Name, UID: id.UID}}
 }
@@ -186,6 +189,6 @@ func (c *Cache[T]) lacking(there map[types.UID]bool, ids map[string]bool, asked 
 	if c.complete.IsZero() {
 		close(c.synced)
 	}
-	c.complete = asked
+	c.complete, c.sought = asked, false
 	return lost
 }

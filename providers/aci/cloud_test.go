@@ -56,6 +56,7 @@ type azure struct {
 	cloud  *inprocess.Cloud
 	url    string
 	caFile string
+	pods   corev1listers.PodLister // those of the cluster; nil: they are not known
 }
 
 // secrets are the files of groups, as inprocess reads them.

@@ -36,7 +36,7 @@ func (a *azure) provider(t *testing.T, change func(*Config)) *provider {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "aci"}}}, NodeName: "aci"}
+	in := cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "aci"}}, Pods: a.pods}, NodeName: "aci"}
 	p, err := newProvider(in, conf, pace{busy: 20 * time.Millisecond, rest: 20 * time.Millisecond, follow: 20 * time.Millisecond, eager: true})
 	if err != nil {
 		t.Fatal(err)

@@ -231,10 +231,7 @@ func (p *provider) GetPod(ctx context.Context, namespace, name string) (*corev1.
 		return nil, err
 	}
 	pod, _, err := p.cache.Find(namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	return pod.DeepCopy(), nil
+	return pod, err
 }
 
 // GetPodStatus implements node.PodLifecycleHandler.
@@ -251,11 +248,7 @@ func (p *provider) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	if err := p.known(ctx); err != nil {
 		return nil, err
 	}
-	pods := p.cache.All()
-	for i := range pods {
-		pods[i] = pods[i].DeepCopy()
-	}
-	return pods, nil
+	return p.cache.All(), nil
 }
 
 // known fails while it is not known which pods ACI has.

@@ -88,6 +88,7 @@ type provider struct {
 // pace is how fast a provider asks. What is zero is as the arithmetic of groups says.
 type pace struct {
 	busy, rest, follow time.Duration
+	seenWithin         time.Duration
 	eager              bool
 	http               *http.Client // nil is that of the configuration
 }
@@ -141,7 +142,14 @@ func newProvider(in cli.ProviderInput, config Config, at pace) (*provider, error
 			}
 			return pod
 		},
-		Busy: or(at.busy, busyEvery), Rest: or(at.rest, listEvery),
+		Had: func(namespace, name string) bool {
+			if in.Pods == nil {
+				return false
+			}
+			pod, err := in.Pods.Pods(namespace).Get(name)
+			return err == nil && pod.Status.StartTime != nil
+		},
+		Busy: or(at.busy, busyEvery), Rest: or(at.rest, listEvery), SeenWithin: or(at.seenWithin, doubtful),
 	})
 	return p, nil
 }
@@ -156,11 +164,8 @@ func or(d, otherwise time.Duration) time.Duration {
 // NotifyPods implements node.PodNotifier.
 func (p *provider) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { p.cache.Notify(notify) }
 
-// AnswersForAllPods implements node.PodAuthority: lists of ACI are complete.
-func (p *provider) AnswersForAllPods() bool {
-	err, _ := p.cache.LastError()
-	return err == nil && p.cache.Synced()
-}
+// AnswersForAllPods implements node.PodAuthority: lists of ACI are complete. What an earlier process created last may come late.
+func (p *provider) AnswersForAllPods() bool { return p.cache.Complete() }
 
 // UsePodObjects implements node.PodObjectsUser.
 func (p *provider) UsePodObjects(objects node.PodObjects) { p.objects = objects }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
@@ -153,10 +154,37 @@ func TestGroupThatListsDoNotHave(t *testing.T) {
 	mend()
 	h.UntilGone(p, pod)
 	h.Until("the group is gone", func() (bool, string) { got := h.groups(pod); return len(got) == 0, fmt.Sprint(got) })
-	p.began.Store(new(time.Now().Add(-2 * time.Hour)))
-	if !p.AnswersForAllPods() {
-		t.Error("it does not answer for all pods in the end")
+}
+
+// TestGroupThatListsAreLateToShowAfterARestart: nobody says that ECI does not have it, and it is found as soon as lists show it.
+func TestGroupThatListsAreLateToShowAfterARestart(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.config.idle = time.Hour
+	p, stop := h.start()
+	pod := h.Pod("default", "web", stays())
+	h.Create(p, pod)
+	pod = pod.DeepCopy()
+	pod.Status.StartTime = new(metav1.Now())
+	if err := h.Pods.Update(pod); err != nil {
+		t.Fatal(err)
 	}
+	stop()
+	mend := h.region.front.Break(says("DescribeContainerGroupStatus", `{"Data":[]}`))
+	h.config.seenWithin = time.Hour
+	late, _ := h.start()
+	if err := late.cache.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := late.GetPod(t.Context(), pod.Namespace, pod.Name); !errdefs.IsNotFound(err) || late.AnswersForAllPods() {
+		t.Errorf("the first list lacks it: got %v, and it answers for all pods: %t", err, late.AnswersForAllPods())
+	}
+	mend()
+	h.UntilRuns(late, pod)
+
+	h.config.seenWithin, h.config.idle = time.Second, 500*time.Millisecond
+	soon, _ := h.start()
+	h.Until("it answers for all pods", func() (bool, string) { return soon.AnswersForAllPods(), "" })
 }
 
 // TestCreateWithoutAnID: nobody knows what ECI did.

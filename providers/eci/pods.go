@@ -33,7 +33,7 @@ func (p *provider) newCache() *poll.Cache[instance] {
 		},
 		Status: func(pod *corev1.Pod, i instance) corev1.PodStatus { return podstatus.Status(pod, observe(i.seen)) },
 		Ended:  func(i instance) bool { return i.status.ended() },
-		Pod:    p.fromCluster,
+		Pod:    p.fromCluster, Had: p.had,
 		Double: p.removeDouble,
 		Busy:   p.config.busy, Rest: p.config.rest, Idle: p.config.idle, SeenWithin: cmp.Or(p.config.seenWithin, seenWithin),
 	})
@@ -46,6 +46,12 @@ func (p *provider) fromCluster(id poll.Identity) *corev1.Pod {
 		return nil
 	}
 	return pod
+}
+
+// had reports whether the cluster has a pod whose status is of a group.
+func (p *provider) had(namespace, name string) bool {
+	pod, err := p.pods.Pods(namespace).Get(name)
+	return err == nil && pod.Status.StartTime != nil
 }
 
 // hasInits reports whether a pod has init containers. One that nobody knows may have some.
@@ -181,10 +187,7 @@ func (p *provider) remove(ctx context.Context, i instance) error {
 // GetPod implements node.PodLifecycleHandler.
 func (p *provider) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	pod, _, err := p.find(ctx, namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	return pod.DeepCopy(), nil
+	return pod, err
 }
 
 // find is the pod of a name, with its group.
@@ -209,11 +212,7 @@ func (p *provider) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	if err := p.wait(ctx); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
-	all := p.cache.All()
-	for i := range all {
-		all[i] = all[i].DeepCopy()
-	}
-	return all, nil
+	return p.cache.All(), nil
 }
 
 // wait returns when the pods from before a restart are known, or why they are not.

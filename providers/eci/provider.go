@@ -3,14 +3,11 @@
 package eci
 
 import (
-	"cmp"
 	"context"
 	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
-	"sync/atomic"
-	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
@@ -76,8 +73,7 @@ type provider struct {
 	shells  shells
 	roots   *x509.CertPool // of sessions too; nil for those of this machine
 	pods    corev1listers.PodLister
-	listed  func() bool               // pods has all that the API server has
-	began   atomic.Pointer[time.Time] // when ECI was asked first
+	listed  func() bool // pods has all that the API server has
 
 	// Set before RunInBackground, constant afterwards.
 	objects node.PodObjects
@@ -117,17 +113,12 @@ func (p *provider) RunInBackground(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), p.listed) {
 		return nil // it ends
 	}
-	p.began.Store(new(time.Now()))
 	p.cache.Run(ctx)
 	return nil
 }
 
-// AnswersForAllPods implements node.PodAuthority: lists of ECI are complete, or errors. What was created just before a restart may come late.
-func (p *provider) AnswersForAllPods() bool {
-	began := p.began.Load()
-	err, _ := p.cache.LastError()
-	return err == nil && p.cache.Synced() && began != nil && time.Since(*began) > cmp.Or(p.config.seenWithin, seenWithin)
-}
+// AnswersForAllPods implements node.PodAuthority: lists of ECI are complete, or errors. What an earlier process created last may come late.
+func (p *provider) AnswersForAllPods() bool { return p.cache.Complete() }
 
 // Capabilities implements capability.Declarer.
 func (p *provider) Capabilities() capability.Declaration { return p.config.Capabilities() }

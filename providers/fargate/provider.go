@@ -102,18 +102,18 @@ func newProvider(ctx context.Context, in cli.ProviderInput, config Config, pace 
 	if pace.listEvery == 0 {
 		pace.listEvery = listEvery
 	}
+	if pace.seenWithin == 0 {
+		pace.seenWithin = doubtful
+	}
 	if pace.rest == 0 && config.Queue != "" {
 		pace.rest = restWithQueue
 	}
 	p.cache = poll.New(poll.Config[types.Task]{
-		List: p.list, Changed: p.changed, Identify: p.identify, Ended: ended, Pod: p.podOf,
+		List: p.list, Changed: p.changed, Identify: p.identify, Ended: ended, Pod: p.podOf, Had: p.had,
 		Status: p.prober.status,
 		Busy:   pace.busy, Rest: pace.rest, Idle: pace.idle, ListEvery: pace.listEvery, SeenWithin: pace.seenWithin,
 	})
 	p.watch.patience = pace.seenWithin
-	if p.watch.patience == 0 {
-		p.watch.patience = doubtful
-	}
 	return p, nil
 }
 
@@ -147,11 +147,8 @@ func (p *provider) RunInBackground(ctx context.Context) error {
 	return nil
 }
 
-// AnswersForAllPods implements node.PodAuthority: lists are complete, or none.
-func (p *provider) AnswersForAllPods() bool {
-	err, _ := p.cache.LastError()
-	return err == nil && p.cache.Synced()
-}
+// AnswersForAllPods implements node.PodAuthority: lists are complete, or none. What an earlier process ran last may come late.
+func (p *provider) AnswersForAllPods() bool { return p.cache.Complete() }
 
 // UpdatePod takes labels and annotations down. A task does not change.
 func (p *provider) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
@@ -219,10 +216,7 @@ func (p *provider) GetPod(ctx context.Context, namespace, name string) (*corev1.
 		return nil, fmt.Errorf("get pod %s/%s: %w", namespace, name, err)
 	}
 	pod, _, err := p.cache.Find(namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	return pod.DeepCopy(), nil
+	return pod, err
 }
 
 // GetPodStatus implements node.PodLifecycleHandler.
@@ -239,11 +233,7 @@ func (p *provider) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	if err := p.cache.Wait(ctx); err != nil {
 		return nil, fmt.Errorf("get pods: %w", err)
 	}
-	pods := p.cache.All()
-	for i := range pods {
-		pods[i] = pods[i].DeepCopy()
-	}
-	return pods, nil
+	return p.cache.All(), nil
 }
 
 // Capabilities implements capability.Declarer.

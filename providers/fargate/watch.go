@@ -305,6 +305,15 @@ func tagsOf(t ecstypes.Task) map[string]string {
 	return tags
 }
 
+// had reports whether the cluster has a pod whose status is of a task.
+func (p *provider) had(namespace, name string) bool {
+	if p.in.Pods == nil {
+		return false
+	}
+	pod, err := p.in.Pods.Pods(namespace).Get(name)
+	return err == nil && pod.Status.StartTime != nil
+}
+
 // podOf returns the pod as the cluster has it, nil if it has another one or none.
 func (p *provider) podOf(id poll.Identity) *corev1.Pod {
 	if p.in.Pods == nil {
