@@ -94,7 +94,7 @@ func ExampleNewPodController() {
 	go func() { _ = controller.Run(ctx, 4) }()
 	<-controller.Ready()
 
-	changes, err := api.Pods("default").Watch(ctx, metav1.ListOptions{})
+	changes, err := api.Pods("default").Watch(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		panic(err)
 	}
