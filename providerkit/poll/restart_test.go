@@ -9,9 +9,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// TestAnInstanceThatAnEarlierLifeMadeIsShownLate: lists lack it, and what changes was before anybody asked. It is looked for, as the cluster has
+// TestAnInstanceOfAnEarlierProcessIsShownLate: lists lack it, and what changes was before anybody asked. It is looked for, as the cluster has
 // it by its status, and until a list must have it nobody says that it is not there.
-func TestAnInstanceThatAnEarlierLifeMadeIsShownLate(t *testing.T) {
+func TestAnInstanceOfAnEarlierProcessIsShownLate(t *testing.T) {
 	made := instance{id: "i1", uid: "a", state: "Running"}
 	for name, c := range map[string]struct {
 		had   bool          // the cluster has it by its status
