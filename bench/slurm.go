@@ -21,7 +21,8 @@ type slurm struct {
 	daemons []*process // in the order in which they were started
 }
 
-// slurmConf is slurm.conf. The node is told to have room for all pods.
+// slurmConf is slurm.conf. The node is told to have room for all pods, and to take its time for their starts: by default the controller ends a job
+// that its node does not know of after 10 s.
 const slurmConf = `ClusterName=bench
 SlurmctldHost=localhost
 SlurmctldPort=%[2]d
@@ -48,6 +49,7 @@ SwitchType=switch/none
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 MinJobAge=900
+BatchStartTimeout=300
 CommunicationParameters=NoCtldInAddrAny
 NodeName=n1 NodeHostname=localhost NodeAddr=127.0.0.1 Port=%[3]d CPUs=1024 RealMemory=4000000
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP

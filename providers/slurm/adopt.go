@@ -78,7 +78,7 @@ func (p *provider) adopt(ctx context.Context, jobs map[types.UID][]queued) error
 			}
 		}
 		t := &tracked{pod: b.Pod, id: identity{p.config.ClusterID, p.in.Node.Name, b.Pod.Namespace, b.Pod.Name, uid}, job: queued{ID: number}, renewAt: firstRenewal(b.Tokens)}
-		if t.said, t.saidAt, err = p.place.said(uid, time.Time{}, false); err != nil {
+		if t.said, t.seen, err = p.place.said(uid, nil, false); err != nil {
 			return fmt.Errorf("read the files of the pod with UID %s: %w", uid, err)
 		}
 		var stop job.Stop

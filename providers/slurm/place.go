@@ -144,15 +144,15 @@ func (p place) submitted(uid types.UID, number int) error {
 
 func (p place) remove(uid types.UID) error { return os.RemoveAll(p.pod(uid)) }
 
-// said is what the job of a pod wrote, if that is newer than what was seen; again looks at it in any case. nil is nothing new; an error
-// is that it cannot be known.
-func (p place) said(uid types.UID, seen time.Time, again bool) (*job.Status, time.Time, error) {
+// said is what the job of a pod wrote, if that is another file than the one that was seen; again looks at it in any case. nil is nothing new; an
+// error is that it cannot be known.
+func (p place) said(uid types.UID, seen os.FileInfo, again bool) (*job.Status, os.FileInfo, error) {
 	path := filepath.Join(p.pod(uid), job.StatusFile)
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, seen, nil
 	}
-	if err != nil || info.ModTime().Equal(seen) && !again {
+	if err != nil || !again && unchanged(seen, info) {
 		return nil, seen, err
 	}
 	var said job.Status
@@ -163,7 +163,13 @@ func (p place) said(uid types.UID, seen time.Time, again bool) (*job.Status, tim
 	case err != nil:
 		return nil, seen, err
 	}
-	return &said, info.ModTime(), nil
+	return &said, info, nil
+}
+
+// unchanged tells whether nothing was written since. The time alone does not tell: it is that of the last tick of a clock, within which a job may
+// write twice. Each time it writes a new file.
+func unchanged(seen, now os.FileInfo) bool {
+	return seen != nil && os.SameFile(seen, now) && now.ModTime().Equal(seen.ModTime()) && now.Size() == seen.Size()
 }
 
 // usedFile is beside a root that has pods, or had them: without it another file system is there, or none.

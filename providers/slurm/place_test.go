@@ -8,7 +8,43 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
+
+// TestStatusesOfOneTick: a job may write how its pod is twice within one tick of the clock that files are dated by, as it does at an end, and may
+// write nothing afterwards.
+func TestStatusesOfOneTick(t *testing.T) {
+	t.Parallel()
+	p, tick := place{root: t.TempDir()}, time.Now()
+	if err := os.Mkdir(p.pod("uid"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	show := func(s job.Status) {
+		path := filepath.Join(p.pod("uid"), job.StatusFile)
+		if err := job.ShowJSON(path, s); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, tick, tick); err != nil {
+			t.Fatal(err)
+		}
+	}
+	show(job.Status{Pod: corev1.PodStatus{Phase: corev1.PodRunning}})
+	said, seen, err := p.said("uid", nil, false)
+	if err != nil || said == nil || said.Pod.Phase != corev1.PodRunning {
+		t.Fatalf("first: %+v, %v, want Running", said, err)
+	}
+	if said, _, err := p.said("uid", seen, false); err != nil || said != nil {
+		t.Errorf("the same again: %+v, %v, want nothing new", said, err)
+	}
+	show(job.Status{Pod: corev1.PodStatus{Phase: corev1.PodFailed}, Ended: true})
+	if said, _, err := p.said("uid", seen, false); err != nil || said == nil || !said.Ended {
+		t.Errorf("then: %+v, %v, want its end", said, err)
+	}
+}
 
 // TestPlaceOfOthers: nothing is put where others decide what jobs run.
 func TestPlaceOfOthers(t *testing.T) {

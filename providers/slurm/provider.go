@@ -99,12 +99,12 @@ type tracked struct {
 	job       queued
 	submitted time.Time // by this process; zero for one that was found
 	said      *job.Status
-	saidAt    time.Time // of the file
-	missing   int       // complete lists in a row without the job
-	missingAt time.Time // the first of them
-	askAt     time.Time // when the accounting is asked again
-	forgotten bool      // no list shows the job, its state is not of one
-	overAt    time.Time // when its job was first seen to be over
+	seen      os.FileInfo // of the file; nil: there was none
+	missing   int         // complete lists in a row without the job
+	missingAt time.Time   // the first of them
+	askAt     time.Time   // when the accounting is asked again
+	forgotten bool        // no list shows the job, its state is not of one
+	overAt    time.Time   // when its job was first seen to be over
 	status    corev1.PodStatus
 	reported  bool
 	newsSince time.Time // of what was not reported yet; zero for nothing

@@ -5,6 +5,7 @@ package slurm
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -18,10 +19,10 @@ import (
 // look is at what the job of a pod wrote.
 type look struct {
 	t     *tracked
-	seen  time.Time
+	seen  os.FileInfo
 	again bool
 	said  *job.Status
-	at    time.Time
+	now   os.FileInfo
 }
 
 // readFiles takes in what jobs wrote. The shared file system may be slow, or hang: nobody waits for it with mu. Where it cannot be read no
@@ -32,7 +33,7 @@ func (p *provider) readFiles(ctx context.Context) {
 	p.mu.Lock()
 	for _, t := range p.pods {
 		if t.said == nil || !t.said.Ended {
-			looks = append(looks, look{t: t, seen: t.saidAt, again: p.unsettled(t)})
+			looks = append(looks, look{t: t, seen: t.seen, again: p.unsettled(t)})
 		}
 	}
 	p.mu.Unlock()
@@ -40,7 +41,7 @@ func (p *provider) readFiles(ctx context.Context) {
 	for i := range looks {
 		l := &looks[i]
 		var err error
-		if l.said, l.at, err = p.place.said(l.t.id.UID, l.seen, l.again); err != nil {
+		if l.said, l.now, err = p.place.said(l.t.id.UID, l.seen, l.again); err != nil {
 			away = fmt.Errorf("sharedDir: what pods say cannot be read: %w", err)
 		}
 	}
@@ -57,7 +58,7 @@ func (p *provider) readFiles(ctx context.Context) {
 	}
 	for _, l := range looks {
 		if l.said != nil {
-			l.t.said, l.t.saidAt, p.changed = l.said, l.at, time.Now()
+			l.t.said, l.t.seen, p.changed = l.said, l.now, time.Now()
 		}
 		if l.said != nil || !l.t.overAt.IsZero() { // its time may be up
 			p.refresh(l.t)

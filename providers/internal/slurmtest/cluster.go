@@ -141,7 +141,8 @@ func open(o Options) (*Cluster, error) {
 	return c, os.WriteFile(c.Conf, []byte(text), 0o644) //nolint:gosec // there is nothing secret in it
 }
 
-// conf is slurm.conf.
+// conf is slurm.conf. A machine that is busy with the tests must not look lost: by default the controller ends a job, as NODE_FAIL, that its node
+// does not know of 10 s after its start.
 func (c *Cluster) conf() (string, error) {
 	ports, err := freePorts(c.options.Nodes + 1)
 	if err != nil {
@@ -176,7 +177,8 @@ AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/linux
 KillWait=10
 MinJobAge=300
-SlurmdTimeout=10
+SlurmdTimeout=300
+BatchStartTimeout=300
 CommunicationParameters=NoCtldInAddrAny
 `, c.Dir, ports[0])
 	gres := ""
