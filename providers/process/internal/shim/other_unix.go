@@ -60,6 +60,12 @@ func killDescendants(c *children) {
 	}
 }
 
+// killMembers has no groups here.
+func killMembers(dir string) error {
+	_, err := members(dir)
+	return err
+}
+
 func waitGone(ctx context.Context, p Process) error {
 	for p.Alive() {
 		select {
