@@ -16,6 +16,13 @@ import (
 // but its containers, which mount them as a whole: a list in JSON. See Config.SandboxVolumes.
 const SandboxVolumesAnnotation = "virtual-kubelet.io/sandbox-volumes"
 
+// SandboxEnder is what a Config.Runtime may be too, if containers end with less work where their sandbox ends with them.
+type SandboxEnder interface {
+	// EndSandbox tells that nothing is started in that sandbox any more, before its containers are stopped. It changes nothing else: each
+	// of them still has its grace period, and the sandbox is stopped after them. It may be called again, and for one that is not there.
+	EndSandbox(id string)
+}
+
 // Config is what a Runtime is made from.
 type Config struct {
 	// Runtime and Images are the runtime that has the containers. Required.

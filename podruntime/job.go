@@ -130,6 +130,9 @@ func (j job) preStop(ctx context.Context, a plan.Action) plan.Outcome {
 
 // stop stops an instance, and returns when it has ended.
 func (j job) stop(ctx context.Context, a plan.Action) plan.Outcome {
+	if ender, ok := j.r.cfg.Runtime.(SandboxEnder); ok && a.Last && j.target != nil {
+		ender.EndSandbox(j.target.seen.SandboxID)
+	}
 	seconds := int64(math.Ceil(a.Grace.Seconds()))
 	ctx, cancel := context.WithTimeout(ctx, a.Grace+callTimeout)
 	defer cancel()

@@ -192,7 +192,7 @@ func (r *Runtime) StopContainer(ctx context.Context, id string, timeout int64) e
 			return ctx.Err()
 		}
 	}
-	return c.kill(ctx, state)
+	return r.kill(ctx, c, state)
 }
 
 // ask sends the signal to stop, and waits.
@@ -209,10 +209,14 @@ func (c *container) ask(ctx context.Context, grace time.Duration) error {
 const killTime = 10 * time.Second
 
 // kill kills the container through its shim, else the shim: then the kernel kills the container.
-func (c *container) kill(ctx context.Context, state shim.State) error {
+func (r *Runtime) kill(ctx context.Context, c *container, state shim.State) error {
 	bounded, cancel := context.WithTimeout(ctx, killTime)
 	defer cancel()
-	err := shim.Kill(bounded, c.dir)
+	kill := shim.Kill
+	if r.endsGuest(c) {
+		kill = shim.KillWithSandbox
+	}
+	err := kill(bounded, c.dir)
 	if err == nil {
 		err = shim.Wait(bounded, c.dir)
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -156,6 +157,33 @@ func (r *Runtime) guestSpec(s *sandbox, spec *shim.Spec) error {
 		return err
 	}
 	return r.oci.write(s.supervisorDir(), spec)
+}
+
+// EndSandbox tells that nothing is started in the sandbox any more: see podruntime.SandboxEnder.
+func (r *Runtime) EndSandbox(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.sandboxes[id]; s != nil {
+		s.ending = true
+	}
+}
+
+// endsGuest tells whether a container that is killed takes its sandbox along: that is stopped next, and nobody else runs in it.
+func (r *Runtime) endsGuest(c *container) bool {
+	s, err := r.sandbox(c.Sandbox)
+	if err != nil || !r.oci.gvisor() {
+		return false
+	}
+	r.mu.Lock()
+	ending := s.ending
+	r.mu.Unlock()
+	return ending && !slices.ContainsFunc(r.containersOf(s.id), func(other *container) bool {
+		if other == c {
+			return false
+		}
+		state, err := shim.ReadState(other.dir)
+		return err != nil || state.Started() && !state.Ended()
+	})
 }
 
 // stopGuest ends the sandbox of a pod, and removes what is left of it.

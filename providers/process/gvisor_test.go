@@ -7,6 +7,7 @@ package process_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -335,7 +336,15 @@ func TestGVisorHasTheNetworkOfAPod(t *testing.T) {
 func TestGVisorLeavesNothing(t *testing.T) {
 	onGVisor(t)
 	for name, end := range map[string]func(t *testing.T, w *world, state, supervisor shim.State) error{
-		"it ends":             func(*testing.T, *world, shim.State, shim.State) error { return nil },
+		"it ends": func(*testing.T, *world, shim.State, shim.State) error { return nil },
+		"both are killed": func(t *testing.T, w *world, _, _ shim.State) error {
+			w.EndSandbox(w.sandbox)
+			all, err := w.ListContainers(t.Context(), nil)
+			if err != nil || len(all) != 1 {
+				return fmt.Errorf("the containers: %v, %w", all, err)
+			}
+			return w.StopContainer(t.Context(), all[0].GetId(), 0)
+		},
 		"its supervisor dies": func(_ *testing.T, _ *world, state, _ shim.State) error { return shim.KillProcess(state.Shim) },
 		"the sandbox's dies":  func(_ *testing.T, _ *world, _, supervisor shim.State) error { return shim.KillProcess(supervisor.Shim) },
 		"both and the sandbox": func(_ *testing.T, _ *world, state, supervisor shim.State) error {

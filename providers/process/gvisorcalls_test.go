@@ -19,13 +19,7 @@ import (
 // is asked to end and is removed takes two calls, its sandbox one, and only the container has files to open.
 func TestGVisorIsCalledSeldom(t *testing.T) {
 	onGVisor(t)
-	dir := t.TempDir()
-	program, calls := filepath.Join(dir, "runsc"), filepath.Join(dir, "calls")
-	script := fmt.Sprintf("#!/bin/sh\necho \"$*\" >> %s\nexec %s \"$@\"\n", calls, needGVisor(t))
-	if err := os.WriteFile(program, []byte(script), 0o755); err != nil { //nolint:gosec // it is run
-		t.Fatal(err)
-	}
-	t.Setenv(runtimeEnv, program)
+	calls := callsOfGVisor(t)
 	w := open(t, nil)
 	id := w.run("hello", nil, "demo")
 	w.until("a line", func() bool { return strings.Contains(w.log("hello"), "hello 1") })
@@ -44,22 +38,37 @@ func TestGVisorIsCalledSeldom(t *testing.T) {
 	if left, err := w.ListContainers(t.Context(), &runtimeapi.ContainerFilter{}); err != nil || len(left) != 0 {
 		t.Errorf("there is left: %v, %v", left, err)
 	}
-	said, err := os.ReadFile(calls)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for line := range strings.Lines(string(said)) {
-		words := strings.Fields(line)
-		if at := slices.IndexFunc(words, func(word string) bool {
-			return slices.Contains([]string{"run", "kill", "wait", "delete", "state"}, word)
-		}); at >= 0 {
-			got = append(got, strings.Join(words[at:min(at+2, len(words))], " "))
-		}
-	}
 	// The first are those of the attempts at the start of the daemon.
+	got := calls()
 	if n := len(got); n < 3 || !slices.Equal(got[n-3:], []string{"run --detach", "run --bundle", "kill " + id[:32]}) {
 		t.Errorf("the calls: %q", got)
+	}
+}
+
+// callsOfGVisor returns the calls of the runtime so far that make or end something, each with the word after it.
+func callsOfGVisor(t *testing.T) func() []string {
+	t.Helper()
+	dir := t.TempDir()
+	program, calls := filepath.Join(dir, "runsc"), filepath.Join(dir, "calls")
+	script := fmt.Sprintf("#!/bin/sh\necho \"$*\" >> %s\nexec %s \"$@\"\n", calls, needGVisor(t))
+	if err := os.WriteFile(program, []byte(script), 0o755); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	t.Setenv(runtimeEnv, program)
+	return func() (got []string) {
+		said, err := os.ReadFile(calls)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(said)) {
+			words := strings.Fields(line)
+			if at := slices.IndexFunc(words, func(word string) bool {
+				return slices.Contains([]string{"run", "kill", "wait", "delete", "state"}, word)
+			}); at >= 0 {
+				got = append(got, strings.Join(words[at:min(at+2, len(words))], " "))
+			}
+		}
+		return got
 	}
 }
 

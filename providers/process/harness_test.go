@@ -60,6 +60,9 @@ func TestMain(m *testing.M) {
 // gVisor, as root and as another user.
 func testConfig(stateDir, images string) process.Config {
 	c := process.Config{StateDir: stateDir, Images: []string{images}, Isolation: os.Getenv(isolationEnv)}
+	if c.Isolation == process.IsolationCrun {
+		c.RuntimePath = os.Getenv(runtimeEnv)
+	}
 	if c.Isolation == "" && os.Geteuid() == 0 {
 		c.Isolation = process.IsolationRunc
 	}

@@ -44,6 +44,8 @@ var (
 	_ node.NodeProvider     = (*provider)(nil)
 	_ cli.NodeConfigurer    = (*provider)(nil)
 	_ podruntime.Streamer   = (*Runtime)(nil)
+
+	_ podruntime.SandboxEnder = (*Runtime)(nil)
 )
 
 // provider runs pods as processes of this machine.

@@ -66,6 +66,8 @@ type sandbox struct {
 	addresses []string
 	// guarded by Runtime.mu
 	stopped bool
+	// ending tells that nothing is started in it any more; guarded by Runtime.mu.
+	ending bool
 	// held tells that something of the network may be the sandbox's; guarded by Runtime.mu.
 	held bool
 }
@@ -151,8 +153,11 @@ func (r *Runtime) watch(ctx context.Context, c *container) {
 	}
 	c.reap()
 	if state, err := shim.ReadState(c.dir); err == nil && state.Reason == shim.Unknown {
-		// Nobody else is left to do it.
-		if err := r.discard(ctx, c); err != nil {
+		// Nobody else is left to do it, unless the container is removed now.
+		c.working.Lock()
+		err := r.discard(ctx, c)
+		c.working.Unlock()
+		if err != nil {
 			log.G(ctx).WithError(err).Errorf("process provider: remove what container %s left; it is tried again with its removal", c.id)
 		}
 	}

@@ -61,6 +61,8 @@ type Action struct {
 	SandboxID string        // of Start
 	Attempt   uint32        // of RunSandbox and Start
 	Grace     time.Duration // of PreStop and Stop
+	// Last is of Stop: the pod ends, and nothing is started in its sandbox any more.
+	Last bool
 	// Event is recorded when the action begins, if it is set; about the container, if there is one.
 	Event *Event
 

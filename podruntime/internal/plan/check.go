@@ -40,7 +40,7 @@ func (s *starter) mustEnd(c *corev1.Container, inst *Container) (kill, bool) {
 		what, again = "Init container", ""
 	}
 	if inst.Hash != "" && inst.Hash != Hash(c) {
-		return kill{podGrace(s.pod), fmt.Sprintf("%s %s definition changed%s", what, c.Name, again), true}, true
+		return kill{grace: podGrace(s.pod), message: fmt.Sprintf("%s %s definition changed%s", what, c.Name, again), restart: true}, true
 	}
 	restart := restartsKilled(s.pod, c)
 	if !restart {
@@ -48,9 +48,9 @@ func (s *starter) mustEnd(c *corev1.Container, inst *Container) (kill, bool) {
 	}
 	switch probe := s.mem.Probes[inst.ID]; {
 	case c.StartupProbe != nil && probe.Startup == Failure:
-		return kill{probeGrace(s.pod, c.StartupProbe), fmt.Sprintf("%s %s failed startup probe%s", what, c.Name, again), restart}, true
+		return kill{grace: probeGrace(s.pod, c.StartupProbe), message: fmt.Sprintf("%s %s failed startup probe%s", what, c.Name, again), restart: restart}, true
 	case c.LivenessProbe != nil && probe.Liveness == Failure:
-		return kill{probeGrace(s.pod, c.LivenessProbe), fmt.Sprintf("%s %s failed liveness probe%s", what, c.Name, again), restart}, true
+		return kill{grace: probeGrace(s.pod, c.LivenessProbe), message: fmt.Sprintf("%s %s failed liveness probe%s", what, c.Name, again), restart: restart}, true
 	}
 	return kill{}, false
 }
@@ -67,7 +67,7 @@ func (s *starter) resize(c *corev1.Container, inst *Container) {
 	}
 	for _, policy := range c.ResizePolicy {
 		if policy.RestartPolicy == corev1.RestartContainer && slices.Contains(changed, policy.ResourceName) {
-			s.kill(inst, kill{podGrace(s.pod), fmt.Sprintf("Container %s resize requires restart", c.Name), true}, true)
+			s.kill(inst, kill{grace: podGrace(s.pod), message: fmt.Sprintf("Container %s resize requires restart", c.Name), restart: true}, true)
 			return
 		}
 	}

@@ -15,7 +15,7 @@ func (p *planner) end() {
 	busy := p.cancelStarts()
 	for c := range p.alive() {
 		busy = true
-		p.kill(c, kill{grace: p.endGrace()}, p.turn(c.Name))
+		p.kill(c, kill{grace: p.endGrace(), last: true}, p.turn(c.Name))
 	}
 	if busy || p.mem.sandbox.busy || p.mem.volumes.busy || p.unshownSandbox() || !p.stopSandboxes() {
 		return

@@ -16,6 +16,7 @@ type kill struct {
 	grace   time.Duration
 	message string // of the event; "" is that of a pod that ends
 	restart bool   // the container is started again, whatever its policy says
+	last    bool   // the pod ends
 }
 
 // alive ranges over the instances that may run, in a stable order.
@@ -52,7 +53,7 @@ func (p *planner) kill(c *Container, k kill, turn bool) {
 		p.wait(by)
 		return
 	}
-	p.stop(c, i, by)
+	p.stop(c, i, by, k.last)
 }
 
 func (p *planner) announce(c *Container, k kill, by time.Time) {
@@ -78,7 +79,7 @@ func (p *planner) hook(c *Container, i instanceMemory, by time.Time) bool {
 }
 
 // stop stops an instance, again if it is to end earlier than it was told.
-func (p *planner) stop(c *Container, i instanceMemory, by time.Time) {
+func (p *planner) stop(c *Container, i instanceMemory, by time.Time, last bool) {
 	grace := max(by.Sub(p.now), minGrace)
 	grace = (grace + time.Second - 1).Truncate(time.Second)
 	until := p.now.Add(grace)
@@ -88,5 +89,5 @@ func (p *planner) stop(c *Container, i instanceMemory, by time.Time) {
 	if i.stops == 0 && !i.stop.due(p) {
 		return
 	}
-	p.do(Action{Kind: Stop, Container: c.Name, ID: c.ID, Grace: grace, until: until})
+	p.do(Action{Kind: Stop, Container: c.Name, ID: c.ID, Grace: grace, Last: last, until: until})
 }

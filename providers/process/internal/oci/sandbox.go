@@ -41,12 +41,14 @@ func (r Runtime) Runs(id, sandbox string) bool {
 	return err == nil && json.Unmarshal(data, &state) == nil && state.Status == "running"
 }
 
-// Forget removes what the runtime has of a sandbox of which no process is left. It saves a call.
-func (r Runtime) Forget(sandbox string) error {
+// Forget removes what the runtime has of a container of a sandbox, or of the sandbox itself, of which no process is left. It saves a call.
+func (r Runtime) Forget(id, sandbox string) error {
+	paths := []string{r.stateFile(id, sandbox, "lock"), r.stateFile(id, sandbox, "state")}
+	if id == sandbox {
+		paths = append(paths, filepath.Join(r.Root, "runsc-"+sandbox+".sock"))
+	}
 	var errs []error
-	for _, path := range []string{
-		filepath.Join(r.Root, "runsc-"+sandbox+".sock"), r.stateFile(sandbox, sandbox, "lock"), r.stateFile(sandbox, sandbox, "state"),
-	} {
+	for _, path := range paths {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)
 		}

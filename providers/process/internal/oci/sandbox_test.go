@@ -83,12 +83,19 @@ func TestASandboxIsForgottenAndNoOther(t *testing.T) {
 		}
 	}
 	for range 2 { // what is not there is no error
-		if err := r.Forget("s1"); err != nil {
+		if err := r.Forget("s1", "s1"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	left, err := os.ReadDir(r.Root)
 	if err != nil || len(left) != 2 || left[0].Name() != "c1_sandbox:s1.state" || left[1].Name() != "runsc-s2.sock" {
 		t.Errorf("got %v, %v", left, err)
+	}
+	if err := r.Forget("c1", "s1"); err != nil {
+		t.Fatal(err)
+	}
+	left, err = os.ReadDir(r.Root)
+	if err != nil || len(left) != 1 || left[0].Name() != "runsc-s2.sock" {
+		t.Errorf("without its container: got %v, %v", left, err)
 	}
 }

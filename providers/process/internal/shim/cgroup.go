@@ -73,22 +73,29 @@ func (g Cgroup) Refused() bool {
 
 // Kill kills what is in the group, also what is no descendant of this process.
 func (g Cgroup) Kill() {
-	if g.V2 != "" {
-		_ = os.WriteFile(filepath.Join(g.V2, "cgroup.kill"), []byte("1"), 0)
-	}
-	for _, dir := range g.Dirs() {
-		data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-		if err != nil {
-			continue
-		}
-		for line := range bytes.Lines(data) {
-			pid, err := strconv.Atoi(string(bytes.TrimSpace(line)))
-			if err == nil && pid != os.Getpid() {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-			}
-		}
+	if g.V2 != "" && os.WriteFile(filepath.Join(g.V2, "cgroup.kill"), []byte("1"), 0) == nil {
 		return
 	}
+	for _, dir := range g.Dirs() {
+		if killMembers(dir) == nil {
+			return
+		}
+	}
+}
+
+// members are the processes in the group of that directory, without this one, and without those of which this one has no number.
+func members(dir string) ([]int, error) {
+	data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for line := range bytes.Lines(data) {
+		if pid, err := strconv.Atoi(string(bytes.TrimSpace(line))); err == nil && pid > 0 && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
 }
 
 // Remove removes the groups, which nothing may be in but threads of this process.

@@ -175,6 +175,11 @@ func Signal(ctx context.Context, dir string, s syscall.Signal) error {
 // Kill kills every process of the container in dir.
 func Kill(ctx context.Context, dir string) error { return call(ctx, dir, request{Op: opKill}) }
 
+// KillWithSandbox does it with the sandbox that the container is in, which takes less: the runtime has nothing to end in there.
+func KillWithSandbox(ctx context.Context, dir string) error {
+	return call(ctx, dir, request{Op: opKill, Sandbox: true})
+}
+
 // Reopen makes the log go on in a new file.
 func Reopen(ctx context.Context, dir string) error { return call(ctx, dir, request{Op: opReopen}) }
 

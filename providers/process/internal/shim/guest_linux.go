@@ -162,11 +162,24 @@ func (s *supervisor) forkInSandbox(c oci.Call, files []uintptr, terminal bool) (
 	return f.status, f.pid, f.err
 }
 
+// killSandbox kills the sandbox that the container is in, and with it the container. One that ended by itself before keeps its exit code: its
+// call has that.
+func (s *supervisor) killSandbox() {
+	supervisor, err := ReadState(s.spec.OCI.Supervisor)
+	if err != nil || supervisor.Ended() {
+		return // and the container is killed as ever
+	}
+	s.commands.killed.Store(true)
+	if KillProcess(supervisor.Init) != nil {
+		s.commands.killed.Store(false)
+	}
+}
+
 // fateOfSandbox is why the container ended with its sandbox, or with the call that kept it, if it did: the supervisor of the sandbox knows
 // of that.
 func (s *supervisor) fateOfSandbox() (reason, message string) {
 	call := s.commands.lost.Load()
-	if call == nil {
+	if call == nil || s.commands.killed.Load() {
 		return "", ""
 	}
 	supervisor, err := ReadState(s.spec.OCI.Supervisor)

@@ -3,6 +3,9 @@
 package shim
 
 import (
+	"bufio"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,7 +18,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 )
 
-// keeps is a supervisor of a container in a sandbox, by a runtime that is a script: it has the variables LOG, PID and STATE, the files of a call.
+// keeps is a supervisor of a container in a sandbox, by a runtime that is a script: it has the variables LOG, PID, GUEST and STATE, the files of a call.
 func keeps(t *testing.T, script string) *supervisor {
 	t.Helper()
 	dir := t.TempDir()
@@ -26,6 +29,7 @@ while [ $# -gt 0 ]; do
 	case $1 in
 	--log) LOG=$2 ;;
 	--pid-file) PID=$2 ;;
+	--internal-pid-file) GUEST=$2 ;;
 	esac
 	shift
 done
@@ -121,6 +125,11 @@ func TestSandboxThatRunsHasNotEnded(t *testing.T) {
 		}
 	}
 	s.commands.lost.Store(&killed)
+	s.commands.killed.Store(true)
+	if reason, message := s.fateOfSandbox(); reason != "" || message != "" {
+		t.Errorf("the sandbox was killed to end the container: %s, %s", reason, message)
+	}
+	s.commands.killed.Store(false)
 	if reason, message := s.fateOfSandbox(); reason != Unknown || !strings.Contains(message, "by signal killed") {
 		t.Errorf("the sandbox runs: %s, %s", reason, message)
 	}
@@ -134,3 +143,45 @@ func TestSandboxThatRunsHasNotEnded(t *testing.T) {
 }
 
 var sandboxStart = time.Unix(1, 0)
+
+// TestCommandsThatHaveEndedAreForgotten: a probe may run one each second, for as long as the container lives.
+func TestCommandsThatHaveEndedAreForgotten(t *testing.T) {
+	s := keeps(t, "echo 9 > $GUEST; exit 4")
+	s.spec.OCI.Config = []byte(`{"process": {}}`)
+	near, far := net.Pipe()
+	defer far.Close()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(io.Discard, far) // until the other end is closed
+	}()
+	got := s.exec(&conn{Conn: near, frames: frames{w: near}, r: bufio.NewReader(near)}, request{Argv: []string{"probe"}})
+	near.Close()
+	<-read
+	if got.ExitCode != 4 || got.Error != "" {
+		t.Errorf("the command: got %+v", got)
+	}
+	if len(s.commands.pid) != 0 {
+		t.Errorf("commands that have ended are known: %v", s.commands.pid)
+	}
+}
+
+// TestSandboxIsKilledToEndItsContainer, if it runs: the end of one that has ended by itself has another reason.
+func TestSandboxIsKilledToEndItsContainer(t *testing.T) {
+	s := keeps(t, "")
+	pid, ended := sleeper(t)
+	supervisor := State{Shim: Self(), Init: ProcessOf(pid), StartedAt: sandboxStart, FinishedAt: sandboxStart}
+	for _, running := range []bool{false, true} {
+		if running {
+			supervisor.FinishedAt = time.Time{}
+		}
+		if err := durable.WriteJSON(filepath.Join(s.spec.OCI.Supervisor, stateFile), supervisor); err != nil {
+			t.Fatal(err)
+		}
+		s.killSandbox()
+		if got := s.commands.killed.Load(); got != running {
+			t.Errorf("a sandbox that runs %v: killed %v", running, got)
+		}
+	}
+	<-ended
+}

@@ -17,6 +17,8 @@ import (
 type commands struct {
 	// lost is how the call ended that was to end with the container, and did not.
 	lost atomic.Pointer[syscall.WaitStatus]
+	// killed tells that the sandbox was killed to end the container.
+	killed atomic.Bool
 	// guarded by mu
 	mu  sync.Mutex
 	pid map[int]int
@@ -35,6 +37,13 @@ func (c *commands) get(pid int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pid[pid]
+}
+
+// forget is for one that has ended: its number will be another one's.
+func (c *commands) forget(pid int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pid, pid)
 }
 
 // executeGuest runs one more process in the container. The call stays for as long, and ends as the process does.

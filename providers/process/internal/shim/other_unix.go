@@ -60,6 +60,12 @@ func killDescendants(c *children) {
 	}
 }
 
+// killMembers has no groups here.
+func killMembers(dir string) error {
+	_, err := members(dir)
+	return err
+}
+
 func waitGone(ctx context.Context, p Process) error {
 	for p.Alive() {
 		select {
@@ -117,9 +123,13 @@ func UnmountRoot(string) error { return nil }
 // commands has nothing to know here.
 type commands struct{}
 
+func (commands) forget(int) {}
+
 func (s *supervisor) guest() bool { return false }
 
 func (s *supervisor) fateOfSandbox() (reason, message string) { return "", "" }
+
+func (s *supervisor) killSandbox() {}
 
 func (s *supervisor) resized() {}
 

@@ -5,7 +5,6 @@ package shim
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -129,7 +128,7 @@ func killDescendants(c *children) {
 		if !time.Now().Before(next) {
 			pause = min(2*pause, seldom)
 			for _, pid := range quickDescendants(os.Getpid()) {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
+				killBelow(os.Getpid(), pid)
 				if !killed[pid] {
 					killed[pid], pause = true, often
 				}
@@ -170,31 +169,6 @@ func socketPath(dir string) (string, func(), error) {
 
 // detached makes a process that does not end with this one.
 func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
-
-// KillProcess kills a process, and not another one that got its number.
-func KillProcess(p Process) error {
-	if p.PID == 0 {
-		return nil
-	}
-	fd, err := unix.PidfdOpen(p.PID, 0)
-	if errors.Is(err, unix.ESRCH) {
-		return nil
-	}
-	if err != nil { // a kernel, or a filter of system calls, without it: the number may be another one's by a hair
-		if !p.Alive() {
-			return nil
-		}
-		if err := unix.Kill(p.PID, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-			return fmt.Errorf("kill process %d: %w", p.PID, err)
-		}
-		return nil
-	}
-	defer unix.Close(fd)
-	if !p.Alive() {
-		return nil
-	}
-	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
-}
 
 // openTerminal makes a terminal of the devices that this thread sees.
 func openTerminal() (terminal, process *os.File, err error) {

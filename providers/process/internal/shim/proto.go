@@ -44,6 +44,8 @@ type request struct {
 	Stdin  bool     `json:",omitempty"`
 	// Kill ends the command when the caller has gone.
 	Kill bool `json:",omitempty"`
+	// Sandbox is of opKill: the sandbox that the container is in is killed with it.
+	Sandbox bool `json:",omitempty"`
 }
 
 type done struct {

@@ -181,8 +181,9 @@ func (s *supervisor) discard() {
 	if o == nil {
 		return
 	}
-	if o.ID == o.Sandbox && len(o.Volumes) == 0 { // those have files of the runtime's in them
-		if err := o.Forget(o.ID); err != nil {
+	// Where there are volumes of the sandbox, files of the runtime's are in them.
+	if s.commands.killed.Load() || o.ID == o.Sandbox && len(o.Volumes) == 0 {
+		if err := o.Forget(o.ID, o.Sandbox); err != nil {
 			fmt.Fprintln(os.Stderr, err) // as below
 		}
 	} else if o.Knows(o.ID) {

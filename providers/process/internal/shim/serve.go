@@ -48,7 +48,7 @@ func (s *supervisor) answer(c *conn) {
 	case opSignal:
 		err = s.signalMain(syscall.Signal(req.Signal))
 	case opKill:
-		s.killNow()
+		s.killNow(req.Sandbox)
 	case opReopen:
 		err = s.log.reopen()
 	case opWait:
@@ -153,6 +153,7 @@ func (s *supervisor) exec(c *conn, req request) done {
 	io.copy(output)
 	go s.execInput(c, req, io, pid)
 	code := exitCode(<-status)
+	s.commands.forget(pid)
 	io.drain()
 	return done{ExitCode: code}
 }

@@ -196,10 +196,13 @@ func (s *supervisor) finish(status syscall.WaitStatus, listener net.Listener) er
 
 // killNow kills every process of the container and returns when they have gone. What a runtime made ends as if by itself: the
 // calls of the runtime that remove it must not be taken for processes of the container.
-func (s *supervisor) killNow() {
+func (s *supervisor) killNow(sandbox bool) {
 	if s.spec.OCI == nil {
 		s.killAll()
 		return
+	}
+	if sandbox && s.guest() {
+		s.killSandbox()
 	}
 	_ = KillProcess(s.state.Init) // that of a guest is its file server, without which the runtime kills it
 	if !s.guest() {

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	cri "k8s.io/cri-api/pkg/apis"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/fakecri"
+)
+
+// enderRuntime is a runtime that is told which sandboxes end.
+type enderRuntime struct {
+	cri.RuntimeService
+	mu   sync.Mutex
+	told []string // guarded by mu
+}
+
+func (e *enderRuntime) tell(what string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.told = append(e.told, what)
+}
+
+func (e *enderRuntime) EndSandbox(id string) { e.tell("end " + id) }
+
+func (e *enderRuntime) StopContainer(ctx context.Context, id string, timeout int64) error {
+	e.tell("stop")
+	return e.RuntimeService.StopContainer(ctx, id, timeout)
+}
+
+// TestRuntimeIsToldThatAPodEnds: before a container of it is stopped, and not where one is stopped to be started again.
+func TestRuntimeIsToldThatAPodEnds(t *testing.T) {
+	var sick atomic.Bool
+	config := fakecri.Config{Exec: func(context.Context, fakecri.Container, []string) fakecri.Answer {
+		if sick.Load() {
+			return fakecri.Answer{Code: 1}
+		}
+		return fakecri.Answer{}
+	}}
+	inWorld(t, config, func(t *testing.T, w *world) {
+		ender := &enderRuntime{RuntimeService: w.Client()}
+		w.kill()
+		w.configure = func(c *Config) { c.Runtime = ender }
+		w.start()
+		pod := podOf("web", "main")
+		pod.Spec.Containers[0].LivenessProbe = &corev1.Probe{
+			ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"check"}}},
+			PeriodSeconds: 1, FailureThreshold: 1, TimeoutSeconds: 1, SuccessThreshold: 1,
+		}
+		w.create(pod)
+		w.awaitRunning(pod)
+		sick.Store(true)
+		w.await(pod, "started again", func(s *corev1.PodStatus) bool { return s.ContainerStatuses[0].RestartCount > 0 })
+		sick.Store(false)
+		w.awaitRunning(pod)
+		before := slices.Clone(ender.told)
+		if len(before) == 0 || slices.ContainsFunc(before, func(s string) bool { return s != "stop" }) {
+			t.Errorf("for a container that is started again: got %v, want stops only", before)
+		}
+		want := []string{"end " + w.Sandboxes()[0].ID, "stop"}
+		w.delete(pod, 10)
+		w.awaitGone(pod)
+		if got := ender.told[len(before):]; !slices.Equal(got, want) {
+			t.Errorf("for a pod that ends: got %v, want %v", got, want)
+		}
+	})
+}

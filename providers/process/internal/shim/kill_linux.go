@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// A number may be another process's by the time that somebody is killed by it. So a process is held first, then it is asked whether the number
+// still is that of the one that is meant, and what is held is killed. A kernel, or a filter of system calls, without that leaves a hair's breadth.
+
+// KillProcess kills a process, and not another one that got its number.
+func KillProcess(p Process) error {
+	if p.PID == 0 {
+		return nil
+	}
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil { // a kernel, or a filter of system calls, without it: the number may be another one's by a hair
+		if !p.Alive() {
+			return nil
+		}
+		if err := unix.Kill(p.PID, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("kill process %d: %w", p.PID, err)
+		}
+		return nil
+	}
+	defer unix.Close(fd)
+	if !p.Alive() {
+		return nil
+	}
+	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+}
+
+// killBelow kills a process if it is a descendant of another one.
+func killBelow(ancestor, pid int) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err == nil {
+		defer unix.Close(fd)
+	}
+	if errors.Is(err, unix.ESRCH) || !isBelow(ancestor, pid) {
+		return
+	}
+	killHeld(pid, fd, err)
+}
+
+func isBelow(ancestor, pid int) bool {
+	for pid > 1 {
+		if pid, _, _ = statOf(strconv.Itoa(pid)); pid == ancestor {
+			return true
+		}
+	}
+	return false
+}
+
+// killHeld kills the process with that descriptor, or by its number if there is none. One that cannot be killed has ended.
+func killHeld(pid, fd int, notHeld error) {
+	if notHeld != nil {
+		_ = unix.Kill(pid, unix.SIGKILL)
+		return
+	}
+	_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+}
+
+// heldAtOnce is how many descriptors of processes are open, of the few that a process may have.
+const heldAtOnce = 256
+
+// killMembers kills the processes in the control group of that directory.
+func killMembers(dir string) error {
+	listed, err := members(dir)
+	if err != nil {
+		return err
+	}
+	for some := range slices.Chunk(listed, heldAtOnce) {
+		if err := killSome(dir, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func killSome(dir string, pids []int) error {
+	type holding struct {
+		fd  int
+		err error
+	}
+	held := make(map[int]holding, len(pids))
+	for _, pid := range pids {
+		fd, err := unix.PidfdOpen(pid, 0)
+		if errors.Is(err, unix.ESRCH) {
+			continue
+		}
+		held[pid] = holding{fd, err}
+		if err == nil {
+			defer unix.Close(fd)
+		}
+	}
+	still, err := members(dir)
+	if err != nil {
+		return err
+	}
+	for _, pid := range still {
+		if h, ok := held[pid]; ok {
+			killHeld(pid, h.fd, h.err)
+		}
+	}
+	return nil
+}
