@@ -83,7 +83,12 @@ func TestTaskThatListsAreLateToShowAfterARestart(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 		done := make(chan error, 1)
 		go func() { done <- p.RunInBackground(ctx) }()
-		t.Cleanup(func() { cancel(); <-done })
+		t.Cleanup(func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Errorf("the provider's work in the background: %v", err)
+			}
+		})
 		if err := p.cache.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
