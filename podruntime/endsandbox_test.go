@@ -28,6 +28,13 @@ func (e *enderRuntime) tell(what string) {
 	e.told = append(e.told, what)
 }
 
+// all returns what the runtime was told so far.
+func (e *enderRuntime) all() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.told)
+}
+
 func (e *enderRuntime) EndSandbox(id string) { e.tell("end " + id) }
 
 func (e *enderRuntime) StopContainer(ctx context.Context, id string, timeout int64) error {
@@ -60,14 +67,14 @@ func TestRuntimeIsToldThatAPodEnds(t *testing.T) {
 		w.await(pod, "started again", func(s *corev1.PodStatus) bool { return s.ContainerStatuses[0].RestartCount > 0 })
 		sick.Store(false)
 		w.awaitRunning(pod)
-		before := slices.Clone(ender.told)
+		before := ender.all()
 		if len(before) == 0 || slices.ContainsFunc(before, func(s string) bool { return s != "stop" }) {
 			t.Errorf("for a container that is started again: got %v, want stops only", before)
 		}
 		want := []string{"end " + w.Sandboxes()[0].ID, "stop"}
 		w.delete(pod, 10)
 		w.awaitGone(pod)
-		if got := ender.told[len(before):]; !slices.Equal(got, want) {
+		if got := ender.all()[len(before):]; !slices.Equal(got, want) {
 			t.Errorf("for a pod that ends: got %v, want %v", got, want)
 		}
 	})
