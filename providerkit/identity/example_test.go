@@ -15,7 +15,8 @@ import (
 func Example() {
 	owner := identity.Owner{Cluster: "prod", Node: "vk-1"}
 	pod := identity.Of(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "u1"}})
-	fmt.Println(owner.Name(pod) == owner.Name(pod), len(owner.Name(pod)))
+	name, again := owner.Name(pod), owner.Name(pod)
+	fmt.Println(name == again, len(name))
 
 	tags := owner.Tags(pod)
 	fmt.Println(owner.Owned(tags))
