@@ -62,7 +62,7 @@ type container struct {
 	id, dir string
 	config  *runtimeapi.ContainerConfig
 
-	// working is held while the container is started, stopped or removed.
+	// working is held while the container is started, changed or removed.
 	working sync.Mutex
 	// guarded by mu
 	mu   sync.Mutex
@@ -140,17 +140,28 @@ func (r *Runtime) StartContainer(ctx context.Context, id string) error {
 	if ctx.Err() != nil { // nobody waits for it any more
 		return ctx.Err()
 	}
+	return r.start(ctx, c)
+}
+
+// start starts the process, unless the container was started, stopped with its sandbox or removed while it waited. The caller holds working.
+func (r *Runtime) start(ctx context.Context, c *container) error {
+	if _, err := r.container(c.id); err != nil {
+		return err
+	}
+	if r.sandboxStopped(c.Sandbox) {
+		return status.Errorf(codes.FailedPrecondition, "sandbox %s of container %s is stopped", c.Sandbox, c.id)
+	}
 	state, err := shim.ReadState(c.dir)
 	if err != nil {
 		return err
 	}
 	if state.Started() {
-		return status.Errorf(codes.FailedPrecondition, "container %s was started before", id)
+		return status.Errorf(codes.FailedPrecondition, "container %s was started before", c.id)
 	}
 	if len(c.Spec.Argv) == 0 {
-		return status.Errorf(codes.FailedPrecondition, "container %s was made by an earlier daemon, and what it runs is on no disk: make it again", id)
+		return status.Errorf(codes.FailedPrecondition, "container %s was made by an earlier daemon, and what it runs is on no disk: make it again", c.id)
 	}
-	group, err := r.cgroups.in(r.podCgroup(c)).make(id, c.config.GetLinux().GetResources())
+	group, err := r.cgroups.in(r.podCgroup(c)).make(c.id, c.config.GetLinux().GetResources())
 	if err != nil {
 		return fmt.Errorf("make the cgroup of the container: %w", err)
 	}
@@ -165,7 +176,7 @@ func (r *Runtime) StartContainer(ctx context.Context, id string) error {
 	cmd, err := shim.Start(ctx, c.dir, c.Spec)
 	if err != nil {
 		if left := r.discard(context.WithoutCancel(ctx), c); left != nil {
-			log.G(ctx).WithError(left).Errorf("process provider: remove what container %s left; it is tried again with its removal", id)
+			log.G(ctx).WithError(left).Errorf("process provider: remove what container %s left; it is tried again with its removal", c.id)
 		}
 		return status.Error(codes.Unknown, err.Error())
 	}
@@ -183,7 +194,9 @@ func (r *Runtime) StopContainer(ctx context.Context, id string, timeout int64) e
 	if status.Code(err) == codes.NotFound {
 		return nil
 	}
+	c.working.Lock() // a start that is under way comes first
 	state, err := shim.ReadState(c.dir)
+	c.working.Unlock()
 	if err != nil || !state.Started() || state.Ended() {
 		return err
 	}
@@ -236,11 +249,15 @@ func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 	if err != nil {
 		return nil //nolint:nilerr // removing what is not there is no error
 	}
-	if err := r.StopContainer(ctx, id, 0); err != nil {
-		return err
-	}
 	c.working.Lock()
 	defer c.working.Unlock()
+	state, err := shim.ReadState(c.dir)
+	if err == nil && state.Started() && !state.Ended() {
+		err = r.kill(ctx, c, state)
+	}
+	if err != nil {
+		return err
+	}
 	c.reap()
 	if err := r.discard(ctx, c); err != nil {
 		return err

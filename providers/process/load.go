@@ -76,7 +76,8 @@ func (r *Runtime) loadSandbox(_ context.Context, id, dir string) error {
 		return err
 	}
 	s := &sandbox{
-		id: id, dir: dir, config: config, created: record.Created, stopped: record.Stopped, addresses: record.Addresses, held: record.Network,
+		id: id, dir: dir, config: config, created: record.Created, stopped: record.Stopped, stopRecorded: record.Stopped,
+		addresses: record.Addresses, held: record.Network,
 	}
 	// One whose network was not finished, or is lost with the last start of the machine, is made again.
 	s.stopped = s.stopped || (s.held && len(s.addresses) == 0) || s.lost()

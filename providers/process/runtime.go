@@ -64,8 +64,10 @@ type sandbox struct {
 	created time.Time
 	// addresses are those of its own network; none for the machine's.
 	addresses []string
-	// guarded by Runtime.mu
+	// stopped tells that nothing runs in it any more, or soon; guarded by Runtime.mu.
 	stopped bool
+	// stopRecorded tells that this is on disk: a stop that fails on its way is tried again; guarded by Runtime.mu.
+	stopRecorded bool
 	// ending tells that nothing is started in it any more; guarded by Runtime.mu.
 	ending bool
 	// held tells that something of the network may be the sandbox's; guarded by Runtime.mu.

@@ -138,7 +138,7 @@ func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 		return nil
 	}
 	r.mu.Lock()
-	before, held := s.stopped, s.held
+	recorded, held := s.stopRecorded, s.held
 	s.stopped = true
 	r.mu.Unlock()
 	for _, c := range r.containersOf(id) {
@@ -156,7 +156,7 @@ func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 			return fmt.Errorf("stop the sandbox: %w", err)
 		}
 	}
-	if before && !held {
+	if recorded && !held {
 		return nil
 	}
 	r.mu.Lock()
@@ -166,7 +166,10 @@ func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 	if err := durable.WriteLastJSON(filepath.Join(s.dir, recordFile), record); err != nil {
 		return fmt.Errorf("stop the sandbox: %w", err)
 	}
-	if before {
+	r.mu.Lock()
+	s.stopRecorded = true
+	r.mu.Unlock()
+	if recorded {
 		return nil
 	}
 	r.publish(id, id, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
@@ -215,11 +218,16 @@ func (r *Runtime) sandboxStatus(s *sandbox) *runtimeapi.PodSandboxStatus {
 	}
 }
 
-func (r *Runtime) sandboxState(s *sandbox) runtimeapi.PodSandboxState {
+// sandboxStopped tells whether a sandbox is stopped, or being stopped.
+func (r *Runtime) sandboxStopped(id string) bool {
 	r.mu.Lock()
-	stopped := s.stopped
-	r.mu.Unlock()
-	if stopped || r.guestEnded(s) {
+	defer r.mu.Unlock()
+	s := r.sandboxes[id]
+	return s != nil && s.stopped
+}
+
+func (r *Runtime) sandboxState(s *sandbox) runtimeapi.PodSandboxState {
+	if r.sandboxStopped(s.id) || r.guestEnded(s) {
 		return runtimeapi.PodSandboxState_SANDBOX_NOTREADY
 	}
 	return runtimeapi.PodSandboxState_SANDBOX_READY
