@@ -22,6 +22,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 )
 
@@ -51,7 +53,7 @@ type cloud struct {
 	throttle string               // guarded by mu; Retry-After of the answers; "" for none
 	seen     []string             // guarded by mu; method and path
 	refused  []string             // guarded by mu; what CCI would not take
-	there    map[string]bool      // guarded by mu; namespaces that were seen
+	there    map[string]types.UID // guarded by mu; namespaces that were seen
 	now      func() time.Time     // guarded by mu
 }
 
@@ -59,7 +61,7 @@ func startCloud(t *testing.T, w *remotetest.Worker, version string) *cloud {
 	t.Helper()
 	c := &cloud{
 		worker: w, api: version, policy: readmePolicy(t), tokens: map[string]time.Time{}, networks: map[string][]network{},
-		there: map[string]bool{}, used: map[string]bool{}, now: time.Now,
+		there: map[string]types.UID{}, used: map[string]bool{}, now: time.Now,
 	}
 	c.proxy = c.toAPIServer(t)
 	server := httptest.NewTLSServer(c)

@@ -80,6 +80,7 @@ func (c *cloud) serve(w http.ResponseWriter, r *http.Request, body []byte) {
 		return
 	}
 	if strings.HasPrefix(action, "cci:network:") {
+		c.hasNamespace(r.Context(), parts[i+1])
 		c.serveNetworks(w, r, parts[i+1], body)
 		return
 	}
@@ -114,15 +115,20 @@ func (c *cloud) serve(w http.ResponseWriter, r *http.Request, body []byte) {
 
 // hasNamespace reports whether a namespace is there, with what pods need in it.
 func (c *cloud) hasNamespace(ctx context.Context, name string) bool {
-	c.mu.Lock()
-	known := c.there[name]
-	c.mu.Unlock()
-	if known {
-		return true
-	}
 	client := c.worker.API.Client.CoreV1()
-	if _, err := client.Namespaces().Get(ctx, name, metav1.GetOptions{}); err != nil {
+	ns, err := client.Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
 		return false
+	}
+	c.mu.Lock()
+	known, before := c.there[name]
+	if before && (err != nil || known != ns.UID) { // its networks went with it
+		delete(c.there, name)
+		delete(c.networks, name)
+	}
+	c.mu.Unlock()
+	if err != nil || known == ns.UID {
+		return err == nil
 	}
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
@@ -139,7 +145,7 @@ func (c *cloud) hasNamespace(ctx context.Context, name string) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.there[name] = true
+	c.there[name] = ns.UID
 	return true
 }
 

@@ -68,6 +68,7 @@ type provider struct {
 	place  place
 
 	tried   chan struct{} // closed when making the namespace and its network was tried
+	gone    chan struct{} // has room for one word: the namespace or its network is not there any more
 	mu      sync.Mutex
 	makeErr error // guarded by mu; why they could not be made
 }
@@ -78,7 +79,7 @@ func newProvider(in cli.ProviderInput, config Config, access *rest.Config) (*pro
 	if err != nil {
 		return nil, fmt.Errorf("huaweicci provider: %w", err)
 	}
-	p := &provider{config: config, place: place{config, client}, tried: make(chan struct{})}
+	p := &provider{config: config, place: place{config, client}, tried: make(chan struct{}), gone: make(chan struct{}, 1)}
 	p.Cluster, err = remotecluster.New(remotecluster.Config{
 		Home: remotecluster.Home{Cluster: config.ClusterID, Node: in.Node.Name}, REST: access, Namespace: config.Namespace,
 		Annotations: config.shows, Adjust: config.adjust, Answers: p.place.answers, Capacity: config.Capacity, Pods: in.Pods, Services: in.Services, Listed: in.Listed,
@@ -101,9 +102,30 @@ const pingPatience = 30 * time.Second
 
 // RunInBackground implements node.BackgroundRunner.
 func (p *provider) RunInBackground(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if !p.untilMade(ctx, sync.OnceFunc(func() { close(p.tried) })) {
+		return nil
+	}
+	wg.Go(func() {
+		for {
+			select {
+			case <-p.gone:
+				p.untilMade(ctx, func() {})
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return p.Cluster.RunInBackground(ctx)
+}
+
+// untilMade makes the namespace and its network where they are not there, and calls tried after each try. It fails when ctx ends.
+func (p *provider) untilMade(ctx context.Context, tried func()) bool {
 	ticker := time.NewTicker(makeEvery)
 	defer ticker.Stop()
-	tried := sync.OnceFunc(func() { close(p.tried) })
 	for {
 		bounded, cancel := context.WithTimeout(ctx, makeTimeout)
 		err := p.place.make(bounded)
@@ -113,7 +135,7 @@ func (p *provider) RunInBackground(ctx context.Context) error {
 		p.mu.Unlock()
 		tried()
 		if err == nil {
-			return p.Cluster.RunInBackground(ctx)
+			return true
 		}
 		if ctx.Err() == nil {
 			log.G(ctx).WithError(err).Warn("Pods cannot run in CCI yet")
@@ -121,7 +143,7 @@ func (p *provider) RunInBackground(ctx context.Context) error {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return nil
+			return false
 		}
 	}
 }
@@ -143,13 +165,23 @@ func (p *provider) Ping(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.Cluster.Ping(ctx)
+	err = p.Cluster.Ping(ctx)
+	if missing(err) { // somebody removed it
+		select {
+		case p.gone <- struct{}{}:
+		default:
+		}
+	}
+	return err
 }
+
+// missing tells whether pods cannot run for want of the namespace or its network.
+func missing(err error) bool { return apierrors.IsNotFound(err) || errors.Is(err, errNoNetwork) }
 
 // Examine implements cli.Examiner. CCI has no request that tells rights, so those on pods are not looked at.
 func (p *provider) Examine(ctx context.Context) error {
 	err := p.place.answers(ctx)
-	if p.config.Network.Name != "" && (apierrors.IsNotFound(err) || errors.Is(err, errNoNetwork)) {
+	if p.config.Network.Name != "" && missing(err) {
 		return nil // both are made when the node starts
 	}
 	return err

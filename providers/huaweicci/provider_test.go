@@ -197,6 +197,7 @@ func TestNodeSaysWhatIsWrong(t *testing.T) {
 	if err := p.Examine(t.Context()); err != nil {
 		t.Errorf("a network that the start makes: Examine is %v", err)
 	}
+	says("it is made again", "<nil>")
 	c.set(func() { c.policy = map[string]bool{} })
 	says("rights are missing", "the policy does not allow cci:network:list")
 }

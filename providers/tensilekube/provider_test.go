@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
@@ -104,32 +103,7 @@ func TestHomeIsRefused(t *testing.T) {
 }
 
 func TestNamespaceIsGone(t *testing.T) {
-	w := startWorker(t, testapi.Start(t))
-	u := newUpper(t, w, "namespace", "vk-0")
-	p, _ := u.start()
-	first := u.Pod("default", "first", stays())
-	u.Create(p, first)
-	u.UntilRuns(p, first)
-	if err := w.API.Client.CoreV1().Namespaces().Delete(t.Context(), u.home().NamespaceName("default"), metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	next := u.Pod("default", "next", stays())
-	said := ""
-	u.Until("a pod runs in the namespace again", func() (bool, string) {
-		err := p.CreatePod(t.Context(), next.DeepCopy())
-		if err != nil && (errdefs.IsInvalidInput(err) || errdefs.IsNotFound(err)) {
-			t.Fatalf("CreatePod in a namespace that goes: got %v, whose kind says that the pod is to blame", err)
-		}
-		if err != nil {
-			said = err.Error()
-		}
-		return err == nil, said
-	})
-	if !strings.Contains(said, u.home().NamespaceName("default")) {
-		t.Errorf("CreatePod in a namespace that goes: got %q, want the name of the namespace", said)
-	}
-	u.UntilGone(p, first)
-	u.UntilRuns(p, next)
+	newUpper(t, startWorker(t, testapi.Start(t)), "namespace", "vk-0").side().NamespaceIsGone()
 }
 
 // TestForeignNamespaceIsRefused has a namespace of somebody else where ours would be.

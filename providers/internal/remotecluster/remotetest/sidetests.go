@@ -167,3 +167,32 @@ func (s Side) Dark() {
 		s.Errorf("DeletePod of the pod that went meanwhile: got %v, want the kind not-found", err)
 	}
 }
+
+// NamespaceIsGone has somebody remove the remote namespace: no pod of home is to blame, and the next one runs in it once it is made again.
+func (s Side) NamespaceIsGone() {
+	s.Helper()
+	p, _ := s.Start()
+	first, next := s.Pod("default", "first", Stays()), s.Pod("default", "next", Stays())
+	s.Create(p, first)
+	s.UntilRuns(p, first)
+	if err := s.Worker.API.Client.CoreV1().Namespaces().Delete(s.Context(), s.Namespace("default"), metav1.DeleteOptions{}); err != nil {
+		s.Fatal(err)
+	}
+	said := ""
+	s.Until("a pod runs in the namespace again", func() (bool, string) {
+		_ = p.Ping(s.Context()) // as a node does; in some clusters it fails as long
+		err := p.CreatePod(s.Context(), next.DeepCopy())
+		if err != nil && (errdefs.IsInvalidInput(err) || errdefs.IsNotFound(err)) {
+			s.Fatalf("CreatePod in a namespace that goes: got %v, whose kind says that the pod is to blame", err)
+		}
+		if err != nil {
+			said = err.Error()
+		}
+		return err == nil, said
+	})
+	if !strings.Contains(said, s.Namespace("default")) {
+		s.Errorf("CreatePod in a namespace that goes: got %q, want the name of the namespace", said)
+	}
+	s.UntilGone(p, first)
+	s.UntilRuns(p, next)
+}
