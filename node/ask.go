@@ -180,7 +180,7 @@ func (c *PodController) foreign(pod *corev1.Pod) bool {
 
 // complete asks a PodAuthority. A panic is no answer.
 func (c *PodController) complete(ctx context.Context) (all bool) {
-	err := (&providercall.Guard{}).Do(ctx, "AnswersForAllPods", func(context.Context) error {
+	err := (&providercall.Caller{}).Do(ctx, "AnswersForAllPods", func(context.Context) error {
 		all = c.authority.AnswersForAllPods()
 		return nil
 	})

@@ -82,7 +82,7 @@ func (r RegistryCredential) Matches(image string) bool {
 	return podsecrets.MatchesImage(r.Registry, image)
 }
 
-// podTokens is the book as PodTokens.
+// podTokens is the manager as PodTokens.
 type podTokens struct{ manager *podsecrets.Manager }
 
 // Token returns a token.
@@ -94,7 +94,7 @@ func (p podTokens) Token(ctx context.Context, pod *corev1.Pod, source *corev1.Se
 	return PodToken{Token: token.Value, ExpiresAt: token.ExpiresAt, RefreshAt: token.RefreshAt}, nil
 }
 
-// pullCredentials is the book as PullCredentials.
+// pullCredentials is the manager as PullCredentials.
 type pullCredentials struct{ manager *podsecrets.Manager }
 
 // PullCredentials returns the credentials.

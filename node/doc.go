@@ -56,7 +56,7 @@
 //
 // Every pod has two lanes. The sync lane tells the backend what the API server
 // wants (syncPod); the status lane tells the API server what the backend has
-// (writeStatus). Both work on one pod at a time each, so a slow CreatePod never
+// (writePodStatus). Both work on one pod at a time each, so a slow CreatePod never
 // holds up a status, and one status write never races another.
 //
 // A third lane asks for statuses (pollPod): those of a provider without

@@ -44,5 +44,5 @@ func (c *PodController) call(ctx context.Context, key string, api *corev1.Pod, m
 		}
 	}).Stop()
 	defer returned.Store(true)
-	return c.guard.Do(c.withRedaction(ctx, key), method, call)
+	return c.changes.Do(c.withRedaction(ctx, key), method, call)
 }

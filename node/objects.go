@@ -55,7 +55,7 @@ func (c *PodController) offerObjects(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	return (&providercall.Guard{}).Do(ctx, "UsePodObjects", func(context.Context) error {
+	return (&providercall.Caller{}).Do(ctx, "UsePodObjects", func(context.Context) error {
 		user.UsePodObjects(podObjects{c})
 		return nil
 	})
@@ -68,7 +68,7 @@ func (c *PodController) background(ctx context.Context, end context.CancelCauseF
 	if !ok {
 		return
 	}
-	err := (&providercall.Guard{}).Do(ctx, "RunInBackground", runner.RunInBackground)
+	err := (&providercall.Caller{}).Do(ctx, "RunInBackground", runner.RunInBackground)
 	if ctx.Err() != nil {
 		return
 	}

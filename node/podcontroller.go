@@ -50,10 +50,10 @@ const (
 type PodController struct {
 	provider   PodLifecycleHandler
 	notifies   bool
-	authority  PodAuthority       // nil: nobody says whether the provider's answers are complete
-	starts     bool               // it starts containers one by one: a PodObjectsUser
-	guard      providercall.Guard // for calls that change something
-	reads      providercall.Guard // for calls that only ask
+	authority  PodAuthority        // nil: nobody says whether the provider's answers are complete
+	starts     bool                // it starts containers one by one: a PodObjectsUser
+	changes    providercall.Caller // for calls that change something
+	reads      providercall.Caller // for calls that only ask
 	client     corev1client.PodsGetter
 	pods       corev1listers.PodLister
 	informer   cache.SharedIndexInformer
@@ -151,8 +151,8 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 		notifies:     notifies,
 		authority:    authority,
 		starts:       starts,
-		guard:        providercall.Guard{Deadline: cfg.ProviderCallTimeout, Patience: patience, Slow: keyqueue.Yield},
-		reads:        providercall.Guard{Deadline: min(cfg.ProviderCallTimeout, readTimeout), Patience: patience, Slow: keyqueue.Yield},
+		changes:      providercall.Caller{Deadline: cfg.ProviderCallTimeout, Patience: patience, Slow: keyqueue.Yield},
+		reads:        providercall.Caller{Deadline: min(cfg.ProviderCallTimeout, readTimeout), Patience: patience, Slow: keyqueue.Yield},
 		client:       cfg.PodClient,
 		pods:         cfg.PodInformer.Lister(),
 		informer:     cfg.PodInformer.Informer(),
@@ -242,7 +242,7 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 		return fmt.Errorf("run pod controller: %w", err)
 	}
 	if n, ok := c.provider.(PodNotifier); ok {
-		err := (&providercall.Guard{}).Do(ctx, "NotifyPods", func(ctx context.Context) error {
+		err := (&providercall.Caller{}).Do(ctx, "NotifyPods", func(ctx context.Context) error {
 			n.NotifyPods(ctx, func(pod *corev1.Pod) { c.report(ctx, pod) })
 			return nil
 		})
@@ -265,7 +265,7 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	c.noteEarlier(ctx)
 	wg.Go(func() { c.syncLane.Run(ctx, podSyncWorkers, c.fenced(c.syncLane, c.syncPod)) })
 	wg.Go(func() {
-		c.statusLane.Run(ctx, max(podSyncWorkers, statusWriters), c.fenced(c.statusLane, c.writeStatus))
+		c.statusLane.Run(ctx, max(podSyncWorkers, statusWriters), c.fenced(c.statusLane, c.writePodStatus))
 	})
 	if c.fence != nil {
 		wg.Go(func() { c.terms(ctx) })

@@ -18,7 +18,7 @@ import (
 
 // useSecrets decides where tokens and credentials for pods come from.
 func (c *PodController) useSecrets(cfg *PodControllerConfig) {
-	book := podsecrets.Config{
+	secrets := podsecrets.Config{
 		Secret: func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 			return c.env.Objects.Secret(ctx, namespace, name)
 		},
@@ -29,21 +29,21 @@ func (c *PodController) useSecrets(cfg *PodControllerConfig) {
 		},
 		Recorder: cfg.EventRecorder,
 	}
-	book.Accounts, _ = cfg.PodClient.(corev1client.ServiceAccountsGetter)
+	secrets.Accounts, _ = cfg.PodClient.(corev1client.ServiceAccountsGetter)
 	if c.store != nil {
-		book.Before = func(ctx context.Context, namespace, account string) {
+		secrets.Before = func(ctx context.Context, namespace, account string) {
 			c.store.Await(ctx, authorizationv1.ResourceAttributes{
 				Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace, Name: account,
 			})
 		}
 	}
-	c.secrets = podsecrets.New(book)
+	c.secrets = podsecrets.New(secrets)
 }
 
 // offerSecrets tells a provider that wants to know where it gets what its pods may have.
 func (c *PodController) offerSecrets(ctx context.Context) error {
 	if user, ok := c.provider.(PodTokensUser); ok {
-		err := (&providercall.Guard{}).Do(ctx, "UsePodTokens", func(context.Context) error {
+		err := (&providercall.Caller{}).Do(ctx, "UsePodTokens", func(context.Context) error {
 			user.UsePodTokens(podTokens{c.secrets})
 			return nil
 		})
@@ -52,7 +52,7 @@ func (c *PodController) offerSecrets(ctx context.Context) error {
 		}
 	}
 	if user, ok := c.provider.(PullCredentialsUser); ok {
-		return (&providercall.Guard{}).Do(ctx, "UsePullCredentials", func(context.Context) error {
+		return (&providercall.Caller{}).Do(ctx, "UsePullCredentials", func(context.Context) error {
 			user.UsePullCredentials(pullCredentials{c.secrets})
 			return nil
 		})

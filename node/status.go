@@ -32,10 +32,10 @@ const believeAnswer = time.Minute
 // can be dead without a word, and must not keep a worker.
 const podRequestTimeout = 30 * time.Second
 
-// writeStatus tells the API server what it should know about one pod. It is the
+// writePodStatus tells the API server what it should know about one pod. It is the
 // only code that writes pods.
-func (c *PodController) writeStatus(ctx context.Context, key string) (class int, err error) {
-	ctx, span := trace.StartSpan(ctx, "writeStatus")
+func (c *PodController) writePodStatus(ctx context.Context, key string) (class int, err error) {
+	ctx, span := trace.StartSpan(ctx, "writePodStatus")
 	defer func() { span.SetStatus(err); span.End() }()
 	ctx = span.WithField(ctx, "pod", key)
 

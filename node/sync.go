@@ -64,7 +64,7 @@ func (s *podSync) track(ctx context.Context) {
 	if s.store != nil {
 		s.store.Track(s.api)
 	}
-	s.secrets.Admit(s.api)
+	s.secrets.Track(s.api)
 	st := s.states.get(s.key)
 	s.reserve(s.api, st.sent)
 	s.size(s.key, s.api, st)

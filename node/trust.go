@@ -147,7 +147,7 @@ func (t podTrust) Certificate(ctx context.Context, pod *corev1.Pod, source *core
 // offerTrust tells a provider that wants to know where it gets them.
 func (c *PodController) offerTrust(ctx context.Context) error {
 	if user, ok := c.provider.(PodTrustBundlesUser); ok {
-		err := (&providercall.Guard{}).Do(ctx, "UsePodTrustBundles", func(context.Context) error {
+		err := (&providercall.Caller{}).Do(ctx, "UsePodTrustBundles", func(context.Context) error {
 			user.UsePodTrustBundles(c.trust)
 			return nil
 		})
@@ -156,7 +156,7 @@ func (c *PodController) offerTrust(ctx context.Context) error {
 		}
 	}
 	if user, ok := c.provider.(PodCertificatesUser); ok {
-		return (&providercall.Guard{}).Do(ctx, "UsePodCertificates", func(context.Context) error {
+		return (&providercall.Caller{}).Do(ctx, "UsePodCertificates", func(context.Context) error {
 			user.UsePodCertificates(c.trust)
 			return nil
 		})

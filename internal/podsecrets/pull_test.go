@@ -62,7 +62,7 @@ func TestSecurityC6APodGetsWhatItsPullSecretsName(t *testing.T) {
 	recorder := record.NewFakeRecorder(10)
 	b := New(Config{Secret: v.secret, Recorder: recorder})
 	pod := pulling("new", "missing", "", "old", "plain", "bad", "odd", "new")
-	b.Admit(pod)
+	b.Track(pod)
 	got, err := b.Logins(t.Context(), pulling("not"))
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestSecurityC6NobodyElseGetsThem(t *testing.T) {
 	if _, err := b.Logins(t.Context(), pod); !errdefs.IsNotFound(err) {
 		t.Errorf("a pod that is not of this node: %v", err)
 	}
-	b.Admit(pod)
+	b.Track(pod)
 	other := pulling("s")
 	other.UID = "2"
 	if _, err := b.Logins(t.Context(), other); !errdefs.IsNotFound(err) {

@@ -82,7 +82,7 @@ func TestSecurityC5TokensAreBoundToThePodAndItsAudience(t *testing.T) {
 	i := &issuer{}
 	b := New(Config{Accounts: i.client().CoreV1()})
 	pod := podWith("1", projection("vault", 7200), &corev1.ServiceAccountTokenProjection{})
-	b.Admit(pod)
+	b.Track(pod)
 	mustToken(t, b, pod, projection("vault", 7200))
 	mustToken(t, b, pod, projection("", 3600))
 	for n, want := range []struct {
@@ -130,7 +130,7 @@ func TestSecurityC5TokensAreRenewedInTime(t *testing.T) {
 			i := &issuer{}
 			b := New(Config{Accounts: i.client().CoreV1()})
 			pod := podWith("1", projection("", life))
-			b.Admit(pod)
+			b.Track(pod)
 			begin, last, got := time.Now(), Token{}, time.Time{}
 			for time.Since(begin) < 48*time.Hour {
 				token := mustToken(t, b, pod, projection("", life))
@@ -162,7 +162,7 @@ func TestSecurityC5TokensGoWithThePod(t *testing.T) {
 			i := &issuer{hold: make(chan struct{})}
 			b := New(Config{Accounts: i.client().CoreV1()})
 			pod := podWith("1", projection("", 600))
-			b.Admit(pod)
+			b.Track(pod)
 			page := b.pods["1"]
 			late := make(chan error)
 			go func() {
@@ -190,7 +190,7 @@ func TestTokenOutlastsAnOutage(t *testing.T) {
 		i := &issuer{}
 		b := New(Config{Accounts: i.client().CoreV1()})
 		pod := podWith("1", projection("", 600))
-		b.Admit(pod)
+		b.Track(pod)
 		first := mustToken(t, b, pod, projection("", 600))
 		i.err = errors.New("no answer")
 		time.Sleep(9 * time.Minute)
@@ -213,7 +213,7 @@ func TestManyAskOnce(t *testing.T) {
 		i := &issuer{hold: make(chan struct{})}
 		b := New(Config{Accounts: i.client().CoreV1()})
 		pod := podWith("1", projection("", 600))
-		b.Admit(pod)
+		b.Track(pod)
 		done := make(chan error)
 		for range 10 {
 			go func() {

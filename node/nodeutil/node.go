@@ -79,7 +79,7 @@ func newNode(name string, newProvider NewProviderFunc, opts []NodeOpt) (*Node, e
 	}
 	n.health = n.isWell
 	if cfg.mux != nil {
-		n.attachProvider(guardedMux{cfg.mux})
+		n.attachProvider(authMux{cfg.mux})
 	}
 	return n, nil
 }

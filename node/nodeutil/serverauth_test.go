@@ -28,7 +28,7 @@ func serverConfig(t *testing.T, ca *testpki.Authority, opts ...NodeOpt) *NodeCon
 // the program's own.
 func nodeMux() *http.ServeMux {
 	mux := http.NewServeMux()
-	guardedMux{mux}.Handle("/", hello)
+	authMux{mux}.Handle("/", hello)
 	mux.Handle("/own", hello)
 	return mux
 }
@@ -98,7 +98,7 @@ func TestSecurityA3NoPathGetsAround(t *testing.T) {
 	cfg := serverConfig(t, ca)
 	mux := http.NewServeMux()
 	reached := func(w http.ResponseWriter, req *http.Request) { t.Errorf("%s reached the provider", req.URL) }
-	guardedMux{mux}.Handle("/", http.HandlerFunc(reached))
+	authMux{mux}.Handle("/", http.HandlerFunc(reached))
 	cfg.mux, cfg.Handler = mux, middleware(mux)
 	s := serve(t, cfg, newReviews(t), &lineLogger{})
 	client := clientOf(ca.ClientConfig(t, nil, ""))
