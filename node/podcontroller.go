@@ -68,13 +68,14 @@ type PodController struct {
 	failUnsupported bool
 	admission       admission.Allocations
 
-	skipEnv bool
-	env     podenv.Config
-	secrets *podsecrets.Manager
-	trust   podTrust
-	claims  podClaims
-	store   *objects.Store         // nil: the caller's own informers
-	synced  []cache.InformerSynced // of the caller's own informers
+	skipEnv      bool
+	env          podenv.Config
+	secrets      *podsecrets.Manager
+	bundles      podTrustBundles
+	certificates podCertificates
+	claims       podClaims
+	store        *objects.Store         // nil: the caller's own informers
+	synced       []cache.InformerSynced // of the caller's own informers
 
 	syncLane   *keyqueue.Queue
 	statusLane *keyqueue.Queue
@@ -177,7 +178,7 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 	c.declare(cfg.FailUnsupported)
 	c.useObjects(&cfg)
 	c.useSecrets(&cfg)
-	c.useTrust(&cfg)
+	c.useCertificates(&cfg)
 	c.useClaims(&cfg)
 	c.syncLane = keyqueue.New(
 		&retryPolicy{limiter: cfg.SyncPodsFromKubernetesRateLimiter, should: cfg.SyncPodsFromKubernetesShouldRetryFunc, failed: c.syncFailed})
@@ -193,25 +194,6 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 		c.store.OnChange(c.objectChanged)
 	}
 	return c, nil
-}
-
-// useObjects decides where ConfigMaps and Secrets come from: by name from the
-// store, or from the caller's own informers.
-func (c *PodController) useObjects(cfg *PodControllerConfig) {
-	c.env = podenv.Config{
-		Services:        cfg.ServiceInformer.Lister(),
-		Recorder:        cfg.EventRecorder,
-		NodeAllocatable: cfg.NodeAllocatable,
-		HostIPs:         c.hostIPs,
-	}
-	c.synced = []cache.InformerSynced{c.informer.HasSynced, cfg.ServiceInformer.Informer().HasSynced}
-	if byName, ok := cfg.ConfigMapInformer.(interface{ Store() *objects.Store }); ok {
-		c.store = byName.Store()
-		c.env.Objects = c.store
-		return
-	}
-	c.env.Objects = objects.FromListers(cfg.ConfigMapInformer.Lister(), cfg.SecretInformer.Lister())
-	c.synced = append(c.synced, cfg.ConfigMapInformer.Informer().HasSynced, cfg.SecretInformer.Informer().HasSynced)
 }
 
 // Run handles pods until ctx ends, with up to podSyncWorkers provider calls at a
@@ -238,7 +220,8 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	defer wg.Wait()
 	defer cancel(nil)
 
-	if err := errors.Join(c.offerSecrets(ctx), c.offerTrust(ctx), c.offerClaims(ctx), c.offerObjects(ctx)); err != nil {
+	if err := errors.Join(c.offerTokens(ctx), c.offerPullCredentials(ctx), c.offerTrustBundles(ctx), c.offerCertificates(ctx),
+		c.offerClaims(ctx), c.offerObjects(ctx)); err != nil {
 		return fmt.Errorf("run pod controller: %w", err)
 	}
 	if n, ok := c.provider.(PodNotifier); ok {

@@ -201,7 +201,7 @@ func (s *podSync) rest() {
 
 // clearSyncError takes back the sync error that a pod's status shows.
 func (c *PodController) clearSyncError(key string) {
-	if st := c.states.get(key); st.syncErr == nil && len(st.said) == 0 {
+	if st := c.states.get(key); st.syncErr == nil && len(st.notices) == 0 {
 		return
 	}
 	c.states.errors(key, anyPod, (*errorMemory).clearError)

@@ -61,7 +61,7 @@ func (e *syncError) outlook(again bool) string {
 }
 
 // syncFailed is where failures of the sync lane end: in the log, with the time of the next try,
-// and as often as said allows in an event and in the pod's status.
+// and as often as its notice allows in an event and in the pod's status.
 func (c *PodController) syncFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
 	next := "given up until the pod changes"
 	if again {
@@ -90,11 +90,11 @@ func (c *PodController) syncFailed(ctx context.Context, key string, err error, d
 		if failed.ofUpdate() && notReady == nil || failed.rejected() {
 			st.refused = lifecycle.SpecVersion(failed.pod)
 		}
-		st.said, news = st.said.next(failed.event, text, time.Now())
+		st.notices, news = st.notices.next(failed.event, text, time.Now())
 		switch {
 		case failed.ofUpdate():
 			st.syncErr = nil // it runs as it did: its status is the backend's
-		case news, st.syncErr != nil && st.syncErr.Message == st.said[eventCallHangs].text:
+		case news, st.syncErr != nil && st.syncErr.Message == st.notices[eventCallHangs].text:
 			st.syncErr = t // the call that hung has returned
 		}
 	})

@@ -172,8 +172,8 @@ func (n *Node) attachNotices(events record.EventRecorder) {
 	if n.serving != nil {
 		n.serving.notices.attach(n.name, n.node, events)
 	}
-	if n.identity != nil {
-		n.identity.notices.attach(n.name, n.node, events)
+	if n.clientCert != nil {
+		n.clientCert.notices.attach(n.name, n.node, events)
 	}
 }
 

@@ -145,7 +145,7 @@ func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, 
 		if s.all.sent.UID != got.UID {
 			return
 		}
-		s.written, s.writtenAt, s.denied = got, time.Now(), saying{}
+		s.written, s.writtenAt, s.denied = got, time.Now(), notice{}
 		s.finalStatus, s.lastReport = lifecycle.Terminal(&status), st.report
 		s.wrote(own)
 	})
@@ -196,7 +196,7 @@ func (c *PodController) remove(ctx context.Context, key string, api *corev1.Pod)
 }
 
 // writeFailed is where failures of the status lane end: in the log and, when
-// the API server understood and refused, in an event, as often as saying allows.
+// the API server understood and refused, in an event, as often as its notice allows.
 func (c *PodController) writeFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
 	c.failedToReach(err)
 	logger := log.G(ctx).WithField("pod", key).WithError(err)
