@@ -139,7 +139,7 @@ func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, 
 				}
 			})
 		}
-		return c.failure(api, eventStatusFailed, fmt.Errorf("write status of pod %s: %w", key, err))
+		return newLaneError(api, eventStatusFailed, fmt.Errorf("write status of pod %s: %w", key, err))
 	}
 	c.states.status(key, anyPod, func(s statusWriter) {
 		if s.all.sent.UID != got.UID {
@@ -185,7 +185,7 @@ func (c *PodController) remove(ctx context.Context, key string, api *corev1.Pod)
 	defer cancel()
 	err := c.client.Pods(api.Namespace).Delete(ctx, api.Name, *opts)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return c.failure(api, "", fmt.Errorf("remove pod %s: %w", key, err))
+		return newLaneError(api, "", fmt.Errorf("remove pod %s: %w", key, err))
 	}
 	c.states.status(key, anyPod, func(s statusWriter) {
 		if s.all.sent.UID == api.UID {
@@ -205,7 +205,7 @@ func (c *PodController) writeFailed(ctx context.Context, key string, err error, 
 	} else {
 		logger.Warn("pod in the API server is not up to date; given up until the pod changes")
 	}
-	var failed *syncError
+	var failed *laneError
 	if errors.As(err, &failed) && failed.event != "" && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err)) {
 		news := false
 		c.states.status(key, failed.pod.UID, func(st statusWriter) { st.denied, news = st.denied.next(failed.event, time.Now()) })
