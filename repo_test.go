@@ -201,10 +201,10 @@ func TestEveryFaultIsTestedAndReported(t *testing.T) {
 	report(t, "a fault that nobody injects is one that nobody survives for certain", breaches)
 }
 
-func TestDecisionsAreNumbered(t *testing.T) {
+func TestDecisionsAreNumberedAndIndexed(t *testing.T) {
 	breaches, err := load(t).Decisions("docs/decisions")
 	if err != nil {
 		t.Fatal(err)
 	}
-	report(t, "decisions refer to each other by number", breaches)
+	report(t, "decisions refer to each other by number, and a reader looks for one by its title", breaches)
 }

@@ -5,7 +5,6 @@ package repocheck
 import (
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -100,33 +99,6 @@ func (t *Tree) Map(document string) (breaches []string, err error) {
 			named[top] = true
 			breaches = append(breaches, fmt.Sprintf("%s: does not name the folder %s/ (as code, with the slash)", document, top))
 		}
-	}
-	return breaches, nil
-}
-
-var decisionName = regexp.MustCompile(`^(\d{4})-[a-z0-9]+(-[a-z0-9]+)*\.md$`)
-
-// Decisions checks that the records in a folder are named NNNN-some-words.md
-// and that no number is used twice. A README.md may lie beside them.
-func (t *Tree) Decisions(dir string) (breaches []string, err error) {
-	entries, err := os.ReadDir(filepath.Join(t.Root, filepath.FromSlash(dir)))
-	if err != nil {
-		return nil, err
-	}
-	byNumber := map[string]string{}
-	for _, e := range entries {
-		if e.Name() == "README.md" {
-			continue
-		}
-		m := decisionName.FindStringSubmatch(e.Name())
-		if m == nil {
-			breaches = append(breaches, fmt.Sprintf("%s: want a name like 0001-what-was-decided.md", path.Join(dir, e.Name())))
-			continue
-		}
-		if other, taken := byNumber[m[1]]; taken {
-			breaches = append(breaches, fmt.Sprintf("%s: its number is taken by %s", path.Join(dir, e.Name()), other))
-		}
-		byNumber[m[1]] = e.Name()
 	}
 	return breaches, nil
 }

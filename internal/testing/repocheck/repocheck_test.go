@@ -98,6 +98,7 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 		}},
 		{"Links", must(tree.Links()), []string{
 			"README.md: links to core/gone.md, which is not there",
+			"decisions/README.md: links to 0004-gone.md, which is not there",
 		}},
 		{"Map", must(tree.Map("MAP.md")), []string{
 			"MAP.md: names the folder gone/, which is not there",
@@ -111,7 +112,12 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 		}},
 		{"Decisions", must(tree.Decisions("decisions")), []string{
 			"decisions/0001-one-thing.md: its number is taken by 0001-another.md",
+			`decisions/0005-no-heading.md: want a first line like "# 5. What was decided"`,
 			"decisions/2-short.md: want a name like 0001-what-was-decided.md",
+			"decisions/README.md: lacks the row | [1](0001-one-thing.md) | One thing |",
+			"decisions/README.md: lacks the row | [3](0003-no-index.md) | It is not in the index |",
+			"decisions/README.md: has the row | [3](0003-no-index.md) | Said otherwise |, which no decision has",
+			"decisions/README.md: has the row | [4](0004-gone.md) | Gone |, which no decision has",
 		}},
 	}
 	for _, tt := range tests {
