@@ -97,7 +97,7 @@ type PodController struct {
 	draining     atomic.Bool   // the node shuts down: no pod is started any more
 	relistWanted chan struct{} // holds a token when a relist is wanted at once
 
-	fence    *lease.Fence // nil: nothing guards the node; set before Run
+	fence    *lease.Fence // nil: there is no lease guard; set before Run
 	behind   podGaps
 	deferred deferredKeys
 

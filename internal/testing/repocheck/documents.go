@@ -68,6 +68,31 @@ func (t *Tree) MakeTargets(documents ...string) (breaches []string, err error) {
 	return breaches, nil
 }
 
+// fileName matches a path in a document that means a file of the tree. One with a placeholder in capitals means none.
+var fileName = regexp.MustCompile(`^[a-z][a-z0-9_.-]*/(?:[a-z0-9_.-]+/)*[a-z0-9_.-]+\.(?:go|md|yaml|proto)$`)
+
+// NamedFiles checks that the files which documents name, in code and by their path, are there.
+func (t *Tree) NamedFiles(documents ...string) (breaches []string, err error) {
+	for _, document := range documents {
+		text, err := os.ReadFile(filepath.Join(t.Root, filepath.FromSlash(document)))
+		if err != nil {
+			return nil, err
+		}
+		for _, line := range code(string(text)) {
+			for _, word := range strings.Fields(line) {
+				file := strings.Trim(word, "(),;:")
+				if !fileName.MatchString(file) {
+					continue
+				}
+				if info, err := os.Stat(filepath.Join(t.Root, filepath.FromSlash(file))); err != nil || info.IsDir() {
+					breaches = append(breaches, fmt.Sprintf("%s: names the file %s, which is not there", document, file))
+				}
+			}
+		}
+	}
+	return breaches, nil
+}
+
 // folderName matches a path in a document that means a folder of the tree:
 // relative, of plain names, with a slash at the end.
 var folderName = regexp.MustCompile(`^[A-Za-z][\w.-]*/(?:[\w.-]+/)*$`)

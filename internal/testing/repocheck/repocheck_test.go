@@ -104,6 +104,9 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 			"MAP.md: names the folder gone/, which is not there",
 			"MAP.md: does not name the folder unplaced/ (as code, with the slash)",
 		}},
+		{"NamedFiles", must(tree.NamedFiles("MAP.md")), []string{
+			"MAP.md: names the file core/gone.go, which is not there",
+		}},
 		{"FaultTests", must(tree.FaultTests("faults.md", 4, 4)), []string{
 			"core/fault_test.go:8: TestFault02IsNotReported is not in faults.md: run `make faults`",
 			"core/fault_test.go:9: TestFault77IsNoRow: want the number of a row after TestFault, 01 to 4",
