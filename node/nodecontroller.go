@@ -26,7 +26,7 @@ type NodeController struct {
 	node               *corev1.Node
 	nodes              v1.NodeInterface
 	lease              *leaseRenewer  // nil when no lease is kept
-	pods               *PodController // acts while this process holds the lease; nil: none is told
+	pods               *PodController // acts only while this process holds the lease; nil: there is no lease guard
 	pingInterval       time.Duration
 	pingTimeout        time.Duration
 	statusInterval     time.Duration
