@@ -193,6 +193,14 @@ func TestArchitectureNamesTheTree(t *testing.T) {
 	report(t, "a map that is wrong is worse than none", breaches)
 }
 
+func TestNamedFilesAreThere(t *testing.T) {
+	breaches, err := load(t).NamedFiles("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/glossary.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	report(t, "a file that was renamed is looked for under its old name", breaches)
+}
+
 func TestEveryFaultIsTestedAndReported(t *testing.T) {
 	breaches, err := load(t).FaultTests("docs/reports/faults.md", 63, 46, 49) // both are about files, and none are kept
 	if err != nil {
@@ -201,10 +209,10 @@ func TestEveryFaultIsTestedAndReported(t *testing.T) {
 	report(t, "a fault that nobody injects is one that nobody survives for certain", breaches)
 }
 
-func TestDecisionsAreNumbered(t *testing.T) {
+func TestDecisionsAreNumberedAndIndexed(t *testing.T) {
 	breaches, err := load(t).Decisions("docs/decisions")
 	if err != nil {
 		t.Fatal(err)
 	}
-	report(t, "decisions refer to each other by number", breaches)
+	report(t, "decisions refer to each other by number, and a reader looks for one by its title", breaches)
 }

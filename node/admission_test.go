@@ -3,6 +3,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	corev1listers "k8s.io/client-go/listers/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
@@ -161,4 +163,34 @@ func TestResourceOfTheClusterIsCountedByOthers(t *testing.T) {
 		w.pass(time.Second)
 		w.wantPhase("p", corev1.PodRunning)
 	}, declares(capability.All()), roomy(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}))
+}
+
+// TestPodWithoutRoomIsGivenNoSecrets: what it names is not read for it, and when it has failed there is nothing to ask for.
+func TestPodWithoutRoomIsGivenNoSecrets(t *testing.T) {
+	const canary = "c4n4ry value"
+	inWorld(t, memory.New(), func(w *world) {
+		w.but = []string{"S8"} // as above
+		w.start()
+		big := w.withSecret("p", "a", canary)
+		big.Spec.Containers[0].Resources = asking("p", "3").Spec.Containers[0].Resources
+		w.api.Create(big)
+		w.pass(time.Second)
+		w.wantPhase("p", corev1.PodFailed)
+		said := errors.New("about " + canary)
+		if told := w.ctl.RedactError("d", "p", said).Error(); told != said.Error() {
+			t.Errorf("told is %q: the Secret was read for a pod without room", told)
+		}
+		if _, err := w.ctl.secrets.Pod(big); !errdefs.IsNotFound(err) {
+			t.Errorf("what the pod may have can be asked for: %v, want not-found", err)
+		}
+		small := big.DeepCopy()
+		small.Name, small.UID = "q", "b"
+		small.Spec.Containers[0].Resources = asking("q", "1").Spec.Containers[0].Resources
+		w.api.Create(small)
+		w.pass(time.Second)
+		w.wantPhase("q", corev1.PodRunning)
+		if told := w.ctl.RedactError("d", "q", said).Error(); told == said.Error() {
+			t.Errorf("told is %q of a pod with room, whose Secret was read", told)
+		}
+	}, declares(capability.All()), roomy(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("110")}))
 }

@@ -41,13 +41,13 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 			if about != nil && lifecycle.Terminal(&about.Status) {
 				about = nil // it is about another one of the name
 			}
-			return s.failure(about, eventFailedSync, fmt.Errorf("ask the provider for all pods, to tell those of the name %s apart: %w", s.key, err))
+			return newLaneError(about, eventFailedSync, fmt.Errorf("ask the provider for all pods, to tell those of the name %s apart: %w", s.key, err))
 		}
 		f.All, f.Pods = true, pods
 	case lifecycle.ReadLive:
 		live, err := s.live(ctx, s.key)
 		if err != nil {
-			return s.failure(s.api, eventFailedSync, fmt.Errorf("read pod %s from the API server before it is given up or deleted at the backend: %w", s.key, err))
+			return newLaneError(s.api, eventFailedSync, fmt.Errorf("read pod %s from the API server before it is given up or deleted at the backend: %w", s.key, err))
 		}
 		f.ReadLive, f.Live = true, live
 	case lifecycle.Admit:
@@ -126,9 +126,8 @@ func (s *podSync) recreate(ctx context.Context) {
 }
 
 // lookup returns the pod that the backend has under the key, nil when it has
-// none. An error means that it cannot be told. Many providers return an error
-// without a kind for a pod that they do not have, so then the list decides; an
-// empty one, which may be no answer either, leaves it doubtful.
+// none. An error means that it cannot be told: a panic or a time-out is no answer, and of the kinds of
+// error only not-found is one. After any other error the list decides, see lifecycle.FoundInList.
 func (c *PodController) lookup(ctx context.Context, key string) (pod *corev1.Pod, doubtful bool, err error) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
@@ -154,12 +153,8 @@ func (c *PodController) lookup(ctx context.Context, key string) (pod *corev1.Pod
 		c.lost.silence(time.Now())
 		return nil, false, errors.Join(err, listErr)
 	}
-	for _, p := range pods {
-		if p.Namespace == namespace && p.Name == name {
-			return p, false, nil
-		}
-	}
-	return nil, len(pods) == 0, nil
+	pod, doubtful = lifecycle.FoundInList(pods, namespace, name)
+	return pod, doubtful, nil
 }
 
 // list returns all pods of this node that the backend has.
@@ -180,7 +175,7 @@ func (c *PodController) foreign(pod *corev1.Pod) bool {
 
 // complete asks a PodAuthority. A panic is no answer.
 func (c *PodController) complete(ctx context.Context) (all bool) {
-	err := (&providercall.Guard{}).Do(ctx, "AnswersForAllPods", func(context.Context) error {
+	err := (&providercall.Caller{}).Do(ctx, "AnswersForAllPods", func(context.Context) error {
 		all = c.authority.AnswersForAllPods()
 		return nil
 	})

@@ -28,11 +28,18 @@
 //  5. TerminalIsFinal: a pod that Succeeded or Failed stays so, but late exit
 //     codes still arrive. Until they do, a container that ran is shown neither as
 //     running nor with an end that nobody told.
-//  6. RemoveOnlyWhenStopped: the API object goes when the backend has confirmed
-//     the stop: by a terminal report for that UID, or by a DeletePod that
-//     succeeded and a GetPod that no longer returns the pod, or returns it as
-//     terminal. The end of the grace period is no confirmation.
-//  7. NeverGiveUp: retries never end. Their delay grows to a minute, and ends at
+//  6. RemoveOnlyWhenStopped: the node removes a deleted pod from the API server when
+//     the backend has confirmed the stop: by a terminal report for that UID since
+//     DeletePod was called, or by a GetPod that no longer returns the pod, or returns
+//     it as terminal, after a DeletePod that succeeded or answered not-found. A not-found
+//     about a pod that the backend had is believed after ten seconds and with a list that
+//     lacks it, too, unless the provider is a PodAuthority. The end of the grace period
+//     alone confirms nothing; where GetPod leaves it in doubt whether the pod is there (an
+//     error without a kind and an empty list, or another pod of its name), a DeletePod
+//     that succeeded is believed ten seconds after it. A pod that the backend was
+//     never given has nothing to stop.
+//  7. NeverGiveUp: retries never end. Their delay grows to a minute, or is the one that
+//     the error asks for (errdefs.RetryAfter), ten minutes at most, and ends at
 //     once when the backend is healthy again (Kick). The pod shows the backend's
 //     own error in its status and in an event, which do not grow with the number
 //     of tries; each failure and the time of the next try are in the log. A pod
@@ -56,7 +63,7 @@
 //
 // Every pod has two lanes. The sync lane tells the backend what the API server
 // wants (syncPod); the status lane tells the API server what the backend has
-// (writeStatus). Both work on one pod at a time each, so a slow CreatePod never
+// (writePodStatus). Both work on one pod at a time each, so a slow CreatePod never
 // holds up a status, and one status write never races another.
 //
 // A third lane asks for statuses (pollPod): those of a provider without
@@ -67,9 +74,10 @@
 //
 // With WithNodeLeaseGuard, which package nodeutil sets, only the process that holds
 // the node's lease acts: every effect on pods passes a fence that is open while the
-// last renewal is younger than 10 s. Another process for the same node stands by
-// until the holder has ended or was silent for 12 s, and reads everything anew
-// before it acts.
+// last renewal is younger than 10 s. One passes it longer, while the API server does not
+// answer this process: the stop of a pod whose active deadline has passed. Another
+// process for the same node stands by until the holder has ended or was silent for
+// 12 s, and reads everything anew before it acts.
 //
 // What surprises: a pod that was deleted stays Terminating for as long as the
 // backend does not confirm its stop, however long that takes.

@@ -74,7 +74,7 @@ func (c *PodController) deleteDuplicate(ctx context.Context, key string, api *co
 	pod := unwanted(d.Pod, time.Now())
 	err := c.call(ctx, key, api, "DeletePod", func(ctx context.Context) error { return c.provider.DeletePod(ctx, pod) })
 	if err != nil && !errdefs.IsNotFound(err) {
-		return c.failure(api, eventDeleteFailed, fmt.Errorf("delete the duplicate of pod %s (UID %s) at the backend: %w", key, pod.UID, err))
+		return newLaneError(api, eventDeleteFailed, fmt.Errorf("delete the duplicate of pod %s (UID %s) at the backend: %w", key, pod.UID, err))
 	}
 	message := fmt.Sprintf("the backend had a second pod of this name (UID %s); it was told to stop it", pod.UID)
 	log.G(ctx).WithField("pod", key).Warn(message)

@@ -52,7 +52,7 @@ func TestFault22LeaseComesBack(t *testing.T) {
 						}
 					}
 					got, err := w.leases.get()
-					if err != nil || ptr.Deref(got.Spec.HolderIdentity, "") != testNodeName || got.Annotations[lease.HolderAnnotation] != d.node.lease.guard.claim.Self.Text() {
+					if err != nil || ptr.Deref(got.Spec.HolderIdentity, "") != testNodeName || got.Annotations[lease.HolderAnnotation] != d.node.lease.holder.claim.Self.Text() {
 						t.Fatalf("lease is %+v (%v), want it ours", got, err)
 					}
 				}

@@ -133,7 +133,7 @@ func TestFault34HugePodsAreNotCopied(t *testing.T) {
 			if _, err := w.ctl.syncPod(w.Context(), "d/p"); err != nil {
 				w.Fatal(err)
 			}
-			if _, err := w.ctl.writeStatus(w.Context(), "d/p"); err != nil {
+			if _, err := w.ctl.writePodStatus(w.Context(), "d/p"); err != nil {
 				w.Fatal(err)
 			}
 		}

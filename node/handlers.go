@@ -14,26 +14,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
-// Reasons of the events about pods that users and tests look for.
-const (
-	eventCreateFailed  = "ProviderCreateFailed"
-	eventCreateSuccess = "ProviderCreateSuccess"
-	eventUpdateFailed  = "ProviderUpdateFailed"
-	eventUpdateSuccess = "ProviderUpdateSuccess"
-	eventDeleteFailed  = "ProviderDeleteFailed"
-	eventDeleteSuccess = "ProviderDeleteSuccess"
-	eventCallHangs     = "ProviderCallHangs"
-	eventPodLost       = lifecycle.ReasonLost
-	eventRejected      = lifecycle.ReasonRejected
-	eventSecondPod     = "ProviderSecondPod"
-	eventPodsMissing   = "PodsMissing" // of the node
-	eventStatusFailed  = "ProviderStatusRejected"
-	// as a kubelet names them
-	eventDeadline   = lifecycle.ReasonDeadline
-	eventWrongOS    = lifecycle.ReasonWrongOS
-	eventFailedSync = "FailedSync"
-)
-
 // handler marks the pods that events are about. Nothing is decided on an
 // event's payload; it only tells which lane may have something to do, and
 // whether that is news enough to end a retry's delay.

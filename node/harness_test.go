@@ -33,7 +33,7 @@ type world struct {
 	ctl      *PodController
 	configs  []func(*PodControllerConfig)
 	wall     func() time.Time // nil: the clock of the bubble
-	fence    *lease.Fence     // nil: nothing guards the node
+	fence    *lease.Fence     // nil: there is no lease guard
 	but      []string         // invariants that the test breaks on purpose
 
 	stop context.CancelFunc

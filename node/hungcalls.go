@@ -34,7 +34,7 @@ func (c *PodController) call(ctx context.Context, key string, api *corev1.Pod, m
 			if update {
 				text = method // as of an UpdatePod that fails
 			}
-			if st.said, hangs = st.said.next(eventCallHangs, text, time.Now()); hangs && !update {
+			if st.notices, hangs = st.notices.next(eventCallHangs, text, time.Now()); hangs && !update {
 				st.syncErr = &lifecycle.SyncError{Reason: lifecycle.ReasonProviderFailed, Message: message}
 			}
 		})
@@ -44,5 +44,5 @@ func (c *PodController) call(ctx context.Context, key string, api *corev1.Pod, m
 		}
 	}).Stop()
 	defer returned.Store(true)
-	return c.guard.Do(c.withRedaction(ctx, key), method, call)
+	return c.changes.Do(c.withRedaction(ctx, key), method, call)
 }

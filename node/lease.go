@@ -34,7 +34,7 @@ const (
 // leaseRenewer renews the lease of the node: a sign that this process lives. It
 // says nothing about the provider; the Ready condition does. It has its own
 // goroutine, so that nothing else the node does can hold up a renewal. With a
-// guard, the lease also says which of several processes may act for the node.
+// leaseHolder, the lease also says which of several processes may act for the node.
 type leaseRenewer struct {
 	client          coordclientset.LeaseInterface
 	durationSeconds int32
@@ -44,7 +44,7 @@ type leaseRenewer struct {
 	name   string
 	owners *latest[types.UID] // UIDs of the node object as it is registered again
 	gone   func()             // told when the lease vanished, as it does with its node
-	guard  *leaseHolder       // nil: none
+	holder *leaseHolder       // nil: nothing but the name of the node is on the lease
 
 	// Owned by run.
 	lease  *coordinationv1.Lease // as last seen, nil if unknown
@@ -54,13 +54,13 @@ type leaseRenewer struct {
 	failed bool
 }
 
-// run renews the lease until ctx ends. Without a guard it begins when the node is
+// run renews the lease until ctx ends. Without a leaseHolder it begins when the node is
 // registered, because it is not needed before.
-func (k *leaseRenewer) run(ctx context.Context) {
+func (r *leaseRenewer) run(ctx context.Context) {
 	retry := retryPause{first: leaseFirstRetry}
 	begun := time.Now()
-	due := begun.Add(k.interval) // The first renewal is due to the first owner, which is known by now.
-	if k.guard != nil {
+	due := begun.Add(r.interval) // The first renewal is due to the first owner, which is known by now.
+	if r.holder != nil {
 		due = begun
 	}
 	soonest := begun // when a renewal that is wanted before it is due may be
@@ -69,26 +69,26 @@ func (k *leaseRenewer) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			k.giveUp(ctx)
+			r.giveUp(ctx)
 			return
-		case <-k.owners.wake:
-		case <-k.guard.wanted():
+		case <-r.owners.wake:
+		case <-r.holder.wanted():
 			due = earlier(due, soonest)
 			timer.Reset(time.Until(due))
 			continue
 		case <-timer.C:
 		}
-		if owner, ok := k.owners.take(); ok {
-			k.owner = owner
+		if owner, ok := r.owners.take(); ok {
+			r.owner = owner
 		}
 		begun = time.Now()
-		pause, err := k.turn(ctx)
+		pause, err := r.turn(ctx)
 		if ctx.Err() != nil {
 			continue
 		}
-		k.note(ctx, err)
+		r.note(ctx, err)
 		if err != nil {
-			retry.max = min(k.guard.maxRetry(), k.interval)
+			retry.max = min(r.holder.maxRetry(), r.interval)
 			soonest = time.Now().Add(retry.next())
 			due = soonest
 		} else {
@@ -101,116 +101,116 @@ func (k *leaseRenewer) run(ctx context.Context) {
 
 // turn renews the lease, or looks whether it can be had, and returns after which
 // time to do so again.
-func (k *leaseRenewer) turn(ctx context.Context) (time.Duration, error) {
-	err := k.renew(ctx)
-	if k.guard == nil {
-		return k.interval, err
+func (r *leaseRenewer) turn(ctx context.Context) (time.Duration, error) {
+	err := r.renew(ctx)
+	if r.holder == nil {
+		return r.interval, err
 	}
-	k.guard.answered(ctx, err)
-	if k.guard.left > 0 {
-		k.lease = nil // another's: it has to be read each time
+	r.holder.answered(ctx, err)
+	if r.holder.left > 0 {
+		r.lease = nil // another's: it has to be read each time
 	}
-	return k.guard.pause(k.interval), err
+	return r.holder.pause(r.interval), err
 }
 
 // note logs the first failure in a row, and the end of the row.
-func (k *leaseRenewer) note(ctx context.Context, err error) {
+func (r *leaseRenewer) note(ctx context.Context, err error) {
 	switch {
 	case err != nil:
 		leaseRenewFailures.Inc()
-		if !k.failed {
+		if !r.failed {
 			log.G(ctx).WithError(err).Warn("the node lease is not renewed, trying again")
 		}
-	case k.failed:
+	case r.failed:
 		log.G(ctx).Info("the node lease is renewed again")
 	}
-	k.failed = err != nil
+	r.failed = err != nil
 }
 
-func (k *leaseRenewer) renew(ctx context.Context) (err error) {
+func (r *leaseRenewer) renew(ctx context.Context) (err error) {
 	ctx, span := trace.StartSpan(ctx, "node.renewLease")
 	defer func() {
 		span.SetStatus(err)
 		span.End()
 	}()
 	for range leaseTries {
-		err = k.try(ctx)
+		err = r.try(ctx)
 		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) {
 			break
 		}
-		k.lease = nil
+		r.lease = nil
 	}
 	if err != nil {
 		if !apierrors.IsTooManyRequests(err) { // else nothing happened to it
-			k.lease = nil // what happened is unknown, after a time-out for example
+			r.lease = nil // what happened is unknown, after a time-out for example
 		}
-		return fmt.Errorf("renew lease of node %s: %w", k.name, err)
+		return fmt.Errorf("renew lease of node %s: %w", r.name, err)
 	}
 	return nil
 }
 
 // try reads the lease if it is not known, and then creates or updates it.
-func (k *leaseRenewer) try(ctx context.Context) error {
-	if k.lease == nil {
-		lease, err := timed(ctx, k.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) {
-			return k.client.Get(ctx, k.name, metav1.GetOptions{})
+func (r *leaseRenewer) try(ctx context.Context) error {
+	if r.lease == nil {
+		lease, err := timed(ctx, r.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) {
+			return r.client.Get(ctx, r.name, metav1.GetOptions{})
 		})
 		if apierrors.IsNotFound(err) {
-			if !k.guard.mayTake(ctx, nil) {
+			if !r.holder.mayTake(ctx, nil) {
 				return nil
 			}
-			return k.create(ctx)
+			return r.create(ctx)
 		}
 		if err != nil {
 			return err
 		}
-		k.lease = lease
+		r.lease = lease
 	}
-	if !k.guard.mayTake(ctx, k.lease) {
-		return k.announce(ctx)
+	if !r.holder.mayTake(ctx, r.lease) {
+		return r.announce(ctx)
 	}
-	return k.take(ctx, k.claim(ctx, k.lease), k.update)
+	return r.take(ctx, r.claim(ctx, r.lease), r.update)
 }
 
-func (k *leaseRenewer) update(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	return k.client.Update(ctx, lease, metav1.UpdateOptions{})
+func (r *leaseRenewer) update(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	return r.client.Update(ctx, lease, metav1.UpdateOptions{})
 }
 
 // take sends the lease as we hold it with create or update.
-func (k *leaseRenewer) take(ctx context.Context, lease *coordinationv1.Lease, send func(context.Context, *coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
+func (r *leaseRenewer) take(ctx context.Context, lease *coordinationv1.Lease, send func(context.Context, *coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
 	sent := time.Now()
-	got, err := timed(ctx, k.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) { return send(ctx, lease) })
+	got, err := timed(ctx, r.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) { return send(ctx, lease) })
 	if err != nil {
 		return err
 	}
-	k.lease, k.held = got, true
-	k.guard.took(ctx, got, sent)
+	r.lease, r.held = got, true
+	r.holder.took(ctx, got, sent)
 	return nil
 }
 
-func (k *leaseRenewer) create(ctx context.Context) error {
-	if k.held {
-		k.gone()
+func (r *leaseRenewer) create(ctx context.Context) error {
+	if r.held {
+		r.gone()
 	}
-	empty := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: k.name}}
-	return k.take(ctx, k.claim(ctx, empty), func(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-		return k.client.Create(ctx, lease, metav1.CreateOptions{})
+	empty := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: r.name}}
+	return r.take(ctx, r.claim(ctx, empty), func(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+		return r.client.Create(ctx, lease, metav1.CreateOptions{})
 	})
 }
 
 // claim returns a copy of seen that we hold from now on. A lease that another
 // process holds is taken back: the name of the node is ours.
-func (k *leaseRenewer) claim(ctx context.Context, seen *coordinationv1.Lease) *coordinationv1.Lease {
-	if holder := ptr.Deref(seen.Spec.HolderIdentity, k.name); holder != k.name && holder != k.rival {
-		k.rival = holder
+func (r *leaseRenewer) claim(ctx context.Context, seen *coordinationv1.Lease) *coordinationv1.Lease {
+	if holder := ptr.Deref(seen.Spec.HolderIdentity, r.name); holder != r.name && holder != r.rival {
+		r.rival = holder
 		log.G(ctx).WithField("holder", holder).Warn("another holder has the lease of this node: taking it back; is there a second daemon for this node?")
 	}
 	lease := seen.DeepCopy()
-	lease.Spec.HolderIdentity = ptr.To(k.name)
-	lease.Spec.LeaseDurationSeconds = ptr.To(k.durationSeconds)
+	lease.Spec.HolderIdentity = ptr.To(r.name)
+	lease.Spec.LeaseDurationSeconds = ptr.To(r.durationSeconds)
 	lease.Spec.RenewTime = ptr.To(laterThan(seen.Spec.RenewTime, metav1.NowMicro()))
-	lease.OwnerReferences = k.ownedByNode(lease.OwnerReferences)
-	k.guard.mark(lease)
+	lease.OwnerReferences = r.ownedByNode(lease.OwnerReferences)
+	r.holder.mark(lease)
 	return lease
 }
 
@@ -226,22 +226,22 @@ func laterThan(seen *metav1.MicroTime, now metav1.MicroTime) metav1.MicroTime {
 
 // ownedByNode replaces owners of the kind Node by the current one: the garbage
 // collector deletes a lease whose only owner is a node that no longer exists.
-func (k *leaseRenewer) ownedByNode(refs []metav1.OwnerReference) []metav1.OwnerReference {
-	if k.owner == "" {
+func (r *leaseRenewer) ownedByNode(refs []metav1.OwnerReference) []metav1.OwnerReference {
+	if r.owner == "" {
 		return refs
 	}
 	node := corev1.SchemeGroupVersion.WithKind("Node")
-	others := slices.DeleteFunc(refs, func(r metav1.OwnerReference) bool {
-		return r.APIVersion == node.GroupVersion().String() && r.Kind == node.Kind
+	others := slices.DeleteFunc(refs, func(ref metav1.OwnerReference) bool {
+		return ref.APIVersion == node.GroupVersion().String() && ref.Kind == node.Kind
 	})
 	return append(others, metav1.OwnerReference{
-		APIVersion: node.GroupVersion().String(), Kind: node.Kind, Name: k.name, UID: k.owner,
+		APIVersion: node.GroupVersion().String(), Kind: node.Kind, Name: r.name, UID: r.owner,
 	})
 }
 
 // timeout of one request: two of them fit into half of the lease duration.
-func (k *leaseRenewer) timeout() time.Duration {
-	return min(requestTimeout, time.Duration(k.durationSeconds)*time.Second/4)
+func (r *leaseRenewer) timeout() time.Duration {
+	return min(requestTimeout, time.Duration(r.durationSeconds)*time.Second/4)
 }
 
 // timed runs one request with its own time-out.

@@ -52,7 +52,7 @@ func (c *PodController) terms(ctx context.Context) {
 				continue
 			}
 			retry.reset()
-			c.fence.Admit(term)
+			c.fence.Begin(term)
 			c.lookAtAll(ctx)
 		}
 		c.deferred.release()

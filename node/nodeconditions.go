@@ -51,9 +51,9 @@ func (n *NodeController) ClearCondition(t corev1.NodeConditionType) {
 }
 
 // takeConditions notes what is to be shown.
-func (k *nodeReconciler) takeConditions() {
-	if shown, ok := k.c.conditions.mail.take(); ok {
-		k.shown, k.urgent = shown, true
+func (r *nodeReconciler) takeConditions() {
+	if shown, ok := r.c.conditions.mail.take(); ok {
+		r.shown, r.urgent = shown, true
 	}
 }
 

@@ -25,8 +25,8 @@ type NodeController struct {
 	provider           NodeProvider
 	node               *corev1.Node
 	nodes              v1.NodeInterface
-	lease              *leaseRenewer // nil when no lease is kept
-	guarded            *PodController
+	lease              *leaseRenewer  // nil when no lease is kept
+	pods               *PodController // acts only while this process holds the lease; nil: there is no lease guard
 	pingInterval       time.Duration
 	pingTimeout        time.Duration
 	statusInterval     time.Duration
@@ -78,9 +78,9 @@ func NewNodeController(p NodeProvider, node *corev1.Node, nodes v1.NodeInterface
 	if n.statusInterval == 0 {
 		n.statusInterval = DefaultStatusUpdateInterval
 	}
-	if n.guarded != nil && n.lease != nil {
-		n.lease.guard = newLeaseHolder(lease.NewMark(), n.guarded)
-		n.guarded.fence = n.lease.guard.fence
+	if n.pods != nil && n.lease != nil {
+		n.lease.holder = newLeaseHolder(lease.NewMark(), n.pods)
+		n.pods.fence = n.lease.holder.fence
 	}
 	return n, nil
 }
@@ -118,9 +118,9 @@ func (n *NodeController) Run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // before Wait: a panic here must not wait for goroutines that go on
 
-	k := newNodeReconciler(n)
-	err = (&providercall.Guard{}).Do(ctx, "NotifyNodeStatus", func(ctx context.Context) error {
-		n.provider.NotifyNodeStatus(ctx, k.report)
+	reconciler := newNodeReconciler(n)
+	err = (&providercall.Caller{}).Do(ctx, "NotifyNodeStatus", func(ctx context.Context) error {
+		n.provider.NotifyNodeStatus(ctx, reconciler.report)
 		return nil
 	})
 	if err != nil {
@@ -129,38 +129,38 @@ func (n *NodeController) Run(ctx context.Context) (err error) {
 
 	pings := &pinger{
 		provider: n.provider, interval: n.pingInterval, timeout: n.pingTimeout,
-		recovered: n.healthyHooks, results: k.pings,
+		recovered: n.healthyHooks, results: reconciler.pings,
 	}
 	watch := &nodeWatcher{
 		nodes: n.nodes, name: n.node.Name, maxPause: min(maxWatchPause, n.pingInterval),
-		observed: k.observed, check: make(chan struct{}, 1),
+		observed: reconciler.observed, check: make(chan struct{}, 1),
 	}
 	wg.Go(func() { pings.run(ctx) })
 	wg.Go(func() {
-		if k.waitRegistered(ctx) {
+		if reconciler.waitRegistered(ctx) {
 			watch.run(ctx)
 		}
 	})
 	if n.lease != nil {
-		n.lease.name, n.lease.owners, n.lease.gone = n.node.Name, k.owners, watch.checkSoon
-		n.lease.guard.tellHeld(k.holds)
+		n.lease.name, n.lease.owners, n.lease.gone = n.node.Name, reconciler.owners, watch.checkSoon
+		n.lease.holder.tellHeld(reconciler.holds)
 		wg.Go(func() {
-			if n.lease.guard != nil || k.waitRegistered(ctx) {
+			if n.lease.holder != nil || reconciler.waitRegistered(ctx) {
 				n.lease.run(ctx)
 			}
 		})
 	}
-	k.run(ctx)
+	reconciler.run(ctx)
 	return nil
 }
 
 // StandsBy says whether the controller waits because another process acts for the
 // node, and returns a name of that process for people. See WithNodeLeaseGuard.
 func (n *NodeController) StandsBy() (holder string, yes bool) {
-	if n.lease == nil || n.lease.guard == nil {
+	if n.lease == nil || n.lease.holder == nil {
 		return "", false
 	}
-	mark, yes := n.lease.guard.fence.StandsBy()
+	mark, yes := n.lease.holder.fence.StandsBy()
 	if mark.ID == "" {
 		return "", false
 	}

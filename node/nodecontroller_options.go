@@ -91,7 +91,7 @@ func WithNodeLeaseGuard(pods *PodController) NodeControllerOpt {
 		if pods == nil {
 			return errdefs.InvalidInput("pod controller to guard is nil")
 		}
-		n.guarded = pods
+		n.pods = pods
 		return nil
 	}
 }

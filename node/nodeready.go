@@ -10,18 +10,18 @@ import (
 
 // effectiveStatus is the provider's status with the conditions of the program, and with Ready in
 // the light of the last Ping and of a shutdown.
-func (k *nodeReconciler) effectiveStatus() *corev1.NodeStatus {
-	status := k.want.Status.DeepCopy()
-	for _, c := range k.shown {
+func (r *nodeReconciler) effectiveStatus() *corev1.NodeStatus {
+	status := r.want.Status.DeepCopy()
+	for _, c := range r.shown {
 		status.Conditions = show(status.Conditions, c)
 	}
 	switch {
-	case k.down:
+	case r.down:
 		status.Conditions = show(status.Conditions, downCondition())
-	case !k.ping.ok():
+	case !r.ping.ok():
 		status.Conditions = show(status.Conditions, corev1.NodeCondition{
 			Type: corev1.NodeReady, Status: corev1.ConditionFalse,
-			Reason: k.ping.reason, Message: redact.Text(k.ping.err.Error()),
+			Reason: r.ping.reason, Message: redact.Text(r.ping.err.Error()),
 		})
 	}
 	return status

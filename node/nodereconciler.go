@@ -55,7 +55,7 @@ type nodeReconciler struct {
 	lost        bool         // its deletion was seen and not yet told
 	urgent      bool
 	gap         *string // what difference said, nil when something has changed since
-	mode        int     // of writing metadata, see metadataModes
+	mode        int     // of writing metadata, see nodeMetadataModes
 	refused     string  // what the API server does not take, see drifted
 	forbidden   string  // the metadata patch that no mode may send
 	forbiddenAt time.Time
@@ -74,16 +74,16 @@ func newNodeReconciler(c *NodeController) *nodeReconciler {
 		observed:   newLatest[observedNode](),
 		owners:     newLatest[types.UID](),
 		holds:      newLatest[bool](),
-		held:       c.lease == nil || c.lease.guard == nil,
+		held:       c.lease == nil || c.lease.holder == nil,
 		registered: make(chan struct{}),
 		want:       c.node.DeepCopy(),
 		retry:      retryPause{first: reconcilerFirstRetry, max: reconcilerMaxRetry},
 	}
 }
 
-func (k *nodeReconciler) waitRegistered(ctx context.Context) bool {
+func (r *nodeReconciler) waitRegistered(ctx context.Context) bool {
 	select {
-	case <-k.registered:
+	case <-r.registered:
 		return true
 	case <-ctx.Done():
 		return false
@@ -92,12 +92,12 @@ func (k *nodeReconciler) waitRegistered(ctx context.Context) bool {
 
 // run begins when the first Ping was answered or timed out: a node that was
 // ready before a restart must not be unready for a moment after it.
-func (k *nodeReconciler) run(ctx context.Context) {
+func (r *nodeReconciler) run(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-k.pings.wake:
-		k.takePing()
+	case <-r.pings.wake:
+		r.takePing()
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -108,87 +108,87 @@ func (k *nodeReconciler) run(ctx context.Context) {
 			return
 		case <-timer.C:
 			news = false
-		case <-k.reports.wake:
-			k.takeReport()
-		case <-k.pings.wake:
-			news = k.takePing()
-		case <-k.observed.wake:
-			k.takeObserved()
-		case <-k.c.shutdown.wake:
-			k.takeShutdown()
-		case <-k.c.conditions.mail.wake:
-			k.takeConditions()
-		case <-k.holds.wake:
-			k.takeHolds()
+		case <-r.reports.wake:
+			r.takeReport()
+		case <-r.pings.wake:
+			news = r.takePing()
+		case <-r.observed.wake:
+			r.takeObserved()
+		case <-r.c.shutdown.wake:
+			r.takeShutdown()
+		case <-r.c.conditions.mail.wake:
+			r.takeConditions()
+		case <-r.holds.wake:
+			r.takeHolds()
 		}
 		if news {
-			k.gap = nil
+			r.gap = nil
 		}
-		if !k.held {
+		if !r.held {
 			continue // that it is ours again comes as a message
 		}
-		if !time.Now().Before(k.due()) {
-			k.attempt(ctx)
+		if !time.Now().Before(r.due()) {
+			r.attempt(ctx)
 		}
-		timer.Reset(time.Until(k.due()))
+		timer.Reset(time.Until(r.due()))
 	}
 }
 
 // nextReport returns when the node must be reported although nothing changed.
-func (k *nodeReconciler) nextReport() time.Time {
-	if k.c.lease == nil {
-		return k.lastReport.Add(k.c.pingInterval)
+func (r *nodeReconciler) nextReport() time.Time {
+	if r.c.lease == nil {
+		return r.lastReport.Add(r.c.pingInterval)
 	}
-	return k.lastReport.Add(max(reportEvery, k.c.statusInterval))
+	return r.lastReport.Add(max(reportEvery, r.c.statusInterval))
 }
 
 // due returns when something must be written next.
-func (k *nodeReconciler) due() time.Time {
-	at := k.nextReport()
+func (r *nodeReconciler) due() time.Time {
+	at := r.nextReport()
 	switch {
-	case k.server == nil:
+	case r.server == nil:
 		at = time.Time{}
-	case k.urgent:
-		at = k.lastWrite.Add(writeSpacing)
-	case k.drifted():
-		at = earlier(at, k.lastWrite.Add(min(k.c.pingInterval, k.c.statusInterval)))
+	case r.urgent:
+		at = r.lastWrite.Add(writeSpacing)
+	case r.drifted():
+		at = earlier(at, r.lastWrite.Add(min(r.c.pingInterval, r.c.statusInterval)))
 	}
-	if at.Before(k.retryAt) {
-		return k.retryAt
+	if at.Before(r.retryAt) {
+		return r.retryAt
 	}
 	return at
 }
 
 // attempt writes what has to be written, and asks the error handler when that
 // does not work. Errors end here.
-func (k *nodeReconciler) attempt(ctx context.Context) {
-	defer func() { k.gap = nil }()
-	known := k.seenBefore
-	err := k.write(ctx)
-	if handler := k.c.statusErrorHandler; err != nil && known && handler != nil && ctx.Err() == nil {
+func (r *nodeReconciler) attempt(ctx context.Context) {
+	defer func() { r.gap = nil }()
+	known := r.seenBefore
+	err := r.write(ctx)
+	if handler := r.c.statusErrorHandler; err != nil && known && handler != nil && ctx.Err() == nil {
 		if refused := askHandler(ctx, handler, err); refused != nil {
 			err = refused
 		} else {
-			err = k.write(ctx)
+			err = r.write(ctx)
 		}
 	}
 	switch {
 	case ctx.Err() != nil:
 	case err == nil:
-		if k.failing {
+		if r.failing {
 			log.G(ctx).Info("the node is up to date again")
 		}
-		k.failing, k.retryAt = false, time.Time{}
-		k.retry.reset()
+		r.failing, r.retryAt = false, time.Time{}
+		r.retry.reset()
 	default:
 		nodeWriteFailures.Inc()
 		logger := log.G(ctx).WithError(err)
-		if !k.failing {
+		if !r.failing {
 			logger.Warn("the node cannot be registered or updated, trying again")
 		} else {
 			logger.Debug("the node still cannot be registered or updated")
 		}
-		k.failing, k.urgent, k.retryAt = true, true, time.Now().Add(k.retry.next())
+		r.failing, r.urgent, r.retryAt = true, true, time.Now().Add(r.retry.next())
 	}
 }
 
@@ -206,40 +206,40 @@ func askHandler(ctx context.Context, handler ErrorHandler, err error) (refused e
 // write registers the node if it is not there and brings it up to date.
 // Metadata and status are separate requests, so that one that is refused does
 // not hold up the other.
-func (k *nodeReconciler) write(ctx context.Context) error {
-	if k.lost && k.c.statusErrorHandler != nil {
-		k.lost = false
-		return apierrors.NewNotFound(corev1.Resource("nodes"), k.want.Name)
+func (r *nodeReconciler) write(ctx context.Context) error {
+	if r.lost && r.c.statusErrorHandler != nil {
+		r.lost = false
+		return apierrors.NewNotFound(corev1.Resource("nodes"), r.want.Name)
 	}
-	k.lost = false
-	k.urgent = false
-	if k.server == nil {
-		if err := k.register(ctx); err != nil {
+	r.lost = false
+	r.urgent = false
+	if r.server == nil {
+		if err := r.register(ctx); err != nil {
 			return err
 		}
 	}
-	sent := k.difference()
-	err := k.writeStatus(ctx)
+	sent := r.difference()
+	err := r.writeNodeStatus(ctx)
 	if err == nil {
-		k.markReady()
+		r.markReady()
 	}
-	if k.server != nil {
-		err = errors.Join(err, k.writeMetadata(ctx))
+	if r.server != nil {
+		err = errors.Join(err, r.writeNodeMetadata(ctx))
 	}
 	if err == nil {
 		// What was not sent was not refused: somebody else wrote it meanwhile.
-		if k.refused = k.difference(); k.refused != sent {
-			k.refused = ""
+		if r.refused = r.difference(); r.refused != sent {
+			r.refused = ""
 		}
 	}
 	return err
 }
 
-func (k *nodeReconciler) markReady() {
+func (r *nodeReconciler) markReady() {
 	select {
-	case <-k.c.ready:
+	case <-r.c.ready:
 	default:
-		close(k.c.ready)
+		close(r.c.ready)
 	}
 }
 
@@ -247,12 +247,12 @@ func (k *nodeReconciler) markReady() {
 // did not take the last time, a field of a newer version for example, would
 // differ for ever and does not count. It compares only after news, because a
 // process may keep a thousand nodes and most of what wakes their reconcilers is a Ping like the last.
-func (k *nodeReconciler) drifted() bool {
-	if k.gap == nil {
-		difference := k.difference()
-		k.gap = &difference
+func (r *nodeReconciler) drifted() bool {
+	if r.gap == nil {
+		difference := r.difference()
+		r.gap = &difference
 	}
-	return *k.gap != "" && *k.gap != k.refused
+	return *r.gap != "" && *r.gap != r.refused
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -14,9 +14,9 @@ type retryPause struct {
 	pause      time.Duration
 }
 
-func (b *retryPause) next() time.Duration {
-	b.pause = min(max(2*b.pause, b.first), b.max)
-	return b.pause - time.Duration(rand.Int64N(int64(b.pause)/5+1))
+func (p *retryPause) next() time.Duration {
+	p.pause = min(max(2*p.pause, p.first), p.max)
+	return p.pause - time.Duration(rand.Int64N(int64(p.pause)/5+1))
 }
 
-func (b *retryPause) reset() { b.pause = 0 }
+func (p *retryPause) reset() { p.pause = 0 }

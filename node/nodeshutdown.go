@@ -10,9 +10,9 @@ import corev1 "k8s.io/api/core/v1"
 func (n *NodeController) ShutDown() { n.shutdown.put(struct{}{}) }
 
 // takeShutdown notes that the node shuts down.
-func (k *nodeReconciler) takeShutdown() {
-	if _, ok := k.c.shutdown.take(); ok && !k.down {
-		k.down, k.urgent = true, true
+func (r *nodeReconciler) takeShutdown() {
+	if _, ok := r.c.shutdown.take(); ok && !r.down {
+		r.down, r.urgent = true, true
 	}
 }
 

@@ -20,10 +20,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
 
-// metadataModes are the ways to write labels and annotations, best first. A
+// nodeMetadataModes are the ways to write labels and annotations, best first. A
 // node identity may not set every label. Roles made for older versions of this
 // library allow the status subresource only, which takes metadata too.
-var metadataModes = []struct {
+var nodeMetadataModes = []struct {
 	subresources []string
 	skip         func(label string) bool
 }{
@@ -37,34 +37,34 @@ const modeRestricted = 1
 
 // register finds the node, or creates it. Taints and the rest of the spec are
 // set only then, as a kubelet does: afterwards they belong to the cluster.
-func (k *nodeReconciler) register(ctx context.Context) (err error) {
+func (r *nodeReconciler) register(ctx context.Context) (err error) {
 	ctx, span := trace.StartSpan(ctx, "node.register")
 	defer func() {
 		span.SetStatus(err)
 		span.End()
 	}()
 	node, err := timed(ctx, requestTimeout, func(ctx context.Context) (*corev1.Node, error) {
-		return k.c.nodes.Get(ctx, k.want.Name, metav1.GetOptions{})
+		return r.c.nodes.Get(ctx, r.want.Name, metav1.GetOptions{})
 	})
 	switch {
 	case err == nil:
-		k.lastReport = time.Time{} // It is due: what is there may be old.
+		r.lastReport = time.Time{} // It is due: what is there may be old.
 	case apierrors.IsNotFound(err):
-		if node, err = k.create(ctx); err != nil {
-			return fmt.Errorf("create node %s: %w", k.want.Name, err)
+		if node, err = r.create(ctx); err != nil {
+			return fmt.Errorf("create node %s: %w", r.want.Name, err)
 		}
 		nodeRegistrations.Inc()
-		k.lastReport = time.Now()
+		r.lastReport = time.Now()
 	default:
-		return fmt.Errorf("get node %s: %w", k.want.Name, err)
+		return fmt.Errorf("get node %s: %w", r.want.Name, err)
 	}
-	k.observe(node)
+	r.observe(node)
 	return nil
 }
 
-func (k *nodeReconciler) create(ctx context.Context) (*corev1.Node, error) {
+func (r *nodeReconciler) create(ctx context.Context) (*corev1.Node, error) {
 	now := metav1.Now()
-	status := k.effectiveStatus()
+	status := r.effectiveStatus()
 	for i := range status.Conditions {
 		c := &status.Conditions[i]
 		c.LastHeartbeatTime = now
@@ -72,28 +72,28 @@ func (k *nodeReconciler) create(ctx context.Context) (*corev1.Node, error) {
 	}
 	try := func(mode int) (*corev1.Node, error) {
 		return timed(ctx, requestTimeout, func(ctx context.Context) (*corev1.Node, error) {
-			return k.c.nodes.Create(ctx, nodestate.New(k.want, status, metadataModes[mode].skip), metav1.CreateOptions{})
+			return r.c.nodes.Create(ctx, nodestate.New(r.want, status, nodeMetadataModes[mode].skip), metav1.CreateOptions{})
 		})
 	}
-	node, err := try(k.mode)
-	if apierrors.IsForbidden(err) && metadataModes[k.mode].skip == nil && len(k.restrictedLabels()) > 0 {
+	node, err := try(r.mode)
+	if apierrors.IsForbidden(err) && nodeMetadataModes[r.mode].skip == nil && len(r.restrictedLabels()) > 0 {
 		refusal := err
 		if node, err = try(modeRestricted); err == nil {
-			k.mode = modeRestricted
-			k.logRestricted(ctx, refusal)
+			r.mode = modeRestricted
+			r.logRestricted(ctx, refusal)
 		}
 	}
 	return node, err
 }
 
-// writeStatus patches the status if it differs, or if a report is due.
-func (k *nodeReconciler) writeStatus(ctx context.Context) (err error) {
+// writeNodeStatus patches the status if it differs, or if a report is due.
+func (r *nodeReconciler) writeNodeStatus(ctx context.Context) (err error) {
 	now := time.Now()
-	report := !now.Before(k.nextReport())
-	body, err := nodestate.StatusPatch(k.server, k.effectiveStatus(), metav1.NewTime(now), report)
+	report := !now.Before(r.nextReport())
+	body, err := nodestate.StatusPatch(r.server, r.effectiveStatus(), metav1.NewTime(now), report)
 	if err != nil || body == nil {
 		if report {
-			k.lastReport = now
+			r.lastReport = now
 		}
 		return err
 	}
@@ -102,34 +102,34 @@ func (k *nodeReconciler) writeStatus(ctx context.Context) (err error) {
 		span.SetStatus(err)
 		span.End()
 	}()
-	err = k.patch(ctx, types.StrategicMergePatchType, body, "status")
+	err = r.patchNode(ctx, types.StrategicMergePatchType, body, "status")
 	if err != nil {
-		return fmt.Errorf("update status of node %s: %w", k.want.Name, err)
+		return fmt.Errorf("update status of node %s: %w", r.want.Name, err)
 	}
-	k.lastReport = now
+	r.lastReport = now
 	return nil
 }
 
-// writeMetadata patches labels and annotations if they differ. When this is
+// writeNodeMetadata patches labels and annotations if they differ. When this is
 // forbidden it tries the other modes and stays with the one that works; when none
 // does, that is logged once and the node lives with the metadata it has.
-func (k *nodeReconciler) writeMetadata(ctx context.Context) error {
-	wanted, err := nodestate.MetadataPatch(k.server, k.want, nil)
-	if err != nil || string(wanted) == k.forbidden && time.Since(k.forbiddenAt) < reportEvery {
+func (r *nodeReconciler) writeNodeMetadata(ctx context.Context) error {
+	wanted, err := nodestate.MetadataPatch(r.server, r.want, nil)
+	if err != nil || string(wanted) == r.forbidden && time.Since(r.forbiddenAt) < reportEvery {
 		return err
 	}
 	var tried string
 	var refusal error
-	for mode := k.mode; mode < len(metadataModes); mode++ {
-		m := metadataModes[mode]
-		body, err := nodestate.MetadataPatch(k.server, k.want, m.skip)
+	for mode := r.mode; mode < len(nodeMetadataModes); mode++ {
+		m := nodeMetadataModes[mode]
+		body, err := nodestate.MetadataPatch(r.server, r.want, m.skip)
 		if err != nil {
 			return err
 		}
 		if body == nil { // only what was refused is missing, as after a restart
 			if refusal != nil {
-				k.mode = mode
-				k.logRestricted(ctx, refusal)
+				r.mode = mode
+				r.logRestricted(ctx, refusal)
 			}
 			return nil
 		}
@@ -138,62 +138,62 @@ func (k *nodeReconciler) writeMetadata(ctx context.Context) error {
 			continue
 		}
 		tried = key
-		err = k.patch(ctx, types.MergePatchType, body, m.subresources...)
+		err = r.patchNode(ctx, types.MergePatchType, body, m.subresources...)
 		if err == nil {
-			if mode != k.mode && m.skip != nil {
-				k.logRestricted(ctx, refusal)
+			if mode != r.mode && m.skip != nil {
+				r.logRestricted(ctx, refusal)
 			}
-			k.mode = mode
+			r.mode = mode
 			return nil
 		}
 		if !apierrors.IsForbidden(err) {
-			return fmt.Errorf("update labels and annotations of node %s: %w", k.want.Name, err)
+			return fmt.Errorf("update labels and annotations of node %s: %w", r.want.Name, err)
 		}
 		refusal = err
 	}
-	if string(wanted) != k.forbidden {
+	if string(wanted) != r.forbidden {
 		log.G(ctx).WithError(refusal).Error("the labels and annotations of the node cannot be updated: allow this identity to patch nodes")
 	}
-	k.forbidden, k.forbiddenAt = string(wanted), time.Now()
+	r.forbidden, r.forbiddenAt = string(wanted), time.Now()
 	return nil
 }
 
-// patch sends body and takes the answer for what the API server holds. A node
+// patchNode sends body and takes the answer for what the API server holds. A node
 // that is not there is registered again by the next write.
-func (k *nodeReconciler) patch(ctx context.Context, kind types.PatchType, body []byte, subresources ...string) error {
+func (r *nodeReconciler) patchNode(ctx context.Context, kind types.PatchType, body []byte, subresources ...string) error {
 	node, err := timed(ctx, requestTimeout, func(ctx context.Context) (*corev1.Node, error) {
-		return k.c.nodes.Patch(ctx, k.want.Name, kind, body, metav1.PatchOptions{}, subresources...)
+		return r.c.nodes.Patch(ctx, r.want.Name, kind, body, metav1.PatchOptions{}, subresources...)
 	})
-	k.lastWrite = time.Now()
+	r.lastWrite = time.Now()
 	if apierrors.IsNotFound(err) {
-		k.server = nil
+		r.server = nil
 	}
 	if err != nil {
 		return err
 	}
-	k.observe(node)
+	r.observe(node)
 	return nil
 }
 
 // difference returns the patches that are still to be sent, and "" when the
 // node is what it should be.
-func (k *nodeReconciler) difference() string {
-	status, err := nodestate.StatusPatch(k.server, k.effectiveStatus(), metav1.Time{}, false)
+func (r *nodeReconciler) difference() string {
+	status, err := nodestate.StatusPatch(r.server, r.effectiveStatus(), metav1.Time{}, false)
 	if err != nil {
 		return ""
 	}
-	metadata, err := nodestate.MetadataPatch(k.server, k.want, metadataModes[k.mode].skip)
+	metadata, err := nodestate.MetadataPatch(r.server, r.want, nodeMetadataModes[r.mode].skip)
 	if err != nil {
 		return ""
 	}
 	return string(status) + string(metadata)
 }
 
-func (k *nodeReconciler) restrictedLabels() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(k.want.Labels)), func(key string) bool { return !nodestate.IsRestrictedLabel(key) })
+func (r *nodeReconciler) restrictedLabels() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.want.Labels)), func(key string) bool { return !nodestate.IsRestrictedLabel(key) })
 }
 
-func (k *nodeReconciler) logRestricted(ctx context.Context, refusal error) {
-	log.G(ctx).WithError(refusal).WithField("labels", k.restrictedLabels()).
+func (r *nodeReconciler) logRestricted(ctx context.Context, refusal error) {
+	log.G(ctx).WithError(refusal).WithField("labels", r.restrictedLabels()).
 		Info("the node goes without labels that a node identity may not set; an administrator can set them")
 }

@@ -28,11 +28,11 @@ func TestFailuresAreSaidSeldom(t *testing.T) {
 		"two by turns":   {func(m int) string { return fmt.Sprint(m % 2) }, "[0 1 12 23 34 45 56 67 78 89 100 111 122 133 144 155 166 177]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var s saying
+			var n notice
 			var news bool
 			var got []int
 			for minute := range 180 {
-				if s, news = s.next(test.text(minute), time.Unix(0, 0).Add(time.Duration(minute)*time.Minute)); news {
+				if n, news = n.next(test.text(minute), time.Unix(0, 0).Add(time.Duration(minute)*time.Minute)); news {
 					got = append(got, minute)
 				}
 			}

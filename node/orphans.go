@@ -23,9 +23,9 @@ func (c *PodController) deleteOrphan(ctx context.Context, key string, api, backe
 	}
 	now := time.Now()
 	pod := unwanted(backend, now)
-	err := c.guard.Do(c.withRedaction(ctx, key), "DeletePod", func(ctx context.Context) error { return c.provider.DeletePod(ctx, pod) })
+	err := c.changes.Do(c.withRedaction(ctx, key), "DeletePod", func(ctx context.Context) error { return c.provider.DeletePod(ctx, pod) })
 	if err != nil && !errdefs.IsNotFound(err) {
-		return c.failure(api, eventDeleteFailed, fmt.Errorf("delete pod %s (UID %s), which is no longer in the API server, at the backend: %w", key, backend.UID, err))
+		return newLaneError(api, eventDeleteFailed, fmt.Errorf("delete pod %s (UID %s), which is no longer in the API server, at the backend: %w", key, backend.UID, err))
 	}
 	log.G(ctx).WithField("pod", key).Infof("deleted a pod at the backend that is no longer in the API server (UID %s)", backend.UID)
 	c.states.sync(key, anyPod, func(s syncWriter) {

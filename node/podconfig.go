@@ -92,8 +92,8 @@ type PodControllerConfig struct {
 	// PodVisibilityTimeout is how long after CreatePod the backend may take to show a pod
 	// in GetPod and GetPods, if the provider reports nothing about it meanwhile. A pod that
 	// is shown no longer than that counts as lost. After a restart, the deletion of a pod that
-	// was there before and never ran waits as long, unless the provider is a PodAuthority: a former process
-	// may have given it to the backend. Default: 30 s.
+	// was there before and never ran waits as long, unless the provider is a PodAuthority: the process
+	// before the restart may have given it to the backend. Default: 30 s.
 	PodVisibilityTimeout time.Duration
 
 	// MissingPodsQuarantine is how long many pods must be missing at once, at the backend or in

@@ -50,10 +50,10 @@ const (
 type PodController struct {
 	provider   PodLifecycleHandler
 	notifies   bool
-	authority  PodAuthority       // nil: nobody says whether the provider's answers are complete
-	starts     bool               // it starts containers one by one: a PodObjectsUser
-	guard      providercall.Guard // for calls that change something
-	reads      providercall.Guard // for calls that only ask
+	authority  PodAuthority        // nil: nobody says whether the provider's answers are complete
+	starts     bool                // it starts containers one by one: a PodObjectsUser
+	changes    providercall.Caller // for calls that change something
+	reads      providercall.Caller // for calls that only ask
 	client     corev1client.PodsGetter
 	pods       corev1listers.PodLister
 	informer   cache.SharedIndexInformer
@@ -68,13 +68,14 @@ type PodController struct {
 	failUnsupported bool
 	admission       admission.Allocations
 
-	skipEnv bool
-	env     podenv.Config
-	secrets *podsecrets.Manager
-	trust   podTrust
-	claims  podClaims
-	store   *objects.Store         // nil: the caller's own informers
-	synced  []cache.InformerSynced // of the caller's own informers
+	skipEnv      bool
+	env          podenv.Config
+	secrets      *podsecrets.Manager
+	bundles      podTrustBundles
+	certificates podCertificates
+	claims       podClaims
+	store        *objects.Store         // nil: the caller's own informers
+	synced       []cache.InformerSynced // of the caller's own informers
 
 	syncLane   *keyqueue.Queue
 	statusLane *keyqueue.Queue
@@ -96,7 +97,7 @@ type PodController struct {
 	draining     atomic.Bool   // the node shuts down: no pod is started any more
 	relistWanted chan struct{} // holds a token when a relist is wanted at once
 
-	fence    *lease.Fence // nil: nothing guards the node; set before Run
+	fence    *lease.Fence // nil: there is no lease guard; set before Run
 	behind   podGaps
 	deferred deferredKeys
 
@@ -151,8 +152,8 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 		notifies:     notifies,
 		authority:    authority,
 		starts:       starts,
-		guard:        providercall.Guard{Deadline: cfg.ProviderCallTimeout, Patience: patience, Slow: keyqueue.Yield},
-		reads:        providercall.Guard{Deadline: min(cfg.ProviderCallTimeout, readTimeout), Patience: patience, Slow: keyqueue.Yield},
+		changes:      providercall.Caller{Deadline: cfg.ProviderCallTimeout, Patience: patience, Slow: keyqueue.Yield},
+		reads:        providercall.Caller{Deadline: min(cfg.ProviderCallTimeout, readTimeout), Patience: patience, Slow: keyqueue.Yield},
 		client:       cfg.PodClient,
 		pods:         cfg.PodInformer.Lister(),
 		informer:     cfg.PodInformer.Informer(),
@@ -177,7 +178,7 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 	c.declare(cfg.FailUnsupported)
 	c.useObjects(&cfg)
 	c.useSecrets(&cfg)
-	c.useTrust(&cfg)
+	c.useCertificates(&cfg)
 	c.useClaims(&cfg)
 	c.syncLane = keyqueue.New(
 		&retryPolicy{limiter: cfg.SyncPodsFromKubernetesRateLimiter, should: cfg.SyncPodsFromKubernetesShouldRetryFunc, failed: c.syncFailed})
@@ -193,25 +194,6 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 		c.store.OnChange(c.objectChanged)
 	}
 	return c, nil
-}
-
-// useObjects decides where ConfigMaps and Secrets come from: by name from the
-// store, or from the caller's own informers.
-func (c *PodController) useObjects(cfg *PodControllerConfig) {
-	c.env = podenv.Config{
-		Services:        cfg.ServiceInformer.Lister(),
-		Recorder:        cfg.EventRecorder,
-		NodeAllocatable: cfg.NodeAllocatable,
-		HostIPs:         c.hostIPs,
-	}
-	c.synced = []cache.InformerSynced{c.informer.HasSynced, cfg.ServiceInformer.Informer().HasSynced}
-	if byName, ok := cfg.ConfigMapInformer.(interface{ Store() *objects.Store }); ok {
-		c.store = byName.Store()
-		c.env.Objects = c.store
-		return
-	}
-	c.env.Objects = objects.FromListers(cfg.ConfigMapInformer.Lister(), cfg.SecretInformer.Lister())
-	c.synced = append(c.synced, cfg.ConfigMapInformer.Informer().HasSynced, cfg.SecretInformer.Informer().HasSynced)
 }
 
 // Run handles pods until ctx ends, with up to podSyncWorkers provider calls at a
@@ -238,11 +220,12 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	defer wg.Wait()
 	defer cancel(nil)
 
-	if err := errors.Join(c.offerSecrets(ctx), c.offerTrust(ctx), c.offerClaims(ctx), c.offerObjects(ctx)); err != nil {
+	if err := errors.Join(c.offerTokens(ctx), c.offerPullCredentials(ctx), c.offerTrustBundles(ctx), c.offerCertificates(ctx),
+		c.offerClaims(ctx), c.offerObjects(ctx)); err != nil {
 		return fmt.Errorf("run pod controller: %w", err)
 	}
 	if n, ok := c.provider.(PodNotifier); ok {
-		err := (&providercall.Guard{}).Do(ctx, "NotifyPods", func(ctx context.Context) error {
+		err := (&providercall.Caller{}).Do(ctx, "NotifyPods", func(ctx context.Context) error {
 			n.NotifyPods(ctx, func(pod *corev1.Pod) { c.report(ctx, pod) })
 			return nil
 		})
@@ -265,7 +248,7 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	c.noteEarlier(ctx)
 	wg.Go(func() { c.syncLane.Run(ctx, podSyncWorkers, c.fenced(c.syncLane, c.syncPod)) })
 	wg.Go(func() {
-		c.statusLane.Run(ctx, max(podSyncWorkers, statusWriters), c.fenced(c.statusLane, c.writeStatus))
+		c.statusLane.Run(ctx, max(podSyncWorkers, statusWriters), c.fenced(c.statusLane, c.writePodStatus))
 	})
 	if c.fence != nil {
 		wg.Go(func() { c.terms(ctx) })

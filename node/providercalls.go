@@ -21,7 +21,7 @@ import (
 func (c *PodController) create(ctx context.Context, key string, api *corev1.Pod) error {
 	pod, err := c.prepare(ctx, api)
 	if err != nil {
-		return c.failure(api, "", fmt.Errorf("resolve the environment of pod %s: %w", key, err))
+		return newLaneError(api, "", fmt.Errorf("resolve the environment of pod %s: %w", key, err))
 	}
 	if now := c.pod(ctx, key); now == nil || now.UID != api.UID || now.DeletionTimestamp != nil {
 		c.syncLane.Add(key) // it was deleted while the backend or the API server was asked
@@ -172,7 +172,7 @@ func (c *PodController) stop(ctx context.Context, key string, api, backend *core
 	err := c.call(ctx, key, api, "DeletePod", func(ctx context.Context) error { return c.provider.DeletePod(ctx, pod) })
 	c.statusLane.Add(key) // a terminal report may have waited for the request
 	if err != nil && !errdefs.IsNotFound(err) {
-		return c.failure(api, eventDeleteFailed, fmt.Errorf("delete pod %s: %w", key, err))
+		return newLaneError(api, eventDeleteFailed, fmt.Errorf("delete pod %s: %w", key, err))
 	}
 	c.states.sync(key, api.UID, func(st syncWriter) {
 		st.sent.StopAcked, st.sent.StopMissing = err == nil, err != nil

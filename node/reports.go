@@ -36,8 +36,8 @@ func (c *PodController) take(ctx context.Context, pod *corev1.Pod, r *report) {
 	key := keyOf(pod)
 	api := c.pod(ctx, key)
 	if api == nil || !lifecycle.SamePod(api, pod) {
-		// Either the cache is behind the provider, which knows the pod from a former
-		// life of this process: it is adopted with its status. Or the pod is gone.
+		// Either the cache is behind the provider, which knows the pod from before a
+		// restart: it is adopted with its status. Or the pod is gone.
 		c.syncLane.Add(key)
 		return
 	}

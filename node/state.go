@@ -50,9 +50,9 @@ type syncMemory struct {
 // errorMemory is what failed in the sync lane. Its calls write it, also while they hang.
 type errorMemory struct {
 	syncErr *lifecycle.SyncError
-	said    said   // of what failed
-	unready bool   // it waits for a ConfigMap or Secret
-	refused uint64 // the version of the spec that the backend did not take with what is in handed; 0: nothing waits for a change of the pod
+	notices notices // of what failed
+	unready bool    // it waits for a ConfigMap or Secret
+	refused uint64  // the version of the spec that the backend did not take with what is in handed; 0: nothing waits for a change of the pod
 }
 
 // evidence is what speaks for asking the backend. Events and the relist write it; the sync lane ends what it has dealt with.
@@ -83,7 +83,7 @@ type statusMemory struct {
 	finalStatus bool
 	lastReport  *report
 	removedAt   time.Time // when the API server accepted the removal
-	denied      saying    // of writes that the API server refused
+	denied      notice    // of writes that the API server refused
 	budget      writeBudget
 	synced      basis // what nothing was to be written on; zero: something may be
 }

@@ -38,7 +38,7 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 			return 0, err
 		}
 	}
-	return 0, c.failure(s.api, eventFailedSync, fmt.Errorf("decide about pod %s: nothing is decided after %d steps", key, maxSteps))
+	return 0, newLaneError(s.api, eventFailedSync, fmt.Errorf("decide about pod %s: nothing is decided after %d steps", key, maxSteps))
 }
 
 // maxSteps bounds a pass. There are fewer steps that ask, and each is taken once; a rule that forgets that must not
@@ -64,7 +64,7 @@ func (s *podSync) track(ctx context.Context) {
 	if s.store != nil {
 		s.store.Track(s.api)
 	}
-	s.secrets.Admit(s.api)
+	s.secrets.Track(s.api)
 	st := s.states.get(s.key)
 	s.reserve(s.api, st.sent)
 	s.size(s.key, s.api, st)
@@ -139,7 +139,7 @@ func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
 	case lifecycle.Release:
 		s.forgetObjects(key, s.facts.Sent.UID)
 	case lifecycle.Retry:
-		return s.failure(api, eventFailedSync, fmt.Errorf("ask the provider for pod %s: %w", key, s.silent))
+		return newLaneError(api, eventFailedSync, fmt.Errorf("ask the provider for pod %s: %w", key, s.silent))
 	case lifecycle.Unsupported:
 		s.unsupported(key, api, s.facts.Unsupported)
 	case lifecycle.Create:
@@ -201,7 +201,7 @@ func (s *podSync) rest() {
 
 // clearSyncError takes back the sync error that a pod's status shows.
 func (c *PodController) clearSyncError(key string) {
-	if st := c.states.get(key); st.syncErr == nil && len(st.said) == 0 {
+	if st := c.states.get(key); st.syncErr == nil && len(st.notices) == 0 {
 		return
 	}
 	c.states.errors(key, anyPod, (*errorMemory).clearError)

@@ -6,11 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
@@ -19,38 +17,38 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// syncError is a failure of the sync lane on its way to syncFailed, where it ends.
-type syncError struct {
+// laneError is a failure of the sync lane or of the status lane on its way to syncFailed or writeFailed, where it ends.
+type laneError struct {
 	pod   *corev1.Pod // nil: gone from the API server
 	event string      // "": whoever failed has made one
 	err   error
 }
 
-func (e *syncError) Error() string { return e.err.Error() }
-func (e *syncError) Unwrap() error { return e.err }
+func (e *laneError) Error() string { return e.err.Error() }
+func (e *laneError) Unwrap() error { return e.err }
 
-func (c *PodController) failure(pod *corev1.Pod, event string, err error) error {
-	return &syncError{pod: pod, event: event, err: err}
+func newLaneError(pod *corev1.Pod, event string, err error) error {
+	return &laneError{pod: pod, event: event, err: err}
 }
 
 // ofUpdate reports whether the backend has the pod and was not told of a change.
-func (e *syncError) ofUpdate() bool { return e.event == eventUpdateFailed }
+func (e *laneError) ofUpdate() bool { return e.event == eventUpdateFailed }
 
 // rejected reports whether the provider said that what it was given can never work as it stands. A
 // stop is never that: it must happen.
-func (e *syncError) rejected() bool {
+func (e *laneError) rejected() bool {
 	return e.event == eventRejected || e.ofUpdate() && errdefs.IsInvalidInput(e.err)
 }
 
-// isRejected reports whether err is a syncError that is rejected.
+// isRejected reports whether err is a laneError that is rejected.
 func isRejected(err error) bool {
-	var failed *syncError
+	var failed *laneError
 	return errors.As(err, &failed) && failed.rejected()
 }
 
 // outlook is what a pod says of the next try. The time of it is in the log: in an object it would make
 // each try a write.
-func (e *syncError) outlook(again bool) string {
+func (e *laneError) outlook(again bool) string {
 	switch {
 	case !again:
 		return "; given up until the pod changes"
@@ -61,14 +59,14 @@ func (e *syncError) outlook(again bool) string {
 }
 
 // syncFailed is where failures of the sync lane end: in the log, with the time of the next try,
-// and as often as said allows in an event and in the pod's status.
+// and as often as its notice allows in an event and in the pod's status.
 func (c *PodController) syncFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
 	next := "given up until the pod changes"
 	if again {
 		next = "next try at " + time.Now().Add(delay).UTC().Format(time.RFC3339)
 	}
 	log.G(ctx).WithField("pod", key).WithError(err).Warn("pod is not in step with the backend; " + next)
-	var failed *syncError
+	var failed *laneError
 	if !errors.As(err, &failed) || failed.pod == nil {
 		return
 	}
@@ -90,11 +88,11 @@ func (c *PodController) syncFailed(ctx context.Context, key string, err error, d
 		if failed.ofUpdate() && notReady == nil || failed.rejected() {
 			st.refused = lifecycle.SpecVersion(failed.pod)
 		}
-		st.said, news = st.said.next(failed.event, text, time.Now())
+		st.notices, news = st.notices.next(failed.event, text, time.Now())
 		switch {
 		case failed.ofUpdate():
 			st.syncErr = nil // it runs as it did: its status is the backend's
-		case news, st.syncErr != nil && st.syncErr.Message == st.said[eventCallHangs].text:
+		case news, st.syncErr != nil && st.syncErr.Message == st.notices[eventCallHangs].text:
 			st.syncErr = t // the call that hung has returned
 		}
 	})
@@ -116,7 +114,7 @@ func (c *PodController) updateFailed(key string, api *corev1.Pod, err error) err
 		}
 	})
 	c.learn(key)
-	return c.failure(api, eventUpdateFailed, err)
+	return newLaneError(api, eventUpdateFailed, err)
 }
 
 // createFailed decides what follows from an error of CreatePod. A provider that rejects a pod has
@@ -124,25 +122,16 @@ func (c *PodController) updateFailed(key string, api *corev1.Pod, err error) err
 func (c *PodController) createFailed(key string, api *corev1.Pod, attempted bool, err error) error {
 	wrapped := fmt.Errorf("create pod %s: %w", key, err)
 	if !errdefs.IsInvalidInput(err) {
-		return c.failure(api, eventCreateFailed, wrapped)
+		return newLaneError(api, eventCreateFailed, wrapped)
 	}
 	c.states.sync(key, api.UID, func(st syncWriter) {
 		// An earlier try may have made something all the same, and then a stop makes sure.
 		st.sent.Attempted = attempted || st.all.report.matches(api.UID)
 	})
-	if !endsWhenRejected(api) {
-		return c.failure(api, eventRejected, wrapped)
+	if !lifecycle.EndsWhenRejected(api) {
+		return newLaneError(api, eventRejected, wrapped)
 	}
 	c.fail(key, api, &lifecycle.PodFailure{Reason: eventRejected, Message: brief(err)})
 	c.syncLane.Add(key)
 	return nil
-}
-
-// endsWhenRejected reports whether a pod that the provider rejects has failed: one that is not
-// restarted, and one of a Job, which counts its failures. Another may be of a controller that makes a new one for each
-// that fails, without end.
-func endsWhenRejected(api *corev1.Pod) bool {
-	owner := metav1.GetControllerOf(api)
-	ofJob := owner != nil && owner.Kind == "Job" && strings.HasPrefix(owner.APIVersion, "batch/")
-	return ofJob || api.Spec.RestartPolicy == corev1.RestartPolicyNever
 }

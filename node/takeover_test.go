@@ -75,8 +75,8 @@ type quiet struct{ replaying }
 
 func (quiet) NotifyPods(context.Context, func(*corev1.Pod)) {}
 
-// TestLabelsChangedWhileDownSurviveTheFirstReport: what the backend tells at first is what a former
-// life of the daemon gave to it.
+// TestLabelsChangedWhileDownSurviveTheFirstReport: what the backend tells at first is what it was
+// given before the restart.
 func TestLabelsChangedWhileDownSurviveTheFirstReport(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {

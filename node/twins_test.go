@@ -165,8 +165,8 @@ func (w *twins) start(name string) *daemon {
 	if err != nil {
 		w.Fatal(err)
 	}
-	d.node.lease.guard.claim.Ended = func(lease.Mark) bool { return false } // as on another machine
-	d.node.lease.guard.claim.Self.Host = name
+	d.node.lease.holder.claim.Ended = func(lease.Mark) bool { return false } // as on another machine
+	d.node.lease.holder.claim.Self.Host = name
 	factory.Start(ctx.Done())
 	var running sync.WaitGroup
 	running.Go(func() { informer.Informer().RunWithContext(ctx) })

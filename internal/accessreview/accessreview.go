@@ -56,13 +56,13 @@ func New(client kubernetes.Interface) *Checker {
 
 // Refused forgets that the identity may list the objects of a core resource in a namespace: a list was
 // refused, after the role was changed for example.
-func (g *Checker) Refused(resource, namespace string) {
-	if g == nil {
+func (c *Checker) Refused(resource, namespace string) {
+	if c == nil {
 		return
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.answered, listing(resource, namespace))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.answered, listing(resource, namespace))
 }
 
 func listing(resource, namespace string) authorizationv1.ResourceAttributes {
@@ -73,35 +73,35 @@ func listing(resource, namespace string) authorizationv1.ResourceAttributes {
 // so that nothing is asked for that would be refused. A node is not asked about: what it may list
 // depends on the name. Without an answer it reports true: whoever is refused then calls Refused and
 // asks again.
-func (g *Checker) MayList(ctx context.Context, resource, namespace string) bool {
-	if g == nil {
+func (c *Checker) MayList(ctx context.Context, resource, namespace string) bool {
+	if c == nil {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
-	if g.isNode(ctx) {
+	if c.isNode(ctx) {
 		return true
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock() // others wait for the one answer
-	if !g.asked {
+	c.mu.Lock()
+	defer c.mu.Unlock() // others wait for the one answer
+	if !c.asked {
 		return true
 	}
 	attributes := listing(resource, namespace)
-	if allowed, has := g.answered[attributes]; has {
+	if allowed, has := c.answered[attributes]; has {
 		return allowed
 	}
-	allowed, err := g.may(ctx, attributes)
+	allowed, err := c.may(ctx, attributes)
 	if err != nil {
 		return true
 	}
-	g.answered[attributes] = allowed
+	c.answered[attributes] = allowed
 	return allowed
 }
 
-func (g *Checker) may(ctx context.Context, attributes authorizationv1.ResourceAttributes) (bool, error) {
+func (c *Checker) may(ctx context.Context, attributes authorizationv1.ResourceAttributes) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}
-	got, err := g.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	got, err := c.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
 		return false, err
 	}
@@ -110,17 +110,17 @@ func (g *Checker) may(ctx context.Context, attributes authorizationv1.ResourceAt
 
 // Wait returns when the identity may do what attributes say, when it never has to wait, when Patience is
 // over, or when ctx ends. Nothing is said about which: the request itself will tell.
-func (g *Checker) Wait(ctx context.Context, attributes authorizationv1.ResourceAttributes) {
-	if g == nil {
+func (c *Checker) Wait(ctx context.Context, attributes authorizationv1.ResourceAttributes) {
+	if c == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
-	if !g.isNode(ctx) {
+	if !c.isNode(ctx) {
 		return
 	}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		if allowed, err := g.may(ctx, attributes); err != nil || allowed {
+		if allowed, err := c.may(ctx, attributes); err != nil || allowed {
 			return
 		}
 		if !sleep.For(ctx, pause) {
@@ -131,17 +131,17 @@ func (g *Checker) Wait(ctx context.Context, attributes authorizationv1.ResourceA
 
 // isNode reports whether the Node authorizer decides for the identity. It is asked once; while that
 // cannot be found out, nobody waits.
-func (g *Checker) isNode(ctx context.Context) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock() // others wait for the one answer
-	if g.asked {
-		return g.node
+func (c *Checker) isNode(ctx context.Context) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock() // others wait for the one answer
+	if c.asked {
+		return c.node
 	}
-	got, err := g.client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	got, err := c.client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
 		log.G(ctx).WithError(err).Debug("cannot find out the own identity: objects of new pods may be refused at first")
 		return false
 	}
-	g.asked, g.node = true, strings.HasPrefix(got.Status.UserInfo.Username, "system:node:")
-	return g.node
+	c.asked, c.node = true, strings.HasPrefix(got.Status.UserInfo.Username, "system:node:")
+	return c.node
 }

@@ -30,18 +30,18 @@ var ErrFenced = errors.New("this process does not hold the lease of the node for
 // is asked for its term before each effect.
 type Fence struct {
 	Wanted  chan struct{} // capacity 1: a renewal is wanted before it is due
-	Changed chan struct{} // capacity 1: there may be something to admit or to let go on
+	Changed chan struct{} // capacity 1: a term may have begun, or work that waits may go on
 
-	mu       sync.Mutex
-	off      bool      // guarded by mu: there is no lease to go by
-	held     bool      // guarded by mu
-	holder   Mark      // guarded by mu: who has the lease, if held is false
-	sent     time.Time // guarded by mu: when the last renewal that succeeded was sent
-	silent   time.Time // guarded by mu: when a renewal was last not answered
-	term     int       // guarded by mu
-	admitted int       // guarded by mu: the term for which the pods were read anew
-	anew     bool      // guarded by mu: another process may have acted before this term
-	refused  bool      // guarded by mu: something waits
+	mu      sync.Mutex
+	off     bool      // guarded by mu: there is no lease to go by
+	held    bool      // guarded by mu
+	holder  Mark      // guarded by mu: who has the lease, if held is false
+	sent    time.Time // guarded by mu: when the last renewal that succeeded was sent
+	silent  time.Time // guarded by mu: when a renewal was last not answered
+	term    int       // guarded by mu
+	begun   int       // guarded by mu: the term for which the pods were read anew
+	anew    bool      // guarded by mu: another process may have acted before this term
+	refused bool      // guarded by mu: something waits
 }
 
 // NewFence returns a fence that is closed until Renewed or Disable is called.
@@ -119,7 +119,7 @@ func (f *Fence) open() bool {
 	if f.held && age > MaxAge/2 {
 		wake(f.Wanted) // so that steady work is never held up by a renewal
 	}
-	if f.held && f.admitted == f.term && age < MaxAge {
+	if f.held && f.begun == f.term && age < MaxAge {
 		return true
 	}
 	f.refused = true
@@ -162,7 +162,7 @@ func (f *Fence) Disable() {
 
 // tell is called with mu held.
 func (f *Fence) tell() {
-	if f.refused || f.admitted != f.term {
+	if f.refused || f.begun != f.term {
 		f.refused = false
 		wake(f.Changed)
 	}
@@ -172,14 +172,14 @@ func (f *Fence) tell() {
 func (f *Fence) Pending() (term int, anew, yes bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.term, f.anew, f.held && f.term != f.admitted
+	return f.term, f.anew, f.held && f.term != f.begun
 }
 
-// Admit notes that the pods were read anew since the term began.
-func (f *Fence) Admit(term int) {
+// Begin lets the effects of a term through: the pods were read anew for it.
+func (f *Fence) Begin(term int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.admitted = term
+	f.begun = term
 	if term == f.term && f.held {
 		f.anew = false
 	}

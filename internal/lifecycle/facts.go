@@ -124,7 +124,7 @@ type Absence struct {
 	Listed bool
 	// Visible is how long after it was given a pod the backend may take to show it.
 	Visible time.Duration
-	// Earlier says that the pod is older than this process, which began to act then: a former one may have created it.
+	// Earlier says that the pod is older than this process, which began to act then: another one may have created it before.
 	Earlier bool
 	Began   time.Time
 }
@@ -164,7 +164,7 @@ const (
 	// Recreate remembers that the backend lost the pod and is to get it again.
 	Recreate
 
-	// Retry gives up for now: the backend did not answer.
+	// Retry ends the pass with an error, as the backend did not answer: it is tried again after a pause.
 	Retry
 	// Unsupported tells that the pod waits, as the backend does not have what it asks for.
 	Unsupported

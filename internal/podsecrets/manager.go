@@ -55,77 +55,77 @@ func New(cfg Config) *Manager {
 	return &Manager{cfg: cfg, pods: map[types.UID]*entry{}, byName: map[types.NamespacedName][]*entry{}}
 }
 
-// Admit lets a pod have what it names. pod is the API server's copy, and is not changed.
-func (b *Manager) Admit(pod *corev1.Pod) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	p := b.pods[pod.UID]
+// Track begins with a pod: from now on it can have what it names, until End. pod is the API server's copy, and is not changed.
+func (m *Manager) Track(pod *corev1.Pod) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.pods[pod.UID]
 	if p == nil {
 		p = &entry{tokens: map[tokenKey]*tokenSlot{}}
-		b.pods[pod.UID] = p
+		m.pods[pod.UID] = p
 		name := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
-		b.byName[name] = append(b.byName[name], p)
+		m.byName[name] = append(m.byName[name], p)
 	}
 	p.pod = pod
 }
 
 // End forgets the tokens of a pod that has ended. It gets nothing any more. What must not
 // be said about it is still known.
-func (b *Manager) End(uid types.UID) {
-	if b.cfg.Over != nil {
-		defer b.cfg.Over(uid)
+func (m *Manager) End(uid types.UID) {
+	if m.cfg.Over != nil {
+		defer m.cfg.Over(uid)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if p := b.pods[uid]; p != nil {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.pods[uid]; p != nil {
 		p.over, p.tokens = true, nil
 		p.values.Forget(tokenSource) // what is left of them in a text is known by its looks
 	}
 }
 
 // Drop forgets a pod.
-func (b *Manager) Drop(uid types.UID) {
-	b.End(uid) // what is under way for it has the entry, not the manager
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	p := b.pods[uid]
+func (m *Manager) Drop(uid types.UID) {
+	m.End(uid) // what is under way for it has the entry, not the manager
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.pods[uid]
 	if p == nil {
 		return
 	}
-	delete(b.pods, uid)
+	delete(m.pods, uid)
 	name := types.NamespacedName{Namespace: p.pod.Namespace, Name: p.pod.Name}
-	b.byName[name] = slices.DeleteFunc(b.byName[name], func(other *entry) bool { return other == p })
-	if len(b.byName[name]) == 0 {
-		delete(b.byName, name)
+	m.byName[name] = slices.DeleteFunc(m.byName[name], func(other *entry) bool { return other == p })
+	if len(m.byName[name]) == 0 {
+		delete(m.byName, name)
 	}
 }
 
 // Values returns what must not be said about a pod. They may be added to.
-func (b *Manager) Values(uid types.UID) *redact.Values {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if p := b.pods[uid]; p != nil {
+func (m *Manager) Values(uid types.UID) *redact.Values {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.pods[uid]; p != nil {
 		return &p.values
 	}
 	return &redact.Values{}
 }
 
 // Named returns what must not be said about the pods of a name.
-func (b *Manager) Named(namespace, name string) (all []*redact.Values) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, p := range b.byName[types.NamespacedName{Namespace: namespace, Name: name}] {
+func (m *Manager) Named(namespace, name string) (all []*redact.Values) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.byName[types.NamespacedName{Namespace: namespace, Name: name}] {
 		all = append(all, &p.values)
 	}
 	return all
 }
 
 // All returns what must not be said about any pod.
-func (b *Manager) All() []*redact.Values {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	all := make([]*redact.Values, 0, len(b.pods))
-	for _, p := range b.pods {
+func (m *Manager) All() []*redact.Values {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make([]*redact.Values, 0, len(m.pods))
+	for _, p := range m.pods {
 		all = append(all, &p.values)
 	}
 	return all
@@ -133,16 +133,16 @@ func (b *Manager) All() []*redact.Values {
 
 // Pod returns the API server's copy of a pod that may have something, which is shared. Of pod only namespace, name and UID
 // count; one that is not this node's, or has ended, is an error of the kind not-found.
-func (b *Manager) Pod(pod *corev1.Pod) (*corev1.Pod, error) {
-	_, api, err := b.find(pod)
+func (m *Manager) Pod(pod *corev1.Pod) (*corev1.Pod, error) {
+	_, api, err := m.find(pod)
 	return api, err
 }
 
-// find returns the page of a pod that may have something, and the API server's copy of it.
-func (b *Manager) find(pod *corev1.Pod) (*entry, *corev1.Pod, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	p := b.pods[pod.UID]
+// find returns the entry of a pod that may have something, and the API server's copy of it.
+func (m *Manager) find(pod *corev1.Pod) (*entry, *corev1.Pod, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.pods[pod.UID]
 	if p == nil || p.over || p.pod.Namespace != pod.Namespace || p.pod.Name != pod.Name {
 		return nil, nil, errdefs.NotFoundf("pod %s/%s (UID %s) is none of this node, or has ended", pod.Namespace, pod.Name, pod.UID)
 	}
@@ -150,8 +150,8 @@ func (b *Manager) find(pod *corev1.Pod) (*entry, *corev1.Pod, error) {
 }
 
 // ReadSecret is Config.Secret for a pod: what it returns must not be said about the pod.
-func (b *Manager) ReadSecret(ctx context.Context, uid types.UID, namespace, name string) (*corev1.Secret, error) {
-	secret, err := b.cfg.Secret(ctx, namespace, name)
+func (m *Manager) ReadSecret(ctx context.Context, uid types.UID, namespace, name string) (*corev1.Secret, error) {
+	secret, err := m.cfg.Secret(ctx, namespace, name)
 	if err != nil {
 		return nil, err
 	}
@@ -159,6 +159,6 @@ func (b *Manager) ReadSecret(ctx context.Context, uid types.UID, namespace, name
 	for _, value := range secret.Data {
 		values = append(values, value)
 	}
-	b.Values(uid).Remember("secret/"+name, string(secret.UID)+"/"+secret.ResourceVersion, values...)
+	m.Values(uid).Remember("secret/"+name, string(secret.UID)+"/"+secret.ResourceVersion, values...)
 	return secret, nil
 }

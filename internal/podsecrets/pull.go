@@ -22,8 +22,8 @@ const (
 // registries first. A Secret that does not exist, or is none of a registry, is an event about
 // the pod and left out, as in a kubelet; one that could not be read is an error.
 // Of the pod only namespace, name and UID count.
-func (b *Manager) Logins(ctx context.Context, pod *corev1.Pod) ([]Login, error) {
-	p, api, err := b.find(pod)
+func (m *Manager) Logins(ctx context.Context, pod *corev1.Pod) ([]Login, error) {
+	p, api, err := m.find(pod)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (b *Manager) Logins(ctx context.Context, pod *corev1.Pod) ([]Login, error) 
 			continue
 		}
 		seen = append(seen, ref.Name)
-		secret, err := b.ReadSecret(ctx, api.UID, api.Namespace, ref.Name)
+		secret, err := m.ReadSecret(ctx, api.UID, api.Namespace, ref.Name)
 		if apierrors.IsNotFound(err) {
 			missing = append(missing, ref.Name)
 			continue
@@ -44,7 +44,7 @@ func (b *Manager) Logins(ctx context.Context, pod *corev1.Pod) ([]Login, error) 
 		}
 		found, err := logins(secret)
 		if err != nil {
-			b.cfg.Recorder.Event(api, corev1.EventTypeWarning, eventBadPullSecret, fmt.Sprintf("image pull secret %s is not used: %v", ref.Name, err))
+			m.cfg.Recorder.Event(api, corev1.EventTypeWarning, eventBadPullSecret, fmt.Sprintf("image pull secret %s is not used: %v", ref.Name, err))
 			continue
 		}
 		for _, login := range found {
@@ -53,11 +53,11 @@ func (b *Manager) Logins(ctx context.Context, pod *corev1.Pod) ([]Login, error) 
 		all = append(all, found...)
 	}
 	if len(missing) > 0 {
-		b.cfg.Recorder.Event(api, corev1.EventTypeWarning, eventNoPullSecret,
+		m.cfg.Recorder.Event(api, corev1.EventTypeWarning, eventNoPullSecret,
 			fmt.Sprintf("Unable to retrieve some image pull secrets (%s); attempting to pull the image may not succeed.", strings.Join(missing, ", ")))
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if p.over {
 		return nil, gone(api)
 	}

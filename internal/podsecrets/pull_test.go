@@ -60,10 +60,10 @@ func TestSecurityC6APodGetsWhatItsPullSecretsName(t *testing.T) {
 		"not":   registrySecret(corev1.SecretTypeDockercfg, corev1.DockerConfigKey, `{"never.example":{"username":"u","password":"p"}}`),
 	}}
 	recorder := record.NewFakeRecorder(10)
-	b := New(Config{Secret: v.secret, Recorder: recorder})
+	m := New(Config{Secret: v.secret, Recorder: recorder})
 	pod := pulling("new", "missing", "", "old", "plain", "bad", "odd", "new")
-	b.Admit(pod)
-	got, err := b.Logins(t.Context(), pulling("not"))
+	m.Track(pod)
+	got, err := m.Logins(t.Context(), pulling("not"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestSecurityC6APodGetsWhatItsPullSecretsName(t *testing.T) {
 		t.Errorf("events:\n%s\nwant one about what is missing and three about what cannot be used, without its content", said)
 	}
 	for _, secret := range []string{"ann-secret", "b0b:secret", "id-secret", auth} {
-		if s := redact.Text("cannot pull with "+secret, b.Values("1")); strings.Contains(s, secret) {
+		if s := redact.Text("cannot pull with "+secret, m.Values("1")); strings.Contains(s, secret) {
 			t.Errorf("%q is not redacted", secret)
 		}
 	}
@@ -92,24 +92,24 @@ func TestSecurityC6APodGetsWhatItsPullSecretsName(t *testing.T) {
 
 func TestSecurityC6NobodyElseGetsThem(t *testing.T) {
 	v := &vault{secrets: map[string]*corev1.Secret{"s": registrySecret(corev1.SecretTypeDockercfg, corev1.DockerConfigKey, `{"r":{"username":"u","password":"p"}}`)}}
-	b := New(Config{Secret: v.secret, Recorder: record.NewFakeRecorder(10)})
+	m := New(Config{Secret: v.secret, Recorder: record.NewFakeRecorder(10)})
 	pod := pulling("s")
-	if _, err := b.Logins(t.Context(), pod); !errdefs.IsNotFound(err) {
+	if _, err := m.Logins(t.Context(), pod); !errdefs.IsNotFound(err) {
 		t.Errorf("a pod that is not of this node: %v", err)
 	}
-	b.Admit(pod)
+	m.Track(pod)
 	other := pulling("s")
 	other.UID = "2"
-	if _, err := b.Logins(t.Context(), other); !errdefs.IsNotFound(err) {
+	if _, err := m.Logins(t.Context(), other); !errdefs.IsNotFound(err) {
 		t.Errorf("another pod of that name: %v", err)
 	}
 	v.err = errors.New("no answer")
-	if got, err := b.Logins(t.Context(), pod); err == nil {
+	if got, err := m.Logins(t.Context(), pod); err == nil {
 		t.Errorf("got %v although nothing could be read", got)
 	}
 	v.err = nil
-	b.End("1")
-	if _, err := b.Logins(t.Context(), pod); !errdefs.IsNotFound(err) {
+	m.End("1")
+	if _, err := m.Logins(t.Context(), pod); !errdefs.IsNotFound(err) {
 		t.Errorf("a pod that has ended: %v", err)
 	}
 }

@@ -59,12 +59,12 @@ func (s *tokenSlot) fresh(now time.Time) bool {
 
 // Token returns the token that source, which must be in a projected volume of the pod, asks
 // for. Of the pod only namespace, name and UID count.
-func (b *Manager) Token(ctx context.Context, pod *corev1.Pod, source *corev1.ServiceAccountTokenProjection) (Token, error) {
-	if b.cfg.Accounts == nil {
+func (m *Manager) Token(ctx context.Context, pod *corev1.Pod, source *corev1.ServiceAccountTokenProjection) (Token, error) {
+	if m.cfg.Accounts == nil {
 		return Token{}, errors.New("this node has no client that asks for tokens")
 	}
 	key := keyFor(source)
-	p, api, err := b.find(pod)
+	p, api, err := m.find(pod)
 	if err != nil {
 		return Token{}, err
 	}
@@ -72,7 +72,7 @@ func (b *Manager) Token(ctx context.Context, pod *corev1.Pod, source *corev1.Ser
 		return Token{}, errdefs.InvalidInputf("pod %s/%s has no projected volume with a token for audience %q that lives %d s",
 			api.Namespace, api.Name, key.audience, key.life)
 	}
-	slot := b.slot(p, key)
+	slot := m.slot(p, key)
 	if slot == nil {
 		return Token{}, gone(api)
 	}
@@ -83,7 +83,7 @@ func (b *Manager) Token(ctx context.Context, pod *corev1.Pod, source *corev1.Ser
 		return Token{}, fmt.Errorf("wait for the token of pod %s/%s: %w", api.Namespace, api.Name, context.Cause(ctx))
 	}
 	if !slot.fresh(time.Now()) {
-		if err := b.renew(ctx, slot, api, key); err != nil {
+		if err := m.renew(ctx, slot, api, key); err != nil {
 			if !slot.valid(time.Now()) {
 				return Token{}, err
 			}
@@ -92,13 +92,13 @@ func (b *Manager) Token(ctx context.Context, pod *corev1.Pod, source *corev1.Ser
 			log.G(ctx).WithError(err).WithField("pod", api.Namespace+"/"+api.Name).Warn("the token is not renewed; going on with the one that is still valid")
 		}
 	}
-	return b.hand(p, api, key, slot.token)
+	return m.hand(p, api, key, slot.token)
 }
 
 // slot returns the place of a token, nil for a pod that has ended.
-func (b *Manager) slot(p *entry, key tokenKey) *tokenSlot {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (m *Manager) slot(p *entry, key tokenKey) *tokenSlot {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if p.over {
 		return nil
 	}
@@ -111,15 +111,15 @@ func (b *Manager) slot(p *entry, key tokenKey) *tokenSlot {
 }
 
 // renew asks for a new token.
-func (b *Manager) renew(ctx context.Context, slot *tokenSlot, pod *corev1.Pod, key tokenKey) error {
+func (m *Manager) renew(ctx context.Context, slot *tokenSlot, pod *corev1.Pod, key tokenKey) error {
 	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()
 	name := account(pod)
-	if b.cfg.Before != nil {
-		b.cfg.Before(ctx, pod.Namespace, name)
+	if m.cfg.Before != nil {
+		m.cfg.Before(ctx, pod.Namespace, name)
 	}
 	asked := time.Now() // the token is no older
-	got, err := b.cfg.Accounts.ServiceAccounts(pod.Namespace).CreateToken(ctx, name, request(pod, key), metav1.CreateOptions{})
+	got, err := m.cfg.Accounts.ServiceAccounts(pod.Namespace).CreateToken(ctx, name, request(pod, key), metav1.CreateOptions{})
 	if err == nil && got.Status.Token == "" {
 		err = errEmptyToken
 	}
@@ -143,9 +143,9 @@ func granted(got *authenticationv1.TokenRequest, key tokenKey) time.Duration {
 }
 
 // hand gives a token away, unless the pod has ended since.
-func (b *Manager) hand(p *entry, pod *corev1.Pod, key tokenKey, token Token) (Token, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (m *Manager) hand(p *entry, pod *corev1.Pod, key tokenKey, token Token) (Token, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if p.over {
 		return Token{}, gone(pod)
 	}

@@ -69,9 +69,9 @@ func podWith(uid types.UID, sources ...*corev1.ServiceAccountTokenProjection) *c
 	return pod
 }
 
-func mustToken(t *testing.T, b *Manager, pod *corev1.Pod, source *corev1.ServiceAccountTokenProjection) Token {
+func mustToken(t *testing.T, m *Manager, pod *corev1.Pod, source *corev1.ServiceAccountTokenProjection) Token {
 	t.Helper()
-	token, err := b.Token(t.Context(), pod, source)
+	token, err := m.Token(t.Context(), pod, source)
 	if err != nil {
 		t.Fatalf("ask for a token: %v", err)
 	}
@@ -80,11 +80,11 @@ func mustToken(t *testing.T, b *Manager, pod *corev1.Pod, source *corev1.Service
 
 func TestSecurityC5TokensAreBoundToThePodAndItsAudience(t *testing.T) {
 	i := &issuer{}
-	b := New(Config{Accounts: i.client().CoreV1()})
+	m := New(Config{Accounts: i.client().CoreV1()})
 	pod := podWith("1", projection("vault", 7200), &corev1.ServiceAccountTokenProjection{})
-	b.Admit(pod)
-	mustToken(t, b, pod, projection("vault", 7200))
-	mustToken(t, b, pod, projection("", 3600))
+	m.Track(pod)
+	mustToken(t, m, pod, projection("vault", 7200))
+	mustToken(t, m, pod, projection("", 3600))
 	for n, want := range []struct {
 		audience string
 		seconds  int64
@@ -109,7 +109,7 @@ func TestSecurityC5TokensAreBoundToThePodAndItsAudience(t *testing.T) {
 		"another pod of that name":             {podWith("2", projection("vault", 7200)), projection("vault", 7200), errdefs.IsNotFound},
 		"another name with the UID of the pod": {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "q", UID: "1"}}, projection("vault", 7200), errdefs.IsNotFound},
 	} {
-		if token, err := b.Token(t.Context(), ask.pod, ask.source); !ask.kind(err) || token.Value != "" {
+		if token, err := m.Token(t.Context(), ask.pod, ask.source); !ask.kind(err) || token.Value != "" {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -128,12 +128,12 @@ func TestSecurityC5TokensAreRenewedInTime(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			i := &issuer{}
-			b := New(Config{Accounts: i.client().CoreV1()})
+			m := New(Config{Accounts: i.client().CoreV1()})
 			pod := podWith("1", projection("", life))
-			b.Admit(pod)
+			m.Track(pod)
 			begin, last, got := time.Now(), Token{}, time.Time{}
 			for time.Since(begin) < 48*time.Hour {
-				token := mustToken(t, b, pod, projection("", life))
+				token := mustToken(t, m, pod, projection("", life))
 				if !token.ExpiresAt.After(time.Now()) {
 					t.Fatalf("a token of %d s has expired when it is handed out", life)
 				}
@@ -160,26 +160,26 @@ func TestSecurityC5TokensGoWithThePod(t *testing.T) {
 	for name, end := range map[string]func(*Manager, types.UID){"ended": (*Manager).End, "forgotten": (*Manager).Drop} {
 		synctest.Test(t, func(t *testing.T) {
 			i := &issuer{hold: make(chan struct{})}
-			b := New(Config{Accounts: i.client().CoreV1()})
+			m := New(Config{Accounts: i.client().CoreV1()})
 			pod := podWith("1", projection("", 600))
-			b.Admit(pod)
-			page := b.pods["1"]
+			m.Track(pod)
+			entry := m.pods["1"]
 			late := make(chan error)
 			go func() {
-				_, err := b.Token(context.Background(), pod, projection("", 600))
+				_, err := m.Token(context.Background(), pod, projection("", 600))
 				late <- err
 			}()
 			synctest.Wait()
-			end(b, "1")
+			end(m, "1")
 			close(i.hold)
 			if err := <-late; !errdefs.IsNotFound(err) {
 				t.Errorf("%s: a token that came late was handed out, error %v", name, err)
 			}
-			if _, err := b.Token(t.Context(), pod, projection("", 600)); !errdefs.IsNotFound(err) {
+			if _, err := m.Token(t.Context(), pod, projection("", 600)); !errdefs.IsNotFound(err) {
 				t.Errorf("%s: got %v for a pod that has gone", name, err)
 			}
-			if page.tokens != nil || strings.Contains(fmt.Sprintf("%+v", &page.values), "token-robot") {
-				t.Errorf("%s: there are still tokens: %v", name, page.tokens)
+			if entry.tokens != nil || strings.Contains(fmt.Sprintf("%+v", &entry.values), "token-robot") {
+				t.Errorf("%s: there are still tokens: %v", name, entry.tokens)
 			}
 		})
 	}
@@ -188,21 +188,21 @@ func TestSecurityC5TokensGoWithThePod(t *testing.T) {
 func TestTokenOutlastsAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := &issuer{}
-		b := New(Config{Accounts: i.client().CoreV1()})
+		m := New(Config{Accounts: i.client().CoreV1()})
 		pod := podWith("1", projection("", 600))
-		b.Admit(pod)
-		first := mustToken(t, b, pod, projection("", 600))
+		m.Track(pod)
+		first := mustToken(t, m, pod, projection("", 600))
 		i.err = errors.New("no answer")
 		time.Sleep(9 * time.Minute)
-		if got := mustToken(t, b, pod, projection("", 600)); got.Value != first.Value || !got.RefreshAt.After(time.Now()) {
+		if got := mustToken(t, m, pod, projection("", 600)); got.Value != first.Value || !got.RefreshAt.After(time.Now()) {
 			t.Errorf("got %+v, want the first token and a time for the next try", got)
 		}
 		time.Sleep(time.Minute)
-		if _, err := b.Token(t.Context(), pod, projection("", 600)); err == nil {
+		if _, err := m.Token(t.Context(), pod, projection("", 600)); err == nil {
 			t.Error("an expired token was handed out")
 		}
 		i.err = nil
-		if got := mustToken(t, b, pod, projection("", 600)); got.Value == first.Value {
+		if got := mustToken(t, m, pod, projection("", 600)); got.Value == first.Value {
 			t.Error("got the expired token after the outage")
 		}
 	})
@@ -211,20 +211,20 @@ func TestTokenOutlastsAnOutage(t *testing.T) {
 func TestManyAskOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := &issuer{hold: make(chan struct{})}
-		b := New(Config{Accounts: i.client().CoreV1()})
+		m := New(Config{Accounts: i.client().CoreV1()})
 		pod := podWith("1", projection("", 600))
-		b.Admit(pod)
+		m.Track(pod)
 		done := make(chan error)
 		for range 10 {
 			go func() {
-				_, err := b.Token(t.Context(), pod, projection("", 600))
+				_, err := m.Token(t.Context(), pod, projection("", 600))
 				done <- err
 			}()
 		}
 		synctest.Wait() // one of them asks
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := b.Token(ctx, pod, projection("", 600)); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := m.Token(ctx, pod, projection("", 600)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the end of the caller's patience", err)
 		}
 		close(i.hold)

@@ -24,14 +24,14 @@ func TestPatienceFollowsWhatIsUsual(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g := &Guard{Patience: &Patience{}}
+				c := &Caller{Patience: &Patience{}}
 				for range 20 {
-					_ = g.Do(t.Context(), "CreatePod", func(context.Context) error { time.Sleep(tt.took); return tt.err })
+					_ = c.Do(t.Context(), "CreatePod", func(context.Context) error { time.Sleep(tt.took); return tt.err })
 				}
-				if got := g.Patience.With("CreatePod"); got != tt.want {
+				if got := c.Patience.With("CreatePod"); got != tt.want {
 					t.Errorf("patience is %v, want %v", got, tt.want)
 				}
-				if got := g.Patience.With("GetPod"); got != firstPatience {
+				if got := c.Patience.With("GetPod"); got != firstPatience {
 					t.Errorf("patience with another method is %v, want %v", got, firstPatience)
 				}
 			})

@@ -31,8 +31,8 @@ var (
 	overdue  = metrics.NewCounterVec("virtual_kubelet_provider_calls_overdue_total", "Provider calls that had not returned by their deadline, by method.", "method")
 )
 
-// Guard calls providers. The zero value sets no deadline.
-type Guard struct {
+// Caller makes calls of providers. The zero value sets no deadline.
+type Caller struct {
 	// Deadline ends the context of a call; 0 means none.
 	Deadline time.Duration
 	// Patience says how long a call may take before Slow is called; nil means for ever.
@@ -63,24 +63,24 @@ func Caught(ctx context.Context, method string, value any) *Panic {
 // Do runs call, which stands for the named method of the provider. A call that
 // outlasts its deadline and returns no error of its own has succeeded, late. The text of
 // an error is redacted, with the values of ctx (redact.With).
-func (g *Guard) Do(ctx context.Context, method string, call func(context.Context) error) (err error) {
+func (c *Caller) Do(ctx context.Context, method string, call func(context.Context) error) (err error) {
 	ctx, span := trace.StartSpan(ctx, "provider."+method)
 	defer func() {
 		span.SetStatus(err)
 		span.End()
 	}()
 	begin := time.Now()
-	if g.Patience != nil && g.Slow != nil {
-		defer time.AfterFunc(g.Patience.With(method), func() { g.Slow(ctx) }).Stop()
+	if c.Patience != nil && c.Slow != nil {
+		defer time.AfterFunc(c.Patience.With(method), func() { c.Slow(ctx) }).Stop()
 	}
 	callCtx := ctx
-	if g.Deadline > 0 {
-		c, cancel := context.WithTimeout(ctx, g.Deadline)
+	if c.Deadline > 0 {
+		bounded, cancel := context.WithTimeout(ctx, c.Deadline)
 		defer cancel()
-		callCtx = c
-		defer time.AfterFunc(g.Deadline, func() {
+		callCtx = bounded
+		defer time.AfterFunc(c.Deadline, func() {
 			overdue.WithLabelValues(method).Inc()
-			log.G(ctx).WithField("method", method).Warnf("provider call has not returned after %v; its context is cancelled", g.Deadline)
+			log.G(ctx).WithField("method", method).Warnf("provider call has not returned after %v; its context is cancelled", c.Deadline)
 		}).Stop()
 	}
 	defer func() {
@@ -93,8 +93,8 @@ func (g *Guard) Do(ctx context.Context, method string, call func(context.Context
 		result := "ok"
 		if err != nil {
 			result = "error"
-		} else if g.Patience != nil {
-			g.Patience.took(method, time.Since(begin))
+		} else if c.Patience != nil {
+			c.Patience.took(method, time.Since(begin))
 		}
 		duration.WithLabelValues(method, result).Observe(time.Since(begin).Seconds())
 	}()

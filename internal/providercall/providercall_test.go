@@ -12,8 +12,8 @@ import (
 )
 
 func TestPanicBecomesAnError(t *testing.T) {
-	g := &Guard{}
-	err := g.Do(t.Context(), "CreatePod", func(context.Context) error { panic("boom") })
+	c := &Caller{}
+	err := c.Do(t.Context(), "CreatePod", func(context.Context) error { panic("boom") })
 	var p *Panic
 	if !errors.As(err, &p) || p.Method != "CreatePod" || p.Value != "boom" {
 		t.Errorf("got %v, want a Panic in CreatePod with value boom", err)
@@ -22,9 +22,9 @@ func TestPanicBecomesAnError(t *testing.T) {
 
 func TestDeadlineCancelsTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &Guard{Deadline: time.Minute}
+		c := &Caller{Deadline: time.Minute}
 		begin := time.Now()
-		err := g.Do(t.Context(), "CreatePod", func(ctx context.Context) error {
+		err := c.Do(t.Context(), "CreatePod", func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
 		})
@@ -36,9 +36,9 @@ func TestDeadlineCancelsTheCall(t *testing.T) {
 
 func TestCallIsWaitedForBeyondItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &Guard{Deadline: time.Minute}
+		c := &Caller{Deadline: time.Minute}
 		begin := time.Now()
-		err := g.Do(t.Context(), "CreatePod", func(context.Context) error { time.Sleep(time.Hour); return nil })
+		err := c.Do(t.Context(), "CreatePod", func(context.Context) error { time.Sleep(time.Hour); return nil })
 		if err != nil || time.Since(begin) != time.Hour {
 			t.Errorf("got %v after %v, want nil after 1h", err, time.Since(begin))
 		}
@@ -48,12 +48,12 @@ func TestCallIsWaitedForBeyondItsDeadline(t *testing.T) {
 func TestSlowCallIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told atomic.Int32
-		g := &Guard{Patience: &Patience{}, Slow: func(context.Context) { told.Add(1) }}
-		_ = g.Do(t.Context(), "GetPod", func(context.Context) error { return nil })
+		c := &Caller{Patience: &Patience{}, Slow: func(context.Context) { told.Add(1) }}
+		_ = c.Do(t.Context(), "GetPod", func(context.Context) error { return nil })
 		if told.Load() != 0 {
 			t.Error("a quick call was told to be slow")
 		}
-		_ = g.Do(t.Context(), "GetPod", func(context.Context) error { time.Sleep(time.Minute); return nil })
+		_ = c.Do(t.Context(), "GetPod", func(context.Context) error { time.Sleep(time.Minute); return nil })
 		if told.Load() != 1 {
 			t.Errorf("a slow call was told %d times, want once", told.Load())
 		}

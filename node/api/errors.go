@@ -39,7 +39,7 @@ type handlerFunc func(w http.ResponseWriter, req *http.Request) error
 // and a panic into 500.
 func answerErrors(h handlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
-		err := guard(req.Context(), func() error { return h(w, req) })
+		err := recoverPanic(req.Context(), func() error { return h(w, req) })
 		if err == nil {
 			return
 		}
@@ -71,10 +71,10 @@ func statusCode(err error) int {
 // out of the message, because the message reaches the client.
 var errPanic = errors.New("the provider panicked; the log of the node has the details")
 
-// guard calls f and turns a panic into an error, after logging it. The
+// recoverPanic calls f and turns a panic into an error, after logging it. The
 // libraries call providers in goroutines of their own, where a panic would
 // end the process.
-func guard(ctx context.Context, f func() error) (err error) {
+func recoverPanic(ctx context.Context, f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			_ = calls.Caught(ctx, "request", v)

@@ -45,7 +45,7 @@ func (p healthPage) all(w http.ResponseWriter, req *http.Request) error {
 			fmt.Fprintf(&lines, "[+]%s excluded: ok\n", check.Name)
 			continue
 		}
-		err := guard(req.Context(), func() error { return check.Check(req.Context()) })
+		err := recoverPanic(req.Context(), func() error { return check.Check(req.Context()) })
 		if err != nil {
 			well = false
 			fmt.Fprintf(&lines, "[-]%s failed: %v\n", check.Name, err)
@@ -76,7 +76,7 @@ func (p healthPage) one(w http.ResponseWriter, req *http.Request) error {
 		if check.Name != name {
 			continue
 		}
-		if err := guard(req.Context(), func() error { return check.Check(req.Context()) }); err != nil {
+		if err := recoverPanic(req.Context(), func() error { return check.Check(req.Context()) }); err != nil {
 			// Not wrapped: the kind of the cause must not decide on the answer.
 			return errors.New(name + " failed: " + err.Error())
 		}

@@ -70,7 +70,7 @@ func openLog(ctx context.Context, h ContainerLogsHandlerFunc, t target, opts Con
 		return nil, fmt.Errorf("get logs of %s: the provider returned neither a stream nor an error", t)
 	}
 	closer := &closeOnce{ReadCloser: stream}
-	context.AfterFunc(ctx, func() { _ = guard(ctx, closer.Close) })
+	context.AfterFunc(ctx, func() { _ = recoverPanic(ctx, closer.Close) })
 	if _, ok := stream.(TimestampedLog); ok {
 		return timestampedLog{closer}, nil
 	}
@@ -107,7 +107,7 @@ func sendLog(ctx context.Context, w http.ResponseWriter, body io.Reader, t targe
 	started := false
 	for {
 		n := 0
-		err := guard(ctx, func() (err error) {
+		err := recoverPanic(ctx, func() (err error) {
 			n, err = body.Read(chunk)
 			return err
 		})

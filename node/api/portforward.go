@@ -75,7 +75,7 @@ func HandlePortForward(h PortForwardHandlerFunc, opts ...PortForwardHandlerOptio
 		}
 		u := upgrade{
 			verb: verbPortForward, target: t, timeouts: timeouts, legacyProtocol: portforward.ProtocolV1Name,
-			frames: func(string) *frameGuard { return newForwardGuard() },
+			frames: func(string) *frameLimiter { return newForwardLimiter() },
 		}
 		return u.serve(w, req, func(w http.ResponseWriter, req *http.Request, record *streamRecord) {
 			f := &forwarder{ctx: req.Context(), target: t, forward: h, record: record}
@@ -103,7 +103,7 @@ const (
 
 var errTooManyForwarded = fmt.Errorf("too many connections: %d are forwarded already", maxForwarded)
 
-func newForwardGuard() *frameGuard { return newFrameGuard(-1, maxForwardStreams) }
+func newForwardLimiter() *frameLimiter { return newFrameLimiter(-1, maxForwardStreams) }
 
 // forwarder implements portforward.PortForwarder for one client. It holds the
 // context of the client's connection, because the library passes along one that never ends.
@@ -125,7 +125,7 @@ func (f *forwarder) PortForward(_ context.Context, _, _ string, port int32, stre
 		return err
 	}
 	defer f.end()
-	err := guard(f.ctx, func() error {
+	err := recoverPanic(f.ctx, func() error {
 		return f.forward(f.ctx, f.target.Namespace, f.target.Pod, port, stream)
 	})
 	f.record.called(f.ctx, err)

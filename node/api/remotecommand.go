@@ -25,7 +25,7 @@ func serveRemoteCommand(w http.ResponseWriter, req *http.Request, u upgrade, opt
 	u.legacyProtocol = remotecommand.StreamProtocolV1Name
 	// The library waits for the streams that the request announced; one more would hold its
 	// goroutines for ever, also after the connection has ended.
-	u.frames = func(protocol string) *frameGuard { return newFrameGuard(announced(opts, protocol), 0) }
+	u.frames = func(protocol string) *frameLimiter { return newFrameLimiter(announced(opts, protocol), 0) }
 	return u.serve(w, req, func(w http.ResponseWriter, req *http.Request, record *streamRecord) {
 		s := session{opts, run, record}
 		if wsstream.IsWebSocketRequestWithStreamCloseProtocol(req) {
@@ -87,7 +87,7 @@ func (s session) do(ctx context.Context, in io.Reader, out, err io.WriteCloser, 
 		cancel()
 		<-forwarded
 	}()
-	ended := guard(ctx, func() error {
+	ended := recoverPanic(ctx, func() error {
 		return s.run(ctx, makeAttachIO(s.opts, in, out, err, sizes))
 	})
 	s.record.called(ctx, ended)

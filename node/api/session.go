@@ -76,8 +76,8 @@ type upgrade struct {
 	timeouts streamTimeouts
 	// legacyProtocol is assumed for a SPDY client that names none.
 	legacyProtocol string
-	// frames returns the guard of a SPDY connection with a protocol.
-	frames func(protocol string) *frameGuard
+	// frames returns the frameLimiter of a SPDY connection with a protocol.
+	frames func(protocol string) *frameLimiter
 }
 
 // The verbs of records, which are the kubelet's names for the routes.
@@ -134,7 +134,7 @@ func (u upgrade) serve(w http.ResponseWriter, req *http.Request, run func(http.R
 		up.frames = u.frames
 		up.protocol = offerProtocols(req.Header, u.legacyProtocol)
 	}
-	err = guard(ctx, func() error {
+	err = recoverPanic(ctx, func() error {
 		defer func() {
 			// The WebSocket library panics where it cannot take the connection over. That is no panic of the
 			// provider, which has not been called.

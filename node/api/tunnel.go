@@ -43,18 +43,18 @@ func chooseTunnel(config *websocket.Config, _ *http.Request) error {
 	return errors.New("only port-forward is tunnelled through WebSocket")
 }
 
-// tunnelConn is the SPDY connection within a WebSocket, with a guard of its own: the one
+// tunnelConn is the SPDY connection within a WebSocket, with a frameLimiter of its own: the one
 // around it sees messages, not frames.
 type tunnelConn struct {
 	*websocket.Conn
-	reader guardedReader
+	reader limitedReader
 	gone   func(why error)
 }
 
 func newTunnelConn(ws *websocket.Conn, up *upgradeWriter) *tunnelConn {
-	frames := newForwardGuard()
+	frames := newForwardLimiter()
 	frames.record = up.record
-	return &tunnelConn{Conn: ws, reader: guardedReader{from: ws, guard: frames}, gone: up.gone}
+	return &tunnelConn{Conn: ws, reader: limitedReader{from: ws, limiter: frames}, gone: up.gone}
 }
 
 func (c *tunnelConn) Read(p []byte) (int, error) {
@@ -66,7 +66,7 @@ func (c *tunnelConn) Read(p []byte) (int, error) {
 }
 
 func (c *tunnelConn) Write(p []byte) (int, error) {
-	c.reader.guard.sent(p)
+	c.reader.limiter.sent(p)
 	return c.Conn.Write(p)
 }
 

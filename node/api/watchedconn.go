@@ -34,7 +34,7 @@ type watchedConn struct {
 	net.Conn
 	gone   func(why error) // called when the connection can no longer be read, or written
 	done   chan struct{}
-	frames *frameGuard // nil: not SPDY
+	frames *frameLimiter // nil: not SPDY
 	record *streamRecord
 
 	mu      sync.Mutex
@@ -45,12 +45,12 @@ type watchedConn struct {
 	linger  *time.Timer
 }
 
-func watchConn(conn net.Conn, from io.Reader, gone func(error), frames *frameGuard, record *streamRecord) *watchedConn {
+func watchConn(conn net.Conn, from io.Reader, gone func(error), frames *frameLimiter, record *streamRecord) *watchedConn {
 	c := &watchedConn{Conn: conn, gone: gone, done: make(chan struct{}), frames: frames, record: record}
 	c.changed.L = &c.mu
 	from = countedReader{from, record}
 	if frames != nil {
-		from = &guardedReader{from: from, guard: frames}
+		from = &limitedReader{from: from, limiter: frames}
 	}
 	go c.readAhead(from)
 	return c

@@ -21,16 +21,16 @@ import (
 // server, the caches of what does not belong to one node, and the kubelet's server.
 type base struct {
 	// Set by newBase, constant afterwards.
-	common    NodeConfig // NodeSpec is what each node begins with
-	clients   *clients
-	services  serviceInformer
-	objects   *objects.Store
-	hub       *eventHub // nil: the program records events
-	server    *server   // nil: none
-	streams   *api.StreamLimits
-	serving   *servingCertificate // nil: the server has its certificate from TLSConfig
-	identity  *identity           // nil: the credentials are the program's
-	informers []cache.SharedIndexInformer
+	common     NodeConfig // NodeSpec is what each node begins with
+	clients    *clients
+	services   serviceInformer
+	objects    *objects.Store
+	hub        *eventHub // nil: the program records events
+	server     *server   // nil: none
+	streams    *api.StreamLimits
+	serving    *servingCertificate // nil: the server has its certificate from TLSConfig
+	clientCert *clientCert         // nil: the credentials are the program's
+	informers  []cache.SharedIndexInformer
 }
 
 // newBase completes cfg, connects and sets up what needs no provider. name is the node's;
@@ -42,11 +42,11 @@ func newBase(name string, cfg NodeConfig, fromEnv kubernetes.Interface) (*base, 
 	b := &base{}
 	var err error
 	if cfg.bootstrap != nil {
-		if b.identity, err = newIdentity(&cfg, name); err != nil {
+		if b.clientCert, err = newClientCert(&cfg, name); err != nil {
 			return nil, err
 		}
 	}
-	if b.clients, err = connect(&cfg, fromEnv, b.identity); err != nil {
+	if b.clients, err = connect(&cfg, fromEnv, b.clientCert); err != nil {
 		return nil, err
 	}
 	cfg.Client = b.clients.main
@@ -94,10 +94,10 @@ func (b *base) listen(ctx context.Context) (net.Listener, error) {
 // start adds what the nodes stand on to the parts, when there is an identity to do anything with. It
 // returns a function to call, once, when they have ended.
 func (b *base) start(p *parts, listener net.Listener) (stop func()) {
-	if b.identity != nil {
-		p.start("client certificate", b.identity.Run)
+	if b.clientCert != nil {
+		p.start("client certificate", b.clientCert.Run)
 		select {
-		case <-b.identity.Obtained():
+		case <-b.clientCert.Obtained():
 		case <-p.ctx.Done():
 		}
 	}

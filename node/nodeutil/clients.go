@@ -32,7 +32,7 @@ type clients struct {
 // connect makes the clients that cfg asks for, without a request. fromEnv is the client that
 // options could see before they ran; while it is still in place, the program has not
 // chosen one.
-func connect(cfg *NodeConfig, fromEnv kubernetes.Interface, who *identity) (*clients, error) {
+func connect(cfg *NodeConfig, fromEnv kubernetes.Interface, who *clientCert) (*clients, error) {
 	var c *clients
 	var err error
 	chosen := cfg.Client != nil && cfg.Client != fromEnv

@@ -55,7 +55,7 @@ func (n *Node) watchSlices(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	err := (&providercall.Guard{}).Do(ctx, "UseEndpointSlices", func(context.Context) error {
+	err := (&providercall.Caller{}).Do(ctx, "UseEndpointSlices", func(context.Context) error {
 		user.UseEndpointSlices(discoverylisters.NewEndpointSliceLister(informer.GetIndexer()))
 		return nil
 	})

@@ -37,7 +37,7 @@ func (f *Fleet) serveRoutes() {
 	f.addPages(&routes)
 	f.common = api.PodHandler(routes, false)
 	if f.base.common.mux != nil {
-		guardedMux{f.base.common.mux}.Handle("/", http.HandlerFunc(f.route))
+		authMux{f.base.common.mux}.Handle("/", http.HandlerFunc(f.route))
 	}
 	if f.server == nil {
 		return

@@ -79,7 +79,7 @@ func newNode(name string, newProvider NewProviderFunc, opts []NodeOpt) (*Node, e
 	}
 	n.health = n.isWell
 	if cfg.mux != nil {
-		n.attachProvider(guardedMux{cfg.mux})
+		n.attachProvider(authMux{cfg.mux})
 	}
 	return n, nil
 }
@@ -172,8 +172,8 @@ func (n *Node) attachNotices(events record.EventRecorder) {
 	if n.serving != nil {
 		n.serving.notices.attach(n.name, n.node, events)
 	}
-	if n.identity != nil {
-		n.identity.notices.attach(n.name, n.node, events)
+	if n.clientCert != nil {
+		n.clientCert.notices.attach(n.name, n.node, events)
 	}
 }
 

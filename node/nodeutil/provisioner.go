@@ -41,14 +41,14 @@ func (n *Node) provision(ctx context.Context) error {
 	return localpath.New(localpath.Config{
 		Client: n.clients.main, Watches: n.clients.watches, Node: n.name, Hostname: hostname, Recorder: n.recorder(n.name + "/local-path"),
 		Make: func(ctx context.Context, name string) (path string, err error) {
-			err = (&providercall.Guard{}).Do(ctx, "MakeVolume", func(ctx context.Context) (err error) {
+			err = (&providercall.Caller{}).Do(ctx, "MakeVolume", func(ctx context.Context) (err error) {
 				path, err = provisioner.MakeVolume(ctx, name)
 				return err
 			})
 			return path, err
 		},
 		Remove: func(ctx context.Context, name string) error {
-			return (&providercall.Guard{}).Do(ctx, "RemoveVolume", func(ctx context.Context) error { return provisioner.RemoveVolume(ctx, name) })
+			return (&providercall.Caller{}).Do(ctx, "RemoveVolume", func(ctx context.Context) error { return provisioner.RemoveVolume(ctx, name) })
 		},
 	}).Run(ctx)
 }

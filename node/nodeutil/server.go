@@ -53,7 +53,7 @@ func newServer(cfg *NodeConfig, client kubernetes.Interface, nodeName string) (*
 	if err != nil {
 		return nil, fmt.Errorf("authentication of the server: %w", err)
 	}
-	handler := guardHandler(auth, cfg)
+	handler := withServerAuth(auth, cfg)
 	if cfg.mux != nil {
 		handler = plainPaths(auth, handler)
 	}

@@ -53,11 +53,11 @@ func authenticates(h http.Handler) bool {
 	return false
 }
 
-// guardHandler returns what the server serves for cfg.Handler.
-func guardHandler(auth Auth, cfg *NodeConfig) http.Handler {
+// withServerAuth returns what the server serves for cfg.Handler.
+func withServerAuth(auth Auth, cfg *NodeConfig) http.Handler {
 	wrapped := cfg.mux != nil && !sameValue(cfg.Handler, cfg.mux)
 	if auth == nil || authenticates(cfg.Handler) || wrapped {
-		return cfg.Handler // what remains is caught at the routes, see guardedMux
+		return cfg.Handler // what remains is caught at the routes, see authMux
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		authenticateOnce(auth, cfg.Handler, w, req)
@@ -98,18 +98,18 @@ func authenticateOnce(auth Auth, next http.Handler, w http.ResponseWriter, req *
 
 type routeAuthKey struct{}
 
-// withRouteAuth makes the routes of a guardedMux insist on auth. The server puts it
+// withRouteAuth makes the routes of a authMux insist on auth. The server puts it
 // into every request; a program that serves the mux with a server of its own
 // also authenticates on its own.
 func withRouteAuth(ctx context.Context, auth Auth) context.Context {
 	return context.WithValue(ctx, routeAuthKey{}, auth)
 }
 
-// guardedMux puts the guard behind whatever surrounds mux: there it can tell whether
+// authMux puts the authentication behind whatever surrounds mux: there it can tell whether
 // a WithAuth has let the request through.
-type guardedMux struct{ api.ServeMux }
+type authMux struct{ api.ServeMux }
 
-func (m guardedMux) Handle(path string, h http.Handler) {
+func (m authMux) Handle(path string, h http.Handler) {
 	m.ServeMux.Handle(path, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		auth, ok := req.Context().Value(routeAuthKey{}).(Auth)
 		if !ok {

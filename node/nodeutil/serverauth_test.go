@@ -5,6 +5,7 @@ package nodeutil
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,7 +29,7 @@ func serverConfig(t *testing.T, ca *testpki.Authority, opts ...NodeOpt) *NodeCon
 // the program's own.
 func nodeMux() *http.ServeMux {
 	mux := http.NewServeMux()
-	guardedMux{mux}.Handle("/", hello)
+	authMux{mux}.Handle("/", hello)
 	mux.Handle("/own", hello)
 	return mux
 }
@@ -98,7 +99,7 @@ func TestSecurityA3NoPathGetsAround(t *testing.T) {
 	cfg := serverConfig(t, ca)
 	mux := http.NewServeMux()
 	reached := func(w http.ResponseWriter, req *http.Request) { t.Errorf("%s reached the provider", req.URL) }
-	guardedMux{mux}.Handle("/", http.HandlerFunc(reached))
+	authMux{mux}.Handle("/", http.HandlerFunc(reached))
 	cfg.mux, cfg.Handler = mux, middleware(mux)
 	s := serve(t, cfg, newReviews(t), &lineLogger{})
 	client := clientOf(ca.ClientConfig(t, nil, ""))
@@ -189,4 +190,21 @@ func TestSecurityA8ReviewsThatNobodyWouldMake(t *testing.T) {
 	if _, err := newServer(cfg, newReviews(t).client, "n1"); err != nil {
 		t.Errorf("the authentication of NewNode: %v", err)
 	}
+}
+
+// What a request does in the name of a user can be told by package api, which keeps records of it.
+func TestCallerReachesTheRoutes(t *testing.T) {
+	var got api.Caller
+	h := WithAuth(NoAuth(), http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { got, _ = api.CallerFrom(req.Context()) }))
+	h.ServeHTTP(nil, must(http.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)))
+	if got.Name != "system:anonymous" || !slices.Equal(got.Groups, []string{"system:unauthenticated"}) {
+		t.Errorf("got %+v, want nobody", got)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process is a provider whose containers are plain processes of this machine: no daemon is needed,
-// and no rights of root. Images are unpacked by this process, and each container has a small process of ours
-// beside it that lives on when the daemon ends.
+// Package process is a provider whose containers are made on this machine, without another daemon and without rights of
+// root: in sandboxes of gVisor, by runc or crun, or as plain processes, as the configuration says. Images are unpacked by
+// this process, and each container has a small process of ours beside it that lives on when the daemon ends.
+//
+// Package podruntime decides everything about pods; here is the container runtime that it calls, and the
+// configuration.
 //
 // The guarantee: after a restart, or a kill, of the daemon every container is found again with its ID; and
 // when a container has ended, no process of it is left.

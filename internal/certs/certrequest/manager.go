@@ -108,68 +108,68 @@ func renewAt(leaf *x509.Certificate, earliest time.Time) time.Time {
 }
 
 // Current returns the certificate, nil if there is none or it has ended.
-func (k *Manager) Current() *tls.Certificate {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.current == nil || !time.Now().Before(k.current.Leaf.NotAfter) {
+func (m *Manager) Current() *tls.Certificate {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.current == nil || !time.Now().Before(m.current.Leaf.NotAfter) {
 		return nil
 	}
-	return k.current
+	return m.current
 }
 
 // Obtained returns a channel that is closed when there is a certificate, or was one.
-func (k *Manager) Obtained() <-chan struct{} { return k.obtained }
+func (m *Manager) Obtained() <-chan struct{} { return m.obtained }
 
 // Changed makes Run look at the template again.
-func (k *Manager) Changed() {
+func (m *Manager) Changed() {
 	select {
-	case k.changed <- struct{}{}:
+	case m.changed <- struct{}{}:
 	default:
 	}
 }
 
 // hold takes cert into use, until earliest at least.
-func (k *Manager) hold(cert *tls.Certificate, earliest time.Time) {
-	k.mu.Lock()
-	k.current = cert
-	k.mu.Unlock()
-	if k.renewAt = renewAt(cert.Leaf, earliest); k.cfg.Renew != nil {
-		k.renewAt = k.cfg.Renew(cert.Leaf)
+func (m *Manager) hold(cert *tls.Certificate, earliest time.Time) {
+	m.mu.Lock()
+	m.current = cert
+	m.mu.Unlock()
+	if m.renewAt = renewAt(cert.Leaf, earliest); m.cfg.Renew != nil {
+		m.renewAt = m.cfg.Renew(cert.Leaf)
 	}
 	select {
-	case <-k.obtained:
+	case <-m.obtained:
 	default:
-		close(k.obtained)
+		close(m.obtained)
 	}
 }
 
 // Run keeps the certificate valid until ctx ends, and returns the error of ctx.
-func (k *Manager) Run(ctx context.Context) error {
-	defer k.cfg.Metrics.track(k)()
+func (m *Manager) Run(ctx context.Context) error {
+	defer m.cfg.Metrics.track(m)()
 	retry := newRetry()
 	for ctx.Err() == nil {
-		template := k.cfg.Template()
-		current := k.Current()
+		template := m.cfg.Template()
+		current := m.Current()
 		switch {
 		case template == nil:
-			k.tell(ctx, State{Reason: Nameless})
-			k.wait(ctx, time.Time{})
+			m.tell(ctx, State{Reason: Nameless})
+			m.wait(ctx, time.Time{})
 			continue
-		case current != nil && k.satisfied(current.Leaf, template) && time.Now().Before(k.renewAt):
-			k.tell(ctx, State{Reason: Granted})
-			k.wait(ctx, soon(k.renewAt))
+		case current != nil && m.satisfied(current.Leaf, template) && time.Now().Before(m.renewAt):
+			m.tell(ctx, State{Reason: Granted})
+			m.wait(ctx, soon(m.renewAt))
 			continue
 		}
-		err := k.request(ctx, template)
+		err := m.request(ctx, template)
 		switch {
 		case err == nil:
 			retry = newRetry()
 		case errors.Is(err, errOtherTemplate): // what is wanted may change often
-			k.wait(ctx, time.Now().Add(retry.Step()))
+			m.wait(ctx, time.Now().Add(retry.Step()))
 		case ctx.Err() == nil:
-			k.cfg.Metrics.failed()
-			k.tell(ctx, stateOf(err))
-			k.wait(ctx, time.Now().Add(retry.Step()))
+			m.cfg.Metrics.failed()
+			m.tell(ctx, stateOf(err))
+			m.wait(ctx, time.Now().Add(retry.Step()))
 		}
 	}
 	return ctx.Err()
@@ -188,7 +188,7 @@ func newRetry() *wait.Backoff {
 }
 
 // wait waits until at, for ever if that is zero, or until something has changed.
-func (k *Manager) wait(ctx context.Context, at time.Time) {
+func (m *Manager) wait(ctx context.Context, at time.Time) {
 	var due <-chan time.Time
 	if !at.IsZero() {
 		timer := time.NewTimer(time.Until(at))
@@ -198,12 +198,12 @@ func (k *Manager) wait(ctx context.Context, at time.Time) {
 	select {
 	case <-ctx.Done():
 	case <-due:
-	case <-k.changed:
+	case <-m.changed:
 	}
 }
 
 // satisfied says whether leaf says what template wants. What was granted for the same template is
 // what its signer makes of it, and asking again would give no other.
-func (k *Manager) satisfied(leaf *x509.Certificate, template *x509.CertificateRequest) bool {
-	return k.asked != nil && same(k.asked, template) || covers(leaf, template)
+func (m *Manager) satisfied(leaf *x509.Certificate, template *x509.CertificateRequest) bool {
+	return m.asked != nil && same(m.asked, template) || covers(leaf, template)
 }

@@ -46,7 +46,7 @@ func (r *refusal) Error() string {
 }
 
 // request asks for a certificate until there is an answer, and takes it into use.
-func (k *Manager) request(ctx context.Context, template *x509.CertificateRequest) error {
+func (m *Manager) request(ctx context.Context, template *x509.CertificateRequest) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return fmt.Errorf("make key: %w", err)
@@ -60,45 +60,45 @@ func (k *Manager) request(ctx context.Context, template *x509.CertificateRequest
 	if err != nil {
 		return fmt.Errorf("make certificate signing request: %w", err)
 	}
-	current := k.Current()
-	client, err := k.cfg.Client(current != nil)
+	current := m.Current()
+	client, err := m.cfg.Client(current != nil)
 	if err != nil {
 		return fmt.Errorf("ask for certificate: %w", err)
 	}
 	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
-	name, uid, err := csr.RequestCertificateWithContext(callCtx, client, body, "", k.cfg.Signer, nil, k.cfg.Usages, key)
+	name, uid, err := csr.RequestCertificateWithContext(callCtx, client, body, "", m.cfg.Signer, nil, m.cfg.Usages, key)
 	cancel()
 	if err != nil {
 		return err
 	}
-	certPEM, err := k.await(ctx, client, template, name, uid)
+	certPEM, err := m.await(ctx, client, template, name, uid)
 	if err != nil {
 		return err
 	}
-	fresh, err := k.cfg.Store.Update(certPEM, keyPEM)
+	fresh, err := m.cfg.Store.Update(certPEM, keyPEM)
 	if err != nil {
 		return fmt.Errorf("keep certificate: %w", err)
 	}
 	if !time.Now().Before(fresh.Leaf.NotAfter) {
 		return &refusal{reason: Failed, request: name, text: fmt.Sprintf("the certificate that was granted has ended at %s: is the clock right?", fresh.Leaf.NotAfter.UTC().Format(time.RFC3339))}
 	}
-	k.asked = template
-	k.hold(fresh, time.Now().Add(time.Until(fresh.Leaf.NotAfter)/2))
+	m.asked = template
+	m.hold(fresh, time.Now().Add(time.Until(fresh.Leaf.NotAfter)/2))
 	if current != nil {
-		k.cfg.Metrics.rotated(time.Since(current.Leaf.NotBefore))
+		m.cfg.Metrics.rotated(time.Since(current.Leaf.NotBefore))
 	}
 	return nil
 }
 
 // await looks at a request until it is granted or refused, or gone, or not wanted any more.
-func (k *Manager) await(ctx context.Context, client kubernetes.Interface, template *x509.CertificateRequest, name string, uid types.UID) ([]byte, error) {
+func (m *Manager) await(ctx context.Context, client kubernetes.Interface, template *x509.CertificateRequest, name string, uid types.UID) ([]byte, error) {
 	look := wait.Backoff{Duration: firstLook, Factor: 1.5, Jitter: 0.1, Steps: 100, Cap: maxLook}
 	for began := time.Now(); ; {
-		k.wait(ctx, time.Now().Add(look.Step()))
+		m.wait(ctx, time.Now().Add(look.Step()))
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if now := k.cfg.Template(); now == nil || !same(now, template) {
+		if now := m.cfg.Template(); now == nil || !same(now, template) {
 			return nil, errOtherTemplate
 		}
 		callCtx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -115,7 +115,7 @@ func (k *Manager) await(ctx context.Context, client kubernetes.Interface, templa
 			return nil, fmt.Errorf("look at certificate signing request %s: %w", name, err)
 		}
 		if time.Since(began) >= patience {
-			k.tell(ctx, State{Reason: Pending, Request: name})
+			m.tell(ctx, State{Reason: Pending, Request: name})
 		}
 	}
 }

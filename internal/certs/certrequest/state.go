@@ -46,15 +46,15 @@ func stateOf(err error) State {
 }
 
 // tell passes a state on if it is news.
-func (k *Manager) tell(ctx context.Context, s State) {
-	if current := k.Current(); current != nil {
+func (m *Manager) tell(ctx context.Context, s State) {
+	if current := m.Current(); current != nil {
 		s.Expires = current.Leaf.NotAfter
 	}
-	old := k.told
+	old := m.told
 	sameErr := (s.Err == nil) == (old.Err == nil) && (s.Err == nil || s.Err.Error() == old.Err.Error())
 	if s.Reason == old.Reason && s.Request == old.Request && s.Expires.Equal(old.Expires) && sameErr {
 		return
 	}
-	k.told = s
-	k.cfg.Tell(ctx, s)
+	m.told = s
+	m.cfg.Tell(ctx, s)
 }

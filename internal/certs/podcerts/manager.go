@@ -79,20 +79,20 @@ type credential struct {
 func (c *credential) valid(now time.Time) bool { return c != nil && now.Before(c.ends) }
 
 // Forget forgets what a pod has.
-func (b *Manager) Forget(uid types.UID) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.pods, uid)
+func (m *Manager) Forget(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.pods, uid)
 }
 
 // Get returns what source, which must be in a projected volume of the pod, asks for. pod is the API server's copy, and is
 // not changed; had is what the volume has from an earlier process: the key and then the certificates, in PEM.
 // The first certificate is waited for a few seconds; after that it is errNotIssued, and better luck next time.
-func (b *Manager) Get(ctx context.Context, pod *corev1.Pod, source *corev1.PodCertificateProjection, had []byte) (Certificate, error) {
+func (m *Manager) Get(ctx context.Context, pod *corev1.Pod, source *corev1.PodCertificateProjection, had []byte) (Certificate, error) {
 	if !projects(pod, source) {
 		return Certificate{}, errdefs.InvalidInputf("pod %s/%s has no projected volume with such a certificate of %q", pod.Namespace, pod.Name, source.SignerName)
 	}
-	s, err := b.slot(pod.UID, source)
+	s, err := m.slot(pod.UID, source)
 	if err != nil {
 		return Certificate{}, err
 	}
@@ -105,11 +105,11 @@ func (b *Manager) Get(ctx context.Context, pod *corev1.Pod, source *corev1.PodCe
 	if !s.looked {
 		s.looked, s.have = true, adopt(had, source.KeyType, time.Now())
 		if s.have != nil {
-			b.cfg.Remember(pod.UID, s.purpose, "kept", s.have.key)
+			m.cfg.Remember(pod.UID, s.purpose, "kept", s.have.key)
 		}
 	}
 	if s.have == nil || !time.Now().Before(s.have.refresh) {
-		err = b.renew(ctx, s, pod, source)
+		err = m.renew(ctx, s, pod, source)
 	}
 	if !s.have.valid(time.Now()) {
 		if err == nil {
@@ -124,17 +124,17 @@ func (b *Manager) Get(ctx context.Context, pod *corev1.Pod, source *corev1.PodCe
 }
 
 // slot returns the place of a certificate.
-func (b *Manager) slot(uid types.UID, source *corev1.PodCertificateProjection) (*slot, error) {
+func (m *Manager) slot(uid types.UID, source *corev1.PodCertificateProjection) (*slot, error) {
 	purpose, err := json.Marshal(source)
 	if err != nil {
 		return nil, err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	slots := b.pods[uid]
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	slots := m.pods[uid]
 	if slots == nil {
 		slots = map[string]*slot{}
-		b.pods[uid] = slots
+		m.pods[uid] = slots
 	}
 	s := slots[string(purpose)]
 	if s == nil {

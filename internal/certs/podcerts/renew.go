@@ -34,12 +34,12 @@ type asked struct {
 }
 
 // renew asks for another certificate, or looks what became of the request. What the slot has stays until there is another one.
-func (b *Manager) renew(ctx context.Context, s *slot, pod *corev1.Pod, source *corev1.PodCertificateProjection) error {
+func (m *Manager) renew(ctx context.Context, s *slot, pod *corev1.Pod, source *corev1.PodCertificateProjection) error {
 	if s.refused != nil {
 		return s.refused
 	}
 	if s.asked == nil {
-		request, err := b.ask(ctx, pod, source)
+		request, err := m.ask(ctx, pod, source)
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (b *Manager) renew(ctx context.Context, s *slot, pod *corev1.Pod, source *c
 		deadline = deadline.Add(patience)
 	}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		err := b.look(ctx, s, pod)
+		err := m.look(ctx, s, pod)
 		if err == nil || !errors.Is(err, errNotIssued) || time.Now().Add(pause).After(deadline) {
 			return err
 		}
@@ -65,16 +65,16 @@ func (b *Manager) renew(ctx context.Context, s *slot, pod *corev1.Pod, source *c
 }
 
 // ask makes a key and a request for it.
-func (b *Manager) ask(ctx context.Context, pod *corev1.Pod, source *corev1.PodCertificateProjection) (*asked, error) {
+func (m *Manager) ask(ctx context.Context, pod *corev1.Pod, source *corev1.PodCertificateProjection) (*asked, error) {
 	account := pod.Spec.ServiceAccountName
 	if account == "" {
 		account = "default"
 	}
-	accountUID, err := b.cfg.Account(ctx, pod.Namespace, account)
+	accountUID, err := m.cfg.Account(ctx, pod.Namespace, account)
 	if err != nil {
 		return nil, fmt.Errorf("while fetching service account: %w", err)
 	}
-	node, nodeUID, err := b.cfg.Node(ctx)
+	node, nodeUID, err := m.cfg.Node(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("while fetching node: %w", err)
 	}
@@ -82,7 +82,7 @@ func (b *Manager) ask(ctx context.Context, pod *corev1.Pod, source *corev1.PodCe
 	if err != nil {
 		return nil, fmt.Errorf("while generating keypair: %w", err)
 	}
-	name, err := b.cfg.Requests.Ask(ctx, certapi.Request{
+	name, err := m.cfg.Requests.Ask(ctx, certapi.Request{
 		Pod: pod, Source: source, Account: account, AccountUID: accountUID, Node: node, NodeUID: nodeUID, Key: key,
 	})
 	if err != nil {
@@ -92,9 +92,9 @@ func (b *Manager) ask(ctx context.Context, pod *corev1.Pod, source *corev1.PodCe
 }
 
 // look takes in what became of the request.
-func (b *Manager) look(ctx context.Context, s *slot, pod *corev1.Pod) error {
+func (m *Manager) look(ctx context.Context, s *slot, pod *corev1.Pod) error {
 	name := s.asked.name
-	answer, err := b.cfg.Requests.Answer(ctx, pod.Namespace, s.asked.node, name)
+	answer, err := m.cfg.Requests.Answer(ctx, pod.Namespace, s.asked.node, name)
 	switch {
 	case err != nil:
 		return fmt.Errorf("while getting PodCertificateRequest %q: %w", pod.Namespace+"/"+name, err)
@@ -106,7 +106,7 @@ func (b *Manager) look(ctx context.Context, s *slot, pod *corev1.Pod) error {
 	case answer.Condition == certapi.Issued:
 		have, err := issued(answer, s.asked.key)
 		if err == nil {
-			b.cfg.Remember(pod.UID, s.purpose, name, have.key)
+			m.cfg.Remember(pod.UID, s.purpose, name, have.key)
 			s.have, s.asked = have, nil
 			return nil
 		}
@@ -118,7 +118,7 @@ func (b *Manager) look(ctx context.Context, s *slot, pod *corev1.Pod) error {
 	}
 	s.asked, s.refused = nil, fmt.Errorf("PodCertificateRequest was permanently %s: reason=%q message=%q", word, answer.Reason, answer.Message)
 	if s.have.valid(time.Now()) { // else the mount fails, and that is told
-		b.cfg.Recorder.Eventf(pod, corev1.EventTypeWarning, answer.Condition, "PodCertificateRequest %s/%s was %s, and the certificate of the pod ends at %s: reason=%q, message=%q",
+		m.cfg.Recorder.Eventf(pod, corev1.EventTypeWarning, answer.Condition, "PodCertificateRequest %s/%s was %s, and the certificate of the pod ends at %s: reason=%q, message=%q",
 			pod.Namespace, name, word, s.have.ends.UTC().Format(time.RFC3339), answer.Reason, answer.Message)
 	}
 	return s.refused

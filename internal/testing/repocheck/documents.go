@@ -5,7 +5,6 @@ package repocheck
 import (
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -69,6 +68,31 @@ func (t *Tree) MakeTargets(documents ...string) (breaches []string, err error) {
 	return breaches, nil
 }
 
+// fileName matches a path in a document that means a file of the tree. One with a placeholder in capitals means none.
+var fileName = regexp.MustCompile(`^[a-z][a-z0-9_.-]*/(?:[a-z0-9_.-]+/)*[a-z0-9_.-]+\.(?:go|md|yaml|proto)$`)
+
+// NamedFiles checks that the files which documents name, in code and by their path, are there.
+func (t *Tree) NamedFiles(documents ...string) (breaches []string, err error) {
+	for _, document := range documents {
+		text, err := os.ReadFile(filepath.Join(t.Root, filepath.FromSlash(document)))
+		if err != nil {
+			return nil, err
+		}
+		for _, line := range code(string(text)) {
+			for _, word := range strings.Fields(line) {
+				file := strings.Trim(word, "(),;:")
+				if !fileName.MatchString(file) {
+					continue
+				}
+				if info, err := os.Stat(filepath.Join(t.Root, filepath.FromSlash(file))); err != nil || info.IsDir() {
+					breaches = append(breaches, fmt.Sprintf("%s: names the file %s, which is not there", document, file))
+				}
+			}
+		}
+	}
+	return breaches, nil
+}
+
 // folderName matches a path in a document that means a folder of the tree:
 // relative, of plain names, with a slash at the end.
 var folderName = regexp.MustCompile(`^[A-Za-z][\w.-]*/(?:[\w.-]+/)*$`)
@@ -100,33 +124,6 @@ func (t *Tree) Map(document string) (breaches []string, err error) {
 			named[top] = true
 			breaches = append(breaches, fmt.Sprintf("%s: does not name the folder %s/ (as code, with the slash)", document, top))
 		}
-	}
-	return breaches, nil
-}
-
-var decisionName = regexp.MustCompile(`^(\d{4})-[a-z0-9]+(-[a-z0-9]+)*\.md$`)
-
-// Decisions checks that the records in a folder are named NNNN-some-words.md
-// and that no number is used twice. A README.md may lie beside them.
-func (t *Tree) Decisions(dir string) (breaches []string, err error) {
-	entries, err := os.ReadDir(filepath.Join(t.Root, filepath.FromSlash(dir)))
-	if err != nil {
-		return nil, err
-	}
-	byNumber := map[string]string{}
-	for _, e := range entries {
-		if e.Name() == "README.md" {
-			continue
-		}
-		m := decisionName.FindStringSubmatch(e.Name())
-		if m == nil {
-			breaches = append(breaches, fmt.Sprintf("%s: want a name like 0001-what-was-decided.md", path.Join(dir, e.Name())))
-			continue
-		}
-		if other, taken := byNumber[m[1]]; taken {
-			breaches = append(breaches, fmt.Sprintf("%s: its number is taken by %s", path.Join(dir, e.Name()), other))
-		}
-		byNumber[m[1]] = e.Name()
 	}
 	return breaches, nil
 }

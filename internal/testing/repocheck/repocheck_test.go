@@ -98,10 +98,14 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 		}},
 		{"Links", must(tree.Links()), []string{
 			"README.md: links to core/gone.md, which is not there",
+			"decisions/README.md: links to 0004-gone.md, which is not there",
 		}},
 		{"Map", must(tree.Map("MAP.md")), []string{
 			"MAP.md: names the folder gone/, which is not there",
 			"MAP.md: does not name the folder unplaced/ (as code, with the slash)",
+		}},
+		{"NamedFiles", must(tree.NamedFiles("MAP.md")), []string{
+			"MAP.md: names the file core/gone.go, which is not there",
 		}},
 		{"FaultTests", must(tree.FaultTests("faults.md", 4, 4)), []string{
 			"core/fault_test.go:8: TestFault02IsNotReported is not in faults.md: run `make faults`",
@@ -111,7 +115,12 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 		}},
 		{"Decisions", must(tree.Decisions("decisions")), []string{
 			"decisions/0001-one-thing.md: its number is taken by 0001-another.md",
+			`decisions/0005-no-heading.md: want a first line like "# 5. What was decided"`,
 			"decisions/2-short.md: want a name like 0001-what-was-decided.md",
+			"decisions/README.md: lacks the row | [1](0001-one-thing.md) | One thing |",
+			"decisions/README.md: lacks the row | [3](0003-no-index.md) | It is not in the index |",
+			"decisions/README.md: has the row | [3](0003-no-index.md) | Said otherwise |, which no decision has",
+			"decisions/README.md: has the row | [4](0004-gone.md) | Gone |, which no decision has",
 		}},
 	}
 	for _, tt := range tests {

@@ -33,7 +33,7 @@ type old struct {
 var glossaryRow = regexp.MustCompile(`^\| ([^|]+) \| ([^|]+) \|$`)
 
 // Words checks that nothing in the repository, in text or in names, has a word of the column Not of the table in the glossary.
-// A word is found in any case, in the plural, and as a part of a name.
+// A word is found in any case, in the plural, as a part of a name, and across the end of a line of a comment.
 func (t *Tree) Words(ctx context.Context, glossary string, but []Said) (breaches []string, err error) {
 	table, err := os.ReadFile(filepath.Join(t.Root, filepath.FromSlash(glossary)))
 	if err != nil {
@@ -93,6 +93,9 @@ func oldWords(text string) (words []old) {
 	return words
 }
 
+// between is what may stand between the parts of a word: a space, or the end of a line of text or of a comment.
+const between = `(?:[ \t_-]+|[ \t]*\r?\n[ \t]*(?:(?://|#|\*|>)[ \t]*)?)`
+
 // pattern matches a word as text has it, "old words" and "Old word", and as names do: oldWords, old_words, OLD_WORDS.
 func pattern(word string) *regexp.Regexp {
 	var lower, camel []string
@@ -101,7 +104,7 @@ func pattern(word string) *regexp.Regexp {
 		camel = append(camel, strings.ToUpper(part[:1])+part[1:])
 	}
 	plural := "(?:e?s|ed|ing)?"
-	return regexp.MustCompile(`(?i:\b|_)(?i:` + strings.Join(lower, `[\s_-]+`) + plural + `)(?:\b|_)|` + // text, and names with _
+	return regexp.MustCompile(`(?i:\b|_)(?i:` + strings.Join(lower, between) + plural + `)(?:\b|_)|` + // text, and names with _
 		`(?:\b|_)` + lower[0] + strings.Join(camel[1:], "") + plural + `(?:\b|_|[A-Z0-9])|` + // oldWord, oldWordOf
 		`(?:\b|_|[a-z0-9])` + strings.Join(camel, "") + plural + `(?:\b|_|[A-Z0-9])`) // OldWord, theOldWord
 }

@@ -20,6 +20,8 @@ func TestOldWordsAreFound(t *testing.T) {
 		"a pipe.": true, "Pipes": true, "piped": false, "pipeline": false, "pipe_of": true, "pipeOf": true, "bigPipe": true, "PipesOfAll": true,
 		"`PIPE`": true, "bagpipe": false, "Waiting\nline": true, "waiting-lines": true, "waitingLine": true, "TestWaitingLineIsShort": true,
 		"WAITING_LINE": true, "waiting in line": false, "lane": false, "pipe1": true,
+		"// a waiting\n\t\t// line": true, "# the waiting\n# line": true, "/* waiting\n * line */": true, "> a waiting\n> line": true,
+		"//\twaiting\n//\tline": true, "waiting // line": false, "waiting\n//\n// line": false,
 	} {
 		got := false
 		for _, w := range words {

@@ -80,7 +80,7 @@ func (c *PodController) offerClaims(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	return (&providercall.Guard{}).Do(ctx, "UsePodClaims", func(context.Context) error {
+	return (&providercall.Caller{}).Do(ctx, "UsePodClaims", func(context.Context) error {
 		user.UsePodClaims(c.claims)
 		return nil
 	})

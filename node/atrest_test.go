@@ -77,7 +77,7 @@ func BenchmarkResyncAtRest(b *testing.B) {
 	c.states.anew("d/p", func(st *podState) { st.sent.UID = "u" })
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := c.writeStatus(b.Context(), "d/p"); err != nil {
+		if _, err := c.writePodStatus(b.Context(), "d/p"); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -45,8 +45,8 @@ func WithTLSBootstrap(bootstrapKubeconfig, dir string) NodeOpt {
 // bootstrap is what WithTLSBootstrap asks for.
 type bootstrap struct{ kubeconfig, dir string }
 
-// identity is the client certificate of the node.
-type identity struct {
+// clientCert is the client certificate of the node.
+type clientCert struct {
 	*certrequest.Manager
 	notices    *certNotices
 	own        kubernetes.Interface // as the node itself
@@ -56,8 +56,8 @@ type identity struct {
 	kubeconfig string
 }
 
-// newIdentity returns the identity that cfg asks for, and what clients are made from.
-func newIdentity(cfg *NodeConfig, name string) (*identity, error) {
+// newClientCert returns the certificate that cfg asks for, and what clients are made from.
+func newClientCert(cfg *NodeConfig, name string) (*clientCert, error) {
 	b := cfg.bootstrap
 	if cfg.KubeconfigPath == "" {
 		return nil, errors.New("WithTLSBootstrap: KubeconfigPath, the file to write, is not set")
@@ -83,39 +83,39 @@ func newIdentity(cfg *NodeConfig, name string) (*identity, error) {
 		return nil, err
 	}
 	config.KeyFile = config.CertFile
-	i := &identity{config: config, cluster: cluster, bootstrap: b.kubeconfig, kubeconfig: cfg.KubeconfigPath, notices: &certNotices{
+	c := &clientCert{config: config, cluster: cluster, bootstrap: b.kubeconfig, kubeconfig: cfg.KubeconfigPath, notices: &certNotices{
 		what: "client", kind: ClientCertificatePending, without: "the node does nothing",
 	}}
-	i.Manager, err = certrequest.New(certrequest.Config{
+	c.Manager, err = certrequest.New(certrequest.Config{
 		Signer: certificatesv1.KubeAPIServerClientKubeletSignerName, Usages: certrequest.ClientUsages,
 		Template: func() *x509.CertificateRequest { return certrequest.ClientTemplate(name) },
-		Client:   i.client, Store: store, Tell: i.tell, Metrics: certrequest.Client,
+		Client:   c.client, Store: store, Tell: c.tell, Metrics: certrequest.Client,
 		Renew: cfg.renewCertificate,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("client certificate: %w", err)
 	}
-	return i, nil
+	return c, nil
 }
 
 // client returns the client to ask with.
-func (i *identity) client(hasCurrent bool) (kubernetes.Interface, error) {
+func (c *clientCert) client(hasCurrent bool) (kubernetes.Interface, error) {
 	if hasCurrent {
-		return i.own, nil
+		return c.own, nil
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", i.bootstrap) // anew, because tokens are replaced
+	config, err := clientcmd.BuildConfigFromFlags("", c.bootstrap) // anew, because tokens are replaced
 	if err != nil {
 		return nil, fmt.Errorf("there is no valid client certificate, and the kubeconfig to bootstrap with cannot be used: %w", err)
 	}
 	return kubernetes.NewForConfig(config)
 }
 
-func (i *identity) tell(ctx context.Context, s certrequest.State) {
-	i.notices.tell(ctx, s)
+func (c *clientCert) tell(ctx context.Context, s certrequest.State) {
+	c.notices.tell(ctx, s)
 	if s.Reason != certrequest.Granted {
 		return
 	}
-	if err := saveKubeconfig(i.kubeconfig, i.cluster, i.config.CertFile); err != nil {
+	if err := saveKubeconfig(c.kubeconfig, c.cluster, c.config.CertFile); err != nil {
 		log.G(ctx).WithError(err).Warn("The kubeconfig of the node cannot be written; the next start has to read the server's address from the one to bootstrap with")
 	}
 }

@@ -27,7 +27,7 @@ var (
 	errOddFrame       = errors.New("the client sent a frame that is none, or is too large")
 )
 
-// frameGuard stands between a SPDY client and the library, which allocates whatever a frame
+// frameLimiter stands between a SPDY client and the library, which allocates whatever a frame
 // announces, up to 16 MiB for data and 1 GiB for headers that were compressed, and keeps
 // dozens of frames in its queues.
 //
@@ -35,7 +35,7 @@ var (
 // that of the reader's buffer. Every other frame is read here first, by the library's own parser with
 // tight limits, and passed on only if that understands all of it, so that both agree on where
 // the next frame begins. It counts streams on the way.
-type frameGuard struct {
+type frameLimiter struct {
 	announced int // streams that the client may still open; below 0: any number
 	most      int // streams that may be open at the same time; 0: any number
 	record    *streamRecord
@@ -59,25 +59,25 @@ const (
 	bothSides = clientSide | nodeSide
 )
 
-// newFrameGuard returns a guard for a client that may open as many streams as it announced, or
+// newFrameLimiter returns a frameLimiter for a client that may open as many streams as it announced, or
 // have at most so many open; below 0 and 0 are no limit.
-func newFrameGuard(announced, most int) *frameGuard {
-	g := &frameGuard{announced: announced, most: most, record: &streamRecord{}, open: map[spdy.StreamId]sideOf{}}
+func newFrameLimiter(announced, most int) *frameLimiter {
+	l := &frameLimiter{announced: announced, most: most, record: &streamRecord{}, open: map[spdy.StreamId]sideOf{}}
 	var err error
-	g.parser, err = spdy.NewFramerWithOptions(io.Discard, &g.frame,
+	l.parser, err = spdy.NewFramerWithOptions(io.Discard, &l.frame,
 		spdy.WithMaxControlFramePayloadSize(maxControlFrame), spdy.WithMaxHeaderCount(maxStreamHeaders), spdy.WithMaxHeaderFieldSize(maxStreamHeader))
 	if err != nil {
 		panic(err) // its dictionary is a constant
 	}
-	return g
+	return l
 }
 
 // pass returns what the library may see of what a client sends, however that is cut
 // into pieces. The result is valid until the next call. After an error the
 // connection must end.
-func (g *frameGuard) pass(piece []byte) ([]byte, error) {
-	g.out.Reset()
-	err := g.from.scan(piece, frameSink{
+func (l *frameLimiter) pass(piece []byte) ([]byte, error) {
+	l.out.Reset()
+	err := l.from.scan(piece, frameSink{
 		data: func(id spdy.StreamId, flags spdy.DataFlags, content []byte) error {
 			if id == 0 {
 				return errOddFrame
@@ -85,109 +85,109 @@ func (g *frameGuard) pass(piece []byte) ([]byte, error) {
 			var header [frameHeaderSize]byte
 			binary.BigEndian.PutUint32(header[:4], uint32(id))
 			binary.BigEndian.PutUint32(header[4:], uint32(flags)<<24|uint32(len(content)))
-			g.out.Write(header[:])
-			g.out.Write(content)
-			g.ended(id, clientSide, flags&spdy.DataFlagFin != 0)
+			l.out.Write(header[:])
+			l.out.Write(content)
+			l.ended(id, clientSide, flags&spdy.DataFlagFin != 0)
 			return nil
 		},
-		control: g.passControl,
+		control: l.passControl,
 	})
-	return g.out.Bytes(), err
+	return l.out.Bytes(), err
 }
 
-func (g *frameGuard) passControl(whole []byte) error {
-	g.frame.Write(whole)
-	frame, err := g.parser.ReadFrame()
+func (l *frameLimiter) passControl(whole []byte) error {
+	l.frame.Write(whole)
+	frame, err := l.parser.ReadFrame()
 	if err != nil {
 		return fmt.Errorf("%w: %w", errOddFrame, err)
 	}
-	if g.frame.Len() > 0 {
+	if l.frame.Len() > 0 {
 		return errOddFrame
 	}
 	switch f := frame.(type) {
 	case *spdy.SynStreamFrame:
-		if err := g.opened(f.StreamId); err != nil {
+		if err := l.opened(f.StreamId); err != nil {
 			return err
 		}
-		g.ended(f.StreamId, clientSide, f.CFHeader.Flags&spdy.ControlFlagFin != 0)
+		l.ended(f.StreamId, clientSide, f.CFHeader.Flags&spdy.ControlFlagFin != 0)
 	case *spdy.RstStreamFrame:
-		g.ended(f.StreamId, bothSides, true)
+		l.ended(f.StreamId, bothSides, true)
 	case *spdy.GoAwayFrame:
-		g.record.saidGoodbye()
+		l.record.saidGoodbye()
 	}
-	g.out.Write(whole)
+	l.out.Write(whole)
 	return nil
 }
 
 // opened counts a stream. The library answers a number that was used before with a reset, which would
 // end the older stream here and not there.
-func (g *frameGuard) opened(id spdy.StreamId) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if id%2 == 0 || id <= g.last {
-		return fmt.Errorf("%w: stream %d after %d", errOddFrame, id, g.last)
+func (l *frameLimiter) opened(id spdy.StreamId) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if id%2 == 0 || id <= l.last {
+		return fmt.Errorf("%w: stream %d after %d", errOddFrame, id, l.last)
 	}
-	g.last = id
-	if g.announced == 0 || g.most > 0 && len(g.open) >= g.most {
+	l.last = id
+	if l.announced == 0 || l.most > 0 && len(l.open) >= l.most {
 		return errTooManyStreams
 	}
-	g.announced--
-	g.open[id] = 0
+	l.announced--
+	l.open[id] = 0
 	return nil
 }
 
-func (g *frameGuard) ended(id spdy.StreamId, side sideOf, really bool) {
+func (l *frameLimiter) ended(id spdy.StreamId, side sideOf, really bool) {
 	if !really {
 		return
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	before, ok := g.open[id]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before, ok := l.open[id]
 	switch {
 	case !ok:
 	case before|side == bothSides:
-		delete(g.open, id)
+		delete(l.open, id)
 	default:
-		g.open[id] = before | side
+		l.open[id] = before | side
 	}
 }
 
 // sent follows what the library sends, one call at a time.
-func (g *frameGuard) sent(piece []byte) {
-	_ = g.to.scan(piece, frameSink{
+func (l *frameLimiter) sent(piece []byte) {
+	_ = l.to.scan(piece, frameSink{
 		data: func(id spdy.StreamId, flags spdy.DataFlags, content []byte) error {
 			if len(content) > 0 {
-				g.record.active()
+				l.record.active()
 			}
-			g.ended(id, nodeSide, flags&spdy.DataFlagFin != 0)
+			l.ended(id, nodeSide, flags&spdy.DataFlagFin != 0)
 			return nil
 		},
 		control: func(whole []byte) error {
 			if kind := binary.BigEndian.Uint16(whole[2:]); kind == uint16(spdy.TypeRstStream) && len(whole) >= frameHeaderSize+4 {
-				g.record.resetStream()
-				g.ended(spdy.StreamId(binary.BigEndian.Uint32(whole[frameHeaderSize:])), bothSides, true)
+				l.record.resetStream()
+				l.ended(spdy.StreamId(binary.BigEndian.Uint32(whole[frameHeaderSize:])), bothSides, true)
 			}
 			return nil
 		},
 	})
 }
 
-// guardedReader reads what the guard lets pass.
-type guardedReader struct {
-	from  io.Reader
-	guard *frameGuard
-	chunk []byte
-	ahead []byte // passed and not yet read; valid until the next pass
+// limitedReader reads what the frameLimiter lets pass.
+type limitedReader struct {
+	from    io.Reader
+	limiter *frameLimiter
+	chunk   []byte
+	ahead   []byte // passed and not yet read; valid until the next pass
 }
 
-func (r *guardedReader) Read(p []byte) (int, error) {
+func (r *limitedReader) Read(p []byte) (int, error) {
 	if r.chunk == nil {
 		r.chunk = make([]byte, readSize)
 	}
 	for len(r.ahead) == 0 {
 		n, err := r.from.Read(r.chunk)
 		var odd error
-		if r.ahead, odd = r.guard.pass(r.chunk[:n]); odd != nil {
+		if r.ahead, odd = r.limiter.pass(r.chunk[:n]); odd != nil {
 			r.ahead = nil // the library must not see it
 			return 0, odd
 		}

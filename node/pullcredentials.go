@@ -5,42 +5,12 @@ package node
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podsecrets"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 )
-
-// PodTokens gives tokens for pods of this node. It can be used from any goroutine.
-type PodTokens interface {
-	// Token returns the token for a source of a projected volume. Of the pod only namespace,
-	// name and UID count; a source that no volume of the pod has is an error of the kind
-	// invalid-input, and a pod that is not this node's, or has ended, one of the kind not-found.
-	//
-	// A token is kept until 80 % of its life or a day has passed, and then replaced when it is
-	// asked for again: a provider that keeps a file up to date asks at RefreshAt. While the
-	// API server does not answer, the old token is returned for as long as it is
-	// valid.
-	Token(ctx context.Context, pod *corev1.Pod, source *corev1.ServiceAccountTokenProjection) (PodToken, error)
-}
-
-// PodToken is a token of the service account of a pod, bound to the pod. Formatting and JSON leave the
-// token itself out.
-type PodToken struct {
-	// Token is the token itself.
-	Token string `json:"-"`
-	// ExpiresAt is the end of its life, by the API server.
-	ExpiresAt time.Time
-	// RefreshAt is when to ask for the next one.
-	RefreshAt time.Time
-}
-
-// String says until when the token lives.
-func (t PodToken) String() string { return "token until " + t.ExpiresAt.UTC().Format(time.RFC3339) }
-
-// GoString is String.
-func (t PodToken) GoString() string { return t.String() }
 
 // PullCredentials gives the credentials to pull images of pods with. It can be used from
 // any goroutine.
@@ -82,19 +52,7 @@ func (r RegistryCredential) Matches(image string) bool {
 	return podsecrets.MatchesImage(r.Registry, image)
 }
 
-// podTokens is the book as PodTokens.
-type podTokens struct{ manager *podsecrets.Manager }
-
-// Token returns a token.
-func (p podTokens) Token(ctx context.Context, pod *corev1.Pod, source *corev1.ServiceAccountTokenProjection) (PodToken, error) {
-	token, err := p.manager.Token(ctx, pod, source)
-	if err != nil {
-		return PodToken{}, err
-	}
-	return PodToken{Token: token.Value, ExpiresAt: token.ExpiresAt, RefreshAt: token.RefreshAt}, nil
-}
-
-// pullCredentials is the book as PullCredentials.
+// pullCredentials is what a PullCredentialsUser is given.
 type pullCredentials struct{ manager *podsecrets.Manager }
 
 // PullCredentials returns the credentials.
@@ -110,4 +68,16 @@ func (p pullCredentials) PullCredentials(ctx context.Context, pod *corev1.Pod) (
 		})
 	}
 	return all, nil
+}
+
+// offerPullCredentials tells a provider that wants to know where it gets credentials.
+func (c *PodController) offerPullCredentials(ctx context.Context) error {
+	user, ok := c.provider.(PullCredentialsUser)
+	if !ok {
+		return nil
+	}
+	return (&providercall.Caller{}).Do(ctx, "UsePullCredentials", func(context.Context) error {
+		user.UsePullCredentials(pullCredentials{c.secrets})
+		return nil
+	})
 }

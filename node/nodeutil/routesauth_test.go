@@ -19,9 +19,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testpki"
 )
 
-// guardedNode is a node with everything that it can serve, which has not been run. The server serves
+// authenticatedNode is a node with everything that it can serve, which has not been run. The server serves
 // what wrap makes of the mux with its routes.
-func guardedNode(t *testing.T, r *reviews, wrap func(http.Handler) http.Handler) *Node {
+func authenticatedNode(t *testing.T, r *reviews, wrap func(http.Handler) http.Handler) *Node {
 	t.Helper()
 	ca := testpki.New(t)
 	routes := http.NewServeMux()
@@ -107,7 +107,7 @@ func TestSecurityA2EveryPathAsksForCredentials(t *testing.T) {
 		"behind middleware": middleware,
 		"with auth":         func(h http.Handler) http.Handler { return middleware(WithAuth(webhook(t, r), h)) },
 	} {
-		n := guardedNode(t, r, wrap)
+		n := authenticatedNode(t, r, wrap)
 		tried := 0
 		for _, path := range append(servedPaths(t, n), "/nowhere", "/run/ns/p/c", "/logs/x", "/checkpoint/ns/p/c", "/debug/flags/v") {
 			for _, target := range append(spellings(path), "/", "*", "") {
@@ -132,7 +132,7 @@ func TestSecurityA2EveryPathAsksForCredentials(t *testing.T) {
 // TestSecurityA3OddPathsReachNoHandler has one who may do everything.
 func TestSecurityA3OddPathsReachNoHandler(t *testing.T) {
 	reached := ""
-	n := guardedNode(t, newReviews(t), func(h http.Handler) http.Handler {
+	n := authenticatedNode(t, newReviews(t), func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			reached = req.URL.Path
 			h.ServeHTTP(w, req)
@@ -155,7 +155,7 @@ func TestSecurityA3OddPathsReachNoHandler(t *testing.T) {
 // TestSecurityE9ProfilesAreOffAndGuarded asks with and without the permission, and with and
 // without the setting.
 func TestSecurityE9ProfilesAreOffAndGuarded(t *testing.T) {
-	n := guardedNode(t, newReviews(t), func(h http.Handler) http.Handler { return h })
+	n := authenticatedNode(t, newReviews(t), func(h http.Handler) http.Handler { return h })
 	for _, on := range []bool{false, true} {
 		n.common.EnableProfiling = on
 		n.server.handler = WithAuth(n.server.routeAuth, n.handler())
@@ -176,7 +176,7 @@ func TestSecurityE9ProfilesAreOffAndGuarded(t *testing.T) {
 
 // TestSecurityE10SeriesAreBounded asks for ten thousand paths by random methods, as somebody and as nobody.
 func TestSecurityE10SeriesAreBounded(t *testing.T) {
-	n := guardedNode(t, newReviews(t), func(h http.Handler) http.Handler { return h })
+	n := authenticatedNode(t, newReviews(t), func(h http.Handler) http.Handler { return h })
 	paths := servedPaths(t, n)
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // The same each time.
 	ask := func() {

@@ -4,22 +4,6 @@ package nodeutil
 
 import "slices"
 
-// defaultMaxStreams is far above what people do, and below what the connections of the
-// server allow.
-const defaultMaxStreams = 2000
-
-// streamLimits returns the limits in all and for each user.
-func (cfg *NodeConfig) streamLimits() (inAll, perUser int) {
-	inAll, perUser = cfg.MaxStreams, cfg.MaxStreamsPerUser
-	if inAll == 0 {
-		inAll = defaultMaxStreams
-	}
-	if perUser == 0 && inAll > 0 {
-		perUser = max(1, inAll-inAll/4)
-	}
-	return inAll, perUser
-}
-
 // webSocketFeature tells an API server from 1.36 on that the node takes exec, attach and
 // port-forward over WebSocket as clients send them. Without it the API server translates
 // them to SPDY.

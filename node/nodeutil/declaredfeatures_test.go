@@ -14,23 +14,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
-func TestStreamLimitsOfNode(t *testing.T) {
-	for _, tt := range []struct{ inAll, perUser, wantAll, wantPerUser int }{
-		{0, 0, 2000, 1500},
-		{1, 0, 1, 1},
-		{100, 0, 100, 75},
-		{100, 10, 100, 10},
-		{100, -1, 100, -1},
-		{-1, 0, -1, 0},
-		{-1, 7, -1, 7},
-	} {
-		cfg := &NodeConfig{MaxStreams: tt.inAll, MaxStreamsPerUser: tt.perUser}
-		if inAll, perUser := cfg.streamLimits(); inAll != tt.wantAll || perUser != tt.wantPerUser {
-			t.Errorf("with %d and %d: got %d and %d, want %d and %d", tt.inAll, tt.perUser, inAll, perUser, tt.wantAll, tt.wantPerUser)
-		}
-	}
-}
-
 // The API server insists on an order. What a program declares stays.
 func TestDeclareStreams(t *testing.T) {
 	for _, tt := range []struct {
@@ -69,21 +52,4 @@ func TestStreamsAreDeclaredWhenServed(t *testing.T) {
 			t.Errorf("with a server %t: the feature is declared: %t", served, got)
 		}
 	}
-}
-
-// What a request does in the name of a user can be told by package api, which keeps records of it.
-func TestCallerReachesTheRoutes(t *testing.T) {
-	var got api.Caller
-	h := WithAuth(NoAuth(), http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { got, _ = api.CallerFrom(req.Context()) }))
-	h.ServeHTTP(nil, must(http.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)))
-	if got.Name != "system:anonymous" || !slices.Equal(got.Groups, []string{"system:unauthenticated"}) {
-		t.Errorf("got %+v, want nobody", got)
-	}
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }

@@ -57,13 +57,3 @@ func (c *PodController) untilDeadline(ctx context.Context, key string) (time.Dur
 	at := c.deadlineOf(key, api, &st)
 	return time.Until(at), !at.IsZero()
 }
-
-// fail passes the failure on a pod. It is published when the pod has stopped.
-func (c *PodController) fail(key string, api *corev1.Pod, failure *lifecycle.PodFailure) {
-	c.states.sync(key, api.UID, func(st syncWriter) { st.failure = failure })
-	eventType := corev1.EventTypeWarning
-	if failure.Normal {
-		eventType = corev1.EventTypeNormal
-	}
-	c.recorder.Event(api, eventType, failure.Reason, failure.Message)
-}

@@ -55,14 +55,14 @@ func TestSecurityB4TheTokenIsForAskingOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := n.identity.config
+	config := n.clientCert.config
 	if config.BearerToken != "" || config.BearerTokenFile != "" || config.Host != "https://bootstrap.example" {
 		t.Errorf("clients go to %s with a token of %d bytes, want the server of the bootstrap kubeconfig and none", config.Host, len(config.BearerToken))
 	}
 	if config.CertFile != filepath.Join(b.dir, "pki", "kubelet-client-current.pem") || config.KeyFile != config.CertFile {
 		t.Errorf("certificate file: got %s", config.CertFile)
 	}
-	if n.identity.Current() != nil {
+	if n.clientCert.Current() != nil {
 		t.Error("there is a certificate before one was asked for")
 	}
 	if _, err := os.Stat(b.kubeconfig); !os.IsNotExist(err) {
@@ -82,13 +82,13 @@ func TestSecurityB4KubeconfigOfAnotherHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if current := n.identity.Current(); current == nil || current.Leaf.SerialNumber.String() != serialOf(t, cert) || n.identity.config.Host != "https://own.example" {
+	if current := n.clientCert.Current(); current == nil || current.Leaf.SerialNumber.String() != serialOf(t, cert) || n.clientCert.config.Host != "https://own.example" {
 		t.Error("the certificate and the server of the kubeconfig are not used")
 	}
-	if _, err := n.identity.client(true); err != nil {
+	if _, err := n.clientCert.client(true); err != nil {
 		t.Errorf("with a certificate, the bootstrap kubeconfig is not needed, but: %v", err)
 	}
-	if _, err := n.identity.client(false); err == nil || !strings.Contains(err.Error(), b.bootstrap) {
+	if _, err := n.clientCert.client(false); err == nil || !strings.Contains(err.Error(), b.bootstrap) {
 		t.Errorf("without either: got %v, want an error that names the file", err)
 	}
 }
@@ -109,7 +109,7 @@ func TestSecurityB4FresherCertificateOfAnotherHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if current := n.identity.Current(); current == nil || current.Leaf.SerialNumber.String() != serialOf(t, fresh) {
+	if current := n.clientCert.Current(); current == nil || current.Leaf.SerialNumber.String() != serialOf(t, fresh) {
 		t.Error("the certificate that has ended is kept, in the place of the fresh one")
 	}
 	b.write(b.kubeconfig, "https://own.example", clientcmdapi.AuthInfo{ClientCertificate: cert, ClientKey: key})

@@ -32,10 +32,10 @@ const believeAnswer = time.Minute
 // can be dead without a word, and must not keep a worker.
 const podRequestTimeout = 30 * time.Second
 
-// writeStatus tells the API server what it should know about one pod. It is the
+// writePodStatus tells the API server what it should know about one pod. It is the
 // only code that writes pods.
-func (c *PodController) writeStatus(ctx context.Context, key string) (class int, err error) {
-	ctx, span := trace.StartSpan(ctx, "writeStatus")
+func (c *PodController) writePodStatus(ctx context.Context, key string) (class int, err error) {
+	ctx, span := trace.StartSpan(ctx, "writePodStatus")
 	defer func() { span.SetStatus(err); span.End() }()
 	ctx = span.WithField(ctx, "pod", key)
 
@@ -139,13 +139,13 @@ func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, 
 				}
 			})
 		}
-		return c.failure(api, eventStatusFailed, fmt.Errorf("write status of pod %s: %w", key, err))
+		return newLaneError(api, eventStatusFailed, fmt.Errorf("write status of pod %s: %w", key, err))
 	}
 	c.states.status(key, anyPod, func(s statusWriter) {
 		if s.all.sent.UID != got.UID {
 			return
 		}
-		s.written, s.writtenAt, s.denied = got, time.Now(), saying{}
+		s.written, s.writtenAt, s.denied = got, time.Now(), notice{}
 		s.finalStatus, s.lastReport = lifecycle.Terminal(&status), st.report
 		s.wrote(own)
 	})
@@ -185,7 +185,7 @@ func (c *PodController) remove(ctx context.Context, key string, api *corev1.Pod)
 	defer cancel()
 	err := c.client.Pods(api.Namespace).Delete(ctx, api.Name, *opts)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return c.failure(api, "", fmt.Errorf("remove pod %s: %w", key, err))
+		return newLaneError(api, "", fmt.Errorf("remove pod %s: %w", key, err))
 	}
 	c.states.status(key, anyPod, func(s statusWriter) {
 		if s.all.sent.UID == api.UID {
@@ -196,7 +196,7 @@ func (c *PodController) remove(ctx context.Context, key string, api *corev1.Pod)
 }
 
 // writeFailed is where failures of the status lane end: in the log and, when
-// the API server understood and refused, in an event, as often as saying allows.
+// the API server understood and refused, in an event, as often as its notice allows.
 func (c *PodController) writeFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
 	c.failedToReach(err)
 	logger := log.G(ctx).WithField("pod", key).WithError(err)
@@ -205,7 +205,7 @@ func (c *PodController) writeFailed(ctx context.Context, key string, err error, 
 	} else {
 		logger.Warn("pod in the API server is not up to date; given up until the pod changes")
 	}
-	var failed *syncError
+	var failed *laneError
 	if errors.As(err, &failed) && failed.event != "" && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err)) {
 		news := false
 		c.states.status(key, failed.pod.UID, func(st statusWriter) { st.denied, news = st.denied.next(failed.event, time.Now()) })

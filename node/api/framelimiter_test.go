@@ -52,9 +52,9 @@ func ending(id spdy.StreamId) spdy.Frame {
 
 func TestSecurityE2StreamsOfAConnectionAreBounded(t *testing.T) {
 	c, node := newClient(t), newClient(t)
-	g := newForwardGuard()
+	l := newForwardLimiter()
 	pass := func(f spdy.Frame) error {
-		_, err := g.pass(c.frames(t, f))
+		_, err := l.pass(c.frames(t, f))
 		return err
 	}
 	id := spdy.StreamId(1)
@@ -67,12 +67,12 @@ func TestSecurityE2StreamsOfAConnectionAreBounded(t *testing.T) {
 	if err := pass(ending(1)); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(g.open); n != maxForwardStreams {
+	if n := len(l.open); n != maxForwardStreams {
 		t.Errorf("%d streams are open after a client has ended its side of one, want %d", n, maxForwardStreams)
 	}
 	reply := node.frames(t, &spdy.SynReplyFrame{StreamId: 1}, ending(1), &spdy.RstStreamFrame{StreamId: 3, Status: spdy.Cancel})
 	for _, b := range reply {
-		g.sent([]byte{b})
+		l.sent([]byte{b})
 	}
 	for range 2 {
 		if err := pass(opening(id)); err != nil {
@@ -114,11 +114,11 @@ func TestSecurityE5OddFramesAreRefused(t *testing.T) {
 		"a longer header than a stream has": stream(7, http.Header{"X": {string(make([]byte, maxStreamHeader+1))}}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, c := newForwardGuard(), newClient(t)
-			if _, err := g.pass(c.frames(t, opening(5))); err != nil {
+			l, c := newForwardLimiter(), newClient(t)
+			if _, err := l.pass(c.frames(t, opening(5))); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := g.pass(frame(c)); !errors.Is(err, errOddFrame) {
+			if _, err := l.pass(frame(c)); !errors.Is(err, errOddFrame) {
 				t.Errorf("got %v, want a refusal", err)
 			}
 		})
@@ -138,7 +138,7 @@ func TestSecurityE5LargeDataFramesArePassedInPieces(t *testing.T) {
 	c := newClient(t)
 	content := bytes.Repeat([]byte("0123456789"), 100_000)
 	all := append(c.frames(t, opening(1)), c.frames(t, &spdy.DataFrame{StreamId: 1, Flags: spdy.DataFlagFin, Data: content}, &spdy.PingFrame{Id: 1})...)
-	parser, err := spdy.NewFramer(io.Discard, &guardedReader{from: bytes.NewReader(all), guard: newForwardGuard()})
+	parser, err := spdy.NewFramer(io.Discard, &limitedReader{from: bytes.NewReader(all), limiter: newForwardLimiter()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,11 +178,11 @@ func FuzzSPDYFrames(f *testing.F) {
 	f.Add([]byte{0x80, 3, 0, 4, 0, 0, 0, 4, 0xff, 0xff, 0xff, 0xff}, uint8(3))
 	f.Add([]byte{0, 0, 0, 1, 1, 0xff, 0xff, 0xff, 'x'}, uint8(0))
 	f.Fuzz(func(t *testing.T, sent []byte, cut uint8) {
-		g := newForwardGuard()
+		l := newForwardLimiter()
 		var passed bytes.Buffer
 		for rest := sent; len(rest) > 0; {
 			n := min(int(cut)+1, len(rest))
-			out, err := g.pass(rest[:n])
+			out, err := l.pass(rest[:n])
 			passed.Write(out)
 			if err != nil {
 				break

@@ -20,18 +20,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 )
 
-// PodTrustBundles reads ClusterTrustBundles for pods of this node. It can be used from any goroutine.
-type PodTrustBundles interface {
-	// TrustBundle returns the certificates that a source of a projected volume selects, in PEM: each once, without
-	// comments and headers, in an order that stays the same and means nothing. If there is no such bundle, it is an
-	// error in a kubelet's words, or no certificates if the source is optional; any other error says nothing about what
-	// exists. A pod that is not this node's, or has ended, is an error of the kind not-found.
-	//
-	// What is returned is up to 30 s old, or older while the API server does not answer: a provider that keeps a
-	// file up to date asks again. It is shared: do not change it.
-	TrustBundle(ctx context.Context, pod *corev1.Pod, source *corev1.ClusterTrustBundleProjection) ([]byte, error)
-}
-
 // PodCertificates gives keys with certificates for pods of this node. It can be used from any goroutine.
 type PodCertificates interface {
 	// Certificate returns what a source of a projected volume asks for. Of the pod only namespace, name and UID count; a
@@ -64,19 +52,18 @@ func (p PodCertificate) String() string {
 // GoString is String.
 func (p PodCertificate) GoString() string { return p.String() }
 
-// podTrust is what volumes of pods get of certificates.k8s.io.
-type podTrust struct {
-	c            *PodController
-	bundles      *trustbundles.Reader
-	certificates *podcerts.Manager
+// podCertificates is what a PodCertificatesUser is given.
+type podCertificates struct {
+	c       *PodController
+	manager *podcerts.Manager // nil: the client asks for none
 }
 
 // errNoCertificates is the answer of a node whose client asks for pods only.
 var errNoCertificates = errors.New("this node has no client that asks for certificates.k8s.io")
 
-// useTrust decides where bundles and certificates come from: the client has them if it is that of a whole API server.
-func (c *PodController) useTrust(cfg *PodControllerConfig) {
-	c.trust = podTrust{c: c}
+// useCertificates decides where trust bundles and certificates come from: the client has them if it is that of a whole API server.
+func (c *PodController) useCertificates(cfg *PodControllerConfig) {
+	c.bundles, c.certificates = podTrustBundles{c: c}, podCertificates{c: c}
 	client, ok := cfg.PodClient.(corev1client.CoreV1Interface)
 	if !ok {
 		return
@@ -86,8 +73,8 @@ func (c *PodController) useTrust(cfg *PodControllerConfig) {
 		return
 	}
 	api := certapi.New(asks)
-	c.trust.bundles = trustbundles.New(api)
-	c.trust.certificates = podcerts.New(podcerts.Config{
+	c.bundles.reader = trustbundles.New(api)
+	c.certificates.manager = podcerts.New(podcerts.Config{
 		Requests: api,
 		Account: func(ctx context.Context, namespace, name string) (types.UID, error) {
 			if c.store != nil {
@@ -113,53 +100,34 @@ func (c *PodController) useTrust(cfg *PodControllerConfig) {
 	})
 }
 
-// TrustBundle reads bundles for a pod of this node.
-func (t podTrust) TrustBundle(ctx context.Context, pod *corev1.Pod, source *corev1.ClusterTrustBundleProjection) ([]byte, error) {
-	if t.bundles == nil {
-		return nil, errNoCertificates
-	}
-	if _, err := t.c.secrets.Pod(pod); err != nil {
-		return nil, err
-	}
-	return t.bundles.Read(ctx, source)
-}
-
 // Certificate gives a certificate to a pod of this node, unless it has ended meanwhile.
-func (t podTrust) Certificate(ctx context.Context, pod *corev1.Pod, source *corev1.PodCertificateProjection, had []byte) (PodCertificate, error) {
-	if t.certificates == nil {
+func (p podCertificates) Certificate(ctx context.Context, pod *corev1.Pod, source *corev1.PodCertificateProjection, had []byte) (PodCertificate, error) {
+	if p.manager == nil {
 		return PodCertificate{}, errNoCertificates
 	}
-	api, err := t.c.secrets.Pod(pod)
+	api, err := p.c.secrets.Pod(pod)
 	if err != nil {
 		return PodCertificate{}, err
 	}
-	got, err := t.certificates.Get(ctx, api, source, had)
+	got, err := p.manager.Get(ctx, api, source, had)
 	if err != nil {
 		return PodCertificate{}, err
 	}
-	if _, err := t.c.secrets.Pod(pod); err != nil {
-		t.certificates.Forget(pod.UID)
+	if _, err := p.c.secrets.Pod(pod); err != nil {
+		p.manager.Forget(pod.UID)
 		return PodCertificate{}, err
 	}
 	return PodCertificate{Key: got.Key, Chain: got.Chain, ExpiresAt: got.ExpiresAt}, nil
 }
 
-// offerTrust tells a provider that wants to know where it gets them.
-func (c *PodController) offerTrust(ctx context.Context) error {
-	if user, ok := c.provider.(PodTrustBundlesUser); ok {
-		err := (&providercall.Guard{}).Do(ctx, "UsePodTrustBundles", func(context.Context) error {
-			user.UsePodTrustBundles(c.trust)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
+// offerCertificates tells a provider that wants to know where it gets certificates.
+func (c *PodController) offerCertificates(ctx context.Context) error {
+	user, ok := c.provider.(PodCertificatesUser)
+	if !ok {
+		return nil
 	}
-	if user, ok := c.provider.(PodCertificatesUser); ok {
-		return (&providercall.Guard{}).Do(ctx, "UsePodCertificates", func(context.Context) error {
-			user.UsePodCertificates(c.trust)
-			return nil
-		})
-	}
-	return nil
+	return (&providercall.Caller{}).Do(ctx, "UsePodCertificates", func(context.Context) error {
+		user.UsePodCertificates(c.certificates)
+		return nil
+	})
 }

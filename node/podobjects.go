@@ -4,11 +4,12 @@ package node
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/objects"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 )
@@ -28,6 +29,25 @@ type PodObjects interface {
 	// a variable for an address that is not there keeps its ValueFrom. The error
 	// says what is missing, and is fit for the status of the container.
 	Container(ctx context.Context, pod *corev1.Pod, name string) (*corev1.Container, error)
+}
+
+// useObjects decides where ConfigMaps and Secrets come from: by name from the
+// store, or from the caller's own informers.
+func (c *PodController) useObjects(cfg *PodControllerConfig) {
+	c.env = podenv.Config{
+		Services:        cfg.ServiceInformer.Lister(),
+		Recorder:        cfg.EventRecorder,
+		NodeAllocatable: cfg.NodeAllocatable,
+		HostIPs:         c.hostIPs,
+	}
+	c.synced = []cache.InformerSynced{c.informer.HasSynced, cfg.ServiceInformer.Informer().HasSynced}
+	if byName, ok := cfg.ConfigMapInformer.(interface{ Store() *objects.Store }); ok {
+		c.store = byName.Store()
+		c.env.Objects = c.store
+		return
+	}
+	c.env.Objects = objects.FromListers(cfg.ConfigMapInformer.Lister(), cfg.SecretInformer.Lister())
+	c.synced = append(c.synced, cfg.ConfigMapInformer.Informer().HasSynced, cfg.SecretInformer.Informer().HasSynced)
 }
 
 // podObjects is what a PodObjectsUser is given.
@@ -55,25 +75,24 @@ func (c *PodController) offerObjects(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	return (&providercall.Guard{}).Do(ctx, "UsePodObjects", func(context.Context) error {
+	return (&providercall.Caller{}).Do(ctx, "UsePodObjects", func(context.Context) error {
 		user.UsePodObjects(podObjects{c})
 		return nil
 	})
 }
 
-// background runs what the provider has to do while the node runs, and ends the controller if that
-// ends before it.
-func (c *PodController) background(ctx context.Context, end context.CancelCauseFunc) {
-	runner, ok := c.provider.(BackgroundRunner)
-	if !ok {
-		return
-	}
-	err := (&providercall.Guard{}).Do(ctx, "RunInBackground", runner.RunInBackground)
-	if ctx.Err() != nil {
-		return
-	}
-	if err == nil {
-		err = errors.New("it returned while the node runs")
-	}
-	end(fmt.Errorf("the provider's work in the background: %w", err))
+// objectsOf reads for one pod, and remembers what must not be said about it.
+type objectsOf struct {
+	c   *PodController
+	uid types.UID
+}
+
+// ConfigMap reads a ConfigMap.
+func (o objectsOf) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
+	return o.c.env.Objects.ConfigMap(ctx, namespace, name)
+}
+
+// Secret reads a Secret.
+func (o objectsOf) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+	return o.c.secrets.ReadSecret(ctx, o.uid, namespace, name)
 }

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+// defaultMaxStreams is far above what people do, and below what the connections of the
+// server allow.
+const defaultMaxStreams = 2000
+
+// streamLimits returns the limits in all and for each user.
+func (cfg *NodeConfig) streamLimits() (inAll, perUser int) {
+	inAll, perUser = cfg.MaxStreams, cfg.MaxStreamsPerUser
+	if inAll == 0 {
+		inAll = defaultMaxStreams
+	}
+	if perUser == 0 && inAll > 0 {
+		perUser = max(1, inAll-inAll/4)
+	}
+	return inAll, perUser
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+)
+
+// fail passes a failure on a pod, whatever the reason: no room, a rejection, another operating system, the active
+// deadline, a loss at the backend, a drain. It is published when the pod has stopped.
+func (c *PodController) fail(key string, api *corev1.Pod, failure *lifecycle.PodFailure) {
+	c.states.sync(key, api.UID, func(st syncWriter) { st.failure = failure })
+	eventType := corev1.EventTypeWarning
+	if failure.Normal {
+		eventType = corev1.EventTypeNormal
+	}
+	c.recorder.Event(api, eventType, failure.Reason, failure.Message)
+}
