@@ -68,10 +68,10 @@ func TestOrphanIsDeletedOnEvidence(t *testing.T) {
 		})
 	}
 	stopped := asked(accepted(running), time.Minute, 1, true)
-	if o := NewOrphan(running, &stopped, now); o != (Orphan{UID: "a", Since: now, Asked: stopped.StopAskedAt, Present: true}) {
+	if o := NewOrphan("a", &stopped, now); o != (Orphan{UID: "a", Since: now, Asked: stopped.StopAskedAt, Present: true}) {
 		t.Errorf("got %+v for a pod whose stop was acknowledged before", o)
 	}
-	if o := NewOrphan(pod("b"), &stopped, now); !o.Asked.IsZero() {
+	if o := NewOrphan("b", &stopped, now); !o.Asked.IsZero() {
 		t.Errorf("got %+v for a pod that was not asked to stop", o)
 	}
 }
