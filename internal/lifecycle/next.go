@@ -233,7 +233,7 @@ func (f *Facts) endedBefore(backend *corev1.Pod) bool {
 // DoubtfulAbsence reports whether it is not clear that the backend lacks the wanted pod. While it tells of another one by the name, a
 // list alone is no evidence.
 func (f *Facts) DoubtfulAbsence() bool {
-	return f.Doubtful || !f.Silent && f.endedBefore(f.Backend) && f.own() == nil
+	return f.Doubtful || f.endedBefore(f.Backend) && f.own() == nil
 }
 
 // waitsBehind reports whether the wanted pod must stop while the backend shows another one under its name.

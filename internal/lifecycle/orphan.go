@@ -46,7 +46,7 @@ const (
 // acknowledged while the pod was in the API server counts.
 func NewOrphan(uid types.UID, sent *Sent, since time.Time) Orphan {
 	o := Orphan{UID: uid, Since: since, Present: true}
-	if o.UID != "" && sent.UID == o.UID && sent.StopAcked {
+	if sent.StopAcked && sent.UID == uid {
 		o.Asked = sent.StopAskedAt
 	}
 	return o
