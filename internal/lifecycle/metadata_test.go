@@ -3,6 +3,7 @@
 package lifecycle
 
 import (
+	"maps"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -76,7 +77,7 @@ func TestSpecVersionFollowsTheSpec(t *testing.T) {
 		a, b *corev1.Pod
 		same bool
 	}{
-		"generation":                            {pod("a"), pod("a", withImage("j")), false},
+		"generation":                            {pod("a"), pod("a", func(p *corev1.Pod) { p.Generation = 2 }), false},
 		"labels":                                {pod("a"), pod("a", withLabel("k", "v")), true},
 		"spec, by an API server without":        {old, pod("a", withImage("j"), func(p *corev1.Pod) { p.Generation = 0 }), false},
 		"labels, by an API server without":      {old, pod("a", withLabel("k", "v"), func(p *corev1.Pod) { p.Generation = 0 }), true},
@@ -85,5 +86,22 @@ func TestSpecVersionFollowsTheSpec(t *testing.T) {
 		if got := SpecVersion(tt.a) == SpecVersion(tt.b); got != tt.same {
 			t.Errorf("%s changed: the same is %v, want %v", name, got, tt.same)
 		}
+	}
+}
+
+// TestChangedIsACopy: the map may be that of a pod that others read.
+func TestChangedIsACopy(t *testing.T) {
+	before, set := map[string]string{"kept": "1", "changed": "1", "removed": "1"}, "2"
+	m := maps.Clone(before)
+	got := Changed(m, map[string]*string{"changed": &set, "added": &set, "removed": nil, "never": nil})
+	if want := map[string]string{"kept": "1", "changed": "2", "added": "2"}; !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if !maps.Equal(m, before) {
+		t.Errorf("what was given has become %v", m)
+	}
+	same := Changed(m, nil)
+	if same["new"] = "1"; m["new"] != "1" {
+		t.Error("without a change it is a copy")
 	}
 }

@@ -170,12 +170,19 @@ func TestPublishChangesNothingThatItIsGiven(t *testing.T) {
 	report.ContainerStatuses[0].State.Running.StartedAt = metav1.Time{Time: now.Add(1234567)}
 	api := pod("a")
 	api.Status = *runningStatus()
-	api.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Time{Time: now.Add(77)}}}
+	api.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Time{Time: now.Add(77)}},
+		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
+	}
+	waits := pod("a", inPhase(corev1.PodPending))
+	waits.Status.Reason, waits.Status.ContainerStatuses = ReasonProviderFailed, []corev1.ContainerStatus{container(waiting)}
+	waits.Status.ContainerStatuses[0].State.Waiting.Reason = WaitingConfig
 	for name, v := range map[string]View{
 		"report":  {API: api, Report: report, Generation: 1, Reflected: 1},
 		"none":    {API: api},
 		"stopped": {API: api, Stopped: true, Attempted: true, Failure: &PodFailure{Reason: "r"}},
 		"ended":   {API: api, Report: endedStatus(0), Failure: &PodFailure{Reason: "r"}, Stopped: true},
+		"waits":   {API: waits},
 		"syncErr": {API: api, SyncError: &SyncError{Reason: "r", Container: "c", WaitingReason: "w"}},
 	} {
 		v.Now = now
