@@ -6,6 +6,7 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -86,6 +87,19 @@ func TestSpecVersionFollowsTheSpec(t *testing.T) {
 		if got := SpecVersion(tt.a) == SpecVersion(tt.b); got != tt.same {
 			t.Errorf("%s changed: the same is %v, want %v", name, got, tt.same)
 		}
+	}
+}
+
+func TestMetadataDiffIsWhatTheProviderChanged(t *testing.T) {
+	handed := map[string]string{"same": "1", "changed": "1", "lacking": "1", "users": "old"}
+	reported := map[string]string{"same": "1", "changed": "2", "added": "1", "empty": "", "written": "1", "kept": "1", "users": "old"}
+	api := map[string]string{"same": "1", "changed": "1", "lacking": "1", "users": "new", "written": "1", "kept": "1", "mine": "1", "theirs": "2"}
+	own := map[string]string{"mine": "1", "kept": "1", "theirs": "1", "gone": ""}
+	got := MetadataDiff(reported, api, func(k, v string) bool { was, has := handed[k]; return has && was == v }, own)
+	two, one, none := "2", "1", ""
+	want := map[string]*string{"changed": &two, "added": &one, "empty": &none, "mine": nil}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got): %s", d)
 	}
 }
 

@@ -5,6 +5,7 @@ package lifecycle
 import (
 	"encoding/json"
 	"reflect"
+	"regexp"
 	"testing"
 	"time"
 
@@ -127,11 +128,18 @@ func TestPatchNamesEveryFieldThatDiffers(t *testing.T) {
 		"NominatedNodeName": true, "QOSClass": true, "ResourceClaimStatuses": true, "ExtendedResourceClaimStatus": true,
 		"NodeAllocatableResourceClaimStatuses": true, "VolumeHealth": true,
 	}
+	removes := regexp.MustCompile(`"status":{"\w+":(null|\[{"\$patch":"replace"}\])}`)
 	for i := range all.NumField() {
 		field := all.Type().Field(i).Name
 		with := &corev1.PodStatus{}
 		reflect.ValueOf(with).Elem().Field(i).Set(all.Field(i))
-		for name, statuses := range map[string][2]corev1.PodStatus{"set": {{}, *with}, "removed": {*with, {}}} {
+		emptied := &corev1.PodStatus{} // with an empty list, if it is one
+		if v := reflect.ValueOf(emptied).Elem().Field(i); v.Kind() == reflect.Slice {
+			v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+		} else if v.Kind() == reflect.Map {
+			v.Set(reflect.MakeMap(v.Type()))
+		}
+		for name, statuses := range map[string][2]corev1.PodStatus{"set": {{}, *with}, "removed": {*with, {}}, "emptied": {*with, *emptied}} {
 			pod := &corev1.Pod{Status: statuses[0]}
 			pod.UID = "uid"
 			body, any := PatchBody(pod, Change{Status: statuses[1]})
@@ -141,12 +149,15 @@ func TestPatchNamesEveryFieldThatDiffers(t *testing.T) {
 			if any && !json.Valid(body) {
 				t.Errorf("%s %s: %s", field, name, body)
 			}
+			if any && name != "set" && !removes.Match(body) {
+				t.Errorf("%s %s: %s, want nothing left of it", field, name, body)
+			}
 		}
 	}
 }
 
 func TestObjectIsWrittenAsJSON(t *testing.T) {
-	for _, text := range []string{"", "plain", `a "b" \ c`, "<&>", "ä\n\x00", "\xff"} {
+	for _, text := range []string{"", "plain ~", `"`, `\`, "<", "&", ">", "ä", "\n", "\x00", "\x7f", "\xff"} {
 		var o object
 		o.text("a", text)
 		o.set("b", nil)
