@@ -72,7 +72,7 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 		}
 		s.fail(s.key, s.api, d.Failure)
 	case lifecycle.BeginOrphan:
-		s.states.sync(s.key, anyPod, func(st syncWriter) { st.orphan = lifecycle.NewOrphan(d.Backend, &st.sent, f.Now) })
+		s.states.sync(s.key, anyPod, func(st syncWriter) { st.orphan = lifecycle.NewOrphan(d.Backend.UID, &st.sent, f.Now) })
 	case lifecycle.KeepLeft:
 		s.keepLeft(d.Backend.UID)
 	case lifecycle.Recreate:

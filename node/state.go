@@ -175,8 +175,8 @@ func (s *podStates) begin(key string, api *corev1.Pod) (older types.UID) {
 		if st.sent.Attempted && !st.stopped {
 			fresh.previous = st.sent.UID
 		}
-		if st.sent.StopAcked && !st.stopped { // it is stopping: it is not asked to again
-			fresh.orphan = st.orphanOf()
+		if st.sent.StopAcked && !st.stopped && !(st.orphan.Present && st.orphan.UID == st.sent.UID) {
+			fresh.orphan = lifecycle.NewOrphan(st.sent.UID, &st.sent, st.sent.StopAskedAt) // it is stopping: it is not asked to again
 		}
 		if st.report.matches(uid) && st.report.uid != "" {
 			fresh.report = st.report
@@ -189,19 +189,8 @@ func (s *podStates) begin(key string, api *corev1.Pod) (older types.UID) {
 	return older
 }
 
-// orphanOf is what is known of the tracked pod as one that only the backend has: it is stopping.
-func (st *podState) orphanOf() lifecycle.Orphan {
-	if st.orphan.Present && st.orphan.UID == st.sent.UID {
-		return st.orphan
-	}
-	return lifecycle.Orphan{UID: st.sent.UID, Since: st.sent.StopAskedAt, Asked: st.sent.StopAskedAt, Present: true}
-}
-
-// isOver reports whether nothing is left to do for a pod that has ended until
-// it is deleted, or is seen to run.
-func (st *podState) isOver(api *corev1.Pod) bool {
-	return st.over && api != nil && api.UID == st.sent.UID && api.DeletionTimestamp == nil && lifecycle.Terminal(&api.Status)
-}
+// isOver reports whether nothing is left to do for the pod, as it has ended.
+func (st *podState) isOver(api *corev1.Pod) bool { return lifecycle.IsOver(api, &st.sent, st.over) }
 
 // runs reports whether the provider reported the pod last as not ended, of its own accord.
 func (st *podState) runs(uid types.UID) bool {

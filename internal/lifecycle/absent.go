@@ -44,7 +44,7 @@ func nextCreate(f *Facts) Decision {
 	switch {
 	case !f.Admitted:
 		return Decision{Step: Admit}
-	case f.Unsupported != "" && !f.FailUnsupported:
+	case f.Unsupported != "": // one that is to fail has failed
 		return Decision{Step: Unsupported}
 	}
 	return Decision{Step: Create}

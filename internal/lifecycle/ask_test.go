@@ -46,6 +46,7 @@ func TestWhatIsAskedFirst(t *testing.T) {
 			func(f *Facts) { f.All, f.Over, f.Suspect, f.Left = false, true, true, ptr("a") }, AskAll},
 
 		{"whether many are missing", given{API: running, Sent: lost}, func(f *Facts) { f.Counted = false }, CountMissing},
+		{"whether many are missing, of one behind another", given{API: pod("b", deleting(1)), Sent: Sent{UID: "b", Attempted: true}, Backend: running}, func(f *Facts) { f.Counted = false }, CountMissing},
 		{"not whether many are missing, as there is no answer", given{API: pod("a", deleting(1)), Sent: lost}, func(f *Facts) { f.Counted, f.Silent = false, true }, Stop},
 		{"the API server, of a lost pod", given{API: running, Sent: lost}, func(f *Facts) { f.ReadLive = false }, ReadLive},
 		{"nobody, as the lost pod is gone from the API server", given{API: running, Sent: lost}, func(f *Facts) { f.Live = nil }, Wait},
@@ -71,8 +72,18 @@ func TestWhatIsAskedFirst(t *testing.T) {
 			if tt.change != nil {
 				tt.change(&f)
 			}
-			if got := Next(&f); got.Step != tt.want {
+			got := Next(&f)
+			if got.Step != tt.want {
 				t.Errorf("got step %d, want %d", got.Step, tt.want)
+			}
+			if got.Step.Asks() && got.Again != 0 {
+				t.Errorf("got another look after %v, though the answer comes first", got.Again)
+			}
+			if got.Step == TakeEnd && got.Backend != f.Backend {
+				t.Errorf("got the end of %+v", got.Backend)
+			}
+			if got.Step == Wait && got.Again != 10*time.Second {
+				t.Errorf("got another look after %v", got.Again)
 			}
 		})
 	}
@@ -110,6 +121,48 @@ func TestALookPrecedesAStopThatMayBeAnothers(t *testing.T) {
 		if d := Next(f); d.Step != AskByName {
 			t.Errorf("%s: the pod is stopped without a look", name)
 		}
+	}
+}
+
+// TestWhatIsAcceptedIsAtRest: the relist notices when the backend loses it.
+func TestWhatIsAcceptedIsAtRest(t *testing.T) {
+	known := func() *Facts {
+		f := given{API: pod("a"), Sent: accepted(pod("a"))}.facts()
+		f.ByName = false
+		return &f
+	}
+	if d := Next(known()); d.Step != Rest {
+		t.Errorf("an accepted pod: got step %d, want Rest", d.Step)
+	}
+	for name, change := range map[string]func(*Facts){
+		"it has ended":       func(f *Facts) { f.API = pod("a", inPhase(corev1.PodFailed)) },
+		"it is deleted":      func(f *Facts) { f.API = pod("a", deleting(1)) },
+		"it has failed":      func(f *Facts) { f.Failure = &PodFailure{} },
+		"it is another pod":  func(f *Facts) { f.API = pod("b") },
+		"it is gone":         func(f *Facts) { f.API = nil },
+		"it is not accepted": func(f *Facts) { f.Sent.Accepted = false },
+		"it is missing":      func(f *Facts) { f.Sent.MissingSince = now },
+		"it was changed":     func(f *Facts) { f.API = pod("a", withImage("j")) },
+		"a list lacks it":    func(f *Facts) { f.Suspect = true },
+	} {
+		f := known()
+		change(f)
+		if d := Next(f); d.Step != AskByName {
+			t.Errorf("%s: the backend is not asked", name)
+		}
+	}
+}
+
+// TestStopWithoutAnAnswer: of a backend that does not say what it has, the pod is asked to stop as the one that is deleted.
+func TestStopWithoutAnAnswer(t *testing.T) {
+	api := pod("a", deleting(10), inPhase(corev1.PodFailed))
+	f := given{API: api, Sent: asked(accepted(pod("a")), 41*time.Second, 10, true)}.facts()
+	f.Silent, f.EndTaken = true, false
+	if d := Next(&f); d.Step != Stop || d.Backend == nil || d.Backend.UID != "a" || d.Backend.Status.Phase != "" {
+		t.Errorf("got step %d of %+v, want the stop of a pod that may run", d.Step, d.Backend)
+	}
+	if api.Status.Phase != corev1.PodFailed {
+		t.Error("the pod in the API server has changed")
 	}
 }
 

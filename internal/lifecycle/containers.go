@@ -24,9 +24,6 @@ const (
 // container ended is the backend's to tell: until it does, that is unknown.
 func mergeContainers(old, reported []corev1.ContainerStatus, ended bool, final func(*corev1.ContainerStatus) bool) []corev1.ContainerStatus {
 	if len(reported) == 0 {
-		if !ended {
-			return old
-		}
 		reported = old
 	}
 	merged := make([]corev1.ContainerStatus, len(reported))
@@ -168,7 +165,7 @@ func unknownEnd(st *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 // fraction would make each comparison fail and each status be written for ever.
 func truncateTimes(s *corev1.PodStatus) {
 	if s.StartTime != nil && fraction(*s.StartTime) {
-		s.StartTime = &metav1.Time{Time: truncated(*s.StartTime)}
+		s.StartTime = &metav1.Time{Time: s.StartTime.Truncate(time.Second)}
 	}
 	s.InitContainerStatuses = truncateContainers(s.InitContainerStatuses)
 	s.ContainerStatuses = truncateContainers(s.ContainerStatuses)
@@ -196,12 +193,12 @@ func truncateContainers(list []corev1.ContainerStatus) []corev1.ContainerStatus 
 func truncateState(st corev1.ContainerState) (_ corev1.ContainerState, cut bool) {
 	if r := st.Running; r != nil && fraction(r.StartedAt) {
 		after := *r
-		after.StartedAt.Time = truncated(r.StartedAt)
+		after.StartedAt.Time = r.StartedAt.Truncate(time.Second)
 		st.Running, cut = &after, true
 	}
 	if t := st.Terminated; t != nil && (fraction(t.StartedAt) || fraction(t.FinishedAt)) {
 		after := *t
-		after.StartedAt.Time, after.FinishedAt.Time = truncated(t.StartedAt), truncated(t.FinishedAt)
+		after.StartedAt.Time, after.FinishedAt.Time = t.StartedAt.Truncate(time.Second), t.FinishedAt.Truncate(time.Second)
 		st.Terminated, cut = &after, true
 	}
 	return st, cut
@@ -217,21 +214,14 @@ func truncateConditions(list []corev1.PodCondition) []corev1.PodCondition {
 		if shared {
 			list, shared = slices.Clone(list), false
 		}
-		list[i].LastTransitionTime.Time = truncated(list[i].LastTransitionTime)
-		list[i].LastProbeTime.Time = truncated(list[i].LastProbeTime)
+		list[i].LastTransitionTime.Time = list[i].LastTransitionTime.Truncate(time.Second)
+		list[i].LastProbeTime.Time = list[i].LastProbeTime.Truncate(time.Second)
 	}
 	return list
 }
 
 // fraction reports whether there is anything to cut.
-func fraction(t metav1.Time) bool { return !t.IsZero() && !t.Time.Equal(t.Truncate(1e9)) }
-
-func truncated(t metav1.Time) time.Time {
-	if t.IsZero() {
-		return t.Time
-	}
-	return t.Truncate(1e9)
-}
+func fraction(t metav1.Time) bool { return t.Nanosecond() != 0 }
 
 // unsupportedContainers is the status of containers that were added to a pod whose backend adds none.
 func unsupportedContainers(added []corev1.EphemeralContainer) []corev1.ContainerStatus {

@@ -136,49 +136,84 @@ func TestSidecarWithUnknownEndHadStarted(t *testing.T) {
 	}
 }
 
-// TestStopEndsWhatHasRun, as a kubelet does when it did not see the end, and nothing else.
-func TestStopEndsWhatHasRun(t *testing.T) {
+// TestContainersWhilePodRuns: what counts of the status before.
+func TestContainersWhilePodRuns(t *testing.T) {
+	restarted := func(times int32) func(*corev1.ContainerStatus) {
+		return func(c *corev1.ContainerStatus) { c.RestartCount = times }
+	}
+	never, own := corev1.RestartPolicyNever, corev1.ContainerRestartPolicyAlways
 	for _, tt := range []struct {
-		name       string
-		containers []corev1.ContainerStatus // as the API server has them
-		report     *corev1.PodStatus
-		failure    *PodFailure
-		want       []string
-		phase      corev1.PodPhase
+		name          string
+		policy        corev1.RestartPolicy
+		container     corev1.Container
+		before, after corev1.ContainerStatus
+		want          string
+		count         int32
 	}{
-		{name: "never created", phase: corev1.PodFailed},
-		{name: "never created, and waits", containers: []corev1.ContainerStatus{container(waiting)}, want: []string{"ContainerCreating"}, phase: corev1.PodFailed},
-		{name: "never created, and the node's decision", failure: &PodFailure{Reason: "Why"}, phase: corev1.PodFailed},
-		{name: "accepted, and never ran", report: &corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{container(waiting)}}, want: []string{"ContainerCreating"}, phase: corev1.PodFailed},
-		{name: "accepted, and nothing told of containers", report: &corev1.PodStatus{Phase: corev1.PodRunning}, phase: corev1.PodFailed},
-		{name: "no state", containers: []corev1.ContainerStatus{container(stateless)}, want: []string{""}, phase: corev1.PodFailed},
-		{name: "ran before a restart", containers: []corev1.ContainerStatus{container()}, want: []string{"killed"}, phase: corev1.PodFailed},
-		{name: "runs", report: runningStatus(), want: []string{"killed"}, phase: corev1.PodFailed},
-		{name: "runs, and the node's decision", report: runningStatus(), failure: &PodFailure{Reason: "Why"}, want: []string{"killed"}, phase: corev1.PodFailed},
-		{name: "ran, and is said to wait", containers: []corev1.ContainerStatus{container()},
-			report: &corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{container(waiting)}}, want: []string{"killed"}, phase: corev1.PodFailed},
-		{name: "waits for its next run", containers: []corev1.ContainerStatus{container(backingOff(0))}, want: []string{"killed"}, phase: corev1.PodFailed},
-		{name: "had failed", containers: []corev1.ContainerStatus{container(exited(7))}, want: []string{"exited"}, phase: corev1.PodFailed},
-		{name: "had succeeded", containers: []corev1.ContainerStatus{container(exited(0))}, want: []string{"exited"}, phase: corev1.PodSucceeded},
-		{name: "had succeeded, and the node's decision", containers: []corev1.ContainerStatus{container(exited(0))}, failure: &PodFailure{Reason: "Why"}, want: []string{"exited"}, phase: corev1.PodFailed},
-		{name: "had succeeded, and another runs", containers: []corev1.ContainerStatus{container(exited(0)), container(named("d"))}, want: []string{"exited", "killed"}, phase: corev1.PodFailed},
-		{name: "nothing is known of one", containers: []corev1.ContainerStatus{container(exited(0), named("d"))}, want: []string{"exited"}, phase: corev1.PodFailed},
+		{name: "it restarts", before: container(exited(1)), after: container(restarted(1)), want: "running", count: 1},
+		{name: "its count falls", before: container(restarted(2)), after: container(restarted(1)), want: "running", count: 2},
+		{name: "it runs, and is said to wait", policy: never, before: container(), after: container(waiting), want: "ContainerCreating"},
+		{name: "it must not restart", policy: never, before: container(exited(0)), after: container(), want: "exited"},
+		{name: "it has a policy of its own", policy: never, container: corev1.Container{RestartPolicy: &own}, before: container(exited(0)), after: container(), want: "running"},
+		{name: "it has rules of its own", policy: never, container: corev1.Container{RestartPolicyRules: []corev1.ContainerRestartRule{{}}}, before: container(exited(0)), after: container(), want: "running"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			api := pod("a", deleting(1), func(p *corev1.Pod) { p.Status.ContainerStatuses = tt.containers })
-			_, after := publish(t, View{API: api, Report: tt.report, Failure: tt.failure, Attempted: true, Stopped: true, StopAsked: true})
-			if after.Status.Phase != tt.phase {
-				t.Errorf("phase %s, want %s", after.Status.Phase, tt.phase)
-			}
-			got := after.Status.ContainerStatuses
-			if len(got) != len(tt.want) {
-				t.Fatalf("got %+v, want %q", got, tt.want)
-			}
-			for i := range got {
-				if brief(&got[i]) != tt.want[i] || got[i].Ready {
-					t.Errorf("container %s is %q, ready %v; want %q", got[i].Name, brief(&got[i]), got[i].Ready, tt.want[i])
+		for kind, of := range map[string]func(*corev1.Pod, *corev1.PodStatus) (*[]corev1.Container, *[]corev1.ContainerStatus){
+			"": func(p *corev1.Pod, s *corev1.PodStatus) (*[]corev1.Container, *[]corev1.ContainerStatus) {
+				return &p.Spec.Containers, &s.ContainerStatuses
+			},
+			"init": func(p *corev1.Pod, s *corev1.PodStatus) (*[]corev1.Container, *[]corev1.ContainerStatus) {
+				return &p.Spec.InitContainers, &s.InitContainerStatuses
+			},
+		} {
+			t.Run(tt.name+" "+kind, func(t *testing.T) {
+				api, report := pod("a", inPhase(corev1.PodRunning)), &corev1.PodStatus{Phase: corev1.PodRunning}
+				api.Spec.RestartPolicy, tt.container.Name = tt.policy, "c"
+				spec, before := of(api, &api.Status)
+				*spec, *before = []corev1.Container{tt.container}, []corev1.ContainerStatus{tt.before}
+				_, said := of(api, report)
+				*said = []corev1.ContainerStatus{tt.after}
+				_, after := publish(t, View{API: api, Report: report})
+				if _, got := of(after, &after.Status); brief(&(*got)[0]) != tt.want || (*got)[0].RestartCount != tt.count {
+					t.Errorf("got %q after %d restarts, want %q after %d", brief(&(*got)[0]), (*got)[0].RestartCount, tt.want, tt.count)
 				}
-			}
-		})
+			})
+		}
+	}
+}
+
+// TestEphemeralContainersNeverRestart, whatever the policy of the pod.
+func TestEphemeralContainersNeverRestart(t *testing.T) {
+	_, after := publish(t, View{API: pod("a"), Report: &corev1.PodStatus{Phase: corev1.PodRunning, EphemeralContainerStatuses: []corev1.ContainerStatus{container()}}})
+	for _, said := range []struct {
+		status corev1.ContainerStatus
+		want   string
+	}{{container(waiting), "ContainerCreating"}, {container(), "running"}, {container(exited(1)), "exited"}, {container(), "exited"}} {
+		_, after = publish(t, View{API: after, Report: &corev1.PodStatus{Phase: corev1.PodRunning, EphemeralContainerStatuses: []corev1.ContainerStatus{said.status}}})
+		if got := brief(&after.Status.EphemeralContainerStatuses[0]); got != said.want {
+			t.Errorf("it is said to be %q: got %q, want %q", brief(&said.status), got, said.want)
+		}
+	}
+	_, after = publish(t, View{API: pod("a"), Report: &corev1.PodStatus{Phase: corev1.PodFailed, EphemeralContainerStatuses: []corev1.ContainerStatus{container()}}})
+	if got := &after.Status.EphemeralContainerStatuses[0]; !endUnknown(got) {
+		t.Errorf("the pod has ended: got %q, want %q", brief(got), reasonStatusUnknown)
+	}
+}
+
+// TestContainersThatCannotBeAdded are shown as such, until the backend shows them.
+func TestContainersThatCannotBeAdded(t *testing.T) {
+	api := pod("a", inPhase(corev1.PodRunning), func(p *corev1.Pod) {
+		p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Image: "shell"}}}
+	})
+	if _, after := publish(t, View{API: api}); len(after.Status.EphemeralContainerStatuses) > 0 {
+		t.Errorf("got %+v of a backend that may add it", after.Status.EphemeralContainerStatuses)
+	}
+	_, after := publish(t, View{API: api, NoEphemeral: true})
+	got := after.Status.EphemeralContainerStatuses
+	if len(got) != 1 || got[0].Name != "debug" || got[0].Image != "shell" || brief(&got[0]) != "Unsupported" || got[0].State.Waiting.Message == "" {
+		t.Errorf("got %+v, want one that waits and says why", got)
+	}
+	_, after = publish(t, View{API: api, NoEphemeral: true, Report: &corev1.PodStatus{Phase: corev1.PodRunning, EphemeralContainerStatuses: []corev1.ContainerStatus{container(named("debug"))}}})
+	if got := after.Status.EphemeralContainerStatuses; brief(&got[0]) != "running" {
+		t.Errorf("got %q of one that runs", brief(&got[0]))
 	}
 }

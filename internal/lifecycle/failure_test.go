@@ -75,6 +75,14 @@ func TestTheNodeFailsPods(t *testing.T) {
 		{"of another system, and running", given{API: windows(corev1.PodRunning)}, func(f *Facts) { f.OS = "linux" }, "", false},
 		{"of another system, and given to the backend", given{API: windows(""), Sent: Sent{UID: "a", Attempted: true}}, func(f *Facts) { f.OS = "linux" }, "", false},
 		{"of another system than an unknown one", given{API: windows("")}, nil, "", false},
+		{"of another system, and pending", given{API: windows(corev1.PodPending)}, func(f *Facts) { f.OS = "linux" }, ReasonWrongOS, false},
+		{"of the node's system", given{API: windows("")}, func(f *Facts) { f.OS = "windows" }, "", false},
+		{"not started, in its turn", given{API: pod("a")}, turn, "", false},
+		{"without room", given{API: pod("a")}, func(f *Facts) { f.Rejected = &PodFailure{Reason: "OutOfcpu", Message: "m"} }, "OutOfcpu", false},
+		{"asks for what the backend lacks", given{API: pod("a")}, func(f *Facts) { f.Unsupported, f.FailUnsupported = "m", true }, ReasonUnsupported, false},
+		{"asks for what the backend lacks, and waits", given{API: pod("a")}, func(f *Facts) { f.Unsupported = "m" }, "", false},
+		{"asks for what the backend has", given{API: pod("a")}, func(f *Facts) { f.FailUnsupported = true }, "", false},
+		{"past its deadline, and deleted", given{API: pod("a", deleting(1)), Sent: accepted(running)}, func(f *Facts) { f.Deadline = now }, "", false},
 		{"past its deadline", given{API: running, Sent: accepted(running)}, func(f *Facts) { f.Deadline = now }, ReasonDeadline, true},
 		{"past its deadline, and failed", given{API: running, Sent: accepted(running), Failure: &PodFailure{}}, func(f *Facts) { f.Deadline = now }, "", false},
 		{"before its deadline", given{API: running, Sent: accepted(running)}, func(f *Facts) { f.Deadline = now.Add(1) }, "", false},
@@ -87,6 +95,9 @@ func TestTheNodeFailsPods(t *testing.T) {
 			d := Next(&f)
 			if (d.Step == Fail) != (tt.want != "") || d.Failure != nil && (d.Failure.Reason != tt.want || d.Failure.Normal != tt.normal) {
 				t.Errorf("got step %d with %+v, want %q", d.Step, d.Failure, tt.want)
+			}
+			if d.Failure != nil && d.Failure.Message == "" && tt.facts.Failure == nil {
+				t.Errorf("got %+v, want a message", d.Failure)
 			}
 		})
 	}

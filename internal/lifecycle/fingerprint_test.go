@@ -3,6 +3,8 @@
 package lifecycle
 
 import (
+	"slices"
+	"strconv"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +23,11 @@ func TestAdoptable(t *testing.T) {
 			}
 		}
 	}
+	annotation := func(v string) podOpt { return func(p *corev1.Pod) { p.Annotations = map[string]string{"k": v} } }
+	var many []string
+	for k := range 32 {
+		many = append(many, strconv.Itoa(k), "v")
+	}
 	for _, tt := range []struct {
 		name         string
 		api, backend *corev1.Pod
@@ -32,7 +39,14 @@ func TestAdoptable(t *testing.T) {
 		{"the same image in full, and nobody knows the generation", pod("a", image("i")), pod("a", image("docker.io/library/i:latest")), true},
 		{"the same image of a user in full", pod("a", image("u/i:1")), pod("a", image("docker.io/u/i:1")), true},
 		{"another image, and nobody knows the generation", pod("a", image("i")), pod("a", image("j")), false},
+		{"the same image with a tag, in full", pod("a", image("i:1")), pod("a", image("docker.io/library/i:1")), true},
 		{"another registry, and nobody knows the generation", pod("a", image("localhost/i")), pod("a", image("docker.io/library/i")), false},
+		{"another registry than a user's of that name", pod("a", image("localhost/i")), pod("a", image("docker.io/localhost/i")), false},
+		{"another image of a registry", pod("a", image("r.io/i")), pod("a", image("r.io/library/i")), false},
+		{"another registry, whose name is part of the other", pod("a", image("r:5/0i")), pod("a", image("r:50/i")), false},
+		{"the backend keeps labels", pod("a", labels("k", "v")), pod("a", labels("k", "v", "own", "1")), true},
+		{"a label of many was added meanwhile", pod("a", labels(append(slices.Clone(many), "l", "w")...)), pod("a", labels(many...)), false},
+		{"an annotation was changed meanwhile", pod("a", annotation("w")), pod("a", annotation("v")), false},
 		{"the backend keeps no labels", pod("a", labels("k", "v")), pod("a"), true},
 		{"the backend keeps labels of its own only", pod("a", labels("k", "v")), pod("a", labels("own", "1")), true},
 		{"a label was added meanwhile", pod("a", labels("k", "v", "l", "w")), pod("a", labels("k", "v")), false},

@@ -38,6 +38,15 @@ func TestIdentity(t *testing.T) {
 		}, want: Release},
 		{name: "what was stopped runs still", facts: given{Sent: stopped, Backend: running}, want: BeginOrphan, backend: "a"},
 		{name: "what has left does not keep the next one out", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: failed}, change: func(f *Facts) { f.Left = ptr("a") }, want: Create},
+		{name: "another has left, and what was kept before is another one", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: failed}, change: func(f *Facts) { f.Left, f.Orphan = ptr("x"), Orphan{UID: "a", Asked: now, Present: true} }, want: KeepLeft, backend: "a"},
+		{name: "another has left, and the wanted one has ended", facts: given{API: pod("b", inPhase(corev1.PodFailed)), Sent: Sent{UID: "b"}, Backend: failed},
+			change: func(f *Facts) {
+				f.Over, f.Suspect, f.Left, f.Pods = true, true, ptr("a"), []*corev1.Pod{failed, pod("c")}
+			}, want: BeginOrphan, backend: "c"},
+		{name: "the wanted one has ended and is kept", facts: given{API: failed, Sent: stopped, Backend: failed}, change: func(f *Facts) { f.Over, f.Suspect, f.Left = true, true, ptr("a") }, want: Rest, backend: "a"},
+		{name: "the wanted one has ended and is kept, and another one runs", facts: given{API: failed, Sent: stopped, Backend: failed},
+			change: func(f *Facts) { f.Over, f.Suspect, f.Left, f.Pods = true, true, ptr("a"), []*corev1.Pod{failed, own} }, want: BeginOrphan, backend: "b"},
+		{name: "what has left at a backend that keeps no UID", facts: given{Sent: stopped, Backend: unnamed(corev1.PodFailed)}, change: func(f *Facts) { f.All, f.Left = false, ptr("a") }, want: Release},
 		{name: "an orphan has left", facts: given{Backend: failed}, change: func(f *Facts) { f.Orphan = Orphan{UID: "a", Asked: now, Present: true} }, want: KeepLeft, backend: "a"},
 		{name: "an orphan has ended, and was not asked to", facts: given{Backend: failed}, change: func(f *Facts) { f.Orphan = Orphan{UID: "a", Since: now, Present: true} }, want: Wait, backend: "a"},
 

@@ -3,8 +3,10 @@
 package lifecycle
 
 import (
+	"maps"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -76,7 +78,7 @@ func TestSpecVersionFollowsTheSpec(t *testing.T) {
 		a, b *corev1.Pod
 		same bool
 	}{
-		"generation":                            {pod("a"), pod("a", withImage("j")), false},
+		"generation":                            {pod("a"), pod("a", func(p *corev1.Pod) { p.Generation = 2 }), false},
 		"labels":                                {pod("a"), pod("a", withLabel("k", "v")), true},
 		"spec, by an API server without":        {old, pod("a", withImage("j"), func(p *corev1.Pod) { p.Generation = 0 }), false},
 		"labels, by an API server without":      {old, pod("a", withLabel("k", "v"), func(p *corev1.Pod) { p.Generation = 0 }), true},
@@ -85,5 +87,35 @@ func TestSpecVersionFollowsTheSpec(t *testing.T) {
 		if got := SpecVersion(tt.a) == SpecVersion(tt.b); got != tt.same {
 			t.Errorf("%s changed: the same is %v, want %v", name, got, tt.same)
 		}
+	}
+}
+
+func TestMetadataDiffIsWhatTheProviderChanged(t *testing.T) {
+	handed := map[string]string{"same": "1", "changed": "1", "lacking": "1", "users": "old"}
+	reported := map[string]string{"same": "1", "changed": "2", "added": "1", "empty": "", "written": "1", "kept": "1", "users": "old"}
+	api := map[string]string{"same": "1", "changed": "1", "lacking": "1", "users": "new", "written": "1", "kept": "1", "mine": "1", "theirs": "2"}
+	own := map[string]string{"mine": "1", "kept": "1", "theirs": "1", "gone": ""}
+	got := MetadataDiff(reported, api, func(k, v string) bool { was, has := handed[k]; return has && was == v }, own)
+	two, one, none := "2", "1", ""
+	want := map[string]*string{"changed": &two, "added": &one, "empty": &none, "mine": nil}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got): %s", d)
+	}
+}
+
+// TestChangedIsACopy: the map may be that of a pod that others read.
+func TestChangedIsACopy(t *testing.T) {
+	before, set := map[string]string{"kept": "1", "changed": "1", "removed": "1"}, "2"
+	m := maps.Clone(before)
+	got := Changed(m, map[string]*string{"changed": &set, "added": &set, "removed": nil, "never": nil})
+	if want := map[string]string{"kept": "1", "changed": "2", "added": "2"}; !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if !maps.Equal(m, before) {
+		t.Errorf("what was given has become %v", m)
+	}
+	same := Changed(m, nil)
+	if same["new"] = "1"; m["new"] != "1" {
+		t.Error("without a change it is a copy")
 	}
 }

@@ -138,10 +138,13 @@ func nextWanted(f *Facts, backend *corev1.Pod) Decision {
 // settled reports whether nothing is left to do for the pod whatever the backend has, so that it need not be asked.
 func (f *Facts) settled() bool { return f.over() || f.removable() || f.quiet() }
 
-// over reports whether nothing is left to do for a pod that has ended until
-// it is deleted, or is seen to run.
-func (f *Facts) over() bool {
-	return f.Over && f.API != nil && f.API.UID == f.Sent.UID && f.API.DeletionTimestamp == nil && Terminal(&f.API.Status)
+// over reports whether nothing is left to do for the pod, as it has ended.
+func (f *Facts) over() bool { return IsOver(f.API, &f.Sent, f.Over) }
+
+// IsOver reports whether nothing is left to do for a pod that has ended until it is deleted, or is seen to run. over says
+// that the backend did not run it when it was asked.
+func IsOver(api *corev1.Pod, sent *Sent, over bool) bool {
+	return over && api != nil && api.UID == sent.UID && api.DeletionTimestamp == nil && Terminal(&api.Status)
 }
 
 // removable reports whether nothing is left to do for a deleted pod but the removal of its object: the backend reported its
@@ -203,19 +206,20 @@ func (f *Facts) identify() (backend *corev1.Pod, first *Decision) {
 		}
 	}
 	backend = f.named(backend)
-	if (f.API == nil || f.over()) && f.hasLeft(backend) { // another one may run beside it
-		switch {
-		case f.Left == nil || *f.Left != backend.UID: // first: what is known of the other takes the place of what says so
-			return nil, &Decision{Step: KeepLeft, Backend: backend}
-		case !f.All && f.Backend.UID != "": // one that keeps no UIDs has one pod of a name
-			return nil, &Decision{Step: AskAll}
-		}
-		backend = f.running(backend)
+	none := f.API == nil || f.over() // no pod is to run under the name
+	other := f.API == nil || !SamePod(f.API, backend)
+	switch {
+	case !none && !other || !f.hasLeft(backend):
+		return backend, nil
+	case f.Left == nil || *f.Left != backend.UID: // first: what is known of another one takes the place of what says so
+		return nil, &Decision{Step: KeepLeft, Backend: backend}
+	case none && !f.All && f.Backend.UID != "": // one that keeps no UIDs has one pod of a name
+		return nil, &Decision{Step: AskAll}
 	}
-	if (f.API == nil || !SamePod(f.API, backend)) && f.hasLeft(backend) {
-		if f.Left == nil || *f.Left != backend.UID {
-			return nil, &Decision{Step: KeepLeft, Backend: backend}
-		}
+	if running := f.running(backend); none && running != nil {
+		return running, nil // beside the one that has left
+	}
+	if other {
 		return nil, nil
 	}
 	return backend, nil
@@ -229,7 +233,7 @@ func (f *Facts) endedBefore(backend *corev1.Pod) bool {
 // DoubtfulAbsence reports whether it is not clear that the backend lacks the wanted pod. While it tells of another one by the name, a
 // list alone is no evidence.
 func (f *Facts) DoubtfulAbsence() bool {
-	return f.Doubtful || !f.Silent && f.endedBefore(f.Backend) && f.own() == nil
+	return f.Doubtful || f.endedBefore(f.Backend) && f.own() == nil
 }
 
 // waitsBehind reports whether the wanted pod must stop while the backend shows another one under its name.
@@ -245,14 +249,14 @@ func (f *Facts) own() *corev1.Pod {
 	return nil
 }
 
-// running returns the pod that runs under the name beside one that has left, or that one if there is none.
+// running returns the pod that runs under the name beside one that has left, or nil.
 func (f *Facts) running(left *corev1.Pod) *corev1.Pod {
 	for _, p := range f.Pods {
 		if p.Namespace == left.Namespace && p.Name == left.Name && p.UID != "" && !Terminal(&p.Status) {
 			return p
 		}
 	}
-	return left
+	return nil
 }
 
 // named returns the backend's pod with the UID that it must have, if the

@@ -67,8 +67,8 @@ func TestNext(t *testing.T) {
 	}
 	stopped := asked(accepted(running), time.Second, 10, true)
 	goneFor := func(s Sent, ago time.Duration) Sent { s.GoneSince = now.Add(-ago); return s }
-	tooNew := stopped
-	tooNew.AttemptedAt = now.Add(-time.Minute / 4)
+	givenToIt := func(s Sent, ago time.Duration) Sent { s.AttemptedAt = now.Add(-ago); return s }
+	tooNew := givenToIt(stopped, 15*time.Second)
 	neverGiven := func(ago time.Duration) Sent {
 		return Sent{UID: "a", Attempted: true, StopAskedAt: now.Add(-ago), StopGrace: 10, StopMissing: true}
 	}
@@ -96,10 +96,11 @@ func TestNext(t *testing.T) {
 
 		{name: "only at the backend", facts: given{Backend: running}, want: BeginOrphan},
 		{name: "an older pod of the same name", facts: given{API: pod("b"), Backend: pod("a")}, want: BeginOrphan},
-		{name: "an older pod, while the new one is deleted", facts: given{API: pod("b", deleting(1)), Backend: pod("a")}, want: Stopped, again: lookAgain},
+		{name: "an older pod, while the new one is deleted", facts: given{API: pod("b", deleting(1)), Backend: pod("a")}, want: Stopped, again: time.Second},
 
 		{name: "deleted before it was created", facts: given{API: doomed}, want: Stopped},
 		{name: "deleted after an earlier process ran it", facts: given{API: pod("a", deleting(10), inPhase(corev1.PodRunning))}, want: Stop},
+		{name: "deleted, and an earlier process may have created it", facts: given{API: doomed, Earlier: true}, want: Stop},
 		{name: "deleted after an earlier process saw it end", facts: given{API: pod("a", deleting(10), inPhase(corev1.PodFailed))}, want: Stopped},
 		{name: "deleted after a create with unknown outcome", facts: given{API: doomed, Sent: Sent{UID: "a", Attempted: true}}, want: Stop},
 		{name: "deleted", facts: given{API: doomed, Sent: accepted(running), Backend: running}, want: Stop},
@@ -125,7 +126,14 @@ func TestNext(t *testing.T) {
 		{name: "deleted, and its end will be reported", facts: given{API: doomed, Sent: accepted(running), Backend: running, Reports: true}, want: Stop},
 		{name: "stopped, gone and shown again", facts: given{API: doomed, Sent: goneFor(stopped, 0), Backend: ended, Reports: true}, want: Stopped},
 		{name: "stopped, and too new to be shown", facts: given{API: doomed, Sent: tooNew, Reports: true}, want: Rest, again: 500 * time.Millisecond},
+		{name: "stopped, and soon shown if it runs", facts: given{API: doomed, Sent: givenToIt(stopped, 29900*time.Millisecond)}, want: Rest, again: 100 * time.Millisecond},
+		{name: "stopped a moment ago, and too new to be shown", facts: given{API: doomed, Sent: givenToIt(asked(accepted(running), 100*time.Millisecond, 10, true), time.Second)}, want: Rest, again: ReportedWithin},
+		{name: "deleted, and too new to be shown", facts: given{API: doomed, Sent: givenToIt(accepted(running), time.Second)}, want: Stop},
 		{name: "stopped, and nobody answers", facts: given{API: doomed, Sent: stopped, Reports: true, Doubtful: true}, want: Rest, again: missingAfter},
+		{name: "stopped, and nobody answers for a while", facts: given{API: doomed, Sent: asked(accepted(running), 19*time.Second, 10, true), Doubtful: true}, want: Rest, again: missingAfter},
+		{name: "stopped, and nobody answers for longer than it may take", facts: given{API: doomed, Sent: asked(accepted(running), 20*time.Second, 10, true), Doubtful: true}, want: Stopped},
+		{name: "stopped, and nobody answers, but it is reported as ended", facts: given{API: doomed, Sent: stopped, Doubtful: true, Finished: true}, want: Stopped},
+		{name: "not there when it was to stop, and nobody answers", facts: given{API: doomed, Sent: unknown(10 * time.Second), Doubtful: true}, want: Stopped},
 
 		{name: "not there when it was to stop", facts: given{API: doomed, Sent: unknown(4 * time.Second)}, want: Rest, again: 6 * time.Second},
 		{name: "not there when it was to stop, for long enough", facts: given{API: doomed, Sent: unknown(10 * time.Second)}, want: Stopped},
@@ -156,6 +164,11 @@ func TestNext(t *testing.T) {
 		{name: "missing after a restart", facts: given{API: running}, want: Missing, again: missingAfter},
 		{name: "missing for a while", facts: given{API: running, Sent: missing(4 * time.Second)}, want: Rest, again: 6 * time.Second},
 		{name: "lost", facts: given{API: running, Sent: missing(10 * time.Second)}, want: Recreate},
+		{name: "lost, and to be created again", facts: given{API: running, Sent: Sent{UID: "a", Attempted: true, Recreate: true}}, want: Create},
+		{name: "lost with many", facts: given{API: running, Sent: missing(10 * time.Second), Held: 4 * time.Second}, want: Rest, again: 4 * time.Second},
+		{name: "lost with many, for long", facts: given{API: running, Sent: missing(10 * time.Second), Held: time.Hour}, want: Rest, again: missingAfter},
+		{name: "lost, but listed", facts: given{API: running, Sent: missing(10 * time.Second), Listed: true}, want: Rest, again: missingAfter},
+		{name: "lost, as the backend knows of all that it has", facts: given{API: running, Sent: missing(12 * time.Second), Complete: true, LackedAt: now.Add(-time.Hour), Unread: true}, want: ReadLive},
 		{name: "lost, by a list of before that could be said", facts: given{API: running, Sent: missing(12 * time.Second), LackedAt: now.Add(-3 * time.Second), Unread: true}, want: Relist, again: 5 * time.Second},
 		{name: "lost, by a list of then", facts: given{API: running, Sent: missing(12 * time.Second), LackedAt: now.Add(-2 * time.Second), Unread: true}, want: ReadLive},
 		{name: "lost, by a list of less long ago", facts: given{API: running, Sent: givenFor(missing(time.Hour), 2*time.Hour), LackedAt: now.Add(-60 * time.Second), Unread: true}, want: ReadLive},
@@ -263,8 +276,11 @@ func TestStopsUnseenMeansStop(t *testing.T) {
 
 func TestDeadline(t *testing.T) {
 	seconds := int64(60)
-	p := pod("a")
-	p.Spec.ActiveDeadlineSeconds = &seconds
+	p := pod("a", started)
+	if _, has := Deadline(p); has {
+		t.Error("a pod without an active time has a deadline")
+	}
+	p.Spec.ActiveDeadlineSeconds, p.Status.StartTime = &seconds, nil
 	if _, has := Deadline(p); has {
 		t.Error("a pod that has not started has a deadline")
 	}

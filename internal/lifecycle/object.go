@@ -14,8 +14,7 @@ func (o *object) any() bool { return len(o.buf) > 0 }
 
 func (o *object) name(name string) {
 	if len(o.buf) == 0 {
-		o.buf = make([]byte, 0, 512)
-		o.buf = append(o.buf, '{', '"')
+		o.buf = append(make([]byte, 0, 512), '{', '"')
 	} else {
 		o.buf = append(o.buf, ',', '"')
 	}

@@ -42,11 +42,11 @@ const (
 	OrphanGone
 )
 
-// NewOrphan is the progress with the backend's pod when it is first seen that only the backend has it. A stop that the backend
+// NewOrphan is the progress with a pod when it is first seen that only the backend has it. A stop that the backend
 // acknowledged while the pod was in the API server counts.
-func NewOrphan(backend *corev1.Pod, sent *Sent, now time.Time) Orphan {
-	o := Orphan{UID: backend.UID, Since: now, Present: true}
-	if o.UID != "" && sent.UID == o.UID && sent.StopAcked {
+func NewOrphan(uid types.UID, sent *Sent, since time.Time) Orphan {
+	o := Orphan{UID: uid, Since: since, Present: true}
+	if sent.StopAcked && sent.UID == uid {
 		o.Asked = sent.StopAskedAt
 	}
 	return o

@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestOrphanIsDeletedOnEvidence: it is one for a while, there are not many, and a live read says so.
@@ -47,6 +49,13 @@ func TestOrphanIsDeletedOnEvidence(t *testing.T) {
 		{name: "a newer one has its name", api: newer, backend: created, orphan: at(0), want: DeleteOrphan},
 		{name: "an older one has its name", api: pod("b", func(p *corev1.Pod) { p.CreationTimestamp.Time = now.Add(-2 * time.Hour) }), backend: created, orphan: at(0), want: Wait, again: 10 * time.Second},
 		{name: "one without a time has its name", api: newer, backend: running, orphan: at(0), want: Wait, again: 10 * time.Second},
+		{name: "one that is accepted under another UID", backend: running, sent: Sent{UID: "b", Accepted: true}, orphan: at(4 * time.Second), want: Wait, again: 6 * time.Second},
+		{name: "one that this process did not get accepted", backend: running, sent: Sent{UID: "a"}, orphan: at(4 * time.Second), want: Wait, again: 6 * time.Second},
+		{name: "one whose backend keeps no UID", backend: pod(""), orphan: Orphan{Since: now.Add(-4 * time.Second), Present: true}, want: Wait, again: 6 * time.Second},
+		{name: "one with a time, and nothing has its name", backend: created, orphan: at(0), want: Wait, again: 10 * time.Second},
+		{name: "as old as the one that has its name", api: pod("b", func(p *corev1.Pod) { p.CreationTimestamp = created.CreationTimestamp }), backend: created, orphan: at(0), want: DeleteOrphan},
+		{name: "a newer one has the name of one without a UID", api: newer, backend: pod("", func(p *corev1.Pod) { p.CreationTimestamp = created.CreationTimestamp }), sent: Sent{UID: "b"},
+			orphan: Orphan{UID: "z", Since: now, Present: true}, change: func(f *Facts) { f.Previous = "z" }, want: DeleteOrphan},
 		{name: "not read", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.ReadLive = false }, want: ReadLive},
 		{name: "it is in the API server", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.Live = pod("a") }, want: Wait, again: 10 * time.Second},
 		{name: "another one is", backend: running, orphan: at(time.Hour), change: func(f *Facts) { f.Live = pod("b") }, want: DeleteOrphan},
@@ -68,10 +77,73 @@ func TestOrphanIsDeletedOnEvidence(t *testing.T) {
 		})
 	}
 	stopped := asked(accepted(running), time.Minute, 1, true)
-	if o := NewOrphan(running, &stopped, now); o != (Orphan{UID: "a", Since: now, Asked: stopped.StopAskedAt, Present: true}) {
+	if o := NewOrphan("a", &stopped, now); o != (Orphan{UID: "a", Since: now, Asked: stopped.StopAskedAt, Present: true}) {
 		t.Errorf("got %+v for a pod whose stop was acknowledged before", o)
 	}
-	if o := NewOrphan(pod("b"), &stopped, now); !o.Asked.IsZero() {
+	stopped.StopAcked = false
+	if o := NewOrphan("a", &stopped, now); !o.Asked.IsZero() {
+		t.Errorf("got %+v for a pod whose stop was not acknowledged", o)
+	}
+	stopped.StopAcked = true
+	if o := NewOrphan("b", &stopped, now); !o.Asked.IsZero() {
 		t.Errorf("got %+v for a pod that was not asked to stop", o)
+	}
+}
+
+// TestNamed: what a backend that keeps no UIDs has under the name.
+func TestNamed(t *testing.T) {
+	given, never := Sent{UID: "b", Attempted: true}, Sent{UID: "b"}
+	for _, tt := range []struct {
+		name     string
+		backend  *corev1.Pod
+		sent     Sent
+		previous types.UID
+		wanted   bool
+		want     types.UID // "": the pod itself
+	}{
+		{name: "nothing", sent: given},
+		{name: "a pod with a UID", backend: pod("c"), sent: given},
+		{name: "the last one that it was given", backend: pod(""), sent: given, want: "b"},
+		{name: "one that it was not given", backend: pod(""), sent: never},
+		{name: "the wanted one, or an older one that is not known", backend: pod(""), sent: given, wanted: true},
+		{name: "an older one of the wanted one", backend: pod(""), sent: given, previous: "a", wanted: true, want: "a"},
+		{name: "an older one of the last one", backend: pod(""), sent: given, previous: "a", want: "a"},
+	} {
+		before := tt.backend.DeepCopy()
+		got := Named(tt.backend, &tt.sent, tt.previous, tt.wanted)
+		if tt.want == "" && got != tt.backend || tt.want != "" && got.UID != tt.want {
+			t.Errorf("%s: got %+v, want the UID %q", tt.name, got, tt.want)
+		}
+		if d := cmp.Diff(before, tt.backend); d != "" {
+			t.Errorf("%s: what was given has changed: %s", tt.name, d)
+		}
+	}
+}
+
+// TestHasLeft: it has ended, and it was asked to.
+func TestHasLeft(t *testing.T) {
+	failed := pod("a", inPhase(corev1.PodFailed))
+	for _, tt := range []struct {
+		name   string
+		pod    *corev1.Pod
+		sent   Sent
+		left   *types.UID
+		orphan Orphan
+		want   bool
+	}{
+		{name: "nobody asked it to", pod: failed},
+		{name: "known", pod: failed, left: ptr("a"), want: true},
+		{name: "another is known", pod: failed, left: ptr("b")},
+		{name: "its stop was acknowledged", pod: failed, sent: Sent{UID: "a", StopAcked: true}, want: true},
+		{name: "its stop was not acknowledged", pod: failed, sent: Sent{UID: "a", StopAskedAt: now}},
+		{name: "the stop of another was acknowledged", pod: failed, sent: Sent{UID: "b", StopAcked: true}},
+		{name: "an orphan", pod: failed, orphan: Orphan{UID: "a", Asked: now}, want: true},
+		{name: "an orphan that was not asked to", pod: failed, orphan: Orphan{UID: "a"}},
+		{name: "another orphan", pod: failed, orphan: Orphan{UID: "b", Asked: now}},
+		{name: "it runs", pod: pod("a"), left: ptr("a"), sent: Sent{UID: "a", StopAcked: true}},
+	} {
+		if got := HasLeft(tt.pod, &tt.sent, tt.left, &tt.orphan); got != tt.want {
+			t.Errorf("%s: has left is %v, want %v", tt.name, got, tt.want)
+		}
 	}
 }

@@ -68,7 +68,7 @@ func answer(t *rapid.T, f *Facts, d Decision) {
 	case Fail:
 		f.Failure = d.Failure
 	case BeginOrphan:
-		f.Orphan = NewOrphan(d.Backend, &f.Sent, f.Now)
+		f.Orphan = NewOrphan(d.Backend.UID, &f.Sent, f.Now)
 	case KeepLeft:
 		f.Left = &d.Backend.UID
 	case Recreate:

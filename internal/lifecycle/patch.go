@@ -88,10 +88,10 @@ func statusDiff(old, want *corev1.PodStatus, conditions []any) *object {
 	text("reason", old.Reason, want.Reason)
 	text("resize", string(old.Resize), string(want.Resize))
 	if !samePointer(old.Resources, want.Resources) {
-		d.setOrDrop("resources", want.Resources, want.Resources == nil)
+		d.set("resources", want.Resources)
 	}
-	if !sameStart(old.StartTime, want.StartTime) {
-		d.setOrDrop("startTime", want.StartTime, want.StartTime == nil)
+	if !old.StartTime.Equal(want.StartTime) {
+		d.set("startTime", want.StartTime)
 	}
 	return d
 }

@@ -75,6 +75,7 @@ func TestShutDownGrace(t *testing.T) {
 		{"deleted with less", pod("a", deleting(5)), ShutDown(nil, time.Minute), 5},
 		{"deleted with more", pod("a", deleting(500)), ShutDown(nil, time.Minute), 60},
 		{"failed before", own(40), ShutDown(&PodFailure{Reason: "DeadlineExceeded"}, 10*time.Second), 10},
+		{"told before, and has less by now", own(40), ShutDown(ShutDown(nil, 20*time.Second), 10*time.Second), 10},
 		{"told before", own(40), ShutDown(ShutDown(nil, 10*time.Second), 20*time.Second), 10},
 	} {
 		if got := StopGrace(tt.pod, tt.failure); got != tt.want {

@@ -98,7 +98,8 @@ func Publish(v View) (Write, corev1.PodStatus) {
 // write to it then removes what has its name (ShouldDeleteDuringUpdate in the API server's
 // registry), and at that moment it may be the next pod that has it.
 func leaving(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp != nil && len(pod.Finalizers) == 0 && pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0
+	grace := pod.DeletionGracePeriodSeconds // nil unless it is deleted
+	return grace != nil && *grace == 0 && len(pod.Finalizers) == 0
 }
 
 // compose returns the status that the pod in the API server should have. It
@@ -128,8 +129,8 @@ func compose(v View) corev1.PodStatus {
 	}
 	// Before there is a status that it could be about, the generation is not worth a write. With one of before the
 	// change it would say that the change is done.
-	if observed := min(v.Generation, v.Reflected); observed > s.ObservedGeneration && (v.Report != nil || Terminal(&s)) {
-		s.ObservedGeneration = observed
+	if v.Report != nil || Terminal(&s) {
+		s.ObservedGeneration = max(s.ObservedGeneration, min(v.Generation, v.Reflected))
 	}
 	if v.Report != nil || Terminal(&s) && !absorbed {
 		s.Conditions = conditions(v, &s)
@@ -188,8 +189,7 @@ func applySyncError(s *corev1.PodStatus, v View) {
 	t := v.SyncError
 	if t == nil {
 		// Of a pod that has run, the message below it is the backend's, which is about to be asked.
-		ran := s.Phase != "" && s.Phase != corev1.PodPending
-		if v.Report == nil && s.Reason == ReasonProviderFailed && !ran {
+		if v.Report == nil && s.Reason == ReasonProviderFailed && s.Phase == corev1.PodPending {
 			s.Reason, s.Message = "", ""
 			endWaiting(s)
 		}

@@ -174,39 +174,6 @@ func TestChangedAddressReplacesTheOldOne(t *testing.T) {
 	}
 }
 
-// TestSyncErrorIsTakenBackByWhatTheBackendSays: after a restart its words are not known yet, and
-// to clear the message would be to say that it has none.
-func TestSyncErrorIsTakenBackByWhatTheBackendSays(t *testing.T) {
-	failing := pod("a")
-	failing.Status = corev1.PodStatus{Phase: corev1.PodRunning, Reason: ReasonProviderFailed, Message: "update failed"}
-	if write, s := Publish(View{API: failing, Attempted: true, Now: now}); write != Keep {
-		t.Errorf("a pod that runs: got %v %q before the backend was heard, want nothing written", write, s.Message)
-	}
-	report := corev1.PodStatus{Phase: corev1.PodRunning, Message: "the backend's"}
-	if _, s := Publish(View{API: failing, Attempted: true, Report: &report, Now: now}); s.Reason != "" || s.Message != report.Message {
-		t.Errorf("got %q %q, want the backend's own", s.Reason, s.Message)
-	}
-	failing.Status.Phase = corev1.PodPending
-	if _, s := Publish(View{API: failing, Attempted: true, Now: now}); s.Message != "" {
-		t.Errorf("a pod that was never reported: got %q, want the sync error taken back", s.Message)
-	}
-}
-
-// TestContainersStopWaitingForTheirConfiguration: when another thing fails, or nothing does any more.
-func TestContainersStopWaitingForTheirConfiguration(t *testing.T) {
-	waits := &SyncError{Reason: ReasonProviderFailed, Message: "no ConfigMap", WaitingReason: WaitingConfig}
-	_, after := publish(t, View{API: pod("a"), SyncError: waits})
-	if w := after.Status.ContainerStatuses[0].State.Waiting; w == nil || w.Reason != WaitingConfig || w.Message != "no ConfigMap" {
-		t.Fatalf("got %+v, want a container that waits", after.Status.ContainerStatuses)
-	}
-	for name, next := range map[string]*SyncError{"nothing fails": nil, "another thing fails": {Reason: ReasonProviderFailed, Message: "no answer"}} {
-		_, then := publish(t, View{API: after, SyncError: next})
-		if w := then.Status.ContainerStatuses[0].State.Waiting; w == nil || w.Reason != "ContainerCreating" || w.Message != "" {
-			t.Errorf("%s: got %+v, want a container that is about to be created", name, then.Status.ContainerStatuses)
-		}
-	}
-}
-
 func TestObservedGenerationFollowsTheBackend(t *testing.T) {
 	api := pod("a")
 	api.Generation = 3
@@ -265,117 +232,6 @@ func TestContainerThatNeverRanWaits(t *testing.T) {
 	report.ContainerStatuses[0].Name = ran.Status.ContainerStatuses[0].Name
 	if _, after := publish(t, View{API: ran, Report: report, Attempted: true}); !endUnknown(&after.Status.ContainerStatuses[0]) {
 		t.Errorf("got %+v for a container that ran, want ContainerStatusUnknown", after.Status.ContainerStatuses)
-	}
-}
-
-func TestRemoveOnlyAfterConfirmation(t *testing.T) {
-	doomed := pod("a", deleting(0))
-	ended := pod("a", deleting(0))
-	ended.Status = *endedStatus(0)
-	held := pod("a", deleting(0))
-	held.Finalizers = []string{"somebody/else"}
-	held.Status = *endedStatus(0)
-	for _, tt := range []struct {
-		name string
-		view View
-		want Write
-	}{
-		{"nothing confirmed, although the grace period is over", View{API: doomed, Attempted: true}, Keep},
-		{"asked", View{API: doomed, StopAsked: true, Attempted: true}, Keep},
-		{"never started", View{API: doomed, Stopped: true}, Remove},
-		{"reported and asked", View{API: ended, Report: &ended.Status, StopAsked: true, FinalStatus: true}, Remove},
-		{"reported but not asked: the backend may have to clean up", View{API: ended, Report: &ended.Status, FinalStatus: true}, Keep},
-		{"held by a finalizer: asked for once", View{API: held, Stopped: true, FinalStatus: true}, Keep},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			tt.view.Now = now
-			if tt.view.Report != nil {
-				tt.view.Report = nil
-				_, tt.view.API = publish(t, View{API: tt.view.API, Report: endedStatus(0)})
-				tt.view.Report = endedStatus(0)
-			}
-			if got, status := Publish(tt.view); got != tt.want {
-				t.Errorf("got %d, want %d\n%s", got, tt.want, cmp.Diff(tt.view.API.Status, status))
-			}
-		})
-	}
-}
-
-// TestNothingIsWrittenToAPodThatLeaves: the API server takes a write to a pod that was deleted
-// without grace as the moment to remove what has the name, which may be the next pod.
-func TestNothingIsWrittenToAPodThatLeaves(t *testing.T) {
-	forced := pod("a", deleting(0))
-	forced.Status = *runningStatus()
-	held := pod("a", deleting(0))
-	held.Finalizers, held.Status = []string{"somebody/else"}, *runningStatus()
-	ended := View{Report: endedStatus(1), StopAsked: true, Attempted: true, Now: now}
-	for _, tt := range []struct {
-		name    string
-		api     *corev1.Pod
-		stopped bool
-		want    Write
-	}{
-		{"it runs", forced, false, Keep},
-		{"it has stopped", forced, true, Remove},
-		{"a finalizer holds it", held, true, Patch},
-		{"it has grace", pod("a", deleting(1)), true, Patch},
-	} {
-		view := ended
-		view.API, view.Stopped = tt.api, tt.stopped
-		if !tt.stopped {
-			view.StopAsked, view.Report = false, endedStatus(0)
-		}
-		if got, _ := Publish(view); got != tt.want {
-			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
-		}
-	}
-}
-
-func TestPatchNamesTheUIDAndOnlyWhatDiffers(t *testing.T) {
-	api := pod("a")
-	api.Status = *runningStatus()
-	api.Status.QOSClass = corev1.PodQOSBurstable
-	want := *api.Status.DeepCopy()
-	want.Message = "hello"
-	body, _ := PatchBody(api, Change{Status: want})
-	if got, want := string(body), `{"metadata":{"uid":"a"},"status":{"message":"hello"}}`; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	if body, any := PatchBody(api, Change{Status: api.Status}); any {
-		t.Errorf("got %s, want nothing", body)
-	}
-}
-
-// TestConditionsLoseWhatTheyNoLongerSay: a pod that is ready has no reason any more why it is not.
-func TestConditionsLoseWhatTheyNoLongerSay(t *testing.T) {
-	said := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", Message: "wait", ObservedGeneration: 3}
-	for _, want := range []corev1.PodCondition{
-		{Type: corev1.PodReady, Status: corev1.ConditionTrue, ObservedGeneration: 4},
-		{Type: corev1.PodReady, Status: corev1.ConditionTrue},
-		{Type: corev1.PodReady, Status: corev1.ConditionTrue, Reason: "Why", ObservedGeneration: 4},
-		{Type: corev1.PodReady, Status: corev1.ConditionTrue, Message: "why", ObservedGeneration: 4},
-		{Type: corev1.PodReady, Status: corev1.ConditionTrue, Reason: "Why", Message: "why"},
-	} {
-		api := pod("a")
-		api.Status.Conditions = []corev1.PodCondition{said, {Type: "example.com/Foreign", Status: corev1.ConditionTrue, Reason: "Kept"}}
-		status := *api.Status.DeepCopy()
-		status.Conditions[0] = want
-		after := applied(t, api, Change{Status: status}).Status
-		if d := cmp.Diff(status.Conditions, after.Conditions); d != "" {
-			t.Errorf("(-want +got): %s", d)
-		}
-	}
-}
-
-func TestMetadataDiffIsWhatTheProviderChanged(t *testing.T) {
-	handed := map[string]string{"same": "1", "changed": "1", "lacking": "1", "users": "old"}
-	reported := map[string]string{"same": "1", "changed": "2", "added": "1", "users": "old"}
-	api := map[string]string{"same": "1", "changed": "1", "lacking": "1", "users": "new", "mine": "1", "theirs": "2"}
-	got := MetadataDiff(reported, api, func(k, v string) bool { return handed[k] == v }, map[string]string{"mine": "1", "theirs": "1"})
-	two, one := "2", "1"
-	want := map[string]*string{"changed": &two, "added": &one, "mine": nil}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("(-want +got): %s", d)
 	}
 }
 
@@ -449,17 +305,6 @@ func BenchmarkPublishNoChange(b *testing.B) {
 	for b.Loop() {
 		if w, _ := Publish(v); w != Keep {
 			b.Fatal("changed")
-		}
-	}
-}
-
-func BenchmarkPatchBody(b *testing.B) {
-	api := pod("a")
-	_, status := Publish(View{API: api, Report: runningStatus(), Generation: 1, Reflected: 1, Now: now})
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, any := PatchBody(api, Change{Status: status}); !any {
-			b.Fatal("no change")
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // What is compared for every write and every resync is compared field by field, without
@@ -18,7 +17,7 @@ func sameStatus(a, b *corev1.PodStatus) bool {
 	return a.ObservedGeneration == b.ObservedGeneration && a.Phase == b.Phase && a.Reason == b.Reason && a.Message == b.Message &&
 		a.NominatedNodeName == b.NominatedNodeName && a.QOSClass == b.QOSClass && a.Resize == b.Resize &&
 		a.HostIP == b.HostIP && slices.Equal(a.HostIPs, b.HostIPs) && a.PodIP == b.PodIP && slices.Equal(a.PodIPs, b.PodIPs) &&
-		sameStart(a.StartTime, b.StartTime) &&
+		a.StartTime.Equal(b.StartTime) &&
 		slices.EqualFunc(a.Conditions, b.Conditions, sameConditionValue) &&
 		sameContainers(a.InitContainerStatuses, b.InitContainerStatuses) &&
 		sameContainers(a.ContainerStatuses, b.ContainerStatuses) &&
@@ -74,8 +73,6 @@ func sameTerminated(a, b *corev1.ContainerStateTerminated) bool {
 		a.Reason == b.Reason && a.Message == b.Message && a.ContainerID == b.ContainerID &&
 		a.StartedAt.Equal(&b.StartedAt) && a.FinishedAt.Equal(&b.FinishedAt) && newTerminated.same(a, b)
 }
-
-func sameStart(a, b *metav1.Time) bool { return a == b || a.Equal(b) }
 
 // sameValue is for pointers to what can be compared.
 func sameValue[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }

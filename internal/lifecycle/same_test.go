@@ -5,6 +5,7 @@ package lifecycle
 import (
 	"encoding/json"
 	"reflect"
+	"regexp"
 	"testing"
 	"time"
 
@@ -127,11 +128,18 @@ func TestPatchNamesEveryFieldThatDiffers(t *testing.T) {
 		"NominatedNodeName": true, "QOSClass": true, "ResourceClaimStatuses": true, "ExtendedResourceClaimStatus": true,
 		"NodeAllocatableResourceClaimStatuses": true, "VolumeHealth": true,
 	}
+	removes := regexp.MustCompile(`"status":{"\w+":(null|\[{"\$patch":"replace"}\])}`)
 	for i := range all.NumField() {
 		field := all.Type().Field(i).Name
 		with := &corev1.PodStatus{}
 		reflect.ValueOf(with).Elem().Field(i).Set(all.Field(i))
-		for name, statuses := range map[string][2]corev1.PodStatus{"set": {{}, *with}, "removed": {*with, {}}} {
+		emptied := &corev1.PodStatus{} // with an empty list, if it is one
+		if v := reflect.ValueOf(emptied).Elem().Field(i); v.Kind() == reflect.Slice {
+			v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+		} else if v.Kind() == reflect.Map {
+			v.Set(reflect.MakeMap(v.Type()))
+		}
+		for name, statuses := range map[string][2]corev1.PodStatus{"set": {{}, *with}, "removed": {*with, {}}, "emptied": {*with, *emptied}} {
 			pod := &corev1.Pod{Status: statuses[0]}
 			pod.UID = "uid"
 			body, any := PatchBody(pod, Change{Status: statuses[1]})
@@ -141,12 +149,15 @@ func TestPatchNamesEveryFieldThatDiffers(t *testing.T) {
 			if any && !json.Valid(body) {
 				t.Errorf("%s %s: %s", field, name, body)
 			}
+			if any && name != "set" && !removes.Match(body) {
+				t.Errorf("%s %s: %s, want nothing left of it", field, name, body)
+			}
 		}
 	}
 }
 
 func TestObjectIsWrittenAsJSON(t *testing.T) {
-	for _, text := range []string{"", "plain", `a "b" \ c`, "<&>", "ä\n\x00", "\xff"} {
+	for _, text := range []string{"", "plain ~", `"`, `\`, "<", "&", ">", "ä", "\n", "\x00", "\x7f", "\xff"} {
 		var o object
 		o.text("a", text)
 		o.set("b", nil)
@@ -170,12 +181,19 @@ func TestPublishChangesNothingThatItIsGiven(t *testing.T) {
 	report.ContainerStatuses[0].State.Running.StartedAt = metav1.Time{Time: now.Add(1234567)}
 	api := pod("a")
 	api.Status = *runningStatus()
-	api.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Time{Time: now.Add(77)}}}
+	api.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Time{Time: now.Add(77)}},
+		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
+	}
+	waits := pod("a", inPhase(corev1.PodPending))
+	waits.Status.Reason, waits.Status.ContainerStatuses = ReasonProviderFailed, []corev1.ContainerStatus{container(waiting)}
+	waits.Status.ContainerStatuses[0].State.Waiting.Reason = WaitingConfig
 	for name, v := range map[string]View{
 		"report":  {API: api, Report: report, Generation: 1, Reflected: 1},
 		"none":    {API: api},
 		"stopped": {API: api, Stopped: true, Attempted: true, Failure: &PodFailure{Reason: "r"}},
 		"ended":   {API: api, Report: endedStatus(0), Failure: &PodFailure{Reason: "r"}, Stopped: true},
+		"waits":   {API: waits},
 		"syncErr": {API: api, SyncError: &SyncError{Reason: "r", Container: "c", WaitingReason: "w"}},
 	} {
 		v.Now = now

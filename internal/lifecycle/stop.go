@@ -10,36 +10,42 @@ import (
 
 // nextStop decides for a pod that must not run any longer.
 func nextStop(f *Facts, backend *corev1.Pod) Decision {
-	asked := !f.Sent.StopAskedAt.IsZero()
-	grace := StopGrace(f.API, f.Failure)
+	seconds := StopGrace(f.API, f.Failure)
+	grace, changed := time.Duration(seconds)*time.Second, f.Sent.StopGrace != seconds
 	waited := f.Now.Sub(f.Sent.StopAskedAt)
-	gone := backend == nil && (f.Sent.StopAcked || f.Sent.StopMissing)
 	switch {
 	case backend == nil && !f.Earlier && !Started(f.API, f.Sent):
 		return Decision{Step: Stopped}
-	case gone && hiddenFor(f) > 0:
-		return Decision{Again: min(hiddenFor(f), max(waited/2, ReportedWithin))}
-	case gone && f.Sent.StopAcked && f.DoubtfulAbsence() && !f.Finished && waited < time.Duration(grace)*time.Second+missingAfter:
-		return Decision{Again: missingAfter} // silence confirms no stop; after the time that it had, the acknowledgement counts
-	case gone && f.Reports && !f.Finished && f.Sent.GoneSince.IsZero():
-		return Decision{Step: Gone, Again: ReportedWithin} // backends forget a pod and then tell how it ended
-	case gone && !f.Finished && f.Now.Sub(f.Sent.GoneSince) < ReportedWithin:
-		return Decision{Again: ReportedWithin - f.Now.Sub(f.Sent.GoneSince)}
-	case gone && f.Sent.StopAcked:
-		return Decision{Step: Stopped}
-	case gone:
-		return nextNotFound(f, waited)
+	case !f.Sent.StopAcked && !f.Sent.StopMissing:
+		return Decision{Step: Stop} // also of what was created with whatever outcome: make sure
 	case backend == nil:
-		return Decision{Step: Stop} // it was created, with whatever outcome: make sure
-	case (f.Sent.StopAcked || f.Sent.StopMissing) && (Terminal(&backend.Status) || f.Finished):
+		return nextGone(f, grace, waited)
+	case Terminal(&backend.Status) || f.Finished:
 		return Decision{Step: Stopped}
-	case f.Sent.StopMissing && f.Sent.StopGrace == grace && waited < missingAfter:
+	case f.Sent.StopMissing && !changed && waited < missingAfter:
 		return Decision{Again: missingAfter - waited} // it was not there, and now it is: the backend is behind itself
-	case !asked, !f.Sent.StopAcked, f.Sent.StopGrace != grace,
-		waited > time.Duration(grace)*time.Second+stopAgainAfter:
+	case f.Sent.StopMissing, changed, waited > grace+stopAgainAfter:
 		return Decision{Step: Stop}
 	}
 	return Decision{Again: stopLook(waited)}
+}
+
+// nextGone decides for a pod that the backend does not have after it was asked to stop it.
+func nextGone(f *Facts, grace, waited time.Duration) Decision {
+	hidden, gone := hiddenFor(f), f.Now.Sub(f.Sent.GoneSince)
+	switch {
+	case hidden > 0:
+		return Decision{Again: min(hidden, max(waited/2, ReportedWithin))}
+	case f.Sent.StopAcked && f.DoubtfulAbsence() && !f.Finished && waited < grace+missingAfter:
+		return Decision{Again: missingAfter} // silence confirms no stop; after the time that it had, the acknowledgement counts
+	case f.Reports && !f.Finished && f.Sent.GoneSince.IsZero():
+		return Decision{Step: Gone, Again: ReportedWithin} // backends forget a pod and then tell how it ended
+	case !f.Finished && gone < ReportedWithin:
+		return Decision{Again: ReportedWithin - gone}
+	case f.Sent.StopAcked:
+		return Decision{Step: Stopped}
+	}
+	return nextNotFound(f, waited)
 }
 
 // hiddenFor returns how long a pod may still run although the backend does not show it, because it is too new. What was

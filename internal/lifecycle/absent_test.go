@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// started is a pod that the status shows as started, in whatever phase.
+func started(p *corev1.Pod) { p.Status.StartTime = &metav1.Time{Time: now} }
+
+func TestHasRun(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		pod  *corev1.Pod
+		want bool
+	}{
+		{"new", pod("a"), false},
+		{"running", pod("a", inPhase(corev1.PodRunning)), true},
+		{"pending", pod("a", inPhase(corev1.PodPending)), false},
+		{"pending, and started", pod("a", inPhase(corev1.PodPending), started), true},
+		{"ended", pod("a", inPhase(corev1.PodFailed), started), false},
+	} {
+		if got := HasRun(tt.pod); got != tt.want {
+			t.Errorf("%s: has run is %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestWhoIsMissing: a pod counts among the missing when the backend should have it, or did not know it when it was to stop.
+func TestWhoIsMissing(t *testing.T) {
+	running := pod("a", inPhase(corev1.PodRunning))
+	stopping := asked(accepted(running), time.Second, 1, true)
+	unknown := accepted(running)
+	unknown.StopAskedAt, unknown.StopMissing = now, true
+	refused := unknown
+	refused.Accepted = false
+	for _, tt := range []struct {
+		name             string
+		api              *corev1.Pod
+		sent             Sent
+		failure          *PodFailure
+		expected, missed bool
+	}{
+		{"accepted", pod("a"), accepted(pod("a")), nil, true, true},
+		{"never given", pod("a"), Sent{UID: "a"}, nil, false, false},
+		{"run before a restart", running, Sent{UID: "a"}, nil, true, true},
+		{"lost, and to be created again", running, Sent{UID: "a", Recreate: true}, nil, false, false},
+		{"created again", running, Sent{UID: "a", Recreate: true, Accepted: true}, nil, true, true},
+		{"ended", pod("a", inPhase(corev1.PodFailed)), accepted(running), nil, false, false},
+		{"deleted", pod("a", deleting(1)), accepted(running), nil, false, false},
+		{"failed", running, accepted(running), &PodFailure{Reason: ReasonDeadline}, false, false},
+		{"asked to stop", running, stopping, nil, false, false},
+		{"not there when it was to stop", pod("a", deleting(1)), unknown, nil, false, true},
+		{"not there when it was to stop after its failure", running, unknown, &PodFailure{Reason: ReasonDeadline}, false, true},
+		{"not there when it was to stop, as it was lost", running, unknown, &PodFailure{Reason: ReasonLost}, false, false},
+		{"not there when it was to stop, and ended", pod("a", deleting(1), inPhase(corev1.PodFailed)), unknown, nil, false, false},
+		{"not there when it was to stop, and never accepted", pod("a", deleting(1)), refused, nil, false, false},
+	} {
+		if got := Expected(tt.api, &tt.sent, tt.failure); got != tt.expected {
+			t.Errorf("%s: expected is %v, want %v", tt.name, got, tt.expected)
+		}
+		if got := Missed(tt.api, &tt.sent, tt.failure); got != tt.missed {
+			t.Errorf("%s: missed is %v, want %v", tt.name, got, tt.missed)
+		}
+	}
+}
+
+func TestYoung(t *testing.T) {
+	given := Sent{Accepted: true, AcceptedAt: now}
+	unaccepted, shown := given, given
+	unaccepted.Accepted, shown.Shown = false, true
+	for _, tt := range []struct {
+		name  string
+		sent  Sent
+		after time.Duration
+		want  bool
+	}{
+		{"accepted a moment ago", given, time.Second, true},
+		{"accepted for long enough", given, 2 * time.Second, false},
+		{"not accepted", unaccepted, time.Second, false},
+		{"shown", shown, time.Second, false},
+	} {
+		if got := Young(&tt.sent, 2*time.Second, now.Add(tt.after)); got != tt.want {
+			t.Errorf("%s: young is %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestLostPodEndsByItsPolicy: it is created again, unless it may never run twice.
+func TestLostPodEndsByItsPolicy(t *testing.T) {
+	never := func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever }
+	lost := func(accepted bool) Sent {
+		return Sent{UID: "a", Attempted: true, Accepted: accepted, MissingSince: now.Add(-time.Minute)}
+	}
+	for _, tt := range []struct {
+		name string
+		api  *corev1.Pod
+		sent Sent
+		want Step
+	}{
+		{"it always restarts", pod("a", inPhase(corev1.PodRunning)), lost(true), Recreate},
+		{"it never restarts, and has run", pod("a", never, inPhase(corev1.PodRunning)), lost(false), Fail},
+		{"it never restarts, and was accepted", pod("a", never, inPhase(corev1.PodPending)), lost(true), Fail},
+		{"it never restarts, and nobody saw it run", pod("a", never, inPhase(corev1.PodPending), started), lost(false), Recreate},
+	} {
+		f := given{API: tt.api, Sent: tt.sent}.facts()
+		d := Next(&f)
+		if d.Step != tt.want {
+			t.Errorf("%s: got step %d, want %d", tt.name, d.Step, tt.want)
+		}
+		if d.Step == Fail && (d.Failure.Reason != ReasonLost || d.Failure.Message != messageLost) {
+			t.Errorf("%s: got %+v", tt.name, d.Failure)
+		}
+	}
+}
