@@ -47,7 +47,7 @@ type PodLifecycleHandler interface {
 	// several pods of one name stops the one of the UID, and of several of one UID
 	// the one with the container IDs in the pod's status. A pod that the backend
 	// does not have is an error of the kind not-found, and counts as
-	// stopped.
+	// stopped unless GetPods shows it all the same.
 	DeletePod(ctx context.Context, pod *corev1.Pod) error
 
 	// GetPod returns a pod that the backend has, with its status. A pod that the

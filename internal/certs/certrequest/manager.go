@@ -3,7 +3,7 @@
 // Package certrequest asks the API server for a certificate, and for the next one before it ends.
 //
 // The guarantee: a certificate is renewed when 70 to 90 % of its life have passed, and as soon as
-// it lacks a name that is wanted. A request that nobody grants is asked for again, the last good
+// it lacks a name that is wanted. A request that was denied, failed or removed is made again, the last good
 // certificate stays in use until it ends, and nothing takes its place afterwards.
 //
 // What surprises: a request that is neither approved nor denied is waited for as long as it
