@@ -45,33 +45,17 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 	if err != nil {
 		return nil, err
 	}
-	back, err := a.backend(ctx, env)
-	if err != nil {
-		return nil, err
-	}
-	owner := identity.Owner{Cluster: env.Namespace, Node: env.Node.Name}
-	back.Close = func() error { return os.RemoveAll(dir) }
-	back.Instances = func(pod *corev1.Pod) (int, error) { return a.cloud.Instances(a.id(owner, pod)), nil }
-	back.Kill = func(pod *corev1.Pod, container string) error { return a.cloud.Kill(a.id(owner, pod), container) }
-	back.Lose = func(pod *corev1.Pod) error {
-		id := a.id(owner, pod)
-		a.Server.Lose(owner.Name(identity.Of(pod)))
-		return a.cloud.Lose(id)
-	}
-	return back, nil
-}
-
-// backend is what checks do with it, whatever its containers are.
-func (a *azure) backend(ctx context.Context, env providertest.Env) (*providertest.Backend, error) {
 	conf, err := a.config(env.Namespace).complete()
 	if err != nil {
 		return nil, err
 	}
+	owner := identity.Owner{Cluster: env.Namespace, Node: env.Node.Name}
 	return &providertest.Backend{
 		Open: func(context.Context) (node.PodLifecycleHandler, error) {
 			return newProvider(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, conf,
 				pace{busy: 30 * time.Millisecond, rest: 60 * time.Millisecond, follow: 30 * time.Millisecond, eager: true})
 		},
+		Close: func() error { return os.RemoveAll(dir) },
 		Outage: a.answers(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, `{"error": {"code": "ServiceUnavailable", "message": "down"}}`, http.StatusServiceUnavailable)
 		}),
@@ -80,25 +64,21 @@ func (a *azure) backend(ctx context.Context, env providertest.Env) (*providertes
 		}),
 		Stale:      func(on bool) { _ = a.Stale(ctx, on) }, // a list of goroutines never fails
 		LoseAnswer: func() { a.front.Break(emulator.Fault{Operations: []string{"Create"}, Times: 1, Lose: true}) },
+		Instances:  func(pod *corev1.Pod) (int, error) { return a.cloud.Instances(a.id(owner, pod)), nil },
+		Kill:       func(pod *corev1.Pod, container string) error { return a.cloud.Kill(a.id(owner, pod), container) },
+		Lose: func(pod *corev1.Pod) error {
+			id := a.id(owner, pod)
+			a.Server.Lose(owner.Name(identity.Of(pod)))
+			return a.cloud.Lose(id)
+		},
 	}, nil
 }
 
 // exceptions are the checks of what ACI does not have, and of what a container sees of its machine.
 func exceptions() map[string]string {
-	except := lacking()
-	for _, name := range []string{"probes/network", "settings/capabilities", "settings/dns", "settings/limits", "settings/no-new-privileges", "settings/run-as-user"} {
-		except[name] = "the containers of this test are goroutines, which have nothing of it"
-	}
-	for _, name := range []string{"port-forward/both-ways", "port-forward/refused"} {
-		except[name] = "the containers of this test are goroutines, which have no address: TestPortForward"
-	}
-	return except
-}
-
-// lacking are the checks of what ACI does not have.
-func lacking() map[string]string {
 	except := map[string]string{}
 	for reason, names := range map[string][]string{
+		"the containers of this test are goroutines, which have nothing of it": {"probes/network", "settings/capabilities", "settings/dns", "settings/limits", "settings/no-new-privileges", "settings/run-as-user"},
 		"ACI has one grace period for all groups, and tells nothing of a group that was deleted": {
 			"deletion/grace", "deletion/grace-ends", "deletion/at-once", "deletion/shorter", "deletion/told", "deletion/exit-code",
 		},
@@ -108,6 +88,7 @@ func lacking() map[string]string {
 		"ACI keeps no log of the run before, and the provider says so":                                    {"logs/previous"},
 		"a group of ACI has no startup probe, and the provider says so":                                   {"probes/startup"},
 		"ACI has no such request that tells the container's input from another, and the provider says so": {"attach/output"},
+		"the containers of this test are goroutines, which have no address: TestPortForward":              {"port-forward/both-ways", "port-forward/refused"},
 	} {
 		for _, name := range names {
 			except[name] = reason

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"net/http"
 	"regexp"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -75,16 +73,7 @@ type container struct {
 			Requests struct {
 				CPU, MemoryInGB float64
 			} `json:"requests"`
-			Limits *struct {
-				CPU, MemoryInGB float64
-			} `json:"limits"`
 		} `json:"resources"`
-		SecurityContext *struct {
-			RunAsUser                *int64               `json:"runAsUser"`
-			RunAsGroup               *int64               `json:"runAsGroup"`
-			AllowPrivilegeEscalation *bool                `json:"allowPrivilegeEscalation"`
-			Capabilities             *corev1.Capabilities `json:"capabilities"`
-		} `json:"securityContext"`
 		LivenessProbe  *probe `json:"livenessProbe"`
 		ReadinessProbe *probe `json:"readinessProbe"`
 	} `json:"properties"`
@@ -235,20 +224,6 @@ func (c *container) run() corev1.Container {
 			v.Value = *e.SecureValue
 		}
 		out.Env = append(out.Env, v)
-	}
-	if s := p.SecurityContext; s != nil {
-		out.SecurityContext = &corev1.SecurityContext{
-			RunAsUser: s.RunAsUser, RunAsGroup: s.RunAsGroup, AllowPrivilegeEscalation: s.AllowPrivilegeEscalation, Capabilities: s.Capabilities,
-		}
-	}
-	if r := p.Resources; r != nil && r.Limits != nil {
-		out.Resources.Limits = corev1.ResourceList{}
-		if r.Limits.CPU > 0 {
-			out.Resources.Limits[corev1.ResourceCPU] = *resource.NewMilliQuantity(int64(math.Round(r.Limits.CPU*1000)), resource.DecimalSI)
-		}
-		if r.Limits.MemoryInGB > 0 {
-			out.Resources.Limits[corev1.ResourceMemory] = *resource.NewQuantity(int64(math.Round(r.Limits.MemoryInGB*1e9)), resource.DecimalSI)
-		}
 	}
 	for _, m := range p.VolumeMounts {
 		out.VolumeMounts = append(out.VolumeMounts, corev1.VolumeMount{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly})
