@@ -67,6 +67,7 @@ class Container:
         if (self.directory / "pid").exists():
             return  # a second CreatePod, or this program was killed in the first one
         self.directory.mkdir(parents=True, exist_ok=True)
+        (self.directory / "log").touch()  # logs are asked for before the process has opened it
         command = self.spec.get("command", []) + self.spec.get("args", [])
         process = subprocess.Popen(
             ["bash", "-c", SUPERVISE, "bash", str(self.directory), *command], env=self.environment(),
