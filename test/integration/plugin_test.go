@@ -81,9 +81,7 @@ func TestPythonPlugin(t *testing.T) {
 	u := user{world: w, t: t}
 	answers := func() {
 		t.Helper()
-		if got := u.kubectl("logs", pod.Name); got != "hello from Python\n" {
-			t.Errorf("kubectl logs: got %q", got)
-		}
+		w.awaitBackend("kubectl logs shows what the container has written", func() bool { return u.kubectl("logs", pod.Name) == "hello from Python\n" })
 		if got := u.kubectl("exec", pod.Name, "--", "sh", "-c", "echo $GREETING"); got != "hello from Python\n" {
 			t.Errorf("kubectl exec: got %q", got)
 		}
