@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,7 +82,15 @@ func TestPythonPlugin(t *testing.T) {
 	u := user{world: w, t: t}
 	answers := func() {
 		t.Helper()
-		w.awaitBackend("kubectl logs shows what the container has written", func() bool { return u.kubectl("logs", pod.Name) == "hello from Python\n" })
+		// That a container runs does not say that it has written already.
+		late := time.After(patience)
+		for got := u.kubectl("logs", pod.Name); got != "hello from Python\n"; got = u.kubectl("logs", pod.Name) {
+			select {
+			case <-late:
+				t.Fatalf("kubectl logs: got %q", got)
+			default:
+			}
+		}
 		if got := u.kubectl("exec", pod.Name, "--", "sh", "-c", "echo $GREETING"); got != "hello from Python\n" {
 			t.Errorf("kubectl exec: got %q", got)
 		}
