@@ -159,10 +159,21 @@ func (m machine) lose(pod *corev1.Pod) error {
 	}
 	var errs []error
 	for _, s := range list.GetItems() {
-		_, err := m.client.RemovePodSandbox(context.Background(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.GetId()})
-		errs = append(errs, err)
+		errs = append(errs, m.remove(s.GetId()))
 	}
 	return errors.Join(errs...)
+}
+
+// remove removes a sandbox. The provider that has seen the end of its container stops it too, and the
+// plugin of the network fails for one of the two: for us, then the next time finds the sandbox without one.
+func (m machine) remove(sandbox string) error {
+	var err error
+	for range 3 {
+		if _, err = m.client.RemovePodSandbox(context.Background(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox}); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // unproven are features that need more than this machine and a daemon, or have no effect that a container could see.
