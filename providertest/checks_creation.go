@@ -5,7 +5,6 @@ package providertest
 import (
 	"fmt"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -206,6 +205,3 @@ func (c *C) listed(pods ...*corev1.Pod) {
 		return n == len(pods), fmt.Sprintf("it has %d", n)
 	})
 }
-
-// near reports whether two times are as close as clocks and whole seconds allow.
-func near(a, b time.Time) bool { return a.Sub(b).Abs() < 5*time.Second }
