@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // enter moves this thread into the groups of version 1; what it forks begins there. In version 2 a
@@ -98,7 +99,7 @@ func members(dir string) ([]int, error) {
 	return pids, nil
 }
 
-// Remove removes the groups, which nothing may be in but threads of this process.
+// Remove removes the groups, which nothing may be in but threads of this process, and what has been killed.
 func (g Cgroup) Remove() error {
 	var errs []error
 	for controller, dir := range g.V1 {
@@ -107,14 +108,29 @@ func (g Cgroup) Remove() error {
 				_ = os.WriteFile(filepath.Join(filepath.Dir(dir), "tasks"), bytes.TrimSpace(line), 0)
 			}
 		}
-		if err := syscall.Rmdir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := onceEmpty(func() error { return syscall.Rmdir(dir) }); err != nil {
 			errs = append(errs, fmt.Errorf("remove the cgroup %s of %s: %w", dir, controller, err))
 		}
 	}
 	if g.V2 != "" {
-		if err := syscall.Rmdir(g.V2); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := onceEmpty(func() error { return syscall.Rmdir(g.V2) }); err != nil {
 			errs = append(errs, fmt.Errorf("remove the cgroup %s: %w", g.V2, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// exitPatience is how long the exit of what was killed is waited for.
+const exitPatience = 2 * time.Second
+
+// onceEmpty removes a group that may be gone. What was killed is in its group until the kernel has taken back its memory.
+func onceEmpty(rmdir func() error) error {
+	for until := time.Now().Add(exitPatience); ; time.Sleep(10 * time.Millisecond) {
+		switch err := rmdir(); {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case !errors.Is(err, syscall.EBUSY) || time.Now().After(until):
+			return err
+		}
+	}
 }
