@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # make up      a cluster, a virtual node and a first pod, on this machine
-# make test    every test, with the race detector
+# make test    every test, most with the race detector
 # make check   what a reviewer need not look for: format, lint, tidy modules
 # make help    all targets
 
@@ -17,7 +17,7 @@ LDFLAGS := -s -w -X main.buildVersion=$(VERSION) -X main.buildTime=$(BUILT) $(SH
 
 GO_SOURCES := $(shell find . -path ./devcluster -prune -o -path ./bin -prune -o \( -name '*.go' -o -name go.mod -o -name go.sum \) -print 2>/dev/null)
 CLUSTER_SOURCES := $(shell find devcluster \( -name '*.go' -o -name go.mod -o -name go.sum \) -print 2>/dev/null) hack/build-devcluster.sh
-# Modules whose tests run with the race detector. devcluster is apart: its tests drive the built binary.
+# Modules whose tests run with the race detector, but for RUNTIMES. devcluster is apart: its tests drive the built binary.
 TEST_MODULES := . podruntime providerrpc providers providers/process/demo/shell cmd/virtual-kubelet bench deploy test/conformance test/compat/consumer
 # The race detector needs a C compiler.
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
@@ -68,16 +68,30 @@ release: ## write binaries of every platform, image, SBOMs and checksums into di
 
 ##@ Test
 
-# Most tests wait, so two of these run side by side; test-providers takes as long as all the others.
-TEST_TARGETS := test-providers test-modules test-devcluster
-.PHONY: test test-compile $(TEST_TARGETS)
-test: build test-compile ## run unit and integration tests with the race detector
+# Most tests wait, so two of these run side by side, and the longest begin. Each has one package at a time: more would take the
+# time from each other that their waits are bounded by.
+TEST_TARGETS := test-runtimes test-modules test-providers test-devcluster
+.PHONY: test race-runtimes test-compile $(TEST_TARGETS)
+test: build test-compile ## run unit and integration tests, with the race detector where no real containers run
 	@$(NO_RACE) $(MAKE) --no-print-directory -j2 $(TEST_TARGETS)
 
 # Compilers that work beside tests take the time away that the tests wait for, and two of them do the same work twice.
 test-compile: build
 	@echo "compile the tests"
 	@for module in $(TEST_MODULES); do (cd $$module && go list $(RACE) -test -deps -export ./... >/dev/null); done
+	@for package in $(RUNTIMES); do (cd $$package && $(PLAIN) list -trimpath -test -deps -export . >/dev/null); done
+
+# Packages whose tests have real runtimes and schedulers make hundreds of containers. The race detector makes that take twice as
+# long (docs/decisions/0045), so they run without it here, as the programs that are released do, and with it by make race-runtimes.
+RUNTIMES := providers/process providers/cri test/containerd
+PLAIN := CGO_ENABLED=0 go
+MODULE_PATH := $(shell go list -m)
+
+test-runtimes:
+	@for package in $(RUNTIMES); do $(call test_runtime,$$package,$(PLAIN) test -trimpath); done
+
+race-runtimes: build ## run the tests of real runtimes with the race detector (an hour)
+	@for package in $(RUNTIMES); do $(call test_runtime,$$package,go test $(RACE)); done
 
 test-providers:
 	@$(call test_module,providers)
@@ -94,7 +108,9 @@ test-devcluster:
 	@echo "test devcluster"
 	@cd devcluster && DEVCLUSTER_BIN=$(CURDIR)/bin/devcluster go test -count=1 -timeout 20m ./...
 
-test_module = echo "test $(1)"; (cd $(1) && VK_REQUIRE_TESTAPI=1 go test $(RACE) -timeout 60m ./...)
+test_module = echo "test $(1)"; (cd $(1) && VK_REQUIRE_TESTAPI=1 go test $(RACE) -p 1 -timeout 60m \
+  $$(go list ./... | grep -vxE '$(MODULE_PATH)/($(subst $() ,|,$(RUNTIMES)))'))
+test_runtime = echo "test $(1)"; (cd $(1) && VK_REQUIRE_TESTAPI=1 $(2) -timeout 60m .)
 
 # go.mod asks for the oldest Kubernetes that the library is built with. With the newest, all of it has to build, and what
 # touches the API's types and the streams is tested.
