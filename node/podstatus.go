@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -213,4 +214,12 @@ func (c *PodController) writeFailed(ctx context.Context, key string, err error, 
 			c.recorder.Event(failed.pod, corev1.EventTypeWarning, failed.event, brief(err))
 		}
 	}
+}
+
+// dropped returns the conditions that the pod does not have any more.
+func (c *PodController) dropped(api *corev1.Pod, st *podState) []corev1.PodConditionType {
+	if c.fixedSizes() && st.sized != nil && st.sized.noResize(api) == "" && resizePending(api) {
+		return append(slices.Clone(st.dropped), corev1.PodResizePending)
+	}
+	return st.dropped
 }

@@ -76,11 +76,3 @@ func (c *PodController) size(key string, api *corev1.Pod, st podState) {
 func resizePending(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodResizePending })
 }
-
-// dropped returns the conditions that the pod does not have any more.
-func (c *PodController) dropped(api *corev1.Pod, st *podState) []corev1.PodConditionType {
-	if c.fixedSizes() && st.sized != nil && st.sized.noResize(api) == "" && resizePending(api) {
-		return append(slices.Clone(st.dropped), corev1.PodResizePending)
-	}
-	return st.dropped
-}

@@ -81,8 +81,8 @@ var (
 	undecided    = &refusal{http.StatusInternalServerError, "Authorization error"}
 )
 
-// decide fails closed: only an explicit Allow without an error passes. The reasons
-// go to the log, not to the caller.
+// decide says who sends a request, and lets authorize say whether they may: who cannot be told, or lacks an
+// explicit Allow, does not pass. The reasons go to the log, not to the caller.
 func decide(auth Auth, req *http.Request) (user.Info, *refusal) {
 	ctx := req.Context()
 	resp, ok, err := auth.AuthenticateRequest(req)
