@@ -127,6 +127,34 @@ func TestUpWithAnotherCluster(t *testing.T) {
 	}
 }
 
+// TestUpWithAnEmulatedCloud does the same for each provider of a cloud that has an emulator, without an account: the pod
+// answers for its log and for a command.
+func TestUpWithAnEmulatedCloud(t *testing.T) {
+	for _, provider := range []string{"aci", "eci", "fargate"} {
+		t.Run(provider, func(t *testing.T) {
+			cache, _, script := demo(t, provider)
+			out, err := script("up.sh")
+			if err != nil {
+				t.Fatalf("up: %v\n%s", err, out)
+			}
+			for _, want := range []string{"✓ an emulator of " + provider + " runs", "✓ pod first is running", " from first\n", "hostname):\n  first\n"} {
+				if !strings.Contains(out, want) {
+					t.Errorf("it does not say %q:\n%s", want, out)
+				}
+			}
+			if out, err := script("down.sh"); err != nil {
+				t.Errorf("down: %v\n%s", err, out)
+			}
+			if left := below(t, cache); len(left) > 0 {
+				t.Errorf("processes are left: %v", left)
+			}
+			if left, _ := filepath.Glob(filepath.Join(cache, "*/*/*")); len(left) > 0 {
+				t.Errorf("files are left: %v", left)
+			}
+		})
+	}
+}
+
 // below are the processes that work in dir, which the supervisors of containers do.
 func below(t *testing.T, dir string) (found []string) {
 	t.Helper()
