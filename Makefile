@@ -79,16 +79,17 @@ test: build test-compile ## run unit and integration tests, with the race detect
 test-compile: build
 	@echo "compile the tests"
 	@for module in $(TEST_MODULES); do (cd $$module && go list $(RACE) -test -deps -export ./... >/dev/null); done
-	@for package in $(RUNTIMES); do (cd $$package && $(PLAIN) list -trimpath -test -deps -export . >/dev/null); done
+	@for package in $(RUNTIMES); do (cd $$package && $(PLAIN) list -test -deps -export . >/dev/null); done
 
 # Packages whose tests have real runtimes and schedulers make hundreds of containers. The race detector makes that take twice as
 # long (docs/decisions/0045), so they run without it here, as the programs that are released do, and with it by make race-runtimes.
 RUNTIMES := providers/process providers/cri test/containerd
-PLAIN := CGO_ENABLED=0 go
+# In the environment, because tests build programs too.
+PLAIN := CGO_ENABLED=0 GOFLAGS=-trimpath go
 MODULE_PATH := $(shell go list -m)
 
 test-runtimes:
-	@for package in $(RUNTIMES); do $(call test_runtime,$$package,$(PLAIN) test -trimpath); done
+	@for package in $(RUNTIMES); do $(call test_runtime,$$package,$(PLAIN) test); done
 
 race-runtimes: build ## run the tests of real runtimes with the race detector (an hour)
 	@for package in $(RUNTIMES); do $(call test_runtime,$$package,go test $(RACE)); done
