@@ -63,7 +63,7 @@ type Config struct {
 type Manager struct {
 	cfg      Config
 	changed  chan struct{}
-	obtained chan struct{} // closed when there is a valid certificate
+	obtained chan struct{} // closed when there is a valid certificate, and it was told
 
 	mu      sync.Mutex
 	current *tls.Certificate // guarded by mu; with its Leaf
@@ -86,6 +86,7 @@ func New(cfg Config) (*Manager, error) {
 		return nil, fmt.Errorf("read stored certificate: %w", err)
 	case stored.Leaf != nil && time.Now().Before(stored.Leaf.NotAfter) && ours(stored.Leaf, cfg.Template()):
 		k.hold(stored, time.Time{})
+		k.found()
 	}
 	return k, nil
 }
@@ -117,7 +118,8 @@ func (m *Manager) Current() *tls.Certificate {
 	return m.current
 }
 
-// Obtained returns a channel that is closed when there is a certificate, or was one.
+// Obtained returns a channel that is closed when there is a certificate, or was one. Of one that was asked for, Tell has been told by
+// then: what it writes is there for who goes on.
 func (m *Manager) Obtained() <-chan struct{} { return m.obtained }
 
 // Changed makes Run look at the template again.
@@ -136,6 +138,10 @@ func (m *Manager) hold(cert *tls.Certificate, earliest time.Time) {
 	if m.renewAt = renewAt(cert.Leaf, earliest); m.cfg.Renew != nil {
 		m.renewAt = m.cfg.Renew(cert.Leaf)
 	}
+}
+
+// found lets those go on who wait for a certificate.
+func (m *Manager) found() {
 	select {
 	case <-m.obtained:
 	default:
@@ -157,6 +163,7 @@ func (m *Manager) Run(ctx context.Context) error {
 			continue
 		case current != nil && m.satisfied(current.Leaf, template) && time.Now().Before(m.renewAt):
 			m.tell(ctx, State{Reason: Granted})
+			m.found()
 			m.wait(ctx, soon(m.renewAt))
 			continue
 		}

@@ -44,6 +44,7 @@ type script struct {
 
 	mu   sync.Mutex
 	told []string // guarded by mu; since the last look
+	late []string // guarded by mu; what was told when the certificate had been obtained
 }
 
 // run calls steps while a manager runs.
@@ -63,6 +64,11 @@ func run(t *testing.T, mode certificatesv1.RequestConditionType, steps func(s *s
 				s.mu.Lock()
 				defer s.mu.Unlock()
 				s.told = append(s.told, text(state))
+				select {
+				case <-s.Obtained():
+					s.late = append(s.late, string(state.Reason))
+				default:
+				}
 			},
 		})
 		if err != nil {
@@ -139,6 +145,19 @@ func TestRenewedInTime(t *testing.T) {
 		if leaf.Subject.CommonName != "system:node:n1" || !slices.Equal(leaf.Subject.Organization, []string{"system:nodes"}) ||
 			len(leaf.IPAddresses) != 1 || leaf.IPAddresses[0].String() != "192.0.2.1" {
 			t.Errorf("certificate: got %s for %v", leaf.Subject, leaf.IPAddresses)
+		}
+	})
+}
+
+// TestCertificateIsToldFirst: who waits for the certificate may stop or kill the process next, so what is written when it is told is there.
+func TestCertificateIsToldFirst(t *testing.T) {
+	run(t, approve, func(s *script) {
+		<-s.Obtained()
+		synctest.Wait()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.told) == 0 || len(s.late) > 0 {
+			t.Errorf("of %q, the certificate was obtained before %q was told", s.told, s.late)
 		}
 	})
 }
