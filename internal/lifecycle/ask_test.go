@@ -166,6 +166,16 @@ func TestStopWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+// TestStopBehindAnother is looked at as soon as it would be without that one.
+func TestStopBehindAnother(t *testing.T) {
+	running, own := pod("a", inPhase(corev1.PodRunning)), pod("b", inPhase(corev1.PodRunning))
+	f := given{API: pod("b", deleting(10)), Sent: asked(accepted(own), time.Second, 10, true), Backend: running}.facts()
+	f.Pods = []*corev1.Pod{running, own}
+	if d := Next(&f); d.Step != Rest || d.Again != time.Second/2 {
+		t.Errorf("got step %d again %v, want Rest again after half a second", d.Step, d.Again)
+	}
+}
+
 // TestNothingIsLeftButTheObject: a pod that has stopped is looked for no more only where nothing else can be under its name.
 func TestNothingIsLeftButTheObject(t *testing.T) {
 	known := func() *Facts {

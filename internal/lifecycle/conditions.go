@@ -148,7 +148,7 @@ func containersReady(pod *corev1.Pod, s *corev1.PodStatus, reported []corev1.Pod
 		c.Status, c.Reason, c.Message = r.Status, r.Reason, r.Message
 		return c, true
 	}
-	return c, false
+	return corev1.PodCondition{}, false
 }
 
 func unreadyContainers(pod *corev1.Pod, s *corev1.PodStatus) (names []string) {

@@ -34,7 +34,7 @@ func TestConditionsFollowTheReport(t *testing.T) {
 	}{
 		{name: "nothing", want: map[corev1.PodConditionType]string{}},
 		{name: "a condition of its own", reported: conditions{said("own", yes, "")}, want: map[corev1.PodConditionType]string{"own": "True", "Initialized": "True"}},
-		{name: "a condition of its own, changed", before: conditions{said("own", yes, "")}, reported: conditions{said("own", no, "Why")},
+		{name: "a condition of its own, changed", pod: func(p *corev1.Pod) { p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "gate"}} }, before: conditions{said("own", yes, "")}, reported: conditions{said("own", no, "Why")},
 			want: map[corev1.PodConditionType]string{"own": "False Why", "Initialized": "True"}},
 		{name: "a container that is ready", containers: []corev1.ContainerStatus{container()},
 			want: map[corev1.PodConditionType]string{"Initialized": "True", "ContainersReady": "True", "Ready": "True"}},

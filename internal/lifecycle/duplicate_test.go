@@ -108,6 +108,7 @@ func TestDuplicateAmong(t *testing.T) {
 		{"the same one, listed twice", own, []*corev1.Pod{own, turned}, nil},
 		{"a second one of which no containers are known", own, []*corev1.Pod{own, pod("a")}, nil},
 		{"a second one, of one whose containers are not known", pod("a"), []*corev1.Pod{pod("a"), second}, nil},
+		{"another UID, listed first, beside one whose containers are not known", pod("a"), []*corev1.Pod{other, own}, other},
 		{"a second one that tells of a container without an ID", pod("a"), []*corev1.Pod{pod("a", withIDs("")), second}, nil},
 	} {
 		if got := DuplicateAmong("a", &tt.known.Status, tt.pods); got != tt.want {

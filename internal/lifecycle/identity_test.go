@@ -47,6 +47,7 @@ func TestIdentity(t *testing.T) {
 		{name: "the wanted one has ended and is kept, and another one runs", facts: given{API: failed, Sent: stopped, Backend: failed},
 			change: func(f *Facts) { f.Over, f.Suspect, f.Left, f.Pods = true, true, ptr("a"), []*corev1.Pod{failed, own} }, want: BeginOrphan, backend: "b"},
 		{name: "what has left at a backend that keeps no UID", facts: given{Sent: stopped, Backend: unnamed(corev1.PodFailed)}, change: func(f *Facts) { f.All, f.Left = false, ptr("a") }, want: Release},
+		{name: "what has left does not keep the next one out, nor does one beside it", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: failed}, change: func(f *Facts) { f.Left, f.Pods = ptr("a"), []*corev1.Pod{failed, pod("c")} }, want: Create},
 		{name: "an orphan has left", facts: given{Backend: failed}, change: func(f *Facts) { f.Orphan = Orphan{UID: "a", Asked: now, Present: true} }, want: KeepLeft, backend: "a"},
 		{name: "an orphan has ended, and was not asked to", facts: given{Backend: failed}, change: func(f *Facts) { f.Orphan = Orphan{UID: "a", Since: now, Present: true} }, want: Wait, backend: "a"},
 

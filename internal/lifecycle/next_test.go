@@ -68,6 +68,7 @@ func TestNext(t *testing.T) {
 	stopped := asked(accepted(running), time.Second, 10, true)
 	goneFor := func(s Sent, ago time.Duration) Sent { s.GoneSince = now.Add(-ago); return s }
 	givenToIt := func(s Sent, ago time.Duration) Sent { s.AttemptedAt = now.Add(-ago); return s }
+	shownOnce := func(s Sent) Sent { s.Shown = true; return s }
 	tooNew := givenToIt(stopped, 15*time.Second)
 	neverGiven := func(ago time.Duration) Sent {
 		return Sent{UID: "a", Attempted: true, StopAskedAt: now.Add(-ago), StopGrace: 10, StopMissing: true}
@@ -109,6 +110,7 @@ func TestNext(t *testing.T) {
 		{name: "the stop is under way", facts: given{API: doomed, Sent: asked(accepted(running), 4*time.Second, 10, true), Backend: running}, want: Rest, again: 2 * time.Second},
 		{name: "the grace period is over, which confirms nothing", facts: given{API: doomed, Sent: asked(accepted(running), 30*time.Second, 10, true), Backend: running}, want: Rest, again: 10 * time.Second},
 		{name: "the stop is overdue", facts: given{API: doomed, Sent: asked(accepted(running), 41*time.Second, 10, true), Backend: running}, want: Stop},
+		{name: "the stop is not overdue yet", facts: given{API: doomed, Sent: asked(accepted(running), 40*time.Second, 10, true), Backend: running}, want: Rest, again: 10 * time.Second},
 		{name: "deleted again with less grace", facts: given{API: pod("a", deleting(0)), Sent: asked(accepted(running), time.Second, 10, true), Backend: running}, want: Stop},
 		{name: "stopped and gone", facts: given{API: doomed, Sent: asked(accepted(running), time.Second, 10, true)}, want: Stopped},
 		{name: "stopped and kept by the backend", facts: given{API: doomed, Sent: asked(accepted(running), time.Second, 10, true), Backend: ended}, want: Stopped},
@@ -128,6 +130,9 @@ func TestNext(t *testing.T) {
 		{name: "stopped, and too new to be shown", facts: given{API: doomed, Sent: tooNew, Reports: true}, want: Rest, again: 500 * time.Millisecond},
 		{name: "stopped, and soon shown if it runs", facts: given{API: doomed, Sent: givenToIt(stopped, 29900*time.Millisecond)}, want: Rest, again: 100 * time.Millisecond},
 		{name: "stopped a moment ago, and too new to be shown", facts: given{API: doomed, Sent: givenToIt(asked(accepted(running), 100*time.Millisecond, 10, true), time.Second)}, want: Rest, again: ReportedWithin},
+		{name: "stopped, and too new to be shown, but it was", facts: given{API: doomed, Sent: shownOnce(tooNew)}, want: Stopped},
+		{name: "stopped, and too new to be shown, but it is reported as ended", facts: given{API: doomed, Sent: tooNew, Finished: true}, want: Stopped},
+		{name: "stopped, and given to a former process perhaps", facts: given{API: doomed, Sent: asked(Sent{UID: "a", Attempted: true}, time.Second, 10, true), Earlier: true, Began: now}, want: Stopped},
 		{name: "deleted, and too new to be shown", facts: given{API: doomed, Sent: givenToIt(accepted(running), time.Second)}, want: Stop},
 		{name: "stopped, and nobody answers", facts: given{API: doomed, Sent: stopped, Reports: true, Doubtful: true}, want: Rest, again: missingAfter},
 		{name: "stopped, and nobody answers for a while", facts: given{API: doomed, Sent: asked(accepted(running), 19*time.Second, 10, true), Doubtful: true}, want: Rest, again: missingAfter},
@@ -142,6 +147,23 @@ func TestNext(t *testing.T) {
 		{name: "not there when it was to stop, and given to a former one a moment ago perhaps", facts: given{API: doomed, Sent: neverGiven(12 * time.Second), Earlier: true, Began: now.Add(-14 * time.Second)}, want: Rest, again: 6 * time.Second},
 		{name: "not there when it was to stop, and given to a former one, as the backend would know by now", facts: given{API: doomed, Sent: neverGiven(time.Second), Earlier: true, Complete: true, Began: now.Add(-2 * time.Second)}, want: Stopped},
 		{name: "not there when it was to stop, and given to a former one whose call may be on its way", facts: given{API: doomed, Sent: neverGiven(time.Second), Earlier: true, Complete: true, Began: now.Add(-1500 * time.Millisecond)}, want: Rest, again: 500 * time.Millisecond},
+		{name: "not there when it was to stop, and never given to this process, which is young", facts: given{API: doomed, Sent: neverGiven(4 * time.Second), Began: now}, want: Stopped},
+		{name: "not there when it was to stop, and given to a slow backend since the restart", facts: given{API: doomed, Sent: givenToIt(neverGiven(40*time.Second), 15*time.Second), Earlier: true, Began: now}, want: Rest, again: 15 * time.Second},
+		{name: "not there when it was to stop, and run by a former process", facts: given{API: pod("a", deleting(10), inPhase(corev1.PodRunning)), Sent: neverGiven(4 * time.Second), Earlier: true, Began: now}, want: Rest, again: 6 * time.Second},
+		{name: "not there when it was to stop, and run before", facts: given{API: pod("a", deleting(10), inPhase(corev1.PodRunning)), Sent: neverGiven(4 * time.Second)}, want: Rest, again: 6 * time.Second},
+		{name: "not there when it was to stop, and given to a former one, by a backend that shows at once", facts: given{API: doomed, Sent: neverGiven(time.Second), Earlier: true, Complete: true, Visible: time.Second, Began: now.Add(-time.Second)}, want: Stopped},
+		{name: "not there when it was to stop, and missing for long", facts: given{API: doomed, Sent: missingFor(unknown(4*time.Second), 10*time.Second)}, want: Stopped},
+		{name: "not there when it was to stop for long, and missing since", facts: given{API: doomed, Sent: missingFor(unknown(10*time.Second), time.Second)}, want: Stopped},
+		{name: "not there when it was to stop, with many", facts: given{API: doomed, Sent: unknown(10 * time.Second), Held: 4 * time.Second}, want: Rest, again: 4 * time.Second},
+		{name: "not there when it was to stop, with many, for long", facts: given{API: doomed, Sent: unknown(10 * time.Second), Held: time.Hour}, want: Rest, again: missingAfter},
+		{name: "not there when it was to stop, and now it is", facts: given{API: doomed, Sent: unknown(4 * time.Second), Backend: running}, want: Rest, again: 6 * time.Second},
+		{name: "not there when it was to stop, and now it is with less grace", facts: given{API: pod("a", deleting(5)), Sent: unknown(4 * time.Second), Backend: running}, want: Stop},
+		{name: "not there when it was to stop, and for long it is", facts: given{API: doomed, Sent: unknown(10 * time.Second), Backend: running}, want: Stop},
+		{name: "not there when it was to stop, by a list of then", facts: given{API: doomed, Sent: unknown(10 * time.Second), LackedAt: now.Add(-10 * time.Second)}, want: Stopped},
+		{name: "not there when it was to stop, by a list of before, and never given", facts: given{API: doomed, Sent: neverGiven(10 * time.Second), LackedAt: now.Add(-11 * time.Second)}, want: Stopped},
+		{name: "not there when it was to stop, by a list of before, and reported as ended", facts: given{API: doomed, Sent: unknown(10 * time.Second), Finished: true, LackedAt: now.Add(-11 * time.Second)}, want: Stopped},
+		{name: "not there when it was to stop, by a list of before, and ended", facts: given{API: pod("a", deleting(10), inPhase(corev1.PodFailed)), Sent: unknown(10 * time.Second), LackedAt: now.Add(-11 * time.Second)}, want: Stopped},
+		{name: "not there when it was to stop, by a list of before, of a backend that knows of all that it has", facts: given{API: doomed, Sent: unknown(10 * time.Second), Complete: true, LackedAt: now.Add(-11 * time.Second)}, want: Stopped},
 		{name: "not there when it was to stop, by a list of before", facts: given{API: doomed, Sent: unknown(10 * time.Second), LackedAt: now.Add(-11 * time.Second)}, want: Relist, again: 5 * time.Second},
 		{name: "not there, but listed", facts: given{API: doomed, Sent: unknown(10 * time.Second), Listed: true}, want: Stop},
 		{name: "not there, but in each list since", facts: given{API: doomed, Sent: unknown(10 * time.Second), Listed: true, LackedAt: now.Add(-time.Hour)}, want: Stop},
@@ -207,7 +229,8 @@ type given struct {
 	LackedAt                   time.Time // zero: now
 	Earlier                    bool
 	Began                      time.Time
-	Unread                     bool // nobody read the API server
+	Visible                    time.Duration // zero: 30 s
+	Unread                     bool          // nobody read the API server
 }
 
 func (k given) facts() Facts {
@@ -221,57 +244,10 @@ func (k given) facts() Facts {
 	if f.LackedAt.IsZero() {
 		f.LackedAt = now
 	}
+	if k.Visible > 0 {
+		f.Visible = k.Visible
+	}
 	return f
-}
-
-// TestQuietMeansRest: what is decided without asking the backend is what would
-// have been decided after asking it, had it the pod.
-func TestQuietMeansRest(t *testing.T) {
-	for _, api := range []*corev1.Pod{nil, pod("a"), pod("a", inPhase(corev1.PodRunning)), pod("a", deleting(1)), pod("a", inPhase(corev1.PodFailed)), pod("a", withImage("j")), pod("b")} {
-		for _, sent := range []Sent{{}, accepted(pod("a")), {UID: "a", Attempted: true}} {
-			for _, failure := range []*PodFailure{nil, {}} {
-				f := given{API: api, Sent: sent, Backend: pod("a"), Failure: failure}.facts()
-				if !f.quiet() {
-					continue
-				}
-				if d := nextSeen(&f, f.Backend); d.Step != Rest || d.Again != 0 {
-					t.Errorf("quiet, but Next says %+v for %+v, %+v", d, api, sent)
-				}
-			}
-		}
-	}
-	if f := (given{API: pod("a"), Sent: accepted(pod("a"))}).facts(); !f.quiet() {
-		t.Error("an accepted pod is not quiet")
-	}
-}
-
-// TestStopsUnseenMeansStop: the same for the first stop, whatever the backend has of the pod.
-func TestStopsUnseenMeansStop(t *testing.T) {
-	shown := accepted(pod("a"))
-	shown.Shown = true
-	stopped, missing, asked := shown, shown, shown
-	stopped.StopAcked, missing.MissingSince, asked.StopAskedAt = true, now, now
-	unseen := 0
-	for _, api := range []*corev1.Pod{nil, pod("a"), pod("a", deleting(1)), pod("a", deleting(1), inPhase(corev1.PodRunning)), pod("a", inPhase(corev1.PodFailed)), pod("b", deleting(1))} {
-		for _, sent := range []Sent{{}, shown, {UID: "a", Attempted: true}, stopped, missing, asked} {
-			for _, failure := range []*PodFailure{nil, {}} {
-				f := given{API: api, Sent: sent, Failure: failure}.facts()
-				f.Runs = true
-				if !f.stopsUnseen() {
-					continue
-				}
-				unseen++
-				for _, backend := range []*corev1.Pod{nil, pod("a"), pod("a", inPhase(corev1.PodRunning)), pod("a", inPhase(corev1.PodFailed))} {
-					if d := nextSeen(&f, backend); d.Step != Stop || d.Again != 0 {
-						t.Errorf("to be stopped unseen, but Next says %+v for %+v, %+v with %+v", d, api, sent, backend)
-					}
-				}
-			}
-		}
-	}
-	if unseen != 6 {
-		t.Errorf("%d of the cases are stopped unseen, want 6: one accepted pod, which has a failure or is deleted", unseen)
-	}
 }
 
 func TestDeadline(t *testing.T) {
@@ -287,16 +263,5 @@ func TestDeadline(t *testing.T) {
 	p.Status.StartTime = &metav1.Time{Time: now}
 	if d, has := Deadline(p); !has || !d.Equal(now.Add(time.Minute)) {
 		t.Errorf("got %v %v, want a minute after the start", d, has)
-	}
-}
-
-func BenchmarkQuiet(b *testing.B) {
-	p := pod("a", withLabel("k", "v"), inPhase(corev1.PodRunning))
-	f := Facts{API: p, Sent: accepted(p), Told: Told{Labels: p.Labels}, Now: now}
-	b.ReportAllocs()
-	for b.Loop() {
-		if d := Next(&f); d.Step != Rest {
-			b.Fatal("not quiet")
-		}
 	}
 }

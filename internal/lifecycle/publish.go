@@ -149,14 +149,14 @@ func applyReport(s *corev1.PodStatus, pod *corev1.Pod, r *corev1.PodStatus, abso
 		s.Reason, s.Message = r.Reason, r.Message
 	}
 	if r.HostIP != "" || len(r.HostIPs) > 0 {
-		s.HostIP, s.HostIPs = r.HostIP, r.HostIPs
+		s.HostIPs = r.HostIPs
 		if len(s.HostIPs) == 0 {
 			s.HostIPs = []corev1.HostIP{{IP: r.HostIP}}
 		}
 		s.HostIP = s.HostIPs[0].IP // the API server insists
 	}
 	if r.PodIP != "" || len(r.PodIPs) > 0 {
-		s.PodIP, s.PodIPs = r.PodIP, r.PodIPs
+		s.PodIPs = r.PodIPs
 		if len(s.PodIPs) == 0 {
 			s.PodIPs = []corev1.PodIP{{IP: r.PodIP}}
 		}

@@ -77,7 +77,7 @@ func TestFinalStatusComesBeforeTheRemoval(t *testing.T) {
 	held := func(grace int64) *corev1.Pod {
 		return pod("a", deleting(grace), func(p *corev1.Pod) { p.Finalizers = []string{"somebody/else"} })
 	}
-	report := endedStatus(0)
+	report, forced := endedStatus(0), pod("a", deleting(0), inPhase(corev1.PodRunning))
 	_, published := publish(t, View{API: pod("a", deleting(1)), Report: runningStatus()})
 	for _, tt := range []struct {
 		name string
@@ -93,7 +93,8 @@ func TestFinalStatusComesBeforeTheRemoval(t *testing.T) {
 		{"waited for by a finalizer", View{API: held(1), Stopped: true}, Patch},
 		{"waited for by a finalizer, and written", View{API: held(1), Stopped: true, FinalStatus: true}, Remove},
 		{"removal asked for, and waited for by a finalizer", View{API: held(0), Stopped: true, FinalStatus: true}, Keep},
-		{"asked to stop without grace, and runs", View{API: pod("a", deleting(0)), StopAsked: true, Report: runningStatus()}, Keep},
+		{"asked to stop without grace, and runs", View{API: forced, StopAsked: true, Report: runningStatus()}, Keep},
+		{"asked to stop without grace, and reported", View{API: forced, StopAsked: true, Report: report}, Remove},
 		{"deleted by an API server that names no grace", View{API: pod("a", deleting(1), func(p *corev1.Pod) { p.DeletionGracePeriodSeconds = nil }), Stopped: true, Attempted: true}, Patch},
 		{"gone", View{Stopped: true}, Keep},
 	} {

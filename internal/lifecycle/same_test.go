@@ -183,8 +183,10 @@ func TestPublishChangesNothingThatItIsGiven(t *testing.T) {
 	api.Status = *runningStatus()
 	api.Status.Conditions = []corev1.PodCondition{
 		{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Time{Time: now.Add(77)}},
+		{Type: "own", Status: corev1.ConditionTrue},
 		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
 	}
+	report.Conditions = []corev1.PodCondition{{Type: "own", Status: corev1.ConditionFalse}}
 	waits := pod("a", inPhase(corev1.PodPending))
 	waits.Status.Reason, waits.Status.ContainerStatuses = ReasonProviderFailed, []corev1.ContainerStatus{container(waiting)}
 	waits.Status.ContainerStatuses[0].State.Waiting.Reason = WaitingConfig

@@ -48,8 +48,8 @@ func nextGone(f *Facts, grace, waited time.Duration) Decision {
 	return nextNotFound(f, waited)
 }
 
-// hiddenFor returns how long a pod may still run although the backend does not show it, because it is too new. What was
-// shown once, or has finished, is not.
+// hiddenFor returns how long a pod may still run although the backend does not show it, because it is too new: 0 or less if it is
+// not, or was shown once, or has finished.
 func hiddenFor(f *Facts) time.Duration {
 	given, visible := f.Sent.AttemptedAt, f.Visible
 	if f.Earlier && f.Sent.StopMissing && f.API.Status.Phase != corev1.PodRunning && given.IsZero() {
@@ -58,7 +58,7 @@ func hiddenFor(f *Facts) time.Duration {
 			visible = min(visible, inFlight)
 		}
 	}
-	if given.IsZero() || f.Sent.Shown || f.Finished {
+	if f.Sent.Shown || f.Finished {
 		return 0
 	}
 	return given.Add(visible).Sub(f.Now)

@@ -35,7 +35,7 @@ func TestStopEndsWhatHasRun(t *testing.T) {
 		{name: "had succeeded", containers: []corev1.ContainerStatus{container(exited(0))}, want: []string{"exited"}, phase: corev1.PodSucceeded},
 		{name: "had succeeded, and the node's decision", containers: []corev1.ContainerStatus{container(exited(0))}, failure: &PodFailure{Reason: "Why"}, want: []string{"exited"}, phase: corev1.PodFailed},
 		{name: "had succeeded, and another runs", containers: []corev1.ContainerStatus{container(exited(0)), container(named("d"))}, want: []string{"exited", "killed"}, phase: corev1.PodFailed},
-		{name: "had failed, and is said to wait", containers: []corev1.ContainerStatus{container(exited(7))},
+		{name: "had failed, and is said to wait", containers: []corev1.ContainerStatus{container(exited(7), anonymous)},
 			report: &corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{container(waiting)}}, want: []string{"killed"}, phase: corev1.PodFailed},
 		{name: "has an ID, and no state", containers: []corev1.ContainerStatus{container(stateless, func(c *corev1.ContainerStatus) { c.ContainerID = "x://1" })}, want: []string{"killed"}, phase: corev1.PodFailed},
 		{name: "has restarted, and no state", containers: []corev1.ContainerStatus{container(stateless, func(c *corev1.ContainerStatus) { c.RestartCount = 1 })}, want: []string{"killed"}, phase: corev1.PodFailed},

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestQuietMeansRest: what is decided without asking the backend is what would
+// have been decided after asking it, had it the pod.
+func TestQuietMeansRest(t *testing.T) {
+	for _, api := range []*corev1.Pod{nil, pod("a"), pod("a", inPhase(corev1.PodRunning)), pod("a", deleting(1)), pod("a", inPhase(corev1.PodFailed)), pod("a", withImage("j")), pod("b")} {
+		for _, sent := range []Sent{{}, accepted(pod("a")), {UID: "a", Attempted: true}} {
+			for _, failure := range []*PodFailure{nil, {}} {
+				f := given{API: api, Sent: sent, Backend: pod("a"), Failure: failure}.facts()
+				if !f.quiet() {
+					continue
+				}
+				if d := nextSeen(&f, f.Backend); d.Step != Rest || d.Again != 0 {
+					t.Errorf("quiet, but Next says %+v for %+v, %+v", d, api, sent)
+				}
+			}
+		}
+	}
+	if f := (given{API: pod("a"), Sent: accepted(pod("a"))}).facts(); !f.quiet() {
+		t.Error("an accepted pod is not quiet")
+	}
+}
+
+// TestStopsUnseenMeansStop: the same for the first stop, whatever the backend has of the pod.
+func TestStopsUnseenMeansStop(t *testing.T) {
+	shown := accepted(pod("a"))
+	shown.Shown = true
+	stopped, missing, asked := shown, shown, shown
+	stopped.StopAcked, missing.MissingSince, asked.StopAskedAt = true, now, now
+	unseen := 0
+	for _, api := range []*corev1.Pod{nil, pod("a"), pod("a", deleting(1)), pod("a", deleting(1), inPhase(corev1.PodRunning)), pod("a", inPhase(corev1.PodFailed)), pod("b", deleting(1))} {
+		for _, sent := range []Sent{{}, shown, {UID: "a", Attempted: true}, stopped, missing, asked} {
+			for _, failure := range []*PodFailure{nil, {}} {
+				f := given{API: api, Sent: sent, Failure: failure}.facts()
+				f.Runs = true
+				if !f.stopsUnseen() {
+					continue
+				}
+				unseen++
+				for _, backend := range []*corev1.Pod{nil, pod("a"), pod("a", inPhase(corev1.PodRunning)), pod("a", inPhase(corev1.PodFailed))} {
+					if d := nextSeen(&f, backend); d.Step != Stop || d.Again != 0 {
+						t.Errorf("to be stopped unseen, but Next says %+v for %+v, %+v with %+v", d, api, sent, backend)
+					}
+				}
+			}
+		}
+	}
+	if unseen != 6 {
+		t.Errorf("%d of the cases are stopped unseen, want 6: one accepted pod, which has a failure or is deleted", unseen)
+	}
+}
+
+func BenchmarkQuiet(b *testing.B) {
+	p := pod("a", withLabel("k", "v"), inPhase(corev1.PodRunning))
+	f := Facts{API: p, Sent: accepted(p), Told: Told{Labels: p.Labels}, Now: now}
+	b.ReportAllocs()
+	for b.Loop() {
+		if d := Next(&f); d.Step != Rest {
+			b.Fatal("not quiet")
+		}
+	}
+}
