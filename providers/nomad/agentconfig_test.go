@@ -38,7 +38,10 @@ ports {
   rpc  = %d
   serf = %d
 }
-acl { enabled = %t }
+acl {
+  enabled = %t
+  token_min_expiration_ttl = "1s"
+}
 `, filepath.Base(a.dir), filepath.Join(a.dir, "data"), a.port, a.port+1, a.port+2, a.acl)
 	if a.joins == nil {
 		out.WriteString(`

@@ -40,8 +40,13 @@ func (a *agent) tokenOf(name, rules string) (string, error) {
 	if err := a.do(http.MethodPost, "/v1/acl/policy/"+name, nomadapi.ACLPolicy{Name: name, Rules: rules}, nil); err != nil {
 		return "", err
 	}
+	return a.tokenFor(name, 0)
+}
+
+// tokenFor makes a token with a policy that is there, which ends after lasts; 0 is never.
+func (a *agent) tokenFor(policy string, lasts time.Duration) (string, error) {
 	var token nomadapi.ACLToken
-	err := a.do(http.MethodPost, "/v1/acl/token", nomadapi.ACLToken{Type: "client", Policies: []string{name}}, &token)
+	err := a.do(http.MethodPost, "/v1/acl/token", nomadapi.ACLToken{Type: "client", Policies: []string{policy}, ExpirationTTL: lasts}, &token)
 	return token.SecretID, err
 }
 
@@ -146,7 +151,7 @@ func TestWithoutRights(t *testing.T) {
 	}
 }
 
-// TestTokenExpires: a token without rights is said, costs no pod, and one that is renewed is used.
+// TestTokenExpires: a token that has ended by its own time, or is not known, is said and costs no pod; one that is renewed is used.
 func TestTokenExpires(t *testing.T) {
 	a := newAgent(t, agent{acl: true})
 	c, write := withTokenFile(t, a, "expires")
@@ -156,6 +161,14 @@ func TestTokenExpires(t *testing.T) {
 	before := h.until(pod, "running", phase(corev1.PodRunning))
 	if err := h.Ping(t.Context()); err != nil {
 		t.Errorf("Ping: %v", err)
+	}
+	short, err := a.tokenFor("vk", 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(short)
+	if !await(t, func() bool { return h.Ping(t.Context()) != nil }) {
+		t.Error("the node is Ready with a token that has ended")
 	}
 	write("00000000-0000-0000-0000-000000000000")
 	late := shellPod("late", DriverRawExec, forever)

@@ -130,18 +130,20 @@ func TestThroughREST(t *testing.T) {
 		t.Errorf("a refused pod left its files: %v", err)
 	}
 
-	write("canary.of.nobody")
-	p.look()
-	await(t, "the node is not to be ready", func() (bool, string) {
-		err := p.Ping(t.Context())
-		return err != nil && strings.Contains(err.Error(), "the token of user root") && !strings.Contains(err.Error(), "canary"), fmt.Sprint(err)
-	})
-	if got := p.phase(t, "a"); got != "Running" {
-		t.Errorf("without a token the pod is %s", got)
+	for what, token := range map[string]string{"is not one": "canary.of.nobody", "has ended by its own time": c.Token(t, "root", 1)} {
+		write(token)
+		await(t, "the node is not to be ready, as its token "+what, func() (bool, string) {
+			p.look()
+			err := p.Ping(t.Context())
+			return err != nil && strings.Contains(err.Error(), "the token of user root") && !strings.Contains(err.Error(), "canary"), fmt.Sprint(err)
+		})
+		if got := p.phase(t, "a"); got != "Running" {
+			t.Errorf("without a token the pod is %s", got)
+		}
+		write(c.Token(t, "root", 600))
+		p.look()
+		await(t, "the node is to be ready again", func() (bool, string) { err := p.Ping(t.Context()); return err == nil, fmt.Sprint(err) })
 	}
-	write(c.Token(t, "root", 600))
-	p.look()
-	await(t, "the node is to be ready again", func() (bool, string) { err := p.Ping(t.Context()); return err == nil, fmt.Sprint(err) })
 
 	began := time.Now()
 	r, err := p.GetContainerLogs(t.Context(), "ns", "a", "c", api.ContainerLogOpts{Follow: true})
