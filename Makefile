@@ -84,12 +84,12 @@ test-compile: build
 # Packages whose tests have real runtimes and schedulers make hundreds of containers. The race detector makes that take twice as
 # long (docs/decisions/0045), so they run without it here, as the programs that are released do, and with it by make race-runtimes.
 RUNTIMES := providers/process providers/cri test/containerd
-# In the environment, because tests build programs too.
+# In the environment, because tests build programs too. make check vets them.
 PLAIN := CGO_ENABLED=0 GOFLAGS=-trimpath go
 MODULE_PATH := $(shell go list -m)
 
 test-runtimes:
-	@for package in $(RUNTIMES); do $(call test_runtime,$$package,$(PLAIN) test); done
+	@for package in $(RUNTIMES); do $(call test_runtime,$$package,$(PLAIN) test -vet=off); done
 
 race-runtimes: build ## run the tests of real runtimes with the race detector (an hour)
 	@for package in $(RUNTIMES); do $(call test_runtime,$$package,go test $(RACE)); done

@@ -31,7 +31,7 @@ func TestContainersWithTheSupervisorBeside(t *testing.T) {
 	dir := t.TempDir()
 	const stamp = "-X github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim.build=tests"
 	program := filepath.Join(dir, "tests")
-	tests := []string{"test", "-c", "-o", program, "-ldflags", stamp}
+	tests := []string{"test", "-c", "-vet=off", "-o", program, "-ldflags", stamp}
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		tests = append(tests, "-race")
 	}
