@@ -65,8 +65,20 @@ type container struct {
 	// working is held while the container is started, changed or removed.
 	working sync.Mutex
 	// guarded by mu
-	mu   sync.Mutex
-	shim *exec.Cmd
+	mu    sync.Mutex
+	shim  *exec.Cmd
+	going *shim.State // how it stood with it when its files began to go
+}
+
+// state is how it stands with the container. Its file of states goes before the container does, and without one it would be a new one.
+func (c *container) state() (shim.State, error) {
+	state, err := shim.ReadState(c.dir)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.going != nil { // looked at last, because it was noted first
+		return *c.going, nil
+	}
+	return state, err
 }
 
 // reap takes the status of the shim, if this process started it.
@@ -151,7 +163,7 @@ func (r *Runtime) start(ctx context.Context, c *container) error {
 	if r.sandboxStopped(c.Sandbox) {
 		return status.Errorf(codes.FailedPrecondition, "sandbox %s of container %s is stopped", c.Sandbox, c.id)
 	}
-	state, err := shim.ReadState(c.dir)
+	state, err := c.state()
 	if err != nil {
 		return err
 	}
@@ -195,7 +207,7 @@ func (r *Runtime) StopContainer(ctx context.Context, id string, timeout int64) e
 		return nil
 	}
 	c.working.Lock() // a start that is under way comes first
-	state, err := shim.ReadState(c.dir)
+	state, err := c.state()
 	c.working.Unlock()
 	if err != nil || !state.Started() || state.Ended() {
 		return err
@@ -251,9 +263,11 @@ func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 	}
 	c.working.Lock()
 	defer c.working.Unlock()
-	state, err := shim.ReadState(c.dir)
+	state, err := c.state()
 	if err == nil && state.Started() && !state.Ended() {
-		err = r.kill(ctx, c, state)
+		if err = r.kill(ctx, c, state); err == nil {
+			state, err = c.state()
+		}
 	}
 	if err != nil {
 		return err
@@ -262,6 +276,9 @@ func (r *Runtime) RemoveContainer(ctx context.Context, id string) error {
 	if err := r.discard(ctx, c); err != nil {
 		return err
 	}
+	c.mu.Lock()
+	c.going = &state
+	c.mu.Unlock()
 	if err := removeRecorded(c.dir); err != nil {
 		return fmt.Errorf("remove container %s: %w", id, err)
 	}

@@ -53,7 +53,7 @@ func (r *Runtime) ListContainerStats(ctx context.Context, filter *runtimeapi.Con
 }
 
 func (r *Runtime) statsOf(ctx context.Context, c *container) (*runtimeapi.ContainerStats, error) {
-	state, err := shim.ReadState(c.dir)
+	state, err := c.state()
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func (r *Runtime) ContainerStatus(_ context.Context, id string, _ bool) (*runtim
 }
 
 func (c *container) status(r *Runtime) (*runtimeapi.ContainerStatus, error) {
-	state, err := shim.ReadState(c.dir)
+	state, err := c.state()
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (r *Runtime) ListContainers(_ context.Context, filter *runtimeapi.Container
 		if filter.GetId() != "" && filter.GetId() != c.id || !matches(c.config.GetLabels(), filter.GetLabelSelector()) {
 			continue
 		}
-		state, err := shim.ReadState(c.dir)
+		state, err := c.state()
 		if err != nil {
 			return nil, err
 		}

@@ -30,7 +30,7 @@ func (r *Runtime) running(id string) (*container, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, err := shim.ReadState(c.dir)
+	state, err := c.state()
 	if err == nil && (!state.Started() || state.Ended()) {
 		err = status.Errorf(codes.FailedPrecondition, "container %s does not run", id)
 	}
