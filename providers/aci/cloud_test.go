@@ -101,7 +101,9 @@ func (a *azure) start(ctx context.Context, dir string, runner runner, objects *e
 		emulated.Principal{Tenant: tenant, Client: clientID, Secret: clientSecret})
 	a.Role, a.Subnets, a.Plain, a.Page, a.Grace = role, []string{subnet}, []string{subnet + "-plain"}, 7, 2
 	a.front = emulator.NewFront(emulated.Operation, a.Server)
-	server := httptest.NewTLSServer(a.front)
+	server := httptest.NewUnstartedServer(a.front)
+	server.EnableHTTP2 = true // as Azure does
+	server.StartTLS()
 	context.AfterFunc(ctx, server.Close)
 	a.url, a.caFile = server.URL, filepath.Join(dir, "ca.pem")
 	return os.WriteFile(a.caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600)

@@ -35,7 +35,10 @@ func (p *provider) RunInContainer(ctx context.Context, namespace, pod, name stri
 	if err != nil {
 		return err
 	}
-	dialer := websocket.Dialer{Proxy: p.proxy, TLSClientConfig: p.tls, HandshakeTimeout: callTimeout}
+	dialer := websocket.Dialer{Proxy: p.proxy, TLSClientConfig: p.tls.Clone(), HandshakeTimeout: callTimeout}
+	if dialer.TLSClientConfig != nil {
+		dialer.TLSClientConfig.NextProtos = nil // a websocket is HTTP/1.1, and the transport of the requests has added its own
+	}
 	conn, response, err := dialer.DialContext(ctx, value(answer.WebSocketURI), nil)
 	if response != nil && response.Body != nil {
 		defer response.Body.Close()
