@@ -24,22 +24,32 @@ if emulator_runs; then
   echo "✓ emulator stopped"
 fi
 
-# What a process that was killed could not end: supervisors of containers, which take their containers with them, and volumes in memory.
+memory=()
+# What a process that was killed could not end: supervisors of containers, which take their containers with them, those of sandboxes, which do not,
+# and volumes in memory.
 for left in "$state/process" "$state/emulator/process"; do
   for cwd in /proc/[0-9]*/cwd; do
     case $(readlink "$cwd" 2>/dev/null) in
-      "$left"/containers/*)
-        pid=${cwd#/proc/}
-        kill -9 "${pid%/cwd}" 2>/dev/null || true
-        timeout 10 tail --pid="${pid%/cwd}" -f /dev/null || true
+      "$left"/containers/* | "$left"/sandboxes/*)
+        pid=${cwd#/proc/} pid=${pid%/cwd}
+        started=$(cat "/proc/$pid/task/"*/children 2>/dev/null || true)
+        for child in $started; do # gVisor has its files in memory, where its root is
+          root_dir=$(tr '\0' '\n' <"/proc/$child/cmdline" 2>/dev/null | sed -n 's|^--root=\(/dev/shm/vk-process-[0-9a-f]*\)/state$|\1|p' || true)
+          [ -z "$root_dir" ] || memory+=("$root_dir")
+        done
+        for one in $pid $started; do
+          kill -9 "$one" 2>/dev/null || true
+          timeout 10 tail --pid="$one" -f /dev/null || true
+        done
         ;;
     esac
   done
   awk -v dir="$left/" 'index($2, dir) == 1 {print $2}' /proc/self/mounts | while read -r mount; do umount -l "$mount"; done
-  for container in "$left"/containers/*/; do
-    find /sys/fs/cgroup -depth -type d -name "vk-$(basename "$container")" -exec rmdir {} + 2>/dev/null || true
+  for made in "$left"/containers/*/ "$left"/sandboxes/*/; do
+    find /sys/fs/cgroup -depth -type d -name "vk-$(basename "$made")" -exec rmdir {} + 2>/dev/null || true
   done
 done
+[ ${#memory[@]} -eq 0 ] || rm -rf "${memory[@]}"
 
 chmod -R u+w "$state" 2>/dev/null || true # images may have directories without that right
 rm -rf "$state"
