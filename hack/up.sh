@@ -101,7 +101,7 @@ if [ -n "$emulated" ]; then
     setsid "$root/bin/emulate" -service "$emulated" -dir "$emulator" -images "$state/images" </dev/null >"$emulator/log" 2>&1 &
     echo $! >"$emulator/pid"
     until [ -s "$emulator/provider.yaml" ]; do # it writes that when it listens
-      emulator_runs || fail "the emulator of $emulated has ended. The end of its log, $emulator/log:
+      kill -0 "$(cat "$emulator/pid")" 2>/dev/null || fail "the emulator of $emulated has ended. The end of its log, $emulator/log:
 $(tail -n 3 "$emulator/log" | sed 's/^/    /')"
       sleep 0.2
     done
