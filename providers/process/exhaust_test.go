@@ -244,7 +244,7 @@ func (o *said) Close() error                { return nil }
 
 func (m *noisyNode) exec(name, script string) (string, error) {
 	var out said
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	err := m.pods.RunInContainer(ctx, "default", name, "main", []string{"/busybox", "sh", "-c", script}, &out)
 	return out.String(), err
@@ -253,7 +253,7 @@ func (m *noisyNode) exec(name, script string) (string, error) {
 // hears waits until an event has all those words.
 func (m *noisyNode) hears(words ...string) {
 	m.t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(3 * time.Minute)
 	for {
 		for line := range strings.Lines(m.heard) {
 			if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) }) {

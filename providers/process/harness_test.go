@@ -155,7 +155,7 @@ func (w *world) tryRun(name string, change func(*runtimeapi.ContainerConfig), co
 // until waits for a condition.
 func (w *world) until(what string, ok func() bool) {
 	w.t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(2 * time.Minute)
 	for !ok() {
 		select {
 		case <-deadline:
