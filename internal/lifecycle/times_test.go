@@ -4,6 +4,7 @@ package lifecycle
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ func TestEveryTimeIsCutToSeconds(t *testing.T) {
 	given := whole.DeepCopy()
 	leaves(reflect.ValueOf(given).Elem(), "status", func(path string, v reflect.Value) {
 		at, is := v.Interface().(metav1.Time)
-		if !is {
+		if !is || strings.HasPrefix(path, "status.VolumeHealth") { // is not in the oldest API, and no report is asked for it
 			return
 		}
 		times++
