@@ -100,6 +100,14 @@ func TestKnownSchedules(t *testing.T) {
 			{"delete", 0, 1, 0},
 			{"restart without a cache", 0, 0, 300 * time.Millisecond},
 		}},
+		// The answer to its creation was lost, and by its name it was taken for the one that had left.
+		"a pod is stopped in the place of the one before it": {KeepsNoUID: true, StopTime: time.Second, Steps: []simStep{
+			{"create", 1, 0, 300 * time.Millisecond},
+			{"delete", 1, 0, 0},
+			{"end", 1, 0, 0},
+			{"provider's answers are lost", 0, 0, 0},
+			{"create", 1, 0, 0},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // what happens at the same moment happens in any order

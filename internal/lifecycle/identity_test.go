@@ -38,6 +38,9 @@ func TestIdentity(t *testing.T) {
 		}, want: Release},
 		{name: "what was stopped runs still", facts: given{Sent: stopped, Backend: running}, want: BeginOrphan, backend: "a"},
 		{name: "what has left does not keep the next one out", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: failed}, change: func(f *Facts) { f.Left = ptr("a") }, want: Create},
+		{name: "what runs without a UID after one has left was made since", facts: given{API: wanted, Sent: Sent{UID: "b", Attempted: true}, Backend: unnamed(corev1.PodRunning)}, change: func(f *Facts) { f.Previous, f.Left = "a", ptr("a") }, want: Adopt, backend: ""},
+		{name: "what runs without a UID is the older one, as long as that has not left", facts: given{API: wanted, Sent: Sent{UID: "b", Attempted: true}, Backend: unnamed(corev1.PodRunning)}, change: func(f *Facts) { f.Previous = "a" }, want: BeginOrphan, backend: "a"},
+		{name: "what runs without a UID, before the next one was made, is the older one", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: unnamed(corev1.PodRunning)}, change: func(f *Facts) { f.Previous, f.Left = "a", ptr("a") }, want: BeginOrphan, backend: "a"},
 		{name: "another has left, and what was kept before is another one", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: failed}, change: func(f *Facts) { f.Left, f.Orphan = ptr("x"), Orphan{UID: "a", Asked: now, Present: true} }, want: KeepLeft, backend: "a"},
 		{name: "another has left, and the wanted one has ended", facts: given{API: pod("b", inPhase(corev1.PodFailed)), Sent: Sent{UID: "b"}, Backend: failed},
 			change: func(f *Facts) {

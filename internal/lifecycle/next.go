@@ -260,9 +260,13 @@ func (f *Facts) running(left *corev1.Pod) *corev1.Pod {
 }
 
 // named returns the backend's pod with the UID that it must have, if the
-// backend keeps none.
+// backend keeps none. What runs after the older one had left is not that: the wanted one was made, although the answer said otherwise.
 func (f *Facts) named(backend *corev1.Pod) *corev1.Pod {
-	return Named(backend, &f.Sent, f.Previous, f.API != nil)
+	previous := f.Previous
+	if f.Sent.Attempted && f.Left != nil && *f.Left == previous && backend != nil && !Terminal(&backend.Status) {
+		previous = ""
+	}
+	return Named(backend, &f.Sent, previous, f.API != nil)
 }
 
 func (f *Facts) hasLeft(backend *corev1.Pod) bool {
