@@ -102,30 +102,31 @@ func members(dir string) ([]int, error) {
 // Remove removes the groups, which nothing may be in but threads of this process, and what has been killed.
 func (g Cgroup) Remove() error {
 	var errs []error
+	until := time.Now().Add(exitPatience)
 	for controller, dir := range g.V1 {
 		if tasks, err := os.ReadFile(filepath.Join(dir, "tasks")); err == nil {
 			for line := range bytes.Lines(tasks) {
 				_ = os.WriteFile(filepath.Join(filepath.Dir(dir), "tasks"), bytes.TrimSpace(line), 0)
 			}
 		}
-		if err := onceEmpty(func() error { return syscall.Rmdir(dir) }); err != nil {
+		if err := onceEmpty(until, func() error { return syscall.Rmdir(dir) }); err != nil {
 			errs = append(errs, fmt.Errorf("remove the cgroup %s of %s: %w", dir, controller, err))
 		}
 	}
 	if g.V2 != "" {
-		if err := onceEmpty(func() error { return syscall.Rmdir(g.V2) }); err != nil {
+		if err := onceEmpty(until, func() error { return syscall.Rmdir(g.V2) }); err != nil {
 			errs = append(errs, fmt.Errorf("remove the cgroup %s: %w", g.V2, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// exitPatience is how long the exit of what was killed is waited for.
+// exitPatience is how long the exit of what was killed is waited for, for all groups of a container together.
 const exitPatience = 2 * time.Second
 
 // onceEmpty removes a group that may be gone. What was killed is in its group until the kernel has taken back its memory.
-func onceEmpty(rmdir func() error) error {
-	for until := time.Now().Add(exitPatience); ; time.Sleep(10 * time.Millisecond) {
+func onceEmpty(until time.Time, rmdir func() error) error {
+	for ; ; time.Sleep(10 * time.Millisecond) {
 		switch err := rmdir(); {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil

@@ -29,7 +29,7 @@ func TestCgroupIsRemovedOnceEmpty(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				err := onceEmpty(func() error {
+				err := onceEmpty(began.Add(exitPatience), func() error {
 					if time.Since(began) < test.busy {
 						return syscall.EBUSY
 					}
