@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -78,12 +79,13 @@ func firstSize(ctx context.Context, sizes <-chan api.TermSize, otherwise api.Ter
 	return otherwise
 }
 
-// quietly is an error of the dialer without addresses.
+// quietly is an error of the dialer without the URI of the session, which only one that cannot be read quotes.
 func quietly(err error) error {
-	if errors.Is(err, websocket.ErrBadHandshake) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
+	var unread *url.Error
+	if errors.As(err, &unread) {
+		return errors.New("its URI cannot be read")
 	}
-	return fmt.Errorf("%T", err)
+	return err
 }
 
 // session is a command that runs.

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os/exec"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
+	"github.com/gorilla/websocket"
 	corev1 "k8s.io/api/core/v1"
 	utilexec "k8s.io/utils/exec"
 
@@ -171,3 +173,21 @@ func TestTheMarkInParts(t *testing.T) {
 
 // stays goes on until it is asked to stop.
 var stays = program.Program{Stay: program.Forever}
+
+// TestSessionThatCannotBeOpenedSaysWhy, and not with which URI, which lets in whoever has it.
+func TestSessionThatCannotBeOpenedSaysWhy(t *testing.T) {
+	for uri, want := range map[string]string{
+		"wss://127.0.0.1:1/sessions/canary":       "connection refused",
+		"wss://127.0.0.1:1/sessions/canary\x7f":   "its URI cannot be read",
+		"wss://canary:port/sessions/canary":       "its URI cannot be read",
+		"https://127.0.0.1:1/sessions/canary?x=1": "malformed ws or wss URL",
+	} {
+		_, response, err := new(websocket.Dialer).DialContext(t.Context(), uri, nil)
+		if response != nil {
+			response.Body.Close()
+		}
+		if said := fmt.Sprint(quietly(err)); err == nil || !strings.Contains(said, want) || strings.Contains(said, "canary") {
+			t.Errorf("%q: it says %q, want %q", uri, said, want)
+		}
+	}
+}
