@@ -261,6 +261,16 @@ func TestCertificateOfAnotherNode(t *testing.T) {
 		if got := k.Current() != nil; got != want {
 			t.Errorf("node %s: the stored certificate is used: %t, want %t", node, got, want)
 		}
+		select { // a restart does not wait for the API server
+		case <-k.Obtained():
+			if !want {
+				t.Errorf("node %s has obtained a certificate that it may not use", node)
+			}
+		default:
+			if want {
+				t.Errorf("node %s waits for a certificate that it has", node)
+			}
+		}
 	}
 }
 
