@@ -116,15 +116,7 @@ func TestUpWithAnotherCluster(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}
 	}
-	if out, err := script("down.sh"); err != nil {
-		t.Errorf("down: %v\n%s", err, out)
-	}
-	if left := below(t, cache); len(left) > 0 {
-		t.Errorf("processes are left: %v", left)
-	}
-	if left, _ := filepath.Glob(filepath.Join(cache, "*/*/*")); len(left) > 0 {
-		t.Errorf("files are left: %v", left)
-	}
+	down(t, cache, script)
 }
 
 // TestUpWithAnEmulatedCloud does the same for each provider of a cloud that has an emulator, without an account: the pod
@@ -143,16 +135,22 @@ func TestUpWithAnEmulatedCloud(t *testing.T) {
 					t.Errorf("it does not say %q:\n%s", want, out)
 				}
 			}
-			if out, err := script("down.sh"); err != nil {
-				t.Errorf("down: %v\n%s", err, out)
-			}
-			if left := below(t, cache); len(left) > 0 {
-				t.Errorf("processes are left: %v", left)
-			}
-			if left, _ := filepath.Glob(filepath.Join(cache, "*/*/*")); len(left) > 0 {
-				t.Errorf("files are left: %v", left)
-			}
+			down(t, cache, script)
 		})
+	}
+}
+
+// down runs what make down runs, which leaves no process and no file.
+func down(t *testing.T, cache string, script func(string) (string, error)) {
+	t.Helper()
+	if out, err := script("down.sh"); err != nil {
+		t.Errorf("down: %v\n%s", err, out)
+	}
+	if left := below(t, cache); len(left) > 0 {
+		t.Errorf("processes are left: %v", left)
+	}
+	if left, _ := filepath.Glob(filepath.Join(cache, "*/*/*")); len(left) > 0 {
+		t.Errorf("files are left: %v", left)
 	}
 }
 
