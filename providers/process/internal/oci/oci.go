@@ -9,7 +9,6 @@
 package oci
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -99,32 +98,39 @@ func (c Call) pid(file string) (pid int, err error) {
 	return pid, nil
 }
 
-// Failed is why a call failed: the last error in its log, or else how the program ended.
+// Failed is why a call failed: the errors in its log, or else how the program ended.
 func (c Call) Failed(ended string) error {
 	name := filepath.Base(c.Argv[0])
-	last, err := c.LastError()
+	said, err := c.Errors()
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %s; its log: %w", name, ended, err)
-	case last == "":
+	case len(said) == 0:
 		return fmt.Errorf("%s: %s", name, ended)
 	}
-	return fmt.Errorf("%s: %s", name, last)
+	return fmt.Errorf("%s: %s", name, strings.Join(said, ": "))
 }
 
-// LastError is the last error in the log of the call; "" if there is none.
-func (c Call) LastError() (last string, err error) {
+// Errors are those in the log of the call, the last first: a process of the call tells what failed, then the call tells what that stopped.
+func (c Call) Errors() (said []string, err error) {
 	data, err := os.ReadFile(filepath.Join(c.Dir, logFile))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", err
+		return nil, err
 	}
-	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
-		var line struct{ Level, Msg string }
-		if err := json.Unmarshal(lines.Bytes(), &line); err == nil && (line.Level == "error" || line.Level == "fatal") {
-			last = strings.TrimSpace(line.Msg)
+	for line := range bytes.Lines(data) {
+		entries := json.NewDecoder(bytes.NewReader(line)) // gVisor ends no entry with a newline
+		for {
+			var entry struct{ Level, Msg string }
+			if entries.Decode(&entry) != nil {
+				break // the end, or what is no JSON
+			}
+			if entry.Level == "error" || entry.Level == "fatal" {
+				said = append(said, strings.TrimSpace(entry.Msg))
+			}
 		}
 	}
-	return last, nil
+	slices.Reverse(said)
+	return said, nil
 }
 
 // Process writes the process that Exec makes into dir: that of the configuration, with another command.

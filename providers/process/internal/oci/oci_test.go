@@ -29,21 +29,27 @@ func TestCallsHaveTheirFilesInTheirDirectory(t *testing.T) {
 	}
 }
 
-func TestAFailureIsTheLastErrorOfTheLog(t *testing.T) {
+func TestAFailureIsTheErrorsOfTheLog(t *testing.T) {
 	c := Runtime{Program: "/usr/sbin/runc"}.Start(t.TempDir(), "c1")
-	if got := c.Failed("it ended with code 1").Error(); got != "runc: it ended with code 1" {
-		t.Errorf("without a log: got %s", got)
-	}
-	log := `{"level":"error","msg":"the first"}
+	for _, test := range []struct{ name, log, want string }{
+		{"no log", "", "runc: it ended with code 1"},
+		{"one a line", `{"level":"error","msg":"the mount failed"}
 not JSON
-{"level":"error","msg":"the last\n"}
+{"level":"fatal","msg":"create failed\n"}
 {"level":"warning","msg":"a warning"}
-`
-	if err := os.WriteFile(filepath.Join(c.Dir, logFile), []byte(log), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := c.Failed("it ended with code 1").Error(); got != "runc: the last" {
-		t.Errorf("got %s", got)
+`, "runc: create failed: the mount failed"},
+		// As gVisor's file server and its call write them.
+		{"without a newline", `{"msg":"setting up FS: EBUSY","level":"error"}{"msg":"reading mounts: EOF","level":"error"}`, "runc: reading mounts: EOF: setting up FS: EBUSY"},
+		{"cut", `{"msg":"setting up FS","level":"error"}{"msg":"readi`, "runc: setting up FS"},
+	} {
+		if test.log != "" {
+			if err := os.WriteFile(filepath.Join(c.Dir, logFile), []byte(test.log), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := c.Failed("it ended with code 1").Error(); got != test.want {
+			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
 	}
 }
 

@@ -30,8 +30,8 @@ func (r Runtime) Keep(dir, id, bundle string, terminal bool) Call {
 // code too: so the call must have made the container, have told of no error since, and have removed it.
 func (r Runtime) Kept(c Call, id string) bool {
 	_, made := c.PID()
-	said, err := c.LastError()
-	return made == nil && err == nil && said == "" && !r.Knows(id)
+	said, err := c.Errors()
+	return made == nil && err == nil && len(said) == 0 && !r.Knows(id)
 }
 
 // Runs tells whether Keep has started the container.

@@ -59,6 +59,7 @@ func TestExitCodeIsTheContainersOwn(t *testing.T) {
 		"it ends before anybody sees": {script: "echo 7 > $PID; exit 3", code: 3},
 		"the runtime does not start":  {script: "exit 2", fails: "it ended with code 2"},
 		"it fails":                    {script: `echo 7 > $PID; echo '{"level": "error", "msg": "no such program"}' > $LOG; exit 128`, fails: "no such program"},
+		"its file server fails":       {script: `echo 7 > $PID; printf '{"level": "error", "msg": "no mount"}{"level": "error", "msg": "EOF"}' > $LOG; exit 128`, fails: "EOF: no mount"},
 		"it crashes at the start":     {script: "echo 7 > $PID; touch $STATE; exit 2", fails: "it ended with code 2"},
 		"it crashes":                  {script: runs + "exit 2", code: 137, lost: true},
 		"it is killed":                {script: runs + "kill -9 $$", code: 137, lost: true},
@@ -87,6 +88,27 @@ func TestExitCodeIsTheContainersOwn(t *testing.T) {
 				t.Errorf("it ended with code %d, lost %t; want %d, %t", code, lost, c.code, c.lost)
 			}
 		})
+	}
+}
+
+// TestSignalThatEndsTheContainerIsNoError: its call is killed with what is left of the container.
+func TestSignalThatEndsTheContainerIsNoError(t *testing.T) {
+	s := keeps(t, "kill -9 $$")
+	s.ended = make(chan struct{})
+	if err := s.signalMain(syscall.SIGTERM); err == nil || !strings.Contains(err.Error(), "code 137") {
+		t.Errorf("the container runs, and the call was killed: got %v", err)
+	}
+	s.ending.Store(true)
+	done := make(chan error)
+	go func() { done <- s.signalMain(syscall.SIGTERM) }()
+	select {
+	case err := <-done:
+		t.Errorf("the container has not ended yet: got %v", err)
+	case <-time.After(100 * time.Millisecond): // nothing tells that it waits
+	}
+	close(s.ended)
+	if err := <-done; err != nil {
+		t.Errorf("the container has ended: got %v", err)
 	}
 }
 

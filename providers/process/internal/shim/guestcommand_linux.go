@@ -109,13 +109,19 @@ func (s *supervisor) begun(call oci.Call, ended <-chan syscall.WaitStatus, pid i
 	return ended, nil
 }
 
-// signalMain sends a signal to the main process.
+// signalMain sends a signal to the main process. The call for it may fail by what it does: once the container ends, the call is killed with
+// what else runs, or finds no container any more.
 func (s *supervisor) signalMain(sig syscall.Signal) error {
 	if !s.guest() || s.spec.OCI.ID == s.spec.OCI.Sandbox {
 		return s.children.signal(s.state.Init.PID, false, sig)
 	}
 	o := s.spec.OCI
-	return s.simple(func(dir string) oci.Call { return o.Signal(dir, o.ID, int(sig)) })
+	err := s.simple(func(dir string) oci.Call { return o.Signal(dir, o.ID, int(sig)) })
+	if err != nil && s.ending.Load() {
+		<-s.ended
+		return nil
+	}
+	return err
 }
 
 // signalCommand sends a signal to a command and what it has started.

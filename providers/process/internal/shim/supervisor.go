@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -53,6 +54,8 @@ type supervisor struct {
 	stdin    *inlet
 	main     streams
 	commands commands
+	// ending tells that the main process has ended. What else runs, calls for the container too, is killed then.
+	ending atomic.Bool
 	// owned by run until ended is closed
 	state State
 	ended chan struct{}
@@ -169,6 +172,7 @@ func (s *supervisor) failed(err error) {
 // finish ends what the main process left, and then says how it ended.
 func (s *supervisor) finish(status syscall.WaitStatus, listener net.Listener) error {
 	finished := time.Now()
+	s.ending.Store(true)
 	if s.guest() && s.spec.OCI.ID != s.spec.OCI.Sandbox {
 		s.discard() // the runtime ends what is left in the sandbox
 	}
