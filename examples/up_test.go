@@ -100,8 +100,29 @@ func demo(t *testing.T, provider string) (cache, cluster string, script func(nam
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	t.Cleanup(func() { _, _ = script("down.sh") }) // once more, if the test has failed before
+	group := groupOfAnotherNode(t)
+	t.Cleanup(func() {
+		_, _ = script("down.sh") // once more, if the test has failed before
+		if _, err := os.Stat(group); group != "" && err != nil {
+			t.Errorf("down removes what is not its own: %v", err)
+		}
+	})
 	return cache, cluster, script
+}
+
+// groupOfAnotherNode is the control group of a container that another node on this machine has just made; "" where none can be made.
+func groupOfAnotherNode(t *testing.T) string {
+	t.Helper()
+	root := "/sys/fs/cgroup/memory"
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
+		root = "/sys/fs/cgroup"
+	}
+	group := filepath.Join(root, "vk-another-"+strconv.Itoa(os.Getpid()))
+	if os.Mkdir(group, 0o755) != nil { //nolint:gosec // as the kernel makes them
+		return ""
+	}
+	t.Cleanup(func() { _ = os.Remove(group) }) // an error means that the test has failed
+	return group
 }
 
 // TestUpWithAnotherCluster does the same for a provider that runs pods in another cluster.

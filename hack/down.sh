@@ -46,6 +46,7 @@ for left in "$state/process" "$state/emulator/process"; do
   done
   awk -v dir="$left/" 'index($2, dir) == 1 {print $2}' /proc/self/mounts | while read -r mount; do umount -l "$mount"; done
   for made in "$left"/containers/*/ "$left"/sandboxes/*/; do
+    [ -d "$made" ] || continue # the pattern itself: other nodes have groups of names that it matches
     find /sys/fs/cgroup -depth -type d -name "vk-$(basename "$made")" -exec rmdir {} + 2>/dev/null || true
   done
 done

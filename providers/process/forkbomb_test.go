@@ -44,8 +44,8 @@ func (noObjects) Container(_ context.Context, pod *corev1.Pod, _ string) (*corev
 	return pod.Spec.Containers[0].DeepCopy(), nil
 }
 
-// mine is a part of the names of what this process of tests makes.
-var mine = "-" + strconv.Itoa(os.Getpid())
+// mine is a part of the names of what this process of tests makes, and of no others: a number alone can begin another number.
+var mine = "-" + strconv.Itoa(os.Getpid()) + "-own"
 
 // shellPod is a pod that runs a script of this machine.
 func shellPod(name, script string) *corev1.Pod {
