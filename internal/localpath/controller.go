@@ -32,6 +32,8 @@ const (
 	// firstRetry and lastRetry bound the pauses after something failed.
 	firstRetry = time.Second
 	lastRetry  = 5 * time.Minute
+	// standbyPause is how often a process that stands by looks whether it still does. It costs no request.
+	standbyPause = 5 * time.Second
 )
 
 // Config is what a Controller works with. All fields are needed.
@@ -44,6 +46,8 @@ type Config struct {
 	Make func(ctx context.Context, name string) (path string, err error)
 	// Remove removes the directory of a volume with all that is in it, if it is there.
 	Remove func(ctx context.Context, name string) error
+	// StandsBy reports whether another process acts for the node. Its machine may be another one, with other directories.
+	StandsBy func() bool
 	// Recorder gets events about claims and volumes.
 	Recorder record.EventRecorder
 }
@@ -91,8 +95,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), registrations...) {
 		return nil
 	}
-	wg.Go(func() { wanted.work(ctx, c.provision) })
-	wg.Go(func() { left.work(ctx, c.reclaim) }) // what takes long to remove does not hold up what is made
+	wg.Go(func() { wanted.work(ctx, c.cfg.StandsBy, c.provision) })
+	wg.Go(func() { left.work(ctx, c.cfg.StandsBy, c.reclaim) }) // what takes long to remove does not hold up what is made
 	<-ctx.Done()
 	return nil
 }
@@ -115,12 +119,18 @@ func (q queue) handler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: func(_, o any) { add(o) }}
 }
 
-// work does what the objects need, one by one, until the queue is shut down. What fails comes again later.
-func (q queue) work(ctx context.Context, do func(ctx context.Context, key string) error) {
+// work does what the objects need, one by one, until the queue is shut down. What fails comes again later, and so does everything while
+// this process stands by.
+func (q queue) work(ctx context.Context, standsBy func() bool, do func(ctx context.Context, key string) error) {
 	for {
 		key, shutdown := q.Get()
 		if shutdown {
 			return
+		}
+		if standsBy() {
+			q.AddAfter(key, standbyPause)
+			q.Done(key)
+			continue
 		}
 		err := do(ctx, key)
 		switch {

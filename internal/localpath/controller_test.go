@@ -200,3 +200,22 @@ func TestWhatWasSeenMayBeOld(t *testing.T) {
 		}
 	})
 }
+
+// TestAProcessThatStandsByDoesNothing: what the one that acts for the node did not do is done once this one does.
+func TestAProcessThatStandsByDoesNothing(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.claim("old", nil)
+		w.standsBy.Store(true)
+		w.change("pvc-uid-old", release)
+		w.claim("new", nil)
+		time.Sleep(time.Hour)
+		if w.has() != "pvc-uid-old" || len(w.volumes()) != 1 {
+			t.Errorf("directories %q, volumes %v", w.has(), w.volumes())
+		}
+		w.standsBy.Store(false)
+		w.settle()
+		if w.has() != "pvc-uid-new" || len(w.volumes()) != 1 || w.volumes()["pvc-uid-new"] == nil {
+			t.Errorf("once it acts for the node: directories %q, volumes %v", w.has(), w.volumes())
+		}
+	})
+}

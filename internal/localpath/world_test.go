@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,6 +30,8 @@ type world struct {
 	api    *fake.Clientset
 	events *record.FakeRecorder
 	stop   func()
+
+	standsBy atomic.Bool
 
 	mu   sync.Mutex
 	dirs map[string]bool
@@ -51,7 +54,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 func (w *world) start() {
 	ctx, cancel := context.WithCancel(w.Context())
 	done := make(chan error, 1)
-	c := New(Config{Client: w.api, Watches: w.api, Node: "n", Hostname: "host", Recorder: w.events, Make: w.make, Remove: w.remove})
+	c := New(Config{Client: w.api, Watches: w.api, Node: "n", Hostname: "host", Recorder: w.events, Make: w.make, Remove: w.remove, StandsBy: w.standsBy.Load})
 	go func() { done <- c.Run(ctx) }()
 	w.stop = func() {
 		cancel()

@@ -26,11 +26,17 @@ type VolumeProvisioner interface {
 	RemoveVolume(ctx context.Context, name string) error
 }
 
-// provision makes and removes volumes until ctx ends, if the provider has room for them.
+// provision makes and removes volumes until ctx ends, if the provider has room for them. It begins when the node is registered: until
+// then it is not known whether this process acts for it.
 func (n *Node) provision(ctx context.Context) error {
 	provisioner, ok := n.provider.(VolumeProvisioner)
 	if !ok || !provisioner.ProvisionsVolumes() {
 		<-ctx.Done()
+		return nil
+	}
+	select {
+	case <-n.node.Ready():
+	case <-ctx.Done():
 		return nil
 	}
 	hostname := n.cfg.NodeSpec.Labels[corev1.LabelHostname]
@@ -40,6 +46,7 @@ func (n *Node) provision(ctx context.Context) error {
 	log.G(ctx).Info("making PersistentVolumes for claims of StorageClasses with the provisioner " + localpath.Driver)
 	return localpath.New(localpath.Config{
 		Client: n.clients.main, Watches: n.clients.watches, Node: n.name, Hostname: hostname, Recorder: n.recorder(n.name + "/local-path"),
+		StandsBy: func() bool { _, yes := n.node.StandsBy(); return yes },
 		Make: func(ctx context.Context, name string) (path string, err error) {
 			err = (&providercall.Caller{}).Do(ctx, "MakeVolume", func(ctx context.Context) (err error) {
 				path, err = provisioner.MakeVolume(ctx, name)
