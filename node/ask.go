@@ -53,7 +53,7 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 	case lifecycle.Admit:
 		f.Admitted = true
 		if f.Unsupported = s.checkSupported(s.api); f.Unsupported == "" {
-			f.Rejected = s.admit(s.key, s.api)
+			f.NoRoom = s.admit(s.key, s.api)
 		}
 	case lifecycle.CountMissing:
 		f.Counted, f.Held = true, s.countMissing(ctx)

@@ -169,7 +169,7 @@ func (r *leaseRenewer) try(ctx context.Context) error {
 	if !r.holder.mayTake(ctx, r.lease) {
 		return r.announce(ctx)
 	}
-	return r.take(ctx, r.claim(ctx, r.lease), r.update)
+	return r.take(ctx, r.renewed(ctx, r.lease), r.update)
 }
 
 func (r *leaseRenewer) update(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
@@ -193,17 +193,17 @@ func (r *leaseRenewer) create(ctx context.Context) error {
 		r.gone()
 	}
 	empty := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: r.name}}
-	return r.take(ctx, r.claim(ctx, empty), func(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	return r.take(ctx, r.renewed(ctx, empty), func(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 		return r.client.Create(ctx, lease, metav1.CreateOptions{})
 	})
 }
 
-// claim returns a copy of seen that we hold from now on. A lease that another
-// process holds is taken back: the name of the node is ours.
-func (r *leaseRenewer) claim(ctx context.Context, seen *coordinationv1.Lease) *coordinationv1.Lease {
+// renewed returns a copy of seen that names the node as holder from now on. Another name in spec.holderIdentity is replaced: the
+// lease of a node is the node's. Which of its processes has it says the annotation, of which leaseHolder decides before.
+func (r *leaseRenewer) renewed(ctx context.Context, seen *coordinationv1.Lease) *coordinationv1.Lease {
 	if holder := ptr.Deref(seen.Spec.HolderIdentity, r.name); holder != r.name && holder != r.rival {
 		r.rival = holder
-		log.G(ctx).WithField("holder", holder).Warn("another holder has the lease of this node: taking it back; is there a second daemon for this node?")
+		log.G(ctx).WithField("holder", holder).Warn("spec.holderIdentity of the lease names another holder than this node: replacing it; does another program use the lease of this node?")
 	}
 	lease := seen.DeepCopy()
 	lease.Spec.HolderIdentity = ptr.To(r.name)

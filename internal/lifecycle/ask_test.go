@@ -55,7 +55,7 @@ func TestWhatIsAskedFirst(t *testing.T) {
 		{"nobody, as the lost pod was given up for another one", given{API: never, Sent: Sent{UID: "a", MissingSince: lost.MissingSince}}, func(f *Facts) { f.API.Status.Phase = corev1.PodRunning }, Fail},
 
 		{"what the node has room for", given{API: pod("a")}, func(f *Facts) { f.Admitted = false }, Admit},
-		{"nobody, as the node has no room", given{API: pod("a")}, func(f *Facts) { f.Rejected = &PodFailure{Reason: "OutOfcpu"} }, Fail},
+		{"nobody, as the node has no room", given{API: pod("a")}, func(f *Facts) { f.NoRoom = &PodFailure{Reason: "OutOfcpu"} }, Fail},
 		{"nobody, as the backend does not have what it asks for", given{API: pod("a")}, func(f *Facts) { f.Unsupported = "no" }, Unsupported},
 		{"nobody, as such pods fail", given{API: pod("a")}, func(f *Facts) { f.Unsupported, f.FailUnsupported = "no", true }, Fail},
 

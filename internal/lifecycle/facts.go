@@ -104,7 +104,7 @@ type Asked struct {
 	EndTaken bool // the report of the pod's end, as the backend shows it, was taken
 
 	Admitted    bool        // room was asked for
-	Rejected    *PodFailure // why the node has none
+	NoRoom      *PodFailure // why the node has none
 	Unsupported string      // what the pod asks for and the backend does not have
 
 	// Counted says that the pod was counted among those that the backend lacks, and Held for how long nothing may be
@@ -208,7 +208,7 @@ type Decision struct {
 	Failure *PodFailure
 	// Shared says that the backend has another pod under the name of the wanted one.
 	Shared bool
-	// Shown says that the backend has the wanted pod.
+	// Shown says that the backend has a pod under the name of the wanted one; SamePod tells whether it is that one.
 	Shown bool
 	// Orphan says what is known now of a pod that only the backend had.
 	Orphan OrphanNews

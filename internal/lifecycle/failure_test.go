@@ -78,7 +78,7 @@ func TestTheNodeFailsPods(t *testing.T) {
 		{"of another system, and pending", given{API: windows(corev1.PodPending)}, func(f *Facts) { f.OS = "linux" }, ReasonWrongOS, false},
 		{"of the node's system", given{API: windows("")}, func(f *Facts) { f.OS = "windows" }, "", false},
 		{"not started, in its turn", given{API: pod("a")}, turn, "", false},
-		{"without room", given{API: pod("a")}, func(f *Facts) { f.Rejected = &PodFailure{Reason: "OutOfcpu", Message: "m"} }, "OutOfcpu", false},
+		{"without room", given{API: pod("a")}, func(f *Facts) { f.NoRoom = &PodFailure{Reason: "OutOfcpu", Message: "m"} }, "OutOfcpu", false},
 		{"asks for what the backend lacks", given{API: pod("a")}, func(f *Facts) { f.Unsupported, f.FailUnsupported = "m", true }, ReasonUnsupported, false},
 		{"asks for what the backend lacks, and waits", given{API: pod("a")}, func(f *Facts) { f.Unsupported = "m" }, "", false},
 		{"asks for what the backend has", given{API: pod("a")}, func(f *Facts) { f.FailUnsupported = true }, "", false},

@@ -19,7 +19,7 @@ func TestEveryPassEnds(t *testing.T) {
 		for range 16 {
 			d := Next(f)
 			if !d.Step.Asks() {
-				if d.Step == Create && (f.Rejected != nil || f.Unsupported != "") {
+				if d.Step == Create && (f.NoRoom != nil || f.Unsupported != "") {
 					t.Fatalf("a pod is created that the node has no room for: %+v", f)
 				}
 				return
@@ -55,7 +55,7 @@ func answer(t *rapid.T, f *Facts, d Decision) {
 	case Admit:
 		f.Admitted = true
 		if rapid.Bool().Draw(t, "rejected") {
-			f.Rejected = &PodFailure{}
+			f.NoRoom = &PodFailure{}
 		} else if rapid.Bool().Draw(t, "unsupported") {
 			f.Unsupported = "no"
 		}

@@ -56,8 +56,8 @@ func nextFailure(f *Facts) *PodFailure {
 		return &PodFailure{Reason: ReasonWrongOS, Message: fmt.Sprintf("the pod is for %s (spec.os.name), the node is %s", f.API.Spec.OS.Name, f.OS)}
 	case !f.Deadline.IsZero() && !f.Now.Before(f.Deadline):
 		return &PodFailure{Reason: ReasonDeadline, Message: "the pod was active for longer than spec.activeDeadlineSeconds", Normal: true}
-	case f.Rejected != nil:
-		return f.Rejected
+	case f.NoRoom != nil:
+		return f.NoRoom
 	case f.Unsupported != "" && f.FailUnsupported:
 		return &PodFailure{Reason: ReasonUnsupported, Message: f.Unsupported}
 	}
