@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -274,7 +275,7 @@ func (c *Cluster) StartNode(name string) (err error) {
 	return err
 }
 
-// KillNode kills the daemon of a node, as when the machine is lost. The processes of its jobs are left to who lost them.
+// KillNode kills the daemon of a node, as when the machine is lost. The processes of its jobs go on until the test ends.
 func (c *Cluster) KillNode(name string) { end(c.nodes[name], syscall.SIGKILL) }
 
 // AwaitNodes waits until all nodes can take jobs.
@@ -347,23 +348,24 @@ func (c *Cluster) close() error {
 	return os.RemoveAll(c.Dir)
 }
 
-// killSteps kills what supervises steps on nodes that were killed: nobody else ends it. It is known by the files that it has open.
+// killSteps kills what is left on nodes that were killed, and nobody else ends: supervisors of steps, which are known by the files that they
+// have open, and programs of jobs in the cluster's directory.
 func (c *Cluster) killSteps() {
 	names, _ := filepath.Glob("/proc/[0-9]*/comm")
 	for _, path := range names {
-		if name, _ := os.ReadFile(path); strings.TrimSpace(string(name)) != "slurmstepd" {
+		process := filepath.Dir(path)
+		links := []string{filepath.Join(process, "exe")}
+		if name, _ := os.ReadFile(path); strings.TrimSpace(string(name)) == "slurmstepd" {
+			links, _ = filepath.Glob(filepath.Join(process, "fd", "*"))
+		}
+		if !slices.ContainsFunc(links, func(link string) bool {
+			to, _ := os.Readlink(link)
+			return strings.HasPrefix(to, c.Dir+"/")
+		}) {
 			continue
 		}
-		process := filepath.Dir(path)
-		files, _ := filepath.Glob(filepath.Join(process, "fd", "*"))
-		for _, f := range files {
-			if to, _ := os.Readlink(f); !strings.HasPrefix(to, c.Dir+"/") {
-				continue
-			}
-			if pid, err := strconv.Atoi(filepath.Base(process)); err == nil {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-			}
-			break
+		if pid, err := strconv.Atoi(filepath.Base(process)); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
 }
