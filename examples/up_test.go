@@ -5,6 +5,7 @@
 package examples
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,6 +56,7 @@ func TestUpAndDown(t *testing.T) {
 		t.Errorf("kubectl cp from the pod: got %q, %v", got, err)
 	}
 
+	pod := kubectl("get", "pod", "first", "-o", "jsonpath={.metadata.uid}")
 	pid, err := os.ReadFile(filepath.Join(cache, "virtual-kubelet/nodes", cluster, "virtual-node/pid"))
 	if err != nil {
 		t.Fatal(err)
@@ -78,6 +80,24 @@ func TestUpAndDown(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(cache, "virtual-kubelet/*/*")); len(left) > 0 {
 		t.Errorf("files are left: %v", left)
 	}
+	if left := groupsOfPods(t, pod); len(left) > 0 {
+		t.Errorf("control groups are left: %v", left)
+	}
+}
+
+// groupsOfPods are the control groups of a pod, by its UID.
+func groupsOfPods(t *testing.T, uid string) (found []string) {
+	t.Helper()
+	if uid == "" {
+		t.Fatal("the pod has no UID")
+	}
+	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, e fs.DirEntry, err error) error { // groups come and go
+		if err == nil && e.IsDir() && strings.Contains(e.Name(), uid) {
+			found = append(found, path)
+		}
+		return nil
+	})
+	return found
 }
 
 // demo returns what runs a script of hack/ for a cluster of its own, whose files are in cache.

@@ -49,6 +49,9 @@ for left in "$state/process" "$state/emulator/process"; do
     [ -d "$made" ] || continue # the pattern itself: other nodes have groups of names that it matches
     find /sys/fs/cgroup -depth -type d -name "vk-$(basename "$made")" -exec rmdir {} + 2>/dev/null || true
   done
+  # Those of its pods, whose names end with a hash of where the node has its pods.
+  owner=$(printf %s "$left/pods" | sha256sum | cut -c1-8)
+  find /sys/fs/cgroup -depth -type d \( -path "*/pods-*-$owner" -o -path "*/pods-*-$owner/*" \) -exec rmdir {} + 2>/dev/null || true
 done
 [ ${#memory[@]} -eq 0 ] || rm -rf "${memory[@]}"
 
