@@ -103,7 +103,7 @@ func TestSignalThatEndsTheContainerIsNoError(t *testing.T) {
 	go func() { done <- s.signalMain(syscall.SIGTERM) }()
 	select {
 	case err := <-done:
-		t.Errorf("the container has not ended yet: got %v", err)
+		t.Fatalf("the container has not ended yet: got %v", err)
 	case <-time.After(100 * time.Millisecond): // nothing tells that it waits
 	}
 	close(s.ended)
