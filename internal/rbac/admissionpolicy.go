@@ -72,10 +72,13 @@ const admissionHead = `# SPDX-License-Identifier: Apache-2.0
 `
 
 // AdmissionYAML returns the objects of Admission as a file.
-func AdmissionYAML(s Subject) ([]byte, error) {
+func AdmissionYAML(s Subject) ([]byte, error) { return fileOf(admissionHead, s, Admission(s)) }
+
+// fileOf returns objects for a subject as a file. The head has a place for the names of its nodes.
+func fileOf(head string, s Subject, objects []runtime.Object) ([]byte, error) {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, admissionHead, strings.Join(s.Nodes, ", "))
-	for _, o := range Admission(s) {
+	fmt.Fprintf(&b, head, strings.Join(s.Nodes, ", "))
+	for _, o := range objects {
 		text, err := yaml.Marshal(o)
 		if err != nil {
 			return nil, fmt.Errorf("write %T: %w", o, err)

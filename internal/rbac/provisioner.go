@@ -3,7 +3,6 @@
 package rbac
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,7 +14,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/localpath"
 )
@@ -96,16 +94,4 @@ const provisionerHead = `# SPDX-License-Identifier: Apache-2.0
 `
 
 // ProvisionerYAML returns the objects of Provisioner as a file.
-func ProvisionerYAML(s Subject) ([]byte, error) {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, provisionerHead, strings.Join(s.Nodes, ", "))
-	for _, o := range Provisioner(s) {
-		text, err := yaml.Marshal(o)
-		if err != nil {
-			return nil, fmt.Errorf("write %T: %w", o, err)
-		}
-		b.WriteString("---\n")
-		b.Write(bytes.TrimSuffix(text, []byte("status: {}\n")))
-	}
-	return b.Bytes(), nil
-}
+func ProvisionerYAML(s Subject) ([]byte, error) { return fileOf(provisionerHead, s, Provisioner(s)) }
