@@ -157,6 +157,11 @@ func (c *C) gone(ctx context.Context, pod *corev1.Pod) bool {
 
 // until waits for a condition. It says in which state it is, too.
 func (c *C) until(what string, condition func() (ok bool, state string)) {
+	c.untilEvery(c.h.Every, what, condition)
+}
+
+// untilEvery is until for a condition that costs something to look at.
+func (c *C) untilEvery(every time.Duration, what string, condition func() (ok bool, state string)) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.h.Patience)
 	defer cancel()
 	for {
@@ -167,7 +172,7 @@ func (c *C) until(what string, condition func() (ok bool, state string)) {
 		if ctx.Err() != nil {
 			c.Fatalf("waited %s for %s: %s", c.h.Patience, what, state)
 		}
-		c.pause(ctx)
+		pause(ctx, every)
 	}
 }
 
