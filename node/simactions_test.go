@@ -100,9 +100,11 @@ func (s simStep) pod() string { return fmt.Sprint("p", s.Pod) }
 
 // create creates a pod, unless there is one. It has a label: of a copy without any, a
 // restart concludes that the backend keeps none. After a restart nobody can tell a
-// pod of the same name from the one that a backend without UIDs has still.
+// pod of the same name from the one that a backend without UIDs has still, nor
+// after that backend has denied the older one when it was asked for it.
 func (w *simWorld) create(s simStep) {
-	if w.api.Pod("d", s.pod()) != nil || w.plan.KeepsNoUID && w.plan.restarts() && w.backend.Has("d/"+s.pod()) != nil {
+	nameless := w.plan.KeepsNoUID && (w.plan.restarts() || w.plan.Lies == allLie && w.plan.StopTime == 0)
+	if w.api.Pod("d", s.pod()) != nil || nameless && w.backend.Has("d/"+s.pod()) != nil {
 		return
 	}
 	w.uids++
