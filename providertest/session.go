@@ -189,9 +189,7 @@ func (c *C) removeAll() {
 	}
 }
 
-// pause waits for as long as the harness says between two looks.
-func (c *C) pause(ctx context.Context) { pause(ctx, c.h.Every) }
-
+// pause waits between two looks.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
