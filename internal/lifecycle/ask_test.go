@@ -13,7 +13,6 @@ import (
 // TestWhatIsAskedFirst: each question is a step of its own, and is asked only where the answer matters.
 func TestWhatIsAskedFirst(t *testing.T) {
 	running, failed := pod("a", inPhase(corev1.PodRunning)), pod("a", inPhase(corev1.PodFailed))
-	gone := asked(accepted(running), time.Second, 10, true)
 	lost := accepted(running)
 	lost.MissingSince = now.Add(-time.Minute)
 	never := pod("a", inPhase(corev1.PodRunning))
@@ -42,11 +41,7 @@ func TestWhatIsAskedFirst(t *testing.T) {
 		{"not for all pods, as one has the name that runs", given{API: pod("b"), Backend: running}, func(f *Facts) { f.All = false }, BeginOrphan},
 		{"for all pods, as one must stop behind another", given{API: pod("b", deleting(1)), Backend: running}, func(f *Facts) { f.All = false }, AskAll},
 		{"not for all pods, as the stop behind another is confirmed", given{API: pod("b", deleting(1)), Backend: running}, func(f *Facts) { f.All, f.Stopped = false, true }, BeginOrphan},
-		{"not for all pods, as the last one of the name has left", given{Sent: gone, Backend: failed}, func(f *Facts) { f.All, f.Left = false, ptr("a") }, Release},
-		{"for all pods, as one that has left may hide the last one", given{Sent: Sent{UID: "b"}, Backend: failed}, func(f *Facts) { f.All, f.Left = false, ptr("a") }, AskAll},
-		{"for all pods, as one that has left may hide an older one", given{Sent: gone, Backend: failed}, func(f *Facts) { f.All, f.Left, f.Previous = false, ptr("a"), "old" }, AskAll},
-		{"for all pods, as one that has left may hide another that a list had", given{Sent: gone, Backend: failed}, func(f *Facts) { f.All, f.Left, f.Duplicate = false, ptr("a"), &Duplicate{} }, AskAll},
-		{"for all pods, as a list had something else", given{Sent: gone, Backend: failed}, func(f *Facts) { f.All, f.Left, f.Suspect = false, ptr("a"), true }, AskAll},
+		{"for all pods, as one that has left may hide another", given{Sent: asked(accepted(running), time.Second, 10, true), Backend: failed}, func(f *Facts) { f.All, f.Left = false, ptr("a") }, AskAll},
 		{"for all pods, as one that has left may hide another beside one that has ended", given{API: pod("b", inPhase(corev1.PodFailed)), Sent: Sent{UID: "b"}, Backend: failed},
 			func(f *Facts) { f.All, f.Over, f.Suspect, f.Left = false, true, true, ptr("a") }, AskAll},
 

@@ -213,8 +213,7 @@ func (f *Facts) identify() (backend *corev1.Pod, first *Decision) {
 		return backend, nil
 	case f.Left == nil || *f.Left != backend.UID: // first: what is known of another one takes the place of what says so
 		return nil, &Decision{Step: KeepLeft, Backend: backend}
-	case none && !f.All && f.Backend.UID != "" && (f.Suspect || !f.alone()):
-		// A backend that keeps no UIDs has one pod of a name. Where nothing speaks for another one, the relist finds it, as under any name.
+	case none && !f.All && f.Backend.UID != "": // one that keeps no UIDs has one pod of a name
 		return nil, &Decision{Step: AskAll}
 	}
 	if running := f.running(backend); none && running != nil {
