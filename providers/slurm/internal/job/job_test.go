@@ -14,11 +14,18 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
 )
 
 func TestOneJobTakesAPod(t *testing.T) {
@@ -30,6 +37,55 @@ func TestOneJobTakesAPod(t *testing.T) {
 	t.Setenv("SLURM_JOB_ID", "2")
 	if err := claim(dir); err == nil || !strings.Contains(err.Error(), "job 1 runs this pod") {
 		t.Errorf("the second job: %v", err)
+	}
+}
+
+// TestContainersEndWithTheSignalOfSlurm: a pod whose containers end by the signal of Slurm before the supervisor has taken its own has not ended by itself.
+func TestContainersEndWithTheSignalOfSlurm(t *testing.T) {
+	dir := t.TempDir()
+	pods, err := podruntime.New(podruntime.Config{
+		Runtime: newRuntime(dir, ""), Images: images{dir}, Node: &corev1.Node{}, Recorder: &record.FakeRecorder{}, Root: filepath.Join(dir, "pods"), LogRoot: dir,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = pods.RunInBackground(ctx) })
+	defer running.Wait()
+	defer cancel()
+	for i := range 40 {
+		phase := []corev1.PodPhase{corev1.PodFailed, corev1.PodSucceeded}[i%2]
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u"}}
+		s := &supervisor{dir: dir, bundle: &bundle{Bundle: Bundle{Pod: pod}}, pods: pods, changed: make(chan struct{}, 1), last: pod.DeepCopy()}
+		s.last.Status.Phase = phase
+		signals := make(chan os.Signal, 1)
+		s.changed <- struct{}{}
+		signals <- syscall.SIGTERM
+		if err := s.follow(ctx, signals); err != nil {
+			t.Fatal(err)
+		}
+		var said Status
+		if err := ReadJSON(filepath.Join(dir, StatusFile), &said); err != nil || !said.Ended || said.Cause != "SIGTERM" || said.Pod.Phase != phase {
+			t.Fatalf("it says %+v, %v, want the signal as the cause", said, err)
+		}
+	}
+}
+
+// TestFailureWaitsForTheSignalOfSlurm: a pod that failed may have its supervisor's signal a moment later; one that succeeded is told at once.
+func TestFailureWaitsForTheSignalOfSlurm(t *testing.T) {
+	for after, want := range map[time.Duration]os.Signal{signalSpread - 1: syscall.SIGTERM, signalSpread + 1: nil} {
+		synctest.Test(t, func(t *testing.T) {
+			signals := make(chan os.Signal, 1)
+			began := time.Now()
+			time.AfterFunc(after, func() { signals <- syscall.SIGTERM })
+			if got := lateSignal(signals, corev1.PodSucceeded); got != nil || time.Since(began) > 0 {
+				t.Errorf("success waits %v, for %v", time.Since(began), got)
+			}
+			if got := lateSignal(signals, corev1.PodFailed); got != want || time.Since(began) > signalSpread {
+				t.Errorf("signal after %v: got %v after %v, want %v", after, got, time.Since(began), want)
+			}
+		})
 	}
 }
 

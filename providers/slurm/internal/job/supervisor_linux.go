@@ -209,13 +209,16 @@ func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error
 	var over time.Time
 	var begun sync.Once
 	var sawTick bool
+	var late os.Signal
 	for {
-		var sig os.Signal
-		select {
-		case <-s.changed:
-		case <-ticker.C:
-			sawTick = true // it begins no more, whatever its pod waits for
-		case sig = <-signals:
+		sig := late
+		if late = nil; sig == nil {
+			select {
+			case <-s.changed:
+			case <-ticker.C:
+				sawTick = true // it begins no more, whatever its pod waits for
+			case sig = <-signals:
+			}
 		}
 		if grace, cause, asked := s.order(sig); asked {
 			if err := s.stop(ctx, grace); err != nil {
@@ -237,6 +240,11 @@ func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error
 			_, err := s.pods.GetPod(ctx, s.bundle.Pod.Namespace, s.bundle.Pod.Name)
 			terminal = terminal || errdefs.IsNotFound(err)
 		}
+		if terminal && !stopping {
+			if late = lateSignal(signals, last.Status.Phase); late != nil {
+				continue
+			}
+		}
 		s.status.Ended, s.status.Stopped = terminal, stopping
 		if terminal && over.IsZero() {
 			over = time.Now()
@@ -252,6 +260,29 @@ func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error
 			fmt.Fprintf(os.Stderr, "%v: it is tried again\n", err)
 		}
 		failing = err != nil
+	}
+}
+
+// signalSpread is how long Slurm, on a busy machine, takes to signal all processes of a job.
+const signalSpread = 200 * time.Millisecond
+
+// lateSignal returns the signal of Slurm that a pod may have ended by, if there is one. It goes to the processes of containers and to the
+// supervisor, in any order: what failed just before the supervisor got its own did not fail by itself.
+func lateSignal(signals <-chan os.Signal, phase corev1.PodPhase) os.Signal {
+	var wait time.Duration
+	if phase == corev1.PodFailed {
+		wait = signalSpread
+	}
+	select {
+	case sig := <-signals:
+		return sig
+	case <-time.After(wait):
+	}
+	select {
+	case sig := <-signals:
+		return sig
+	default:
+		return nil
 	}
 }
 
