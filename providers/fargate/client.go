@@ -55,8 +55,8 @@ type service interface {
 	log(ctx context.Context, group, name, token string, since time.Time) ([]logs.Line, string, error)
 	// session opens a session that runs a command in a container of a task.
 	session(ctx context.Context, arn, container, command string) (*websocket.Conn, error)
-	// receive returns messages of a queue, none after a while without; done removes them.
-	receive(ctx context.Context, queue string) ([]message, error)
+	// receive returns messages of a queue, none after a wait of seconds without; done removes them.
+	receive(ctx context.Context, queue string, seconds int) ([]message, error)
 	done(ctx context.Context, queue string, messages []message) error
 	// examine tries the rights on what is not there, and looks at what the configuration names.
 	examine(ctx context.Context, conf Config, key string) error

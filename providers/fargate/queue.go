@@ -22,6 +22,8 @@ const (
 	queueWait, queueBatch = 20, 10
 	// queuePause is how long a queue that fails is left alone.
 	queuePause = 30 * time.Second
+	// queuePace is how long changes gather after others, so that those of many tasks are one request: ECS limits how often it is asked.
+	queuePace = 500 * time.Millisecond
 	// restWithQueue is the time between two rounds at rest where changes are told: a change that got lost is seen then.
 	restWithQueue = 30 * time.Second
 )
@@ -42,22 +44,28 @@ type change struct {
 	} `json:"detail"`
 }
 
-// receive returns messages of a queue; none after a while without.
-func (c *client) receive(ctx context.Context, queue string) ([]message, error) {
+// receive returns messages of a queue; none after a wait of seconds without.
+func (c *client) receive(ctx context.Context, queue string, seconds int) ([]message, error) {
 	var out struct{ Messages []message }
 	err := c.signed.json(ctx, "sqs", rootOf(queue), "AmazonSQS.ReceiveMessage", map[string]any{
-		"QueueUrl": queue, "MaxNumberOfMessages": queueBatch, "WaitTimeSeconds": queueWait,
+		"QueueUrl": queue, "MaxNumberOfMessages": queueBatch, "WaitTimeSeconds": seconds,
 	}, &out)
 	return out.Messages, kind(err, "read the queue "+queue)
 }
 
 // done removes messages of a queue.
 func (c *client) done(ctx context.Context, queue string, messages []message) error {
-	var entries []map[string]string
-	for i, m := range messages {
-		entries = append(entries, map[string]string{"Id": fmt.Sprint(i), "ReceiptHandle": m.ReceiptHandle})
+	for some := range slices.Chunk(messages, queueBatch) {
+		var entries []map[string]string
+		for i, m := range some {
+			entries = append(entries, map[string]string{"Id": fmt.Sprint(i), "ReceiptHandle": m.ReceiptHandle})
+		}
+		err := c.signed.json(ctx, "sqs", rootOf(queue), "AmazonSQS.DeleteMessageBatch", map[string]any{"QueueUrl": queue, "Entries": entries}, nil)
+		if err != nil {
+			return kind(err, "remove messages of the queue "+queue)
+		}
 	}
-	return kind(c.signed.json(ctx, "sqs", rootOf(queue), "AmazonSQS.DeleteMessageBatch", map[string]any{"QueueUrl": queue, "Entries": entries}, nil), "remove messages of the queue "+queue)
+	return nil
 }
 
 // listen asks about tasks as soon as a queue says that they have changed, until ctx ends. A queue that fails costs no pod: rounds go on.
@@ -68,17 +76,16 @@ func (p *provider) listen(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if err == nil {
-			failed = false
-			continue
-		}
-		if !failed {
-			failed = true
+		if err != nil && !failed {
 			log.G(ctx).WithError(err).Warn("The queue does not tell changes of tasks; ECS is asked all the same")
 		}
-		wait := queuePause
-		if after, says := errdefs.RetryAfterOf(err); says {
-			wait = max(wait, after)
+		failed = err != nil
+		wait := queuePace
+		if failed {
+			wait = queuePause
+			if after, says := errdefs.RetryAfterOf(err); says {
+				wait = after
+			}
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -89,10 +96,14 @@ func (p *provider) listen(ctx context.Context) {
 	}
 }
 
-// hear takes messages once. Those of tasks about which ECS was asked in vain stay, and are told again.
+// hear takes the messages that there are, for as many tasks as one request asks about. Those of tasks about which ECS was asked in vain stay, and are told again.
 func (p *provider) hear(ctx context.Context) error {
-	messages, err := p.service.receive(ctx, p.config.Queue)
-	if err != nil || len(messages) == 0 {
+	messages, err := p.service.receive(ctx, p.config.Queue, queueWait)
+	for more := messages; err == nil && len(more) == queueBatch && len(messages) < batch; {
+		more, err = p.service.receive(ctx, p.config.Queue, 0)
+		messages = append(messages, more...)
+	}
+	if len(messages) == 0 {
 		return err
 	}
 	var arns []string
@@ -107,7 +118,9 @@ func (p *provider) hear(ctx context.Context) error {
 		}
 	}
 	if len(arns) > 0 {
-		if err = p.ask(ctx, arns); err == nil {
+		slices.Sort(arns)
+		asked := p.ask(ctx, slices.Compact(arns))
+		if err = errors.Join(err, asked); asked == nil {
 			others = messages
 		}
 	}
@@ -117,9 +130,9 @@ func (p *provider) hear(ctx context.Context) error {
 	return err
 }
 
-// ask asks about tasks at once.
+// ask asks about tasks at once, and again about those of which the cache knows better.
 func (p *provider) ask(ctx context.Context, arns []string) error {
-	for range 3 {
+	for try := 0; try < 3 && len(arns) > 0; try++ {
 		at := time.Now()
 		tasks, missing, err := p.service.describe(ctx, arns)
 		if err != nil {
@@ -127,10 +140,13 @@ func (p *provider) ask(ctx context.Context, arns []string) error {
 			return err
 		}
 		p.watch.note(at, tasks, missing)
-		p.leftovers.take(p.mapping, tasks)
+		p.learn(tasks)
 		p.cache.Take(ctx, at, tasks...)
-		if !slices.ContainsFunc(tasks, p.passedBy) {
-			break
+		arns = nil
+		for _, t := range tasks {
+			if p.passedBy(t) {
+				arns = append(arns, aws.ToString(t.TaskArn))
+			}
 		}
 	}
 	return nil

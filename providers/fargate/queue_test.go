@@ -7,28 +7,75 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
 // letters is a service with messages in its queue.
 type letters struct {
 	service
+	mu       sync.Mutex
 	messages []message
 	fails    error // of what is asked about tasks
 	removed  []string
+	given    int        // how many of messages were received
+	asked    [][]string // the tasks of each request
 }
 
-func (l *letters) receive(context.Context, string) ([]message, error) { return l.messages, nil }
+// receive gives messages as SQS does: at most ten, and none of them again before they are forgotten to have been given.
+func (l *letters) receive(ctx context.Context, _ string, seconds int) ([]message, error) {
+	for range 10 * seconds {
+		if some := l.next(); len(some) > 0 {
+			return some, nil
+		}
+		select {
+		case <-time.After(time.Second / 10):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return l.next(), nil
+}
 
-func (l *letters) describe(context.Context, []string) ([]types.Task, []string, error) {
-	return nil, nil, l.fails
+func (l *letters) next() []message {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	some := l.messages[l.given:min(len(l.messages), l.given+queueBatch)]
+	l.given += len(some)
+	return slices.Clone(some)
+}
+
+// post puts a message into the queue, and says of what ECS fails from now on.
+func (l *letters) post(m message, fails error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.messages, l.fails = append(l.messages, m), fails
+}
+
+// so returns how many requests there were, and what was removed.
+func (l *letters) so() (int, []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.asked), slices.Clone(l.removed)
+}
+
+func (l *letters) describe(_ context.Context, arns []string) ([]types.Task, []string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked = append(l.asked, arns)
+	return nil, arns, l.fails
 }
 
 func (l *letters) done(_ context.Context, _ string, messages []message) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for _, m := range messages {
 		l.removed = append(l.removed, m.ReceiptHandle)
 	}
@@ -37,11 +84,7 @@ func (l *letters) done(_ context.Context, _ string, messages []message) error {
 
 // TestMessagesStayUntilTheyAreFollowed: a change is removed from the queue when ECS has said what it is, and what is none of this node's at once.
 func TestMessagesStayUntilTheyAreFollowed(t *testing.T) {
-	useKey(t)
-	p, err := newProvider(t.Context(), cli.ProviderInput{NodeName: "node"}, testConfig(t, func(c *Config) { c.Queue = "https://sqs.example/1/tasks" }), quick)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, _ := hearing(t)
 	of := func(by string) string {
 		return fmt.Sprintf(`{"source":"aws.ecs","detail-type":"ECS Task State Change","detail":{"taskArn":"arn:1","startedBy":%q}}`, by)
 	}
@@ -57,9 +100,79 @@ func TestMessagesStayUntilTheyAreFollowed(t *testing.T) {
 		if err := p.hear(t.Context()); !errors.Is(err, test.fails) || !slices.Equal(l.removed, test.want) {
 			t.Errorf("ECS says %v: removed %v, %v, want %v", test.fails, l.removed, err, test.want)
 		}
-		l.messages, l.removed = l.messages[:1], nil
+		l.messages, l.removed, l.given = l.messages[:1], nil, 0
 		if err := p.hear(t.Context()); !errors.Is(err, test.fails) || (len(l.removed) == 0) != (test.fails != nil) {
 			t.Errorf("ECS says %v of one message: removed %v, %v", test.fails, l.removed, err)
 		}
 	}
+}
+
+// hearing is a provider with a queue, and the message that a task of it has changed.
+func hearing(t *testing.T) (*provider, func(task int) message) {
+	t.Helper()
+	useKey(t)
+	p, err := newProvider(t.Context(), cli.ProviderInput{NodeName: "node"}, testConfig(t, func(c *Config) { c.Queue = "https://sqs.example/1/tasks" }), quick)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, func(task int) message {
+		return message{ReceiptHandle: fmt.Sprint(task), Body: fmt.Sprintf(
+			`{"source":"aws.ecs","detail-type":"ECS Task State Change","detail":{"taskArn":"arn:%03d","startedBy":%q}}`, task, p.mapping.startedBy())}
+	}
+}
+
+// TestManyChangesAreOneRequest: all messages that there are make one request to ECS, with each task once, of at most as many as one may have.
+func TestManyChangesAreOneRequest(t *testing.T) {
+	p, of := hearing(t)
+	l := &letters{}
+	p.service = l
+	for i := range 2*batch + 25 {
+		l.messages = append(l.messages, of(i/2))
+	}
+	for _, want := range []struct{ asked, removed int }{{batch / 2, batch}, {batch / 2, 2 * batch}, {13, 2*batch + 25}} {
+		if err := p.hear(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(l.asked[len(l.asked)-1]); n != want.asked || len(l.removed) != want.removed {
+			t.Errorf("asked about %d tasks, removed %d messages, want %+v", n, len(l.removed), want)
+		}
+	}
+	if len(l.asked) != 3 {
+		t.Errorf("%d requests, want 3", len(l.asked))
+	}
+}
+
+// TestChangesGather: a change that comes alone is followed at once, and those that come after it together: ECS is not asked for each.
+func TestChangesGather(t *testing.T) {
+	p, of := hearing(t)
+	synctest.Test(t, func(t *testing.T) {
+		l := &letters{}
+		p.service = l
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { p.listen(ctx); close(done) }()
+		time.Sleep(time.Minute + time.Second/20)
+		l.post(of(0), nil)
+		time.Sleep(time.Second / 10)
+		if asked, _ := l.so(); asked != 1 {
+			t.Errorf("%d requests, want one at once", asked)
+		}
+		for i := range 1000 { // 50 in a second
+			l.post(of(i), nil)
+			time.Sleep(time.Second / 50)
+		}
+		time.Sleep(2 * queuePace)
+		if asked, removed := l.so(); len(removed) != 1001 || asked > 1+21*int(time.Second/queuePace) {
+			t.Errorf("%d messages followed by %d requests in 21 s, want all, by one in %v", len(removed), asked, queuePace)
+		}
+		l.post(of(0), errdefs.RetryAfter(errors.New("too many"), 5*time.Second))
+		time.Sleep(time.Second)
+		l.post(of(1), nil)
+		time.Sleep(5 * time.Second)
+		if _, removed := l.so(); removed[len(removed)-1] != "1" {
+			t.Error("ECS was to be asked again after 5 s, and was not")
+		}
+		cancel()
+		<-done
+	})
 }

@@ -192,16 +192,23 @@ func (p *provider) changed(ctx context.Context, _ time.Time) ([]ecstypes.Task, e
 			p.cache.Forget(pods[arn].UID)
 		}
 	}
+	p.learn(tasks)
+	return tasks, nil
+}
+
+// learn takes down what the tasks of this node say besides their states, however they were asked about.
+func (p *provider) learn(tasks []ecstypes.Task) {
 	for _, t := range tasks {
-		if id, ours := p.identify(t); ours {
-			p.watch.sure(id.UID)
+		id, ours := p.identify(t)
+		if !ours {
+			continue
 		}
+		p.watch.sure(id.UID)
 		if ended(t) && t.StopCode == ecstypes.TaskStopCodeTaskFailedToStart { // a secret may have been removed
 			p.made.forget()
 		}
 	}
 	p.leftovers.take(p.mapping, tasks)
-	return tasks, nil
 }
 
 // list returns every task of the node. Those that are to run are in one list of ECS, all others of the last hour in another one, which has
@@ -244,7 +251,7 @@ func (p *provider) list(ctx context.Context) ([]ecstypes.Task, error) {
 		}
 	}
 	p.forget(halted)
-	p.leftovers.take(p.mapping, tasks)
+	p.learn(tasks)
 	p.leftovers.keep(halted)
 	p.prober.only(p.cache.All())
 	return out, nil
