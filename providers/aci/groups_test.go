@@ -243,6 +243,25 @@ func TestRoundsWithoutAList(t *testing.T) {
 	})
 }
 
+// TestListsOfManyPagesAreFewer: while groups start there is a list in each round, and a list of many pages, each of which is a request, less often.
+func TestListsOfManyPagesAreFewer(t *testing.T) {
+	for pages, want := range map[int]time.Duration{1: busyEvery, 4: busyEvery, 5: 2 * busyEvery, 10: 3 * busyEvery} {
+		synctest.Test(t, func(t *testing.T) {
+			s, g, names := onShelf(t, 3)
+			s.edit(func() { s.states[names[0]] = "Waiting" })
+			g.rounds(t, busyEvery, time.Second)
+			g.pages = pages
+			listed := g.listed
+			for !g.wants(time.Now()) {
+				time.Sleep(busyEvery)
+			}
+			if every := time.Since(listed); every != want {
+				t.Errorf("a list of %d pages each %v, want %v", pages, every, want)
+			}
+		})
+	}
+}
+
 // TestThrottledLooks stop: the service wants fewer requests.
 func TestThrottledLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
