@@ -105,7 +105,7 @@ func (r *round) live(ctx context.Context, l *life, atRest bool) (err error) {
 	}
 	heap := func() error { return writeProfiles(ctx, l.agent, heapProfile) }
 	steps := []func() error{
-		quiet, take(&at.begin),
+		func() error { return idle(ctx, l.scenario.Settle) }, quiet, take(&at.begin),
 		func() (err error) { up, err = l.createAll(ctx); return err },
 		take(&at.running),
 	}

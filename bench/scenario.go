@@ -30,6 +30,8 @@ type scenario struct {
 	Every time.Duration `json:"every,omitempty"`
 	// Idle is how long the agent is watched at rest, unless -idle says otherwise; 0: as long as -idle has by default.
 	Idle time.Duration `json:"idle,omitempty"`
+	// Settle is how long the agent runs before its first pod: what it asks for in addition after a start is no part of a pod's life.
+	Settle time.Duration `json:"settle,omitempty"`
 }
 
 // scenarios are all of them. A node's number has three digits, so there are 1,000 at most.
@@ -46,7 +48,7 @@ var scenarios = []scenario{
 	{Name: "nomad", Pods: 200, Nodes: 1, Backend: "nomad"},
 	{Name: "slurm", Pods: 200, Nodes: 1, Backend: "slurm"},
 	{Name: "interlink", Pods: 200, Nodes: 1, Backend: "interlink"},
-	{Name: "aci", Pods: 1000, Nodes: 1, Backend: "aci", Every: 100 * time.Millisecond, Idle: 2 * time.Minute},
+	{Name: "aci", Pods: 1000, Nodes: 1, Backend: "aci", Every: 100 * time.Millisecond, Idle: 2 * time.Minute, Settle: 2 * time.Minute},
 	{Name: "eci", Pods: 1000, Nodes: 1, Backend: "eci", Every: 75 * time.Millisecond, Idle: 2 * time.Minute},
 	{Name: "fargate", Pods: 1000, Nodes: 1, Backend: "fargate", Every: 75 * time.Millisecond, Idle: 2 * time.Minute},
 }
@@ -94,7 +96,7 @@ func (s scenario) paced(c config) time.Duration {
 	if !s.isCloud() {
 		return 0
 	}
-	return 2*time.Duration(s.Pods)*c.pace(s) + endings*endingsEvery + endingsPatience
+	return s.Settle + 2*time.Duration(s.Pods)*c.pace(s) + endings*endingsEvery + endingsPatience
 }
 
 // String says what the scenario is.
