@@ -20,7 +20,7 @@ import (
 const (
 	// queueWait is how long SQS waits for a change until it answers that there is none, and queueBatch how many changes are in an answer.
 	queueWait, queueBatch = 20, 10
-	// queuePause is how long a queue that fails is left alone.
+	// queuePause is how long a queue that fails is left alone at most: at first it is queuePace, and twice as long each time.
 	queuePause = 30 * time.Second
 	// queuePace is how long changes gather after others, so that those of many tasks are one request: ECS limits how often it is asked.
 	queuePace = 500 * time.Millisecond
@@ -70,21 +70,22 @@ func (c *client) done(ctx context.Context, queue string, messages []message) err
 
 // listen asks about tasks as soon as a queue says that they have changed, until ctx ends. A queue that fails costs no pod: rounds go on.
 func (p *provider) listen(ctx context.Context) {
-	failed := false
+	failed := 0
 	for ctx.Err() == nil {
 		err := p.hear(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if err != nil && !failed {
-			log.G(ctx).WithError(err).Warn("The queue does not tell changes of tasks; ECS is asked all the same")
-		}
-		failed = err != nil
 		wait := queuePace
-		if failed {
-			wait = queuePause
+		if err == nil {
+			failed = 0
+		} else {
+			if failed++; failed == 1 {
+				log.G(ctx).WithError(err).Warn("The queue does not tell changes of tasks; ECS is asked all the same")
+			}
+			wait = min(queuePace<<min(failed, 8), queuePause)
 			if after, says := errdefs.RetryAfterOf(err); says {
-				wait = after
+				wait = max(wait, after)
 			}
 		}
 		timer := time.NewTimer(wait)

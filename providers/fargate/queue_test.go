@@ -25,12 +25,21 @@ type letters struct {
 	messages []message
 	fails    error // of what is asked about tasks
 	removed  []string
+	closed   error      // of the queue
+	reads    int        // how often it was read
 	given    int        // how many of messages were received
 	asked    [][]string // the tasks of each request
 }
 
 // receive gives messages as SQS does: at most ten, and none of them again before they are forgotten to have been given.
 func (l *letters) receive(ctx context.Context, _ string, seconds int) ([]message, error) {
+	l.mu.Lock()
+	l.reads++
+	closed := l.closed
+	l.mu.Unlock()
+	if closed != nil {
+		return nil, closed
+	}
 	for range 10 * seconds {
 		if some := l.next(); len(some) > 0 {
 			return some, nil
@@ -57,6 +66,30 @@ func (l *letters) post(m message, fails error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.messages, l.fails = append(l.messages, m), fails
+}
+
+// refuse lets the queue fail.
+func (l *letters) refuse(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = err
+}
+
+// received returns how often the queue is read in the time to come.
+func (l *letters) received(within time.Duration) int {
+	l.mu.Lock()
+	before := l.reads
+	l.mu.Unlock()
+	time.Sleep(within)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reads - before
+}
+
+// followed says whether the last message that was removed is that one.
+func (l *letters) followed(receipt string) bool {
+	_, removed := l.so()
+	return len(removed) > 0 && removed[len(removed)-1] == receipt
 }
 
 // so returns how many requests there were, and what was removed.
@@ -169,8 +202,19 @@ func TestChangesGather(t *testing.T) {
 		time.Sleep(time.Second)
 		l.post(of(1), nil)
 		time.Sleep(5 * time.Second)
-		if _, removed := l.so(); removed[len(removed)-1] != "1" {
+		if !l.followed("1") {
 			t.Error("ECS was to be asked again after 5 s, and was not")
+		}
+		l.post(of(2), errors.New("away"))
+		time.Sleep(time.Second / 2)
+		l.post(of(3), nil)
+		if time.Sleep(time.Second); !l.followed("3") {
+			t.Error("one error that passes keeps changes for more than a second")
+		}
+		l.refuse(errors.New("away"))
+		time.Sleep(5 * time.Minute)
+		if n := l.received(time.Minute); n > 3 {
+			t.Errorf("a queue that fails for long is read %d times a minute", n)
 		}
 		cancel()
 		<-done
