@@ -90,6 +90,7 @@ func (c *cluster) node(ctx context.Context, name string) (string, error) {
 // agent is what keeps the node.
 type agent struct {
 	title, node string
+	port        int // where it listens; 0 is where it is told to
 	command     func(c config, k *cluster, a *cloud, dir, node string, port int) (*exec.Cmd, error)
 }
 

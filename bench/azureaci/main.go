@@ -58,7 +58,11 @@ func run(ctx context.Context, c config) error {
 	}
 	defer control.stop()
 	var figures []figure
-	for _, a := range []agent{{"provider aci", "ours", ours}, {"azure-aci v1.6.4", "peer", peer}} {
+	for _, a := range []agent{
+		{title: "provider aci", node: "ours", command: ours},
+		// It tells the port of the environment to the API server, and listens at the default one, as it sets that up before.
+		{title: "azure-aci v1.6.4", node: "peer", port: 10250, command: peer},
+	} {
 		f, err := measure(ctx, c, dir, control, a)
 		if err != nil {
 			return fmt.Errorf("%s: %w", a.title, err)

@@ -47,9 +47,11 @@ func measure(ctx context.Context, c config, base string, k *cluster, a agent) (f
 		return out, err
 	}
 	defer azure.stop()
-	port, err := freePort()
-	if err != nil {
-		return out, err
+	port := a.port
+	if port == 0 {
+		if port, err = freePort(); err != nil {
+			return out, err
+		}
 	}
 	cmd, err := a.command(c, k, azure, dir, a.node, port)
 	if err != nil {
