@@ -60,11 +60,14 @@ type Config[T any] struct {
 	SeenWithin time.Duration
 }
 
+// GoneAfter is how many complete lists in a row must lack a pod that was stopped until it is gone.
+const GoneAfter = 2
+
 const (
 	// awayAfter is how many rounds in a row must fail until the service is away.
 	awayAfter = 2
-	// lostAfter is how many complete lists in a row must lack a pod until it is lost, and goneAfter one that was stopped.
-	lostAfter, goneAfter = 3, 2
+	// lostAfter is how many complete lists in a row must lack a pod until it is lost.
+	lostAfter = 3
 	// slowest is the longest time between two rounds that failed, unless the service asks for more.
 	slowest = time.Minute
 )

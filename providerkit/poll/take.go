@@ -174,7 +174,7 @@ func (c *Cache[T]) lacking(there map[types.UID]bool, ids map[string]bool, asked 
 		}
 		e.missing++
 		switch {
-		case e.stopping && e.missing >= goneAfter:
+		case e.stopping && e.missing >= GoneAfter:
 			delete(c.pods, uid)
 		case !e.stopping && e.missing >= lostAfter && (e.listed || asked.Sub(e.accepted) > c.config.SeenWithin):
 			lost = append(lost, e.pod)

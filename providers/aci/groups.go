@@ -55,6 +55,7 @@ type view struct {
 	again        time.Duration // after which an unsettled group is looked at again
 	failing      bool          // the last look at it failed
 	stopping     bool
+	lacked       int  // lists in a row that lack it while it stops
 	absent       bool // ACI said so when it was asked for it
 }
 
@@ -177,7 +178,7 @@ func (g *groups) names(ctx context.Context) (names map[string]bool, missing []st
 			v := g.views[name]
 			if v == nil {
 				missing = append(missing, name)
-			} else if group.Properties != nil {
+			} else if v.lacked = 0; group.Properties != nil {
 				v.provisioning = value(group.Properties.ProvisioningState)
 			}
 		}
@@ -186,6 +187,8 @@ func (g *groups) names(ctx context.Context) (names map[string]bool, missing []st
 	for name, v := range g.views {
 		switch {
 		case names[name]:
+		case v.stopping && v.lacked+1 < poll.GoneAfter: // the next list, which makes it gone, is to be soon too
+			v.lacked++
 		case v.stopping || v.absent:
 			delete(g.views, name)
 		case lacks < together && (v.settled() || asked.Sub(v.began) > haste): // one that was just made may only be late

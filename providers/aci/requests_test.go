@@ -16,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
 	emulated "github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/aci"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
@@ -121,7 +123,14 @@ func TestRequests(t *testing.T) {
 			t.Logf("%d requests in ten minutes at rest", rest)
 		}
 		stopping := count()
-		for _, pod := range all {
+		if err := p.DeletePod(ctx, all[0]); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep((poll.GoneAfter + 2) * busyEvery) // one to see it go, and the rest of a round
+		if _, err := p.GetPod(ctx, "ns", all[0].Name); !errdefs.IsNotFound(err) {
+			t.Errorf("a pod that is deleted alone is there after %v: %v", (poll.GoneAfter+2)*busyEvery, err)
+		}
+		for _, pod := range all[1:] {
 			if err := p.DeletePod(ctx, pod); err != nil {
 				t.Fatal(err)
 			}
