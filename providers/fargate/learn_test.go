@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
 // oneTask is a service that has one task.
@@ -29,30 +30,50 @@ func (o oneTask) describe(context.Context, []string) ([]types.Task, []string, er
 	return []types.Task{o.task}, nil, nil
 }
 
-// TestLearning: that a task could not start, as somebody has removed a secret, and that there is a task whose request had no answer, is learned from
-// a round, from a list and from a queue. Without it, each later pod has the secret that is not there.
+func (o oneTask) ping(context.Context) error { return nil }
+
+// TestLearning: that a task could not start, as somebody has removed a secret, is learned from a round, from a list and from a queue: else each later
+// pod has the secret that is not there. It is news once, or pods that are alike would share nothing for the hour that ECS shows the task.
 func TestLearning(t *testing.T) {
-	for way, learn := range map[string]func(p *provider) error{
-		"a round": func(p *provider) error { _, err := p.changed(t.Context(), time.Now()); return err },
-		"a list":  func(p *provider) error { _, err := p.list(t.Context()); return err },
-		"a queue": func(p *provider) error { return p.ask(t.Context(), []string{"arn:1"}) },
+	for way, learn := range map[string]func(p *provider) ([]types.Task, error){
+		"a round": func(p *provider) ([]types.Task, error) { return p.changed(t.Context(), time.Now()) },
+		"a list":  func(p *provider) ([]types.Task, error) { return p.list(t.Context()) },
+		"a queue": func(p *provider) ([]types.Task, error) { return nil, p.ask(t.Context(), []string{"arn:1"}) },
 	} {
 		p, _ := hearing(t)
-		pod := identity.Pod{Namespace: "ns", Name: "a", UID: "u"}
-		task := types.Task{
-			TaskArn: aws.String("arn:1"), LastStatus: aws.String("STOPPED"), DesiredStatus: aws.String("STOPPED"), StopCode: types.TaskStopCodeTaskFailedToStart,
-		}
-		for key, value := range p.mapping.owner.Tags(pod) {
+		pod := podOf("a", program.Program{})
+		task := types.Task{TaskArn: aws.String("arn:1"), LastStatus: aws.String("PENDING"), DesiredStatus: aws.String(stateRunning)}
+		for key, value := range p.mapping.owner.Tags(identity.Of(pod)) {
 			task.Tags = append(task.Tags, types.Tag{Key: &key, Value: &value})
 		}
+		p.cache.Accepted(pod, task)
+		task.LastStatus, task.DesiredStatus, task.StopCode = aws.String("STOPPED"), aws.String("STOPPED"), types.TaskStopCodeTaskFailedToStart
 		p.service = oneTask{task: task}
-		p.made.set("vk-secret", "arn:secret")
-		p.watch.doubt("u")
-		if err := learn(p); err != nil {
-			t.Fatal(err)
+		for _, want := range []string{"", "arn:secret"} {
+			p.made.set("vk-secret", "arn:secret")
+			told, err := learn(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := p.made.get("vk-secret"); got != want {
+				t.Errorf("%s: the secret is %q, want %q", way, got, want)
+			}
+			p.cache.Take(t.Context(), time.Now(), told...)
 		}
-		if p.made.get("vk-secret") != "" || p.watch.doubted("u") {
-			t.Errorf("%s: the secret is still %q, and the task is in doubt: %t", way, p.made.get("vk-secret"), p.watch.doubted("u"))
-		}
+	}
+}
+
+// TestTaskIsFound: a task whose request had no answer is known when a queue tells of it.
+func TestTaskIsFound(t *testing.T) {
+	p, _ := hearing(t)
+	pod := podOf("a", program.Program{})
+	task := types.Task{TaskArn: aws.String("arn:1"), LastStatus: aws.String(stateRunning), DesiredStatus: aws.String(stateRunning)}
+	for key, value := range p.mapping.owner.Tags(identity.Of(pod)) {
+		task.Tags = append(task.Tags, types.Tag{Key: &key, Value: &value})
+	}
+	p.service = oneTask{task: task}
+	p.watch.doubt(pod.UID)
+	if err := p.ask(t.Context(), []string{"arn:1"}); err != nil || p.watch.doubted(pod.UID) {
+		t.Errorf("%v, and it is in doubt: %t", err, p.watch.doubted(pod.UID))
 	}
 }

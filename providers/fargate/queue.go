@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -22,7 +23,8 @@ const (
 	queueWait, queueBatch = 20, 10
 	// queuePause is how long a queue that fails is left alone at most: at first it is queuePace, and twice as long each time.
 	queuePause = 30 * time.Second
-	// queuePace is how long changes gather after others, so that those of many tasks are one request: ECS limits how often it is asked.
+	// queuePace is how long changes gather after others, so that those of many tasks are one request: ECS limits how often it is asked. Where a
+	// whole answer of changes came it is a fifth, as an answer need not have all that there are.
 	queuePace = 500 * time.Millisecond
 	// restWithQueue is the time between two rounds at rest where changes are told: a change that got lost is seen then.
 	restWithQueue = 30 * time.Second
@@ -39,8 +41,9 @@ type change struct {
 	Source     string `json:"source"`
 	DetailType string `json:"detail-type"`
 	Detail     struct {
-		TaskArn   string `json:"taskArn"`
-		StartedBy string `json:"startedBy"`
+		TaskArn    string `json:"taskArn"`
+		ClusterArn string `json:"clusterArn"`
+		StartedBy  string `json:"startedBy"`
 	} `json:"detail"`
 }
 
@@ -70,23 +73,26 @@ func (c *client) done(ctx context.Context, queue string, messages []message) err
 
 // listen asks about tasks as soon as a queue says that they have changed, until ctx ends. A queue that fails costs no pod: rounds go on.
 func (p *provider) listen(ctx context.Context) {
-	failed := 0
-	for ctx.Err() == nil {
-		err := p.hear(ctx)
+	var left []message
+	for failed := 0; ctx.Err() == nil; {
+		heard, err := p.hear(ctx, &left)
 		if ctx.Err() != nil {
 			return
 		}
 		wait := queuePace
-		if err == nil {
-			failed = 0
-		} else {
+		switch {
+		case err != nil:
 			if failed++; failed == 1 {
 				log.G(ctx).WithError(err).Warn("The queue does not tell changes of tasks; ECS is asked all the same")
 			}
-			wait = min(queuePace<<min(failed, 8), queuePause)
+			wait = min(queuePace<<min(failed-1, 8), queuePause)
 			if after, says := errdefs.RetryAfterOf(err); says {
 				wait = max(wait, after)
 			}
+		case heard >= queueBatch:
+			failed, wait = 0, queuePace/5
+		default:
+			failed = 0
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -97,42 +103,71 @@ func (p *provider) listen(ctx context.Context) {
 	}
 }
 
-// hear takes the messages that there are, for as many tasks as one request asks about. Those of tasks about which ECS was asked in vain stay, and are told again.
-func (p *provider) hear(ctx context.Context) error {
-	messages, err := p.service.receive(ctx, p.config.Queue, queueWait)
-	for more := messages; err == nil && len(more) == queueBatch && len(messages) < batch; {
-		more, err = p.service.receive(ctx, p.config.Queue, 0)
-		messages = append(messages, more...)
-	}
+// hear takes the messages that there are, for as many tasks as one request asks about, and returns how many. Those of tasks about which ECS was asked
+// in vain are left for the next call, which asks about them alone; should there be none, the queue tells them again.
+func (p *provider) hear(ctx context.Context, left *[]message) (int, error) {
+	messages, err := *left, error(nil)
 	if len(messages) == 0 {
-		return err
+		messages, err = p.service.receive(ctx, p.config.Queue, queueWait)
+		for more := messages; err == nil && len(more) == queueBatch && len(messages) < batch; {
+			more, err = p.service.receive(ctx, p.config.Queue, 0)
+			messages = append(messages, more...)
+		}
 	}
+	*left = nil
 	var arns []string
-	var others []message
+	var ours, done []message
 	for _, m := range messages {
-		var c change
-		// Others have rules too: what is none of this node's is only removed.
-		if json.Unmarshal([]byte(m.Body), &c) == nil && c.Source == "aws.ecs" && c.DetailType == "ECS Task State Change" && c.Detail.StartedBy == p.mapping.startedBy() {
-			arns = append(arns, c.Detail.TaskArn)
+		if arn := p.changedTask(m); arn != "" {
+			arns, ours = append(arns, arn), append(ours, m)
 		} else {
-			others = append(others, m)
+			done = append(done, m)
 		}
 	}
-	if len(arns) > 0 {
-		slices.Sort(arns)
-		asked := p.ask(ctx, slices.Compact(arns))
-		if err = errors.Join(err, asked); asked == nil {
-			others = messages
-		}
+	slices.Sort(arns)
+	if asked := p.ask(ctx, slices.Compact(arns)); asked == nil {
+		done = messages
+	} else {
+		*left, err = ours, errors.Join(err, asked)
 	}
-	if len(others) > 0 {
-		err = errors.Join(err, p.service.done(ctx, p.config.Queue, others))
+	if len(done) > 0 {
+		err = errors.Join(err, p.service.done(ctx, p.config.Queue, done))
 	}
-	return err
+	return len(messages), err
 }
 
-// ask asks about tasks at once, and again about those of which the cache knows better.
+// changedTask returns the ARN of the task of this node that a message says to have changed. Others have rules too, and one rule may have several clusters:
+// what is none of this node's, "", is only removed.
+func (p *provider) changedTask(m message) string {
+	var c change
+	if json.Unmarshal([]byte(m.Body), &c) != nil || c.Source != "aws.ecs" || c.DetailType != "ECS Task State Change" || c.Detail.StartedBy != p.mapping.startedBy() {
+		return ""
+	}
+	if name := clusterName(c.Detail.ClusterArn); name != "" && name != clusterName(p.config.Cluster) {
+		return ""
+	}
+	return c.Detail.TaskArn
+}
+
+// clusterName returns the name of a cluster by its ARN or its name.
+func clusterName(cluster string) string { return cluster[strings.LastIndex(cluster, "/")+1:] }
+
+// ask asks about tasks at once. Where ECS refuses what it is asked, one ARN may be why, which it will refuse for ever: the others are followed.
 func (p *provider) ask(ctx context.Context, arns []string) error {
+	err := p.askTogether(ctx, arns)
+	switch {
+	case !errdefs.IsInvalidInput(err):
+		return err
+	case len(arns) == 1:
+		log.G(ctx).WithError(err).Warn("A change that the queue told of is passed over")
+		return nil
+	}
+	half := len(arns) / 2
+	return errors.Join(p.ask(ctx, arns[:half]), p.ask(ctx, arns[half:]))
+}
+
+// askTogether asks about tasks in one request, and again about those of which the cache knows better.
+func (p *provider) askTogether(ctx context.Context, arns []string) error {
 	for try := 0; try < 3 && len(arns) > 0; try++ {
 		at := time.Now()
 		tasks, missing, err := p.service.describe(ctx, arns)
@@ -143,6 +178,7 @@ func (p *provider) ask(ctx context.Context, arns []string) error {
 		p.watch.note(at, tasks, missing)
 		p.learn(tasks)
 		p.cache.Take(ctx, at, tasks...)
+		p.sure(tasks)
 		arns = nil
 		for _, t := range tasks {
 			if p.passedBy(t) {

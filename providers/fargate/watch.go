@@ -192,20 +192,29 @@ func (p *provider) changed(ctx context.Context, _ time.Time) ([]ecstypes.Task, e
 			p.cache.Forget(pods[arn].UID)
 		}
 	}
+	p.sure(tasks)
 	p.learn(tasks)
 	return tasks, nil
 }
 
-// learn takes down what the tasks of this node say besides their states, however they were asked about.
+// sure notes of tasks that they are known.
+func (p *provider) sure(tasks []ecstypes.Task) {
+	for _, t := range tasks {
+		if id, ours := p.identify(t); ours {
+			p.watch.sure(id.UID)
+		}
+	}
+}
+
+// learn takes down what tasks say besides their states, however they were asked about. The cache is told of them afterwards.
 func (p *provider) learn(tasks []ecstypes.Task) {
 	for _, t := range tasks {
-		id, ours := p.identify(t)
-		if !ours {
-			continue
-		}
-		p.watch.sure(id.UID)
-		if ended(t) && t.StopCode == ecstypes.TaskStopCodeTaskFailedToStart { // a secret may have been removed
-			p.made.forget()
+		// A secret may have been removed. Lists have the task for an hour, and it is news once.
+		if ended(t) && t.StopCode == ecstypes.TaskStopCodeTaskFailedToStart {
+			id, _ := p.identify(t)
+			if _, before, ok := p.cache.Get(id.UID); ok && aws.ToString(before.TaskArn) == id.ID && !ended(before) {
+				p.made.forget()
+			}
 		}
 	}
 	p.leftovers.take(p.mapping, tasks)

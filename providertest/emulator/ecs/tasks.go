@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -217,7 +218,8 @@ func (s *Server) describeTasks(body []byte) (any, error) {
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
-	if _, err := s.cluster(in.Cluster); err != nil {
+	name, err := s.cluster(in.Cluster)
+	if err != nil {
 		return nil, err
 	}
 	if len(in.Tasks) == 0 || len(in.Tasks) > 100 {
@@ -225,6 +227,11 @@ func (s *Server) describeTasks(body []byte) (any, error) {
 	}
 	tasks, failures := []any{}, []any{}
 	for _, said := range in.Tasks {
+		if _, where, is := strings.Cut(said, ":task/"); is {
+			if of, _, _ := strings.Cut(where, "/"); of != name {
+				return nil, refusal{"InvalidParameterException", "Invalid identifier: Identifier is for cluster " + of + ". Your cluster is " + name}
+			}
+		}
 		if t := s.task(said); t != nil {
 			tasks = append(tasks, s.show(t, slices.Contains(in.Include, "TAGS")))
 		} else {
