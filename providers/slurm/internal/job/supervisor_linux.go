@@ -236,12 +236,12 @@ func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error
 			s.status.Pod = *last.Status.DeepCopy()
 		}
 		terminal := last != nil && (last.Status.Phase == corev1.PodSucceeded || last.Status.Phase == corev1.PodFailed)
-		if stopping {
+		if stopping && !terminal {
 			_, err := s.pods.GetPod(ctx, s.bundle.Pod.Namespace, s.bundle.Pod.Name)
-			terminal = terminal || errdefs.IsNotFound(err)
+			terminal = errdefs.IsNotFound(err)
 		}
 		if terminal && !stopping {
-			if late = lateSignal(signals, last.Status.Phase); late != nil {
+			if late = lateSignal(signals); late != nil {
 				continue
 			}
 		}
@@ -267,18 +267,14 @@ func (s *supervisor) follow(ctx context.Context, signals <-chan os.Signal) error
 const signalSpread = 200 * time.Millisecond
 
 // lateSignal returns the signal of Slurm that a pod may have ended by, if there is one. It goes to the processes of containers and to the
-// supervisor, in any order: what failed just before the supervisor got its own did not fail by itself.
-func lateSignal(signals <-chan os.Signal, phase corev1.PodPhase) os.Signal {
-	var wait time.Duration
-	if phase == corev1.PodFailed {
-		wait = signalSpread
-	}
+// supervisor, in any order: what ended just before the supervisor got its own did not end by itself.
+func lateSignal(signals <-chan os.Signal) os.Signal {
 	select {
 	case sig := <-signals:
 		return sig
-	case <-time.After(wait):
+	case <-time.After(signalSpread):
 	}
-	select {
+	select { // both may have come
 	case sig := <-signals:
 		return sig
 	default:
