@@ -128,6 +128,10 @@ func (g *groups) round(ctx context.Context) ([]instance, error) {
 		seen := !v.absent && !v.looked.Before(asked) // lists are late, and what was seen since is there
 		if names[name] || seen || list && !v.absent && !v.stopping {
 			all = append(all, v.instance)
+		} else if list && v.stopping {
+			if v.lacked++; v.lacked >= poll.GoneAfter { // until then the next list is to be soon too
+				delete(g.views, name)
+			}
 		}
 	}
 	if !list {
@@ -187,9 +191,8 @@ func (g *groups) names(ctx context.Context) (names map[string]bool, missing []st
 	for name, v := range g.views {
 		switch {
 		case names[name]:
-		case v.stopping && v.lacked+1 < poll.GoneAfter: // the next list, which makes it gone, is to be soon too
-			v.lacked++
-		case v.stopping || v.absent:
+		case v.stopping: // round counts it
+		case v.absent:
 			delete(g.views, name)
 		case lacks < together && (v.settled() || asked.Sub(v.began) > haste): // one that was just made may only be late
 			lacks++
