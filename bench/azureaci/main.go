@@ -60,7 +60,7 @@ func run(ctx context.Context, c config) error {
 	var figures []figure
 	for _, a := range []agent{
 		{title: "provider aci", node: "ours", command: ours},
-		// It tells the port of the environment to the API server, and listens at the default one, as it sets that up before.
+		// It tells the port of the environment to the API server, and listens at the default one, which it sets up before.
 		{title: "azure-aci v1.6.4", node: "peer", port: 10250, command: peer},
 	} {
 		f, err := measure(ctx, c, dir, control, a)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -52,6 +53,10 @@ func measure(ctx context.Context, c config, base string, k *cluster, a agent) (f
 		if port, err = freePort(); err != nil {
 			return out, err
 		}
+	} else if l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf(":%d", port)); err != nil {
+		return out, fmt.Errorf("it listens at one port alone, and somebody else does, maybe a kubelet: %w", err)
+	} else if err := l.Close(); err != nil {
+		return out, err
 	}
 	cmd, err := a.command(c, k, azure, dir, a.node, port)
 	if err != nil {
