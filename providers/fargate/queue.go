@@ -23,8 +23,7 @@ const (
 	queueWait, queueBatch = 20, 10
 	// queuePause is how long a queue that fails is left alone at most: at first it is queuePace, and twice as long each time.
 	queuePause = 30 * time.Second
-	// queuePace is how long changes gather after others, so that those of many tasks are one request: ECS limits how often it is asked. Where a
-	// whole answer of changes came it is a fifth, as an answer need not have all that there are.
+	// queuePace is how long changes gather after others, so that those of many tasks are one request: ECS limits how often it is asked.
 	queuePace = 500 * time.Millisecond
 	// restWithQueue is the time between two rounds at rest where changes are told: a change that got lost is seen then.
 	restWithQueue = 30 * time.Second
@@ -75,13 +74,14 @@ func (c *client) done(ctx context.Context, queue string, messages []message) err
 func (p *provider) listen(ctx context.Context) {
 	var left []message
 	for failed := 0; ctx.Err() == nil; {
-		heard, err := p.hear(ctx, &left)
+		err := p.hear(ctx, &left)
 		if ctx.Err() != nil {
 			return
 		}
 		wait := queuePace
-		switch {
-		case err != nil:
+		if err == nil {
+			failed = 0
+		} else {
 			if failed++; failed == 1 {
 				log.G(ctx).WithError(err).Warn("The queue does not tell changes of tasks; ECS is asked all the same")
 			}
@@ -89,10 +89,6 @@ func (p *provider) listen(ctx context.Context) {
 			if after, says := errdefs.RetryAfterOf(err); says {
 				wait = max(wait, after)
 			}
-		case heard >= queueBatch:
-			failed, wait = 0, queuePace/5
-		default:
-			failed = 0
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -103,13 +99,14 @@ func (p *provider) listen(ctx context.Context) {
 	}
 }
 
-// hear takes the messages that there are, for as many tasks as one request asks about, and returns how many. Those of tasks about which ECS was asked
+// hear takes the messages that there are, for as many tasks as one request asks about. Those of tasks about which ECS was asked
 // in vain are left for the next call, which asks about them alone; should there be none, the queue tells them again.
-func (p *provider) hear(ctx context.Context, left *[]message) (int, error) {
+func (p *provider) hear(ctx context.Context, left *[]message) error {
 	messages, err := *left, error(nil)
 	if len(messages) == 0 {
 		messages, err = p.service.receive(ctx, p.config.Queue, queueWait)
-		for more := messages; err == nil && len(more) == queueBatch && len(messages) < batch; {
+		// Where one answer is full there are more, and the next one need not be: an answer of SQS has what some of its servers have.
+		for more := messages; err == nil && len(more) > 0 && len(messages) >= queueBatch && len(messages)+queueBatch <= batch; {
 			more, err = p.service.receive(ctx, p.config.Queue, 0)
 			messages = append(messages, more...)
 		}
@@ -133,7 +130,7 @@ func (p *provider) hear(ctx context.Context, left *[]message) (int, error) {
 	if len(done) > 0 {
 		err = errors.Join(err, p.service.done(ctx, p.config.Queue, done))
 	}
-	return len(messages), err
+	return err
 }
 
 // changedTask returns the ARN of the task of this node that a message says to have changed. Others have rules too, and one rule may have several clusters:
