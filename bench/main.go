@@ -108,8 +108,13 @@ func (c config) idleOf(s scenario) time.Duration {
 	return s.Idle
 }
 
-// pace is the time between two pods of a scenario.
-func (c config) pace(s scenario) time.Duration { return cmp.Or(c.every, s.Every) }
+// pace is the time between two pods of a scenario. The warm-up has none.
+func (c config) pace(s scenario) time.Duration {
+	if s.Name == warmUp.Name {
+		return 0
+	}
+	return cmp.Or(c.every, s.Every)
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
