@@ -23,9 +23,9 @@ import (
 // what a request for one group is for. At rest there is a list each listEvery, that is 3 a minute, with one page or more, and the rest of
 // Config.Requests.AtRest (15) is for the groups that have not ended: 12 a minute with one page, so an end is seen after n/12 minutes with n pods.
 // Those of Jobs, which are to end, those with a readiness probe and those that do not come to run are looked at four times as often as the others.
-// For haste after a group was made or is to go there is a list each busyEvery for all of them, or each pageEvery for each page that lists have, and a request for a group when its creation has come
-// to an end, then after 2, 4, 8 … seconds until all its containers run; what that costs is of the lives of pods, and takes nothing from the
-// others. So in a pod's life there are a create, a delete, one or two requests for it, and its share of lists.
+// For haste after a group was made or is to go there is a list each busyEvery for all of them, or pageEvery for each page of it if that is longer,
+// and a request for a group when its creation has come to an end, then after 2, 4, 8 … seconds until all its containers run; what that costs is of
+// the lives of pods, and takes nothing from the others. So in a pod's life there are a create, a delete, one or two requests for it, and its share of lists.
 const (
 	busyEvery, listEvery = 2 * time.Second, 20 * time.Second
 	pageEvery            = 500 * time.Millisecond

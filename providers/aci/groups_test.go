@@ -243,6 +243,25 @@ func TestRoundsWithoutAList(t *testing.T) {
 	})
 }
 
+// TestListsThatLackAStoppedGroup: as many as make its pod gone come in haste, and one that has it again begins anew.
+func TestListsThatLackAStoppedGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, g, names := onShelf(t, 3)
+		g.stop(names[0])
+		for i, hidden := range []bool{true, false, true, true} {
+			s.edit(func() { s.hidden[names[0]] = hidden })
+			time.Sleep(busyEvery)
+			if _, err := g.list(t.Context()); err != nil {
+				t.Fatalf("list %d does not come in haste: %v", i, err)
+			}
+		}
+		time.Sleep(busyEvery)
+		if _, err := g.list(t.Context()); !errors.Is(err, poll.Partial) {
+			t.Errorf("a list comes when the pod is gone: %v", err)
+		}
+	})
+}
+
 // TestListsOfManyPagesAreFewer: while groups start there is a list in each round, and a list of many pages, each of which is a request, less often.
 func TestListsOfManyPagesAreFewer(t *testing.T) {
 	for pages, want := range map[int]time.Duration{1: busyEvery, 4: busyEvery, 5: 2 * busyEvery, 10: 3 * busyEvery} {
