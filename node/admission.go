@@ -3,49 +3,71 @@
 package node
 
 import (
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	"context"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/admission"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
+
+// podAdmission decides what of a pod the backend can do, and whether the node has room for it. Only a provider that declares what it
+// has is taken at its word.
+type podAdmission struct {
+	*podCore
+	declared    *capability.Declaration // nil: the provider declares nothing and gets every pod
+	allocations admission.Allocations
+	allocatable func() corev1.ResourceList // nil: unknown
+}
+
+func newPodAdmission(core *podCore, cfg *PodControllerConfig) *podAdmission {
+	a := &podAdmission{podCore: core, allocatable: cfg.NodeAllocatable}
+	if declarer, ok := cfg.Provider.(capability.Declarer); ok {
+		declared := declarer.Capabilities()
+		a.declared = &declared
+	}
+	return a
+}
+
+// lacks reports whether the backend is known not to have a feature.
+func (a *podAdmission) lacks(feature capability.Feature) bool {
+	return a.declared != nil && !a.declared.Has(feature)
+}
 
 // admit reserves room for a pod that has not been at the backend, as a
 // kubelet does, or returns why the node has none. Somebody bound it past the scheduler, or the scheduler
 // knew less. Only a provider that declares what it has is taken at its word about capacity.
-func (c *PodController) admit(key string, api *corev1.Pod) *lifecycle.PodFailure {
-	if c.declared == nil {
+func (a *podAdmission) admit(ctx context.Context, key string, api *corev1.Pod) *lifecycle.PodFailure {
+	if a.declared == nil {
 		return nil
 	}
-	if st := c.states.get(key); st.admitted || lifecycle.Started(api, st.sent) {
-		c.admission.Reserve(api)
+	if st := a.states.get(key); st.admitted || lifecycle.Started(api, st.sent) {
+		a.allocations.Reserve(api)
 		return nil
 	}
 	var allocatable corev1.ResourceList
-	if c.env.NodeAllocatable != nil {
-		allocatable = c.env.NodeAllocatable()
+	if a.allocatable != nil {
+		allocatable = a.allocatable()
 	}
-	if r := c.admission.Admit(api, allocatable, func() []*corev1.Pod { return c.admitted(api) }); r != nil {
+	if r := a.allocations.Admit(api, allocatable, func() []*corev1.Pod { return a.admitted(ctx, api) }); r != nil {
 		return &lifecycle.PodFailure{Reason: r.Reason, Message: r.Message}
 	}
-	c.states.sync(key, api.UID, func(st syncWriter) { st.admitted = true })
+	a.states.sync(key, api.UID, func(st syncWriter) { st.admitted = true })
 	return nil
 }
 
 // reserve notes what a pod takes that has come to the backend some other way, or asks for something else now.
-func (c *PodController) reserve(api *corev1.Pod, sent lifecycle.Sent) {
-	if c.declared != nil && lifecycle.Started(api, sent) && !lifecycle.Terminal(&api.Status) {
-		c.admission.Reserve(api)
+func (a *podAdmission) reserve(api *corev1.Pod, sent lifecycle.Sent) {
+	if a.declared != nil && lifecycle.Started(api, sent) && !lifecycle.Terminal(&api.Status) {
+		a.allocations.Reserve(api)
 	}
 }
 
 // admitted returns the other pods that have reserved room on the node.
-func (c *PodController) admitted(but *corev1.Pod) (pods []*corev1.Pod) {
-	all, err := c.pods.List(labels.Everything())
-	if err != nil {
-		return nil // a lister over a cache has no errors
-	}
-	for _, pod := range all {
-		st := c.states.get(keyOf(pod))
+func (a *podAdmission) admitted(ctx context.Context, but *corev1.Pod) (pods []*corev1.Pod) {
+	for _, pod := range a.all(ctx) {
+		st := a.states.get(keyOf(pod))
 		ours := st.sent.UID == pod.UID && (st.admitted || lifecycle.Started(pod, st.sent))
 		ended := lifecycle.Terminal(&pod.Status) || st.finished(pod.UID) || st.failure != nil && st.stopped
 		if pod.UID != but.UID && ours && !ended {
@@ -53,4 +75,43 @@ func (c *PodController) admitted(but *corev1.Pod) (pods []*corev1.Pod) {
 		}
 	}
 	return pods
+}
+
+// checkSupported returns what the pod asks for and the backend does not have, "" if it has all.
+func (a *podAdmission) checkSupported(api *corev1.Pod) string {
+	if a.declared == nil {
+		return ""
+	}
+	pod := api
+	if len(api.Spec.EphemeralContainers) > 0 && a.lacks(capability.EphemeralContainers) {
+		pod = api.DeepCopy() // they say so in their own statuses
+		pod.Spec.EphemeralContainers = nil
+	}
+	unsupported := a.declared.Check(pod)
+	if len(unsupported) == 0 {
+		return ""
+	}
+	return capability.Message(unsupported)
+}
+
+// withoutUnsupported takes out of a private copy of a pod what was added to it while it runs and
+// the backend cannot do.
+func (a *podAdmission) withoutUnsupported(pod *corev1.Pod) {
+	if a.lacks(capability.EphemeralContainers) {
+		pod.Spec.EphemeralContainers = nil
+	}
+}
+
+// fixedSizes reports whether the backend is known not to change the resources of pods that run.
+func (a *podAdmission) fixedSizes() bool {
+	return a.lacks(capability.InPlaceResize)
+}
+
+// size notes what a pod was made with that the backend had already. One that waits for a resize has other resources
+// than its spec says, and nobody knows which.
+func (a *podAdmission) size(key string, api *corev1.Pod, st podState) {
+	if !a.fixedSizes() || st.sized != nil || !lifecycle.Started(api, st.sent) || resizePending(api) {
+		return
+	}
+	a.states.sync(key, api.UID, func(s syncWriter) { s.sized = sizesOf(api) })
 }

@@ -112,7 +112,7 @@ func TestRoomIsNotCountedAnewForEachPod(t *testing.T) {
 			w.api.Delete("d", fmt.Sprintf("p%d", i), -1)
 		}
 		w.pass(time.Minute)
-		reserved, ports, used := w.ctl.admission.Reserved()
+		reserved, ports, used := w.ctl.worker.admission.allocations.Reserved()
 		if cpu := used[corev1.ResourceCPU]; reserved > 0 || ports > 0 || !cpu.IsZero() {
 			t.Errorf("when all pods are gone, %d have reserved something, %v of CPU and %d ports", reserved, cpu.String(), ports)
 		}

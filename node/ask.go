@@ -6,19 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -28,14 +24,14 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 	switch d.Step {
 	case lifecycle.AskByName:
 		f.ByName = true
-		f.Complete = s.authority != nil && s.complete(ctx) // before: what is answered now is then complete, too
+		f.Complete = s.backend.authority != nil && s.backend.complete(ctx) // before: what is answered now is then complete, too
 		f.Backend, f.Doubtful, s.silent = s.lookup(ctx, s.key)
 		f.Silent = s.silent != nil
 		if !f.Silent {
 			s.secrets.Drop(s.states.asked(s.key, f.Backend == nil))
 		}
 	case lifecycle.AskAll:
-		pods, err := s.list(ctx)
+		pods, err := s.backend.list(ctx)
 		if err != nil {
 			about := s.api
 			if about != nil && lifecycle.Terminal(&about.Status) {
@@ -52,8 +48,8 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 		f.ReadLive, f.Live = true, live
 	case lifecycle.Admit:
 		f.Admitted = true
-		if f.Unsupported = s.checkSupported(s.api); f.Unsupported == "" {
-			f.NoRoom = s.admit(s.key, s.api)
+		if f.Unsupported = s.admission.checkSupported(s.api); f.Unsupported == "" {
+			f.NoRoom = s.admission.admit(ctx, s.key, s.api)
 		}
 	case lifecycle.CountMissing:
 		f.Counted, f.Held = true, s.countMissing(ctx)
@@ -62,7 +58,7 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 	case lifecycle.TakeEnd:
 		f.EndTaken = true
 		st := s.states.get(s.key)
-		s.take(ctx, s.api, &report{uid: d.Backend.UID, status: d.Backend.Status.DeepCopy(), polled: true, after: st.report})
+		s.reports.take(ctx, s.api, &report{uid: d.Backend.UID, status: d.Backend.Status.DeepCopy(), polled: true, after: st.report})
 	case lifecycle.Fail:
 		if d.Failure.Reason == lifecycle.ReasonLost {
 			if err := s.fence.Allow(ctx); err != nil { // what is remembered of the loss must not outlive the term
@@ -90,7 +86,7 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 // concluded from that.
 func (s *podSync) countMissing(ctx context.Context) time.Duration {
 	f, st := &s.facts, s.states.get(s.key)
-	if s.authority != nil {
+	if s.backend.authority != nil {
 		if !f.Complete {
 			return lookAgain
 		}
@@ -125,21 +121,19 @@ func (s *podSync) recreate(ctx context.Context) {
 	})
 }
 
+// keepLeft remembers that the backend keeps a pod that has left.
+func (s *podSync) keepLeft(uid types.UID) {
+	s.states.sync(s.key, anyPod, func(st syncWriter) { st.left = &uid })
+}
+
 // lookup returns the pod that the backend has under the key, nil when it has
 // none. An error means that it cannot be told: a panic or a time-out is no answer, and of the kinds of
 // error only not-found is one. After any other error the list decides, see lifecycle.FoundInList.
-func (c *PodController) lookup(ctx context.Context, key string) (pod *corev1.Pod, doubtful bool, err error) {
-	namespace, name, err := cache.SplitMetaNamespaceKey(key)
-	if err != nil {
-		return nil, false, err
-	}
-	err = c.reads.Do(c.withRedaction(ctx, key), "GetPod", func(ctx context.Context) (err error) {
-		pod, err = c.provider.GetPod(ctx, namespace, name)
-		return err
-	})
+func (w *podWorker) lookup(ctx context.Context, key string) (pod *corev1.Pod, doubtful bool, err error) {
+	pod, err = w.backend.get(ctx, key)
 	var panicked *providercall.Panic
 	switch {
-	case err == nil && pod != nil && c.foreign(pod):
+	case err == nil && pod != nil && w.backend.foreign(pod):
 		return nil, false, nil
 	case err == nil:
 		return pod, false, nil
@@ -148,75 +142,12 @@ func (c *PodController) lookup(ctx context.Context, key string) (pod *corev1.Pod
 	case errors.As(err, &panicked), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return nil, false, err // no answer at all
 	}
-	pods, listErr := c.list(ctx)
+	pods, listErr := w.backend.list(ctx)
 	if listErr != nil {
-		c.lost.silence(time.Now())
+		w.lost.silence(time.Now())
 		return nil, false, errors.Join(err, listErr)
 	}
+	namespace, name, _ := cache.SplitMetaNamespaceKey(key)
 	pod, doubtful = lifecycle.FoundInList(pods, namespace, name)
 	return pod, doubtful, nil
-}
-
-// list returns all pods of this node that the backend has.
-func (c *PodController) list(ctx context.Context) (pods []*corev1.Pod, err error) {
-	err = c.reads.Do(redact.With(ctx, c.secrets.All), "GetPods", func(ctx context.Context) (err error) {
-		pods, err = c.provider.GetPods(ctx)
-		return err
-	})
-	pods = slices.Clone(pods) // the provider's own list, perhaps
-	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p == nil || c.foreign(p) }), err
-}
-
-// foreign reports whether the pod is another node's: some backends list more
-// than they were asked for, and what is not ours must not be touched.
-func (c *PodController) foreign(pod *corev1.Pod) bool {
-	return c.nodeName != "" && pod.Spec.NodeName != "" && pod.Spec.NodeName != c.nodeName
-}
-
-// complete asks a PodAuthority. A panic is no answer.
-func (c *PodController) complete(ctx context.Context) (all bool) {
-	err := (&providercall.Caller{}).Do(ctx, "AnswersForAllPods", func(context.Context) error {
-		all = c.authority.AnswersForAllPods()
-		return nil
-	})
-	return err == nil && all
-}
-
-// visibleWithin is how long after it was given the pod the backend may take to show it.
-func (c *PodController) visibleWithin(api *corev1.Pod, st *podState) time.Duration {
-	if st.report.matches(api.UID) && st.report.uid != "" && !st.sent.Shown && st.report.status.Phase == corev1.PodPending {
-		return max(c.visibility, c.lost.period)
-	}
-	return c.visibility
-}
-
-// live reads a pod from the API server itself, past every cache; nil means that
-// it does not exist. With a known node name it reads in the way that the Node
-// authorizer allows for pods that do not exist: a GET would be forbidden.
-func (c *PodController) live(ctx context.Context, key string) (*corev1.Pod, error) {
-	namespace, name, err := cache.SplitMetaNamespaceKey(key)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, podRequestTimeout)
-	defer cancel()
-	if c.nodeName == "" {
-		pod, err := c.client.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		return pod, err
-	}
-	list, err := c.client.Pods(namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.Set{"metadata.name": name, "spec.nodeName": c.nodeName}.String(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	for i := range list.Items {
-		if list.Items[i].Name == name {
-			return &list.Items[i], nil
-		}
-	}
-	return nil, nil
 }

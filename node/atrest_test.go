@@ -69,15 +69,15 @@ func BenchmarkResyncAtRest(b *testing.B) {
 	if err := indexer.Add(pod); err != nil {
 		b.Fatal(err)
 	}
-	c := &PodController{
-		pods:   corev1listers.NewPodLister(indexer),
-		wanted: func(context.Context, *corev1.Pod) bool { return true },
-		states: podStates{m: map[string]*podState{}},
+	c := &podCore{
+		podCache: podCache{pods: corev1listers.NewPodLister(indexer), wanted: func(context.Context, *corev1.Pod) bool { return true }},
+		states:   podStates{m: map[string]*podState{}},
 	}
+	m := &statusManager{podCore: c, admission: &podAdmission{}, hostIPs: func() []corev1.HostIP { return nil }}
 	c.states.anew("d/p", func(st *podState) { st.sent.UID = "u" })
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := c.writePodStatus(b.Context(), "d/p"); err != nil {
+		if _, err := m.writePodStatus(b.Context(), "d/p"); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -102,11 +102,11 @@ func TestResyncOfAPodAtRestAsksForNoStatus(t *testing.T) {
 		"the provider's word":      {pod, func(st *podState) { st.report = &report{uid: "u"} }, 1},
 		"nobody has looked so far": {pod, func(st *podState) { st.synced = basis{} }, 1},
 	} {
-		c := &PodController{syncLane: keyqueue.New(nil), statusLane: keyqueue.New(nil)}
+		c := &podCore{lanes: lanes{syncLane: keyqueue.New(nil), statusLane: keyqueue.New(nil)}}
 		c.states.m = map[string]*podState{}
 		c.states.anew("d/p", func(st *podState) { st.sent.UID, st.synced = "u", basisOf(pod, st) })
 		c.states.change("d/p", anyPod, test.change)
-		c.markUpdated(test.before, pod)
+		(&podEvents{c}).markUpdated(test.before, pod)
 		if n, _ := c.statusLane.Len(0); n != test.want {
 			t.Errorf("%s: the status lane has %d keys, want %d", name, n, test.want)
 		}

@@ -8,16 +8,24 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
-	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
+
+// comparer compares what the backend has with what the API server has.
+type comparer struct {
+	*podCore
+	*quarantines
+	backend      *backend
+	reports      *podReports
+	gauges       *podGauges
+	pollInterval time.Duration
+}
 
 // compare marks the pods whose presence differs. Presence in a list is
 // believed; absence only makes the sync lane ask for that pod. A list says
 // nothing about pods that were accepted after it was asked for.
-func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, asked time.Time) {
+func (c *comparer) compare(ctx context.Context, backend []*corev1.Pod, asked time.Time) {
 	keys := make([]string, len(backend))
 	for i, pod := range backend {
 		keys[i] = keyOf(pod)
@@ -52,10 +60,10 @@ func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, aske
 		case st.isOver(api) && pod.Status.Phase == corev1.PodRunning:
 			c.suspect(key)
 		case st.sent.AcceptedAt.After(asked), st.duplicate != nil && !lifecycle.Differ(st.duplicate.Pod, pod):
-		case c.notifies && st.report.matches(api.UID):
+		case c.backend.notifies && st.report.matches(api.UID):
 		case st.isNews(&pod.Status):
-			c.report(ctx, pod) // of a provider that reports, what it told before the restart only
-		case c.notifies:
+			c.reports.report(ctx, pod) // of a provider that reports, what it told before the restart only
+		case c.backend.notifies:
 		case !st.isOver(api):
 			c.pollAlone(key, &st, &pod.Status)
 		}
@@ -69,19 +77,14 @@ func (c *PodController) compare(ctx context.Context, backend []*corev1.Pod, aske
 }
 
 // findMissing counts the pods that a list should have, by whether it has them, and makes the sync lane ask for the others.
-func (c *PodController) findMissing(ctx context.Context, has map[string]bool, asked time.Time) {
-	pods, err := c.pods.List(labels.Everything())
-	if err != nil {
-		log.G(ctx).WithError(err).Warn("cannot list the cached pods")
-		return
-	}
+func (c *comparer) findMissing(ctx context.Context, has map[string]bool, asked time.Time) {
 	now := time.Now()
 	var there, suspects []string
 	var missing []lackedPod
-	for _, api := range pods {
+	for _, api := range c.all(ctx) {
 		key := keyOf(api)
 		st := c.states.get(key)
-		if st.sent.UID != "" && st.sent.UID != api.UID || st.stopped || st.sent.AcceptedAt.After(asked) || lifecycle.Terminal(&api.Status) || !c.wanted(ctx, api) {
+		if st.sent.UID != "" && st.sent.UID != api.UID || st.stopped || st.sent.AcceptedAt.After(asked) || lifecycle.Terminal(&api.Status) {
 			continue
 		}
 		if !has[key] && st.sent.Accepted {
@@ -107,22 +110,12 @@ func (c *PodController) findMissing(ctx context.Context, has map[string]bool, as
 			there = append(there, key)
 		}
 	}
-	if c.authority == nil {
+	if c.backend.authority == nil {
 		c.lost.relisted(ctx, there, missing, now)
 	}
 	for _, key := range suspects {
 		c.suspect(key) // now: the answer about one takes it out of the missing again
 	}
-}
-
-// relistNow lets both sides be compared at once.
-func (c *PodController) relistNow() { wake(c.relistWanted) }
-
-// suspect makes the sync lane ask the backend for a pod, even if there seems to
-// be nothing to do.
-func (c *PodController) suspect(key string) {
-	c.states.evidence(key, anyPod, func(st *evidence) { st.suspect = true })
-	c.syncLane.Add(key)
 }
 
 // isNews reports whether a status in a list is one that the backend made, and not an
@@ -133,4 +126,16 @@ func (st *podState) isNews(s *corev1.PodStatus) bool {
 		return false
 	}
 	return st.echo == nil || !equality.Semantic.DeepEqual(st.echo, s)
+}
+
+// pollAlone asks for the status of a pod about which a list has no news. A list may
+// know no statuses, so each relist asks anew, but for a pod that has been Pending for long by
+// the list and by its last answer: one of them would double the calls.
+func (c *comparer) pollAlone(key string, st *podState, listed *corev1.PodStatus) {
+	if listed.Phase == corev1.PodPending && !st.hurried(time.Now()) &&
+		st.report.matches(st.sent.UID) && st.report.status.Phase == corev1.PodPending {
+		c.pollLane.AddAfter(key, aloneEvery*c.pollInterval-c.pollInterval/2) // the next list is due before
+		return
+	}
+	c.pollLane.Add(key)
 }

@@ -13,11 +13,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -78,8 +76,8 @@ func (c *PodController) Drain(ctx context.Context, groups ...DrainGroup) error {
 	if _, waits := c.fence.StandsBy(); waits {
 		return nil
 	}
-	d := &drain{c: c, groups: slices.SortedFunc(slices.Values(groups), func(a, b DrainGroup) int { return cmp.Compare(a.Priority, b.Priority) })}
-	c.draining.Store(true)
+	d := &drain{podCore: c.podCore, ended: c.done, groups: slices.SortedFunc(slices.Values(groups), func(a, b DrainGroup) int { return cmp.Compare(a.Priority, b.Priority) })}
+	c.worker.draining.Store(true)
 	for i, g := range d.groups {
 		err := d.await(ctx, g.Timeout, func(until time.Time) bool { return d.stop(ctx, i, until) })
 		if err != nil {
@@ -94,8 +92,9 @@ func (c *PodController) Drain(ctx context.Context, groups ...DrainGroup) error {
 
 // drain is the work of one Drain.
 type drain struct {
-	c      *PodController
-	groups []DrainGroup // from the lowest to the highest
+	*podCore
+	ended  <-chan struct{} // closed when the controller has ended
+	groups []DrainGroup    // from the lowest to the highest
 }
 
 // await looks until done says that it is, or the time is over.
@@ -108,7 +107,7 @@ func (d *drain) await(ctx context.Context, timeout time.Duration, done func(unti
 		case <-ticker.C:
 		case <-ctx.Done():
 			return fmt.Errorf("drain: %w", ctx.Err())
-		case <-d.c.done:
+		case <-d.ended:
 			return errors.New("drain: the pod controller has ended")
 		}
 	}
@@ -124,8 +123,8 @@ func (d *drain) stop(ctx context.Context, group int, until time.Time) (all bool)
 			continue
 		}
 		all = false
-		if d.c.states.call(key, api.UID, until) {
-			d.c.syncLane.AddNow(key)
+		if d.states.call(key, api.UID, until) {
+			d.syncLane.AddNow(key)
 		}
 	}
 	return all
@@ -148,7 +147,7 @@ func (d *drain) groupOf(pod *corev1.Pod) (group int) {
 // told reports whether the API server knows of all pods that have stopped.
 func (d *drain) told(ctx context.Context) bool {
 	for key, api := range d.running(ctx) {
-		if st := d.c.states.get(key); st.sent.UID == api.UID && (st.stopped || st.finished(api.UID)) {
+		if st := d.states.get(key); st.sent.UID == api.UID && (st.stopped || st.finished(api.UID)) {
 			return false
 		}
 	}
@@ -175,31 +174,13 @@ func (d *drain) left(ctx context.Context) error {
 
 // running returns the pods whose end the API server does not know yet.
 func (d *drain) running(ctx context.Context) map[string]*corev1.Pod {
-	pods, err := d.c.pods.List(labels.Everything())
-	if err != nil {
-		panic(fmt.Sprintf("list pods in memory: %v", err))
-	}
 	out := map[string]*corev1.Pod{}
-	for _, api := range pods {
-		if key := keyOf(api); d.c.wanted(ctx, api) && !d.c.terminated(key, api) {
+	for _, api := range d.all(ctx) {
+		if key := keyOf(api); !d.states.terminated(key, api) {
 			out[key] = api
 		}
 	}
 	return out
-}
-
-// terminated reports whether the API server knows that the pod has ended, and, if
-// it is deleted, has been asked to remove it.
-func (c *PodController) terminated(key string, api *corev1.Pod) bool {
-	st := c.states.get(key)
-	if st.sent.UID != api.UID {
-		st = podState{} // the sync lane does not track this pod yet
-	}
-	ended := lifecycle.Terminal(&st.newer(api, time.Now()).Status)
-	if api.DeletionTimestamp == nil {
-		return ended
-	}
-	return !st.removedAt.IsZero() || ended && len(api.Finalizers) > 0
 }
 
 // call gives a pod its turn to stop, and reports whether it had none before. It is for

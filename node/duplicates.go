@@ -4,20 +4,17 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
-	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
 // findDuplicates remembers which pods of a list, whose keys come with it, share a name and which of them are
 // duplicates, and forgets those that are gone.
-func (c *PodController) findDuplicates(ctx context.Context, backend []*corev1.Pod, keys []string, asked time.Time) {
+func (c *podCore) findDuplicates(ctx context.Context, backend []*corev1.Pod, keys []string, asked time.Time) {
 	several := make(map[string][]*corev1.Pod)
 	for _, key := range c.states.shared() {
 		several[key] = nil // it may be gone
@@ -58,37 +55,12 @@ func (c *PodController) findDuplicates(ctx context.Context, backend []*corev1.Po
 }
 
 // duplicateOf returns the pod that runs beside the wanted one, of those that a list has under its name.
-func (c *PodController) duplicateOf(key string, api *corev1.Pod, pods []*corev1.Pod) *corev1.Pod {
+func (c *podCore) duplicateOf(key string, api *corev1.Pod, pods []*corev1.Pod) *corev1.Pod {
 	known := &api.Status
 	if st := c.states.get(key); st.report.matches(api.UID) {
 		known = st.report.status
 	}
 	return lifecycle.DuplicateAmong(api.UID, known, pods)
-}
-
-// deleteDuplicate asks the backend to stop a pod that runs beside the wanted one, and says so when it does for the first time.
-func (c *PodController) deleteDuplicate(ctx context.Context, key string, api *corev1.Pod, d *lifecycle.Duplicate) error {
-	if err := c.fence.Allow(ctx); err != nil {
-		return err
-	}
-	pod := unwanted(d.Pod, time.Now())
-	err := c.call(ctx, key, api, "DeletePod", func(ctx context.Context) error { return c.provider.DeletePod(ctx, pod) })
-	if err != nil && !errdefs.IsNotFound(err) {
-		return newLaneError(api, eventDeleteFailed, fmt.Errorf("delete the duplicate of pod %s (UID %s) at the backend: %w", key, pod.UID, err))
-	}
-	message := fmt.Sprintf("the backend had a second pod of this name (UID %s); it was told to stop it", pod.UID)
-	log.G(ctx).WithField("pod", key).Warn(message)
-	first := false
-	c.states.sync(key, anyPod, func(st syncWriter) {
-		stops := st.duplicateStops.Of(d)
-		first = stops.Tries == 0
-		st.duplicateStops = lifecycle.DuplicateStops{At: time.Now(), Tries: stops.Tries + 1}
-	})
-	if first {
-		c.recorder.Event(api, corev1.EventTypeWarning, eventSecondPod, message)
-	}
-	c.clearSyncError(key)
-	return nil
 }
 
 // shared returns the keys of pods beside which the backend has another.

@@ -3,14 +3,10 @@
 package node
 
 import (
-	"context"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
 // earlierPods are the pods that were there when this process began to act for the node: another one may have given
@@ -38,19 +34,4 @@ func (e *earlierPods) drop(uid types.UID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.uids, uid)
-}
-
-// noteEarlier takes the pods in the cache for those that were there before.
-func (c *PodController) noteEarlier(ctx context.Context) {
-	pods, err := c.pods.List(labels.Everything())
-	if err != nil {
-		log.G(ctx).WithError(err).Warn("cannot list the cached pods")
-	}
-	uids := make(map[types.UID]bool, len(pods))
-	for _, pod := range pods {
-		if c.wanted(ctx, pod) {
-			uids[pod.UID] = true
-		}
-	}
-	c.earlier.set(uids)
 }

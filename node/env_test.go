@@ -91,7 +91,7 @@ func (silentObjects) Secret(ctx context.Context, _, _ string) (*corev1.Secret, e
 func TestReadThatHangsIsGivenUp(t *testing.T) {
 	inWorld(t, memory.New(), func(w *world) {
 		w.start()
-		w.ctl.env.Objects = silentObjects{}
+		w.ctl.inputs.objects.env.Objects = silentObjects{}
 		for i := range 10 {
 			p := bound(fmt.Sprint("waiting", i), "")
 			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "cm"}}}}

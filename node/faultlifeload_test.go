@@ -130,10 +130,10 @@ func TestFault34HugePodsAreNotCopied(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		for range rounds {
 			w.ctl.states.change("d/p", anyPod, func(st *podState) { st.synced = basis{} }) // as after any change
-			if _, err := w.ctl.syncPod(w.Context(), "d/p"); err != nil {
+			if _, err := w.ctl.worker.syncPod(w.Context(), "d/p"); err != nil {
 				w.Fatal(err)
 			}
-			if _, err := w.ctl.writePodStatus(w.Context(), "d/p"); err != nil {
+			if _, err := w.ctl.statuses.writePodStatus(w.Context(), "d/p"); err != nil {
 				w.Fatal(err)
 			}
 		}

@@ -74,11 +74,11 @@ func TestBackendThatKeepsFinishedPods(t *testing.T) {
 		if got := deletes.Load(); got != n {
 			t.Errorf("%d deletes, want one for each of %d pods", got, n)
 		}
-		w.ctl.orphans.mu.Lock()
-		if held := len(w.ctl.orphans.missing); held != 0 {
+		w.ctl.worker.orphans.mu.Lock()
+		if held := len(w.ctl.worker.orphans.missing); held != 0 {
 			t.Errorf("%d finished pods count as orphans", held)
 		}
-		w.ctl.orphans.mu.Unlock()
+		w.ctl.worker.orphans.mu.Unlock()
 		w.api.Create(bound("p0", "again")) // as a StatefulSet does
 		w.pass(time.Minute)
 		w.wantPhase("p0", corev1.PodRunning)

@@ -107,7 +107,7 @@ func (w *world) launch() {
 		w.Fatal(err)
 	}
 	if w.wall != nil {
-		ctl.wall = w.wall
+		ctl.worker.deadlines.wall = w.wall
 	}
 	factory.Start(ctx.Done())
 	informed := make(chan struct{})

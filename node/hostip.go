@@ -8,18 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// hostIPs returns the host IPs of pods for which the provider reports none.
-func (c *PodController) hostIPs() []corev1.HostIP {
-	if c.addresses == nil {
-		return nil
-	}
-	return hostIPs(c.addresses())
-}
-
-// hostIPs returns the internal IPs among the addresses, the first of each family, as a kubelet does. What is no IP
+// hostIPsOf returns the internal IPs among the addresses, the first of each family, as a kubelet does. What is no IP
 // is left out, and others are written in their one canonical form: for one that it does not take, the API
 // server refuses the whole status of a pod.
-func hostIPs(addresses []corev1.NodeAddress) (ips []corev1.HostIP) {
+func hostIPsOf(addresses []corev1.NodeAddress) (ips []corev1.HostIP) {
 	var seen [2]bool // one for each family
 	for _, a := range addresses {
 		ip, err := netip.ParseAddr(a.Address)

@@ -19,13 +19,13 @@ const hungCall = 30 * time.Second
 
 // call makes a call about a pod that changes something at the backend. While the
 // call hangs, the pod tells so, in an event and in its status, as it does of failures.
-func (c *PodController) call(ctx context.Context, key string, api *corev1.Pod, method string, call func(context.Context) error) error {
+func (w *podWorker) call(ctx context.Context, key string, api *corev1.Pod, method string, call func(context.Context) error) error {
 	var returned atomic.Bool
 	begin := time.Now()
 	defer time.AfterFunc(hungCall, func() {
 		message := fmt.Sprintf("%s was called at %s and has not returned", method, begin.UTC().Format(time.RFC3339))
 		hangs := false
-		c.states.errors(key, api.UID, func(st *errorMemory) {
+		w.states.errors(key, api.UID, func(st *errorMemory) {
 			// Under the lock: what comes of the call is noted under it, too, after returned.
 			if returned.Load() {
 				return
@@ -39,10 +39,10 @@ func (c *PodController) call(ctx context.Context, key string, api *corev1.Pod, m
 			}
 		})
 		if hangs {
-			c.recorder.Event(api, corev1.EventTypeWarning, eventCallHangs, message)
-			c.statusLane.Add(key)
+			w.recorder.Event(api, corev1.EventTypeWarning, eventCallHangs, message)
+			w.statusLane.Add(key)
 		}
 	}).Stop()
 	defer returned.Store(true)
-	return c.changes.Do(c.withRedaction(ctx, key), method, call)
+	return w.backend.change(ctx, key, method, call)
 }

@@ -243,10 +243,3 @@ func (r *leaseRenewer) ownedByNode(refs []metav1.OwnerReference) []metav1.OwnerR
 func (r *leaseRenewer) timeout() time.Duration {
 	return min(requestTimeout, time.Duration(r.durationSeconds)*time.Second/4)
 }
-
-// timed runs one request with its own time-out.
-func timed[T any](ctx context.Context, d time.Duration, request func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	return request(ctx)
-}

@@ -5,14 +5,10 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -25,123 +21,95 @@ import (
 const (
 	termFirstRetry = 200 * time.Millisecond
 	termMaxRetry   = 2 * time.Second
-	// livePage is how many pods one request for all of them returns: they may be large.
-	livePage = 200
-	// lookAgain is after how long a pod is looked at again whose cache is behind.
-	lookAgain = time.Second
 )
 
-// terms begins each term of the fence: it reads the pods past the cache, and
+// leaseTerms lets work on pods pass while this process holds the lease. Each term begins with what another process may have changed.
+type leaseTerms struct {
+	*podCore
+	tracker     *podTracker
+	quarantines *quarantines
+	deadlines   *activeDeadlines
+	behind      podGaps
+	deferred    deferredKeys
+}
+
+// run begins each term of the fence: it reads the pods past the cache, and
 // then has everything looked at anew.
-func (c *PodController) terms(ctx context.Context) {
+func (t *leaseTerms) run(ctx context.Context) {
 	retry := retryPause{first: termFirstRetry, max: termMaxRetry}
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.fence.Changed:
+		case <-t.fence.Changed:
 		}
 		for ctx.Err() == nil {
-			term, anew, begins := c.fence.Pending()
+			term, anew, begins := t.fence.Pending()
 			if !begins {
 				break
 			}
-			if err := c.beginTerm(ctx, anew); err != nil {
+			if err := t.beginTerm(ctx, anew); err != nil {
 				log.G(ctx).WithError(err).Debug("pods wait until they can be read past the cache")
 				sleep.For(ctx, retry.next())
 				continue
 			}
 			retry.reset()
-			c.fence.Begin(term)
-			c.lookAtAll(ctx)
+			t.fence.Begin(term)
+			t.lookAtAll(ctx)
 		}
-		c.deferred.release()
+		t.deferred.release()
 	}
 }
 
 // beginTerm forgets what another process may have changed since, and finds out
 // for which pods the cache is behind.
-func (c *PodController) beginTerm(ctx context.Context, anew bool) error {
+func (t *leaseTerms) beginTerm(ctx context.Context, anew bool) error {
 	if anew {
-		for key, uid := range c.states.forgetAll() {
-			c.forgetObjects(key, uid)
+		for key, uid := range t.states.forgetAll() {
+			t.tracker.forgetObjects(key, uid)
 		}
-		c.noteEarlier(ctx)
-		c.orphans.forgetAll(ctx, time.Now())
-		c.lost.forgetAll(ctx, time.Now())
+		t.noteEarlier(ctx)
+		t.quarantines.forgetAll(ctx)
 	}
-	cached, err := c.pods.List(labels.Everything()) // first: what comes meanwhile would seem to be gone
-	if err != nil {
-		return fmt.Errorf("list the cached pods: %w", err)
-	}
-	live, err := c.liveVersions(ctx)
+	cached := t.all(ctx) // first: what comes meanwhile would seem to be gone
+	live, err := t.liveVersions(ctx)
 	if err != nil {
 		return err
 	}
 	behind := map[string]podGap{}
 	for _, pod := range cached {
 		gap := podGap{cached: pod.UID, live: live[keyOf(pod)]}
-		ours := c.nodeName == "" || pod.Spec.NodeName == c.nodeName // else it was not asked for
-		if ours && c.wanted(ctx, pod) && !gap.closed(pod) {
+		ours := t.nodeName == "" || pod.Spec.NodeName == t.nodeName // else it was not asked for
+		if ours && !gap.closed(pod) {
 			behind[keyOf(pod)] = gap
 		}
 	}
-	c.behind.set(behind)
+	t.behind.set(behind)
 	return nil
 }
 
-// liveVersions reads from the API server itself which pods the node has.
-func (c *PodController) liveVersions(ctx context.Context) (map[string]podVersion, error) {
-	live := map[string]podVersion{}
-	opts := metav1.ListOptions{Limit: livePage}
-	if c.nodeName != "" {
-		opts.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", c.nodeName).String()
-	}
-	for {
-		page, err := timed(ctx, podRequestTimeout, func(ctx context.Context) (*corev1.PodList, error) {
-			return c.client.Pods(metav1.NamespaceAll).List(ctx, opts)
-		})
-		if err != nil {
-			return nil, fmt.Errorf("list the pods of the node: %w", err)
-		}
-		for i := range page.Items {
-			live[keyOf(&page.Items[i])] = podVersion{page.Items[i].UID, page.Items[i].ResourceVersion}
-		}
-		if page.Continue == "" {
-			return live, nil
-		}
-		opts.Continue = page.Continue
-	}
-}
-
 // lookAtAll marks every pod, and compares both sides.
-func (c *PodController) lookAtAll(ctx context.Context) {
-	pods, err := c.pods.List(labels.Everything())
-	if err != nil {
-		log.G(ctx).WithError(err).Warn("cannot list the cached pods")
+func (t *leaseTerms) lookAtAll(ctx context.Context) {
+	for _, pod := range t.all(ctx) {
+		t.syncLane.AddNow(keyOf(pod))
+		t.statusLane.AddNow(keyOf(pod))
 	}
-	for _, pod := range pods {
-		if c.wanted(ctx, pod) {
-			c.syncLane.AddNow(keyOf(pod))
-			c.statusLane.AddNow(keyOf(pod))
-		}
-	}
-	c.relistNow()
+	t.relistNow()
 }
 
 // fenced is work that waits outside its lane while the fence is closed, which is
 // no sync error of the pod.
-func (c *PodController) fenced(lane *keyqueue.Queue, work keyqueue.Work) keyqueue.Work {
-	if c.fence == nil {
+func (t *leaseTerms) fenced(lane *keyqueue.Queue, work keyqueue.Work) keyqueue.Work {
+	if t.fence == nil {
 		return work
 	}
 	return func(ctx context.Context, key string) (class int, err error) {
-		entered, err := c.fence.Enter(ctx)
-		if err == nil && c.behind.has(key, c.pod(ctx, key)) {
+		entered, err := t.fence.Enter(ctx)
+		if err == nil && t.behind.has(key, t.pod(ctx, key)) {
 			lane.AddAfter(key, lookAgain)
 			return 0, nil
 		}
-		if errors.Is(err, lease.ErrFenced) && lane == c.syncLane && c.fence.Silent() && c.overdue(ctx, key) {
+		if errors.Is(err, lease.ErrFenced) && lane == t.syncLane && t.fence.Silent() && t.deadlines.overdue(ctx, key) {
 			entered, err = lease.InSilence(ctx), nil
 		}
 		if err == nil {
@@ -150,11 +118,11 @@ func (c *PodController) fenced(lane *keyqueue.Queue, work keyqueue.Work) keyqueu
 		if !errors.Is(err, lease.ErrFenced) {
 			return class, err
 		}
-		c.deferred.add(lane, key)
-		if _, err := c.fence.Enter(ctx); err == nil {
-			c.deferred.release() // it was opened meanwhile
-		} else if lane == c.syncLane {
-			c.awaitDeadline(ctx, key)
+		t.deferred.add(lane, key)
+		if _, err := t.fence.Enter(ctx); err == nil {
+			t.deferred.release() // it was opened meanwhile
+		} else if lane == t.syncLane {
+			t.deadlines.awaitDeadline(ctx, key)
 		}
 		return class, nil
 	}
@@ -188,12 +156,6 @@ func (p *deferredKeys) release() {
 			lane.AddNow(key)
 		}
 	}
-}
-
-// podVersion is a pod in the API server; the zero value is none.
-type podVersion struct {
-	uid     types.UID
-	version string
 }
 
 // podGap says that the cache was behind for a pod when a term began.

@@ -2,14 +2,7 @@
 
 package node
 
-import (
-	"fmt"
-	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/record"
-)
+import "time"
 
 const (
 	// firstChange is after how long a failure that changed its text is told again for the
@@ -70,39 +63,4 @@ func (n notices) next(reason, text string, now time.Time) (_ notices, news bool)
 		}
 	}
 	return after, true
-}
-
-// clearError forgets what failed: the pod is in step with the backend.
-func (st *errorMemory) clearError() {
-	st.syncErr, st.notices, st.unready, st.refused = nil, nil, false, 0
-}
-
-// warnings are the events of one look at what a pod names. Each try looks anew, so they are
-// held until it is known whether they are told.
-type warnings struct {
-	record.EventRecorder // nil: what is not used for them
-	held                 []warning
-}
-
-type warning struct{ kind, reason, message string }
-
-// Event holds an event.
-func (w *warnings) Event(_ runtime.Object, kind, reason, message string) {
-	w.held = append(w.held, warning{kind, reason, message})
-}
-
-// warn records what a look at what the pod names has found, unless it was told not long ago.
-func (c *PodController) warn(pod *corev1.Pod, found []warning) {
-	if len(found) == 0 {
-		return
-	}
-	news := false
-	c.states.errors(keyOf(pod), pod.UID, func(st *errorMemory) {
-		st.notices, news = st.notices.next(found[0].reason, fmt.Sprint(found), time.Now())
-	})
-	for _, w := range found {
-		if news {
-			c.recorder.Event(pod, w.kind, w.reason, w.message)
-		}
-	}
 }

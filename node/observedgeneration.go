@@ -24,34 +24,26 @@ const (
 	firstReflect = 100 * time.Millisecond
 )
 
-// reflects notes that what the backend has told is about the generation, of which it accepted one, and reports whether that makes a difference to
-// what is published.
-func (st *exchanged) reflects(generation, accepted int64) (news bool) {
-	before := min(st.reflected, accepted)
-	st.reflected = max(st.reflected, generation)
-	return min(st.reflected, accepted) > before
-}
-
 // agree compares the answer of a provider that reports with its last report. Where they agree, the report is about the
 // generation that was accepted before the question; else a report is on its way. The answer itself is not published: it
 // may be older than the report, and nothing would follow that puts it right.
-func (c *PodController) agree(key string, api *corev1.Pod, answer *corev1.PodStatus, asked int64) {
+func (p *podReports) agree(key string, api *corev1.Pod, answer *corev1.PodStatus, asked int64) {
 	answer = answer.DeepCopy()
-	redact.Status(answer, c.secrets.Values(api.UID))
-	st := c.states.get(key)
+	redact.Status(answer, p.secrets.Values(api.UID))
+	st := p.states.get(key)
 	waited := time.Since(st.sent.AcceptedAt)
 	switch {
 	case st.sent.UID != api.UID, !st.report.matches(api.UID), st.reflected >= asked:
 	case waited < reflectWithin && !equality.Semantic.DeepEqual(answer, st.report.status):
-		c.pollLane.AddAfter(key, max(waited, firstReflect))
+		p.pollLane.AddAfter(key, max(waited, firstReflect))
 	default:
-		c.unanswered(key, api, asked)
+		p.unanswered(key, api, asked)
 	}
 }
 
 // unanswered publishes the generation all the same: who cannot be asked, or has nothing to tell, must not hold it back.
-func (c *PodController) unanswered(key string, api *corev1.Pod, asked int64) {
-	if c.states.reflects(key, api.UID, asked) {
-		c.statusLane.Add(key)
+func (p *podReports) unanswered(key string, api *corev1.Pod, asked int64) {
+	if p.states.reflects(key, api.UID, asked) {
+		p.statusLane.Add(key)
 	}
 }

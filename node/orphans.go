@@ -17,26 +17,26 @@ import (
 
 // deleteOrphan asks the backend to stop a pod that nobody wants, and looks at
 // once whether it has. api is the pod that waits for the name, if there is one.
-func (c *PodController) deleteOrphan(ctx context.Context, key string, api, backend *corev1.Pod) error {
-	if err := c.fence.Allow(ctx); err != nil {
+func (w *podWorker) deleteOrphan(ctx context.Context, key string, api, backend *corev1.Pod) error {
+	if err := w.fence.Allow(ctx); err != nil {
 		return err
 	}
 	now := time.Now()
 	pod := unwanted(backend, now)
-	err := c.changes.Do(c.withRedaction(ctx, key), "DeletePod", func(ctx context.Context) error { return c.provider.DeletePod(ctx, pod) })
+	err := w.backend.change(ctx, key, "DeletePod", func(ctx context.Context) error { return w.backend.provider.DeletePod(ctx, pod) })
 	if err != nil && !errdefs.IsNotFound(err) {
 		return newLaneError(api, eventDeleteFailed, fmt.Errorf("delete pod %s (UID %s), which is no longer in the API server, at the backend: %w", key, backend.UID, err))
 	}
 	log.G(ctx).WithField("pod", key).Infof("deleted a pod at the backend that is no longer in the API server (UID %s)", backend.UID)
-	c.states.sync(key, anyPod, func(s syncWriter) {
+	w.states.sync(key, anyPod, func(s syncWriter) {
 		if s.orphan.Asked = now; lifecycle.Terminal(&backend.Status) {
 			s.left = &backend.UID // some keep for ever what has ended
 		}
 	})
 	// By its name a second DeletePod could stop the wanted pod.
-	c.states.notDuplicate(key, func(d *lifecycle.Duplicate) bool { return !lifecycle.Differ(d.Pod, backend) })
-	c.orphans.forget(key)
-	c.syncLane.Add(key)
+	w.states.notDuplicate(key, func(d *lifecycle.Duplicate) bool { return !lifecycle.Differ(d.Pod, backend) })
+	w.orphans.forget(key)
+	w.syncLane.Add(key)
 	return nil
 }
 
@@ -49,4 +49,29 @@ func unwanted(backend *corev1.Pod, now time.Time) *corev1.Pod {
 		pod.DeletionTimestamp = &metav1.Time{Time: now}
 	}
 	return pod
+}
+
+// deleteDuplicate asks the backend to stop a pod that runs beside the wanted one, and says so when it does for the first time.
+func (w *podWorker) deleteDuplicate(ctx context.Context, key string, api *corev1.Pod, d *lifecycle.Duplicate) error {
+	if err := w.fence.Allow(ctx); err != nil {
+		return err
+	}
+	pod := unwanted(d.Pod, time.Now())
+	err := w.call(ctx, key, api, "DeletePod", func(ctx context.Context) error { return w.backend.provider.DeletePod(ctx, pod) })
+	if err != nil && !errdefs.IsNotFound(err) {
+		return newLaneError(api, eventDeleteFailed, fmt.Errorf("delete the duplicate of pod %s (UID %s) at the backend: %w", key, pod.UID, err))
+	}
+	message := fmt.Sprintf("the backend had a second pod of this name (UID %s); it was told to stop it", pod.UID)
+	log.G(ctx).WithField("pod", key).Warn(message)
+	first := false
+	w.states.sync(key, anyPod, func(st syncWriter) {
+		stops := st.duplicateStops.Of(d)
+		first = stops.Tries == 0
+		st.duplicateStops = lifecycle.DuplicateStops{At: time.Now(), Tries: stops.Tries + 1}
+	})
+	if first {
+		w.recorder.Event(api, corev1.EventTypeWarning, eventSecondPod, message)
+	}
+	w.clearSyncError(key)
+	return nil
 }

@@ -35,9 +35,9 @@ func TestQuarantineBeginsAnewForAPodThatCameBack(t *testing.T) {
 			w.api.Create(p)
 		}
 		w.pass(time.Minute)
-		w.ctl.orphans.mu.Lock()
-		left := len(w.ctl.orphans.missing)
-		w.ctl.orphans.mu.Unlock()
+		w.ctl.worker.orphans.mu.Lock()
+		left := len(w.ctl.worker.orphans.missing)
+		w.ctl.worker.orphans.mu.Unlock()
 		if left != 0 {
 			t.Errorf("%d pods still count as orphans after all came back", left)
 		}

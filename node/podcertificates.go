@@ -4,20 +4,12 @@ package node
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/rest"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/certapi"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/podcerts"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/trustbundles"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/podsecrets"
 )
 
 // PodCertificates gives keys with certificates for pods of this node. It can be used from any goroutine.
@@ -54,50 +46,8 @@ func (p PodCertificate) GoString() string { return p.String() }
 
 // podCertificates is what a PodCertificatesUser is given.
 type podCertificates struct {
-	c       *PodController
+	secrets *podsecrets.Manager
 	manager *podcerts.Manager // nil: the client asks for none
-}
-
-// errNoCertificates is the answer of a node whose client asks for pods only.
-var errNoCertificates = errors.New("this node has no client that asks for certificates.k8s.io")
-
-// useCertificates decides where trust bundles and certificates come from: the client has them if it is that of a whole API server.
-func (c *PodController) useCertificates(cfg *PodControllerConfig) {
-	c.bundles, c.certificates = podTrustBundles{c: c}, podCertificates{c: c}
-	client, ok := cfg.PodClient.(corev1client.CoreV1Interface)
-	if !ok {
-		return
-	}
-	asks := client.RESTClient()
-	if shared, ok := asks.(*rest.RESTClient); ok && shared == nil { // of a client of tests
-		return
-	}
-	api := certapi.New(asks)
-	c.bundles.reader = trustbundles.New(api)
-	c.certificates.manager = podcerts.New(podcerts.Config{
-		Requests: api,
-		Account: func(ctx context.Context, namespace, name string) (types.UID, error) {
-			if c.store != nil {
-				c.store.Await(ctx, authorizationv1.ResourceAttributes{Verb: "get", Resource: "serviceaccounts", Namespace: namespace, Name: name})
-			}
-			account, err := client.ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
-			if err != nil {
-				return "", err
-			}
-			return account.UID, nil
-		},
-		Node: func(ctx context.Context) (string, types.UID, error) {
-			node, err := client.Nodes().Get(ctx, c.nodeName, metav1.GetOptions{})
-			if err != nil {
-				return "", "", err
-			}
-			return node.Name, node.UID, nil
-		},
-		Recorder: cfg.EventRecorder,
-		Remember: func(pod types.UID, purpose, name string, key []byte) {
-			c.secrets.Values(pod).Remember("certificate/"+purpose, name, key)
-		},
-	})
 }
 
 // Certificate gives a certificate to a pod of this node, unless it has ended meanwhile.
@@ -105,7 +55,7 @@ func (p podCertificates) Certificate(ctx context.Context, pod *corev1.Pod, sourc
 	if p.manager == nil {
 		return PodCertificate{}, errNoCertificates
 	}
-	api, err := p.c.secrets.Pod(pod)
+	api, err := p.secrets.Pod(pod)
 	if err != nil {
 		return PodCertificate{}, err
 	}
@@ -113,21 +63,9 @@ func (p podCertificates) Certificate(ctx context.Context, pod *corev1.Pod, sourc
 	if err != nil {
 		return PodCertificate{}, err
 	}
-	if _, err := p.c.secrets.Pod(pod); err != nil {
+	if _, err := p.secrets.Pod(pod); err != nil {
 		p.manager.Forget(pod.UID)
 		return PodCertificate{}, err
 	}
 	return PodCertificate{Key: got.Key, Chain: got.Chain, ExpiresAt: got.ExpiresAt}, nil
-}
-
-// offerCertificates tells a provider that wants to know where it gets certificates.
-func (c *PodController) offerCertificates(ctx context.Context) error {
-	user, ok := c.provider.(PodCertificatesUser)
-	if !ok {
-		return nil
-	}
-	return (&providercall.Caller{}).Do(ctx, "UsePodCertificates", func(context.Context) error {
-		user.UsePodCertificates(c.certificates)
-		return nil
-	})
 }

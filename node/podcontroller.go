@@ -7,25 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
 
-	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/admission"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/nilcheck"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/objects"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/podsecrets"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -35,71 +24,28 @@ const (
 	// defaultVisibility and defaultQuarantine are PodVisibilityTimeout and MissingPodsQuarantine.
 	defaultVisibility = 30 * time.Second
 	defaultQuarantine = 5 * time.Minute
-	// slowCall is after how long a read of what a pod names lets another pod have
-	// its worker. For provider calls, providercall.Patience decides.
-	slowCall = 10 * time.Second
 	// statusWriters is how many writes of pods may be under way at least. They wait
 	// for the API server, not for a processor; the client's limiter bounds their rate.
 	statusWriters = 32
-	// readTimeout ends the context of a provider call that only asks.
-	readTimeout = time.Minute
 )
 
 // PodController keeps the pods of the backend and of the API server in step.
 // The package documentation has its guarantees. Make one with NewPodController.
 type PodController struct {
-	provider   PodLifecycleHandler
-	notifies   bool
-	authority  PodAuthority        // nil: nobody says whether the provider's answers are complete
-	starts     bool                // it starts containers one by one: a PodObjectsUser
-	changes    providercall.Caller // for calls that change something
-	reads      providercall.Caller // for calls that only ask
-	client     corev1client.PodsGetter
-	pods       corev1listers.PodLister
-	informer   cache.SharedIndexInformer
-	wanted     PodEventFilterFunc
-	recorder   record.EventRecorder
-	nodeName   string
-	os         string // of the node; "": unknown
-	pollPeriod time.Duration
-	addresses  func() []corev1.NodeAddress // of the node; nil: unknown
+	*podCore
+	informer cache.SharedIndexInformer
+	backend  *backend
+	inputs   *podInputs
+	gauges   podGauges
 
-	declared        *capability.Declaration // nil: the provider declares nothing and gets every pod
-	failUnsupported bool
-	admission       admission.Allocations
-
-	skipEnv      bool
-	env          podenv.Config
-	secrets      *podsecrets.Manager
-	bundles      podTrustBundles
-	certificates podCertificates
-	claims       podClaims
-	store        *objects.Store         // nil: the caller's own informers
-	synced       []cache.InformerSynced // of the caller's own informers
-
-	syncLane   *keyqueue.Queue
-	statusLane *keyqueue.Queue
-	pollLane   *keyqueue.Queue // asks for what a PodNotifier has not told, and others do not tell
-	states     podStates
-	earlier    earlierPods
-	orphans    *quarantine // of the pods that only the backend has
-	lost       *quarantine // of the pods that the backend should have
-	visibility time.Duration
-	gauges     podGauges
-	wall       func() time.Time // the clock on the wall, which may be set
-	polled     chan struct{}    // holds a token when a poll is wanted soon
-	outage     chan struct{}    // holds a token when the API server did not answer
-
-	setNodeCondition func(corev1.NodeCondition) // nil: nobody is told
-	missingMu        sync.Mutex
-	missingTold      string // guarded by missingMu; what was said last of pods in quarantine
-
-	draining     atomic.Bool   // the node shuts down: no pod is started any more
-	relistWanted chan struct{} // holds a token when a relist is wanted at once
-
-	fence    *lease.Fence // nil: there is no lease guard; set before Run
-	behind   podGaps
-	deferred deferredKeys
+	events   podEvents
+	reports  *podReports
+	worker   *podWorker
+	statuses *statusManager
+	poller   *poller
+	relister *relister
+	terms    *leaseTerms
+	outage   *apiOutage
 
 	ready, done chan struct{}
 	mu          sync.Mutex
@@ -142,58 +88,64 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 	if cfg.ProviderCallTimeout <= 0 {
 		cfg.ProviderCallTimeout = defaultProviderCallTimeout
 	}
-	_, notifies := cfg.Provider.(PodNotifier)
-	_, starts := cfg.Provider.(PodObjectsUser)
-	authority, _ := cfg.Provider.(PodAuthority)
-	patience := &providercall.Patience{}
-	gauges := newPodGauges()
-	c := &PodController{
-		provider:     cfg.Provider,
-		notifies:     notifies,
-		authority:    authority,
-		starts:       starts,
-		changes:      providercall.Caller{Deadline: cfg.ProviderCallTimeout, Patience: patience, Slow: keyqueue.Yield},
-		reads:        providercall.Caller{Deadline: min(cfg.ProviderCallTimeout, readTimeout), Patience: patience, Slow: keyqueue.Yield},
-		client:       cfg.PodClient,
-		pods:         cfg.PodInformer.Lister(),
-		informer:     cfg.PodInformer.Informer(),
-		wanted:       cfg.PodEventFilterFunc,
-		recorder:     cfg.EventRecorder,
-		nodeName:     cfg.NodeName,
-		os:           cfg.OperatingSystem,
-		pollPeriod:   cfg.PollInterval,
-		addresses:    cfg.NodeAddresses,
-		skipEnv:      cfg.SkipDownwardAPIResolution,
-		wall:         time.Now,
-		states:       podStates{m: map[string]*podState{}},
-		gauges:       gauges,
-		visibility:   cfg.PodVisibilityTimeout,
-		polled:       make(chan struct{}, 1),
-		outage:       make(chan struct{}, 1),
-		relistWanted: make(chan struct{}, 1),
-		ready:        make(chan struct{}),
-		done:         make(chan struct{}),
+	hostIPs := func() []corev1.HostIP { return nil }
+	if addresses := cfg.NodeAddresses; addresses != nil {
+		hostIPs = func() []corev1.HostIP { return hostIPsOf(addresses()) }
 	}
-	c.useQuarantines(&cfg)
-	c.declare(cfg.FailUnsupported)
-	c.useObjects(&cfg)
-	c.useSecrets(&cfg)
-	c.useCertificates(&cfg)
-	c.useClaims(&cfg)
+	inputs := newPodInputs(&cfg, hostIPs)
+	core := &podCore{
+		podCache: podCache{client: cfg.PodClient, pods: cfg.PodInformer.Lister(), wanted: cfg.PodEventFilterFunc, nodeName: cfg.NodeName},
+		lanes:    lanes{polled: make(chan struct{}, 1), relistWanted: make(chan struct{}, 1)},
+		states:   podStates{m: map[string]*podState{}},
+		secrets:  inputs.secrets,
+		recorder: cfg.EventRecorder,
+	}
+	c := &PodController{
+		podCore:  core,
+		informer: cfg.PodInformer.Informer(),
+		backend:  newBackend(&cfg, inputs.secrets),
+		inputs:   inputs,
+		gauges:   newPodGauges(),
+		events:   podEvents{core},
+		outage:   &apiOutage{podCore: core, noted: make(chan struct{}, 1)},
+		ready:    make(chan struct{}),
+		done:     make(chan struct{}),
+	}
+	missing := newQuarantines(core, &cfg, c.gauges)
+	admission := newPodAdmission(core, &cfg)
+	deadlines := &activeDeadlines{podCore: core, wall: time.Now}
+	tracker := &podTracker{podCore: core, quarantines: missing, inputs: inputs, admission: admission}
+	c.reports = &podReports{podCore: core, tracker: tracker}
+	c.worker = &podWorker{
+		podCore: core, quarantines: missing, backend: c.backend, inputs: inputs, skipEnv: cfg.SkipDownwardAPIResolution,
+		admission: admission, failUnsupported: cfg.FailUnsupported && admission.declared != nil,
+		tracker: tracker, reports: c.reports, deadlines: deadlines, os: cfg.OperatingSystem,
+	}
+	c.statuses = &statusManager{podCore: core, admission: admission, outage: c.outage, hostIPs: hostIPs}
+	c.poller = &poller{podCore: core, backend: c.backend, reports: c.reports}
+	c.relister = &relister{comparer: comparer{
+		podCore: core, quarantines: missing, backend: c.backend, reports: c.reports, gauges: &c.gauges, pollInterval: cfg.PollInterval,
+	}}
+	c.terms = &leaseTerms{podCore: core, tracker: tracker, quarantines: missing, deadlines: deadlines}
+	c.makeLanes(&cfg)
+	if inputs.store != nil {
+		inputs.store.OnChange(c.events.objectChanged)
+	}
+	return c, nil
+}
+
+// makeLanes makes the lanes, each with what becomes of work in it that fails.
+func (c *PodController) makeLanes(cfg *PodControllerConfig) {
 	c.syncLane = keyqueue.New(
-		&retryPolicy{limiter: cfg.SyncPodsFromKubernetesRateLimiter, should: cfg.SyncPodsFromKubernetesShouldRetryFunc, failed: c.syncFailed})
+		&retryPolicy{limiter: cfg.SyncPodsFromKubernetesRateLimiter, should: cfg.SyncPodsFromKubernetesShouldRetryFunc, failed: c.worker.syncFailed})
 	c.statusLane = keyqueue.New(
-		&retryPolicy{limiter: cfg.SyncPodStatusFromProviderRateLimiter, should: cfg.SyncPodStatusFromProviderShouldRetryFunc, failed: c.writeFailed},
-		&retryPolicy{limiter: cfg.DeletePodsFromKubernetesRateLimiter, should: cfg.DeletePodsFromKubernetesShouldRetryFunc, failed: c.writeFailed})
-	poll := &retryPolicy{failed: c.pollFailed}
-	if !notifies {
+		&retryPolicy{limiter: cfg.SyncPodStatusFromProviderRateLimiter, should: cfg.SyncPodStatusFromProviderShouldRetryFunc, failed: c.statuses.writeFailed},
+		&retryPolicy{limiter: cfg.DeletePodsFromKubernetesRateLimiter, should: cfg.DeletePodsFromKubernetesShouldRetryFunc, failed: c.statuses.writeFailed})
+	poll := &retryPolicy{failed: pollFailed}
+	if !c.backend.notifies {
 		poll.should = pollAgain
 	}
 	c.pollLane = keyqueue.New(poll)
-	if c.store != nil {
-		c.store.OnChange(c.objectChanged)
-	}
-	return c, nil
 }
 
 // Run handles pods until ctx ends, with up to podSyncWorkers provider calls at a
@@ -220,42 +172,35 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	defer wg.Wait()
 	defer cancel(nil)
 
-	if err := errors.Join(c.offerTokens(ctx), c.offerPullCredentials(ctx), c.offerTrustBundles(ctx), c.offerCertificates(ctx),
-		c.offerClaims(ctx), c.offerObjects(ctx)); err != nil {
+	if err := c.inputs.offer(ctx, c.backend.provider); err != nil {
 		return fmt.Errorf("run pod controller: %w", err)
 	}
-	if n, ok := c.provider.(PodNotifier); ok {
-		err := (&providercall.Caller{}).Do(ctx, "NotifyPods", func(ctx context.Context) error {
-			n.NotifyPods(ctx, func(pod *corev1.Pod) { c.report(ctx, pod) })
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("run pod controller: %w", err)
-		}
+	if err := c.backend.notify(ctx, c.reports.report); err != nil {
+		return fmt.Errorf("run pod controller: %w", err)
 	}
-	wg.Go(func() { c.background(ctx, cancel) })
-	registration, err := c.informer.AddEventHandler(c.handler(ctx))
+	wg.Go(func() { c.backend.background(ctx, cancel) })
+	registration, err := c.informer.AddEventHandler(c.events.handler(ctx))
 	if err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
 	defer func() { _ = c.informer.RemoveEventHandler(registration) }()
-	if !cache.WaitForCacheSync(ctx.Done(), append(c.synced, registration.HasSynced)...) {
+	if !cache.WaitForCacheSync(ctx.Done(), append(c.inputs.synced, registration.HasSynced)...) {
 		if broken := ended(ctx); broken != nil {
 			return broken
 		}
 		return errors.New("failed to wait for caches to sync")
 	}
 	c.noteEarlier(ctx)
-	wg.Go(func() { c.syncLane.Run(ctx, podSyncWorkers, c.fenced(c.syncLane, c.syncPod)) })
+	wg.Go(func() { c.syncLane.Run(ctx, podSyncWorkers, c.terms.fenced(c.syncLane, c.worker.syncPod)) })
 	wg.Go(func() {
-		c.statusLane.Run(ctx, max(podSyncWorkers, statusWriters), c.fenced(c.statusLane, c.writePodStatus))
+		c.statusLane.Run(ctx, max(podSyncWorkers, statusWriters), c.terms.fenced(c.statusLane, c.statuses.writePodStatus))
 	})
 	if c.fence != nil {
-		wg.Go(func() { c.terms(ctx) })
+		wg.Go(func() { c.terms.run(ctx) })
 	}
-	wg.Go(func() { c.pollLane.Run(ctx, pollers, c.pollPod) })
-	wg.Go(func() { c.relist(ctx) })
-	wg.Go(func() { c.probeAPIServer(ctx) })
+	wg.Go(func() { c.pollLane.Run(ctx, pollers, c.poller.pollPod) })
+	wg.Go(func() { c.relister.run(ctx) })
+	wg.Go(func() { c.outage.run(ctx) })
 	log.G(ctx).Debug("pod controller is running")
 	close(c.ready)
 	<-ctx.Done()
@@ -300,8 +245,4 @@ func (c *PodController) Err() error {
 
 // Kick lets all work that waits for a retry begin at once, for use when the
 // backend or the API server is known to be healthy again.
-func (c *PodController) Kick() {
-	c.syncLane.Kick()
-	c.statusLane.Kick()
-	c.pollLane.Kick()
-}
+func (c *PodController) Kick() { c.kick() }

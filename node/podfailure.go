@@ -10,11 +10,11 @@ import (
 
 // fail passes a failure on a pod, whatever the reason: no room, a rejection, another operating system, the active
 // deadline, a loss at the backend, a drain. It is published when the pod has stopped.
-func (c *PodController) fail(key string, api *corev1.Pod, failure *lifecycle.PodFailure) {
-	c.states.sync(key, api.UID, func(st syncWriter) { st.failure = failure })
+func (w *podWorker) fail(key string, api *corev1.Pod, failure *lifecycle.PodFailure) {
+	w.states.sync(key, api.UID, func(st syncWriter) { st.failure = failure })
 	eventType := corev1.EventTypeWarning
 	if failure.Normal {
 		eventType = corev1.EventTypeNormal
 	}
-	c.recorder.Event(api, eventType, failure.Reason, failure.Message)
+	w.recorder.Event(api, eventType, failure.Reason, failure.Message)
 }

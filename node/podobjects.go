@@ -7,11 +7,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/objects"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/podsecrets"
 )
 
 // PodObjects reads for pods of this node. It can be used from any goroutine, as soon as
@@ -31,68 +30,51 @@ type PodObjects interface {
 	Container(ctx context.Context, pod *corev1.Pod, name string) (*corev1.Container, error)
 }
 
-// useObjects decides where ConfigMaps and Secrets come from: by name from the
-// store, or from the caller's own informers.
-func (c *PodController) useObjects(cfg *PodControllerConfig) {
-	c.env = podenv.Config{
-		Services:        cfg.ServiceInformer.Lister(),
-		Recorder:        cfg.EventRecorder,
-		NodeAllocatable: cfg.NodeAllocatable,
-		HostIPs:         c.hostIPs,
-	}
-	c.synced = []cache.InformerSynced{c.informer.HasSynced, cfg.ServiceInformer.Informer().HasSynced}
-	if byName, ok := cfg.ConfigMapInformer.(interface{ Store() *objects.Store }); ok {
-		c.store = byName.Store()
-		c.env.Objects = c.store
-		return
-	}
-	c.env.Objects = objects.FromListers(cfg.ConfigMapInformer.Lister(), cfg.SecretInformer.Lister())
-	c.synced = append(c.synced, cfg.ConfigMapInformer.Informer().HasSynced, cfg.SecretInformer.Informer().HasSynced)
+// podObjects is what a PodObjectsUser is given.
+type podObjects struct {
+	env     podenv.Config
+	secrets *podsecrets.Manager
 }
 
-// podObjects is what a PodObjectsUser is given.
-type podObjects struct{ c *PodController }
-
 func (o podObjects) ConfigMap(ctx context.Context, pod *corev1.Pod, name string) (*corev1.ConfigMap, error) {
-	return objectsOf{o.c, pod.UID}.ConfigMap(ctx, pod.Namespace, name)
+	return o.of(pod).ConfigMap(ctx, pod.Namespace, name)
 }
 
 func (o podObjects) Secret(ctx context.Context, pod *corev1.Pod, name string) (*corev1.Secret, error) {
-	return objectsOf{o.c, pod.UID}.Secret(ctx, pod.Namespace, name)
+	return o.of(pod).Secret(ctx, pod.Namespace, name)
 }
 
 func (o podObjects) Container(ctx context.Context, pod *corev1.Pod, name string) (*corev1.Container, error) {
 	bounded, cancel := context.WithTimeout(ctx, podRequestTimeout)
 	defer cancel()
-	env := o.c.env
-	env.Objects = objectsOf{o.c, pod.UID}
+	env := o.env
+	env.Objects = o.of(pod)
 	return podenv.ResolveContainer(bounded, env, pod, name)
 }
 
-// offerObjects tells a provider that wants to know where it reads.
-func (c *PodController) offerObjects(ctx context.Context) error {
-	user, ok := c.provider.(PodObjectsUser)
-	if !ok {
-		return nil
-	}
-	return (&providercall.Caller{}).Do(ctx, "UsePodObjects", func(context.Context) error {
-		user.UsePodObjects(podObjects{c})
-		return nil
-	})
+// resolve fills in the environment of a private copy of a pod. What is found on the way is told to found.
+func (o podObjects) resolve(ctx context.Context, pod *corev1.Pod, found record.EventRecorder) error {
+	bounded, cancel := context.WithTimeout(ctx, podRequestTimeout)
+	defer cancel()
+	env := o.env
+	env.Objects, env.Recorder = o.of(pod), found
+	return podenv.Resolve(bounded, env, pod)
 }
+
+func (o podObjects) of(pod *corev1.Pod) objectsOf { return objectsOf{o, pod.UID} }
 
 // objectsOf reads for one pod, and remembers what must not be said about it.
 type objectsOf struct {
-	c   *PodController
+	podObjects
 	uid types.UID
 }
 
 // ConfigMap reads a ConfigMap.
 func (o objectsOf) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
-	return o.c.env.Objects.ConfigMap(ctx, namespace, name)
+	return o.env.Objects.ConfigMap(ctx, namespace, name)
 }
 
 // Secret reads a Secret.
 func (o objectsOf) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
-	return o.c.secrets.ReadSecret(ctx, o.uid, namespace, name)
+	return o.secrets.ReadSecret(ctx, o.uid, namespace, name)
 }

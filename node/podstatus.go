@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
@@ -25,32 +24,33 @@ import (
 // cache, is removed again.
 const removeAgain = 30 * time.Second
 
-// believeAnswer is how long the answer to a write counts for more than the cache: what is
-// not in the watch by then may have been taken back, by a backup that was restored.
-const believeAnswer = time.Minute
-
-// podRequestTimeout is how long the API server may take to answer: a connection
-// can be dead without a word, and must not keep a worker.
-const podRequestTimeout = 30 * time.Second
+// statusManager tells the API server what it should know about each pod. It is the work of the status lane, and the only code that
+// writes pods.
+type statusManager struct {
+	*podCore
+	admission *podAdmission
+	outage    *apiOutage
+	hostIPs   func() []corev1.HostIP // for pods for which the provider reports none
+}
 
 // writePodStatus tells the API server what it should know about one pod. It is the
 // only code that writes pods.
-func (c *PodController) writePodStatus(ctx context.Context, key string) (class int, err error) {
+func (m *statusManager) writePodStatus(ctx context.Context, key string) (class int, err error) {
 	ctx, span := trace.StartSpan(ctx, "writePodStatus")
 	defer func() { span.SetStatus(err); span.End() }()
 	ctx = span.WithField(ctx, "pod", key)
 
-	cached := c.pod(ctx, key)
+	cached := m.pod(ctx, key)
 	if cached == nil {
 		return classStatus, nil // the sync lane forgets what there is to forget
 	}
-	st := c.states.get(key)
+	st := m.states.get(key)
 	if st.sent.UID != cached.UID {
 		return classStatus, nil // the sync lane has not met this pod yet
 	}
 	api := st.newer(cached, time.Now())
 	if api == cached && st.written != nil {
-		c.states.status(key, anyPod, func(s statusWriter) {
+		m.states.status(key, anyPod, func(s statusWriter) {
 			if s.written == st.written {
 				s.written = nil
 			}
@@ -61,10 +61,10 @@ func (c *PodController) writePodStatus(ctx context.Context, key string) (class i
 	}
 	view := lifecycle.View{
 		API: api, SyncError: st.syncErr, Failure: st.failure,
-		NoEphemeral: c.declared != nil && !c.declared.Has(capability.EphemeralContainers),
+		NoEphemeral: m.admission.lacks(capability.EphemeralContainers),
 		Stopped:     st.stopped, StopAsked: !st.sent.StopAskedAt.IsZero(),
 		FinalStatus: st.finalStatus && st.lastReport == st.report,
-		Infeasible:  st.sized.noResize(api), HostIPs: c.hostIPs(),
+		Infeasible:  st.sized.noResize(api), HostIPs: m.hostIPs(),
 		Attempted: st.sent.Attempted, Generation: st.sent.Generation, Reflected: st.reflected, Now: time.Now(),
 	}
 	if st.report.matches(api.UID) {
@@ -75,50 +75,37 @@ func (c *PodController) writePodStatus(ctx context.Context, key string) (class i
 		if time.Since(st.removedAt) < removeAgain {
 			return classRemoval, nil // the cache is about to show it; if not, a resync asks anew
 		}
-		return classRemoval, c.remove(ctx, key, api)
+		return classRemoval, m.remove(ctx, key, api)
 	}
-	return classStatus, c.patch(ctx, key, api, st, status)
-}
-
-// newer returns the API server's last answer if the cache is still behind it:
-// a comparison with the cache would then take back or repeat what was written.
-func (st *podState) newer(cached *corev1.Pod, now time.Time) *corev1.Pod {
-	written := st.written
-	if written == nil || written.UID != cached.UID || now.Sub(st.writtenAt) >= believeAnswer {
-		return cached
-	}
-	if order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, written.ResourceVersion); err == nil && order < 0 {
-		return written
-	}
-	return cached
+	return classStatus, m.patch(ctx, key, api, st, status)
 }
 
 // patch writes what differs, if anything does.
-func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, st podState, status corev1.PodStatus) error {
-	change := lifecycle.Change{Status: status, DropConditions: c.dropped(api, &st)}
+func (m *statusManager) patch(ctx context.Context, key string, api *corev1.Pod, st podState, status corev1.PodStatus) error {
+	change := lifecycle.Change{Status: status, DropConditions: m.dropped(api, &st)}
 	if st.handed.writing.any() {
 		st.byStatus().landed(api)
-		c.states.status(key, api.UID, func(s statusWriter) { s.landed(api) })
+		m.states.status(key, api.UID, func(s statusWriter) { s.landed(api) })
 	}
 	own := st.providers(api)
 	change.Labels, change.Annotations = own.labels, own.annotations
 	body, any := lifecycle.PatchBody(api, change)
 	if !any {
-		c.noneDropped(key, st)
-		c.noteBasis(key, basisOf(api, &st))
+		m.noneDropped(key, st)
+		m.noteBasis(key, basisOf(api, &st))
 		return nil
 	}
 	var wait time.Duration
-	c.states.status(key, anyPod, func(s statusWriter) { wait = s.budget.take(time.Now()) })
+	m.states.status(key, anyPod, func(s statusWriter) { wait = s.budget.take(time.Now()) })
 	if wait > 0 {
-		c.statusLane.AddAfter(key, wait)
+		m.statusLane.AddAfter(key, wait)
 		return nil
 	}
 	if own.any() {
 		// Before the call: a watch may show the change before the call returns.
-		c.states.status(key, api.UID, func(s statusWriter) { s.handed.writing = own })
+		m.states.status(key, api.UID, func(s statusWriter) { s.handed.writing = own })
 	}
-	got, err := c.sendPatch(ctx, api, body)
+	got, err := m.sendPatch(ctx, api, body)
 	if apierrors.IsForbidden(err) && len(change.Labels) > 0 {
 		// A node's own identity may not change labels; its status must not wait for that.
 		log.G(ctx).WithError(err).Warn("the API server refuses the labels that the provider changed; writing the status without them")
@@ -126,7 +113,7 @@ func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, 
 		if body, any = lifecycle.PatchBody(api, change); !any {
 			return nil
 		}
-		got, err = c.sendPatch(ctx, api, body)
+		got, err = m.sendPatch(ctx, api, body)
 	}
 	switch {
 	case apierrors.IsNotFound(err):
@@ -134,7 +121,7 @@ func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, 
 	case err != nil:
 		if apierrors.IsInvalid(err) && lifecycle.Terminal(&status) {
 			// It will never be taken, and must not hold a pod that is deleted and has stopped.
-			c.states.status(key, anyPod, func(s statusWriter) {
+			m.states.status(key, anyPod, func(s statusWriter) {
 				if s.all.sent.UID == api.UID {
 					s.finalStatus, s.lastReport = true, st.report
 				}
@@ -142,7 +129,7 @@ func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, 
 		}
 		return newLaneError(api, eventStatusFailed, fmt.Errorf("write status of pod %s: %w", key, err))
 	}
-	c.states.status(key, anyPod, func(s statusWriter) {
+	m.states.status(key, anyPod, func(s statusWriter) {
 		if s.all.sent.UID != got.UID {
 			return
 		}
@@ -150,45 +137,45 @@ func (c *PodController) patch(ctx context.Context, key string, api *corev1.Pod, 
 		s.finalStatus, s.lastReport = lifecycle.Terminal(&status), st.report
 		s.wrote(own)
 	})
-	c.noneDropped(key, st)
+	m.noneDropped(key, st)
 	if api.DeletionTimestamp != nil && lifecycle.Terminal(&status) {
-		c.statusLane.Add(key) // the final status is written: remove
+		m.statusLane.Add(key) // the final status is written: remove
 	}
 	return nil
 }
 
 // noneDropped notes that the API server has none of the conditions that the
 // provider dropped up to the report in st: if one comes back, it is another's.
-func (c *PodController) noneDropped(key string, st podState) {
+func (m *statusManager) noneDropped(key string, st podState) {
 	if len(st.dropped) == 0 {
 		return
 	}
-	c.states.noneDropped(key, st.report)
+	m.states.noneDropped(key, st.report)
 }
 
-func (c *PodController) sendPatch(ctx context.Context, api *corev1.Pod, body []byte) (*corev1.Pod, error) {
-	if err := c.fence.Allow(ctx); err != nil {
+func (m *statusManager) sendPatch(ctx context.Context, api *corev1.Pod, body []byte) (*corev1.Pod, error) {
+	if err := m.fence.Allow(ctx); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, podRequestTimeout)
 	defer cancel()
-	return c.client.Pods(api.Namespace).Patch(ctx, api.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
+	return m.client.Pods(api.Namespace).Patch(ctx, api.Name, types.StrategicMergePatchType, body, metav1.PatchOptions{}, "status")
 }
 
 // remove deletes the API object at once, if it is still that of the pod.
-func (c *PodController) remove(ctx context.Context, key string, api *corev1.Pod) error {
-	if err := c.fence.Allow(ctx); err != nil {
+func (m *statusManager) remove(ctx context.Context, key string, api *corev1.Pod) error {
+	if err := m.fence.Allow(ctx); err != nil {
 		return err
 	}
 	opts := metav1.NewDeleteOptions(0)
 	opts.Preconditions = metav1.NewUIDPreconditions(string(api.UID))
 	ctx, cancel := context.WithTimeout(ctx, podRequestTimeout)
 	defer cancel()
-	err := c.client.Pods(api.Namespace).Delete(ctx, api.Name, *opts)
+	err := m.client.Pods(api.Namespace).Delete(ctx, api.Name, *opts)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return newLaneError(api, "", fmt.Errorf("remove pod %s: %w", key, err))
 	}
-	c.states.status(key, anyPod, func(s statusWriter) {
+	m.states.status(key, anyPod, func(s statusWriter) {
 		if s.all.sent.UID == api.UID {
 			s.removedAt = time.Now()
 		}
@@ -198,8 +185,8 @@ func (c *PodController) remove(ctx context.Context, key string, api *corev1.Pod)
 
 // writeFailed is where failures of the status lane end: in the log and, when
 // the API server understood and refused, in an event, as often as its notice allows.
-func (c *PodController) writeFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
-	c.failedToReach(err)
+func (m *statusManager) writeFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
+	m.outage.failedToReach(err)
 	logger := log.G(ctx).WithField("pod", key).WithError(err)
 	if again {
 		logger.Warnf("pod in the API server is not up to date; next try in %v", delay)
@@ -209,17 +196,24 @@ func (c *PodController) writeFailed(ctx context.Context, key string, err error, 
 	var failed *laneError
 	if errors.As(err, &failed) && failed.event != "" && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err)) {
 		news := false
-		c.states.status(key, failed.pod.UID, func(st statusWriter) { st.denied, news = st.denied.next(failed.event, time.Now()) })
+		m.states.status(key, failed.pod.UID, func(st statusWriter) { st.denied, news = st.denied.next(failed.event, time.Now()) })
 		if news {
-			c.recorder.Event(failed.pod, corev1.EventTypeWarning, failed.event, brief(err))
+			m.recorder.Event(failed.pod, corev1.EventTypeWarning, failed.event, brief(err))
 		}
 	}
 }
 
 // dropped returns the conditions that the pod does not have any more.
-func (c *PodController) dropped(api *corev1.Pod, st *podState) []corev1.PodConditionType {
-	if c.fixedSizes() && st.sized != nil && st.sized.noResize(api) == "" && resizePending(api) {
+func (m *statusManager) dropped(api *corev1.Pod, st *podState) []corev1.PodConditionType {
+	if m.admission.fixedSizes() && st.sized != nil && st.sized.noResize(api) == "" && resizePending(api) {
 		return append(slices.Clone(st.dropped), corev1.PodResizePending)
 	}
 	return st.dropped
+}
+
+// noteBasis notes that there was nothing to write on this basis.
+func (m *statusManager) noteBasis(key string, on basis) {
+	if on != (basis{}) {
+		m.states.status(key, anyPod, func(s statusWriter) { s.synced = on })
+	}
 }

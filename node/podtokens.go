@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podsecrets"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 )
 
 // PodTokens gives tokens for pods of this node. It can be used from any goroutine.
@@ -52,16 +51,4 @@ func (p podTokens) Token(ctx context.Context, pod *corev1.Pod, source *corev1.Se
 		return PodToken{}, err
 	}
 	return PodToken{Token: token.Value, ExpiresAt: token.ExpiresAt, RefreshAt: token.RefreshAt}, nil
-}
-
-// offerTokens tells a provider that wants to know where it gets tokens.
-func (c *PodController) offerTokens(ctx context.Context) error {
-	user, ok := c.provider.(PodTokensUser)
-	if !ok {
-		return nil
-	}
-	return (&providercall.Caller{}).Do(ctx, "UsePodTokens", func(context.Context) error {
-		user.UsePodTokens(podTokens{c.secrets})
-		return nil
-	})
 }

@@ -4,11 +4,12 @@ package node
 
 import (
 	"context"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/trustbundles"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/podsecrets"
 )
 
 // PodTrustBundles reads ClusterTrustBundles for pods of this node. It can be used from any goroutine.
@@ -23,10 +24,13 @@ type PodTrustBundles interface {
 	TrustBundle(ctx context.Context, pod *corev1.Pod, source *corev1.ClusterTrustBundleProjection) ([]byte, error)
 }
 
+// errNoCertificates is the answer of a node whose client asks for pods only.
+var errNoCertificates = errors.New("this node has no client that asks for certificates.k8s.io")
+
 // podTrustBundles is what a PodTrustBundlesUser is given.
 type podTrustBundles struct {
-	c      *PodController
-	reader *trustbundles.Reader // nil: the client reads none
+	secrets *podsecrets.Manager
+	reader  *trustbundles.Reader // nil: the client reads none
 }
 
 // TrustBundle reads bundles for a pod of this node.
@@ -34,20 +38,8 @@ func (p podTrustBundles) TrustBundle(ctx context.Context, pod *corev1.Pod, sourc
 	if p.reader == nil {
 		return nil, errNoCertificates
 	}
-	if _, err := p.c.secrets.Pod(pod); err != nil {
+	if _, err := p.secrets.Pod(pod); err != nil {
 		return nil, err
 	}
 	return p.reader.Read(ctx, source)
-}
-
-// offerTrustBundles tells a provider that wants to know where it gets trust bundles.
-func (c *PodController) offerTrustBundles(ctx context.Context) error {
-	user, ok := c.provider.(PodTrustBundlesUser)
-	if !ok {
-		return nil
-	}
-	return (&providercall.Caller{}).Do(ctx, "UsePodTrustBundles", func(context.Context) error {
-		user.UsePodTrustBundles(c.bundles)
-		return nil
-	})
 }

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/podsecrets"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
 )
 
 // PullCredentials gives the credentials to pull images of pods with. It can be used from
@@ -68,16 +67,4 @@ func (p pullCredentials) PullCredentials(ctx context.Context, pod *corev1.Pod) (
 		})
 	}
 	return all, nil
-}
-
-// offerPullCredentials tells a provider that wants to know where it gets credentials.
-func (c *PodController) offerPullCredentials(ctx context.Context) error {
-	user, ok := c.provider.(PullCredentialsUser)
-	if !ok {
-		return nil
-	}
-	return (&providercall.Caller{}).Do(ctx, "UsePullCredentials", func(context.Context) error {
-		user.UsePullCredentials(pullCredentials{c.secrets})
-		return nil
-	})
 }

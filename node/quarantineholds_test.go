@@ -243,11 +243,11 @@ func TestMissingPodThatWentIsForgotten(t *testing.T) {
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.runWith("p", 2, corev1.RestartPolicyAlways)
-		w.ctl.lost.note("d/gone", time.Now(), true, false)
+		w.ctl.worker.lost.note("d/gone", time.Now(), true, false)
 		w.pass(10 * time.Minute)
-		w.ctl.lost.mu.Lock()
-		defer w.ctl.lost.mu.Unlock()
-		if n := len(w.ctl.lost.missing); n != 0 {
+		w.ctl.worker.lost.mu.Lock()
+		defer w.ctl.worker.lost.mu.Unlock()
+		if n := len(w.ctl.worker.lost.missing); n != 0 {
 			w.Errorf("%d pods are missing in the end", n)
 		}
 	}, onNode)

@@ -4,12 +4,6 @@ package node
 
 import "github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
 
-// Classes of work in the status lane.
-const (
-	classStatus = iota
-	classRemoval
-)
-
 func unprocessed(q *keyqueue.Queue, class int) int { n, _ := q.Len(class); return n }
 func processing(q *keyqueue.Queue, class int) int  { _, n := q.Len(class); return n }
 func length(q *keyqueue.Queue, class int) int      { n, m := q.Len(class); return n + m }

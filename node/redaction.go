@@ -3,22 +3,10 @@
 package node
 
 import (
-	"context"
-
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
-
-// withRedaction returns a context for calls about the pods of a name: what the provider says
-// there is without their secrets.
-func (c *PodController) withRedaction(ctx context.Context, key string) context.Context {
-	return redact.With(ctx, func() []*redact.Values {
-		namespace, name, _ := cache.SplitMetaNamespaceKey(key)
-		return c.secrets.Named(namespace, name)
-	})
-}
 
 // RedactStatus takes out of the texts of a status what RedactError takes out of an error.
 func (c *PodController) RedactStatus(namespace, name string, status *corev1.PodStatus) {

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -30,7 +31,7 @@ const (
 // the API server has, and marks the pods for which they differ. For a provider
 // that does not report by itself it also collects the statuses.
 type relister struct {
-	c        *PodController
+	comparer
 	timer    *time.Timer
 	soon     bool // the next relist was brought forward
 	failures int
@@ -46,82 +47,96 @@ type podList struct {
 	err  error
 }
 
-// relist runs a relister until ctx ends, and returns when its last GetPods has.
-func (c *PodController) relist(ctx context.Context) {
-	r := &relister{c: c, timer: time.NewTimer(0)}
+// run compares until ctx ends, and returns when its last GetPods has.
+func (r *relister) run(ctx context.Context) {
+	r.timer = time.NewTimer(0)
 	defer r.calls.Wait()
 	defer r.timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.polled:
+		case <-r.polled:
 			if !r.soon && r.failures == 0 {
 				r.soon = true
 				r.timer.Reset(hurriedPoll)
 			}
 			continue
-		case <-c.relistWanted:
+		case <-r.relistWanted:
 		case <-r.overdue: // its answer is older than what was learned since
 			log.G(ctx).Infof("GetPods has returned, %v after it was called; the provider is asked anew", time.Since(r.asked).Round(time.Second))
 			r.overdue = nil
 		case <-r.timer.C:
 		}
 		r.soon = false
-		c.gauges.retrying.Set(float64(c.syncLane.Retrying()))
-		if _, waits := c.fence.StandsBy(); waits {
-			r.timer.Reset(c.pause(ctx)) // nobody may tell that the node is ours
+		r.gauges.retrying.Set(float64(r.syncLane.Retrying()))
+		if _, waits := r.fence.StandsBy(); waits {
+			r.timer.Reset(r.pause(ctx)) // nobody may tell that the node is ours
 			continue
 		}
-		c.countStuck(ctx)
+		r.gauges.stuck.Set(float64(r.stuck(ctx)))
 		r.once(ctx)
 	}
 }
 
 // once compares both sides and sets the time of the next relist.
 func (r *relister) once(ctx context.Context) {
-	c, asked, term := r.c, time.Now(), r.c.fence.Term()
-	pods, err := r.list(ctx)
+	asked, term := time.Now(), r.fence.Term()
+	pods, err := r.ask(ctx)
 	switch {
 	case ctx.Err() != nil:
-	case term != c.fence.Term():
+	case term != r.fence.Term():
 		r.timer.Reset(0) // what was said before a gap may be long past
 	case err != nil:
 		r.failed(ctx, err)
 	default:
 		if r.failures > 0 { // it answers again: pods that failed meanwhile need not wait
-			c.syncLane.Kick()
-			c.pollLane.Kick()
+			r.syncLane.Kick()
+			r.pollLane.Kick()
 		}
 		r.failures = 0
-		c.compare(ctx, pods, asked)
-		r.timer.Reset(c.pause(ctx))
+		r.compare(ctx, pods, asked)
+		r.timer.Reset(r.pause(ctx))
 	}
+}
+
+// pause is how long to wait for the next relist.
+func (r *relister) pause(ctx context.Context) time.Duration {
+	if r.backend.notifies {
+		return relistPeriod
+	}
+	for _, key := range r.states.hurried(time.Now()) {
+		if api := r.pod(ctx, key); api != nil && !lifecycle.Terminal(&api.Status) &&
+			(api.DeletionTimestamp != nil || api.Status.Phase != corev1.PodRunning) {
+			return hurriedPoll
+		}
+	}
+	return r.pollInterval
 }
 
 // failed asks for the pods one by one, if nobody else tells how they are.
 func (r *relister) failed(ctx context.Context, err error) {
 	r.failures++
-	r.c.lost.silence(time.Now())
+	r.lost.silence(time.Now())
 	log.G(ctx).WithError(err).Warn("the provider does not list its pods; nothing is concluded from that")
-	if !r.c.notifies {
-		for key := range r.c.states.accepted() {
-			r.c.pollLane.Add(key)
+	if !r.backend.notifies {
+		for key := range r.states.accepted() {
+			r.pollLane.Add(key)
 		}
 	}
 	r.timer.Reset(min(backoff(r.failures+2), relistFailing))
 }
 
-// list asks for all pods and waits for a while. A call that may never return must not
+// ask asks for all pods and waits for a while. A call that may never return must not
 // end the relist, but it is the only one until it does.
-func (r *relister) list(ctx context.Context) ([]*corev1.Pod, error) {
+func (r *relister) ask(ctx context.Context) ([]*corev1.Pod, error) {
 	if r.overdue != nil {
 		return nil, r.unanswered()
 	}
 	r.asked = time.Now()
 	answer := make(chan podList, 1)
 	r.calls.Go(func() {
-		pods, err := r.c.list(ctx)
+		pods, err := r.backend.list(ctx)
 		answer <- podList{pods, err}
 	})
 	patience := time.NewTimer(listWait)

@@ -15,14 +15,20 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
+// podReports takes in what the provider tells of pods.
+type podReports struct {
+	*podCore
+	tracker *podTracker
+}
+
 // report takes the provider's word on a pod. It only remembers it and marks the
 // lanes, so it never waits for the API server. The newest word counts; a word
 // about another pod of the same name only makes the sync lane look.
-func (c *PodController) report(ctx context.Context, pod *corev1.Pod) {
+func (p *podReports) report(ctx context.Context, pod *corev1.Pod) {
 	if pod == nil || ctx.Err() != nil {
 		return
 	}
-	c.take(ctx, pod, &report{
+	p.take(ctx, pod, &report{
 		uid:        pod.UID,
 		version:    pod.ResourceVersion,
 		generation: pod.Generation,
@@ -32,35 +38,35 @@ func (c *PodController) report(ctx context.Context, pod *corev1.Pod) {
 }
 
 // take works with a report about the pod.
-func (c *PodController) take(ctx context.Context, pod *corev1.Pod, r *report) {
+func (p *podReports) take(ctx context.Context, pod *corev1.Pod, r *report) {
 	key := keyOf(pod)
-	api := c.pod(ctx, key)
+	api := p.pod(ctx, key)
 	if api == nil || !lifecycle.SamePod(api, pod) {
 		// Either the cache is behind the provider, which knows the pod from before a
 		// restart: it is adopted with its status. Or the pod is gone.
-		c.syncLane.Add(key)
+		p.syncLane.Add(key)
 		return
 	}
 	if !r.polled && r.generation > api.Generation {
 		r.generation = 0 // the backend counts for itself
 	}
-	redact.Status(r.status, c.secrets.Values(api.UID))
-	if !c.remember(key, api, r) {
+	redact.Status(r.status, p.secrets.Values(api.UID))
+	if !p.remember(key, api, r) {
 		return
 	}
-	c.statusLane.Add(key)
+	p.statusLane.Add(key)
 	switch {
 	case lifecycle.Terminal(r.status):
-		c.syncLane.AddNow(key)
-	case api.DeletionTimestamp != nil, !c.states.get(key).sent.MissingSince.IsZero():
-		c.syncLane.Add(key) // if the backend shows it now, it is missing no more: the next time begins anew
+		p.syncLane.AddNow(key)
+	case api.DeletionTimestamp != nil, !p.states.get(key).sent.MissingSince.IsZero():
+		p.syncLane.Add(key) // if the backend shows it now, it is missing no more: the next time begins anew
 	}
 }
 
 // remember stores the report if it says anything new about the pod.
-func (c *PodController) remember(key string, api *corev1.Pod, r *report) (news bool) {
-	c.startTracking(key, api)
-	c.states.reports(key, anyPod, func(st reportWriter) {
+func (p *podReports) remember(key string, api *corev1.Pod, r *report) (news bool) {
+	p.tracker.startTracking(key, api)
+	p.states.reports(key, anyPod, func(st reportWriter) {
 		if r.uid == "" && !st.all.sent.Attempted {
 			return // about an older pod of this name: this one was never started
 		}

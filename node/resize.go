@@ -8,9 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-
-	"github.com/virtual-kubelet/virtual-kubelet/capability"
-	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
 // sizes are the resources that the containers of a pod were made with, by name. They are never changed, and shared
@@ -57,20 +54,6 @@ func (s *sizes) noResize(pod *corev1.Pod) string {
 		return ""
 	}
 	return "the backend does not change the resources of containers that run: " + strings.Join(other, ", ")
-}
-
-// fixedSizes reports whether the backend is known not to change the resources of pods that run.
-func (c *PodController) fixedSizes() bool {
-	return c.declared != nil && !c.declared.Has(capability.InPlaceResize)
-}
-
-// size notes what a pod was made with that the backend had already. One that waits for a resize has other resources
-// than its spec says, and nobody knows which.
-func (c *PodController) size(key string, api *corev1.Pod, st podState) {
-	if !c.fixedSizes() || st.sized != nil || !lifecycle.Started(api, st.sent) || resizePending(api) {
-		return
-	}
-	c.states.sync(key, api.UID, func(s syncWriter) { s.sized = sizesOf(api) })
 }
 
 func resizePending(pod *corev1.Pod) bool {

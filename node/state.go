@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
@@ -95,6 +96,12 @@ type exchanged struct {
 	reflected int64
 }
 
+// deadline is the end of a pod's active time, worked out once.
+type deadline struct {
+	by time.Time // on the wall clock, as the pod says
+	at time.Time // by the process's own clock, which is never set
+}
+
 // report is the provider's newest word on one pod.
 type report struct {
 	uid     types.UID // "": the backend keeps none
@@ -111,6 +118,52 @@ type report struct {
 
 // matches reports whether the report speaks about the pod.
 func (r *report) matches(uid types.UID) bool { return r != nil && (r.uid == "" || r.uid == uid) }
+
+// reflects notes that what the backend has told is about the generation, of which it accepted one, and reports whether that makes a difference to
+// what is published.
+func (st *exchanged) reflects(generation, accepted int64) (news bool) {
+	before := min(st.reflected, accepted)
+	st.reflected = max(st.reflected, generation)
+	return min(st.reflected, accepted) > before
+}
+
+// clearError forgets what failed: the pod is in step with the backend.
+func (st *errorMemory) clearError() {
+	st.syncErr, st.notices, st.unready, st.refused = nil, nil, false, 0
+}
+
+// basis is all that a look at a pod at rest depends on. On the same basis there is
+// nothing to write again, so a resync of thousands of pods at rest costs next to nothing.
+type basis struct {
+	version    string // of the API server's pod, which has no other of this UID and version
+	report     *report
+	syncErr    *lifecycle.SyncError
+	failure    *lifecycle.PodFailure
+	stopped    bool
+	stopAsked  bool
+	attempted  bool
+	generation int64
+	reflected  int64
+	sized      *sizes
+	acceptedAt time.Time // when the backend was handed other metadata
+}
+
+// believeAnswer is how long the answer to a write counts for more than the cache: what is
+// not in the watch by then may have been taken back, by a backup that was restored.
+const believeAnswer = time.Minute
+
+// newer returns the API server's last answer if the cache is still behind it:
+// a comparison with the cache would then take back or repeat what was written.
+func (st *podState) newer(cached *corev1.Pod, now time.Time) *corev1.Pod {
+	written := st.written
+	if written == nil || written.UID != cached.UID || now.Sub(st.writtenAt) >= believeAnswer {
+		return cached
+	}
+	if order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, written.ResourceVersion); err == nil && order < 0 {
+		return written
+	}
+	return cached
+}
 
 // podStates holds the states by namespace/name.
 type podStates struct {
@@ -134,14 +187,6 @@ func (s *podStates) find(key string) (podState, bool) {
 	return podState{}, false
 }
 
-// atRest reports whether there was nothing to write on what is known of the pod now.
-func (s *podStates) atRest(key string, api *corev1.Pod) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st := s.m[key]
-	return st != nil && st.atRest(api)
-}
-
 // drop forgets the state, and returns it.
 func (s *podStates) drop(key string) podState {
 	s.mu.Lock()
@@ -152,41 +197,6 @@ func (s *podStates) drop(key string) podState {
 		return podState{}
 	}
 	return *st
-}
-
-// begin makes the state that of the pod with the UID. What was known of an
-// older pod of the same name, which is returned, is kept only as far as the
-// backend may still have it.
-//
-// A newer pod of the name proves that the older one was deleted. One that was created before it
-// proves nothing: a backup may have brought it back.
-func (s *podStates) begin(key string, api *corev1.Pod) (older types.UID) {
-	uid, created := api.UID, api.CreationTimestamp.Time
-	s.anew(key, func(st *podState) {
-		if st.sent.UID == uid {
-			st.created = created
-			return
-		}
-		older = st.sent.UID
-		fresh := podState{
-			syncMemory: syncMemory{sent: lifecycle.Sent{UID: uid}, created: created, previous: st.previous, orphan: st.orphan, left: st.left},
-			evidence:   evidence{shared: st.shared || st.left != nil, witnessed: st.witnessed},
-		}
-		if st.sent.Attempted && !st.stopped {
-			fresh.previous = st.sent.UID
-		}
-		if st.sent.StopAcked && !st.stopped && !(st.orphan.Present && st.orphan.UID == st.sent.UID) {
-			fresh.orphan = lifecycle.NewOrphan(st.sent.UID, &st.sent, st.sent.StopAskedAt) // it is stopping: it is not asked to again
-		}
-		if st.report.matches(uid) && st.report.uid != "" {
-			fresh.report = st.report
-		}
-		if older != "" && !created.Before(st.created) {
-			fresh.witnessed = older
-		}
-		*st = fresh
-	})
-	return older
 }
 
 // isOver reports whether nothing is left to do for the pod, as it has ended.
@@ -241,6 +251,20 @@ func (st *podState) finished(uid types.UID) bool {
 // keeps reports whether a pod that the backend lists, and the API server does not have, is one that has left.
 func (st *podState) keeps(backend *corev1.Pod) bool {
 	return lifecycle.HasLeft(lifecycle.Named(backend, &st.sent, st.previous, false), &st.sent, st.left, &st.orphan)
+}
+
+// terminated reports whether the API server knows that the pod has ended, and, if
+// it is deleted, has been asked to remove it.
+func (s *podStates) terminated(key string, api *corev1.Pod) bool {
+	st := s.get(key)
+	if st.sent.UID != api.UID {
+		st = podState{} // the sync lane does not track this pod yet
+	}
+	ended := lifecycle.Terminal(&st.newer(api, time.Now()).Status)
+	if api.DeletionTimestamp == nil {
+		return ended
+	}
+	return !st.removedAt.IsZero() || ended && len(api.Finalizers) > 0
 }
 
 // accepted returns the keys and UIDs of the pods that the backend accepted.

@@ -5,6 +5,7 @@ package node
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
@@ -63,6 +64,41 @@ func (s *podStates) anew(key string, change func(*podState)) {
 		s.m[key] = st
 	}
 	change(st)
+}
+
+// begin makes the state that of the pod with the UID. What was known of an
+// older pod of the same name, which is returned, is kept only as far as the
+// backend may still have it.
+//
+// A newer pod of the name proves that the older one was deleted. One that was created before it
+// proves nothing: a backup may have brought it back.
+func (s *podStates) begin(key string, api *corev1.Pod) (older types.UID) {
+	uid, created := api.UID, api.CreationTimestamp.Time
+	s.anew(key, func(st *podState) {
+		if st.sent.UID == uid {
+			st.created = created
+			return
+		}
+		older = st.sent.UID
+		fresh := podState{
+			syncMemory: syncMemory{sent: lifecycle.Sent{UID: uid}, created: created, previous: st.previous, orphan: st.orphan, left: st.left},
+			evidence:   evidence{shared: st.shared || st.left != nil, witnessed: st.witnessed},
+		}
+		if st.sent.Attempted && !st.stopped {
+			fresh.previous = st.sent.UID
+		}
+		if st.sent.StopAcked && !st.stopped && !(st.orphan.Present && st.orphan.UID == st.sent.UID) {
+			fresh.orphan = lifecycle.NewOrphan(st.sent.UID, &st.sent, st.sent.StopAskedAt) // it is stopping: it is not asked to again
+		}
+		if st.report.matches(uid) && st.report.uid != "" {
+			fresh.report = st.report
+		}
+		if older != "" && !created.Before(st.created) {
+			fresh.witnessed = older
+		}
+		*st = fresh
+	})
+	return older
 }
 
 // sync changes what the sync lane remembers of the pod with the UID, or of whichever there is.

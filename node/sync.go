@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
@@ -17,16 +16,16 @@ import (
 // syncPod brings the backend to what the API server wants for one pod: it gathers what is known, lets
 // lifecycle.Next decide and does that, until nothing is left to be asked. It is the only code that creates, updates and
 // deletes pods at the provider.
-func (c *PodController) syncPod(ctx context.Context, key string) (class int, err error) {
+func (w *podWorker) syncPod(ctx context.Context, key string) (class int, err error) {
 	ctx, span := trace.StartSpan(ctx, "syncPod")
 	defer func() { span.SetStatus(err); span.End() }()
-	s := &podSync{PodController: c, key: key}
+	s := &podSync{podWorker: w, key: key}
 	ctx = span.WithField(ctx, "pod", s.key)
 
 	s.track(ctx)
 	for range maxSteps {
 		if !s.gather() {
-			c.syncLane.Add(key) // with what is known now
+			w.syncLane.Add(key) // with what is known now
 			return 0, nil
 		}
 		d := lifecycle.Next(&s.facts)
@@ -45,29 +44,17 @@ func (c *PodController) syncPod(ctx context.Context, key string) (class int, err
 // keep a worker.
 const maxSteps = 16
 
-// podSync is the work on one pod in one pass of the sync lane.
-type podSync struct {
-	*PodController
-	key    string
-	api    *corev1.Pod // as it was when the pass began; nil: gone, or not this node's
-	facts  lifecycle.Facts
-	silent error // why the backend did not answer
-}
-
 // track begins to work on the pod, and notes what it takes of the node.
 func (s *podSync) track(ctx context.Context) {
 	s.api = s.pod(ctx, s.key)
 	if s.api == nil {
 		return
 	}
-	s.startTracking(s.key, s.api)
-	if s.store != nil {
-		s.store.Track(s.api)
-	}
-	s.secrets.Track(s.api)
+	s.tracker.startTracking(s.key, s.api)
+	s.inputs.track(s.api)
 	st := s.states.get(s.key)
-	s.reserve(s.api, st.sent)
-	s.size(s.key, s.api, st)
+	s.admission.reserve(s.api, st.sent)
+	s.admission.size(s.key, s.api, st)
 }
 
 // gather completes the facts with what is in memory, and returns false when that is of another pod, or was forgotten meanwhile: a
@@ -82,7 +69,7 @@ func (s *podSync) gather() bool {
 	f.API, f.Sent, f.Told, f.Failure = s.api, st.sent, st.told(s.api), st.failure
 	f.Stopped, f.Over, f.Suspect = st.stopped, st.over, st.suspect
 	f.Others = st.others()
-	f.Reports, f.Retell = s.notifies, s.starts
+	f.Reports, f.Retell = s.backend.notifies, s.backend.starts
 	f.OS, f.Draining, f.FailUnsupported = s.os, s.draining.Load(), s.failUnsupported
 	f.Turn, f.Deadline = st.turn, time.Time{}
 	f.Absence = lifecycle.Absence{LackedAt: st.lackedAt, Listed: st.reappeared()}
@@ -92,7 +79,7 @@ func (s *podSync) gather() bool {
 	f.Finished, f.Relapsed, f.Runs = st.finished(s.api.UID), st.relapsed, st.runs(s.api.UID)
 	f.Earlier, f.Began = s.earlier.has(s.api.UID)
 	f.Visible = s.visibleWithin(s.api, &st)
-	f.Deadline = s.deadlineOf(s.key, s.api, &st)
+	f.Deadline = s.deadlines.deadlineOf(s.key, s.api, &st)
 	return true
 }
 
@@ -135,9 +122,9 @@ func (s *podSync) do(ctx context.Context, d lifecycle.Decision) error {
 	switch d.Step {
 	case lifecycle.Wait:
 	case lifecycle.Forget:
-		s.forget(key)
+		s.tracker.forget(key)
 	case lifecycle.Release:
-		s.forgetObjects(key, s.facts.Sent.UID)
+		s.tracker.forgetObjects(key, s.facts.Sent.UID)
 	case lifecycle.Retry:
 		return newLaneError(api, eventFailedSync, fmt.Errorf("ask the provider for pod %s: %w", key, s.silent))
 	case lifecycle.Unsupported:
@@ -185,11 +172,6 @@ func (s *podSync) stopped(backend *corev1.Pod) {
 	s.statusLane.Add(s.key)
 }
 
-// keepLeft remembers that the backend keeps a pod that has left.
-func (s *podSync) keepLeft(uid types.UID) {
-	s.states.sync(s.key, anyPod, func(st syncWriter) { st.left = &uid })
-}
-
 // rest is the end of the work on a pod for now: its sync error is over.
 func (s *podSync) rest() {
 	if lifecycle.Terminal(&s.api.Status) {
@@ -197,13 +179,4 @@ func (s *podSync) rest() {
 		s.states.sync(s.key, s.api.UID, func(st syncWriter) { st.over = true })
 	}
 	s.clearSyncError(s.key)
-}
-
-// clearSyncError takes back the sync error that a pod's status shows.
-func (c *PodController) clearSyncError(key string) {
-	if st := c.states.get(key); st.syncErr == nil && len(st.notices) == 0 {
-		return
-	}
-	c.states.errors(key, anyPod, (*errorMemory).clearError)
-	c.statusLane.Add(key)
 }

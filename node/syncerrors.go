@@ -17,50 +17,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// laneError is a failure of the sync lane or of the status lane on its way to syncFailed or writeFailed, where it ends.
-type laneError struct {
-	pod   *corev1.Pod // nil: gone from the API server
-	event string      // "": whoever failed has made one
-	err   error
-}
-
-func (e *laneError) Error() string { return e.err.Error() }
-func (e *laneError) Unwrap() error { return e.err }
-
-func newLaneError(pod *corev1.Pod, event string, err error) error {
-	return &laneError{pod: pod, event: event, err: err}
-}
-
-// ofUpdate reports whether the backend has the pod and was not told of a change.
-func (e *laneError) ofUpdate() bool { return e.event == eventUpdateFailed }
-
-// rejected reports whether the provider said that what it was given can never work as it stands. A
-// stop is never that: it must happen.
-func (e *laneError) rejected() bool {
-	return e.event == eventRejected || e.ofUpdate() && errdefs.IsInvalidInput(e.err)
-}
-
-// isRejected reports whether err is a laneError that is rejected.
-func isRejected(err error) bool {
-	var failed *laneError
-	return errors.As(err, &failed) && failed.rejected()
-}
-
-// outlook is what a pod says of the next try. The time of it is in the log: in an object it would make
-// each try a write.
-func (e *laneError) outlook(again bool) string {
-	switch {
-	case !again:
-		return "; given up until the pod changes"
-	case e.rejected():
-		return "; tried again when the pod changes, else after some minutes"
-	}
-	return "; it is tried again"
-}
-
 // syncFailed is where failures of the sync lane end: in the log, with the time of the next try,
 // and as often as its notice allows in an event and in the pod's status.
-func (c *PodController) syncFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
+func (w *podWorker) syncFailed(ctx context.Context, key string, err error, delay time.Duration, again bool) {
 	next := "given up until the pod changes"
 	if again {
 		next = "next try at " + time.Now().Add(delay).UTC().Format(time.RFC3339)
@@ -83,7 +42,7 @@ func (c *PodController) syncFailed(ctx context.Context, key string, err error, d
 	if failed.ofUpdate() {
 		text = failed.event // it is in events only, so what changes in it is no news
 	}
-	c.states.sync(key, failed.pod.UID, func(st syncWriter) {
+	w.states.sync(key, failed.pod.UID, func(st syncWriter) {
 		st.unready, st.refused = notReady != nil, 0
 		if failed.ofUpdate() && notReady == nil || failed.rejected() {
 			st.refused = lifecycle.SpecVersion(failed.pod)
@@ -96,42 +55,48 @@ func (c *PodController) syncFailed(ctx context.Context, key string, err error, d
 			st.syncErr = t // the call that hung has returned
 		}
 	})
-	c.statusLane.Add(key)
+	w.statusLane.Add(key)
 	if news && failed.event != "" {
-		c.recorder.Event(failed.pod, corev1.EventTypeWarning, failed.event, t.Message)
+		w.recorder.Event(failed.pod, corev1.EventTypeWarning, failed.event, t.Message)
 	}
 }
 
-// brief is the text of an error in a form that objects can carry.
-func brief(err error) string { return redact.Text(err.Error()) }
-
 // updateFailed lets a change wait. The backend has the pod, if not as it is in api, so its
 // status is asked for and its loss is noticed as that of any other.
-func (c *PodController) updateFailed(key string, api *corev1.Pod, err error) error {
-	c.states.sync(key, api.UID, func(st syncWriter) {
+func (w *podWorker) updateFailed(key string, api *corev1.Pod, err error) error {
+	w.states.sync(key, api.UID, func(st syncWriter) {
 		if !st.sent.Accepted { // from before a restart
 			st.sent.Attempted, st.sent.Accepted, st.sent.AcceptedAt = true, true, time.Now()
 		}
 	})
-	c.learn(key)
+	w.learn(key)
 	return newLaneError(api, eventUpdateFailed, err)
 }
 
 // createFailed decides what follows from an error of CreatePod. A provider that rejects a pod has
 // made nothing, and what follows is the pod's end, if nothing would replace it for ever.
-func (c *PodController) createFailed(key string, api *corev1.Pod, attempted bool, err error) error {
+func (w *podWorker) createFailed(key string, api *corev1.Pod, attempted bool, err error) error {
 	wrapped := fmt.Errorf("create pod %s: %w", key, err)
 	if !errdefs.IsInvalidInput(err) {
 		return newLaneError(api, eventCreateFailed, wrapped)
 	}
-	c.states.sync(key, api.UID, func(st syncWriter) {
+	w.states.sync(key, api.UID, func(st syncWriter) {
 		// An earlier try may have made something all the same, and then a stop makes sure.
 		st.sent.Attempted = attempted || st.all.report.matches(api.UID)
 	})
 	if !lifecycle.EndsWhenRejected(api) {
 		return newLaneError(api, eventRejected, wrapped)
 	}
-	c.fail(key, api, &lifecycle.PodFailure{Reason: eventRejected, Message: brief(err)})
-	c.syncLane.Add(key)
+	w.fail(key, api, &lifecycle.PodFailure{Reason: eventRejected, Message: brief(err)})
+	w.syncLane.Add(key)
 	return nil
+}
+
+// clearSyncError takes back the sync error that a pod's status shows.
+func (w *podWorker) clearSyncError(key string) {
+	if st := w.states.get(key); st.syncErr == nil && len(st.notices) == 0 {
+		return
+	}
+	w.states.errors(key, anyPod, (*errorMemory).clearError)
+	w.statusLane.Add(key)
 }

@@ -5,43 +5,47 @@ package node
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 )
+
+// podTracker begins and ends what is remembered of pods.
+type podTracker struct {
+	*podCore
+	*quarantines
+	inputs    *podInputs
+	admission *podAdmission
+}
 
 // startTracking begins the state of the pod, if it is not that of the pod already. What must not be said
 // about an older one is known until the backend does not have it any more.
-func (c *PodController) startTracking(key string, api *corev1.Pod) {
-	older := c.states.begin(key, api)
+func (t *podTracker) startTracking(key string, api *corev1.Pod) {
+	older := t.states.begin(key, api)
 	if older == "" {
 		return
 	}
-	c.secrets.End(older)
-	if c.states.get(key).previous != older {
-		c.secrets.Drop(older)
+	t.secrets.End(older)
+	if t.states.get(key).previous != older {
+		t.secrets.Drop(older)
 	}
-	c.releaseObjects(key, older)
+	t.releaseObjects(key, older)
 }
 
 // forget lets go of a pod that is gone on both sides.
-func (c *PodController) forget(key string) {
-	st := c.states.drop(key)
-	c.orphans.forget(key)
-	c.lost.forget(key)
-	c.secrets.Drop(st.previous)
-	c.forgetObjects(key, st.sent.UID)
+func (t *podTracker) forget(key string) {
+	st := t.states.drop(key)
+	t.orphans.forget(key)
+	t.lost.forget(key)
+	t.secrets.Drop(st.previous)
+	t.forgetObjects(key, st.sent.UID)
 }
 
 // forgetObjects lets go of the ConfigMaps and Secrets that the pod names, of what it was given, and of its place.
-func (c *PodController) forgetObjects(key string, uid types.UID) {
-	c.secrets.Drop(uid)
-	c.releaseObjects(key, uid)
+func (t *podTracker) forgetObjects(key string, uid types.UID) {
+	t.secrets.Drop(uid)
+	t.releaseObjects(key, uid)
 }
 
-func (c *PodController) releaseObjects(key string, uid types.UID) {
-	c.admission.Release(uid)
-	c.earlier.drop(uid)
-	if c.store != nil && uid != "" {
-		namespace, name, _ := cache.SplitMetaNamespaceKey(key)
-		c.store.Forget(namespace, name, uid)
-	}
+func (t *podTracker) releaseObjects(key string, uid types.UID) {
+	t.admission.allocations.Release(uid)
+	t.earlier.drop(uid)
+	t.inputs.forget(key, uid)
 }

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+)
+
+// accepted notes that the backend has the pod as it is in api.
+func (w *podWorker) accepted(key string, api *corev1.Pod) {
+	gone, first := types.UID(""), false
+	w.states.sync(key, api.UID, func(st syncWriter) {
+		gone, first = st.previous, !st.sent.Accepted
+		st.sent.Attempted, st.sent.Accepted, st.sent.Recreate = true, true, false
+		st.sent.AcceptedAt, st.sent.MissingSince = time.Now(), time.Time{}
+		st.sent.Updating = false
+		st.sent.Generation, st.sent.SpecVersion = api.Generation, lifecycle.SpecVersion(api)
+		st.previous, st.left = "", nil
+		st.askedAt = st.sent.AcceptedAt
+		st.clearError()
+	})
+	w.secrets.Drop(gone)
+	if first {
+		w.orphans.oneMore()
+		w.lost.oneMore()
+	}
+	w.statusLane.Add(key)
+	if !w.backend.notifies {
+		w.pollLane.Add(key)
+		w.pollSoon()
+	}
+}
+
+// learn asks for the status of a pod that was found at the backend, if the
+// provider has not reported it: it may have done so before a restart. It also asks for
+// that of a pod that was changed, if what was told may be from before the change.
+func (w *podWorker) learn(key string) {
+	if st := w.states.get(key); !st.report.matches(st.sent.UID) || st.reflected < st.sent.Generation {
+		w.pollLane.Add(key)
+	}
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/podsecrets"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
+)
+
+// readTimeout ends the context of a provider call that only asks.
+const readTimeout = time.Minute
+
+// backend calls the provider: every call about pods that it gets goes through here. A call that takes long lets other pods have the
+// worker, a panic is an error, and no error says what is secret of the pods that the call is about.
+type backend struct {
+	provider  PodLifecycleHandler
+	notifies  bool
+	authority PodAuthority        // nil: nobody says whether the provider's answers are complete
+	starts    bool                // it starts containers one by one: a PodObjectsUser
+	changes   providercall.Caller // for calls that change something
+	reads     providercall.Caller // for calls that only ask
+	secrets   *podsecrets.Manager
+	nodeName  string
+}
+
+func newBackend(cfg *PodControllerConfig, secrets *podsecrets.Manager) *backend {
+	b := &backend{provider: cfg.Provider, secrets: secrets, nodeName: cfg.NodeName}
+	_, b.notifies = cfg.Provider.(PodNotifier)
+	_, b.starts = cfg.Provider.(PodObjectsUser)
+	b.authority, _ = cfg.Provider.(PodAuthority)
+	patience := &providercall.Patience{}
+	b.changes = providercall.Caller{Deadline: cfg.ProviderCallTimeout, Patience: patience, Slow: keyqueue.Yield}
+	b.reads = providercall.Caller{Deadline: min(cfg.ProviderCallTimeout, readTimeout), Patience: patience, Slow: keyqueue.Yield}
+	return b
+}
+
+// change makes a call that changes something at the backend.
+func (b *backend) change(ctx context.Context, key, method string, call func(context.Context) error) error {
+	return b.changes.Do(b.withRedaction(ctx, key), method, call)
+}
+
+// get asks for a pod by its name.
+func (b *backend) get(ctx context.Context, key string) (pod *corev1.Pod, err error) {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return nil, err
+	}
+	err = b.reads.Do(b.withRedaction(ctx, key), "GetPod", func(ctx context.Context) (err error) {
+		pod, err = b.provider.GetPod(ctx, namespace, name)
+		return err
+	})
+	return pod, err
+}
+
+// status asks for the status of a pod.
+func (b *backend) status(ctx context.Context, api *corev1.Pod) (status *corev1.PodStatus, err error) {
+	err = b.reads.Do(b.withRedaction(ctx, keyOf(api)), "GetPodStatus", func(ctx context.Context) (err error) {
+		status, err = b.provider.GetPodStatus(ctx, api.Namespace, api.Name)
+		return err
+	})
+	return status, err
+}
+
+// list returns all pods of this node that the backend has.
+func (b *backend) list(ctx context.Context) (pods []*corev1.Pod, err error) {
+	err = b.reads.Do(redact.With(ctx, b.secrets.All), "GetPods", func(ctx context.Context) (err error) {
+		pods, err = b.provider.GetPods(ctx)
+		return err
+	})
+	pods = slices.Clone(pods) // the provider's own list, perhaps
+	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p == nil || b.foreign(p) }), err
+}
+
+// foreign reports whether the pod is another node's: some backends list more
+// than they were asked for, and what is not ours must not be touched.
+func (b *backend) foreign(pod *corev1.Pod) bool {
+	return b.nodeName != "" && pod.Spec.NodeName != "" && pod.Spec.NodeName != b.nodeName
+}
+
+// complete asks a PodAuthority. A panic is no answer.
+func (b *backend) complete(ctx context.Context) (all bool) {
+	err := (&providercall.Caller{}).Do(ctx, "AnswersForAllPods", func(context.Context) error {
+		all = b.authority.AnswersForAllPods()
+		return nil
+	})
+	return err == nil && all
+}
+
+// notify has a provider that reports by itself tell report what becomes of its pods.
+func (b *backend) notify(ctx context.Context, report func(context.Context, *corev1.Pod)) error {
+	n, ok := b.provider.(PodNotifier)
+	if !ok {
+		return nil
+	}
+	return (&providercall.Caller{}).Do(ctx, "NotifyPods", func(ctx context.Context) error {
+		n.NotifyPods(ctx, func(pod *corev1.Pod) { report(ctx, pod) })
+		return nil
+	})
+}
+
+// background runs what the provider has to do while the node runs, and ends the controller if that
+// ends before it.
+func (b *backend) background(ctx context.Context, end context.CancelCauseFunc) {
+	runner, ok := b.provider.(BackgroundRunner)
+	if !ok {
+		return
+	}
+	err := (&providercall.Caller{}).Do(ctx, "RunInBackground", runner.RunInBackground)
+	if ctx.Err() != nil {
+		return
+	}
+	if err == nil {
+		err = errors.New("it returned while the node runs")
+	}
+	end(fmt.Errorf("the provider's work in the background: %w", err))
+}
+
+// withRedaction returns a context for calls about the pods of a name: what the provider says
+// there is without their secrets.
+func (b *backend) withRedaction(ctx context.Context, key string) context.Context {
+	return redact.With(ctx, func() []*redact.Values {
+		namespace, name, _ := cache.SplitMetaNamespaceKey(key)
+		return b.secrets.Named(namespace, name)
+	})
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"hash/maphash"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// metadata are the two maps of a pod that a provider may change.
+type metadata struct{ labels, annotations map[string]string }
+
+// handed is what the backend was given of a pod's metadata, now and before: a
+// report repeats it, sometimes long after users have changed it, and what is
+// repeated is not the provider's own.
+type handed struct {
+	metadata                // what the backend was given last, with the provider's own changes that were written since
+	before   []uint64       // hashes of the entries that others replaced, the newest last
+	writing  metadataChange // of the provider, on its way to the API server
+	known    bool           // after a restart nobody knows what the backend was given until it shows it
+}
+
+// metadataChange sets labels and annotations; a nil value removes.
+type metadataChange struct{ labels, annotations map[string]*string }
+
+// handedLimit is how many replaced entries are remembered.
+const handedLimit = 256
+
+var metadataSeed = maphash.MakeSeed()
+
+type metadataEntry struct {
+	kind       byte
+	key, value string
+}
+
+const (
+	labelEntry      = 'l'
+	annotationEntry = 'a'
+)
+
+func metadataOf(pod *corev1.Pod) metadata { return metadata{pod.Labels, pod.Annotations} }
+
+func (c *metadataChange) any() bool { return len(c.labels) > 0 || len(c.annotations) > 0 }
+
+func (e metadataEntry) hash() uint64 { return maphash.Comparable(metadataSeed, e) }
+
+// add notes that the backend is given m.
+func (h *handed) add(m metadata) {
+	h.replace(labelEntry, h.labels, m.labels)
+	h.replace(annotationEntry, h.annotations, m.annotations)
+	h.metadata, h.known = m, true
+}
+
+func (h *handed) replace(kind byte, old, now map[string]string) {
+	for k, v := range old {
+		if other, has := now[k]; has && other == v {
+			continue
+		}
+		if e := (metadataEntry{kind, k, v}).hash(); !slices.Contains(h.before, e) {
+			h.before = append(h.before, e)
+		}
+	}
+	if extra := len(h.before) - handedLimit; extra > 0 {
+		h.before = slices.Clone(h.before[extra:])
+	}
+}
+
+func (h *handed) hadLabel(k, v string) bool {
+	now, has := h.labels[k]
+	return has && now == v || slices.Contains(h.before, metadataEntry{labelEntry, k, v}.hash())
+}
+
+func (h *handed) hadAnnotation(k, v string) bool {
+	now, has := h.annotations[k]
+	return has && now == v || slices.Contains(h.before, metadataEntry{annotationEntry, k, v}.hash())
+}
+
+// taken returns what of the change is in m.
+func taken(m map[string]string, change map[string]*string) map[string]*string {
+	out := maps.Clone(change)
+	maps.DeleteFunc(out, func(k string, want *string) bool {
+		now, has := m[k]
+		return has != (want != nil) || has && now != *want
+	})
+	return out
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
+)
+
+// laneError is a failure of the sync lane or of the status lane on its way to syncFailed or writeFailed, where it ends.
+type laneError struct {
+	pod   *corev1.Pod // nil: gone from the API server
+	event string      // "": whoever failed has made one
+	err   error
+}
+
+func (e *laneError) Error() string { return e.err.Error() }
+func (e *laneError) Unwrap() error { return e.err }
+
+func newLaneError(pod *corev1.Pod, event string, err error) error {
+	return &laneError{pod: pod, event: event, err: err}
+}
+
+// ofUpdate reports whether the backend has the pod and was not told of a change.
+func (e *laneError) ofUpdate() bool { return e.event == eventUpdateFailed }
+
+// rejected reports whether the provider said that what it was given can never work as it stands. A
+// stop is never that: it must happen.
+func (e *laneError) rejected() bool {
+	return e.event == eventRejected || e.ofUpdate() && errdefs.IsInvalidInput(e.err)
+}
+
+// isRejected reports whether err is a laneError that is rejected.
+func isRejected(err error) bool {
+	var failed *laneError
+	return errors.As(err, &failed) && failed.rejected()
+}
+
+// outlook is what a pod says of the next try. The time of it is in the log: in an object it would make
+// each try a write.
+func (e *laneError) outlook(again bool) string {
+	switch {
+	case !again:
+		return "; given up until the pod changes"
+	case e.rejected():
+		return "; tried again when the pod changes, else after some minutes"
+	}
+	return "; it is tried again"
+}
+
+// brief is the text of an error in a form that objects can carry.
+func brief(err error) string { return redact.Text(err.Error()) }

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+const (
+	// podRequestTimeout is how long the API server may take to answer: a connection
+	// can be dead without a word, and must not keep a worker.
+	podRequestTimeout = 30 * time.Second
+	// livePage is how many pods one request for all of them returns: they may be large.
+	livePage = 200
+)
+
+// podCache reads the pods of this node, from the informer's cache and past it.
+type podCache struct {
+	client   corev1client.PodsGetter
+	pods     corev1listers.PodLister
+	wanted   PodEventFilterFunc
+	nodeName string // "": unknown
+}
+
+func keyOf(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
+
+// pod returns the pod in the informer's cache, nil when it is gone or not for
+// this controller. It is shared: it must not be changed.
+func (c *podCache) pod(ctx context.Context, key string) *corev1.Pod {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return nil
+	}
+	pod, err := c.pods.Pods(namespace).Get(name)
+	if err != nil || !c.wanted(ctx, pod) {
+		return nil
+	}
+	return pod
+}
+
+// all returns the pods in the informer's cache that are for this controller. They are shared.
+func (c *podCache) all(ctx context.Context) (pods []*corev1.Pod) {
+	cached, err := c.pods.List(labels.Everything())
+	if err != nil { // it reads memory
+		log.G(ctx).WithError(err).Warn("cannot list the cached pods")
+	}
+	for _, pod := range cached {
+		if c.wanted(ctx, pod) {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// live reads a pod from the API server itself, past every cache; nil means that
+// it does not exist. With a known node name it reads in the way that the Node
+// authorizer allows for pods that do not exist: a GET would be forbidden.
+func (c *podCache) live(ctx context.Context, key string) (*corev1.Pod, error) {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, podRequestTimeout)
+	defer cancel()
+	if c.nodeName == "" {
+		pod, err := c.client.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return pod, err
+	}
+	list, err := c.client.Pods(namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.Set{"metadata.name": name, "spec.nodeName": c.nodeName}.String(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		if list.Items[i].Name == name {
+			return &list.Items[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// podVersion is a pod in the API server; the zero value is none.
+type podVersion struct {
+	uid     types.UID
+	version string
+}
+
+// liveVersions reads from the API server itself which pods the node has.
+func (c *podCache) liveVersions(ctx context.Context) (map[string]podVersion, error) {
+	live := map[string]podVersion{}
+	opts := c.ofNode(livePage)
+	for {
+		page, err := timed(ctx, podRequestTimeout, func(ctx context.Context) (*corev1.PodList, error) {
+			return c.client.Pods(metav1.NamespaceAll).List(ctx, opts)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("list the pods of the node: %w", err)
+		}
+		for i := range page.Items {
+			live[keyOf(&page.Items[i])] = podVersion{page.Items[i].UID, page.Items[i].ResourceVersion}
+		}
+		if page.Continue == "" {
+			return live, nil
+		}
+		opts.Continue = page.Continue
+	}
+}
+
+// probe makes the cheapest request that this identity may make.
+func (c *podCache) probe(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	options := c.ofNode(1)
+	options.ResourceVersion = "0"
+	_, err := c.client.Pods(metav1.NamespaceAll).List(ctx, options)
+	return err
+}
+
+// ofNode selects the pods of the node, so many in an answer.
+func (c *podCache) ofNode(limit int64) metav1.ListOptions {
+	opts := metav1.ListOptions{Limit: limit}
+	if c.nodeName != "" {
+		opts.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", c.nodeName).String()
+	}
+	return opts
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/podsecrets"
+)
+
+// podCore is what all parts of a PodController work with: the pods in the API server, what is remembered of them, the lanes in
+// which work is marked, and the fence that every effect passes. It decides nothing.
+type podCore struct {
+	podCache
+	lanes
+	states   podStates
+	earlier  earlierPods
+	secrets  *podsecrets.Manager
+	recorder record.EventRecorder
+	fence    *lease.Fence // nil: there is no lease guard; set before Run
+}
+
+// suspect makes the sync lane ask the backend for a pod, even if there seems to
+// be nothing to do.
+func (c *podCore) suspect(key string) {
+	c.states.evidence(key, anyPod, func(st *evidence) { st.suspect = true })
+	c.syncLane.Add(key)
+}
+
+// noteEarlier takes the pods in the cache for those that were there before.
+func (c *podCore) noteEarlier(ctx context.Context) {
+	uids := map[types.UID]bool{}
+	for _, pod := range c.all(ctx) {
+		uids[pod.UID] = true
+	}
+	c.earlier.set(uids)
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"errors"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/certapi"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/podcerts"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/trustbundles"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/objects"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/podclaims"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/podenv"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/podsecrets"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
+)
+
+// podInputs is what pods name in their specs and a provider is given: ConfigMaps, Secrets, tokens, certificates, trust bundles,
+// volumes of claims and credentials for images.
+type podInputs struct {
+	objects      podObjects
+	secrets      *podsecrets.Manager
+	bundles      podTrustBundles
+	certificates podCertificates
+	claims       podClaims
+	store        *objects.Store         // nil: the caller's own informers
+	synced       []cache.InformerSynced // of what is read from caches
+}
+
+// newPodInputs decides where each comes from, by what the client and the informers of the caller are.
+func newPodInputs(cfg *PodControllerConfig, hostIPs func() []corev1.HostIP) *podInputs {
+	in := &podInputs{objects: podObjects{env: podenv.Config{
+		Services:        cfg.ServiceInformer.Lister(),
+		Recorder:        cfg.EventRecorder,
+		NodeAllocatable: cfg.NodeAllocatable,
+		HostIPs:         hostIPs,
+	}}}
+	in.synced = []cache.InformerSynced{cfg.PodInformer.Informer().HasSynced, cfg.ServiceInformer.Informer().HasSynced}
+	if byName, ok := cfg.ConfigMapInformer.(interface{ Store() *objects.Store }); ok {
+		in.store = byName.Store()
+		in.objects.env.Objects = in.store
+	} else {
+		in.objects.env.Objects = objects.FromListers(cfg.ConfigMapInformer.Lister(), cfg.SecretInformer.Lister())
+		in.synced = append(in.synced, cfg.ConfigMapInformer.Informer().HasSynced, cfg.SecretInformer.Informer().HasSynced)
+	}
+	in.useSecrets(cfg)
+	client, _ := cfg.PodClient.(corev1client.CoreV1Interface)
+	in.useCertificates(client, cfg)
+	in.useClaims(client, cfg.NodeName)
+	return in
+}
+
+// useSecrets decides where tokens and credentials for pods come from.
+func (in *podInputs) useSecrets(cfg *PodControllerConfig) {
+	secrets := podsecrets.Config{
+		Secret: func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+			return in.objects.env.Objects.Secret(ctx, namespace, name)
+		},
+		Over: func(uid types.UID) {
+			if in.certificates.manager != nil {
+				in.certificates.manager.Forget(uid)
+			}
+		},
+		Recorder: cfg.EventRecorder,
+	}
+	secrets.Accounts, _ = cfg.PodClient.(corev1client.ServiceAccountsGetter)
+	if in.store != nil {
+		secrets.Before = func(ctx context.Context, namespace, account string) {
+			in.await(ctx, "create", "serviceaccounts", "token", namespace, account)
+		}
+	}
+	in.secrets = podsecrets.New(secrets)
+	in.objects.secrets = in.secrets
+}
+
+// useCertificates decides where trust bundles and certificates come from: the client has them if it is that of a whole API server.
+func (in *podInputs) useCertificates(client corev1client.CoreV1Interface, cfg *PodControllerConfig) {
+	in.bundles, in.certificates = podTrustBundles{secrets: in.secrets}, podCertificates{secrets: in.secrets}
+	if client == nil {
+		return
+	}
+	asks := client.RESTClient()
+	if shared, ok := asks.(*rest.RESTClient); ok && shared == nil { // of a client of tests
+		return
+	}
+	api := certapi.New(asks)
+	in.bundles.reader = trustbundles.New(api)
+	in.certificates.manager = podcerts.New(podcerts.Config{
+		Requests: api,
+		Account: func(ctx context.Context, namespace, name string) (types.UID, error) {
+			in.await(ctx, "get", "serviceaccounts", "", namespace, name)
+			account, err := client.ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return "", err
+			}
+			return account.UID, nil
+		},
+		Node: func(ctx context.Context) (string, types.UID, error) {
+			node, err := client.Nodes().Get(ctx, cfg.NodeName, metav1.GetOptions{})
+			if err != nil {
+				return "", "", err
+			}
+			return node.Name, node.UID, nil
+		},
+		Recorder: cfg.EventRecorder,
+		Remember: func(pod types.UID, purpose, name string, key []byte) {
+			in.secrets.Values(pod).Remember("certificate/"+purpose, name, key)
+		},
+	})
+}
+
+// useClaims decides where claims and their volumes are read: each by its name, when it is asked for.
+func (in *podInputs) useClaims(client corev1client.CoreV1Interface, nodeName string) {
+	in.claims = podClaims{secrets: in.secrets}
+	if client == nil {
+		return
+	}
+	in.claims.reader = &podclaims.Reader{
+		Claim: func(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
+			in.await(ctx, "get", "persistentvolumeclaims", "", namespace, name)
+			return client.PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+		},
+		Volume: func(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
+			in.await(ctx, "get", "persistentvolumes", "", "", name)
+			return client.PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+		},
+		Node: func(ctx context.Context) (*corev1.Node, error) {
+			return client.Nodes().Get(ctx, nodeName, metav1.GetOptions{})
+		},
+	}
+}
+
+// await waits until the node may read or make what a pod names, if the API server grants that with the pod.
+func (in *podInputs) await(ctx context.Context, verb, resource, subresource, namespace, name string) {
+	if in.store != nil {
+		in.store.Await(ctx, authorizationv1.ResourceAttributes{
+			Verb: verb, Resource: resource, Subresource: subresource, Namespace: namespace, Name: name,
+		})
+	}
+}
+
+// offer tells a provider that wants to know where it gets each.
+func (in *podInputs) offer(ctx context.Context, provider PodLifecycleHandler) error {
+	return errors.Join(
+		offer(ctx, provider, "UsePodTokens", func(u PodTokensUser) { u.UsePodTokens(podTokens{in.secrets}) }),
+		offer(ctx, provider, "UsePullCredentials", func(u PullCredentialsUser) { u.UsePullCredentials(pullCredentials{in.secrets}) }),
+		offer(ctx, provider, "UsePodTrustBundles", func(u PodTrustBundlesUser) { u.UsePodTrustBundles(in.bundles) }),
+		offer(ctx, provider, "UsePodCertificates", func(u PodCertificatesUser) { u.UsePodCertificates(in.certificates) }),
+		offer(ctx, provider, "UsePodClaims", func(u PodClaimsUser) { u.UsePodClaims(in.claims) }),
+		offer(ctx, provider, "UsePodObjects", func(u PodObjectsUser) { u.UsePodObjects(in.objects) }),
+	)
+}
+
+// offer calls a provider of the kind of U.
+func offer[U any](ctx context.Context, provider PodLifecycleHandler, method string, use func(U)) error {
+	user, ok := provider.(U)
+	if !ok {
+		return nil
+	}
+	return (&providercall.Caller{}).Do(ctx, method, func(context.Context) error { use(user); return nil })
+}
+
+// track learns what a pod names.
+func (in *podInputs) track(api *corev1.Pod) {
+	if in.store != nil {
+		in.store.Track(api)
+	}
+	in.secrets.Track(api)
+}
+
+// forget lets go of the objects that a pod names.
+func (in *podInputs) forget(key string, uid types.UID) {
+	if in.store != nil && uid != "" {
+		namespace, name, _ := cache.SplitMetaNamespaceKey(key)
+		in.store.Forget(namespace, name, uid)
+	}
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
+)
+
+// podWorker brings the backend to what the API server wants for each pod. It is the work of the sync lane, and the only code
+// that creates, updates and deletes pods at the provider.
+type podWorker struct {
+	*podCore
+	*quarantines
+	backend         *backend
+	inputs          *podInputs
+	skipEnv         bool
+	admission       *podAdmission
+	failUnsupported bool
+	tracker         *podTracker
+	reports         *podReports
+	deadlines       *activeDeadlines
+	os              string      // of the node; "": unknown
+	draining        atomic.Bool // the node shuts down: no pod is started any more
+}
+
+// podSync is the work on one pod in one pass of the sync lane.
+type podSync struct {
+	*podWorker
+	key    string
+	api    *corev1.Pod // as it was when the pass began; nil: gone, or not this node's
+	facts  lifecycle.Facts
+	silent error // why the backend did not answer
+}

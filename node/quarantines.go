@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// NodePodsMissing is the condition of a node that is True while many pods are missing at once, at the backend or in
+// the API server, and the node holds back what it would do about it. It is there from the first time on.
+const NodePodsMissing corev1.NodeConditionType = "PodsMissing"
+
+// quarantines are those of both sides, which tell the node.
+type quarantines struct {
+	orphans *quarantine // of the pods that only the backend has
+	lost    *quarantine // of the pods that the backend should have
+
+	core             *podCore
+	visibility       time.Duration              // of PodControllerConfig
+	setNodeCondition func(corev1.NodeCondition) // nil: nobody is told
+
+	mu   sync.Mutex
+	told string // guarded by mu; what was said last
+}
+
+func newQuarantines(core *podCore, cfg *PodControllerConfig, gauges podGauges) *quarantines {
+	q := &quarantines{core: core, visibility: cfg.PodVisibilityTimeout, setNodeCondition: cfg.SetNodeCondition}
+	q.orphans = newQuarantine("the API server", cfg.MissingPodsQuarantine, gauges.held, q.tell)
+	q.lost = newQuarantine("the backend", cfg.MissingPodsQuarantine, gauges.missing, q.tell)
+	return q
+}
+
+// forgetAll begins both anew.
+func (q *quarantines) forgetAll(ctx context.Context) {
+	q.orphans.forgetAll(ctx, time.Now())
+	q.lost.forgetAll(ctx, time.Now())
+}
+
+// visibleWithin is how long after it was given the pod the backend may take to show it.
+func (q *quarantines) visibleWithin(api *corev1.Pod, st *podState) time.Duration {
+	if st.report.matches(api.UID) && st.report.uid != "" && !st.sent.Shown && st.report.status.Phase == corev1.PodPending {
+		return max(q.visibility, q.lost.period)
+	}
+	return q.visibility
+}
+
+// tell tells the node, the log and, when doubt begins, an event whether pods are in quarantine.
+func (q *quarantines) tell(ctx context.Context) {
+	q.mu.Lock() // also for the reading: the last to tell must tell how it is
+	defer q.mu.Unlock()
+	now := time.Now()
+	var messages []string
+	for _, side := range []*quarantine{q.orphans, q.lost} {
+		if m := side.message(now); m != "" {
+			messages = append(messages, m)
+		}
+	}
+	message := strings.Join(messages, "; ")
+	condition := corev1.NodeCondition{Type: NodePodsMissing, Status: corev1.ConditionFalse, Reason: "NoDoubt",
+		Message: "no pods are held back"}
+	if message != "" {
+		condition.Status, condition.Reason, condition.Message = corev1.ConditionTrue, "ManyAtOnce", message
+	}
+	before := q.told
+	if q.told = message; before == message {
+		return
+	}
+	logger := log.G(ctx)
+	if message == "" {
+		logger.Info("no pods are held back any more")
+	} else {
+		logger.Error(message)
+		if q.core.nodeName != "" && before == "" {
+			// As a kubelet refers to its node: by name, also as the UID.
+			q.core.recorder.Event(&corev1.ObjectReference{Kind: "Node", Name: q.core.nodeName, UID: types.UID(q.core.nodeName)}, corev1.EventTypeWarning, eventPodsMissing, message)
+		}
+	}
+	if q.setNodeCondition != nil {
+		q.setNodeCondition(condition)
+	}
+}
