@@ -6,6 +6,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/admission"
@@ -50,7 +51,7 @@ func (a *podAdmission) admit(ctx context.Context, key string, api *corev1.Pod) *
 	if a.allocatable != nil {
 		allocatable = a.allocatable()
 	}
-	if r := a.allocations.Admit(api, allocatable, func() []*corev1.Pod { return a.admitted(ctx, api) }); r != nil {
+	if r := a.allocations.Admit(api, allocatable, func() []types.UID { return a.ended(ctx) }); r != nil {
 		return &lifecycle.PodFailure{Reason: r.Reason, Message: r.Message}
 	}
 	a.states.sync(key, api.UID, func(st syncWriter) { st.admitted = true })
@@ -64,17 +65,23 @@ func (a *podAdmission) reserve(api *corev1.Pod, sent lifecycle.Sent) {
 	}
 }
 
-// admitted returns the other pods that have reserved room on the node.
-func (a *podAdmission) admitted(ctx context.Context, but *corev1.Pod) (pods []*corev1.Pod) {
+// reserveAll notes what the pods take that have run, when this process begins to act for the node: one that is new must not be
+// admitted before them.
+func (a *podAdmission) reserveAll(ctx context.Context) {
+	for _, pod := range a.all(ctx) {
+		a.reserve(pod, lifecycle.Sent{})
+	}
+}
+
+// ended returns the pods that need no room any more.
+func (a *podAdmission) ended(ctx context.Context) (uids []types.UID) {
 	for _, pod := range a.all(ctx) {
 		st := a.states.get(keyOf(pod))
-		ours := st.sent.UID == pod.UID && (st.admitted || lifecycle.Started(pod, st.sent))
-		ended := lifecycle.Terminal(&pod.Status) || st.finished(pod.UID) || st.failure != nil && st.stopped
-		if pod.UID != but.UID && ours && !ended {
-			pods = append(pods, pod)
+		if lifecycle.Terminal(&pod.Status) || st.sent.UID == pod.UID && (st.finished(pod.UID) || st.failure != nil && st.stopped) {
+			uids = append(uids, pod.UID)
 		}
 	}
-	return pods
+	return uids
 }
 
 // checkSupported returns what the pod asks for and the backend does not have, "" if it has all.

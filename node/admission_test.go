@@ -58,10 +58,14 @@ func TestPodWithoutRoomIsRejected(t *testing.T) {
 			t.Errorf("%d pods run and the backend saw %q, want 3", runs, b.Calls())
 		}
 		w.halt()
-		w.start() // what runs already counts
-		w.api.Create(asking("late", "600m"))
-		w.pass(time.Second)
-		w.wantPhase("late", corev1.PodFailed)
+		for i := range 10 {
+			w.api.Create(asking(fmt.Sprintf("late%d", i), "600m"))
+		}
+		w.start() // what runs already counts, also before the node has looked at it
+		w.pass(time.Minute)
+		for i := range 10 {
+			w.wantPhase(fmt.Sprintf("late%d", i), corev1.PodFailed)
+		}
 		w.api.Delete("d", last, -1)
 		w.pass(time.Minute)
 		w.api.Create(asking("later", "600m"))

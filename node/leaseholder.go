@@ -8,7 +8,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/apiwatch"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
@@ -16,6 +15,7 @@ import (
 )
 
 const (
+	leaseMaxRetry = 7 * time.Second
 	// holderMaxRetry is short: pods wait for the renewal.
 	holderMaxRetry = 1500 * time.Millisecond
 	// watchedInterval is how often the lease is renewed while another process waits
@@ -177,59 +177,6 @@ func (h *leaseHolder) disable(ctx context.Context, why string) {
 	log.G(ctx).Warn(why + ": nothing keeps a second daemon for this node from acting at the same time")
 	h.fence.Disable()
 	h.holds.put(true)
-}
-
-// announce says on the lease of another process that we wait for it. If that fails,
-// the other merely renews it less often.
-func (r *leaseRenewer) announce(ctx context.Context) error {
-	h := r.holder
-	if r.lease.Annotations[lease.StandbyAnnotation] != "" || !h.announced.IsZero() && time.Since(h.announced) < announceEvery {
-		return nil
-	}
-	mine := r.lease.DeepCopy()
-	metav1.SetMetaDataAnnotation(&mine.ObjectMeta, lease.StandbyAnnotation, h.claim.Self.Text())
-	_, err := timed(ctx, r.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) { return r.update(ctx, mine) })
-	if err != nil {
-		log.G(ctx).WithError(err).Debug("cannot say on the lease that this process stands by")
-		return nil
-	}
-	h.announced = time.Now()
-	return nil
-}
-
-// giveUp lets another process have the lease at once, when all work on pods
-// has ended.
-func (r *leaseRenewer) giveUp(ctx context.Context) {
-	if r.holder == nil || !r.holder.claim.Held || !r.holder.podsEnded() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpIn)
-	defer cancel()
-	var err error
-	for range leaseTries {
-		if err = r.tryGiveUp(ctx); !apierrors.IsConflict(err) {
-			break
-		}
-		r.lease = nil // somebody says that they wait
-	}
-	if err != nil {
-		log.G(ctx).WithError(err).Debug("the node lease is not given up; it will be free when it is old")
-	}
-}
-
-func (r *leaseRenewer) tryGiveUp(ctx context.Context) (err error) {
-	if r.lease == nil {
-		if r.lease, err = r.client.Get(ctx, r.name, metav1.GetOptions{}); err != nil {
-			return err
-		}
-	}
-	if r.lease.Annotations[lease.HolderAnnotation] != r.holder.claim.Self.Text() {
-		return nil
-	}
-	mine := r.lease.DeepCopy()
-	mine.Annotations[lease.HolderAnnotation] = ""
-	_, err = r.update(ctx, mine)
-	return err
 }
 
 // podsEnded waits for the end of the pod controller, if it was run: calls of the

@@ -68,7 +68,7 @@ func (t *leaseTerms) beginTerm(ctx context.Context, anew bool) error {
 		for key, uid := range t.states.forgetAll() {
 			t.tracker.forgetObjects(key, uid)
 		}
-		t.noteEarlier(ctx)
+		t.beginActing(ctx)
 		t.quarantines.forgetAll(ctx)
 	}
 	cached := t.all(ctx) // first: what comes meanwhile would seem to be gone
@@ -86,6 +86,12 @@ func (t *leaseTerms) beginTerm(ctx context.Context, anew bool) error {
 	}
 	t.behind.set(behind)
 	return nil
+}
+
+// beginActing notes which pods are there when this process begins to act for the node.
+func (t *leaseTerms) beginActing(ctx context.Context) {
+	t.noteEarlier(ctx)
+	t.tracker.admission.reserveAll(ctx)
 }
 
 // lookAtAll marks every pod, and compares both sides.

@@ -15,46 +15,42 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/nilcheck"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
 // NodeController registers a node with the API server and keeps it up to date.
 // See the documentation of the package for what it guarantees.
 type NodeController struct {
+	nodeSettings
 	// Set by NewNodeController and its options, constant afterwards.
-	provider           NodeProvider
-	node               *corev1.Node
-	nodes              v1.NodeInterface
-	lease              *leaseRenewer  // nil when no lease is kept
-	pods               *PodController // acts only while this process holds the lease; nil: there is no lease guard
-	pingInterval       time.Duration
-	pingTimeout        time.Duration
-	statusInterval     time.Duration
-	statusErrorHandler ErrorHandler
-	healthyHooks       []func()
-	shutdown           *latest[struct{}] // safe for concurrent use
-	conditions         *ownConditions
+	provider     NodeProvider
+	lease        *leaseRenewer  // nil when no lease is kept
+	pods         *PodController // acts only while this process holds the lease; nil: there is no lease guard
+	pingTimeout  time.Duration
+	healthyHooks []func()
 
-	ready chan struct{}
-	done  chan struct{}
+	done chan struct{}
 
 	mu      sync.Mutex
 	started bool  // guarded by mu
 	err     error // guarded by mu
 }
 
+// NodeControllerOpt changes how a node controller works. See the functions
+// that return one.
+type NodeControllerOpt func(*NodeController) error
+
 // NewNodeController returns a controller for node that talks to the API server
 // with nodes. It does nothing until Run is called: the provider may go on
 // changing node until then. An option that cannot be applied is an error.
 func NewNodeController(p NodeProvider, node *corev1.Node, nodes v1.NodeInterface, opts ...NodeControllerOpt) (*NodeController, error) {
 	n := &NodeController{
-		provider:   p,
-		node:       node,
-		nodes:      nodes,
-		shutdown:   newLatest[struct{}](),
-		conditions: newOwnConditions(),
-		ready:      make(chan struct{}),
-		done:       make(chan struct{}),
+		provider: p,
+		nodeSettings: nodeSettings{
+			node: node, nodes: nodes, shutdown: newLatest[struct{}](), conditions: newOwnConditions(), ready: make(chan struct{}),
+		},
+		done: make(chan struct{}),
 	}
 	switch {
 	case nilcheck.Is(p):
@@ -78,7 +74,8 @@ func NewNodeController(p NodeProvider, node *corev1.Node, nodes v1.NodeInterface
 	if n.statusInterval == 0 {
 		n.statusInterval = DefaultStatusUpdateInterval
 	}
-	if n.pods != nil && n.lease != nil {
+	n.leased = n.lease != nil
+	if n.pods != nil && n.leased {
 		n.lease.holder = newLeaseHolder(lease.NewMark(), n.pods)
 		n.pods.fence = n.lease.holder.fence
 	}
@@ -118,7 +115,7 @@ func (n *NodeController) Run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // before Wait: a panic here must not wait for goroutines that go on
 
-	reconciler := newNodeReconciler(n)
+	reconciler := newNodeReconciler(n.nodeSettings, n.lease != nil && n.lease.holder != nil)
 	err = (&providercall.Caller{}).Do(ctx, "NotifyNodeStatus", func(ctx context.Context) error {
 		n.provider.NotifyNodeStatus(ctx, reconciler.report)
 		return nil
@@ -185,3 +182,22 @@ func (n *NodeController) Err() error {
 	defer n.mu.Unlock()
 	return n.err
 }
+
+// SetCondition shows c in the status of the node, in the place of what the provider reports of
+// that type, until ClearCondition. It does not wait for the API server, and may be called at
+// any time, from any goroutine. Times in c may be left empty. The message is redacted and cut to 1 KiB.
+func (n *NodeController) SetCondition(c corev1.NodeCondition) {
+	c.Message = redact.Text(c.Message)
+	n.conditions.change(func() { n.conditions.shown[c.Type] = c })
+}
+
+// ClearCondition undoes SetCondition: the node shows what the provider reports of that type,
+// if anything.
+func (n *NodeController) ClearCondition(t corev1.NodeConditionType) {
+	n.conditions.change(func() { delete(n.conditions.shown, t) })
+}
+
+// ShutDown makes the node NotReady for as long as Run goes on, as a kubelet does
+// when its machine shuts down, so that no more pods come. It does not wait for
+// the API server, and may be called at any time, more than once.
+func (n *NodeController) ShutDown() { n.shutdown.put(struct{}{}) }

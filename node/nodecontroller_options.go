@@ -3,7 +3,6 @@
 package node
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -14,34 +13,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/nilcheck"
 )
 
-const (
-	// DefaultPingInterval is the time between two Pings of the provider.
-	DefaultPingInterval = 10 * time.Second
-
-	// DefaultStatusUpdateInterval is the time between two checks whether the
-	// node object has to be reported again while a lease is in use.
-	DefaultStatusUpdateInterval = 1 * time.Minute
-
-	// DefaultLeaseDuration is how long a node lease is valid, in seconds.
-	DefaultLeaseDuration = 40
-
-	// DefaultRenewIntervalFraction is the part of the lease duration after
-	// which the lease is renewed.
-	DefaultRenewIntervalFraction = 0.25
-)
-
 // ErrConflictingLeaseControllerConfiguration is returned by NewNodeController
 // when the lease was configured twice.
 var ErrConflictingLeaseControllerConfiguration = errors.New("node lease is configured more than once: use one of the lease options, once")
-
-// NodeControllerOpt changes how a node controller works. See the functions
-// that return one.
-type NodeControllerOpt func(*NodeController) error
-
-// ErrorHandler is asked what to do about an error. It returns nil when it dealt
-// with it, and the action that failed is tried once more at once; else it
-// returns an error, which counts as the outcome.
-type ErrorHandler func(context.Context, error) error
 
 // WithNodeEnableLeaseV1 keeps a lease for the node, valid for
 // leaseDurationSeconds (0 means DefaultLeaseDuration) and renewed after a

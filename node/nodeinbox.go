@@ -3,23 +3,8 @@
 package node
 
 import (
-	"maps"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 )
-
-// report takes over what a provider says about its node.
-func (r *nodeReconciler) report(node *corev1.Node) {
-	if node == nil {
-		return
-	}
-	said := &corev1.Node{}
-	node.Status.DeepCopyInto(&said.Status)
-	said.Labels = maps.Clone(node.Labels)
-	said.Annotations = maps.Clone(node.Annotations)
-	r.reports.put(said)
-}
 
 func (r *nodeReconciler) takeReport() {
 	if said, ok := r.reports.take(); ok {
@@ -37,7 +22,7 @@ func (r *nodeReconciler) takePing() bool {
 		return false
 	}
 	same := result.reason == r.ping.reason
-	if same && (result.ok() || time.Since(r.pingChanged) < r.c.statusInterval) {
+	if same && (result.ok() || time.Since(r.pingChanged) < r.statusInterval) {
 		return false
 	}
 	r.ping, r.pingChanged = result, time.Now()
@@ -70,14 +55,16 @@ func (r *nodeReconciler) takeObserved() {
 	}
 }
 
-// observe takes node for what the API server holds.
-func (r *nodeReconciler) observe(node *corev1.Node) {
-	if r.server == nil || r.server.UID != node.UID || !r.seenBefore {
-		r.owners.put(node.UID)
+// takeConditions notes what is to be shown.
+func (r *nodeReconciler) takeConditions() {
+	if shown, ok := r.conditions.mail.take(); ok {
+		r.shown, r.urgent = shown, true
 	}
-	r.server = node
-	if !r.seenBefore {
-		r.seenBefore = true
-		close(r.registered)
+}
+
+// takeShutdown notes that the node shuts down.
+func (r *nodeReconciler) takeShutdown() {
+	if _, ok := r.shutdown.take(); ok && !r.down {
+		r.down, r.urgent = true, true
 	}
 }

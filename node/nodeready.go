@@ -26,3 +26,22 @@ func (r *nodeReconciler) effectiveStatus() *corev1.NodeStatus {
 	}
 	return status
 }
+
+// show puts c among conditions, in the place of the one of its type.
+func show(conditions []corev1.NodeCondition, c corev1.NodeCondition) []corev1.NodeCondition {
+	for i := range conditions {
+		if conditions[i].Type == c.Type {
+			conditions[i] = c
+			return conditions
+		}
+	}
+	return append(conditions, c)
+}
+
+// downCondition is Ready of a node that shuts down, in the words of a kubelet.
+func downCondition() corev1.NodeCondition {
+	return corev1.NodeCondition{
+		Type: corev1.NodeReady, Status: corev1.ConditionFalse,
+		Reason: "KubeletNotReady", Message: "node is shutting down",
+	}
+}

@@ -11,84 +11,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
 const (
-	// reportEvery is how old the last report of an unchanged node may be when
-	// a lease says that the daemon lives. A kubelet does the same.
-	reportEvery = 5 * time.Minute
 	// writeSpacing keeps a provider that reports in a loop from flooding the API server.
 	writeSpacing = 100 * time.Millisecond
-
-	reconcilerFirstRetry = 200 * time.Millisecond
-	// reconcilerMaxRetry is short: the node must be back soon after the API server is.
-	reconcilerMaxRetry = 4 * time.Second
 )
-
-// nodeReconciler owns what we want the node to be, and what the API server was last
-// seen to hold, and makes the second like the first. Only its goroutine writes
-// the node; everything else leaves a note in one of its mailboxes.
-type nodeReconciler struct {
-	c *NodeController
-
-	// Mailboxes, safe for concurrent use.
-	reports  *latest[*corev1.Node]
-	pings    *latest[pingResult]
-	observed *latest[observedNode]
-	owners   *latest[types.UID]
-	holds    *latest[bool] // whether the node is this process's to write
-
-	registered chan struct{} // closed when the node exists
-
-	// Owned by run.
-	held        bool
-	want        *corev1.Node
-	ping        pingResult
-	pingChanged time.Time
-	down        bool // the node shuts down
-	shown       []corev1.NodeCondition
-	server      *corev1.Node // nil when it is not there, or not known
-	seenBefore  bool         // the node was registered at least once
-	lost        bool         // its deletion was seen and not yet told
-	urgent      bool
-	gap         *string // what difference said, nil when something has changed since
-	mode        int     // of writing metadata, see nodeMetadataModes
-	refused     string  // what the API server does not take, see drifted
-	forbidden   string  // the metadata patch that no mode may send
-	forbiddenAt time.Time
-	retry       retryPause
-	retryAt     time.Time
-	lastWrite   time.Time
-	lastReport  time.Time
-	failing     bool
-}
-
-func newNodeReconciler(c *NodeController) *nodeReconciler {
-	return &nodeReconciler{
-		c:          c,
-		reports:    newLatest[*corev1.Node](),
-		pings:      newLatest[pingResult](),
-		observed:   newLatest[observedNode](),
-		owners:     newLatest[types.UID](),
-		holds:      newLatest[bool](),
-		held:       c.lease == nil || c.lease.holder == nil,
-		registered: make(chan struct{}),
-		want:       c.node.DeepCopy(),
-		retry:      retryPause{first: reconcilerFirstRetry, max: reconcilerMaxRetry},
-	}
-}
-
-func (r *nodeReconciler) waitRegistered(ctx context.Context) bool {
-	select {
-	case <-r.registered:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
 
 // run begins when the first Ping was answered or timed out: a node that was
 // ready before a restart must not be unready for a moment after it.
@@ -114,9 +44,9 @@ func (r *nodeReconciler) run(ctx context.Context) {
 			news = r.takePing()
 		case <-r.observed.wake:
 			r.takeObserved()
-		case <-r.c.shutdown.wake:
+		case <-r.shutdown.wake:
 			r.takeShutdown()
-		case <-r.c.conditions.mail.wake:
+		case <-r.conditions.mail.wake:
 			r.takeConditions()
 		case <-r.holds.wake:
 			r.takeHolds()
@@ -134,14 +64,6 @@ func (r *nodeReconciler) run(ctx context.Context) {
 	}
 }
 
-// nextReport returns when the node must be reported although nothing changed.
-func (r *nodeReconciler) nextReport() time.Time {
-	if r.c.lease == nil {
-		return r.lastReport.Add(r.c.pingInterval)
-	}
-	return r.lastReport.Add(max(reportEvery, r.c.statusInterval))
-}
-
 // due returns when something must be written next.
 func (r *nodeReconciler) due() time.Time {
 	at := r.nextReport()
@@ -151,7 +73,7 @@ func (r *nodeReconciler) due() time.Time {
 	case r.urgent:
 		at = r.lastWrite.Add(writeSpacing)
 	case r.drifted():
-		at = earlier(at, r.lastWrite.Add(min(r.c.pingInterval, r.c.statusInterval)))
+		at = earlier(at, r.lastWrite.Add(min(r.pingInterval, r.statusInterval)))
 	}
 	if at.Before(r.retryAt) {
 		return r.retryAt
@@ -165,7 +87,7 @@ func (r *nodeReconciler) attempt(ctx context.Context) {
 	defer func() { r.gap = nil }()
 	known := r.seenBefore
 	err := r.write(ctx)
-	if handler := r.c.statusErrorHandler; err != nil && known && handler != nil && ctx.Err() == nil {
+	if handler := r.statusErrorHandler; err != nil && known && handler != nil && ctx.Err() == nil {
 		if refused := askHandler(ctx, handler, err); refused != nil {
 			err = refused
 		} else {
@@ -207,7 +129,7 @@ func askHandler(ctx context.Context, handler ErrorHandler, err error) (refused e
 // Metadata and status are separate requests, so that one that is refused does
 // not hold up the other.
 func (r *nodeReconciler) write(ctx context.Context) error {
-	if r.lost && r.c.statusErrorHandler != nil {
+	if r.lost && r.statusErrorHandler != nil {
 		r.lost = false
 		return apierrors.NewNotFound(corev1.Resource("nodes"), r.want.Name)
 	}
@@ -237,9 +159,9 @@ func (r *nodeReconciler) write(ctx context.Context) error {
 
 func (r *nodeReconciler) markReady() {
 	select {
-	case <-r.c.ready:
+	case <-r.ready:
 	default:
-		close(r.c.ready)
+		close(r.ready)
 	}
 }
 
@@ -253,11 +175,4 @@ func (r *nodeReconciler) drifted() bool {
 		r.gap = &difference
 	}
 	return *r.gap != "" && *r.gap != r.refused
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }

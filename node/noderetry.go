@@ -20,3 +20,11 @@ func (p *retryPause) next() time.Duration {
 }
 
 func (p *retryPause) reset() { p.pause = 0 }
+
+// earlier returns the earlier of two times.
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -20,6 +20,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
 
+// reportEvery is how old the last report of an unchanged node may be when
+// a lease says that the daemon lives. A kubelet does the same.
+const reportEvery = 5 * time.Minute
+
 // nodeMetadataModes are the ways to write labels and annotations, best first. A
 // node identity may not set every label. Roles made for older versions of this
 // library allow the status subresource only, which takes metadata too.
@@ -44,7 +48,7 @@ func (r *nodeReconciler) register(ctx context.Context) (err error) {
 		span.End()
 	}()
 	node, err := timed(ctx, requestTimeout, func(ctx context.Context) (*corev1.Node, error) {
-		return r.c.nodes.Get(ctx, r.want.Name, metav1.GetOptions{})
+		return r.nodes.Get(ctx, r.want.Name, metav1.GetOptions{})
 	})
 	switch {
 	case err == nil:
@@ -72,7 +76,7 @@ func (r *nodeReconciler) create(ctx context.Context) (*corev1.Node, error) {
 	}
 	try := func(mode int) (*corev1.Node, error) {
 		return timed(ctx, requestTimeout, func(ctx context.Context) (*corev1.Node, error) {
-			return r.c.nodes.Create(ctx, nodestate.New(r.want, status, nodeMetadataModes[mode].skip), metav1.CreateOptions{})
+			return r.nodes.Create(ctx, nodestate.New(r.want, status, nodeMetadataModes[mode].skip), metav1.CreateOptions{})
 		})
 	}
 	node, err := try(r.mode)
@@ -162,7 +166,7 @@ func (r *nodeReconciler) writeNodeMetadata(ctx context.Context) error {
 // that is not there is registered again by the next write.
 func (r *nodeReconciler) patchNode(ctx context.Context, kind types.PatchType, body []byte, subresources ...string) error {
 	node, err := timed(ctx, requestTimeout, func(ctx context.Context) (*corev1.Node, error) {
-		return r.c.nodes.Patch(ctx, r.want.Name, kind, body, metav1.PatchOptions{}, subresources...)
+		return r.nodes.Patch(ctx, r.want.Name, kind, body, metav1.PatchOptions{}, subresources...)
 	})
 	r.lastWrite = time.Now()
 	if apierrors.IsNotFound(err) {
@@ -196,4 +200,12 @@ func (r *nodeReconciler) restrictedLabels() []string {
 func (r *nodeReconciler) logRestricted(ctx context.Context, refusal error) {
 	log.G(ctx).WithError(refusal).WithField("labels", r.restrictedLabels()).
 		Info("the node goes without labels that a node identity may not set; an administrator can set them")
+}
+
+// nextReport returns when the node must be reported although nothing changed.
+func (r *nodeReconciler) nextReport() time.Time {
+	if !r.leased {
+		return r.lastReport.Add(r.pingInterval)
+	}
+	return r.lastReport.Add(max(reportEvery, r.statusInterval))
 }

@@ -190,7 +190,7 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 		}
 		return errors.New("failed to wait for caches to sync")
 	}
-	c.noteEarlier(ctx)
+	c.terms.beginActing(ctx)
 	wg.Go(func() { c.syncLane.Run(ctx, podSyncWorkers, c.terms.fenced(c.syncLane, c.worker.syncPod)) })
 	wg.Go(func() {
 		c.statusLane.Run(ctx, max(podSyncWorkers, statusWriters), c.terms.fenced(c.statusLane, c.statuses.writePodStatus))

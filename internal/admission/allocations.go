@@ -39,14 +39,16 @@ type allocation struct {
 type Rejection struct{ Reason, Message string }
 
 // Admit reserves what a pod needs, or says why the node has no room for it. A nil allocatable is a node whose resources are not
-// known: then only ports count. Where room is lacking, others returns the pods that keep what they reserved: some may have ended
-// since. It is called with a lock held, and must not call Allocations.
-func (a *Allocations) Admit(pod *corev1.Pod, allocatable corev1.ResourceList, others func() []*corev1.Pod) *Rejection {
+// known: then only ports count. Where room is lacking, ended returns the pods that have ended, and what those reserved is free. It is
+// called with a lock held, and must not call Allocations.
+func (a *Allocations) Admit(pod *corev1.Pod, allocatable corev1.ResourceList, ended func() []types.UID) *Rejection {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r := a.reject(pod, allocatable)
 	if r != nil {
-		a.keep(others())
+		for _, uid := range ended() {
+			a.release(uid)
+		}
 		r = a.reject(pod, allocatable)
 	}
 	if r == nil {
@@ -140,20 +142,6 @@ func (a *Allocations) release(uid types.UID) {
 	for _, claim := range p.ports {
 		if delete(a.ports[claim.number], uid); len(a.ports[claim.number]) == 0 {
 			delete(a.ports, claim.number)
-		}
-	}
-}
-
-// keep frees what all other pods reserved. mu is held.
-func (a *Allocations) keep(pods []*corev1.Pod) {
-	stay := make(map[types.UID]bool, len(pods))
-	for _, pod := range pods {
-		stay[pod.UID] = true
-		a.reserve(pod)
-	}
-	for uid := range a.pods {
-		if !stay[uid] {
-			a.release(uid)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestShortage(t *testing.T) {
@@ -36,5 +38,27 @@ func TestShortage(t *testing.T) {
 				t.Errorf("got %q, want %q: %s", got.Reason, tt.want, got.Message)
 			}
 		})
+	}
+}
+
+// TestReservationStaysUntilItsPodHasEnded: what was admitted a moment ago is nowhere else yet, and must not make room for the next.
+func TestReservationStaysUntilItsPodHasEnded(t *testing.T) {
+	pod := func(uid types.UID) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}}
+		p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("600m")},
+		}}}
+		return p
+	}
+	one := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	var a Allocations
+	if r := a.Admit(pod("a"), one, func() []types.UID { return nil }); r != nil {
+		t.Fatalf("the first pod is rejected: %s", r.Message)
+	}
+	if r := a.Admit(pod("b"), one, func() []types.UID { return nil }); r == nil {
+		t.Error("a second pod is admitted beside the first, for which there is no room")
+	}
+	if r := a.Admit(pod("b"), one, func() []types.UID { return []types.UID{"a"} }); r != nil {
+		t.Errorf("the second pod is rejected although the first has ended: %s", r.Message)
 	}
 }

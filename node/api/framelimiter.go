@@ -5,7 +5,6 @@ package api
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -14,17 +13,12 @@ import (
 )
 
 const (
-	// maxControlFrame bounds a frame that is no data. A client's have some 100 bytes.
-	maxControlFrame = 8 << 10
+	// readSize is how much is read of a client at once.
+	readSize = 16 << 10
 	// maxStreamHeaders and maxStreamHeader bound what a stream is opened with: three
 	// names and values of some 20 bytes. They are kept for as long as the stream.
 	maxStreamHeaders = 16
 	maxStreamHeader  = 256
-)
-
-var (
-	errTooManyStreams = errors.New("the client opened more streams than it may")
-	errOddFrame       = errors.New("the client sent a frame that is none, or is too large")
 )
 
 // frameLimiter stands between a SPDY client and the library, which allocates whatever a frame

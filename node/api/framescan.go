@@ -4,6 +4,7 @@ package api
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"github.com/moby/spdystream/spdy"
 )
@@ -11,6 +12,13 @@ import (
 const (
 	frameHeaderSize = 8
 	controlBit      = 1 << 31 // in the first word: no data
+	// maxControlFrame bounds a frame that is no data. A client's have some 100 bytes.
+	maxControlFrame = 8 << 10
+)
+
+var (
+	errTooManyStreams = errors.New("the client opened more streams than it may")
+	errOddFrame       = errors.New("the client sent a frame that is none, or is too large")
 )
 
 // frameScanner finds the frames in a stream of bytes. Data are handed on in the pieces in

@@ -14,14 +14,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// HealthCheck is one of the things that /healthz and its like look at, and a path below them.
-type HealthCheck struct {
-	// Name is the last part of the path.
-	Name string
-	// Check returns nil while all is well. It must be fast, and safe for concurrent use.
-	Check func(context.Context) error
-}
-
 // healthPage answers for several checks together.
 type healthPage struct {
 	name   string // of the path

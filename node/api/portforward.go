@@ -92,18 +92,7 @@ func HandlePortForward(h PortForwardHandlerFunc, opts ...PortForwardHandlerOptio
 	})
 }
 
-const (
-	// maxForwarded is how many connections one client may forward at the same time. One more
-	// is refused, and the others go on.
-	maxForwarded = 500
-	// maxForwardStreams is how many streams of its connection may be open, two of which are a forwarded
-	// connection. A client with so many does not wait for answers, and its connection ends.
-	maxForwardStreams = 4 * maxForwarded
-)
-
 var errTooManyForwarded = fmt.Errorf("too many connections: %d are forwarded already", maxForwarded)
-
-func newForwardLimiter() *frameLimiter { return newFrameLimiter(-1, maxForwardStreams) }
 
 // forwarder implements portforward.PortForwarder for one client. It holds the
 // context of the client's connection, because the library passes along one that never ends.

@@ -22,6 +22,13 @@ import (
 // streamRecord becomes one line of the log at the end of a streaming request: who did what to
 // which container, for how long, and how it ended. It has nothing of what was said: no
 // command, no data, no text of an error.
+// The verbs of records, which are the kubelet's names for the routes.
+const (
+	verbExec        = "exec"
+	verbAttach      = "attach"
+	verbPortForward = "portForward"
+)
+
 type streamRecord struct {
 	verb     string
 	target   target
@@ -193,16 +200,4 @@ func (r *streamRecord) write(ctx context.Context) {
 		fields["connections"] = r.calls
 	}
 	log.G(ctx).WithFields(fields).Info("Stream has ended")
-}
-
-type podUIDKey struct{}
-
-// withPodUID lets the record of a stream name the pod that was found.
-func withPodUID(ctx context.Context, uid string) context.Context {
-	return context.WithValue(ctx, podUIDKey{}, uid)
-}
-
-func podUIDFrom(ctx context.Context) string {
-	uid, _ := ctx.Value(podUIDKey{}).(string)
-	return uid
 }

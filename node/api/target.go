@@ -3,6 +3,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -115,4 +116,16 @@ func hasContainer(pod *corev1.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, named) ||
 		slices.ContainsFunc(pod.Spec.InitContainers, named) ||
 		slices.ContainsFunc(pod.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == name })
+}
+
+type podUIDKey struct{}
+
+// withPodUID lets the record of a stream name the pod that was found.
+func withPodUID(ctx context.Context, uid string) context.Context {
+	return context.WithValue(ctx, podUIDKey{}, uid)
+}
+
+func podUIDFrom(ctx context.Context) string {
+	uid, _ := ctx.Value(podUIDKey{}).(string)
+	return uid
 }

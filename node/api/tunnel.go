@@ -15,6 +15,17 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 )
 
+const (
+	// maxForwarded is how many connections one client may forward at the same time. One more
+	// is refused, and the others go on.
+	maxForwarded = 500
+	// maxForwardStreams is how many streams of its connection may be open, two of which are a forwarded
+	// connection. A client with so many does not wait for answers, and its connection ends.
+	maxForwardStreams = 4 * maxForwarded
+)
+
+func newForwardLimiter() *frameLimiter { return newFrameLimiter(-1, maxForwardStreams) }
+
 // throughTunnel returns a handler that gives serve, which speaks SPDY, the messages of a WebSocket as
 // its connection (protocol SPDY/3.1+portforward.k8s.io).
 func throughTunnel(serve func(http.ResponseWriter, *http.Request)) func(http.ResponseWriter, *http.Request) {

@@ -4,8 +4,6 @@ package api
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -48,18 +46,6 @@ func makeStreamTimeouts(idle, creation time.Duration) streamTimeouts {
 // takes a connection that closes without a word for success.
 const stopGrace = 500 * time.Millisecond
 
-// clientGone is the cause of a context that ended because the client went
-// away, or had to be left, and not because the server stops.
-type clientGone struct{ why error }
-
-func (e clientGone) Error() string { return fmt.Sprintf("the client left: %v", e.why) }
-func (e clientGone) Unwrap() error { return e.why }
-
-func clientLeft(ctx context.Context) bool {
-	var gone clientGone
-	return errors.As(context.Cause(ctx), &gone)
-}
-
 func waitUpTo(d time.Duration, ended <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -79,13 +65,6 @@ type upgrade struct {
 	// frames returns the frameLimiter of a SPDY connection with a protocol.
 	frames func(protocol string) *frameLimiter
 }
-
-// The verbs of records, which are the kubelet's names for the routes.
-const (
-	verbExec        = "exec"
-	verbAttach      = "attach"
-	verbPortForward = "portForward"
-)
 
 // serve calls run with a writer whose connection is watched and with a request whose context
 // ends when the client goes away, or when the server's base context ends. It closes the

@@ -13,8 +13,6 @@ import (
 const (
 	// readAheadLimit bounds what is read from a client before the provider reads it.
 	readAheadLimit = 256 << 10
-	// readSize is how much of it is read at once.
-	readSize = 16 << 10
 	// lingerLimit is how long a connection that we have closed waits for the client to close it too.
 	lingerLimit = 2 * time.Second
 )

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// PodHandlerConfig holds what PodHandler serves. Every field is optional.
+type PodHandlerConfig struct {
+	// RunInContainer serves /exec; nil answers 501.
+	RunInContainer ContainerExecHandlerFunc
+	// AttachToContainer serves /attach; nil answers 501.
+	AttachToContainer ContainerAttachHandlerFunc
+	// PortForward serves /portForward; nil answers 501.
+	PortForward PortForwardHandlerFunc
+	// GetContainerLogs serves /containerLogs; nil answers 501.
+	GetContainerLogs ContainerLogsHandlerFunc
+	// GetPods returns the pods that the provider runs, for /runningpods; nil answers 501.
+	GetPods PodListerFunc
+	// GetPodsFromKubernetes returns the pods that the API server has bound to
+	// this node, for /pods; nil answers 501. They are shown whole, so they must
+	// not carry resolved Secrets.
+	GetPodsFromKubernetes PodListerFunc
+	// GetStatsSummary serves /stats/summary; nil leaves the route out.
+	GetStatsSummary PodStatsSummaryHandlerFunc
+	// GetMetricsResource serves /metrics/resource; nil leaves the route out.
+	GetMetricsResource PodMetricsResourceHandlerFunc
+	// GetMetricsProbes serves /metrics/probes, which has what is known of the probes of containers; nil
+	// answers with nothing.
+	GetMetricsProbes PodMetricsResourceHandlerFunc
+
+	// StreamIdleTimeout ends an exec, attach or port-forward connection on
+	// which nothing is sent for so long. Zero means 4 hours.
+	StreamIdleTimeout time.Duration
+	// StreamCreationTimeout limits how long a client may take to create its
+	// streams. Zero means 30 seconds.
+	StreamCreationTimeout time.Duration
+	// StreamLimits bounds how many exec, attach and port-forward connections are under
+	// way; a client of one more gets 429. Nil is no limit.
+	StreamLimits *StreamLimits
+
+	// GetPod looks up a pod that is bound to this node; the pod is not changed.
+	// When it is set, logs, exec, attach and port-forward answer 404 without
+	// calling the provider if the pod is nil or the error is of the kind
+	// not-found, if the route has another UID than the pod, or if the pod has no
+	// such container. When it is nil, nothing is checked and the UID in a route
+	// is ignored.
+	GetPod func(namespace, name string) (*corev1.Pod, error)
+	// Metrics serves /metrics; nil leaves the route out.
+	Metrics http.Handler
+	// Health decides on the answer of /healthz and /readyz: nil is 200, an error 500. A nil
+	// function is always well.
+	Health func(context.Context) error
+	// HealthChecks are asked beside Health. Each has a path of its own, such as /healthz/NAME.
+	HealthChecks []HealthCheck
+	// Live decides on the answer of /livez, as Health does: an error says that the process should
+	// be started again.
+	Live func(context.Context) error
+	// GetConfig returns what /configz shows as kubeletconfig, a KubeletConfiguration with its
+	// apiVersion and kind; nil leaves the route out.
+	GetConfig func() any
+	// GetFlags returns what /flagz shows, by name, which must hold no secret; nil leaves the route out.
+	GetFlags func() map[string]string
+	// Version is what /statusz says about the program.
+	Version string
+	// Profiling serves /debug/pprof. Profiles show what the program does, and take time.
+	Profiling bool
+}
+
+// HealthCheck is one of the things that /healthz and its like look at, and a path below them.
+type HealthCheck struct {
+	// Name is the last part of the path.
+	Name string
+	// Check returns nil while all is well. It must be fast, and safe for concurrent use.
+	Check func(context.Context) error
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coordclientset "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// leaseTries is how many requests a renewal may take when the lease is
+// not what we believed: update, read, update or create.
+const leaseTries = 4
+
+// leaseRenewer renews the lease of the node: a sign that this process lives. It
+// says nothing about the provider; the Ready condition does. It has its own
+// goroutine, so that nothing else the node does can hold up a renewal. With a
+// leaseHolder, the lease also says which of several processes may act for the node.
+type leaseRenewer struct {
+	client          coordclientset.LeaseInterface
+	durationSeconds int32
+	interval        time.Duration
+
+	// Set before run, constant afterwards.
+	name   string
+	owners *latest[types.UID] // UIDs of the node object as it is registered again
+	gone   func()             // told when the lease vanished, as it does with its node
+	holder *leaseHolder       // nil: nothing but the name of the node is on the lease
+
+	// Owned by run.
+	lease  *coordinationv1.Lease // as last seen, nil if unknown
+	held   bool                  // it was ours before
+	owner  types.UID
+	rival  string // another holder that was already logged
+	failed bool
+}
+
+func (r *leaseRenewer) update(ctx context.Context, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	return r.client.Update(ctx, lease, metav1.UpdateOptions{})
+}
+
+// renewed returns a copy of seen that names the node as holder from now on. Another name in spec.holderIdentity is replaced: the
+// lease of a node is the node's. Which of its processes has it says the annotation, of which leaseHolder decides before.
+func (r *leaseRenewer) renewed(ctx context.Context, seen *coordinationv1.Lease) *coordinationv1.Lease {
+	if holder := ptr.Deref(seen.Spec.HolderIdentity, r.name); holder != r.name && holder != r.rival {
+		r.rival = holder
+		log.G(ctx).WithField("holder", holder).Warn("spec.holderIdentity of the lease names another holder than this node: replacing it; does another program use the lease of this node?")
+	}
+	lease := seen.DeepCopy()
+	lease.Spec.HolderIdentity = ptr.To(r.name)
+	lease.Spec.LeaseDurationSeconds = ptr.To(r.durationSeconds)
+	lease.Spec.RenewTime = ptr.To(laterThan(seen.Spec.RenewTime, metav1.NowMicro()))
+	lease.OwnerReferences = r.ownedByNode(lease.OwnerReferences)
+	r.holder.mark(lease)
+	return lease
+}
+
+// laterThan returns now, or the next moment after seen when the clock was set back
+// since: the control plane does not take an earlier time for a renewal, and
+// would declare the node dead until the clock has caught up.
+func laterThan(seen *metav1.MicroTime, now metav1.MicroTime) metav1.MicroTime {
+	if seen == nil || seen.Before(&now) {
+		return now
+	}
+	return metav1.NewMicroTime(seen.Add(time.Microsecond))
+}
+
+// ownedByNode replaces owners of the kind Node by the current one: the garbage
+// collector deletes a lease whose only owner is a node that no longer exists.
+func (r *leaseRenewer) ownedByNode(refs []metav1.OwnerReference) []metav1.OwnerReference {
+	if r.owner == "" {
+		return refs
+	}
+	node := corev1.SchemeGroupVersion.WithKind("Node")
+	others := slices.DeleteFunc(refs, func(ref metav1.OwnerReference) bool {
+		return ref.APIVersion == node.GroupVersion().String() && ref.Kind == node.Kind
+	})
+	return append(others, metav1.OwnerReference{
+		APIVersion: node.GroupVersion().String(), Kind: node.Kind, Name: r.name, UID: r.owner,
+	})
+}
+
+// timeout of one request: two of them fit into half of the lease duration.
+func (r *leaseRenewer) timeout() time.Duration {
+	return min(requestTimeout, time.Duration(r.durationSeconds)*time.Second/4)
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	reconcilerFirstRetry = 200 * time.Millisecond
+	// reconcilerMaxRetry is short: the node must be back soon after the API server is.
+	reconcilerMaxRetry = 4 * time.Second
+)
+
+// nodeReconciler owns what we want the node to be, and what the API server was last
+// seen to hold, and makes the second like the first. Only its goroutine writes
+// the node; everything else leaves a note in one of its mailboxes.
+type nodeReconciler struct {
+	nodeSettings
+
+	// Mailboxes, safe for concurrent use.
+	reports  *latest[*corev1.Node]
+	pings    *latest[pingResult]
+	observed *latest[observedNode]
+	owners   *latest[types.UID]
+	holds    *latest[bool] // whether the node is this process's to write
+
+	registered chan struct{} // closed when the node exists
+
+	// Owned by run.
+	held        bool
+	want        *corev1.Node
+	ping        pingResult
+	pingChanged time.Time
+	down        bool // the node shuts down
+	shown       []corev1.NodeCondition
+	server      *corev1.Node // nil when it is not there, or not known
+	seenBefore  bool         // the node was registered at least once
+	lost        bool         // its deletion was seen and not yet told
+	urgent      bool
+	gap         *string // what difference said, nil when something has changed since
+	mode        int     // of writing metadata, see nodeMetadataModes
+	refused     string  // what the API server does not take, see drifted
+	forbidden   string  // the metadata patch that no mode may send
+	forbiddenAt time.Time
+	retry       retryPause
+	retryAt     time.Time
+	lastWrite   time.Time
+	lastReport  time.Time
+	failing     bool
+}
+
+func newNodeReconciler(s nodeSettings, elected bool) *nodeReconciler {
+	return &nodeReconciler{
+		nodeSettings: s,
+		reports:      newLatest[*corev1.Node](),
+		pings:        newLatest[pingResult](),
+		observed:     newLatest[observedNode](),
+		owners:       newLatest[types.UID](),
+		holds:        newLatest[bool](),
+		held:         !elected,
+		registered:   make(chan struct{}),
+		want:         s.node.DeepCopy(),
+		retry:        retryPause{first: reconcilerFirstRetry, max: reconcilerMaxRetry},
+	}
+}
+
+func (r *nodeReconciler) waitRegistered(ctx context.Context) bool {
+	select {
+	case <-r.registered:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// report takes over what a provider says about its node.
+func (r *nodeReconciler) report(node *corev1.Node) {
+	if node == nil {
+		return
+	}
+	said := &corev1.Node{}
+	node.Status.DeepCopyInto(&said.Status)
+	said.Labels = maps.Clone(node.Labels)
+	said.Annotations = maps.Clone(node.Annotations)
+	r.reports.put(said)
+}
+
+// observe takes node for what the API server holds.
+func (r *nodeReconciler) observe(node *corev1.Node) {
+	if r.server == nil || r.server.UID != node.UID || !r.seenBefore {
+		r.owners.put(node.UID)
+	}
+	r.server = node
+	if !r.seenBefore {
+		r.seenBefore = true
+		close(r.registered)
+	}
+}

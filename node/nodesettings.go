@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	v1 "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+const (
+	// DefaultPingInterval is the time between two Pings of the provider.
+	DefaultPingInterval = 10 * time.Second
+
+	// DefaultStatusUpdateInterval is the time between two checks whether the
+	// node object has to be reported again while a lease is in use.
+	DefaultStatusUpdateInterval = 1 * time.Minute
+
+	// DefaultLeaseDuration is how long a node lease is valid, in seconds.
+	DefaultLeaseDuration = 40
+
+	// DefaultRenewIntervalFraction is the part of the lease duration after
+	// which the lease is renewed.
+	DefaultRenewIntervalFraction = 0.25
+)
+
+// ErrorHandler is asked what to do about an error. It returns nil when it dealt
+// with it, and the action that failed is tried once more at once; else it
+// returns an error, which counts as the outcome.
+type ErrorHandler func(context.Context, error) error
+
+// nodeSettings are what NewNodeController and its options say of the node, and what others tell it. They are constant afterwards.
+type nodeSettings struct {
+	node               *corev1.Node
+	nodes              v1.NodeInterface
+	leased             bool // a lease says that the process lives
+	pingInterval       time.Duration
+	statusInterval     time.Duration
+	statusErrorHandler ErrorHandler
+	shutdown           *latest[struct{}] // safe for concurrent use
+	conditions         *ownConditions
+	ready              chan struct{} // closed when the node is registered and its status written
+}
