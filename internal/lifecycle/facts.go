@@ -3,58 +3,11 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
-
-// Sent is what the sync lane remembers about one pod: what the backend was
-// told and what it acknowledged. The zero value knows nothing.
-type Sent struct {
-	UID types.UID
-	// Generation is that of the pod which the backend was created with or accepted
-	// last. SpecVersion is that of the pod that it accepted last.
-	Generation  int64
-	SpecVersion uint64
-	// Attempted says that CreatePod was called, with whatever result, and AttemptedAt when last; zero if that was
-	// before a restart.
-	Attempted   bool
-	AttemptedAt time.Time
-	// Accepted says that the backend acknowledged the pod or was seen to have it.
-	Accepted   bool
-	AcceptedAt time.Time
-	// Updating says that UpdatePod was called and has not succeeded since: nobody knows which
-	// pod the backend has.
-	Updating bool
-	// Recreate says that the backend lost the pod and is to get it again.
-	Recreate bool
-	// MissingSince is when the backend was first seen without an accepted pod.
-	MissingSince time.Time
-	// Shown says that the backend has shown the pod since it was given it.
-	Shown bool
-	// StopAskedAt and StopGrace (seconds) are the last stop request, if any.
-	StopAskedAt time.Time
-	StopGrace   int64
-	// StopAcked says that a DeletePod returned without error, StopMissing that the backend
-	// did not have the pod then.
-	StopAcked   bool
-	StopMissing bool
-	// GoneSince is when the backend was first seen without the pod after the last stop request, if it reports.
-	GoneSince time.Time
-}
-
-// Others are what is known of other pods at the backend under the name of the wanted one, and of what it
-// keeps of that.
-type Others struct {
-	Previous  types.UID  // an older pod of the name that the backend may still have
-	Left      *types.UID // what the backend keeps although it ended and DeletePod was acknowledged
-	Shared    bool       // the backend has another pod under the name: what it says by name may be about that
-	Witnessed types.UID  // whose deletion was seen in the API server
-	Orphan    Orphan
-	Duplicate *Duplicate
-	Stops     DuplicateStops
-}
 
 // Facts are what Next decides on: all that is known of the pod of one namespace and name.
 type Facts struct {
@@ -220,4 +173,31 @@ func sooner(a, b time.Duration) time.Duration {
 		return b
 	}
 	return a
+}
+
+// lackedAt is when the newest complete answer that confirms that the pod is missing was asked for.
+func (f *Facts) lackedAt() time.Time {
+	if f.Complete {
+		return f.Now
+	}
+	return f.LackedAt
+}
+
+// DoubtfulAbsence reports whether it is not clear that the backend lacks the wanted pod. While it tells of another one by the name, a
+// list alone is no evidence.
+func (f *Facts) DoubtfulAbsence() bool {
+	return f.Doubtful || f.endedBefore(f.Backend) && f.own() == nil
+}
+
+// endedBefore reports whether the backend's pod is not the wanted one, and has ended.
+func (f *Facts) endedBefore(backend *corev1.Pod) bool {
+	return f.API != nil && backend != nil && !SamePod(f.API, backend) && Terminal(&backend.Status)
+}
+
+// own returns the wanted pod among all that the backend has.
+func (f *Facts) own() *corev1.Pod {
+	if i := slices.IndexFunc(f.Pods, func(p *corev1.Pod) bool { return p.UID == f.API.UID }); i >= 0 {
+		return f.Pods[i]
+	}
+	return nil
 }

@@ -12,30 +12,7 @@
 package lifecycle
 
 import (
-	"slices"
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
-)
-
-// ReportedWithin is how long the report of a pod's end may be on its way. For so long after a stop the backend is not asked, and
-// after it was seen without the pod it may still tell how that ended.
-const ReportedWithin = 250 * time.Millisecond
-
-const (
-	// missingAfter is how long a pod must be missing at the backend before it
-	// counts as lost: a list of an eventually consistent backend may lag.
-	missingAfter = 10 * time.Second
-	// inFlight is how long a call of a process that was killed may take to have its effect at a backend that knows
-	// what it has.
-	inFlight = 2 * time.Second
-	// confirmedFor is how long a list confirms that a pod is lost: some take the better part of it.
-	confirmedFor = time.Minute
-	// stopAgainAfter is how long after the end of the grace period a stop that
-	// was acknowledged but did not happen is asked for again.
-	stopAgainAfter = 30 * time.Second
-	// lookAgain is after how long a pod is looked at again that waits for another one of its name, or for a cache that is behind.
-	lookAgain = time.Second
 )
 
 // Next decides what is done next for one pod.
@@ -225,28 +202,9 @@ func (f *Facts) identify() (backend *corev1.Pod, first *Decision) {
 	return backend, nil
 }
 
-// endedBefore reports whether the backend's pod is not the wanted one, and has ended.
-func (f *Facts) endedBefore(backend *corev1.Pod) bool {
-	return f.API != nil && backend != nil && !SamePod(f.API, backend) && Terminal(&backend.Status)
-}
-
-// DoubtfulAbsence reports whether it is not clear that the backend lacks the wanted pod. While it tells of another one by the name, a
-// list alone is no evidence.
-func (f *Facts) DoubtfulAbsence() bool {
-	return f.Doubtful || f.endedBefore(f.Backend) && f.own() == nil
-}
-
 // waitsBehind reports whether the wanted pod must stop while the backend shows another one under its name.
 func (f *Facts) waitsBehind(backend *corev1.Pod) bool {
 	return f.API != nil && backend != nil && !SamePod(f.API, backend) && !f.Stopped && (f.API.DeletionTimestamp != nil || f.Failure != nil)
-}
-
-// own returns the wanted pod among all that the backend has.
-func (f *Facts) own() *corev1.Pod {
-	if i := slices.IndexFunc(f.Pods, func(p *corev1.Pod) bool { return p.UID == f.API.UID }); i >= 0 {
-		return f.Pods[i]
-	}
-	return nil
 }
 
 // running returns the pod that runs under the name beside one that has left, or nil.

@@ -3,8 +3,6 @@
 package lifecycle
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -63,38 +61,4 @@ func nextLost(f *Facts) Decision {
 		return Decision{Step: Fail, Failure: &PodFailure{Reason: ReasonLost, Message: messageLost}}
 	}
 	return Decision{Step: Recreate}
-}
-
-// lackedAt is when the newest complete answer that confirms that the pod is missing was asked for.
-func (f *Facts) lackedAt() time.Time {
-	if f.Complete {
-		return f.Now
-	}
-	return f.LackedAt
-}
-
-// HasRun reports whether the status shows that the backend had the pod, before
-// a restart for example, and does not show that it has ended.
-func HasRun(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodRunning || pod.Status.StartTime != nil && !Terminal(&pod.Status)
-}
-
-// Expected reports whether the backend should have the pod: it has accepted it, since its start or before, and nobody
-// wants it to stop.
-func Expected(api *corev1.Pod, sent *Sent, failure *PodFailure) bool {
-	return api.DeletionTimestamp == nil && failure == nil && sent.StopAskedAt.IsZero() && !Terminal(&api.Status) &&
-		(sent.Accepted || !sent.Recreate && HasRun(api))
-}
-
-// Missed reports whether a pod that the backend does not have counts among the missing: it should have it, or does
-// not know it when it is to stop. One that is to stop since before a restart may have stopped in it.
-func Missed(api *corev1.Pod, sent *Sent, failure *PodFailure) bool {
-	givenUp := failure != nil && failure.Reason == ReasonLost // on evidence
-	stops := sent.StopMissing && !givenUp && sent.Accepted && !Terminal(&api.Status)
-	return stops || Expected(api, sent, failure)
-}
-
-// Young reports whether the backend may not have had the time to show the pod yet.
-func Young(sent *Sent, visible time.Duration, now time.Time) bool {
-	return sent.Accepted && !sent.Shown && now.Before(sent.AcceptedAt.Add(visible))
 }

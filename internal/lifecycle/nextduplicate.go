@@ -17,41 +17,6 @@ const (
 	duplicateRest = 10 * time.Minute
 )
 
-// Duplicate is a pod that runs at the backend beside the wanted one, under the same name:
-// of another UID, or a second instance of the same. GetPod tells of one of them
-// only, so it takes a list to find it. One that has ended needs no stop, and a backend that deletes
-// by name would stop the wanted one.
-type Duplicate struct {
-	Pod   *corev1.Pod
-	Since time.Time // of the first list that had it
-	Seen  time.Time // of the newest
-}
-
-// DuplicateStops are the requests to stop a duplicate.
-type DuplicateStops struct {
-	At    time.Time // of the last DeletePod that was acknowledged
-	Tries int       // DeletePods
-}
-
-// Of returns the requests to stop the duplicate: none, if they were for an earlier one, or for the same before a list lacked it.
-func (s DuplicateStops) Of(d *Duplicate) DuplicateStops {
-	if s.At.Before(d.Since) {
-		return DuplicateStops{}
-	}
-	return s
-}
-
-// At returns what is known of the duplicate when a list has found, or nil.
-func (d *Duplicate) At(found *corev1.Pod, now time.Time) *Duplicate {
-	switch {
-	case found == nil:
-		return nil
-	case d == nil || Differ(d.Pod, found):
-		return &Duplicate{Pod: found, Since: now, Seen: now}
-	}
-	return &Duplicate{Pod: found, Since: d.Since, Seen: now}
-}
-
 // due returns from when on a list that has the duplicate is reason to stop it.
 func (d *Duplicate) due(stops DuplicateStops) time.Time {
 	if stops.Tries == 0 {
@@ -109,20 +74,4 @@ func DuplicateAmong(wanted types.UID, known *corev1.PodStatus, pods []*corev1.Po
 		}
 	}
 	return nil
-}
-
-// Differ reports whether two pods at the backend can be told apart.
-func Differ(a, b *corev1.Pod) bool {
-	is, was := containerIDs(a.Status.ContainerStatuses), containerIDs(b.Status.ContainerStatuses)
-	return a.UID != b.UID || len(is) > 0 && len(was) > 0 && !slices.Equal(is, was)
-}
-
-func containerIDs(statuses []corev1.ContainerStatus) (ids []string) {
-	for _, s := range statuses {
-		if s.ContainerID != "" {
-			ids = append(ids, s.ContainerID)
-		}
-	}
-	slices.Sort(ids)
-	return ids
 }

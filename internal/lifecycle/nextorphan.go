@@ -15,42 +15,9 @@ const (
 	// all the tombstones of one list to arrive, so that many at once show.
 	orphanAge      = 10 * time.Second
 	orphanAgeKnown = 2 * time.Second
-	// askAgain is how long after the time that a backend has for a stop it is asked for it again, and how long
-	// what speaks against a removal lets it wait.
-	askAgain = 10 * time.Second
 	// orphanHeldFor is after how long at most a pod among many that the API server lacks is looked at again.
 	orphanHeldFor = time.Minute
 )
-
-// Orphan is the progress with a pod that only the backend has.
-type Orphan struct {
-	UID     types.UID
-	Since   time.Time
-	Asked   time.Time // of the last DeletePod that was acknowledged
-	Present bool      // there is one
-}
-
-// OrphanNews is what a decision says of a pod that only the backend had.
-type OrphanNews int
-
-const (
-	// OrphanKept is no news.
-	OrphanKept OrphanNews = iota
-	// OrphanWanted says that the pod is wanted after all.
-	OrphanWanted
-	// OrphanGone says that the backend does not have it any more.
-	OrphanGone
-)
-
-// NewOrphan is the progress with a pod when it is first seen that only the backend has it. A stop that the backend
-// acknowledged while the pod was in the API server counts.
-func NewOrphan(uid types.UID, sent *Sent, since time.Time) Orphan {
-	o := Orphan{UID: uid, Since: since, Present: true}
-	if sent.StopAcked && sent.UID == uid {
-		o.Asked = sent.StopAskedAt
-	}
-	return o
-}
 
 // nextOrphan decides on a pod at the backend that is not the one in the API server, or that is not in the API server at all. It is
 // deleted on evidence: it was an orphan for a while, there are not many at once, and a live read says so.
@@ -107,14 +74,6 @@ func (o *Orphan) stopping(now time.Time, grace time.Duration) time.Duration {
 	}
 	return stopLook(waited)
 }
-
-// stopLook is after how long to look again whether a pod has stopped that was asked to so long ago.
-func stopLook(waited time.Duration) time.Duration {
-	return min(max(waited/2, ReportedWithin), 10*time.Second)
-}
-
-// OrphanGrace is the grace period of a pod that only the backend has.
-func OrphanGrace(pod *corev1.Pod) time.Duration { return time.Duration(Grace(pod)) * time.Second }
 
 // Named returns the backend's pod with the UID that it must have, if the
 // backend keeps none: that of an older pod of the name which has not left yet,

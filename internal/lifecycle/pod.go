@@ -44,3 +44,12 @@ func Deadline(pod *corev1.Pod) (time.Time, bool) {
 	}
 	return pod.Status.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds) * time.Second), true
 }
+
+// HasRun reports whether the status shows that the backend had the pod, before
+// a restart for example, and does not show that it has ended.
+func HasRun(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodRunning || pod.Status.StartTime != nil && !Terminal(&pod.Status)
+}
+
+// OrphanGrace is the grace period of a pod that only the backend has.
+func OrphanGrace(pod *corev1.Pod) time.Duration { return time.Duration(Grace(pod)) * time.Second }

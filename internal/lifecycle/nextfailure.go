@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+)
+
+// nextFailure returns the failure that is to be passed on the pod now, nil if there is none: the node shuts down, or the
+// pod is for another operating system, as a kubelet would say, its active deadline has passed, or the node has no room for it.
+func nextFailure(f *Facts) *PodFailure {
+	if f.API == nil || Terminal(&f.API.Status) || f.Finished {
+		return nil
+	}
+	started := Started(f.API, f.Sent)
+	switch {
+	case !started && f.Draining && f.Failure == nil && f.API.DeletionTimestamp == nil:
+		return Refuse()
+	case started && !f.Turn.IsZero() && (f.Failure == nil || f.Failure.Grace == nil):
+		return ShutDown(f.Failure, f.Turn.Sub(f.Now))
+	case f.API.DeletionTimestamp != nil, f.Failure != nil:
+	case ForeignOS(f.API, f.OS) && !f.Sent.Attempted:
+		return &PodFailure{Reason: ReasonWrongOS, Message: fmt.Sprintf("the pod is for %s (spec.os.name), the node is %s", f.API.Spec.OS.Name, f.OS)}
+	case !f.Deadline.IsZero() && !f.Now.Before(f.Deadline):
+		return &PodFailure{Reason: ReasonDeadline, Message: "the pod was active for longer than spec.activeDeadlineSeconds", Normal: true}
+	case f.NoRoom != nil:
+		return f.NoRoom
+	case f.Unsupported != "" && f.FailUnsupported:
+		return &PodFailure{Reason: ReasonUnsupported, Message: f.Unsupported}
+	}
+	return nil
+}
+
+// untilDeadline returns how long the pod may still be active, 0 if for ever or if it is to end anyway.
+func (f *Facts) untilDeadline() time.Duration {
+	if f.Deadline.IsZero() || f.API == nil || Terminal(&f.API.Status) || f.Finished || f.API.DeletionTimestamp != nil || f.Failure != nil {
+		return 0
+	}
+	return f.Deadline.Sub(f.Now)
+}
