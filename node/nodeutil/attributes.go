@@ -4,7 +4,6 @@ package nodeutil
 
 import (
 	"net/http"
-	"strings"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -48,7 +47,7 @@ func (a NodeRequestAttr) Alternatives(who user.Info, req *http.Request) []author
 		Path:            req.URL.Path,
 	}
 	if asked, ok := askedOf(req.Context()); ok {
-		attrs.Name = asked.name()
+		attrs.Name = string(asked)
 	}
 	var all []authorizer.Attributes
 	for _, subresource := range subresourcesFor(req.URL.Path) {
@@ -104,9 +103,4 @@ func subresourcesFor(path string) []string {
 		return found
 	}
 	return proxy
-}
-
-func firstPart(path string) string {
-	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	return first
 }

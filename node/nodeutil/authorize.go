@@ -86,3 +86,19 @@ func podPermissions(who user.Info, req *http.Request) (permissions []authorizer.
 	}
 	return []authorizer.Attributes{attrs}, true
 }
+
+func authFields(attrs authorizer.Attributes) log.Fields {
+	f := log.Fields{
+		"verb":        attrs.GetVerb(),
+		"resource":    attrs.GetResource(),
+		"subresource": attrs.GetSubresource(),
+		"name":        attrs.GetName(),
+	}
+	if namespace := attrs.GetNamespace(); namespace != "" {
+		f["namespace"] = namespace
+	}
+	if who := attrs.GetUser(); who != nil {
+		f["user"] = who.GetName()
+	}
+	return f
+}

@@ -23,6 +23,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
+// clientPrefix begins the names of the files in a directory for certificates, as a kubelet has them.
+const clientPrefix = "kubelet-client"
+
 // WithTLSBootstrap gives the node an identity of its own, system:node:NAME in the group system:nodes.
 // Run first asks for a client certificate, by a CertificateSigningRequest to
 // kubernetes.io/kube-apiserver-client-kubelet, with the credentials in the file bootstrapKubeconfig,
@@ -41,9 +44,6 @@ func WithTLSBootstrap(bootstrapKubeconfig, dir string) NodeOpt {
 		return nil
 	}
 }
-
-// bootstrap is what WithTLSBootstrap asks for.
-type bootstrap struct{ kubeconfig, dir string }
 
 // clientCert is the client certificate of the node.
 type clientCert struct {

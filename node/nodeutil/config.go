@@ -229,3 +229,9 @@ func WithPodReviews() NodeOpt {
 		return nil
 	}
 }
+
+// bootstrap is what WithTLSBootstrap asks for.
+type bootstrap struct{ kubeconfig, dir string }
+
+// servingRequests are what WithServingCertificateRequests asks for.
+type servingRequests struct{ dir string }

@@ -3,7 +3,6 @@
 package nodeutil
 
 import (
-	"context"
 	"net"
 	"net/http"
 	"slices"
@@ -11,25 +10,6 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
-
-// asked is which node a request to the server of many nodes is for. It is decided once,
-// before the request is authorized, so that no other node can answer.
-type asked struct{ node *Node } // nil: it cannot be told
-
-// name is what permissions are asked for: the empty name stands for all nodes.
-func (a asked) name() string {
-	if a.node == nil {
-		return ""
-	}
-	return a.node.name
-}
-
-type askedKey struct{}
-
-func askedOf(ctx context.Context) (a asked, ok bool) {
-	a, ok = ctx.Value(askedKey{}).(asked)
-	return a, ok
-}
 
 // serveRoutes makes the server answer for all nodes.
 func (f *Fleet) serveRoutes() {
@@ -44,7 +24,7 @@ func (f *Fleet) serveRoutes() {
 	}
 	next := f.server.handler
 	f.server.handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		ctx := context.WithValue(req.Context(), askedKey{}, asked{f.askedFor(req)})
+		ctx := withAsked(req.Context(), f.askedFor(req))
 		next.ServeHTTP(w, req.WithContext(ctx))
 	})
 }
@@ -59,8 +39,8 @@ func (f *Fleet) route(w http.ResponseWriter, req *http.Request) {
 	switch {
 	case !decided: // it came through another server, which has not asked for the right permission
 		http.Error(w, "these routes are served by the server of the fleet only", http.StatusMisdirectedRequest)
-	case a.node != nil:
-		a.node.handler().ServeHTTP(w, req)
+	case a != "":
+		f.byName[string(a)].handler().ServeHTTP(w, req)
 	case aboutPod:
 		http.Error(w, "pod "+namespace+"/"+pod+" is on none of the nodes of this process", http.StatusNotFound)
 	case slices.Contains(ofProcess, firstPart(req.URL.Path)) || strings.TrimSuffix(req.URL.Path, "/") == "/metrics":
@@ -72,23 +52,23 @@ func (f *Fleet) route(w http.ResponseWriter, req *http.Request) {
 
 // askedFor returns the node that a request is for: the one at the address that was
 // connected to, the one with the host name that was asked for, or the one with the pod in the path.
-func (f *Fleet) askedFor(req *http.Request) *Node {
+func (f *Fleet) askedFor(req *http.Request) asked {
 	if len(f.nodes) == 1 {
-		return f.nodes[0]
+		return asked(f.nodes[0].name)
 	}
 	if addr, ok := req.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
 		if n := f.byHost[hostOf(addr.String())]; n != nil {
-			return n
+			return asked(n.name)
 		}
 	}
 	if n := f.byHost[hostOf(req.Host)]; n != nil {
-		return n
+		return asked(n.name)
 	}
 	namespace, name, ok := podIn(req.URL.Path)
 	if !ok {
-		return nil
+		return ""
 	}
-	return f.byName[f.pods.NodeOf(namespace, name)]
+	return asked(f.pods.NodeOf(namespace, name))
 }
 
 // hostsOf returns the names and addresses that belong to one node only.

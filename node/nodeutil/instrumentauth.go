@@ -10,7 +10,6 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
 
@@ -54,20 +53,4 @@ func (a instrumentedAuth) Authorize(ctx context.Context, attrs authorizer.Attrib
 	span.SetStatus(err)
 	span.WithField(ctx, "decision", decision.String())
 	return decision, reason, err
-}
-
-func authFields(attrs authorizer.Attributes) log.Fields {
-	f := log.Fields{
-		"verb":        attrs.GetVerb(),
-		"resource":    attrs.GetResource(),
-		"subresource": attrs.GetSubresource(),
-		"name":        attrs.GetName(),
-	}
-	if namespace := attrs.GetNamespace(); namespace != "" {
-		f["namespace"] = namespace
-	}
-	if who := attrs.GetUser(); who != nil {
-		f["user"] = who.GetName()
-	}
-	return f
 }

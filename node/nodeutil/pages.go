@@ -7,13 +7,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"maps"
-	"math"
 	"net"
-	"slices"
 	"strconv"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/ptr"
@@ -135,17 +132,4 @@ func (n *Node) describeServer(c *kubeletconfig.KubeletConfiguration) {
 			},
 		}
 	}
-}
-
-// registration is what the node was registered with. The NodeSpec itself is the node
-// controller's once that runs.
-type registration struct {
-	taints     []corev1.Taint
-	providerID string
-	pods       int32 // that it has room for
-}
-
-func registrationOf(n *corev1.Node) registration {
-	pods := min(n.Status.Capacity.Pods().Value(), math.MaxInt32)
-	return registration{taints: slices.Clone(n.Spec.Taints), providerID: n.Spec.ProviderID, pods: int32(pods)} //nolint:gosec // It is bounded.
 }

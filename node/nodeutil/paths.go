@@ -52,3 +52,8 @@ func podIn(path string) (namespace, name string, ok bool) {
 	}
 	return parts[2], parts[3], true
 }
+
+func firstPart(path string) string {
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return first
+}

@@ -5,18 +5,13 @@ package nodeutil
 import (
 	"context"
 	"io"
-	"net/http"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/record"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
@@ -85,43 +80,3 @@ type ProviderConfig struct {
 // all options. A nil NodeProvider gets one that never fails, and the node is
 // Ready as soon as both controllers are. An error ends NewNode.
 type NewProviderFunc func(ProviderConfig) (Provider, node.NodeProvider, error)
-
-// attachProvider mounts the routes of the node's provider at mux. What guards them is
-// around each of them, behind whatever the program puts around mux.
-func (n *Node) attachProvider(mux api.ServeMux) {
-	p := redacted{n.provider, n.pods}
-	routes := api.PodHandlerConfig{
-		RunInContainer:    p.RunInContainer,
-		AttachToContainer: p.AttachToContainer,
-		PortForward:       p.PortForward,
-		GetContainerLogs:  p.GetContainerLogs,
-		GetPods:           p.GetPods,
-		GetPodsFromKubernetes: func(context.Context) ([]*corev1.Pod, error) {
-			return n.lister.List(labels.Everything())
-		},
-		GetStatsSummary:       p.GetStatsSummary,
-		GetMetricsResource:    p.GetMetricsResource,
-		StreamIdleTimeout:     n.cfg.StreamIdleTimeout,
-		StreamCreationTimeout: n.cfg.StreamCreationTimeout,
-		StreamLimits:          n.streams,
-		Metrics:               metricsHandler(),
-		Health:                n.health,
-		GetPod: func(namespace, name string) (*corev1.Pod, error) {
-			pod, err := n.lister.Pods(namespace).Get(name)
-			if apierrors.IsNotFound(err) {
-				return nil, nil
-			}
-			return pod, err
-		},
-	}
-	if probes, ok := n.provider.(ProbeMetricsProvider); ok {
-		routes.GetMetricsProbes = probes.GetMetricsProbes
-	}
-	n.addPages(&routes)
-	api.AttachPodRoutes(routes, mux, true)
-}
-
-// metricsHandler serves the metrics of the library, of all nodes of the process.
-func metricsHandler() http.Handler {
-	return promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{})
-}

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -17,7 +19,7 @@ import (
 // probe, a hook or a runtime says may have them in it.
 type redactedEvents struct {
 	record.EventRecorder
-	node *Node
+	pods **node.PodController // nil while the provider is being made
 }
 
 // Event records an event.
@@ -37,7 +39,7 @@ func (r redactedEvents) AnnotatedEventf(object runtime.Object, annotations map[s
 
 // text is a message without secrets. Of an object whose name cannot be told it is without those of all pods.
 func (r redactedEvents) text(object runtime.Object, message string) string {
-	pods := r.node.pods
+	pods := *r.pods
 	if pods == nil {
 		return message // the provider is being made: no secret was read yet
 	}

@@ -16,11 +16,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/certs/certrequest"
 )
 
-// The names of the files in a directory for certificates, as a kubelet has them.
-const (
-	servingPrefix = "kubelet-server"
-	clientPrefix  = "kubelet-client"
-)
+// servingPrefix begins the names of the files in a directory for certificates, as a kubelet has them.
+const servingPrefix = "kubelet-server"
 
 // WithServingCertificateRequests makes the node ask the API server for the certificate that its server
 // shows: by CertificateSigningRequests to kubernetes.io/kubelet-serving, for system:node:NAME and the
@@ -39,9 +36,6 @@ func WithServingCertificateRequests(dir string) NodeOpt {
 		return nil
 	}
 }
-
-// servingRequests are what WithServingCertificateRequests asks for.
-type servingRequests struct{ dir string }
 
 // servingCertificate is the certificate of a node's server, if the node asks for it.
 type servingCertificate struct {

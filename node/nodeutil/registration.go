@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// registration is what the node was registered with. The NodeSpec itself is the node
+// controller's once that runs.
+type registration struct {
+	taints     []corev1.Taint
+	providerID string
+	pods       int32 // that it has room for
+}
+
+func registrationOf(n *corev1.Node) registration {
+	pods := min(n.Status.Capacity.Pods().Value(), math.MaxInt32)
+	return registration{taints: slices.Clone(n.Spec.Taints), providerID: n.Spec.ProviderID, pods: int32(pods)} //nolint:gosec // It is bounded.
+}
