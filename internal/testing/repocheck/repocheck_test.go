@@ -74,6 +74,9 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 			"internal/rules/rules.go:15: internal/rules looks at the clock (time.Sleep): rules are pure",
 			"internal/rules/rules.go:16: internal/rules looks at the clock (time.Now): rules are pure",
 		}},
+		{"FileCircles", tree.FileCircles("core", "internal/rules"), []string{
+			"core: 3 files use each other: one.go uses two of two.go, three.go uses next of one.go, three.go uses two of two.go, two.go uses end of three.go",
+		}},
 		{"Licences", tree.Licences(), []string{
 			`plug/plug.go: does not begin with "// SPDX-License-Identifier: Apache-2.0" and a blank line`,
 		}},
