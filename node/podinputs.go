@@ -150,23 +150,29 @@ func (in *podInputs) await(ctx context.Context, verb, resource, subresource, nam
 
 // offer tells a provider that wants to know where it gets each.
 func (in *podInputs) offer(ctx context.Context, provider PodLifecycleHandler) error {
-	return errors.Join(
-		offer(ctx, provider, "UsePodTokens", func(u PodTokensUser) { u.UsePodTokens(podTokens{in.secrets}) }),
-		offer(ctx, provider, "UsePullCredentials", func(u PullCredentialsUser) { u.UsePullCredentials(pullCredentials{in.secrets}) }),
-		offer(ctx, provider, "UsePodTrustBundles", func(u PodTrustBundlesUser) { u.UsePodTrustBundles(in.bundles) }),
-		offer(ctx, provider, "UsePodCertificates", func(u PodCertificatesUser) { u.UsePodCertificates(in.certificates) }),
-		offer(ctx, provider, "UsePodClaims", func(u PodClaimsUser) { u.UsePodClaims(in.claims) }),
-		offer(ctx, provider, "UsePodObjects", func(u PodObjectsUser) { u.UsePodObjects(in.objects) }),
-	)
-}
-
-// offer calls a provider of the kind of U.
-func offer[U any](ctx context.Context, provider PodLifecycleHandler, method string, use func(U)) error {
-	user, ok := provider.(U)
-	if !ok {
-		return nil
+	var errs []error
+	call := func(method string, use func()) {
+		errs = append(errs, (&providercall.Caller{}).Do(ctx, method, func(context.Context) error { use(); return nil }))
 	}
-	return (&providercall.Caller{}).Do(ctx, method, func(context.Context) error { use(user); return nil })
+	if u, ok := provider.(PodTokensUser); ok {
+		call("UsePodTokens", func() { u.UsePodTokens(podTokens{in.secrets}) })
+	}
+	if u, ok := provider.(PullCredentialsUser); ok {
+		call("UsePullCredentials", func() { u.UsePullCredentials(pullCredentials{in.secrets}) })
+	}
+	if u, ok := provider.(PodTrustBundlesUser); ok {
+		call("UsePodTrustBundles", func() { u.UsePodTrustBundles(in.bundles) })
+	}
+	if u, ok := provider.(PodCertificatesUser); ok {
+		call("UsePodCertificates", func() { u.UsePodCertificates(in.certificates) })
+	}
+	if u, ok := provider.(PodClaimsUser); ok {
+		call("UsePodClaims", func() { u.UsePodClaims(in.claims) })
+	}
+	if u, ok := provider.(PodObjectsUser); ok {
+		call("UsePodObjects", func() { u.UsePodObjects(in.objects) })
+	}
+	return errors.Join(errs...)
 }
 
 // track learns what a pod names.
