@@ -31,7 +31,7 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 			s.secrets.Drop(s.states.asked(s.key, f.Backend == nil))
 		}
 	case lifecycle.AskAll:
-		pods, err := s.backend.list(ctx)
+		pods, err := s.backend.listPods(ctx)
 		if err != nil {
 			about := s.api
 			if about != nil && lifecycle.Terminal(&about.Status) {
@@ -130,7 +130,7 @@ func (s *podSync) keepLeft(uid types.UID) {
 // none. An error means that it cannot be told: a panic or a time-out is no answer, and of the kinds of
 // error only not-found is one. After any other error the list decides, see lifecycle.FoundInList.
 func (w *podWorker) lookup(ctx context.Context, key string) (pod *corev1.Pod, doubtful bool, err error) {
-	pod, err = w.backend.get(ctx, key)
+	pod, err = w.backend.getPod(ctx, key)
 	var panicked *providercall.Panic
 	switch {
 	case err == nil && pod != nil && w.backend.foreign(pod):
@@ -142,7 +142,7 @@ func (w *podWorker) lookup(ctx context.Context, key string) (pod *corev1.Pod, do
 	case errors.As(err, &panicked), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return nil, false, err // no answer at all
 	}
-	pods, listErr := w.backend.list(ctx)
+	pods, listErr := w.backend.listPods(ctx)
 	if listErr != nil {
 		w.lost.silence(time.Now())
 		return nil, false, errors.Join(err, listErr)

@@ -50,8 +50,8 @@ func (b *backend) change(ctx context.Context, key, method string, call func(cont
 	return b.changes.Do(b.withRedaction(ctx, key), method, call)
 }
 
-// get asks for a pod by its name.
-func (b *backend) get(ctx context.Context, key string) (pod *corev1.Pod, err error) {
+// getPod asks for a pod by its name.
+func (b *backend) getPod(ctx context.Context, key string) (pod *corev1.Pod, err error) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
 		return nil, err
@@ -72,8 +72,8 @@ func (b *backend) status(ctx context.Context, api *corev1.Pod) (status *corev1.P
 	return status, err
 }
 
-// list returns all pods of this node that the backend has.
-func (b *backend) list(ctx context.Context) (pods []*corev1.Pod, err error) {
+// listPods returns all pods of this node that the backend has.
+func (b *backend) listPods(ctx context.Context) (pods []*corev1.Pod, err error) {
 	err = b.reads.Do(redact.With(ctx, b.secrets.All), "GetPods", func(ctx context.Context) (err error) {
 		pods, err = b.provider.GetPods(ctx)
 		return err

@@ -157,7 +157,7 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	if podSyncWorkers < 1 {
 		return errdefs.InvalidInputf("pod sync workers: got %d, want at least 1", podSyncWorkers)
 	}
-	if !c.begin() {
+	if !c.startOnce() {
 		return errors.New("run pod controller: it was run before; make a new one")
 	}
 	defer func() {
@@ -185,7 +185,7 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	}
 	defer func() { _ = c.informer.RemoveEventHandler(registration) }()
 	if !cache.WaitForCacheSync(ctx.Done(), append(c.inputs.synced, registration.HasSynced)...) {
-		if broken := ended(ctx); broken != nil {
+		if broken := whyEnded(ctx); broken != nil {
 			return broken
 		}
 		return errors.New("failed to wait for caches to sync")
@@ -204,18 +204,18 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	log.G(ctx).Debug("pod controller is running")
 	close(c.ready)
 	<-ctx.Done()
-	return ended(ctx)
+	return whyEnded(ctx)
 }
 
-// ended returns why ctx ended, nil if it ended because its parent did.
-func ended(ctx context.Context) error {
+// whyEnded returns why ctx ended, nil if it ended because its parent did.
+func whyEnded(ctx context.Context) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ctx.Err()) {
 		return fmt.Errorf("run pod controller: %w", cause)
 	}
 	return nil
 }
 
-func (c *PodController) begin() bool {
+func (c *PodController) startOnce() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	first := !c.started

@@ -136,7 +136,7 @@ func (r *relister) ask(ctx context.Context) ([]*corev1.Pod, error) {
 	r.asked = time.Now()
 	answer := make(chan podList, 1)
 	r.calls.Go(func() {
-		pods, err := r.backend.list(ctx)
+		pods, err := r.backend.listPods(ctx)
 		answer <- podList{pods, err}
 	})
 	patience := time.NewTimer(listWait)
