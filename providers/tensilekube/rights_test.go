@@ -3,6 +3,7 @@
 package tensilekube
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
@@ -82,9 +84,11 @@ func TestMissingRightsAreSaid(t *testing.T) {
 	access.Impersonate = rest.ImpersonationConfig{UserName: "nobody", Groups: []string{"system:authenticated"}}
 	u.access = u.line.Through(access)
 	p, _ := u.start()
-	u.Until("Ping says what is missing", func() (bool, string) {
-		err := p.Ping(t.Context())
-		return err != nil && strings.Contains(err.Error(), "cannot list resource"), fmt.Sprint(err)
+	u.Until("Ping says what is missing, and not only that its time is over", func() (bool, string) {
+		ctx, cancel := context.WithTimeout(t.Context(), node.DefaultPingInterval)
+		defer cancel()
+		err := p.Ping(ctx)
+		return err != nil && ctx.Err() == nil && strings.Contains(err.Error(), "cannot list resource"), fmt.Sprint(err)
 	})
 	if list, err := p.GetPods(t.Context()); err == nil {
 		t.Errorf("GetPods without the right to list: got %d pods and no error", len(list))

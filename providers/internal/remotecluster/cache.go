@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
@@ -116,6 +117,16 @@ func (c *remoteCache) unlisted() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// refusal is why what is here was not listed yet, if the remote API server has said that it may not be; nil if not.
+func (c *remoteCache) refusal() error {
+	for kind, informer := range c.informers() {
+		if err := c.failures.Of(kind); !informer.HasSynced() && (apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err)) {
+			return err
+		}
+	}
+	return nil
 }
 
 // list asks for what an informer watches.

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	corev1listers "k8s.io/client-go/listers/core/v1"
@@ -29,6 +30,8 @@ import (
 const (
 	// refreshEvery is how often copies are compared with what they are of.
 	refreshEvery = 15 * time.Second
+	// listedEvery is how often it is looked whether the remote cluster was listed, by who waits for that.
+	listedEvery = 100 * time.Millisecond
 	// requestTimeout bounds a request that is no stream.
 	requestTimeout = 30 * time.Second
 )
@@ -283,17 +286,21 @@ func (c *Cluster) ready(ctx context.Context) error {
 	return c.claim.check(ctx, true)
 }
 
-// listed waits until the remote cluster was listed once.
+// listed waits until the remote cluster was listed once, or has refused that: who waits for a right that is missing is told which, and
+// not that time is over.
 func (c *Cluster) listed(ctx context.Context) error {
 	if c.cache.synced() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	if cache.WaitForCacheSync(ctx.Done(), c.cache.synced) {
+	err := wait.PollUntilContextCancel(ctx, listedEvery, true, func(context.Context) (bool, error) { return c.cache.synced(), c.cache.refusal() })
+	switch {
+	case err == nil:
 		return nil
-	}
-	if !c.config.Listed() {
+	case ctx.Err() == nil:
+		return fmt.Errorf("the remote cluster was not listed yet: %w", err)
+	case !c.config.Listed():
 		return fmt.Errorf("the pods and services of the home cluster were not listed yet: %w", ctx.Err())
 	}
 	return fmt.Errorf("the remote cluster was not listed yet: %w", errors.Join(ctx.Err(), c.cache.unlisted()))
