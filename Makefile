@@ -68,12 +68,17 @@ release: ## write binaries of every platform, image, SBOMs and checksums into di
 
 ##@ Test
 
-# Most tests wait, so two of these run side by side, and the longest begin. Each has one package at a time: more would take the
-# time from each other that their waits are bounded by.
-TEST_TARGETS := test-runtimes test-modules test-providers test-devcluster
+# Packages whose tests take a minute or more, the longest first: they have real API servers, containers and schedulers, and wait for
+# them half of the time. So twice as many run side by side as there are processors; more would take the time from each other that
+# their waits are bounded by. What is left of a module is one target.
+LONG := providers/process examples providers/tensilekube providers/slurm test/faults/process test/integration providers/cri test/containerd \
+  providers/aci providers/liqo test/faults providertest providers/huaweicci providers/admiralty node providers/eci providers/interlink \
+  providers/fargate providers/plugin node/nodeutil providers/admiralty/agent
+LANES ?= $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
+TEST_TARGETS := $(LONG:%=test-of/%) $(TEST_MODULES:%=test-rest/%) test-newest test-gvisor test-devcluster
 .PHONY: test race-runtimes test-compile $(TEST_TARGETS)
 test: build test-compile ## run unit and integration tests, with the race detector where no real containers run
-	@$(NO_RACE) $(MAKE) --no-print-directory -j2 $(TEST_TARGETS)
+	@$(NO_RACE) $(MAKE) --no-print-directory -k -j$(LANES) $(TEST_TARGETS)
 
 # Compilers that work beside tests take the time away that the tests wait for, and two of them do the same work twice.
 test-compile: build
@@ -87,31 +92,26 @@ RUNTIMES := providers/process providers/cri test/containerd
 # In the environment, because tests build programs too. make check vets them.
 PLAIN := CGO_ENABLED=0 GOFLAGS=-trimpath go
 MODULE_PATH := github.com/virtual-kubelet/virtual-kubelet
+TEST := test -vet=off -timeout 60m
 
-test-runtimes:
-	@for package in $(RUNTIMES); do $(call test_runtime,$$package,$(PLAIN) test -vet=off); done
+$(LONG:%=test-of/%): test-of/%:
+	@cd $* && VK_REQUIRE_TESTAPI=1 $(if $(filter $*,$(RUNTIMES)),$(PLAIN) $(TEST),go $(TEST) $(RACE)) .
+
+$(TEST_MODULES:%=test-rest/%): test-rest/%:
+	@cd $* && packages=$$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -vxE '$(MODULE_PATH)/($(subst $() ,|,$(LONG)))') && \
+	  VK_REQUIRE_TESTAPI=1 go $(TEST) $(RACE) -p 1 $$packages
 
 race-runtimes: build ## run the tests of real runtimes with the race detector (an hour)
-	@for package in $(RUNTIMES); do $(call test_runtime,$$package,go test $(RACE)); done
+	@for package in $(RUNTIMES); do (cd $$package && VK_REQUIRE_TESTAPI=1 go $(TEST) $(RACE) .) || exit 1; done
 
-test-providers:
-	@$(call test_module,providers)
+test-newest:
+	@$(MAKE) --no-print-directory newest schedules
 
-test-modules:
-	@for module in $(filter-out providers,$(TEST_MODULES)); do $(call test_module,$$module); done
-	@echo "test . with the newest Kubernetes"
-	@$(MAKE) --no-print-directory newest
-	@$(MAKE) --no-print-directory schedules
-	@echo "test providers/process/gvisor"
+test-gvisor:
 	@case $$(go env GOOS GOARCH | xargs) in "linux amd64"|"linux arm64") cd providers/process/gvisor && CGO_ENABLED=0 go test -trimpath ./runsc ;; esac
 
 test-devcluster:
-	@echo "test devcluster"
 	@cd devcluster && DEVCLUSTER_BIN=$(CURDIR)/bin/devcluster go test -count=1 -timeout 20m ./...
-
-test_module = echo "test $(1)"; (cd $(1) && packages=$$(go list ./... | grep -vxE '$(MODULE_PATH)/($(subst $() ,|,$(RUNTIMES)))') && \
-  VK_REQUIRE_TESTAPI=1 go test $(RACE) -p 1 -timeout 60m $$packages)
-test_runtime = echo "test $(1)"; (cd $(1) && VK_REQUIRE_TESTAPI=1 $(2) -timeout 60m .)
 
 # go.mod asks for the oldest Kubernetes that the library is built with. With the newest, all of it has to build, and what
 # touches the API's types and the streams is tested.
