@@ -45,6 +45,7 @@ func TestAdoptable(t *testing.T) {
 		{"another image of a registry", pod("a", image("r.io/i")), pod("a", image("r.io/library/i")), false},
 		{"another registry, whose name is part of the other", pod("a", image("r:5/0i")), pod("a", image("r:50/i")), false},
 		{"the backend keeps labels", pod("a", labels("k", "v")), pod("a", labels("k", "v", "own", "1")), true},
+		{"the backend has one label of many", pod("a", labels(many...)), pod("a", labels(many[0], many[1])), false},
 		{"a label of many was added meanwhile", pod("a", labels(append(slices.Clone(many), "l", "w")...)), pod("a", labels(many...)), false},
 		{"an annotation was changed meanwhile", pod("a", annotation("w")), pod("a", annotation("v")), false},
 		{"the backend keeps no labels", pod("a", labels("k", "v")), pod("a"), true},

@@ -190,7 +190,7 @@ func (f *Facts) identify() (backend *corev1.Pod, first *Decision) {
 		return backend, nil
 	case f.Left == nil || *f.Left != backend.UID: // first: what is known of another one takes the place of what says so
 		return nil, &Decision{Step: KeepLeft, Backend: backend}
-	case none && !f.All && f.Backend.UID != "": // one that keeps no UIDs has one pod of a name
+	case !f.All && f.Backend.UID != "": // one that keeps no UIDs has one pod of a name
 		return nil, &Decision{Step: AskAll}
 	}
 	if running := f.running(backend); none && running != nil {
@@ -221,7 +221,7 @@ func (f *Facts) running(left *corev1.Pod) *corev1.Pod {
 // backend keeps none. What runs after the older one had left is not that: the wanted one was made, although the answer said otherwise.
 func (f *Facts) named(backend *corev1.Pod) *corev1.Pod {
 	previous := f.Previous
-	if f.Sent.Attempted && f.Left != nil && *f.Left == previous && backend != nil && !Terminal(&backend.Status) {
+	if f.Sent.Attempted && f.Left != nil && *f.Left == previous && !Terminal(&backend.Status) {
 		previous = ""
 	}
 	return Named(backend, &f.Sent, previous, f.API != nil)

@@ -69,7 +69,7 @@ func (f *Facts) SeenDeleted(backend *corev1.Pod) bool {
 // means that it must be asked to, or asked again.
 func (o *Orphan) stopping(now time.Time, grace time.Duration) time.Duration {
 	waited := now.Sub(o.Asked)
-	if o.Asked.IsZero() || waited >= grace+askAgain {
+	if waited >= grace+askAgain { // or it was not asked to
 		return 0
 	}
 	return stopLook(waited)

@@ -83,7 +83,7 @@ func nextNotFound(f *Facts, waited time.Duration) Decision {
 		return Decision{Again: again}
 	case runs:
 		return Decision{Step: Stop}
-	case had && !f.Complete && !f.Finished && !Terminal(&f.API.Status) && f.lackedAt().Before(f.Sent.StopAskedAt):
+	case had && !f.Finished && !Terminal(&f.API.Status) && f.lackedAt().Before(f.Sent.StopAskedAt):
 		return Decision{Step: Relist, Again: missingAfter / 2} // what came since the last list may be missing, too
 	}
 	return Decision{Step: Stopped}

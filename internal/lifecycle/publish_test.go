@@ -249,6 +249,24 @@ func TestKeepKeeps(t *testing.T) {
 	}
 }
 
+// TestRemovalWithoutAGracePeriod: a deleted pod that says no grace period of its deletion is removed like any other, unless somebody's
+// finalizer holds it.
+func TestRemovalWithoutAGracePeriod(t *testing.T) {
+	for name, tt := range map[string]struct {
+		finalizers []string
+		want       Write
+	}{"free": {nil, Remove}, "held": {[]string{"somebody/else"}, Keep}} {
+		api := pod("a", deleting(0))
+		api.DeletionGracePeriodSeconds, api.Spec.TerminationGracePeriodSeconds, api.Finalizers = nil, new(int64), tt.finalizers
+		v := View{API: api, Report: endedStatus(0), Stopped: true, StopAsked: true, Generation: 1, Reflected: 1}
+		_, v.API = publish(t, v)
+		v.FinalStatus = true
+		if w, _ := Publish(v); w != tt.want {
+			t.Errorf("%s: got write %d, want %d", name, w, tt.want)
+		}
+	}
+}
+
 // TestEndedPodsAreNotWrittenForAHostIP: a node that has learnt its address does not write all pods that have ended.
 func TestEndedPodsAreNotWrittenForAHostIP(t *testing.T) {
 	report := endedStatus(0)
