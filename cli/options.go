@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// options are the effective settings. The table in settings.go says where
+// options are the effective settings. The table in flags.go says where
 // each comes from and what it means.
 type options struct {
 	ConfigFile string

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const referenceHead = `<!-- Generated from the table in cli/settings.go: go test ./cli -run TestReference -update -->
+const referenceHead = `<!-- Generated from the table in cli/flags.go: go test ./cli -run TestReference -update -->
 
 # Configuration
 

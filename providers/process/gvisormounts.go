@@ -3,8 +3,6 @@
 package process
 
 import (
-	"context"
-
 	corev1 "k8s.io/api/core/v1"
 	fieldpath "k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -19,16 +17,6 @@ const (
 	// more, which shows it its limits.
 	maxVolumeMounts = bundle.MaxGuestMounts - filesOfAll - 4
 )
-
-// CreatePod refuses a pod that gVisor could not start, and notes that another one is wanted.
-func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
-	if p.runtime.oci.gvisor() {
-		if err := mountsOfGuest(pod); err != nil {
-			return err
-		}
-	}
-	return p.Runtime.CreatePod(ctx, pod)
-}
 
 // mountsOfGuest refuses a container with more volumes than gVisor can open for it.
 func mountsOfGuest(pod *corev1.Pod) error {

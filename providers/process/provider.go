@@ -97,3 +97,13 @@ func (p *provider) RunInBackground(ctx context.Context) error {
 	cancel()
 	return errors.Join(err, <-watched, p.runtime.Close(ctx))
 }
+
+// CreatePod refuses a pod that gVisor could not start, and notes that another one is wanted.
+func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
+	if p.runtime.oci.gvisor() {
+		if err := mountsOfGuest(pod); err != nil {
+			return err
+		}
+	}
+	return p.Runtime.CreatePod(ctx, pod)
+}
