@@ -254,6 +254,11 @@ unit: ## run the tests that need no API server, with the race detector
 	  (cd $$module && go test $(RACE) $$(go list ./... | grep -v -e /test/integration -e /test/faults -e /examples)); \
 	done
 
+# Rules of a pod's life that no test of theirs holds. What is left are shortcuts, without which the result is the same.
+.PHONY: mutants
+mutants: ## make each condition of internal/lifecycle true and false, and name those that its tests do not notice (ten minutes)
+	@CGO_ENABLED=0 go run ./internal/testing/mutants -package internal/lifecycle
+
 .PHONY: check
 check: ## lint every module, and see that modules and generated files are current
 	@hack/lint.sh
