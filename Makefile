@@ -68,13 +68,13 @@ release: ## write binaries of every platform, image, SBOMs and checksums into di
 
 ##@ Test
 
-# Packages whose tests take a minute or more, the longest first: they have real API servers, containers and schedulers, and wait for
-# them half of the time. So twice as many run side by side as there are processors; more would take the time from each other that
-# their waits are bounded by. What is left of a module is one target.
+# Packages whose tests take a minute or more, the longest first: they have real API servers, containers and schedulers. As many run
+# side by side as there are processors: with twice as many, all of them were so slow that waits of minutes were over. What is left of a
+# module is one target.
 LONG := providers/process examples providers/tensilekube providers/slurm test/faults/process test/integration providers/cri test/containerd \
   providers/aci providers/liqo test/faults providertest providers/huaweicci providers/admiralty node providers/eci providers/interlink \
   providers/fargate providers/plugin node/nodeutil providers/admiralty/agent
-LANES ?= $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
+LANES ?= $(shell nproc 2>/dev/null || echo 2)
 TEST_TARGETS := $(LONG:%=test-of/%) $(TEST_MODULES:%=test-rest/%) test-newest test-gvisor test-devcluster
 .PHONY: test race-runtimes test-compile $(TEST_TARGETS)
 test: build test-compile ## run unit and integration tests, with the race detector where no real containers run

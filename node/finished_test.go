@@ -167,3 +167,36 @@ func TestFinishedPodsCostNothing(t *testing.T) {
 		})
 	}
 }
+
+// TestRelapsedPodIsRemovedWhenItHasStopped: a pod whose end is reported while it is deleted, and then that it runs, has not stopped. The
+// backend has to stop it first.
+func TestRelapsedPodIsRemovedWhenItHasStopped(t *testing.T) {
+	b := memory.New()
+	var unwell atomic.Bool
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "a"))
+		w.pass(time.Second)
+		unwell.Store(true)
+		b.Script(func(_ context.Context, method, _ string) error {
+			if method == "delete" && unwell.Load() {
+				return memory.ErrUnwell
+			}
+			return nil
+		})
+		w.api.Delete("d", "p", 30)
+		w.pass(time.Second)
+		running := b.Has("d/p").DeepCopy()
+		b.Tell(memory.Ended(running.DeepCopy(), 0))
+		b.Tell(running)
+		w.pass(time.Minute)
+		if w.api.Pod("d", "p") == nil {
+			t.Error("the API object is gone while the backend runs the pod and fails to stop it")
+		}
+		unwell.Store(false)
+		w.pass(2 * time.Minute)
+		if w.api.Pod("d", "p") != nil || b.Has("d/p") != nil {
+			t.Errorf("the pod is there after its stop: in the API server %v, at the backend %v", w.api.Pod("d", "p") != nil, b.Has("d/p") != nil)
+		}
+	})
+}

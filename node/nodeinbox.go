@@ -32,11 +32,11 @@ func (r *nodeReconciler) takePing() bool {
 
 // takeHolds looks at everything anew when the node has become ours to write.
 func (r *nodeReconciler) takeHolds() {
-	if held, ok := r.holds.take(); ok {
-		if held && !r.held {
+	if ours, ok := r.holds.take(); ok {
+		if ours && !r.ours {
 			r.urgent, r.lastReport = true, time.Time{}
 		}
-		r.held = held
+		r.ours = ours
 	}
 }
 

@@ -33,7 +33,7 @@ type nodeReconciler struct {
 	registered chan struct{} // closed when the node exists
 
 	// Owned by run.
-	held        bool
+	ours        bool // it is this process's to write
 	want        *corev1.Node
 	ping        pingResult
 	pingChanged time.Time
@@ -63,7 +63,7 @@ func newNodeReconciler(s nodeSettings, elected bool) *nodeReconciler {
 		observed:     newLatest[observedNode](),
 		owners:       newLatest[types.UID](),
 		holds:        newLatest[bool](),
-		held:         !elected,
+		ours:         !elected,
 		registered:   make(chan struct{}),
 		want:         s.node.DeepCopy(),
 		retry:        retryPause{first: reconcilerFirstRetry, max: reconcilerMaxRetry},

@@ -54,7 +54,7 @@ func (r *nodeReconciler) run(ctx context.Context) {
 		if news {
 			r.gap = nil
 		}
-		if !r.held {
+		if !r.ours {
 			continue // that it is ours again comes as a message
 		}
 		if !time.Now().Before(r.due()) {

@@ -68,7 +68,7 @@ func (m *statusManager) writePodStatus(ctx context.Context, key string) (class i
 		Attempted: st.sent.Attempted, Generation: st.sent.Generation, Reflected: st.reflected, Now: time.Now(),
 	}
 	if st.report.matches(api.UID) {
-		view.Report = st.report.status
+		view.Report, view.Relapsed = st.report.status, st.relapsed
 	}
 	write, status := lifecycle.Publish(view)
 	if write == lifecycle.Remove {

@@ -180,6 +180,6 @@ func (w *podWorker) prepare(ctx context.Context, api *corev1.Pod) (*corev1.Pod, 
 func (w *podWorker) resolve(ctx context.Context, pod *corev1.Pod) error {
 	defer time.AfterFunc(slowCall, func() { keyqueue.Yield(ctx) }).Stop()
 	found := &warnings{}
-	defer func() { w.warn(pod, found.held) }()
+	defer func() { w.warn(pod, found.found) }()
 	return w.inputs.objects.resolve(ctx, pod, found)
 }

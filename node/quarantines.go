@@ -33,7 +33,7 @@ type quarantines struct {
 
 func newQuarantines(core *podCore, cfg *PodControllerConfig, gauges podGauges) *quarantines {
 	q := &quarantines{core: core, visibility: cfg.PodVisibilityTimeout, setNodeCondition: cfg.SetNodeCondition}
-	q.orphans = newQuarantine("the API server", cfg.MissingPodsQuarantine, gauges.held, q.tell)
+	q.orphans = newQuarantine("the API server", cfg.MissingPodsQuarantine, gauges.orphans, q.tell)
 	q.lost = newQuarantine("the backend", cfg.MissingPodsQuarantine, gauges.missing, q.tell)
 	return q
 }

@@ -12,17 +12,17 @@ import (
 )
 
 // warnings are the events of one look at what a pod names. Each try looks anew, so they are
-// held until it is known whether they are told.
+// kept until it is known whether they are told.
 type warnings struct {
 	record.EventRecorder // nil: what is not used for them
-	held                 []warning
+	found                []warning
 }
 
 type warning struct{ kind, reason, message string }
 
-// Event holds an event.
+// Event keeps an event.
 func (w *warnings) Event(_ runtime.Object, kind, reason, message string) {
-	w.held = append(w.held, warning{kind, reason, message})
+	w.found = append(w.found, warning{kind, reason, message})
 }
 
 // warn records what a look at what the pod names has found, unless it was told not long ago.

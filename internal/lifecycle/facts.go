@@ -201,3 +201,6 @@ func (f *Facts) own() *corev1.Pod {
 	}
 	return nil
 }
+
+// ended reports whether the provider reported the end of the pod, and not since then that it runs.
+func (f *Facts) ended() bool { return f.Finished && !f.Relapsed }

@@ -97,7 +97,7 @@ func nextWanted(f *Facts, backend *corev1.Pod) Decision {
 	case f.API.DeletionTimestamp != nil, f.Failure != nil:
 		return nextStop(f, backend)
 	case Terminal(&f.API.Status):
-		if backend != nil && backend.Status.Phase == corev1.PodRunning && (!f.Finished || f.Relapsed) {
+		if backend != nil && backend.Status.Phase == corev1.PodRunning && !f.ended() {
 			return nextStop(f, backend) // somebody else declared it finished, or it runs again
 		}
 		return Decision{}
@@ -128,7 +128,7 @@ func IsOver(api *corev1.Pod, sent *Sent, over bool) bool {
 // end and confirmed its stop, and has nothing else under the name.
 func (f *Facts) removable() bool {
 	return f.Stopped && f.API != nil && f.API.UID == f.Sent.UID && f.API.DeletionTimestamp != nil &&
-		f.Finished && !f.Relapsed && f.alone()
+		f.ended() && f.alone()
 }
 
 // quiet reports whether the backend has accepted the pod as it is. The relist notices when the backend loses it.

@@ -199,6 +199,8 @@ func TestNext(t *testing.T) {
 		{name: "seen again", facts: given{API: running, Sent: missing(4 * time.Second), Backend: running}, want: Adopt},
 		{name: "seen again, and changed meanwhile", facts: given{API: pod("a", inPhase(corev1.PodRunning), withImage("j")), Sent: missing(4 * time.Second), Backend: running}, want: Update},
 		{name: "ended, and runs again", facts: given{API: ended, Sent: accepted(running), Backend: running, Finished: true, Relapsed: true}, want: Stop},
+		{name: "ended, runs again, and must stop", facts: given{API: doomed, Sent: asked(accepted(running), time.Second, 10, true), Backend: running, Finished: true, Relapsed: true}, again: 500 * time.Millisecond},
+		{name: "ended, and must stop", facts: given{API: doomed, Sent: asked(accepted(running), time.Second, 10, true), Backend: running, Finished: true}, want: Stopped},
 		{name: "missing because it has finished, whatever was said since", facts: given{API: running, Sent: accepted(running), Finished: true, Relapsed: true}, want: Rest},
 		{name: "missing because it has finished", facts: given{API: running, Sent: accepted(running), Finished: true}, want: Rest},
 		{name: "accepted a moment ago by a slow backend", facts: given{API: pod("a"), Sent: func() Sent {

@@ -20,7 +20,7 @@ func nextStop(f *Facts, backend *corev1.Pod) Decision {
 		return Decision{Step: Stop} // also of what was created with whatever outcome: make sure
 	case backend == nil:
 		return nextGone(f, grace, waited)
-	case Terminal(&backend.Status) || f.Finished:
+	case Terminal(&backend.Status) || f.ended():
 		return Decision{Step: Stopped}
 	case f.Sent.StopMissing && !changed && waited < missingAfter:
 		return Decision{Again: missingAfter - waited} // it was not there, and now it is: the backend is behind itself
@@ -36,11 +36,11 @@ func nextGone(f *Facts, grace, waited time.Duration) Decision {
 	switch {
 	case hidden > 0:
 		return Decision{Again: min(hidden, max(waited/2, ReportedWithin))}
-	case f.Sent.StopAcked && f.DoubtfulAbsence() && !f.Finished && waited < grace+missingAfter:
+	case f.Sent.StopAcked && f.DoubtfulAbsence() && !f.ended() && waited < grace+missingAfter:
 		return Decision{Again: missingAfter} // silence confirms no stop; after the time that it had, the acknowledgement counts
-	case f.Reports && !f.Finished && f.Sent.GoneSince.IsZero():
+	case f.Reports && !f.ended() && f.Sent.GoneSince.IsZero():
 		return Decision{Step: Gone, Again: ReportedWithin} // backends forget a pod and then tell how it ended
-	case !f.Finished && gone < ReportedWithin:
+	case !f.ended() && gone < ReportedWithin:
 		return Decision{Again: ReportedWithin - gone}
 	case f.Sent.StopAcked:
 		return Decision{Step: Stopped}
@@ -58,7 +58,7 @@ func hiddenFor(f *Facts) time.Duration {
 			visible = min(visible, inFlight)
 		}
 	}
-	if f.Sent.Shown || f.Finished {
+	if f.Sent.Shown || f.ended() {
 		return 0
 	}
 	return given.Add(visible).Sub(f.Now)
@@ -69,7 +69,7 @@ func hiddenFor(f *Facts) time.Duration {
 // a list has it.
 func nextNotFound(f *Facts, waited time.Duration) Decision {
 	had := f.Sent.Accepted || HasRun(f.API) || f.Earlier
-	runs := f.Listed && (!f.Finished || f.Relapsed) // a report of its end is not one that it runs
+	runs := f.Listed && !f.ended() // a report of its end is not one that it runs
 	again := missingAfter - waited
 	if !f.Sent.MissingSince.IsZero() {
 		waited = max(waited, f.Now.Sub(f.Sent.MissingSince))
@@ -77,13 +77,13 @@ func nextNotFound(f *Facts, waited time.Duration) Decision {
 	switch {
 	case f.Held > 0:
 		return Decision{Again: min(f.Held, missingAfter)}
-	case had && !f.Complete && !f.Finished && waited < missingAfter:
+	case had && !f.Complete && !f.ended() && waited < missingAfter:
 		return Decision{Again: missingAfter - waited}
 	case runs && again > 0:
 		return Decision{Again: again}
 	case runs:
 		return Decision{Step: Stop}
-	case had && !f.Finished && !Terminal(&f.API.Status) && f.lackedAt().Before(f.Sent.StopAskedAt):
+	case had && !f.ended() && !Terminal(&f.API.Status) && f.lackedAt().Before(f.Sent.StopAskedAt):
 		return Decision{Step: Relist, Again: missingAfter / 2} // what came since the last list may be missing, too
 	}
 	return Decision{Step: Stopped}

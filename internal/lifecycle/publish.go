@@ -30,7 +30,7 @@ func Publish(v View) (Write, corev1.PodStatus) {
 	}
 	want := compose(v)
 	deleting := v.API.DeletionTimestamp != nil
-	stopped := v.Stopped || v.StopAsked && v.Report != nil && Terminal(v.Report)
+	stopped := v.Stopped || v.StopAsked && v.Report != nil && Terminal(v.Report) && !v.Relapsed
 	changed := !sameStatus(&want, &v.API.Status)
 	switch {
 	case leaving(v.API):

@@ -25,6 +25,8 @@ func TestRemoveOnlyAfterConfirmation(t *testing.T) {
 		{"asked", View{API: doomed, StopAsked: true, Attempted: true}, Keep},
 		{"never started", View{API: doomed, Stopped: true}, Remove},
 		{"reported and asked", View{API: ended, Report: &ended.Status, StopAsked: true, FinalStatus: true}, Remove},
+		{"reported and asked, and then reported as running", View{API: ended, Report: &ended.Status, Relapsed: true, StopAsked: true, FinalStatus: true}, Keep},
+		{"reported and asked, then reported as running, and stopped", View{API: ended, Report: &ended.Status, Relapsed: true, StopAsked: true, Stopped: true, FinalStatus: true}, Remove},
 		{"reported but not asked: the backend may have to clean up", View{API: ended, Report: &ended.Status, FinalStatus: true}, Keep},
 		{"held by a finalizer: asked for once", View{API: held, Stopped: true, FinalStatus: true}, Keep},
 	} {

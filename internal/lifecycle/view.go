@@ -33,6 +33,7 @@ type SyncError struct {
 type View struct {
 	API         *corev1.Pod       // nil: gone, or not this node's
 	Report      *corev1.PodStatus // the provider's newest word on this UID; nil: none
+	Relapsed    bool              // after the end that it reports, the provider reported the pod as running
 	SyncError   *SyncError
 	Failure     *PodFailure
 	Stopped     bool  // the backend has confirmed the stop

@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Admission returns a ValidatingAdmissionPolicy, and its binding, that keeps the ServiceAccount from writing
+// AdmissionPolicy returns a ValidatingAdmissionPolicy, and its binding, that keeps the ServiceAccount from writing
 // to other nodes than its own, to their pods and leases, and from asking for tokens that are bound to no
 // pod. It says nothing about what is read: admission does not see that.
-func Admission(s Subject) []runtime.Object {
+func AdmissionPolicy(s Subject) []runtime.Object {
 	var names []string
 	for _, node := range s.Nodes {
 		names = append(names, strconv.Quote(node))
@@ -71,8 +71,8 @@ const admissionHead = `# SPDX-License-Identifier: Apache-2.0
 # The names of nodes (%s) are those of the example; put in those of yours.
 `
 
-// AdmissionYAML returns the objects of Admission as a file.
-func AdmissionYAML(s Subject) ([]byte, error) { return fileOf(admissionHead, s, Admission(s)) }
+// AdmissionPolicyYAML returns the objects of AdmissionPolicy as a file.
+func AdmissionPolicyYAML(s Subject) ([]byte, error) { return fileOf(admissionHead, s, AdmissionPolicy(s)) }
 
 // fileOf returns objects for a subject as a file. The head has a place for the names of its nodes.
 func fileOf(head string, s Subject, objects []runtime.Object) ([]byte, error) {

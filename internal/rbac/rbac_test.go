@@ -14,7 +14,7 @@ func TestSecurityC3ManifestsAreThoseOfTheTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	admission, err := AdmissionYAML(Shipped)
+	admission, err := AdmissionPolicyYAML(Shipped)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func run(dir string) error {
 	if err != nil {
 		return err
 	}
-	admission, err := rbac.AdmissionYAML(rbac.Shipped)
+	admission, err := rbac.AdmissionPolicyYAML(rbac.Shipped)
 	if err != nil {
 		return err
 	}
