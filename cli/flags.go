@@ -22,7 +22,7 @@ const (
 	groupTraces  = "Traces"
 )
 
-// settings is the table. Its order is that of `config print` and the reference.
+// settings is the table. Its order is that of `config print` and the reference. What else goes with a row says CONTRIBUTING.md.
 func settings() []setting {
 	return []setting{
 		{flag: "config", usage: "configuration `file`", bind: text(func(o *options) *string { return &o.ConfigFile }, "")},

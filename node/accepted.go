@@ -27,7 +27,7 @@ func (w *podWorker) accepted(key string, api *corev1.Pod) {
 	w.secrets.Drop(gone)
 	if first {
 		w.orphans.oneMore()
-		w.lost.oneMore()
+		w.missing.oneMore()
 	}
 	w.statusLane.Add(key)
 	if !w.backend.notifies {

@@ -93,11 +93,11 @@ func (s *podSync) countMissing(ctx context.Context) time.Duration {
 		return 0
 	}
 	if f.Finished || st.relistedAgain() || !lifecycle.Missed(s.api, &f.Sent, f.Failure) {
-		s.lost.forget(s.key)
+		s.missing.forget(s.key)
 	} else {
-		s.lost.note(s.key, f.Now, true, lifecycle.Young(&f.Sent, f.Visible, f.Now))
+		s.missing.note(s.key, f.Now, true, lifecycle.Young(&f.Sent, f.Visible, f.Now))
 	}
-	return s.lost.hold(ctx, s.key, f.DoubtfulAbsence(), f.Now)
+	return s.missing.hold(ctx, s.key, f.DoubtfulAbsence(), f.Now)
 }
 
 // countOrphan counts the backend's pod among those that the API server lacks, unless its deletion was seen, and returns for how long
@@ -144,7 +144,7 @@ func (w *podWorker) lookup(ctx context.Context, key string) (pod *corev1.Pod, do
 	}
 	pods, listErr := w.backend.listPods(ctx)
 	if listErr != nil {
-		w.lost.silence(time.Now())
+		w.missing.silence(time.Now())
 		return nil, false, errors.Join(err, listErr)
 	}
 	namespace, name, _ := cache.SplitMetaNamespaceKey(key)

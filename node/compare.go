@@ -111,7 +111,7 @@ func (c *comparer) findMissing(ctx context.Context, has map[string]bool, asked t
 		}
 	}
 	if c.backend.authority == nil {
-		c.lost.relisted(ctx, there, missing, now)
+		c.missing.relisted(ctx, there, missing, now)
 	}
 	for _, key := range suspects {
 		c.suspect(key) // now: the answer about one takes it out of the missing again

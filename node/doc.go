@@ -51,7 +51,7 @@
 //     while and a live read says that the pod does not exist or has another
 //     UID; one that the backend lacks is replaced or fails when it says so by
 //     name, for a while. A list that failed, was empty or was partial is no
-//     evidence. Many at once are in quarantine, on either side, unless they were
+//     evidence. Many at once are in quarantine, on either side (but not those that a PodAuthority lacks), unless they were
 //     seen to be deleted: the node has the condition PodsMissing, and nothing is
 //     done about them until they show or complete lists have said the same for
 //     minutes (PodControllerConfig.MissingPodsQuarantine). Both sides are compared

@@ -123,7 +123,7 @@ func (d *drain) stop(ctx context.Context, group int, until time.Time) (all bool)
 			continue
 		}
 		all = false
-		if d.states.call(key, api.UID, until) {
+		if d.states.giveTurn(key, api.UID, until) {
 			d.syncLane.AddNow(key)
 		}
 	}
@@ -183,9 +183,9 @@ func (d *drain) running(ctx context.Context) map[string]*corev1.Pod {
 	return out
 }
 
-// call gives a pod its turn to stop, and reports whether it had none before. It is for
+// giveTurn gives a pod its turn to stop, and reports whether it had none before. It is for
 // those who then add the key to the sync lane.
-func (s *podStates) call(key string, uid types.UID, until time.Time) (news bool) {
+func (s *podStates) giveTurn(key string, uid types.UID, until time.Time) (news bool) {
 	s.anew(key, func(st *podState) {
 		if st.sent.UID == "" {
 			st.sent.UID = uid // as begin does, before the sync lane tracks it

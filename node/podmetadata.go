@@ -43,8 +43,8 @@ func (st *podState) told(api *corev1.Pod) lifecycle.Told {
 	}
 }
 
-// providers returns what the provider has changed and the API server does not have yet.
-func (st *podState) providers(api *corev1.Pod) metadataChange {
+// changedByProvider returns what the provider has changed and the API server does not have yet.
+func (st *podState) changedByProvider(api *corev1.Pod) metadataChange {
 	if !st.report.matches(api.UID) || !st.handed.known {
 		return metadataChange{} // what it repeats cannot be told from what it changed
 	}
@@ -57,7 +57,7 @@ func (st *podState) providers(api *corev1.Pod) metadataChange {
 // withProviders returns copies of the labels and annotations of the pod, with what the provider
 // has changed meanwhile: an update must not take that back.
 func (st *podState) withProviders(api *corev1.Pod) (labels, annotations map[string]string) {
-	change := st.providers(api)
+	change := st.changedByProvider(api)
 	return maps.Clone(lifecycle.Changed(api.Labels, change.labels)), maps.Clone(lifecycle.Changed(api.Annotations, change.annotations))
 }
 

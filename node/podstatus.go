@@ -87,7 +87,7 @@ func (m *statusManager) patch(ctx context.Context, key string, api *corev1.Pod, 
 		st.byStatus().landed(api)
 		m.states.status(key, api.UID, func(s statusWriter) { s.landed(api) })
 	}
-	own := st.providers(api)
+	own := st.changedByProvider(api)
 	change.Labels, change.Annotations = own.labels, own.annotations
 	body, any := lifecycle.PatchBody(api, change)
 	if !any {

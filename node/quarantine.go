@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// manyAtLeast and manyFraction: more pods than both, the second of all pods, are many. So are
-	// several that are more than half of all.
-	manyAtLeast  = 10
-	manyFraction = 5 // one in five
+	// manyAbove and manyFraction say how many are many: more than ten and more than a fifth of all, or several that are more
+	// than half of all.
+	manyAbove    = 10
+	manyFraction = 5
 	// unasked is how long a pod that a list lacks does not count before it was asked for by name: some
 	// providers list no pods at all.
 	unasked = 5 * time.Second
@@ -219,7 +219,7 @@ func (q *quarantine) review(ctx context.Context, now time.Time) {
 
 // many reports whether n missing pods are many. It is called with mu held.
 func (q *quarantine) many(n int) bool {
-	return n > manyAtLeast && n*manyFraction > q.known || n > 1 && n*2 > q.known
+	return n > manyAbove && n*manyFraction > q.known || n > 1 && n*2 > q.known
 }
 
 // count returns how many pods are missing and not decided about, and how many of them are not young; all says that those

@@ -243,11 +243,11 @@ func TestMissingPodThatWentIsForgotten(t *testing.T) {
 	inWorld(t, b, func(w *world) {
 		w.start()
 		w.runWith("p", 2, corev1.RestartPolicyAlways)
-		w.ctl.worker.lost.note("d/gone", time.Now(), true, false)
+		w.ctl.worker.missing.note("d/gone", time.Now(), true, false)
 		w.pass(10 * time.Minute)
-		w.ctl.worker.lost.mu.Lock()
-		defer w.ctl.worker.lost.mu.Unlock()
-		if n := len(w.ctl.worker.lost.missing); n != 0 {
+		w.ctl.worker.missing.mu.Lock()
+		defer w.ctl.worker.missing.mu.Unlock()
+		if n := len(w.ctl.worker.missing.missing); n != 0 {
 			w.Errorf("%d pods are missing in the end", n)
 		}
 	}, onNode)

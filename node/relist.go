@@ -117,7 +117,7 @@ func (r *relister) pause(ctx context.Context) time.Duration {
 // failed asks for the pods one by one, if nobody else tells how they are.
 func (r *relister) failed(ctx context.Context, err error) {
 	r.failures++
-	r.lost.silence(time.Now())
+	r.missing.silence(time.Now())
 	log.G(ctx).WithError(err).Warn("the provider does not list its pods; nothing is concluded from that")
 	if !r.backend.notifies {
 		for key := range r.states.accepted() {

@@ -58,7 +58,7 @@ type errorMemory struct {
 
 // evidence is what speaks for asking the backend. Events and the relist write it; the sync lane ends what it has dealt with.
 type evidence struct {
-	suspect   bool                 // the backend's list lacks the pod
+	suspect   bool                 // it must be asked for by name, even if there seems to be nothing to do
 	witnessed types.UID            // the pod that a delete event was seen for
 	lackedAt  time.Time            // when the newest complete list without the pod was asked for, while it is missing
 	shownAt   time.Time            // when the newest list that had the pod was asked for, while it is missing

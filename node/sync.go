@@ -89,7 +89,7 @@ func (s *podSync) note(d lifecycle.Decision) {
 		s.states.share(s.key, s.api.UID)
 	}
 	if d.Shown {
-		s.lost.show(s.key, s.facts.Now)
+		s.missing.show(s.key, s.facts.Now)
 		if sent := &s.facts.Sent; (!sent.Shown || !sent.GoneSince.IsZero()) && lifecycle.SamePod(s.api, d.Backend) {
 			s.states.sync(s.key, s.api.UID, func(st syncWriter) { st.sent.Shown, st.sent.GoneSince = true, time.Time{} })
 		}

@@ -72,7 +72,7 @@ func (f *Fence) Enter(ctx context.Context) (context.Context, error) {
 	return context.WithValue(ctx, termKey{}, f.term), nil
 }
 
-// Allow is asked immediately before an effect, with the context from enter. It
+// Allow is asked immediately before an effect, with the context from Enter. It
 // never waits; what it refuses begins anew.
 func (f *Fence) Allow(ctx context.Context) error {
 	if f == nil {
@@ -86,7 +86,7 @@ func (f *Fence) Allow(ctx context.Context) error {
 	return nil
 }
 
-// AllowStop is allow for the stop of a pod. It also lets through what a kubelet does while the API server does not
+// AllowStop is Allow for the stop of a pod. It also lets through what a kubelet does while the API server does not
 // answer: the daemon is awake, for it has just asked in vain, and knows of nobody who has taken over the node.
 func (f *Fence) AllowStop(ctx context.Context) error {
 	err := f.Allow(ctx)

@@ -147,7 +147,7 @@ const (
 	Release
 )
 
-// Asks reports whether the step only completes the facts, and another decision follows.
+// Asks reports whether another decision follows the step: it asks for something, or remembers it, and completes the facts.
 func (s Step) Asks() bool { return s >= AskByName && s <= Recreate }
 
 // Decision is a step and what else is remembered with it.

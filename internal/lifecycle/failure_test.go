@@ -58,7 +58,7 @@ func TestTheNodeFailsPods(t *testing.T) {
 		name   string
 		facts  given
 		change func(*Facts)
-		want   string // ""; no failure is passed on
+		want   string // ""; no failure
 		normal bool
 	}{
 		{"drained before its start", given{API: pod("a")}, func(f *Facts) { f.Draining = true }, reasonRefused, false},

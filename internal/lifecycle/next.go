@@ -7,8 +7,8 @@
 // The guarantee: decisions depend on their arguments only. There is no client,
 // clock or goroutine here; the time is an argument.
 //
-// What surprises: Next also decides what is to be asked. A step that asks changes
-// nothing; Next is called again with the answer among the facts.
+// What surprises: Next also decides what is to be asked, and what is only to be remembered. After such a step it is called again, with
+// the answer among the facts; the effects on the backend come last.
 package lifecycle
 
 import (

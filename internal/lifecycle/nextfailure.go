@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// nextFailure returns the failure that is to be passed on the pod now, nil if there is none: the node shuts down, or the
+// nextFailure returns the failure that the pod has now, nil if there is none: the node shuts down, or the
 // pod is for another operating system, as a kubelet would say, its active deadline has passed, or the node has no room for it.
 func nextFailure(f *Facts) *PodFailure {
 	if f.API == nil || Terminal(&f.API.Status) || f.Finished {

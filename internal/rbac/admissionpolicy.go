@@ -72,7 +72,9 @@ const admissionHead = `# SPDX-License-Identifier: Apache-2.0
 `
 
 // AdmissionPolicyYAML returns the objects of AdmissionPolicy as a file.
-func AdmissionPolicyYAML(s Subject) ([]byte, error) { return fileOf(admissionHead, s, AdmissionPolicy(s)) }
+func AdmissionPolicyYAML(s Subject) ([]byte, error) {
+	return fileOf(admissionHead, s, AdmissionPolicy(s))
+}
 
 // fileOf returns objects for a subject as a file. The head has a place for the names of its nodes.
 func fileOf(head string, s Subject, objects []runtime.Object) ([]byte, error) {

@@ -21,7 +21,7 @@ const NodePodsMissing corev1.NodeConditionType = "PodsMissing"
 // quarantines are those of both sides, which tell the node.
 type quarantines struct {
 	orphans *quarantine // of the pods that only the backend has
-	lost    *quarantine // of the pods that the backend should have
+	missing *quarantine // of the pods that the backend should have
 
 	core             *podCore
 	visibility       time.Duration              // of PodControllerConfig
@@ -34,20 +34,20 @@ type quarantines struct {
 func newQuarantines(core *podCore, cfg *PodControllerConfig, gauges podGauges) *quarantines {
 	q := &quarantines{core: core, visibility: cfg.PodVisibilityTimeout, setNodeCondition: cfg.SetNodeCondition}
 	q.orphans = newQuarantine("the API server", cfg.MissingPodsQuarantine, gauges.orphans, q.tell)
-	q.lost = newQuarantine("the backend", cfg.MissingPodsQuarantine, gauges.missing, q.tell)
+	q.missing = newQuarantine("the backend", cfg.MissingPodsQuarantine, gauges.missing, q.tell)
 	return q
 }
 
 // forgetAll begins both anew.
 func (q *quarantines) forgetAll(ctx context.Context) {
 	q.orphans.forgetAll(ctx, time.Now())
-	q.lost.forgetAll(ctx, time.Now())
+	q.missing.forgetAll(ctx, time.Now())
 }
 
 // visibleWithin is how long after it was given the pod the backend may take to show it.
 func (q *quarantines) visibleWithin(api *corev1.Pod, st *podState) time.Duration {
 	if st.report.matches(api.UID) && st.report.uid != "" && !st.sent.Shown && st.report.status.Phase == corev1.PodPending {
-		return max(q.visibility, q.lost.period)
+		return max(q.visibility, q.missing.period)
 	}
 	return q.visibility
 }
@@ -58,7 +58,7 @@ func (q *quarantines) tell(ctx context.Context) {
 	defer q.mu.Unlock()
 	now := time.Now()
 	var messages []string
-	for _, side := range []*quarantine{q.orphans, q.lost} {
+	for _, side := range []*quarantine{q.orphans, q.missing} {
 		if m := side.message(now); m != "" {
 			messages = append(messages, m)
 		}
