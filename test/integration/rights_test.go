@@ -30,7 +30,7 @@ func (w *world) asServiceAccount() rbac.Subject {
 	w.Helper()
 	s := rbac.Subject{Name: w.nodeName, Namespace: w.namespace, Nodes: []string{w.nodeName}}
 	w.apply(rbac.Objects(s, rbac.ShippedFeatures()...))
-	w.apply(rbac.Admission(s))
+	w.apply(rbac.AdmissionPolicy(s))
 	token, err := w.client().CoreV1().ServiceAccounts(s.Namespace).CreateToken(w.Context(), s.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		w.Fatal(err)
