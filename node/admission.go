@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,7 +52,7 @@ func (a *podAdmission) admit(ctx context.Context, key string, api *corev1.Pod) *
 	if a.allocatable != nil {
 		allocatable = a.allocatable()
 	}
-	if r := a.allocations.Admit(api, allocatable, func() []types.UID { return a.ended(ctx) }); r != nil {
+	if r := a.allocations.Admit(api, allocatable, func(reserved []types.UID) []types.UID { return a.ended(ctx, reserved) }); r != nil {
 		return &lifecycle.PodFailure{Reason: r.Reason, Message: r.Message}
 	}
 	a.states.sync(key, api.UID, func(st syncWriter) { st.admitted = true })
@@ -73,15 +74,15 @@ func (a *podAdmission) reserveAll(ctx context.Context) {
 	}
 }
 
-// ended returns the pods that need no room any more.
-func (a *podAdmission) ended(ctx context.Context) (uids []types.UID) {
+// ended returns those of the pods with a reservation that need no room any more: they have ended, or are gone and nothing is remembered
+// of them. One that was admitted a moment ago is tracked.
+func (a *podAdmission) ended(ctx context.Context, reserved []types.UID) []types.UID {
+	needs := a.states.tracked()
 	for _, pod := range a.all(ctx) {
 		st := a.states.get(keyOf(pod))
-		if lifecycle.Terminal(&pod.Status) || st.sent.UID == pod.UID && (st.finished(pod.UID) || st.failure != nil && st.stopped) {
-			uids = append(uids, pod.UID)
-		}
+		needs[pod.UID] = !lifecycle.Terminal(&pod.Status) && (st.sent.UID != pod.UID || !st.finished(pod.UID) && (st.failure == nil || !st.stopped))
 	}
-	return uids
+	return slices.DeleteFunc(reserved, func(uid types.UID) bool { return needs[uid] })
 }
 
 // checkSupported returns what the pod asks for and the backend does not have, "" if it has all.

@@ -3,6 +3,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	corev1informers "k8s.io/client-go/informers/core/v1"
 	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -197,4 +199,32 @@ func TestPodWithoutRoomIsGivenNoSecrets(t *testing.T) {
 			t.Errorf("told is %q of a pod with room, whose Secret was read", told)
 		}
 	}, declares(capability.All()), roomy(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("110")}))
+}
+
+// TestReservationOfAPodThatIsGone: a pod that ran when the process began and is gone before the sync lane has met it keeps no room.
+func TestReservationOfAPodThatIsGone(t *testing.T) {
+	runs, next := asking("p", "600m"), asking("q", "600m")
+	runs.UID, next.UID, runs.Status.Phase = "a", "b", corev1.PodRunning
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	if err := indexer.Add(runs); err != nil {
+		t.Fatal(err)
+	}
+	all := capability.All()
+	a := &podAdmission{
+		declared: &all, allocatable: func() corev1.ResourceList { return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")} },
+		podCore: &podCore{
+			podCache: podCache{pods: corev1listers.NewPodLister(indexer), wanted: func(context.Context, *corev1.Pod) bool { return true }},
+			states:   podStates{m: map[string]*podState{}},
+		},
+	}
+	a.reserveAll(t.Context())
+	if r := a.admit(t.Context(), "d/q", next); r == nil {
+		t.Error("a pod is admitted beside one that runs, for which there is no room")
+	}
+	if err := indexer.Delete(runs); err != nil {
+		t.Fatal(err)
+	}
+	if r := a.admit(t.Context(), "d/q", next); r != nil {
+		t.Errorf("a pod is refused for one that is gone: %s", r.Message)
+	}
 }

@@ -280,6 +280,17 @@ func (s *podStates) accepted() map[string]types.UID {
 	return keys
 }
 
+// tracked returns the UIDs of the pods of which something is remembered.
+func (s *podStates) tracked() map[types.UID]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	uids := make(map[types.UID]bool, len(s.m))
+	for _, st := range s.m {
+		uids[st.sent.UID] = true
+	}
+	return uids
+}
+
 // leftovers returns the keys under which the backend keeps a pod that has left.
 func (s *podStates) leftovers() map[string]bool {
 	s.mu.Lock()

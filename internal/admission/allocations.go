@@ -39,14 +39,14 @@ type allocation struct {
 type Rejection struct{ Reason, Message string }
 
 // Admit reserves what a pod needs, or says why the node has no room for it. A nil allocatable is a node whose resources are not
-// known: then only ports count. Where room is lacking, ended returns the pods that have ended, and what those reserved is free. It is
-// called with a lock held, and must not call Allocations.
-func (a *Allocations) Admit(pod *corev1.Pod, allocatable corev1.ResourceList, ended func() []types.UID) *Rejection {
+// known: then only ports count. Where room is lacking, ended returns those of the pods with a reservation that need none any more. It
+// is called with a lock held, and must not call Allocations.
+func (a *Allocations) Admit(pod *corev1.Pod, allocatable corev1.ResourceList, ended func(reserved []types.UID) []types.UID) *Rejection {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r := a.reject(pod, allocatable)
 	if r != nil {
-		for _, uid := range ended() {
+		for _, uid := range ended(slices.Collect(maps.Keys(a.pods))) {
 			a.release(uid)
 		}
 		r = a.reject(pod, allocatable)

@@ -52,13 +52,13 @@ func TestReservationStaysUntilItsPodHasEnded(t *testing.T) {
 	}
 	one := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	var a Allocations
-	if r := a.Admit(pod("a"), one, func() []types.UID { return nil }); r != nil {
+	if r := a.Admit(pod("a"), one, func([]types.UID) []types.UID { return nil }); r != nil {
 		t.Fatalf("the first pod is rejected: %s", r.Message)
 	}
-	if r := a.Admit(pod("b"), one, func() []types.UID { return nil }); r == nil {
+	if r := a.Admit(pod("b"), one, func([]types.UID) []types.UID { return nil }); r == nil {
 		t.Error("a second pod is admitted beside the first, for which there is no room")
 	}
-	if r := a.Admit(pod("b"), one, func() []types.UID { return []types.UID{"a"} }); r != nil {
+	if r := a.Admit(pod("b"), one, func(reserved []types.UID) []types.UID { return reserved }); r != nil {
 		t.Errorf("the second pod is rejected although the first has ended: %s", r.Message)
 	}
 }
