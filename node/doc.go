@@ -28,16 +28,14 @@
 //  5. TerminalIsFinal: a pod that Succeeded or Failed stays so, but late exit
 //     codes still arrive. Until they do, a container that ran is shown neither as
 //     running nor with an end that nobody told.
-//  6. RemoveOnlyWhenStopped: the node removes a deleted pod from the API server when
-//     the backend has confirmed the stop: by a terminal report for that UID since
-//     DeletePod was called, or by a GetPod that no longer returns the pod, or returns
-//     it as terminal, after a DeletePod that succeeded or answered not-found. A not-found
-//     about a pod that the backend had is believed after ten seconds and with a list that
-//     lacks it, too, unless the provider is a PodAuthority. The end of the grace period
-//     alone confirms nothing; where GetPod leaves it in doubt whether the pod is there (an
-//     error without a kind and an empty list, or another pod of its name), a DeletePod
-//     that succeeded is believed ten seconds after it. A pod that the backend was
-//     never given has nothing to stop.
+//  6. RemoveOnlyWhenStopped: the node removes a deleted pod from the API server when the backend has confirmed the
+//     stop: by a terminal report for that UID, and none since that it runs, once DeletePod was called, or by a
+//     GetPod that no longer returns the pod, or returns it as terminal, after a DeletePod that succeeded or answered
+//     not-found. A not-found about a pod that the backend had is believed after ten seconds and with a list that
+//     lacks it, too, unless the provider is a PodAuthority. The end of the grace period alone confirms nothing;
+//     where GetPod leaves it in doubt whether the pod is there (an error without a kind and an empty list, or
+//     another pod of its name), a DeletePod that succeeded is believed ten seconds after it. A pod that the backend
+//     was never given has nothing to stop.
 //  7. NeverGiveUp: retries never end. Their delay grows to a minute, or is the one that
 //     the error asks for (errdefs.RetryAfter), ten minutes at most, and ends at
 //     once when the backend is healthy again (Kick). The pod shows the backend's

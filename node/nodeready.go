@@ -9,7 +9,7 @@ import (
 )
 
 // effectiveStatus is the provider's status with the conditions of the program, and with Ready in
-// the light of the last Ping and of a shutdown.
+// the light of the last Ping, which pinger reports and takePing takes in, and of a shutdown.
 func (r *nodeReconciler) effectiveStatus() *corev1.NodeStatus {
 	status := r.want.Status.DeepCopy()
 	for _, c := range r.shown {

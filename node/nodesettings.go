@@ -15,7 +15,7 @@ const (
 	DefaultPingInterval = 10 * time.Second
 
 	// DefaultStatusUpdateInterval is the time between two checks whether the
-	// node object has to be reported again while a lease is in use.
+	// node object has to be reported again while a lease is in use: every five minutes, if it has not changed.
 	DefaultStatusUpdateInterval = 1 * time.Minute
 
 	// DefaultLeaseDuration is how long a node lease is valid, in seconds.

@@ -20,10 +20,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
 
-// reportEvery is how old the last report of an unchanged node may be when
-// a lease says that the daemon lives. A kubelet does the same.
-const reportEvery = 5 * time.Minute
-
 // nodeMetadataModes are the ways to write labels and annotations, best first. A
 // node identity may not set every label. Roles made for older versions of this
 // library allow the status subresource only, which takes metadata too.
@@ -200,12 +196,4 @@ func (r *nodeReconciler) restrictedLabels() []string {
 func (r *nodeReconciler) logRestricted(ctx context.Context, refusal error) {
 	log.G(ctx).WithError(refusal).WithField("labels", r.restrictedLabels()).
 		Info("the node goes without labels that a node identity may not set; an administrator can set them")
-}
-
-// nextReport returns when the node must be reported although nothing changed.
-func (r *nodeReconciler) nextReport() time.Time {
-	if !r.leased {
-		return r.lastReport.Add(r.pingInterval)
-	}
-	return r.lastReport.Add(max(reportEvery, r.statusInterval))
 }

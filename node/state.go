@@ -310,31 +310,3 @@ func (s *podStates) size() int {
 	defer s.mu.Unlock()
 	return len(s.m)
 }
-
-const (
-	writeBurst = 5
-	writeEvery = time.Second
-)
-
-// writeBudget keeps a pod whose status flaps to one write a second, after a
-// burst of five.
-type writeBudget struct {
-	spent int
-	since time.Time // when spent was last reduced
-}
-
-// take returns 0 and takes a write from the budget, or returns how long there
-// is none.
-func (b *writeBudget) take(now time.Time) time.Duration {
-	back := int(now.Sub(b.since) / writeEvery)
-	if b.spent -= back; b.spent <= 0 {
-		b.spent, b.since = 0, now
-	} else {
-		b.since = b.since.Add(time.Duration(back) * writeEvery)
-	}
-	if b.spent >= writeBurst {
-		return b.since.Add(writeEvery).Sub(now)
-	}
-	b.spent++
-	return 0
-}

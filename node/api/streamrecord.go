@@ -19,9 +19,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
-// streamRecord becomes one line of the log at the end of a streaming request: who did what to
-// which container, for how long, and how it ended. It has nothing of what was said: no
-// command, no data, no text of an error.
 // The verbs of records, which are the kubelet's names for the routes.
 const (
 	verbExec        = "exec"
@@ -29,6 +26,9 @@ const (
 	verbPortForward = "portForward"
 )
 
+// streamRecord becomes one line of the log at the end of a streaming request: who did what to
+// which container, for how long, and how it ended. It has nothing of what was said: no
+// command, no data, no text of an error.
 type streamRecord struct {
 	verb     string
 	target   target

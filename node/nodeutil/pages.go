@@ -77,7 +77,7 @@ func (n *Node) kubeletConfiguration() *kubeletconfig.KubeletConfiguration {
 		EnableServer:                   ptr.To(n.server != nil),
 		SyncFrequency:                  duration(n.cfg.InformerResyncPeriod),
 		NodeStatusUpdateFrequency:      duration(node.DefaultPingInterval),
-		NodeStatusReportFrequency:      duration(node.DefaultStatusUpdateInterval),
+		NodeStatusReportFrequency:      duration(5 * time.Minute), // of a node with a lease, see node.DefaultStatusUpdateInterval
 		NodeLeaseDurationSeconds:       node.DefaultLeaseDuration,
 		StreamingConnectionIdleTimeout: duration(idle),
 		EnableDebuggingHandlers:        ptr.To(true),

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import "time"
+
+// reportEvery is how old the last report of an unchanged node may be when
+// a lease says that the daemon lives. A kubelet does the same.
+const reportEvery = 5 * time.Minute
+
+// nextReport returns when the node must be reported although nothing changed.
+func (r *nodeReconciler) nextReport() time.Time {
+	if !r.leased {
+		return r.lastReport.Add(r.pingInterval)
+	}
+	return r.lastReport.Add(max(reportEvery, r.statusInterval))
+}
