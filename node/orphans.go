@@ -23,7 +23,13 @@ func (w *podWorker) deleteOrphan(ctx context.Context, key string, api, backend *
 	}
 	now := time.Now()
 	pod := unwanted(backend, now)
-	err := w.backend.change(ctx, key, "DeletePod", func(ctx context.Context) error { return w.backend.provider.DeletePod(ctx, pod) })
+	remove := func(ctx context.Context) error { return w.backend.provider.DeletePod(ctx, pod) }
+	var err error
+	if api != nil {
+		err = w.call(ctx, key, api, "DeletePod", remove) // it waits for the name, and tells why
+	} else {
+		err = w.backend.change(ctx, key, "DeletePod", remove)
+	}
 	if err != nil && !errdefs.IsNotFound(err) {
 		return newLaneError(api, eventDeleteFailed, fmt.Errorf("delete pod %s (UID %s), which is no longer in the API server, at the backend: %w", key, backend.UID, err))
 	}

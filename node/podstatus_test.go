@@ -114,6 +114,47 @@ func TestStatusWriteIsRetried(t *testing.T) {
 	})
 }
 
+// TestForbiddenLabelIsSentRarely: the answer to a label that the API server refuses is known for a while, whatever else is to be written.
+func TestForbiddenLabelIsSentRarely(t *testing.T) {
+	b := memory.New()
+	var sent atomic.Int32
+	inWorld(t, b, func(w *world) {
+		w.start()
+		w.api.Create(bound("p", "a"))
+		w.pass(time.Second)
+		w.api.Fault = func(verb, _, _ string) error {
+			if writes := w.api.Writes("d/p"); verb == "patch" && strings.Contains(writes[len(writes)-1].Body, `"labels"`) {
+				sent.Add(1)
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "p", errors.New("labels"))
+			}
+			return nil
+		}
+		b.Change("d/p", func(p *corev1.Pod) { p.Labels = map[string]string{"backend": "x"} })
+		w.pass(time.Second)
+		for i := range 10 {
+			b.Change("d/p", func(p *corev1.Pod) { p.Status.Message = fmt.Sprint(i) })
+			w.pass(20 * time.Second)
+			if got := w.api.Pod("d", "p").Status.Message; got != fmt.Sprint(i) {
+				t.Errorf("the status has the message %q, want %d", got, i)
+			}
+		}
+		if n := sent.Load(); n != 1 {
+			t.Errorf("the refused label was sent %d times in 200 s, want once", n)
+		}
+		b.Change("d/p", func(p *corev1.Pod) { p.Labels = map[string]string{"backend": "y"} })
+		w.pass(time.Second)
+		if n := sent.Load(); n != 2 {
+			t.Errorf("another label was sent %d times, want once", n-1)
+		}
+		w.pass(labelsAgain)
+		b.Change("d/p", func(p *corev1.Pod) { p.Status.Message = "later" })
+		w.pass(time.Second)
+		if n := sent.Load(); n != 3 {
+			t.Errorf("after %v the label was sent %d times, want once", labelsAgain, n-2)
+		}
+	})
+}
+
 func TestForbiddenLabelDoesNotHoldUpTheStatus(t *testing.T) {
 	b := memory.New()
 	inWorld(t, b, func(w *world) {

@@ -85,6 +85,9 @@ type statusMemory struct {
 	lastReport  *report
 	removedAt   time.Time // when the API server accepted the removal
 	denied      notice    // of writes that the API server refused
+	// labelsRefused is the change of labels that the API server has refused, and labelsRefusedAt when.
+	labelsRefused   map[string]*string
+	labelsRefusedAt time.Time
 	budget      writeBudget
 	synced      basis // what nothing was to be written on; zero: something may be
 }

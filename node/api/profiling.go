@@ -51,7 +51,7 @@ func profileCPU(w http.ResponseWriter, req *http.Request) error {
 	if err := pprof.StartCPUProfile(&profile); err != nil {
 		return fmt.Errorf("start profile: %w", err)
 	}
-	waitUpTo(length, req.Context().Done())
+	_ = within(length, req.Context().Done())
 	pprof.StopCPUProfile()
 	writeBytes(w, profile.Bytes())
 	return nil

@@ -46,12 +46,15 @@ func makeStreamTimeouts(idle, creation time.Duration) streamTimeouts {
 // takes a connection that closes without a word for success.
 const stopGrace = 500 * time.Millisecond
 
-func waitUpTo(d time.Duration, ended <-chan struct{}) {
+// within waits for the end, for d at most, and reports whether it came.
+func within(d time.Duration, ended <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-timer.C:
 	case <-ended:
+		return true
+	case <-timer.C:
+		return false
 	}
 }
 
@@ -96,8 +99,9 @@ func (u upgrade) serve(w http.ResponseWriter, req *http.Request, run func(http.R
 			up.end((*watchedConn).close)
 			return
 		}
-		waitUpTo(stopGrace, ended)
-		up.end((*watchedConn).abort)
+		if !within(stopGrace, ended) { // else it is closed below, so that the client has the time to read how it ended
+			up.end((*watchedConn).abort)
+		}
 	})
 	defer func() {
 		record.close(ctx)

@@ -82,6 +82,9 @@ func TestDaemonKilled(t *testing.T) {
 	for _, id := range []string{m.Running, m.Ended, m.Killed} {
 		states[id] = w.state(id)
 	}
+	for _, name := range []string{"running", "ended"} { // before, a signal meets a program that has not begun to wait for one
+		w.until("the first line of container "+name, func() bool { return strings.Contains(w.log(name), "hello 1") })
+	}
 	lines := strings.Count(w.log("running"), "\n")
 	// What happens now nobody sees but the supervisors.
 	for id, signal := range map[string]syscall.Signal{m.Ended: syscall.SIGTERM, m.Killed: syscall.SIGKILL} {
