@@ -88,8 +88,8 @@ type statusMemory struct {
 	// labelsRefused is the change of labels that the API server has refused, and labelsRefusedAt when.
 	labelsRefused   map[string]*string
 	labelsRefusedAt time.Time
-	budget      writeBudget
-	synced      basis // what nothing was to be written on; zero: something may be
+	budget          writeBudget
+	synced          basis // what nothing was to be written on; zero: something may be
 }
 
 // exchanged is what both lanes have passed on: the sync lane to the backend, the status lane to the API server.
