@@ -5,6 +5,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,18 +53,13 @@ func (c *podCache) pod(ctx context.Context, key string) *corev1.Pod {
 	return pod
 }
 
-// all returns the pods in the informer's cache that are for this controller. They are shared.
-func (c *podCache) all(ctx context.Context) (pods []*corev1.Pod) {
-	cached, err := c.pods.List(labels.Everything())
+// all returns the pods in the informer's cache that are for this controller. They are shared, the slice is not.
+func (c *podCache) all(ctx context.Context) []*corev1.Pod {
+	pods, err := c.pods.List(labels.Everything())
 	if err != nil { // it reads memory
 		log.G(ctx).WithError(err).Warn("cannot list the cached pods")
 	}
-	for _, pod := range cached {
-		if c.wanted(ctx, pod) {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
+	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !c.wanted(ctx, pod) })
 }
 
 // live reads a pod from the API server itself, past every cache; nil means that
