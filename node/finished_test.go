@@ -168,6 +168,35 @@ func TestFinishedPodsCostNothing(t *testing.T) {
 	}
 }
 
+// TestEndThatIsReportedAgainIsNews: after a report that came late, the end in the same words as before is believed at once.
+func TestEndThatIsReportedAgainIsNews(t *testing.T) {
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		w.but = []string{"S3"} // what is told here is not so
+		w.start()
+		w.api.Create(bound("p", "a"))
+		w.pass(time.Second)
+		b.Script(func(_ context.Context, method, _ string) error {
+			if method == "delete" {
+				return memory.ErrUnwell
+			}
+			return nil
+		})
+		w.api.Delete("d", "p", 30)
+		w.pass(time.Second)
+		running := b.Has("d/p").DeepCopy()
+		b.Tell(memory.Ended(running.DeepCopy(), 0))
+		b.Tell(running)
+		w.pass(time.Minute) // the next try to delete it is far away
+		b.Tell(memory.Ended(running.DeepCopy(), 0))
+		w.pass(time.Second)
+		if w.api.Pod("d", "p") != nil {
+			t.Error("the API object is still there after the end was reported again")
+		}
+		b.Script(nil)
+	})
+}
+
 // TestRelapsedPodIsRemovedWhenItHasStopped: a pod whose end is reported while it is deleted, and then that it runs, has not stopped. The
 // backend has to stop it first.
 func TestRelapsedPodIsRemovedWhenItHasStopped(t *testing.T) {

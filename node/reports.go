@@ -83,10 +83,12 @@ func (p *podReports) remember(key string, api *corev1.Pod, r *report) (news bool
 		news = st.reflects(r.generation, st.all.sent.Generation)
 		if old.matches(api.UID) {
 			if lifecycle.Terminal(old.status) {
+				was := st.relapsed
 				st.relapsed = !lifecycle.Terminal(r.status)
 				if st.relapsed {
 					return // out of order: the pod has ended, even if nobody was told yet
 				}
+				news = news || was                // the end is believed again, even in the same words
 				r.status.Phase = old.status.Phase // only exit codes may come late
 			}
 			if r.polled {
