@@ -9,6 +9,12 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
+# Every program, linter and test is built with the same flags: what they have in common is compiled once, and is found in the cache
+# by a clone in another folder too.
+GOFLAGS ?= -trimpath
+CGO_ENABLED ?= 0
+export GOFLAGS CGO_ENABLED
+
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 BUILT   ?= $(shell git log -1 --format=%cI 2>/dev/null || echo unknown)
 # The program of containers is used by a daemon that was built of the same.
@@ -19,8 +25,10 @@ GO_SOURCES := $(shell find . -path ./devcluster -prune -o -path ./bin -prune -o 
 CLUSTER_SOURCES := $(shell find devcluster \( -name '*.go' -o -name go.mod -o -name go.sum \) -print 2>/dev/null) hack/build-devcluster.sh
 # Modules whose tests run with the race detector, but for RUNTIMES. devcluster is apart: its tests drive the built binary.
 TEST_MODULES := . podruntime providerrpc providers providers/process/demo/shell cmd/virtual-kubelet bench deploy test/conformance test/compat/consumer
-# The race detector needs a C compiler.
+# The race detector needs a C compiler. RACE_TEST is go test with it.
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
+RACE_GO := $(if $(RACE),CGO_ENABLED=1) go
+RACE_TEST := $(RACE_GO) test $(RACE)
 NO_RACE := $(if $(RACE),,echo "no C compiler found: the tests run without the race detector; install gcc to have it";)
 
 ##@ Try it
@@ -43,12 +51,12 @@ bin/devcluster: $(CLUSTER_SOURCES)
 
 bin/virtual-kubelet: $(GO_SOURCES)
 	@echo "virtual-kubelet: building $@ (the first build takes a minute or two)"
-	@cd cmd/virtual-kubelet && CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -ldflags '$(LDFLAGS)' -o ../../$@ .
+	@cd cmd/virtual-kubelet && go build -tags grpcnotrace -ldflags '$(LDFLAGS)' -o ../../$@ .
 	@hack/check-size.sh $@
 
 # Provider process finds it beside the binary, and has it for each container.
 bin/virtual-kubelet-container: $(GO_SOURCES)
-	@cd providers && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w $(SHIM_VERSION)' -o ../$@ ./process/supervisor
+	@cd providers && go build -ldflags '-s -w $(SHIM_VERSION)' -o ../$@ ./process/supervisor
 
 # gVisor is for Linux on amd64 and arm64; provider process finds it beside the binary.
 .PHONY: runsc
@@ -58,7 +66,7 @@ bin/runsc: providers/process/gvisor/go.mod $(wildcard providers/process/gvisor/r
 	@case $$(go env GOOS GOARCH | xargs) in \
 	"linux amd64"|"linux arm64") \
 	  echo "runsc: building $@, gVisor (the first build takes two to five minutes)"; \
-	  CGO_ENABLED=0 go build -C providers/process/gvisor -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ ./runsc ;; \
+	  go build -C providers/process/gvisor -ldflags '-s -w' -o $(CURDIR)/$@ ./runsc ;; \
 	*) echo "runsc: gVisor is for Linux on amd64 and arm64; provider process has isolation: none here" ;; \
 	esac
 
@@ -83,32 +91,30 @@ test: build test-compile ## run unit and integration tests, with the race detect
 # Compilers that work beside tests take the time away that the tests wait for, and two of them do the same work twice.
 test-compile: build
 	@echo "compile the tests"
-	@for module in $(TEST_MODULES); do (cd $$module && go list $(RACE) -test -deps -export ./... >/dev/null); done
-	@for package in $(RUNTIMES); do (cd $$package && $(PLAIN) list -test -deps -export . >/dev/null); done
+	@for module in $(TEST_MODULES); do (cd $$module && $(RACE_GO) list $(RACE) -test -deps -export ./... >/dev/null); done
+	@for package in $(RUNTIMES); do (cd $$package && go list -test -deps -export . >/dev/null); done
 
 # Packages whose tests have real runtimes and schedulers make hundreds of containers. The race detector makes that take twice as
 # long (docs/decisions/0045), so they run without it here, as the programs that are released do, and with it by make race-runtimes.
 RUNTIMES := providers/process providers/cri test/containerd
-# In the environment, because tests build programs too. make check vets them.
-PLAIN := CGO_ENABLED=0 GOFLAGS=-trimpath go
 MODULE_PATH := github.com/virtual-kubelet/virtual-kubelet
-TEST := test -vet=off -timeout 60m
+TEST_FLAGS := -vet=off -timeout 60m # make check vets them
 
 $(LONG:%=test-of/%): test-of/%:
-	@cd $* && VK_REQUIRE_TESTAPI=1 $(if $(filter $*,$(RUNTIMES)),$(PLAIN) $(TEST),go $(TEST) $(RACE)) .
+	@cd $* && VK_REQUIRE_TESTAPI=1 $(if $(filter $*,$(RUNTIMES)),go test,$(RACE_TEST)) $(TEST_FLAGS) .
 
 $(TEST_MODULES:%=test-rest/%): test-rest/%:
 	@cd $* && packages=$$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -vxE '$(MODULE_PATH)/($(subst $() ,|,$(LONG)))') && \
-	  VK_REQUIRE_TESTAPI=1 go $(TEST) $(RACE) -p 1 $$packages
+	  VK_REQUIRE_TESTAPI=1 $(RACE_TEST) $(TEST_FLAGS) -p 1 $$packages
 
 race-runtimes: build ## run the tests of real runtimes with the race detector (an hour)
-	@for package in $(RUNTIMES); do (cd $$package && VK_REQUIRE_TESTAPI=1 go $(TEST) $(RACE) .) || exit 1; done
+	@for package in $(RUNTIMES); do (cd $$package && VK_REQUIRE_TESTAPI=1 $(RACE_TEST) $(TEST_FLAGS) .) || exit 1; done
 
 test-newest:
 	@$(MAKE) --no-print-directory newest schedules
 
 test-gvisor:
-	@case $$(go env GOOS GOARCH | xargs) in "linux amd64"|"linux arm64") cd providers/process/gvisor && CGO_ENABLED=0 go test -trimpath ./runsc ;; esac
+	@case $$(go env GOOS GOARCH | xargs) in "linux amd64"|"linux arm64") cd providers/process/gvisor && go test ./runsc ;; esac
 
 test-devcluster:
 	@cd devcluster && DEVCLUSTER_BIN=$(CURDIR)/bin/devcluster go test -count=1 -timeout 20m ./...
@@ -251,13 +257,13 @@ schedules: ## try SCHEDULES=10000 random schedules; SEED=N tries those of N agai
 .PHONY: unit
 unit: ## run the tests that need no API server, with the race detector
 	@$(NO_RACE) for module in $(filter-out deploy,$(TEST_MODULES)); do \
-	  (cd $$module && go test $(RACE) $$(go list ./... | grep -v -e /test/integration -e /test/faults -e /examples)); \
+	  (cd $$module && $(RACE_TEST) $$(go list ./... | grep -v -e /test/integration -e /test/faults -e /examples)); \
 	done
 
 # Rules of a pod's life that no test of theirs holds. What is left are shortcuts, without which the result is the same.
 .PHONY: mutants
 mutants: ## make each condition of internal/lifecycle true and false, and name those that its tests do not notice (ten minutes)
-	@CGO_ENABLED=0 go run ./internal/testing/mutants -package internal/lifecycle
+	@go run ./internal/testing/mutants -package internal/lifecycle
 
 .PHONY: check
 check: ## lint every module, and see that modules and generated files are current

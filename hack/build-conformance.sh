@@ -10,6 +10,7 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+. "$root/hack/goenv.sh"
 out=$root/bin/conformance
 mkdir -p "$out"
 
@@ -31,24 +32,19 @@ build() {
   echo "conformance: $1 built in $SECONDS s ($(du -m "$out/$1" | cut -f1) MB)"
 }
 
-# What runs in many containers finds no libraries of this machine, so it has none.
-static=(env CGO_ENABLED=0 go build)
-# The rest is built like devcluster, whose packages are compiled already.
-plain=(go build)
-
 # e2e.test is the last: make takes it as the sign that all are there.
 every_run() {
-  build ginkgo github.com/onsi/ginkgo/v2/ginkgo "${plain[@]}"
-  build kube-proxy $kubernetes/cmd/kube-proxy "${plain[@]}"
-  build sample-apiserver k8s.io/sample-apiserver "${plain[@]}"
-  build etcd go.etcd.io/etcd/server/v3 "${plain[@]}"
-  build agnhost $kubernetes/test/images/agnhost "${static[@]}"
-  build nnp $kubernetes/test/images/nonewprivs "${static[@]}"
+  build ginkgo github.com/onsi/ginkgo/v2/ginkgo go build
+  build kube-proxy $kubernetes/cmd/kube-proxy go build
+  build sample-apiserver k8s.io/sample-apiserver go build
+  build etcd go.etcd.io/etcd/server/v3 go build
+  build agnhost $kubernetes/test/images/agnhost go build
+  build nnp $kubernetes/test/images/nonewprivs go build
   go list -m -f '{{.Dir}}' $kubernetes >"$out/kubernetes" # the images have some of its files
   (
     cd ..
-    build sh ./standin/sh "${static[@]}"
-    build pause github.com/virtual-kubelet/virtual-kubelet/internal/testing/containerdtest/pause "${static[@]}"
+    build sh ./standin/sh go build
+    build pause github.com/virtual-kubelet/virtual-kubelet/internal/testing/containerdtest/pause go build
   )
   build e2e.test $kubernetes/test/e2e go test -c
 }
@@ -57,8 +53,8 @@ every_run() {
 cd "$root/test/conformance"
 for extra in "$@"; do
   case $extra in
-    coredns) (cd coredns && build coredns . "${static[@]}") ;;
-    kubelet) (cd "$root/bench/kubelet" && build kubelet $kubernetes/cmd/kubelet "${plain[@]}") ;;
+    coredns) (cd coredns && build coredns . go build) ;;
+    kubelet) (cd "$root/bench/kubelet" && build kubelet $kubernetes/cmd/kubelet go build) ;;
     *) echo "conformance: there is no program $extra" >&2; exit 2 ;;
   esac
 done

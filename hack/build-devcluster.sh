@@ -11,6 +11,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 output=$(realpath -m "${1:-$root/bin/devcluster}")
 cd "$root/devcluster"
+. "$root/hack/goenv.sh"
 
 module_version() { go list -m -f '{{.Version}}' "$1"; }
 

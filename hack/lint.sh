@@ -12,6 +12,7 @@ set -euo pipefail
 
 cd "$(dirname "$0")/.."
 root=$PWD
+. hack/goenv.sh
 tool=github.com/golangci/golangci-lint/v2
 limit=15m # per module
 

@@ -15,6 +15,7 @@ set -euo pipefail
 
 cd "$(dirname "$0")/.."
 . hack/demo.sh
+. hack/goenv.sh
 
 # How the commands are called that are about this node.
 ours=
@@ -76,8 +77,8 @@ if [ "$provider" = process ] || [ -n "$emulated" ]; then
   mkdir -p "$state/images"
   (
     cd providers
-    CGO_ENABLED=0 go build -o "$state/demo" ./process/demo
-    CGO_ENABLED=0 go build -C process/demo/shell -o "$state/sh" .
+    go build -o "$state/demo" ./process/demo
+    go build -C process/demo/shell -o "$state/sh" .
     go run ./process/demo/pack -name demo -sh "$state/sh" -o "$state/images/demo.tar" "$state/demo" base64 cat env exit hostname id ls sleep tar
   )
 fi

@@ -4,10 +4,12 @@ package faults
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
@@ -42,11 +44,31 @@ func (w *world) pod(name string) *corev1.Pod {
 
 func (w *world) create(pod *corev1.Pod) *corev1.Pod {
 	w.Helper()
-	got, err := w.podClient().Create(w.Context(), pod, metav1.CreateOptions{})
+	got, err := w.tryCreate(pod)
 	if err != nil {
 		w.Fatalf("create pod %s: %v", pod.Name, err)
 	}
 	return got
+}
+
+func (w *world) tryCreate(pod *corev1.Pod) (got *corev1.Pod, err error) {
+	err = again(func(tried bool) error {
+		if got, err = w.podClient().Create(w.Context(), pod, metav1.CreateOptions{}); tried && apierrors.IsAlreadyExists(err) {
+			got, err = w.podClient().Get(w.Context(), pod.Name, metav1.GetOptions{})
+		}
+		return err
+	})
+	return got, err
+}
+
+// again does what somebody else than the daemon asks of the API server until etcd answers in time: on a machine that did much
+// else it has let a request wait for longer than the five seconds that it may. Such a request may have been carried out.
+func again(do func(tried bool) error) error {
+	err := do(false)
+	for tries := 1; tries < 5 && apierrors.IsInternalError(err) && strings.Contains(err.Error(), "etcdserver: request timed out"); tries++ {
+		err = do(true)
+	}
+	return err
 }
 
 // createMany creates pods, several at a time, and returns their names.
@@ -54,7 +76,7 @@ func (w *world) createMany(prefix string, n int) []string {
 	w.Helper()
 	names := numbered(prefix, n)
 	w.forEach(names, func(name string) error {
-		_, err := w.podClient().Create(w.Context(), w.pod(name), metav1.CreateOptions{})
+		_, err := w.tryCreate(w.pod(name))
 		return err
 	})
 	return names

@@ -119,7 +119,11 @@ func (w *world) write(by writer, names []string, n int) error {
 	defer ticker.Stop()
 	for i := 1; i <= n; i++ {
 		kind, body, sub := by.patch(i)
-		if _, err := w.podClient().Patch(w.Context(), names[i%len(names)], kind, []byte(body), metav1.PatchOptions{}, sub...); err != nil {
+		err := again(func(bool) error {
+			_, err := w.podClient().Patch(w.Context(), names[i%len(names)], kind, []byte(body), metav1.PatchOptions{}, sub...)
+			return err
+		})
+		if err != nil {
 			return fmt.Errorf("write %s %d: %w", by.what, i, err)
 		}
 		<-ticker.C

@@ -77,7 +77,7 @@ func Start(t testing.TB) *API {
 
 // startShared starts a cluster that throws its data away when this process ends.
 func startShared(binary string) (*API, error) {
-	dir, err := os.MkdirTemp("", "vk-testapi-")
+	dir, err := os.MkdirTemp(parentDir(), "vk-testapi-")
 	if err != nil {
 		return nil, fmt.Errorf("make directory: %w", err)
 	}
@@ -104,7 +104,17 @@ const privateName = "private"
 // New starts a cluster of the test's own, and stops and deletes it at the test's end.
 func New(t testing.TB, o Options) *API {
 	t.Helper()
-	c := &cluster{binary: requireBinary(t), base: t.TempDir(), name: privateName, options: o}
+	binary := requireBinary(t)
+	base, err := os.MkdirTemp(parentDir(), "vk-testapi-")
+	if err != nil {
+		t.Fatalf("make directory: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(base); err != nil {
+			t.Errorf("remove the data of a private API server: %v", err)
+		}
+	})
+	c := &cluster{binary: binary, base: base, name: privateName, options: o}
 	for _, arg := range o.APIServerArgs {
 		c.args = append(c.args, "--apiserver-arg="+arg)
 	}
@@ -121,7 +131,7 @@ func New(t testing.TB, o Options) *API {
 	if err != nil {
 		t.Fatalf("start a private API server: %v", err)
 	}
-	t.Cleanup(c.kill) // its data goes with the test's directory
+	t.Cleanup(c.kill)
 	return api
 }
 

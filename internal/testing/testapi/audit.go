@@ -51,7 +51,7 @@ func StartAudited(t testing.TB) *API {
 }
 
 func startAudited(binary string) (*API, error) {
-	dir, err := os.MkdirTemp("", "vk-testapi-")
+	dir, err := os.MkdirTemp(parentDir(), "vk-testapi-")
 	if err != nil {
 		return nil, err
 	}

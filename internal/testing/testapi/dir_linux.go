@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package testapi
+
+import "golang.org/x/sys/unix"
+
+// memoryDir is a file system in memory on most machines.
+const memoryDir = "/dev/shm"
+
+// memoryNeeded is what several clusters may write, in bytes. A container often has 64 MiB only.
+const memoryNeeded = 4 << 30
+
+// parentDir is where clusters have their data: in memory if there is room, because a disk that others write to may
+// stop etcd for longer than a request may last; else "", which is the directory for temporary files.
+func parentDir() string {
+	var fs unix.Statfs_t
+	if unix.Statfs(memoryDir, &fs) != nil || fs.Type != unix.TMPFS_MAGIC || fs.Bavail*uint64(fs.Bsize) < memoryNeeded || unix.Access(memoryDir, unix.W_OK) != nil {
+		return ""
+	}
+	return memoryDir
+}
