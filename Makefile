@@ -46,27 +46,38 @@ down: ## stop what `make up` started and throw its data away
 .PHONY: build
 build: bin/devcluster bin/virtual-kubelet bin/virtual-kubelet-container bin/runsc ## build all programs into bin/
 
+# Each of them is taken from release/ instead, when the files of a release are there.
 bin/devcluster: $(CLUSTER_SOURCES)
-	@hack/build-devcluster.sh $@
+	@hack/released.sh $@ hack/build-devcluster.sh $@
 
 bin/virtual-kubelet: $(GO_SOURCES)
-	@echo "virtual-kubelet: building $@ (the first build takes a minute or two)"
-	@cd cmd/virtual-kubelet && go build -tags grpcnotrace -ldflags '$(LDFLAGS)' -o ../../$@ .
-	@hack/check-size.sh $@
+	@hack/released.sh $@ $(MAKE) --no-print-directory build-node
+
+.PHONY: build-node build-container build-runsc
+build-node:
+	@echo "virtual-kubelet: building bin/virtual-kubelet (the first build takes a minute or two)"
+	@cd cmd/virtual-kubelet && go build -tags grpcnotrace -ldflags '$(LDFLAGS)' -o ../../bin/virtual-kubelet .
+	@hack/check-size.sh bin/virtual-kubelet
 
 # Provider process finds it beside the binary, and has it for each container.
 bin/virtual-kubelet-container: $(GO_SOURCES)
-	@cd providers && go build -ldflags '-s -w $(SHIM_VERSION)' -o ../$@ ./process/supervisor
+	@hack/released.sh $@ $(MAKE) --no-print-directory build-container
+
+build-container:
+	@go build -C providers -ldflags '-s -w $(SHIM_VERSION)' -o ../bin/virtual-kubelet-container ./process/supervisor
 
 # gVisor is for Linux on amd64 and arm64; provider process finds it beside the binary.
 .PHONY: runsc
 runsc: bin/runsc ## build gVisor's runsc into bin/, which provider process makes containers with
 
 bin/runsc: providers/process/gvisor/go.mod $(wildcard providers/process/gvisor/runsc/*.go)
+	@hack/released.sh $@ $(MAKE) --no-print-directory build-runsc
+
+build-runsc:
 	@case $$(go env GOOS GOARCH | xargs) in \
 	"linux amd64"|"linux arm64") \
-	  echo "runsc: building $@, gVisor (the first build takes two to five minutes)"; \
-	  go build -C providers/process/gvisor -ldflags '-s -w' -o $(CURDIR)/$@ ./runsc ;; \
+	  echo "runsc: building bin/runsc, gVisor (the first build takes two to five minutes)"; \
+	  go build -C providers/process/gvisor -ldflags '-s -w' -o $(CURDIR)/bin/runsc ./runsc ;; \
 	*) echo "runsc: gVisor is for Linux on amd64 and arm64; provider process has isolation: none here" ;; \
 	esac
 
@@ -81,7 +92,7 @@ release: ## write binaries of every platform, image, SBOMs and checksums into di
 # module is one target.
 LONG := providers/process examples providers/tensilekube providers/slurm test/faults/process test/integration providers/cri test/containerd \
   providers/aci providers/liqo test/faults providertest providers/huaweicci providers/admiralty node providers/eci providers/interlink \
-  providers/fargate providers/plugin node/nodeutil providers/admiralty/agent
+  providers/fargate providers/plugin node/nodeutil providers/admiralty/agent deploy/release
 LANES ?= $(shell nproc 2>/dev/null || echo 2)
 TEST_TARGETS := $(LONG:%=test-of/%) $(TEST_MODULES:%=test-rest/%) test-newest test-gvisor test-devcluster
 .PHONY: test race-runtimes test-compile $(TEST_TARGETS)
@@ -96,7 +107,8 @@ test-compile: build
 
 # Packages whose tests have real runtimes and schedulers make hundreds of containers. The race detector makes that take twice as
 # long (docs/decisions/0045), so they run without it here, as the programs that are released do, and with it by make race-runtimes.
-RUNTIMES := providers/process providers/cri test/containerd
+# That of a release compresses hundreds of megabytes, which takes ten times as long with it.
+RUNTIMES := providers/process providers/cri test/containerd deploy/release
 MODULE_PATH := github.com/virtual-kubelet/virtual-kubelet
 TEST_FLAGS := -vet=off -timeout 60m # make check vets them
 

@@ -27,8 +27,9 @@ type source struct {
 	variables string
 }
 
-// sources are the binaries of a platform: gVisor, which provider process makes containers with, and what it has for each of them are for Linux.
-func (r *release) sources(p platform) []source {
+// sources are the binaries of a platform: gVisor, which provider process makes containers with, what it has for each of them, and the control
+// plane of `make up` are for Linux.
+func (r *release) sources(ctx context.Context, p platform) ([]source, error) {
 	containers := " -X github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim.build=" + r.version
 	all := []source{{
 		name: program, folder: "cmd/" + program, what: ".", tags: "grpcnotrace",
@@ -37,8 +38,36 @@ func (r *release) sources(p platform) []source {
 	if p.os == "linux" {
 		all = append(all, source{name: program + "-container", folder: "providers", what: "./process/supervisor", variables: containers},
 			source{name: "runsc", folder: "providers/process/gvisor", what: "./runsc"})
+		variables, err := r.kubernetesVersion(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, source{name: "devcluster", folder: "devcluster", what: ".", variables: variables})
 	}
-	return all
+	return all, nil
+}
+
+// kubernetesVersion sets what the API server and kubectl in devcluster say of their version, as hack/build-devcluster.sh does.
+func (r *release) kubernetesVersion(ctx context.Context) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
+	cmd.Dir = filepath.Join(r.root, "devcluster")
+	cmd.Env = append(environment(os.Environ()), "GOWORK=off")
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("the version of Kubernetes in devcluster: %w", err)
+	}
+	version := strings.TrimSpace(string(out))
+	numbers := strings.Split(strings.TrimPrefix(version, "v"), ".")
+	if len(numbers) < 3 {
+		return "", fmt.Errorf("the version of Kubernetes in devcluster: %q", version)
+	}
+	var variables strings.Builder
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		for _, v := range []string{"gitVersion=" + version, "gitMajor=" + numbers[0], "gitMinor=" + numbers[1], "gitCommit=unknown", "gitTreeState=clean"} {
+			fmt.Fprintf(&variables, " -X %s.%s", pkg, v)
+		}
+	}
+	return variables.String(), nil
 }
 
 // built is one binary.

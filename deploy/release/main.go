@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command release makes what is published of a version: the binary for every platform, what provider process has beside it on Linux, an image of
-// the binaries for Linux, what is in each of them (SPDX and CycloneDX), and the checksums of all files.
+// Command release makes what is published of a version: the binary for every platform, what provider process has beside it on Linux, the control
+// plane of make up, an image of the binaries for Linux, what is in each of them (SPDX and CycloneDX), and the checksums of all files.
 //
 // The guarantee: the same sources, version and toolchain make the same bytes, wherever and whenever it runs.
 //
@@ -85,7 +85,11 @@ func (r *release) make(ctx context.Context) error {
 	}
 	var linux []built
 	for _, p := range r.platforms {
-		for _, s := range r.sources(p) {
+		sources, err := r.sources(ctx, p)
+		if err != nil {
+			return err
+		}
+		for _, s := range sources {
 			fmt.Fprintf(os.Stderr, "release: building %s for %s/%s\n", s.name, p.os, p.arch)
 			b, err := r.build(ctx, s, p)
 			if err != nil {
