@@ -21,6 +21,12 @@ func init() {
 	switch os.Args[2] {
 	case ModeEnter:
 		os.Exit(enter())
+	case ModeStream:
+		if err := stream(append(os.Args, "")[3]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	case ModeRun:
 		if os.Getuid() == 0 && os.Getenv(privateMounts) == "" {
 			fmt.Fprintln(os.Stderr, takePrivateMounts())

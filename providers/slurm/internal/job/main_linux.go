@@ -18,8 +18,6 @@ func init() {
 	switch os.Args[2] {
 	case enter.ModeRun:
 		err = run(argument)
-	case enter.ModeStream:
-		err = stream(argument)
 	default:
 		err = fmt.Errorf("unknown mode %q", os.Args[2])
 	}

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"time"
 
 	utilexec "k8s.io/utils/exec"
@@ -142,18 +141,3 @@ func (s *session) Resize() <-chan api.TermSize { return s.sizes }
 func (s *session) Read(b []byte) (int, error)  { return s.stdin.Read(b) }
 func (s *session) Write(b []byte) (int, error) { return output{s.frames, FrameOutput}.Write(b) }
 func (s *session) Close() error                { return s.stdin.Close() }
-
-// stream connects the standard input and output of this process, a step of the job, with the job.
-func stream(socket string) error {
-	conn, err := net.Dial("unix", socket) //nolint:noctx // it has no name to look up
-	if err != nil {
-		return fmt.Errorf("connect with the job: %w", err)
-	}
-	defer conn.Close()
-	go func() {
-		_, _ = io.Copy(conn, os.Stdin)
-		_ = conn.(*net.UnixConn).CloseWrite()
-	}()
-	_, err = io.Copy(os.Stdout, conn)
-	return err
-}
