@@ -19,6 +19,7 @@ type twinChurn struct {
 	*rand.Rand
 	w    *twins
 	uids int
+	each func() // called after each step, if it is not nil
 }
 
 func (c *twinChurn) step() {
@@ -39,6 +40,9 @@ func (c *twinChurn) run(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		c.step()
 		c.w.pass(time.Duration(100+c.IntN(900)) * time.Millisecond)
+		if c.each != nil {
+			c.each()
+		}
 	}
 }
 

@@ -39,6 +39,8 @@ const (
 // nothing for a nil leaseHolder. All but fence is owned by the lease's goroutine.
 type leaseHolder struct {
 	claim lease.Claim
+	ended func(lease.Mark) bool // reports that a process has provably ended
+	group LeaseGroup            // nil: nobody shares this node
 	fence *lease.Fence
 	pods  *PodController
 	holds *latest[bool] // tells whether the node is ours to write
@@ -51,8 +53,13 @@ type leaseHolder struct {
 	off       bool          // it can say nothing
 }
 
-func newLeaseHolder(self lease.Mark, pods *PodController) *leaseHolder {
-	return &leaseHolder{claim: lease.Claim{Self: self, Ended: self.Ended}, fence: lease.NewFence(), pods: pods}
+func newLeaseHolder(self lease.Mark, pods *PodController, group LeaseGroup) *leaseHolder {
+	h := &leaseHolder{claim: lease.Claim{Self: self}, ended: self.Ended, fence: lease.NewFence(), pods: pods, group: group}
+	if group != nil {
+		h.claim.Self.Member = group.Member()
+		h.fence.Beyond = group.Holds
+	}
+	return h
 }
 
 func (h *leaseHolder) tellHeld(holds *latest[bool]) {
@@ -96,6 +103,7 @@ func (h *leaseHolder) mayTake(ctx context.Context, found *coordinationv1.Lease) 
 	if found != nil && found.Annotations[lease.StandbyAnnotation] != "" {
 		h.watched = time.Now().Add(watchedFor)
 	}
+	h.claim.Ended = func(m lease.Mark) bool { return h.ended(m) || h.group != nil && h.group.Gone(ctx, m.Member) }
 	var result lease.Result
 	result, h.left = h.claim.Judge(found, time.Now())
 	if result == lease.Theirs {

@@ -27,6 +27,7 @@ type NodeController struct {
 	provider     NodeProvider
 	lease        *leaseRenewer  // nil when no lease is kept
 	pods         *PodController // acts only while this process holds the lease; nil: there is no lease guard
+	group        LeaseGroup     // nil: the node is not shared
 	pingTimeout  time.Duration
 	healthyHooks []func()
 
@@ -76,7 +77,7 @@ func NewNodeController(p NodeProvider, node *corev1.Node, nodes v1.NodeInterface
 	}
 	n.leased = n.lease != nil
 	if n.pods != nil && n.leased {
-		n.lease.holder = newLeaseHolder(lease.NewMark(), n.pods)
+		n.lease.holder = newLeaseHolder(lease.NewMark(), n.pods, n.group)
 		n.pods.fence = n.lease.holder.fence
 	}
 	return n, nil

@@ -37,6 +37,7 @@ type twins struct {
 	nodes   *fake.Clientset
 	leases  *leaseServer
 	backend *memory.Backend
+	group   *members // nil: daemons are in no group
 
 	listTakes time.Duration // how long the answer is on its way with the pods past the cache; set before start
 
@@ -160,15 +161,18 @@ func (w *twins) start(name string) *daemon {
 	}
 	api := &nodeAPI{t: w.T, others: w.nodes}
 	api.setFault(func(ctx context.Context, _ string) error { return d.request(ctx) })
-	d.node, err = NewNodeController(&pingScript{}, testNode(), recordedNodes{w.nodes.CoreV1().Nodes(), api},
-		WithNodeEnableLeaseV1(linkedLeases{link: d.link}, 40), WithNodeLeaseGuard(d.pods))
+	var running sync.WaitGroup
+	opts := []NodeControllerOpt{WithNodeEnableLeaseV1(linkedLeases{link: d.link}, 40), WithNodeLeaseGuard(d.pods)}
+	if w.group != nil {
+		opts = append(opts, d.join(ctx, &running))
+	}
+	d.node, err = NewNodeController(&pingScript{}, testNode(), recordedNodes{w.nodes.CoreV1().Nodes(), api}, opts...)
 	if err != nil {
 		w.Fatal(err)
 	}
-	d.node.lease.holder.claim.Ended = func(lease.Mark) bool { return false } // as on another machine
+	d.node.lease.holder.ended = func(lease.Mark) bool { return false } // as on another machine
 	d.node.lease.holder.claim.Self.Host = name
 	factory.Start(ctx.Done())
-	var running sync.WaitGroup
 	running.Go(func() { informer.Informer().RunWithContext(ctx) })
 	running.Go(func() { _ = d.pods.Run(ctx, 4) })
 	running.Go(func() { _ = d.node.Run(ctx) })

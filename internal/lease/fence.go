@@ -29,6 +29,9 @@ var ErrFenced = errors.New("this process does not hold the lease of the node for
 // was read in one term must not be acted on in another, so work enters first and
 // is asked for its term before each effect.
 type Fence struct {
+	// Beyond, if not nil, is asked whether something else than the lease lets this process act, and has done so since then. It is set before the
+	// fence is used.
+	Beyond  func(since time.Time) bool
 	Wanted  chan struct{} // capacity 1: a renewal is wanted before it is due
 	Changed chan struct{} // capacity 1: a term may have begun, or work that waits may go on
 
@@ -107,7 +110,7 @@ func (f *Fence) Unanswered() {
 func (f *Fence) Silent() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return !f.off && f.held && f.silent.After(f.sent) && elapsed(f.silent, time.Now()) < fenceGap
+	return !f.off && f.held && f.silent.After(f.sent) && Elapsed(f.silent, time.Now()) < fenceGap
 }
 
 // open is called with mu held.
@@ -115,20 +118,21 @@ func (f *Fence) open() bool {
 	if f.off {
 		return true
 	}
-	age := elapsed(f.sent, time.Now())
-	if f.held && age > MaxAge/2 {
+	age := Elapsed(f.sent, time.Now())
+	beyond := f.Beyond == nil || f.Beyond(f.sent)
+	if f.held && (age > MaxAge/2 || !beyond) {
 		wake(f.Wanted) // so that steady work is never held up by a renewal
 	}
-	if f.held && f.begun == f.term && age < MaxAge {
+	if f.held && f.begun == f.term && age < MaxAge && beyond {
 		return true
 	}
 	f.refused = true
 	return false
 }
 
-// elapsed is the time that has passed since then by the clock that shows more: the
+// Elapsed is the time that has passed since then by the clock that shows more: the
 // monotonic clock stands still while a machine sleeps, and the other one can be set back.
-func elapsed(since, now time.Time) time.Duration {
+func Elapsed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
@@ -137,7 +141,7 @@ func elapsed(since, now time.Time) time.Duration {
 func (f *Fence) Renewed(sent time.Time, anew bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if anew || !f.held || elapsed(f.sent, time.Now()) > fenceGap {
+	if anew || !f.held || Elapsed(f.sent, time.Now()) > fenceGap {
 		f.term++
 		f.anew = f.anew || anew
 	}
@@ -189,7 +193,7 @@ func (f *Fence) Begin(term int) {
 func (f *Fence) Fresh() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.held && elapsed(f.sent, time.Now()) < MaxAge
+	return f.held && Elapsed(f.sent, time.Now()) < MaxAge && (f.Beyond == nil || f.Beyond(f.sent))
 }
 
 // Term is the term, for those who ask whether it still is.

@@ -35,6 +35,8 @@ type Mark struct {
 	// they cannot be told.
 	Space string `json:"space,omitempty"`
 	Start string `json:"start,omitempty"`
+	// Member is the process among those that share nodes; "" if it shares none.
+	Member string `json:"member,omitempty"`
 }
 
 // NewMark returns the mark of this life of the process.

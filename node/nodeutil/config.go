@@ -124,6 +124,10 @@ type NodeConfig struct {
 	// envFrom as they were written.
 	SkipDownwardAPIResolution bool
 
+	// ShareNodes, for a Fleet, is the name of a group of processes with the same nodes, which share them evenly: each runs a part, and takes over
+	// those of a process that has ended. Pods must live where every process reaches them. It needs the lease guard. Default: the
+	// process runs all of its nodes, and stands by for those that another process runs.
+	ShareNodes string
 	// DisableLeaseGuard lets this process act for the node even if another one does.
 	// By default the process that holds the node's lease acts, and others wait for it;
 	// see node.WithNodeLeaseGuard.

@@ -25,9 +25,10 @@ func (n *Node) Drain(ctx context.Context, groups ...node.DrainGroup) error {
 // Drain drains all nodes at the same time; see Node.Drain. What one of them cannot stop
 // keeps none of the others waiting.
 func (f *Fleet) Drain(ctx context.Context, groups ...node.DrainGroup) error {
-	errs := make([]error, len(f.nodes))
+	nodes := f.running.Load().nodes
+	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup
-	for i, n := range f.nodes {
+	for i, n := range nodes {
 		wg.Go(func() { errs[i] = n.Drain(ctx, groups...) })
 	}
 	wg.Wait()

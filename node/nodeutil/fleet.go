@@ -5,11 +5,14 @@ package nodeutil
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/fanout"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/replicas"
 )
 
 // Fleet is many virtual nodes in one process. Make one with NewFleet and start it, once,
@@ -23,12 +26,16 @@ import (
 type Fleet struct {
 	*base
 	names  []string
-	nodes  []*Node
-	byName map[string]*Node
-	byHost map[string]*Node // by names and addresses that only one node has
+	make   func(name string) (*Node, error)
 	pods   *fanout.Pods
 	watch  *fanout.Nodes
-	common http.Handler // of what is the same for all nodes; nil without a server
+	common http.Handler    // of what is the same for all nodes; nil without a server
+	group  *replicas.Group // nil: the nodes are not shared
+
+	places  chan struct{} // one for each node that starts
+	address net.Addr      // of the server's port; set before nodes run, nil without one
+
+	running atomic.Pointer[fleetNodes] // never nil
 
 	ready chan struct{}
 	done  chan struct{}
@@ -38,14 +45,30 @@ type Fleet struct {
 	err     error // guarded by mu
 }
 
-// Nodes returns the nodes, in the order of their names. They run with the fleet; their
-// own Run is an error.
-func (f *Fleet) Nodes() []*Node { return append([]*Node(nil), f.nodes...) }
+// fleetNodes are the nodes that a fleet has at one time.
+type fleetNodes struct {
+	nodes  []*Node // in the order of their names
+	byName map[string]*Node
+	byHost map[string]*Node // by names and addresses that only one node has
+}
 
-// Node returns the node with the name, nil if there is none.
-func (f *Fleet) Node(name string) *Node { return f.byName[name] }
+// hold makes the nodes those of the fleet.
+func (f *Fleet) hold(nodes []*Node) {
+	all := &fleetNodes{nodes: nodes, byName: make(map[string]*Node, len(nodes)), byHost: hostsOf(nodes)}
+	for _, n := range nodes {
+		all.byName[n.name] = n
+	}
+	f.running.Store(all)
+}
 
-// Ready returns a channel that is closed when all nodes are ready.
+// Nodes returns the nodes, in the order of their names; of nodes that are shared with other processes those that this one runs now. They run with the
+// fleet; their own Run is an error.
+func (f *Fleet) Nodes() []*Node { return append([]*Node(nil), f.running.Load().nodes...) }
+
+// Node returns the node with the name, nil if there is none, or another process runs it.
+func (f *Fleet) Node(name string) *Node { return f.running.Load().byName[name] }
+
+// Ready returns a channel that is closed when all nodes are ready, or, when they are shared, when this process has its first share.
 func (f *Fleet) Ready() <-chan struct{} { return f.ready }
 
 // Done returns a channel that is closed when Run has ended.
@@ -67,7 +90,7 @@ func (f *Fleet) WaitReady(ctx context.Context, timeout time.Duration) error {
 
 // isWell answers /healthz of the whole process: all its nodes are well.
 func (f *Fleet) isWell(ctx context.Context) error {
-	for _, n := range f.nodes {
+	for _, n := range f.running.Load().nodes {
 		if err := n.isWell(ctx); err != nil {
 			return fmt.Errorf("node %s: %w", n.name, err)
 		}
@@ -77,7 +100,7 @@ func (f *Fleet) isWell(ctx context.Context) error {
 
 // isAlive answers /livez of the whole process.
 func (f *Fleet) isAlive(ctx context.Context) error {
-	for _, n := range f.nodes {
+	for _, n := range f.running.Load().nodes {
 		if err := n.isAlive(ctx); err != nil {
 			return fmt.Errorf("node %s: %w", n.name, err)
 		}

@@ -31,7 +31,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 	f.mu.Lock()
 	if f.started {
 		f.mu.Unlock()
-		return fmt.Errorf("run %d nodes: they were run before; make new ones", len(f.nodes))
+		return fmt.Errorf("run %d nodes: they were run before; make new ones", len(f.names))
 	}
 	f.started = true
 	f.mu.Unlock()
@@ -51,15 +51,17 @@ func (f *Fleet) run(parent context.Context) error {
 		return f.abandon(err)
 	}
 	if listener != nil {
-		for _, n := range f.nodes {
-			n.listenPort(listener.Addr())
-		}
+		f.address = listener.Addr()
 	}
 	p := newParts(parent)
 	stop := f.base.start(p, listener)
 	defer stop()
 	p.start("watch of pods", f.pods.Run)
 	p.start("watch of nodes", f.watch.Run)
+	if f.group != nil {
+		p.start("shared nodes", f.runShare)
+		return p.group.Wait()
+	}
 	p.start("nodes", f.runNodes)
 	p.group.Go(func() error { f.becomeReady(p.ctx); return nil })
 	return p.group.Wait()
@@ -67,7 +69,7 @@ func (f *Fleet) run(parent context.Context) error {
 
 // abandon ends nodes that never ran.
 func (f *Fleet) abandon(err error) error {
-	for _, n := range f.nodes {
+	for _, n := range f.Nodes() {
 		n.end(err)
 	}
 	return err
@@ -77,25 +79,32 @@ func (f *Fleet) abandon(err error) error {
 // have ended by themselves.
 func (f *Fleet) runNodes(ctx context.Context) error {
 	var wg sync.WaitGroup
-	errs := make([]error, len(f.nodes))
-	places := make(chan struct{}, startingNodes)
-	for i, n := range f.nodes {
-		select {
-		case places <- struct{}{}:
-		case <-ctx.Done():
-		}
-		wg.Go(func() { errs[i] = n.runInFleet(ctx) })
-		wg.Go(func() {
-			n.waitStarted(ctx)
-			<-places
-		})
+	nodes := f.Nodes()
+	errs := make([]error, len(nodes))
+	for i, n := range nodes {
+		wg.Go(func() { errs[i] = f.runNode(ctx, n) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)
 }
 
-// runInFleet runs the node's own parts. Their end is nobody else's.
-func (n *Node) runInFleet(ctx context.Context) error {
+// runNode runs the node's own parts, once it is among those that may start. Their end is nobody else's.
+func (f *Fleet) runNode(ctx context.Context, n *Node) error {
+	select {
+	case f.places <- struct{}{}:
+	case <-ctx.Done():
+		n.end(ctx.Err())
+		return ctx.Err()
+	}
+	var started sync.WaitGroup
+	defer started.Wait()
+	started.Go(func() {
+		n.waitStarted(ctx)
+		<-f.places
+	})
+	if f.address != nil {
+		n.listenPort(f.address)
+	}
 	ctx = log.WithLogger(ctx, log.G(ctx).WithField("node", n.name))
 	p := newParts(ctx)
 	n.start(p)
@@ -122,7 +131,7 @@ func (n *Node) waitStarted(ctx context.Context) {
 
 // becomeReady closes ready when all nodes are.
 func (f *Fleet) becomeReady(ctx context.Context) {
-	for _, n := range f.nodes {
+	for _, n := range f.Nodes() {
 		select {
 		case <-n.ready:
 		case <-ctx.Done():

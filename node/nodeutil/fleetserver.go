@@ -40,7 +40,12 @@ func (f *Fleet) route(w http.ResponseWriter, req *http.Request) {
 	case !decided: // it came through another server, which has not asked for the right permission
 		http.Error(w, "these routes are served by the server of the fleet only", http.StatusMisdirectedRequest)
 	case a != "":
-		f.byName[string(a)].handler().ServeHTTP(w, req)
+		n := f.Node(string(a))
+		if n == nil { // it was given away since
+			http.Error(w, "another process runs the node "+string(a), http.StatusMisdirectedRequest)
+			return
+		}
+		n.handler().ServeHTTP(w, req)
 	case aboutPod:
 		http.Error(w, "pod "+namespace+"/"+pod+" is on none of the nodes of this process", http.StatusNotFound)
 	case slices.Contains(ofProcess, firstPart(req.URL.Path)) || strings.TrimSuffix(req.URL.Path, "/") == "/metrics":
@@ -53,15 +58,16 @@ func (f *Fleet) route(w http.ResponseWriter, req *http.Request) {
 // askedFor returns the node that a request is for: the one at the address that was
 // connected to, the one with the host name that was asked for, or the one with the pod in the path.
 func (f *Fleet) askedFor(req *http.Request) asked {
-	if len(f.nodes) == 1 {
-		return asked(f.nodes[0].name)
+	all := f.running.Load()
+	if len(f.names) == 1 {
+		return asked(f.names[0])
 	}
 	if addr, ok := req.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
-		if n := f.byHost[hostOf(addr.String())]; n != nil {
+		if n := all.byHost[hostOf(addr.String())]; n != nil {
 			return asked(n.name)
 		}
 	}
-	if n := f.byHost[hostOf(req.Host)]; n != nil {
+	if n := all.byHost[hostOf(req.Host)]; n != nil {
 		return asked(n.name)
 	}
 	namespace, name, ok := podIn(req.URL.Path)

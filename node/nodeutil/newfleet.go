@@ -5,11 +5,18 @@ package nodeutil
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/fanout"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/replicas"
 )
+
+// maxGroupName leaves room for what makes the name of a member unique.
+const maxGroupName = 50
 
 // NewFleet returns the nodes with the given names, each of which runs its pods on a
 // provider of its own. newProvider is called once for each; the name is that of
@@ -17,7 +24,8 @@ import (
 //
 // opts are applied once, to a configuration that all nodes share; its NodeSpec, which
 // must have no name, is what each node begins with. KubeAPIQPS and KubeAPIBurst are for
-// all nodes together. Like NewNode it starts no goroutine and sends no request.
+// all nodes together. With ShareNodes the nodes, and their providers, are made when they become this process's, again each time. Like NewNode it starts
+// no goroutine and sends no request.
 func NewFleet(names []string, newProvider NewProviderFunc, opts ...NodeOpt) (*Fleet, error) {
 	f, err := newFleet(names, newProvider, opts)
 	if err != nil {
@@ -49,23 +57,48 @@ func newFleet(names []string, newProvider NewProviderFunc, opts []NodeOpt) (*Fle
 		return nil, err
 	}
 	f := &Fleet{
-		base: b, names: names, byName: make(map[string]*Node, len(names)),
+		base: b, names: names, places: make(chan struct{}, startingNodes),
 		pods:  fanout.NewPods(boundPods(b.clients.watches), names, b.common.InformerResyncPeriod),
 		watch: fanout.NewNodes(b.clients.nodes, allNodes(b.clients.watches), names),
 		ready: make(chan struct{}), done: make(chan struct{}),
 	}
-	for _, name := range names {
-		n, err := b.newNode(name, b.configFor(name), f.pods.View(name), f.watch, newProvider)
+	f.make = func(name string) (*Node, error) {
+		n, err := b.newNode(name, b.configFor(name), f.pods.View(name), f.watch, f.group, newProvider)
 		if err != nil {
 			return nil, fmt.Errorf("node %s: %w", name, err)
 		}
 		n.health, n.inFleet = n.isWell, true
-		f.nodes = append(f.nodes, n)
-		f.byName[name] = n
+		return n, nil
 	}
-	f.byHost = hostsOf(f.nodes)
+	var nodes []*Node
+	if cfg.ShareNodes != "" {
+		if f.group, err = b.newGroup(cfg.ShareNodes); err != nil {
+			return nil, err
+		}
+		names = nil // they are made when they are this process's
+	}
+	for _, name := range names {
+		n, err := f.make(name)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, n)
+	}
+	f.hold(nodes)
 	f.serveRoutes()
 	return f, nil
+}
+
+// newGroup returns this process as a member of those that share its nodes.
+func (b *base) newGroup(name string) (*replicas.Group, error) {
+	if problems := validation.IsDNS1123Label(name); len(problems) > 0 || len(name) > maxGroupName {
+		return nil, fmt.Errorf("ShareNodes %q: want a name of at most %d small letters, digits and hyphens", name, maxGroupName)
+	}
+	if b.common.DisableLeaseGuard {
+		return nil, errors.New("ShareNodes: nodes are shared by their leases, but DisableLeaseGuard is set")
+	}
+	host, _ := os.Hostname()
+	return replicas.New(b.clients.leases, name, name+"-"+rand.String(10), host), nil
 }
 
 // configFor returns the configuration of one of many nodes.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/nilcheck"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/replicas"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
@@ -43,7 +44,7 @@ func newNode(name string, newProvider NewProviderFunc, opts []NodeOpt) (*Node, e
 	}
 	pods := newPodInformer(b.clients.watches, name, b.common.InformerResyncPeriod)
 	b.informers = append(b.informers, pods.Informer())
-	n, err := b.newNode(name, b.common, pods, b.clients.nodes, newProvider)
+	n, err := b.newNode(name, b.common, pods, b.clients.nodes, nil, newProvider)
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +55,8 @@ func newNode(name string, newProvider NewProviderFunc, opts []NodeOpt) (*Node, e
 	return n, nil
 }
 
-// newNode returns a node on b with the configuration cfg, that sees its pods through pods.
-func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInformer, nodes corev1client.NodeInterface, newProvider NewProviderFunc) (*Node, error) {
+// newNode returns a node on b with the configuration cfg, that sees its pods through pods. group is nil if no other process shares it.
+func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInformer, nodes corev1client.NodeInterface, group *replicas.Group, newProvider NewProviderFunc) (*Node, error) {
 	n := &Node{base: b, name: name, cfg: cfg, lister: pods.Lister(), ready: make(chan struct{}), done: make(chan struct{})}
 	provider, nodeProvider, err := newProvider(ProviderConfig{
 		Pods:       n.lister,
@@ -126,6 +127,9 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 	}
 	if !n.cfg.DisableLeaseGuard {
 		nodeOpts = append(nodeOpts, node.WithNodeLeaseGuard(n.pods))
+	}
+	if group != nil {
+		nodeOpts = append(nodeOpts, node.WithNodeLeaseGroup(group))
 	}
 	if h := n.cfg.NodeStatusUpdateErrorHandler; h != nil {
 		nodeOpts = append(nodeOpts, node.WithNodeStatusUpdateErrorHandler(h))

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replicas
+
+import (
+	"cmp"
+	"hash/fnv"
+	"slices"
+)
+
+// Assign returns the nodes of each member: the same for the same nodes and members, whatever their order. The numbers of nodes differ by one at
+// most. When a member comes or goes, few nodes move but its own.
+func Assign(nodes, members []string) map[string][]string {
+	if len(members) == 0 {
+		return nil
+	}
+	members = slices.Compact(slices.Sorted(slices.Values(members)))
+	shares := make(map[string][]string, len(members))
+	room := make(map[string]int, len(members))
+	for i, member := range members {
+		room[member] = len(nodes) / len(members)
+		if i < len(nodes)%len(members) {
+			room[member]++
+		}
+	}
+	type wish struct {
+		node, member string
+		weight       uint64
+	}
+	// The strongest wishes first: each member with each node has a weight that depends on nothing else, so it stays when others come and go.
+	wishes := make([]wish, 0, len(nodes)*len(members))
+	for _, node := range nodes {
+		for _, member := range members {
+			wishes = append(wishes, wish{node, member, weight(node, member)})
+		}
+	}
+	slices.SortFunc(wishes, func(a, b wish) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.node, b.node), cmp.Compare(a.member, b.member))
+	})
+	placed := make(map[string]bool, len(nodes))
+	for _, w := range wishes {
+		if placed[w.node] || room[w.member] == 0 {
+			continue
+		}
+		placed[w.node] = true
+		room[w.member]--
+		shares[w.member] = append(shares[w.member], w.node)
+	}
+	for _, share := range shares {
+		slices.Sort(share)
+	}
+	return shares
+}
+
+func weight(node, member string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(node + "\x00" + member)) // it never fails
+	x := h.Sum64()
+	// FNV leaves names that differ in the last letter close to each other.
+	x = (x ^ x>>33) * 0xff51afd7ed558ccd
+	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replicas
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	coordclientset "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/sleep"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+const (
+	// GroupLabel of the lease of a process names those that it shares nodes with.
+	GroupLabel = "virtual-kubelet.io/share-nodes"
+
+	renewEvery = 2 * time.Second
+	lookEvery  = time.Second
+	retryEvery = 500 * time.Millisecond
+	// requestTimeout leaves room for several tries within maxAge.
+	requestTimeout = 2 * time.Second
+	// leaveIn bounds the end of Leave.
+	leaveIn = 2 * time.Second
+)
+
+// Group is this process among those that share its nodes. Make one with New, run it, and call Leave when no node runs any more.
+type Group struct {
+	// Changed receives when other members are there than before. It has a capacity of 1.
+	Changed chan struct{}
+
+	leases coordclientset.LeaseInterface
+	name   string // of the group
+	member string
+	host   string
+
+	own *coordinationv1.Lease // owned by renew: the lease as last written
+
+	mu    sync.Mutex
+	view  view      // guarded by mu
+	live  []string  // guarded by mu: as of the last look
+	sent  time.Time // guarded by mu: when the last renewal that succeeded was sent
+	since time.Time // guarded by mu: no time without a fresh renewal since then
+}
+
+// New returns the member of the group that this process is. member is unique, and a name that a lease can have; host is for people.
+func New(leases coordclientset.LeaseInterface, group, member, host string) *Group {
+	return &Group{Changed: make(chan struct{}, 1), leases: leases, name: group, member: member, host: host}
+}
+
+// Member is the name of this process in the group, which is that of its lease.
+func (g *Group) Member() string { return g.member }
+
+// Holds reports whether this process has certainly been in the group since then, so that no other one may have taken what it held.
+func (g *Group) Holds(since time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.sent.IsZero() && lease.Elapsed(g.sent, time.Now()) < maxAge && !since.Before(g.since)
+}
+
+// Gone reports whether another member can no longer act for a node whose lease, as it was read before the call, names it. It reads the lease of that
+// member: one that came back meanwhile has renewed it before that of a node.
+func (g *Group) Gone(ctx context.Context, member string) bool {
+	if member == "" || member == g.member {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	read, err := g.leases.Get(ctx, member, metav1.GetOptions{})
+	if err != nil {
+		if !apierrors.IsNotFound(err) {
+			return false
+		}
+		read = nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.view.gone(member, read, time.Now())
+}
+
+// Live returns the members that share the nodes, this one among them, in the order of their names. It is empty until this process has joined.
+func (g *Group) Live() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.live
+}
+
+// Run keeps this process in the group until ctx ends. An error means that it may not be in it.
+func (g *Group) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		if err := g.keepRenewing(ctx); err != nil {
+			cancel(err)
+		}
+	})
+	for ctx.Err() == nil {
+		if err := g.look(ctx); err != nil {
+			if apierrors.IsForbidden(err) {
+				return fmt.Errorf("share nodes: list leases in kube-node-lease: %w", err)
+			}
+			log.G(ctx).WithError(err).Debug("cannot see who shares the nodes")
+		}
+		sleep.For(ctx, lookEvery)
+	}
+	return context.Cause(ctx)
+}
+
+// Leave tells the others that this process does nothing for any node any more.
+func (g *Group) Leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveIn)
+	defer cancel()
+	if err := g.leases.Delete(ctx, g.member, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		log.G(ctx).WithError(err).Debug("the lease of this process stays; others take its nodes when it is old")
+	}
+}
+
+func (g *Group) keepRenewing(ctx context.Context) error {
+	failed := false
+	for ctx.Err() == nil {
+		err := g.renew(ctx)
+		pause := renewEvery
+		switch {
+		case err == nil:
+			failed = false
+		case apierrors.IsForbidden(err):
+			return fmt.Errorf("share nodes: write the lease %s in kube-node-lease: %w", g.member, err)
+		default:
+			pause = retryEvery
+			if !failed && ctx.Err() == nil {
+				log.G(ctx).WithError(err).Warn("the lease by which this process shares nodes is not renewed, trying again")
+			}
+			failed = true
+		}
+		sleep.For(ctx, pause)
+	}
+	return nil
+}
+
+// renew writes the own lease.
+func (g *Group) renew(parent context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(parent, requestTimeout)
+	defer cancel()
+	sent := time.Now()
+	if g.own == nil {
+		g.own, err = g.leases.Create(ctx, g.renewed(&coordinationv1.Lease{}), metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) { // the answer to a request was lost
+			var found *coordinationv1.Lease
+			if found, err = g.leases.Get(ctx, g.member, metav1.GetOptions{}); err == nil {
+				g.own, err = g.leases.Update(ctx, g.renewed(found), metav1.UpdateOptions{})
+			}
+		}
+	} else {
+		g.own, err = g.leases.Update(ctx, g.renewed(g.own), metav1.UpdateOptions{})
+	}
+	if err != nil {
+		g.own = nil
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	// Until this answer others may have believed that this process is gone.
+	if now := time.Now(); g.sent.IsZero() || lease.Elapsed(g.sent, now) >= maxAge {
+		g.since = now
+	}
+	g.sent = sent
+	return nil
+}
+
+// renewed returns what the lease is to be from now on.
+func (g *Group) renewed(seen *coordinationv1.Lease) *coordinationv1.Lease {
+	l := seen.DeepCopy()
+	l.Name = g.member
+	metav1.SetMetaDataLabel(&l.ObjectMeta, GroupLabel, g.name)
+	l.Spec.HolderIdentity = ptr.To(g.host)
+	l.Spec.LeaseDurationSeconds = ptr.To(int32(goneAfter / time.Second))
+	l.Spec.RenewTime = ptr.To(metav1.NowMicro())
+	return l
+}
+
+// look sees who is in the group, and removes the leases of those that are gone long since.
+func (g *Group) look(parent context.Context) error {
+	ctx, cancel := context.WithTimeout(parent, requestTimeout)
+	defer cancel()
+	list, err := g.leases.List(ctx, metav1.ListOptions{LabelSelector: labels.Set{GroupLabel: g.name}.String()})
+	if err != nil {
+		return err
+	}
+	for _, name := range g.take(list.Items, time.Now()) {
+		if err := g.leases.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			log.G(ctx).WithError(err).Debug("the lease of a process that has ended stays")
+		}
+	}
+	return nil
+}
+
+// take takes in a list, tells of news, and returns the leases that nobody needs.
+func (g *Group) take(leases []coordinationv1.Lease, now time.Time) (old []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.view.see(leases, now)
+	live := g.view.live(now)
+	if !slices.Contains(live, g.member) { // it has not joined yet, or somebody has deleted its lease
+		return nil
+	}
+	if !slices.Equal(live, g.live) {
+		g.live = live
+		select {
+		case g.Changed <- struct{}{}:
+		default:
+		}
+	}
+	return g.view.old(now)
+}
