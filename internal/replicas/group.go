@@ -98,9 +98,9 @@ func (g *Group) Live() []string {
 // Run keeps this process in the group until ctx ends. An error means that it may not be in it.
 func (g *Group) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	defer cancel(nil) // before Wait
 	wg.Go(func() {
 		if err := g.keepRenewing(ctx); err != nil {
 			cancel(err)

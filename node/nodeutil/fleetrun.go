@@ -90,6 +90,7 @@ func (f *Fleet) runNodes(ctx context.Context) error {
 
 // runNode runs the node's own parts, once it is among those that may start. Their end is nobody else's.
 func (f *Fleet) runNode(ctx context.Context, n *Node) error {
+	ctx = log.WithLogger(ctx, log.G(ctx).WithField("node", n.name))
 	select {
 	case f.places <- struct{}{}:
 	case <-ctx.Done():
@@ -105,7 +106,6 @@ func (f *Fleet) runNode(ctx context.Context, n *Node) error {
 	if f.address != nil {
 		n.listenPort(f.address)
 	}
-	ctx = log.WithLogger(ctx, log.G(ctx).WithField("node", n.name))
 	p := newParts(ctx)
 	n.start(p)
 	err := p.group.Wait()

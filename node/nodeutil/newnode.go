@@ -38,6 +38,9 @@ func newNode(name string, newProvider NewProviderFunc, opts []NodeOpt) (*Node, e
 	if err := configure(&cfg, opts); err != nil {
 		return nil, err
 	}
+	if cfg.ShareNodes != "" {
+		return nil, errors.New("ShareNodes is set, but only the nodes of a fleet are shared")
+	}
 	b, err := newBase(name, cfg, fromEnv)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replicas
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+func names(prefix string, n int) (out []string) {
+	for i := range n {
+		out = append(out, fmt.Sprintf("%s%03d", prefix, i))
+	}
+	return out
+}
+
+// owners is the member of each node.
+func owners(shares map[string][]string) map[string]string {
+	all := map[string]string{}
+	for member, nodes := range shares {
+		for _, n := range nodes {
+			all[n] = member
+		}
+	}
+	return all
+}
+
+func TestSharesAreEvenAndStable(t *testing.T) {
+	if Assign(names("n", 3), nil) != nil {
+		t.Error("nobody has a share")
+	}
+	for _, nodes := range []int{0, 1, 5, 100, 1000} {
+		for members := 1; members <= 7; members++ {
+			all, group := names("vk-", nodes), names("m-", members)
+			shares := Assign(all, group)
+			most, least := 0, nodes
+			for _, m := range group {
+				most, least = max(most, len(shares[m])), min(least, len(shares[m]))
+			}
+			if most-least > 1 || len(owners(shares)) != nodes {
+				t.Errorf("%d nodes, %d members: from %d to %d nodes each, %d in all", nodes, members, least, most, len(owners(shares)))
+			}
+			backwards := slices.Clone(group)
+			slices.Reverse(backwards)
+			for node, owner := range owners(Assign(all, backwards)) {
+				if owners(shares)[node] != owner {
+					t.Fatalf("%d nodes, %d members: the order of the members decides", nodes, members)
+				}
+			}
+			if nodes < 100 {
+				continue
+			}
+			// One more: what moves is little more than its share.
+			moved := 0
+			for node, owner := range owners(Assign(all, append(names("m-", members), "m-new"))) {
+				if owners(shares)[node] != owner {
+					moved++
+				}
+			}
+			if fair := nodes/(members+1) + 1; moved > fair*13/10 {
+				t.Errorf("%d nodes, %d members and one more: %d move, its share is %d", nodes, members, moved, fair)
+			}
+		}
+	}
+}
+
+// member is a lease as its member has renewed it for the nth time.
+func member(name string, n int) coordinationv1.Lease {
+	at := metav1.NewMicroTime(time.Unix(int64(n), 0))
+	return coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordinationv1.LeaseSpec{RenewTime: &at}}
+}
+
+// TestWhoIsGone has a process look every second, except where it says otherwise.
+func TestWhoIsGone(t *testing.T) {
+	a1, a2, b := member("a", 1), member("a", 2), member("b", 1)
+	for name, tc := range map[string]struct {
+		looks []coordinationv1.Lease // the lease of a at each look; without a name: there is none
+		pause map[int]time.Duration  // before the look
+		read  *coordinationv1.Lease
+		gone  bool
+		live  string
+	}{
+		"it renews":                        {looks: []coordinationv1.Lease{a1, a2}, read: &a2, live: "a b"},
+		"no renewal for nine seconds":      {looks: slices.Repeat([]coordinationv1.Lease{a1}, 10), read: &a1, live: "a b"},
+		"no renewal for ten seconds":       {looks: slices.Repeat([]coordinationv1.Lease{a1}, 11), read: &a1, gone: true, live: "b"},
+		"it has renewed right now":         {looks: slices.Repeat([]coordinationv1.Lease{a1}, 11), read: &a2, live: "b"},
+		"its lease is gone, and it may be": {looks: append(slices.Repeat([]coordinationv1.Lease{a1}, 10), coordinationv1.Lease{}), read: nil, gone: true, live: "b"},
+		"its lease was deleted just now":   {looks: []coordinationv1.Lease{a1, {}}, read: nil, live: "b"},
+		"nobody has ever seen it":          {looks: []coordinationv1.Lease{{}}, read: nil, live: "b"},
+		"nobody looked for a while":        {looks: slices.Repeat([]coordinationv1.Lease{a1}, 11), pause: map[int]time.Duration{6: 10 * time.Second}, read: &a1, live: "a b"},
+		"the last look is long since":      {looks: slices.Repeat([]coordinationv1.Lease{a1}, 11), pause: map[int]time.Duration{11: 6 * time.Second}, read: &a1, live: "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, now := &view{}, time.Unix(1e9, 0)
+			for i, look := range tc.looks {
+				if i > 0 {
+					now = now.Add(max(time.Second, tc.pause[i]))
+				}
+				b.Spec.RenewTime = &metav1.MicroTime{Time: now}
+				all := []coordinationv1.Lease{*b.DeepCopy()}
+				if look.Name != "" {
+					all = append(all, look)
+				}
+				v.see(all, now)
+			}
+			live := strings.Join(v.live(now), " ")
+			now = now.Add(tc.pause[len(tc.looks)])
+			if gone := v.gone("a", tc.read, now); gone != tc.gone || live != tc.live {
+				t.Errorf("gone is %t, and %q live; want %t, %q", gone, live, tc.gone, tc.live)
+			}
+		})
+	}
+	v, now := &view{}, time.Unix(1e9, 0)
+	for range 12 { // a name that only the lease of a node has
+		v.see(nil, now)
+		if v.gone("stranger", nil, now) {
+			break
+		}
+		now = now.Add(time.Second)
+	}
+	if passed := now.Sub(time.Unix(1e9, 0)); passed != goneAfter {
+		t.Errorf("a member without a lease is gone after %v", passed)
+	}
+}
+
+// inGroup runs a test in a bubble, with a client of its own API server.
+func inGroup(t *testing.T, test func(t *testing.T, client *fake.Clientset, start func(name string) (*Group, func()))) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset()
+		test(t, client, func(name string) (*Group, func()) {
+			g := New(client.CoordinationV1().Leases("kube-node-lease"), "g", name, "host")
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() { defer close(done); _ = g.Run(ctx) }()
+			end := func() { stop(); <-done }
+			t.Cleanup(end)
+			return g, end
+		})
+	})
+}
+
+func TestMembersSeeEachOther(t *testing.T) {
+	inGroup(t, func(t *testing.T, client *fake.Clientset, start func(string) (*Group, func())) {
+		shows := func(want string, groups ...*Group) {
+			t.Helper()
+			synctest.Wait()
+			for _, g := range groups {
+				if got := strings.Join(g.Live(), " "); got != want {
+					t.Errorf("%s sees %q, want %q", g.Member(), got, want)
+				}
+			}
+		}
+		a, _ := start("a")
+		time.Sleep(2 * time.Second)
+		shows("a", a)
+		b, stopB := start("b")
+		c, killC := start("c")
+		time.Sleep(3 * time.Second)
+		shows("a b c", a, b, c)
+		if !a.Holds(time.Now()) || a.Holds(time.Now().Add(-time.Minute)) {
+			t.Error("a holds what it took before it was there, or does not hold what it takes now")
+		}
+		stopB()
+		b.Leave(t.Context())
+		time.Sleep(2 * time.Second)
+		shows("a c", a, c)
+		killC()
+		began := time.Now()
+		for !a.Gone(t.Context(), "c") {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if took := time.Since(began); took < maxAge-renewEvery || took > goneAfter+lookEvery {
+			t.Errorf("c was gone after %v", took)
+		}
+		time.Sleep(lookEvery)
+		shows("a", a)
+		if a.Gone(t.Context(), "a") || a.Gone(t.Context(), "") {
+			t.Error("a is gone for itself")
+		}
+		time.Sleep(2 * time.Minute)
+		if left, err := client.CoordinationV1().Leases("kube-node-lease").List(t.Context(), metav1.ListOptions{}); err != nil || len(left.Items) != 1 {
+			t.Errorf("%d leases are left (%v), want that of a", len(left.Items), err)
+		}
+	})
+}
+
+// TestNobodyIsGoneWhileTheAPIServerIsSilent: after an outage all members are as they were, and hold nothing of before until they have renewed.
+func TestNobodyIsGoneWhileTheAPIServerIsSilent(t *testing.T) {
+	inGroup(t, func(t *testing.T, client *fake.Clientset, start func(string) (*Group, func())) {
+		a, _ := start("a")
+		_, _ = start("b")
+		time.Sleep(3 * time.Second)
+		before := time.Now()
+		var answers atomic.Bool
+		client.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return !answers.Load(), nil, apierrors.NewServiceUnavailable("no")
+		})
+		time.Sleep(time.Minute)
+		if a.Gone(t.Context(), "b") || a.Holds(before) || len(a.Live()) != 2 {
+			t.Errorf("in the outage: b is gone: %t, a holds: %t, live: %v", a.Gone(t.Context(), "b"), a.Holds(before), a.Live())
+		}
+		answers.Store(true)
+		time.Sleep(4 * time.Second)
+		if a.Gone(t.Context(), "b") || a.Holds(before) || !a.Holds(time.Now()) || len(a.Live()) != 2 {
+			t.Errorf("after the outage: b is gone: %t, a holds what it held: %t, live: %v", a.Gone(t.Context(), "b"), a.Holds(before), a.Live())
+		}
+	})
+}
+
+// TestALeaseThatSomebodyDeletes comes back, and nobody is gone meanwhile.
+func TestALeaseThatSomebodyDeletes(t *testing.T) {
+	inGroup(t, func(t *testing.T, client *fake.Clientset, start func(string) (*Group, func())) {
+		a, _ := start("a")
+		b, _ := start("b")
+		time.Sleep(3 * time.Second)
+		since := time.Now()
+		if err := client.CoordinationV1().Leases("kube-node-lease").Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for range 50 {
+			if a.Gone(t.Context(), "b") || !b.Holds(since) {
+				t.Fatal("b is gone")
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if got := strings.Join(a.Live(), " "); got != "a b" {
+			t.Errorf("a sees %q at last", got)
+		}
+	})
+}
+
+func TestRightsAreMissing(t *testing.T) {
+	for verb, want := range map[string]string{"list": "list leases", "create": "write the lease a"} {
+		synctest.Test(t, func(t *testing.T) {
+			client := fake.NewClientset()
+			client.PrependReactor(verb, "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, apierrors.NewForbidden(coordinationv1.Resource("leases"), "a", nil)
+			})
+			err := New(client.CoordinationV1().Leases("kube-node-lease"), "g", "a", "host").Run(t.Context())
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %q", verb, err, want)
+			}
+		})
+	}
+}
