@@ -69,7 +69,7 @@ func (p Program) examine(o *options, cmd *cobra.Command) doctor.Config {
 		return c
 	}
 	c.NodeName, c.NodeIP, c.Kubeconfig, c.BootstrapKubeconfig = o.NodeName, o.NodeIP, o.Kubeconfig, o.BootstrapKubeconfig
-	c.RequestsCertificate, c.CertDir, c.ManyNodes = o.ServerTLSBootstrap, o.CertDir, len(o.nodeNames) > 0
+	c.RequestsCertificate, c.CertDir, c.ManyNodes, c.SharesNodes = o.ServerTLSBootstrap, o.CertDir, len(o.nodeNames) > 0, o.ShareNodes != ""
 	if len(o.nodeNames) > 0 {
 		c.NodeName = o.nodeNames[0] // what holds for one holds for all
 	}

@@ -52,6 +52,9 @@ func settings() []setting {
 			bind: func(fs *pflag.FlagSet, o *options, name, usage string) {
 				fs.StringSliceVar(&o.Nodes, name, nil, usage)
 			}},
+		{flag: "share-nodes", field: "shareNodes", env: []string{"VKUBELET_SHARE_NODES"}, group: groupNode,
+			usage: "`name` of a group of processes with the same --nodes, which share them evenly, and take over those of a process that has ended; for providers whose pods every one of them reaches",
+			bind:  text(func(o *options) *string { return &o.ShareNodes }, "")},
 		{flag: "node-ip", field: "nodeIP", env: []string{"VKUBELET_POD_IP"}, group: groupNode,
 			usage: "`address` of the node, at which the API server reaches the kubelet API",
 			bind:  text(func(o *options) *string { return &o.NodeIP }, "")},

@@ -28,7 +28,7 @@ func (o *options) newDaemon(ctx context.Context, p Provider, version string) (da
 		cfg.KubeAPIQPS, cfg.KubeAPIBurst = o.KubeAPIQPS, o.KubeAPIBurst
 		cfg.InformerResyncPeriod = o.FullResync
 		cfg.NumWorkers = o.PodSyncWorkers
-		cfg.DisableLeaseGuard = o.NoLeaseGuard
+		cfg.ShareNodes, cfg.DisableLeaseGuard = o.ShareNodes, o.NoLeaseGuard
 		cfg.HTTPListenAddr = o.listenAddr()
 		cfg.StreamIdleTimeout, cfg.StreamCreationTimeout = o.StreamIdleTimeout, o.StreamCreationTimeout
 		cfg.MaxStreams, cfg.MaxStreamsPerUser = o.MaxStreams, o.MaxStreamsPerUser

@@ -21,6 +21,7 @@ type options struct {
 
 	NodeName        string
 	Nodes           []string // patterns
+	ShareNodes      string
 	NodeIP          string
 	OperatingSystem string
 	ClusterDomain   string

@@ -42,6 +42,13 @@ func (o *options) validate() error {
 		}
 		o.nodeNames = names
 	}
+	switch {
+	case o.ShareNodes == "":
+	case len(o.Nodes) == 0:
+		refuse("--share-nodes %s: want --nodes, which every process of the group has", o.ShareNodes)
+	case o.NoLeaseGuard:
+		refuse("--share-nodes %s: nodes are shared by their leases, so it contradicts --disable-lease-guard", o.ShareNodes)
+	}
 	o.OperatingSystem = strings.ToLower(o.OperatingSystem)
 	if o.OperatingSystem != string(corev1.Linux) && o.OperatingSystem != string(corev1.Windows) {
 		refuse("--os %q: want linux or windows", o.OperatingSystem)

@@ -138,7 +138,9 @@ func TestManifestsAreThoseOfTheChart(t *testing.T) {
 
 // TestSettingsAreThoseOfTheProgram reads the configuration file of each mode as the program does.
 func TestSettingsAreThoseOfTheProgram(t *testing.T) {
-	for name, given := range modes {
+	all := maps.Clone(modes)
+	all["shared nodes"] = with(values{"nodes": []any{"vk-[00-99]", "gpu"}, "replicas": 3, "serving": values{"mode": "selfSigned"}})
+	for name, given := range all {
 		text, _, err := unstructured.NestedString(find(t, objects(t, mustRender(t, "ns", given)), "ConfigMap").Object, "data", "config.yaml")
 		if err != nil {
 			t.Fatal(err)
@@ -147,8 +149,12 @@ func TestSettingsAreThoseOfTheProgram(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := execute(t.Context(), &bytes.Buffer{}, []string{"config", "print", "--config=" + file}); err != nil {
+		var out bytes.Buffer
+		if err := execute(t.Context(), &out, []string{"config", "print", "--config=" + file}); err != nil {
 			t.Errorf("%s: %v in\n%s", name, err, text)
+		}
+		if shares := strings.Contains(out.String(), "shareNodes: virtual-kubelet"); shares != (name == "shared nodes") {
+			t.Errorf("%s: nodes are shared: %t:\n%s", name, shares, out.String())
 		}
 	}
 }
@@ -171,6 +177,9 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"privileged port", with(values{"serving": values{"mode": "selfSigned", "port": 443}}), "/serving/port"},
 		{"digest", with(values{"image": values{"digest": "latest"}}), "/image/digest"},
 		{"strategy", with(values{"strategy": "Whatever"}), "/strategy"},
+		{"replicas of one node", with(values{"replicas": 2}), "/replicas"},
+		{"nodes with the identity of one", values{"nodes": []any{"a", "b"}, "identity": values{"mode": "node", "kubeconfigSecret": "a"}, "serving": values{"mode": "off"}}, "/identity/mode"},
+		{"a certificate of nodes that is asked for", with(values{"nodes": []any{"a", "b"}, "serving": values{"mode": "request"}}), "/serving/mode"},
 	} {
 		if _, err := render(t, "ns", tc.given); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want an error about %s", tc.name, err, tc.want)

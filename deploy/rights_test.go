@@ -58,13 +58,28 @@ func flat(namespace string, rules []rbacv1.PolicyRule) (list []string) {
 // TestTheRoleIsTheTable compares the roles of the chart with the table of what nodes use.
 func TestTheRoleIsTheTable(t *testing.T) {
 	for serving, features := range map[string][]rbac.Feature{
+		"off of shared nodes": {rbac.PodTokens, rbac.TrustBundles, rbac.Claims, rbac.ManyNodes, rbac.SharedNodes},
+		"selfSigned of nodes": {rbac.PodTokens, rbac.TrustBundles, rbac.Claims, rbac.Serving, rbac.ManyNodes},
+
 		"off":        {rbac.EndpointSlices, rbac.PodTokens, rbac.TrustBundles, rbac.Claims},
 		"selfSigned": {rbac.PodTokens, rbac.TrustBundles, rbac.Claims, rbac.Serving},
 		"request":    {rbac.PodTokens, rbac.TrustBundles, rbac.Claims, rbac.Serving, rbac.CertificateRequests},
 	} {
 		var got, want []string
-		for _, o := range objects(t, mustRender(t, "ns", with(values{"nodeName": "n1", "serving": values{"mode": serving},
-			"identity": values{"mode": "serviceAccount", "endpointSlices": slices.Contains(features, rbac.EndpointSlices)}}))) {
+		mode, _, many := strings.Cut(serving, " ")
+		nodes, replicas := []string{"n1"}, 1
+		if many {
+			nodes = nil
+		}
+		if slices.Contains(features, rbac.SharedNodes) {
+			replicas = 3
+		}
+		given := values{"nodeName": "n1", "serving": values{"mode": mode},
+			"identity": values{"mode": "serviceAccount", "endpointSlices": slices.Contains(features, rbac.EndpointSlices)}}
+		if many {
+			given["nodes"], given["replicas"] = []any{"vk-[0-9]"}, replicas
+		}
+		for _, o := range objects(t, mustRender(t, "ns", with(given))) {
 			if kind := o.GetKind(); kind == "Role" || kind == "ClusterRole" {
 				role := &rbacv1.ClusterRole{}
 				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, role); err != nil {
@@ -73,7 +88,7 @@ func TestTheRoleIsTheTable(t *testing.T) {
 				got = append(got, flat(o.GetNamespace(), role.Rules)...)
 			}
 		}
-		for _, o := range rbac.Objects(rbac.Subject{Name: "virtual-kubelet", Namespace: "ns", Nodes: []string{"n1"}}, features...) {
+		for _, o := range rbac.Objects(rbac.Subject{Name: "virtual-kubelet", Namespace: "ns", Nodes: nodes}, features...) {
 			switch role := o.(type) {
 			case *rbacv1.ClusterRole:
 				want = append(want, flat("", role.Rules)...)

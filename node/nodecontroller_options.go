@@ -3,7 +3,6 @@
 package node
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -69,17 +68,6 @@ func WithNodeLeaseGuard(pods *PodController) NodeControllerOpt {
 		n.pods = pods
 		return nil
 	}
-}
-
-// LeaseGroup is what a process knows of those that share nodes with it. Its methods are safe for concurrent use.
-type LeaseGroup interface {
-	// Member names this process among them. It does not change.
-	Member() string
-	// Holds reports whether this process has certainly been among them all the time since then. It must return at once.
-	Holds(since time.Time) bool
-	// Gone reports whether another member can no longer act for a node, by what is read within the call: whoever is not gone and held
-	// the node before makes Holds false for the time before it renews the lease of the node.
-	Gone(ctx context.Context, member string) bool
 }
 
 // WithNodeLeaseGroup lets the guard of WithNodeLeaseGuard go by a group of processes, too: this one acts only while it is certainly in the group, and

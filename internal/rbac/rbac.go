@@ -58,6 +58,8 @@ const (
 	EndpointSlices Feature = "endpoint slices"
 	// ManyNodes is a process with several nodes.
 	ManyNodes Feature = "many nodes"
+	// SharedNodes is a process that shares its nodes with others.
+	SharedNodes Feature = "shared nodes"
 )
 
 // leases is the namespace of the leases of nodes.
@@ -72,6 +74,8 @@ var table = []Right{
 	{Verbs: []string{"patch"}, Resource: "nodes/status", Own: true, Why: "the node is Ready"},
 	{Verbs: []string{"get", "update"}, Group: "coordination.k8s.io", Resource: "leases", Namespace: leases, Own: true, Why: "the node has a heartbeat, and one process acts for it"},
 	{Verbs: []string{"create"}, Group: "coordination.k8s.io", Resource: "leases", Namespace: leases, Why: "the node has a heartbeat"},
+	{Verbs: []string{"get", "update", "list", "delete"}, Group: "coordination.k8s.io", Resource: "leases", Namespace: leases, Needs: SharedNodes,
+		Why: "processes that share nodes have a lease each, and see those of the others"},
 	{Verbs: []string{"list", "watch"}, Resource: "pods", Why: "the node learns of its pods"},
 	{Verbs: []string{"delete"}, Resource: "pods", Why: "pods that have stopped go"},
 	{Verbs: []string{"patch"}, Resource: "pods/status", Why: "pods have a status"},
@@ -111,7 +115,7 @@ func All(features ...Feature) (out []Right) {
 
 // Every is all features.
 func Every() []Feature {
-	return []Feature{Serving, CertificateRequests, PodTokens, TrustBundles, PodCertificates, Claims, Provisioning, EndpointSlices, ManyNodes}
+	return []Feature{Serving, CertificateRequests, PodTokens, TrustBundles, PodCertificates, Claims, Provisioning, EndpointSlices, ManyNodes, SharedNodes}
 }
 
 // Reviews returns the questions whether the own identity has the right; node is the name of the node.

@@ -45,20 +45,9 @@ type Fleet struct {
 	err     error // guarded by mu
 }
 
-// fleetNodes are the nodes that a fleet has at one time.
-type fleetNodes struct {
-	nodes  []*Node // in the order of their names
-	byName map[string]*Node
-	byHost map[string]*Node // by names and addresses that only one node has
-}
-
 // hold makes the nodes those of the fleet.
 func (f *Fleet) hold(nodes []*Node) {
-	all := &fleetNodes{nodes: nodes, byName: make(map[string]*Node, len(nodes)), byHost: hostsOf(nodes)}
-	for _, n := range nodes {
-		all.byName[n.name] = n
-	}
-	f.running.Store(all)
+	f.running.Store(newFleetNodes(nodes))
 }
 
 // Nodes returns the nodes, in the order of their names; of nodes that are shared with other processes those that this one runs now. They run with the

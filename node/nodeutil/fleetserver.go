@@ -77,25 +77,6 @@ func (f *Fleet) askedFor(req *http.Request) asked {
 	return asked(f.pods.NodeOf(namespace, name))
 }
 
-// hostsOf returns the names and addresses that belong to one node only.
-func hostsOf(nodes []*Node) map[string]*Node {
-	hosts := map[string]*Node{}
-	for _, n := range nodes {
-		own := []string{n.name}
-		for _, address := range n.cfg.NodeSpec.Status.Addresses {
-			own = append(own, address.Address)
-		}
-		for _, host := range own {
-			if other, taken := hosts[host]; taken && other != n {
-				hosts[host] = nil
-				continue
-			}
-			hosts[host] = n
-		}
-	}
-	return hosts
-}
-
 // hostOf returns addr without its port.
 func hostOf(addr string) string {
 	if host, _, err := net.SplitHostPort(addr); err == nil {

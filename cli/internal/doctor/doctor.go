@@ -29,6 +29,8 @@ type Config struct {
 	CertDir             string
 	// ManyNodes says that the process has more nodes than this one.
 	ManyNodes bool
+	// SharesNodes says that other processes have them too.
+	SharesNodes bool
 	// AdminKubeconfig is that of somebody who may use nodes/proxy; "" for the node's own.
 	AdminKubeconfig string
 

@@ -32,6 +32,9 @@ func checkRights(ctx context.Context, e *exam) {
 	if e.ManyNodes {
 		features = append(features, rbac.ManyNodes)
 	}
+	if e.SharesNodes {
+		features = append(features, rbac.SharedNodes)
+	}
 	e.need(ctx, fixRole, rbac.All(features...))
 }
 

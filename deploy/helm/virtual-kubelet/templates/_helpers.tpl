@@ -30,7 +30,15 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
 {{- define "vk.config" -}}
-{{- $own := dict "apiVersion" "virtual-kubelet.io/v1alpha1" "kind" "VirtualKubeletConfiguration" "nodeName" .Values.nodeName "provider" .Values.provider -}}
+{{- $own := dict "apiVersion" "virtual-kubelet.io/v1alpha1" "kind" "VirtualKubeletConfiguration" "provider" .Values.provider -}}
+{{- if .Values.nodes -}}
+{{- $_ := set $own "nodes" .Values.nodes -}}
+{{- else -}}
+{{- $_ := set $own "nodeName" .Values.nodeName -}}
+{{- end -}}
+{{- if gt (int .Values.replicas) 1 -}}
+{{- $_ := set $own "shareNodes" (include "vk.name" .) -}}
+{{- end -}}
 {{- if .Values.providerConfig -}}
 {{- $_ := set $own "providerConfig" "/etc/virtual-kubelet/config/provider" -}}
 {{- end -}}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+const (
+	// startingNodes is how many nodes are registered at a time.
+	startingNodes = 64
+	// startPatience is how long a node that does not get ready holds up others.
+	startPatience = 2 * time.Second
+)
+
+// runNode runs the node's own parts, once it is among those that may start. Their end is nobody else's.
+func (f *Fleet) runNode(ctx context.Context, n *Node) error {
+	ctx = log.WithLogger(ctx, log.G(ctx).WithField("node", n.name))
+	select {
+	case f.places <- struct{}{}:
+	case <-ctx.Done():
+		n.end(ctx.Err())
+		return ctx.Err()
+	}
+	var started sync.WaitGroup
+	defer started.Wait()
+	started.Go(func() {
+		n.waitStarted(ctx)
+		<-f.places
+	})
+	if f.address != nil {
+		n.listenPort(f.address)
+	}
+	p := newParts(ctx)
+	n.start(p)
+	err := p.group.Wait()
+	n.end(err)
+	if ctx.Err() == nil {
+		err = fmt.Errorf("run node %s: %w", n.name, err)
+		log.G(ctx).WithError(err).Error("The node has ended by itself; the others go on")
+	}
+	return err
+}
+
+// waitStarted waits until the node is ready, but not for long.
+func (n *Node) waitStarted(ctx context.Context) {
+	timer := time.NewTimer(startPatience)
+	defer timer.Stop()
+	select {
+	case <-n.ready:
+	case <-n.done:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+// fleetNodes are the nodes that a fleet has at one time.
+type fleetNodes struct {
+	nodes  []*Node // in the order of their names
+	byName map[string]*Node
+	byHost map[string]*Node // by names and addresses that only one node has
+}
+
+func newFleetNodes(nodes []*Node) *fleetNodes {
+	all := &fleetNodes{nodes: nodes, byName: make(map[string]*Node, len(nodes)), byHost: hostsOf(nodes)}
+	for _, n := range nodes {
+		all.byName[n.name] = n
+	}
+	return all
+}
+
+// hostsOf returns the names and addresses that belong to one node only.
+func hostsOf(nodes []*Node) map[string]*Node {
+	hosts := map[string]*Node{}
+	for _, n := range nodes {
+		own := []string{n.name}
+		for _, address := range n.cfg.NodeSpec.Status.Addresses {
+			own = append(own, address.Address)
+		}
+		for _, host := range own {
+			if other, taken := hosts[host]; taken && other != n {
+				hosts[host] = nil
+				continue
+			}
+			hosts[host] = n
+		}
+	}
+	return hosts
+}
