@@ -91,7 +91,7 @@ func (s *share) end(n *sharedNode) {
 func (s *share) adjust(ctx context.Context) error {
 	members := s.fleet.group.Live()
 	wanted := replicas.Assign(s.fleet.names, members)[s.fleet.group.Member()]
-	log.G(ctx).WithField("nodes", len(wanted)).WithField("processes", len(members)).Info("This process has its share of the nodes")
+	log.G(ctx).WithFields(log.Fields{"nodes": len(wanted), "processes": len(members), "member": s.fleet.group.Member()}).Info("This process has its share of the nodes")
 	for name, n := range s.nodes {
 		if slices.Contains(wanted, name) {
 			continue

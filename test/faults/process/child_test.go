@@ -44,6 +44,9 @@ func (w *world) launch(env ...string) *child {
 	c.cmd = exec.Command(os.Args[0], flags.Args()...) // it is ended by signals, which are what is tested
 	c.cmd.Env = append(append(os.Environ(), daemon.Variable+"=1"), env...)
 	c.cmd.Stderr = c.said
+	if w.isolate {
+		c.cmd.SysProcAttr = pidNamespace()
+	}
 	stdin, err := c.cmd.StdinPipe() // the daemon ends when nobody holds the other end
 	if err != nil {
 		w.Fatal(err)

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -72,13 +73,14 @@ type actor struct {
 	*world
 	random *rand.Rand
 	name   string
+	on     string // the node of its pods; "": that of the world
 	pod    *corev1.Pod
 	wrote  int // the last number written as a foreign writer
 	failed bool
 }
 
 func (c *churn) live(n int) {
-	a := &actor{world: c.world, random: rand.New(rand.NewPCG(uint64(n), 1)), name: fmt.Sprintf("churn-%d", n)}
+	a := &actor{world: c.world, random: rand.New(rand.NewPCG(uint64(n), 1)), name: fmt.Sprintf("churn-%d", n), on: c.nodeOf(n)}
 	defer c.records.over(a.name)
 	switch {
 	case n%20 == 19 && !c.gently:
@@ -143,7 +145,7 @@ func (a *actor) create(policy corev1.RestartPolicy) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: a.name, Namespace: a.namespace, Labels: map[string]string{foreign: "0"}},
 		Spec: corev1.PodSpec{
-			NodeName: a.node, RestartPolicy: policy, AutomountServiceAccountToken: &noToken, TerminationGracePeriodSeconds: &grace,
+			NodeName: cmp.Or(a.on, a.node), RestartPolicy: policy, AutomountServiceAccountToken: &noToken, TerminationGracePeriodSeconds: &grace,
 			Containers: []corev1.Container{{Name: "main", Image: "example.test/image:1"}},
 		},
 	}

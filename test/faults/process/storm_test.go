@@ -37,7 +37,7 @@ func (w *world) steady(n int) map[types.UID]string {
 	w.Helper()
 	c := w.start()
 	for i := range n {
-		a := &actor{world: w, name: fmt.Sprintf("steady-%d", i)}
+		a := &actor{world: w, name: fmt.Sprintf("steady-%d", i), on: w.nodeOf(i)}
 		a.create(corev1.RestartPolicyAlways)
 	}
 	// The watch may show a pod later than its creation is answered: what is in step may be fewer than n.

@@ -26,11 +26,13 @@ type world struct {
 	api       *testapi.API
 	namespace string
 	node      string
-	dir       string // for sockets, whose paths must be short
+	nodes     []string // of the pods, where the daemons share several; else they are on node
+	dir       string   // for sockets, whose paths must be short
 	flags     daemon.Flags
 	records   *records
 	backend   *backend.Backend
 	children  atomic.Int64 // how many there were
+	isolate   bool         // each daemon has a PID namespace: others cannot see that it has ended
 	gently    bool         // churn without deletions by force, which need a daemon that lives for a while
 }
 
@@ -67,6 +69,14 @@ func newWorldIn(t *testing.T, api *testapi.API, times backend.Times) *world {
 	})
 	w.follow()
 	return w
+}
+
+// nodeOf is the node of the nth pod.
+func (w *world) nodeOf(n int) string {
+	if len(w.nodes) == 0 {
+		return w.node
+	}
+	return w.nodes[n%len(w.nodes)]
 }
 
 // pods are those of the test, for an administrator.

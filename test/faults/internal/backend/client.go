@@ -25,7 +25,10 @@ import (
 )
 
 // Client is a provider that has its pods at a Backend in another process.
-type Client struct{ http *http.Client }
+type Client struct {
+	http *http.Client
+	node string // of which it has pods; "": of all
+}
 
 // NewClient returns a client of the backend that serves at the socket.
 func NewClient(socket string) *Client {
@@ -36,9 +39,12 @@ func NewClient(socket string) *Client {
 	return &Client{http: &http.Client{Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Second}}}
 }
 
+// Of returns a client that has the pods of the node only.
+func (c *Client) Of(node string) *Client { return &Client{http: c.http, node: node} }
+
 // call makes one call and returns the pods of the answer.
 func (c *Client) call(ctx context.Context, method, namespace, name string, pod *corev1.Pod) ([]*corev1.Pod, error) {
-	body, err := json.Marshal(call{Method: method, Namespace: namespace, Name: name, Pod: pod, Sent: time.Now()})
+	body, err := json.Marshal(call{Method: method, Namespace: namespace, Name: name, Node: c.node, Pod: pod, Sent: time.Now()})
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", method, err)
 	}
@@ -109,7 +115,7 @@ func (c *Client) one(ctx context.Context, method, namespace, name string) (*core
 	return pods[0], nil
 }
 
-// GetPods returns all instances.
+// GetPods returns all instances, or those of the node.
 func (c *Client) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	return c.call(ctx, "GetPods", "", "", nil)
 }
@@ -134,7 +140,7 @@ func (c *Client) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
 }
 
 func (c *Client) watch(ctx context.Context, notify func(*corev1.Pod)) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://backend/watch", http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://backend/watch?node="+c.node, http.NoBody)
 	if err != nil {
 		return
 	}

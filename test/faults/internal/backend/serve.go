@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,7 @@ type call struct {
 	Method    string      `json:"method"`
 	Namespace string      `json:"namespace,omitempty"`
 	Name      string      `json:"name,omitempty"`
+	Node      string      `json:"node,omitempty"`
 	Pod       *corev1.Pod `json:"pod,omitempty"`
 	Sent      time.Time   `json:"sent"`
 }
@@ -102,7 +104,7 @@ func (b *Backend) do(c call, a *answer) (err error) {
 			a.Pods = []*corev1.Pod{pod}
 		}
 	case "GetPods":
-		a.Pods = b.list()
+		a.Pods = slices.DeleteFunc(b.list(), func(pod *corev1.Pod) bool { return c.Node != "" && pod.Spec.NodeName != c.Node })
 	}
 	return err
 }

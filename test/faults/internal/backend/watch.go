@@ -12,6 +12,7 @@ import (
 
 // watcher is a daemon that is told of changes. What it has not read when it dies is lost.
 type watcher struct {
+	node   string // of which it is told; "": of all
 	mu     sync.Mutex
 	queue  []*corev1.Pod // guarded by mu
 	wake   chan struct{}
@@ -20,6 +21,9 @@ type watcher struct {
 }
 
 func (w *watcher) send(pod *corev1.Pod) {
+	if w.node != "" && pod.Spec.NodeName != w.node {
+		return
+	}
 	w.mu.Lock()
 	w.queue = append(w.queue, pod)
 	w.mu.Unlock()
@@ -40,7 +44,7 @@ func (w *watcher) take() []*corev1.Pod {
 func (w *watcher) close() { w.once.Do(func() { close(w.closed) }) }
 
 func (b *Backend) serveWatch(rw http.ResponseWriter, req *http.Request) {
-	w := &watcher{wake: make(chan struct{}, 1), closed: make(chan struct{})}
+	w := &watcher{node: req.URL.Query().Get("node"), wake: make(chan struct{}, 1), closed: make(chan struct{})}
 	b.mu.Lock()
 	b.watchers[w] = struct{}{}
 	if b.replay {

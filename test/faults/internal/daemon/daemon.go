@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -44,6 +45,8 @@ type Flags struct {
 	Socket                    string // of the backend
 	Inspect                   string // the socket at which the daemon tells of itself
 	CertFile, KeyFile, CAFile string // of its server; without the first there is none
+	// Nodes are the nodes instead of NodeName, as patterns, and Share is the group of daemons that share them.
+	Nodes, Share string
 	// Complete says that the provider knows that its answers are complete, as one that asks the backend itself may.
 	Complete bool
 }
@@ -53,7 +56,7 @@ func (f Flags) Args() []string {
 	return []string{
 		"-kubeconfig=" + f.Kubeconfig, "-nodename=" + f.NodeName, "-socket=" + f.Socket, "-inspect=" + f.Inspect,
 		"-cert=" + f.CertFile, "-key=" + f.KeyFile, "-ca=" + f.CAFile,
-		fmt.Sprintf("-complete=%t", f.Complete),
+		"-nodes=" + f.Nodes, "-share=" + f.Share, fmt.Sprintf("-complete=%t", f.Complete),
 	}
 }
 
@@ -66,6 +69,8 @@ func parse(args []string) (f Flags, err error) {
 	set.StringVar(&f.CertFile, "cert", "", "serving certificate `file`")
 	set.StringVar(&f.KeyFile, "key", "", "its key `file`")
 	set.StringVar(&f.CAFile, "ca", "", "`file` with the authority of client certificates")
+	set.StringVar(&f.Nodes, "nodes", "", "`names` of the nodes")
+	set.StringVar(&f.Share, "share", "", "`name` of the group that shares them")
 	set.BoolVar(&f.Complete, "complete", false, "the provider knows that its answers are complete")
 	err = set.Parse(args)
 	return f, err
@@ -115,7 +120,13 @@ func run(ctx context.Context, args []string) error {
 	return n.Run(ctx)
 }
 
-func newNode(flags Flags, plan *failpoint.Plan) (*nodeutil.Node, error) {
+// runner is a node, or many.
+type runner interface {
+	Run(ctx context.Context) error
+	WaitReady(ctx context.Context, timeout time.Duration) error
+}
+
+func newNode(flags Flags, plan *failpoint.Plan) (runner, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", flags.Kubeconfig)
 	if err != nil {
 		return nil, err
@@ -126,9 +137,13 @@ func newNode(flags Flags, plan *failpoint.Plan) (*nodeutil.Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	all := backend.NewClient(flags.Socket)
 	provider := func(cfg nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
 		describe(cfg.Node)
-		c := backend.NewClient(flags.Socket)
+		c := all
+		if flags.Nodes != "" {
+			c = all.Of(cfg.Node.Name)
+		}
 		p := plan.Provider(c)
 		if flags.Complete {
 			p = complete{p}
@@ -139,7 +154,16 @@ func newNode(flags Flags, plan *failpoint.Plan) (*nodeutil.Node, error) {
 		nodeutil.WithClient(client),
 		func(cfg *nodeutil.NodeConfig) error { cfg.NumWorkers = 10; return nil },
 	}
-	return nodeutil.NewNode(flags.NodeName, provider, append(opts, serving(flags)...)...)
+	opts = append(opts, serving(flags)...)
+	if flags.Nodes == "" {
+		return nodeutil.NewNode(flags.NodeName, provider, opts...)
+	}
+	names, err := nodeutil.NodeNames(flags.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	share := func(cfg *nodeutil.NodeConfig) error { cfg.ShareNodes = flags.Share; return nil }
+	return nodeutil.NewFleet(names, provider, append(opts, share)...)
 }
 
 // complete is a provider whose answers are complete.
