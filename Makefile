@@ -158,6 +158,11 @@ SOAK ?= 1h
 soak: build ## kill a daemon with kill -9 every five seconds for SOAK=1h under churn, and write docs/reports/soak.md
 	@VK_REQUIRE_TESTAPI=1 go test ./test/faults/process -count=1 -timeout 0 -v -run '^TestSoak$$' -soak=$(SOAK) -soak-report=$(CURDIR)/docs/reports/soak.md
 
+# 10,000 pods on 1,000 nodes, for 15 minutes.
+.PHONY: soak-replicas
+soak-replicas: build ## kill -9 in turn one of three daemons that share 1,000 nodes, for SOAK=15m, and write docs/reports/replicas.md
+	@VK_REQUIRE_TESTAPI=1 go test ./test/faults/process -count=1 -timeout 0 -v -run '^TestReplicasSoak$$' -replicas=$(if $(filter command environment,$(origin SOAK)),$(SOAK),15m) -replicas-report=docs/reports/replicas.md
+
 # Kubernetes' own tests of a node: they need root, Linux and a container runtime. See docs/reports/conformance.md.
 .PHONY: conformance
 # With PROVIDER=process on gVisor, runsc is needed too.

@@ -149,7 +149,7 @@ func TestLifecycleIsPure(t *testing.T) {
 }
 
 // inOrder are the packages of the core.
-var inOrder = []string{"node", "node/api", "node/nodeutil", "internal/admission", "internal/lease", "internal/lifecycle"}
+var inOrder = []string{"node", "node/api", "node/nodeutil", "internal/admission", "internal/lease", "internal/lifecycle", "internal/replicas"}
 
 func TestFilesOfTheCoreHaveAnOrder(t *testing.T) {
 	report(t, "a reader of a large package must be able to begin at its ground, and a part that stands on another one must not be known there",

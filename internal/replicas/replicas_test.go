@@ -94,8 +94,8 @@ func TestWhoIsGone(t *testing.T) {
 		live  string
 	}{
 		"it renews":                        {looks: []coordinationv1.Lease{a1, a2}, read: &a2, live: "a b"},
-		"no renewal for nine seconds":      {looks: slices.Repeat([]coordinationv1.Lease{a1}, 10), read: &a1, live: "a b"},
-		"no renewal for ten seconds":       {looks: slices.Repeat([]coordinationv1.Lease{a1}, 11), read: &a1, gone: true, live: "b"},
+		"no renewal for eight seconds":     {looks: slices.Repeat([]coordinationv1.Lease{a1}, 9), read: &a1, live: "a b"},
+		"no renewal for nine seconds":      {looks: slices.Repeat([]coordinationv1.Lease{a1}, 10), read: &a1, gone: true, live: "b"},
 		"it has renewed right now":         {looks: slices.Repeat([]coordinationv1.Lease{a1}, 11), read: &a2, live: "b"},
 		"its lease is gone, and it may be": {looks: append(slices.Repeat([]coordinationv1.Lease{a1}, 10), coordinationv1.Lease{}), read: nil, gone: true, live: "b"},
 		"its lease was deleted just now":   {looks: []coordinationv1.Lease{a1, {}}, read: nil, live: "b"},

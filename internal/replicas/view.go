@@ -12,9 +12,9 @@ import (
 
 const (
 	// maxAge is how old the last renewal of the own lease may be for work on nodes.
-	maxAge = 8 * time.Second
+	maxAge = 7 * time.Second
 	// goneAfter is how long the lease of a process must have shown no renewal for others to take its nodes. It is longer than maxAge.
-	goneAfter = 10 * time.Second
+	goneAfter = 9 * time.Second
 	// maxBlind is how long a process may go without a look at the leases: what happened in a longer time is unknown, and no sign of an end.
 	maxBlind = 5 * time.Second
 )
