@@ -140,7 +140,7 @@ func (c *PodController) makeLanes(cfg *PodControllerConfig) {
 		&retryPolicy{limiter: cfg.SyncPodsFromKubernetesRateLimiter, should: cfg.SyncPodsFromKubernetesShouldRetryFunc, failed: c.worker.syncFailed})
 	c.statusLane = keyqueue.New(
 		&retryPolicy{limiter: cfg.SyncPodStatusFromProviderRateLimiter, should: cfg.SyncPodStatusFromProviderShouldRetryFunc, failed: c.statuses.writeFailed},
-		&retryPolicy{limiter: cfg.DeletePodsFromKubernetesRateLimiter, should: cfg.DeletePodsFromKubernetesShouldRetryFunc, failed: c.statuses.writeFailed})
+		&retryPolicy{limiter: cfg.DeletePodsFromKubernetesRateLimiter, should: cfg.DeletePodsFromKubernetesShouldRetryFunc, failed: c.statuses.writeFailed}).Shared()
 	poll := &retryPolicy{failed: pollFailed}
 	if !c.backend.notifies {
 		poll.should = pollAgain
@@ -168,8 +168,14 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	}()
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
+	var lanes []func() // wait for the end of the work in them
 	defer c.gauges.end()
-	defer wg.Wait()
+	defer func() {
+		for _, wait := range lanes {
+			wait()
+		}
+		wg.Wait()
+	}()
 	defer cancel(nil)
 
 	if err := c.inputs.offer(ctx, c.backend.provider); err != nil {
@@ -191,14 +197,14 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 		return errors.New("failed to wait for caches to sync")
 	}
 	c.terms.beginActing(ctx)
-	wg.Go(func() { c.syncLane.Run(ctx, podSyncWorkers, c.terms.fenced(c.syncLane, c.worker.syncPod)) })
-	wg.Go(func() {
-		c.statusLane.Run(ctx, max(podSyncWorkers, statusWriters), c.terms.fenced(c.statusLane, c.statuses.writePodStatus))
-	})
+	lanes = []func(){
+		c.syncLane.Start(ctx, podSyncWorkers, c.terms.fenced(c.syncLane, c.worker.syncPod)),
+		c.statusLane.Start(ctx, max(podSyncWorkers, statusWriters), c.terms.fenced(c.statusLane, c.statuses.writePodStatus)),
+		c.pollLane.Start(ctx, pollers, c.poller.pollPod),
+	}
 	if c.fence != nil {
 		wg.Go(func() { c.terms.run(ctx) })
 	}
-	wg.Go(func() { c.pollLane.Run(ctx, pollers, c.poller.pollPod) })
 	wg.Go(func() { c.relister.run(ctx) })
 	wg.Go(func() { c.outage.run(ctx) })
 	log.G(ctx).Debug("pod controller is running")

@@ -53,12 +53,12 @@ func TestKickTakesRetriesAndNothingElse(t *testing.T) {
 				}
 			}
 			due := q.later[0].due
-			it, _ := q.take(due)
-			if due.Before(last) || it == nil {
+			q.takeDue(due)
+			if due.Before(last) || len(q.ready) == 0 {
 				t.Fatalf("seed %d: the heap is out of order", seed)
 			}
-			for ; it != nil; it, _ = q.take(due) {
-				left[it.key] = true
+			for len(q.ready) > 0 {
+				left[q.pop().key] = true
 			}
 			last = due
 		}
@@ -116,7 +116,6 @@ func BenchmarkAddAndTake(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		q.Add("default/pod-1")
-		it, _ := q.take(time.Time{})
-		delete(q.items, it.key)
+		delete(q.items, q.pop().key)
 	}
 }

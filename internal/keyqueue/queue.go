@@ -36,12 +36,13 @@ type Policy interface {
 // Queue is a queue of keys. Make one with New.
 type Queue struct {
 	policies []Policy
+	shared   bool // set before Start
 
 	mu    sync.Mutex
 	items map[string]*item // guarded by mu
 	ready []*item          // guarded by mu; items in state ready, oldest first
 	later delayed          // guarded by mu; items in state waiting, soonest first
-	wake  chan struct{}    // holds one token when the dispatcher must look again
+	run   *run             // guarded by mu; nil while nobody works
 }
 
 type state int
@@ -71,7 +72,13 @@ type item struct {
 
 // New returns a queue with one retry policy per class of work.
 func New(policies ...Policy) *Queue {
-	return &Queue{policies: policies, items: map[string]*item{}, wake: make(chan struct{}, 1)}
+	return &Queue{policies: policies, items: map[string]*item{}}
+}
+
+// Shared lets the work of the queue count for the limit of Share. It returns the queue, which has not been started.
+func (q *Queue) Shared() *Queue {
+	q.shared = true
+	return q
 }
 
 // Add asks for the key to be worked on. A key that waits for a retry keeps
@@ -115,7 +122,7 @@ func (q *Queue) add(key string, d time.Duration, urgent bool) {
 		if at := now.Add(d); at.Before(it.due) {
 			it.due = at
 			heap.Fix(&q.later, it.pos)
-			q.signal()
+			q.begin()
 		}
 	default:
 		heap.Remove(&q.later, it.pos)
@@ -172,18 +179,11 @@ func (q *Queue) Retrying() (n int) {
 func (q *Queue) makeReady(it *item) {
 	it.state = ready
 	q.ready = append(q.ready, it)
-	q.signal()
+	q.begin()
 }
 
 func (q *Queue) wait(it *item, due time.Time, isRetry bool) {
 	it.state, it.due, it.isRetry = waiting, due, isRetry
 	heap.Push(&q.later, it)
-	q.signal()
-}
-
-func (q *Queue) signal() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
+	q.begin()
 }

@@ -32,7 +32,6 @@ func (giveUp) Succeeded(string) {}
 func inBubble(t *testing.T, q *Queue, workers int, work Work, test func()) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		q.wake = make(chan struct{}, 1) // belongs to the bubble
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); q.Run(ctx, workers, work) }()

@@ -9,107 +9,141 @@ import (
 	"time"
 )
 
-// workerIdle is how long a worker waits for more work before it ends. A new one costs
-// the growth of its stack; one that waits costs its memory, in each of many nodes.
-const workerIdle = 5 * time.Second
+// run is the time in which keys of a queue are worked on.
+type run struct {
+	ctx     context.Context // of the work
+	work    Work
+	pool    *pool
+	limit   *limit         // nil: only the places count
+	workers sync.WaitGroup // Add is called with the queue's mu held, while the queue has this run
+	timer   *time.Timer    // lets the queue be looked at when the first item is due
+
+	free int       // guarded by the queue's mu: places that nobody has
+	at   time.Time // guarded by the queue's mu: for when the timer is set
+}
 
 // Run works on keys, at most workers at a time, until ctx ends, and returns
 // when all work has ended. Work that has yielded its place does not count.
 func (q *Queue) Run(ctx context.Context, workers int, work Work) {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	places := make(chan struct{}, workers)
-	items := make(chan *item) // has a receiver while a worker is idle
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		select {
-		case places <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
-		it := q.next(ctx, timer)
-		if it == nil {
-			return
-		}
-		select {
-		case items <- it: // to a worker that is idle
-		default:
-			wg.Go(func() { q.worker(ctx, it, items, places, work) })
-		}
-	}
+	wait := q.Start(ctx, workers, work)
+	<-ctx.Done()
+	wait()
 }
 
-// worker works on it, then on whatever is ready, in one place; when nothing is, it gives the
-// place back and waits for a while. After a Yield it ends, for its place is another's.
-func (q *Queue) worker(ctx context.Context, it *item, items <-chan *item, places <-chan struct{}, work Work) {
-	idle := time.NewTimer(workerIdle)
-	defer idle.Stop()
-	for {
-		for it != nil {
-			// One of its own for each item: a Yield that comes late must not count for the next.
-			p := &place{free: func() { <-places }}
-			q.process(context.WithValue(ctx, placeKey{}, p), it, work)
-			if !p.keep() {
-				return
-			}
-			if it = nil; ctx.Err() == nil {
-				it, _ = q.take(time.Now())
-			}
-		}
-		<-places
-		idle.Reset(workerIdle)
-		select {
-		case it = <-items:
-		case <-idle.C:
-			return
-		case <-ctx.Done():
-			return
-		}
+// Start is Run for those who wait for the end of several queues. It returns at once; wait is called when ctx has ended, and returns when all work has. While
+// nothing is to be done the queue has no goroutine. Goroutines are those of the pool of ctx, if it has one (see Share).
+func (q *Queue) Start(ctx context.Context, workers int, work Work) (wait func()) {
+	r := &run{ctx: ctx, work: work, free: workers, pool: poolOf(ctx)}
+	if q.shared {
+		r.limit = limitOf(ctx)
 	}
-}
-
-// next waits for a ready item and takes it; nil means that ctx ended.
-func (q *Queue) next(ctx context.Context, timer *time.Timer) *item {
-	for ctx.Err() == nil {
-		it, pause := q.take(time.Now())
-		if it != nil {
-			return it
-		}
-		timer.Reset(pause)
-		select {
-		case <-q.wake:
-		case <-timer.C:
-		case <-ctx.Done():
-		}
+	own := r.pool == nil
+	if own {
+		r.pool = newPool()
 	}
-	return nil
-}
-
-// take returns a ready item, or how long to pause until one may be.
-func (q *Queue) take(now time.Time) (*item, time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.run = r
+	r.timer = time.AfterFunc(time.Hour, q.look)
+	q.begin()
+	return func() {
+		q.mu.Lock()
+		q.run = nil
+		q.mu.Unlock()
+		r.timer.Stop()
+		r.workers.Wait()
+		if own {
+			r.pool.close()
+		}
+	}
+}
+
+// look begins work that may be begun.
+func (q *Queue) look() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.begin()
+}
+
+// begin gives each item that is ready a worker, for as long as there are places, and sets the timer for those that are not. mu is held.
+func (q *Queue) begin() {
+	r := q.run
+	if r == nil || r.ctx.Err() != nil {
+		return
+	}
+	now := time.Now()
+	q.takeDue(now)
+	for len(q.ready) > 0 && r.free > 0 && r.limit.take(q) {
+		it := q.pop()
+		r.free--
+		r.workers.Add(1)
+		r.pool.do(func() { q.worker(r, it) })
+	}
+	if len(q.later) > 0 && !q.later[0].due.Equal(r.at) {
+		r.at = q.later[0].due
+		r.timer.Reset(r.at.Sub(now))
+	}
+}
+
+// takeDue makes those ready that have waited for their time. mu is held.
+func (q *Queue) takeDue(now time.Time) {
 	for len(q.later) > 0 && !q.later[0].due.After(now) {
 		it := heap.Pop(&q.later).(*item)
 		it.state = ready
 		q.ready = append(q.ready, it)
 	}
-	if len(q.ready) > 0 {
-		it := q.ready[0]
-		q.ready[0] = nil
-		q.ready = q.ready[1:]
-		it.state, it.again, it.urgent, it.againAt = working, false, false, time.Time{}
-		return it, 0
+}
+
+// pop takes the item that has been ready for longest. mu is held.
+func (q *Queue) pop() *item {
+	it := q.ready[0]
+	q.ready[0] = nil
+	q.ready = q.ready[1:]
+	it.state, it.again, it.urgent, it.againAt = working, false, false, time.Time{}
+	return it
+}
+
+// worker works on it, then on whatever is ready, in one place. After a Yield it ends, for its place is another's.
+func (q *Queue) worker(r *run, it *item) {
+	defer r.workers.Done()
+	for it != nil {
+		// One of its own for each item: a Yield that comes late must not count for the next.
+		p := &place{free: func() { q.giveBack(r) }}
+		q.process(context.WithValue(r.ctx, placeKey{}, p), it, r.work)
+		if !p.keep() {
+			return
+		}
+		if it = q.next(r); it == nil {
+			q.giveBack(r)
+		}
 	}
-	if len(q.later) > 0 {
-		return nil, q.later[0].due.Sub(now)
+}
+
+// next takes a ready item for a worker that goes on in its place, nil if there is none, or if other queues wait for what is shared with them.
+func (q *Queue) next(r *run) *item {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.run != r || r.ctx.Err() != nil || r.limit.wanted() {
+		return nil
 	}
-	return nil, time.Hour
+	q.takeDue(time.Now())
+	if len(q.ready) == 0 {
+		return nil
+	}
+	return q.pop()
+}
+
+// giveBack lets another item have a place.
+func (q *Queue) giveBack(r *run) {
+	q.mu.Lock()
+	r.free++
+	q.mu.Unlock()
+	r.limit.give()
+	q.look()
 }
 
 func (q *Queue) process(ctx context.Context, it *item, work Work) {
-	if q.begin(it) {
+	if q.beginAnew(it) {
 		q.succeeded(it.key)
 	}
 	class, err := work(ctx, it.key)
@@ -144,8 +178,8 @@ func (q *Queue) process(ctx context.Context, it *item, work Work) {
 	}
 }
 
-// begin reports whether what failed before this try does not count, and forgets it then.
-func (q *Queue) begin(it *item) (anew bool) {
+// beginAnew reports whether what failed before this try does not count, and forgets it then.
+func (q *Queue) beginAnew(it *item) (anew bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	anew, it.anew = it.anew, false
@@ -170,7 +204,7 @@ func (q *Queue) retry(it *item, delay time.Duration) {
 	if delay < 0 { // ahead of the others, as ShouldRetryFunc promises
 		it.state = ready
 		q.ready = append([]*item{it}, q.ready...)
-		q.signal()
+		q.begin()
 		return
 	}
 	q.wait(it, time.Now().Add(delay), true)
@@ -185,22 +219,21 @@ type place struct {
 }
 
 func (p *place) yield() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.free != nil {
-		p.free()
-		p.free = nil
+	if free := p.takeFree(); free != nil {
+		free()
 	}
 }
 
 // keep ends the item's right to give the place up, and reports whether the
 // worker still has it.
-func (p *place) keep() bool {
+func (p *place) keep() bool { return p.takeFree() != nil }
+
+func (p *place) takeFree() func() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	kept := p.free != nil
+	free := p.free
 	p.free = nil
-	return kept
+	return free
 }
 
 // Yield gives up the worker's place of the work that ctx belongs to, so that

@@ -25,13 +25,15 @@ type EndpointSlicesUser interface {
 	UseEndpointSlices(discoverylisters.EndpointSliceLister)
 }
 
-// watchSlices watches EndpointSlices until ctx ends, if the provider wants them.
-func (n *Node) watchSlices(ctx context.Context) error {
-	user, ok := n.provider.(EndpointSlicesUser)
-	if !ok || !user.UsesEndpointSlices() {
-		<-ctx.Done()
-		return nil
+// startSlices lets EndpointSlices be watched, if the provider wants them.
+func (n *Node) startSlices(p *parts) {
+	if user, ok := n.provider.(EndpointSlicesUser); ok && user.UsesEndpointSlices() {
+		p.start("watch of EndpointSlices", func(ctx context.Context) error { return n.watchSlices(ctx, user) })
 	}
+}
+
+// watchSlices watches EndpointSlices until ctx ends.
+func (n *Node) watchSlices(ctx context.Context, user EndpointSlicesUser) error {
 	all := n.clients.watches.DiscoveryV1().EndpointSlices(metav1.NamespaceAll)
 	informer := newInformer(&discoveryv1.EndpointSlice{}, n.cfg.InformerResyncPeriod, &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

@@ -7,7 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
 )
+
+// statusWriters is how many pods of all nodes together are written at the same time: about as many requests as a connection to the API server has at once.
+const statusWriters = 128
 
 // Run runs all nodes until ctx ends, and then returns the error of ctx. It opens the
 // server's port first, then starts the watches, and then the nodes, not all at once.
@@ -36,6 +41,8 @@ func (f *Fleet) Run(ctx context.Context) error {
 }
 
 func (f *Fleet) run(parent context.Context) error {
+	parent, end := keyqueue.Share(parent, statusWriters)
+	defer end()
 	listener, err := f.listen(parent)
 	if err != nil {
 		return f.abandon(err)

@@ -26,14 +26,16 @@ type VolumeProvisioner interface {
 	RemoveVolume(ctx context.Context, name string) error
 }
 
-// provision makes and removes volumes until ctx ends, if the provider has room for them. It begins when the node is registered: until
-// then it is not known whether this process acts for it.
-func (n *Node) provision(ctx context.Context) error {
-	provisioner, ok := n.provider.(VolumeProvisioner)
-	if !ok || !provisioner.ProvisionsVolumes() {
-		<-ctx.Done()
-		return nil
+// startProvisioner lets volumes be made, if the provider has room for them.
+func (n *Node) startProvisioner(p *parts) {
+	if provisioner, ok := n.provider.(VolumeProvisioner); ok && provisioner.ProvisionsVolumes() {
+		p.start("volume provisioner", func(ctx context.Context) error { return n.provision(ctx, provisioner) })
 	}
+}
+
+// provision makes and removes volumes until ctx ends. It begins when the node is registered: until
+// then it is not known whether this process acts for it.
+func (n *Node) provision(ctx context.Context, provisioner VolumeProvisioner) error {
 	select {
 	case <-n.node.Ready():
 	case <-ctx.Done():

@@ -72,8 +72,8 @@ func (n *Node) start(p *parts) {
 		n.waitForPods(ctx)
 		return n.node.Run(ctx)
 	})
-	p.start("volume provisioner", n.provision)
-	p.start("watch of EndpointSlices", n.watchSlices)
+	n.startProvisioner(p)
+	n.startSlices(p)
 	p.group.Go(func() error { return n.becomeReady(p.ctx) })
 }
 

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keyqueue
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// workerIdle is how long a goroutine waits for more work before it ends. A new one costs
+// the growth of its stack; one that waits costs its memory.
+const workerIdle = 5 * time.Second
+
+// pool is goroutines that are used again.
+type pool struct {
+	work    chan func() // has a receiver while a goroutine is idle
+	done    chan struct{}
+	running sync.WaitGroup
+}
+
+func newPool() *pool { return &pool{work: make(chan func()), done: make(chan struct{})} }
+
+// do runs f in a goroutine that is idle, or a new one.
+func (p *pool) do(f func()) {
+	select {
+	case p.work <- f:
+	default:
+		p.running.Go(func() { p.run(f) })
+	}
+}
+
+func (p *pool) run(f func()) {
+	f()
+	idle := time.NewTimer(workerIdle)
+	defer idle.Stop()
+	for {
+		select {
+		case f = <-p.work:
+		case <-idle.C:
+			return
+		case <-p.done:
+			return
+		}
+		f()
+		idle.Reset(workerIdle)
+	}
+}
+
+// close ends the goroutines, when nobody calls do any more.
+func (p *pool) close() {
+	close(p.done)
+	p.running.Wait()
+}
+
+// limit bounds the work of several queues together. A nil limit bounds nothing.
+type limit struct {
+	mu      sync.Mutex
+	free    int      // guarded by mu
+	waiting []*Queue // guarded by mu: those that would begin more
+}
+
+// take takes a share for the queue, or notes that it waits for one.
+func (l *limit) take(q *Queue) bool {
+	if l == nil {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.free > 0 {
+		l.free--
+		return true
+	}
+	if !slices.Contains(l.waiting, q) {
+		l.waiting = append(l.waiting, q)
+	}
+	return false
+}
+
+// wanted reports whether a queue waits.
+func (l *limit) wanted() bool {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting) > 0
+}
+
+// give gives a share back, and lets those begin that wait. No mutex of a queue is held.
+func (l *limit) give() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	l.free++
+	l.mu.Unlock()
+	for q := l.next(); q != nil; q = l.next() {
+		q.look()
+	}
+}
+
+// next is the queue that has waited for longest, nil if none does, or there is nothing to have.
+func (l *limit) next() *Queue {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.free == 0 || len(l.waiting) == 0 {
+		return nil
+	}
+	q := l.waiting[0]
+	l.waiting = l.waiting[1:]
+	return q
+}
+
+type shareKey struct{}
+
+// share is what queues have in common.
+type share struct {
+	pool  *pool
+	limit *limit
+}
+
+// Share returns a context for queues of many nodes: they use the same goroutines, and those that are Shared do at most so many things at a time,
+// together. end is called when all of them have ended.
+func Share(ctx context.Context, most int) (shared context.Context, end func()) {
+	s := &share{newPool(), &limit{free: most}}
+	return context.WithValue(ctx, shareKey{}, s), s.pool.close
+}
+
+func poolOf(ctx context.Context) *pool {
+	if s, ok := ctx.Value(shareKey{}).(*share); ok {
+		return s.pool
+	}
+	return nil
+}
+
+func limitOf(ctx context.Context) *limit {
+	if s, ok := ctx.Value(shareKey{}).(*share); ok {
+		return s.limit
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keyqueue
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// shareJournal is what work on several queues has shown.
+type shareJournal struct {
+	mu                   sync.Mutex
+	inside, most, others int            // at a time: of the queues that are Shared, and of the one that is not
+	done                 map[string]int // by queue
+	last                 map[string]time.Time
+}
+
+func (j *shareJournal) work(queue string, shared bool, takes time.Duration) Work {
+	return func(ctx context.Context, key string) (int, error) {
+		j.mu.Lock()
+		if shared {
+			j.inside++
+			j.most = max(j.most, j.inside)
+		} else {
+			j.others++
+		}
+		j.mu.Unlock()
+		time.Sleep(takes)
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		if shared {
+			j.inside--
+		}
+		j.done[queue]++
+		j.last[queue] = time.Now()
+		return 0, nil
+	}
+}
+
+// TestQueuesShareALimit: of many queues, those that are Shared do no more at a time than the limit, none waits for ever, and what was promised
+// to each of them alone is kept.
+func TestQueuesShareALimit(t *testing.T) {
+	const queues, keys, most, places = 20, 30, 7, 3
+	synctest.Test(t, func(t *testing.T) {
+		j := &shareJournal{done: map[string]int{}, last: map[string]time.Time{}}
+		ctx, stop := context.WithCancel(t.Context())
+		ctx, end := Share(ctx, most)
+		var waits []func()
+		var all []*Queue
+		for i := range queues {
+			q := New(always(time.Second)).Shared()
+			all = append(all, q)
+			waits = append(waits, q.Start(ctx, places, j.work(fmt.Sprint(i), true, time.Second)))
+		}
+		alone := New(always(time.Second))
+		waits = append(waits, alone.Start(ctx, places, j.work("alone", false, time.Second)))
+		began := time.Now()
+		for k := range keys {
+			for _, q := range append(all, alone) {
+				q.Add(fmt.Sprint(k))
+			}
+		}
+		time.Sleep(time.Hour)
+		if j.most != most {
+			t.Errorf("%d at a time, want %d", j.most, most)
+		}
+		if took := j.last["alone"].Sub(began); took != keys/places*time.Second {
+			t.Errorf("the queue that shares no limit took %v for %d keys in %d places", took, keys, places)
+		}
+		// All of them together are busy all the time, and so in turn that the first ends late.
+		whole := time.Duration((queues*keys+most-1)/most) * time.Second
+		first, last := whole, time.Duration(0)
+		for i := range queues {
+			if n := j.done[fmt.Sprint(i)]; n != keys {
+				t.Errorf("queue %d did %d keys, want %d", i, n, keys)
+			}
+			took := j.last[fmt.Sprint(i)].Sub(began)
+			first, last = min(first, took), max(last, took)
+		}
+		if last != whole || first < whole*8/10 {
+			t.Errorf("the first queue was done after %v and the last after %v, want %v", first, last, whole)
+		}
+		stop()
+		for _, wait := range waits {
+			wait()
+		}
+		end()
+	})
+}
+
+// TestSharedPlaceThatHangsIsGivenUp: work that has yielded keeps neither its place nor its part of the limit.
+func TestSharedPlaceThatHangsIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		ctx, end := Share(ctx, 1)
+		hang := make(chan struct{})
+		worked := make(chan string, 3)
+		work := func(ctx context.Context, key string) (int, error) {
+			if key == "hangs" {
+				Yield(ctx)
+				Yield(ctx) // again: it is no second place
+				<-hang
+			}
+			worked <- key
+			return 0, nil
+		}
+		a, b := New(always(time.Second)).Shared(), New(always(time.Second)).Shared()
+		waitA, waitB := a.Start(ctx, 1, work), b.Start(ctx, 1, work)
+		a.Add("hangs")
+		synctest.Wait()
+		b.Add("other")
+		a.Add("third")
+		synctest.Wait()
+		if len(worked) != 2 {
+			t.Errorf("%d keys were worked on beside one that hangs, want 2", len(worked))
+		}
+		close(hang)
+		stop()
+		waitA()
+		waitB()
+		end()
+	})
+}
+
+// TestNothingToDoCostsNoGoroutine: a queue that has nothing to do at the moment has no goroutine, and many queues have few for what comes now and then.
+func TestNothingToDoCostsNoGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		ctx, end := Share(ctx, 100)
+		var waits []func()
+		var all []*Queue
+		done := func(context.Context, string) (int, error) { return 0, nil }
+		for range 100 {
+			q := New(always(time.Second))
+			all = append(all, q)
+			waits = append(waits, q.Start(ctx, 10, done))
+		}
+		before := runtime.NumGoroutine()
+		for i, q := range all {
+			q.AddAfter("key", time.Duration(i)*time.Second)
+		}
+		most := 0
+		for range 100 {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			most = max(most, runtime.NumGoroutine()-before)
+		}
+		if most > 2 {
+			t.Errorf("%d goroutines for one key a second", most)
+		}
+		time.Sleep(2 * workerIdle)
+		synctest.Wait()
+		if left := runtime.NumGoroutine() - before; left > 0 {
+			t.Errorf("%d goroutines are left", left)
+		}
+		stop()
+		for _, wait := range waits {
+			wait()
+		}
+		end()
+	})
+}
