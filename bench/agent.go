@@ -15,15 +15,17 @@ import (
 // agentNames are the agents that can be compared: this project's, KWOK, the least that a program
 // can do, this project's with a provider in a process of its own, with a second cluster as its backend, with Liqo in it, Liqo's own beside that, with Nomad,
 // Slurm and interLink's server below it, interLink's own beside that, with the emulator of each cloud, and with each of what runs containers, and with containers a kubelet.
-var agentNames = []string{"ours", "kwok", "null", "plugin", "tensilekube", "liqo", "liqo-vk", "nomad", "slurm", "interlink", "interlink-vk", "aci", "eci", "fargate", "fargate-push", "gvisor", "runc", "before", "cri", "kubelet"}
+var agentNames = []string{"ours", "kwok", "kwok-parallel", "null", "plugin", "tensilekube", "liqo", "liqo-vk", "nomad", "slurm", "interlink", "interlink-vk", "aci", "eci", "fargate", "fargate-push", "gvisor", "runc", "before", "cri", "kubelet"}
 
 // suits says whether an agent takes part in the scenario.
 func (s scenario) suits(agent string) bool {
 	switch agent {
 	case "ours":
 		return !s.Runtimes && !s.Liqo && s.Backend == ""
-	case "gvisor", "runc", "before", "cri":
+	case "gvisor", "runc", "cri":
 		return s.Runtimes
+	case "before":
+		return s.Runtimes || !s.Containers && !s.Wire && !s.Remote && s.Backend == ""
 	case "kubelet":
 		return s.Containers
 	case "plugin":
@@ -58,8 +60,8 @@ var errCannot = errors.New("this agent cannot do that")
 // newAgent returns the agent of that name, with its program built.
 func newAgent(ctx context.Context, cfg config, name string) (agent, error) {
 	switch name {
-	case "kwok":
-		return newKWOK(ctx, cfg)
+	case "kwok", "kwok-parallel":
+		return newKWOK(ctx, cfg, name)
 	case "null":
 		return nullAgent{}, nil
 	case "kubelet":
@@ -91,8 +93,11 @@ func newAgent(ctx context.Context, cfg config, name string) (agent, error) {
 	case "cri":
 		o.as = name
 		return onCRI{&o}, nil
-	case "gvisor", "runc", "before":
-		return newOnProcess(&o, name, cfg.before), nil
+	case "gvisor", "runc":
+		return newOnProcess(&o, name), nil
+	case "before":
+		o.program, o.profile = cfg.before, ""
+		return newBefore(o), nil
 	}
 	return &o, nil
 }

@@ -45,17 +45,21 @@ var kwokFiles = []string{
 
 // kwok is KWOK.
 type kwok struct {
+	as                      string // its name
 	program, version, files string
 }
 
+// parallel is how many things of each kind KWOK does at the same time as kwok-parallel: as many as ours writes pods.
+const parallel = "32"
+
 // newKWOK builds KWOK, if its version is not in the folder of programs already.
-func newKWOK(ctx context.Context, cfg config) (agent, error) {
+func newKWOK(ctx context.Context, cfg config, name string) (agent, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-C", kwokPin, "-m", "-f", "{{.Version}} {{.Dir}}", kwokModule).Output()
 	version, dir, found := strings.Cut(strings.TrimSpace(string(out)), " ")
 	if err != nil || !found {
 		return nil, fmt.Errorf("find KWOK: %w: %q; its module is downloaded by: go mod download -C bench/%s", err, out, kwokPin)
 	}
-	k := &kwok{version: version, files: filepath.Join(dir, "kustomize")}
+	k := &kwok{as: name, version: version, files: filepath.Join(dir, "kustomize")}
 	if k.program, err = filepath.Abs(filepath.Join(cfg.bin, "kwok-"+version)); err != nil {
 		return nil, err
 	}
@@ -71,9 +75,12 @@ func newKWOK(ctx context.Context, cfg config) (agent, error) {
 	return k, nil
 }
 
-func (*kwok) name() string { return "kwok" }
+func (k *kwok) name() string { return k.as }
 
 func (k *kwok) settings() string {
+	if k.as != "kwok" {
+		return "the same with " + parallel + " instead of 4 in each of its settings of parallelism"
+	}
 	return "KWOK " + k.version + ", options as it is deployed with, stages for fast pods and for nodes with leases"
 }
 
@@ -93,7 +100,11 @@ func (k *kwok) start(ctx context.Context, m *machine, s scenario, prefix string)
 
 // writeConfig writes options and stages into one file.
 func (k *kwok) writeConfig(dir string) (string, error) {
-	all := bytes.NewBufferString(kwokOptions)
+	options := kwokOptions
+	if k.as != "kwok" {
+		options = strings.ReplaceAll(options, "Parallelism: 4", "Parallelism: "+parallel)
+	}
+	all := bytes.NewBufferString(options)
 	for _, name := range kwokFiles {
 		part, err := os.ReadFile(filepath.Join(k.files, filepath.FromSlash(name)))
 		if err != nil {

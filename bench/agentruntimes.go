@@ -14,20 +14,13 @@ type onProcess struct {
 	isolation string
 }
 
-// newOnProcess returns the agent of that name; before is the program of an earlier version, which isolated containers by itself.
-func newOnProcess(o *ours, name, before string) agent {
+// newOnProcess returns the agent of that name, which is its isolation.
+func newOnProcess(o *ours, name string) agent {
 	o.as = name
-	if name == "before" {
-		o.program, o.profile = before, ""
-		return onProcess{o, "auto"}
-	}
 	return onProcess{o, name}
 }
 
 func (p onProcess) settings() string {
-	if p.as == "before" {
-		return "another virtual-kubelet --provider=process, isolation: auto, which isolated containers by itself"
-	}
 	return "virtual-kubelet --provider=process, isolation: " + p.isolation
 }
 

@@ -141,14 +141,23 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	r, err := measure(ctx, cfg)
-	if err != nil {
+	switch {
+	case r == nil:
 		return err
+	case err != nil: // no table of a file is replaced by a part of one
+		progress("this is what there is: %v", err)
+		return errors.Join(r.print(cfg), err)
 	}
 	if cfg.into != "" {
 		if err := r.insert(cfg.into); err != nil {
 			return err
 		}
 	}
+	return r.print(cfg)
+}
+
+// print writes the report to the standard output.
+func (r *report) print(cfg config) error {
 	if cfg.json {
 		return r.printJSON(os.Stdout)
 	}

@@ -31,7 +31,7 @@ type outcome struct {
 	Starts  map[string][]*starts `json:"starts,omitempty"` // by agent, of a scenario with containers, which has no rounds
 }
 
-// measure runs all scenarios in one cluster.
+// measure runs all scenarios in one cluster. With an error it returns what was measured before it, nil if that is nothing.
 func measure(ctx context.Context, cfg config) (*report, error) {
 	r := &report{
 		CPUs: runtime.NumCPU(), Workers: cfg.workers, Every: cfg.every, Began: time.Now().UTC().Truncate(time.Second),
@@ -66,13 +66,18 @@ func measure(ctx context.Context, cfg config) (*report, error) {
 				run = runStarts
 			}
 			out, err := run(ctx, m, s, chosen)
+			if err == nil || len(out.Rounds)+len(out.Starts) > 0 { // what an interrupted run has is not lost
+				r.Scenarios = append(r.Scenarios, out)
+			}
 			if err != nil {
 				return err
 			}
-			r.Scenarios = append(r.Scenarios, out)
 		}
 		return nil
 	})
+	if err != nil && len(r.Scenarios) == 0 {
+		return nil, err
+	}
 	return r, err
 }
 
