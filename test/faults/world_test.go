@@ -4,6 +4,7 @@ package faults
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
@@ -63,8 +64,66 @@ func newWorld(t *testing.T) *world {
 
 // process is one life of the node's daemon.
 type process struct {
-	*nodeutil.Node
+	life
 	stop func() // ends Run and waits for it
+}
+
+// life is a node, or one that its daemon might share with others.
+type life interface {
+	testnode.Node
+	Ready() <-chan struct{}
+	WaitReady(ctx context.Context, timeout time.Duration) error
+}
+
+// sharedVariable makes each node one of those that a group of processes shares, with one process in it.
+const sharedVariable = "VK_FAULTS_SHARED"
+
+// shared is the only node of a fleet.
+type shared struct {
+	*nodeutil.Fleet
+	ready chan struct{}
+}
+
+// newShared returns the node, whose provider is made when the fleet has its share.
+func newShared(name string, provider nodeutil.NewProviderFunc, opts ...nodeutil.NodeOpt) (*shared, error) {
+	f, err := nodeutil.NewFleet([]string{name}, provider, append(opts, func(cfg *nodeutil.NodeConfig) error {
+		cfg.ShareNodes = "group-" + name[max(0, len(name)-20):]
+		return nil
+	})...)
+	if err != nil {
+		return nil, err
+	}
+	s := &shared{f, make(chan struct{})}
+	go func() {
+		select {
+		case <-f.Ready():
+		case <-f.Done():
+			return
+		}
+		select {
+		case <-f.Node(name).Ready():
+			close(s.ready)
+		case <-f.Done():
+		}
+	}()
+	return s, nil
+}
+
+// Ready returns a channel that is closed when the node is ready.
+func (s *shared) Ready() <-chan struct{} { return s.ready }
+
+// WaitReady waits until the node is ready.
+func (s *shared) WaitReady(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	select {
+	case <-s.ready:
+		return nil
+	case <-s.Done():
+		return s.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // start runs the node and waits until it is ready. It ends with the test.
@@ -88,11 +147,16 @@ func (w *world) launch() *process {
 		cfg.KubeconfigPath = kubeconfig
 		return nil
 	}}, w.opts...)
-	n, err := nodeutil.NewNode(w.nodeName, w.newProvider, opts...)
+	var n life
+	if os.Getenv(sharedVariable) != "" {
+		n, err = newShared(w.nodeName, w.newProvider, opts...)
+	} else {
+		n, err = nodeutil.NewNode(w.nodeName, w.newProvider, opts...)
+	}
 	if err != nil {
 		w.Fatalf("make node %s: %v", w.nodeName, err)
 	}
-	return &process{Node: n, stop: testnode.Run(w.T, "node "+w.nodeName, n, testnode.Options{})}
+	return &process{life: n, stop: testnode.Run(w.T, "node "+w.nodeName, n, testnode.Options{})}
 }
 
 // limited makes a node that sends so many requests a second for pods.
