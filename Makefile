@@ -141,12 +141,12 @@ newest: ## build the library with the newest Kubernetes, and test its core
 
 # Packages with tests of the matrix of faults; LONG=1 lets each fault last as long as the matrix says.
 FAULTS := ./node/... ./test/faults/... ./test/integration
-FAULTS_ENV := VK_REQUIRE_TESTAPI=1 VK_FAULTS_STRICT=1 $(if $(LONG),VK_FAULTS_LONG=1)
+FAULTS_ENV := VK_REQUIRE_TESTAPI=1 VK_FAULTS_STRICT=1 $(if $(LONG),VK_FAULTS_LONG=1) $(if $(SHARED),VK_FAULTS_SHARED=1)
 .PHONY: faults
-faults: build ## run every test of the matrix of faults and write docs/reports/faults.md (LONG=1: full length)
+faults: build ## run every test of the matrix of faults and write docs/reports/faults.md (LONG=1: full length; SHARED=1: nodes of a group, faults-shared.md)
 	@mkdir -p .cache
 	@$(FAULTS_ENV) go test -json -count=1 -p 1 -timeout $(if $(LONG),300m,30m) -run '^TestFault' $(FAULTS) >.cache/faults.json || true
-	@$(if $(LONG),VK_FAULTS_LONG=1) go run ./test/report faults .cache/faults.json
+	@$(FAULTS_ENV) go run ./test/report faults -o docs/reports/faults$(if $(SHARED),-shared).md .cache/faults.json
 
 .PHONY: security
 security: build ## run every test of a promise about security and write docs/reports/security.md

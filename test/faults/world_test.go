@@ -4,7 +4,6 @@ package faults
 
 import (
 	"context"
-	"os"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultproxy"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/faultrow"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
@@ -74,9 +74,6 @@ type life interface {
 	Ready() <-chan struct{}
 	WaitReady(ctx context.Context, timeout time.Duration) error
 }
-
-// sharedVariable makes each node one of those that a group of processes shares, with one process in it.
-const sharedVariable = "VK_FAULTS_SHARED"
 
 // shared is the only node of a fleet.
 type shared struct {
@@ -148,7 +145,7 @@ func (w *world) launch() *process {
 		return nil
 	}}, w.opts...)
 	var n life
-	if os.Getenv(sharedVariable) != "" {
+	if faultrow.Shared() {
 		n, err = newShared(w.nodeName, w.newProvider, opts...)
 	} else {
 		n, err = nodeutil.NewNode(w.nodeName, w.newProvider, opts...)

@@ -44,6 +44,9 @@ func (r *results) markdown() string {
 	if faultrow.Long() {
 		length = "Every fault lasted as long as the table says."
 	}
+	if faultrow.Shared() {
+		length += " The nodes of the tests in test/faults were nodes of a group, which several processes could share (`make faults SHARED=1`)."
+	}
 	return page.Markdown(fmt.Sprintf("%d of %d rows hold, by %d tests. %s", proven, rows, len(r.byTest), length))
 }
 

@@ -73,6 +73,9 @@ func Budget(d time.Duration) time.Duration {
 	return max(6*d, time.Minute)
 }
 
+// Shared reports whether the nodes of test/faults are those that a group of processes shares, each of a group of its own (SHARED=1 with `make faults`).
+func Shared() bool { return os.Getenv("VK_FAULTS_SHARED") != "" }
+
 // Long reports whether faults last as long as the matrix says (LONG=1 with `make
 // faults`), or are shortened to what shows the same.
 func Long() bool { return os.Getenv("VK_FAULTS_LONG") != "" }
