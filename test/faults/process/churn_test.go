@@ -218,7 +218,7 @@ func (a *actor) await(what string, done func(*podRecord) bool) {
 	if a.failed {
 		return
 	}
-	ctx, cancel := context.WithTimeout(a.Context(), patience)
+	ctx, cancel := context.WithTimeout(a.Context(), max(patience, a.longest))
 	defer cancel()
 	for {
 		changed, is, state := a.records.look(a.name, a.pod.UID, done)

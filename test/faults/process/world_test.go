@@ -31,9 +31,10 @@ type world struct {
 	flags     daemon.Flags
 	records   *records
 	backend   *backend.Backend
-	children  atomic.Int64 // how many there were
-	isolate   bool         // each daemon has a PID namespace: others cannot see that it has ended
-	gently    bool         // churn without deletions by force, which need a daemon that lives for a while
+	children  atomic.Int64  // how many there were
+	isolate   bool          // each daemon has a PID namespace: others cannot see that it has ended
+	longest   time.Duration // what a pod of the churn may take for a step, if that is more than patience
+	gently    bool          // churn without deletions by force, which need a daemon that lives for a while
 }
 
 // quick are the times of a backend in a hurry.
