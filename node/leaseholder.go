@@ -51,6 +51,7 @@ type leaseHolder struct {
 	watched   time.Time     // until when somebody is believed to wait
 	forbidden time.Time     // since when the lease is forbidden
 	off       bool          // it can say nothing
+	told      bool          // that was logged, and the node is shared
 }
 
 func newLeaseHolder(self lease.Mark, pods *PodController, group LeaseGroup) *leaseHolder {
@@ -179,6 +180,13 @@ func (h *leaseHolder) answered(ctx context.Context, err error) {
 // disable lets this process act without a lease to go by.
 func (h *leaseHolder) disable(ctx context.Context, why string) {
 	if h.off {
+		return
+	}
+	if h.group != nil { // another process is certain to be there
+		if !h.told {
+			h.told = true
+			log.G(ctx).Error(why + ": nothing is done for this node, which other processes share")
+		}
 		return
 	}
 	h.off, h.left = true, 0

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -66,6 +67,25 @@ func TestKickTakesRetriesAndNothingElse(t *testing.T) {
 			t.Fatalf("seed %d: still waiting are %v, want %v", seed, slices.Sorted(maps.Keys(left)), slices.Sorted(maps.Keys(times)))
 		}
 	}
+}
+
+// TestKickMeetsWhatIsDue: among the retries are some whose time has come, and that nobody has looked at yet.
+func TestKickMeetsWhatIsDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(always(0))
+		for i := range 1000 {
+			it := &item{key: fmt.Sprint(i)}
+			q.items[it.key] = it
+			q.wait(it, time.Now().Add(time.Duration(i-500)*time.Second), true) // nobody works, so nobody looks
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		q.run = &run{ctx: ctx, timer: time.NewTimer(time.Hour)}
+		q.Kick()
+		if len(q.ready) != 1000 || len(q.later) != 0 {
+			t.Errorf("%d are ready and %d wait, want that all are ready", len(q.ready), len(q.later))
+		}
+		stop()
+	})
 }
 
 // TestPlacesAreNeverExceeded: workers that are reused, idle and replaced take no more than

@@ -140,7 +140,7 @@ func (q *Queue) Kick() {
 		it.urgent = it.urgent || it.state == working
 	}
 	for _, it := range append(delayed(nil), q.later...) {
-		if it.isRetry {
+		if it.isRetry && it.state == waiting { // else its time came meanwhile
 			heap.Remove(&q.later, it.pos)
 			q.makeReady(it)
 		}

@@ -76,16 +76,14 @@ func (g *Group) Gone(ctx context.Context, member string) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
+	asked := time.Now() // the answer is no younger, however long it takes
 	read, err := g.leases.Get(ctx, member, metav1.GetOptions{})
 	if err != nil {
-		if !apierrors.IsNotFound(err) {
-			return false
-		}
-		read = nil
+		return false // also if there is none: somebody may delete it as often as its member makes it
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.view.gone(member, read, time.Now())
+	return g.view.gone(member, read, asked)
 }
 
 // Live returns the members that share the nodes, this one among them, in the order of their names. It is empty until this process has joined.
@@ -106,37 +104,64 @@ func (g *Group) Run(ctx context.Context) error {
 			cancel(err)
 		}
 	})
+	var forbidden refusals
 	for ctx.Err() == nil {
-		if err := g.look(ctx); err != nil {
-			if apierrors.IsForbidden(err) {
-				return fmt.Errorf("share nodes: list leases in kube-node-lease: %w", err)
-			}
+		err := g.look(ctx)
+		if err != nil {
 			log.G(ctx).WithError(err).Debug("cannot see who shares the nodes")
+		}
+		if forbidden.last(err) {
+			return fmt.Errorf("share nodes: list leases in kube-node-lease: %w", err)
 		}
 		sleep.For(ctx, lookEvery)
 	}
 	return context.Cause(ctx)
 }
 
-// Leave tells the others that this process does nothing for any node any more.
+// Leave tells the others that this process does nothing for any node any more. Its lease stays until another process, or a later one, removes it.
 func (g *Group) Leave(ctx context.Context) {
+	if g.own == nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveIn)
 	defer cancel()
-	if err := g.leases.Delete(ctx, g.member, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	left := g.own.DeepCopy()
+	left.Spec.HolderIdentity = ptr.To("")
+	if _, err := g.leases.Update(ctx, left, metav1.UpdateOptions{}); err != nil {
 		log.G(ctx).WithError(err).Debug("the lease of this process stays; others take its nodes when it is old")
 	}
 }
 
+// forbiddenFor is how long requests must be forbidden for that to be more than an API server that starts, or a role that is replaced.
+const forbiddenFor = 15 * time.Second
+
+// refusals tells whether requests have been forbidden for long.
+type refusals struct{ since time.Time }
+
+// last takes in the result of the last request.
+func (r *refusals) last(err error) bool {
+	if !apierrors.IsForbidden(err) {
+		r.since = time.Time{}
+		return false
+	}
+	if r.since.IsZero() {
+		r.since = time.Now()
+	}
+	return time.Since(r.since) >= forbiddenFor
+}
+
+// keepRenewing renews the own lease until ctx ends. An error means that it may not.
 func (g *Group) keepRenewing(ctx context.Context) error {
+	var forbidden refusals
 	failed := false
 	for ctx.Err() == nil {
 		err := g.renew(ctx)
 		pause := renewEvery
 		switch {
+		case forbidden.last(err):
+			return fmt.Errorf("share nodes: write the lease %s in kube-node-lease: %w", g.member, err)
 		case err == nil:
 			failed = false
-		case apierrors.IsForbidden(err):
-			return fmt.Errorf("share nodes: write the lease %s in kube-node-lease: %w", g.member, err)
 		default:
 			pause = retryEvery
 			if !failed && ctx.Err() == nil {
@@ -198,8 +223,9 @@ func (g *Group) look(parent context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range g.take(list.Items, time.Now()) {
-		if err := g.leases.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	for name, version := range g.take(list.Items, time.Now()) {
+		unchanged := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}}
+		if err := g.leases.Delete(ctx, name, unchanged); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			log.G(ctx).WithError(err).Debug("the lease of a process that has ended stays")
 		}
 	}
@@ -207,7 +233,7 @@ func (g *Group) look(parent context.Context) error {
 }
 
 // take takes in a list, tells of news, and returns the leases that nobody needs.
-func (g *Group) take(leases []coordinationv1.Lease, now time.Time) (old []string) {
+func (g *Group) take(leases []coordinationv1.Lease, now time.Time) (old map[string]string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.view.see(leases, now)

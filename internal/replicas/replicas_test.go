@@ -17,7 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	coordclientset "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 )
 
 func names(prefix string, n int) (out []string) {
@@ -80,28 +82,40 @@ func TestSharesAreEvenAndStable(t *testing.T) {
 // member is a lease as its member has renewed it for the nth time.
 func member(name string, n int) coordinationv1.Lease {
 	at := metav1.NewMicroTime(time.Unix(int64(n), 0))
-	return coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordinationv1.LeaseSpec{RenewTime: &at}}
+	return coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"}, Spec: coordinationv1.LeaseSpec{RenewTime: &at, HolderIdentity: ptr.To("host")}}
 }
 
 // TestWhoIsGone has a process look every second, except where it says otherwise.
 func TestWhoIsGone(t *testing.T) {
-	a1, a2, b := member("a", 1), member("a", 2), member("b", 1)
+	a1, a2, left, b := member("a", 1), member("a", 2), member("a", 1), member("b", 1)
+	left.Spec.HolderIdentity = ptr.To("")
+	same := func(l coordinationv1.Lease, n int) []coordinationv1.Lease {
+		return slices.Repeat([]coordinationv1.Lease{l}, n)
+	}
+	none := coordinationv1.Lease{}
 	for name, tc := range map[string]struct {
 		looks []coordinationv1.Lease // the lease of a at each look; without a name: there is none
 		pause map[int]time.Duration  // before the look
-		read  *coordinationv1.Lease
+		read  coordinationv1.Lease
 		gone  bool
 		live  string
 	}{
-		"it renews":                        {looks: []coordinationv1.Lease{a1, a2}, read: &a2, live: "a b"},
-		"no renewal for eight seconds":     {looks: slices.Repeat([]coordinationv1.Lease{a1}, 9), read: &a1, live: "a b"},
-		"no renewal for nine seconds":      {looks: slices.Repeat([]coordinationv1.Lease{a1}, 10), read: &a1, gone: true, live: "b"},
-		"it has renewed right now":         {looks: slices.Repeat([]coordinationv1.Lease{a1}, 11), read: &a2, live: "b"},
-		"its lease is gone, and it may be": {looks: append(slices.Repeat([]coordinationv1.Lease{a1}, 10), coordinationv1.Lease{}), read: nil, gone: true, live: "b"},
-		"its lease was deleted just now":   {looks: []coordinationv1.Lease{a1, {}}, read: nil, live: "b"},
-		"nobody has ever seen it":          {looks: []coordinationv1.Lease{{}}, read: nil, live: "b"},
-		"nobody looked for a while":        {looks: slices.Repeat([]coordinationv1.Lease{a1}, 11), pause: map[int]time.Duration{6: 10 * time.Second}, read: &a1, live: "a b"},
-		"the last look is long since":      {looks: slices.Repeat([]coordinationv1.Lease{a1}, 11), pause: map[int]time.Duration{11: 6 * time.Second}, read: &a1, live: "b"},
+		"it renews":                             {looks: []coordinationv1.Lease{a1, a2}, read: a2, live: "a b"},
+		"no renewal for eight seconds":          {looks: same(a1, 9), read: a1, live: "a b"},
+		"no renewal for nine seconds":           {looks: same(a1, 10), read: a1, gone: true, live: "b"},
+		"it has renewed right now":              {looks: same(a1, 11), read: a2, live: "b"},
+		"its lease was deleted just now":        {looks: []coordinationv1.Lease{a1, none}, read: a1, live: "a b"},
+		"its lease was deleted long since":      {looks: append(same(a1, 1), same(none, 9)...), read: a1, live: "b"},
+		"its lease comes and goes":              {looks: []coordinationv1.Lease{a1, none, none, a2, none, none, a1}, read: a1, live: "a b"},
+		"it has left":                           {looks: append(same(a1, 2), left), read: left, live: "b"},
+		"it has left, long since":               {looks: append(same(a1, 2), same(left, 9)...), read: left, gone: true, live: "b"},
+		"nobody has ever seen it":               {looks: same(none, 12), read: a1, live: "b"},
+		"nobody looked for a while":             {looks: same(a1, 11), pause: map[int]time.Duration{6: 10 * time.Second}, read: a1, live: "a b"},
+		"it was gone before nobody looked":      {looks: same(a1, 12), pause: map[int]time.Duration{11: 10 * time.Second}, read: a1, gone: true, live: "b"},
+		"it came back while nobody looked":      {looks: append(same(a1, 11), a2), pause: map[int]time.Duration{11: 10 * time.Second}, read: a2, live: "a b"},
+		"the last look is long since":           {looks: same(a1, 11), pause: map[int]time.Duration{11: 6 * time.Second}, read: a1, live: "b"},
+		"somebody else's lease with its name":   {looks: same(a2, 11), read: a1, live: "b"},
+		"its lease is back as it was, and soon": {looks: append(append(same(a1, 3), same(none, 2)...), same(a1, 5)...), read: a1, gone: true, live: "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, now := &view{}, time.Unix(1e9, 0)
@@ -118,21 +132,10 @@ func TestWhoIsGone(t *testing.T) {
 			}
 			live := strings.Join(v.live(now), " ")
 			now = now.Add(tc.pause[len(tc.looks)])
-			if gone := v.gone("a", tc.read, now); gone != tc.gone || live != tc.live {
+			if gone := v.gone("a", &tc.read, now); gone != tc.gone || live != tc.live {
 				t.Errorf("gone is %t, and %q live; want %t, %q", gone, live, tc.gone, tc.live)
 			}
 		})
-	}
-	v, now := &view{}, time.Unix(1e9, 0)
-	for range 12 { // a name that only the lease of a node has
-		v.see(nil, now)
-		if v.gone("stranger", nil, now) {
-			break
-		}
-		now = now.Add(time.Second)
-	}
-	if passed := now.Sub(time.Unix(1e9, 0)); passed != goneAfter {
-		t.Errorf("a member without a lease is gone after %v", passed)
 	}
 }
 
@@ -220,24 +223,61 @@ func TestNobodyIsGoneWhileTheAPIServerIsSilent(t *testing.T) {
 	})
 }
 
-// TestALeaseThatSomebodyDeletes comes back, and nobody is gone meanwhile.
+// TestALeaseThatSomebodyDeletes again and again comes back each time, and nobody is gone meanwhile.
 func TestALeaseThatSomebodyDeletes(t *testing.T) {
 	inGroup(t, func(t *testing.T, client *fake.Clientset, start func(string) (*Group, func())) {
 		a, _ := start("a")
 		b, _ := start("b")
 		time.Sleep(3 * time.Second)
 		since := time.Now()
-		if err := client.CoordinationV1().Leases("kube-node-lease").Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		for range 50 {
+		for i := range 300 {
+			if i%20 == 0 {
+				if err := client.CoordinationV1().Leases("kube-node-lease").Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+					t.Fatal(err)
+				}
+			}
 			if a.Gone(t.Context(), "b") || !b.Holds(since) {
-				t.Fatal("b is gone")
+				t.Fatalf("after %v b is gone, or it holds no more", time.Since(since))
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
 		if got := strings.Join(a.Live(), " "); got != "a b" {
 			t.Errorf("a sees %q at last", got)
+		}
+	})
+}
+
+// lateLeases is a client whose answers are late: the process is stopped meanwhile.
+type lateLeases struct{ coordclientset.LeaseInterface }
+
+func (l lateLeases) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
+	got, err := l.LeaseInterface.Get(ctx, name, o)
+	time.Sleep(3 * time.Second)
+	return got, err
+}
+
+// TestAnAnswerThatIsLate says no more than what was so when it was asked for.
+func TestAnAnswerThatIsLate(t *testing.T) {
+	inGroup(t, func(t *testing.T, client *fake.Clientset, start func(string) (*Group, func())) {
+		a, _ := start("a")
+		_, kill := start("b")
+		time.Sleep(3 * time.Second)
+		kill()
+		time.Sleep(goneAfter - 4*time.Second)
+		a.leases = lateLeases{a.leases}
+		seen := map[bool]bool{}
+		for range 3 {
+			began := time.Now()
+			gone := a.Gone(t.Context(), "b")
+			a.mu.Lock()
+			since := began.Sub(a.view.members["b"].at)
+			a.mu.Unlock()
+			if seen[gone] = true; gone != (since >= goneAfter) {
+				t.Errorf("asked %v after the last sign, it is gone: %t", since, gone)
+			}
+		}
+		if len(seen) != 2 {
+			t.Errorf("it was gone: %v, want both", seen)
 		}
 	})
 }
@@ -249,7 +289,11 @@ func TestRightsAreMissing(t *testing.T) {
 			client.PrependReactor(verb, "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return true, nil, apierrors.NewForbidden(coordinationv1.Resource("leases"), "a", nil)
 			})
+			began := time.Now()
 			err := New(client.CoordinationV1().Leases("kube-node-lease"), "g", "a", "host").Run(t.Context())
+			if took := time.Since(began); took < forbiddenFor || took > forbiddenFor+renewEvery {
+				t.Errorf("%s: it ended after %v", verb, took)
+			}
 			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: got %v, want %q", verb, err, want)
 			}

@@ -8,6 +8,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 const (
@@ -24,6 +25,8 @@ type sign struct {
 	renewed metav1.MicroTime // as its lease says: of another clock, so only compared with itself
 	at      time.Time        // when it was first seen here
 	listed  bool             // its lease was in the last list
+	version string           // of its lease
+	left    bool             // it has said that it does nothing any more
 }
 
 // view is what was seen of the members of a group.
@@ -35,33 +38,40 @@ type view struct {
 // see takes in a list of all leases of the group.
 func (v *view) see(leases []coordinationv1.Lease, now time.Time) {
 	blind := v.blind(now)
-	v.looked = now
 	seen := make(map[string]sign, len(leases))
 	for _, l := range leases {
-		s := sign{renewed: renewedAt(&l), at: now, listed: true}
-		if last, known := v.members[l.Name]; known && !blind && last.renewed.Equal(&s.renewed) {
-			s.at = last.at
+		s := sign{renewed: renewedAt(&l), version: l.ResourceVersion, listed: true, at: now, left: ptr.Deref(l.Spec.HolderIdentity, "") == ""}
+		if last, known := v.members[l.Name]; known && last.renewed.Equal(&s.renewed) {
+			s.at = last.since(v.looked, now, blind)
 		}
 		seen[l.Name] = s
 	}
-	for name, last := range v.members { // whose lease was deleted may still live
-		if _, listed := seen[name]; !listed && (blind || now.Sub(last.at) < 2*goneAfter) {
-			if blind {
-				last.at = now
+	for name, last := range v.members { // somebody may delete the lease of a member that lives
+		if _, listed := seen[name]; !listed && !last.left {
+			last.at, last.listed = last.since(v.looked, now, blind), false
+			if now.Sub(last.at) < goneAfter {
+				seen[name] = last
 			}
-			last.listed = false
-			seen[name] = last
 		}
 	}
-	v.members = seen
+	v.members, v.looked = seen, now
+}
+
+// since is when a sign was last seen that is still the same now. While nobody looked there may have been others, but whoever was gone before, and has
+// the same sign, has been so all the time.
+func (s sign) since(looked, now time.Time, blind bool) time.Time {
+	if blind && looked.Sub(s.at) < goneAfter {
+		return now
+	}
+	return s.at
 }
 
 func (v *view) blind(now time.Time) bool { return now.Sub(v.looked) > maxBlind }
 
-// live are the members that have a lease and may still live, in the order of their names.
+// live are the members that may still live and have not left, in the order of their names.
 func (v *view) live(now time.Time) (names []string) {
 	for name, s := range v.members {
-		if s.listed && now.Sub(s.at) < goneAfter {
+		if !s.left && now.Sub(s.at) < goneAfter {
 			names = append(names, name)
 		}
 	}
@@ -69,38 +79,26 @@ func (v *view) live(now time.Time) (names []string) {
 	return names
 }
 
-// gone reports whether the member, whose lease was read after the lease of a node that it holds, can no longer act. nil: it has no lease.
-func (v *view) gone(name string, read *coordinationv1.Lease, now time.Time) bool {
-	if v.blind(now) {
-		return false
-	}
+// gone reports whether the member, whose lease was asked for then, after the lease of a node that it holds was read, can no longer act.
+func (v *view) gone(name string, read *coordinationv1.Lease, asked time.Time) bool {
 	s, known := v.members[name]
-	if !known {
-		s = sign{at: now}
-		if v.members == nil {
-			v.members = map[string]sign{}
-		}
-		v.members[name] = s
-		return false
-	}
-	if renewed := renewedAt(read); read != nil && !renewed.Equal(&s.renewed) {
-		return false
-	}
-	return now.Sub(s.at) >= goneAfter
+	renewed := renewedAt(read)
+	return known && !v.blind(asked) && renewed.Equal(&s.renewed) && asked.Sub(s.at) >= goneAfter
 }
 
-// old are the members that have a lease that nobody has renewed for a long time.
-func (v *view) old(now time.Time) (names []string) {
+// old are the leases that nobody has renewed for a long time, by their names, with their versions.
+func (v *view) old(now time.Time) map[string]string {
+	found := map[string]string{}
 	for name, s := range v.members {
 		if s.listed && now.Sub(s.at) > 6*goneAfter {
-			names = append(names, name)
+			found[name] = s.version
 		}
 	}
-	return names
+	return found
 }
 
 func renewedAt(l *coordinationv1.Lease) metav1.MicroTime {
-	if l == nil || l.Spec.RenewTime == nil {
+	if l.Spec.RenewTime == nil {
 		return metav1.MicroTime{}
 	}
 	return *l.Spec.RenewTime
