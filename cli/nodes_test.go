@@ -48,6 +48,7 @@ func TestNodes(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--nodes (flag --nodes) contradicts --nodename (flag --nodename)": {off, "--nodes=a", "--nodename=b"},
 		"--share-nodes g: want --nodes":                                   {off, "--share-nodes=g"},
+		"it contradicts --drain-on-exit":                                  {off, "--nodes=a", "--share-nodes=g", "--drain-on-exit"},
 		"it contradicts --disable-lease-guard":                            {off, "--nodes=a", "--share-nodes=g", "--disable-lease-guard"},
 		`node names "a[1-": a [ has no ] after it`:                        {off, "--nodes=a[1-"},
 		`node name "a" comes twice`:                                       {off, "--nodes=a,a"},

@@ -46,6 +46,8 @@ func (o *options) validate() error {
 	case o.ShareNodes == "":
 	case len(o.Nodes) == 0:
 		refuse("--share-nodes %s: want --nodes, which every process of the group has", o.ShareNodes)
+	case o.DrainOnExit:
+		refuse("--share-nodes %s: other processes go on with the pods of this one, so it contradicts --drain-on-exit", o.ShareNodes)
 	case o.NoLeaseGuard:
 		refuse("--share-nodes %s: nodes are shared by their leases, so it contradicts --disable-lease-guard", o.ShareNodes)
 	}

@@ -205,16 +205,3 @@ func (g *podGaps) has(key string, pod *corev1.Pod) bool {
 	}
 	return known
 }
-
-// forgetAll drops all states and returns the UIDs of their pods: what is known of
-// a pod may no longer be so when another process has worked on it.
-func (s *podStates) forgetAll() map[string]types.UID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	forgotten := make(map[string]types.UID, len(s.m))
-	for key, st := range s.m {
-		forgotten[key] = st.sent.UID
-	}
-	s.m = map[string]*podState{}
-	return forgotten
-}

@@ -128,9 +128,6 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 	}}
 	c.terms = &leaseTerms{podCore: core, tracker: tracker, quarantines: missing, deadlines: deadlines}
 	c.makeLanes(&cfg)
-	if inputs.store != nil {
-		inputs.store.OnChange(c.events.objectChanged)
-	}
 	return c, nil
 }
 
@@ -170,6 +167,7 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 	var wg sync.WaitGroup
 	var lanes []func() // wait for the end of the work in them
 	defer c.gauges.end()
+	defer c.inputs.follow(c.events.objectChanged, &c.states)()
 	defer func() {
 		for _, wait := range lanes {
 			wait()

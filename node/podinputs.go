@@ -175,6 +175,21 @@ func (in *podInputs) offer(ctx context.Context, provider PodLifecycleHandler) er
 	return errors.Join(errs...)
 }
 
+// follow tells changed of each pod that names an object which has changed, until end is called, which lets go of what all pods name: the store may be that
+// of many nodes, and live for longer than this one.
+func (in *podInputs) follow(changed func(pod types.NamespacedName), states *podStates) (end func()) {
+	if in.store == nil {
+		return func() {}
+	}
+	remove := in.store.OnChange(changed)
+	return func() {
+		remove()
+		for key, uid := range states.uids() {
+			in.forget(key, uid)
+		}
+	}
+}
+
 // track learns what a pod names.
 func (in *podInputs) track(api *corev1.Pod) {
 	if in.store != nil {

@@ -91,7 +91,7 @@ func (e *entry) set(o object) {
 	s.mu.Unlock()
 	for pod := range pods {
 		for _, f := range callbacks {
-			f(pod)
+			(*f)(pod)
 		}
 	}
 }

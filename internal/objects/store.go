@@ -5,6 +5,7 @@ package objects
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -33,9 +34,9 @@ type Store struct {
 	work       []func(context.Context) // what Run has not started yet
 	pods       map[podID]map[key]struct{}
 	referrers  map[key]map[podID]struct{}
-	watches    map[key]*entry // of referenced objects only
-	reads      map[key]*entry // requests under way for objects that no pod references
-	onChange   []func(pod types.NamespacedName)
+	watches    map[key]*entry                    // of referenced objects only
+	reads      map[key]*entry                    // requests under way for objects that no pod references
+	onChange   []*func(pod types.NamespacedName) // never changed in place
 	hasStopped bool
 }
 
@@ -124,11 +125,23 @@ func (s *Store) startLocked(f func(context.Context)) {
 // OnChange registers a function that is called when an object that a tracked pod
 // references, and that somebody has asked for, appears, changes or goes, once for
 // each such pod. It is called from any goroutine, several at a time, and must not
-// block. Register before Run.
-func (s *Store) OnChange(f func(pod types.NamespacedName)) {
+// block. remove ends that; a call that is under way may last longer.
+func (s *Store) OnChange(f func(pod types.NamespacedName)) (remove func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.onChange = append(s.onChange, f)
+	s.onChange = append(slices.Clip(s.onChange), &f)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.onChange = slices.DeleteFunc(slices.Clone(s.onChange), func(other *func(types.NamespacedName)) bool { return other == &f })
+	}
+}
+
+// Kept returns how many pods are tracked, and how many functions OnChange has.
+func (s *Store) Kept() (pods, functions int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.pods), len(s.onChange)
 }
 
 // Track remembers which objects a pod references. Called again for the same pod

@@ -4,6 +4,7 @@ package nodeutil
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -47,7 +48,7 @@ type Fleet struct {
 
 // hold makes the nodes those of the fleet.
 func (f *Fleet) hold(nodes []*Node) {
-	f.running.Store(newFleetNodes(nodes))
+	f.running.Store(newFleetNodes(nodes, f.group != nil))
 }
 
 // Nodes returns the nodes, in the order of their names; of nodes that are shared with other processes those that this one runs now. They run with the
@@ -79,6 +80,13 @@ func (f *Fleet) WaitReady(ctx context.Context, timeout time.Duration) error {
 
 // isWell answers /healthz of the whole process: all its nodes are well.
 func (f *Fleet) isWell(ctx context.Context) error {
+	select {
+	case <-f.ready:
+	default:
+		if f.group != nil {
+			return errors.New("this process has no share of the nodes yet")
+		}
+	}
 	for _, n := range f.running.Load().nodes {
 		if err := n.isWell(ctx); err != nil {
 			return fmt.Errorf("node %s: %w", n.name, err)

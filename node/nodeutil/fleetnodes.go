@@ -9,8 +9,9 @@ type fleetNodes struct {
 	byHost map[string]*Node // by names and addresses that only one node has
 }
 
-func newFleetNodes(nodes []*Node) *fleetNodes {
-	all := &fleetNodes{nodes: nodes, byName: make(map[string]*Node, len(nodes)), byHost: hostsOf(nodes)}
+// newFleetNodes returns the nodes. Those that are shared have the address of their process in common, also when there is only one of them.
+func newFleetNodes(nodes []*Node, shared bool) *fleetNodes {
+	all := &fleetNodes{nodes: nodes, byName: make(map[string]*Node, len(nodes)), byHost: hostsOf(nodes, shared)}
 	for _, n := range nodes {
 		all.byName[n.name] = n
 	}
@@ -18,12 +19,14 @@ func newFleetNodes(nodes []*Node) *fleetNodes {
 }
 
 // hostsOf returns the names and addresses that belong to one node only.
-func hostsOf(nodes []*Node) map[string]*Node {
+func hostsOf(nodes []*Node, byName bool) map[string]*Node {
 	hosts := map[string]*Node{}
 	for _, n := range nodes {
 		own := []string{n.name}
-		for _, address := range n.cfg.NodeSpec.Status.Addresses {
-			own = append(own, address.Address)
+		if !byName {
+			for _, address := range n.cfg.NodeSpec.Status.Addresses {
+				own = append(own, address.Address)
+			}
 		}
 		for _, host := range own {
 			if other, taken := hosts[host]; taken && other != n {

@@ -59,7 +59,7 @@ func (f *Fleet) route(w http.ResponseWriter, req *http.Request) {
 // connected to, the one with the host name that was asked for, or the one with the pod in the path.
 func (f *Fleet) askedFor(req *http.Request) asked {
 	all := f.running.Load()
-	if len(f.names) == 1 {
+	if len(f.names) == 1 && f.group == nil {
 		return asked(f.names[0])
 	}
 	if addr, ok := req.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {

@@ -7,31 +7,45 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/replicas"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
+// shareRetry is how long a node that could not be made, or that has ended by itself, is left alone.
+const shareRetry = 10 * time.Second
+
 // share is the part of shared nodes that this process has. It is owned by run.
 type share struct {
-	fleet   *Fleet
-	nodes   map[string]*sharedNode
-	ended   chan *sharedNode
-	waiting []string // wanted nodes that have to end first, as they were given away a moment ago
+	fleet  *Fleet
+	wanted map[string]bool // the names of the nodes that are this process's
+	nodes  map[string]*sharedNode
+	again  *time.Timer      // for nodes that were left alone
+	made   chan *sharedNode // a node was made, or could not be
+	ended  chan *sharedNode // and has ended, after all
+	ever   bool             // a node could be made
+	making sync.Mutex       // one provider is made at a time, as without sharing
 }
 
-// sharedNode is a node from its start here until it has ended, or, if it has ended by itself, until it is given away.
+// sharedNode is a node from its start here until it has ended. Its fields are owned by share.run, but for node and err before they are sent.
 type sharedNode struct {
-	*Node
+	name  string
 	stop  context.CancelFunc
-	given bool // another process is to have it
-	over  bool // it runs no more
+	given bool  // another process is to have it
+	shown bool  // others of this process may see it
+	node  *Node // set before it is sent to made
+	err   error // set before it is sent to made: it could not be made
 }
 
 // runShare runs the nodes that are this process's until ctx ends: none before it has joined the group, and other ones when processes come and go.
 // It leaves the group when no node runs any more.
 func (f *Fleet) runShare(ctx context.Context) error {
-	s := &share{fleet: f, nodes: map[string]*sharedNode{}, ended: make(chan *sharedNode)}
+	s := &share{
+		fleet: f, wanted: map[string]bool{}, nodes: map[string]*sharedNode{}, again: time.NewTimer(time.Hour),
+		made: make(chan *sharedNode), ended: make(chan *sharedNode),
+	}
+	defer s.again.Stop()
 	inGroup, leave := context.WithCancel(context.WithoutCancel(ctx))
 	failed := make(chan error, 1)
 	var group sync.WaitGroup
@@ -43,25 +57,31 @@ func (f *Fleet) runShare(ctx context.Context) error {
 	return err
 }
 
-// run ends when no node runs any more: after the end of ctx, or with an error of the group or of a node that cannot be made.
+// run ends when no node runs any more: after the end of ctx, or with an error of the group, or of nodes of which none could ever be made.
 func (s *share) run(ctx context.Context, failed <-chan error) (err error) {
 	nodes, stop := context.WithCancel(ctx)
 	defer stop()
 	for err == nil && ctx.Err() == nil {
 		select {
 		case <-s.fleet.group.Changed:
-			err = s.adjust(nodes)
+			s.adjust(nodes)
+		case <-s.again.C:
+			s.fill(nodes)
+		case n := <-s.made:
+			err = s.take(ctx, n)
 		case n := <-s.ended:
-			if s.end(n); slices.Contains(s.waiting, n.name) {
-				err = s.adjust(nodes)
-			}
+			s.end(nodes, n)
 		case err = <-failed:
 		case <-ctx.Done():
 		}
 	}
 	stop()
-	for s.running() > 0 {
-		s.end(<-s.ended)
+	for len(s.nodes) > 0 {
+		select {
+		case <-s.made:
+		case n := <-s.ended:
+			delete(s.nodes, n.name)
+		}
 	}
 	if err == nil {
 		err = ctx.Err()
@@ -69,76 +89,89 @@ func (s *share) run(ctx context.Context, failed <-chan error) (err error) {
 	return err
 }
 
-func (s *share) running() (n int) {
-	for _, node := range s.nodes {
-		if !node.over {
-			n++
-		}
-	}
-	return n
-}
-
-// end takes in that a node runs no more. One that has ended by itself, which is a mistake of the program, is not run again here: the others go on.
-func (s *share) end(n *sharedNode) {
-	n.over = true
-	if n.given {
-		delete(s.nodes, n.name)
-		s.tell()
-	}
-}
-
 // adjust starts and stops nodes until those run that are this process's share.
-func (s *share) adjust(ctx context.Context) error {
+func (s *share) adjust(ctx context.Context) {
 	members := s.fleet.group.Live()
 	wanted := replicas.Assign(s.fleet.names, members)[s.fleet.group.Member()]
 	log.G(ctx).WithFields(log.Fields{"nodes": len(wanted), "processes": len(members), "member": s.fleet.group.Member()}).Info("This process has its share of the nodes")
-	for name, n := range s.nodes {
-		if slices.Contains(wanted, name) {
-			continue
-		}
-		n.given = true
-		n.stop()
-		if n.over {
-			delete(s.nodes, name)
-		}
-	}
-	s.waiting = nil
+	clear(s.wanted)
 	for _, name := range wanted {
-		switch n := s.nodes[name]; {
-		case n == nil:
-			if err := s.start(ctx, name); err != nil {
-				return err
-			}
-		case n.given:
-			s.waiting = append(s.waiting, name)
+		s.wanted[name] = true
+	}
+	for name, n := range s.nodes {
+		if !s.wanted[name] {
+			n.given, n.shown = true, false
+			n.stop()
 		}
 	}
 	s.tell()
+	s.fill(ctx)
+}
+
+// fill starts the nodes that are wanted and do not run. One that was given away a moment ago is started when it has ended.
+func (s *share) fill(ctx context.Context) {
+	for name := range s.wanted {
+		if s.nodes[name] == nil {
+			s.start(ctx, name)
+		}
+	}
+}
+
+// start makes and runs a node.
+func (s *share) start(parent context.Context, name string) {
+	ctx, stop := context.WithCancel(parent)
+	n := &sharedNode{name: name, stop: stop}
+	s.nodes[name] = n
+	go func() {
+		defer func() { s.ended <- n }()
+		defer stop()
+		s.making.Lock()
+		if ctx.Err() == nil {
+			n.node, n.err = s.fleet.make(name)
+		}
+		s.making.Unlock()
+		s.made <- n
+		if n.node != nil {
+			_ = s.fleet.runNode(ctx, n.node) // it has logged what it was
+		}
+	}()
+}
+
+// take takes in what came of the making of a node. It is an error if none could ever be made: then all that is wrong is the same for all.
+func (s *share) take(ctx context.Context, n *sharedNode) error {
+	switch {
+	case n.err != nil && !s.ever:
+		return n.err
+	case n.err != nil:
+		log.G(ctx).WithError(n.err).WithField("node", n.name).Errorf("The node cannot be made; trying again in %v", shareRetry)
+	case n.node != nil:
+		s.ever = true
+		n.shown = !n.given
+		s.tell()
+	}
 	return nil
 }
 
-// start runs a node.
-func (s *share) start(ctx context.Context, name string) error {
-	node, err := s.fleet.make(name)
-	if err != nil {
-		return err
+// end takes in that a node runs no more. If it is this process's it is started again: at once if it was given away meanwhile, else after a while.
+func (s *share) end(ctx context.Context, n *sharedNode) {
+	delete(s.nodes, n.name)
+	s.tell()
+	switch {
+	case !s.wanted[n.name]:
+	case n.given:
+		s.start(ctx, n.name)
+	default:
+		s.again.Reset(shareRetry)
 	}
-	ctx, stop := context.WithCancel(ctx)
-	n := &sharedNode{Node: node, stop: stop}
-	s.nodes[name] = n
-	go func() {
-		defer stop()
-		_ = s.fleet.runNode(ctx, node) // it has logged what it was
-		s.ended <- n
-	}()
-	return nil
 }
 
 // tell shows the others of this process which nodes there are.
 func (s *share) tell() {
 	var nodes []*Node
 	for _, n := range s.nodes {
-		nodes = append(nodes, n.Node)
+		if n.shown {
+			nodes = append(nodes, n.node)
+		}
 	}
 	slices.SortFunc(nodes, func(a, b *Node) int { return strings.Compare(a.name, b.name) })
 	s.fleet.hold(nodes)

@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -26,15 +30,19 @@ import (
 
 // shared is a backend that several processes reach: one memory for each node, which outlives them.
 type shared struct {
+	making func(node string) error // asked before a provider is made, if it is not nil
+
 	mu      sync.Mutex
-	nodes   map[string]*memory
-	creates map[string]int // guarded by mu: by pod
+	nodes   map[string]*memory // guarded by mu
+	creates map[string]int     // guarded by mu: by pod
+	broken  map[string]bool    // guarded by mu: nodes whose provider ends by itself, once
 }
 
 // counted is the provider of one node, which counts the pods that are created.
 type counted struct {
 	*memory
-	all *shared
+	node string
+	all  *shared
 }
 
 func (c counted) CreatePod(ctx context.Context, pod *corev1.Pod) error {
@@ -44,13 +52,31 @@ func (c counted) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	return c.memory.CreatePod(ctx, pod)
 }
 
+// RunInBackground ends by itself if the node is broken, once.
+func (c counted) RunInBackground(ctx context.Context) error {
+	c.all.mu.Lock()
+	broken := c.all.broken[c.node]
+	delete(c.all.broken, c.node)
+	c.all.mu.Unlock()
+	if broken {
+		return errors.New("broken")
+	}
+	<-ctx.Done()
+	return nil
+}
+
 func (s *shared) provider(cfg ProviderConfig) (Provider, node.NodeProvider, error) {
+	if s.making != nil {
+		if err := s.making(cfg.Node.Name); err != nil {
+			return nil, nil, err
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.nodes[cfg.Node.Name] == nil {
 		s.nodes[cfg.Node.Name] = newMemory()
 	}
-	return counted{s.nodes[cfg.Node.Name], s}, nil, nil
+	return counted{s.nodes[cfg.Node.Name], cfg.Node.Name, s}, nil, nil
 }
 
 // process is one that shares nodes.
@@ -76,7 +102,7 @@ func inShares(t *testing.T, test func(t *testing.T, client *fake.Clientset, back
 	outsideCluster(t)
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
-		backend := &shared{nodes: map[string]*memory{}, creates: map[string]int{}}
+		backend := &shared{nodes: map[string]*memory{}, creates: map[string]int{}, broken: map[string]bool{}}
 		var names []string
 		for i := range 7 {
 			name := fmt.Sprintf("n%d", i)
@@ -156,6 +182,124 @@ func TestProcessesShareNodes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestOneNodeThatFailsIsTriedAgain: one whose provider cannot be made, or ends by itself, leaves the others alone, and runs when that is over.
+func TestOneNodeThatFailsIsTriedAgain(t *testing.T) {
+	inShares(t, func(t *testing.T, _ *fake.Clientset, backend *shared, start func() process) {
+		var fails atomic.Bool
+		fails.Store(true)
+		backend.making = func(node string) error {
+			if node == "n3" && fails.Load() {
+				return errors.New("no")
+			}
+			return nil
+		}
+		backend.broken["n5"] = true
+		p := start()
+		time.Sleep(8 * time.Second)
+		if got := strings.Join(p.names(), " "); got != "n0 n1 n2 n4 n6" {
+			t.Errorf("the nodes %s run", got)
+		}
+		fails.Store(false)
+		time.Sleep(2 * shareRetry)
+		if got := strings.Join(p.names(), " "); got != "n0 n1 n2 n3 n4 n5 n6" {
+			t.Errorf("at last the nodes %s run", got)
+		}
+	})
+}
+
+// TestNoNodeCanBeMade: then something is wrong that is the same for all, and the process ends with it.
+func TestNoNodeCanBeMade(t *testing.T) {
+	inShares(t, func(t *testing.T, _ *fake.Clientset, backend *shared, start func() process) {
+		boom := errors.New("boom")
+		backend.making = func(string) error { return boom }
+		p := start()
+		<-p.Done()
+		if !errors.Is(p.Err(), boom) {
+			t.Errorf("got %v", p.Err())
+		}
+	})
+}
+
+// TestSlowProvidersHoldUpNothing: a process that is told to end does so although providers are being made, and makes no more.
+func TestSlowProvidersHoldUpNothing(t *testing.T) {
+	inShares(t, func(t *testing.T, _ *fake.Clientset, backend *shared, start func() process) {
+		var made atomic.Int32
+		backend.making = func(string) error {
+			made.Add(1)
+			time.Sleep(time.Second)
+			return nil
+		}
+		p := start()
+		time.Sleep(4 * time.Second)
+		before, began := made.Load(), time.Now()
+		p.stop()
+		if took := time.Since(began); took > 3*time.Second || made.Load() > before+1 {
+			t.Errorf("it ended %v later, and made %d more providers meanwhile", took, made.Load()-before)
+		}
+	})
+}
+
+// TestNodesThatGoLeaveNothing: what a process keeps for its pods ends with the nodes that another one takes.
+func TestNodesThatGoLeaveNothing(t *testing.T) {
+	inShares(t, func(t *testing.T, _ *fake.Clientset, _ *shared, start func() process) {
+		a := start()
+		time.Sleep(5 * time.Second)
+		pods, callbacks := a.objects.Kept()
+		if pods != 14 || callbacks != 7 {
+			t.Fatalf("with all nodes: %d pods, and %d who follow changes", pods, callbacks)
+		}
+		for range 3 {
+			b := start()
+			time.Sleep(15 * time.Second)
+			n := len(a.names())
+			if pods, callbacks := a.objects.Kept(); pods != 2*n || callbacks != n {
+				t.Errorf("with %d nodes: %d pods, and %d who follow changes", n, pods, callbacks)
+			}
+			b.stop()
+			time.Sleep(10 * time.Second)
+		}
+		if pods, callbacks := a.objects.Kept(); pods != 14 || callbacks != 7 {
+			t.Errorf("with all nodes again: %d pods, and %d who follow changes", pods, callbacks)
+		}
+	})
+}
+
+// TestOneSharedNodeAndItsServer: a process without the node answers for itself.
+func TestOneSharedNodeAndItsServer(t *testing.T) {
+	outsideCluster(t)
+	f, err := NewFleet([]string{"a"}, makeNamed, WithClient(fake.NewClientset()), func(cfg *NodeConfig) error { cfg.ShareNodes = "g"; return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := f.askedFor(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://port/healthz", nil)); got != "" {
+		t.Errorf("/healthz is asked of node %q", got)
+	}
+	if err := f.isWell(t.Context()); err == nil || !strings.Contains(err.Error(), "no share") {
+		t.Errorf("before it has joined: got %v", err)
+	}
+}
+
+// TestOtherNodesAreAnotherGroup: members that do not have a node are not given any.
+func TestOtherNodesAreAnotherGroup(t *testing.T) {
+	outsideCluster(t)
+	group := func(names ...string) string {
+		f, err := NewFleet(names, makeNamed, WithClient(fake.NewClientset()), func(cfg *NodeConfig) error {
+			cfg.ShareNodes = strings.Repeat("g", maxGroupName)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if problems := validation.IsDNS1123Label(f.group.Member()); len(problems) > 0 {
+			t.Errorf("member %q: %v", f.group.Member(), problems)
+		}
+		return f.group.Member()[:maxGroupName+9]
+	}
+	if group("a", "b") != group("b", "a") || group("a", "b") == group("a", "c") {
+		t.Errorf("the groups of a and b: %s, of b and a: %s, of a and c: %s", group("a", "b"), group("b", "a"), group("a", "c"))
+	}
 }
 
 // TestSharedNodesNeedRights: a process that may not see the others ends, and says what it lacks.

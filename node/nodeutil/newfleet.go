@@ -3,9 +3,13 @@
 package nodeutil
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -15,8 +19,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/internal/replicas"
 )
 
-// maxGroupName leaves room for what makes the name of a member unique.
-const maxGroupName = 50
+// maxGroupName leaves room for what makes the name of a group, and of its members, unique.
+const maxGroupName = 40
 
 // NewFleet returns the nodes with the given names, each of which runs its pods on a
 // provider of its own. newProvider is called once for each; the name is that of
@@ -72,7 +76,7 @@ func newFleet(names []string, newProvider NewProviderFunc, opts []NodeOpt) (*Fle
 	}
 	var nodes []*Node
 	if cfg.ShareNodes != "" {
-		if f.group, err = b.newGroup(cfg.ShareNodes); err != nil {
+		if f.group, err = b.newGroup(cfg.ShareNodes, names); err != nil {
 			return nil, err
 		}
 		names = nil // they are made when they are this process's
@@ -89,15 +93,21 @@ func newFleet(names []string, newProvider NewProviderFunc, opts []NodeOpt) (*Fle
 	return f, nil
 }
 
-// newGroup returns this process as a member of those that share its nodes.
-func (b *base) newGroup(name string) (*replicas.Group, error) {
+// newGroup returns this process as a member of those that share its nodes. Processes with other nodes are another group, whatever its name: it would give
+// nodes to members that do not have them.
+func (b *base) newGroup(name string, nodes []string) (*replicas.Group, error) {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 || len(name) > maxGroupName {
 		return nil, fmt.Errorf("ShareNodes %q: want a name of at most %d small letters, digits and hyphens", name, maxGroupName)
 	}
 	if b.common.DisableLeaseGuard {
 		return nil, errors.New("ShareNodes: nodes are shared by their leases, but DisableLeaseGuard is set")
 	}
-	host, _ := os.Hostname()
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "a host without a name" // "" means that the process has left
+	}
+	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(nodes)), "\n")))
+	name += "-" + hex.EncodeToString(sum[:4])
 	return replicas.New(b.clients.leases, name, name+"-"+rand.String(10), host), nil
 }
 

@@ -37,7 +37,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $_ := set $own "nodeName" .Values.nodeName -}}
 {{- end -}}
 {{- if gt (int .Values.replicas) 1 -}}
-{{- $_ := set $own "shareNodes" (include "vk.name" .) -}}
+{{- $_ := set $own "shareNodes" (include "vk.name" . | replace "." "-" | trunc 40 | trimSuffix "-") -}}
 {{- end -}}
 {{- if .Values.providerConfig -}}
 {{- $_ := set $own "providerConfig" "/etc/virtual-kubelet/config/provider" -}}
