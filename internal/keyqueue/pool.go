@@ -101,6 +101,25 @@ func (l *limit) give() {
 	}
 }
 
+// longestPart is how long work counts for the limit: that of one queue which hangs must not hold up the others for ever.
+const longestPart = 2 * time.Second
+
+// part is what one item has of a limit.
+type part struct {
+	timer *time.Timer // nil: there is no limit
+}
+
+// hold gives back the part of an item that takes long.
+func (l *limit) hold() part {
+	if l == nil {
+		return part{}
+	}
+	return part{time.AfterFunc(longestPart, l.give)}
+}
+
+// end reports whether the part was not given back yet: it is the caller's then.
+func (p part) end() (whole bool) { return p.timer == nil || p.timer.Stop() }
+
 // next is the queue that has waited for longest, nil if none does, or there is nothing to have.
 func (l *limit) next() *Queue {
 	l.mu.Lock()

@@ -93,14 +93,51 @@ func TestQueuesShareALimit(t *testing.T) {
 	})
 }
 
-// TestSharedPlaceThatHangsIsGivenUp: work that has yielded keeps neither its place nor its part of the limit.
+// TestWorkThatHangsHoldsUpNobodyElse: all that may be done at a time hangs, in one queue, and the others go on soon.
+func TestWorkThatHangsHoldsUpNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		ctx, end := Share(ctx, 3)
+		hang := make(chan struct{})
+		j := &shareJournal{done: map[string]int{}, last: map[string]time.Time{}}
+		a, b := New(always(time.Second)).Shared(), New(always(time.Second)).Shared()
+		waitA := a.Start(ctx, 5, func(context.Context, string) (int, error) { <-hang; return 0, nil })
+		waitB := b.Start(ctx, 5, j.work("b", true, time.Second))
+		for i := range 9 {
+			a.Add(fmt.Sprint(i))
+		}
+		synctest.Wait()
+		began := time.Now()
+		for i := range 30 {
+			b.Add(fmt.Sprint(i))
+		}
+		time.Sleep(time.Minute)
+		if took := j.last["b"].Sub(began); j.done["b"] != 30 || took > 15*time.Second || j.most > 3 {
+			t.Errorf("%d keys were done within %v, %d at a time", j.done["b"], took, j.most)
+		}
+		close(hang)
+		time.Sleep(time.Minute)
+		if limit := limitOf(ctx); limit.free != 3 {
+			t.Errorf("%d parts of 3 are there at the end", limit.free)
+		}
+		stop()
+		waitA()
+		waitB()
+		end()
+	})
+}
+
+// TestSharedPlaceThatHangsIsGivenUp: work that has yielded keeps its place no longer than until then, and its part of the limit for a moment.
 func TestSharedPlaceThatHangsIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ctx, end := Share(ctx, 1)
 		hang := make(chan struct{})
-		worked := make(chan string, 3)
+		worked := make(chan string, 4)
 		work := func(ctx context.Context, key string) (int, error) {
+			if key == "yields" {
+				Yield(ctx)
+			}
 			if key == "hangs" {
 				Yield(ctx)
 				Yield(ctx) // again: it is no second place
@@ -112,14 +149,19 @@ func TestSharedPlaceThatHangsIsGivenUp(t *testing.T) {
 		a, b := New(always(time.Second)).Shared(), New(always(time.Second)).Shared()
 		waitA, waitB := a.Start(ctx, 1, work), b.Start(ctx, 1, work)
 		a.Add("hangs")
+		a.Add("yields")
 		synctest.Wait()
 		b.Add("other")
 		a.Add("third")
-		synctest.Wait()
-		if len(worked) != 2 {
-			t.Errorf("%d keys were worked on beside one that hangs, want 2", len(worked))
+		time.Sleep(2 * longestPart)
+		if len(worked) != 3 {
+			t.Errorf("%d keys were worked on beside one that hangs, want 3", len(worked))
 		}
 		close(hang)
+		synctest.Wait()
+		if limit := limitOf(ctx); limit.free != 1 {
+			t.Errorf("%d parts of 1 are there at the end", limit.free)
+		}
 		stop()
 		waitA()
 		waitB()

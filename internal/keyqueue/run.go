@@ -109,12 +109,20 @@ func (q *Queue) worker(r *run, it *item) {
 	for it != nil {
 		// One of its own for each item: a Yield that comes late must not count for the next.
 		p := &place{free: func() { q.giveBack(r) }}
+		part := r.limit.hold()
 		q.process(context.WithValue(r.ctx, placeKey{}, p), it, r.work)
-		if !p.keep() {
-			return
+		whole, kept := part.end(), p.keep()
+		if it = nil; whole && kept {
+			it = q.next(r)
 		}
-		if it = q.next(r); it == nil {
+		if it != nil {
+			continue
+		}
+		if kept {
 			q.giveBack(r)
+		}
+		if whole {
+			r.limit.give()
 		}
 	}
 }
@@ -138,7 +146,6 @@ func (q *Queue) giveBack(r *run) {
 	q.mu.Lock()
 	r.free++
 	q.mu.Unlock()
-	r.limit.give()
 	q.look()
 }
 

@@ -25,7 +25,8 @@ type share struct {
 	made   chan *sharedNode // a node was made, or could not be
 	ended  chan *sharedNode // and has ended, after all
 	ever   bool             // a node could be made
-	making sync.Mutex       // one provider is made at a time, as without sharing
+	failed map[string]bool  // the names of those that could not, until one could
+	making chan struct{}    // one provider is made at a time, as without sharing
 }
 
 // sharedNode is a node from its start here until it has ended. Its fields are owned by share.run, but for node and err before they are sent.
@@ -43,7 +44,7 @@ type sharedNode struct {
 func (f *Fleet) runShare(ctx context.Context) error {
 	s := &share{
 		fleet: f, wanted: map[string]bool{}, nodes: map[string]*sharedNode{}, again: time.NewTimer(time.Hour),
-		made: make(chan *sharedNode), ended: make(chan *sharedNode),
+		made: make(chan *sharedNode), ended: make(chan *sharedNode), failed: map[string]bool{}, making: make(chan struct{}, 1),
 	}
 	defer s.again.Stop()
 	inGroup, leave := context.WithCancel(context.WithoutCancel(ctx))
@@ -125,11 +126,14 @@ func (s *share) start(parent context.Context, name string) {
 	go func() {
 		defer func() { s.ended <- n }()
 		defer stop()
-		s.making.Lock()
-		if ctx.Err() == nil {
-			n.node, n.err = s.fleet.make(name)
+		select {
+		case s.making <- struct{}{}:
+			if ctx.Err() == nil {
+				n.node, n.err = s.fleet.make(name)
+			}
+			<-s.making
+		case <-ctx.Done():
 		}
-		s.making.Unlock()
 		s.made <- n
 		if n.node != nil {
 			_ = s.fleet.runNode(ctx, n.node) // it has logged what it was
@@ -137,12 +141,13 @@ func (s *share) start(parent context.Context, name string) {
 	}()
 }
 
-// take takes in what came of the making of a node. It is an error if none could ever be made: then all that is wrong is the same for all.
+// take takes in what came of the making of a node. It is an error if none could ever be made: then what is wrong is the same for all.
 func (s *share) take(ctx context.Context, n *sharedNode) error {
 	switch {
-	case n.err != nil && !s.ever:
-		return n.err
 	case n.err != nil:
+		if s.failed[n.name] = true; !s.ever && len(s.failed) >= len(s.wanted) {
+			return n.err
+		}
 		log.G(ctx).WithError(n.err).WithField("node", n.name).Errorf("The node cannot be made; trying again in %v", shareRetry)
 	case n.node != nil:
 		s.ever = true
