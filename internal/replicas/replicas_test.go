@@ -259,12 +259,15 @@ func (l lateLeases) Get(ctx context.Context, name string, o metav1.GetOptions) (
 // TestAnAnswerThatIsLate says no more than what was so when it was asked for.
 func TestAnAnswerThatIsLate(t *testing.T) {
 	inGroup(t, func(t *testing.T, client *fake.Clientset, start func(string) (*Group, func())) {
-		a, _ := start("a")
+		a := New(lateLeases{client.CoordinationV1().Leases("kube-node-lease")}, "g", "a", "host")
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); _ = a.Run(ctx) }()
+		defer func() { stop(); <-done }()
 		_, kill := start("b")
 		time.Sleep(3 * time.Second)
 		kill()
 		time.Sleep(goneAfter - 4*time.Second)
-		a.leases = lateLeases{a.leases}
 		seen := map[bool]bool{}
 		for range 3 {
 			began := time.Now()
