@@ -203,19 +203,20 @@ func TestMembersSeeEachOther(t *testing.T) {
 // TestNobodyIsGoneWhileTheAPIServerIsSilent: after an outage all members are as they were, and hold nothing of before until they have renewed.
 func TestNobodyIsGoneWhileTheAPIServerIsSilent(t *testing.T) {
 	inGroup(t, func(t *testing.T, client *fake.Clientset, start func(string) (*Group, func())) {
+		var silent atomic.Bool
+		client.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return silent.Load(), nil, apierrors.NewServiceUnavailable("no")
+		})
 		a, _ := start("a")
 		_, _ = start("b")
 		time.Sleep(3 * time.Second)
 		before := time.Now()
-		var answers atomic.Bool
-		client.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return !answers.Load(), nil, apierrors.NewServiceUnavailable("no")
-		})
+		silent.Store(true)
 		time.Sleep(time.Minute)
 		if a.Gone(t.Context(), "b") || a.Holds(before) || len(a.Live()) != 2 {
 			t.Errorf("in the outage: b is gone: %t, a holds: %t, live: %v", a.Gone(t.Context(), "b"), a.Holds(before), a.Live())
 		}
-		answers.Store(true)
+		silent.Store(false)
 		time.Sleep(4 * time.Second)
 		if a.Gone(t.Context(), "b") || a.Holds(before) || !a.Holds(time.Now()) || len(a.Live()) != 2 {
 			t.Errorf("after the outage: b is gone: %t, a holds what it held: %t, live: %v", a.Gone(t.Context(), "b"), a.Holds(before), a.Live())
