@@ -90,11 +90,11 @@ release: ## write binaries of every platform, image, SBOMs and checksums into di
 # Packages whose tests take a minute or more, the longest first: they have real API servers, containers and schedulers. As many run
 # side by side as there are processors: with twice as many, all of them were so slow that waits of minutes were over. What is left of a
 # module is one target.
-LONG := providers/process examples providers/tensilekube providers/slurm test/faults/process test/integration providers/cri test/containerd \
+LONG_PACKAGES := providers/process examples providers/tensilekube providers/slurm test/faults/process test/integration providers/cri test/containerd \
   providers/aci providers/liqo test/faults providertest providers/huaweicci providers/admiralty node providers/eci providers/interlink \
   providers/fargate providers/plugin node/nodeutil providers/admiralty/agent deploy/release
 LANES ?= $(shell nproc 2>/dev/null || echo 2)
-TEST_TARGETS := $(LONG:%=test-of/%) $(TEST_MODULES:%=test-rest/%) test-newest test-gvisor test-devcluster
+TEST_TARGETS := $(LONG_PACKAGES:%=test-of/%) $(TEST_MODULES:%=test-rest/%) test-newest test-gvisor test-devcluster
 .PHONY: test race-runtimes test-compile $(TEST_TARGETS)
 test: build test-compile ## run unit and integration tests, with the race detector where no real containers run
 	@$(NO_RACE) $(MAKE) --no-print-directory -k -j$(LANES) $(TEST_TARGETS)
@@ -112,11 +112,11 @@ RUNTIMES := providers/process providers/cri test/containerd deploy/release
 MODULE_PATH := github.com/virtual-kubelet/virtual-kubelet
 TEST_FLAGS := -vet=off -timeout 60m # make check vets them
 
-$(LONG:%=test-of/%): test-of/%:
+$(LONG_PACKAGES:%=test-of/%): test-of/%:
 	@cd $* && VK_REQUIRE_TESTAPI=1 $(if $(filter $*,$(RUNTIMES)),go test,$(RACE_TEST)) $(TEST_FLAGS) .
 
 $(TEST_MODULES:%=test-rest/%): test-rest/%:
-	@cd $* && packages=$$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -vxE '$(MODULE_PATH)/($(subst $() ,|,$(LONG)))') && \
+	@cd $* && packages=$$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -vxE '$(MODULE_PATH)/($(subst $() ,|,$(LONG_PACKAGES)))') && \
 	  VK_REQUIRE_TESTAPI=1 $(RACE_TEST) $(TEST_FLAGS) -p 1 $$packages
 
 race-runtimes: build ## run the tests of real runtimes with the race detector (an hour)
