@@ -70,9 +70,11 @@ func (s *shares) add() *replica {
 	s.isolate = os.Getuid() == 0
 	c := s.launch()
 	c.awaitReady()
-	found := memberField.FindStringSubmatch(c.said.String())
-	if found == nil {
-		s.Fatalf("the daemon does not say its place in the group:\n%s", c.said.Tail())
+	var found []string
+	for end := time.Now().Add(patience); found == nil; pass(s.Context(), 20*time.Millisecond) { // its log is read beside what says that it is ready
+		if found = memberField.FindStringSubmatch(c.said.String()); time.Now().After(end) {
+			s.Fatalf("the daemon does not say its place in the group:\n%s", c.said.Tail())
+		}
 	}
 	r := &replica{c, found[1]}
 	s.daemons = append(s.daemons, r)
