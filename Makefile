@@ -12,7 +12,7 @@ SHELL := bash
 # Every program, linter and test is built with the same flags: what they have in common is compiled once, and is found in the cache
 # by a clone in another folder too.
 GOFLAGS ?= -trimpath
-CGO_ENABLED ?= 0
+CGO_ENABLED := 0
 export GOFLAGS CGO_ENABLED
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
