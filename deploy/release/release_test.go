@@ -177,10 +177,10 @@ func describes(t *testing.T, dir, name, module string, least int, digest string)
 		version := m.Version
 		switch {
 		case m.Replace == nil:
-		case m.Replace.Version != "":
-			version = m.Replace.Version
-		default:
+		case strings.HasPrefix(m.Replace.Path, "."):
 			version = testVersion // a folder of this repository
+		default:
+			version = m.Replace.Version
 		}
 		want["pkg:golang/"+m.Path+"@"+version] = true
 		named = named || strings.HasPrefix(m.Path+"@"+version, module)
