@@ -97,8 +97,16 @@ func newShared(name string, provider nodeutil.NewProviderFunc, opts ...nodeutil.
 		case <-f.Done():
 			return
 		}
+		n := f.Node(name)
+		for ; n == nil; n = f.Node(name) { // its share is known before its nodes are made
+			select {
+			case <-time.After(10 * time.Millisecond):
+			case <-f.Done():
+				return
+			}
+		}
 		select {
-		case <-f.Node(name).Ready():
+		case <-n.Ready():
 			close(s.ready)
 		case <-f.Done():
 		}
