@@ -120,14 +120,19 @@ func (g *Group) Run(ctx context.Context) error {
 
 // Leave tells the others that this process does nothing for any node any more. Its lease stays until another process, or a later one, removes it.
 func (g *Group) Leave(ctx context.Context) {
-	if g.own == nil {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveIn)
 	defer cancel()
-	left := g.own.DeepCopy()
-	left.Spec.HolderIdentity = ptr.To("")
-	if _, err := g.leases.Update(ctx, left, metav1.UpdateOptions{}); err != nil {
+	// It is read: the end may have cut a renewal short, of which nobody knows whether it was carried out.
+	left, err := g.leases.Get(ctx, g.member, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return
+	}
+	if err == nil {
+		left = left.DeepCopy()
+		left.Spec.HolderIdentity = ptr.To("")
+		_, err = g.leases.Update(ctx, left, metav1.UpdateOptions{})
+	}
+	if err != nil {
 		log.G(ctx).WithError(err).Debug("the lease of this process stays; others take its nodes when it is old")
 	}
 }
