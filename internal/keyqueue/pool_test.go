@@ -3,6 +3,7 @@
 package keyqueue
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"runtime"
@@ -66,6 +67,7 @@ func TestQueuesShareALimit(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if j.most != most {
 			t.Errorf("%d at a time, want %d", j.most, most)
 		}
@@ -112,11 +114,13 @@ func TestWorkThatHangsHoldsUpNobodyElse(t *testing.T) {
 			b.Add(fmt.Sprint(i))
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if took := j.last["b"].Sub(began); j.done["b"] != 30 || took > 15*time.Second || j.most > 3 {
 			t.Errorf("%d keys were done within %v, %d at a time", j.done["b"], took, j.most)
 		}
 		close(hang)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if limit := limitOf(ctx); limit.free != 3 {
 			t.Errorf("%d parts of 3 are there at the end", limit.free)
 		}
@@ -154,6 +158,7 @@ func TestSharedPlaceThatHangsIsGivenUp(t *testing.T) {
 		b.Add("other")
 		a.Add("third")
 		time.Sleep(2 * longestPart)
+		synctest.Wait()
 		if len(worked) != 3 {
 			t.Errorf("%d keys were worked on beside one that hangs, want 3", len(worked))
 		}
@@ -182,7 +187,6 @@ func TestNothingToDoCostsNoGoroutine(t *testing.T) {
 			all = append(all, q)
 			waits = append(waits, q.Start(ctx, 10, done))
 		}
-		before := runtime.NumGoroutine()
 		for i, q := range all {
 			q.AddAfter("key", time.Duration(i)*time.Second)
 		}
@@ -190,14 +194,14 @@ func TestNothingToDoCostsNoGoroutine(t *testing.T) {
 		for range 100 {
 			time.Sleep(time.Second)
 			synctest.Wait()
-			most = max(most, runtime.NumGoroutine()-before)
+			most = max(most, goroutines())
 		}
 		if most > 2 {
 			t.Errorf("%d goroutines for one key a second", most)
 		}
 		time.Sleep(2 * workerIdle)
 		synctest.Wait()
-		if left := runtime.NumGoroutine() - before; left > 0 {
+		if left := goroutines(); left > 0 {
 			t.Errorf("%d goroutines are left", left)
 		}
 		stop()
@@ -206,4 +210,10 @@ func TestNothingToDoCostsNoGoroutine(t *testing.T) {
 		}
 		end()
 	})
+}
+
+// goroutines counts those of pools, of all that there are.
+func goroutines() int {
+	stacks := make([]byte, 1<<20)
+	return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("keyqueue.(*pool).run("))
 }
