@@ -46,6 +46,7 @@ var grown = map[string]map[string]string{
 		"MaxStreams":        "passed to PodHandlerConfig.StreamLimits",
 		"MaxStreamsPerUser": "passed to PodHandlerConfig.StreamLimits",
 		"DisableLeaseGuard": "a program that elects a leader of its own need not be guarded against a second daemon",
+		"ShareNodes":        "the name under which processes share their nodes; empty, as in programs that stand, is none",
 		"bootstrap":         "set by an option; the old struct had unexported fields too, so nobody can convert it",
 		"clientCAs":         "as bootstrap",
 		"fleet":             "as bootstrap",
