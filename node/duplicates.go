@@ -45,10 +45,12 @@ func (c *podCore) findDuplicates(ctx context.Context, backend []*corev1.Pod, key
 		st := c.states.get(key)
 		before := !st.sent.Accepted || !st.sent.AcceptedAt.Before(asked) // it says nothing about a pod that came since
 		c.states.evidence(key, anyPod, func(e *evidence) {
-			e.duplicate = e.duplicate.At(found, now)
+			if found == nil || !asked.Before(st.duplicateStops.At) { // else it may have been stopped since
+				e.duplicate = e.duplicate.At(found, now)
+			}
 			e.shared = others || len(pods) > 1 || e.shared && before
 		})
-		if found != nil {
+		if found != nil || st.duplicate != nil { // what failed with one that has gone is over
 			c.syncLane.Add(key)
 		}
 	}

@@ -64,17 +64,17 @@ func (w *podWorker) deleteDuplicate(ctx context.Context, key string, api *corev1
 	}
 	pod := unwanted(d.Pod, time.Now())
 	err := w.call(ctx, key, api, "DeletePod", func(ctx context.Context) error { return w.backend.provider.DeletePod(ctx, pod) })
-	if err != nil && !errdefs.IsNotFound(err) {
+	failed, first := err != nil && !errdefs.IsNotFound(err), false
+	w.states.sync(key, anyPod, func(st syncWriter) {
+		stops := st.duplicateStops.Of(d)
+		first = stops.Tries == 0 || stops.Failed
+		st.duplicateStops = lifecycle.DuplicateStops{At: time.Now(), Tries: stops.Tries + 1, Failed: failed}
+	})
+	if failed {
 		return newLaneError(api, eventDeleteFailed, fmt.Errorf("delete the duplicate of pod %s (UID %s) at the backend: %w", key, pod.UID, err))
 	}
 	message := fmt.Sprintf("the backend had a second pod of this name (UID %s); it was told to stop it", pod.UID)
 	log.G(ctx).WithField("pod", key).Warn(message)
-	first := false
-	w.states.sync(key, anyPod, func(st syncWriter) {
-		stops := st.duplicateStops.Of(d)
-		first = stops.Tries == 0
-		st.duplicateStops = lifecycle.DuplicateStops{At: time.Now(), Tries: stops.Tries + 1}
-	})
 	if first {
 		w.recorder.Event(api, corev1.EventTypeWarning, eventSecondPod, message)
 	}

@@ -23,6 +23,9 @@ func (d *Duplicate) due(stops DuplicateStops) time.Time {
 		return d.Since.Add(duplicateAge)
 	}
 	rest := min(duplicateAge<<min(stops.Tries-1, 10), duplicateRest)
+	if stops.Failed {
+		return stops.At.Add(rest)
+	}
 	return stops.At.Add(OrphanGrace(d.Pod) + rest)
 }
 
@@ -34,11 +37,18 @@ func nextDuplicate(f *Facts) Decision {
 	if d == nil {
 		return settled
 	}
-	switch due := d.due(f.Stops.Of(d)); {
+	stops := f.Stops.Of(d)
+	switch due := d.due(stops); {
 	case f.Now.Before(due):
 		settled.Again = due.Sub(f.Now)
+		if stops.Failed {
+			settled.Step = Wait // not at rest: what failed is still wrong
+		}
 	case !f.ReadLive && (d.Seen.Before(due) || f.Now.Sub(d.Seen) >= duplicateAge):
 		settled.Step = RelistAtRest // one list for all of them, and a fresh one: the duplicate may have gone since
+		if stops.Failed {
+			settled.Step = Relist
+		}
 	case !f.ReadLive:
 		settled.Step = ReadLive
 	case f.Live == nil || f.Live.UID != f.API.UID: // the cache is behind

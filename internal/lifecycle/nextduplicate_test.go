@@ -19,6 +19,9 @@ func TestDuplicateIsStoppedOnEvidence(t *testing.T) {
 	asked := func(ago time.Duration, tries int) DuplicateStops {
 		return DuplicateStops{At: now.Add(-ago), Tries: tries}
 	}
+	failed := func(ago time.Duration, tries int) DuplicateStops {
+		return DuplicateStops{At: now.Add(-ago), Tries: tries, Failed: true}
+	}
 	for _, tt := range []struct {
 		name   string
 		found  *Duplicate
@@ -41,6 +44,10 @@ func TestDuplicateIsStoppedOnEvidence(t *testing.T) {
 		{name: "asked to stop long ago", found: seen(time.Hour, 0), stops: asked(41*time.Second, 1), want: DeleteDuplicate},
 		{name: "asked to stop twice", found: seen(time.Hour, 0), stops: asked(41*time.Second, 2), want: Rest, again: 9 * time.Second},
 		{name: "asked to stop many times", found: seen(time.Hour, 0), stops: asked(0, 90), want: Rest, again: 10*time.Minute + 30*time.Second},
+		{name: "refused to stop", found: seen(time.Hour, 8*time.Second), stops: failed(9*time.Second, 1), want: Wait, again: time.Second},
+		{name: "refused to stop, and in no list since", found: seen(time.Hour, 9*time.Second), stops: failed(10*time.Second, 1),
+			change: func(f *Facts) { f.ReadLive = false }, want: Relist},
+		{name: "refused to stop, and in a list since", found: seen(time.Hour, 0), stops: failed(10*time.Second, 1), want: DeleteDuplicate},
 		{name: "in two lists, and the API server took long to say that the wanted one is there", found: seen(time.Hour, 20*time.Second), want: DeleteDuplicate},
 		{name: "asked to stop as soon as it was found", found: seen(4*time.Second, 0), stops: asked(4*time.Second, 1), want: Rest, again: 36 * time.Second},
 		{name: "asked to stop before a list lacked it", found: seen(4*time.Second, 0), stops: asked(time.Hour, 1), want: Rest, again: 6 * time.Second},

@@ -64,8 +64,9 @@ type Duplicate struct {
 
 // DuplicateStops are the requests to stop a duplicate.
 type DuplicateStops struct {
-	At    time.Time // of the last DeletePod that was acknowledged
-	Tries int       // DeletePods
+	At     time.Time // of the answer to the last DeletePod
+	Tries  int       // DeletePods
+	Failed bool      // the last was not acknowledged; it may have stopped the duplicate all the same
 }
 
 // Of returns the requests to stop the duplicate: none, if they were for an earlier one, or for the same before a list lacked it.
