@@ -3,8 +3,10 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -218,4 +220,36 @@ func TestFault44LossyCopiesCostNoUpdates(t *testing.T) {
 	}
 	faultrow.Record(t, 44, "backends that drop labels, UID, spec or generation, name images in their own way or add containers; 10 pods, 2 restarts each",
 		"%d calls and %d writes in 42 restarts; one UpdatePod for each change of generation or labels", updates, writes)
+}
+
+// TestListsThatFailAreTriedLater: although a pod is missing, which is reason for one at once.
+func TestListsThatFailAreTriedLater(t *testing.T) {
+	for _, polled := range []bool{false, true} {
+		t.Run(fmt.Sprintf("polled=%v", polled), func(t *testing.T) {
+			b := memory.New()
+			configs := []func(*PodControllerConfig){onNode}
+			if polled {
+				configs = append(configs, silent)
+			}
+			inWorld(t, b, func(w *world) {
+				w.start()
+				w.create("p", 3, time.Second)
+				w.pass(time.Minute)
+				var lists atomic.Int32
+				b.Script(func(_ context.Context, method, _ string) error {
+					if method == memory.List && lists.Add(1) < 1000 { // the bubble ends also if they never end
+						return memory.ErrUnwell
+					}
+					return nil
+				})
+				b.Lose("d/p1")
+				w.pass(2 * time.Minute)
+				if n := lists.Load(); n < 10 || n > 25 {
+					w.Errorf("%d lists within 2 minutes of failures, want one every 8 seconds", n)
+				}
+				b.Script(nil)
+				w.until("the pod runs again", 30*time.Second, func() bool { return b.Has("d/p1") != nil })
+			}, configs...)
+		})
+	}
 }

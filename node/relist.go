@@ -63,6 +63,9 @@ func (r *relister) run(ctx context.Context) {
 			}
 			continue
 		case <-r.relistWanted:
+			if r.failures > 0 {
+				continue // the timer is set for the next try; each failure makes pods want one again
+			}
 		case <-r.overdue: // its answer is older than what was learned since
 			log.G(ctx).Infof("GetPods has returned, %v after it was called; the provider is asked anew", time.Since(r.asked).Round(time.Second))
 			r.overdue = nil
