@@ -195,6 +195,7 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 		return errors.New("failed to wait for caches to sync")
 	}
 	c.terms.beginActing(ctx)
+	c.reports.begin(ctx)
 	lanes = []func(){
 		c.syncLane.Start(ctx, podSyncWorkers, c.terms.fenced(c.syncLane, c.worker.syncPod)),
 		c.statusLane.Start(ctx, max(podSyncWorkers, statusWriters), c.terms.fenced(c.statusLane, c.statuses.writePodStatus)),

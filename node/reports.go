@@ -19,15 +19,25 @@ import (
 type podReports struct {
 	*podCore
 	tracker *podTracker
+	early   earlyReports
 }
 
 // report takes the provider's word on a pod. It only remembers it and marks the
 // lanes, so it never waits for the API server. The newest word counts; a word
 // about another pod of the same name only makes the sync lane look.
 func (p *podReports) report(ctx context.Context, pod *corev1.Pod) {
-	if pod == nil || ctx.Err() != nil {
+	if pod == nil || ctx.Err() != nil || p.early.hold(pod) {
 		return
 	}
+	p.reported(ctx, pod)
+}
+
+// begin takes what was reported before the caches were filled.
+func (p *podReports) begin(ctx context.Context) {
+	p.early.take(func(pod *corev1.Pod) { p.reported(ctx, pod) })
+}
+
+func (p *podReports) reported(ctx context.Context, pod *corev1.Pod) {
 	p.take(ctx, pod, &report{
 		uid:        pod.UID,
 		version:    pod.ResourceVersion,
@@ -67,7 +77,7 @@ func (p *podReports) take(ctx context.Context, pod *corev1.Pod, r *report) {
 func (p *podReports) remember(key string, api *corev1.Pod, r *report) (news bool) {
 	p.tracker.startTracking(key, api)
 	p.states.reports(key, anyPod, func(st reportWriter) {
-		if r.uid == "" && !st.all.sent.Attempted {
+		if r.uid == "" && !lifecycle.Started(api, st.all.sent) {
 			return // about an older pod of this name: this one was never started
 		}
 		old := st.report
