@@ -108,6 +108,35 @@ func TestKnownSchedules(t *testing.T) {
 			{"provider's answers are lost", 0, 0, 0},
 			{"create", 1, 0, 0},
 		}},
+		// The answer to its stop was lost, and no list told that it had gone.
+		"the second stop of a duplicate ends the wanted pod": {ShowsAfter: 5 * time.Second, Steps: []simStep{
+			{"create", 2, 0, 300 * time.Millisecond},
+			{"recreate", 2, 0, 0},
+			{"provider's answers are lost", 0, 1, 45 * time.Second},
+		}},
+		// It was reported before the API server could be read, and again nobody told which of the pods of the name it was about.
+		"the end of a pod before the caches are filled is lost": {StopTime: time.Second, Steps: []simStep{
+			{"create", 2, 0, 300 * time.Millisecond},
+			{"delete", 2, 1, 0},
+			{"crash", 0, 0, 0},
+			{"requests fail", 0, 3, 0},
+			{"start", 0, 4, 0},
+			{"provider fails", 1, 1, 11 * time.Second},
+		}},
+		"and has no UID": {KeepsNoUID: true, Steps: []simStep{
+			{"create", 2, 1, 300 * time.Millisecond},
+			{"stop", 0, 0, 0},
+			{"delete by default", 2, 0, 0},
+			{"start", 0, 0, 0},
+			{"end", 2, 0, 0},
+		}},
+		// The daemon crashed with that, and the next one saw no sign of it.
+		"a pod that was created anew is hidden at first, and created again": {ShowsAfter: 45 * time.Second, Steps: []simStep{
+			{"create", 0, 0, 300 * time.Millisecond},
+			{"create", 0, 0, 45 * time.Second},
+			{"crash with a later effect", 0, 0, 0},
+			{"lose", 0, 0, 45 * time.Second},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // what happens at the same moment happens in any order

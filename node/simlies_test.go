@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
@@ -34,7 +35,7 @@ func (w *simWorld) lie(s simStep) {
 		l.Times = 1 + s.Pod
 		w.backend.Lie(l)
 	case allLie:
-		if time.Since(w.lieEnds) < truthBetween {
+		if time.Since(w.lieEnds) < truthBetween || w.showsJustNow() {
 			return
 		}
 		if w.plan.StopTime > 0 {
@@ -45,6 +46,26 @@ func (w *simWorld) lie(s simStep) {
 		l.Reads = s.Pod > 0 && w.plan.StopTime == 0
 		w.deny(l, s)
 	}
+}
+
+// showsJustNow reports whether the backend has shown a pod for the first time only now, or will soon. A lie would hide it for longer than a
+// pod may be hidden: who has not looked in between has no reason to think that it was ever there.
+func (w *simWorld) showsJustNow() bool {
+	if w.plan.ShowsAfter == 0 {
+		return false
+	}
+	for _, e := range w.backend.Ledger() {
+		age := time.Since(e.At)
+		if e.Verb == ledger.Start && age > w.visibleWithin()-shortLie && age < w.visibleWithin() {
+			return true
+		}
+	}
+	return false
+}
+
+// visibleWithin is PodVisibilityTimeout.
+func (w *simWorld) visibleWithin() time.Duration {
+	return max(30*time.Second, w.plan.ShowsAfter+10*time.Second)
 }
 
 // restartBlind restarts the daemon with a provider whose cache is not filled: it has no pods for a

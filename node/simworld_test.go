@@ -100,7 +100,7 @@ func (w *simWorld) start() {
 		ConfigMapInformer: none.ConfigMaps(), SecretInformer: none.Secrets(), ServiceInformer: services,
 		Provider:              simNotifier{simProvider{w.backend, life}},
 		MissingPodsQuarantine: simQuarantine,
-		PodVisibilityTimeout:  max(30*time.Second, w.plan.ShowsAfter+10*time.Second),
+		PodVisibilityTimeout:  w.visibleWithin(),
 	}
 	if w.plan.Silent {
 		cfg.Provider = simProvider{w.backend, life}

@@ -20,8 +20,8 @@ func nextAbsent(f *Facts) Decision {
 		return Decision{Step: Missing, Again: missingAfter}
 	}
 	lostAt := f.Sent.MissingSince.Add(missingAfter)
-	if settled := f.Sent.AcceptedAt.Add(f.Visible); settled.After(lostAt) {
-		lostAt = settled
+	if shown := f.shownAt(f.Sent.AcceptedAt, true); shown.After(lostAt) {
+		lostAt = shown // a former process may have created it anew in its last moment
 	}
 	switch left := lostAt.Sub(f.Now); {
 	case left > 0:

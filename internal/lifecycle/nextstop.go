@@ -51,17 +51,24 @@ func nextGone(f *Facts, grace, waited time.Duration) Decision {
 // hiddenFor returns how long a pod may still run although the backend does not show it, because it is too new: 0 or less if it is
 // not, or was shown once, or has finished.
 func hiddenFor(f *Facts) time.Duration {
-	given, visible := f.Sent.AttemptedAt, f.Visible
-	if f.Earlier && f.Sent.StopMissing && f.API.Status.Phase != corev1.PodRunning && given.IsZero() {
-		given = f.Began // before the restart, so then at the latest
+	if f.Sent.Shown || f.ended() {
+		return 0
+	}
+	former := f.Sent.StopMissing && f.API.Status.Phase != corev1.PodRunning
+	return f.shownAt(f.Sent.AttemptedAt, former).Sub(f.Now)
+}
+
+// shownAt returns when the backend shows a pod at the latest that it was given then: if this process did not give it, and a former
+// one may have, that was before the restart.
+func (f *Facts) shownAt(given time.Time, former bool) time.Time {
+	visible := f.Visible
+	if former && f.Earlier && given.IsZero() {
+		given = f.Began
 		if f.Complete {
 			visible = min(visible, inFlight)
 		}
 	}
-	if f.Sent.Shown || f.ended() {
-		return 0
-	}
-	return given.Add(visible).Sub(f.Now)
+	return given.Add(visible)
 }
 
 // nextNotFound decides for a pod that must stop and of which the backend says twice that it has none. That
