@@ -25,7 +25,7 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 	case lifecycle.AskByName:
 		f.ByName = true
 		f.Complete = s.backend.authority != nil && s.backend.complete(ctx) // before: what is answered now is then complete, too
-		f.Backend, f.Doubtful, s.silent = s.lookup(ctx, s.key)
+		s.silent = s.lookup(ctx, s.key, &f.Asked)
 		f.Silent = s.silent != nil
 		if !f.Silent {
 			s.secrets.Drop(s.states.asked(s.key, f.Backend == nil))
@@ -126,28 +126,31 @@ func (s *podSync) keepLeft(uid types.UID) {
 	s.states.sync(s.key, anyPod, func(st syncWriter) { st.left = &uid })
 }
 
-// lookup returns the pod that the backend has under the key, nil when it has
+// lookup completes asked with the pod that the backend has under the key, nil when it has
 // none. An error means that it cannot be told: a panic or a time-out is no answer, and of the kinds of
 // error only not-found is one. After any other error the list decides, see lifecycle.FoundInList.
-func (w *podWorker) lookup(ctx context.Context, key string) (pod *corev1.Pod, doubtful bool, err error) {
-	pod, err = w.backend.getPod(ctx, key)
+func (w *podWorker) lookup(ctx context.Context, key string, asked *lifecycle.Asked) error {
+	pod, err := w.backend.getPod(ctx, key)
+	asked.Backend, asked.ByList, asked.Doubtful = nil, false, false
 	var panicked *providercall.Panic
 	switch {
 	case err == nil && pod != nil && w.backend.foreign(pod):
-		return nil, false, nil
+		return nil
 	case err == nil:
-		return pod, false, nil
+		asked.Backend = pod
+		return nil
 	case errdefs.IsNotFound(err):
-		return nil, false, nil
+		return nil
 	case errors.As(err, &panicked), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return nil, false, err // no answer at all
+		return err // no answer at all
 	}
 	pods, listErr := w.backend.listPods(ctx)
 	if listErr != nil {
 		w.missing.silence(time.Now())
-		return nil, false, errors.Join(err, listErr)
+		return errors.Join(err, listErr)
 	}
 	namespace, name, _ := cache.SplitMetaNamespaceKey(key)
-	pod, doubtful = lifecycle.FoundInList(pods, namespace, name)
-	return pod, doubtful, nil
+	asked.Backend, asked.Doubtful = lifecycle.FoundInList(pods, namespace, name)
+	asked.ByList = true
+	return nil
 }

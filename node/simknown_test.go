@@ -137,6 +137,27 @@ func TestKnownSchedules(t *testing.T) {
 			{"crash with a later effect", 0, 0, 0},
 			{"lose", 0, 0, 45 * time.Second},
 		}},
+		// GetPod said nothing, and an old list told of the pod before.
+		"what an old list has is stopped, and with it the pod that has its name": {Lies: listsLie, PlainErrors: true, ShowsAfter: 5 * time.Second, Steps: []simStep{
+			{"create", 0, 0, time.Second},
+			{"create", 0, 0, 11 * time.Second},
+			{"lists lie", 0, 0, 1 * time.Second},
+			{"lists lie", 1, 4, 0},
+			{"recreate", 0, 0, 2500 * time.Millisecond},
+		}},
+		// Three had its name: one that had left and was shown, one that ran and was not, and the wanted one, which had stopped and was still held.
+		"what runs beside a pod that has stopped and is held is left alone": {KeepsEnded: true, EndedFirst: true, ShowsAfter: 45 * time.Second, Steps: []simStep{
+			{"create", 0, 0, 300 * time.Millisecond},
+			{"delete", 0, 0, 0},
+			{"create", 0, 0, 0},
+			{"stop", 0, 0, 0},
+			{"recreate", 0, 0, 11 * time.Second},
+			{"hold", 0, 1, 45300 * time.Millisecond},
+			{"start", 1, 0, 46 * time.Second},
+			{"stop", 1, 0, 45 * time.Second},
+			{"create", 1, 1, 0},
+			{"recreate", 0, 0, 0},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // what happens at the same moment happens in any order

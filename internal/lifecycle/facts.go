@@ -43,6 +43,8 @@ type Asked struct {
 	Backend *corev1.Pod
 	// Silent says that the backend did not answer, which is neither presence nor absence.
 	Silent bool
+	// ByList says that GetPod failed in a way that says nothing, and a list told, which may be old.
+	ByList bool
 	// Doubtful says that there was no clear answer, and so no pod.
 	Doubtful bool
 	// Complete says that the backend knew, before it was asked, that its answers are complete.

@@ -48,6 +48,10 @@ func TestIdentity(t *testing.T) {
 			change: func(f *Facts) {
 				f.Over, f.Suspect, f.Left, f.Pods = true, true, ptr("a"), []*corev1.Pod{failed, pod("c")}
 			}, want: BeginOrphan, backend: "c"},
+		{name: "another has left, and the wanted one has stopped and is held", facts: given{API: pod("b", deleting(1)), Sent: Sent{UID: "b"}, Backend: failed},
+			change: func(f *Facts) {
+				f.Stopped, f.Left, f.Pods = true, ptr("a"), []*corev1.Pod{failed, pod("c")}
+			}, want: BeginOrphan, backend: "c"},
 		{name: "the wanted one has ended and is kept", facts: given{API: failed, Sent: stopped, Backend: failed}, change: func(f *Facts) { f.Over, f.Suspect, f.Left = true, true, ptr("a") }, want: Rest, backend: "a"},
 		{name: "the wanted one has ended and is kept, and another one runs", facts: given{API: failed, Sent: stopped, Backend: failed},
 			change: func(f *Facts) { f.Over, f.Suspect, f.Left, f.Pods = true, true, ptr("a"), []*corev1.Pod{failed, own} }, want: BeginOrphan, backend: "b"},

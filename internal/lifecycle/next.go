@@ -118,6 +118,11 @@ func (f *Facts) settled() bool { return f.over() || f.removable() || f.quiet() }
 // over reports whether nothing is left to do for the pod, as it has ended.
 func (f *Facts) over() bool { return IsOver(f.API, &f.Sent, f.Over) }
 
+// hasStopped reports whether the backend has confirmed the stop of a deleted pod, which others may still hold in the API server.
+func (f *Facts) hasStopped() bool {
+	return f.Stopped && f.API != nil && f.API.UID == f.Sent.UID && f.API.DeletionTimestamp != nil
+}
+
 // IsOver reports whether nothing is left to do for a pod that has ended until it is deleted, or is seen to run. over says
 // that the backend did not run it when it was asked.
 func IsOver(api *corev1.Pod, sent *Sent, over bool) bool {
@@ -127,8 +132,7 @@ func IsOver(api *corev1.Pod, sent *Sent, over bool) bool {
 // removable reports whether nothing is left to do for a deleted pod but the removal of its object: the backend reported its
 // end and confirmed its stop, and has nothing else under the name.
 func (f *Facts) removable() bool {
-	return f.Stopped && f.API != nil && f.API.UID == f.Sent.UID && f.API.DeletionTimestamp != nil &&
-		f.ended() && f.alone()
+	return f.hasStopped() && f.ended() && f.alone()
 }
 
 // quiet reports whether the backend has accepted the pod as it is. The relist notices when the backend loses it.
@@ -183,7 +187,7 @@ func (f *Facts) identify() (backend *corev1.Pod, first *Decision) {
 		}
 	}
 	backend = f.named(backend)
-	none := f.API == nil || f.over() // no pod is to run under the name
+	none := f.API == nil || f.over() || f.hasStopped() // no pod is to run under the name
 	other := f.API == nil || !SamePod(f.API, backend)
 	switch {
 	case !none && !other || !f.hasLeft(backend):

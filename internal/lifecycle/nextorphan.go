@@ -41,6 +41,9 @@ func nextOrphan(f *Facts, backend *corev1.Pod) Decision {
 		}
 	}
 	switch {
+	case f.ByList && f.API != nil && f.Sent.Attempted:
+		// GetPod does not have what an older list may have; by the name, the stop could be that of the wanted pod.
+		return Decision{Step: Wait, Again: missingAfter}
 	case !f.ReadLive:
 		return Decision{Step: ReadLive}
 	case f.Live != nil && (backend.UID == "" || f.Live.UID == backend.UID):
