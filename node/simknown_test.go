@@ -158,6 +158,13 @@ func TestKnownSchedules(t *testing.T) {
 			{"create", 1, 1, 0},
 			{"recreate", 0, 0, 0},
 		}},
+		// The one that had left had no UID either.
+		"what has left is taken for the next pod of its name": {KeepsNoUID: true, StopTime: time.Second, Steps: []simStep{
+			{"create", 0, 0, 300 * time.Millisecond},
+			{"delete", 0, 1, 0},
+			{"end", 0, 0, 0},
+			{"create", 0, 1, 0},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // what happens at the same moment happens in any order

@@ -228,6 +228,9 @@ func (f *Facts) named(backend *corev1.Pod) *corev1.Pod {
 	if f.Sent.Attempted && f.Left != nil && *f.Left == previous && !Terminal(&backend.Status) {
 		previous = ""
 	}
+	if previous == "" && f.Left != nil && f.API != nil && !f.Sent.Attempted && Terminal(&backend.Status) {
+		previous = *f.Left // it is kept, and the wanted one was not given yet
+	}
 	return Named(backend, &f.Sent, previous, f.API != nil)
 }
 
