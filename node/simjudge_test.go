@@ -142,12 +142,16 @@ func (w *simWorld) lifeAt(at time.Time) int {
 
 // knowable leaves out the statuses that no daemon can know of: of an instance that
 // went before it was polled or while nobody listened, or whose report died with the
-// daemon that had it. Nor can it know how a deleted pod ended that a backend without reports denies.
+// daemon that had it. Nor can it know how a deleted pod ended that the backend denies, without a report.
 func (w *simWorld) knowable(h ledger.History) []ledger.Entry {
 	entries := h.Ledger
-	deleted := map[types.UID]int64{} // since when
+	deleted := map[types.UID]int64{}   // since when
+	shown := map[types.UID]time.Time{} // when the API server was told how the pod ended
 	for i := range h.API {
 		e := &h.API[i]
+		if _, told := shown[e.Pod.UID]; !told && lifecycle.Terminal(&e.Pod.Status) {
+			shown[e.Pod.UID] = e.At
+		}
 		if _, known := deleted[e.Pod.UID]; !known && e.Pod.DeletionTimestamp != nil {
 			deleted[e.Pod.UID] = e.Seq
 		}
@@ -167,16 +171,16 @@ func (w *simWorld) knowable(h ledger.History) []ledger.Entry {
 	}
 	return slices.DeleteFunc(entries, func(e ledger.Entry) bool {
 		since, lasts := lasting[e.UID]
-		if asked, was := deleted[e.UID]; was && asked < e.Seq && w.plan.Silent && e.Status != nil && w.denied(e.At) {
+		if asked, was := deleted[e.UID]; was && asked < e.Seq && (w.plan.Silent || !w.lived(e.At)) && e.Status != nil && w.denied(e.At, shown[e.UID]) {
 			return true
 		}
 		return e.Status != nil && (!lasts || e.Seq < since) && (w.plan.Silent || !w.lived(e.At))
 	})
 }
 
-// denied reports whether a lie that reads tell, too, was told at a time.
-func (w *simWorld) denied(at time.Time) bool {
-	return slices.ContainsFunc(w.denials, func(d simSpan) bool { return !at.Before(d.from) && !at.After(d.to) })
+// denied reports whether a lie that reads tell, too, was told at a time, or after it until another.
+func (w *simWorld) denied(at, until time.Time) bool {
+	return slices.ContainsFunc(w.denials, func(d simSpan) bool { return !at.After(d.to) && (!at.Before(d.from) || !until.Before(d.from)) })
 }
 
 // lived reports whether the daemon that was alive then lives on.

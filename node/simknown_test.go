@@ -165,6 +165,15 @@ func TestKnownSchedules(t *testing.T) {
 			{"end", 0, 0, 0},
 			{"create", 0, 1, 0},
 		}},
+		// Its creation had no answer, GetPod told of the one that had left, and the list of none at all.
+		"a pod is created twice, as a list that lies does not have it": {Lies: listsLie, KeepsEnded: true, EndedFirst: true, Steps: []simStep{
+			{"create", 0, 0, 300 * time.Millisecond},
+			{"provider's answers are lost", 0, 0, 0},
+			{"requests fail", 0, 0, 0},
+			{"delete by default", 0, 0, 0},
+			{"lists lie", 1, 0, 0},
+			{"create", 0, 0, 300 * time.Millisecond},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // what happens at the same moment happens in any order

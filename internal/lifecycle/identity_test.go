@@ -15,6 +15,7 @@ func TestIdentity(t *testing.T) {
 	running, failed := pod("a", inPhase(corev1.PodRunning)), pod("a", inPhase(corev1.PodFailed))
 	own, wanted := pod("b", inPhase(corev1.PodRunning)), pod("b")
 	stopped := asked(accepted(running), time.Second, 10, true)
+	tried := func(ago time.Duration) Sent { return Sent{UID: "b", Attempted: true, AttemptedAt: now.Add(-ago)} }
 	unnamed := func(phase corev1.PodPhase) *corev1.Pod { return pod("", inPhase(phase)) }
 	for _, tt := range []struct {
 		name    string
@@ -44,6 +45,10 @@ func TestIdentity(t *testing.T) {
 		{name: "what has ended without a UID is the older one, as long as it is kept", facts: given{API: wanted, Sent: Sent{UID: "b", Attempted: true}, Backend: unnamed(corev1.PodFailed)}, change: func(f *Facts) { f.Previous, f.Left = "a", ptr("a") }, want: Create},
 		{name: "what has ended without a UID, before the next one was made, is what has left", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: unnamed(corev1.PodFailed)}, change: func(f *Facts) { f.Left = ptr("a") }, want: Create},
 		{name: "what has ended without a UID is the wanted one", facts: given{API: wanted, Sent: Sent{UID: "b", Attempted: true}, Backend: unnamed(corev1.PodFailed)}, change: func(f *Facts) { f.Left = ptr("a") }, want: Adopt},
+		{name: "a list lacks what GetPod has, and so the wanted one perhaps", facts: given{API: wanted, Sent: tried(29 * time.Second), Backend: failed}, want: Wait},
+		{name: "a list lacks what GetPod has, and the wanted one must have shown", facts: given{API: wanted, Sent: tried(30 * time.Second), Backend: failed}, change: func(f *Facts) { f.Left = ptr("a") }, want: Create},
+		{name: "a list has what GetPod has, and not the wanted one", facts: given{API: wanted, Sent: tried(time.Second), Backend: failed}, change: func(f *Facts) { f.Left, f.Pods = ptr("a"), []*corev1.Pod{failed} }, want: Create},
+		{name: "a list lacks what GetPod has, and the wanted one was not tried", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: failed}, change: func(f *Facts) { f.Left = ptr("a") }, want: Create},
 		{name: "what runs without a UID, before the next one was made, is the older one", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: unnamed(corev1.PodRunning)}, change: func(f *Facts) { f.Previous, f.Left = "a", ptr("a") }, want: BeginOrphan, backend: "a"},
 		{name: "another has left, and what was kept before is another one", facts: given{API: wanted, Sent: Sent{UID: "b"}, Backend: failed}, change: func(f *Facts) { f.Left, f.Orphan = ptr("x"), Orphan{UID: "a", Asked: now, Present: true} }, want: KeepLeft, backend: "a"},
 		{name: "another has left, and the wanted one has ended", facts: given{API: pod("b", inPhase(corev1.PodFailed)), Sent: Sent{UID: "b"}, Backend: failed},

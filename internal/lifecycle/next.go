@@ -12,6 +12,8 @@
 package lifecycle
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -182,7 +184,11 @@ func (f *Facts) identify() (backend *corev1.Pod, first *Decision) {
 		if !f.All {
 			return nil, &Decision{Step: AskAll, Shared: true}
 		}
-		if own := f.own(); own != nil {
+		own := f.own()
+		if own == nil && f.omitted() {
+			return nil, &Decision{Step: Wait, Again: askAgain}
+		}
+		if own != nil {
 			backend = own
 		}
 	}
@@ -204,6 +210,15 @@ func (f *Facts) identify() (backend *corev1.Pod, first *Decision) {
 		return nil, nil
 	}
 	return backend, nil
+}
+
+// omitted reports whether the list lacks what GetPod has under the name, so that it may lack the wanted pod, too, which may have been made although
+// CreatePod failed. Some backends never list what has ended: that is believed when the pod must have shown.
+func (f *Facts) omitted() bool {
+	if !f.Sent.Attempted || f.Sent.Accepted || f.API.DeletionTimestamp != nil || !f.Now.Before(f.Sent.AttemptedAt.Add(f.Visible)) {
+		return false
+	}
+	return !slices.ContainsFunc(f.Pods, func(p *corev1.Pod) bool { return p.UID == f.Backend.UID && p.Name == f.Backend.Name })
 }
 
 // waitsBehind reports whether the wanted pod must stop while the backend shows another one under its name.
