@@ -3,15 +3,20 @@
 package node
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
 )
 
 // effectiveStatus is the provider's status with the conditions of the program, and with Ready in
-// the light of the last Ping, which pinger reports and takePing takes in, and of a shutdown.
+// the light of the last Ping, which pinger reports and takePing takes in, and of a shutdown. All but the conditions is shared with what
+// the provider wants.
 func (r *nodeReconciler) effectiveStatus() *corev1.NodeStatus {
-	status := r.want.Status.DeepCopy()
+	status := &corev1.NodeStatus{}
+	*status = r.want.Status
+	status.Conditions = slices.Clone(status.Conditions)
 	for _, c := range r.shown {
 		status.Conditions = show(status.Conditions, c)
 	}

@@ -88,10 +88,11 @@ func statusOwnership(node *corev1.Node) ownedStatus {
 
 // ownershipOf returns what is ours when we wrote status.
 func ownershipOf(status *corev1.NodeStatus) ownedStatus {
+	rest := plain(status)
 	owned := ownedStatus{
 		Capacity:    sortedKeys(status.Capacity),
 		Allocatable: sortedKeys(status.Allocatable),
-		Fields:      sortedKeys(plainFields(status)),
+		Fields:      fieldNames(&rest),
 	}
 	for i := range status.Conditions {
 		owned.Conditions = append(owned.Conditions, string(status.Conditions[i].Type))

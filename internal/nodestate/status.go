@@ -30,25 +30,29 @@ const (
 // Removals depend on the list of what is ours, which the same patch keeps in
 // an annotation: a crash never separates the two.
 func StatusPatch(server *corev1.Node, want *corev1.NodeStatus, now metav1.Time, report bool) ([]byte, error) {
-	owned := statusOwnership(server)
+	ours := ownershipOf(want)
+	text := remember(ours)
+	kept := server.Annotations[OwnedStatusAnnotation] == text
+	owned := ours
+	if !kept {
+		owned = statusOwnership(server)
+	}
 	status := map[string]any{}
 	diffResources(status, "capacity", server.Status.Capacity, want.Capacity, owned.Capacity)
 	diffResources(status, "allocatable", server.Status.Allocatable, want.Allocatable, owned.Allocatable)
 	diffAddresses(status, server.Status.Addresses, want.Addresses, owned.Fields)
-	diffFields(status, plainFields(&server.Status), plainFields(want), owned.Fields)
-
-	conditions, changed := diffConditions(server.Status.Conditions, want.Conditions, owned.Conditions, now)
-	if ours := remember(ownershipOf(want)); server.Annotations[OwnedStatusAnnotation] != ours {
-		changed = true
+	if have, wanted := plain(&server.Status), plain(want); !reflect.DeepEqual(have, wanted) {
+		diffFields(status, plainFields(&have), plainFields(&wanted), owned.Fields)
 	}
-	if !changed && len(status) == 0 && (!report || len(conditions) == 0) {
+	changed := !kept || conditionsDiffer(server.Status.Conditions, want.Conditions, owned.Conditions)
+	if !changed && len(status) == 0 && (!report || len(want.Conditions) == 0) {
 		return nil, nil
 	}
-	if len(conditions) > 0 {
+	if conditions := diffConditions(server.Status.Conditions, want.Conditions, owned.Conditions, now); len(conditions) > 0 {
 		status["conditions"] = conditions
 	}
 	patch := map[string]any{"status": status}
-	if annotations := ownershipChange(server, OwnedStatusAnnotation, remember(ownershipOf(want)), LastAppliedStatusAnnotation); len(annotations) > 0 {
+	if annotations := ownershipChange(server, OwnedStatusAnnotation, text, LastAppliedStatusAnnotation); len(annotations) > 0 {
 		patch["metadata"] = map[string]any{"annotations": annotations}
 	}
 	body, err := json.Marshal(patch)
@@ -71,37 +75,58 @@ func ownershipChange(server *corev1.Node, key, ours, old string) map[string]any 
 	return annotations
 }
 
+// conditionsDiffer reports whether one of the conditions that are ours differs in more than the time of the heartbeat.
+func conditionsDiffer(server, want []corev1.NodeCondition, owned []string) bool {
+	for i := range want {
+		if c := &want[i]; differs(find(server, c.Type), c) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(owned, func(key string) bool {
+		t := corev1.NodeConditionType(key)
+		return find(want, t) == nil && find(server, t) != nil
+	})
+}
+
+func differs(old, c *corev1.NodeCondition) bool {
+	return old == nil || old.Status != c.Status || old.Reason != c.Reason || old.Message != c.Message
+}
+
+// find returns the last condition of the type, or nil.
+func find(conditions []corev1.NodeCondition, t corev1.NodeConditionType) *corev1.NodeCondition {
+	for i := len(conditions) - 1; i >= 0; i-- {
+		if conditions[i].Type == t {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
 // diffConditions returns the patch entries for all conditions that are ours,
-// because a write renews the heartbeat time of each, and whether one of them
-// differs in more than that time.
-func diffConditions(server, want []corev1.NodeCondition, owned []string, now metav1.Time) (entries []map[string]any, changed bool) {
-	have := map[corev1.NodeConditionType]corev1.NodeCondition{}
-	for _, c := range server {
-		have[c.Type] = c
+// because a write renews the heartbeat time of each.
+func diffConditions(server, want []corev1.NodeCondition, owned []string, now metav1.Time) (entries []map[string]any) {
+	types := map[corev1.NodeConditionType]bool{}
+	for i := range want {
+		types[want[i].Type] = true
 	}
-	ours := map[string]corev1.NodeCondition{}
-	for _, c := range want {
-		ours[string(c.Type)] = c
-	}
-	for _, key := range slices.Sorted(maps.Keys(ours)) {
-		c := ours[key]
-		old, exists := have[c.Type]
-		entry := map[string]any{"type": c.Type, "lastHeartbeatTime": now}
-		if !exists || old.Status != c.Status || old.Reason != c.Reason || old.Message != c.Message {
-			changed = true
+	for _, t := range slices.Sorted(maps.Keys(types)) {
+		c, old := find(want, t), find(server, t)
+		entry := map[string]any{"type": t, "lastHeartbeatTime": now}
+		if differs(old, c) {
+			if old == nil {
+				old = &corev1.NodeCondition{}
+			}
 			entry["status"], entry["reason"], entry["message"] = c.Status, c.Reason, c.Message
-			entry["lastTransitionTime"] = TransitionTime(old, c, now)
+			entry["lastTransitionTime"] = TransitionTime(*old, *c, now)
 		}
 		entries = append(entries, entry)
 	}
 	for _, key := range owned {
-		_, wanted := ours[key]
-		if _, exists := have[corev1.NodeConditionType(key)]; exists && !wanted {
-			changed = true
+		if t := corev1.NodeConditionType(key); find(server, t) != nil && !types[t] {
 			entries = append(entries, map[string]any{"type": key, patchDirective: patchDelete})
 		}
 	}
-	return entries, changed
+	return entries
 }
 
 // TransitionTime is when the condition got its status: it moves with the status only,
@@ -184,11 +209,15 @@ func diffValue(have, want any) any {
 	return patch
 }
 
-// plainFields returns the fields of status that need no rule of their own, as
-// JSON. Fields that are zero were not given, and are left out.
-func plainFields(status *corev1.NodeStatus) map[string]any {
+// plain returns the status with the fields only that need no rule of their own.
+func plain(status *corev1.NodeStatus) corev1.NodeStatus {
 	plain := *status
 	plain.Capacity, plain.Allocatable, plain.Conditions, plain.Addresses = nil, nil, nil, nil
+	return plain
+}
+
+// plainFields returns the fields of a plain status as JSON. Fields that are zero were not given, and are left out.
+func plainFields(plain *corev1.NodeStatus) map[string]any {
 	body, err := json.Marshal(plain)
 	if err != nil {
 		panic(fmt.Sprintf("node status cannot be encoded: %v", err)) // Every field left has plain types.
@@ -199,6 +228,37 @@ func plainFields(status *corev1.NodeStatus) map[string]any {
 	}
 	maps.DeleteFunc(fields, func(_ string, value any) bool { return isZeroJSON(value) })
 	return fields
+}
+
+// fieldNames returns the keys of plainFields, sorted, without the cost of JSON: it is asked after each word of each node.
+func fieldNames(plain *corev1.NodeStatus) (names []string) {
+	v := reflect.ValueOf(plain).Elem()
+	for i := range v.NumField() {
+		if !isZero(v.Field(i)) {
+			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// isZero reports whether nothing of the value was given, as isZeroJSON does of its JSON.
+func isZero(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Pointer:
+		return v.IsNil() || isZero(v.Elem())
+	case reflect.Slice, reflect.Map:
+		return v.Len() == 0
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if !isZero(v.Field(i)) {
+				return false
+			}
+		}
+		return true
+	}
+	return v.IsZero()
 }
 
 func isZeroJSON(value any) bool {

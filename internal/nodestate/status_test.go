@@ -5,6 +5,7 @@ package nodestate
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"pgregory.net/rapid"
+	"sigs.k8s.io/randfill"
 )
 
 var patchTime = metav1.NewTime(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))
@@ -214,4 +216,21 @@ func drawStatus(t *rapid.T, label string) *corev1.NodeStatus {
 		}
 	}
 	return status
+}
+
+// TestFieldNamesAreThoseOfTheJSON: for every field of a status, given and zero.
+func TestFieldNamesAreThoseOfTheJSON(t *testing.T) {
+	f := randfill.New().NilChance(0.3).NumElements(0, 2).RandSource(rand.NewSource(1))
+	for range 300 {
+		var status corev1.NodeStatus
+		f.Fill(&status)
+		rest := plain(&status)
+		if got, want := fieldNames(&rest), sortedKeys(plainFields(&rest)); !slices.Equal(got, want) {
+			t.Fatalf("got %v, want %v for %+v", got, want, rest)
+		}
+	}
+	zero := corev1.NodeStatus{Config: &corev1.NodeConfigStatus{}, Images: []corev1.ContainerImage{}, Features: &corev1.NodeFeatures{SupplementalGroupsPolicy: new(bool)}}
+	if got, want := fieldNames(&zero), sortedKeys(plainFields(&zero)); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v of what is given and zero", got, want)
+	}
 }
