@@ -12,6 +12,8 @@ import (
 const (
 	// MaxAge is how old the last renewal of the lease may be for an effect on pods.
 	MaxAge = 10 * time.Second
+	// renewAge is how old it may be before steady work asks for the next: so much earlier that a slow answer holds up nothing.
+	renewAge = MaxAge * 3 / 4
 	// fenceGap is how long a time without a renewal makes what was known of the pods
 	// too old to act on. It is longer than renewals take with a slow API server.
 	fenceGap = 15 * time.Second
@@ -120,7 +122,7 @@ func (f *Fence) open() bool {
 	}
 	age := Elapsed(f.sent, time.Now())
 	beyond := f.Beyond == nil || f.Beyond(f.sent)
-	if f.held && (age > MaxAge/2 || !beyond) {
+	if f.held && (age > renewAge || !beyond) {
 		wake(f.Wanted) // so that steady work is never held up by a renewal
 	}
 	if f.held && f.begun == f.term && age < MaxAge && beyond {

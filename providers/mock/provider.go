@@ -40,15 +40,12 @@ type provider struct {
 	config Config
 	start  time.Time
 
-	// wake tells the reporting goroutine that the agenda changed.
-	wake chan struct{}
-
 	mu sync.Mutex
 	// guarded by mu
 	pods      map[types.NamespacedName]*simulated
 	addresses *addresses
 	agenda    agenda
-	reporters int // goroutines that send reports; 0 or 1
+	reporter  *reporter // nil: nobody listens
 }
 
 // New returns the provider with a configuration that is in no file. It is completed with its
@@ -62,7 +59,6 @@ func New(_ context.Context, in cli.ProviderInput, config Config) (*provider, err
 		in:        in,
 		config:    config,
 		start:     time.Now(),
-		wake:      make(chan struct{}, 1),
 		pods:      map[types.NamespacedName]*simulated{},
 		addresses: newAddresses(prefix),
 	}, nil
@@ -145,7 +141,7 @@ func (p *provider) DeletePod(_ context.Context, pod *corev1.Pod) error {
 // AnswersForAllPods says that a pod that is not here does not exist: after a restart there are none.
 func (p *provider) AnswersForAllPods() bool { return true }
 
-// GetPod returns a copy of a pod with its status, or an error of the kind
+// GetPod returns a pod with its status, which is not to be changed, or an error of the kind
 // not-found, also when its containers have stopped after a DeletePod.
 func (p *provider) GetPod(_ context.Context, namespace, name string) (*corev1.Pod, error) {
 	now := time.Now()
@@ -167,7 +163,7 @@ func (p *provider) GetPodStatus(ctx context.Context, namespace, name string) (*c
 	return &pod.Status, nil
 }
 
-// GetPods returns copies of all pods with their status.
+// GetPods returns all pods with their status, as GetPod does.
 func (p *provider) GetPods(context.Context) ([]*corev1.Pod, error) {
 	now := time.Now()
 	p.mu.Lock()

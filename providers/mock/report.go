@@ -9,70 +9,89 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// NotifyPods reports every change of every pod to notify until ctx ends. The reports come
-// from one goroutine, which ends with ctx, so that an older one never
-// overtakes a newer one; no lock is held meanwhile. It is to be called once at a time.
-func (p *provider) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
-	p.mu.Lock()
-	p.reporters++
-	p.mu.Unlock()
-	go p.report(ctx, notify)
+// reporter sends the reports. provider.mu guards it.
+type reporter struct {
+	ctx     context.Context // nil: nobody listens
+	notify  func(*corev1.Pod)
+	timer   *time.Timer // begins to send when the next report is due
+	sending bool        // a goroutine does
 }
 
-// report sends reports when they are due, until ctx ends.
-func (p *provider) report(ctx context.Context, notify func(*corev1.Pod)) {
-	defer func() {
+// NotifyPods reports every change of every pod to notify until ctx ends. One goroutine at a time sends reports, while some are due, so
+// that an older one never overtakes a newer one; no lock is held meanwhile. It is to be called once at a time.
+func (p *provider) NotifyPods(ctx context.Context, notify func(*corev1.Pod)) {
+	r := &reporter{ctx: ctx, notify: notify}
+	r.timer = time.AfterFunc(time.Hour, func() {
 		p.mu.Lock()
-		p.reporters--
-		p.mu.Unlock()
-	}()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
+		defer p.mu.Unlock()
+		p.sendDue()
+	})
+	p.mu.Lock()
+	p.reporter = r
+	p.sendDue()
+	p.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		r.timer.Stop()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.reporter == r {
+			p.reporter = nil
+		}
+	})
+}
+
+// sendDue begins to send reports that are due, or waits for the next. provider.mu is held.
+func (p *provider) sendDue() {
+	r := p.reporter
+	if r == nil || r.sending || r.ctx.Err() != nil || len(p.agenda) == 0 {
+		return
+	}
+	if wait := time.Until(p.agenda[0].due); wait > 0 {
+		r.timer.Reset(wait)
+		return
+	}
+	r.sending = true
+	go p.send(r)
+}
+
+// send sends the reports that are due.
+func (p *provider) send(r *reporter) {
 	for {
-		select {
-		case <-ctx.Done():
+		p.mu.Lock()
+		var pod *corev1.Pod
+		if p.reporter == r && r.ctx.Err() == nil {
+			pod = p.nextReport(time.Now())
+		}
+		if pod == nil {
+			r.sending = false
+			p.sendDue()
+			p.mu.Unlock()
 			return
-		case <-p.wake:
-		case <-timer.C:
 		}
-		for ctx.Err() == nil {
-			pod, wait := p.nextReport(time.Now())
-			if pod == nil {
-				if wait > 0 {
-					timer.Reset(wait)
-				}
-				break
-			}
-			notify(pod)
-		}
+		p.mu.Unlock()
+		r.notify(pod)
 	}
 }
 
-// nextReport returns a pod whose report is due, else how long to wait for one; 0
-// means until woken.
-func (p *provider) nextReport(now time.Time) (*corev1.Pod, time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// nextReport returns a pod whose report is due, or nil. provider.mu is held.
+func (p *provider) nextReport(now time.Time) *corev1.Pod {
 	if len(p.agenda) == 0 {
-		return nil, 0
+		return nil
 	}
 	s := p.agenda[0]
 	if s.due.After(now) {
-		return nil, s.due.Sub(now)
+		return nil
 	}
 	m := s.life.at(now)
 	p.agenda.plan(s, m.next)
 	if m.stopped {
 		p.forget(s)
 	}
-	return p.snapshot(s, now), 0
+	return p.snapshot(s, now)
 }
 
 // reportAt asks for a report of s at due. provider.mu is held.
 func (p *provider) reportAt(s *simulated, due time.Time) {
 	p.agenda.plan(s, due)
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	p.sendDue()
 }

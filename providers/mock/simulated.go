@@ -21,7 +21,7 @@ type simulated struct {
 	disks   map[string]*disk // by container
 	asked   chan struct{}    // closed by DeletePod; nil while nobody waits for it
 
-	shown shown // the last one that was handed out
+	shown shown // what pod was last handed out as
 
 	// due is when the next report is to be sent; index is the place in the
 	// agenda, or -1.
@@ -34,7 +34,7 @@ type simulated struct {
 // is nobody to report to. provider.mu is held.
 func (p *provider) find(namespace, name string, now time.Time) *simulated {
 	s := p.pods[key(namespace, name)]
-	if s != nil && p.reporters == 0 && s.life.at(now).stopped {
+	if s != nil && p.reporter == nil && s.life.at(now).stopped {
 		p.forget(s)
 		return nil
 	}
@@ -74,34 +74,35 @@ func (p *provider) forget(s *simulated) {
 	}
 	delete(p.pods, name)
 	p.addresses.release(s.address)
-	if p.reporters == 0 {
+	if p.reporter == nil {
 		p.agenda.plan(s, time.Time{})
 	}
 }
 
-// shown is a pod as it was handed out, with what it is the picture of.
+// shown says of which time the pod is the picture that was handed out last; zero: of none.
 type shown struct {
-	pod, of     *corev1.Pod
+	pod         *corev1.Pod
 	stop        *stop
 	from, until time.Time // until is zero for one that stays the same
 }
 
 // holds reports whether the pod looks the same at now.
 func (v *shown) holds(s *simulated, now time.Time) bool {
-	return v.pod != nil && v.of == s.pod && v.stop == s.life.stop && !now.Before(v.from) && (v.until.IsZero() || now.Before(v.until))
+	return v.pod == s.pod && v.stop == s.life.stop && !now.Before(v.from) && (v.until.IsZero() || now.Before(v.until))
 }
 
 // snapshot returns the pod as it is at now: the one of before, as long as nothing has
-// changed. It is shared, and shares all but its status with what is kept; neither ever changes, and
+// changed. It is the one that is kept, which never changes, and
 // those who are handed a pod copy it. provider.mu is held.
 func (p *provider) snapshot(s *simulated, now time.Time) *corev1.Pod {
 	if s.shown.holds(s, now) {
-		return s.shown.pod
+		return s.pod
 	}
 	m := s.life.at(now)
 	pod := &corev1.Pod{TypeMeta: s.pod.TypeMeta, ObjectMeta: s.pod.ObjectMeta, Spec: s.pod.Spec}
 	pod.Status = statusOf(s.pod, s.life.created, m, p.in.InternalIP, p.podIP(s), now)
-	s.shown = shown{pod: pod, of: s.pod, stop: s.life.stop, from: now, until: m.next}
+	s.pod = pod // in place of the one before: a process may have a hundred thousand pods
+	s.shown = shown{pod: pod, stop: s.life.stop, from: now, until: m.next}
 	return pod
 }
 
