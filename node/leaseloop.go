@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/trace"
 )
@@ -50,7 +51,9 @@ func (r *leaseRenewer) run(ctx context.Context) {
 			r.owner = owner
 		}
 		begun = time.Now()
-		pause, err := r.turn(ctx)
+		var pause time.Duration
+		var err error
+		keyqueue.Do(ctx, func() { pause, err = r.turn(ctx) })
 		if ctx.Err() != nil {
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -57,10 +58,18 @@ func (r *nodeReconciler) run(ctx context.Context) {
 		if !r.ours {
 			continue // that it is ours again comes as a message
 		}
-		if !time.Now().Before(r.due()) {
-			r.attempt(ctx)
+		if r.gap == nil || !time.Now().Before(r.due()) {
+			keyqueue.Do(ctx, func() { r.turn(ctx) })
 		}
 		timer.Reset(time.Until(r.due()))
+	}
+}
+
+// turn writes what is due.
+func (r *nodeReconciler) turn(ctx context.Context) {
+	if !time.Now().Before(r.due()) {
+		r.attempt(ctx)
+		r.due() // looks what differs
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	v1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/sleep"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
@@ -60,7 +61,10 @@ func (w *nodeWatcher) run(ctx context.Context) {
 		start := time.Now()
 		// It looks before each watch: an API server that was restored from a backup has
 		// not reached the version at which the last one ended, and would tell nothing.
-		if version, seen := w.look(ctx); seen {
+		var version string
+		var seen bool
+		keyqueue.Do(ctx, func() { version, seen = w.look(ctx) })
+		if seen {
 			w.follow(ctx, version)
 		}
 		if time.Since(start) >= minWatchLife {
@@ -110,7 +114,7 @@ func (w *nodeWatcher) follow(ctx context.Context, version string) {
 		case <-ctx.Done():
 			return
 		case <-w.check:
-			w.look(ctx)
+			keyqueue.Do(ctx, func() { w.look(ctx) })
 		case event, open := <-events.ResultChan():
 			if !open || event.Type == watch.Error {
 				return

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/keyqueue"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
@@ -77,8 +78,10 @@ func (r *relister) run(ctx context.Context) {
 			r.timer.Reset(r.pause(ctx)) // nobody may tell that the node is ours
 			continue
 		}
-		r.gauges.stuck.Set(float64(r.stuck(ctx)))
-		r.once(ctx)
+		keyqueue.Do(ctx, func() {
+			r.gauges.stuck.Set(float64(r.stuck(ctx)))
+			r.once(ctx)
+		})
 	}
 }
 

@@ -54,6 +54,22 @@ func (p *pool) close() {
 	p.running.Wait()
 }
 
+// Do runs f in a goroutine of the pool of ctx, if it has one (see Share), and returns when f has. Who waits for most of the time, as a thousand
+// nodes of a process do for their next duty, has a small stack to wait with, and not that of a request.
+func Do(ctx context.Context, f func()) {
+	p := poolOf(ctx)
+	if p == nil {
+		f()
+		return
+	}
+	done := make(chan struct{})
+	p.do(func() {
+		defer close(done)
+		f()
+	})
+	<-done
+}
+
 // limit bounds the work of several queues together. A nil limit bounds nothing.
 type limit struct {
 	mu      sync.Mutex
