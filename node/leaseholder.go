@@ -44,6 +44,7 @@ type leaseHolder struct {
 	fence *lease.Fence
 	pods  *PodController
 	holds *latest[bool] // tells whether the node is ours to write
+	ours  *bool         // what holds was told last; nil: nothing
 
 	left      time.Duration // how long the lease is at least another's, 0 if it is ours
 	logged    string        // the holder that was logged
@@ -66,6 +67,14 @@ func newLeaseHolder(self lease.Mark, pods *PodController, group LeaseGroup) *lea
 func (h *leaseHolder) tellHeld(holds *latest[bool]) {
 	if h != nil {
 		h.holds = holds
+	}
+}
+
+// tell says whether the node is ours to write, if that has changed: each renewal would make a node compare all that it is.
+func (h *leaseHolder) tell(ours bool) {
+	if h.ours == nil || *h.ours != ours {
+		h.ours = &ours
+		h.holds.put(ours)
 	}
 }
 
@@ -120,7 +129,7 @@ func (h *leaseHolder) mayTake(ctx context.Context, found *coordinationv1.Lease) 
 func (h *leaseHolder) standBy(ctx context.Context) {
 	holder := lease.ParseMark(h.claim.Holder)
 	h.fence.Lose(holder)
-	h.holds.put(false)
+	h.tell(false)
 	h.claim.Anew, h.off = true, false
 	if h.logged != holder.ID {
 		h.logged = holder.ID
@@ -153,7 +162,7 @@ func (h *leaseHolder) took(ctx context.Context, found *coordinationv1.Lease, sen
 	h.claim.Took(found)
 	h.off = false
 	h.fence.Renewed(sent, anew)
-	h.holds.put(true)
+	h.tell(true)
 	if h.logged != "" {
 		h.logged = ""
 		log.G(ctx).Info("this process acts for the node now")
@@ -192,7 +201,7 @@ func (h *leaseHolder) disable(ctx context.Context, why string) {
 	h.off, h.left = true, 0
 	log.G(ctx).Warn(why + ": nothing keeps a second daemon for this node from acting at the same time")
 	h.fence.Disable()
-	h.holds.put(true)
+	h.tell(true)
 }
 
 // podsEnded waits for the end of the pod controller, if it was run: calls of the
