@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/apiwatch"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/sleep"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -20,32 +21,20 @@ type apiOutage struct {
 	noted chan struct{} // holds a token when the API server did not answer
 }
 
-// run ends an outage for everybody at once. Each pod whose write was not
+// end ends an outage for everybody at once. Each pod whose write was not
 // answered waits for a retry of its own, up to a minute; one request every two
 // seconds finds out for all of them that the API server is back.
-func (o *apiOutage) run(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
+func (o *apiOutage) end(ctx context.Context) {
+	begin := time.Now()
+	for out := true; out; {
+		if !sleep.For(ctx, probeAPIEvery) {
 			return
-		case <-o.noted:
 		}
-		begin := time.Now()
-		for out := true; out; {
-			timer.Reset(probeAPIEvery)
-			select {
-			case <-ctx.Done():
-				return
-			case <-timer.C:
-			}
-			out = apiwatch.Unanswered(o.probe(ctx, probeAPIEvery))
-		}
-		o.noticed() // failures of the outage that was told twice
-		log.G(ctx).Infof("the API server answers again, after %v at least", time.Since(begin).Round(time.Second))
-		o.kick()
+		out = apiwatch.Unanswered(o.probe(ctx, probeAPIEvery))
 	}
+	o.noticed() // failures of the outage that was told twice
+	log.G(ctx).Infof("the API server answers again, after %v at least", time.Since(begin).Round(time.Second))
+	o.kick()
 }
 
 // failedToReach starts the probe of the API server if err says that the API server was not reached.

@@ -33,32 +33,25 @@ type leaseTerms struct {
 	deferred    deferredKeys
 }
 
-// run begins each term of the fence: it reads the pods past the cache, and
+// begin begins each term of the fence that is there: it reads the pods past the cache, and
 // then has everything looked at anew.
-func (t *leaseTerms) run(ctx context.Context) {
+func (t *leaseTerms) begin(ctx context.Context) {
 	retry := retryPause{first: termFirstRetry, max: termMaxRetry}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.fence.Changed:
+	for ctx.Err() == nil {
+		term, anew, begins := t.fence.Pending()
+		if !begins {
+			break
 		}
-		for ctx.Err() == nil {
-			term, anew, begins := t.fence.Pending()
-			if !begins {
-				break
-			}
-			if err := t.beginTerm(ctx, anew); err != nil {
-				log.G(ctx).WithError(err).Debug("pods wait until they can be read past the cache")
-				sleep.For(ctx, retry.next())
-				continue
-			}
-			retry.reset()
-			t.fence.Begin(term)
-			t.lookAtAll(ctx)
+		if err := t.beginTerm(ctx, anew); err != nil {
+			log.G(ctx).WithError(err).Debug("pods wait until they can be read past the cache")
+			sleep.For(ctx, retry.next())
+			continue
 		}
-		t.deferred.release()
+		retry.reset()
+		t.fence.Begin(term)
+		t.lookAtAll(ctx)
 	}
+	t.deferred.release()
 }
 
 // beginTerm forgets what another process may have changed since, and finds out

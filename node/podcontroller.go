@@ -201,15 +201,39 @@ func (c *PodController) Run(ctx context.Context, podSyncWorkers int) (err error)
 		c.statusLane.Start(ctx, max(podSyncWorkers, statusWriters), c.terms.fenced(c.statusLane, c.statuses.writePodStatus)),
 		c.pollLane.Start(ctx, pollers, c.poller.pollPod),
 	}
-	if c.fence != nil {
-		wg.Go(func() { c.terms.run(ctx) })
-	}
 	wg.Go(func() { c.relister.run(ctx) })
-	wg.Go(func() { c.outage.run(ctx) })
 	log.G(ctx).Debug("pod controller is running")
 	close(c.ready)
-	<-ctx.Done()
+	c.attend(ctx, &wg)
 	return whyEnded(ctx)
+}
+
+// attend begins terms and ends outages until ctx ends, in goroutines that are there only meanwhile.
+func (c *PodController) attend(ctx context.Context, wg *sync.WaitGroup) {
+	changed, noted := c.fence.Changes(), c.outage.noted
+	begun, over := make(chan struct{}, 1), make(chan struct{}, 1)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+			changed = nil // one at a time
+			wg.Go(func() {
+				c.terms.begin(ctx)
+				wake(begun)
+			})
+		case <-begun:
+			changed = c.fence.Changes()
+		case <-noted:
+			noted = nil
+			wg.Go(func() {
+				c.outage.end(ctx)
+				wake(over)
+			})
+		case <-over:
+			noted = c.outage.noted
+		}
+	}
 }
 
 // whyEnded returns why ctx ended, nil if it ended because its parent did.

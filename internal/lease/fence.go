@@ -35,7 +35,7 @@ type Fence struct {
 	// fence is used.
 	Beyond  func(since time.Time) bool
 	Wanted  chan struct{} // capacity 1: a renewal is wanted before it is due
-	Changed chan struct{} // capacity 1: a term may have begun, or work that waits may go on
+	changed chan struct{} // capacity 1: a term may have begun, or work that waits may go on
 
 	mu      sync.Mutex
 	off     bool      // guarded by mu: there is no lease to go by
@@ -51,7 +51,7 @@ type Fence struct {
 
 // NewFence returns a fence that is closed until Renewed or Disable is called.
 func NewFence() *Fence {
-	return &Fence{Wanted: make(chan struct{}, 1), Changed: make(chan struct{}, 1)}
+	return &Fence{Wanted: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
 }
 
 type termKey struct{}
@@ -99,6 +99,14 @@ func (f *Fence) AllowStop(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// Changes receives when work that was refused may pass, or a term can begin; never from a nil fence.
+func (f *Fence) Changes() <-chan struct{} {
+	if f == nil {
+		return nil
+	}
+	return f.changed
 }
 
 // Unanswered notes that a renewal was not answered.
@@ -170,7 +178,7 @@ func (f *Fence) Disable() {
 func (f *Fence) tell() {
 	if f.refused || f.begun != f.term {
 		f.refused = false
-		wake(f.Changed)
+		wake(f.changed)
 	}
 }
 
