@@ -36,9 +36,7 @@ func (f *Fleet) runNode(ctx context.Context, n *Node) error {
 	if f.address != nil {
 		n.listenPort(f.address)
 	}
-	p := newParts(ctx)
-	n.start(p)
-	err := p.group.Wait()
+	err := n.runParts(newParts(ctx))
 	n.end(err)
 	if ctx.Err() == nil {
 		err = fmt.Errorf("run node %s: %w", n.name, err)

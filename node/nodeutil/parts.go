@@ -24,16 +24,25 @@ func newParts(parent context.Context) *parts {
 // start runs one part. The first part to end early ends them all, with its error or
 // without one; what the others say when they are stopped is no error.
 func (p *parts) start(what string, part func(context.Context) error) {
-	p.group.Go(func() error {
-		switch err := part(p.ctx); {
-		case p.parent.Err() != nil:
-			return p.parent.Err()
-		case p.ctx.Err() != nil:
-			return nil
-		case err != nil:
-			return fmt.Errorf("run %s: %w", what, err)
-		default:
-			return fmt.Errorf("run %s: it ended by itself", what)
-		}
-	})
+	p.group.Go(func() error { return p.run(what, part) })
+}
+
+// wait runs the last part, in the goroutine of the caller, and returns when all have ended.
+func (p *parts) wait(what string, part func(context.Context) error) error {
+	err := p.run(what, part)
+	p.group.Go(func() error { return err })
+	return p.group.Wait()
+}
+
+func (p *parts) run(what string, part func(context.Context) error) error {
+	switch err := part(p.ctx); {
+	case p.parent.Err() != nil:
+		return p.parent.Err()
+	case p.ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return fmt.Errorf("run %s: %w", what, err)
+	default:
+		return fmt.Errorf("run %s: it ended by itself", what)
+	}
 }

@@ -61,13 +61,11 @@ func (n *Node) run(parent context.Context) error {
 	p := newParts(parent)
 	stop := n.base.start(p, listener)
 	defer stop()
-	n.start(p)
-	return p.group.Wait()
+	return n.runParts(p)
 }
 
-// start adds what is the node's own to the parts.
-func (n *Node) start(p *parts) {
-	p.start("pod controller", func(ctx context.Context) error { return n.pods.Run(ctx, n.cfg.NumWorkers) })
+// runParts adds what is the node's own to the parts, and returns when all have ended.
+func (n *Node) runParts(p *parts) error {
 	p.start("node controller", func(ctx context.Context) error {
 		n.waitForPods(ctx)
 		return n.node.Run(ctx)
@@ -75,6 +73,7 @@ func (n *Node) start(p *parts) {
 	n.startProvisioner(p)
 	n.startSlices(p)
 	p.group.Go(func() error { return n.becomeReady(p.ctx) })
+	return p.wait("pod controller", func(ctx context.Context) error { return n.pods.Run(ctx, n.cfg.NumWorkers) })
 }
 
 // waitForPods gives the pod controller its head start.
