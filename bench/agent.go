@@ -13,9 +13,9 @@ import (
 )
 
 // agentNames are the agents that can be compared: this project's, KWOK, the least that a program
-// can do, this project's with a provider in a process of its own, with a second cluster as its backend, with Liqo in it, Liqo's own beside that, with Nomad,
+// can do, this project's in several processes, with a provider in a process of its own, with a second cluster as its backend, with Liqo in it, Liqo's own beside that, with Nomad,
 // Slurm and interLink's server below it, interLink's own beside that, with the emulator of each cloud, and with each of what runs containers, and with containers a kubelet.
-var agentNames = []string{"ours", "kwok", "kwok-parallel", "null", "plugin", "tensilekube", "liqo", "liqo-vk", "nomad", "slurm", "interlink", "interlink-vk", "aci", "eci", "fargate", "fargate-push", "gvisor", "runc", "before", "cri", "kubelet"}
+var agentNames = []string{"ours", "kwok", "kwok-parallel", "null", "shared", "plugin", "tensilekube", "liqo", "liqo-vk", "nomad", "slurm", "interlink", "interlink-vk", "aci", "eci", "fargate", "fargate-push", "gvisor", "runc", "before", "cri", "kubelet"}
 
 // suits says whether an agent takes part in the scenario.
 func (s scenario) suits(agent string) bool {
@@ -25,9 +25,11 @@ func (s scenario) suits(agent string) bool {
 	case "gvisor", "runc", "cri":
 		return s.Runtimes
 	case "before":
-		return s.Runtimes || !s.Containers && !s.Wire && !s.Remote && s.Backend == ""
+		return s.Runtimes || !s.Containers && !s.Wire && !s.Replicas && !s.Remote && s.Backend == ""
 	case "kubelet":
 		return s.Containers
+	case "shared":
+		return s.Replicas
 	case "plugin":
 		return s.Wire
 	case "tensilekube":
@@ -41,7 +43,7 @@ func (s scenario) suits(agent string) bool {
 	case "interlink-vk":
 		return s.Backend == "interlink"
 	}
-	return s.Backend == "" && !s.Containers && !s.Wire && !s.Remote
+	return s.Backend == "" && !s.Containers && !s.Wire && !s.Replicas && !s.Remote
 }
 
 // agent is a program that keeps the pods of nodes. It is started as a child process and measured
@@ -77,6 +79,8 @@ func newAgent(ctx context.Context, cfg config, name string) (agent, error) {
 	switch name {
 	case "plugin":
 		return plugged{o}, nil
+	case "shared":
+		return shared{&o}, nil
 	case "tensilekube":
 		o.as = name
 		return onRemote{&o}, nil

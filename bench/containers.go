@@ -11,6 +11,8 @@ type containers interface {
 	Cgroup() string
 	// RemovePods removes what agents have left.
 	RemovePods(context.Context) error
+	// StartBare starts pods one after another by CRI alone and returns how many milliseconds each took.
+	StartBare(ctx context.Context, pods int) ([]float64, error)
 	// PID is the process of the runtime.
 	PID() int
 	Close() error

@@ -20,6 +20,8 @@ type scenario struct {
 	Runtimes bool `json:"runtimes,omitempty"`
 	// Wire is set if the same provider is compared in the program and over the wire.
 	Wire bool `json:"wire,omitempty"`
+	// Replicas is set if one process is compared with several that share the nodes.
+	Replicas bool `json:"replicas,omitempty"`
 	// Remote is set if the pods run in a second cluster, and have the tokens that pods have.
 	Remote bool `json:"remote,omitempty"`
 	// Liqo is set if Liqo's controllers make the pods in the second cluster. It needs their program.
@@ -40,6 +42,7 @@ var scenarios = []scenario{
 	{Name: "5000", Pods: 5000, Nodes: 1},
 	{Name: "fleet", Pods: 5000, Nodes: 100},
 	{Name: "nodes", Pods: 10000, Nodes: 1000},
+	{Name: "replicas", Pods: 10000, Nodes: 1000, Replicas: true, Settle: 30 * time.Second},
 	{Name: "cri", Pods: 50, Nodes: 1, Containers: true},
 	{Name: "runtimes", Pods: 50, Nodes: 1, Containers: true, Runtimes: true},
 	{Name: "plugin", Pods: 1000, Nodes: 1, Wire: true},

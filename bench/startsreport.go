@@ -61,7 +61,7 @@ func pool(rounds []*starts) {
 
 // printStarts writes the table of a scenario with containers.
 func (o outcome) printStarts(w io.Writer, agents []string) error {
-	agents = slices.DeleteFunc(slices.Clone(agents), func(name string) bool { return len(o.Starts[name]) == 0 })
+	agents = slices.DeleteFunc(append(slices.Clone(agents), floorName), func(name string) bool { return len(o.Starts[name]) == 0 })
 	fmt.Fprintf(w, "\n%s\n\n", o.scenario)
 	if len(agents) == 0 {
 		return nil
@@ -80,7 +80,12 @@ func (o outcome) printStarts(w io.Writer, agents []string) error {
 	for _, m := range o.startMetrics() {
 		fmt.Fprint(t, m.label)
 		for _, name := range agents {
-			fmt.Fprintf(t, "\t"+m.format, median(o.Starts[name], m.of))
+			value := median(o.Starts[name], m.of)
+			if name == floorName && !(value > 0) { // it has no other figures
+				fmt.Fprint(t, "\t")
+				continue
+			}
+			fmt.Fprintf(t, "\t"+m.format, value)
 		}
 		if compared && median(o.Starts["kubelet"], m.of) > 0 {
 			fmt.Fprintf(t, "\t%.2f", median(o.Starts["ours"], m.of)/median(o.Starts["kubelet"], m.of))

@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"runtime/debug"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -216,4 +218,17 @@ func TestNothingToDoCostsNoGoroutine(t *testing.T) {
 func goroutines() int {
 	stacks := make([]byte, 1<<20)
 	return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("keyqueue.(*pool).run("))
+}
+
+// TestDoLendsAStack: what is done is done in a goroutine of the pool, if there is one, and has been done then.
+func TestDoLendsAStack(t *testing.T) {
+	shared, end := Share(t.Context(), 1)
+	defer end()
+	for ctx, want := range map[context.Context]int{t.Context(): 0, shared: 1} {
+		stack := ""
+		Do(ctx, func() { stack = string(debug.Stack()) })
+		if got := strings.Count(stack, "keyqueue.(*pool).run("); stack == "" || got != want {
+			t.Errorf("it is done %d times in a pool, want %d: %s", got, want, stack)
+		}
+	}
 }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestSteadyWorkAsksForARenewal: while it still passes, and not so early that busy nodes renew twice as often as others.
+func TestSteadyWorkAsksForARenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := NewFence()
+		f.Renewed(time.Now(), true)
+		f.Begin(f.Term())
+		for _, tt := range []struct {
+			age           time.Duration
+			wanted, fails bool
+		}{{0, false, false}, {renewAge, false, false}, {renewAge + time.Millisecond, true, false}, {MaxAge - time.Millisecond, true, false}, {MaxAge, true, true}} {
+			time.Sleep(tt.age - time.Since(f.sent))
+			if _, err := f.Enter(t.Context()); errors.Is(err, ErrFenced) != tt.fails {
+				t.Errorf("after %v: %v", tt.age, err)
+			}
+			wanted := false
+			select {
+			case <-f.Wanted:
+				wanted = true
+			default:
+			}
+			if wanted != tt.wanted {
+				t.Errorf("after %v a renewal is wanted: %v", tt.age, wanted)
+			}
+		}
+	})
+}
+
+func TestNoFenceHasNoChanges(t *testing.T) {
+	var f *Fence
+	if f.Changes() != nil {
+		t.Error("there are changes where there is no fence")
+	}
+}
