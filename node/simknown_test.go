@@ -174,6 +174,17 @@ func TestKnownSchedules(t *testing.T) {
 			{"lists lie", 1, 0, 0},
 			{"create", 0, 0, 300 * time.Millisecond},
 		}},
+		// It had stopped, and an old list told that it ran, without a UID.
+		"what an old list has is taken for the next pod of its name": {KeepsNoUID: true, Lies: allLie, PlainErrors: true, SaysPending: true, Steps: []simStep{
+			{"create", 0, 3, 0},
+			{"lag", 1, 1, time.Millisecond},
+			{"condition", 1, 0, 0},
+			{"delete", 0, 2, 0},
+			{"catch up", 2, 5, time.Millisecond},
+			{"create", 0, 0, time.Second},
+			{"lists lie", 0, 5, 2500 * time.Millisecond},
+			{"create", 0, 1, time.Millisecond},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // what happens at the same moment happens in any order

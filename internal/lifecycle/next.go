@@ -243,8 +243,13 @@ func (f *Facts) named(backend *corev1.Pod) *corev1.Pod {
 	if f.Sent.Attempted && f.Left != nil && *f.Left == previous && !Terminal(&backend.Status) {
 		previous = ""
 	}
-	if previous == "" && f.Left != nil && f.API != nil && !f.Sent.Attempted && Terminal(&backend.Status) {
-		previous = *f.Left // it is kept, and the wanted one was not given yet
+	if previous == "" && f.API != nil && !f.Sent.Attempted { // the wanted one was not given yet
+		switch {
+		case f.Orphan.Present:
+			previous = f.Orphan.UID
+		case f.Left != nil:
+			previous = *f.Left // it is kept, or an old list has it
+		}
 	}
 	return Named(backend, &f.Sent, previous, f.API != nil)
 }
