@@ -43,6 +43,10 @@ func (p *poller) pollPod(ctx context.Context, key string) (class int, err error)
 		p.pollLane.Add(key) // what was said before a gap may be long past
 		return 0, nil
 	}
+	if p.states.get(key).shared { // it showed while the backend was asked
+		p.reports.unanswered(key, api, st.sent.Generation)
+		return 0, nil
+	}
 	return 0, p.answered(ctx, key, api, &st, status, err)
 }
 

@@ -185,6 +185,13 @@ func TestKnownSchedules(t *testing.T) {
 			{"lists lie", 0, 5, 2500 * time.Millisecond},
 			{"create", 0, 1, time.Millisecond},
 		}},
+		// It was deleted by force before the backend showed it, and ended while the next one was polled by their name.
+		"the answer of a slow poll is about the pod before": {Silent: true, KeepsEnded: true, ShowsAfter: 20 * time.Second, Steps: []simStep{
+			{"create", 2, 0, 2500 * time.Millisecond},
+			{"provider is slow", 1, 4, 0},
+			{"delete by force", 2, 5, 11 * time.Second},
+			{"create", 2, 1, 45 * time.Second},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // what happens at the same moment happens in any order
