@@ -132,7 +132,6 @@ func (s *podSync) keepLeft(uid types.UID) {
 func (w *podWorker) lookup(ctx context.Context, key string, asked *lifecycle.Asked) error {
 	pod, err := w.backend.getPod(ctx, key)
 	asked.Backend, asked.ByList, asked.Doubtful = nil, false, false
-	var panicked *providercall.Panic
 	switch {
 	case err == nil && pod != nil && w.backend.foreign(pod):
 		return nil
@@ -141,8 +140,8 @@ func (w *podWorker) lookup(ctx context.Context, key string, asked *lifecycle.Ask
 		return nil
 	case errdefs.IsNotFound(err):
 		return nil
-	case errors.As(err, &panicked), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return err // no answer at all
+	case noAnswer(err):
+		return err
 	}
 	pods, listErr := w.backend.listPods(ctx)
 	if listErr != nil {
@@ -153,4 +152,10 @@ func (w *podWorker) lookup(ctx context.Context, key string, asked *lifecycle.Ask
 	asked.Backend, asked.Doubtful = lifecycle.FoundInList(pods, namespace, name)
 	asked.ByList = true
 	return nil
+}
+
+// noAnswer reports whether the provider call has failed without any answer.
+func noAnswer(err error) bool {
+	var panicked *providercall.Panic
+	return errors.As(err, &panicked) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

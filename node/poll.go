@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 )
 
@@ -38,7 +39,7 @@ func (p *poller) pollPod(ctx context.Context, key string) (class int, err error)
 		p.reports.unanswered(key, api, st.sent.Generation)
 		return 0, nil // the backend has an older pod of that name, or may have, and a status has no UID
 	}
-	status, err := p.backend.status(ctx, api)
+	status, err := p.ask(ctx, key, api)
 	if term != p.fence.Term() {
 		p.pollLane.Add(key) // what was said before a gap may be long past
 		return 0, nil
@@ -48,6 +49,25 @@ func (p *poller) pollPod(ctx context.Context, key string) (class int, err error)
 		return 0, nil
 	}
 	return 0, p.answered(ctx, key, api, &st, status, err)
+}
+
+// ask asks for the status of the pod. It has no UID: until the backend has shown the pod, an end may be that of the one before it.
+func (p *poller) ask(ctx context.Context, key string, api *corev1.Pod) (*corev1.PodStatus, error) {
+	status, err := p.backend.status(ctx, api)
+	if err != nil || status == nil || !lifecycle.Terminal(status) || p.states.get(key).sent.Shown {
+		return status, err
+	}
+	pod, err := p.backend.getPod(ctx, key)
+	switch {
+	case noAnswer(err):
+		return nil, err
+	case err != nil, pod == nil:
+	case !lifecycle.SamePod(api, pod):
+		p.states.share(key, api.UID)
+	case pod.Status.Phase == corev1.PodRunning:
+		return nil, nil // it shows just now
+	}
+	return status, nil
 }
 
 // answered takes in what the provider has answered of a pod, which was in that state when it was asked.

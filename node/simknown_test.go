@@ -192,6 +192,15 @@ func TestKnownSchedules(t *testing.T) {
 			{"delete by force", 2, 5, 11 * time.Second},
 			{"create", 2, 1, 45 * time.Second},
 		}},
+		// The daemon of before the restart had stopped that one, which was kept and the only one to be shown.
+		"a pod is polled as ended, as the one before it has": {Silent: true, KeepsEnded: true, Lies: allLie, ShowsAfter: 5 * time.Second, Steps: []simStep{
+			{"create", 0, 0, 300 * time.Millisecond},
+			{"provider is slow", 1, 0, 0},
+			{"create", 2, 0, 45 * time.Second},
+			{"delete by default", 2, 3, 11 * time.Second},
+			{"restart without a cache", 1, 1, 1 * time.Second},
+			{"create", 2, 3, 1 * time.Second},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // what happens at the same moment happens in any order
