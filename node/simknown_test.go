@@ -201,6 +201,15 @@ func TestKnownSchedules(t *testing.T) {
 			{"restart without a cache", 1, 1, 1 * time.Second},
 			{"create", 2, 3, 1 * time.Second},
 		}},
+		// It was reported while a slow list, which was a lie, was under way.
+		"a pod of before a restart is created again, although it is reported": {NodeName: true, Lies: listsLie, PlainErrors: true, ShowsAfter: 20 * time.Second, Steps: []simStep{
+			{"create", 0, 1, 45 * time.Second},
+			{"create", 2, 5, 11 * time.Second},
+			{"stop", 2, 4, 2300 * time.Millisecond},
+			{"lists lie", 2, 3, 1300 * time.Millisecond},
+			{"start", 1, 5, 0},
+			{"provider is slow", 2, 5, 45 * time.Second},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // what happens at the same moment happens in any order

@@ -14,7 +14,7 @@ func nextAbsent(f *Facts) Decision {
 	switch {
 	case f.Finished:
 		return Decision{} // the backend forgets what has ended
-	case !f.Sent.Accepted && (f.Sent.Recreate || !HasRun(f.API)):
+	case !f.Sent.Accepted && (f.Sent.Recreate || !HasRun(f.API) && !f.madeBefore()):
 		return nextCreate(f)
 	case f.Sent.MissingSince.IsZero():
 		return Decision{Step: Missing, Again: missingAfter}
@@ -36,6 +36,9 @@ func nextAbsent(f *Facts) Decision {
 	}
 	return nextLost(f)
 }
+
+// madeBefore reports whether the provider tells of a pod that this process has not tried to create: the backend has it since before a restart.
+func (f *Facts) madeBefore() bool { return f.Runs && !f.Sent.Attempted }
 
 // nextCreate decides for a pod that the backend never had, or is to get again.
 func nextCreate(f *Facts) Decision {

@@ -118,3 +118,25 @@ func TestLostPodEndsByItsPolicy(t *testing.T) {
 		}
 	}
 }
+
+// TestReportedPodIsNotCreated: what the provider told of since a restart the backend has, although it does not show it.
+func TestReportedPodIsNotCreated(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		sent Sent
+		runs bool
+		want Step
+	}{
+		{"new", Sent{UID: "a"}, false, Create},
+		{"made before the restart", Sent{UID: "a"}, true, Missing},
+		{"made before the restart, and lost", Sent{UID: "a", MissingSince: now.Add(-time.Minute)}, true, Recreate},
+		{"lost, and to be created again", Sent{UID: "a", Recreate: true}, true, Create},
+		{"being made, which failed", Sent{UID: "a", Attempted: true}, true, Create},
+	} {
+		f := given{API: pod("a"), Sent: tt.sent}.facts()
+		f.Runs = tt.runs
+		if d := Next(&f); d.Step != tt.want {
+			t.Errorf("%s: got step %d, want %d", tt.name, d.Step, tt.want)
+		}
+	}
+}
