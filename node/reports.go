@@ -29,22 +29,29 @@ func (p *podReports) report(ctx context.Context, pod *corev1.Pod) {
 	if pod == nil || ctx.Err() != nil || p.early.hold(pod) {
 		return
 	}
-	p.reported(ctx, pod)
+	p.take(ctx, pod, newReport(pod))
 }
 
 // begin takes what was reported before the caches were filled.
 func (p *podReports) begin(ctx context.Context) {
-	p.early.take(func(pod *corev1.Pod) { p.reported(ctx, pod) })
+	p.early.take(func(pod *corev1.Pod) { p.take(ctx, pod, newReport(pod)) })
 }
 
-func (p *podReports) reported(ctx context.Context, pod *corev1.Pod) {
-	p.take(ctx, pod, &report{
+// listed takes what a list tells of a pod. Of a provider that reports, that counts until its first report.
+func (p *podReports) listed(ctx context.Context, pod *corev1.Pod, notifies bool) {
+	r := newReport(pod)
+	r.listed = notifies
+	p.take(ctx, pod, r)
+}
+
+func newReport(pod *corev1.Pod) *report {
+	return &report{
 		uid:        pod.UID,
 		version:    pod.ResourceVersion,
 		generation: pod.Generation,
 		status:     pod.Status.DeepCopy(),
 		metadata:   metadata{maps.Clone(pod.Labels), maps.Clone(pod.Annotations)},
-	})
+	}
 }
 
 // take works with a report about the pod.
@@ -87,7 +94,7 @@ func (p *podReports) remember(key string, api *corev1.Pod, r *report) (news bool
 				r.metadata = old.metadata
 			}
 		}
-		if r.polled && old != r.after {
+		if r.polled && old != r.after || r.listed && old.tells(api.UID) {
 			return // older than what the provider has reported since it was asked
 		}
 		news = st.reflects(r.generation, st.all.sent.Generation)
@@ -106,6 +113,9 @@ func (p *podReports) remember(key string, api *corev1.Pod, r *report) (news bool
 			}
 			if equality.Semantic.DeepEqual(old.status, r.status) &&
 				maps.Equal(old.labels, r.labels) && maps.Equal(old.annotations, r.annotations) {
+				if old.listed {
+					st.report = r // no list counts any more, if the provider says so
+				}
 				return
 			}
 			for _, cond := range old.status.Conditions {

@@ -210,6 +210,15 @@ func TestKnownSchedules(t *testing.T) {
 			{"start", 1, 5, 0},
 			{"provider is slow", 2, 5, 45 * time.Second},
 		}},
+		// The list was of before the restart, and GetPodStatus failed.
+		"a status of before a restart is lost, as an old list has another one": {Lies: listsLie, Steps: []simStep{
+			{"create", 1, 1, time.Second},
+			{"stop", 0, 0, 0},
+			{"lists lie", 2, 5, 0},
+			{"status", 1, 0, 0},
+			{"provider fails", 2, 4, 0},
+			{"start", 0, 1, 2500 * time.Millisecond},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // what happens at the same moment happens in any order

@@ -117,10 +117,15 @@ type report struct {
 	// metadata, and after which report the question was asked.
 	polled bool
 	after  *report
+	// listed says that it is from a list of a provider that reports, which may be old: the next list may put it right.
+	listed bool
 }
 
 // matches reports whether the report speaks about the pod.
 func (r *report) matches(uid types.UID) bool { return r != nil && (r.uid == "" || r.uid == uid) }
+
+// tells reports whether the provider itself has told this of the pod, now or when it was asked.
+func (r *report) tells(uid types.UID) bool { return r.matches(uid) && !r.listed }
 
 // reflects notes that what the backend has told is about the generation, of which it accepted one, and reports whether that makes a difference to
 // what is published.
