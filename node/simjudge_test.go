@@ -142,15 +142,17 @@ func (w *simWorld) lifeAt(at time.Time) int {
 
 // knowable leaves out the statuses that no daemon can know of: of an instance that
 // went before it was polled or while nobody listened, or whose report died with the
-// daemon that had it. Nor can it know how a deleted pod ended that the backend denies, without a report.
+// daemon that had it. Nor can it know how a deleted pod ended that the backend denies, without a report: since its
+// deletion, or since the restart that came after the end.
 func (w *simWorld) knowable(h ledger.History) []ledger.Entry {
 	entries := h.Ledger
 	deleted := map[types.UID]int64{}   // since when
 	shown := map[types.UID]time.Time{} // when the API server was told how the pod ended
+	doomed := map[types.UID]bool{}     // it was deleted by then
 	for i := range h.API {
 		e := &h.API[i]
 		if _, told := shown[e.Pod.UID]; !told && lifecycle.Terminal(&e.Pod.Status) {
-			shown[e.Pod.UID] = e.At
+			shown[e.Pod.UID], doomed[e.Pod.UID] = e.At, e.Pod.DeletionTimestamp != nil
 		}
 		if _, known := deleted[e.Pod.UID]; !known && e.Pod.DeletionTimestamp != nil {
 			deleted[e.Pod.UID] = e.Seq
@@ -171,7 +173,7 @@ func (w *simWorld) knowable(h ledger.History) []ledger.Entry {
 	}
 	return slices.DeleteFunc(entries, func(e ledger.Entry) bool {
 		since, lasts := lasting[e.UID]
-		if asked, was := deleted[e.UID]; was && asked < e.Seq && (w.plan.Silent || !w.lived(e.At)) && e.Status != nil && w.denied(e.At, shown[e.UID]) {
+		if asked, was := deleted[e.UID]; was && (asked < e.Seq || doomed[e.UID] && w.bornBlind(e.At, shown[e.UID])) && (w.plan.Silent || !w.lived(e.At)) && e.Status != nil && w.denied(e.At, shown[e.UID]) {
 			return true
 		}
 		return e.Status != nil && (!lasts || e.Seq < since) && (w.plan.Silent || !w.lived(e.At))
@@ -181,6 +183,16 @@ func (w *simWorld) knowable(h ledger.History) []ledger.Entry {
 // denied reports whether a lie that reads tell, too, was told at a time, or after it until another.
 func (w *simWorld) denied(at, until time.Time) bool {
 	return slices.ContainsFunc(w.denials, func(d simSpan) bool { return !at.After(d.to) && (!at.Before(d.from) || !until.Before(d.from)) })
+}
+
+// bornBlind reports whether the daemon that was alive at a time was born after another, and was told a lie then that reads tell, too.
+func (w *simWorld) bornBlind(after, at time.Time) bool {
+	for _, born := range slices.Backward(w.births) {
+		if !born.After(at) {
+			return born.After(after) && w.denied(born, born)
+		}
+	}
+	return false
 }
 
 // lived reports whether the daemon that was alive then lives on.

@@ -219,6 +219,14 @@ func TestKnownSchedules(t *testing.T) {
 			{"provider fails", 2, 4, 0},
 			{"start", 0, 1, 2500 * time.Millisecond},
 		}},
+		// It ended while no daemon was there, and was denied to the next one, which stopped it: no daemon could know how.
+		"the end of a deleted pod is denied since the restart": {Lies: allLie, KeepsEnded: true, Steps: []simStep{
+			{"create", 2, 0, 300 * time.Millisecond},
+			{"stop", 0, 0, 0},
+			{"end", 2, 0, 0},
+			{"delete", 2, 1, 0},
+			{"restart without a cache", 0, 0, 1 * time.Second},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // what happens at the same moment happens in any order
