@@ -63,7 +63,7 @@ func (l *link) arrive() {
 	l.mu.Lock()
 	slow := l.slow
 	l.mu.Unlock()
-	<-time.After(slow)
+	time.Sleep(slow)
 	l.resume()
 }
 
