@@ -36,7 +36,9 @@ func (d *deafLists) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	}
 	d.mu.Unlock()
 	pods, err := d.Backend.GetPods(ctx)
-	time.Sleep(takes)
+	if takes > 0 {
+		<-time.After(takes)
+	}
 	d.mu.Lock()
 	d.under--
 	d.mu.Unlock()
