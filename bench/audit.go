@@ -89,7 +89,7 @@ func (e *auditEvent) counted() bool { return (e.Verb == "watch") == (e.Stage == 
 // isHeartbeat says whether the request is one that a node sends at rest, too.
 func (l auditLine) isHeartbeat() bool {
 	switch l.key {
-	case "update leases", "patch leases", "get leases", "patch nodes/status", "get nodes":
+	case "update leases", "patch leases", "get leases", "list leases", "patch nodes/status", "get nodes":
 		return true
 	}
 	return false
