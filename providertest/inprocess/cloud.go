@@ -84,7 +84,8 @@ func (c *Cloud) list() []*corev1.Pod {
 	return out
 }
 
-// Instances returns how many instances of a pod run, or will: none from the moment on in which its status is terminal.
+// Instances returns how many instances of a pod run, or will: none from the moment on in which its status is terminal, or, of a pod that is
+// asked to stop, that of each of its containers. A service that shows containers only may tell of that end before the pod is over.
 func (c *Cloud) Instances(uid types.UID) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,11 +93,16 @@ func (c *Cloud) Instances(uid types.UID) (n int) {
 		if p.uid != uid {
 			continue
 		}
-		if phase := p.show().Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
+		if phase := p.show().Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed && !p.stopped() {
 			n++
 		}
 	}
 	return n
+}
+
+// stopped reports whether the pod was asked to stop, and each of its containers has. cloud.mu is held.
+func (p *pod) stopped() bool {
+	return p.asked && !slices.ContainsFunc(p.containers, func(k *container) bool { return k.run == nil || !k.run.ended() })
 }
 
 // Kill ends a container as SIGKILL does.
