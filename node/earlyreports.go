@@ -3,23 +3,23 @@
 package node
 
 import (
-	"maps"
 	"sync"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
 
 // earlyReports holds what the provider reports before the caches are filled: until then every pod seems unknown, and of a pod that ends
-// meanwhile a backend may tell once.
+// meanwhile a backend may tell once. Of each pod it has two reports at most, however long the API server is away.
 type earlyReports struct {
 	over atomic.Bool
 	mu   sync.Mutex
-	held []*corev1.Pod   // guarded by mu; in the order of arrival
-	last map[podName]int // guarded by mu; index in held
+	held []*heldReports           // guarded by mu; in the order in which their pods were first reported
+	of   map[podName]*heldReports // guarded by mu
 }
 
 type podName struct {
@@ -27,9 +27,15 @@ type podName struct {
 	uid types.UID
 }
 
-// hold keeps the report until take is called, and reports false if that was before. It replaces the one before, but for one that says how
-// the pod ended.
-func (e *earlyReports) hold(pod *corev1.Pod) bool {
+// heldReports are those of one pod.
+type heldReports struct {
+	pod    *corev1.Pod // its names only
+	end    *report     // the first that says that it has ended; nil: none does
+	newest *report
+}
+
+// hold keeps the report until take is called, and reports false if that was before.
+func (e *earlyReports) hold(pod *corev1.Pod, r *report) bool {
 	if e.over.Load() {
 		return false
 	}
@@ -38,27 +44,33 @@ func (e *earlyReports) hold(pod *corev1.Pod) bool {
 	if e.over.Load() {
 		return false
 	}
-	name, copied := podName{keyOf(pod), pod.UID}, &corev1.Pod{ObjectMeta: pod.ObjectMeta, Status: *pod.Status.DeepCopy()}
-	copied.Labels, copied.Annotations = maps.Clone(pod.Labels), maps.Clone(pod.Annotations)
-	if i, before := e.last[name]; before && !lifecycle.Terminal(&e.held[i].Status) {
-		e.held[i] = copied
-		return true
+	name := podName{keyOf(pod), pod.UID}
+	h := e.of[name]
+	if h == nil {
+		h = &heldReports{pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}}}
+		if e.of == nil {
+			e.of = map[podName]*heldReports{}
+		}
+		e.of[name], e.held = h, append(e.held, h)
 	}
-	if e.last == nil {
-		e.last = map[podName]int{}
+	if h.newest = r; h.end == nil && lifecycle.Terminal(r.status) {
+		h.end = r
 	}
-	e.last[name] = len(e.held)
-	e.held = append(e.held, copied)
 	return true
 }
 
 // take hands over what was held. Reports that come meanwhile wait, so that the older one does not count as the newer.
-func (e *earlyReports) take(report func(*corev1.Pod)) {
+func (e *earlyReports) take(report func(*corev1.Pod, *report)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, pod := range e.held {
-		report(pod)
+	for _, h := range e.held {
+		if h.end != nil {
+			report(h.pod, h.end)
+		}
+		if h.newest != h.end {
+			report(h.pod, h.newest)
+		}
 	}
-	e.held, e.last = nil, nil
+	e.held, e.of = nil, nil
 	e.over.Store(true)
 }

@@ -26,15 +26,17 @@ type podReports struct {
 // lanes, so it never waits for the API server. The newest word counts; a word
 // about another pod of the same name only makes the sync lane look.
 func (p *podReports) report(ctx context.Context, pod *corev1.Pod) {
-	if pod == nil || ctx.Err() != nil || p.early.hold(pod) {
+	if pod == nil || ctx.Err() != nil {
 		return
 	}
-	p.take(ctx, pod, newReport(pod))
+	if r := newReport(pod); !p.early.hold(pod, r) {
+		p.take(ctx, pod, r)
+	}
 }
 
 // begin takes what was reported before the caches were filled.
 func (p *podReports) begin(ctx context.Context) {
-	p.early.take(func(pod *corev1.Pod) { p.take(ctx, pod, newReport(pod)) })
+	p.early.take(func(pod *corev1.Pod, r *report) { p.take(ctx, pod, r) })
 }
 
 // listed takes what a list tells of a pod. Of a provider that reports, that counts until its first report.
