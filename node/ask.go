@@ -25,7 +25,7 @@ func (s *podSync) ask(ctx context.Context, d lifecycle.Decision) error {
 	case lifecycle.AskByName:
 		f.ByName = true
 		f.Complete = s.backend.authority != nil && s.backend.complete(ctx) // before: what is answered now is then complete, too
-		s.silent = s.lookup(ctx, s.key, &f.Asked)
+		s.silent = s.lookup(ctx)
 		f.Silent = s.silent != nil
 		if !f.Silent {
 			s.secrets.Drop(s.states.asked(s.key, f.Backend == nil))
@@ -126,31 +126,36 @@ func (s *podSync) keepLeft(uid types.UID) {
 	s.states.sync(s.key, anyPod, func(st syncWriter) { st.left = &uid })
 }
 
-// lookup completes asked with the pod that the backend has under the key, nil when it has
+// lookup completes the facts with the pod that the backend has under the key, nil when it has
 // none. An error means that it cannot be told: a panic or a time-out is no answer, and of the kinds of
 // error only not-found is one. After any other error the list decides, see lifecycle.FoundInList.
-func (w *podWorker) lookup(ctx context.Context, key string, asked *lifecycle.Asked) error {
-	pod, err := w.backend.getPod(ctx, key)
-	asked.Backend, asked.ByList, asked.Doubtful = nil, false, false
+func (s *podSync) lookup(ctx context.Context) error {
+	pod, err := s.backend.getPod(ctx, s.key)
+	f := &s.facts
+	f.Backend, f.ByList, f.Doubtful = nil, false, false
 	switch {
-	case err == nil && pod != nil && w.backend.foreign(pod):
+	case err == nil && pod != nil && s.backend.foreign(pod):
 		return nil
 	case err == nil:
-		asked.Backend = pod
+		f.Backend = pod
 		return nil
 	case errdefs.IsNotFound(err):
 		return nil
 	case noAnswer(err):
 		return err
 	}
-	pods, listErr := w.backend.listPods(ctx)
+	pods, listErr := s.backend.listPods(ctx)
 	if listErr != nil {
-		w.missing.silence(time.Now())
+		s.missing.silence(time.Now())
 		return errors.Join(err, listErr)
 	}
-	namespace, name, _ := cache.SplitMetaNamespaceKey(key)
-	asked.Backend, asked.Doubtful = lifecycle.FoundInList(pods, namespace, name)
-	asked.ByList = true
+	wanted := types.UID("")
+	if s.api != nil {
+		wanted = s.api.UID
+	}
+	namespace, name, _ := cache.SplitMetaNamespaceKey(s.key)
+	f.Backend, f.Doubtful = lifecycle.FoundInList(pods, namespace, name, wanted)
+	f.ByList = true
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // EndsWhenRejected reports whether a pod that the provider rejects has failed: one that is never restarted, and one of a Job,
@@ -17,14 +18,14 @@ func EndsWhenRejected(pod *corev1.Pod) bool {
 	return ofJob || pod.Spec.RestartPolicy == corev1.RestartPolicyNever
 }
 
-// FoundInList returns the pod of a name among all that the backend has, nil if it has none. It decides when GetPod returned an
-// error without a kind, as many providers do for a pod that they do not have. An empty list may be no answer
+// FoundInList returns the pod of a name among all that the backend has, the wanted one if that is among them, nil if it has none. It decides when
+// GetPod returned an error without a kind, as many providers do for a pod that they do not have. An empty list may be no answer
 // either, and leaves the absence doubtful.
-func FoundInList(pods []*corev1.Pod, namespace, name string) (pod *corev1.Pod, doubtful bool) {
+func FoundInList(pods []*corev1.Pod, namespace, name string, wanted types.UID) (pod *corev1.Pod, doubtful bool) {
 	for _, p := range pods {
-		if p.Namespace == namespace && p.Name == name {
-			return p, false
+		if p.Namespace == namespace && p.Name == name && (pod == nil || wanted != "" && p.UID == wanted && pod.UID != wanted) {
+			pod = p
 		}
 	}
-	return nil, len(pods) == 0
+	return pod, len(pods) == 0
 }

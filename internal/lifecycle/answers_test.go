@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestEndsWhenRejected(t *testing.T) {
@@ -41,7 +42,11 @@ func TestFoundInList(t *testing.T) {
 	pod := func(namespace, name string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	}
-	wanted := pod("d", "p")
+	of := func(uid types.UID) *corev1.Pod { p := pod("d", "p"); p.UID = uid; return p }
+	wanted, own := pod("d", "p"), of("b")
+	if got, _ := FoundInList([]*corev1.Pod{own, wanted}, "d", "p", ""); got != own {
+		t.Errorf("got %v where none is wanted, want the first", got)
+	}
 	for name, tt := range map[string]struct {
 		pods         []*corev1.Pod
 		want         *corev1.Pod
@@ -52,8 +57,11 @@ func TestFoundInList(t *testing.T) {
 		"it, among others":  {[]*corev1.Pod{pod("e", "p"), wanted}, wanted, false},
 		"two of its name":   {[]*corev1.Pod{wanted, pod("d", "p")}, wanted, false},
 		"it, and no others": {[]*corev1.Pod{wanted}, wanted, false},
+		"it, after another": {[]*corev1.Pod{of("a"), own}, own, false},
+		"it, twice":         {[]*corev1.Pod{own, of("b")}, own, false},
+		"another":           {[]*corev1.Pod{wanted, of("a")}, wanted, false},
 	} {
-		if got, doubtful := FoundInList(tt.pods, "d", "p"); got != tt.want || doubtful != tt.wantDoubtful {
+		if got, doubtful := FoundInList(tt.pods, "d", "p", "b"); got != tt.want || doubtful != tt.wantDoubtful {
 			t.Errorf("%s: got %v, doubtful %t; want %v, %t", name, got, doubtful, tt.want, tt.wantDoubtful)
 		}
 	}

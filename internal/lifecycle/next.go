@@ -218,7 +218,7 @@ func (f *Facts) omitted() bool {
 	if !f.Sent.Attempted || f.Sent.Accepted || f.API.DeletionTimestamp != nil || !f.Now.Before(f.Sent.AttemptedAt.Add(f.Visible)) {
 		return false
 	}
-	return !slices.ContainsFunc(f.Pods, func(p *corev1.Pod) bool { return p.UID == f.Backend.UID && p.Name == f.Backend.Name })
+	return !slices.ContainsFunc(f.Pods, func(p *corev1.Pod) bool { return p.UID == f.Backend.UID })
 }
 
 // waitsBehind reports whether the wanted pod must stop while the backend shows another one under its name.

@@ -41,8 +41,8 @@ func nextOrphan(f *Facts, backend *corev1.Pod) Decision {
 		}
 	}
 	switch {
-	case f.ByList && f.API != nil && f.Sent.Attempted:
-		// GetPod does not have what an older list may have; by the name, the stop could be that of the wanted pod.
+	case f.ByList && f.API != nil && f.Sent.Attempted && f.Now.Before(f.shownAt(later(f.Sent.AttemptedAt, f.Sent.AcceptedAt), true)):
+		// An old list may have it, and by the name the stop would be that of the wanted pod, which need not show yet.
 		return Decision{Step: Wait, Again: missingAfter}
 	case !f.ReadLive:
 		return Decision{Step: ReadLive}
@@ -51,6 +51,13 @@ func nextOrphan(f *Facts, backend *corev1.Pod) Decision {
 		return Decision{Step: Wait, Again: askAgain, Orphan: OrphanWanted}
 	}
 	return Decision{Step: DeleteOrphan}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // orphanAge returns for how long the orphan must be one.
