@@ -31,7 +31,7 @@ func TestDuplicateIsLookedForBeforeItsNextStop(t *testing.T) {
 					return nil
 				})
 				w.until("it is said to have failed", time.Minute, func() bool { return w.api.Pod("d", "p").Status.Reason != "" })
-				w.until("it is over", 2*time.Minute, func() bool { return w.api.Pod("d", "p").Status.Reason == "" })
+				w.until("it is over, with the next list", 12*time.Second+2*slow, func() bool { return w.api.Pod("d", "p").Status.Reason == "" })
 				w.pass(time.Minute)
 				wantCalls(t, b.Backend, "create d/p", "delete d/p")
 				w.wantPhase("p", corev1.PodRunning)

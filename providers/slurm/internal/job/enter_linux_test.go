@@ -53,7 +53,11 @@ func TestContainersBeginEarly(t *testing.T) {
 	}
 	early := initialized.FindAllStringSubmatch(text, -1)
 	for _, found := range early {
-		if path := found[1]; strings.HasPrefix(path, "k8s.io/api/") || strings.HasPrefix(path, "k8s.io/client-go/") || strings.HasPrefix(path, "google.golang.org/protobuf/types/") {
+		path := found[1]
+		if path == "k8s.io/apimachinery/pkg/util/rand" { // it needs so little that it may come first, and does with the race detector
+			continue
+		}
+		if strings.HasPrefix(path, "k8s.io/") || strings.HasPrefix(path, "google.golang.org/protobuf/types/") {
 			t.Errorf("%s is initialized before a container begins", path)
 		}
 	}
