@@ -33,12 +33,12 @@ func specHash(spec *corev1.PodSpec) uint64 {
 // no generation was missed while nobody watched, and the backend's copy agrees
 // as far as it goes. Backends drop fields, so what the copy lacks says nothing, and
 // they name images in their own way, so names only count when nobody knows which
-// generation the backend has.
-func adoptable(api, backend *corev1.Pod) bool {
+// generation the backend has: also after creates that have failed, each of which may have made the pod as it was then.
+func adoptable(api, backend *corev1.Pod, sent *Sent) bool {
 	switch observed := api.Status.ObservedGeneration; {
 	case observed != 0 && observed < api.Generation:
 		return false
-	case observed == 0 && !sameImages(api, backend):
+	case (observed == 0 || sent.Attempted) && !sameImages(api, backend):
 		return false
 	}
 	return covers(backend.Labels, api.Labels) && covers(backend.Annotations, api.Annotations)

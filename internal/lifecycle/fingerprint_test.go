@@ -54,9 +54,15 @@ func TestAdoptable(t *testing.T) {
 		{"a label was changed meanwhile", pod("a", labels("k", "w")), pod("a", labels("k", "v")), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := adoptable(tt.api, tt.backend); got != tt.want {
+			if got := adoptable(tt.api, tt.backend, &Sent{}); got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
+	}
+	changed, before := pod("a", withImage("j"), observed(2)), pod("a", image("i"))
+	for attempted, want := range map[bool]bool{false: true, true: false} {
+		if got := adoptable(changed, before, &Sent{Attempted: attempted}); got != want {
+			t.Errorf("another image, where a create before may have made the pod (%t): got %v, want %v", attempted, got, want)
+		}
 	}
 }

@@ -105,7 +105,7 @@ func nextWanted(f *Facts, backend *corev1.Pod) Decision {
 		return Decision{}
 	case backend == nil:
 		return nextAbsent(f)
-	case !f.Sent.Accepted && (f.Retell || !adoptable(f.API, backend)),
+	case !f.Sent.Accepted && (f.Retell || !adoptable(f.API, backend, &f.Sent)),
 		f.Sent.Accepted && outdated(f.API, &f.Sent, &f.Told):
 		return Decision{Step: Update}
 	case !f.Sent.Accepted, !f.Sent.MissingSince.IsZero():
