@@ -133,6 +133,7 @@ func (s *podSync) lookup(ctx context.Context) error {
 	pod, err := s.backend.getPod(ctx, s.key)
 	f := &s.facts
 	f.Backend, f.ByList, f.Doubtful = nil, false, false
+	var panicked *providercall.Panic
 	switch {
 	case err == nil && pod != nil && s.backend.foreign(pod):
 		return nil
@@ -141,8 +142,8 @@ func (s *podSync) lookup(ctx context.Context) error {
 		return nil
 	case errdefs.IsNotFound(err):
 		return nil
-	case noAnswer(err):
-		return err
+	case errors.As(err, &panicked), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return err // no answer at all
 	}
 	pods, listErr := s.backend.listPods(ctx)
 	if listErr != nil {
@@ -154,13 +155,11 @@ func (s *podSync) lookup(ctx context.Context) error {
 		wanted = s.api.UID
 	}
 	namespace, name, _ := cache.SplitMetaNamespaceKey(s.key)
-	f.Backend, f.Doubtful = lifecycle.FoundInList(pods, namespace, name, wanted)
+	shared := false
+	f.Backend, f.Doubtful, shared = lifecycle.FoundInList(pods, namespace, name, wanted)
 	f.ByList = true
+	if shared {
+		s.states.share(s.key, wanted)
+	}
 	return nil
-}
-
-// noAnswer reports whether the provider call has failed without any answer.
-func noAnswer(err error) bool {
-	var panicked *providercall.Panic
-	return errors.As(err, &panicked) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

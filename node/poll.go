@@ -59,8 +59,8 @@ func (p *poller) ask(ctx context.Context, key string, api *corev1.Pod) (*corev1.
 	}
 	pod, err := p.backend.getPod(ctx, key)
 	switch {
-	case noAnswer(err):
-		return nil, err
+	case err != nil && !errdefs.IsNotFound(err):
+		return nil, err // it is asked again: whose end it is, is not known
 	case err != nil, pod == nil:
 	case !lifecycle.SamePod(api, pod):
 		p.states.share(key, api.UID)

@@ -20,12 +20,17 @@ func EndsWhenRejected(pod *corev1.Pod) bool {
 
 // FoundInList returns the pod of a name among all that the backend has, the wanted one if that is among them, nil if it has none. It decides when
 // GetPod returned an error without a kind, as many providers do for a pod that they do not have. An empty list may be no answer
-// either, and leaves the absence doubtful.
-func FoundInList(pods []*corev1.Pod, namespace, name string, wanted types.UID) (pod *corev1.Pod, doubtful bool) {
+// either, and leaves the absence doubtful. shared says that the wanted one is not the only one of the name.
+func FoundInList(pods []*corev1.Pod, namespace, name string, wanted types.UID) (pod *corev1.Pod, doubtful, shared bool) {
 	for _, p := range pods {
-		if p.Namespace == namespace && p.Name == name && (pod == nil || wanted != "" && p.UID == wanted && pod.UID != wanted) {
+		if p.Namespace != namespace || p.Name != name {
+			continue
+		}
+		own := wanted != "" && p.UID == wanted
+		shared = shared || wanted != "" && p.UID != "" && !own
+		if pod == nil || own && pod.UID != wanted {
 			pod = p
 		}
 	}
-	return pod, len(pods) == 0
+	return pod, len(pods) == 0, shared
 }

@@ -44,25 +44,26 @@ func TestFoundInList(t *testing.T) {
 	}
 	of := func(uid types.UID) *corev1.Pod { p := pod("d", "p"); p.UID = uid; return p }
 	wanted, own := pod("d", "p"), of("b")
-	if got, _ := FoundInList([]*corev1.Pod{own, wanted}, "d", "p", ""); got != own {
+	if got, _, shared := FoundInList([]*corev1.Pod{own, wanted}, "d", "p", ""); got != own || shared {
 		t.Errorf("got %v where none is wanted, want the first", got)
 	}
 	for name, tt := range map[string]struct {
 		pods         []*corev1.Pod
 		want         *corev1.Pod
 		wantDoubtful bool
+		wantShared   bool
 	}{
-		"an empty list":     {nil, nil, true},
-		"others":            {[]*corev1.Pod{pod("d", "q"), pod("e", "p")}, nil, false},
-		"it, among others":  {[]*corev1.Pod{pod("e", "p"), wanted}, wanted, false},
-		"two of its name":   {[]*corev1.Pod{wanted, pod("d", "p")}, wanted, false},
-		"it, and no others": {[]*corev1.Pod{wanted}, wanted, false},
-		"it, after another": {[]*corev1.Pod{of("a"), own}, own, false},
-		"it, twice":         {[]*corev1.Pod{own, of("b")}, own, false},
-		"another":           {[]*corev1.Pod{wanted, of("a")}, wanted, false},
+		"an empty list":     {nil, nil, true, false},
+		"others":            {[]*corev1.Pod{pod("d", "q"), pod("e", "p")}, nil, false, false},
+		"it, among others":  {[]*corev1.Pod{pod("e", "p"), wanted}, wanted, false, false},
+		"two of its name":   {[]*corev1.Pod{wanted, pod("d", "p")}, wanted, false, false},
+		"it, and no others": {[]*corev1.Pod{wanted}, wanted, false, false},
+		"it, after another": {[]*corev1.Pod{of("a"), own}, own, false, true},
+		"it, twice":         {[]*corev1.Pod{own, of("b")}, own, false, false},
+		"another":           {[]*corev1.Pod{wanted, of("a")}, wanted, false, true},
 	} {
-		if got, doubtful := FoundInList(tt.pods, "d", "p", "b"); got != tt.want || doubtful != tt.wantDoubtful {
-			t.Errorf("%s: got %v, doubtful %t; want %v, %t", name, got, doubtful, tt.want, tt.wantDoubtful)
+		if got, doubtful, shared := FoundInList(tt.pods, "d", "p", "b"); got != tt.want || doubtful != tt.wantDoubtful || shared != tt.wantShared {
+			t.Errorf("%s: got %v, doubtful %t, shared %t; want %v, %t, %t", name, got, doubtful, shared, tt.want, tt.wantDoubtful, tt.wantShared)
 		}
 	}
 }
