@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/ledger"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
@@ -104,16 +105,26 @@ func (s simStep) pod() string { return fmt.Sprint("p", s.Pod) }
 // after that backend has denied the older one when it was asked for it.
 func (w *simWorld) create(s simStep) {
 	nameless := w.plan.KeepsNoUID && (w.plan.restarts() || w.plan.Lies == allLie && w.plan.StopTime == 0)
-	if w.api.Pod("d", s.pod()) != nil || nameless && w.backend.Has("d/"+s.pod()) != nil {
+	if w.api.Pod("d", s.pod()) != nil || nameless && w.mayHave(s.pod()) {
 		return
 	}
 	w.uids++
 	p := bound(s.pod(), types.UID(fmt.Sprint("u", w.uids)))
+	w.last[s.pod()] = p.UID
 	p.Labels = map[string]string{"step": "new"}
 	p.Spec.RestartPolicy = []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure}[s.Arg%3]
 	grace := int64(s.Arg)
 	p.Spec.TerminationGracePeriodSeconds = &grace
 	w.api.Create(p)
+}
+
+// mayHave reports whether the backend has a pod of the name, or may get the last one still, whose creation is on its way.
+func (w *simWorld) mayHave(name string) bool {
+	last, ended := w.last[name], false
+	for _, e := range w.backend.Ledger() {
+		ended = ended || e.Verb == ledger.Stop && e.UID == last
+	}
+	return w.backend.Has("d/"+name) != nil || last != "" && !ended
 }
 
 // user does something to a pod, if there is one.

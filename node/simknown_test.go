@@ -227,6 +227,23 @@ func TestKnownSchedules(t *testing.T) {
 			{"delete", 2, 1, 0},
 			{"restart without a cache", 0, 0, 1 * time.Second},
 		}},
+		// The answer to the first create was lost, the one of the changed pod was rejected, and then the first showed.
+		"a pod of before a change is taken for the changed one": {ShowsAfter: 45 * time.Second, Steps: []simStep{
+			{"create", 0, 0, 300 * time.Millisecond},
+			{"provider's answers are lost", 0, 0, 0},
+			{"provider fails", 2, 0, 0},
+			{"create", 1, 0, 0},
+			{"image", 1, 0, 0},
+		}},
+		// GetPodStatus told of the one that had ended, and GetPod failed in a way that says nothing.
+		"the end of another pod is believed, as nobody says whose it is": {KeepsEnded: true, EndedFirst: true, Steps: []simStep{
+			{"create", 0, 0, 300 * time.Millisecond},
+			{"delete", 0, 0, 0},
+			{"create", 0, 0, 0},
+			{"stop", 0, 0, 0},
+			{"provider fails", 0, 3, 0},
+			{"start", 0, 0, 300 * time.Millisecond},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // what happens at the same moment happens in any order

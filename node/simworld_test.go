@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -34,8 +35,9 @@ type simWorld struct {
 	births   []time.Time // of lives
 	ends     []time.Time // of lives
 	uids     int
-	rejected bool     // the provider was to reject a pod
-	errs     []string // what Run returned
+	last     map[string]types.UID // by name: of the last pod that was created
+	rejected bool                 // the provider was to reject a pod
+	errs     []string             // what Run returned
 	lieEnds  time.Time
 	denials  []simSpan // lies that reads tell, too; at most
 	blind    bool      // a lie denies all pods, for longer than one could be missing
@@ -49,7 +51,8 @@ type simWorld struct {
 type simSpan struct{ from, to time.Time }
 
 func newSimWorld(ctx context.Context, plan simSchedule) *simWorld {
-	w := &simWorld{ctx: ctx, plan: plan, api: memapi.New(), backend: memory.New(), fail: map[string]int{}, lose: map[string]int{}}
+	w := &simWorld{ctx: ctx, plan: plan, api: memapi.New(), backend: memory.New(), fail: map[string]int{}, lose: map[string]int{},
+		last: map[string]types.UID{}}
 	b := w.backend
 	b.StopTime, b.ExitCode, b.KeepsNoUID = plan.StopTime, plan.ExitCode, plan.KeepsNoUID
 	b.KeepsEnded, b.EndedFirst, b.PlainErrors = plan.KeepsEnded, plan.EndedFirst, plan.PlainErrors
