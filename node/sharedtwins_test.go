@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,6 +18,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	coordclientset "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/replicas"
@@ -83,33 +85,40 @@ func (l memberLeases) List(ctx context.Context, _ metav1.ListOptions) (*coordina
 }
 
 func (l memberLeases) Create(ctx context.Context, lease *coordinationv1.Lease, _ metav1.CreateOptions) (*coordinationv1.Lease, error) {
-	return l.put(ctx, lease, true)
-}
-
-func (l memberLeases) Update(ctx context.Context, lease *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
-	return l.put(ctx, lease, false)
-}
-
-func (l memberLeases) put(ctx context.Context, lease *coordinationv1.Lease, create bool) (*coordinationv1.Lease, error) {
 	if err := l.begin(ctx); err != nil {
 		return nil, err
 	}
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
-	found, gr := l.all.leases[lease.Name], coordinationv1.Resource("leases")
-	switch {
-	case create && found != nil:
-		return nil, apierrors.NewAlreadyExists(gr, lease.Name)
-	case !create && found == nil:
-		return nil, apierrors.NewNotFound(gr, lease.Name)
-	case !create && lease.ResourceVersion != found.ResourceVersion:
-		return nil, apierrors.NewConflict(gr, lease.Name, errors.New("the object has been modified"))
+	if l.all.leases[lease.Name] != nil {
+		return nil, apierrors.NewAlreadyExists(coordinationv1.Resource("leases"), lease.Name)
 	}
+	return l.put(lease.DeepCopy()), nil
+}
+
+func (l memberLeases) Patch(ctx context.Context, name string, _ types.PatchType, patch []byte, _ metav1.PatchOptions, _ ...string) (*coordinationv1.Lease, error) {
+	if err := l.begin(ctx); err != nil {
+		return nil, err
+	}
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
+	found := l.all.leases[name]
+	if found == nil {
+		return nil, apierrors.NewNotFound(coordinationv1.Resource("leases"), name)
+	}
+	changed := found.DeepCopy()
+	if err := json.Unmarshal(patch, changed); err != nil {
+		return nil, err
+	}
+	return l.put(changed), nil
+}
+
+// put is called with mu held.
+func (l memberLeases) put(lease *coordinationv1.Lease) *coordinationv1.Lease {
 	l.all.revision++
-	kept := lease.DeepCopy()
-	kept.ResourceVersion = strconv.Itoa(l.all.revision)
-	l.all.leases[lease.Name] = kept
-	return kept.DeepCopy(), nil
+	lease.ResourceVersion = strconv.Itoa(l.all.revision)
+	l.all.leases[lease.Name] = lease
+	return lease.DeepCopy()
 }
 
 func (l memberLeases) Delete(ctx context.Context, name string, _ metav1.DeleteOptions) error {

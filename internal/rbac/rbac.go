@@ -74,7 +74,7 @@ var table = []Right{
 	{Verbs: []string{"patch"}, Resource: "nodes/status", Own: true, Why: "the node is Ready"},
 	{Verbs: []string{"get", "update"}, Group: "coordination.k8s.io", Resource: "leases", Namespace: leases, Own: true, Why: "the node has a heartbeat, and one process acts for it"},
 	{Verbs: []string{"create"}, Group: "coordination.k8s.io", Resource: "leases", Namespace: leases, Why: "the node has a heartbeat"},
-	{Verbs: []string{"get", "update", "list", "delete"}, Group: "coordination.k8s.io", Resource: "leases", Namespace: leases, Needs: SharedNodes,
+	{Verbs: []string{"get", "patch", "list", "delete"}, Group: "coordination.k8s.io", Resource: "leases", Namespace: leases, Needs: SharedNodes,
 		Why: "processes that share nodes have a lease each, and see those of the others"},
 	{Verbs: []string{"list", "watch"}, Resource: "pods", Why: "the node learns of its pods"},
 	{Verbs: []string{"delete"}, Resource: "pods", Why: "pods that have stopped go"},

@@ -4,6 +4,7 @@ package replicas
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	coordclientset "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/utils/ptr"
 
@@ -28,7 +30,9 @@ const (
 	renewEvery = 2 * time.Second
 	lookEvery  = time.Second
 	retryEvery = 500 * time.Millisecond
-	// requestTimeout leaves room for several tries within maxAge.
+	// overlapAfter is how long a renewal may be without its answer before the next is sent: answers that take 5 s are as fresh as maxAge wants then.
+	overlapAfter = time.Second
+	// requestTimeout is for what is asked again if there is no answer.
 	requestTimeout = 2 * time.Second
 	// leaveIn bounds the end of Leave.
 	leaveIn = 2 * time.Second
@@ -43,8 +47,6 @@ type Group struct {
 	name   string // of the group
 	member string
 	host   string
-
-	own *coordinationv1.Lease // owned by renew: the lease as last written
 
 	mu    sync.Mutex
 	view  view      // guarded by mu
@@ -122,17 +124,7 @@ func (g *Group) Run(ctx context.Context) error {
 func (g *Group) Leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveIn)
 	defer cancel()
-	// It is read: the end may have cut a renewal short, of which nobody knows whether it was carried out.
-	left, err := g.leases.Get(ctx, g.member, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return
-	}
-	if err == nil {
-		left = left.DeepCopy()
-		left.Spec.HolderIdentity = ptr.To("")
-		_, err = g.leases.Update(ctx, left, metav1.UpdateOptions{})
-	}
-	if err != nil {
+	if err := g.patch(ctx, coordinationv1.LeaseSpec{HolderIdentity: ptr.To("")}); err != nil && !apierrors.IsNotFound(err) {
 		log.G(ctx).WithError(err).Debug("the lease of this process stays; others take its nodes when it is old")
 	}
 }
@@ -155,48 +147,68 @@ func (r *refusals) last(err error) bool {
 	return time.Since(r.since) >= forbiddenFor
 }
 
-// keepRenewing renews the own lease until ctx ends. An error means that it may not.
+// keepRenewing renews the own lease until ctx ends. An error means that it may not. With an API server that is slow, renewals overlap.
 func (g *Group) keepRenewing(ctx context.Context) error {
+	results := make(chan error)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // before Wait
+	waiting := 0
+	next := time.NewTimer(overlapAfter)
+	defer next.Stop()
+	send := func() {
+		waiting++
+		wg.Go(func() {
+			select {
+			case results <- g.renew(ctx):
+			case <-ctx.Done():
+			}
+		})
+		next.Reset(overlapAfter)
+	}
 	var forbidden refusals
 	failed := false
-	for ctx.Err() == nil {
-		err := g.renew(ctx)
-		pause := renewEvery
-		switch {
-		case forbidden.last(err):
-			return fmt.Errorf("share nodes: write the lease %s in kube-node-lease: %w", g.member, err)
-		case err == nil:
-			failed = false
-		default:
-			pause = retryEvery
-			if !failed && ctx.Err() == nil {
-				log.G(ctx).WithError(err).Warn("the lease by which this process shares nodes is not renewed, trying again")
+	send()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-next.C:
+			send()
+		case err := <-results:
+			waiting--
+			pause := renewEvery
+			switch {
+			case forbidden.last(err):
+				return fmt.Errorf("share nodes: write the lease %s in kube-node-lease: %w", g.member, err)
+			case err == nil:
+				failed = false
+			default:
+				pause = retryEvery
+				if !failed && ctx.Err() == nil {
+					log.G(ctx).WithError(err).Warn("the lease by which this process shares nodes is not renewed, trying again")
+				}
+				failed = true
 			}
-			failed = true
+			if waiting == 0 {
+				next.Reset(pause)
+			}
 		}
-		sleep.For(ctx, pause)
 	}
-	return nil
 }
 
 // renew writes the own lease.
-func (g *Group) renew(parent context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(parent, requestTimeout)
+func (g *Group) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, maxAge) // a later answer would be of no use
 	defer cancel()
 	sent := time.Now()
-	if g.own == nil {
-		g.own, err = g.leases.Create(ctx, g.renewed(&coordinationv1.Lease{}), metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) { // the answer to a request was lost
-			var found *coordinationv1.Lease
-			if found, err = g.leases.Get(ctx, g.member, metav1.GetOptions{}); err == nil {
-				g.own, err = g.leases.Update(ctx, g.renewed(found), metav1.UpdateOptions{})
-			}
-		}
-	} else {
-		g.own, err = g.leases.Update(ctx, g.renewed(g.own), metav1.UpdateOptions{})
+	l := g.renewed()
+	err := g.patch(ctx, l.Spec)
+	if apierrors.IsNotFound(err) {
+		_, err = g.leases.Create(ctx, l, metav1.CreateOptions{})
 	}
 	if err != nil {
-		g.own = nil
 		return err
 	}
 	g.mu.Lock()
@@ -205,26 +217,41 @@ func (g *Group) renew(parent context.Context) (err error) {
 	if now := time.Now(); g.sent.IsZero() || lease.Elapsed(g.sent, now) >= maxAge {
 		g.since = now
 	}
-	g.sent = sent
+	if sent.After(g.sent) { // the answer to a later renewal may have come before
+		g.sent = sent
+	}
 	return nil
 }
 
+func (g *Group) labels() labels.Set { return labels.Set{GroupLabel: g.name} }
+
+// patch changes the own lease, whatever its version: another request may be on its way.
+func (g *Group) patch(ctx context.Context, spec coordinationv1.LeaseSpec) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": g.labels()}, "spec": spec})
+	if err != nil {
+		return err
+	}
+	_, err = g.leases.Patch(ctx, g.member, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}
+
 // renewed returns what the lease is to be from now on.
-func (g *Group) renewed(seen *coordinationv1.Lease) *coordinationv1.Lease {
-	l := seen.DeepCopy()
-	l.Name = g.member
-	metav1.SetMetaDataLabel(&l.ObjectMeta, GroupLabel, g.name)
-	l.Spec.HolderIdentity = ptr.To(g.host)
-	l.Spec.LeaseDurationSeconds = ptr.To(int32(goneAfter / time.Second))
-	l.Spec.RenewTime = ptr.To(metav1.NowMicro())
-	return l
+func (g *Group) renewed() *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: g.member, Labels: g.labels()},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity:       ptr.To(g.host),
+			LeaseDurationSeconds: ptr.To(int32(goneAfter / time.Second)),
+			RenewTime:            ptr.To(metav1.NowMicro()),
+		},
+	}
 }
 
 // look sees who is in the group, and removes the leases of those that are gone long since.
 func (g *Group) look(parent context.Context) error {
 	ctx, cancel := context.WithTimeout(parent, requestTimeout)
 	defer cancel()
-	list, err := g.leases.List(ctx, metav1.ListOptions{LabelSelector: labels.Set{GroupLabel: g.name}.String()})
+	list, err := g.leases.List(ctx, metav1.ListOptions{LabelSelector: g.labels().String()})
 	if err != nil {
 		return err
 	}

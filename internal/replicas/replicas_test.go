@@ -16,10 +16,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	coordclientset "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/sleep"
 )
 
 func names(prefix string, n int) (out []string) {
@@ -177,7 +180,6 @@ func TestMembersSeeEachOther(t *testing.T) {
 			t.Error("a holds what it took before it was there, or does not hold what it takes now")
 		}
 		stopB()
-		b.own = nil // the end has cut a renewal short
 		b.Leave(t.Context())
 		time.Sleep(2 * time.Second)
 		shows("a c", a, c)
@@ -230,7 +232,7 @@ func TestALeaseThatSomebodyDeletes(t *testing.T) {
 	inGroup(t, func(t *testing.T, client *fake.Clientset, start func(string) (*Group, func())) {
 		a, _ := start("a")
 		b, _ := start("b")
-		time.Sleep(3 * time.Second)
+		time.Sleep(3*time.Second + 50*time.Millisecond) // at no moment of a look
 		since := time.Now()
 		for i := range 300 {
 			if i%20 == 0 {
@@ -285,6 +287,61 @@ func TestAnAnswerThatIsLate(t *testing.T) {
 			t.Errorf("it was gone: %v, want both", seen)
 		}
 	})
+}
+
+// slowLeases is a client of an API server that takes seconds for what is written, before or after it does it.
+type slowLeases struct {
+	coordclientset.LeaseInterface
+	before, after time.Duration
+	requests      *atomic.Int32 // that have not been answered
+	most          *atomic.Int32
+}
+
+func (l slowLeases) Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, o metav1.PatchOptions, sub ...string) (*coordinationv1.Lease, error) {
+	if now := l.requests.Add(1); now > l.most.Load() {
+		l.most.Store(now)
+	}
+	defer l.requests.Add(-1)
+	if !sleep.For(ctx, l.before) {
+		return nil, ctx.Err()
+	}
+	patched, err := l.LeaseInterface.Patch(ctx, name, kind, patch, o, sub...)
+	if !sleep.For(ctx, l.after) {
+		return nil, ctx.Err()
+	}
+	return patched, err
+}
+
+// TestASlowAPIServer: whoever is in the group stays in it, whether it is the request or the answer that takes so long.
+func TestASlowAPIServer(t *testing.T) {
+	for name, slow := range map[string]slowLeases{
+		"requests": {before: 5 * time.Second, after: time.Millisecond},
+		"answers":  {before: time.Millisecond, after: 5 * time.Second},
+		"for ever": {before: time.Hour, after: time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inGroup(t, func(t *testing.T, client *fake.Clientset, start func(string) (*Group, func())) {
+				b, _ := start("b")
+				slow.LeaseInterface, slow.requests, slow.most = client.CoordinationV1().Leases("kube-node-lease"), new(atomic.Int32), new(atomic.Int32)
+				a := New(slow, "g", "a", "host")
+				ctx, stop := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				go func() { defer close(done); _ = a.Run(ctx) }()
+				defer func() { stop(); <-done }()
+				time.Sleep(30 * time.Second)
+				since, never := time.Now(), name == "for ever"
+				for range 600 {
+					if a.Holds(since) == never || b.Gone(t.Context(), "a") {
+						t.Fatalf("after %v it holds: %t, and is gone: %t", time.Since(since), !never, b.Gone(t.Context(), "a"))
+					}
+					time.Sleep(100 * time.Millisecond)
+				}
+				if most := slow.most.Load(); most < 5 || most > 8 {
+					t.Errorf("%d renewals waited for their answers, want one for each second", most)
+				}
+			})
+		})
+	}
 }
 
 func TestRightsAreMissing(t *testing.T) {
