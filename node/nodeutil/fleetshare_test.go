@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -97,11 +99,30 @@ func (p process) names() (out []string) {
 	return out
 }
 
+// versioned makes updates of leases as API servers do, which the tracker of the fake client does not: of two that were read at the same time one fails.
+func versioned(client *fake.Clientset) {
+	written := 0
+	client.PrependReactor("update", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		gvr, lease := action.GetResource(), action.(clienttesting.UpdateAction).GetObject().DeepCopyObject().(*coordinationv1.Lease)
+		old, err := client.Tracker().Get(gvr, lease.Namespace, lease.Name)
+		if err != nil {
+			return true, nil, err
+		}
+		if old.(*coordinationv1.Lease).ResourceVersion != lease.ResourceVersion {
+			return true, nil, apierrors.NewConflict(gvr.GroupResource(), lease.Name, errors.New("the object has been modified"))
+		}
+		written++
+		lease.ResourceVersion = strconv.Itoa(written)
+		return true, lease, client.Tracker().Update(gvr, lease, lease.Namespace)
+	})
+}
+
 // inShares runs a test in a bubble, with seven nodes that have two pods each. start begins a process; its nodes have ended when stop returns.
 func inShares(t *testing.T, test func(t *testing.T, client *fake.Clientset, backend *shared, start func() process)) {
 	outsideCluster(t)
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
+		versioned(client)
 		backend := &shared{nodes: map[string]*memory{}, creates: map[string]int{}, broken: map[string]bool{}}
 		var names []string
 		for i := range 7 {
