@@ -156,6 +156,10 @@ func (f *Fence) Renewed(sent time.Time, anew bool) {
 		f.anew = f.anew || anew
 	}
 	f.off, f.held, f.holder, f.sent = false, true, Mark{}, sent
+	select {
+	case <-f.Wanted: // while this one was on its way
+	default:
+	}
 	f.tell()
 }
 

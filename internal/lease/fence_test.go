@@ -36,6 +36,27 @@ func TestSteadyWorkAsksForARenewal(t *testing.T) {
 	})
 }
 
+// TestARenewalIsWantedOnce: what asks while one is on its way asks for none after it, or busy nodes would renew again a second later.
+func TestARenewalIsWantedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := NewFence()
+		f.Renewed(time.Now(), true)
+		f.Begin(f.Term())
+		time.Sleep(MaxAge - time.Second)
+		_, _ = f.Enter(t.Context())
+		<-f.Wanted
+		sent := time.Now()
+		time.Sleep(100 * time.Millisecond)
+		_, _ = f.Enter(t.Context())
+		f.Renewed(sent, false)
+		select {
+		case <-f.Wanted:
+			t.Error("another renewal is wanted, as the last was on its way")
+		default:
+		}
+	})
+}
+
 func TestNoFenceHasNoChanges(t *testing.T) {
 	var f *Fence
 	if f.Changes() != nil {
