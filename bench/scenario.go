@@ -125,6 +125,9 @@ func (s scenario) String() string {
 	if s.Nodes == 1 {
 		return fmt.Sprintf("%d pods on one node", s.Pods)
 	}
+	if s.Replicas {
+		return fmt.Sprintf("%d pods on %d nodes, of one process and of three that share them", s.Pods, s.Nodes)
+	}
 	return fmt.Sprintf("%d pods on %d nodes of one process", s.Pods, s.Nodes)
 }
 
