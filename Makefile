@@ -279,7 +279,7 @@ unit: ## run the tests that need no API server, with the race detector
 
 # Rules of a pod's life that no test of theirs holds. What is left are shortcuts, without which the result is the same.
 .PHONY: mutants
-mutants: ## make each condition of internal/lifecycle true and false, and name those that its tests do not notice (ten minutes)
+mutants: ## make each condition of internal/lifecycle true and false, and name those that its tests do not notice (two minutes)
 	@go run ./internal/testing/mutants -package internal/lifecycle
 
 .PHONY: check

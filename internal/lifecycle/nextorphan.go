@@ -41,7 +41,7 @@ func nextOrphan(f *Facts, backend *corev1.Pod) Decision {
 		}
 	}
 	switch {
-	case f.ByList && f.API != nil && f.Sent.Attempted && f.Now.Before(f.shownAt(later(f.Sent.AttemptedAt, f.Sent.AcceptedAt), true)):
+	case f.ByList && f.API != nil && f.Now.Before(f.shownAt(later(f.Sent.AttemptedAt, f.Sent.AcceptedAt), true)):
 		// An old list may have it, and by the name the stop would be that of the wanted pod, which need not show yet.
 		return Decision{Step: Wait, Again: missingAfter}
 	case !f.ReadLive:
