@@ -244,6 +244,15 @@ func TestKnownSchedules(t *testing.T) {
 			{"provider fails", 0, 3, 0},
 			{"start", 0, 0, 300 * time.Millisecond},
 		}},
+		// Its daemon crashed with its creation, GetPod told of the one that had left, and the list of none at all.
+		"a pod of before a restart is created again, as a list that lies does not have it": {Lies: listsLie, KeepsEnded: true, EndedFirst: true, Steps: []simStep{
+			{"create", 0, 0, 300 * time.Millisecond},
+			{"delete", 0, 1, 300 * time.Millisecond},
+			{"crash with a later effect", 0, 0, 0},
+			{"create", 0, 0, 0},
+			{"lists lie", 2, 0, 0},
+			{"start", 0, 0, 300 * time.Millisecond},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // what happens at the same moment happens in any order

@@ -213,9 +213,9 @@ func (f *Facts) identify() (backend *corev1.Pod, first *Decision) {
 }
 
 // omitted reports whether the list lacks what GetPod has under the name, so that it may lack the wanted pod, too, which may have been made although
-// CreatePod failed. Some backends never list what has ended: that is believed when the pod must have shown.
+// CreatePod failed, or by a former process in its last moment. Some backends never list what has ended: that is believed when the pod must have shown.
 func (f *Facts) omitted() bool {
-	if f.Sent.Accepted || f.API.DeletionTimestamp != nil || !f.Now.Before(f.Sent.AttemptedAt.Add(f.Visible)) {
+	if f.Sent.Accepted || f.API.DeletionTimestamp != nil || !f.Now.Before(f.shownAt(f.Sent.AttemptedAt, true)) {
 		return false
 	}
 	return !slices.ContainsFunc(f.Pods, func(p *corev1.Pod) bool { return p.UID == f.Backend.UID })
