@@ -60,7 +60,7 @@ func (c *comparer) compare(ctx context.Context, backend []*corev1.Pod, asked tim
 		case st.isOver(api) && pod.Status.Phase == corev1.PodRunning:
 			c.suspect(key)
 		case st.sent.AcceptedAt.After(asked), st.duplicate != nil && !lifecycle.Differ(st.duplicate.Pod, pod):
-		case c.backend.notifies && st.report.tells(api.UID):
+		case c.backend.notifies && (st.report.tells(api.UID) || st.beingAsked()):
 		case st.isNews(&pod.Status):
 			c.reports.listed(ctx, pod, c.backend.notifies) // of a provider that reports, what it told before the restart only
 		case c.backend.notifies:

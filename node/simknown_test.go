@@ -253,6 +253,15 @@ func TestKnownSchedules(t *testing.T) {
 			{"lists lie", 2, 0, 0},
 			{"start", 0, 0, 300 * time.Millisecond},
 		}},
+		// The list was of before the status, and GetPodStatus was slow.
+		"a status of before a restart is taken back, as an old list has another one": {Lies: listsLie, Steps: []simStep{
+			{"create", 0, 0, 300 * time.Millisecond},
+			{"lists lie", 2, 4, 0},
+			{"status", 0, 0, 300 * time.Millisecond},
+			{"provider is slow", 2, 4, 0},
+			{"stop", 0, 0, 0},
+			{"start", 0, 0, 45 * time.Second},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // what happens at the same moment happens in any order

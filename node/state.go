@@ -127,6 +127,10 @@ func (r *report) matches(uid types.UID) bool { return r != nil && (r.uid == "" |
 // tells reports whether the provider itself has told this of the pod, now or when it was asked.
 func (r *report) tells(uid types.UID) bool { return r.matches(uid) && !r.listed }
 
+// beingAsked reports whether the answer is awaited how the backend's pod is, which was found or changed: a list may be
+// older than what the API server was told before a restart. Of a pod without a generation that is not known.
+func (st *podState) beingAsked() bool { return st.reflected < st.sent.Generation }
+
 // reflects notes that what the backend has told is about the generation, of which it accepted one, and reports whether that makes a difference to
 // what is published.
 func (st *exchanged) reflects(generation, accepted int64) (news bool) {
