@@ -99,7 +99,8 @@ func (w *simWorld) createdTwice(h ledger.History) (problems []string) {
 
 // deletedOften finds pods that had ended and that one life of the daemon told the backend to stop
 // more than twice, although each of these calls was answered. Each pod that takes the name since begins
-// anew: what is under the name must go first, and only of the last one it is known that it did.
+// anew: what is under the name must go first, and only of the last one it is known that it did. Nor can
+// anybody know that a list is old that has what DeletePod does not find: each is reason to tell it again.
 func (w *simWorld) deletedOften(h ledger.History) (problems []string) {
 	type subject struct {
 		key  string
@@ -120,9 +121,12 @@ func (w *simWorld) deletedOften(h ledger.History) (problems []string) {
 		case e.Verb == ledger.Delete && e.Step == ledger.Begin:
 			ended[e.UID] = started[e.UID] && running[e.UID] == 0
 		case e.Verb == ledger.Delete && ended[e.UID] && (e.Err == "" || e.Err == "no such pod"):
-			s := subject{e.Key(), e.UID, w.lifeAt(e.At)}
-			if often[s]++; often[s] == 3 {
-				problems = append(problems, fmt.Sprintf("Deleted often: %s (UID %s), which has ended, a third time at %s", e.Name, e.UID, e.At.UTC().Format("15:04:05.000")))
+			s, limit := subject{e.Key(), e.UID, w.lifeAt(e.At)}, 2
+			if e.Err != "" {
+				limit += w.oldLists
+			}
+			if often[s]++; often[s] > limit {
+				problems = append(problems, fmt.Sprintf("Deleted often: %s (UID %s), which has ended, %d times by %s", e.Name, e.UID, often[s], e.At.UTC().Format("15:04:05.000")))
 			}
 		}
 	}

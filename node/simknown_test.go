@@ -262,6 +262,13 @@ func TestKnownSchedules(t *testing.T) {
 			{"stop", 0, 0, 0},
 			{"start", 0, 0, 45 * time.Second},
 		}},
+		// DeletePod did not find it, and two lists in a row were of before it was lost.
+		"a pod that is gone is told to stop by each old list that has it": {Lies: listsLie, Steps: []simStep{
+			{"create", 0, 0, 300 * time.Millisecond},
+			{"lists lie", 1, 5, 0},
+			{"lose", 0, 0, 0},
+			{"delete", 0, 1, 11 * time.Second},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 20 { // what happens at the same moment happens in any order

@@ -33,6 +33,9 @@ func (w *simWorld) lie(s simStep) {
 	case noLies:
 	case listsLie:
 		l.Times = 1 + s.Pod
+		if l.Stale && !l.Empty {
+			w.oldLists += l.Times
+		}
 		w.backend.Lie(l)
 	case allLie:
 		if time.Since(w.lieEnds) < truthBetween || w.showsJustNow() {

@@ -41,6 +41,7 @@ type simWorld struct {
 	lieEnds  time.Time
 	denials  []simSpan // lies that reads tell, too; at most
 	blind    bool      // a lie denies all pods, for longer than one could be missing
+	oldLists int       // lists that may have what is gone; at most
 
 	mu   sync.Mutex
 	fail map[string]int // guarded by mu; by verb: requests that fail
