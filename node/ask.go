@@ -155,9 +155,8 @@ func (s *podSync) lookup(ctx context.Context) error {
 		wanted = s.api.UID
 	}
 	namespace, name, _ := cache.SplitMetaNamespaceKey(s.key)
-	shared := false
-	f.Backend, f.Doubtful, shared = lifecycle.FoundInList(pods, namespace, name, wanted)
-	f.ByList = true
+	listed, doubtful, shared := lifecycle.FoundInList(pods, namespace, name, wanted)
+	f.Backend, f.Doubtful, f.ByList = listed, doubtful, true
 	if shared {
 		s.states.share(s.key, wanted)
 	}

@@ -121,6 +121,7 @@ func (g *Group) Run(ctx context.Context) error {
 }
 
 // Leave tells the others that this process does nothing for any node any more. Its lease stays until another process, or a later one, removes it.
+// A renewal that the end of Run has cut short may still arrive after it: then the others wait until the lease is old.
 func (g *Group) Leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveIn)
 	defer cancel()
