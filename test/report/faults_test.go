@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,6 +47,28 @@ func TestReportTellsWhatDoesNotHold(t *testing.T) {
 	for _, want := range []string{"`TestFault05Twins`: 100 rounds → 0 \\| doubles", "| holds |", "1 of 61 rows hold, by 4 tests"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the report lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+// TestSharedNodesNeedNoTestOfTheirOwnCertificates: only where it is skipped, and only for nodes that are shared.
+func TestSharedNodesNeedNoTestOfTheirOwnCertificates(t *testing.T) {
+	for _, c := range []struct {
+		shared, outcome string
+		unproven        string // "": the row needs no test
+	}{
+		{"1", "skip", ""},
+		{"1", "fail", "row 23 (fails)"},
+		{"", "skip", "row 23 (skipped)"},
+	} {
+		t.Setenv("VK_FAULTS_SHARED", c.shared)
+		run := `{"Action":"run","Package":"p","Test":"TestFault23Rotated"}` + "\n" + `{"Action":"` + c.outcome + `","Package":"p","Test":"TestFault23Rotated"}`
+		err := faults(strings.NewReader(run), filepath.Join(t.TempDir(), "faults.md"), nil)
+		if err == nil {
+			t.Fatal("a matrix without tests was taken for proven")
+		}
+		if want := cmp.Or(c.unproven, "row 23"); strings.Contains(err.Error(), want) != (c.unproven != "") {
+			t.Errorf("shared %q, %s: got %v, want %q", c.shared, c.outcome, err, c.unproven)
 		}
 	}
 }

@@ -26,18 +26,13 @@ var without = map[int]string{
 	49: "nothing is stored on disk",
 }
 
-// withoutShared are those that say nothing of nodes that are shared, with the reason.
+// withoutShared are those whose tests are skipped on nodes that are shared, with the reason.
 var withoutShared = map[int]string{
 	23: "the certificate is that of one node, and nodes that are shared have none of their own",
 }
 
-// noTest returns why a row has no test, "" when it must have one.
-func noTest(row int) string {
-	if why := withoutShared[row]; why != "" && faultrow.Shared() {
-		return why
-	}
-	return without[row]
-}
+// noTest is how the result of a row begins that needs no test.
+const noTest = "none: "
 
 // markdown is the report.
 func (r *results) markdown() string {
@@ -45,7 +40,7 @@ func (r *results) markdown() string {
 	proven, rows := 0, 0
 	for _, row := range faultrow.Rows() {
 		result := r.failure(row.Number)
-		if noTest(row.Number) == "" {
+		if !strings.HasPrefix(result, noTest) {
 			rows++
 			if result == holds {
 				proven++
@@ -67,8 +62,8 @@ const holds = "holds"
 
 // failure is the result of a row: that of all its tests.
 func (r *results) failure(row int) string {
-	if why := noTest(row); why != "" {
-		return "none: " + why
+	if why := without[row]; why != "" {
+		return noTest + why
 	}
 	tests := r.of(row)
 	if len(tests) == 0 {
@@ -78,6 +73,9 @@ func (r *results) failure(row int) string {
 		switch t.outcome {
 		case "pass":
 		case "skip":
+			if why := withoutShared[row]; why != "" && faultrow.Shared() {
+				return noTest + why
+			}
 			return "**skipped**"
 		case "fail":
 			return "**fails**"
@@ -120,8 +118,8 @@ func (r *results) of(row int) (out []*test) {
 // unproven names the rows that do not hold.
 func (r *results) unproven() (out []string) {
 	for _, row := range faultrow.Rows() {
-		if noTest(row.Number) == "" && r.failure(row.Number) != holds {
-			out = append(out, fmt.Sprintf("row %d (%s)", row.Number, strings.Trim(r.failure(row.Number), "*")))
+		if result := r.failure(row.Number); result != holds && !strings.HasPrefix(result, noTest) {
+			out = append(out, fmt.Sprintf("row %d (%s)", row.Number, strings.Trim(result, "*")))
 		}
 	}
 	return out
