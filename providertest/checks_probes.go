@@ -83,14 +83,14 @@ var probes = []Check{
 		Name: "probes/network", Why: "most probes are requests to a port",
 		Needs: []capability.Feature{capability.NetworkProbes},
 		Run: func(c *C) {
-			const port = 18080
+			port, nobodys := c.port(), c.port()
 			pod := c.pod("network", program.Program{Listen: port, Stay: program.Forever})
 			probe := corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3}
 			probe.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromInt32(port)}
 			pod.Spec.Containers[0].ReadinessProbe = &probe
 			other := c.add(pod, "closed", stays())
 			closed := probe
-			closed.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromInt32(port + 1)}
+			closed.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromInt32(nobodys)}
 			other.ReadinessProbe = &closed
 			c.running(pod)
 			p := c.untilPod(pod, "to have a port that is open", func(p *corev1.Pod) bool { return c.statusOf(p, "main").Ready })

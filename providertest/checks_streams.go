@@ -79,8 +79,7 @@ var streams = []Check{
 	{
 		Name: "port-forward/both-ways", Why: "kubectl port-forward is a connection to the port of the pod",
 		Run: func(c *C) {
-			const port = 18081
-			f := c.forwarder()
+			f, port := c.forwarder(), c.port()
 			pod := c.pod("forward", program.Program{Listen: port, Stay: program.Forever})
 			c.running(pod)
 			var got string
@@ -114,13 +113,13 @@ var streams = []Check{
 		Name: "port-forward/refused", Why: "a port on which nobody listens is an error, not a connection that hangs",
 		Run: func(c *C) {
 			f := c.forwarder()
-			pod := c.pod("refused", stays())
+			pod, port := c.pod("refused", stays()), c.port()
 			c.running(pod)
 			mine, theirs := net.Pipe()
 			defer mine.Close()
 			ended := make(chan error, 1)
 			go func() {
-				err := f.PortForward(c.ctx, c.ns, pod.Name, 18082, theirs)
+				err := f.PortForward(c.ctx, c.ns, pod.Name, port, theirs)
 				theirs.Close()
 				if err == nil {
 					c.Errorf("PortForward to a port on which nobody listens: got no error")

@@ -5,6 +5,8 @@ package providertest
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"slices"
 	"time"
 
@@ -54,6 +56,23 @@ func (c *C) container(pod *corev1.Pod, name string, p program.Program) corev1.Co
 		c.Skipf("the harness cannot run this program: %v", err)
 	}
 	return k
+}
+
+// port is a port on which nobody listens on this machine, whose network the pods of some backends have: a fixed one might be
+// that of another check, or of another contract beside this. The ports are below those that connections are made from.
+func (c *C) port() int32 {
+	const lowest, many = 20_000, 10_000
+	for {
+		port := lowest + rand.Int32N(many)
+		l, err := new(net.ListenConfig).Listen(c.ctx, "tcp", fmt.Sprintf(":%d", port))
+		switch {
+		case err == nil:
+			l.Close()
+			return port
+		case c.ctx.Err() != nil:
+			c.Fatalf("find a port on which nobody listens: %v", err)
+		}
+	}
 }
 
 // command is what does what p says in a container.
