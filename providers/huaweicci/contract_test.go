@@ -122,11 +122,7 @@ func (c *cloud) backend(ctx context.Context, env providertest.Env) (*providertes
 			return newProvider(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, conf, access)
 		},
 		Close: func() error {
-			err := c.worker.API.Client.CoreV1().Namespaces().Delete(context.Background(), conf.Namespace, metav1.DeleteOptions{})
-			if apierrors.IsNotFound(err) {
-				return nil
-			}
-			return err
+			return c.worker.API.Clear(context.Background(), conf.Namespace)
 		},
 		Outage: l.Outage, Throttle: l.Throttle, LoseAnswer: l.LoseNext,
 		Instances: c.worker.Instances, Kill: c.worker.Kill, Lose: c.worker.Lose,

@@ -49,7 +49,7 @@ func (w *worker) backend(ctx context.Context, env providertest.Env) (*providerte
 			return newProvider(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, config, access, nil)
 		},
 		Close: func() error {
-			return w.API.Client.CoreV1().Namespaces().Delete(context.Background(), ns.Name, metav1.DeleteOptions{})
+			return w.API.Clear(context.Background(), ns.Name)
 		},
 		Instances: w.Instances, Kill: w.Kill, Lose: w.Lose,
 		Outage: l.Outage, Throttle: l.Throttle, LoseAnswer: l.LoseNext,

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
@@ -47,11 +45,7 @@ func (w *worker) backend(_ context.Context, env providertest.Env) (*providertest
 		},
 		Close: func() error {
 			home := remotecluster.Home{Cluster: env.Namespace, Node: env.Node.Name}
-			err := w.API.Client.CoreV1().Namespaces().Delete(context.Background(), home.NamespaceName(env.Namespace), metav1.DeleteOptions{})
-			if apierrors.IsNotFound(err) {
-				return nil
-			}
-			return err
+			return w.API.Clear(context.Background(), home.NamespaceName(env.Namespace))
 		},
 		Outage: l.Outage, Throttle: l.Throttle, LoseAnswer: l.LoseNext,
 	}

@@ -5,6 +5,7 @@ package testapi
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,8 +24,7 @@ const (
 )
 
 // Namespace makes a namespace for one test and returns its name. Its default service account is
-// there, so pods can be created. At the test's end its pods are removed without grace, because
-// nobody may be left to stop them, and the namespace is deleted; the test does not wait for that.
+// there, so pods can be created. It is cleared at the test's end, see [API.Clear]; the test does not wait for that.
 func (a *API) Namespace(t testing.TB) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), namespaceTimeout)
@@ -34,7 +34,7 @@ func (a *API) Namespace(t testing.TB) string {
 	if err != nil {
 		t.Fatalf("create a namespace: %v", err)
 	}
-	t.Cleanup(func() { a.deleteNamespace(t, ns.Name) })
+	t.Cleanup(func() { a.cleanUp(t, ns.Name) })
 	if a.cluster != nil && a.cluster.options.NoControllerManager {
 		sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 		_, err = a.Client.CoreV1().ServiceAccounts(ns.Name).Create(ctx, sa, metav1.CreateOptions{})
@@ -78,17 +78,39 @@ func await(ctx context.Context, w watch.Interface, done func(watch.Event) bool) 
 	}
 }
 
-// deleteNamespace says in the test's log what it could not do: the test may have ended its API server.
-func (a *API) deleteNamespace(t testing.TB, name string) {
+// cleanUp says in the test's log what it could not do: the test may have ended its API server.
+func (a *API) cleanUp(t testing.TB, namespace string) {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()
-	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
-	if err := a.Client.CoreV1().Pods(name).DeleteCollection(ctx, now, metav1.ListOptions{}); err != nil {
-		t.Logf("clean up: delete pods in namespace %s: %v", name, err)
+	if err := a.Clear(ctx, namespace); err != nil {
+		t.Logf("clean up: %v", err)
 	}
-	if err := a.Client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
-		t.Logf("clean up: delete namespace %s: %v", name, err)
+}
+
+// Clear ends what runs in a namespace: its pods are deleted without grace, because nobody may be left to stop them. The
+// namespace itself is deleted only where something would make the pods again, or where the cluster outlives the tests: that
+// costs the API server two requests for each kind of object that it knows, which was half of all its work. Of one that is not there,
+// nothing is to be cleared.
+func (a *API) Clear(ctx context.Context, namespace string) error {
+	pods, err := a.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list pods in namespace %s: %w", namespace, err)
 	}
+	if len(pods.Items) > 0 {
+		now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
+		if err := a.Client.CoreV1().Pods(namespace).DeleteCollection(ctx, now, metav1.ListOptions{}); err != nil {
+			return fmt.Errorf("delete pods in namespace %s: %w", namespace, err)
+		}
+	}
+	owned := func(p corev1.Pod) bool { return len(p.OwnerReferences) > 0 }
+	if a.cluster != nil && !slices.ContainsFunc(pods.Items, owned) {
+		return nil
+	}
+	err = a.Client.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete namespace %s: %w", namespace, err)
+	}
+	return nil
 }
 
 // NodeName returns a node name that no other test uses. If a node of that name exists at the test's
