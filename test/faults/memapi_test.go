@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/scheme"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/memapi"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
@@ -30,7 +33,7 @@ func TestMemoryAPIIsLikeTheRealOne(t *testing.T) {
 			t.Parallel()
 			memory := memapi.New()
 			real := &pods{T: t, name: strings.ReplaceAll(c.name, " ", "-"), namespace: namespace, node: node,
-				PodInterface: api.Client.CoreV1().Pods(namespace), change: changeReal, create: createReal}
+				PodInterface: once{api.Client.CoreV1().Pods(namespace), api.Client.CoreV1().RESTClient(), namespace}, change: changeReal, create: createReal}
 			inMemory := &pods{T: t, name: real.name, namespace: "d", node: node,
 				PodInterface: memory.Pods("d"), change: changeIn(memory), create: createIn(memory)}
 			for _, p := range []*pods{real, inMemory} {
@@ -56,6 +59,19 @@ type pods struct {
 	uid                   types.UID // of the pod
 	since                 string    // resource version of its beginning
 	lines                 []string
+}
+
+// once asks for each list once: client-go would ask ten times for one of a version that the API server does not know yet.
+type once struct {
+	corev1client.PodInterface
+	client    rest.Interface
+	namespace string
+}
+
+func (o once) List(ctx context.Context, opts metav1.ListOptions) (*corev1.PodList, error) {
+	list := &corev1.PodList{}
+	err := o.client.Get().Namespace(o.namespace).Resource("pods").VersionedParams(&opts, scheme.ParameterCodec).MaxRetries(0).Do(ctx).Into(list)
+	return list, err
 }
 
 func createReal(p *pods, pod *corev1.Pod) (*corev1.Pod, error) {
