@@ -94,7 +94,7 @@ LONG_PACKAGES := providers/tensilekube providers/process test/faults/process tes
   providers/plugin deploy/release providertest providers/admiralty/agent
 LANES ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) * 3 / 2)))
 # What is named twice runs where it is named first.
-TEST_TARGETS := test-of/providers/tensilekube test-rest/. test-rest/cmd/virtual-kubelet test-newest \
+TEST_TARGETS := test-of/providers/tensilekube test-rest/. test-rest/cmd/virtual-kubelet test-newest test-rest/providers test-rest/podruntime \
   $(LONG_PACKAGES:%=test-of/%) $(TEST_MODULES:%=test-rest/%) test-gvisor test-devcluster
 .PHONY: test race test-compile $(TEST_TARGETS)
 test: build test-compile ## run unit and integration tests, with the race detector where they need no server and no container

@@ -20,6 +20,7 @@ import (
 // TestOutagesBetweenClusters has whole nodes of a real upper cluster, whose way to a real lower cluster breaks. No pod may be lost or run
 // twice.
 func TestOutagesBetweenClusters(t *testing.T) {
+	t.Parallel()
 	w, api := startWorker(t, testapi.Start(t)), testapi.New(t, testapi.Options{NoScheduler: true})
 	all, under := 15, 40
 	if faultrow.Long() {
