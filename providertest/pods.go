@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,21 +59,28 @@ func (c *C) container(pod *corev1.Pod, name string, p program.Program) corev1.Co
 	return k
 }
 
+// lastPort is of the last port that a check was given. Contracts beside each other begin at different ones.
+var lastPort = func() *atomic.Uint32 {
+	n := new(atomic.Uint32)
+	n.Store(rand.Uint32())
+	return n
+}()
+
 // port is a port on which nobody listens on this machine, whose network the pods of some backends have: a fixed one might be
-// that of another check, or of another contract beside this. The ports are below those that connections are made from.
+// that of another contract beside this. No two checks are given the same. The ports are below those that connections are made from.
 func (c *C) port() int32 {
 	const lowest, many = 20_000, 10_000
-	for {
-		port := lowest + rand.Int32N(many)
-		l, err := new(net.ListenConfig).Listen(c.ctx, "tcp", fmt.Sprintf(":%d", port))
-		switch {
-		case err == nil:
+	var err error
+	for range 100 {
+		port := lowest + int32(lastPort.Add(1)%many)
+		var l net.Listener
+		if l, err = new(net.ListenConfig).Listen(c.ctx, "tcp", fmt.Sprintf(":%d", port)); err == nil {
 			l.Close()
 			return port
-		case c.ctx.Err() != nil:
-			c.Fatalf("find a port on which nobody listens: %v", err)
 		}
 	}
+	c.Fatalf("find a port on which nobody listens: %v", err)
+	return 0
 }
 
 // command is what does what p says in a container.
