@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
@@ -19,7 +18,7 @@ import (
 func (u *upper) asTheReadmeSays() {
 	u.Helper()
 	user := u.worker.API.NodeName(u.T)
-	u.access = u.line.Through(remotetest.WithRole(u.T, u.worker.API, user, remotetest.ReadmeRole(u.T, "virtual-kubelet-admiralty")))
+	u.access = u.line.Through(remotetest.AsTheReadmeSays(u.T, u.worker.API, user, "virtual-kubelet-admiralty"))
 }
 
 // TestLeastRights does what a node does, with the rights that the README names.
@@ -66,9 +65,7 @@ func TestLeastRights(t *testing.T) {
 func TestMissingChaperonsAreSaid(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newUpper(t, w, "no-rights", "target-0")
-	access := rest.CopyConfig(w.API.Config)
-	access.Impersonate = rest.ImpersonationConfig{UserName: "nobody", Groups: []string{"system:authenticated"}}
-	u.access = u.line.Through(access)
+	u.access = u.line.Through(w.API.As("nobody"))
 	p, _ := u.start()
 	u.Until("Ping says what is missing", func() (bool, string) {
 		err := p.Ping(t.Context())

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -129,8 +128,7 @@ func TestUnknownNamespaceMapIsSaid(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newHome(t, w, "unmapped", "vk-0")
 	u.config.Namespaces, u.config.TenantNamespace = nil, w.API.Namespace(t)
-	u.homeAccess = rest.CopyConfig(w.API.Config)
-	u.homeAccess.Impersonate = rest.ImpersonationConfig{UserName: "nobody", Groups: []string{"system:authenticated"}}
+	u.homeAccess = w.API.As("nobody")
 	p, _ := u.start()
 	u.Until("Ping says what is missing", func() (bool, string) {
 		err := p.Ping(t.Context())

@@ -11,7 +11,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
@@ -23,7 +22,7 @@ import (
 func (u *home) asTheReadmeSays() {
 	u.Helper()
 	user := u.worker.API.NodeName(u.T)
-	u.access = u.line.Through(remotetest.WithRole(u.T, u.worker.API, user, remotetest.ReadmeRole(u.T, "virtual-kubelet-liqo")))
+	u.access = u.line.Through(remotetest.AsTheReadmeSays(u.T, u.worker.API, user, "virtual-kubelet-liqo"))
 }
 
 // TestLeastRights does all that a node does, with the rights that the README names.
@@ -83,9 +82,7 @@ func TestLeastRights(t *testing.T) {
 func TestMissingRightsAreSaid(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newHome(t, w, "no-rights", "vk-0")
-	access := rest.CopyConfig(w.API.Config)
-	access.Impersonate = rest.ImpersonationConfig{UserName: "nobody", Groups: []string{"system:authenticated"}}
-	u.access = u.line.Through(access)
+	u.access = u.line.Through(w.API.As("nobody"))
 	p, _ := u.start()
 	u.Until("Ping says what is missing", func() (bool, string) {
 		err := p.Ping(t.Context())
@@ -105,27 +102,15 @@ func TestRightsOfLiqo(t *testing.T) {
 	u := newHome(t, w, "one-namespace", "vk-0")
 	delete(u.config.Namespaces, "other")
 	user, namespace, all := w.API.NodeName(t), u.config.Namespaces["default"], []string{"create", "delete", "get", "list", "patch", "update", "watch"}
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{
+	w.API.Allow(t, user, namespace, []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps", "events", "secrets", "services"}, Verbs: all},
 		{APIGroups: []string{group}, Resources: []string{"shadowpods"}, Verbs: all},
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: []string{""}, Resources: []string{"pods/log"}, Verbs: []string{"get", "list"}},
 		{APIGroups: []string{""}, Resources: []string{"pods/attach", "pods/exec"}, Verbs: []string{"create"}},
 		{APIGroups: []string{""}, Resources: []string{"pods/portforward"}, Verbs: []string{"create", "get"}},
-	}}
-	if _, err := w.API.Client.RbacV1().Roles(namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	}
-	if _, err := w.API.Client.RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	access := rest.CopyConfig(w.API.Config)
-	access.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
-	u.access = u.line.Through(access)
+	})
+	u.access = u.line.Through(w.API.As(user))
 	u.Put("default", "objects", "one")
 	p, _ := u.start()
 	pod := withObjects(u.Pod("default", "web", program.Program{Print: []string{"hello"}, Stay: program.Forever}))

@@ -12,7 +12,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
@@ -25,7 +24,7 @@ import (
 func (u *upper) asTheReadmeSays() {
 	u.Helper()
 	u.user = u.worker.API.NodeName(u.T)
-	u.access = u.line.Through(remotetest.WithRole(u.T, u.worker.API, u.user, remotetest.ReadmeRole(u.T, "virtual-kubelet-tensilekube")))
+	u.access = u.line.Through(remotetest.AsTheReadmeSays(u.T, u.worker.API, u.user, "virtual-kubelet-tensilekube"))
 }
 
 // TestLeastRights does all that a node does, with the rights that the README names.
@@ -80,9 +79,7 @@ func TestLeastRights(t *testing.T) {
 func TestMissingRightsAreSaid(t *testing.T) {
 	w := startWorker(t, testapi.Start(t))
 	u := newUpper(t, w, "no-rights", "vk-0")
-	access := rest.CopyConfig(w.API.Config)
-	access.Impersonate = rest.ImpersonationConfig{UserName: "nobody", Groups: []string{"system:authenticated"}}
-	u.access = u.line.Through(access)
+	u.access = u.line.Through(w.API.As("nobody"))
 	p, _ := u.start()
 	u.Until("Ping says what is missing, and not only that its time is over", func() (bool, string) {
 		ctx, cancel := context.WithTimeout(t.Context(), node.DefaultPingInterval)
@@ -104,26 +101,15 @@ func TestOneNamespace(t *testing.T) {
 	u := newUpper(t, w, "one-namespace", "vk-0")
 	u.config.Namespace = w.API.Namespace(t)
 	u.isHome("another")
-	user, all := w.API.NodeName(t), remotetest.ReadmeRole(t, "virtual-kubelet-tensilekube")
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}}
-	for _, rule := range all.Rules {
+	user := w.API.NodeName(t)
+	var rules []rbacv1.PolicyRule
+	for _, rule := range remotetest.ReadmeRules(t, "README.md", "virtual-kubelet-tensilekube") {
 		if r := rule.Resources[0]; r != "namespaces" && r != "nodes" && r != "services" && rule.APIGroups[0] == "" {
-			role.Rules = append(role.Rules, rule)
+			rules = append(rules, rule)
 		}
 	}
-	if _, err := w.API.Client.RbacV1().Roles(u.config.Namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
-	}
-	if _, err := w.API.Client.RbacV1().RoleBindings(u.config.Namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	access := rest.CopyConfig(w.API.Config)
-	access.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
-	u.access = u.line.Through(access)
+	w.API.Allow(t, user, u.config.Namespace, rules)
+	u.access = u.line.Through(w.API.As(user))
 	p, _ := u.start()
 	var pods []*corev1.Pod
 	for _, namespace := range []string{"a", "b"} {

@@ -89,6 +89,8 @@ func (w *world) accountFor(subresource string) *rest.Config {
 	if _, err := w.client().CoreV1().ServiceAccounts(w.namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil {
 		w.Fatal(err)
 	}
+	// A refusal would be kept by the node.
+	w.api.AwaitRights(w.T, "system:serviceaccount:"+w.namespace+":"+subresource, "", role.Rules)
 	token, err := w.client().CoreV1().ServiceAccounts(w.namespace).CreateToken(ctx, subresource, token, metav1.CreateOptions{})
 	if err != nil {
 		w.Fatal(err)

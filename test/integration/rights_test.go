@@ -12,6 +12,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,8 +30,17 @@ import (
 func (w *world) asServiceAccount() rbac.Subject {
 	w.Helper()
 	s := rbac.Subject{Name: w.nodeName, Namespace: w.namespace, Nodes: []string{w.nodeName}}
-	w.apply(rbac.Objects(s, rbac.ShippedFeatures()...))
+	objects := rbac.Objects(s, rbac.ShippedFeatures()...)
+	w.apply(objects)
 	w.apply(rbac.AdmissionPolicy(s))
+	for _, o := range objects {
+		switch role := o.(type) {
+		case *rbacv1.ClusterRole:
+			w.api.AwaitRights(w.T, rbac.User(s), "", role.Rules)
+		case *rbacv1.Role:
+			w.api.AwaitRights(w.T, rbac.User(s), role.Namespace, role.Rules)
+		}
+	}
 	token, err := w.client().CoreV1().ServiceAccounts(s.Namespace).CreateToken(w.Context(), s.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		w.Fatal(err)
