@@ -23,7 +23,8 @@ type apiOutage struct {
 
 // end ends an outage for everybody at once. Each pod whose write was not
 // answered waits for a retry of its own, up to a minute; one request every two
-// seconds finds out for all of them that the API server is back.
+// seconds finds out for all of them that the API server is back. In a longer outage
+// the fence of the lease closes, and pods wait for the next of the leaseTerms instead.
 func (o *apiOutage) end(ctx context.Context) {
 	begin := time.Now()
 	for out := true; out; {

@@ -8,9 +8,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/ptr"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 )
+
+// labelsAgain is for how long a change of labels that was refused is not sent again. It is then sent with the next news of the pod.
+const labelsAgain = 5 * time.Minute
 
 // inherit notes that this process before a restart gave the backend what it has and what it
 // has told so far.
@@ -52,6 +56,21 @@ func (st *podState) changedByProvider(api *corev1.Pod) metadataChange {
 		lifecycle.MetadataDiff(st.report.labels, api.Labels, st.handed.hadLabel, st.own.labels),
 		lifecycle.MetadataDiff(st.report.annotations, api.Annotations, st.handed.hadAnnotation, st.own.annotations),
 	}
+}
+
+// metadataToWrite is what the provider has changed, without labels that the API server refused a while ago.
+func (st *podState) metadataToWrite(api *corev1.Pod) metadataChange {
+	change := st.changedByProvider(api)
+	if time.Since(st.labelsRefusedAt) < labelsAgain && maps.EqualFunc(change.labels, st.labelsRefused, ptr.Equal) {
+		change.labels = nil
+	}
+	return change
+}
+
+// refused notes that the API server does not take the labels: the identity of a node may not change those of its pods, and
+// their statuses must not wait for that.
+func (st statusWriter) refused(labels map[string]*string) {
+	st.labelsRefused, st.labelsRefusedAt, st.handed.writing.labels = labels, time.Now(), nil
 }
 
 // withProviders returns copies of the labels and annotations of the pod, with what the provider

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
@@ -25,9 +23,6 @@ import (
 // removeAgain is after how long a pod that was removed, but is still in the
 // cache, is removed again.
 const removeAgain = 30 * time.Second
-
-// labelsAgain is for how long a change of labels that was refused is not sent again. It is then sent with the next news of the pod.
-const labelsAgain = 5 * time.Minute
 
 // statusManager tells the API server what it should know about each pod. It is the work of the status lane, and the only code that
 // writes pods.
@@ -92,10 +87,7 @@ func (m *statusManager) patch(ctx context.Context, key string, api *corev1.Pod, 
 		st.byStatus().landed(api)
 		m.states.status(key, api.UID, func(s statusWriter) { s.landed(api) })
 	}
-	own := st.changedByProvider(api)
-	if time.Since(st.labelsRefusedAt) < labelsAgain && maps.EqualFunc(own.labels, st.labelsRefused, ptr.Equal) {
-		own.labels = nil
-	}
+	own := st.metadataToWrite(api)
 	change.Labels, change.Annotations = own.labels, own.annotations
 	body, any := lifecycle.PatchBody(api, change)
 	if !any {
@@ -115,11 +107,8 @@ func (m *statusManager) patch(ctx context.Context, key string, api *corev1.Pod, 
 	}
 	got, err := m.sendPatch(ctx, api, body)
 	if apierrors.IsForbidden(err) && len(change.Labels) > 0 {
-		// A node's own identity may not change labels; its status must not wait for that.
 		log.G(ctx).WithError(err).Warn("the API server refuses the labels that the provider changed; writing the status without them")
-		m.states.status(key, api.UID, func(s statusWriter) {
-			s.labelsRefused, s.labelsRefusedAt, s.handed.writing.labels = change.Labels, time.Now(), nil
-		})
+		m.states.status(key, api.UID, func(s statusWriter) { s.refused(change.Labels) })
 		change.Labels, own.labels = nil, nil
 		if body, any = lifecycle.PatchBody(api, change); !any {
 			return nil

@@ -4,7 +4,6 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -30,20 +29,6 @@ const (
 // changes or is looked at anew; nil and nil leave the delay to the rate limiter;
 // a duration is the delay, and a negative one comes before all other work.
 type ShouldRetryFunc = func(ctx context.Context, key string, timesTried int, originallyAdded time.Time, err error) (*time.Duration, error)
-
-// MaxRetries is how often DefaultRetryFunc tries. The controllers do not use it:
-// without a ShouldRetryFunc, they never give up.
-var MaxRetries = 20
-
-// DefaultRetryFunc leaves the delay to the rate limiter and gives up after
-// MaxRetries tries. It is for programs that call it; the controllers' own
-// default never gives up.
-var DefaultRetryFunc = func(_ context.Context, _ string, timesTried int, _ time.Time, err error) (*time.Duration, error) {
-	if timesTried < MaxRetries {
-		return nil, nil
-	}
-	return nil, fmt.Errorf("maximum retries (%d) reached: %w", MaxRetries, err)
-}
 
 // retryPolicy is one of the three policies of the configuration: for provider
 // calls, removals, and status writes.

@@ -187,7 +187,7 @@ func hostPorts(pod *corev1.Pod) (ports []portClaim) {
 	return ports
 }
 
-// shortage rejects a pod that wants more than is left, by the first resource in the order of
+// shortage rejects a pod that wants more than is left (OutOfcpu, OutOfmemory, OutOfpods), by the first resource in the order of
 // names. A resource that the provider does not speak of is not looked at, as by a kubelet: an administrator may have written it into
 // the Node object, or a scheduler counts it for the whole cluster, and either has found room. A provider that wants pods
 // with a device refused says that it has none of it.

@@ -10,13 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const (
-	// exitUnknown is the exit code that a kubelet gives a container that it stopped and whose end it
-	// did not see; 0 would claim a success that nobody saw.
-	exitUnknown = 137
-	// reasonStatusUnknown is that of a container that has run and whose end nobody told.
-	reasonStatusUnknown = "ContainerStatusUnknown"
-)
+// reasonStatusUnknown is that of a container that has run and whose end nobody told.
+const reasonStatusUnknown = "ContainerStatusUnknown"
 
 // mergeContainers returns the statuses that follow from the reported ones. A
 // report without any leaves the old ones. Restart counts never fall; after the
@@ -102,64 +97,6 @@ func restartsAll(r corev1.ContainerRestartRule) bool {
 
 // once is byPolicy for ephemeral containers, which are never restarted.
 func once(*corev1.ContainerStatus) bool { return true }
-
-// applyStop ends a pod whose backend confirmed the stop without telling how
-// the containers ended. Those that never ran stay as they are.
-func applyStop(s *corev1.PodStatus, v View) {
-	before := &v.API.Status
-	s.ContainerStatuses = endContainers(s.ContainerStatuses, before.ContainerStatuses)
-	s.InitContainerStatuses = endContainers(s.InitContainerStatuses, before.InitContainerStatuses)
-	s.EphemeralContainerStatuses = endContainers(s.EphemeralContainerStatuses, before.EphemeralContainerStatuses)
-	s.Phase = corev1.PodFailed
-	if allSucceeded(v.API.Spec.Containers, s.ContainerStatuses) {
-		s.Phase = corev1.PodSucceeded
-	}
-	if v.Failure != nil {
-		s.Phase, s.Reason, s.Message = corev1.PodFailed, v.Failure.Reason, v.Failure.Message
-	} else if v.SyncError != nil {
-		s.Reason, s.Message = "", ""
-	}
-}
-
-// endContainers returns the statuses with every container that has run terminated.
-func endContainers(statuses, before []corev1.ContainerStatus) []corev1.ContainerStatus {
-	statuses = slices.Clone(statuses)
-	for i := range statuses {
-		st := &statuses[i]
-		if st.State.Terminated == nil && hasEverRun(st, statusNamed(before, st.Name)) {
-			st.State = corev1.ContainerState{Terminated: unknownEnd(st)}
-		}
-		st.Ready = false
-		st.Started = nil
-	}
-	return statuses
-}
-
-// allSucceeded reports whether every container is known to have ended without an error.
-func allSucceeded(spec []corev1.Container, statuses []corev1.ContainerStatus) bool {
-	succeeded := func(st *corev1.ContainerStatus) bool {
-		return st != nil && st.State.Terminated != nil && st.State.Terminated.ExitCode == 0
-	}
-	for i := range statuses {
-		if !succeeded(&statuses[i]) {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(spec, func(c corev1.Container) bool { return !succeeded(statusNamed(statuses, c.Name)) })
-}
-
-func unknownEnd(st *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
-	end := &corev1.ContainerStateTerminated{
-		ExitCode:    exitUnknown,
-		Reason:      reasonStatusUnknown,
-		Message:     "the backend stopped the pod without telling how this container ended",
-		ContainerID: st.ContainerID,
-	}
-	if st.State.Running != nil {
-		end.StartedAt = st.State.Running.StartedAt
-	}
-	return end
-}
 
 // truncateTimes cuts every time to whole seconds, as the API server does: a
 // fraction would make each comparison fail and each status be written for ever.

@@ -30,6 +30,25 @@ func permissionsFor(auth Auth, who user.Info, req *http.Request) [][]authorizer.
 	return [][]authorizer.Attributes{{auth.GetRequestAttributes(who, req)}}
 }
 
+// decide says who sends a request, and lets authorize say whether they may: who cannot be told, or lacks an
+// explicit Allow, does not pass. The reasons go to the log, not to the caller.
+func decide(auth Auth, req *http.Request) (user.Info, *refusal) {
+	ctx := req.Context()
+	resp, ok, err := auth.AuthenticateRequest(req)
+	if err != nil {
+		log.G(ctx).WithError(err).Debug("Request is not authenticated")
+		return nil, unauthorized
+	}
+	if !ok || resp == nil || resp.User == nil {
+		return nil, unauthorized
+	}
+
+	if refused := authorize(auth, resp.User, req); refused != nil {
+		return nil, refused
+	}
+	return resp.User, nil
+}
+
 // authorize returns nil if who has all permissions that req needs.
 func authorize(auth Auth, who user.Info, req *http.Request) *refusal {
 	needed := permissionsFor(auth, who, req)

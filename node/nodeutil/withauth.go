@@ -10,7 +10,6 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
@@ -44,25 +43,6 @@ func (h *authHandler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	h.next.ServeHTTP(w, req.WithContext(withCaller(req.Context(), who)))
-}
-
-// decide says who sends a request, and lets authorize say whether they may: who cannot be told, or lacks an
-// explicit Allow, does not pass. The reasons go to the log, not to the caller.
-func decide(auth Auth, req *http.Request) (user.Info, *refusal) {
-	ctx := req.Context()
-	resp, ok, err := auth.AuthenticateRequest(req)
-	if err != nil {
-		log.G(ctx).WithError(err).Debug("Request is not authenticated")
-		return nil, unauthorized
-	}
-	if !ok || resp == nil || resp.User == nil {
-		return nil, unauthorized
-	}
-
-	if refused := authorize(auth, resp.User, req); refused != nil {
-		return nil, refused
-	}
-	return resp.User, nil
 }
 
 // NoAuth returns an Auth that lets everybody do everything: run commands in
