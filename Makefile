@@ -114,8 +114,11 @@ WITHOUT_RACE := providers/process providers/cri test/containerd deploy/release e
 MODULE_PATH := github.com/virtual-kubelet/virtual-kubelet
 TEST_FLAGS := -vet=off -timeout 60m -parallel 4 # make check vets them
 
+# Its tests wait for leases, tokens and pings, and have half of a processor with eight at a time.
+test-of/providers/tensilekube: AT_ONCE := -parallel 8
+
 $(LONG_PACKAGES:%=test-of/%): test-of/%:
-	@cd $* && VK_REQUIRE_TESTAPI=1 $(if $(filter $*,$(WITHOUT_RACE)),go test,$(RACE_TEST)) $(TEST_FLAGS) .
+	@cd $* && VK_REQUIRE_TESTAPI=1 $(if $(filter $*,$(WITHOUT_RACE)),go test,$(RACE_TEST)) $(TEST_FLAGS) $(AT_ONCE) .
 
 $(TEST_MODULES:%=test-rest/%): test-rest/%:
 	@cd $* && packages=$$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -vxE '$(MODULE_PATH)/($(subst $() ,|,$(LONG_PACKAGES)))') && \

@@ -154,6 +154,7 @@ func TestTokenOfIAM(t *testing.T) {
 
 // TestNodeSaysWhatIsWrong has credentials, a clock or a network that keep CCI from running pods.
 func TestNodeSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	c := startCloud(t, remotetest.StartWorker(t, testapi.Start(t)), API20)
 	key := filepath.Join(t.TempDir(), "key")
 	write := func(value string) {

@@ -36,4 +36,7 @@ func TestSameNameHundredTimes(t *testing.T) { oneHome(t, "same-name").SameNameHu
 
 func TestDarkCCI(t *testing.T) { oneHome(t, "dark").Dark() }
 
-func TestNamespaceIsGone(t *testing.T) { oneHome(t, "namespace").NamespaceIsGone() }
+func TestNamespaceIsGone(t *testing.T) {
+	t.Parallel()
+	oneHome(t, "namespace").NamespaceIsGone()
+}

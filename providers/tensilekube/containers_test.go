@@ -38,6 +38,7 @@ func TestContractInContainers(t *testing.T) {
 
 // TestWorkloads runs what people run, with kubectl.
 func TestWorkloads(t *testing.T) {
+	t.Parallel()
 	api := testapi.Start(t)
 	var w *worker
 	remotetest.Workloads{

@@ -103,6 +103,7 @@ func TestHomeIsRefused(t *testing.T) {
 }
 
 func TestNamespaceIsGone(t *testing.T) {
+	t.Parallel()
 	newUpper(t, startWorker(t, testapi.Start(t)), "namespace", "vk-0").side().NamespaceIsGone()
 }
 

@@ -13,6 +13,7 @@ import (
 // TestSecretsThatNoPodNeedsAreGoneAfterAMinute has the pauses that nodes have: two pods of one Secret go one by one, and a third while the
 // node is away.
 func TestSecretsThatNoPodNeedsAreGoneAfterAMinute(t *testing.T) {
+	t.Parallel()
 	w := startWorker(t, testapi.Start(t))
 	u := newUpper(t, w, "unneeded", "vk-0")
 	u.config.refreshEvery = 0 // as always

@@ -41,6 +41,7 @@ func runNode(t *testing.T, api *testapi.API, name string, config Config, access 
 
 // TestWholeNode has a global Service beside what whole nodes have.
 func TestWholeNode(t *testing.T) {
+	t.Parallel()
 	w, api := startWorker(t, testapi.Start(t)), testapi.New(t, testapi.Options{})
 	whole := remotetest.Whole{T: t, API: api, Remote: w.API, Name: "upper-node", Namespace: api.Namespace(t), Line: &remotetest.Line{}}
 	whole.Start = func() (stop func()) {

@@ -29,7 +29,7 @@ func TestFault01KilledUnderChurn(t *testing.T) {
 }
 
 func killedUnderChurn(t *testing.T, who string, complete bool, within time.Duration) {
-	cycles, perSecond, every := 6, 20, 1500*time.Millisecond
+	cycles, perSecond, every := 6, 10, 1500*time.Millisecond
 	if faultrow.Long() {
 		cycles, perSecond, every = 200, 50, 2*time.Second
 	}
