@@ -75,12 +75,12 @@ func (a *podAdmission) reserveAll(ctx context.Context) {
 }
 
 // ended returns those of the pods with a reservation that need no room any more: they have ended, or are gone and nothing is remembered
-// of them. One that was admitted a moment ago is tracked.
+// of them. One that was admitted a moment ago is remembered.
 func (a *podAdmission) ended(ctx context.Context, reserved []types.UID) []types.UID {
-	needs := a.states.tracked()
+	needs := a.states.holding()
 	for _, pod := range a.all(ctx) {
-		st := a.states.get(keyOf(pod))
-		needs[pod.UID] = !lifecycle.Terminal(&pod.Status) && (st.sent.UID != pod.UID || !st.finished(pod.UID) && (st.failure == nil || !st.stopped))
+		holds, remembered := needs[pod.UID]
+		needs[pod.UID] = (holds || !remembered) && !lifecycle.Terminal(&pod.Status)
 	}
 	return slices.DeleteFunc(reserved, func(uid types.UID) bool { return needs[uid] })
 }

@@ -224,7 +224,68 @@ func TestReservationOfAPodThatIsGone(t *testing.T) {
 	if err := indexer.Delete(runs); err != nil {
 		t.Fatal(err)
 	}
+	remembered := &podState{}
+	remembered.sent.UID = runs.UID
+	a.states.m["d/p"] = remembered
+	if r := a.admit(t.Context(), "d/q", next); r == nil {
+		t.Error("a pod is admitted beside one that is gone in the API server, and whose stop is not confirmed")
+	}
+	remembered.stopped = true
+	if r := a.admit(t.Context(), "d/q", next); r != nil {
+		t.Errorf("a pod is refused for one whose stop is confirmed: %s", r.Message)
+	}
+	a.allocations.Release(next.UID)
+	a.allocations.Reserve(runs)
+	delete(a.states.m, "d/p")
 	if r := a.admit(t.Context(), "d/q", next); r != nil {
 		t.Errorf("a pod is refused for one that is gone: %s", r.Message)
 	}
+}
+
+// slowStops ends pods at once, and says a minute later that it was asked to.
+type slowStops struct{ declaring }
+
+func (s slowStops) DeletePod(ctx context.Context, pod *corev1.Pod) error {
+	defer func() { <-time.After(time.Minute) }()
+	return s.declaring.DeletePod(ctx, pod)
+}
+
+// TestRoomOfAPodThatEndedIsFreeAtOnce: a scheduler gives its room away when the API server shows that it has ended, and binds the
+// next pod while the node still waits for the backend's answer about the one before.
+func TestRoomOfAPodThatEndedIsFreeAtOnce(t *testing.T) {
+	inWorld(t, memory.New(), func(w *world) {
+		w.start()
+		w.api.Create(asking("first", "2"))
+		w.pass(time.Second)
+		w.wantPhase("first", corev1.PodRunning)
+		w.api.Delete("d", "first", -1)
+		w.pass(time.Second)
+		if w.api.Pod("d", "first") != nil {
+			t.Fatal("the pod is still there: nothing is tried")
+		}
+		w.api.Create(asking("second", "2"))
+		w.pass(time.Second)
+		w.wantPhase("second", corev1.PodRunning)
+	}, declares(capability.All()), func(cfg *PodControllerConfig) { cfg.Provider = slowStops{cfg.Provider.(declaring)} },
+		roomy(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("110")}))
+}
+
+// TestRoomOfAPodThatStillRunsIsTaken: the API server removed it, by force, and the backend has not stopped it yet.
+func TestRoomOfAPodThatStillRunsIsTaken(t *testing.T) {
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		w.but = []string{"S8"} // as above
+		w.start()
+		w.api.Create(asking("first", "2"))
+		w.pass(time.Second)
+		b.Inject(memory.Fault{Method: memory.Delete, Hang: true, Times: 1})
+		w.api.Delete("d", "first", 0)
+		w.pass(time.Second)
+		w.api.Create(asking("second", "2"))
+		w.pass(time.Second)
+		if s := w.api.Pod("d", "second").Status; s.Reason != "OutOfcpu" {
+			t.Errorf("the second pod is %s %s while the first one runs, want it to fail for OutOfcpu", s.Phase, s.Reason)
+		}
+		b.Heal()
+	}, declares(capability.All()), roomy(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("110")}))
 }

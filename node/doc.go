@@ -73,7 +73,8 @@
 // With WithNodeLeaseGuard, which package nodeutil sets, only the process that holds
 // the node's lease acts: every effect on pods passes a fence that is open while the
 // last renewal is younger than 10 s. One passes it longer, while the API server does not
-// answer this process: the stop of a pod whose active deadline has passed. Another
+// answer this process: the stop of a pod whose active deadline has passed. Where the
+// lease is forbidden to this process, it acts without one and says so, unless processes share the node. Another
 // process for the same node stands by until the holder has ended or was silent for
 // 12 s, and reads everything anew before it acts.
 //

@@ -70,9 +70,9 @@ type PodControllerConfig struct {
 	// another fails with the reason PodOSNotSupported. Default: pods are not asked.
 	OperatingSystem string
 
-	// NodeAllocatable returns what the node can give to pods: the value of a
-	// resourceFieldRef to a limit that the container does not set. Default: such
-	// variables are left to the provider.
+	// NodeAllocatable returns what the node can give to pods: pods that ask for more of it than is left are rejected
+	// (OutOfcpu), if the provider is a capability.Declarer, and it is the value of a resourceFieldRef to a limit that the
+	// container does not set. Default: such variables are left to the provider, and pods are not rejected for want of room.
 	NodeAllocatable func() corev1.ResourceList
 
 	// NodeAddresses returns the addresses of the node. Its internal IPs, the first of each family, are the

@@ -292,13 +292,14 @@ func (s *podStates) accepted() map[string]types.UID {
 	return keys
 }
 
-// tracked returns the UIDs of the pods of which something is remembered.
-func (s *podStates) tracked() map[types.UID]bool {
+// holding returns whether the pods of which something is remembered need the room that they have reserved: neither was their end
+// reported, nor their stop confirmed.
+func (s *podStates) holding() map[types.UID]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	uids := make(map[types.UID]bool, len(s.m))
 	for _, st := range s.m {
-		uids[st.sent.UID] = true
+		uids[st.sent.UID] = !st.stopped && !st.finished(st.sent.UID)
 	}
 	return uids
 }

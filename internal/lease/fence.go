@@ -25,7 +25,7 @@ var ErrFenced = errors.New("this process does not hold the lease of the node for
 
 // Fence stands in front of everything that a process does to pods, at the backend
 // and in the API server: it lets through only what is begun while the lease of the node
-// is certainly this process's. A nil fence lets everything through.
+// is certainly this process's. A nil fence lets everything through, and so does one that is disabled.
 //
 // It counts terms: a new one begins when the lease was gained, and after a gap. What
 // was read in one term must not be acted on in another, so work enters first and
