@@ -10,7 +10,7 @@ import (
 )
 
 // ContainerExecHandlerFunc runs a command in a container and returns when it
-// has ended. ctx ends when the client goes away, or the server stops (upgrade.serve).
+// has ended. ctx ends when the client goes away, or the server stops.
 //
 // A command that ends with an exit code other than 0 is an error that is or wraps a
 // k8s.io/utils/exec.ExitError; the client gets the code. Every other error

@@ -41,23 +41,6 @@ func makeStreamTimeouts(idle, creation time.Duration) streamTimeouts {
 	return t
 }
 
-// stopGrace is how long a connection outlives the context of a server that
-// stops, so that the client still learns how its session ended: a SPDY client
-// takes a connection that closes without a word for success.
-const stopGrace = 500 * time.Millisecond
-
-// within waits for the end, for d at most, and reports whether it came.
-func within(d time.Duration, ended <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ended:
-		return true
-	case <-timer.C:
-		return false
-	}
-}
-
 // upgrade is a streaming request: what it is about, and how its connection is served.
 type upgrade struct {
 	verb     string
@@ -94,15 +77,7 @@ func (u upgrade) serve(w http.ResponseWriter, req *http.Request, run func(http.R
 	ctx, cancel := context.WithCancelCause(req.Context())
 	up := &upgradeWriter{ResponseWriter: w, record: record, gone: func(why error) { cancel(clientGone{why}) }}
 	ended := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		if clientLeft(ctx) {
-			up.end((*watchedConn).close)
-			return
-		}
-		if !within(stopGrace, ended) { // else it is closed below, so that the client has the time to read how it ended
-			up.end((*watchedConn).abort)
-		}
-	})
+	stop := up.cutAfter(ctx, ended)
 	defer func() {
 		record.close(ctx)
 		close(ended)

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+)
+
+// stopGrace is how long a connection outlives the context of a server that
+// stops, so that the client still learns how its session ended: a SPDY client
+// takes a connection that closes without a word for success.
+const stopGrace = 500 * time.Millisecond
+
+// cutAfter ends the connection after the context of its request: at once when the client has left, and when the server stops
+// after stopGrace at the latest. ended is closed when the session has ended, and stop keeps the connection.
+func (up *upgradeWriter) cutAfter(ctx context.Context, ended <-chan struct{}) (stop func() bool) {
+	return context.AfterFunc(ctx, func() {
+		if clientLeft(ctx) {
+			up.end((*watchedConn).close)
+			return
+		}
+		if !within(stopGrace, ended) { // else it is closed at the end of serve, so that the client has the time to read how it ended
+			up.end((*watchedConn).abort)
+		}
+	})
+}
+
+// within waits for the end, for d at most, and reports whether it came.
+func within(d time.Duration, ended <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// told is what the client is to learn of a session whose provider returned ended: nil, an ExitError, or any other error.
+func told(ctx context.Context, ended error) error {
+	if ended == nil && ctx.Err() != nil {
+		ended = errCutShort
+	}
+	return exitError(unlessGone(ctx, ended))
+}
+
+// errCutShort is the outcome of a session whose provider returned nil after its
+// context had ended: nobody knows whether the command has done its work, and a
+// client that is still there when the server stops must not be told so.
+var errCutShort = errors.New("the node ended the session")
+
+// unlessGone keeps an error from the library when the client has left: nobody
+// would read it, and the library would log every such end as an error. A
+// client that is still there gets it, because no error means success.
+func unlessGone(ctx context.Context, err error) error {
+	if err == nil || !clientLeft(ctx) {
+		return err
+	}
+	log.G(ctx).WithError(err).Debug("session ended because the client left")
+	return nil
+}
+
+// exitError takes the exit error out of its wrapping, because the library recognises
+// only one that is not wrapped. Exit code 0 is no error.
+func exitError(err error) error {
+	var exit utilexec.ExitError
+	if !errors.As(err, &exit) || !exit.Exited() {
+		return err
+	}
+	if exit.ExitStatus() == 0 {
+		return nil
+	}
+	return exit
+}
