@@ -8,6 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
 // TestActiveDeadlineIsKeptWithoutTheAPIServer: a kubelet ends a pod in time also while nobody answers it. Nothing
@@ -72,6 +75,35 @@ func TestActiveDeadlineWaitsForWhoActsForTheNode(t *testing.T) {
 					t.Errorf("it did %q although another daemon acts", did)
 				case !twin && (at < 0 || !slices.Contains(did[:at], "list")):
 					t.Errorf("it did %q, want a look at its pods before the stop", did)
+				}
+			})
+		})
+	}
+}
+
+// TestActiveDeadlineIsKeptWhileAnUpdateIsRejected: what failed waits for ten minutes, and the deadline does not.
+func TestActiveDeadlineIsKeptWhileAnUpdateIsRejected(t *testing.T) {
+	for name, fault := range map[string]error{"rejected": errdefs.InvalidInput("no such image"), "failed": memory.ErrUnwell} {
+		t.Run(name, func(t *testing.T) {
+			b := memory.New()
+			inWorld(t, b, func(w *world) {
+				w.start()
+				seconds := int64(90)
+				limited := bound("p", "limited")
+				limited.Spec.ActiveDeadlineSeconds = &seconds
+				w.api.Create(limited)
+				w.pass(time.Second)
+				b.Inject(memory.Fault{Method: memory.Update, Err: fault})
+				w.api.Change("d", "p", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "other" })
+				w.pass(88 * time.Second)
+				w.wantPhase("p", corev1.PodRunning)
+				updates := b.Count("update d/p")
+				w.pass(5 * time.Second)
+				if got := w.api.Pod("d", "p").Status; got.Phase != corev1.PodFailed || got.Reason != eventDeadline {
+					t.Errorf("after its deadline the pod is %s %q, want Failed %s", got.Phase, got.Reason, eventDeadline)
+				}
+				if n := b.Count("update d/p") - updates; n > 1 {
+					t.Errorf("the update was tried %d times in the last seconds", n)
 				}
 			})
 		})

@@ -134,7 +134,8 @@ func NewPodController(cfg PodControllerConfig) (*PodController, error) {
 // makeLanes makes the lanes, each with what becomes of work in it that fails.
 func (c *PodController) makeLanes(cfg *PodControllerConfig) {
 	c.syncLane = keyqueue.New(
-		&retryPolicy{limiter: cfg.SyncPodsFromKubernetesRateLimiter, should: cfg.SyncPodsFromKubernetesShouldRetryFunc, failed: c.worker.syncFailed})
+		&retryPolicy{limiter: cfg.SyncPodsFromKubernetesRateLimiter, should: cfg.SyncPodsFromKubernetesShouldRetryFunc, failed: c.worker.syncFailed,
+			until: c.terms.deadlines.untilDeadline})
 	c.statusLane = keyqueue.New(
 		&retryPolicy{limiter: cfg.SyncPodStatusFromProviderRateLimiter, should: cfg.SyncPodStatusFromProviderShouldRetryFunc, failed: c.statuses.writeFailed},
 		&retryPolicy{limiter: cfg.DeletePodsFromKubernetesRateLimiter, should: cfg.DeletePodsFromKubernetesShouldRetryFunc, failed: c.statuses.writeFailed}).Shared()

@@ -30,17 +30,24 @@ const (
 // a duration is the delay, and a negative one comes before all other work.
 type ShouldRetryFunc = func(ctx context.Context, key string, timesTried int, originallyAdded time.Time, err error) (*time.Duration, error)
 
-// retryPolicy is one of the three policies of the configuration: for provider
-// calls, removals, and status writes.
+// retryPolicy is that of a lane: one of the three of the configuration, for provider
+// calls, removals, and status writes, or that of the poll lane.
 type retryPolicy struct {
 	limiter workqueue.TypedRateLimiter[any]
 	should  ShouldRetryFunc
+	// until, if not nil, returns how long the next look at a pod may wait whatever failed, false if as long as it takes.
+	until func(ctx context.Context, key string) (time.Duration, bool)
 	// failed is told of each failure and what follows; it is where failures end.
 	failed func(ctx context.Context, key string, err error, next time.Duration, again bool)
 }
 
 func (p *retryPolicy) Failed(ctx context.Context, key string, tries int, firstAdded time.Time, err error) (time.Duration, bool) {
 	delay, again := p.decide(ctx, key, tries, firstAdded, err)
+	if again && p.until != nil {
+		if left, has := p.until(ctx, key); has && left > 0 {
+			delay = min(delay, left)
+		}
+	}
 	p.failed(ctx, key, err, delay, again)
 	return delay, again
 }
