@@ -23,8 +23,8 @@ const (
 // moment that no other process acts for the node.
 var ErrFenced = errors.New("this process does not hold the lease of the node for certain")
 
-// Fence stands in front of everything that a process does to pods, at the backend
-// and in the API server: it lets through only what is begun while the lease of the node
+// Fence stands in front of everything that a process does to pods of its own accord, at the backend
+// and in the API server (not of what users do through the kubelet API): it lets through only what is begun while the lease of the node
 // is certainly this process's. A nil fence lets everything through, and so does one that is disabled.
 //
 // It counts terms: a new one begins when the lease was gained, and after a gap. What

@@ -8,7 +8,8 @@ import (
 )
 
 // nextFailure returns the failure that the pod has now, nil if there is none: the node shuts down, or the
-// pod is for another operating system, as a kubelet would say, its active deadline has passed, or the node has no room for it.
+// pod is for another operating system, as a kubelet would say, its active deadline has passed, the node has no room for it, or the
+// backend lacks what it asks for and such pods are to fail.
 func nextFailure(f *Facts) *PodFailure {
 	if f.API == nil || Terminal(&f.API.Status) || f.Finished {
 		return nil

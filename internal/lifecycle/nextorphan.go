@@ -20,7 +20,8 @@ const (
 )
 
 // nextOrphan decides on a pod at the backend that is not the one in the API server, or that is not in the API server at all. It is
-// deleted on evidence: it was an orphan for a while, there are not many at once, and a live read says so.
+// deleted on evidence: it was an orphan for a while, there are not many at once, and a live read says so. Where its deletion was
+// seen, or a newer pod of the name is known, it waits for neither of the first two.
 func nextOrphan(f *Facts, backend *corev1.Pod) Decision {
 	o := &f.Orphan
 	if !o.Present || o.UID != backend.UID {

@@ -17,8 +17,8 @@ import (
 // takes a connection that closes without a word for success.
 const stopGrace = 500 * time.Millisecond
 
-// cutAfter ends the connection after the context of its request: at once when the client has left, and when the server stops
-// after stopGrace at the latest. ended is closed when the session has ended, and stop keeps the connection.
+// cutAfter ends the connection after the context of its request: at once when the client has left, and when the server stops if
+// the session has not ended within stopGrace. ended is closed when the session has ended, and stop keeps the connection.
 func (up *upgradeWriter) cutAfter(ctx context.Context, ended <-chan struct{}) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		if clientLeft(ctx) {
