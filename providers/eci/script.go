@@ -27,8 +27,9 @@ type script struct {
 const (
 	// reader runs the line that it reads.
 	reader = `m=$1;IFS= read -r l;eval "$(printf %b "$l")"`
-	// teller runs its arguments, and says how they ended; typed does so in a terminal.
-	teller = `"$@";printf '\n%s %s\n' "$m" $?`
+	// teller runs its arguments, and says how they ended; typed does so in a terminal. Both outputs are one: of two that ECI
+	// makes one of, what the command wrote last into the other could come after the mark, and be lost.
+	teller = `"$@" 2>&1;printf '\n%s %s\n' "$m" $?`
 	typed  = `m=$1;shift;` + teller
 	// feeder hands the lines that follow to the command.
 	feeder = `while IFS= read -r l&&[ "$l" != . ];do printf %b "$l";done|`
