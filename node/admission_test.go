@@ -230,7 +230,11 @@ func TestReservationOfAPodThatIsGone(t *testing.T) {
 	if r := a.admit(t.Context(), "d/q", next); r == nil {
 		t.Error("a pod is admitted beside one that is gone in the API server, and whose stop is not confirmed")
 	}
-	remembered.stopped = true
+	remembered.report, remembered.relapsed = &report{uid: runs.UID, status: &corev1.PodStatus{Phase: corev1.PodSucceeded}}, true
+	if r := a.admit(t.Context(), "d/q", next); r == nil {
+		t.Error("a pod is admitted beside one that was said to have ended, and to run after that")
+	}
+	remembered.report, remembered.stopped = nil, true
 	if r := a.admit(t.Context(), "d/q", next); r != nil {
 		t.Errorf("a pod is refused for one whose stop is confirmed: %s", r.Message)
 	}
@@ -253,21 +257,25 @@ func (s slowStops) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 // TestRoomOfAPodThatEndedIsFreeAtOnce: a scheduler gives its room away when the API server shows that it has ended, and binds the
 // next pod while the node still waits for the backend's answer about the one before.
 func TestRoomOfAPodThatEndedIsFreeAtOnce(t *testing.T) {
-	inWorld(t, memory.New(), func(w *world) {
-		w.start()
-		w.api.Create(asking("first", "2"))
-		w.pass(time.Second)
-		w.wantPhase("first", corev1.PodRunning)
-		w.api.Delete("d", "first", -1)
-		w.pass(time.Second)
-		if w.api.Pod("d", "first") != nil {
-			t.Fatal("the pod is still there: nothing is tried")
-		}
-		w.api.Create(asking("second", "2"))
-		w.pass(time.Second)
-		w.wantPhase("second", corev1.PodRunning)
-	}, declares(capability.All()), func(cfg *PodControllerConfig) { cfg.Provider = slowStops{cfg.Provider.(declaring)} },
-		roomy(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("110")}))
+	for name, grace := range map[string]int64{"deleted": -1, "by force": 0} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, memory.New(), func(w *world) {
+				w.start()
+				w.api.Create(asking("first", "2"))
+				w.pass(time.Second)
+				w.wantPhase("first", corev1.PodRunning)
+				w.api.Delete("d", "first", grace)
+				w.pass(15 * time.Second) // an orphan is stopped after a while
+				if w.api.Pod("d", "first") != nil {
+					t.Fatal("the pod is still there: nothing is tried")
+				}
+				w.api.Create(asking("second", "2"))
+				w.pass(time.Second)
+				w.wantPhase("second", corev1.PodRunning)
+			}, declares(capability.All()), func(cfg *PodControllerConfig) { cfg.Provider = slowStops{cfg.Provider.(declaring)} },
+				roomy(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourcePods: resource.MustParse("110")}))
+		})
+	}
 }
 
 // TestRoomOfAPodThatStillRunsIsTaken: the API server removed it, by force, and the backend has not stopped it yet.

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lifecycle"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/redact"
@@ -63,6 +64,9 @@ func (p *podReports) take(ctx context.Context, pod *corev1.Pod, r *report) {
 	if api == nil || !lifecycle.SamePod(api, pod) {
 		// Either the cache is behind the provider, which knows the pod from before a
 		// restart: it is adopted with its status. Or the pod is gone.
+		if api == nil {
+			p.endsLate(key, pod.UID, r)
+		}
 		p.syncLane.Add(key)
 		return
 	}
@@ -82,10 +86,19 @@ func (p *podReports) take(ctx context.Context, pod *corev1.Pod, r *report) {
 	}
 }
 
+// endsLate notes that a pod has ended which was removed by force, and is not forgotten yet: it needs no room.
+func (p *podReports) endsLate(key string, uid types.UID, r *report) {
+	if uid == "" || !lifecycle.Terminal(r.status) {
+		return
+	}
+	redact.Status(r.status, p.secrets.Values(uid))
+	p.states.reports(key, uid, func(st reportWriter) { st.report, st.relapsed = r, false })
+}
+
 // remember stores the report if it says anything new about the pod.
 func (p *podReports) remember(key string, api *corev1.Pod, r *report) (news bool) {
 	p.tracker.startTracking(key, api)
-	p.states.reports(key, anyPod, func(st reportWriter) {
+	p.states.reports(key, api.UID, func(st reportWriter) { // the next pod of the name may have come meanwhile
 		if r.uid == "" && !lifecycle.Started(api, st.all.sent) {
 			return // about an older pod of this name: this one was never started
 		}

@@ -292,14 +292,14 @@ func (s *podStates) accepted() map[string]types.UID {
 	return keys
 }
 
-// holding returns whether the pods of which something is remembered need the room that they have reserved: neither was their end
+// holding returns whether the pods of which something is remembered need the room that they have reserved: neither is their end
 // reported, nor their stop confirmed.
 func (s *podStates) holding() map[types.UID]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	uids := make(map[types.UID]bool, len(s.m))
 	for _, st := range s.m {
-		uids[st.sent.UID] = !st.stopped && !st.finished(st.sent.UID)
+		uids[st.sent.UID] = !st.stopped && (st.relapsed || !st.finished(st.sent.UID))
 	}
 	return uids
 }
