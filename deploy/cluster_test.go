@@ -14,6 +14,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -44,6 +45,12 @@ func newCluster(t *testing.T) *cluster {
 	if _, err := api.Client.CoreV1().Namespaces().Patch(t.Context(), c.namespace, types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	privileged := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "privileged"}, Spec: corev1.PodSpec{Containers: []corev1.Container{
+		{Name: "main", Image: "none", SecurityContext: &corev1.SecurityContext{Privileged: new(true)}}}}}
+	c.until("the labels of the namespace count", func(ctx context.Context) (bool, error) {
+		_, err := api.Client.CoreV1().Pods(c.namespace).Create(ctx, privileged, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return apierrors.IsForbidden(err), nil
+	})
 	return c
 }
 

@@ -179,6 +179,11 @@ func TestQuotaOfTheLowerCluster(t *testing.T) {
 	first, second := u.Pod("default", "first", stays()), withObjects(u.Pod("default", "second", stays()))
 	u.Create(p, first)
 	u.UntilRuns(p, first)
+	u.Until("the quota is used", func() (bool, string) { // the API server may have taken the pod before it had seen the quota
+		q, err := quotas.Get(t.Context(), "one", metav1.GetOptions{})
+		used := q.Status.Used[corev1.ResourcePods]
+		return err == nil && used.Value() == 1, fmt.Sprint(used.String(), err)
+	})
 	if err := p.CreatePod(t.Context(), second.DeepCopy()); err == nil || errdefs.IsInvalidInput(err) || errdefs.IsNotFound(err) || !strings.Contains(err.Error(), "exceeded quota: one") {
 		t.Errorf("CreatePod beyond the quota: got %v, want an error that passes, and what the lower cluster says", err)
 	}

@@ -58,16 +58,21 @@ func (a *API) AwaitRights(t testing.TB, user, namespace string, rules []rbacv1.P
 	t.Helper()
 	rule := rules[0] // a role is seen as a whole
 	resource, subresource, _ := strings.Cut(rule.Resources[0], "/")
-	question := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
-		Namespace: namespace, Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: resource, Subresource: subresource}}}
+	of := &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: resource, Subresource: subresource}
 	if len(rule.ResourceNames) > 0 {
-		question.Spec.ResourceAttributes.Name = rule.ResourceNames[0]
+		of.Name = rule.ResourceNames[0]
 	}
+	a.awaitAllowed(t, authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: of})
+}
+
+// awaitAllowed waits until the answer to a question about rights is yes.
+func (a *API) awaitAllowed(t testing.TB, question authorizationv1.SubjectAccessReviewSpec) {
+	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, rightsTimeout, true, func(ctx context.Context) (bool, error) {
-		answer, err := a.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, question, metav1.CreateOptions{})
+		answer, err := a.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: question}, metav1.CreateOptions{})
 		return err == nil && answer.Status.Allowed, err
 	})
 	if err != nil {
-		t.Fatalf("the rights of %s do not count: %v", user, err)
+		t.Fatalf("the rights of %s%v do not count: %v", question.User, question.Groups, err)
 	}
 }
