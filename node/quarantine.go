@@ -36,6 +36,7 @@ type quarantine struct {
 	mu       sync.Mutex
 	missing  map[string]*missingPod // guarded by mu
 	known    int                    // guarded by mu; how many pods the side should have
+	left     int                    // guarded by mu; how many were missing in this doubt, and are not wanted any more
 	began    time.Time              // guarded by mu; since when many are missing; zero: few are
 	doubt    time.Time              // guarded by mu; since when, besides, nothing has spoken against it
 	told     bool                   // guarded by mu; changed knows of the doubt
@@ -79,10 +80,13 @@ func (q *quarantine) noteLocked(key string, now time.Time, asked, young bool) {
 	m.seen, m.asked, m.young = now, m.asked || asked, young
 }
 
-// forget counts a pod no longer: it is not wanted, or was dealt with.
+// forget counts a pod no longer: it is not wanted, or was dealt with. That says nothing of the side: what is in doubt stays so.
 func (q *quarantine) forget(key string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if m := q.missing[key]; m != nil && !m.decided && !m.young && !q.began.IsZero() {
+		q.left++
+	}
 	delete(q.missing, key)
 }
 
@@ -172,7 +176,7 @@ func (q *quarantine) hold(ctx context.Context, key string, doubtful bool, now ti
 		left = q.doubt.Add(q.period).Sub(now)
 	}
 	if q.began.IsZero() && (m == nil || !m.decided) {
-		if n, old := q.count(now, true); old > 0 && q.many(n) {
+		if n, old := q.count(now, true); old > 0 && q.many(n, now) {
 			left = lookAgain // the others are being asked for
 		}
 	}
@@ -193,15 +197,15 @@ func (q *quarantine) review(ctx context.Context, now time.Time) {
 	q.reviewed = now
 	n, old := q.count(now, false)
 	switch {
-	case !q.many(n) || old == 0:
-		q.began, q.doubt = time.Time{}, time.Time{}
+	case !q.many(n, now) || old == 0:
+		q.end()
 	case q.began.IsZero():
 		q.began, q.doubt = now, now
 	case !now.Before(q.doubt.Add(q.period)):
 		for _, m := range q.missing {
 			m.decided = m.decided || q.counts(m, now)
 		}
-		q.began, q.doubt = time.Time{}, time.Time{}
+		q.end()
 	}
 	doubtful := !q.began.IsZero()
 	news := doubtful != q.told
@@ -217,14 +221,27 @@ func (q *quarantine) review(ctx context.Context, now time.Time) {
 	}
 }
 
-// many reports whether n missing pods are many. It is called with mu held.
-func (q *quarantine) many(n int) bool {
-	return n > manyAbove && n*manyFraction > q.known || n > 1 && n*2 > q.known
+// end ends the doubt. It is called with mu held.
+func (q *quarantine) end() {
+	q.began, q.doubt, q.left = time.Time{}, time.Time{}, 0
 }
 
-// count returns how many pods are missing and not decided about, and how many of them are not young; all says that those
-// that have not been asked for count, too. It is called with mu held.
+// many reports whether n missing pods are many. Those that may be too new to be shown, and were not asked for, speak neither for the
+// side nor against it. It is called with mu held.
+func (q *quarantine) many(n int, now time.Time) bool {
+	known := q.known + q.left
+	for _, m := range q.missing {
+		if m.young && !m.decided && !q.counts(m, now) {
+			known--
+		}
+	}
+	return n > manyAbove && n*manyFraction > known || n > 1 && n*2 > known
+}
+
+// count returns how many pods are missing and not decided about, or were when they left, and how many of them are not young; all says
+// that those that have not been asked for count, too. It is called with mu held.
 func (q *quarantine) count(now time.Time, all bool) (n, old int) {
+	n, old = q.left, q.left
 	for _, m := range q.missing {
 		if m.decided || !all && !q.counts(m, now) {
 			continue
@@ -249,7 +266,7 @@ func (q *quarantine) message(now time.Time) string {
 		return ""
 	}
 	n, _ := q.count(now, false)
-	return fmt.Sprintf("%s lacks %d of %d pods, and nobody was seen to delete them: they are left as they are until it has said so for %v", q.side, n, max(q.known, n), q.period)
+	return fmt.Sprintf("%s lacks %d of %d pods, and nobody was seen to delete them: they are left as they are until it has said so for %v", q.side, n, max(q.known+q.left, n), q.period)
 }
 
 // forgetAll begins anew.

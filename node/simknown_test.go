@@ -262,6 +262,15 @@ func TestKnownSchedules(t *testing.T) {
 			{"stop", 0, 0, 0},
 			{"start", 0, 0, 45 * time.Second},
 		}},
+		// Of two pods in doubt one was deleted and one recreated, and what was new was too new to be shown.
+		"a doubt ends as the pods that it began with are not wanted any more": {Lies: allLie, Steps: []simStep{
+			{"create", 0, 1, 0},
+			{"create", 1, 0, 300 * time.Millisecond},
+			{"restart without a cache", 2, 0, 0},
+			{"create", 2, 0, 300 * time.Millisecond},
+			{"recreate", 1, 0, 0},
+			{"delete by default", 0, 0, 11 * time.Second},
+		}},
 		// DeletePod did not find it, and two lists in a row were of before it was lost.
 		"a pod that is gone is told to stop by each old list that has it": {Lies: listsLie, Steps: []simStep{
 			{"create", 0, 0, 300 * time.Millisecond},
