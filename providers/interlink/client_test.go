@@ -196,12 +196,14 @@ func tunnel(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer to.Close()
-	w.WriteHeader(http.StatusOK)
-	from, _, err := http.NewResponseController(w).Hijack()
+	from, _, err := http.NewResponseController(w).Hijack() // before the answer: what the client sends after that is not in a buffer then
 	if err != nil {
 		return
 	}
 	defer from.Close()
+	if _, err := io.WriteString(from, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
+		return
+	}
 	go func() {
 		_, _ = io.Copy(to, from)
 		to.Close()
