@@ -273,7 +273,7 @@ func (q *quarantine) message(now time.Time) string {
 func (q *quarantine) forgetAll(ctx context.Context, now time.Time) {
 	q.mu.Lock()
 	clear(q.missing)
-	q.reviewed = time.Time{}
+	q.left, q.reviewed = 0, time.Time{}
 	q.mu.Unlock()
 	q.review(ctx, now)
 }
