@@ -92,9 +92,12 @@ func (s *podSync) countMissing(ctx context.Context) time.Duration {
 		}
 		return 0
 	}
-	if f.Finished || st.relistedAgain() || !lifecycle.Missed(s.api, &f.Sent, f.Failure) {
+	switch {
+	case f.Finished || st.relistedAgain():
 		s.missing.forget(s.key)
-	} else {
+	case !lifecycle.Missed(s.api, &f.Sent, f.Failure):
+		s.missing.leave(s.key)
+	default:
 		s.missing.note(s.key, f.Now, true, lifecycle.Young(&f.Sent, f.Visible, f.Now))
 	}
 	return s.missing.hold(ctx, s.key, f.DoubtfulAbsence(), f.Now)

@@ -109,3 +109,22 @@ func TestActiveDeadlineIsKeptWhileAnUpdateIsRejected(t *testing.T) {
 		})
 	}
 }
+
+// TestStopAfterTheActiveDeadlineIsTriedWithPauses: a deadline that has passed hurries nobody.
+func TestStopAfterTheActiveDeadlineIsTriedWithPauses(t *testing.T) {
+	b := memory.New()
+	inWorld(t, b, func(w *world) {
+		w.start()
+		seconds := int64(30)
+		limited := bound("p", "limited")
+		limited.Spec.ActiveDeadlineSeconds = &seconds
+		w.api.Create(limited)
+		w.pass(time.Second)
+		b.Inject(memory.Fault{Method: memory.Delete, Err: memory.ErrUnwell})
+		w.pass(2 * time.Minute)
+		if n := b.Count("delete d/p"); n < 2 || n > 20 {
+			t.Errorf("in a minute and a half the pod was asked to stop %d times, want a few", n)
+		}
+		b.Heal()
+	})
+}

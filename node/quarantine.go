@@ -80,12 +80,20 @@ func (q *quarantine) noteLocked(key string, now time.Time, asked, young bool) {
 	m.seen, m.asked, m.young = now, m.asked || asked, young
 }
 
-// forget counts a pod no longer: it is not wanted, or was dealt with. That says nothing of the side: what is in doubt stays so.
+// forget counts a pod no longer: it is there, has ended, or was dealt with.
 func (q *quarantine) forget(key string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.missing, key)
+}
+
+// leave counts a pod no longer that is not wanted any more. That says nothing of the side: what is in doubt stays so.
+func (q *quarantine) leave(key string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if m := q.missing[key]; m != nil && !m.decided && !m.young && !q.began.IsZero() {
 		q.left++
+		q.known = max(q.known-1, 0) // the next list does not count it
 	}
 	delete(q.missing, key)
 }

@@ -10,10 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/lease"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/memory"
 )
 
@@ -266,4 +268,89 @@ func TestRelistBeginsWhenTheLeaseTurnsOutToBeForbidden(t *testing.T) {
 		b.Lose("d/p0")
 		w.until("the lost pod has failed", time.Minute, func() bool { return w.phase("p0") == corev1.PodFailed })
 	}, onNode)
+}
+
+// TestADoubtOutlastsWhatIsNotWantedAnyMore holds the rules of what leaves in a doubt, at seconds after it began with pods a and b, of which the
+// side shows none.
+func TestADoubtOutlastsWhatIsNotWantedAnyMore(t *testing.T) {
+	const period = time.Minute
+	gauge := metrics.Sum{Gauge: prometheus.NewGauge(prometheus.GaugeOpts{Name: "test"})}
+	begin := time.Now()
+	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
+	for name, tt := range map[string]struct {
+		does func(ctx context.Context, q *quarantine)
+		at   int  // when it is looked at
+		held bool // nothing may be done about a
+	}{
+		"both left":            {func(_ context.Context, q *quarantine) { q.leave("a"); q.leave("b") }, 10, true},
+		"both were dealt with": {func(_ context.Context, q *quarantine) { q.forget("a"); q.forget("b") }, 10, false},
+		"both left, and new ones do not show": {func(ctx context.Context, q *quarantine) {
+			q.leave("a")
+			q.leave("b")
+			q.relisted(ctx, nil, []lackedPod{{"c", true}, {"d", true}}, at(2))
+		}, 4, true},
+		"both left, and five others show": {func(ctx context.Context, q *quarantine) {
+			q.leave("a")
+			q.leave("b")
+			q.relisted(ctx, []string{"c", "d", "e", "f", "g"}, nil, at(2))
+		}, 4, false},
+		"both left, and three others show": {func(ctx context.Context, q *quarantine) {
+			q.leave("a")
+			q.leave("b")
+			q.relisted(ctx, []string{"c", "d", "e"}, nil, at(2))
+		}, 4, false},
+		"one that is new left": {func(ctx context.Context, q *quarantine) {
+			q.note("c", at(2), true, true)
+			q.forget("a")
+			q.forget("b")
+			q.leave("c")
+		}, 4, false},
+		"the time is over": {func(ctx context.Context, q *quarantine) {
+			q.leave("a")
+			q.leave("b")
+			q.review(ctx, at(61))
+		}, 63, false},
+		"it was decided about them": {func(ctx context.Context, q *quarantine) {
+			q.review(ctx, at(61)) // they are decided
+			q.relisted(ctx, nil, []lackedPod{{"a", false}, {"b", false}, {"c", false}, {"d", false}, {"e", false}, {"f", false}}, at(62))
+			for _, key := range []string{"c", "d", "e", "f"} {
+				q.note(key, at(62), true, false)
+			}
+			q.review(ctx, at(64)) // another doubt
+			for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
+				if key < "c" {
+					q.leave(key)
+				} else {
+					q.forget(key)
+				}
+			}
+		}, 66, false},
+		"a new term": {func(ctx context.Context, q *quarantine) {
+			q.leave("a")
+			q.leave("b")
+			q.forgetAll(ctx, at(2))
+		}, 4, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := newQuarantine("the backend", period, gauge.Share(), func(context.Context) {})
+			q.relisted(t.Context(), nil, []lackedPod{{"a", false}, {"b", false}}, begin)
+			q.note("a", begin, true, false)
+			q.note("b", begin, true, false)
+			if q.hold(t.Context(), "a", false, at(1)) == 0 {
+				t.Fatal("there is no doubt")
+			}
+			tt.does(t.Context(), q)
+			if held := q.hold(t.Context(), "a", false, at(tt.at)); (held > 0) != tt.held {
+				t.Errorf("a is held for %v, want held: %t", held, tt.held)
+			}
+		})
+	}
+	quiet := newQuarantine("the backend", period, gauge.Share(), func(context.Context) {})
+	quiet.relisted(t.Context(), nil, []lackedPod{{"a", false}}, begin)
+	quiet.leave("a")
+	quiet.relisted(t.Context(), []string{"c"}, []lackedPod{{"b", false}}, at(2))
+	quiet.note("b", at(2), true, false)
+	if held := quiet.hold(t.Context(), "b", false, at(8)); held > 0 {
+		t.Errorf("one of two is held for %v, as another one left when there was no doubt", held)
+	}
 }

@@ -33,7 +33,7 @@ func (t *podTracker) startTracking(key string, api *corev1.Pod) {
 func (t *podTracker) forget(key string) {
 	st := t.states.drop(key)
 	t.orphans.forget(key)
-	t.missing.forget(key)
+	t.missing.leave(key)
 	t.secrets.Drop(st.previous)
 	t.forgetObjects(key, st.sent.UID)
 }
