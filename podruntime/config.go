@@ -10,6 +10,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/probe"
 )
 
 // SandboxVolumesAnnotation is the annotation of a sandbox, not of a pod, with the directories of volumes in memory that nobody looks into
@@ -45,6 +46,12 @@ type Config struct {
 	ClusterDNS []string
 	// ClusterDomain is the domain of the cluster's DNS; "" is cluster.local.
 	ClusterDomain string
+	// Nameserver is the DNS server that pods with a network of their own get in place of those of the machine, which they may not reach;
+	// "" for those of the machine.
+	Nameserver string
+	// Pods is the network of pods, where the machine is not in it: probes and hooks reach pods by it. Nil: the machine reaches the
+	// addresses of pods.
+	Pods probe.PodNetwork
 	// HostPaths are the directories that volumes of the kind hostPath may be in; none means that such
 	// volumes are refused, "/" allows all.
 	HostPaths []string

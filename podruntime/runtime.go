@@ -119,9 +119,9 @@ func New(cfg Config) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pod runtime: %w", err)
 	}
-	r.files = hostfiles.New(hostfiles.Config{ClusterDNS: cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain, Recorder: cfg.Recorder})
+	r.files = hostfiles.New(hostfiles.Config{ClusterDNS: cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain, Nameserver: cfg.Nameserver, Recorder: cfg.Recorder})
 	r.quietFiles = r.files.Quietly()
-	r.prober = probe.New(probe.Config{Exec: cfg.Runtime.ExecSync, Changed: r.wake, Event: r.containerEvent})
+	r.prober = probe.New(probe.Config{Exec: cfg.Runtime.ExecSync, Changed: r.wake, Event: r.containerEvent, Pods: cfg.Pods})
 	r.puller, err = image.New(image.Config{
 		Images: cfg.Images, Credentials: r.pullCredentials, Dir: filepath.Join(cfg.Root, "pulls"), Event: r.containerEvent,
 	})

@@ -69,6 +69,7 @@ func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInfo
 		Listed:     func() bool { return pods.Informer().HasSynced() && b.services.Informer().HasSynced() },
 		Node:       &n.cfg.NodeSpec,
 		Recorder:   redactedEvents{n.recorder("kubelet"), &n.pods},
+		APIServer:  apiServerOf(b.clients.main),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make provider: %w", err)

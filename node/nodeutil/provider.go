@@ -74,6 +74,9 @@ type ProviderConfig struct {
 	// this node, without the secrets of the pod in the message. It works while Run of the node does;
 	// what is recorded before is dropped.
 	Recorder record.EventRecorder
+	// APIServer is the host and port of the API server as the node reaches it, for providers whose pods reach it by another address;
+	// "" where it is behind a proxy or a path, or where the program brought a client that does not tell.
+	APIServer string
 }
 
 // NewProviderFunc makes the provider of a node. NewNode calls it once, after

@@ -22,6 +22,8 @@ type Config struct {
 	// Event records an event about a container, whose name is given; it must not block. Nil
 	// is no function.
 	Event func(pod *corev1.Pod, container, eventType, reason, message string)
+	// Pods is the network of pods, where the machine is not in it. Nil: the machine reaches the addresses of pods.
+	Pods PodNetwork
 }
 
 // Target is a container that runs or has run.

@@ -27,12 +27,36 @@ func withOwn(ctx context.Context, podIPs []string) context.Context {
 	return context.WithValue(ctx, ownKey{}, podIPs)
 }
 
+// PodNetwork is a network of pods that the machine itself is not in.
+type PodNetwork interface {
+	// HasPod tells whether the address is that of a pod.
+	HasPod(netip.Addr) bool
+	// DialPod connects with a port of a pod by TCP.
+	DialPod(context.Context, netip.AddrPort) (net.Conn, error)
+	// CheckReachable returns why pods do not reach that address of the machine's network, nil if they do.
+	CheckReachable(netip.Addr) error
+}
+
+// dialer connects probes and hooks with their servers.
+type dialer struct {
+	// pods is nil where the machine reaches the addresses of pods by itself.
+	pods PodNetwork
+}
+
 // dial connects as net.Dialer does, but to no forbidden address. It is checked after names are resolved, so
-// that no name leads there.
-func dial(ctx context.Context, network, address string) (net.Conn, error) {
+// that no name leads there. Pods with a network that the machine is not in are reached in that network, and a probe reaches nothing else
+// that its pod does not reach.
+func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if to, err := netip.ParseAddrPort(address); err == nil && d.pods != nil && d.pods.HasPod(to.Addr().Unmap()) {
+		return d.pods.DialPod(ctx, netip.AddrPortFrom(to.Addr().Unmap(), to.Port()))
+	}
 	own, _ := ctx.Value(ownKey{}).([]string)
-	d := net.Dialer{Control: func(_, address string, _ syscall.RawConn) error { return allowed(address, own) }}
-	conn, err := d.DialContext(ctx, network, address)
+	return d.dialMachine(ctx, network, address, own)
+}
+
+func (d dialer) dialMachine(ctx context.Context, network, address string, own []string) (net.Conn, error) {
+	check := net.Dialer{Control: func(_, address string, _ syscall.RawConn) error { return d.allowed(address, own) }}
+	conn, err := check.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
@@ -43,20 +67,27 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 }
 
 // allowed is asked with an address that is no name.
-func allowed(address string, own []string) error {
+func (d dialer) allowed(address string, own []string) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return fmt.Errorf("address %q: %w", address, err)
 	}
 	ip := to.Addr().WithZone("").Unmap()
-	if !slices.ContainsFunc(forbidden, func(p netip.Prefix) bool { return p.Contains(ip) }) {
-		return nil
+	if d.pods != nil && !isOwn(ip, own) {
+		if err := d.pods.CheckReachable(ip); err != nil {
+			return err
+		}
 	}
-	if slices.ContainsFunc(own, func(text string) bool {
-		a, err := netip.ParseAddr(text)
-		return err == nil && a.WithZone("").Unmap() == ip
-	}) {
+	if !slices.ContainsFunc(forbidden, func(p netip.Prefix) bool { return p.Contains(ip) }) || isOwn(ip, own) {
 		return nil
 	}
 	return fmt.Errorf("%s is a link-local or metadata address, which pods may not make the node connect to", ip)
+}
+
+// isOwn tells whether an address is one of those of the pod itself.
+func isOwn(ip netip.Addr, own []string) bool {
+	return slices.ContainsFunc(own, func(text string) bool {
+		a, err := netip.ParseAddr(text)
+		return err == nil && a.WithZone("").Unmap() == ip
+	})
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // askGRPC asks the health service, version 1. All that goes wrong is a failure.
-func askGRPC(ctx context.Context, action *corev1.GRPCAction, t Target, timeout time.Duration) (outcome, string, error) {
+func (p *Prober) askGRPC(ctx context.Context, action *corev1.GRPCAction, t Target, timeout time.Duration) (outcome, string, error) {
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	address := net.JoinHostPort(t.address(), strconv.Itoa(int(action.Port)))
@@ -30,7 +30,7 @@ func askGRPC(ctx context.Context, action *corev1.GRPCAction, t Target, timeout t
 		grpc.WithTransportCredentials(credentialsFor(action)),
 		grpc.WithNoProxy(),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return dial(withOwn(ctx, t.PodIPs), "tcp", address)
+			return p.dialer.dial(withOwn(ctx, t.PodIPs), "tcp", address)
 		}))
 	if err != nil {
 		return failure, fmt.Sprintf("error: failed to connect service at %q: %+v", address, err), nil

@@ -24,13 +24,13 @@ const version = "1.37"
 
 // transports returns those for HTTP as servers choose it and for HTTP/2 without TLS. They use no proxy of the
 // node, verify no certificate, and keep no connection.
-func transports() (plain, h2c *http.Transport) {
+func transports(d dialer) (plain, h2c *http.Transport) {
 	plain = &http.Transport{
 		TLSClientConfig:    &tls.Config{InsecureSkipVerify: true},
 		ForceAttemptHTTP2:  true,
 		DisableKeepAlives:  true,
 		DisableCompression: true,
-		DialContext:        dial,
+		DialContext:        d.dial,
 	}
 	h2c = plain.Clone()
 	h2c.Protocols = new(http.Protocols)

@@ -59,9 +59,9 @@ func (p *Prober) ask(ctx context.Context, w *probe, t Target) (outcome, string, 
 	case action.HTTPGet != nil:
 		return p.askHTTP(ctx, action.HTTPGet, t, timeout)
 	case action.TCPSocket != nil:
-		return askTCP(ctx, action.TCPSocket, t, timeout)
+		return p.askTCP(ctx, action.TCPSocket, t, timeout)
 	case action.GRPC != nil:
-		return askGRPC(ctx, action.GRPC, t, timeout)
+		return p.askGRPC(ctx, action.GRPC, t, timeout)
 	default:
 		return unknown, "", fmt.Errorf("missing probe handler for %s:%s", podName(t.Pod), t.Container.Name)
 	}

@@ -19,6 +19,7 @@ type Prober struct {
 	begin   time.Time
 	jitter  func() float64 // a part of a period, 0 to 1
 	metrics *probeMetrics
+	dialer  dialer
 	http    *http.Transport
 	h2c     *http.Transport
 	wake    chan struct{} // holds a value when the queue has another first
@@ -37,12 +38,14 @@ func New(cfg Config) *Prober {
 	if cfg.Event == nil {
 		cfg.Event = func(*corev1.Pod, string, string, string, string) {}
 	}
-	plain, h2c := transports()
+	d := dialer{cfg.Pods}
+	plain, h2c := transports(d)
 	return &Prober{
 		cfg:        cfg,
 		begin:      time.Now(),
 		jitter:     rand.Float64,
 		metrics:    newProbeMetrics(),
+		dialer:     d,
 		http:       plain,
 		h2c:        h2c,
 		wake:       make(chan struct{}, 1),

@@ -113,7 +113,7 @@ func TestGRPCWithoutServer(t *testing.T) {
 	l := listen(t)
 	port := portIn(t, l.Addr().String())
 	_ = l.Close()
-	o, output, err := askGRPC(t.Context(), &corev1.GRPCAction{Port: int32(port)}, running("a"), 100*time.Millisecond)
+	o, output, err := New(Config{}).askGRPC(t.Context(), &corev1.GRPCAction{Port: int32(port)}, running("a"), 100*time.Millisecond)
 	if o != failure || err != nil || !strings.HasPrefix(output, `timeout: failed to connect service "127.0.0.1:`) ||
 		!strings.HasSuffix(output, "within 100ms: context deadline exceeded") {
 		t.Errorf("got %s %q, %v", o, output, err)

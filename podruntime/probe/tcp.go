@@ -12,7 +12,7 @@ import (
 )
 
 // askTCP succeeds if a connection can be opened.
-func askTCP(ctx context.Context, action *corev1.TCPSocketAction, t Target, timeout time.Duration) (outcome, string, error) {
+func (p *Prober) askTCP(ctx context.Context, action *corev1.TCPSocketAction, t Target, timeout time.Duration) (outcome, string, error) {
 	port, err := portOf(action.Port, t.Container)
 	if err != nil {
 		return unknown, "", err
@@ -23,7 +23,7 @@ func askTCP(ctx context.Context, action *corev1.TCPSocketAction, t Target, timeo
 	}
 	bounded, cancel := context.WithTimeout(withOwn(ctx, t.PodIPs), timeout)
 	defer cancel()
-	conn, err := dial(bounded, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	conn, err := p.dialer.dial(bounded, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
 		return failure, err.Error(), nil
 	}

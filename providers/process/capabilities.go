@@ -21,8 +21,9 @@ var mounted = []capability.Feature{
 // Capabilities returns what pods get from a provider with this configuration at best: from a daemon with the rights
 // of root that may make cgroups. What is less elsewhere is in the notes; a provider that runs declares what it found.
 func (c Config) Capabilities() capability.Declaration {
-	isolation, own := cmp.Or(c.Isolation, IsolationGVisor), c.PodNetwork != ""
-	lacks, notes := declare(surroundings{isolation: isolation, root: true, network: own, hostPorts: own, ignoreSeccomp: c.IgnoreSeccomp})
+	isolation := cmp.Or(c.Isolation, IsolationGVisor)
+	own := isolation != IsolationNone && c.PodNetwork != PodNetworkHost
+	lacks, notes := declare(surroundings{isolation: isolation, root: true, network: own, hostPorts: own, user: c.PodNetwork == "", ignoreSeccomp: c.IgnoreSeccomp})
 	switch isolation {
 	case IsolationGVisor:
 		notes[capability.ContainerLimits] += "; where the daemon may make cgroups"
@@ -50,6 +51,8 @@ type surroundings struct {
 	selinux bool
 	// network tells whether pods have a network of their own, and hostPorts whether that network maps ports of the machine.
 	network, hostPorts bool
+	// user tells whether that network is the default one.
+	user bool
 	// ignoreSeccomp is that of the configuration.
 	ignoreSeccomp bool
 }
@@ -114,7 +117,7 @@ func (in surroundings) guests(lacks, notes map[capability.Feature]string) {
 	notes[capability.UnmaskedProc] = "without effect: what /proc tells is the kernel of gVisor's"
 	notes[capability.Seccomp] = "RuntimeDefault is the profile of Docker and others, kept by the kernel of gVisor; profiles of type Localhost are refused"
 	if !in.network {
-		notes[capability.HostNetwork] = "the connections of every pod are of the machine's kernel; podNetwork lets gVisor's make them"
+		notes[capability.HostNetwork] = "every pod is in the network of the machine (podNetwork: host)"
 	}
 }
 
@@ -129,6 +132,8 @@ func (in surroundings) ports(lacks, notes map[capability.Feature]string) {
 	case !in.hostPorts:
 		why := "the network of pods (podNetwork) has no plugin for host ports, such as portmap"
 		lacks[capability.HostPorts], lacks[capability.HostPortMapping] = why, why
+	case in.user:
+		notes[capability.HostPorts] = "by TCP and UDP; ports below 1024 need the rights of root"
 	default:
 		notes[capability.HostPorts] = "the network of pods must have the plugin portmap"
 	}

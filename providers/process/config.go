@@ -32,6 +32,9 @@ const (
 	IsolationNone = "none"
 )
 
+// PodNetworkHost is the value of Config.PodNetwork that leaves every pod in the network of the machine.
+const PodNetworkHost = "host"
+
 // Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable,
 // such as VKUBELET_PROCESS_STATE_DIR.
 type Config struct {
@@ -69,9 +72,15 @@ type Config struct {
 	// ProvisionVolumes is the directory that the node makes PersistentVolumes in, for claims of StorageClasses with the
 	// provisioner virtual-kubelet.io/local-path. The node then needs the rights of deploy/manifests/provisioner.yaml. Default: none.
 	ProvisionVolumes string `json:"provisionVolumes,omitempty"`
-	// PodNetwork is the file of a CNI network, for pods with a network and an address of their own. It needs the rights of
-	// root. Default: every pod is in the network of the machine.
+	// PodNetwork is the network of pods. Default: each pod has a network and an address of its own, which need no rights of root, and in
+	// which it does not reach the machine; with isolation none, every pod is in the network of the machine. The path of a CNI network
+	// gives pods that one, and needs the rights of root. PodNetworkHost leaves every pod in the network of the machine.
 	PodNetwork string `json:"podNetwork,omitempty"`
+	// PodCIDR has the addresses of pods, for the default network. Default: 1,021 addresses in 10.88.0.0/13, by the name of the node.
+	PodCIDR string `json:"podCIDR,omitempty"`
+	// PodNetworkDenied are prefixes that pods do not reach in the default network, besides the machine's own addresses, link-local
+	// addresses and those of metadata services, which no pod reaches. 0.0.0.0/0 leaves pods each other, DNS and services. Default: none.
+	PodNetworkDenied []string `json:"podNetworkDenied,omitempty"`
 	// CNIPlugins are the directories of the plugins of that network. Default: /opt/cni/bin and /usr/lib/cni.
 	CNIPlugins []string `json:"cniPlugins,omitempty"`
 	// AllowedUnsafeSysctls are sysctls that pods may set besides those that are safe, as a kubelet's: names, and beginnings of names

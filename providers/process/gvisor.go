@@ -74,7 +74,7 @@ func (o *ociRuntime) guestOf(id string, s *sandbox) *shim.OCI {
 	c := o.of(id)
 	// It has a socket with the ID in its name, whose path must be short.
 	c.ID, c.Sandbox, c.Supervisor, c.PIDs = guestID(id), guestID(s.id), s.supervisorDir(), id
-	c.Flags = guestFlags(len(s.addresses) > 0)
+	c.Flags = guestFlags(s.held || len(s.addresses) > 0)
 	return c
 }
 
@@ -118,7 +118,9 @@ func (r *Runtime) startGuest(ctx context.Context, s *sandbox) error {
 		return ctx.Err()
 	}
 	spec := shim.Spec{Hostname: s.config.GetHostname()}
-	if len(s.addresses) > 0 {
+	if user := r.userNetwork(); user != nil && len(s.addresses) > 0 {
+		spec.Network = user.link(s)
+	} else if len(s.addresses) > 0 {
 		spec.NetNS = s.netns()
 	}
 	err := r.guestSpec(s, &spec)
@@ -256,7 +258,7 @@ func (r *Runtime) completeGuest(s *sandbox, c *container, spec *shim.Spec, secur
 // tryGuest makes a sandbox as pods have one, and one whose root is made as that of a container, and ends them.
 func (r *Runtime) tryGuest(ctx context.Context, dir string, overlay bool) error {
 	for _, own := range []bool{true, false} {
-		s := &sandbox{id: newID(), dir: filepath.Join(dir, fmt.Sprint(own))}
+		s := &sandbox{id: newID(), dir: filepath.Join(dir, fmt.Sprint(own)), held: r.config.PodNetwork != PodNetworkHost}
 		var spec shim.Spec
 		err := r.guestSpec(s, &spec)
 		if err == nil && !own {

@@ -73,6 +73,7 @@ func TestOnGVisor(t *testing.T) {
 		"containers": "^(TestContainer|TestAnother|TestKilled|TestDaemon|TestSignal|TestImage|TestANetworkThatIsLost|TestTerminalEnds|TestAttachTwice|TestCommand)",
 		"attacks":    "^TestSecurityJ",
 		"sandbox":    "^TestGVisor",
+		"network":    "^(TestSecurityK|TestNetworkProcess|TestHostPort|TestAddresses|TestPortOf)",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -85,7 +86,7 @@ func TestOnGVisor(t *testing.T) {
 	}
 	t.Run("without root", func(t *testing.T) {
 		t.Parallel()
-		out, err := asUser(t, "^(TestContainerRuns|TestExec|TestStop|TestTerminalOf|TestAttachWith|TestKilled|TestPortOf|TestStats|TestUserOf|TestLog)",
+		out, err := asUser(t, "^(TestContainerRuns|TestExec|TestStop|TestTerminalOf|TestAttachWith|TestKilled|TestPortOf|TestSecurityK|TestNetworkProcess|TestHostPort|TestStats|TestUserOf|TestLog)",
 			isolationEnv+"="+process.IsolationGVisor, runtimeEnv+"="+readable(t, program))
 		if strings.Contains(string(out), "a sandbox cannot be made") {
 			t.Skipf("the kernel gives users no namespaces: %s", out)

@@ -80,7 +80,7 @@ func (r *Runtime) loadSandbox(_ context.Context, id, dir string) error {
 		addresses: record.Addresses, held: record.Network,
 	}
 	// One whose network was not finished, or is lost with the last start of the machine, is made again.
-	s.stopped = s.stopped || (s.held && len(s.addresses) == 0) || s.lost()
+	s.stopped = s.stopped || (s.held && len(s.addresses) == 0) || r.lostNetwork(s)
 	r.sandboxes[id] = s
 	return nil
 }
@@ -163,7 +163,7 @@ func (r *Runtime) removeBrokenSandbox(ctx context.Context, id, dir string) error
 		}
 	}
 	if _, err := os.Lstat(s.netns()); err == nil {
-		if err := r.network.leave(ctx, s); err != nil {
+		if err := r.leave(ctx, s); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ package process
 import (
 	"context"
 	"runtime"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -23,6 +24,7 @@ func (p *provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	if p.in.DaemonPort != 0 {
 		n.Status.DaemonEndpoints.KubeletEndpoint.Port = p.in.DaemonPort
 	}
+	n.Status.Conditions = append(n.Status.Conditions, p.runtime.sharedNetwork(time.Now()))
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
 	}

@@ -61,9 +61,10 @@ func New(ctx context.Context, in cli.ProviderInput, config Config) (*provider, e
 	if err != nil {
 		return nil, err
 	}
+	r.services = servicesOf(in, config)
 	lacks, notes := declare(surroundings{
 		isolation: r.Isolation(), root: os.Geteuid() == 0, noLimits: r.cgroups.why, selinux: hasSELinux(),
-		network: r.network != nil, hostPorts: r.network.hostPorts(), ignoreSeccomp: config.IgnoreSeccomp,
+		network: r.network != nil, hostPorts: r.network != nil && r.network.hostPorts(), user: r.userNetwork() != nil, ignoreSeccomp: config.IgnoreSeccomp,
 	})
 	parent := ""
 	if r.cgroups.usable() {
@@ -73,14 +74,18 @@ func New(ctx context.Context, in cli.ProviderInput, config Config) (*provider, e
 	if r.oci.gvisor() {
 		overhead = guestOverhead()
 	}
-	pods, err := podruntime.New(podruntime.Config{
+	runtimeConfig := podruntime.Config{
 		Runtime: r, Images: r.Images(), Node: in.Node, Recorder: in.Recorder,
 		Root: filepath.Join(r.config.StateDir, "pods"), LogRoot: filepath.Join(r.config.StateDir, "logs"),
 		ClusterDNS: config.ClusterDNS, ClusterDomain: in.KubeClusterDomain, HostPaths: config.HostPaths, LocalVolumes: config.LocalVolumes, ProvisionVolumes: config.ProvisionVolumes, Privileged: config.Privileged,
 		CgroupParent: parent, CgroupRoots: r.cgroups.roots(), PodPidsLimit: config.PodPidsLimit, SandboxOverhead: overhead, SandboxVolumes: r.oci.gvisor(),
 		SystemReserved: config.SystemReserved, KubeReserved: config.KubeReserved,
 		MachineNetwork: r.network == nil, AllowedUnsafeSysctls: config.AllowedUnsafeSysctls, ImageGC: config.ImageGC, EvictionHard: config.EvictionHard, Lacks: lacks, Notes: notes,
-	})
+	}
+	if user := r.userNetwork(); user != nil {
+		runtimeConfig.Pods, runtimeConfig.Nameserver = user, user.gateway.String()
+	}
+	pods, err := podruntime.New(runtimeConfig)
 	if err != nil {
 		return nil, fmt.Errorf("process provider: %w", errors.Join(err, r.Close(ctx)))
 	}
@@ -89,6 +94,7 @@ func New(ctx context.Context, in cli.ProviderInput, config Config) (*provider, e
 
 // RunInBackground works until ctx ends, and gives up the state directory then: the next daemon may open it. Containers go on.
 func (p *provider) RunInBackground(ctx context.Context) error {
+	p.tellSharedNetwork()
 	watched := make(chan error, 1)
 	ended, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -98,8 +104,11 @@ func (p *provider) RunInBackground(ctx context.Context) error {
 	return errors.Join(err, <-watched, p.runtime.Close(ctx))
 }
 
-// CreatePod refuses a pod that gVisor could not start, and notes that another one is wanted.
+// CreatePod refuses a pod that would have power over the machine, or that gVisor could not start, and notes that another one is wanted.
 func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
+	if err := p.runtime.refusePodCapabilities(pod); err != nil {
+		return err
+	}
 	if p.runtime.oci.gvisor() {
 		if err := mountsOfGuest(pod); err != nil {
 			return err

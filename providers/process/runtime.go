@@ -21,6 +21,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/images"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/podnet"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
@@ -40,12 +41,16 @@ type Runtime struct {
 	// oci makes the containers; nil where they are programs of the machine.
 	oci *ociRuntime
 	// network is that of pods; nil for the machine's.
-	network *network
+	network podNetwork
 	images  *images.Store
 	address string
-	lock    *os.File
-	events  events
-	layers  layers
+	// nodeName is that of the node.
+	nodeName string
+	// services are the addresses of pods that lead elsewhere; constant once a pod comes.
+	services func() []podnet.Service
+	lock     *os.File
+	events   events
+	layers   layers
 
 	// guarded by mu
 	mu         sync.Mutex
@@ -82,7 +87,7 @@ func Open(ctx context.Context, config Config, nodeName, address string) (*Runtim
 		return nil, err
 	}
 	r := &Runtime{
-		config: config, address: address, sandboxes: map[string]*sandbox{}, containers: map[string]*container{},
+		config: config, address: address, nodeName: nodeName, services: func() []podnet.Service { return []podnet.Service{} }, sandboxes: map[string]*sandbox{}, containers: map[string]*container{},
 		started: make(chan *container, 1024), layers: layers{images: map[string]written{}, asked: make(chan struct{}, 1)},
 	}
 	for _, dir := range []string{"", "containers", "sandboxes"} {
@@ -94,8 +99,7 @@ func Open(ctx context.Context, config Config, nodeName, address string) (*Runtim
 		return nil, err
 	}
 	if err := r.open(ctx); err != nil {
-		r.oci.close()
-		return nil, fmt.Errorf("process provider: %w", errors.Join(err, unlockDir(r.lock)))
+		return nil, fmt.Errorf("process provider: %w", errors.Join(err, r.Close(context.WithoutCancel(ctx))))
 	}
 	return r, nil
 }
@@ -112,7 +116,7 @@ func (r *Runtime) open(ctx context.Context) error {
 		return err
 	}
 	r.images = store
-	if r.network, err = openNetwork(ctx, r.config); err != nil {
+	if r.network, err = r.openNetwork(ctx); err != nil {
 		return err
 	}
 	if !r.cgroups.usable() {
@@ -135,6 +139,9 @@ func (r *Runtime) Run(ctx context.Context) error {
 	defer wg.Wait()
 	wg.Go(func() { r.sweepAgain(ctx) })
 	wg.Go(func() { r.measureLayers(ctx) })
+	if r.network != nil {
+		wg.Go(func() { r.network.run(ctx) })
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -167,9 +174,13 @@ func (r *Runtime) watch(ctx context.Context, c *container) {
 }
 
 // Close gives up the state directory. Containers go on.
-func (r *Runtime) Close(context.Context) error {
+func (r *Runtime) Close(ctx context.Context) error {
+	var err error
+	if r.network != nil {
+		err = r.network.close(ctx, r.networkUsed())
+	}
 	r.oci.close()
-	return unlockDir(r.lock)
+	return errors.Join(err, unlockDir(r.lock))
 }
 
 // Version says what this is.

@@ -52,7 +52,7 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandb
 	if err := r.checkSandbox(config); err != nil {
 		return "", err
 	}
-	s := &sandbox{id: newID(), config: config, created: time.Now(), held: r.network.own(config)}
+	s := &sandbox{id: newID(), config: config, created: time.Now(), held: r.ownNetwork(config)}
 	s.dir = filepath.Join(r.config.StateDir, "sandboxes", s.id)
 	if err := saveRecord(s.dir, new(s.record()), config); err != nil {
 		return "", errors.Join(fmt.Errorf("make the sandbox: %w", err), removeRecorded(s.dir))
@@ -72,7 +72,7 @@ func (r *Runtime) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandb
 	}
 	if err == nil && r.oci.gvisor() {
 		if err = r.startGuest(ctx, s); err != nil && s.held {
-			err = errors.Join(err, r.network.leave(context.WithoutCancel(ctx), s))
+			err = errors.Join(err, r.leave(context.WithoutCancel(ctx), s))
 		}
 	}
 	if err != nil {
@@ -109,6 +109,11 @@ func (r *Runtime) checkSandbox(config *runtimeapi.PodSandboxConfig) error {
 	if r.oci.gvisor() {
 		if err := refuseGuest(config); err != nil {
 			return err
+		}
+	}
+	if r.userNetwork() != nil {
+		if err := refuseHostPorts(config); err != nil {
+			return status.Error(codes.InvalidArgument, err.Error())
 		}
 	}
 	if !r.contained() && len(config.GetLinux().GetSysctls()) > 0 {
@@ -152,7 +157,7 @@ func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 		}
 	}
 	if held {
-		if err := r.network.leave(ctx, s); err != nil {
+		if err := r.leave(ctx, s); err != nil {
 			return fmt.Errorf("stop the sandbox: %w", err)
 		}
 	}

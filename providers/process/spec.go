@@ -150,8 +150,12 @@ func (r *Runtime) secure(spec *shim.Spec, security *runtimeapi.LinuxContainerSec
 	case runtimeapi.NamespaceMode_POD:
 		// What has not asked has this value too; a sandbox without process has nothing to share.
 	}
+	own := spec.NetNS != ""
+	if err := r.refuseMachineCapabilities(own, security.GetCapabilities().GetAddCapabilities()); err != nil {
+		return refuse("%v", err)
+	}
 	var err error
-	spec.Caps, err = capabilities(spec.Privileged, spec.NetNS != "", security.GetCapabilities())
+	spec.Caps, err = capabilities(spec.Privileged, own, security.GetCapabilities())
 	return err
 }
 

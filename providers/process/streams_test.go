@@ -8,6 +8,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -191,36 +192,31 @@ func TestAttachTwice(t *testing.T) {
 
 func TestPortOfAPod(t *testing.T) {
 	w := open(t, nil)
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // the network of the pod is the machine's
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := int32(listener.Addr().(*net.TCPAddr).Port)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	wg.Go(func() {
-		conn, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		_, _ = io.Copy(conn, conn)
+	port := freePort(t) // the network of the pod may be the machine's
+	id := w.run("server", func(c *runtimeapi.ContainerConfig) {
+		c.Envs = []*runtimeapi.KeyValue{{Key: "PORT", Value: []byte(strconv.Itoa(int(port)))}}
 	})
-	near, far := net.Pipe()
-	ended := make(chan error, 1)
-	go func() { ended <- w.StreamPort(t.Context(), w.sandbox, port, far) }()
-	if _, err := io.WriteString(near, "ping"); err != nil {
+	answer := make([]byte, 15)
+	w.until("an answer of the pod", func() bool {
+		near, far := net.Pipe()
+		ended := make(chan error, 1)
+		go func() {
+			ended <- w.StreamPort(t.Context(), w.sandbox, port, far)
+			far.Close()
+		}()
+		_, _ = io.WriteString(near, "GET / HTTP/1.0\r\n\r\n") // a port where nobody listens yet reads nothing
+		_, err := io.ReadFull(near, answer)
+		near.Close()
+		<-ended //nolint:errcheck // how it ended does not matter
+		return err == nil
+	})
+	if string(answer) != "HTTP/1.0 200 OK" {
+		t.Errorf("got %q", answer)
+	}
+	if err := w.StopContainer(t.Context(), id, 0); err != nil {
 		t.Fatal(err)
 	}
-	answer := make([]byte, 4)
-	if _, err := io.ReadFull(near, answer); err != nil || string(answer) != "ping" {
-		t.Errorf("got %q, %v", answer, err)
-	}
-	near.Close()
-	<-ended //nolint:errcheck // how it ended does not matter
-	listener.Close()
-	wg.Wait()
-	near, far = net.Pipe()
+	near, far := net.Pipe()
 	defer near.Close()
 	if err := w.StreamPort(t.Context(), w.sandbox, port, far); err == nil || !strings.Contains(err.Error(), "of the pod") {
 		t.Errorf("a port where nobody listens: got %v", err)

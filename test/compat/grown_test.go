@@ -58,6 +58,7 @@ var grown = map[string]map[string]string{
 	},
 	nodeutilPath + ".ProviderConfig": {
 		"Recorder": "the node fills it, and a provider's test by name; providers had to make recorders of their own",
+		"APIServer": "as Recorder; pods in a network of their own reach the API server by the node",
 		"Listed":   "as Recorder; who mends in the background must not take what is not listed yet for gone",
 	},
 	nodeutilPath + ".WebhookAuthConfig": {

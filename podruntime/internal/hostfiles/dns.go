@@ -52,6 +52,9 @@ func (f *Files) basis(pod *corev1.Pod) (*runtimeapi.DNSConfig, error) {
 		cluster = true
 	}
 	machine, err := readResolvConf(f.cfg.ResolvConf)
+	if err == nil && f.cfg.Nameserver != "" && !pod.Spec.HostNetwork {
+		machine.Servers = []string{f.cfg.Nameserver}
+	}
 	if err != nil || !cluster {
 		return machine, err
 	}

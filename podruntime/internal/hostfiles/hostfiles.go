@@ -15,6 +15,8 @@ type Config struct {
 	ClusterDNS []string
 	// ClusterDomain is the domain of the cluster's DNS; "" is cluster.local.
 	ClusterDomain string
+	// Nameserver takes the place of the machine's DNS servers for pods that are not in its network; "" for none.
+	Nameserver string
 	// ResolvConf is the resolver configuration of the machine; "" is /etc/resolv.conf, and a file that does
 	// not exist is an empty one.
 	ResolvConf string

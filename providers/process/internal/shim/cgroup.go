@@ -40,6 +40,16 @@ func (g Cgroup) leave() {
 	}
 }
 
+// Add moves a process into the group.
+func (g Cgroup) Add(pid int) error {
+	for _, dir := range g.Dirs() {
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), fmt.Append(nil, pid), 0); err != nil {
+			return fmt.Errorf("move process %d into its cgroup: %w", pid, err)
+		}
+	}
+	return nil
+}
+
 // OOMKilled tells whether the kernel killed a process because the memory of the group was used up.
 func (g Cgroup) OOMKilled() bool {
 	for _, path := range []string{filepath.Join(g.V1["memory"], "memory.oom_control"), filepath.Join(g.V2, "memory.events")} {

@@ -88,18 +88,22 @@ func run(ctx context.Context, dir string, spec Spec, mode string) (*exec.Cmd, er
 		return nil, fmt.Errorf("start the container: %w", err)
 	}
 	if len(word) == 0 {
-		return nil, fmt.Errorf("the supervisor of the container ended: %s", tail(log.Name()))
+		return nil, fmt.Errorf("the supervisor of the container ended: %s", Tail(log.Name()))
 	}
 	return nil, errors.New(string(word))
 }
 
-func tail(path string) string {
+// Tail is the end of a log, for an error.
+func Tail(path string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}
 	return strings.TrimSpace(string(data[max(0, len(data)-500):]))
 }
+
+// Detached lets a process outlive the one that starts it.
+func Detached() *syscall.SysProcAttr { return detached() }
 
 // conn is a connection to a shim.
 type conn struct {

@@ -27,6 +27,9 @@ func (s *supervisor) guest() bool { return s.spec.OCI != nil && s.spec.OCI.Sandb
 // createGuest makes the container and starts it: its streams are taken then.
 func (s *supervisor) createGuest(out *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
 	status, pid, err := s.runGuest(out, child)
+	if err == nil && s.spec.Network != nil {
+		err = s.joinNetwork()
+	}
 	if err != nil {
 		if o := s.spec.OCI; o.ID == o.Sandbox {
 			killDescendants(s.children)

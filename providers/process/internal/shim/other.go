@@ -38,6 +38,9 @@ func socketPath(string) (string, func(), error) { return "", nil, errUnsupported
 
 func detached() *syscall.SysProcAttr { return nil }
 
+// Add moves a process into the group.
+func (Cgroup) Add(int) error { return nil }
+
 // Remove removes the groups.
 func (Cgroup) Remove() error { return nil }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/podnet"
 )
 
 // Argv0 is the name that the binary is run by to be a shim.
@@ -69,6 +70,8 @@ type Spec struct {
 	HostIPC    bool
 	// NetNS is the file of the network namespace; "" for the machine's.
 	NetNS string
+	// Network is the network of a sandbox that has no namespace of the machine: see package podnet. Nil for none.
+	Network *Network `json:",omitempty"`
 	// PIDOf is a process whose pid namespace is joined, instead of a new one; 0 for none.
 	PIDOf       int
 	OOMScoreAdj int
@@ -80,6 +83,14 @@ type Spec struct {
 	// OCI is the runtime that makes the container; nil for a program of the machine, which gets what Argv, Env, Cwd, the user,
 	// Caps, NoNewPrivs and Cgroup say, and nothing else.
 	OCI *OCI `json:",omitempty"`
+}
+
+// Network is what the supervisor of a sandbox makes its network from.
+type Network struct {
+	// Socket is that of the network process.
+	Socket string
+	Pod    podnet.Pod
+	Link   podnet.Link
 }
 
 // OCI is a container as a runtime of the Open Container Initiative makes it.

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/containernetworking/cni/libcni"
+	types100 "github.com/containernetworking/cni/pkg/types/100"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/netns"
+)
+
+// cniNetwork gives pods a network namespace each, by the plugins of a CNI network.
+type cniNetwork struct {
+	list *libcni.NetworkConfigList
+	cni  *libcni.CNIConfig
+}
+
+// cniPlugins are where plugins are, without a word in the configuration: upstream's place, and Debian's.
+var cniPlugins = []string{"/opt/cni/bin", "/usr/lib/cni"}
+
+// openCNI reads the configuration, and asks the plugins whether they can do it.
+func openCNI(ctx context.Context, config Config) (*cniNetwork, error) {
+	fail := func(err error) (*cniNetwork, error) {
+		return nil, fmt.Errorf("podNetwork %s: %w", config.PodNetwork, err)
+	}
+	if os.Geteuid() != 0 || !config.runtime() {
+		return fail(fmt.Errorf("it needs a daemon with the rights of root, and another isolation than %s", IsolationNone))
+	}
+	load := libcni.NetworkConfFromFile
+	list, err := load(config.PodNetwork)
+	if err != nil {
+		return fail(err)
+	}
+	plugins := config.CNIPlugins
+	if len(plugins) == 0 {
+		plugins = cniPlugins
+	}
+	n := &cniNetwork{list: list, cni: libcni.NewCNIConfigWithCacheDir(plugins, filepath.Join(config.StateDir, "cni"), nil)}
+	if _, err := n.cni.ValidateNetworkList(ctx, list); err != nil {
+		return fail(err)
+	}
+	return n, nil
+}
+
+// hostPorts tells whether a plugin of the network maps ports of the machine.
+func (n *cniNetwork) hostPorts() bool {
+	return slices.ContainsFunc(n.list.Plugins, func(p *libcni.PluginConfig) bool { return p.Network.Capabilities["portMappings"] })
+}
+
+// join makes the namespace of a sandbox and returns its addresses.
+func (n *cniNetwork) join(ctx context.Context, s *sandbox) ([]string, error) {
+	if err := netns.New(s.netns()); err != nil {
+		return nil, err
+	}
+	result, err := n.cni.AddNetworkList(ctx, n.list, n.runtimeConf(s))
+	if err != nil {
+		return nil, fmt.Errorf("network %s: %w", n.list.Name, err)
+	}
+	current, err := types100.NewResultFromResult(result)
+	if err != nil {
+		return nil, fmt.Errorf("network %s: %w", n.list.Name, err)
+	}
+	var addresses []string
+	for _, ip := range current.IPs {
+		addresses = append(addresses, ip.Address.IP.String())
+	}
+	if len(addresses) == 0 {
+		return nil, fmt.Errorf("network %s: the plugins gave no address", n.list.Name)
+	}
+	return addresses, nil
+}
+
+// leave gives back what join got, also a part of it.
+func (n *cniNetwork) leave(ctx context.Context, s *sandbox) error {
+	if err := n.cni.DelNetworkList(ctx, n.list, n.runtimeConf(s)); err != nil {
+		return fmt.Errorf("network %s: %w", n.list.Name, err)
+	}
+	return netns.Remove(s.netns())
+}
+
+// runtimeConf is what plugins are told of a pod. A namespace that is lost is not named: they give back what is on the
+// machine.
+func (n *cniNetwork) runtimeConf(s *sandbox) *libcni.RuntimeConf {
+	meta := s.config.GetMetadata()
+	conf := &libcni.RuntimeConf{
+		ContainerID: s.id, IfName: "eth0",
+		Args: [][2]string{
+			{"IgnoreUnknown", "1"}, {"K8S_POD_NAMESPACE", meta.GetNamespace()}, {"K8S_POD_NAME", meta.GetName()},
+			{"K8S_POD_INFRA_CONTAINER_ID", s.id}, {"K8S_POD_UID", meta.GetUid()},
+		},
+	}
+	if netns.Alive(s.netns()) {
+		conf.NetNS = s.netns()
+	}
+	var ports []map[string]any
+	for _, p := range s.config.GetPortMappings() {
+		if p.GetHostPort() <= 0 {
+			continue
+		}
+		ports = append(ports, map[string]any{
+			"hostPort": p.GetHostPort(), "containerPort": p.GetContainerPort(), "hostIP": p.GetHostIp(), "protocol": strings.ToLower(p.GetProtocol().String()),
+		})
+	}
+	if len(ports) > 0 {
+		conf.CapabilityArgs = map[string]any{"portMappings": ports}
+	}
+	return conf
+}
+
+// lost tells whether the namespace of a sandbox is lost with the last start of the machine.
+func (n *cniNetwork) lost(s *sandbox) bool { return !netns.Alive(s.netns()) }
+
+// close has nothing to end: namespaces need no process.
+func (n *cniNetwork) close(context.Context, bool) error { return nil }
+
+// run has nothing to do.
+func (n *cniNetwork) run(context.Context) {}
+
+// dial connects with a port of the pod, as one of its own processes would.
+func (s *sandbox) dial(ctx context.Context, port int32) (net.Conn, error) {
+	var d net.Dialer
+	number := strconv.Itoa(int(port))
+	if len(s.addresses) == 0 {
+		return d.DialContext(ctx, "tcp", net.JoinHostPort("localhost", number))
+	}
+	var conn net.Conn
+	err := netns.Do(s.netns(), func() (err error) {
+		// A number is dialled on this thread; a name would not be.
+		for _, host := range []string{"127.0.0.1", "::1"} {
+			var failed error
+			if conn, failed = d.DialContext(ctx, "tcp", net.JoinHostPort(host, number)); failed == nil {
+				return nil
+			}
+			err = errors.Join(err, failed)
+		}
+		return err
+	})
+	return conn, err
+}

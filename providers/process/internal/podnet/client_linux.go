@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podnet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// patience is how long the network process may take for an answer.
+const patience = 15 * time.Second
+
+// maxMessage is the largest packet: a configuration with its services.
+const maxMessage = 64 << 10
+
+// Connection is a connection with the network process. It is not for several goroutines.
+type Connection struct{ socket *net.UnixConn }
+
+// CheckVersion asks the network process that listens at the path for its version. One of another version is an error.
+func CheckVersion(ctx context.Context, path string) error {
+	c, err := connect(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	got, _, err := c.ask(ctx, request{Op: opVersion}, nil)
+	if err == nil && got.Version != Version {
+		err = fmt.Errorf("the network process speaks version %d of the protocol, and version %d is needed", got.Version, Version)
+	}
+	return err
+}
+
+func connect(ctx context.Context, path string) (*Connection, error) {
+	var d net.Dialer
+	socket, err := d.DialContext(ctx, "unixpacket", path)
+	if err != nil {
+		return nil, fmt.Errorf("connect with the network process: %w", err)
+	}
+	return &Connection{socket.(*net.UnixConn)}, nil
+}
+
+// Close ends the connection.
+func (c *Connection) Close() error { return c.socket.Close() }
+
+// Wait returns when the network process has ended, or has ended the connection.
+func (c *Connection) Wait() {
+	_ = c.socket.SetReadDeadline(time.Time{})
+	_, _ = c.socket.Read(make([]byte, 1)) // it sends nothing by itself
+}
+
+// Configure replaces the configuration of the network process. The connection tells by its end that the network process has ended.
+func Configure(ctx context.Context, path string, config Config) (*Connection, error) {
+	c, err := connect(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := c.ask(ctx, request{Op: opConfigure, Config: &config}, nil); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Attach gives a pod its network at the other end of link, a descriptor that stays the caller's. The pod has it until the connection ends.
+func Attach(ctx context.Context, path string, pod Pod, link *os.File) (*Connection, error) {
+	c, err := connect(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := c.ask(ctx, request{Op: opAttach, Pod: &pod}, link); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Dial connects with a port of a pod, from the address of the gateway. A port without a listener is an error of kind syscall.ECONNREFUSED.
+func Dial(ctx context.Context, path, address string, port uint16) (net.Conn, error) {
+	c, err := connect(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	_, file, err := c.ask(ctx, request{Op: opDial, Address: address, Port: port}, nil)
+	if err != nil {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.ParseIP(address), Port: int(port)}, Err: err}
+	}
+	if file == nil {
+		return nil, errors.New("connect with a pod: the network process sent no connection")
+	}
+	defer file.Close()
+	return net.FileConn(file)
+}
+
+// refused is the error of a port without a listener.
+type refused struct{ error }
+
+// Unwrap tells the kind.
+func (refused) Unwrap() error { return syscall.ECONNREFUSED }
+
+// ask sends a request, with a descriptor if there is one, and returns the answer, with its descriptor if it has one.
+func (c *Connection) ask(ctx context.Context, r request, send *os.File) (answer, *os.File, error) {
+	var got answer
+	data, err := json.Marshal(r)
+	if err != nil {
+		return got, nil, err
+	}
+	if len(data) > maxMessage {
+		return got, nil, fmt.Errorf("a message to the network process of %d bytes: want at most %d", len(data), maxMessage)
+	}
+	deadline := time.Now().Add(patience)
+	if own, ok := ctx.Deadline(); ok && own.Before(deadline) {
+		deadline = own
+	}
+	if err := c.socket.SetDeadline(deadline); err != nil {
+		return got, nil, err
+	}
+	defer context.AfterFunc(ctx, func() { _ = c.socket.SetDeadline(time.Unix(1, 0)) })()
+	fail := func(err error) (answer, *os.File, error) {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return got, nil, fmt.Errorf("ask the network process to %s: %w", r.Op, err)
+	}
+	if err := c.send(data, send); err != nil {
+		return fail(err)
+	}
+	packet, space := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4))
+	n, spaceN, _, _, err := c.socket.ReadMsgUnix(packet, space)
+	if err == nil && n == 0 {
+		err = io.ErrUnexpectedEOF // it has ended
+	}
+	if err != nil {
+		return fail(err)
+	}
+	file, err := descriptor(space[:spaceN])
+	if err == nil {
+		err = json.Unmarshal(packet[:n], &got)
+	}
+	if err == nil && got.Error != "" {
+		err = errors.New(got.Error)
+		if got.Refused {
+			err = refused{err}
+		}
+	}
+	if err != nil {
+		if file != nil {
+			file.Close()
+		}
+		return fail(err)
+	}
+	return got, file, nil
+}
+
+// send writes a packet with a descriptor, if there is one, which stays the caller's.
+func (c *Connection) send(data []byte, file *os.File) error {
+	if file == nil {
+		_, err := c.socket.Write(data)
+		return err
+	}
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var sent error
+	err = raw.Control(func(fd uintptr) {
+		_, _, sent = c.socket.WriteMsgUnix(data, unix.UnixRights(int(fd)), nil)
+	})
+	return errors.Join(err, sent)
+}
+
+// descriptor is the one that came with a packet; nil for none.
+func descriptor(space []byte) (*os.File, error) {
+	messages, err := unix.ParseSocketControlMessage(space)
+	if err != nil || len(messages) == 0 {
+		return nil, err
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) == 0 {
+		return nil, err
+	}
+	unix.CloseOnExec(fds[0])
+	return os.NewFile(uintptr(fds[0]), "connection"), nil
+}

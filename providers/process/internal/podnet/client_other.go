@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package podnet
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+)
+
+// Connection is a connection with the network process, which there is on Linux only.
+type Connection struct{}
+
+// Close ends the connection.
+func (*Connection) Close() error { return nil }
+
+// Wait returns when the connection has ended.
+func (*Connection) Wait() {}
+
+// CheckVersion asks the network process for its version.
+func CheckVersion(context.Context, string) error { return errors.ErrUnsupported }
+
+// Configure replaces the configuration of the network process.
+func Configure(context.Context, string, Config) (*Connection, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// Attach gives a pod its network.
+func Attach(context.Context, string, Pod, *os.File) (*Connection, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// Dial connects with a port of a pod.
+func Dial(context.Context, string, string, uint16) (net.Conn, error) {
+	return nil, errors.ErrUnsupported
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podnet
+
+// Version is that of the protocol. A network process of another version is replaced.
+const Version = 1
+
+// MTU is that of the link of a pod: each packet costs about the same, whatever its size.
+const MTU = 65520
+
+// The operations of a request.
+const (
+	opVersion   = "version"
+	opConfigure = "configure"
+	opAttach    = "attach"
+	opDial      = "dial"
+)
+
+// request is the first packet on a connection.
+type request struct {
+	Op       string  `json:"op"`
+	Config   *Config `json:"config,omitempty"`
+	Pod      *Pod    `json:"pod,omitempty"`
+	Address  string  `json:"address,omitempty"`
+	Port     uint16  `json:"port,omitempty"`
+	Protocol string  `json:"protocol,omitempty"`
+}
+
+// answer is the packet that answers a request.
+type answer struct {
+	Version int    `json:"version,omitempty"`
+	Error   string `json:"error,omitempty"`
+	// Refused tells that the pod has no listener at the port.
+	Refused bool `json:"refused,omitempty"`
+}
+
+// Config is the configuration of the network process.
+type Config struct {
+	// Range has the addresses of pods, as a prefix such as 10.88.0.0/22.
+	Range string `json:"range"`
+	// Gateway is the address in Range that pods send everything else to, and that answers DNS.
+	Gateway string `json:"gateway"`
+	// MTU is that of the links.
+	MTU int `json:"mtu"`
+	// Nameservers are the DNS servers behind the gateway, as host:port.
+	Nameservers []string `json:"nameservers"`
+	// Denied are prefixes that pods do not reach, besides those that no pod does.
+	Denied []string `json:"denied"`
+	// Services are addresses that lead to another one.
+	Services []Service `json:"services"`
+}
+
+// Service is an address of pods that leads to a target, also to one that pods do not reach otherwise.
+type Service struct {
+	// Protocol is tcp or udp.
+	Protocol string `json:"protocol"`
+	Address  string `json:"address"`
+	Port     uint16 `json:"port"`
+	// Target is an address and a port of the machine's network.
+	Target string `json:"target"`
+}
+
+// Pod is a pod of the network.
+type Pod struct {
+	// Name is for messages: namespace/name.
+	Name      string     `json:"name"`
+	Address   string     `json:"address"`
+	HostPorts []HostPort `json:"hostPorts"`
+}
+
+// HostPort is a port of the machine that leads to one of a pod.
+type HostPort struct {
+	// Protocol is tcp or udp.
+	Protocol string `json:"protocol"`
+	// HostIP is the address of the machine; "" for all.
+	HostIP   string `json:"hostIP"`
+	HostPort uint16 `json:"hostPort"`
+	Port     uint16 `json:"port"`
+}
+
+// Link is what a sandbox is told of its end of the link.
+type Link struct {
+	Address string `json:"address"`
+	Gateway string `json:"gateway"`
+	MTU     int    `json:"mtu"`
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	fieldpath "k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// machineCapabilities give a container power over the machine where it is in the network of the machine: over its interfaces, routes and
+// packets, or over what else is outside of the namespaces that the container has.
+var machineCapabilities = []string{"ALL", "NET_ADMIN", "NET_RAW", "NET_BROADCAST", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO", "SYS_BOOT", "SYS_TIME", "SYS_PTRACE",
+	"DAC_READ_SEARCH", "BPF", "PERFMON", "MAC_ADMIN", "MAC_OVERRIDE", "SYSLOG"}
+
+// refuseMachineCapabilities refuses capabilities that give power over the machine to a container in the network of the machine, unless the
+// configuration allows that. own tells that the pod has a network of its own.
+func (r *Runtime) refuseMachineCapabilities(own bool, added []string) error {
+	if own || r.config.Privileged || !r.contained() {
+		return nil // a program of the machine has what its user has
+	}
+	for _, name := range added {
+		if short := strings.TrimPrefix(strings.ToUpper(name), "CAP_"); slices.Contains(machineCapabilities, short) {
+			return fmt.Errorf("capability %s gives power over the machine to a pod in its network: leave it out, let pods have a network of their own (podNetwork), or set privileged: true for the provider", name)
+		}
+	}
+	return nil
+}
+
+// refusePodCapabilities does it for the containers of a pod, and names the field.
+func (r *Runtime) refusePodCapabilities(pod *corev1.Pod) error {
+	spec := fieldpath.NewPath("spec")
+	own := r.network != nil && !pod.Spec.HostNetwork
+	for _, list := range []struct {
+		at  *fieldpath.Path
+		all []corev1.Container
+	}{{spec.Child("initContainers"), pod.Spec.InitContainers}, {spec.Child("containers"), pod.Spec.Containers}} {
+		for i := range list.all {
+			security := list.all[i].SecurityContext
+			if security == nil || security.Capabilities == nil {
+				continue
+			}
+			for j, name := range security.Capabilities.Add {
+				if err := r.refuseMachineCapabilities(own, []string{string(name)}); err != nil {
+					return errdefs.InvalidInputf("%s: %v", list.at.Index(i).Child("securityContext", "capabilities", "add").Index(j), err)
+				}
+			}
+		}
+	}
+	return nil
+}

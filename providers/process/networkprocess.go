@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/podnet"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+// networkProcess is the process that has the network of the pods. It outlives the daemon, as the supervisors of containers do.
+type networkProcess struct {
+	// program is runsc, which has it as a command.
+	program string
+	// socket is where it listens, record has which process it is, and log what it says.
+	socket, record, log string
+	// cgroups are where the control group is made that it is in.
+	cgroups *cgroups
+	// name is that of the control group.
+	name string
+}
+
+// The files of the network process.
+const (
+	networkSocket = "network"
+	networkPID    = "network.pid"
+	networkLog    = "network.log"
+)
+
+// networkMemory is the most memory that the network process may use.
+const networkMemory = 512 << 20
+
+// configure tells the process its configuration. One that is not there, or does not answer as it should, is replaced.
+func (p *networkProcess) configure(ctx context.Context, config podnet.Config) (*podnet.Connection, error) {
+	if podnet.CheckVersion(ctx, p.socket) == nil {
+		return podnet.Configure(ctx, p.socket, config)
+	}
+	if err := p.end(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.start(ctx); err != nil {
+		return nil, err
+	}
+	connection, err := podnet.Configure(ctx, p.socket, config)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w; its log: %s", err, shim.Tail(p.log)), p.end(context.WithoutCancel(ctx)))
+	}
+	return connection, nil
+}
+
+// start starts the process with a socket that listens already: whoever connects waits until it answers.
+func (p *networkProcess) start(ctx context.Context) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unixpacket", p.socket)
+	if err != nil {
+		return fmt.Errorf("listen for the network process: %w", err)
+	}
+	listener.(*net.UnixListener).SetUnlinkOnClose(false)
+	defer listener.Close()
+	socket, err := listener.(*net.UnixListener).File()
+	if err != nil {
+		return err
+	}
+	defer socket.Close()
+	output, err := os.OpenFile(p.log, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer output.Close()
+	group, err := p.cgroups.make(p.name, &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: networkMemory})
+	if err != nil {
+		return fmt.Errorf("make the cgroup of the network process: %w", err)
+	}
+	// Not CommandContext: it lives longer than the daemon.
+	cmd := &exec.Cmd{
+		Path: p.program, Args: []string{p.program, "podnet", "serve"}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/",
+		Stdout: output, Stderr: output, ExtraFiles: []*os.File{socket}, SysProcAttr: shim.Detached(),
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start the network process: %w", err)
+	}
+	process := shim.ProcessOf(cmd.Process.Pid)
+	go func() { _ = cmd.Wait() }() // who is connected with it sees its end
+	err = group.Add(process.PID)
+	if errors.Is(err, syscall.ESRCH) {
+		err = nil // it has ended, and its log says why
+	}
+	if err := errors.Join(err, durable.WriteJSON(p.record, process)); err != nil {
+		return errors.Join(fmt.Errorf("start the network process: %w", err), shim.KillProcess(process))
+	}
+	return nil
+}
+
+// end ends the process, if there is one.
+func (p *networkProcess) end(ctx context.Context) error {
+	var process shim.Process
+	if err := durable.ReadJSON(p.record, &process); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if process.Alive() {
+		if err := shim.KillProcess(process); err != nil {
+			return fmt.Errorf("end the network process: %w", err)
+		}
+		if err := shim.WaitGone(ctx, process); err != nil {
+			return fmt.Errorf("end the network process: %w", err)
+		}
+	}
+	var errs []error
+	for _, path := range []string{p.socket, p.record} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(append(errs, p.cgroups.of(p.name).Remove())...)
+}
+
+// newNetworkProcess is the network process of this daemon. Its socket is in memory, where paths are short.
+func (r *Runtime) newNetworkProcess(program string) *networkProcess {
+	memory := filepath.Dir(r.oci.bundles)
+	return &networkProcess{
+		program: program, socket: filepath.Join(memory, networkSocket), record: filepath.Join(memory, networkPID),
+		log: filepath.Join(r.config.StateDir, networkLog), cgroups: &r.cgroups, name: "network-" + filepath.Base(memory),
+	}
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"bufio"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/podnet"
+)
+
+// servicesOf returns the function that tells which addresses lead pods elsewhere: the Service of the API server, and the cluster's DNS. Pods
+// reach these servers although they may be on the machine, and nothing else of it.
+func servicesOf(in cli.ProviderInput, config Config) func() []podnet.Service {
+	return func() []podnet.Service {
+		services := []podnet.Service{}
+		for _, server := range config.ClusterDNS {
+			if ip, err := netip.ParseAddr(server); err != nil || !ip.Is4() {
+				continue // pods have no IPv6 here
+			}
+			for _, protocol := range []string{"tcp", "udp"} {
+				services = append(services, podnet.Service{Protocol: protocol, Address: server, Port: 53, Target: net.JoinHostPort(server, "53")})
+			}
+		}
+		return append(services, apiServerService(in)...)
+	}
+}
+
+// apiServerService leads the Service default/kubernetes to the API server as the node reaches it.
+func apiServerService(in cli.ProviderInput) []podnet.Service {
+	target := numeric(in.APIServer)
+	if target == "" || in.Services == nil {
+		return nil
+	}
+	service, err := in.Services.Services(metav1.NamespaceDefault).Get("kubernetes")
+	if err != nil {
+		return nil // pods have no address of it either
+	}
+	var all []podnet.Service
+	for _, address := range service.Spec.ClusterIPs {
+		for _, port := range service.Spec.Ports {
+			if ip, err := netip.ParseAddr(address); err == nil && ip.Is4() && port.Protocol == corev1.ProtocolTCP {
+				all = append(all, podnet.Service{Protocol: "tcp", Address: address, Port: uint16(port.Port), Target: target}) //nolint:gosec // the API server lets only ports through
+			}
+		}
+	}
+	return all
+}
+
+// numeric resolves the host of an address to one of IPv4, as the network process resolves no names; "" if that cannot be.
+func numeric(hostPort string) string {
+	host, port, err := net.SplitHostPort(hostPort)
+	if err != nil {
+		return ""
+	}
+	addresses, err := net.LookupHost(host) //nolint:noctx // the resolver has a timeout of its own
+	slices.Sort(addresses)                 // so that the same ones are no change
+	for _, address := range addresses {
+		if ip, parsed := netip.ParseAddr(address); err == nil && parsed == nil && ip.Is4() {
+			return net.JoinHostPort(address, port)
+		}
+	}
+	return ""
+}
+
+// machineNameservers are the DNS servers of the machine with an IPv4 address, which pods ask by way of their gateway.
+func machineNameservers() []string {
+	servers := []string{}
+	file, err := os.Open("/etc/resolv.conf")
+	if err != nil {
+		return servers
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if words := strings.Fields(lines.Text()); len(words) > 1 && words[0] == "nameserver" {
+			if ip, err := netip.ParseAddr(words[1]); err == nil && ip.Is4() {
+				servers = append(servers, net.JoinHostPort(ip.String(), "53"))
+			}
+		}
+	}
+	return servers
+}

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/podnet"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
+)
+
+// userNetwork is the network of pods that needs no rights on the machine's: one process of this user carries the packets of all pods, and
+// opens connections for them (see decision 49).
+type userNetwork struct {
+	process *networkProcess
+	// denied are the prefixes of the configuration that pods do not reach, and nameservers the DNS servers behind the gateway.
+	denied      []string
+	nameservers func() []string
+	// services are the addresses that lead elsewhere, as they are now.
+	services func() []podnet.Service
+	prefix   netip.Prefix
+	gateway  netip.Addr
+
+	mu sync.Mutex
+	// pods has the sandbox of each address that is taken; guarded by mu.
+	pods map[netip.Addr]string
+	// last is the address that was taken last; guarded by mu.
+	last netip.Addr
+	// configured is what the network process was told last, and connection the one that it was told by; guarded by mu.
+	configured podnet.Config
+	connection *podnet.Connection
+}
+
+// networkFile has the addresses of the pods of this node, which must not change while pods have some.
+const networkFile = "network.json"
+
+type networkRecord struct{ Range string }
+
+// openUserNetwork starts the network process, or finds the one that an earlier daemon has started.
+func (r *Runtime) openUserNetwork(ctx context.Context) (podNetwork, error) {
+	program, err := r.networkProgram(ctx)
+	if err != nil || program == "" {
+		return nil, err
+	}
+	prefix, err := r.podRange()
+	if err != nil {
+		return nil, fmt.Errorf("podCIDR: %w", err)
+	}
+	n := &userNetwork{
+		process: r.newNetworkProcess(program), denied: r.config.PodNetworkDenied, nameservers: machineNameservers, services: r.services,
+		prefix: prefix, gateway: prefix.Addr().Next(), last: prefix.Addr().Next(), pods: map[netip.Addr]string{},
+	}
+	if err := n.configure(ctx); err != nil {
+		return nil, fmt.Errorf("the network of pods; podNetwork: %s leaves pods in the machine's: %w", PodNetworkHost, err)
+	}
+	return n, nil
+}
+
+// networkProgram is the program that has the network process as a command; "" where pods stay in the network of the machine, which is said.
+func (r *Runtime) networkProgram(ctx context.Context) (string, error) {
+	if r.oci.gvisor() {
+		return r.oci.Program, nil
+	}
+	log.G(ctx).Warnf("process provider: pods are in the network of the machine with isolation %s; set podNetwork to a CNI network to give them their own", r.Isolation())
+	return "", nil
+}
+
+// podRange is the range of the configuration, or the one that pods have had so far, or one by the name of the node.
+func (r *Runtime) podRange() (netip.Prefix, error) {
+	path := filepath.Join(r.config.StateDir, networkFile)
+	var kept networkRecord
+	_ = durable.ReadJSON(path, &kept) // without one, or with one that cannot be read, it is chosen anew
+	wanted := r.config.PodCIDR
+	if wanted == "" {
+		if prefix, err := checkRange(kept.Range); err == nil {
+			return prefix, nil
+		}
+		chosen, err := chooseRange(r.nodeName, machinePrefixes())
+		if err != nil {
+			return chosen, err
+		}
+		wanted = chosen.String()
+	}
+	prefix, err := checkRange(wanted)
+	if err == nil && wanted != kept.Range {
+		err = durable.WriteJSON(path, networkRecord{wanted})
+	}
+	return prefix, err
+}
+
+// checkRange returns the range of that text. It must have room for a pod.
+func checkRange(text string) (netip.Prefix, error) {
+	prefix, err := netip.ParsePrefix(text)
+	if err != nil || !prefix.Addr().Is4() || prefix.Masked() != prefix || prefix.Bits() > 29 || prefix.Bits() < 8 {
+		return prefix, errors.Join(fmt.Errorf("%q: want IPv4 addresses such as 10.88.0.0/22, of 8 to 29 bits", text), err)
+	}
+	return prefix, nil
+}
+
+const (
+	// rangesOfNodes has the ranges that nodes choose theirs from, each of bitsOfRange bits, which is 1,021 pods.
+	rangesOfNodes = "10.88.0.0/13"
+	bitsOfRange   = 22
+)
+
+// chooseRange returns the range of a node by its name, so that nodes of one cluster usually differ, and none that the machine uses.
+func chooseRange(node string, used []netip.Prefix) (netip.Prefix, error) {
+	all := netip.MustParsePrefix(rangesOfNodes)
+	count := uint32(1) << (bitsOfRange - all.Bits())
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(node)) // it never fails
+	first := hash.Sum32() % count
+	for i := range count {
+		base := all.Addr().As4()
+		number := (first + i) % count << (32 - bitsOfRange)
+		base[1], base[2] = base[1]|byte(number>>16), byte(number>>8)
+		prefix := netip.PrefixFrom(netip.AddrFrom4(base), bitsOfRange)
+		if !slices.ContainsFunc(used, prefix.Overlaps) {
+			return prefix, nil
+		}
+	}
+	return netip.Prefix{}, fmt.Errorf("the machine uses every range in %s: set podCIDR", rangesOfNodes)
+}
+
+// machinePrefixes are the networks that the machine is in.
+func machinePrefixes() (all []netip.Prefix) {
+	addresses, _ := net.InterfaceAddrs() // an error is an empty list: pods then may not reach a network of the machine
+	for _, a := range addresses {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil {
+			all = append(all, prefix.Masked())
+		}
+	}
+	return all
+}
+
+// configure tells the network process what has changed, and starts one if there is none.
+func (n *userNetwork) configure(ctx context.Context) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	config := podnet.Config{
+		Range: n.prefix.String(), Gateway: n.gateway.String(), MTU: podnet.MTU,
+		Nameservers: n.nameservers(), Denied: slices.Concat([]string{}, n.denied), Services: n.services(),
+	}
+	if n.connection != nil && reflect.DeepEqual(config, n.configured) {
+		return nil
+	}
+	connection, err := n.process.configure(ctx, config)
+	if err != nil {
+		return err
+	}
+	if n.connection != nil {
+		n.connection.Close()
+	}
+	n.configured, n.connection = config, connection
+	return nil
+}
+
+// join takes an address for a sandbox. The link is made by the supervisor of the sandbox.
+func (n *userNetwork) join(ctx context.Context, s *sandbox) ([]string, error) {
+	if err := n.configure(ctx); err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for address := n.after(n.last); ; address = n.after(address) {
+		if n.pods[address] == "" {
+			n.pods[address], n.last = s.id, address
+			return []string{address.String()}, nil
+		}
+		if address == n.last {
+			return nil, fmt.Errorf("every address in %s is taken: set podCIDR to a larger range", n.prefix)
+		}
+	}
+}
+
+// after is the address that is tried after another one: an address that was given back is taken again last.
+func (n *userNetwork) after(address netip.Addr) netip.Addr {
+	next := address.Next()
+	if !n.prefix.Contains(next.Next()) { // the last one is for all
+		return n.gateway.Next()
+	}
+	return next
+}
+
+// leave gives back the address of a sandbox.
+func (n *userNetwork) leave(_ context.Context, s *sandbox) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for address, id := range n.pods {
+		if id == s.id {
+			delete(n.pods, address)
+		}
+	}
+	return nil
+}
+
+// lost takes the address of a sandbox that an earlier daemon has made, and tells whether it is none of this network.
+func (n *userNetwork) lost(s *sandbox) bool {
+	address, err := netip.ParseAddr(s.addresses[0])
+	if err != nil || !n.prefix.Contains(address) || len(s.addresses) != 1 {
+		return true
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if taken := n.pods[address]; taken != "" && taken != s.id {
+		return true
+	}
+	if s.held {
+		n.pods[address] = s.id
+	}
+	return false
+}
+
+func (n *userNetwork) hostPorts() bool { return true }
+
+// run starts the network process again whenever it ends, until ctx ends. The supervisors of sandboxes attach to the new one.
+func (n *userNetwork) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		n.mu.Lock()
+		connection := n.connection
+		n.mu.Unlock()
+		if connection != nil {
+			stop := context.AfterFunc(ctx, func() { connection.Close() })
+			connection.Wait()
+			stop()
+			if ctx.Err() != nil {
+				return
+			}
+			if !n.forget(connection) {
+				continue // there is a newer one
+			}
+			log.G(ctx).Warnf("process provider: the network process has ended, and is started again; connections of pods have ended with it. Its log is %s", n.process.log)
+		}
+		if err := n.configure(ctx); err != nil {
+			log.G(ctx).WithError(err).Error("process provider: start the network of pods again; it is tried again in 1 s")
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		}
+	}
+}
+
+// forget drops a connection that has ended, and tells whether it was the newest.
+func (n *userNetwork) forget(connection *podnet.Connection) bool {
+	connection.Close()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.connection != connection {
+		return false
+	}
+	n.connection = nil
+	return true
+}
+
+// close ends the network process, unless pods go on with it.
+func (n *userNetwork) close(ctx context.Context, used bool) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.connection != nil {
+		n.connection.Close()
+		n.connection = nil
+	}
+	if used {
+		return nil
+	}
+	return n.process.end(ctx)
+}
+
+// link is what the supervisor of a sandbox makes its network from.
+func (n *userNetwork) link(s *sandbox) *shim.Network {
+	meta := s.config.GetMetadata()
+	pod := podnet.Pod{Name: meta.GetNamespace() + "/" + meta.GetName(), Address: s.addresses[0], HostPorts: []podnet.HostPort{}}
+	for _, p := range s.config.GetPortMappings() {
+		if p.GetHostPort() > 0 {
+			pod.HostPorts = append(pod.HostPorts, podnet.HostPort{
+				Protocol: strings.ToLower(p.GetProtocol().String()), HostIP: p.GetHostIp(),
+				HostPort: uint16(p.GetHostPort()), Port: uint16(p.GetContainerPort()), //nolint:gosec // the API server lets only ports through
+			})
+		}
+	}
+	return &shim.Network{Socket: n.process.socket, Pod: pod, Link: podnet.Link{Address: s.addresses[0], Gateway: n.gateway.String(), MTU: podnet.MTU}}
+}
+
+// refuseHostPorts refuses ports of the machine that the network process does not forward.
+func refuseHostPorts(config *runtimeapi.PodSandboxConfig) error {
+	for _, p := range config.GetPortMappings() {
+		if p.GetHostPort() > 0 && p.GetProtocol() == runtimeapi.Protocol_SCTP {
+			return fmt.Errorf("hostPort %d: protocol SCTP is not supported by the network of pods", p.GetHostPort())
+		}
+	}
+	return nil
+}
+
+// HasPod tells whether the address is that of a pod. It and the methods below are for probes: see podruntime.Config.Pods.
+func (n *userNetwork) HasPod(address netip.Addr) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.pods[address] != ""
+}
+
+// DialPod connects with a port of a pod by TCP.
+func (n *userNetwork) DialPod(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	return podnet.Dial(ctx, n.process.socket, to.Addr().String(), to.Port())
+}
+
+// CheckReachable returns an error for addresses that are the machine's own.
+func (n *userNetwork) CheckReachable(address netip.Addr) error {
+	own := address.IsLoopback() || address.IsUnspecified()
+	if addresses, err := net.InterfaceAddrs(); err == nil {
+		own = own || slices.ContainsFunc(addresses, func(a net.Addr) bool {
+			prefix, err := netip.ParsePrefix(a.String())
+			return err == nil && prefix.Addr().Unmap() == address
+		})
+	}
+	if own {
+		return fmt.Errorf("%s is an address of the machine, which pods do not reach; leave out host to ask the pod itself", address)
+	}
+	return nil
+}
