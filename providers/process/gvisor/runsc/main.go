@@ -2,29 +2,32 @@
 
 //go:build linux && (amd64 || arm64)
 
-// Command runsc is gVisor's program of that name, with the seccomp filters of its sandboxes compiled when it is built. As a Go
-// module gVisor compiles them at each start of a sandbox, which takes longer than the rest of the start; its own releases link
-// them as this does.
+// Command runsc is gVisor's program of that name, with three differences:
+//
+//   - The seccomp filters of its sandboxes are compiled when it is built. As a Go module gVisor compiles them at each start of a sandbox,
+//     which takes longer than the rest of the start; its own releases link them as this does.
+//   - `runsc podnet` is the network of pods: see package podnet.
+//   - A sandbox may have a network of its own (--network=sandbox) with --rootless.
 package main
 
 //go:generate go run ../generate -o programs_$GOARCH.go
 
 import (
+	"fmt"
+	"os"
 	_ "unsafe" // for linkname
 
 	"gvisor.dev/gvisor/pkg/seccomp/precompiledseccomp"
 	"gvisor.dev/gvisor/runsc/boot/filter"
 	"gvisor.dev/gvisor/runsc/cli/maincli"
-	"gvisor.dev/gvisor/runsc/version"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/gvisor/podnet"
 )
 
 // precompiledPrograms is where gVisor looks for the program of a sandbox's options. What is not there it compiles.
 //
 //go:linkname precompiledPrograms gvisor.dev/gvisor/runsc/boot/filter.precompiledPrograms
 var precompiledPrograms map[string]precompiledseccomp.Program
-
-// The version is set by whoever builds, and has to be linked.
-var _ = version.Version()
 
 func init() {
 	filter.ListPrecompiled() // makes the map, once; later it would throw these away
@@ -33,4 +36,15 @@ func init() {
 	}
 }
 
-func main() { maincli.Main() }
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "podnet" {
+		os.Exit(podnet.Main(os.Args[2:]))
+	}
+	args, err := withoutRoot(os.Args, maybeRunAsRoot)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "runsc: run as root of a new user namespace:", err)
+		os.Exit(128) // as gVisor does
+	}
+	os.Args = args
+	maincli.Main()
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package podnet
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+)
+
+// Limits of a pod.
+const (
+	maxConnections = 4096
+	maxHalfOpen    = 256
+	maxFlows       = 1024
+	// maxQueries are questions to nameservers that wait for an answer.
+	maxQueries = 256
+	// maxPodMemory is what the buffers of a pod's connections may hold, less the least share of each.
+	maxPodMemory = 64 << 20
+	// maxMemory is the same for all pods.
+	maxMemory = 512 << 20
+)
+
+// supply is a resource of the process, which pods take from.
+type supply struct {
+	mu sync.Mutex
+	// free is guarded by mu, as the allowances are.
+	free int
+}
+
+// allowance is what a pod may take of a supply. It gets no more than it leaves for all others, so one pod gets at most half of it, and two
+// pods a third each.
+type allowance struct {
+	of    *supply
+	limit int
+	used  int // guarded by of.mu
+}
+
+// take takes n, or nothing.
+func (a *allowance) take(n int) bool {
+	a.of.mu.Lock()
+	defer a.of.mu.Unlock()
+	if a.used+n > min(a.limit, a.of.free-n) {
+		return false
+	}
+	a.used += n
+	a.of.free -= n
+	return true
+}
+
+// takeShare takes an eighth of what is left to the pod, from least to most; 0 if there is not even the least.
+func (a *allowance) takeShare(least, most int) int {
+	a.of.mu.Lock()
+	defer a.of.mu.Unlock()
+	n := min(a.limit-a.used, (a.of.free-a.used)/2) / 8
+	n = max(least, min(n, most))
+	if a.used+n > a.of.free-n {
+		return 0
+	}
+	a.used += n
+	a.of.free -= n
+	return n
+}
+
+func (a *allowance) put(n int) {
+	a.of.mu.Lock()
+	defer a.of.mu.Unlock()
+	a.used -= n
+	a.of.free += n
+}
+
+// podFiles are the descriptors of a pod without connections: its network card and the connection of its supervisor.
+const podFiles = 2
+
+var errFiles = errors.New("the network process has no file descriptors left: raise its limit (ulimit -Hn)")
+
+// reserve takes n for the process itself, or nothing.
+func (s *supply) reserve(n int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.free < n {
+		return false
+	}
+	s.free -= n
+	return true
+}
+
+func (s *supply) release(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free += n
+}
+
+// counter counts what a pod has of something.
+type counter struct {
+	limit int32
+	n     atomic.Int32
+}
+
+func (c *counter) take() bool {
+	if c.n.Add(1) > c.limit {
+		c.n.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (c *counter) put() { c.n.Add(-1) }

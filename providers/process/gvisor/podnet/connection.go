@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package podnet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+	"gvisor.dev/gvisor/pkg/waiter"
+)
+
+// connection is a TCP connection between the stack and a pod.
+type connection struct {
+	slot *slot
+	ep   tcpip.Endpoint
+	wq   *waiter.Queue
+}
+
+// stream is the other side: a connection of the machine.
+type stream interface {
+	net.Conn
+	CloseWrite() error
+	SyscallConn() (syscall.RawConn, error)
+}
+
+// errRefused is for a pod that refuses a connection or does not answer.
+var errRefused = errors.New("refused")
+
+// connect opens a connection of the stack with the pod. It is half-open until the pod has answered.
+func (p *pod) connect(ctx context.Context, from, to tcpip.FullAddress) (*connection, error) {
+	fail := func(err error) (*connection, error) {
+		return nil, fmt.Errorf("connect to %s:%d: %w", to.Addr, to.Port, err)
+	}
+	s, err := p.take(&p.connections, minShare, maxShare)
+	if err != nil {
+		return fail(err)
+	}
+	c := &connection{slot: s, wq: &waiter.Queue{}}
+	var terr tcpip.Error
+	if c.ep, terr = p.network.stack.NewEndpoint(tcp.ProtocolNumber, ipv4.ProtocolNumber, c.wq); terr != nil {
+		s.release()
+		return fail(errors.New(terr.String()))
+	}
+	entry, ready := waiter.NewChannelEntry(waiter.WritableEvents | waiter.EventErr | waiter.EventHUp)
+	c.wq.EventRegister(&entry)
+	defer c.wq.EventUnregister(&entry)
+	if terr = c.ep.Bind(from); terr == nil {
+		terr = c.ep.Connect(to)
+	}
+	if _, started := terr.(*tcpip.ErrConnectStarted); started {
+		select {
+		case <-ready:
+			terr = c.ep.LastError()
+		case <-ctx.Done():
+			c.discard()
+			return fail(fmt.Errorf("%w: no answer: %w", errRefused, ctx.Err()))
+		case <-p.ctx.Done():
+			c.discard()
+			return fail(errEnded)
+		}
+	}
+	switch terr.(type) {
+	case nil:
+		c.limit()
+		return c, nil
+	case *tcpip.ErrConnectionRefused, *tcpip.ErrTimeout, *tcpip.ErrConnectionReset:
+		c.discard()
+		return fail(refusal{terr.String()})
+	}
+	c.discard()
+	return fail(errors.New(terr.String()))
+}
+
+// refusal is an errRefused with the words of the stack.
+type refusal struct{ text string }
+
+func (r refusal) Error() string        { return r.text }
+func (r refusal) Is(target error) bool { return target == errRefused }
+
+// limit sets the buffers of the connection to its share.
+func (c *connection) limit() {
+	size := int64(min(c.slot.share/2, bufferMost))
+	c.ep.SocketOptions().SetReceiveBufferSize(size, true)
+	c.ep.SocketOptions().SetSendBufferSize(size, true)
+}
+
+func (c *connection) discard() {
+	c.ep.Abort()
+	c.finish()
+}
+
+// join copies between both sides until both have ended, and closes them. The end of one direction is passed on, as is a failure.
+func (c *connection) join(other stream) {
+	abort := func() {
+		c.ep.Abort()
+		if t, ok := other.(*net.TCPConn); ok {
+			_ = t.SetLinger(0) // its peer sees a reset, too
+		}
+		_ = other.Close()
+	}
+	stop := context.AfterFunc(c.slot.pod.ctx, abort)
+	var copies sync.WaitGroup
+	copies.Go(func() {
+		if !c.copyOut(other) {
+			abort()
+		}
+	})
+	if !c.copyIn(other) {
+		abort()
+	}
+	copies.Wait()
+	stop()
+	_ = other.Close()
+	c.finish()
+}
+
+// copyOut copies from the pod, and tells whether that ended as it should.
+func (c *connection) copyOut(to stream) bool {
+	entry, ready := waiter.NewChannelEntry(waiter.ReadableEvents | waiter.EventHUp | waiter.EventErr)
+	c.wq.EventRegister(&entry)
+	defer c.wq.EventUnregister(&entry)
+	pool := bufferPool(c.slot.share)
+	w := new(tcpip.SliceWriter)
+	for {
+		b := pool.Get().(*[]byte)
+		*w = *b
+		result, terr := c.ep.Read(w, tcpip.ReadOptions{})
+		var err error
+		if terr == nil {
+			_, err = to.Write((*b)[:result.Count])
+		}
+		pool.Put(b)
+		switch terr.(type) {
+		case nil:
+			if err != nil {
+				return false
+			}
+		case *tcpip.ErrWouldBlock:
+			<-ready
+		case *tcpip.ErrClosedForReceive:
+			return to.CloseWrite() == nil
+		default:
+			return false
+		}
+	}
+}
+
+// copyIn copies to the pod, and tells whether that ended as it should. While nothing comes it holds no buffer.
+func (c *connection) copyIn(from stream) bool {
+	raw, err := from.SyscallConn()
+	if err != nil {
+		return false
+	}
+	entry, ready := waiter.NewChannelEntry(waiter.WritableEvents | waiter.EventHUp | waiter.EventErr)
+	c.wq.EventRegister(&entry)
+	defer c.wq.EventUnregister(&entry)
+	pool := bufferPool(c.slot.share)
+	var b *[]byte
+	var n int
+	var readErr error
+	read := func(fd uintptr) bool {
+		b = pool.Get().(*[]byte)
+		for readErr = unix.EINTR; readErr == unix.EINTR; { //nolint:errorlint // unix returns it as it is
+			n, readErr = unix.Read(int(fd), *b)
+		}
+		if readErr == unix.EAGAIN { //nolint:errorlint // as above
+			pool.Put(b)
+			return false
+		}
+		return true
+	}
+	var r bytes.Reader
+	for {
+		if err := raw.Read(read); err != nil {
+			return false
+		}
+		ok := readErr == nil
+		for rest := (*b)[:max(n, 0)]; ok && len(rest) > 0; {
+			r.Reset(rest)
+			written, terr := c.ep.Write(&r, tcpip.WriteOptions{})
+			rest = rest[written:]
+			if _, full := terr.(*tcpip.ErrWouldBlock); full {
+				<-ready
+			} else if terr != nil {
+				ok = false
+			}
+		}
+		pool.Put(b)
+		switch {
+		case !ok:
+			return false
+		case n == 0:
+			return c.ep.Shutdown(tcpip.ShutdownWrite) == nil
+		}
+	}
+}
+
+// finish closes the connection, and keeps its slot until the stack has let go of it: a pod that does not end its side costs itself.
+func (c *connection) finish() {
+	c.ep.Close()
+	late := time.NewTimer(finWait)
+	defer late.Stop()
+	for pause := time.Millisecond; !c.gone(); pause = min(2*pause, time.Second/4) {
+		select {
+		case <-time.After(pause):
+		case <-late.C:
+			c.ep.Abort()
+		case <-c.slot.pod.ctx.Done():
+			c.ep.Abort()
+			c.slot.release()
+			return
+		}
+	}
+	c.slot.release()
+}
+
+func (c *connection) gone() bool {
+	switch tcp.EndpointState(c.ep.State()) {
+	case tcp.StateInitial, tcp.StateClose, tcp.StateError:
+		return true
+	}
+	return false
+}
+
+// bufferPool has the buffers for connections with that share: many connections have small ones.
+func bufferPool(share int) *sync.Pool {
+	switch {
+	case share >= 512<<10:
+		return &largeBuffers
+	case share >= 128<<10:
+		return &mediumBuffers
+	}
+	return &smallBuffers
+}
+
+var largeBuffers, mediumBuffers, smallBuffers = buffers(64 << 10), buffers(16 << 10), buffers(4 << 10)
+
+func buffers(size int) sync.Pool {
+	return sync.Pool{New: func() any { b := make([]byte, size); return &b }}
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package podnet
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// dnsHeader is the size of the header of a message.
+	dnsHeader = 12
+	// silence is how long a nameserver that did not answer is asked last.
+	silence = 10 * time.Second
+)
+
+// ask asks the nameservers what a pod asks, and delivers the answer. Each question has a socket of its own, and so a port that nobody guesses.
+func (f *flow) ask(servers []netip.AddrPort, query []byte) {
+	p := f.slot.pod
+	if len(query) < dnsHeader || !p.queries.take() {
+		return
+	}
+	if !p.files.take(1) {
+		p.queries.put()
+		return
+	}
+	query = slices.Clone(query)
+	release := func() {
+		p.files.put(1)
+		p.queries.put()
+	}
+	if !p.spawn(func() {
+		defer release()
+		f.answer(servers, query)
+	}) {
+		release()
+	}
+}
+
+func (f *flow) answer(servers []netip.AddrPort, query []byte) {
+	b := largeBuffers.Get().(*[]byte)
+	defer largeBuffers.Put(b)
+	known := &f.slot.pod.network.silent
+	for _, server := range known.order(servers) {
+		if f.slot.pod.ctx.Err() != nil {
+			return
+		}
+		n, err := exchange(server, query, *b)
+		known.note(server, err != nil)
+		if err == nil {
+			f.deliver((*b)[:n])
+			return
+		}
+	}
+}
+
+// exchange asks one nameserver.
+func exchange(server netip.AddrPort, query, answer []byte) (int, error) {
+	c, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(server))
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(nextTimeout)); err != nil {
+		return 0, err
+	}
+	if _, err := c.Write(query); err != nil {
+		return 0, err
+	}
+	for {
+		n, err := c.Read(answer)
+		if err != nil {
+			return 0, fmt.Errorf("ask nameserver %s: %w", server, err)
+		}
+		// An answer has the number of the question, and says that it is one.
+		if n >= dnsHeader && answer[0] == query[0] && answer[1] == query[1] && answer[2]&0x80 != 0 {
+			return n, nil
+		}
+	}
+}
+
+// silentServers are nameservers that did not answer lately.
+type silentServers struct {
+	mu    sync.Mutex
+	until map[netip.AddrPort]time.Time // guarded by mu
+}
+
+// order returns the servers, those that answer first.
+func (s *silentServers) order(servers []netip.AddrPort) []netip.AddrPort {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	rank := func(a netip.AddrPort) int {
+		if s.until[a].After(now) {
+			return 1
+		}
+		return 0
+	}
+	return slices.SortedStableFunc(slices.Values(servers), func(a, b netip.AddrPort) int { return rank(a) - rank(b) })
+}
+
+func (s *silentServers) note(server netip.AddrPort, silent bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !silent {
+		delete(s.until, server)
+		return
+	}
+	if s.until == nil {
+		s.until = map[netip.AddrPort]time.Time{}
+	}
+	s.until[server] = time.Now().Add(silence)
+}

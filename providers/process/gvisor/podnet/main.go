@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package podnet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+)
+
+// passed is the descriptor that both commands get from who starts them.
+const passed = 3
+
+// Main runs a command of `runsc podnet`, and returns its exit code:
+//
+//	serve                  the network process. Descriptor 3 is a unix socket of type SOCK_SEQPACKET that listens.
+//	join CONTROL_SOCKET    gives a sandbox its network. Descriptor 3 is the sandbox's end of the network card, input is a JoinConfig.
+func Main(args []string) int {
+	err := errors.New("usage: runsc podnet serve | runsc podnet join CONTROL_SOCKET")
+	switch {
+	case len(args) == 1 && args[0] == "serve":
+		err = serve(log.New(os.Stderr, "podnet: ", 0))
+	case len(args) == 2 && args[0] == "join":
+		err = join(args[1], os.NewFile(passed, "card"), os.Stdin)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "podnet:", err)
+		return 1
+	}
+	return 0
+}
+
+// memoryLimit is where the collector of memory begins to work hard; at rest the process has a tenth of that.
+const memoryLimit = 384 << 20
+
+// serve is the network process. It ends by SIGTERM.
+func serve(logger *log.Logger) error {
+	file := os.NewFile(passed, "listener")
+	listener, err := net.FileListener(file)
+	_ = file.Close()
+	if err != nil {
+		return fmt.Errorf("descriptor 3 is not a socket that listens: %w", err)
+	}
+	l, ok := listener.(*net.UnixListener)
+	if !ok || l.Addr().Network() != "unixpacket" {
+		return fmt.Errorf("descriptor 3 is a socket of %s, not a unix socket of type SOCK_SEQPACKET", listener.Addr().Network())
+	}
+	l.SetUnlinkOnClose(false)         // the path, if there is one, is that of who made the socket
+	signal.Ignore(syscall.SIGPIPE)    // a reader of the log that is gone must not end the network
+	log.SetOutput(io.Discard)         // gVisor's packages log details
+	debug.SetMemoryLimit(memoryLimit) // live memory is bounded by allowances
+	debug.SetGCPercent(50)            // there is little that lives, and much that is used once
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	user := uint32(os.Geteuid())
+	files, err := raiseFiles()
+	if err != nil {
+		return err
+	}
+	n, err := newNetwork(files, logger)
+	if err != nil {
+		return err
+	}
+	if err := restrict(); err != nil {
+		return err
+	}
+	logger.Printf("started with %d file descriptors", files)
+	s := &server{network: n, users: []uint32{0, user}}
+	if err := s.serve(ctx, l); err != nil {
+		return err
+	}
+	logger.Print("ended by a signal")
+	return nil
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package podnet
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"maps"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/icmp"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
+)
+
+const (
+	nicID = 1
+	// bufferDefault and bufferMost are for connections until they have a share: see connection.limit.
+	bufferDefault = 256 << 10
+	bufferMost    = 4 << 20
+	// timeWait is short: no packet is on its way for longer between two ends on one machine, and a pod must not fill the memory with them.
+	timeWait = time.Second
+	// finWait is for the end of a connection that the pod does not end itself.
+	finWait = 10 * time.Second
+)
+
+// Network is the network of all pods.
+type Network struct {
+	stack   *stack.Stack
+	link    *link
+	machine *machine
+	log     *log.Logger
+	// owns tells whether an address is the machine's.
+	owns          func(netip.Addr) (bool, error)
+	files, memory supply
+	policy        atomic.Pointer[policy] // written under mu
+	pods          atomic.Pointer[map[address]*pod]
+	silent        silentServers
+
+	mu sync.Mutex // for writers of policy and pods
+}
+
+// newNetwork returns a network without pods that may have that many descriptors. Its caller closes it.
+func newNetwork(files int, logger *log.Logger) (*Network, error) {
+	m, err := openMachine()
+	if err != nil {
+		return nil, err
+	}
+	n := &Network{machine: m, owns: m.owns, log: logger}
+	n.files.free, n.memory.free = files, maxMemory
+	n.pods.Store(&map[address]*pod{})
+	n.link = &link{network: n}
+	n.link.SetMTU(maxMTU)
+	n.stack = stack.New(stack.Options{
+		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol},
+		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol, icmp.NewProtocol4},
+	})
+	if err := n.setUp(); err != nil {
+		n.close()
+		return nil, err
+	}
+	return n, nil
+}
+
+func (n *Network) setUp() error {
+	sack, moderate := tcpip.TCPSACKEnabled(true), tcpip.TCPModerateReceiveBufferOption(true)
+	wait, linger := tcpip.TCPTimeWaitTimeoutOption(timeWait), tcpip.TCPLingerTimeoutOption(finWait)
+	for _, option := range []tcpip.SettableTransportProtocolOption{
+		&sack, &moderate, &wait, &linger,
+		&tcpip.TCPReceiveBufferSizeRangeOption{Min: 4096, Default: bufferDefault, Max: bufferMost},
+		&tcpip.TCPSendBufferSizeRangeOption{Min: 4096, Default: bufferDefault, Max: bufferMost},
+	} {
+		if err := n.stack.SetTransportProtocolOption(tcp.ProtocolNumber, option); err != nil {
+			return fmt.Errorf("set up TCP: %s", err)
+		}
+	}
+	if err := n.stack.CreateNIC(nicID, n.link); err != nil {
+		return fmt.Errorf("make the network card of the stack: %s", err)
+	}
+	// The stack takes packets to every address, and answers from it.
+	if err := n.stack.SetPromiscuousMode(nicID, true); err != nil {
+		return fmt.Errorf("take packets to every address: %s", err)
+	}
+	if err := n.stack.SetSpoofing(nicID, true); err != nil {
+		return fmt.Errorf("answer from every address: %s", err)
+	}
+	n.stack.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: nicID}})
+	// The stack's own limit of half-open connections is for all pods together; each has its own.
+	n.stack.SetTransportProtocolHandler(tcp.ProtocolNumber, tcp.NewForwarder(n.stack, bufferDefault, 1<<20, n.forwardTCP).HandlePacket)
+	n.stack.SetTransportProtocolHandler(udp.ProtocolNumber, udp.NewForwarder(n.stack, n.forwardUDP).HandlePacket)
+	return nil
+}
+
+// close detaches all pods.
+func (n *Network) close() {
+	for _, p := range *n.pods.Load() {
+		n.detach(p)
+	}
+	n.stack.Close()
+	n.stack.Wait()
+	n.machine.close()
+}
+
+// configure replaces the configuration.
+func (n *Network) configure(c Config) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	old := n.policy.Load()
+	if old == nil || old.Gateway != c.Gateway {
+		if old != nil {
+			n.stack.RemoveAddress(nicID, tcpip.AddrFrom4(old.Gateway.As4()))
+		}
+		gateway := tcpip.ProtocolAddress{Protocol: ipv4.ProtocolNumber, AddressWithPrefix: tcpip.AddrFrom4(c.Gateway.As4()).WithPrefix()}
+		if err := n.stack.AddProtocolAddress(nicID, gateway, stack.AddressProperties{}); err != nil {
+			return fmt.Errorf("set the address of the gateway %s: %s", c.Gateway, err)
+		}
+	}
+	n.stack.SetNICMTU(nicID, c.MTU)
+	n.policy.Store(newPolicy(c))
+	return nil
+}
+
+// find returns the pod with that address, or nil.
+func (n *Network) find(a address) *pod { return (*n.pods.Load())[a] }
+
+// attach adds a pod, whose network card it takes over.
+func (n *Network) attach(spec Pod, fd int) (*pod, error) {
+	card, err := openNIC(fd)
+	if err != nil {
+		return nil, fmt.Errorf("pod %s: %w", spec.Name, err)
+	}
+	p := newPod(n, spec, card)
+	if err := n.add(p); err != nil {
+		card.close()
+		return nil, fmt.Errorf("pod %s: %w", spec.Name, err)
+	}
+	if err := p.listen(spec.HostPorts); err != nil {
+		n.detach(p)
+		return nil, fmt.Errorf("pod %s: %w", spec.Name, err)
+	}
+	p.start()
+	return p, nil
+}
+
+func (n *Network) add(p *pod) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if c := n.policy.Load(); c != nil && (p.address == c.Gateway.As4() || !c.Range.Contains(netip.AddrFrom4(p.address))) {
+		return fmt.Errorf("address %s is not one of the range %s", netip.AddrFrom4(p.address), c.Range)
+	}
+	pods := *n.pods.Load()
+	if other := pods[p.address]; other != nil {
+		return fmt.Errorf("address %s belongs to pod %s", netip.AddrFrom4(p.address), other.name)
+	}
+	if !n.files.reserve(podFiles) {
+		return errFiles
+	}
+	pods = maps.Clone(pods)
+	pods[p.address] = p
+	n.pods.Store(&pods)
+	return nil
+}
+
+// detach removes a pod, and ends its connections and listeners.
+func (n *Network) detach(p *pod) {
+	n.mu.Lock()
+	pods := maps.Clone(*n.pods.Load())
+	if pods[p.address] != p {
+		n.mu.Unlock()
+		return
+	}
+	delete(pods, p.address)
+	n.pods.Store(&pods)
+	n.mu.Unlock()
+	p.end()
+	n.files.release(podFiles)
+}
+
+// dialPod connects from the gateway with a port of a pod.
+func (n *Network) dialPod(ctx context.Context, p *pod, port uint16) (*connection, error) {
+	c := n.policy.Load()
+	if c == nil {
+		return nil, errUnconfigured
+	}
+	local := tcpip.FullAddress{NIC: nicID, Addr: tcpip.AddrFrom4(c.Gateway.As4())}
+	return p.connect(ctx, local, tcpip.FullAddress{NIC: nicID, Addr: tcpip.AddrFrom4(p.address), Port: port})
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package podnet
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/buffer"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+)
+
+const (
+	// packetSize is the size of the buffers that packets are read into.
+	packetSize = buffer.MaxChunkSize
+	// maxQueue is how many bytes wait for a pod that does not read; what comes then is dropped.
+	maxQueue = 2 << 20
+	// queueCost is what a packet costs at least in the queue: an empty one needs memory too.
+	queueCost = 1 << 10
+	// socketBuffer is asked for as the size of a buffer of the kernel, which may give less.
+	socketBuffer = 1 << 20
+)
+
+// nic is this end of the network card of a pod: a socket, or a TUN device. Senders never wait for it. A packet that the kernel does not
+// take is queued, and each sender has a part of the queue: what one sends too much costs nobody else a packet.
+type nic struct {
+	file *os.File // closes fd
+	raw  syscall.RawConn
+	tun  bool
+	wake chan struct{} // holds one word for the writer, if packets are queued
+
+	mu sync.Mutex
+	// The following are guarded by mu.
+	fd      int // -1 when closed
+	queue   []queued
+	bytes   int
+	senders map[*pod]int // bytes by sender; nil is the stack
+}
+
+type queued struct {
+	from *pod
+	pkt  *stack.PacketBuffer
+	cost int
+}
+
+// openNIC takes over a descriptor, also if it fails.
+func openNIC(fd int) (*nic, error) {
+	tun, err := isTUN(fd)
+	if err == nil {
+		err = unix.SetNonblock(fd, true)
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return nil, fmt.Errorf("the network card: %w", err)
+	}
+	if !tun {
+		if size, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF); err == nil && size < socketBuffer {
+			_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, socketBuffer) // less is slower, and works
+		}
+	}
+	n := &nic{file: os.NewFile(uintptr(fd), "nic"), tun: tun, wake: make(chan struct{}, 1), fd: fd, senders: map[*pod]int{}}
+	if n.raw, err = n.file.SyscallConn(); err != nil {
+		_ = n.file.Close()
+		return nil, fmt.Errorf("the network card: %w", err)
+	}
+	return n, nil
+}
+
+// isTUN tells a TUN device from a socket that keeps packets apart; other descriptors are an error.
+func isTUN(fd int) (bool, error) {
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return false, err
+	}
+	switch stat.Mode & unix.S_IFMT {
+	case unix.S_IFCHR:
+		return true, nil
+	case unix.S_IFSOCK:
+		domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
+		if err != nil {
+			return false, err
+		}
+		kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+		if err != nil {
+			return false, err
+		}
+		if domain == unix.AF_UNIX && kind == unix.SOCK_SEQPACKET {
+			return false, nil
+		}
+	}
+	return false, errors.New("the descriptor is neither a unix socket of type SOCK_SEQPACKET nor a TUN device")
+}
+
+// close closes the descriptor, which ends receive and run.
+func (n *nic) close() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.fd = -1
+	_ = n.file.Close()
+	for _, q := range n.queue {
+		q.pkt.DecRef()
+	}
+	n.queue, n.bytes = nil, 0
+	clear(n.senders)
+}
+
+// receive calls handle for each packet until the other end is closed, or this one. The view is handle's if it says that it has taken it.
+func (n *nic) receive(handle func(view *buffer.View) (taken bool)) {
+	var view *buffer.View
+	var ended bool
+	read := func(fd uintptr) bool {
+		if view == nil {
+			view = buffer.NewViewSize(packetSize)
+		}
+		size, err := unix.Read(int(fd), view.AsSlice())
+		switch {
+		case err == unix.EAGAIN: //nolint:errorlint // unix returns it as it is
+			view.Release() // a pod that is silent holds no buffer
+			view = nil
+			return false
+		case err == unix.EINTR: //nolint:errorlint // as above
+			return true
+		case err != nil, size == 0:
+			ended = true
+			return true
+		}
+		view.CapLength(size)
+		if handle(view) {
+			view = nil
+		} else {
+			view.Reset()
+			view.Grow(packetSize)
+		}
+		return true
+	}
+	for !ended {
+		if err := n.raw.Read(read); err != nil {
+			break
+		}
+	}
+	if view != nil {
+		view.Release()
+	}
+}
+
+// send sends a packet of the stack, which the caller keeps.
+func (n *nic) send(pkt *stack.PacketBuffer) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.queue) == 0 && n.write(pkt.AsSlices()) {
+		return
+	}
+	n.enqueue(nil, pkt)
+}
+
+// pass sends a packet of another pod, and tells whether it has kept the view.
+func (n *nic) pass(from *pod, view *buffer.View) (taken bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.queue) == 0 && n.writeBytes(view.AsSlice()) {
+		return false
+	}
+	if n.fd < 0 || !n.hasRoom(from, view.Size()) {
+		return false
+	}
+	size, room := view.Size(), view
+	if taken = size > packetSize/4; !taken {
+		room = buffer.NewViewWithData(view.AsSlice())
+	}
+	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithView(room)})
+	n.enqueue(from, pkt)
+	pkt.DecRef()
+	return taken
+}
+
+func (n *nic) hasRoom(from *pod, size int) bool {
+	cost := max(size, queueCost)
+	return n.senders[from]+cost <= maxQueue-n.bytes-cost
+}
+
+// enqueue queues a packet if its sender has room. The caller has mu.
+func (n *nic) enqueue(from *pod, pkt *stack.PacketBuffer) {
+	if n.fd < 0 || !n.hasRoom(from, pkt.Size()) {
+		return
+	}
+	cost := max(pkt.Size(), queueCost)
+	n.queue = append(n.queue, queued{from, pkt.IncRef(), cost})
+	n.bytes += cost
+	n.senders[from] += cost
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run sends what is queued, until done is closed or the descriptor is.
+func (n *nic) run(done <-chan struct{}) {
+	for {
+		select {
+		case <-done:
+			return
+		case <-n.wake:
+		}
+		if err := n.raw.Write(func(uintptr) bool { return n.flush() }); err != nil {
+			return
+		}
+	}
+}
+
+// flush sends what the kernel takes, and tells whether that is all.
+func (n *nic) flush() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i, q := range n.queue {
+		if !n.write(q.pkt.AsSlices()) {
+			n.queue = n.queue[i:]
+			return false
+		}
+		n.bytes -= q.cost
+		if n.senders[q.from] -= q.cost; n.senders[q.from] == 0 {
+			delete(n.senders, q.from)
+		}
+		q.pkt.DecRef()
+		n.queue[i] = queued{}
+	}
+	n.queue = nil
+	return true
+}
+
+// write writes a packet, and tells whether it is done with: sent, or lost by another error than a full buffer. The caller has mu.
+func (n *nic) write(parts [][]byte) bool {
+	if n.fd < 0 {
+		return true
+	}
+	var err error
+	for err = unix.EINTR; err == unix.EINTR; { //nolint:errorlint // unix returns it as it is
+		if n.tun {
+			_, err = unix.Writev(n.fd, parts)
+		} else {
+			_, err = unix.SendmsgBuffers(n.fd, parts, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+		}
+	}
+	return err != unix.EAGAIN //nolint:errorlint // as above
+}
+
+func (n *nic) writeBytes(packet []byte) bool {
+	if n.fd < 0 {
+		return true
+	}
+	var err error
+	for err = unix.EINTR; err == unix.EINTR; { //nolint:errorlint // as above
+		if n.tun {
+			_, err = unix.Write(n.fd, packet)
+		} else {
+			err = unix.Sendto(n.fd, packet, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil)
+		}
+	}
+	return err != unix.EAGAIN //nolint:errorlint // as above
+}

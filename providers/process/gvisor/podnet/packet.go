@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package podnet
+
+import (
+	"encoding/binary"
+
+	"gvisor.dev/gvisor/pkg/buffer"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+)
+
+// address is an IPv4 address as packets have it.
+type address [4]byte
+
+// handle takes a packet of the pod: to another pod it goes as it is, and what the stack may see goes there. All others are dropped.
+func (p *pod) handle(view *buffer.View) (taken bool) {
+	packet := view.AsSlice()
+	to, ok := p.destination(packet)
+	if !ok {
+		return false
+	}
+	if other := p.network.find(to); other != nil {
+		return other.nic.pass(p, view)
+	}
+	if !p.forStack(packet, to) {
+		return false
+	}
+	room := view
+	if taken = len(packet) > packetSize/4; !taken {
+		room = buffer.NewViewWithData(packet)
+	}
+	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithView(room)})
+	p.network.link.deliver(pkt)
+	pkt.DecRef()
+	return taken
+}
+
+// destination is where a packet of the pod goes. It has to be an IPv4 packet from the address of the pod.
+func (p *pod) destination(packet []byte) (to address, ok bool) {
+	if len(packet) < header.IPv4MinimumSize || packet[0]>>4 != 4 || int(binary.BigEndian.Uint16(packet[2:])) != len(packet) ||
+		address(packet[12:16]) != p.address {
+		return to, false
+	}
+	to = address(packet[16:20])
+	return to, to != p.address
+}
+
+// forStack tells whether the stack takes the packet: TCP and UDP to anywhere but a group, without options and not in fragments, whose memory
+// pods would share; and what belongs to pings of the gateway and to errors.
+func (p *pod) forStack(packet []byte, to address) bool {
+	h := header.IPv4(packet)
+	if h.HeaderLength() != header.IPv4MinimumSize || h.More() || h.FragmentOffset() != 0 || to[0] >= 224 {
+		return false
+	}
+	switch h.Protocol() {
+	case uint8(header.TCPProtocolNumber), uint8(header.UDPProtocolNumber):
+		return true
+	case uint8(header.ICMPv4ProtocolNumber):
+		config := p.network.policy.Load()
+		if config == nil || to != config.Gateway.As4() || len(packet) < header.IPv4MinimumSize+header.ICMPv4MinimumSize {
+			return false
+		}
+		kind := header.ICMPv4(packet[header.IPv4MinimumSize:]).Type()
+		return kind == header.ICMPv4Echo || kind == header.ICMPv4DstUnreachable
+	}
+	return false
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package podnet
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"sync"
+)
+
+var (
+	errUnconfigured = errors.New("the network has no configuration yet")
+	errLimit        = errors.New("the pod has reached a limit of its network")
+	errEnded        = errors.New("the pod has been detached")
+)
+
+// pod is a pod that is attached.
+type pod struct {
+	network *Network
+	name    string
+	address address
+	nic     *nic
+
+	connections, halfOpen, flows, queries counter
+	files, memory                         allowance
+
+	ctx    context.Context // ends with the pod
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+
+	mu sync.Mutex
+	// The following are guarded by mu.
+	ended     bool
+	listeners []io.Closer
+}
+
+func newPod(n *Network, spec Pod, card *nic) *pod {
+	p := &pod{network: n, name: spec.Name, address: spec.Address.As4(), nic: card}
+	p.connections.limit, p.halfOpen.limit, p.flows.limit, p.queries.limit = maxConnections, maxHalfOpen, maxFlows, maxQueries
+	p.files = allowance{of: &n.files, limit: math.MaxInt}
+	p.memory = allowance{of: &n.memory, limit: maxPodMemory}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	return p
+}
+
+// start begins to carry packets.
+func (p *pod) start() {
+	p.spawn(func() { p.nic.receive(p.handle) })
+	p.spawn(func() { p.nic.run(p.ctx.Done()) })
+}
+
+// spawn runs a task of the pod, unless it has been detached.
+func (p *pod) spawn(task func()) bool {
+	if !p.enter() {
+		return false
+	}
+	go func() {
+		defer p.tasks.Done()
+		task()
+	}()
+	return true
+}
+
+// enter makes the caller a task of the pod, which ends by tasks.Done.
+func (p *pod) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return false
+	}
+	p.tasks.Add(1)
+	return true
+}
+
+// end ends everything of the pod, and waits for it.
+func (p *pod) end() {
+	p.mu.Lock()
+	p.ended = true
+	listeners := p.listeners
+	p.mu.Unlock()
+	for _, l := range listeners {
+		_ = l.Close()
+	}
+	p.cancel()
+	p.nic.close()
+	p.tasks.Wait()
+}
+
+// slot is what a connection or a flow takes of its pod.
+type slot struct {
+	pod     *pod
+	counter *counter
+	share   int
+}
+
+// The least and the most that the buffers of one connection hold.
+const (
+	minShare = 16 << 10
+	maxShare = 8 << 20
+)
+
+// take takes a slot with one descriptor, and memory for buffers.
+func (p *pod) take(c *counter, least, most int) (*slot, error) {
+	if !c.take() {
+		return nil, errLimit
+	}
+	if !p.files.take(1) {
+		c.put()
+		return nil, errFiles
+	}
+	share := p.memory.takeShare(least, most)
+	if share == 0 {
+		p.files.put(1)
+		c.put()
+		return nil, errLimit
+	}
+	return &slot{p, c, share}, nil
+}
+
+func (s *slot) release() {
+	s.counter.put()
+	s.pod.files.put(1)
+	s.pod.memory.put(s.share)
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package podnet
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// nobody is the user and the group of the process if root starts it.
+	nobody = 65534
+	// ownFiles are descriptors for what is not a pod's: log, listener, poll, routes, connections of the daemon.
+	ownFiles = 128
+	// bindService allows to listen on ports below 1024, which pods may ask for by hostPort. The process keeps it if it has it.
+	bindService = 1 << unix.CAP_NET_BIND_SERVICE
+)
+
+// raiseFiles raises the limit of descriptors as far as the process may, and returns how many pods may have.
+func raiseFiles() (int, error) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, fmt.Errorf("read the limit of file descriptors: %w", err)
+	}
+	limit.Cur = limit.Max
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, fmt.Errorf("raise the limit of file descriptors: %w", err)
+	}
+	return int(min(limit.Max, math.MaxInt32)) - ownFiles, nil
+}
+
+// restrict drops all rights of the process but one, and every call of the kernel that it does not need.
+func restrict() error {
+	if err := os.Chdir("/"); err != nil {
+		return err
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
+		return fmt.Errorf("forbid core files: %w", err)
+	}
+	if err := dropRights(); err != nil {
+		return err
+	}
+	return installFilter()
+}
+
+// dropRights makes the process one of nobody, if root has started it, with one capability at most.
+func dropRights() error {
+	header, has := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
+	if err := unix.Capget(&header, &has[0]); err != nil {
+		return fmt.Errorf("read the capabilities of the process: %w", err)
+	}
+	if os.Geteuid() == 0 {
+		if err := changeUser(); err != nil {
+			return fmt.Errorf("change to user %d: %w", nobody, err)
+		}
+	}
+	keep := has[0].Permitted & bindService
+	want := [2]unix.CapUserData{{Effective: keep, Permitted: keep}}
+	if err := everyThread(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&want[0]))); err != nil {
+		return fmt.Errorf("drop the capabilities of the process: %w", err)
+	}
+	if err := everyThread(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	return nil
+}
+
+// changeUser changes user and groups, and keeps the capabilities, which are dropped next. Where root has no right to do that, as in a user
+// namespace without other users, the process stays with it.
+func changeUser() error {
+	// An error means that there is no such capability, or that the process may not, and then it has none either.
+	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
+		if c != unix.CAP_NET_BIND_SERVICE {
+			_ = everyThread(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c)
+		}
+	}
+	if err := everyThread(unix.SYS_PRCTL, unix.PR_SET_KEEPCAPS, 1); err != nil {
+		return err
+	}
+	for _, change := range []func() error{
+		func() error { return syscall.Setgroups(nil) },
+		func() error { return syscall.Setresgid(nobody, nobody, nobody) },
+		func() error { return syscall.Setresuid(nobody, nobody, nobody) },
+	} {
+		if err := change(); err != nil && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EINVAL) {
+			return err
+		}
+	}
+	return nil
+}
+
+// everyThread makes a call in each thread of the process: these rights belong to threads.
+func everyThread(trap, a, b uintptr) error {
+	if _, _, errno := syscall.AllThreadsSyscall(trap, a, b, 0); errno != 0 {
+		return errno
+	}
+	return nil
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package podnet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxPacket is the size of the largest request: a configuration with some thousand services.
+const maxPacket = 1 << 20
+
+// server answers on the socket of the process. Who may connect is the user that started it, and root.
+type server struct {
+	network *Network
+	users   []uint32
+	tasks   sync.WaitGroup
+}
+
+// serve answers until ctx ends or the listener fails, and returns when all connections have ended.
+func (s *server) serve(ctx context.Context, l *net.UnixListener) error {
+	defer s.tasks.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	for {
+		c, err := l.AcceptUnix()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("accept a connection of the daemon or a supervisor: %w", err)
+		}
+		s.tasks.Go(func() {
+			defer c.Close()
+			stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+			defer stop()
+			s.answer(ctx, c)
+		})
+	}
+}
+
+// answer answers the requests of one connection.
+func (s *server) answer(ctx context.Context, c *net.UnixConn) {
+	if err := s.checkUser(c); err != nil {
+		reply(c, err)
+		return
+	}
+	for {
+		packet, fds, err := readPacket(c)
+		if err != nil {
+			if !errors.Is(err, io.EOF) && ctx.Err() == nil {
+				reply(c, err)
+			}
+			return
+		}
+		r, err := decodeRequest(packet)
+		if err == nil && (len(fds) == 1) != (r.Op == OpAttach) {
+			err = fmt.Errorf("request %q came with %d descriptors", r.Op, len(fds))
+		}
+		if err != nil {
+			closeAll(fds)
+			reply(c, err)
+			return
+		}
+		switch r.Op {
+		case OpVersion:
+			send(c, Answer{Version: Version})
+		case OpConfigure:
+			reply(c, s.configure(*r.Config))
+		case OpAttach:
+			s.attach(c, *r.Pod, fds[0])
+			return
+		case OpDial:
+			s.dial(ctx, c, r)
+			return
+		}
+	}
+}
+
+func (s *server) checkUser(c *net.UnixConn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var peer *unix.Ucred
+	if ctl := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); ctl != nil {
+		return ctl
+	}
+	if err != nil {
+		return fmt.Errorf("find out who asks: %w", err)
+	}
+	for _, u := range s.users {
+		if peer.Uid == u {
+			return nil
+		}
+	}
+	return fmt.Errorf("user %d may not use the network process", peer.Uid)
+}
+
+func (s *server) configure(c Config) error {
+	if err := s.network.configure(c); err != nil {
+		return err
+	}
+	s.network.log.Printf("configured: pods %s, gateway %s, %d nameservers, %d services", c.Range, c.Gateway, len(c.Nameservers), len(c.Services))
+	return nil
+}
+
+// attach keeps a pod until its connection ends.
+func (s *server) attach(c *net.UnixConn, spec Pod, fd int) {
+	p, err := s.network.attach(spec, fd)
+	if err != nil {
+		s.network.log.Printf("attach: %v", err)
+		reply(c, err)
+		return
+	}
+	defer s.network.detach(p)
+	if send(c, Answer{}) {
+		_, _ = c.Read(make([]byte, 1)) // nothing comes but the end
+	}
+}
+
+// dial gives the client a stream that is joined to a port of a pod.
+func (s *server) dial(ctx context.Context, c *net.UnixConn, r *Request) {
+	p := s.network.find(r.Address.As4())
+	if p == nil || !p.enter() {
+		reply(c, fmt.Errorf("connect to %s:%d: no pod has the address", r.Address, r.Port))
+		return
+	}
+	defer p.tasks.Done()
+	dialing, cancel := context.WithTimeout(ctx, dialTimeout)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_, _ = c.Read(make([]byte, 1))
+		cancel()
+	}()
+	conn, err := s.network.dialPod(dialing, p, r.Port)
+	if err == nil {
+		var ours *net.UnixConn
+		if ours, err = sendStream(c); err == nil {
+			_ = c.Close()
+			conn.join(ours)
+		} else {
+			conn.discard()
+		}
+	}
+	if err != nil {
+		reply(c, err)
+	}
+	_ = c.Close()
+	<-gone
+	cancel()
+}
+
+// sendStream sends one end of a stream, and returns the other one.
+func sendStream(c *net.UnixConn) (*net.UnixConn, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("make a stream: %w", err)
+	}
+	file := os.NewFile(uintptr(pair[0]), "stream")
+	ours, err := net.FileConn(file)
+	_ = file.Close()
+	if err == nil {
+		_, _, err = c.WriteMsgUnix([]byte("{}"), unix.UnixRights(pair[1]), nil)
+	}
+	_ = unix.Close(pair[1])
+	if err != nil {
+		if ours != nil {
+			_ = ours.Close()
+		}
+		return nil, fmt.Errorf("send the stream: %w", err)
+	}
+	return ours.(*net.UnixConn), nil
+}
+
+// readPacket waits for a packet, and returns it with the descriptors that came along.
+func readPacket(c *net.UnixConn) (packet []byte, fds []int, err error) {
+	size, err := peek(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	if size > maxPacket {
+		return nil, nil, fmt.Errorf("the request has %d bytes, more than %d", size, maxPacket)
+	}
+	packet, oob := make([]byte, size), make([]byte, unix.CmsgSpace(4*4))
+	n, on, flags, _, err := c.ReadMsgUnix(packet, oob)
+	if err != nil {
+		return nil, nil, err
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:on])
+	for _, m := range messages {
+		if got, rights := unix.ParseUnixRights(&m); rights == nil {
+			fds = append(fds, got...)
+		}
+	}
+	if err == nil && flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
+		err = errors.New("the request has too many descriptors")
+	}
+	if err != nil {
+		closeAll(fds)
+		return nil, nil, fmt.Errorf("read the request: %w", err)
+	}
+	return packet[:n], fds, nil
+}
+
+// peek waits for a packet, and returns its size. It needs no buffer that would be kept while a connection waits.
+func peek(c *net.UnixConn) (size int, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var failed error
+	err = raw.Read(func(fd uintptr) bool {
+		for failed = unix.EINTR; failed == unix.EINTR; { //nolint:errorlint // unix returns it as it is
+			size, _, failed = unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_TRUNC)
+		}
+		return failed != unix.EAGAIN //nolint:errorlint // as above
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case failed != nil:
+		return 0, failed
+	case size == 0:
+		return 0, io.EOF
+	}
+	return size, nil
+}
+
+func reply(c *net.UnixConn, err error) {
+	a := Answer{Refused: errors.Is(err, errRefused)}
+	if err != nil {
+		a.Error = err.Error()
+	}
+	send(c, a)
+}
+
+func send(c *net.UnixConn, a Answer) bool {
+	packet, err := json.Marshal(a)
+	if err == nil {
+		_, err = c.Write(packet)
+	}
+	return err == nil
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package podnet
+
+import (
+	"net"
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
+	"gvisor.dev/gvisor/pkg/waiter"
+)
+
+// forwardUDP is called for the first packet of each flow of a pod, while its other packets wait. If it does not handle it, the stack answers
+// that the port is unreachable.
+func (n *Network) forwardUDP(r *udp.ForwarderRequest) (handled bool) {
+	id := r.ID()
+	p := n.find(id.RemoteAddress.As4())
+	if p == nil {
+		return true
+	}
+	to := endpoint{ProtocolUDP, netip.AddrPortFrom(netip.AddrFrom4(id.LocalAddress.As4()), id.LocalPort)}
+	config := n.policy.Load()
+	targets, err := config.targets(to, n.owns)
+	if err != nil || len(targets) == 0 {
+		return false
+	}
+	s, err := p.take(&p.flows, minShare, flowBuffer)
+	if err != nil {
+		return true // dropped
+	}
+	f := &flow{slot: s, wq: &waiter.Queue{}, idle: flowIdle, closeOut: func() {}}
+	var machine *net.UDPConn
+	if config.isDNS(to) {
+		f.idle = dnsIdle
+		f.out = func(query []byte) { f.ask(targets, query) }
+	} else if machine, err = f.dial(targets[0]); err != nil {
+		s.release()
+		return false
+	}
+	ep, terr := r.CreateEndpoint(f.wq)
+	if terr != nil {
+		f.closeOut()
+		s.release()
+		return true // another packet was first
+	}
+	f.ep = ep
+	if !p.spawn(f.run) {
+		f.close()
+		f.closeOut()
+		s.release()
+	} else if machine != nil {
+		p.spawn(func() { f.receive(machine) })
+	}
+	return true
+}
+
+// dial opens the socket of the machine for a flow.
+func (f *flow) dial(to netip.AddrPort) (*net.UDPConn, error) {
+	c, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(to))
+	if err != nil {
+		return nil, err
+	}
+	f.out = func(datagram []byte) { _, _ = c.Write(datagram) }
+	f.closeOut = func() { _ = c.Close() }
+	return c, nil
+}
+
+// receive carries datagrams to the pod until the socket is closed, or the other side has none there. While nothing comes it holds no buffer.
+func (f *flow) receive(from *net.UDPConn) {
+	defer f.close()
+	raw, err := from.SyscallConn()
+	if err != nil {
+		return
+	}
+	var readErr error
+	read := func(fd uintptr) bool {
+		b := largeBuffers.Get().(*[]byte)
+		defer largeBuffers.Put(b)
+		var n int
+		for readErr = unix.EINTR; readErr == unix.EINTR; { //nolint:errorlint // unix returns it as it is
+			n, readErr = unix.Read(int(fd), *b)
+		}
+		if readErr == nil {
+			f.deliver((*b)[:n])
+		}
+		return readErr != unix.EAGAIN //nolint:errorlint // as above
+	}
+	for readErr == nil && err == nil {
+		err = raw.Read(read)
+	}
+}
