@@ -123,6 +123,9 @@ func (n *cniNetwork) lost(s *sandbox) bool { return !netns.Alive(s.netns()) }
 // close has nothing to end: namespaces need no process.
 func (n *cniNetwork) close(context.Context, bool) error { return nil }
 
+// restore has nothing to do.
+func (n *cniNetwork) restore(context.Context) error { return nil }
+
 // run has nothing to do.
 func (n *cniNetwork) run(context.Context) {}
 

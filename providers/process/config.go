@@ -81,6 +81,9 @@ type Config struct {
 	// PodNetworkDenied are prefixes that pods do not reach in the default network, besides the machine's own addresses, link-local
 	// addresses and those of metadata services, which no pod reaches. 0.0.0.0/0 leaves pods each other, DNS and services. Default: none.
 	PodNetworkDenied []string `json:"podNetworkDenied,omitempty"`
+	// NetworkProgram is the runsc with the network process, for the default network with isolation runc or crun. Default: the one beside this
+	// program, or on PATH; where there is none, pods are in the network of the machine.
+	NetworkProgram string `json:"networkProgram,omitempty"`
 	// CNIPlugins are the directories of the plugins of that network. Default: /opt/cni/bin and /usr/lib/cni.
 	CNIPlugins []string `json:"cniPlugins,omitempty"`
 	// AllowedUnsafeSysctls are sysctls that pods may set besides those that are safe, as a kubelet's: names, and beginnings of names

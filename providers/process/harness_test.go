@@ -66,6 +66,9 @@ func testConfig(stateDir, images string) process.Config {
 	if c.Isolation == "" && os.Geteuid() == 0 {
 		c.Isolation = process.IsolationRunc
 	}
+	if c.Isolation == process.IsolationRunc {
+		c.NetworkProgram = gvisorProgram()
+	}
 	if c.Isolation = cmp.Or(c.Isolation, process.IsolationGVisor); c.Isolation == process.IsolationGVisor {
 		c.RuntimePath = gvisorProgram()
 	}

@@ -122,7 +122,10 @@ func (r *Runtime) open(ctx context.Context) error {
 	if !r.cgroups.usable() {
 		log.G(ctx).Warnf("process provider: limits of memory and CPU are not kept: %v", r.cgroups.why)
 	}
-	return r.load(ctx)
+	if err := r.load(ctx); err != nil || r.network == nil {
+		return err
+	}
+	return r.network.restore(ctx)
 }
 
 // watchLater hands a container that runs to Run.

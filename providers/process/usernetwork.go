@@ -3,23 +3,28 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"net"
 	"net/netip"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/netns"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/podnet"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
@@ -33,12 +38,15 @@ type userNetwork struct {
 	nameservers func() []string
 	// services are the addresses that lead elsewhere, as they are now.
 	services func() []podnet.Service
-	prefix   netip.Prefix
-	gateway  netip.Addr
+	// tunnels tells that pods are in network namespaces of the machine's kernel, with an interface of the kind TUN; else a supervisor has
+	// the link of each.
+	tunnels bool
+	prefix  netip.Prefix
+	gateway netip.Addr
 
 	mu sync.Mutex
 	// pods has the sandbox of each address that is taken; guarded by mu.
-	pods map[netip.Addr]string
+	pods map[netip.Addr]*sandbox
 	// last is the address that was taken last; guarded by mu.
 	last netip.Addr
 	// configured is what the network process was told last, and connection the one that it was told by; guarded by mu.
@@ -63,7 +71,8 @@ func (r *Runtime) openUserNetwork(ctx context.Context) (podNetwork, error) {
 	}
 	n := &userNetwork{
 		process: r.newNetworkProcess(program), denied: r.config.PodNetworkDenied, nameservers: machineNameservers, services: r.services,
-		prefix: prefix, gateway: prefix.Addr().Next(), last: prefix.Addr().Next(), pods: map[netip.Addr]string{},
+		prefix: prefix, gateway: prefix.Addr().Next(), last: prefix.Addr().Next(), pods: map[netip.Addr]*sandbox{},
+		tunnels: !r.oci.gvisor(),
 	}
 	if err := n.configure(ctx); err != nil {
 		return nil, fmt.Errorf("the network of pods; podNetwork: %s leaves pods in the machine's: %w", PodNetworkHost, err)
@@ -76,8 +85,19 @@ func (r *Runtime) networkProgram(ctx context.Context) (string, error) {
 	if r.oci.gvisor() {
 		return r.oci.Program, nil
 	}
-	log.G(ctx).Warnf("process provider: pods are in the network of the machine with isolation %s; set podNetwork to a CNI network to give them their own", r.Isolation())
-	return "", nil
+	program := cmp.Or(r.config.NetworkProgram, besideThis(runsc))
+	err := netns.HasTunnels()
+	if err == nil && program == "" {
+		program, err = exec.LookPath(runsc)
+	}
+	if err != nil && r.config.NetworkProgram != "" {
+		return "", fmt.Errorf("networkProgram: pods get no network of their own: %w", err)
+	}
+	if err != nil {
+		log.G(ctx).WithError(err).Warnf("process provider: pods are in the network of the machine; set podNetwork to a CNI network, or have %s with the network process beside this program", runsc)
+		return "", nil
+	}
+	return program, nil
 }
 
 // podRange is the range of the configuration, or the one that pods have had so far, or one by the name of the node.
@@ -170,22 +190,69 @@ func (n *userNetwork) configure(ctx context.Context) error {
 	return nil
 }
 
-// join takes an address for a sandbox. The link is made by the supervisor of the sandbox.
+// join takes an address for a sandbox, and makes the link of one in a network namespace. Another link is made by the supervisor of the
+// sandbox.
 func (n *userNetwork) join(ctx context.Context, s *sandbox) ([]string, error) {
 	if err := n.configure(ctx); err != nil {
 		return nil, err
 	}
+	address, err := n.takeAddress(s)
+	if err != nil {
+		return nil, err
+	}
+	if n.tunnels {
+		if err := netns.New(s.netns()); err != nil {
+			return nil, err
+		}
+		if err := n.attach(ctx, s, address.String()); err != nil {
+			return nil, err
+		}
+	}
+	return []string{address.String()}, nil
+}
+
+func (n *userNetwork) takeAddress(s *sandbox) (netip.Addr, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for address := n.after(n.last); ; address = n.after(address) {
-		if n.pods[address] == "" {
-			n.pods[address], n.last = s.id, address
-			return []string{address.String()}, nil
+		if n.pods[address] == nil {
+			n.pods[address], n.last = s, address
+			return address, nil
 		}
 		if address == n.last {
-			return nil, fmt.Errorf("every address in %s is taken: set podCIDR to a larger range", n.prefix)
+			return address, fmt.Errorf("every address in %s is taken: set podCIDR to a larger range", n.prefix)
 		}
 	}
+}
+
+// attach gives a sandbox in a network namespace its network. One that has it keeps it.
+func (n *userNetwork) attach(ctx context.Context, s *sandbox, address string) error {
+	link, err := netns.OpenTunnel(s.netns(), address, podnet.MTU)
+	if errors.Is(err, syscall.EBUSY) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer link.Close()
+	return podnet.Keep(ctx, n.process.socket, n.pod(s, address), link)
+}
+
+// restore attaches the sandboxes in network namespaces that the network process does not have: it was started again.
+func (n *userNetwork) restore(ctx context.Context) error {
+	if !n.tunnels {
+		return nil
+	}
+	n.mu.Lock()
+	pods := maps.Clone(n.pods)
+	n.mu.Unlock()
+	var errs []error
+	for address, s := range pods {
+		if netns.Alive(s.netns()) {
+			errs = append(errs, n.attach(ctx, s, address.String()))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // after is the address that is tried after another one: an address that was given back is taken again last.
@@ -198,13 +265,19 @@ func (n *userNetwork) after(address netip.Addr) netip.Addr {
 }
 
 // leave gives back the address of a sandbox.
-func (n *userNetwork) leave(_ context.Context, s *sandbox) error {
+func (n *userNetwork) leave(ctx context.Context, s *sandbox) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for address, id := range n.pods {
-		if id == s.id {
-			delete(n.pods, address)
+	for address, other := range n.pods {
+		if other.id != s.id {
+			continue
 		}
+		if n.tunnels && n.connection != nil { // one that is started again does not know of it
+			if err := podnet.Detach(ctx, n.process.socket, address.String()); err != nil {
+				return err
+			}
+		}
+		delete(n.pods, address)
 	}
 	return nil
 }
@@ -217,11 +290,11 @@ func (n *userNetwork) lost(s *sandbox) bool {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if taken := n.pods[address]; taken != "" && taken != s.id {
+	if taken := n.pods[address]; taken != nil && taken.id != s.id || n.tunnels && !netns.Alive(s.netns()) {
 		return true
 	}
 	if s.held {
-		n.pods[address] = s.id
+		n.pods[address] = s
 	}
 	return false
 }
@@ -230,23 +303,8 @@ func (n *userNetwork) hostPorts() bool { return true }
 
 // run starts the network process again whenever it ends, until ctx ends. The supervisors of sandboxes attach to the new one.
 func (n *userNetwork) run(ctx context.Context) {
-	for ctx.Err() == nil {
-		n.mu.Lock()
-		connection := n.connection
-		n.mu.Unlock()
-		if connection != nil {
-			stop := context.AfterFunc(ctx, func() { connection.Close() })
-			connection.Wait()
-			stop()
-			if ctx.Err() != nil {
-				return
-			}
-			if !n.forget(connection) {
-				continue // there is a newer one
-			}
-			log.G(ctx).Warnf("process provider: the network process has ended, and is started again; connections of pods have ended with it. Its log is %s", n.process.log)
-		}
-		if err := n.configure(ctx); err != nil {
+	for n.waitForEnd(ctx) {
+		for err := n.resume(ctx); err != nil && ctx.Err() == nil; err = n.resume(ctx) {
 			log.G(ctx).WithError(err).Error("process provider: start the network of pods again; it is tried again in 1 s")
 			select {
 			case <-ctx.Done():
@@ -254,6 +312,33 @@ func (n *userNetwork) run(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// resume starts the network process, and attaches what only the daemon can.
+func (n *userNetwork) resume(ctx context.Context) error {
+	if err := n.configure(ctx); err != nil {
+		return err
+	}
+	return n.restore(ctx)
+}
+
+// waitForEnd returns when the network process has ended, or when ctx ends, which is false.
+func (n *userNetwork) waitForEnd(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		n.mu.Lock()
+		connection := n.connection
+		n.mu.Unlock()
+		if connection == nil {
+			return true
+		}
+		stop := context.AfterFunc(ctx, func() { connection.Close() })
+		connection.Wait()
+		if stop() && n.forget(connection) { // else ctx has ended, or there is a newer one
+			log.G(ctx).Warnf("process provider: the network process has ended, and is started again; connections of pods have ended with it. Its log is %s", n.process.log)
+			return true
+		}
+	}
+	return false
 }
 
 // forget drops a connection that has ended, and tells whether it was the newest.
@@ -284,8 +369,16 @@ func (n *userNetwork) close(ctx context.Context, used bool) error {
 
 // link is what the supervisor of a sandbox makes its network from.
 func (n *userNetwork) link(s *sandbox) *shim.Network {
+	return &shim.Network{
+		Socket: n.process.socket, Pod: n.pod(s, s.addresses[0]),
+		Link: podnet.Link{Address: s.addresses[0], Gateway: n.gateway.String(), MTU: podnet.MTU},
+	}
+}
+
+// pod is a pod as the network process is told of it.
+func (n *userNetwork) pod(s *sandbox, address string) podnet.Pod {
 	meta := s.config.GetMetadata()
-	pod := podnet.Pod{Name: meta.GetNamespace() + "/" + meta.GetName(), Address: s.addresses[0], HostPorts: []podnet.HostPort{}}
+	pod := podnet.Pod{Name: meta.GetNamespace() + "/" + meta.GetName(), Address: address, HostPorts: []podnet.HostPort{}}
 	for _, p := range s.config.GetPortMappings() {
 		if p.GetHostPort() > 0 {
 			pod.HostPorts = append(pod.HostPorts, podnet.HostPort{
@@ -294,7 +387,7 @@ func (n *userNetwork) link(s *sandbox) *shim.Network {
 			})
 		}
 	}
-	return &shim.Network{Socket: n.process.socket, Pod: pod, Link: podnet.Link{Address: s.addresses[0], Gateway: n.gateway.String(), MTU: podnet.MTU}}
+	return pod
 }
 
 // refuseHostPorts refuses ports of the machine that the network process does not forward.
@@ -311,7 +404,7 @@ func refuseHostPorts(config *runtimeapi.PodSandboxConfig) error {
 func (n *userNetwork) HasPod(address netip.Addr) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.pods[address] != ""
+	return n.pods[address] != nil
 }
 
 // DialPod connects with a port of a pod by TCP.

@@ -32,9 +32,10 @@ import (
 // ownNetwork skips a test of the network that needs no rights where the isolation of the tests has none.
 func ownNetwork(t *testing.T) {
 	t.Helper()
-	if os.Getenv(isolationEnv) != process.IsolationGVisor {
-		t.Skip("TestOnGVisor runs it")
+	if testConfig("", "").Isolation == process.IsolationRunc && gvisorProgram() != "" {
+		return // in network namespaces
 	}
+	onGVisor(t)
 }
 
 // beside starts one more pod with a shell, and a server at port 8080 if it is to have one.
@@ -133,7 +134,7 @@ func TestSecurityK1APodDoesNotReachTheMachine(t *testing.T) {
 // TestSecurityK5ASandboxHasNoRights: the process that is the kernel of a pod has a user and a network namespace of its own, and none of the
 // rights that a process of the machine's network needs.
 func TestSecurityK5ASandboxHasNoRights(t *testing.T) {
-	ownNetwork(t)
+	onGVisor(t)
 	w := open(t, nil)
 	p := w.sandboxProcess(w.sandbox)
 	for _, kind := range []string{"user", "net"} {

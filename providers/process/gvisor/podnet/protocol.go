@@ -21,6 +21,7 @@ const (
 	OpVersion   = "version"
 	OpConfigure = "configure"
 	OpAttach    = "attach"
+	OpDetach    = "detach"
 	OpDial      = "dial"
 )
 
@@ -37,6 +38,8 @@ type Request struct {
 	Config *Config `json:"config,omitempty"`
 	// Pod belongs to OpAttach. One descriptor comes with it: the end of the network card.
 	Pod *Pod `json:"pod,omitempty"`
+	// Keep belongs to OpAttach: the pod stays when the connection ends, until OpDetach, which is about its Address.
+	Keep bool `json:"keep,omitempty"`
 	// Address and Port of a pod belong to OpDial.
 	Address netip.Addr `json:"address,omitzero"`
 	Port    uint16     `json:"port,omitempty"`
@@ -109,7 +112,7 @@ func (r *Request) check() error {
 		return r.Config.check()
 	case r.Op == OpAttach && r.Pod != nil:
 		return r.Pod.check()
-	case r.Op == OpDial && r.Address.Is4() && r.Port > 0:
+	case r.Op == OpDial && r.Address.Is4() && r.Port > 0, r.Op == OpDetach && r.Address.Is4():
 		return nil
 	}
 	return fmt.Errorf("request %q is unknown, or lacks what it is about", r.Op)

@@ -80,8 +80,13 @@ func (s *server) answer(ctx context.Context, c *net.UnixConn) {
 		case OpConfigure:
 			reply(c, s.configure(*r.Config))
 		case OpAttach:
-			s.attach(c, *r.Pod, fds[0])
+			s.attach(c, *r.Pod, fds[0], r.Keep)
 			return
+		case OpDetach:
+			if p := s.network.find(r.Address.As4()); p != nil { // else it is gone, which is what was asked for
+				s.network.detach(p)
+			}
+			send(c, Answer{})
 		case OpDial:
 			s.dial(ctx, c, r)
 			return
@@ -117,16 +122,19 @@ func (s *server) configure(c Config) error {
 	return nil
 }
 
-// attach keeps a pod until its connection ends.
-func (s *server) attach(c *net.UnixConn, spec Pod, fd int) {
+// attach keeps a pod until its connection ends, or until it is detached.
+func (s *server) attach(c *net.UnixConn, spec Pod, fd int, keep bool) {
 	p, err := s.network.attach(spec, fd)
 	if err != nil {
 		s.network.log.Printf("attach: %v", err)
 		reply(c, err)
 		return
 	}
+	if keep && send(c, Answer{}) {
+		return
+	}
 	defer s.network.detach(p)
-	if send(c, Answer{}) {
+	if !keep && send(c, Answer{}) {
 		_, _ = c.Read(make([]byte, 1)) // nothing comes but the end
 	}
 }

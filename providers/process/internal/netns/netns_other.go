@@ -4,7 +4,10 @@
 
 package netns
 
-import "errors"
+import (
+	"errors"
+	"os"
+)
 
 var errNone = errors.New("network namespaces need Linux")
 
@@ -19,3 +22,9 @@ func Remove(string) error { return nil }
 
 // Do is not possible here.
 func Do(string, func() error) error { return errNone }
+
+// OpenTunnel is not possible here.
+func OpenTunnel(string, string, int) (*os.File, error) { return nil, errNone }
+
+// HasTunnels tells that none can be made.
+func HasTunnels() error { return errNone }

@@ -83,6 +83,28 @@ func Attach(ctx context.Context, path string, pod Pod, link *os.File) (*Connecti
 	return c, nil
 }
 
+// Keep gives a pod its network at the other end of link until Detach, or until the network process ends.
+func Keep(ctx context.Context, path string, pod Pod, link *os.File) error {
+	c, err := connect(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, _, err = c.ask(ctx, request{Op: opAttach, Pod: &pod, Keep: true}, link)
+	return err
+}
+
+// Detach takes its network from a pod. One that has none is no error.
+func Detach(ctx context.Context, path, address string) error {
+	c, err := connect(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, _, err = c.ask(ctx, request{Op: opDetach, Address: address}, nil)
+	return err
+}
+
 // Dial connects with a port of a pod, from the address of the gateway. A port without a listener is an error of kind syscall.ECONNREFUSED.
 func Dial(ctx context.Context, path, address string, port uint16) (net.Conn, error) {
 	c, err := connect(ctx, path)

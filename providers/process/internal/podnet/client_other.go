@@ -33,6 +33,12 @@ func Attach(context.Context, string, Pod, *os.File) (*Connection, error) {
 	return nil, errors.ErrUnsupported
 }
 
+// Keep gives a pod its network.
+func Keep(context.Context, string, Pod, *os.File) error { return errors.ErrUnsupported }
+
+// Detach takes its network from a pod.
+func Detach(context.Context, string, string) error { return errors.ErrUnsupported }
+
 // Dial connects with a port of a pod.
 func Dial(context.Context, string, string, uint16) (net.Conn, error) {
 	return nil, errors.ErrUnsupported

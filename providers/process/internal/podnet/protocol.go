@@ -13,17 +13,18 @@ const (
 	opVersion   = "version"
 	opConfigure = "configure"
 	opAttach    = "attach"
+	opDetach    = "detach"
 	opDial      = "dial"
 )
 
 // request is the first packet on a connection.
 type request struct {
-	Op       string  `json:"op"`
-	Config   *Config `json:"config,omitempty"`
-	Pod      *Pod    `json:"pod,omitempty"`
-	Address  string  `json:"address,omitempty"`
-	Port     uint16  `json:"port,omitempty"`
-	Protocol string  `json:"protocol,omitempty"`
+	Op      string  `json:"op"`
+	Config  *Config `json:"config,omitempty"`
+	Pod     *Pod    `json:"pod,omitempty"`
+	Keep    bool    `json:"keep,omitempty"`
+	Address string  `json:"address,omitempty"`
+	Port    uint16  `json:"port,omitempty"`
 }
 
 // answer is the packet that answers a request.
