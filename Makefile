@@ -25,10 +25,11 @@ GO_SOURCES := $(shell find . -path ./devcluster -prune -o -path ./bin -prune -o 
 CLUSTER_SOURCES := $(shell find devcluster \( -name '*.go' -o -name go.mod -o -name go.sum \) -print 2>/dev/null) hack/build-devcluster.sh
 # Modules whose tests run with the race detector, but for WITHOUT_RACE. devcluster is apart: its tests drive the built binary.
 TEST_MODULES := . podruntime providerrpc providers providers/process/demo/shell cmd/virtual-kubelet bench deploy test/conformance test/compat/consumer
-# The race detector needs a C compiler. RACE_TEST is go test with it.
+# The race detector needs a C compiler. RACE_TEST is GO_TEST with it. make test sets GO_TEST for its lanes.
 RACE := $(if $(shell command -v gcc || command -v clang),-race)
 RACE_GO := $(if $(RACE),CGO_ENABLED=1) go
-RACE_TEST := $(RACE_GO) test $(RACE)
+GO_TEST := go test
+RACE_TEST := $(if $(RACE),CGO_ENABLED=1) $(GO_TEST) $(RACE)
 NO_RACE := $(if $(RACE),,echo "no C compiler found: the tests run without the race detector; install gcc to have it";)
 
 ##@ Try it
@@ -93,16 +94,21 @@ LONG_PACKAGES := providers/tensilekube providers/process test/faults/process tes
   providers/aci providers/huaweicci providers/admiralty providers/admiralty/agent test/faults test/containerd providers/fargate providers/cri \
   providers/interlink node/nodeutil providers/plugin deploy/release providertest
 LANES ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) * 3 / 2)))
+# If no more than REPEATS tests fail in all lanes, each of them is repeated once, and one that passes then is printed as FLAKY.
+REPEATS ?= 0
 # What is named twice runs where it is named first.
 TEST_TARGETS := test-of/providers/tensilekube test-rest/. test-rest/cmd/virtual-kubelet test-newest test-rest/providers test-rest/podruntime \
   $(LONG_PACKAGES:%=test-of/%) $(TEST_MODULES:%=test-rest/%) test-gvisor test-devcluster
 .PHONY: test race test-compile $(TEST_TARGETS)
 test: build test-compile ## run unit and integration tests, with the race detector where they need no server and no container
-	@$(NO_RACE) $(MAKE) --no-print-directory -k -j$(LANES) $(TEST_TARGETS)
+	@rm -rf .cache/test && mkdir -p .cache/test
+	@$(NO_RACE) failed=0; $(MAKE) --no-print-directory -k -j$(LANES) GO_TEST='$(CURDIR)/.cache/retest lane $(CURDIR)/.cache/test' $(TEST_TARGETS) || failed=1; \
+	  .cache/retest repeat .cache/test $(REPEATS) || failed=1; exit $$failed
 
 # Compilers that work beside tests take the time away that the tests wait for, and two of them do the same work twice.
 test-compile: build
 	@echo "compile the tests"
+	@go build -o .cache/retest ./internal/testing/retest
 	@for module in $(TEST_MODULES); do (cd $$module && $(RACE_GO) list $(RACE) -test -deps -export ./... >/dev/null); done
 	@for package in $(WITHOUT_RACE); do (cd $$package && go list -test -deps -export . >/dev/null); done
 
@@ -118,7 +124,7 @@ TEST_FLAGS := -vet=off -timeout 60m -parallel 4 # make check vets them
 test-of/providers/tensilekube: AT_ONCE := -parallel 8
 
 $(LONG_PACKAGES:%=test-of/%): test-of/%:
-	@cd $* && VK_REQUIRE_TESTAPI=1 $(if $(filter $*,$(WITHOUT_RACE)),go test,$(RACE_TEST)) $(TEST_FLAGS) $(AT_ONCE) .
+	@cd $* && VK_REQUIRE_TESTAPI=1 $(if $(filter $*,$(WITHOUT_RACE)),$(GO_TEST),$(RACE_TEST)) $(TEST_FLAGS) $(AT_ONCE) .
 
 $(TEST_MODULES:%=test-rest/%): test-rest/%:
 	@cd $* && packages=$$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -vxE '$(MODULE_PATH)/($(subst $() ,|,$(LONG_PACKAGES)))') && \
@@ -131,10 +137,10 @@ test-newest:
 	@$(MAKE) --no-print-directory newest schedules
 
 test-gvisor:
-	@case $$(go env GOOS GOARCH | xargs) in "linux amd64"|"linux arm64") cd providers/process/gvisor && go test ./runsc ;; esac
+	@case $$(go env GOOS GOARCH | xargs) in "linux amd64"|"linux arm64") cd providers/process/gvisor && $(GO_TEST) ./runsc ;; esac
 
 test-devcluster:
-	@cd devcluster && DEVCLUSTER_BIN=$(CURDIR)/bin/devcluster go test -count=1 -timeout 20m ./...
+	@cd devcluster && DEVCLUSTER_BIN=$(CURDIR)/bin/devcluster $(GO_TEST) -count=1 -timeout 20m ./...
 
 # go.mod asks for the oldest Kubernetes that the library is built with. With the newest, all of it has to build, and what
 # touches the API's types and the streams is tested.
@@ -142,7 +148,7 @@ NEWEST := -modfile=test/compat/newest.mod
 .PHONY: newest
 newest: ## build the library with the newest Kubernetes, and test its core
 	@go vet $(NEWEST) ./...
-	@go test $(NEWEST) -timeout 20m ./capability ./internal/fanout ./internal/lifecycle ./internal/objects ./node ./node/api ./node/nodeutil
+	@$(GO_TEST) $(NEWEST) -timeout 20m ./capability ./internal/fanout ./internal/lifecycle ./internal/objects ./node ./node/api ./node/nodeutil
 
 # Packages with tests of the matrix of faults; LONG=1 lets each fault last as long as the matrix says.
 FAULTS := ./node/... ./test/faults/... ./test/integration
@@ -267,7 +273,7 @@ moto: ## run provider fargate on moto's Secrets Manager and logs, hold its reque
 slurm: ## run the tests of provider slurm on Slurm of Debian and write docs/reports/slurm.md
 	@VERSION='$(VERSION)' hack/test-slurm.sh docs/reports/slurm.md
 
-# How many random schedules of users, faults and restarts every `make test` tries, new ones each time.
+# How many random schedules of users, faults and restarts every `make test` tries, new ones each time. A failing one is never repeated.
 SCHEDULES ?= 10000
 SEED ?= 0
 .PHONY: schedules
