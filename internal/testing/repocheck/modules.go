@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -97,23 +98,31 @@ func (t *Tree) DependencyBudget(ctx context.Context, budget []Budget, packages .
 // neededBy returns the modules beyond the library that packages are built
 // from, each with one of the packages that are used.
 func (t *Tree) neededBy(ctx context.Context, packages []string) (map[string]string, error) {
-	args := append([]string{"list", "-deps", "-f", "{{with .Module}}{{.Path}} {{end}}{{.ImportPath}}"}, packages...)
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = t.Root
-	// What is needed depends on the platform; one of them is enough for a budget.
-	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	out, err := t.list(ctx, ".", "{{with .Module}}{{.Path}} {{end}}{{.ImportPath}}", packages...)
 	if err != nil {
-		return nil, fmt.Errorf("list the dependencies of %s: %w\n%s", strings.Join(packages, " "), err, stderr.String())
+		return nil, err
 	}
 	needed := map[string]string{}
-	for line := range strings.Lines(string(out)) {
+	for line := range strings.Lines(out) {
 		module, pkg, found := strings.Cut(strings.TrimSpace(line), " ")
 		if found && module != t.ModulePath {
 			needed[module] = pkg
 		}
 	}
 	return needed, nil
+}
+
+// list runs go list in a folder of the tree, for the packages and all that they are built from.
+func (t *Tree) list(ctx context.Context, dir, format string, packages ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-deps", "-f", format}, packages...)...)
+	cmd.Dir = filepath.Join(t.Root, dir)
+	// The answer depends on the platform; one of them is enough for a budget.
+	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("list the dependencies of %s in %s: %w\n%s", strings.Join(packages, " "), dir, err, stderr.String())
+	}
+	return string(out), nil
 }

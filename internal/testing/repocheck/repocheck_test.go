@@ -5,6 +5,9 @@ package repocheck
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -130,6 +133,37 @@ func TestEveryRuleCanBeBroken(t *testing.T) {
 		if diff := cmp.Diff(tt.want, tt.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
+	}
+}
+
+func TestArchived(t *testing.T) {
+	tree, err := Load(filepath.Join("..", "..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := []Archived{
+		{Module: "gopkg.in/yaml.v3", By: []string{"github.com/go-openapi/swag"}, Why: "is true"},
+		{Module: "google.golang.org/protobuf", Since: "2020", Instead: "JSON"},
+		{Module: "github.com/json-iterator/go", By: []string{"example.org/other"}, Why: "is another"},
+		{Module: "example.org/unused", By: []string{"example.org/other"}, Why: "was"},
+		{Module: "example.org/absent"},
+	}
+	got, err := tree.Archived(t.Context(), rows, "providerrpc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{
+		"^google.golang.org/protobuf is imported by .*google.golang.org/grpc.* and archived since 2020: replace it by JSON, or give the reason in its row$",
+		"^podruntime/go.mod: requires google.golang.org/protobuf, which is archived since 2020: replace it by JSON$",
+		"^github.com/json-iterator/go is imported by sigs.k8s.io/structured-merge-diff/v6, its row has example.org/other$",
+		"^example.org/unused is in no build any more: remove By and Why from its row$",
+	} {
+		if !slices.ContainsFunc(got, regexp.MustCompile(want).MatchString) {
+			t.Errorf("breach %d is missing: %s", i, want)
+		}
+	}
+	if t.Failed() || slices.ContainsFunc(got, regexp.MustCompile("yaml.v3|absent").MatchString) {
+		t.Errorf("the breaches are\n%s", strings.Join(got, "\n"))
 	}
 }
 

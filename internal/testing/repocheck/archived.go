@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repocheck
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Archived is a module that its authors have archived: nobody will mend a bug in it.
+type Archived struct {
+	Module string
+	// Since is when it was archived, and Seen where that is written.
+	Since, Seen string
+	// By are the modules of the shipped programs that import it; none do if it is empty.
+	By []string
+	// Why says why they still do, and Instead what replaces it.
+	Why, Instead string
+}
+
+// Archived compares the rows with the modules that the packages in the shipped folders are built from. A module of a row may be
+// imported by the modules that the row names, and by no other. No go.mod of the tree may require one directly without a reason.
+func (t *Tree) Archived(ctx context.Context, rows []Archived, shipped ...string) (breaches []string, err error) {
+	importers := map[string]map[string]bool{}
+	for _, dir := range shipped {
+		if err := t.addImporters(ctx, importers, dir); err != nil {
+			return nil, err
+		}
+	}
+	for _, row := range rows {
+		by := slices.Sorted(maps.Keys(importers[row.Module]))
+		switch {
+		case len(by) == 0 && len(row.By) > 0:
+			breaches = append(breaches, fmt.Sprintf("%s is in no build any more: remove By and Why from its row", row.Module))
+		case len(by) > 0 && row.Why == "":
+			breaches = append(breaches, fmt.Sprintf("%s is imported by %s and archived since %s: replace it by %s, or give the reason in its row",
+				row.Module, strings.Join(by, ", "), row.Since, row.Instead))
+		case !slices.Equal(by, row.By):
+			breaches = append(breaches, fmt.Sprintf("%s is imported by %s, its row has %s", row.Module, strings.Join(by, ", "), strings.Join(row.By, ", ")))
+		}
+		for _, dir := range slices.Sorted(maps.Keys(t.Modules)) {
+			for _, req := range t.Modules[dir].Require {
+				if req.Mod.Path == row.Module && !req.Indirect && row.Why == "" {
+					breaches = append(breaches, fmt.Sprintf("%s: requires %s, which is archived since %s: replace it by %s", path.Join(dir, "go.mod"), row.Module, row.Since, row.Instead))
+				}
+			}
+		}
+	}
+	return breaches, nil
+}
+
+// addImporters adds the modules that import each other module, as they are built in a folder without tests.
+func (t *Tree) addImporters(ctx context.Context, importers map[string]map[string]bool, dir string) error {
+	out, err := t.list(ctx, dir, `{{with .Module}}{{.Path}} {{$.ImportPath}} {{join $.Imports " "}}{{end}}`, "./...")
+	if err != nil {
+		return err
+	}
+	moduleOf, imports := map[string]string{}, map[string][]string{}
+	for line := range strings.Lines(out) {
+		if fields := strings.Fields(line); len(fields) > 0 {
+			moduleOf[fields[1]] = fields[0]
+			imports[fields[0]] = append(imports[fields[0]], fields[2:]...)
+		}
+	}
+	for importer, packages := range imports {
+		for _, p := range packages {
+			module := moduleOf[p]
+			if importers[module] == nil {
+				importers[module] = map[string]bool{}
+			}
+			if module != importer {
+				importers[module][importer] = true
+			}
+		}
+	}
+	return nil
+}
