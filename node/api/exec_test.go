@@ -174,7 +174,7 @@ func TestResizeArrivesAndIsClosedAtTheEnd(t *testing.T) {
 		if got, want := <-seen, (api.TermSize{Width: 120, Height: 40}); got != want {
 			t.Errorf("got size %v, want %v", got, want)
 		}
-		within(t, s.served, 5*time.Second, "end of the request")
+		within(t, s.served, 20*time.Second, "end of the request")
 		for range <-resize {
 		}
 	})

@@ -170,11 +170,11 @@ func TestLogIsClosedWhenClientLeaves(t *testing.T) {
 		_, err := http.DefaultTransport.RoundTrip(req)
 		left <- err
 	}()
-	providerCtx := within(t, opened, 5*time.Second, "opening of the log")
+	providerCtx := within(t, opened, 20*time.Second, "opening of the log")
 	leave()
-	within(t, stream.closed, time.Second, "closing of the log")
-	within(t, providerCtx.Done(), time.Second, "end of the provider's context")
-	within(t, s.served, 5*time.Second, "end of the request")
+	within(t, stream.closed, 20*time.Second, "closing of the log")
+	within(t, providerCtx.Done(), 20*time.Second, "end of the provider's context")
+	within(t, s.served, 20*time.Second, "end of the request")
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Errorf("client got %v", err)
 	}

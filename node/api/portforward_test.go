@@ -56,7 +56,7 @@ func forward(t *testing.T, s server, over, path string, ports ...string) *forwar
 		t.Fatal(err)
 	}
 	go func() { f.done <- fw.ForwardPorts() }()
-	within(t, ready, 5*time.Second, "start of the forwarding")
+	within(t, ready, 20*time.Second, "start of the forwarding")
 	f.ports, err = fw.GetPorts()
 	if err != nil {
 		t.Fatal(err)
@@ -105,10 +105,10 @@ func TestPortForwardManyPortsManyConnections(t *testing.T) {
 			}
 			clients.Wait()
 			close(f.stop)
-			if err := within(t, f.done, 5*time.Second, "end of the client"); err != nil {
+			if err := within(t, f.done, 20*time.Second, "end of the client"); err != nil {
 				t.Error(err)
 			}
-			within(t, s.served, 5*time.Second, "end of the request")
+			within(t, s.served, 20*time.Second, "end of the request")
 		})
 	}
 }
@@ -153,7 +153,7 @@ func TestSecurityE7PortForwardContextEndsWhenClientLeaves(t *testing.T) {
 				for id := range 2 {
 					data, _ := connect(t, conn, id, 80)
 					fmt.Fprint(data, strings.Repeat("x", 100<<10)) // which nobody reads
-					within(t, started, 5*time.Second, "start of a connection")
+					within(t, started, 20*time.Second, "start of a connection")
 				}
 				if broken {
 					breakAll()
@@ -161,9 +161,9 @@ func TestSecurityE7PortForwardContextEndsWhenClientLeaves(t *testing.T) {
 					conn.Close()
 				}
 				for range 2 {
-					within(t, ended, time.Second, "end of the provider's context")
+					within(t, ended, 20*time.Second, "end of the provider's context")
 				}
-				within(t, s.served, 5*time.Second, "end of the request")
+				within(t, s.served, 20*time.Second, "end of the request")
 			})
 		}
 	}
@@ -230,8 +230,8 @@ func TestSecurityE7PortForwardOverWebSocket(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	conn.Close()
-	within(t, ended, time.Second, "end of the provider's context")
-	within(t, s.served, 5*time.Second, "end of the request")
+	within(t, ended, 20*time.Second, "end of the provider's context")
+	within(t, s.served, 20*time.Second, "end of the request")
 }
 
 func TestPortForwardRefusesWhatCannotWork(t *testing.T) {

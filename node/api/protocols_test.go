@@ -94,7 +94,7 @@ func TestWebSocketProtocols(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", protocol, got, want)
 		}
 		conn.Close()
-		within(t, s.served, 5*time.Second, "end of the request")
+		within(t, s.served, 20*time.Second, "end of the request")
 	}
 }
 
@@ -108,8 +108,8 @@ func TestSPDYWithoutErrorStream(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	within(t, s.served, 5*time.Second, "end of the request")
-	within(t, conn.CloseChan(), 5*time.Second, "end of the connection")
+	within(t, s.served, 20*time.Second, "end of the request")
+	within(t, conn.CloseChan(), 20*time.Second, "end of the connection")
 }
 
 // The library counts the streams and does not look which ones they are. A
@@ -135,5 +135,5 @@ func TestSPDYWithoutPromisedStream(t *testing.T) {
 	if !strings.Contains(string(got[:n]), "stdout") {
 		t.Errorf("got %q, %v on the error stream, want one that names the missing stream", got[:n], err)
 	}
-	within(t, s.served, 5*time.Second, "end of the request")
+	within(t, s.served, 20*time.Second, "end of the request")
 }

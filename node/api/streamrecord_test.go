@@ -167,7 +167,7 @@ func TestSecurityA11RecordsSayHowStreamsEnd(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
 		go run(ctx, "sleep")
-		within(t, started, 5*time.Second, "start of the session")
+		within(t, started, 20*time.Second, "start of the session")
 		run(t.Context(), "sleep")
 		if got := next(); got.Outcome != "too many" || got.User != "jane" {
 			t.Errorf("beyond the limit: got %+v", got)
@@ -188,7 +188,7 @@ func TestSecurityA11RecordsTellTimeouts(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	s, next, _ := recorded(t, api.PodHandlerConfig{RunInContainer: wait, StreamIdleTimeout: 5 * short, StreamCreationTimeout: 20 * short})
+	s, next, _ := recorded(t, api.PodHandlerConfig{RunInContainer: wait, StreamIdleTimeout: 20 * short, StreamCreationTimeout: time.Hour})
 	overTransports(t, func(t *testing.T, stream streamFunc) {
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
@@ -226,7 +226,7 @@ func TestSecurityA11PortForwardLeavesARecord(t *testing.T) {
 			}
 		}
 		close(f.stop)
-		if err := within(t, f.done, 5*time.Second, "end of the client"); err != nil {
+		if err := within(t, f.done, 20*time.Second, "end of the client"); err != nil {
 			t.Errorf("%s: the client ended with %v", over, err)
 		}
 		check(over, 2)

@@ -46,8 +46,8 @@ func TestSecurityE7ExecStreamsAreMadeInTime(t *testing.T) {
 		StreamCreationTimeout: short,
 	})
 	conn := dial(t, s, execPath+"&output=1", "v4.channel.k8s.io")
-	within(t, s.served, 5*time.Second, "end of a request without streams")
-	within(t, conn.CloseChan(), 5*time.Second, "end of a connection without streams")
+	within(t, s.served, 20*time.Second, "end of a request without streams")
+	within(t, conn.CloseChan(), 20*time.Second, "end of a connection without streams")
 }
 
 func TestSecurityE7IdleSessionEnds(t *testing.T) {
@@ -59,23 +59,16 @@ func TestSecurityE7IdleSessionEnds(t *testing.T) {
 				ended <- struct{}{}
 				return ctx.Err()
 			},
-			StreamIdleTimeout:     5 * short,
-			StreamCreationTimeout: 20 * short,
+			StreamIdleTimeout:     20 * short, // on a machine with much else to do a session begins slowly
+			StreamCreationTimeout: time.Hour,
 		})
-		for range 20 { // on a machine with much else to do the beginning of a session may take longer
-			ctx, leave := context.WithCancel(t.Context())
-			go func() {
-				_ = stream(ctx, s, execPath+"&output=1", remotecommand.StreamOptions{Stdout: io.Discard})
-			}()
-			within(t, s.served, 20*time.Second, "end of the request")
-			leave()
-			select {
-			case <-ended:
-				return
-			default:
-			}
-		}
-		t.Error("the provider's context did not end in a quiet session")
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		go func() {
+			_ = stream(ctx, s, execPath+"&output=1", remotecommand.StreamOptions{Stdout: io.Discard})
+		}()
+		within(t, ended, 20*time.Second, "end of the provider's context in a quiet session")
+		within(t, s.served, 20*time.Second, "end of the request")
 	})
 }
 
@@ -102,7 +95,7 @@ func TestSecurityE7ForwardedStreamsAreMadeInTime(t *testing.T) {
 		n, _ := stream.Read(buf)
 		message <- string(buf[:n])
 	}()
-	if got := within(t, message, 5*time.Second, "error message"); !strings.Contains(got, "timed out waiting for streams") {
+	if got := within(t, message, 20*time.Second, "error message"); !strings.Contains(got, "timed out waiting for streams") {
 		t.Errorf("got %q, want a message about the missing stream", got)
 	}
 }
@@ -124,7 +117,7 @@ func TestSecurityE7IdlePortForwardEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			within(t, s.served, 5*time.Second, "end of a quiet connection")
+			within(t, s.served, 20*time.Second, "end of a quiet connection")
 		})
 	}
 }

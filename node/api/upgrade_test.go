@@ -157,15 +157,15 @@ func leaveDuring(t *testing.T, stream streamFunc, path string, broken bool) {
 	go func() {
 		_ = stream(ctx, s, path+"&input=1&output=1", remotecommand.StreamOptions{Stdin: stdin, Stdout: io.Discard})
 	}()
-	within(t, started, 5*time.Second, "start of the session")
-	within(t, stdin.sent, 5*time.Second, "sending of stdin")
+	within(t, started, 20*time.Second, "start of the session")
+	within(t, stdin.sent, 20*time.Second, "sending of stdin")
 	if broken {
 		breakAll()
 	} else {
 		leave()
 	}
-	within(t, ended, time.Second, "end of the provider's context")
-	within(t, s.served, 5*time.Second, "end of the request")
+	within(t, ended, 20*time.Second, "end of the provider's context")
+	within(t, s.served, 20*time.Second, "end of the request")
 }
 
 func TestStreamsEndWhenClientLeaves(t *testing.T) {
@@ -184,9 +184,9 @@ func TestStreamsEndWhenClientLeaves(t *testing.T) {
 		go func() {
 			_ = stream(ctx, s, "/attach/default/web/app?input=1&output=1", remotecommand.StreamOptions{Stdin: stdin, Stdout: io.Discard})
 		}()
-		within(t, started, 5*time.Second, "start of the session")
+		within(t, started, 20*time.Second, "start of the session")
 		leave()
-		within(t, ended, time.Second, "end of stdin")
+		within(t, ended, 20*time.Second, "end of stdin")
 	})
 }
 
@@ -205,9 +205,9 @@ func TestSessionEndsWhenServerStops(t *testing.T) {
 		go func() {
 			_ = stream(t.Context(), s, execPath+"&input=1&output=1", remotecommand.StreamOptions{Stdin: stdin, Stdout: io.Discard})
 		}()
-		within(t, started, 5*time.Second, "start of the session")
+		within(t, started, 20*time.Second, "start of the session")
 		stop()
-		within(t, s.served, time.Second, "end of the request")
+		within(t, s.served, 20*time.Second, "end of the request")
 	})
 }
 
@@ -249,9 +249,9 @@ func TestStopOfServerIsNoSuccess(t *testing.T) {
 				go func() {
 					result <- stream(t.Context(), s, execPath+"&output=1", remotecommand.StreamOptions{Stdout: io.Discard})
 				}()
-				within(t, started, 5*time.Second, "start of the session")
+				within(t, started, 20*time.Second, "start of the session")
 				stop()
-				if err := within(t, result, 5*time.Second, "end of the client"); err == nil {
+				if err := within(t, result, 20*time.Second, "end of the client"); err == nil {
 					t.Error("the client was told that its command succeeded")
 				}
 			})
@@ -288,12 +288,12 @@ func TestNothingIsLeftAfterDisconnects(t *testing.T) {
 					Stdout: io.Discard, Tty: true, TerminalSizeQueue: terminal,
 				})
 			}()
-			within(t, started, 5*time.Second, "start of the session")
+			within(t, started, 20*time.Second, "start of the session")
 			leave()
-			if err := within(t, left, 5*time.Second, "end of the client"); err == nil {
+			if err := within(t, left, 20*time.Second, "end of the client"); err == nil {
 				t.Error("a client that left early got no error")
 			}
-			within(t, srv.served, 5*time.Second, "end of the request")
+			within(t, srv.served, 20*time.Second, "end of the request")
 			close(terminal)
 		}
 	})

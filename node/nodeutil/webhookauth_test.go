@@ -139,7 +139,7 @@ func TestReviewsHaveTheirOwnLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	w := httptest.NewRecorder()
 	WithAuth(auth, hello).ServeHTTP(w, request("GET", "/pods", "root").WithContext(ctx))

@@ -94,13 +94,13 @@ func files(t *testing.T, plugin, clients *testpki.Authority) *TLS {
 func dialTLS(t *testing.T, r *remote, f *TLS) (*plugin, error) {
 	t.Helper()
 	c := Config{Endpoint: "tls://" + r.address, TLS: f}
-	c.StartTimeout.Duration = 5 * time.Second
+	c.StartTimeout.Duration = 30 * time.Second
 	p, err := newPlugin(testNode(), c)
 	if err != nil {
 		return nil, err
 	}
 	p.every, p.patience, p.retry = 20*time.Millisecond, 2*time.Second, 5*time.Millisecond
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	s, err := p.dial(ctx)
 	if err != nil {

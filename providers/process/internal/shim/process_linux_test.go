@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"slices"
 	"testing"
+	"time"
 )
 
 // TestQuickDescendants: what is found without a look at all processes of the machine is what such a look finds, also when another
@@ -36,7 +37,7 @@ func TestQuickDescendants(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all, quick []int
-	for range 100 { // the shell that does not say so may not run yet
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); { // the shell that does not say so may not run yet
 		all, quick = Descendants(os.Getpid()), quickDescendants(os.Getpid())
 		slices.Sort(all)
 		slices.Sort(quick)
