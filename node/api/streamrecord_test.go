@@ -188,7 +188,7 @@ func TestSecurityA11RecordsTellTimeouts(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	s, next, _ := recorded(t, api.PodHandlerConfig{RunInContainer: wait, StreamIdleTimeout: 20 * short, StreamCreationTimeout: time.Hour})
+	s, next, _ := recorded(t, api.PodHandlerConfig{RunInContainer: wait, StreamIdleTimeout: 10 * short, StreamCreationTimeout: time.Hour})
 	overTransports(t, func(t *testing.T, stream streamFunc) {
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()

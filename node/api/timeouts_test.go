@@ -52,6 +52,7 @@ func TestSecurityE7ExecStreamsAreMadeInTime(t *testing.T) {
 
 func TestSecurityE7IdleSessionEnds(t *testing.T) {
 	overTransports(t, func(t *testing.T, stream streamFunc) {
+		t.Parallel()
 		ended := make(chan struct{}, 1)
 		s := serve(t, api.PodHandlerConfig{
 			RunInContainer: func(ctx context.Context, _, _, _ string, _ []string, _ api.AttachIO) error {
