@@ -69,11 +69,14 @@ func runLane(out io.Writer, into string, r record, args []string) error {
 	if r.results, err = r.goTest(out, args...); err != nil {
 		return err
 	}
+	if len(r.Failures) == 0 {
+		r.Env = nil // it may have secrets, and nothing is repeated
+	}
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(into, "lane-*.json") // of mode 0600: it has the environment
+	file, err := os.CreateTemp(into, "lane-*.json") // of mode 0600
 	if err != nil {
 		return err
 	}
