@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 
+	"gvisor.dev/gvisor/pkg/log"
 	"gvisor.dev/gvisor/runsc/config"
 	"gvisor.dev/gvisor/runsc/flag"
 	"gvisor.dev/gvisor/runsc/specutils"
@@ -41,5 +42,9 @@ func makesSandbox(args []string) bool {
 	return network != nil && network.Value.String() == config.NetworkSandbox.String()
 }
 
-// maybeRunAsRoot runs this program again as root of a new user namespace, and ends as that does, unless it has the rights of root.
-var maybeRunAsRoot = specutils.MaybeRunAsRoot
+// maybeRunAsRoot runs this program again as root of a new user namespace, and ends as that does, unless it has the rights of root. gVisor logs
+// that, and has no log yet: the line would be one of the container's own.
+func maybeRunAsRoot() error {
+	log.SetLevel(log.Warning)
+	return specutils.MaybeRunAsRoot()
+}
