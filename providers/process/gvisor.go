@@ -62,6 +62,8 @@ func guestFlags(ownNetwork bool) []string {
 	}
 	if os.Geteuid() != 0 {
 		flags = append(flags, "--rootless")
+	} else {
+		flags = append(flags, "--directfs=false") // the sandbox is nobody of the machine then, and another process opens files for it
 	}
 	if ownNetwork {
 		return append(flags, "--network=sandbox", "--net-raw")
