@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// client calls the commands of Slurm. None of them gets a text that a user chose, but for flags that the configuration allows.
+// client calls the commands of Slurm. None of them gets a text that a user chose, but for flags that the configuration allows (flags.go).
 type client struct {
 	binDir, conf string
 	ssh          *SSH // nil: this machine has the commands

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -25,9 +24,6 @@ const (
 	APIVersion = "slurm.virtual-kubelet.io/v1alpha1"
 	Kind       = "SlurmProviderConfiguration"
 )
-
-// AnnotationFlags of a pod has flags for sbatch, of those that the configuration allows: --constraint=fast --nice=10.
-const AnnotationFlags = "slurm-job.vk.io/flags"
 
 // Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable,
 // such as VKUBELET_SLURM_PARTITION.
@@ -87,13 +83,6 @@ func LoadConfig(path string) (Config, error) { return format.Load(path) }
 // word is what Slurm's own names are made of: nothing of it is a flag.
 var word = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.,-]*$`)
 
-// reserved are the flags of sbatch that the provider sets, or that lead out of what it promises.
-var reserved = []string{
-	"--job-name", "--comment", "--output", "--error", "--input", "--export", "--export-file", "--wrap", "--array", "--uid", "--gid", "--chdir", "--parsable",
-	"--requeue", "--no-requeue", "--get-user-env", "--partition", "--nodes", "--ntasks", "--cpus-per-task", "--mem", "--time", "--gres", "--account", "--qos",
-	"--test-only", "--wait", "--wait-all-nodes", "--clusters", "--propagate", "--container", "--signal", "--open-mode", "--dependency", "--begin",
-}
-
 // complete fills the defaults of c and refuses what cannot be, with every reason.
 func (c Config) complete() (Config, error) {
 	var problems []error
@@ -125,10 +114,8 @@ func (c Config) complete() (Config, error) {
 		c.REST.check(problem)
 	}
 	for _, flag := range c.Flags {
-		if !strings.HasPrefix(flag, "--") || !word.MatchString(flag[2:]) {
-			problem("flags: %q: want a long flag of sbatch, such as --constraint", flag)
-		} else if slices.Contains(reserved, flag) {
-			problem("flags: %s: the provider sets it, or it would take the job out of its hands", flag)
+		if why := checkAllowedFlag(flag); why != "" {
+			problem("flags: %q: %s", flag, why)
 		}
 	}
 	if c.DefaultResources == nil {

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/enter"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/slurm/internal/job"
 )
@@ -45,6 +44,9 @@ func parseComment(text string) (identity, bool) {
 // jobName is by which the job of a pod is looked up.
 func jobName(uid types.UID) string { return "vk-" + string(uid) }
 
+// endOfFlags is before the script: should the last flag want a value, that is the value, and the script stays the script.
+const endOfFlags = "--"
+
 // submission is the command line of sbatch for a pod. dir is that of the pod, program and script are what runs.
 func (c Config) submission(pod *corev1.Pod, id identity, dir, program, script string) ([]string, error) {
 	cpus, megabytes, gpus := c.size(pod)
@@ -66,24 +68,7 @@ func (c Config) submission(pod *corev1.Pod, id identity, dir, program, script st
 		args = append(args, fmt.Sprintf("--time=%d", *s/60+2)) // in minutes; the job itself keeps it to the second
 	}
 	flags, err := c.flags(pod)
-	return append(append(args, flags...), script, program, dir), err
-}
-
-// flags are those of the annotation, if the configuration allows all of them.
-func (c Config) flags(pod *corev1.Pod) ([]string, error) {
-	flags := strings.Fields(pod.Annotations[AnnotationFlags])
-	for _, flag := range flags {
-		name, _, _ := strings.Cut(flag, "=")
-		if !slices.Contains(c.Flags, name) {
-			return nil, errdefs.InvalidInputf("annotation %s: %.40q: allowed are %q, each as --flag or --flag=value", AnnotationFlags, flag, c.Flags)
-		}
-		for _, r := range flag {
-			if r < ' ' || r > '~' {
-				return nil, errdefs.InvalidInputf("annotation %s: %q: want printable ASCII", AnnotationFlags, flag)
-			}
-		}
-	}
-	return flags, nil
+	return append(append(args, flags...), endOfFlags, script, program, dir), err
 }
 
 // size is what the job asks for: whole CPUs and megabytes.

@@ -55,7 +55,7 @@ func TestSubmission(t *testing.T) {
 	want := []string{
 		"--parsable", "--no-requeue", "--job-name=vk-u-1", "--comment=virtual-kubelet/home/gpu-node/ns/web/u-1",
 		"--output=/shared/home/gpu-node/u-1/job.log", "--open-mode=append", "--chdir=/", "--nodes=1", "--ntasks=1", "--cpus-per-task=3", "--mem=1203M",
-		"--account=acct", "--partition=gpu", "--gres=gpu:2", "--time=3", "--constraint=fast", "--exclusive", "/shared/bin/s.sh", "/shared/bin/p", "/shared/home/gpu-node/u-1",
+		"--account=acct", "--partition=gpu", "--gres=gpu:2", "--time=3", "--constraint=fast", "--exclusive", "--", "/shared/bin/s.sh", "/shared/bin/p", "/shared/home/gpu-node/u-1",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("submission (-want +got):\n%s", diff)
@@ -142,7 +142,7 @@ func FuzzSubmission(f *testing.F) {
 		if !slices.Equal(plain, full) {
 			t.Errorf("the command line depends on the containers: %q and %q", plain, full)
 		}
-		for _, a := range full[min(len(full), 11):max(0, len(full)-3)] {
+		for _, a := range full[min(len(full), 11):max(0, len(full)-4)] {
 			if !strings.HasPrefix(a, "--constraint") {
 				t.Errorf("a flag that is not allowed: %q", a)
 			}

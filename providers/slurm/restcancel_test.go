@@ -144,7 +144,7 @@ func TestFlagsThatHaveNoField(t *testing.T) {
 		"--hold": true, "--nice=5": true, "--constraint=a": true, "--hold=later": false, "--constraint": false, "--nice": false, "--nice=x": false,
 		"--exclusive": false, "--exclusive=user": false,
 	} {
-		job, err := restJob([]string{flag, "s", "p", "d"})
+		job, err := restJob([]string{flag, endOfFlags, "s", "p", "d"})
 		if (err == nil) != want || err != nil && !errdefs.IsInvalidInput(err) {
 			t.Errorf("%s: %v, %v", flag, job, err)
 		}

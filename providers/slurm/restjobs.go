@@ -64,10 +64,11 @@ var restFields = map[string]restField{
 
 // restJob is a job as it is submitted.
 func restJob(args []string) (map[string]any, error) {
-	if len(args) < 3 {
+	end := slices.Index(args, endOfFlags)
+	if end < 0 || len(args) != end+4 {
 		return nil, errors.New("sbatch has no script")
 	}
-	flags, program, dir := args[:len(args)-3], args[len(args)-2], args[len(args)-1]
+	flags, program, dir := args[:end], args[end+2], args[end+3]
 	job := map[string]any{"environment": map[string]string{
 		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "VK_JOB_PROGRAM": program, "VK_JOB_DIR": dir,
 	}}
@@ -75,14 +76,14 @@ func restJob(args []string) (map[string]any, error) {
 		name, value, _ := strings.Cut(flag, "=")
 		f, ok := restFields[name]
 		if !ok {
-			return nil, errdefs.InvalidInputf("annotation %s: %s: slurmrestd has nothing for it", AnnotationFlags, name)
+			return nil, errdefs.InvalidInputf("%s: %s: slurmrestd has nothing for it", flagsPath, name)
 		}
 		if f.read == nil {
 			continue
 		}
 		v, err := f.read(value)
 		if err != nil {
-			return nil, errdefs.InvalidInputf("annotation %s: %s: %q cannot be said to slurmrestd: %v", AnnotationFlags, name, value, err)
+			return nil, errdefs.InvalidInputf("%s: %s: %q cannot be said to slurmrestd: %v", flagsPath, name, value, err)
 		}
 		job[f.name] = v
 	}

@@ -76,6 +76,16 @@ func find(program string) (string, error) {
 	return exec.LookPath("/usr/sbin/" + program)
 }
 
+// Program returns the path of a program of Slurm. Without it the test is skipped, or fails if VK_REQUIRE_SLURM is 1.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	path, err := find(name)
+	if err != nil {
+		skip(t, err)
+	}
+	return path
+}
+
 // Start starts a cluster that ends with the test. Without Slurm the test is skipped, or fails if VK_REQUIRE_SLURM is 1.
 func Start(t testing.TB, options Options) *Cluster {
 	t.Helper()

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package slurm
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// flagged is a pod with flags for sbatch.
+func flagged(flags string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "u-1", Annotations: map[string]string{AnnotationFlags: flags}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}},
+	}
+}
+
+// TestSecurityC8FlagsTakeNoOtherArgument: a flag that sbatch wants a value of has one, and no value is an option, a file or empty.
+func TestSecurityC8FlagsTakeNoOtherArgument(t *testing.T) {
+	c := completed(t, Config{Flags: []string{"--constraint", "--nice", "--exclusive", "--hold", "--nodelist", "--exclude", "--mail-user", "--site-plugin"}})
+	for flags, want := range map[string]bool{
+		"--constraint=fast": true, "--constraint=a&b": true, "--constraint=a=b": true, "--nice": true, "--nice=5": true, "--nice=-5": true, "--exclusive": true,
+		"--exclusive=user": true, "--hold": true, "--nodelist=n[1-2]": true, "--site-plugin=/image.sqsh": true, "--nice --hold --constraint=fast": true,
+
+		"--constraint": false, "--hold --constraint": false, "--constraint --nice=5": false, "--constraint --hold": false, "--nice --nodelist": false, "--site-plugin": false,
+		"--constraint=": false, "--exclusive=": false, "--hold=": false, "--hold=1": false,
+		"--constraint=-x": false, "--constraint=--": false, "--mail-user=-S": false, "--nice=--wrap=id": false,
+		"--nodelist=/etc/passwd": false, "--exclude=./nodes": false,
+		"--": false, "-": false, ":": false, "-C": false, "-Cfast": false, "-H": false, "--const=fast": false, "--=x": false, "=x": false, "/bin/sh": false,
+		"--constraint=fast -- /bin/sh": false, "--constraint=fast : --hold": false,
+	} {
+		got, err := c.flags(flagged(flags))
+		if (err == nil) != want || err != nil && !errdefs.IsInvalidInput(err) {
+			t.Errorf("flags %q: got %q and %v, want them taken: %v", flags, got, err, want)
+		}
+	}
+	_, err := c.flags(flagged("--hold --constraint"))
+	if want := `metadata.annotations[slurm-job.vk.io/flags]: "--constraint": sbatch would take the next argument for its value: write --constraint=VALUE`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// TestSecurityC8ConfigurationAllowsNoDangerousFlag: flags that name a program or a file, that the provider sets, or that sbatch takes for one of these.
+func TestSecurityC8ConfigurationAllowsNoDangerousFlag(t *testing.T) {
+	for _, flag := range []string{"--wrap", "--wra", "--w", "--export-file", "--exp", "--chd", "--bbf", "--nodefile", "--input", "--help", "--vers", "--cont", "--job", "--", "-C", "--a=b"} {
+		if _, err := (Config{ClusterID: "home", SharedDir: "/shared", Flags: []string{flag}}).complete(); err == nil {
+			t.Errorf("flags: %s: no error", flag)
+		}
+	}
+	for _, flag := range []string{"--constraint", "--time-min", "--mem-per-gpu", "--gpus", "--container-image"} {
+		if _, err := (Config{ClusterID: "home", SharedDir: "/shared", Flags: []string{flag}}).complete(); err != nil {
+			t.Errorf("flags: %s: %v", flag, err)
+		}
+	}
+}
