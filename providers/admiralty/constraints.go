@@ -48,7 +48,7 @@ func Place(pod *corev1.Pod, place remotecluster.Placement, allowed []string) (re
 		take  func()
 	}{
 		{fieldNodeSelector, own.NodeSelector != nil, func() { place.NodeSelector = own.NodeSelector }},
-		{fieldAffinity, own.Affinity != nil, func() { place.Affinity = own.Affinity }},
+		{fieldAffinity, own.Affinity != nil, func() { place.Affinity, place.OwnAffinity = own.Affinity, true }},
 		{fieldTolerations, own.Tolerations != nil, func() { place.Tolerations = own.Tolerations }},
 	} {
 		if !asked.asks {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
 
 // serviceAtHome is one as home's API server has it.
@@ -100,6 +101,7 @@ func TestGlobalServices(t *testing.T) {
 	})
 	want := serviceAtHome("web", "").Spec
 	want.Ports[0].NodePort = 0
+	want.Selector[remotecluster.LabelCluster], want.Selector[remotecluster.LabelNamespace] = "globals", "default"
 	if got.Spec.Type != corev1.ServiceTypeClusterIP || got.Spec.ClusterIP == "10.96.7.7" || got.Spec.ClusterIP == "" ||
 		cmp.Diff(want.Ports, got.Spec.Ports) != "" || cmp.Diff(want.Selector, got.Spec.Selector) != "" {
 		t.Errorf("the Service in the lower cluster is %+v", got.Spec)

@@ -42,7 +42,7 @@ func (c Config) place(pod *corev1.Pod) (remotecluster.Placement, error) {
 		take  func()
 	}{
 		{fieldNodeSelector, own.NodeSelector != nil, func() { place.NodeSelector = own.NodeSelector }},
-		{fieldAffinity, own.Affinity != nil, func() { place.Affinity = own.Affinity }},
+		{fieldAffinity, own.Affinity != nil, func() { place.Affinity, place.OwnAffinity = own.Affinity, true }},
 		{fieldTolerations, own.Tolerations != nil, func() { place.Tolerations = own.Tolerations }},
 	} {
 		if !asked.asks {

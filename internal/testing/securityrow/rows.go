@@ -27,6 +27,7 @@ var rows = []Row{
 	{"C4", `No wildcard and no cluster-admin in chart and manifests`, ""},
 	{"C5", `Tokens of a pod's service account are bound to it and to the audience, refreshed at 80 % of their life or after 24 h, and dropped with the pod`, ""},
 	{"C6", `A provider gets the pull credentials of the pod that it asks for, and no others`, ""},
+	{"C7", `Pods of two home namespaces in one remote namespace are not selected by each other's selectors`, ""},
 	{"C8", `No value of a pod becomes an option or the program of a command line`, ""},
 	{"D1", `No secret in logs, events, spans, statuses, request bodies, audit, /pods and /runningpods; in what a provider says, none that D2 names`, ""},
 	{"D2", `What a provider says is redacted (known values of 8 bytes or more, and what looks like a credential) and cut to 1 KiB before it is in an event or a status`, ""},

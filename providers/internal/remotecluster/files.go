@@ -145,7 +145,7 @@ func (c *Cluster) refresh(ctx context.Context) {
 		n, err := c.needOf(now, remote)
 		dark := false
 		if err == nil {
-			err = c.copies.put(bounded, now, n, done)
+			err = errors.Join(c.copies.put(bounded, now, n, done), c.markNamespace(bounded, now, remote))
 			dark = err != nil && noAnswer(err)
 		}
 		cancel()

@@ -139,11 +139,11 @@ func (g *globals) sync(ctx context.Context) {
 	}
 }
 
-// service is a Service as the remote cluster gets it: with the selector, as pods have their labels there, and an address of its own.
+// service is a Service as the remote cluster gets it: with the selector, for pods of its namespace at home, and an address of its own.
 func (g *globals) service(s *corev1.Service, namespace string) *corev1.Service {
 	from := s.DeepCopy().Spec
 	spec := corev1.ServiceSpec{
-		Type: corev1.ServiceTypeClusterIP, Ports: from.Ports, Selector: from.Selector, PublishNotReadyAddresses: from.PublishNotReadyAddresses,
+		Type: corev1.ServiceTypeClusterIP, Ports: from.Ports, Selector: g.of.config.Home.narrowSelector(s.Namespace, from.Selector), PublishNotReadyAddresses: from.PublishNotReadyAddresses,
 		SessionAffinity: from.SessionAffinity, SessionAffinityConfig: from.SessionAffinityConfig,
 	}
 	for i := range spec.Ports {

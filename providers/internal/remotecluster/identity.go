@@ -21,6 +21,8 @@ const (
 	LabelNode    = prefix + "node"
 	// LabelUID is the UID of the pod at home.
 	LabelUID = prefix + "uid"
+	// LabelNamespace is the namespace of the pod at home.
+	LabelNamespace = prefix + "namespace"
 	// labelVolume is the PersistentVolume at home that stands for a claim.
 	labelVolume = prefix + "volume"
 	// AnnotationNamespace and AnnotationName are where the object is at home.

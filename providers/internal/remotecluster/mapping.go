@@ -23,6 +23,8 @@ type Placement struct {
 	NodeSelector map[string]string   `json:"nodeSelector,omitempty"`
 	Tolerations  []corev1.Toleration `json:"tolerations,omitempty"`
 	Affinity     *corev1.Affinity    `json:"affinity,omitempty"`
+	// OwnAffinity says that the pod asked for Affinity, and not the configuration: it is about pods of its own namespace at home.
+	OwnAffinity bool `json:"-"`
 }
 
 // Target is what a translation depends on, beside the pod.
@@ -95,6 +97,12 @@ func (t *translator) translate() error {
 
 		ServiceAccountName: t.target.ServiceAccount, AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
 		NodeSelector: t.target.Place.NodeSelector, Tolerations: t.target.Place.Tolerations, Affinity: t.target.Place.Affinity,
+	}
+	if t.target.Place.OwnAffinity {
+		var err error
+		if spec.Affinity, err = t.target.Home.narrowAffinity(t.home.Namespace, spec.Affinity); err != nil {
+			return err
+		}
 	}
 	for i := range in.Volumes {
 		v, err := t.volume(&in.Volumes[i])
@@ -187,6 +195,7 @@ func (t *translator) metadata() metav1.ObjectMeta {
 	maps.Copy(o.Labels, labels)
 	maps.Copy(o.Labels, t.target.Labels)
 	maps.Copy(o.Labels, t.target.Home.Labels())
+	maps.Copy(o.Labels, t.target.Home.namespaceLabels(t.home.Namespace))
 	maps.Copy(o.Annotations, annotations)
 	if t.target.Maker != "" {
 		o.Annotations[annotationHome] = string(t.target.Maker)
