@@ -146,6 +146,7 @@ func TestRefused(t *testing.T) {
 		"no command":                 {func(p *corev1.Pod) { p.Spec.Containers[1].Command = nil }, nil, "spec.containers[1].command: the driver exec has no images"},
 		"unknown device":             {func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Limits["x.io/y"] = resource.MustParse("1") }, nil, "no device for x.io/y"},
 		"mount path":                 {func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts[0].MountPath = "/a/../../b" }, nil, "absolute path"},
+		"subPath with a colon":       {func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts[0].SubPath = "a:/etc" }, nil, "subPath"},
 		"path that is replaced":      {func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts[0].MountPath = "/${NOMAD_SECRETS_DIR}" }, nil, "would replace"},
 		"subPathExpr":                {func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts[0].SubPathExpr = "x" }, nil, "subPathExpr"},
 		"user of exec":               {func(p *corev1.Pod) { p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](1)} }, nil, "driver exec has no such settings"},
