@@ -90,3 +90,12 @@ func TestPodmanKeepsNothingInTheJob(t *testing.T) {
 		t.Errorf("%v, %v", info, err)
 	}
 }
+
+// TestSecurityC8ImageIsNoOptionOfPodman: the name of an image is an argument of podman.
+func TestSecurityC8ImageIsNoOptionOfPodman(t *testing.T) {
+	for _, text := range []string{"-x", "--", "--authfile=registry.example/x", "-v.example/x", "--root=r.example:1/x", "-v:80/x", "--help", "-" + strings.Repeat("a", 64), "sha256:" + strings.Repeat("a", 64)} {
+		if ref, err := reference(text); err == nil && strings.HasPrefix(ref, "-") {
+			t.Errorf("image %q: podman gets %q", text, ref)
+		}
+	}
+}
