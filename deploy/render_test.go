@@ -59,15 +59,21 @@ func loadChart(t *testing.T) *chart.Chart {
 	return c
 }
 
-// render returns the manifests of a release, as Helm would send them.
-func render(t *testing.T, namespace string, given values) (string, error) {
+// renderFiles returns the files that Helm makes for a release, by name.
+func renderFiles(t *testing.T, namespace string, given values) (map[string]string, error) {
 	t.Helper()
 	c := loadChart(t)
 	all, err := util.ToRenderValues(c, given, common.ReleaseOptions{Name: "virtual-kubelet", Namespace: namespace, Revision: 1, IsInstall: true}, common.DefaultCapabilities)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	files, err := engine.Render(c, all)
+	return engine.Render(c, all)
+}
+
+// render returns the manifests of a release, as Helm would send them.
+func render(t *testing.T, namespace string, given values) (string, error) {
+	t.Helper()
+	files, err := renderFiles(t, namespace, given)
 	if err != nil {
 		return "", err
 	}

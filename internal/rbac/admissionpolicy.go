@@ -5,6 +5,7 @@ package rbac
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,9 +15,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// AdmissionPolicy returns a ValidatingAdmissionPolicy, and its binding, that keeps the ServiceAccount from writing
+// AdmissionPolicy returns ValidatingAdmissionPolicies, and their bindings, that keep the ServiceAccount from writing
 // to other nodes than its own, to their pods and leases, and from asking for tokens that are bound to no
-// pod. It says nothing about what is read: admission does not see that.
+// pod of its nodes. They say nothing about what is read: admission does not see that.
 func AdmissionPolicy(s Subject) []runtime.Object {
 	var names []string
 	for _, node := range s.Nodes {
@@ -58,6 +59,37 @@ func AdmissionPolicy(s Subject) []runtime.Object {
 		TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ValidatingAdmissionPolicyBinding"}, ObjectMeta: metav1.ObjectMeta{Name: s.Name},
 		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: s.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
 	}
+	return append([]runtime.Object{policy, binding}, tokenPolicy(s, policy)...)
+}
+
+// tokenPolicy returns the policy for tokens, and its binding. A request for a token names a pod and no node. So all pods of the namespace are parameters
+// of the policy, each of which refuses the request if it is the pod of another node. A pod that the API server's own watch does not show yet refuses nothing.
+func tokenPolicy(s Subject, whole *admissionv1.ValidatingAdmissionPolicy) []runtime.Object {
+	name := s.Name + "-tokens"
+	rules := whole.Spec.MatchConstraints.ResourceRules
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		TypeMeta: whole.TypeMeta, ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: whole.Spec.FailurePolicy, ParamKind: &admissionv1.ParamKind{APIVersion: "v1", Kind: "Pod"},
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: slices.DeleteFunc(slices.Clone(rules), func(r admissionv1.NamedRuleWithOperations) bool {
+				return !slices.Contains(r.Resources, "serviceaccounts/token")
+			})},
+			MatchConditions: whole.Spec.MatchConditions, Variables: whole.Spec.Variables[:1],
+			Validations: []admissionv1.Validation{{
+				Expression: "!has(object.spec.boundObjectRef) || dyn(object.spec.boundObjectRef) == null || object.spec.boundObjectRef.name != params.metadata.name || " +
+					"has(params.spec.nodeName) && params.spec.nodeName in variables.nodes",
+				Message: "this ServiceAccount gets tokens only for pods of the nodes " + strings.Join(s.Nodes, ", "),
+			}},
+		},
+	}
+	all, allow := &metav1.LabelSelector{}, admissionv1.AllowAction
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+		TypeMeta: metav1.TypeMeta{APIVersion: whole.APIVersion, Kind: "ValidatingAdmissionPolicyBinding"}, ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+			ParamRef: &admissionv1.ParamRef{Selector: all, ParameterNotFoundAction: &allow},
+		},
+	}
 	return []runtime.Object{policy, binding}
 }
 
@@ -66,7 +98,7 @@ func User(s Subject) string { return "system:serviceaccount:" + s.Namespace + ":
 
 const admissionHead = `# SPDX-License-Identifier: Apache-2.0
 #
-# Keeps the ServiceAccount of rbac.yaml from writing to nodes, leases and pods of others, which RBAC cannot. It
+# Keeps the ServiceAccount of rbac.yaml from writing to nodes, leases and pods of others, and from tokens for those pods, which RBAC cannot. It
 # cannot keep it from reading: admission does not see reads. Written by ` + "`go run ./internal/rbac/write`" + `.
 # The names of nodes (%s) are those of the example; put in those of yours.
 `

@@ -157,6 +157,10 @@ func TestSecurityC3ThePolicyPinsTheServiceAccountToItsNode(t *testing.T) {
 		"get a token that is bound to nothing": func(ctx context.Context) error {
 			return second(client.CoreV1().ServiceAccounts("kube-system").CreateToken(ctx, "default", &authenticationv1.TokenRequest{}, metav1.CreateOptions{}))
 		},
+		"get a token for a pod of another node": func(ctx context.Context) error {
+			bound := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: "foreign"}}}
+			return second(client.CoreV1().ServiceAccounts(w.namespace).CreateToken(ctx, "default", bound, metav1.CreateOptions{}))
+		},
 		"delete a pod": func(ctx context.Context) error {
 			return pods.Delete(ctx, "foreign", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 		},
