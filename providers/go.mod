@@ -116,7 +116,6 @@ require (
 	github.com/prometheus/procfs v0.21.1 // indirect
 	github.com/sirupsen/logrus v1.9.4 // indirect
 	github.com/vbatts/tar-split v0.12.1 // indirect
-	github.com/vishvananda/netlink v1.3.1 // indirect
 	github.com/vishvananda/netns v0.0.5 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	go.opencensus.io v0.24.0 // indirect
@@ -179,6 +178,7 @@ require (
 	github.com/moby/profiles/seccomp v0.2.4
 	github.com/opencontainers/runtime-spec v1.3.0
 	github.com/virtual-kubelet/virtual-kubelet/providerrpc v0.0.0-00010101000000-000000000000
+	github.com/vishvananda/netlink v1.3.1
 	k8s.io/component-helpers v0.37.1
 )
 

@@ -176,6 +176,8 @@ require (
 	github.com/pkg/browser v0.0.0-20240102092130-5ac0b6a4141c // indirect
 	github.com/virtual-kubelet/virtual-kubelet/podruntime v0.0.0-00010101000000-000000000000 // indirect
 	github.com/virtual-kubelet/virtual-kubelet/providerrpc v0.0.0-00010101000000-000000000000 // indirect
+	github.com/vishvananda/netlink v1.3.1 // indirect
+	github.com/vishvananda/netns v0.0.5 // indirect
 	go.opencensus.io v0.24.0 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 )

@@ -182,7 +182,8 @@ var unproven = map[capability.Feature]string{
 	capability.ImageVolumes:     "no check of the contract knows what is in an image; imagevolume_test.go does",
 	capability.MountPropagation: "what it does is seen by a container that may mount, and by the machine",
 	capability.EnvFiles:         "no program of the contract writes a file of variables",
-	capability.HostPorts:        "every pod is in the network of the machine: each of its ports is one of the machine's",
+	capability.HostPorts:        "no check of the contract asks the machine's ports; TestHostPortLeadsToThePod does",
+	capability.HostPortMapping:  "as host ports",
 	capability.SELinux:          "the kernel has no SELinux: the field is without effect, as the declaration says",
 	capability.WindowsOptions:   "they are without effect for containers of Linux",
 }

@@ -112,7 +112,9 @@ func (p *networkProcess) end(ctx context.Context) error {
 		if err := shim.KillProcess(process); err != nil {
 			return fmt.Errorf("end the network process: %w", err)
 		}
-		if err := shim.WaitGone(ctx, process); err != nil {
+		waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTime) // one that was killed ends, also if nobody waits for it
+		defer cancel()
+		if err := shim.WaitGone(waiting, process); err != nil {
 			return fmt.Errorf("end the network process: %w", err)
 		}
 	}
