@@ -70,7 +70,7 @@ func (r *Runtime) openUserNetwork(ctx context.Context) (podNetwork, error) {
 		return nil, fmt.Errorf("podCIDR: %w", err)
 	}
 	n := &userNetwork{
-		process: r.newNetworkProcess(program), denied: r.config.PodNetworkDenied, nameservers: machineNameservers, services: r.services,
+		process: r.newNetworkProcess(program), denied: r.config.PodNetworkDenied, nameservers: machineNameservers, services: func() []podnet.Service { return r.services() },
 		prefix: prefix, gateway: prefix.Addr().Next(), last: prefix.Addr().Next(), pods: map[netip.Addr]*sandbox{},
 		tunnels: !r.oci.gvisor(),
 	}

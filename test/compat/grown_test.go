@@ -57,9 +57,9 @@ var grown = map[string]map[string]string{
 		"unauthenticated":   "as bootstrap",
 	},
 	nodeutilPath + ".ProviderConfig": {
-		"Recorder": "the node fills it, and a provider's test by name; providers had to make recorders of their own",
+		"Recorder":  "the node fills it, and a provider's test by name; providers had to make recorders of their own",
 		"APIServer": "as Recorder; pods in a network of their own reach the API server by the node",
-		"Listed":   "as Recorder; who mends in the background must not take what is not listed yet for gone",
+		"Listed":    "as Recorder; who mends in the background must not take what is not listed yet for gone",
 	},
 	nodeutilPath + ".WebhookAuthConfig": {
 		"ReviewPods": "options of the program set it by name",

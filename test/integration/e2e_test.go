@@ -37,18 +37,25 @@ func (w *world) endToEnd() {
 }
 
 // processConfig writes a configuration of the provider process, which has the image of the suite: a program that runs until it
-// is stopped.
-func (w *world) processConfig() string {
+// is stopped. It has images of programs in this folder, too, each with the name of its folder.
+func (w *world) processConfig(programs ...string) string {
 	w.Helper()
 	dir := w.TempDir()
 	program, images, config := filepath.Join(dir, "demo"), filepath.Join(dir, "images"), filepath.Join(dir, "process.yaml")
 	if err := os.Mkdir(images, 0o755); err != nil {
 		w.Fatal(err)
 	}
-	for _, args := range [][]string{
+	calls := [][]string{
 		{"build", "-C", "../../providers", "-o", program, "./process/demo"},
 		{"run", "-C", "../../providers", "./process/demo/pack", "-name", "nginx", "-o", filepath.Join(images, "nginx.tar"), program},
-	} {
+	}
+	for _, folder := range programs {
+		name := filepath.Base(folder)
+		built := filepath.Join(dir, name)
+		calls = append(calls, []string{"build", "-o", built, folder},
+			[]string{"run", "-C", "../../providers", "./process/demo/pack", "-name", name, "-o", filepath.Join(images, name+".tar"), built})
+	}
+	for _, args := range calls {
 		cmd := exec.CommandContext(w.Context(), "go", args...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
