@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package podnet is the client of the network process: the program that gives the pods of a node their network, without rights on the
-// machine's own (see decision 49). The program itself is in the module providers/process/gvisor.
+// machine's own (see decision 52). The program itself is in the module providers/process/gvisor.
 //
 // The daemon starts the network process, and tells it the configuration. The supervisor of a sandbox makes the link of a pod, keeps the
 // network's end of it, and hands that over: the link outlives the daemon, and the network process too.
