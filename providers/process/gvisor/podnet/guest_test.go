@@ -5,6 +5,7 @@
 package podnet
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -204,7 +205,11 @@ func full(address string, port int) tcpip.FullAddress {
 
 // dial connects from the pod.
 func (g *guest) dial(address string, port int) (*gonet.TCPConn, error) {
-	ctx, cancel := context.WithTimeout(g.t.Context(), patience)
+	return g.dialWithin(patience, address, port)
+}
+
+func (g *guest) dialWithin(wait time.Duration, address string, port int) (*gonet.TCPConn, error) {
+	ctx, cancel := context.WithTimeout(g.t.Context(), wait)
 	defer cancel()
 	c, err := gonet.DialContextTCP(ctx, g.stack, full(address, port), ipv4.ProtocolNumber)
 	if err == nil {
@@ -247,21 +252,35 @@ func (g *guest) listen(port int, handle func(*gonet.TCPConn)) {
 
 // exchange sends a datagram from the pod, and returns the answer.
 func (g *guest) exchange(address string, port int, datagram string) (string, error) {
-	to := full(address, port)
-	c, err := gonet.DialUDP(g.stack, nil, &to, ipv4.ProtocolNumber)
-	if err != nil {
-		return "", err
+	return g.exchangeWithin(patience, address, port, datagram)
+}
+
+func (g *guest) exchangeWithin(wait time.Duration, address string, port int, datagram string) (string, error) {
+	var wq waiter.Queue
+	ep, terr := g.stack.NewEndpoint(udp.ProtocolNumber, ipv4.ProtocolNumber, &wq)
+	if terr != nil {
+		return "", errors.New(terr.String())
 	}
-	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-		return "", err
+	defer ep.Close()
+	entry, ready := waiter.NewChannelEntry(waiter.ReadableEvents | waiter.EventErr)
+	wq.EventRegister(&entry)
+	defer wq.EventUnregister(&entry)
+	if terr := ep.Connect(full(address, port)); terr != nil {
+		return "", errors.New(terr.String())
 	}
-	if _, err := c.Write([]byte(datagram)); err != nil {
-		return "", err
+	if _, terr := ep.Write(payload([]byte(datagram)), tcpip.WriteOptions{}); terr != nil {
+		return "", errors.New(terr.String())
 	}
-	b := make([]byte, 1<<16)
-	n, err := c.Read(b)
-	return string(b[:n]), err
+	select {
+	case <-ready:
+	case <-time.After(wait):
+		return "", fmt.Errorf("no answer from %s:%d within %v", address, port, wait)
+	}
+	var answer bytes.Buffer
+	if _, terr := ep.Read(&answer, tcpip.ReadOptions{}); terr != nil {
+		return "", errors.New(terr.String())
+	}
+	return answer.String(), nil
 }
 
 // ping sends an echo request, and waits that long for the answer.

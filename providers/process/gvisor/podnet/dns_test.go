@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux && (amd64 || arm64)
+
+package podnet
+
+import (
+	"io"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+const question = "\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01a\x00\x00\x01\x00\x01"
+
+func TestNameserversAreAskedInTurn(t *testing.T) {
+	needInternet(t)
+	silent, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	c := testConfig()
+	c.Nameservers = []netip.AddrPort{
+		silent.LocalAddr().(*net.UDPAddr).AddrPort(), // takes the question and does not answer; there is no TCP
+		netip.MustParseAddrPort("127.0.0.1:1"),       // nobody listens
+		netip.MustParseAddrPort(internetAddress + ":53"),
+	}
+	d := startDaemon(t, &c)
+	g := d.guest("ns/a", "10.88.0.5")
+	ask := func() time.Duration {
+		t.Helper()
+		start := time.Now()
+		got, err := g.exchange(testGateway.String(), dnsPort, question)
+		if err != nil || got != string(nameAnswer([]byte(question))) {
+			t.Fatalf("%q, %v", got, err)
+		}
+		return time.Since(start)
+	}
+	ask()
+	if took := ask(); took > nextTimeout {
+		t.Errorf("the second question waited %v for a nameserver that is known to be silent", took)
+	}
+	got, err := io.ReadAll(g.mustDial(testGateway.String(), dnsPort))
+	if err != nil || string(got) != hello {
+		t.Errorf("by TCP: %q, %v", got, err)
+	}
+}
