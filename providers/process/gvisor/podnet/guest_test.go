@@ -192,7 +192,6 @@ func newGuest(t *testing.T, address string, sandbox, network int, control *net.U
 	g.stack.SetRouteTable([]tcpip.Route{{Destination: header.IPv4EmptySubnet, NIC: 1}})
 	t.Cleanup(func() {
 		g.stack.Close()
-		_ = unix.Shutdown(sandbox, unix.SHUT_RDWR)
 		g.stack.Wait()
 		_ = unix.Close(sandbox)
 	})

@@ -80,7 +80,13 @@ func isTUN(fd int) (bool, error) {
 	}
 	switch stat.Mode & unix.S_IFMT {
 	case unix.S_IFCHR:
-		return true, nil
+		request, err := unix.NewIfreq("")
+		if err == nil {
+			err = unix.IoctlIfreq(fd, unix.TUNGETIFF, request)
+		}
+		if flags := request.Uint16(); err == nil && flags&(unix.IFF_TUN|unix.IFF_NO_PI|unix.IFF_VNET_HDR) == unix.IFF_TUN|unix.IFF_NO_PI {
+			return true, nil
+		}
 	case unix.S_IFSOCK:
 		domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
 		if err != nil {
@@ -90,11 +96,11 @@ func isTUN(fd int) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if domain == unix.AF_UNIX && kind == unix.SOCK_SEQPACKET {
+		if domain == unix.AF_UNIX && (kind == unix.SOCK_SEQPACKET || kind == unix.SOCK_DGRAM) {
 			return false, nil
 		}
 	}
-	return false, errors.New("the descriptor is neither a unix socket of type SOCK_SEQPACKET nor a TUN device")
+	return false, errors.New("the descriptor is neither a unix socket of type SOCK_SEQPACKET nor a TUN device (IFF_TUN|IFF_NO_PI)")
 }
 
 // close closes the descriptor, which ends receive and run.

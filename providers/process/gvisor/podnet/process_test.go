@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -185,7 +186,22 @@ func (p *process) sandbox(id, address string, flags ...string) *sandbox {
 	t.Cleanup(func() { _ = unix.Close(network) })
 	s.control = p.attach(s.pod, network)
 	s.join(card, address)
+	s.awaitServer()
 	return s
+}
+
+// awaitServer returns when the program in the sandbox listens.
+func (s *sandbox) awaitServer() {
+	s.t.Helper()
+	for end := time.Now().Add(patience); ; {
+		_, a, _ := askStream(s.t, s.process.socket, Request{Op: OpDial, Address: s.pod.Address, Port: helloPort})
+		if a.Error == "" {
+			return
+		}
+		if time.Now().After(end) {
+			s.t.Fatal(a.Error)
+		}
+	}
 }
 
 // bundle makes a container whose program is this one.
