@@ -53,13 +53,13 @@ func testConfig() Config {
 
 // daemon is a network process in this one, with the socket that it serves.
 type daemon struct {
-	t       *testing.T
+	t       testing.TB
 	socket  string
 	network *Network
 }
 
 // startDaemon starts a network; without a configuration pods reach nobody.
-func startDaemon(t *testing.T, config *Config) *daemon {
+func startDaemon(t testing.TB, config *Config) *daemon {
 	t.Helper()
 	n, err := newNetwork(10000, log.New(io.Discard, "", 0))
 	if err != nil {
@@ -90,7 +90,7 @@ func startDaemon(t *testing.T, config *Config) *daemon {
 }
 
 // ask makes a request, and returns its connection, which is closed with the test, and the answer.
-func ask(t *testing.T, socket string, r Request, fds ...int) (*net.UnixConn, Answer) {
+func ask(t testing.TB, socket string, r Request, fds ...int) (*net.UnixConn, Answer) {
 	t.Helper()
 	c, a, stream := askStream(t, socket, r, fds...)
 	if stream != nil {
@@ -99,7 +99,7 @@ func ask(t *testing.T, socket string, r Request, fds ...int) (*net.UnixConn, Ans
 	return c, a
 }
 
-func askStream(t *testing.T, socket string, r Request, fds ...int) (*net.UnixConn, Answer, net.Conn) {
+func askStream(t testing.TB, socket string, r Request, fds ...int) (*net.UnixConn, Answer, net.Conn) {
 	t.Helper()
 	c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: socket, Net: "unixpacket"})
 	if err != nil {
@@ -150,7 +150,7 @@ func pair(t testing.TB) (network, sandbox int) {
 
 // guest is a pod: a network stack as a sandbox has it, on one end of the pair.
 type guest struct {
-	t       *testing.T
+	t       testing.TB
 	stack   *stack.Stack
 	address netip.Addr
 	control *net.UnixConn // keeps the pod
@@ -168,7 +168,7 @@ func (d *daemon) guest(name, address string, ports ...HostPort) *guest {
 	return newGuest(d.t, address, sandbox, network, control)
 }
 
-func newGuest(t *testing.T, address string, sandbox, network int, control *net.UnixConn) *guest {
+func newGuest(t testing.TB, address string, sandbox, network int, control *net.UnixConn) *guest {
 	t.Helper()
 	g := &guest{t: t, address: netip.MustParseAddr(address), control: control, card: network}
 	g.stack = stack.New(stack.Options{

@@ -111,7 +111,7 @@ func (i *internet) end() {
 }
 
 // needInternet makes the machine and the internet, once; it skips the test where that is impossible.
-func needInternet(t *testing.T) {
+func needInternet(t testing.TB) {
 	t.Helper()
 	if why := os.Getenv(inMachine); why != "yes" {
 		t.Skip("the tests have no network namespace of their own: " + why)
@@ -159,7 +159,7 @@ func needInternet(t *testing.T) {
 	}
 }
 
-func ip(t *testing.T, args string) {
+func ip(t testing.TB, args string) {
 	t.Helper()
 	if out, err := exec.Command("ip", strings.Fields(args)...).CombinedOutput(); err != nil {
 		t.Fatalf("ip %s: %v: %s", args, err, out)
@@ -199,7 +199,15 @@ func serveAll(ctx context.Context, address string) error {
 	for port, handle := range map[int]func(*net.TCPConn){
 		echoPort:  func(c *net.TCPConn) { _, _ = io.Copy(c, c); _ = c.CloseWrite() },
 		helloPort: func(c *net.TCPConn) { _, _ = io.WriteString(c, hello) },
-		dnsTest:   func(c *net.TCPConn) { _, _ = io.WriteString(c, hello) },
+		9:         func(c *net.TCPConn) { _, _ = io.Copy(io.Discard, c) },
+		19: func(c *net.TCPConn) {
+			for b := make([]byte, 1<<17); ; {
+				if _, err := c.Write(b); err != nil {
+					return
+				}
+			}
+		},
+		dnsTest: func(c *net.TCPConn) { _, _ = io.WriteString(c, hello) },
 	} {
 		l, err := net.Listen("tcp4", net.JoinHostPort(address, strconv.Itoa(port)))
 		if err != nil {

@@ -24,7 +24,7 @@ import (
 
 // The tests with processes and sandboxes use the program that make runsc has built.
 
-func runsc(t *testing.T) string {
+func runsc(t testing.TB) string {
 	t.Helper()
 	path, err := filepath.Abs("../../../../bin/runsc")
 	if err == nil {
@@ -62,7 +62,7 @@ func eachUser(t *testing.T, test func(t *testing.T, u user)) {
 
 // process is a network process.
 type process struct {
-	t      *testing.T
+	t      testing.TB
 	user   user
 	dir    string
 	socket string
@@ -71,7 +71,7 @@ type process struct {
 	log    *bytes.Buffer
 }
 
-func startProcess(t *testing.T, u user, config Config) *process {
+func startProcess(t testing.TB, u user, config Config) *process {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "podnet") // its path is short, as those of sockets have to be
 	if err != nil {
@@ -147,7 +147,7 @@ func (p *process) guest(name, address string, ports ...HostPort) *guest {
 
 // sandbox is a real one, which serves as the internet does.
 type sandbox struct {
-	t       *testing.T
+	t       testing.TB
 	process *process
 	id      string
 	pid     int
@@ -158,9 +158,25 @@ type sandbox struct {
 }
 
 func (p *process) sandbox(id, address string, flags ...string) *sandbox {
+	p.t.Helper()
+	s := p.sandboxOf(id, address, append(flags, "--network=sandbox")...)
+	network, card := pair(p.t)
+	s.card = network
+	p.t.Cleanup(func() { _ = unix.Close(network) })
+	s.control = p.attach(s.pod, network)
+	s.join(card, address)
+	s.awaitServer()
+	return s
+}
+
+// sandboxOf starts a sandbox, with the network of its flags.
+func (p *process) sandboxOf(id, address string, flags ...string) *sandbox {
 	t := p.t
 	t.Helper()
-	s := &sandbox{t: t, process: p, id: id, pod: Pod{Name: "ns/" + id, Address: netip.MustParseAddr(address)}}
+	s := &sandbox{t: t, process: p, id: id, pod: Pod{Name: "ns/" + id}}
+	if address != "" {
+		s.pod.Address = netip.MustParseAddr(address)
+	}
 	s.flags = append([]string{
 		"--root=" + filepath.Join(p.dir, "root"), "--log=" + filepath.Join(p.dir, id+".log"), "--log-format=json", "--platform=systrap", "--ignore-cgroups",
 		"--overlay2=none", "--oci-seccomp", "--allow-suid", "--host-settings=ignore", "--gofer-network-namespace=new",
@@ -168,7 +184,7 @@ func (p *process) sandbox(id, address string, flags ...string) *sandbox {
 	if p.user != 0 {
 		s.flags = append(s.flags, "--rootless")
 	}
-	s.flags = append(s.flags, "--network=sandbox", "--net-raw")
+	s.flags = append(s.flags, "--net-raw")
 	bundle := filepath.Join(p.dir, id)
 	s.bundle(bundle)
 	pidFile := filepath.Join(bundle, "pid")
@@ -181,12 +197,6 @@ func (p *process) sandbox(id, address string, flags ...string) *sandbox {
 	if s.pid, err = strconv.Atoi(string(data)); err != nil {
 		t.Fatal(err)
 	}
-	network, card := pair(t)
-	s.card = network
-	t.Cleanup(func() { _ = unix.Close(network) })
-	s.control = p.attach(s.pod, network)
-	s.join(card, address)
-	s.awaitServer()
 	return s
 }
 
