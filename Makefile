@@ -71,7 +71,7 @@ build-container:
 .PHONY: runsc
 runsc: bin/runsc ## build gVisor's runsc into bin/, which provider process makes containers with
 
-bin/runsc: providers/process/gvisor/go.mod $(wildcard providers/process/gvisor/runsc/*.go)
+bin/runsc: providers/process/gvisor/go.mod $(wildcard providers/process/gvisor/runsc/*.go providers/process/gvisor/podnet/*.go)
 	@hack/released.sh $@ $(MAKE) --no-print-directory build-runsc
 
 build-runsc:
@@ -137,7 +137,7 @@ test-newest:
 	@$(MAKE) --no-print-directory newest schedules
 
 test-gvisor:
-	@case $$(go env GOOS GOARCH | xargs) in "linux amd64"|"linux arm64") cd providers/process/gvisor && $(GO_TEST) ./runsc ;; esac
+	@case $$(go env GOOS GOARCH | xargs) in "linux amd64"|"linux arm64") cd providers/process/gvisor && $(GO_TEST) ./... ;; esac
 
 test-devcluster:
 	@cd devcluster && DEVCLUSTER_BIN=$(CURDIR)/bin/devcluster $(GO_TEST) -count=1 -timeout 20m ./...
@@ -161,7 +161,7 @@ faults: build ## run every test of the matrix of faults and write docs/reports/f
 
 .PHONY: security
 security: build ## run every test of a promise about security and write docs/reports/security.md
-	@for module in $(TEST_MODULES); do (cd $$module && VK_REQUIRE_TESTAPI=1 go test -count=1 -timeout 20m -run '^TestSecurity' ./... >/dev/null); done
+	@for module in $(TEST_MODULES) providers/process/gvisor; do (cd $$module && VK_REQUIRE_TESTAPI=1 go test -count=1 -timeout 20m -run '^TestSecurity' ./... >/dev/null); done
 	@go run ./test/report security
 
 SOAK ?= 1h

@@ -8,14 +8,15 @@ import (
 
 // fuzzed is what reads what others write, and the target that feeds it: the text of a seed or of a fuzzer.
 var fuzzed = map[string]string{
-	"FuzzResolve":      "internal/podenv", // environments and the downward API of pods
-	"FuzzParseLogOpts": "node/api",        // options of a request for logs
-	"FuzzTail":         "node/api",        // logs of providers
-	"FuzzStamped":      "node/api",        // the times in them
-	"FuzzPaths":        "node/nodeutil",   // paths of requests, and the permissions that they need
-	"FuzzNodeNames":    "node/nodeutil",   // patterns of names
-	"FuzzDecode":       "cli/configfile",  // configuration files, also those of providers
-	"FuzzSettings":     "cli",             // the program's own settings
+	"FuzzResolve":      "internal/podenv",                 // environments and the downward API of pods
+	"FuzzParseLogOpts": "node/api",                        // options of a request for logs
+	"FuzzTail":         "node/api",                        // logs of providers
+	"FuzzStamped":      "node/api",                        // the times in them
+	"FuzzPaths":        "node/nodeutil",                   // paths of requests, and the permissions that they need
+	"FuzzNodeNames":    "node/nodeutil",                   // patterns of names
+	"FuzzDecode":       "cli/configfile",                  // configuration files, also those of providers
+	"FuzzSettings":     "cli",                             // the program's own settings
+	"FuzzPacket":       "providers/process/gvisor/podnet", // packets of pods
 }
 
 // TestSecurityH2WhatOthersWriteIsFuzzed sees that there are targets; their seeds run as tests of their packages.

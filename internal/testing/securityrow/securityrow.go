@@ -41,6 +41,7 @@ var sections = map[byte]string{
 	'H': "Input from outside",
 	'I': "Images and state on disk",
 	'J': "Containers of provider process, of runc and of gVisor",
+	'K': "The network of pods of provider process",
 }
 
 var name = regexp.MustCompile(`^TestSecurity([A-Z]\d+)[A-Z]`)

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"syscall"
@@ -126,27 +127,28 @@ func (c *connection) join(other stream) {
 	c.finish()
 }
 
-// copyOut copies from the pod, and tells whether that ended as it should.
+// copyOut copies from the pod, and tells whether that ended as it should. Data goes from the stack to the kernel without a buffer between.
 func (c *connection) copyOut(to stream) bool {
+	raw, err := to.SyscallConn()
+	if err != nil {
+		return false
+	}
 	entry, ready := waiter.NewChannelEntry(waiter.ReadableEvents | waiter.EventHUp | waiter.EventErr)
 	c.wq.EventRegister(&entry)
 	defer c.wq.EventUnregister(&entry)
-	pool := bufferPool(c.slot.share)
-	w := new(tcpip.SliceWriter)
+	var w socketWriter
+	var terr tcpip.Error
+	write := func(fd uintptr) bool {
+		w = socketWriter{fd: int(fd)}
+		_, terr = c.ep.Read(&w, tcpip.ReadOptions{})
+		return !w.full // otherwise it is called again when there is room
+	}
 	for {
-		b := pool.Get().(*[]byte)
-		*w = *b
-		result, terr := c.ep.Read(w, tcpip.ReadOptions{})
-		var err error
-		if terr == nil {
-			_, err = to.Write((*b)[:result.Count])
+		if err := raw.Write(write); err != nil || w.err != nil {
+			return false
 		}
-		pool.Put(b)
 		switch terr.(type) {
 		case nil:
-			if err != nil {
-				return false
-			}
 		case *tcpip.ErrWouldBlock:
 			<-ready
 		case *tcpip.ErrClosedForReceive:
@@ -155,6 +157,31 @@ func (c *connection) copyOut(to stream) bool {
 			return false
 		}
 	}
+}
+
+// socketWriter writes what a socket takes without waiting.
+type socketWriter struct {
+	fd   int
+	full bool
+	err  error
+}
+
+func (w *socketWriter) Write(b []byte) (n int, err error) {
+	for err = unix.EINTR; err == unix.EINTR; { //nolint:errorlint // unix returns it as it is
+		n, err = unix.SendmsgN(w.fd, b, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	}
+	switch {
+	case err == unix.EAGAIN: //nolint:errorlint // as above
+		w.full = true
+		return 0, io.ErrShortWrite
+	case err != nil:
+		w.err = err
+		return 0, err
+	case n < len(b):
+		w.full = true
+		return n, io.ErrShortWrite
+	}
+	return n, nil
 }
 
 // copyIn copies to the pod, and tells whether that ended as it should. While nothing comes it holds no buffer.
