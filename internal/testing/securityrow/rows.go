@@ -74,4 +74,6 @@ var rows = []Row{
 	{"K2", `A pod sends from its own address only`, ""},
 	{"K3", `A pod gets no more connections, flows, memory and descriptors of the network than it leaves for all others, and nobody waits for one that does not read`, ""},
 	{"K4", `The network process has no rights: another user, no capability but for ports below 1024, no files, programs and namespaces; a sandbox has namespaces of its own`, ""},
+	{"K5", `The process that is the kernel of a pod has a user and a network namespace of its own, no capability over a network, and no uid of root`, ""},
+	{"K6", `The network of the machine is the operator's word: the node says so, and pods in it get no power over the machine unless that is configured, too`, ""},
 }
