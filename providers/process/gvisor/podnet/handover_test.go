@@ -5,11 +5,15 @@
 package podnet
 
 import (
+	"io"
+	"log"
 	"net"
 	"net/netip"
 	"os"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -137,7 +141,7 @@ func TestAttachIsRefused(t *testing.T) {
 		t.Error("a pod was attached without descriptors for it")
 	}
 	d.network.files.free = 1000
-	stranger := &server{network: d.network, users: []uint32{4242}}
+	stranger := &server{network: d.network, users: []uint32{4242}, idle: idleTime}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -188,4 +192,63 @@ func TestTUN(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkEcho(t, conn.(*net.TCPConn), 5<<20)
+}
+
+// TestKeptPodStaysWithoutItsConnection: until it is detached, for daemons that are replaced.
+func TestKeptPodStaysWithoutItsConnection(t *testing.T) {
+	c := testConfig()
+	d := startDaemon(t, &c)
+	network, sandbox := pair(t)
+	defer unix.Close(network)
+	address := netip.MustParseAddr("10.88.0.5")
+	control, a := ask(t, d.socket, Request{Op: OpAttach, Keep: true, Pod: &Pod{Name: "ns/a", Address: address}}, network)
+	if a.Error != "" {
+		t.Fatal(a.Error)
+	}
+	control.Close()
+	kept, b := newGuest(t, "10.88.0.5", sandbox, network, nil), d.guest("ns/b", "10.88.0.6")
+	kept.listen(80, echo)
+	checkEcho(t, b.mustDial("10.88.0.5", 80), 1000)
+	for range 2 { // one that is gone is gone
+		if _, a := ask(t, d.socket, Request{Op: OpDetach, Address: address}); a.Error != "" {
+			t.Fatal(a.Error)
+		}
+		if d.network.find(address.As4()) != nil {
+			t.Error("the pod is attached")
+		}
+	}
+}
+
+// TestProcessEndsWhenNobodyNeedsIt: not while there is a pod, or a daemon.
+func TestProcessEndsWhenNobodyNeedsIt(t *testing.T) {
+	n, err := newNetwork(1000, log.New(io.Discard, "", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.close()
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{network: n, idle: idleTime}
+		ended := make(chan struct{})
+		go func() { defer close(ended); s.awaitIdle(t.Context()) }()
+		still := func(what string) {
+			t.Helper()
+			time.Sleep(10 * idleTime) // of a bubble
+			select {
+			case <-ended:
+				t.Fatalf("it ended with %s", what)
+			default:
+			}
+		}
+		s.connections.Add(1)
+		still("a connection")
+		n.pods.Store(&map[address]*pod{{10, 88, 0, 5}: nil})
+		s.connections.Add(-1)
+		still("a pod")
+		n.pods.Store(&map[address]*pod{})
+		begin := time.Now()
+		<-ended
+		if took := time.Since(begin); took < idleTime/2 || took > 2*idleTime {
+			t.Errorf("it ended after %v", took)
+		}
+	})
 }

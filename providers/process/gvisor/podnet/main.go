@@ -42,7 +42,7 @@ func Main(args []string) int {
 // memoryLimit is where the collector of memory begins to work hard; at rest the process has a tenth of that.
 const memoryLimit = 384 << 20
 
-// serve is the network process. It ends by SIGTERM.
+// serve is the network process. It ends by SIGTERM, and when nobody needs it any more.
 func serve(logger *log.Logger) error {
 	file := os.NewFile(passed, "listener")
 	listener, err := net.FileListener(file)
@@ -74,9 +74,13 @@ func serve(logger *log.Logger) error {
 		return err
 	}
 	logger.Printf("started with %d file descriptors", files)
-	s := &server{network: n, users: []uint32{0, user}}
+	s := &server{network: n, users: []uint32{0, user}, idle: idleTime}
 	if err := s.serve(ctx, l); err != nil {
 		return err
+	}
+	if ctx.Err() == nil {
+		logger.Printf("ended: no pod and no daemon for %v", idleTime)
+		return nil
 	}
 	logger.Print("ended by a signal")
 	return nil

@@ -13,6 +13,8 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,15 +27,42 @@ type server struct {
 	network *Network
 	users   []uint32
 	tasks   sync.WaitGroup
+	// idle is how long the process waits without a pod and without a connection before it ends: its daemon was killed, and nobody comes for it.
+	idle time.Duration
+	// connections counts those that are open.
+	connections atomic.Int64
 }
 
-// serve answers until ctx ends or the listener fails, and returns when all connections have ended.
+// idleTime is longer than a daemon takes to start again.
+const idleTime = 2 * time.Minute
+
+// awaitIdle returns when there was neither a pod nor a connection for some time, or when ctx ends.
+func (s *server) awaitIdle(ctx context.Context) {
+	ticks := time.NewTicker(s.idle / 2)
+	defer ticks.Stop()
+	for seen := 0; seen < 2; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+		if seen++; s.connections.Load() > 0 || len(*s.network.pods.Load()) > 0 {
+			seen = 0
+		}
+	}
+}
+
+// serve answers until ctx ends, the listener fails, or nobody needs the process any more, and returns when all connections have ended.
 func (s *server) serve(ctx context.Context, l *net.UnixListener) error {
 	defer s.tasks.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
+	s.tasks.Go(func() {
+		s.awaitIdle(ctx)
+		cancel()
+	})
 	for {
 		c, err := l.AcceptUnix()
 		if ctx.Err() != nil {
@@ -42,7 +71,9 @@ func (s *server) serve(ctx context.Context, l *net.UnixListener) error {
 		if err != nil {
 			return fmt.Errorf("accept a connection of the daemon or a supervisor: %w", err)
 		}
+		s.connections.Add(1)
 		s.tasks.Go(func() {
+			defer s.connections.Add(-1)
 			defer c.Close()
 			stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 			defer stop()
