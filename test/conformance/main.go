@@ -58,7 +58,7 @@ func main() {
 	flag.StringVar(&o.agent, "agent", "virtual-kubelet", "what runs the node: virtual-kubelet, or kubelet for a comparison")
 	flag.StringVar(&o.provider, "provider", "cri", "what virtual-kubelet runs pods with: cri, in a containerd, or process")
 	flag.StringVar(&o.runtime, "runtime", "gvisor", "with the provider process: gvisor or runc, which makes the containers")
-	flag.StringVar(&o.network, "network", "pods", "with the provider process: pods, a network for each pod, or machine, without the tests that need more")
+	flag.StringVar(&o.network, "network", "pods", "with the provider process: pods, a network for each pod by CNI plugins; own, the one that it has by default; or machine, that of the machine, without the tests that need more")
 	flag.StringVar(&o.sets, "sets", allSets, "which tests, one set after the other: node, cluster, serial, scheduling, conformance, conformance-serial, quick, gate")
 	flag.StringVar(&o.focus, "focus", "", "regular expression of the tests to run, in the place of a set's")
 	flag.StringVar(&o.skip, "skip", "", "regular expression of tests to leave out, in the place of a set's")
@@ -186,7 +186,7 @@ func (o *options) run(ctx context.Context) (err error) {
 	}
 	_, dnsErr := os.Stat(filepath.Join(programs, "coredns"))
 	c, err := cluster.Start(ctx, cluster.Options{
-		Work: o.work, Cgroup: o.cgroup(), Nodes: o.nodes, Logs: o.results, Agent: o.agent, Provider: o.provider, Runtime: o.runtime, MachineNetwork: o.network == "machine",
+		Work: o.work, Cgroup: o.cgroup(), Nodes: o.nodes, Logs: o.results, Agent: o.agent, Provider: o.provider, Runtime: o.runtime, Network: o.network,
 		Programs: programs, DNS: dnsErr == nil,
 		Devcluster:     filepath.Join(o.programs, "devcluster"),
 		VirtualKubelet: filepath.Join(o.programs, "virtual-kubelet"),

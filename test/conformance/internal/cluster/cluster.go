@@ -48,8 +48,8 @@ type Options struct {
 	Provider string
 	// Runtime is what makes the containers of the provider process: "gvisor" or "runc".
 	Runtime string
-	// MachineNetwork leaves the pods of the provider process in the network of the machine.
-	MachineNetwork bool
+	// Network is that of the pods of the provider process: pods, by CNI plugins; own, that of the provider; or machine.
+	Network string
 	// VirtualKubelet is the program of the agent of that name.
 	VirtualKubelet string
 	// DNS runs CoreDNS. Most tests of nodes do not need it, and it takes minutes to build.

@@ -129,10 +129,13 @@ imageGC: {highThresholdPercent: 100}
 
 func (c *Cluster) processConfig(n *node) string {
 	config := fmt.Sprintf(processConfig, n.dir, c.Runtime)
-	if !c.MachineNetwork {
-		config += "podNetwork: " + n.dir + "/pods.conflist\n"
+	switch c.Network {
+	case "own":
+		return config
+	case "machine":
+		return config + "podNetwork: host\n"
 	}
-	return config
+	return config + "podNetwork: " + n.dir + "/pods.conflist\n"
 }
 
 // processConfig allows the same.
