@@ -62,6 +62,7 @@ var rows = []Row{
 	{"I6", `A private image that is on the node is for pods with credentials that it was pulled with, also after a restart`, ""},
 	{"I7", `Registries are spoken to without TLS only where the configuration names them, wherever they lead`, ""},
 	{"I8", `A registry that stalls keeps nobody from other images, or from the same one elsewhere`, ""},
+	{"I9", `An image that is on the node is opened by a pull only if the registry gives every layer of it to the credentials of that pull`, ""},
 	{"J1", `A working directory that is a descriptor leads neither a container nor a command in it to the machine`, ""},
 	{"J2", `A container that may see the processes of another one sees those, and none of the machine`, ""},
 	{"J3", `The first process of a container is its own program; who may trace it gets nothing of the machine through it`, ""},

@@ -18,15 +18,18 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 )
 
-// add makes the image from, which has those names, one of the store's. Layers of a remote one are fetched first.
+// add makes the image from, which has those names, one of the store's. Layers of a remote one are fetched first, also where the
+// store has the image: its configuration says what the files are, and is no proof that a registry has them or gives them.
 func (s *Store) add(ctx context.Context, from v1.Image, names Image, remote bool) (Image, error) {
 	config, err := configOf(from)
 	if err != nil {
 		return Image{}, err
 	}
 	names.ID, names.Config = config.id, config.Config
-	if image, ok, err := s.rename(names); ok {
-		return image, err
+	if !remote {
+		if image, ok, err := s.rename(names); ok {
+			return image, err
+		}
 	}
 	layers, err := from.Layers()
 	if err != nil {
@@ -34,6 +37,14 @@ func (s *Store) add(ctx context.Context, from v1.Image, names Image, remote bool
 	}
 	if len(layers) != len(config.diffIDs) {
 		return Image{}, fmt.Errorf("the image has %d layers, and its configuration says %d", len(layers), len(config.diffIDs))
+	}
+	if remote && s.gave(names) {
+		if err := askFor(ctx, layers); err != nil {
+			return Image{}, err
+		}
+		if image, ok, err := s.rename(names); ok {
+			return image, err
+		}
 	}
 	dir, err := os.MkdirTemp(s.dir, newPrefix)
 	if err != nil {

@@ -5,7 +5,8 @@
 //
 // The guarantee: an image is there with all its files or not at all; its files are those that its
 // configuration names, whose digest is its ID; nothing that an image contains is written outside of its
-// directory; and what an image may take of disk and memory is bounded.
+// directory; what an image may take of disk and memory is bounded; and a pull opens an image that is on disk only if the
+// registry gives every layer of it to the credentials of that pull.
 //
 // What surprises: layers are unpacked into one directory for each image, so two images share nothing on
 // disk; and an image in one of the directories counts as present on the machine.
