@@ -50,6 +50,7 @@ func (w *worker) absorb(in inbox) {
 	if in.evict != nil {
 		w.evict(*in.evict)
 	}
+	w.mem.Reclaim = w.mem.Reclaim || in.reclaim
 	if in.pod != nil && !known {
 		w.admitUnderPressure() // after the list: what runs already is not refused
 	}

@@ -92,7 +92,7 @@ type Config struct {
 	ImageGC ImageGC
 	// EvictionHard is how much must be available of the machine at least, as the setting of that name of a kubelet says it, such
 	// as memory.available: 100Mi and nodefs.available: 10%. Below that the node says so in its conditions, takes no further
-	// pods, and evicts one after the other. Nil is no eviction.
+	// pods, and evicts one after the other. Nil is no eviction; DefaultEvictionHard returns thresholds for a machine.
 	EvictionHard map[string]string
 	// Capacity is what the node offers, where that differs from what the machine has.
 	Capacity corev1.ResourceList

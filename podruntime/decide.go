@@ -120,7 +120,7 @@ func (w *worker) show() {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.shown, w.places, w.ready = w.pod, places, ready
+	w.shown, w.places, w.ready, w.boxed = w.pod, places, ready, len(w.seen.observed.Sandboxes) > 0
 }
 
 // reflect tells those who wait for it that what was asked for so far has been looked at.

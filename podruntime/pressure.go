@@ -26,10 +26,6 @@ const (
 	pressureEvery = 10 * time.Second
 	// pressureTime is how long that may take, with what is done about it.
 	pressureTime = time.Minute
-	// freeTime is how long the removal of images is waited for.
-	freeTime = 20 * time.Second
-	// knowTime is how long figures of pods are waited for that are no older than the lack.
-	knowTime = 20 * time.Second
 	// specTime is how long, from its start on, a node that has too little left waits for the specs of the pods that run.
 	specTime = time.Minute
 	// evictedTime is how long the end of an evicted pod is waited for until another one must go.
@@ -110,63 +106,6 @@ func (e *evictor) round(ctx context.Context) {
 	e.evict(ctx, met[0], summary)
 }
 
-// free removes images that nothing uses, and measures anew. A removal that takes long goes on while pods are evicted.
-func (e *evictor) free(ctx context.Context) ([]eviction.Met, *statsv1alpha1.Summary, error) {
-	bounded, cancel := context.WithTimeout(ctx, freeTime)
-	defer cancel()
-	if err := e.r.collector.Free(bounded); err != nil {
-		log.G(ctx).WithError(err).Warn("the disk is full, and images that nothing uses could not be removed")
-	}
-	select {
-	case <-time.After(stats.Freshness): // until then, what was measured before is answered
-	case <-ctx.Done():
-	}
-	return e.measure(ctx)
-}
-
-// know measures until it is known what pods have on the disk since that time: one that has filled it since it was measured last looks
-// like one that has nothing there, and another pod would go. What does not come is not waited for longer than knowTime.
-func (e *evictor) know(ctx context.Context, since time.Time) ([]eviction.Met, *statsv1alpha1.Summary, error) {
-	until := time.Now().Add(knowTime)
-	e.measureVolumes(ctx)
-	for {
-		select {
-		case <-time.After(stats.Freshness): // until then, what was measured before is answered
-		case <-ctx.Done():
-			return nil, nil, context.Cause(ctx)
-		}
-		met, summary, err := e.measure(ctx)
-		if summary == nil || err != nil || len(met) == 0 || !outdated(summary.Pods, since) || time.Now().After(until) {
-			return met, summary, err
-		}
-	}
-}
-
-// measureVolumes measures the volumes of all pods now, but for those that take long; of them it is known that they have much.
-func (e *evictor) measureVolumes(ctx context.Context) {
-	patience, cancel := context.WithTimeout(ctx, stats.Freshness)
-	defer cancel()
-	var wg sync.WaitGroup
-	for _, w := range e.r.all() {
-		if pod := w.lastShown(); !ended(pod) {
-			wg.Go(func() { _, _ = e.r.meter.usage(patience, pod, 0) }) // who asks for the figures gets the error
-		}
-	}
-	wg.Wait()
-}
-
-// outdated reports whether the layer of a container was measured before that time.
-func outdated(pods []statsv1alpha1.PodStats, since time.Time) bool {
-	for i := range pods {
-		for j := range pods[i].Containers {
-			if fs := pods[i].Containers[j].Rootfs; fs != nil && fs.Time.Time.Before(since) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // measure returns the thresholds below which the machine is. An error beside a summary is that nothing is known of the pods.
 func (e *evictor) measure(ctx context.Context) ([]eviction.Met, *statsv1alpha1.Summary, error) {
 	summary, err := e.summary(ctx)
@@ -174,6 +113,21 @@ func (e *evictor) measure(ctx context.Context) ([]eviction.Met, *statsv1alpha1.S
 		return nil, nil, err
 	}
 	return observed(&summary.Node).Met(e.thresholds), summary, err
+}
+
+// DefaultEvictionHard returns a value of Config.EvictionHard for a machine that does other work too, and that has pods and images on the
+// file system of root: the thresholds of a kubelet, where they are not more than 5 GiB and 250,000 inodes, nor more than half of the
+// amount that is available now. A machine that is almost full evicts nothing for that.
+func DefaultEvictionHard(root string) map[string]string {
+	now := observed(stats.Machine(root))
+	for images, node := range map[eviction.Signal]eviction.Signal{
+		eviction.ImageFsAvailable: eviction.NodeFsAvailable, eviction.ImageFsInodesFree: eviction.NodeFsInodesFree,
+	} {
+		if seen, measured := now[node]; measured {
+			now[images] = seen
+		}
+	}
+	return eviction.Default(now)
 }
 
 // observed is what is available of the machine.
@@ -224,7 +178,7 @@ func ended(pod *corev1.Pod) bool {
 	return pod == nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// evict ends the pod that must go first.
+// evict ends the pod that must go first. One without a sandbox waits, maybe for room: it has nothing to give back.
 func (e *evictor) evict(ctx context.Context, m eviction.Met, summary *statsv1alpha1.Summary) {
 	maps.DeleteFunc(e.told, func(uid types.UID, _ bool) bool { return e.r.known(uid) == nil })
 	use := map[types.UID]*statsv1alpha1.PodStats{}
@@ -233,7 +187,7 @@ func (e *evictor) evict(ctx context.Context, m eviction.Met, summary *statsv1alp
 	}
 	var pods []eviction.Pod
 	for _, w := range e.r.all() {
-		if pod := w.lastShown(); !e.told[w.uid] && !ended(pod) && pod.DeletionTimestamp == nil && pod.Spec.NodeName != "" {
+		if pod := w.lastShown(); !e.told[w.uid] && !ended(pod) && pod.DeletionTimestamp == nil && pod.Spec.NodeName != "" && w.hasSandbox() {
 			pods = append(pods, eviction.Pod{Pod: pod, Stats: use[w.uid]})
 		}
 	}

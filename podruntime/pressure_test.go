@@ -32,6 +32,8 @@ type machine struct {
 	nodes []*corev1.Node // guarded by mu: reports
 	// unused tells that the disk is full as long as the image of that name is there.
 	unused bool // guarded by mu
+	// filler is a pod that keeps the disk full as long as it has a container.
+	filler string // guarded by mu
 	// sample is what was measured last, which is given again for a while, as by the real one.
 	sample *statsv1alpha1.NodeStats // guarded by mu
 	taken  time.Time                // guarded by mu
@@ -53,6 +55,9 @@ func (w *world) underPressure() *machine {
 			if m.sample == nil || time.Since(m.taken) >= stats.Freshness {
 				all, rest, disk := uint64(100), 100-m.ram, m.disk
 				if m.unused && w.has("unused") {
+					disk = 5
+				}
+				if _, there := w.Find(m.filler, "main"); there {
 					disk = 5
 				}
 				m.taken, m.sample = time.Now(), &statsv1alpha1.NodeStats{
@@ -365,6 +370,57 @@ func TestNoPodIsEvictedBeforeTheSpecsOfOthersAreKnown(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAPodThatWaitsForRoomIsNotEvicted: it has nothing to give back, and its status says for what it waits.
+func TestAPodThatWaitsForRoomIsNotEvicted(t *testing.T) {
+	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
+		m := w.underPressure()
+		full, waits := podOf("full", "main"), podOf("waits", "main")
+		w.create(full)
+		w.awaitRunning(full)
+		w.Fail("RunPodSandbox", -1, errors.New("make the sandbox: write 1f3a: no space left on device"))
+		w.create(waits)
+		synctest.Wait()
+		const want = "The pod waits for room on the disk of the node: no space left on device"
+		if s := w.last(waits.UID); s.ContainerStatuses[0].State.Waiting.Message != want {
+			t.Errorf("got %s, want the message %q", dump(s), want)
+		}
+		m.set(func() { m.disk = 5 })
+		time.Sleep(freeTime)
+		synctest.Wait()
+		if w.isEvicted(waits) || !w.isEvicted(full) {
+			t.Fatalf("got %s and %s, want the pod evicted that has something", dump(w.last(waits.UID)), dump(w.last(full.UID)))
+		}
+		m.set(func() { m.disk = 50 })
+		w.Fail("RunPodSandbox", 0, nil)
+		w.awaitRunning(waits)
+	})
+}
+
+// TestWhatEndedGoesBeforeAnotherPodIsEvicted: containers keep the disk that they filled for as long as they are there.
+func TestWhatEndedGoesBeforeAnotherPodIsEvicted(t *testing.T) {
+	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
+		m := w.underPressure()
+		full, quiet := podOf("full", "main"), podOf("quiet", "main")
+		full.CreationTimestamp.Time, quiet.CreationTimestamp.Time = time.Now(), time.Now().Add(time.Second)
+		for _, pod := range []*corev1.Pod{full, quiet} {
+			w.create(pod)
+			w.awaitRunning(pod)
+		}
+		m.set(func() { m.filler = "full" })
+		time.Sleep(5 * freeTime)
+		synctest.Wait()
+		if !w.isEvicted(full) || w.isEvicted(quiet) {
+			t.Fatalf("got %s and %s, want the first one evicted only", dump(w.last(full.UID)), dump(w.last(quiet.UID)))
+		}
+		if s := w.last(full.UID); s.Phase != corev1.PodFailed || s.ContainerStatuses[0].State.Terminated == nil {
+			t.Errorf("without its containers, the pod says %s", dump(s))
+		}
+		if _, there := w.Find("full", "main"); there {
+			t.Error("the container of the pod that was evicted is still there")
+		}
+	})
 }
 
 func TestEvictionThatCannotBe(t *testing.T) {

@@ -34,6 +34,7 @@ type worker struct {
 	fresh     chan struct{}         // guarded by mu: closed when reflected grows
 	places    map[string][]instance // guarded by mu: the instances of each container, the last one first
 	ready     string                // guarded by mu: the sandbox that is ready
+	boxed     bool                  // guarded by mu: the runtime has a sandbox of the pod
 
 	// owned by run
 	pod        *corev1.Pod // never changed, but replaced
@@ -61,6 +62,7 @@ type inbox struct {
 	refresh  *time.Duration // the volumes were refreshed; when to do it again
 	measured *string        // what of the volumes is used too much; "" is nothing
 	evict    *plan.Eviction // the machine has too little left for the pod
+	reclaim  bool           // the machine has too little left for the containers of a pod that has ended
 	controls int            // requests of the pod controller
 }
 

@@ -100,8 +100,10 @@ type Config struct {
 	SystemReserved map[string]string `json:"systemReserved,omitempty"`
 	KubeReserved   map[string]string `json:"kubeReserved,omitempty"`
 	// EvictionHard is how much must be available of the machine at least; below that the node says so, takes no further pods, and
-	// evicts one after the other. A kubelet's own are memory.available: 100Mi, nodefs.available: 10%, nodefs.inodesFree: 5%
-	// and imagefs.available: 15%; pid.available is another one. Default: none, as the machine may be shared with other work.
+	// evicts one after the other. Default: a kubelet's memory.available: 100Mi, nodefs.available: 10%, nodefs.inodesFree: 5%,
+	// imagefs.available: 15% and imagefs.inodesFree: 5%, but no more than 5 GiB and 250,000 inodes, nor than half of the amount that is
+	// available at the start: the machine may be shared with other work. pid.available is another one. A value replaces all of them,
+	// and {} evicts nothing.
 	EvictionHard map[string]string `json:"evictionHard,omitempty"`
 	// ImageGC says when images that nothing uses are removed. Default: as a kubelet does it, from a disk that is 85 % full on until
 	// it is 80 % full.

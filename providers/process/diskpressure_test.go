@@ -63,6 +63,47 @@ func TestNoisyPodThatFillsTheDiskIsEvicted(t *testing.T) {
 	})
 }
 
+// TestSecurityF4APodThatFillsTheDiskIsEvictedByDefault: without a word in the configuration. A pod that waits for room says so meanwhile,
+// in an event and in its status.
+func TestSecurityF4APodThatFillsTheDiskIsEvictedByDefault(t *testing.T) {
+	eachRuntime(t, func(t *testing.T, config process.Config) {
+		for what, script := range map[string]string{
+			"bytes":  "while :; do cat /dev/zero >> /fill; sleep 0.02; done",
+			"inodes": "mkdir /d; n=0; while :; do true > /d/$n && n=$((n+1)) || sleep 0.02; done 2> /dev/null",
+		} {
+			t.Run(what, func(t *testing.T) {
+				t.Parallel()
+				m := newNoisyNode(t, config, "size=48m,nr_inodes=1000")
+				quiet := m.run("quiet", "exec sleep 600", nil)
+				m.running("quiet")
+				stop := m.watch("quiet")
+				noisy := m.run("noisy", script, nil)
+				m.running("noisy")
+				m.untilFull()
+				waits := m.run("waits", "exec sleep 600", nil)
+				m.hears("Warning Failed", "no space left on device")
+				m.until("the pod to say that it waits for room", func() bool {
+					s := m.status("waits")
+					return len(s.ContainerStatuses) == 1 && s.ContainerStatuses[0].State.Waiting != nil &&
+						strings.Contains(s.ContainerStatuses[0].State.Waiting.Message, "no space left on device")
+				})
+				m.awaitPhase("noisy", corev1.PodFailed)
+				if s := m.status("noisy"); s.Reason != "Evicted" || !strings.HasPrefix(s.Message, "The node was low on resource: ") {
+					t.Errorf("the pod says %s: %s", s.Reason, s.Message)
+				}
+				m.hasCondition(corev1.NodeDiskPressure, "KubeletHasDiskPressure")
+				m.running("waits") // there is room again, while the pod that was evicted is not deleted
+				stop()
+				if bytes, files := m.free(); bytes < 16<<20 || files < 300 {
+					t.Errorf("after the eviction the disk has %d bytes and %d files", bytes, files)
+				}
+				m.delete(noisy, quiet, waits)
+				m.nothing()
+			})
+		}
+	})
+}
+
 // TestNoisyPodBeyondItsStorageLimitIsEvicted: of its containers, or of a volume. The disk has room enough, and other pods are no matter.
 func TestNoisyPodBeyondItsStorageLimitIsEvicted(t *testing.T) {
 	eachRuntime(t, func(t *testing.T, config process.Config) {

@@ -74,7 +74,7 @@ func TestNoisyPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(images, err)
 	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run", "^TestNoisy", "-test.v", "-test.parallel=8")
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run", "^(TestNoisy|TestSecurityF4)", "-test.v", "-test.parallel=8")
 	cmd.Env = append(os.Environ(), noisyEnv+"=1", "PROCESS_IMAGES="+images)
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "\n--- PASS: Test") {
 		t.Errorf("%v\n%s", err, out)

@@ -37,6 +37,7 @@ func TestNoisyFullDiskEndsNobody(t *testing.T) {
 }
 
 func fullDisk(t *testing.T, config process.Config, script string) {
+	config.EvictionHard = map[string]string{}
 	m := newNoisyNode(t, config, "size=48m,nr_inodes=1000")
 	quiet := m.run("quiet", "n=0; while :; do n=$((n+1)); echo line $n; sleep 0.05; done", nil)
 	id := m.running("quiet")

@@ -80,7 +80,7 @@ func New(ctx context.Context, in cli.ProviderInput, config Config) (*provider, e
 		ClusterDNS: config.ClusterDNS, ClusterDomain: in.KubeClusterDomain, HostPaths: config.HostPaths, LocalVolumes: config.LocalVolumes, ProvisionVolumes: config.ProvisionVolumes, Privileged: config.Privileged,
 		CgroupParent: parent, CgroupRoots: r.cgroups.roots(), PodPidsLimit: config.PodPidsLimit, SandboxOverhead: overhead, SandboxVolumes: r.oci.gvisor(),
 		SystemReserved: config.SystemReserved, KubeReserved: config.KubeReserved,
-		MachineNetwork: r.network == nil, AllowedUnsafeSysctls: config.AllowedUnsafeSysctls, ImageGC: config.ImageGC, EvictionHard: config.EvictionHard, Lacks: lacks, Notes: notes,
+		MachineNetwork: r.network == nil, AllowedUnsafeSysctls: config.AllowedUnsafeSysctls, ImageGC: config.ImageGC, EvictionHard: r.evictionHard(ctx), Lacks: lacks, Notes: notes,
 	}
 	if user := r.userNetwork(); user != nil {
 		runtimeConfig.Pods, runtimeConfig.Nameserver = user, user.gateway.String()

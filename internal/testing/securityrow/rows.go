@@ -46,6 +46,7 @@ var rows = []Row{
 	{"F1", `Log files are read without following links out of their directory`, ""},
 	{"F2", `Probes and hooks do not reach link-local addresses, and follow no redirect to another host`, ""},
 	{"F3", `gitRepo, hostPath, privileged, hostNetwork and their like are refused by a provider that declares what it has and not them; the pod runtime has none of them unless told`, ""},
+	{"F4", `A pod that fills the disk or its inodes is evicted by default, and a pod that waits for room says so`, ""},
 	{"G1", `Dependencies have no known vulnerability`, "The vulnerability database is not reachable from where the tests run; `govulncheck ./...` is for the release."},
 	{"G2", `A release has checksums and an SBOM that name what is in it`, ""},
 	{"G3", `Two builds of a release are equal, byte by byte`, ""},

@@ -41,6 +41,39 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestDefault: a kubelet's thresholds, but no more than a large machine needs, and none that is met at the start.
+func TestDefault(t *testing.T) {
+	const gi = 1 << 30
+	for name, c := range map[string]struct{ available, capacity, nodeFs, imageFs int64 }{
+		"a small disk":       {19 * gi, 20 * gi, 2 * gi, 3 * gi},
+		"a large disk":       {900 * gi, 1000 * gi, 5 * gi, 5 * gi},
+		"a disk almost full": {gi, 1000 * gi, gi / 2, gi / 2},
+		"a full disk":        {0, 1000 * gi, 0, 0},
+	} {
+		seen := Observation{uint64(c.available), uint64(c.capacity)}
+		now := Observations{MemoryAvailable: {8 * gi, 16 * gi}, NodeFsAvailable: seen, ImageFsAvailable: seen, NodeFsInodesFree: {900, 1000}, ImageFsInodesFree: {20 << 20, 100 << 20}}
+		thresholds := parsed(t, Default(now))
+		got := map[Signal]int64{}
+		for _, threshold := range thresholds {
+			got[threshold.Signal] = threshold.Least(int64(now[threshold.Signal].Capacity))
+		}
+		want := map[Signal]int64{MemoryAvailable: 100 << 20, NodeFsAvailable: c.nodeFs, ImageFsAvailable: c.imageFs, NodeFsInodesFree: 50, ImageFsInodesFree: 250_000}
+		if c.nodeFs == 0 {
+			delete(want, NodeFsAvailable)
+			delete(want, ImageFsAvailable)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if met := now.Met(thresholds); len(met) > 0 {
+			t.Errorf("%s: %v is met at the start", name, met)
+		}
+	}
+	if got := Default(Observations{MemoryAvailable: {60 << 20, 16 * gi}}); len(got) != 1 || got["memory.available"] != "31457280" {
+		t.Errorf("little memory, and a disk that was not measured: got %v", got)
+	}
+}
+
 func TestMet(t *testing.T) {
 	thresholds := parsed(t, map[string]string{"memory.available": "100Mi", "nodefs.available": "10%", "pid.available": "10"})
 	for name, c := range map[string]struct {

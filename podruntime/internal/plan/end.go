@@ -26,8 +26,11 @@ func (p *planner) end() {
 		}
 		return
 	}
-	if p.mem.deletion != nil {
+	switch {
+	case p.mem.deletion != nil:
 		p.clear()
+	case p.mem.Reclaim:
+		p.clearContainers()
 	}
 }
 
@@ -85,13 +88,7 @@ func (p *planner) runs(name string) bool {
 // clear removes what the runtime still has of a deleted pod that has ended.
 func (p *planner) clear() {
 	left := false
-	for _, name := range slices.Sorted(maps.Keys(p.byName)) {
-		for i := range p.byName[name] {
-			left = true
-			p.remove(&p.byName[name][i])
-		}
-	}
-	if left {
+	if p.clearContainers() {
 		return
 	}
 	for i := range p.boxes {
@@ -99,6 +96,17 @@ func (p *planner) clear() {
 		p.removeSandbox(&p.boxes[i])
 	}
 	p.plan.Gone = !left
+}
+
+// clearContainers removes the containers of a pod that has ended, and reports whether there are any.
+func (p *planner) clearContainers() (left bool) {
+	for _, name := range slices.Sorted(maps.Keys(p.byName)) {
+		for i := range p.byName[name] {
+			left = true
+			p.remove(&p.byName[name][i])
+		}
+	}
+	return left
 }
 
 func (p *planner) remove(c *Container) {

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,8 @@ type Memory struct {
 	Probes map[string]Probe
 	// Eviction says that the pod must end, and has failed. The worker sets it once.
 	Eviction *Eviction
+	// Reclaim says that nothing of a pod that has ended may stay on the disk but its sandbox. The worker sets it.
+	Reclaim bool
 	// ResizePending is why new resources of the pod are not given to its containers. The worker sets it.
 	ResizePending *ResizePending
 
@@ -109,6 +112,9 @@ func (m *Memory) Delete(grace time.Duration, now time.Time) {
 		m.deletion = &deletion{by: by}
 	}
 }
+
+// Blocked returns why the volumes or the sandbox of the pod could not be made the last time, "" if nothing is known.
+func (m *Memory) Blocked() string { return cmp.Or(m.volumes.message, m.sandbox.message) }
 
 // Deleted reports whether the pod must end because it was deleted.
 func (m *Memory) Deleted() bool { return m.deletion != nil }

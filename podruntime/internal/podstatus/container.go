@@ -4,6 +4,7 @@ package podstatus
 
 import (
 	"cmp"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,7 +109,18 @@ func (f *facts) initial() corev1.ContainerState {
 	if len(f.pod.Spec.InitContainers) > 0 {
 		reason = "PodInitializing"
 	}
-	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
+	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: f.noRoom()}}
+}
+
+// noRoom says that a pod waits for room on the disk, in words that stay the same at every try; "" if it does not. All other failures of
+// volumes and sandboxes are in events only, as by a kubelet.
+func (f *facts) noRoom() string {
+	for _, words := range []string{"no space left on device", "disk quota exceeded"} { // the kernel's, also through a runtime
+		if strings.Contains(f.mem.Blocked(), words) {
+			return "The pod waits for room on the disk of the node: " + words
+		}
+	}
+	return ""
 }
 
 // absent is the status of a container that the runtime does not have: of one that has not run yet, or that the runtime

@@ -152,6 +152,12 @@ func (s *Stats) ImageFs(ctx context.Context) (*statsv1alpha1.FsStats, error) {
 	return nil, errors.New("the container runtime does not tell on which file system of this machine its images are")
 }
 
+// Machine returns what is available now of the memory of the machine and of the file system of a directory.
+func Machine(root string) *statsv1alpha1.NodeStats {
+	m, now := machine{proc: "/proc", root: "/"}, metav1.Now()
+	return &statsv1alpha1.NodeStats{Memory: m.memory(now), Fs: m.filesystem(now, root)}
+}
+
 // Capacity returns what the machine has for pods: processors, memory, huge pages, and the storage of
 // the file system that has root.
 func Capacity(root string, pods int64) corev1.ResourceList {

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podruntime
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/eviction"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/stats"
+)
+
+const (
+	// freeTime is how long the removal of containers and images is waited for.
+	freeTime = 20 * time.Second
+	// reclaimEvery is how often it is looked whether containers are gone.
+	reclaimEvery = 100 * time.Millisecond
+	// knowTime is how long figures of pods are waited for that are no older than the lack.
+	knowTime = 20 * time.Second
+)
+
+// free removes containers of pods that have ended and images that nothing uses, and measures anew. A removal that takes long goes on
+// while pods are evicted.
+func (e *evictor) free(ctx context.Context) ([]eviction.Met, *statsv1alpha1.Summary, error) {
+	bounded, cancel := context.WithTimeout(ctx, freeTime)
+	defer cancel()
+	e.reclaim(bounded)
+	if err := e.r.collector.Free(bounded); err != nil {
+		log.G(ctx).WithError(err).Warn("the disk is full, and images that nothing uses could not be removed")
+	}
+	select {
+	case <-time.After(stats.Freshness): // until then, what was measured before is answered
+	case <-ctx.Done():
+	}
+	return e.measure(ctx)
+}
+
+// reclaim removes the containers of pods that have ended, with all that they wrote: a pod that was evicted would else keep the disk full,
+// and the next one would go for it.
+func (e *evictor) reclaim(ctx context.Context) {
+	var left []*worker
+	for _, w := range e.r.all() {
+		if pod := w.lastShown(); pod != nil && ended(pod) && w.hasContainers() && w.put(func(in *inbox) { in.reclaim = true }) {
+			left = append(left, w)
+		}
+	}
+	for len(left) > 0 {
+		select {
+		case <-time.After(reclaimEvery):
+		case <-ctx.Done():
+			return
+		}
+		left = slices.DeleteFunc(left, func(w *worker) bool { return !w.hasContainers() })
+	}
+}
+
+// know measures until it is known what pods have on the disk since that time: one that has filled it since it was measured last looks
+// like one that has nothing there, and another pod would go. What does not come is not waited for longer than knowTime.
+func (e *evictor) know(ctx context.Context, since time.Time) ([]eviction.Met, *statsv1alpha1.Summary, error) {
+	until := time.Now().Add(knowTime)
+	e.measureVolumes(ctx)
+	for {
+		select {
+		case <-time.After(stats.Freshness): // until then, what was measured before is answered
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		}
+		met, summary, err := e.measure(ctx)
+		if summary == nil || err != nil || len(met) == 0 || !outdated(summary.Pods, since) || time.Now().After(until) {
+			return met, summary, err
+		}
+	}
+}
+
+// measureVolumes measures the volumes of all pods now, but for those that take long; of them it is known that they have much.
+func (e *evictor) measureVolumes(ctx context.Context) {
+	patience, cancel := context.WithTimeout(ctx, stats.Freshness)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, w := range e.r.all() {
+		if pod := w.lastShown(); !ended(pod) {
+			wg.Go(func() { _, _ = e.r.meter.usage(patience, pod, 0) }) // who asks for the figures gets the error
+		}
+	}
+	wg.Wait()
+}
+
+// outdated reports whether the layer of a container was measured before that time.
+func outdated(pods []statsv1alpha1.PodStats, since time.Time) bool {
+	for i := range pods {
+		for j := range pods[i].Containers {
+			if fs := pods[i].Containers[j].Rootfs; fs != nil && fs.Time.Time.Before(since) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hasSandbox reports whether the runtime has a sandbox of the pod, and hasContainers whether it has containers.
+func (w *worker) hasSandbox() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.boxed
+}
+
+func (w *worker) hasContainers() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.places) > 0
+}

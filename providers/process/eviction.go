@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
+)
+
+// evictionFile has the default thresholds, as they were when no pod was on the machine.
+const evictionFile = "eviction.json"
+
+// evictionHard returns the thresholds of the configuration, or else the default ones. These depend on what was available before pods
+// used any of it, so a daemon that finds pods takes the thresholds of the earlier one.
+func (r *Runtime) evictionHard(ctx context.Context) map[string]string {
+	if r.config.EvictionHard != nil {
+		return r.config.EvictionHard
+	}
+	path, kept := filepath.Join(r.config.StateDir, evictionFile), map[string]string{}
+	if len(r.sandboxes) > 0 && durable.ReadJSON(path, &kept) == nil {
+		return kept
+	}
+	now := podruntime.DefaultEvictionHard(r.config.StateDir)
+	if err := durable.WriteJSON(path, now); err != nil {
+		log.G(ctx).WithError(err).Warn("process provider: keep the thresholds of evictions for the next daemon; it measures them anew")
+	}
+	return now
+}
