@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/image"
 )
 
@@ -98,8 +99,11 @@ func (r *Runtime) imagesInUse(ctx context.Context) (map[string]bool, error) {
 			continue // no image can have it
 		}
 		answer, err := r.cfg.Images.ImageStatus(ctx, &runtimeapi.ImageSpec{Image: name, UserSpecifiedImage: given}, false)
-		if err != nil {
-			return nil, err
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil { // the pod waits for this image, and all others must not wait with it
+			log.G(ctx).WithError(err).WithField("image", name).Info("an image that a pod names cannot be looked at; it is kept by its name")
 		}
 		used[name], used[answer.GetImage().GetId()] = true, true
 	}

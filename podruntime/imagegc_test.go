@@ -83,6 +83,21 @@ func TestImagesThatNoPodUsesGoWhenTheDiskIsFull(t *testing.T) {
 	})
 }
 
+// TestAnImageThatCannotBeLookedAtStopsNoCollection: such as one in an archive that is broken, or that there is no room to unpack.
+func TestAnImageThatCannotBeLookedAtStopsNoCollection(t *testing.T) {
+	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
+		w.AddImage(fakecri.Image{Name: "unused", Size: 1})
+		pod := podOf("web", "main")
+		w.create(pod)
+		w.awaitRunning(pod)
+		w.Fail("ImageStatus", -1, errors.New("read the archive: unexpected EOF"))
+		w.fill(5)
+		if w.has("unused") || !w.has("app") {
+			t.Errorf("the machine has the image that nothing uses: %v, and that of a pod: %v", w.has("unused"), w.has("app"))
+		}
+	})
+}
+
 func TestImageGCThatCannotBe(t *testing.T) {
 	for _, g := range []ImageGC{
 		{HighThresholdPercent: 101}, {HighThresholdPercent: 70}, {HighThresholdPercent: -1}, {LowThresholdPercent: 85}, {LowThresholdPercent: -1},

@@ -4,6 +4,7 @@ package images
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,19 +17,23 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 )
 
-// fromDirs takes the image from the first directory that has it.
+// fromDirs takes the image from the first directory that has it. An archive or a directory that cannot be read hides no image of another
+// one: it is told once in the log, and in the error if nothing else has the image.
 func (s *Store) fromDirs(ctx context.Context, ref name.Reference) (Image, error) {
 	done, err := s.turns.take(ctx, turn{ref: display(ref), local: true})
 	if err != nil {
 		return Image{}, err
 	}
 	defer done()
+	var unread []error
 	for _, dir := range s.options.Dirs {
 		paths, err := candidates(dir)
 		if err != nil {
-			return Image{}, fmt.Errorf("look for image %s: %w", display(ref), err)
+			unread = append(unread, s.skip(ctx, dir, err))
 		}
 		for _, path := range paths {
 			from, err := s.open(path, ref)
@@ -36,7 +41,8 @@ func (s *Store) fromDirs(ctx context.Context, ref name.Reference) (Image, error)
 				continue
 			}
 			if err != nil {
-				return Image{}, fmt.Errorf("look for image %s in %s: %w", display(ref), path, err)
+				unread = append(unread, s.skip(ctx, path, err))
+				continue
 			}
 			defer from.close()
 			names := Image{Source: path}
@@ -53,7 +59,30 @@ func (s *Store) fromDirs(ctx context.Context, ref name.Reference) (Image, error)
 			return image, nil
 		}
 	}
-	return Image{}, errdefs.NotFoundf("image %s is not on this node", display(ref))
+	err = errors.Join(unread...)
+	switch {
+	case err == nil:
+		return Image{}, errdefs.NotFoundf("image %s is not on this node", display(ref))
+	case durable.Full(err) || durable.Passing(err): // nothing is wrong with what was read
+		return Image{}, fmt.Errorf("look for image %s: %w", display(ref), err)
+	}
+	return Image{}, errdefs.NotFoundf("image %s is not on this node, and %w: %w", display(ref), errUnread, err)
+}
+
+// errUnread is part of the error about an image that is not found while there are archives or directories that cannot be read.
+var errUnread = errors.New("not all of its images can be read")
+
+// skip tells in the log that what is at path cannot be read, unless it was told of the same error before, and returns that as an error.
+func (s *Store) skip(ctx context.Context, path string, err error) error {
+	err = fmt.Errorf("read images in %s: %w", path, err)
+	s.mu.Lock()
+	known := s.unread[path] == err.Error()
+	s.unread[path] = err.Error()
+	s.mu.Unlock()
+	if !known {
+		log.G(ctx).WithError(err).Warn("process provider: an archive or a directory of images cannot be read; images elsewhere are not affected")
+	}
+	return err
 }
 
 // candidates are what may be an image in dir, or dir itself.

@@ -155,6 +155,58 @@ func testImage(t *testing.T, content string) v1.Image {
 	return image
 }
 
+// TestABrokenArchiveHidesNoOtherImage: neither from those who name another one, nor from the registry.
+func TestABrokenArchiveHidesNoOtherImage(t *testing.T) {
+	dir, absent := t.TempDir(), filepath.Join(t.TempDir(), "absent")
+	tag, err := name.NewTag("docker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := filepath.Join(dir, "z.tar")
+	if err := tarball.WriteToFile(good, tag, testImage(t, "docker")); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := map[string]string{
+		"cut.tar": string(whole[:700]), "text.tar": strings.Repeat("no archive ", 100), "text.tgz": "no archive", "empty.tar.gz": "",
+		"layout/oci-layout": "{}", "layout/index.json": "{",
+	}
+	for path, content := range broken {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, path)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, path), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("nowhere", filepath.Join(dir, "link.tar")); err != nil {
+		t.Fatal(err)
+	}
+	n := newTenancy(t)
+	n.options.Dirs = []string{absent, dir}
+	if image, err := n.Get(t.Context(), "docker"); err != nil || image.Source != good {
+		t.Errorf("the image of another archive: got %q, %v", image.Source, err)
+	}
+	_, err = n.Get(t.Context(), "example.com/absent")
+	if !errdefs.IsNotFound(err) {
+		t.Errorf("an absent image: got %v, want that it is not there", err)
+	}
+	for _, path := range []string{"absent", "cut.tar", "text.tar", "text.tgz", "empty.tar.gz", "layout", "link.tar"} {
+		if err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("got %v, want a word of %s", err, path)
+		}
+	}
+	if err := n.pull("private", nil); err != nil {
+		t.Errorf("an image of the registry: %v", err)
+	}
+	if _, err := n.Pull(t.Context(), n.host+"/absent:1", Auth{}); err == nil || !strings.Contains(err.Error(), "cut.tar") || errdefs.IsNotFound(err) {
+		t.Errorf("an image that is nowhere: got %v, want what the registry says and a word of the archive", err)
+	}
+}
+
 func TestImagesOfADirectory(t *testing.T) {
 	dir := t.TempDir()
 	tag, err := name.NewTag("docker")

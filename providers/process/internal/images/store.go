@@ -69,6 +69,8 @@ type Store struct {
 	// guarded by mu
 	mu     sync.Mutex
 	images map[string]*Image
+	// unread are paths in the directories of archives that could not be read, and why.
+	unread map[string]string
 	// garbage are paths in dir that no image has.
 	garbage []string
 }
@@ -84,7 +86,7 @@ func Open(dir string, options Options) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory of images: %w", err)
 	}
-	s := &Store{dir: dir, options: options, transport: newTransport(options), unpacking: make(chan struct{}, 1), images: map[string]*Image{}}
+	s := &Store{dir: dir, options: options, transport: newTransport(options), unpacking: make(chan struct{}, 1), images: map[string]*Image{}, unread: map[string]string{}}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -209,7 +211,11 @@ func (s *Store) Pull(ctx context.Context, ref string, auth Auth) (Image, error) 
 	if err == nil || !errdefs.IsNotFound(err) {
 		return image, err
 	}
-	return s.fromRegistry(ctx, name, auth)
+	image, refused := s.fromRegistry(ctx, name, auth)
+	if refused != nil && errors.Is(err, errUnread) {
+		refused = fmt.Errorf("%w; %v", refused, err) // the registry decides what kind of error this is
+	}
+	return image, refused
 }
 
 // Remove removes the image called ref, which is its ID or a name. Removing one that is not there is no error.
