@@ -47,6 +47,7 @@ var rows = []Row{
 	{"F2", `Probes and hooks do not reach link-local addresses, and follow no redirect to another host`, ""},
 	{"F3", `gitRepo, hostPath, privileged, hostNetwork and their like are refused by a provider that declares what it has and not them; the pod runtime has none of them unless told`, ""},
 	{"F4", `A pod that fills the disk or its inodes is evicted by default, and a pod that waits for room says so`, ""},
+	{"F5", `The last lines of a log cost as much as is shown of them, also where a container writes no newline`, ""},
 	{"G1", `Dependencies have no known vulnerability`, "The vulnerability database is not reachable from where the tests run; `govulncheck ./...` is for the release."},
 	{"G2", `A release has checksums and an SBOM that name what is in it`, ""},
 	{"G3", `Two builds of a release are equal, byte by byte`, ""},

@@ -9,5 +9,5 @@
 // is; one that follows misses no line when files are rotated, and ends when the container has and all is read.
 //
 // What surprises: parts of a line (P) are joined, and counted as one line, where a kubelet counts
-// parts; and the lines of rotated files are read too, which a kubelet leaves out.
+// parts, except that a tail counts a line of more than 64 KiB as several; and the lines of rotated files are read too, which a kubelet leaves out.
 package crilog

@@ -8,14 +8,20 @@ import (
 	"io"
 )
 
-// blockSize is how much of a file is read at a time, from its end.
-const blockSize = 32 << 10
+const (
+	// blockSize is how much of a file is read at a time, from its end.
+	blockSize = 32 << 10
+	// maxTailLine is how much of a line counts as one: of a longer one, every so many bytes count as a line by themselves. Otherwise a
+	// container that writes no newline would have the whole log read for its last line.
+	maxTailLine = 64 << 10
+)
 
 // tail finds where the last lines of a log begin. It is shown the files from the newest to the oldest.
 type tail struct {
 	want  int
 	found int
-	begun bool // a line was seen
+	begun bool  // a line was seen
+	size  int64 // of the entries of the line that was found last
 
 	buf  []byte
 	from int64 // of buf in the file
@@ -62,17 +68,19 @@ func (t *tail) line(f io.ReaderAt, start, end int64) (stop bool, err error) {
 		return false, err
 	}
 	e, ok := parse(head)
-	switch {
-	case !ok:
+	if !ok {
 		return false, nil
-	case e.part && !t.begun:
-		t.found++ // the last line is not finished
-	case !e.part && t.found == t.want:
-		return true, nil
-	case !e.part:
-		t.found++
 	}
-	t.begun = true
+	// A part is of the line that was found last, unless none was, since it is not finished, or that one is long already.
+	if e.part && t.begun && t.size+end-start <= maxTailLine {
+		t.size += end - start
+		return false, nil
+	}
+	if t.found == t.want {
+		return true, nil
+	}
+	t.found++
+	t.begun, t.size = true, end-start
 	return false, nil
 }
 

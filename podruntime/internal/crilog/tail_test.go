@@ -15,6 +15,7 @@ import (
 
 // bigLog is a log of any size, of lines that are all the same; it counts what is read of it.
 type bigLog struct {
+	line string
 	size int64
 	read int64
 }
@@ -24,7 +25,7 @@ var bigLine = at(0, "stdout F "+strings.Repeat("y", 90))
 func (b *bigLog) ReadAt(p []byte, off int64) (int, error) {
 	n := int(min(int64(len(p)), b.size-off))
 	for i := range n {
-		p[i] = bigLine[(off+int64(i))%int64(len(bigLine))]
+		p[i] = b.line[(off+int64(i))%int64(len(b.line))]
 	}
 	b.read += int64(n)
 	if n < len(p) {
@@ -35,7 +36,7 @@ func (b *bigLog) ReadAt(p []byte, off int64) (int, error) {
 
 func TestTailDoesNotReadTheWholeLog(t *testing.T) {
 	length := int64(len(bigLine))
-	b := &bigLog{size: (1 << 30) / length * length}
+	b := &bigLog{line: bigLine, size: (1 << 30) / length * length}
 	tail := tail{want: 100}
 	offset, err := tail.plain(b, b.size)
 	if want := b.size - 100*length; offset != want || err != nil {
@@ -43,6 +44,43 @@ func TestTailDoesNotReadTheWholeLog(t *testing.T) {
 	}
 	if b.read > 2*blockSize {
 		t.Errorf("%d bytes read", b.read)
+	}
+}
+
+// TestSecurityF5TheTailOfALineWithoutEndIsBounded: a container that writes no newline makes no tail expensive.
+func TestSecurityF5TheTailOfALineWithoutEndIsBounded(t *testing.T) {
+	flood := at(0, "stdout P "+strings.Repeat("y", 16<<10))
+	length := int64(len(flood))
+	for want := range 3 {
+		want++
+		b := &bigLog{line: flood, size: (1 << 30) / length * length}
+		tail := tail{want: want}
+		offset, err := tail.plain(b, b.size)
+		if got := b.size - offset; got > int64(want)*maxTailLine || got < length || err != nil {
+			t.Errorf("tail %d begins %d bytes before the end, %v", want, got, err)
+		}
+		if most := int64(want)*maxTailLine + 2*blockSize; b.read > most {
+			t.Errorf("tail %d reads %d bytes, want at most %d", want, b.read, most)
+		}
+	}
+	d := logDir(t, map[string]string{livePath + ".20260101-000001": strings.Repeat(flood, 100), livePath: at(0, "stdout F first") + strings.Repeat(flood, 100)})
+	for name, c := range map[string]struct {
+		opts api.ContainerLogOpts
+		most int
+	}{
+		"tail":           {api.ContainerLogOpts{Tail: 1}, maxTailLine},
+		"limit":          {api.ContainerLogOpts{LimitBytes: 100}, 100},
+		"tail and limit": {api.ContainerLogOpts{Tail: 1, LimitBytes: 100}, 100},
+		"tail and since": {api.ContainerLogOpts{Tail: 1, SinceTime: base}, maxTailLine},
+	} {
+		if got := read(t, d, c.opts); len(got) > c.most || !strings.HasPrefix(got, "y") {
+			t.Errorf("%s: got %d bytes that begin with %.10q, want at most %d of the line", name, len(got), got, c.most)
+		}
+	}
+	// A line that is not that long is shown as a whole.
+	d = logDir(t, map[string]string{livePath: at(0, "stdout F a") + strings.Repeat(flood, 3) + at(0, "stdout F z")})
+	if got := read(t, d, api.ContainerLogOpts{Tail: 1}); len(got) != 3*16<<10+len("z\n") {
+		t.Errorf("a line of three parts: got %d bytes", len(got))
 	}
 }
 
