@@ -16,6 +16,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oomscore"
 )
 
 // Provider returns the provider process.
@@ -27,6 +28,7 @@ func Provider() cli.Provider {
 			if err != nil {
 				return nil, err
 			}
+			oomscore.Lower()
 			return New(ctx, in, config)
 		},
 		Capabilities: func(path string) (capability.Declaration, error) {

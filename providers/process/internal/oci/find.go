@@ -14,6 +14,8 @@ import (
 	"time"
 
 	utilversion "k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oomscore"
 )
 
 // patience is how long a runtime may take for a word about itself, or to remove a container.
@@ -38,11 +40,13 @@ func Find(ctx context.Context, name, path, hint string) (program, version string
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, program, "--version").Output()
-	if err != nil {
+	var out strings.Builder
+	cmd := exec.CommandContext(ctx, program, "--version")
+	cmd.Stdout = &out
+	if err := oomscore.Run(cmd); err != nil {
 		return "", "", fmt.Errorf("ask %s for its version: %w", program, err)
 	}
-	version, _, _ = strings.Cut(strings.TrimSpace(string(out)), "\n")
+	version, _, _ = strings.Cut(strings.TrimSpace(out.String()), "\n")
 	return program, version, safe(program, version)
 }
 
@@ -77,7 +81,7 @@ func (c Call) Output(ctx context.Context) ([]byte, error) {
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.Stdout = &out
-	err := cmd.Run()
+	err := oomscore.Run(cmd)
 	var ended *exec.ExitError
 	switch {
 	case err == nil:

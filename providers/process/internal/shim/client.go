@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oomscore"
 )
 
 // Start starts the container in dir and returns once its process runs. The caller waits for
@@ -70,6 +72,7 @@ func run(ctx context.Context, dir string, spec Spec, mode string) (*exec.Cmd, er
 	if err != nil {
 		return nil, fmt.Errorf("start the supervisor of the container: %w", err)
 	}
+	oomscore.Restore(cmd.Process.Pid) // before it starts anything: it waits for the spec
 	// In no file: it has the environment, and secrets with it. One that does not read it says why.
 	_, _ = specW.Write(data)
 	specW.Close()

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package oomscore makes the daemon one of the last processes that the kernel ends when memory runs out, as a kubelet is.
+//
+// The guarantee: processes that the daemon starts keep the score that it had before, since they would inherit its own.
+//
+// What surprises: that score is state of the process, not of a value of this package.
+package oomscore
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
+// daemon is the score of a kubelet.
+const daemon = -999
+
+// before is the score of this process before LowerTo, nil if that changed nothing.
+var before atomic.Pointer[string]
+
+// Lower gives this process the score of a kubelet, where it may do that: it needs the capability SYS_RESOURCE. Otherwise it changes nothing.
+func Lower() { LowerTo(daemon) }
+
+// LowerTo gives this process a score, where it may do that and has a higher one. The first call counts.
+func LowerTo(score int) {
+	data, err := os.ReadFile(path("self"))
+	if err != nil {
+		return // this is not Linux
+	}
+	own := strings.TrimSpace(string(data))
+	if n, err := strconv.Atoi(own); err != nil || n <= score {
+		return
+	}
+	if os.WriteFile(path("self"), []byte(strconv.Itoa(score)), 0) == nil {
+		before.CompareAndSwap(nil, &own)
+	}
+}
+
+// Restore gives a process that this one has started the score that this one had before LowerTo. The process must not have started others.
+func Restore(pid int) {
+	if score := before.Load(); score != nil {
+		_ = os.WriteFile(path(strconv.Itoa(pid)), []byte(*score), 0) // it has ended, or this process has given up its rights
+	}
+}
+
+// Run runs a command with the score that this process had before LowerTo.
+func Run(cmd *exec.Cmd) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	Restore(cmd.Process.Pid)
+	return cmd.Wait()
+}
+
+func path(process string) string { return "/proc/" + process + "/oom_score_adj" }
