@@ -107,13 +107,39 @@ func (o *options) pinger(ctx context.Context, client kubernetes.Interface, p Pro
 	if err != nil {
 		return nil, err
 	}
+	var asked doctor.Pinger
 	if e, ok := made.(Examiner); ok {
-		return examined{e}, nil
+		asked = examined{e}
+	} else if pinger != nil {
+		asked = pinger
 	}
-	if pinger == nil {
-		return nil, nil
+	if a, ok := made.(Adviser); ok {
+		asked = advised{asked, a}
 	}
-	return pinger, nil
+	return asked, nil
+}
+
+// advised asks an Adviser too.
+type advised struct {
+	doctor.Pinger // nil if the provider cannot be asked whether it is well
+	adviser       Adviser
+}
+
+// Ping implements doctor.Pinger.
+func (a advised) Ping(ctx context.Context) error {
+	if a.Pinger == nil {
+		return nil
+	}
+	return a.Pinger.Ping(ctx)
+}
+
+// Advise implements doctor.Adviser.
+func (a advised) Advise(ctx context.Context) (versions []string, advice []doctor.Advice) {
+	versions, said := a.adviser.Advise(ctx)
+	for _, one := range said {
+		advice = append(advice, doctor.Advice(one))
+	}
+	return versions, advice
 }
 
 // servicesOfAPI has the Service of the API server, by whose UID a provider tells this cluster from others. Without the answer there is none.

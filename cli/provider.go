@@ -43,7 +43,8 @@ type Provider struct {
 	//   - nodeutil.ProbeMetricsProvider: probes containers itself, and shows the outcomes;
 	//   - capability.Declarer: pods that ask for more than it declares do not come to it;
 	//   - NodeConfigurer: writes capacity and the like into the Node object;
-	//   - Examiner: says to the command doctor why it would not work, else Ping does.
+	//   - Examiner: says to the command doctor why it would not work, else Ping does;
+	//   - Adviser: tells the command doctor which programs it runs, and what should be done about them.
 	New func(ctx context.Context, in ProviderInput) (nodeutil.Provider, error)
 	// Capabilities returns what the provider will declare with the configuration file at that path, "" for
 	// none, so that pods can be checked without a node. Nil: it declares nothing and gets every pod.
@@ -68,6 +69,16 @@ type Examiner interface {
 	// Service default/kubernetes. It changes nothing, and the error must hold nothing secret.
 	Examine(ctx context.Context) error
 }
+
+// Adviser is an ability of a provider that runs programs which others keep, such as a container runtime.
+type Adviser interface {
+	// Advise returns the versions of these programs, and advice about those that should not be used as they are. The command doctor shows
+	// both, of a provider as Examine has it. It changes nothing, and says nothing secret.
+	Advise(ctx context.Context) (versions []string, advice []Advice)
+}
+
+// Advice is something wrong that keeps no pod from running, and what to do about it.
+type Advice struct{ Problem, Fix string }
 
 // ProviderInput is what a provider is made from.
 type ProviderInput struct {

@@ -27,6 +27,7 @@ import (
 //	nodeutil.VolumeProvisioner     has room for PersistentVolumes             the node makes none
 //	nodeutil.EndpointSlicesUser    gets the addresses behind services         has none
 //	cli.NodeConfigurer             writes capacity into the Node object       the node has what the program gives it
+//	cli.Adviser                    tells doctor of the programs that it runs  doctor names none
 //	cli.Examiner                   tells doctor why it would not work         doctor asks its Ping
 //
 // Those with a package before their name are with what asks for them, or with the types that they are made of.

@@ -59,6 +59,9 @@ type Config struct {
 	// RuntimePath is the program of the runtime that Isolation names. Default: the one of that name on PATH; for gvisor it is
 	// runsc, which is looked for beside this program first.
 	RuntimePath string `json:"runtimePath,omitempty"`
+	// RequirePatchedRuntime refuses to start with a runtime in which vulnerabilities are known to be open, or of which nothing is known.
+	// Default: it is used, and log, node and doctor name them.
+	RequirePatchedRuntime bool `json:"requirePatchedRuntime,omitempty"`
 	// Privileged allows containers that ask for it power over the machine: privileged ones, and
 	// those in its namespaces. gVisor gives none.
 	Privileged bool `json:"privileged,omitempty"`
@@ -129,6 +132,9 @@ func (c Config) complete(nodeName string) (Config, error) {
 	}
 	if c.RuntimePath != "" && !c.runtime() {
 		return c, fmt.Errorf("process provider: runtimePath: isolation %s has no runtime; want %s, %s or %s", c.Isolation, IsolationGVisor, IsolationRunc, IsolationCrun)
+	}
+	if c.RequirePatchedRuntime && !c.runtime() {
+		return c, fmt.Errorf("process provider: requirePatchedRuntime: isolation %s has no runtime", c.Isolation)
 	}
 	if c.StateDir == "" {
 		dir, err := defaultStateDir()

@@ -13,7 +13,7 @@ import (
 // ConfigureNode writes into n what the machine offers, and how containers are isolated.
 func (p *provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	p.Runtime.ConfigureNode(ctx, n)
-	n.Status.NodeInfo.ContainerRuntimeVersion = "process://" + p.runtime.Isolation()
+	n.Status.NodeInfo.ContainerRuntimeVersion = "process://" + p.runtime.shownVersion()
 	n.Status.NodeInfo.Architecture = runtime.GOARCH
 	if n.Status.NodeInfo.OperatingSystem == "" {
 		n.Status.NodeInfo.OperatingSystem = runtime.GOOS
@@ -29,4 +29,10 @@ func (p *provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
 		n.Labels = map[string]string{}
 	}
 	n.Labels[corev1.LabelNodeExcludeBalancers] = "true"
+	if o := p.runtime.oci; o != nil {
+		if n.Annotations == nil {
+			n.Annotations = map[string]string{}
+		}
+		n.Annotations[VulnerabilitiesAnnotation] = o.vulnerabilities()
+	}
 }

@@ -27,6 +27,10 @@ type ociRuntime struct {
 	oci.Runtime
 	// name is the value of Config.Isolation.
 	name string
+	// version is what the program says of its version, and open are the vulnerabilities that are known to be in it, if known is true.
+	version string
+	open    []oci.Vulnerability
+	known   bool
 	// bundles has a directory for each container that runs, in memory.
 	bundles string
 }
@@ -51,11 +55,18 @@ func findRuntime(ctx context.Context, config Config) (*ociRuntime, error) {
 		return fail(err)
 	}
 	log.G(ctx).WithFields(log.Fields{"program": program, "version": version}).Info("process provider: containers are made by a runtime")
+	open, known := oci.FindVulnerabilities(ctx, program, version)
+	if err := refuseVulnerable(program, version, open, known); err != nil {
+		if config.RequirePatchedRuntime {
+			return fail(fmt.Errorf("requirePatchedRuntime: %w", err))
+		}
+		log.G(ctx).WithError(err).Warn("process provider: the runtime is not known to be patched; it is used, since requirePatchedRuntime is not set")
+	}
 	dir, err := memoryDir(config.StateDir)
 	if err != nil {
 		return fail(err)
 	}
-	o := &ociRuntime{Runtime: oci.Runtime{Program: program, Root: filepath.Join(dir, "state")}, name: config.Isolation, bundles: filepath.Join(dir, "bundles")}
+	o := &ociRuntime{Runtime: oci.Runtime{Program: program, Root: filepath.Join(dir, "state")}, name: config.Isolation, version: version, open: open, known: known, bundles: filepath.Join(dir, "bundles")}
 	for _, dir := range []string{o.Root, o.bundles} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fail(err)

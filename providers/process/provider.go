@@ -45,6 +45,7 @@ var (
 	_ node.BackgroundRunner = (*provider)(nil)
 	_ node.NodeProvider     = (*provider)(nil)
 	_ cli.NodeConfigurer    = (*provider)(nil)
+	_ cli.Adviser           = (*provider)(nil)
 	_ podruntime.Streamer   = (*Runtime)(nil)
 
 	_ podruntime.SandboxEnder = (*Runtime)(nil)

@@ -63,6 +63,15 @@ type Pinger interface {
 	Ping(ctx context.Context) error
 }
 
+// Adviser is a Pinger that tells of programs which the provider runs, too.
+type Adviser interface {
+	// Advise returns their versions, and what should be done about some of them.
+	Advise(ctx context.Context) (versions []string, advice []Advice)
+}
+
+// Advice is something wrong that keeps no pod from running, and what to do about it.
+type Advice struct{ Problem, Fix string }
+
 // check is one look. It says what it found by the methods of the exam, and nothing when all is well.
 type check struct {
 	name string

@@ -53,6 +53,29 @@ func TestNothingIsWrong(t *testing.T) {
 	}
 }
 
+// advising is a backend with a program that others keep.
+type advising struct{ backend }
+
+func (advising) Advise(context.Context) ([]string, []Advice) {
+	return []string{"/bin/r: r version 1"}, []Advice{{"r has CVE-1", "install r 2"}}
+}
+
+func TestProgramsOfTheProviderAreNamed(t *testing.T) {
+	w := newWorld(t)
+	w.node = registered(w.Port)
+	w.Provider = func(context.Context, kubernetes.Interface) (Pinger, error) {
+		return advising{func(context.Context) error { return nil }}, nil
+	}
+	r := w.examine()
+	if len(r.Findings) != 1 || r.Findings[0] != (Finding{"provider", Warning, "r has CVE-1", "install r 2"}) {
+		t.Errorf("got %+v, want the advice as a warning", r.Findings)
+	}
+	var text strings.Builder
+	if err := r.Text(&text); err != nil || !strings.Contains(text.String(), "/bin/r: r version 1") {
+		t.Errorf("got %v and %q, want the version", err, text.String())
+	}
+}
+
 // TestEveryMisconfigurationIsFound makes one thing wrong at a time: it is found, with its cause and
 // its remedy, and nothing else is.
 func TestEveryMisconfigurationIsFound(t *testing.T) {

@@ -15,8 +15,10 @@ func checkProvider(ctx context.Context, e *exam) {
 		return
 	}
 	type answer struct {
-		what string
-		err  error
+		what     string
+		err      error
+		versions []string
+		advice   []Advice
 	}
 	client := e.client
 	if e.bootstrap {
@@ -32,11 +34,19 @@ func checkProvider(ctx context.Context, e *exam) {
 		case p == nil: // it cannot be asked
 			answered <- answer{}
 		default:
-			answered <- answer{what: "is not well", err: p.Ping(ctx)}
+			a := answer{what: "is not well", err: p.Ping(ctx)}
+			if adviser, ok := p.(Adviser); ok {
+				a.versions, a.advice = adviser.Advise(ctx)
+			}
+			answered <- a
 		}
 	}()
 	select {
 	case a := <-answered:
+		e.report.Versions = a.versions
+		for _, one := range a.advice {
+			e.warn(one.Fix, "%s", one.Problem)
+		}
 		switch {
 		case errors.Is(a.err, context.DeadlineExceeded):
 			e.slow(a.err)

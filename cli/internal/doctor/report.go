@@ -40,6 +40,8 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 	// Passed are the checks that found nothing.
 	Passed []string `json:"passed"`
+	// Versions are those of the programs that the provider runs.
+	Versions []string `json:"versions,omitempty"`
 	// Skipped are checks that have no object here, or that this identity may not do.
 	Skipped []Note `json:"skipped"`
 	// Unknown are checks that were begun and came to no end.
@@ -70,6 +72,9 @@ func (r *Report) Text(w io.Writer) error {
 	p := &printer{w: w}
 	for _, name := range r.Passed {
 		p.line("✓ %s", name)
+	}
+	for _, v := range r.Versions {
+		p.line("  %s", v)
 	}
 	for _, n := range r.Skipped {
 		p.line("- %s: not checked: %s", n.Check, n.Text)

@@ -73,6 +73,7 @@ var rows = []Row{
 	{"J6", `A volume or a link at /dev uncovers nothing that is hidden from a container: that is looked at before it starts`, ""},
 	{"J7", `The environment and the command of a container are on no disk`, ""},
 	{"J8", `A pod that asks for what a sandbox of gVisor cannot carry is refused, and never has less than it asks for`, ""},
+	{"J10", `A runtime with open vulnerabilities is named, and refused where the operator asks for it`, ""},
 	{"K1", `A pod reaches no address of the machine, no loopback, link-local, metadata or multicast address, and none that the operator denies; single ports are mapped by name`, ""},
 	{"K2", `A pod sends from its own address only`, ""},
 	{"K3", `A pod gets no more connections, flows, memory and descriptors of the network than it leaves for all others, and nobody waits for one that does not read`, ""},

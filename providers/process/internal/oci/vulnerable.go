@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package oci
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	utilversion "k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oomscore"
+)
+
+// Vulnerability is one of a runtime, by which a container or an image gets at the machine.
+type Vulnerability struct {
+	ID string
+	// Fixed are the first versions without it, one for each series that its authors still mend; later series never had it.
+	Fixed []string
+	// Minor says that its authors call what can be done with it of low severity.
+	Minor bool
+}
+
+// vulnerabilities are those that are known, by the name that a runtime calls itself. The sources are the changelog of runc in its repository
+// (as of 2026-08-19) and the pages of the releases of crun. crun has none of the three of 2025: its authors tried the attacks
+// (github.com/containers/crun/issues/1906, 2025-11-13). Those by checkpoints are left out, since nothing makes any here.
+var vulnerabilities = map[string][]Vulnerability{
+	"runc": {
+		{ID: "CVE-2024-21626", Fixed: []string{"1.1.12"}},
+		{ID: "CVE-2025-31133", Fixed: []string{"1.2.8", "1.3.3", "1.4.0-rc.3"}},
+		{ID: "CVE-2025-52565", Fixed: []string{"1.2.8", "1.3.3", "1.4.0-rc.3"}},
+		{ID: "CVE-2025-52881", Fixed: []string{"1.2.8", "1.3.3", "1.4.0-rc.3"}},
+		{ID: "CVE-2026-41579", Fixed: []string{"1.3.6", "1.4.3", "1.5.0-rc.3"}, Minor: true},
+	},
+	"crun": {
+		{ID: "CVE-2026-88264", Fixed: []string{"1.30"}},
+		{ID: "CVE-2026-115521", Fixed: []string{"1.31"}, Minor: true},
+	},
+	"runsc": {}, // gVisor has no such list; its versions are dates
+}
+
+// packaged is a package of a distribution that fixes vulnerabilities without a new version of the runtime.
+type packaged struct {
+	name string
+	// series is a part of the versions of one release of the distribution, and version the first one with the fixes.
+	series, version string
+	fixes           []string
+}
+
+// packages are those that are known, by what the distribution itself says. Debian 12 has no package with fixes of the later ones: the one
+// below was the newest on 2026-11-28. Ubuntu's have the number of the version of runc that has the fixes.
+var packages = []packaged{
+	// Its changelog, of 2024-02-02.
+	{"runc", "+deb12u", "1.1.5+ds1-1+deb12u1", []string{"CVE-2024-21626"}},
+}
+
+// FindVulnerabilities returns what is known to be open in a runtime, by what it says of its version and by the package that the program is of.
+// known is false if nothing can be said about it.
+func FindVulnerabilities(ctx context.Context, program, said string) (open []Vulnerability, known bool) {
+	name, version, ok := parseVersion(said)
+	list, listed := vulnerabilities[name]
+	if !listed || !ok && len(list) > 0 {
+		return nil, false
+	}
+	open = slices.DeleteFunc(slices.Clone(list), func(v Vulnerability) bool { return v.fixedIn(version) })
+	if len(open) == 0 {
+		return nil, true
+	}
+	pkg, number := packageOf(ctx, program)
+	return slices.DeleteFunc(open, func(v Vulnerability) bool {
+		return slices.ContainsFunc(packages, func(p packaged) bool {
+			return p.name == pkg && strings.Contains(number, p.series) && slices.Contains(p.fixes, v.ID) && debianAtLeast(ctx, number, p.version)
+		})
+	}), true
+}
+
+// release is the number of a version as its authors write it, before what a distribution adds.
+var release = regexp.MustCompile(`^v?(\d+\.\d+(?:\.\d+)?)(?:-rc\.?(\d+))?`)
+
+// parseVersion reads what a runtime says of itself, such as runc version 1.1.5+ds1.
+func parseVersion(said string) (name string, version *utilversion.Version, ok bool) {
+	name, number, _ := strings.Cut(said, " version ")
+	m := release.FindStringSubmatch(number)
+	if m == nil {
+		return name, nil, false
+	}
+	number = m[1]
+	if strings.Count(number, ".") == 1 {
+		number += ".0"
+	}
+	if m[2] != "" {
+		number += "-rc." + m[2]
+	}
+	version, err := utilversion.ParseSemantic(number)
+	return name, version, err == nil
+}
+
+// fixedIn reports whether a version is without the vulnerability: it is not older than the fix of its series, or than all fixes if its series
+// has none.
+func (v Vulnerability) fixedIn(version *utilversion.Version) bool {
+	newest := true
+	for _, first := range v.Fixed {
+		_, fixed, _ := parseVersion(" version " + first)
+		if version.Major() == fixed.Major() && version.Minor() == fixed.Minor() {
+			return !version.LessThan(fixed)
+		}
+		newest = newest && !version.LessThan(fixed)
+	}
+	return newest
+}
+
+// packageOf returns the Debian package that a program is of, and its version; "" if it is of none.
+func packageOf(ctx context.Context, program string) (name, version string) {
+	if real, err := filepath.EvalSymlinks(program); err == nil {
+		program = real
+	}
+	owner, err := outputOf(ctx, "dpkg-query", "--search", program)
+	if err != nil {
+		return "", "" // it came without a package, or this is not such a distribution
+	}
+	name, _, _ = strings.Cut(owner, ":") // the architecture may follow, and the path does
+	version, err = outputOf(ctx, "dpkg-query", "--show", "--showformat", "${Version}", name)
+	if err != nil {
+		return "", ""
+	}
+	return name, version
+}
+
+func debianAtLeast(ctx context.Context, version, least string) bool {
+	_, err := outputOf(ctx, "dpkg", "--compare-versions", version, "ge", least)
+	return err == nil
+}
+
+func outputOf(ctx context.Context, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var out strings.Builder
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Stdout = &out
+	err := oomscore.Run(cmd)
+	return strings.TrimSpace(out.String()), err
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
+)
+
+// VulnerabilitiesAnnotation is the annotation of a node with the vulnerabilities that are open in its runtime, none or unknown.
+const VulnerabilitiesAnnotation = "process.virtual-kubelet.io/runtime-vulnerabilities"
+
+// refuseVulnerable returns an error about a runtime with open vulnerabilities, or of which nothing is known. Those that its authors call
+// minor are named elsewhere and no reason to refuse it.
+func refuseVulnerable(program, version string, open []oci.Vulnerability, known bool) error {
+	if !known {
+		return fmt.Errorf("%s says %q, and nothing is known of vulnerabilities in that; use runc, crun or isolation: gvisor", program, version)
+	}
+	var severe []oci.Vulnerability
+	for _, v := range open {
+		if !v.Minor {
+			severe = append(severe, v)
+		}
+	}
+	if len(severe) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s is %s, in which %s are open; %s", program, version, names(severe), remedy(severe))
+}
+
+// remedy says what to install instead.
+func remedy(open []oci.Vulnerability) string {
+	last := open[len(open)-1] // the newest: older ones were fixed before
+	return fmt.Sprintf("install %s or newer, or a package that is patched, or use isolation: gvisor", strings.Join(last.Fixed, " or "))
+}
+
+func names(list []oci.Vulnerability) string {
+	var ids []string
+	for _, v := range list {
+		ids = append(ids, v.ID)
+	}
+	return strings.Join(ids, ", ")
+}
+
+// vulnerabilities are those that are open, as a node shows them.
+func (o *ociRuntime) vulnerabilities() string {
+	switch {
+	case !o.known:
+		return "unknown"
+	case len(o.open) == 0:
+		return "none"
+	}
+	return names(o.open)
+}
+
+// shownVersion is the isolation with the version of its runtime, as a node shows it.
+func (r *Runtime) shownVersion() string {
+	if r.oci == nil {
+		return r.Isolation()
+	}
+	_, number, ok := strings.Cut(r.oci.version, " version ")
+	if !ok {
+		return r.Isolation()
+	}
+	return r.Isolation() + "-" + number
+}
+
+// Advise returns what the runtime says of its version, and which vulnerabilities are open in it.
+func (p *provider) Advise(context.Context) (versions []string, advice []cli.Advice) {
+	o := p.runtime.oci
+	if o == nil {
+		return nil, nil
+	}
+	versions = []string{fmt.Sprintf("%s: %s", o.Program, o.version)}
+	if len(o.open) > 0 {
+		advice = append(advice, cli.Advice{Problem: fmt.Sprintf("%s is %s, in which %s are open", o.Program, o.version, names(o.open)), Fix: remedy(o.open)})
+	}
+	return versions, advice
+}
