@@ -72,6 +72,32 @@ func callsOfGVisor(t *testing.T) func() []string {
 	}
 }
 
+// TestGVisorThatDoesNotAnswerHidesNoOtherContainer: by the figures pods are evicted, and none would be.
+func TestGVisorThatDoesNotAnswerHidesNoOtherContainer(t *testing.T) {
+	onGVisor(t)
+	dir := t.TempDir()
+	program, hung := filepath.Join(dir, "runsc"), filepath.Join(dir, "hung")
+	script := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *events*) [ -e %[1]s ] && case \"$*\" in *$(cat %[1]s)*) exec sleep 600;; esac;; esac\nexec %[2]s \"$@\"\n", hung, needGVisor(t))
+	if err := os.WriteFile(program, []byte(script), 0o755); err != nil { //nolint:gosec // it is run
+		t.Fatal(err)
+	}
+	t.Setenv(runtimeEnv, program)
+	w := open(t, nil)
+	silent, well := w.run("silent", nil, "sleep", "600"), w.run("well", nil, "sleep", "600")
+	if err := os.WriteFile(hung, []byte(silent[:32]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, err := w.ListContainerStats(t.Context(), nil)
+	if err != nil || len(list) != 2 {
+		t.Fatalf("got %v, %v, want both containers", list, err)
+	}
+	for _, s := range list {
+		if id := s.GetAttributes().GetId(); s.GetWritableLayer() == nil || (s.GetMemory() != nil) != (id == well) {
+			t.Errorf("container %s (the silent one is %s): got %v", id, silent, s)
+		}
+	}
+}
+
 // servers are the processes that open files for those containers or sandboxes.
 func servers(t *testing.T, ids ...string) (pids []string) {
 	t.Helper()

@@ -13,8 +13,10 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
 
@@ -27,56 +29,80 @@ func (r *Runtime) ContainerStats(ctx context.Context, id string) (*runtimeapi.Co
 	if err != nil {
 		return nil, err
 	}
-	return r.statsOf(ctx, c)
+	stats, err := r.statsOf(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return stats, nil
 }
 
-// ListContainerStats returns what each container that runs uses.
+const (
+	// measureTime is how long all containers may take to be measured. A sandbox that does not answer must not keep the figures of the
+	// others, by which pods are evicted.
+	measureTime = 10 * time.Second
+	// measuredAtOnce is how many are asked at the same time.
+	measuredAtOnce = 8
+)
+
+// ListContainerStats returns what each container that runs uses. Of one that cannot be measured it has what is known without it.
 func (r *Runtime) ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
-	var list []*runtimeapi.ContainerStats
-	for _, c := range r.containersOf(filter.GetPodSandboxId()) {
+	bounded, cancel := context.WithTimeout(ctx, measureTime)
+	defer cancel()
+	all := r.containersOf(filter.GetPodSandboxId())
+	found := make([]*runtimeapi.ContainerStats, len(all))
+	var group errgroup.Group
+	group.SetLimit(measuredAtOnce)
+	for i, c := range all {
 		if filter.GetId() != "" && filter.GetId() != c.id || !matches(c.config.GetLabels(), filter.GetLabelSelector()) {
 			continue
 		}
-		if _, err := r.running(c.id); err != nil {
-			continue // it has ended
-		}
-		stats, err := r.statsOf(ctx, c)
-		if err != nil {
-			if _, ended := r.running(c.id); ended != nil {
-				continue // while it was measured
+		group.Go(func() error {
+			if _, err := r.running(c.id); err != nil {
+				return nil // it has ended
 			}
-			return nil, err
-		}
-		list = append(list, stats)
+			stats, err := r.statsOf(bounded, c)
+			if err != nil && ctx.Err() == nil {
+				if _, ended := r.running(c.id); ended != nil {
+					return nil // while it was measured
+				}
+				log.G(ctx).WithError(err).Warn("process provider: a container cannot be measured; the others are")
+			}
+			found[i] = stats
+			return nil
+		})
 	}
-	return list, nil
+	_ = group.Wait() // none fails
+	return slices.DeleteFunc(found, func(s *runtimeapi.ContainerStats) bool { return s == nil }), ctx.Err()
 }
 
+// statsOf measures a container. An error may come with what is known nevertheless.
 func (r *Runtime) statsOf(ctx context.Context, c *container) (*runtimeapi.ContainerStats, error) {
 	state, err := c.state()
 	if err != nil {
 		return nil, err
 	}
-	now, u := time.Now().UnixNano(), measure(c.Spec.Cgroup, state)
-	if r.oci.gvisor() {
-		if u, err = r.measureGuest(ctx, c); err != nil {
-			return nil, err
-		}
-	}
+	now := time.Now().UnixNano()
 	number := func(n uint64) *runtimeapi.UInt64Value { return &runtimeapi.UInt64Value{Value: n} }
 	layer := r.layers.of(c)
 	if !r.contained() {
 		layer.at = time.Unix(0, now) // it has none
 	}
-	return &runtimeapi.ContainerStats{
+	stats := &runtimeapi.ContainerStats{
 		Attributes: &runtimeapi.ContainerAttributes{Id: c.id, Metadata: c.config.GetMetadata(), Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations()},
-		Cpu:        &runtimeapi.CpuUsage{Timestamp: now, UsageCoreNanoSeconds: number(u.cpuNanos)},
-		Memory:     &runtimeapi.MemoryUsage{Timestamp: now, UsageBytes: number(u.memory), WorkingSetBytes: number(u.workingSet), RssBytes: number(u.rss)},
 		WritableLayer: &runtimeapi.FilesystemUsage{
 			Timestamp: layer.at.UnixNano(), FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: r.config.StateDir},
 			UsedBytes: number(uint64(layer.bytes)), InodesUsed: number(uint64(layer.inodes)), //nolint:gosec // sizes of files
 		},
-	}, nil
+	}
+	u := measure(c.Spec.Cgroup, state)
+	if r.oci.gvisor() {
+		if u, err = r.measureGuest(ctx, c); err != nil {
+			return stats, err
+		}
+	}
+	stats.Cpu = &runtimeapi.CpuUsage{Timestamp: now, UsageCoreNanoSeconds: number(u.cpuNanos)}
+	stats.Memory = &runtimeapi.MemoryUsage{Timestamp: now, UsageBytes: number(u.memory), WorkingSetBytes: number(u.workingSet), RssBytes: number(u.rss)}
+	return stats, nil
 }
 
 // ListPodSandboxStats returns how many processes and threads pods have that have a cgroup. What else they use is the sum of their
