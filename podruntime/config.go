@@ -77,6 +77,11 @@ type Config struct {
 	SandboxOverhead corev1.ResourceList
 	// SandboxVolumes tells the runtime with each sandbox which volumes in memory its kernel may have by itself: see SandboxVolumesAnnotation.
 	SandboxVolumes bool
+	// SubPaths says that the runtime opens what a mount has of a volume, where this process may not mount: HostPath is then a directory that
+	// no container can replace, and ImageSubPath, of a mount without image, is the way from there: steps with // between them. The runtime
+	// opens each step beneath the one before, whatever links are on it, and mounts what it has opened. Without, a part of a volume that
+	// containers can write is refused there.
+	SubPaths bool
 	// RuntimeHandler returns the handler of a RuntimeClass; nil refuses pods that name one.
 	RuntimeHandler func(ctx context.Context, class string) (string, error)
 	// Privileged allows what gives a container power over the machine: privileged containers, and the

@@ -112,7 +112,7 @@ func New(cfg Config) (*Runtime, error) {
 		return nil, fmt.Errorf("pod runtime: %w", err)
 	}
 	r.volumes, err = volumes.New(volumes.Config{
-		Root: cfg.Root, HostPaths: cfg.HostPaths, LocalVolumes: cfg.LocalVolumes, Provision: cfg.ProvisionVolumes,
+		Root: cfg.Root, HostPaths: cfg.HostPaths, LocalVolumes: cfg.LocalVolumes, Provision: cfg.ProvisionVolumes, SubPaths: cfg.SubPaths,
 		Allocatable:       func() corev1.ResourceList { return cfg.Node.Status.Allocatable },
 		RecursiveReadOnly: r.recursiveReadOnly, Image: r.imageVolume,
 	})

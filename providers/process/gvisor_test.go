@@ -86,7 +86,7 @@ func TestOnGVisor(t *testing.T) {
 	}
 	t.Run("without root", func(t *testing.T) {
 		t.Parallel()
-		out, err := asUser(t, "^(TestContainerRuns|TestExec|TestStop|TestTerminalOf|TestAttachWith|TestKilled|TestPortOf|TestSecurityK|TestNetworkProcess|TestHostPort|TestStats|TestUserOf|TestLog)",
+		out, err := asUser(t, "^(TestContainerRuns|TestExec|TestStop|TestTerminalOf|TestAttachWith|TestKilled|TestPortOf|TestSecurityK|TestNetworkProcess|TestHostPort|TestStats|TestUserOf|TestLog|TestSecurityJ9)",
 			isolationEnv+"="+process.IsolationGVisor, runtimeEnv+"="+readable(t, program))
 		if strings.Contains(string(out), "a sandbox cannot be made") {
 			t.Skipf("the kernel gives users no namespaces: %s", out)

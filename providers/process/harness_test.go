@@ -140,7 +140,7 @@ func (w *world) run(name string, change func(*runtimeapi.ContainerConfig), comma
 	return id
 }
 
-func (w *world) tryRun(name string, change func(*runtimeapi.ContainerConfig), command ...string) (string, error) {
+func configOf(name string, change func(*runtimeapi.ContainerConfig), command ...string) *runtimeapi.ContainerConfig {
 	config := &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: name}, Image: &runtimeapi.ImageSpec{Image: "demo"},
 		Command: command, LogPath: name + ".log", Linux: &runtimeapi.LinuxContainerConfig{SecurityContext: &runtimeapi.LinuxContainerSecurityContext{}},
@@ -148,7 +148,11 @@ func (w *world) tryRun(name string, change func(*runtimeapi.ContainerConfig), co
 	if change != nil {
 		change(config)
 	}
-	id, err := w.CreateContainer(w.t.Context(), w.sandbox, config, nil)
+	return config
+}
+
+func (w *world) tryRun(name string, change func(*runtimeapi.ContainerConfig), command ...string) (string, error) {
+	id, err := w.CreateContainer(w.t.Context(), w.sandbox, configOf(name, change, command...), nil)
 	if err != nil {
 		return "", err
 	}

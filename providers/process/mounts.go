@@ -45,8 +45,11 @@ func (r *Runtime) mounts(ctx context.Context, s *sandbox, config *runtimeapi.Con
 			mounts = append(mounts, mount)
 			continue
 		}
+		if m.GetImageSubPath() != "" && !r.oci.gvisor() {
+			return nil, status.Errorf(codes.InvalidArgument, "mount %s: with isolation %s a mount is the whole of its hostPath", m.GetContainerPath(), r.Isolation())
+		}
 		mounts = append(mounts, shim.Mount{
-			Source: m.GetHostPath(), Target: filepath.Join("/", m.GetContainerPath()),
+			Source: m.GetHostPath(), Way: m.GetImageSubPath(), Target: filepath.Join("/", m.GetContainerPath()),
 			ReadOnly: m.GetReadonly(), RecursiveReadOnly: m.GetRecursiveReadOnly(),
 			Shared: m.GetPropagation() == runtimeapi.MountPropagation_PROPAGATION_BIDIRECTIONAL,
 			Slave:  m.GetPropagation() == runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER,

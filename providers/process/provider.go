@@ -81,7 +81,7 @@ func New(ctx context.Context, in cli.ProviderInput, config Config) (*provider, e
 		Runtime: r, Images: r.Images(), Node: in.Node, Recorder: in.Recorder,
 		Root: filepath.Join(r.config.StateDir, "pods"), LogRoot: filepath.Join(r.config.StateDir, "logs"),
 		ClusterDNS: config.ClusterDNS, ClusterDomain: in.KubeClusterDomain, HostPaths: config.HostPaths, LocalVolumes: config.LocalVolumes, ProvisionVolumes: config.ProvisionVolumes, Privileged: config.Privileged,
-		CgroupParent: parent, CgroupRoots: r.cgroups.roots(), PodPidsLimit: config.PodPidsLimit, SandboxOverhead: overhead, SandboxVolumes: r.oci.gvisor(),
+		CgroupParent: parent, CgroupRoots: r.cgroups.roots(), PodPidsLimit: config.PodPidsLimit, SandboxOverhead: overhead, SandboxVolumes: r.oci.gvisor(), SubPaths: r.oci.gvisor(),
 		SystemReserved: config.SystemReserved, KubeReserved: config.KubeReserved,
 		MachineNetwork: r.network == nil, AllowedUnsafeSysctls: config.AllowedUnsafeSysctls, ImageGC: config.ImageGC, EvictionHard: r.evictionHard(ctx), Lacks: lacks, Notes: notes,
 	}

@@ -73,6 +73,7 @@ var rows = []Row{
 	{"J6", `A volume or a link at /dev uncovers nothing that is hidden from a container: that is looked at before it starts`, ""},
 	{"J7", `The environment and the command of a container are on no disk`, ""},
 	{"J8", `A pod that asks for what a sandbox of gVisor cannot carry is refused, and never has less than it asks for`, ""},
+	{"J9", `What a container can write is resolved once: the directory that was opened is mounted, or the container is refused`, ""},
 	{"J10", `A runtime with open vulnerabilities is named, and refused where the operator asks for it`, ""},
 	{"K1", `A pod reaches no address of the machine, no loopback, link-local, metadata or multicast address, and none that the operator denies; single ports are mapped by name`, ""},
 	{"K2", `A pod sends from its own address only`, ""},

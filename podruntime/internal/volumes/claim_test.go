@@ -63,7 +63,7 @@ func (w *world) mountOf(pod *corev1.Pod) (string, bool, error) {
 	if err != nil {
 		return "", false, err
 	}
-	return mounts[0].HostPath, mounts[0].Readonly, nil
+	return at(mounts[0]), mounts[0].Readonly, nil
 }
 
 func TestAClaimIsItsPersistentVolume(t *testing.T) {
@@ -113,7 +113,7 @@ func TestAPersistentVolumeOutlivesAnOutageAndThePod(t *testing.T) {
 	if _, err := next.Setup(t.Context(), pod); err != nil {
 		t.Errorf("after a restart, in an outage: %v", err)
 	}
-	if mounts, err := next.Mounts(t.Context(), pod, &pod.Spec.Containers[0]); err != nil || mounts[0].HostPath != dir {
+	if mounts, err := next.Mounts(t.Context(), pod, &pod.Spec.Containers[0]); err != nil || at(mounts[0]) != dir {
 		t.Errorf("after a restart, in an outage: %v, %v", mounts, err)
 	}
 	// What a crash cut off is found out again.

@@ -23,6 +23,10 @@ type Config struct {
 	// NoMounts says that this process mounts nothing, even if it could: the runtime
 	// would not see it, being in another mount namespace for example.
 	NoMounts bool
+	// SubPaths says that the runtime opens what a mount has of a volume where this process can mount nothing. HostPath is then a directory
+	// that no container can replace, and ImageSubPath, of a mount without image, is the way from there: steps with // between them. The
+	// runtime opens each step beneath the one before, whatever links are on it, and mounts what it has opened.
+	SubPaths bool
 	// HostPaths are the directories that volumes of the kind hostPath may be in; none means that such
 	// volumes are refused, "/" allows all.
 	HostPaths []string

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
@@ -49,7 +50,7 @@ func (w *world) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountTokenP
 // newWorld makes Volumes that mount nothing, unless change says otherwise.
 func newWorld(t *testing.T, change ...func(*Config)) *world {
 	t.Helper()
-	cfg := Config{Root: filepath.Join(t.TempDir(), "root"), NoMounts: true, Allocatable: func() corev1.ResourceList {
+	cfg := Config{Root: filepath.Join(t.TempDir(), "root"), NoMounts: true, SubPaths: true, Allocatable: func() corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi"), corev1.ResourceCPU: resource.MustParse("2")}
 	}}
 	for _, c := range change {
@@ -107,6 +108,11 @@ func (w *world) dir(pod *corev1.Pod, name string) string {
 		}
 	}
 	return ""
+}
+
+// at returns where a mount leads to.
+func at(m *runtimeapi.Mount) string {
+	return filepath.Join(m.HostPath, m.ImageSubPath)
 }
 
 func (w *world) read(path ...string) string {

@@ -54,6 +54,10 @@ func host(dirs []string, path string) (*os.Root, string, error) {
 	}
 	real = filepath.Join(real, rest)
 	for _, prefix := range dirs {
+		// A container that has the outer directory could make a link of the way to this one.
+		if slices.ContainsFunc(dirs, within(prefix)) {
+			continue
+		}
 		base, err := filepath.EvalSymlinks(prefix)
 		if err != nil || !inside(base, real) {
 			continue
@@ -69,6 +73,13 @@ func host(dirs []string, path string) (*os.Root, string, error) {
 		return root, rel, err
 	}
 	return nil, "", fmt.Errorf("%s leads out of the directories of the machine that this node gives to pods", path)
+}
+
+// within tells whether another directory is above this one.
+func within(dir string) func(string) bool {
+	return func(other string) bool {
+		return filepath.Clean(dir) != filepath.Clean(other) && inside(filepath.Clean(other), filepath.Clean(dir))
+	}
 }
 
 // setupHostPath checks the type, and makes what may be made.

@@ -100,7 +100,7 @@ func TestHostPathIsMounted(t *testing.T) {
 		*m = append(*m, corev1.VolumeMount{Name: "h", MountPath: "/sub", SubPath: "sub"}, corev1.VolumeMount{Name: "h", MountPath: "/f", SubPath: "sub/f"})
 		w.setup(pod)
 		got := w.mountsOf(pod)
-		if text := w.read(got[0].HostPath, "sub/f") + w.read(got[1].HostPath, "f") + w.read(got[2].HostPath); text != "xxx" {
+		if text := w.read(at(got[0]), "sub/f") + w.read(at(got[1]), "f") + w.read(at(got[2])); text != "xxx" {
 			t.Errorf("files: %q by %v", text, got)
 		}
 		if err := w.Remove(pod.UID); err != nil {
@@ -117,7 +117,7 @@ func TestAllOfTheMachineIsPassedOn(t *testing.T) {
 	dir := t.TempDir()
 	pod := podOf("u", hostPathVolume("h", dir, ""))
 	w.setup(pod)
-	if got := w.mountsOf(pod)[0].HostPath; got != dir {
+	if got := at(w.mountsOf(pod)[0]); got != dir {
 		t.Errorf("%s, want %s", got, dir)
 	}
 }

@@ -50,7 +50,7 @@ func (v *Volumes) mount(ctx context.Context, pod *corev1.Pod, container *corev1.
 	if err != nil {
 		return nil, err
 	}
-	p := pin{v: v, uid: pod.UID, volume: volume.Name, container: container.Name, index: index, sub: sub, propagation: mount.Propagation, keep: podspec.Written(volume)}
+	p := pin{v: v, uid: pod.UID, volume: volume.Name, container: container.Name, index: index, sub: sub, mount: mount, keep: podspec.Written(volume) || volume.Image != nil}
 	switch {
 	case volume.Image != nil:
 		image, err := v.cfg.Image(ctx, pod, volume)
@@ -61,11 +61,9 @@ func (v *Volumes) mount(ctx context.Context, pod *corev1.Pod, container *corev1.
 			mount.Image, mount.ImageSubPath = image.Image, sub
 			return mount, nil
 		}
-		mount.HostPath, err = p.in(image.HostPath)
-		return mount, err
+		return mount, p.in(image.HostPath)
 	case volume.HostPath != nil:
-		mount.HostPath, err = p.onHost(v.cfg.HostPaths, volume.HostPath.Path)
-		return mount, err
+		return mount, p.onHost(v.cfg.HostPaths, volume.HostPath.Path)
 	case claims(&volume.VolumeSource):
 		c, err := v.claimed(pod.UID, volume.Name)
 		if err != nil {
@@ -73,16 +71,14 @@ func (v *Volumes) mount(ctx context.Context, pod *corev1.Pod, container *corev1.
 		}
 		mount.Readonly = mount.Readonly || readOnly(volume)
 		mount.SelinuxRelabel = c.Local
-		mount.HostPath, err = p.onHost(v.dirsOf(c), c.Path)
-		return mount, err
+		return mount, p.onHost(v.dirsOf(c), c.Path)
 	}
 	dir := v.place(pod.UID, volume.Name, onMemory(volume))
 	if !v.stands(dir, onMemory(volume)) {
 		return nil, fmt.Errorf("cannot find volume %q to mount into container %q", wish.Name, container.Name)
 	}
 	mount.SelinuxRelabel = true
-	mount.HostPath, err = p.in(dir)
-	return mount, err
+	return mount, p.in(dir)
 }
 
 // options fills in how a volume is mounted.

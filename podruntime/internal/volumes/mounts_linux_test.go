@@ -93,7 +93,7 @@ func TestImageVolumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	image = &runtimeapi.Mount{HostPath: dir}
-	if m := w.mountsOf(pod)[0]; m.HostPath != filepath.Join(dir, "sub") || !m.Readonly {
+	if m := w.mountsOf(pod)[0]; at(m) != filepath.Join(dir, "sub") || !m.Readonly {
 		t.Errorf("mount of files: %v", m)
 	}
 	image = nil
@@ -119,13 +119,13 @@ func TestSubPaths(t *testing.T) {
 		w.setup(pod)
 		for range 2 { // a container starts, and starts again
 			got := w.mountsOf(pod)
-			if err := os.WriteFile(filepath.Join(got[0].HostPath, "f"), []byte("x"), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(at(got[0]), "f"), []byte("x"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if text := w.read(w.dir(pod, "e"), "logs/web/f"); text != "x" {
 				t.Errorf("what is written is not in the volume: %q", text)
 			}
-			if text := w.read(got[1].HostPath); text != "1" {
+			if text := w.read(at(got[1])); text != "1" {
 				t.Errorf("a file of a configMap: %q", text)
 			}
 		}
@@ -138,7 +138,7 @@ func TestSubPaths(t *testing.T) {
 		if _, err := w.Refresh(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}
-		if text := w.read(w.mountsOf(pod)[1].HostPath); text != "2" {
+		if text := w.read(at(w.mountsOf(pod)[1])); text != "2" {
 			t.Errorf("after an update: %q", text)
 		}
 		if err := w.Remove(pod.UID); err != nil {
@@ -189,7 +189,7 @@ func TestLinksWithinAVolumeAreFine(t *testing.T) {
 			os.Symlink("a/b", filepath.Join(dir, "l")), os.Symlink("l/../f", filepath.Join(dir, "link"))); err != nil {
 			t.Fatal(err)
 		}
-		if got := w.read(w.mountsOf(pod)[0].HostPath); got != "x" {
+		if got := w.read(at(w.mountsOf(pod)[0])); got != "x" {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -205,7 +205,7 @@ func TestAChangeAfterTheCheckDoesNotMatter(t *testing.T) {
 	pod := podOf("u", emptyDir("e", "", ""))
 	pod.Spec.Containers[0].VolumeMounts[0].SubPath = "sub"
 	w.setup(pod)
-	path := w.mountsOf(pod)[0].HostPath
+	path := at(w.mountsOf(pod)[0])
 	sub := filepath.Join(w.dir(pod, "e"), "sub")
 	if err := errors.Join(os.Rename(sub, sub+"2"), os.Symlink(outside, sub)); err != nil {
 		t.Fatal(err)
@@ -222,7 +222,7 @@ func TestAPipeIsNotWaitedFor(t *testing.T) {
 		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "X", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "e", Path: "pipe", Key: "X"}}}}
 		w.setup(pod)
 		makePipe(t, filepath.Join(w.dir(pod, "e"), "pipe"))
-		if info, err := os.Stat(w.mountsOf(pod)[0].HostPath); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+		if info, err := os.Stat(at(w.mountsOf(pod)[0])); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
 			t.Errorf("%v, %v", info, err)
 		}
 		if _, err := w.EnvFiles(pod, "c"); err == nil {
@@ -270,4 +270,80 @@ func TestEnvFiles(t *testing.T) {
 	if _, err := w.EnvFiles(pod, "c"); err == nil {
 		t.Error("a file of the machine was read")
 	}
+}
+
+// TestSecurityJ9WhatContainersWriteIsFoundOnce: a container makes a link of a directory after the look at it. The runtime is told a place that no
+// container can write, and a way from there that it opens once, or nothing.
+func TestSecurityJ9WhatContainersWriteIsFoundOnce(t *testing.T) {
+	given := func(c *Config) { c.HostPaths = []string{filepath.Join(c.Root, "../given")} }
+	for name, test := range map[string]struct {
+		w    *world
+		held bool
+	}{
+		"this process mounts":     {mounting(t, given), true},
+		"the runtime opens":       {newWorld(t, given), true},
+		"nobody opens it at once": {newWorld(t, given, func(c *Config) { c.SubPaths = false }), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, outside := test.w, t.TempDir()
+			base := w.cfg.HostPaths[0]
+			if err := os.MkdirAll(filepath.Join(base, "dir/sub"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			pod := podOf("u", emptyDir("e", "", ""), emptyDir("m", corev1.StorageMediumMemory, ""), hostPathVolume("h", filepath.Join(base, "dir"), ""), hostPathVolume("s", filepath.Join(base, "dir"), ""))
+			c := &pod.Spec.Containers[0]
+			c.Env = []corev1.EnvVar{{Name: "POD", Value: "sub"}}
+			c.VolumeMounts[0].SubPath, c.VolumeMounts[1].SubPathExpr, c.VolumeMounts[3].SubPath = "sub", "$(POD)", "sub"
+			w.setup(pod)
+			for i := range c.VolumeMounts {
+				pod := pod.DeepCopy()
+				c := &pod.Spec.Containers[0]
+				c.VolumeMounts = c.VolumeMounts[i : i+1]
+				mounts, err := w.Mounts(t.Context(), pod, c)
+				if !test.held {
+					if err == nil || !strings.Contains(err.Error(), "CAP_SYS_ADMIN") {
+						t.Errorf("mount %d: %v, %v", i, mounts, err)
+					}
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				m := mounts[0]
+				written := []string{filepath.Join(w.dir(pod, "e"), "sub"), filepath.Join(w.dir(pod, "m"), "sub"), filepath.Join(base, "dir"), filepath.Join(base, "dir/sub")}[i]
+				if m.ImageSubPath != "" && !w.mounts {
+					if want := []string{"sub", "sub", "dir", "dir//sub"}[i]; m.ImageSubPath != want || inside(written, m.HostPath) {
+						t.Errorf("mount %d: %v, want the way %s", i, m, want)
+					}
+					continue
+				}
+				// What the runtime mounts is what was there.
+				if err := errors.Join(os.WriteFile(filepath.Join(written, "mark"), nil, 0o600), os.Rename(written, written+".was"), os.Symlink(outside, written)); err != nil {
+					t.Fatal(err)
+				}
+				if entries, err := os.ReadDir(m.HostPath); err != nil || len(entries) == 0 || m.ImageSubPath != "" {
+					t.Errorf("mount %d: %v has %v, %v", i, m, entries, err)
+				}
+				if err := errors.Join(os.Remove(written), os.Rename(written+".was", written)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// TestSecurityJ9ADirectoryThatIsGivenTwiceIsFoundInTheOuterOne: a container that has the outer one can make a link of the way to the inner one.
+func TestSecurityJ9ADirectoryThatIsGivenTwiceIsFoundInTheOuterOne(t *testing.T) {
+	both(t, func(t *testing.T, w *world) {
+		outer, inner, outside := w.cfg.HostPaths[0], w.cfg.HostPaths[1], t.TempDir()
+		if err := errors.Join(os.MkdirAll(outer, 0o755), os.Mkdir(filepath.Join(outside, "dir"), 0o755), os.Symlink(outside, filepath.Dir(inner))); err != nil {
+			t.Fatal(err)
+		}
+		pod := podOf("u", hostPathVolume("h", inner, ""))
+		if mounts, err := w.Mounts(t.Context(), pod, &pod.Spec.Containers[0]); err == nil {
+			t.Errorf("a link of a container leads to %v", mounts)
+		}
+	}, func(c *Config) {
+		c.HostPaths = []string{filepath.Join(c.Root, "../given"), filepath.Join(c.Root, "../given/a/dir")}
+	})
 }

@@ -22,110 +22,117 @@ import (
 // The race: a container that runs can write the volume. If the runtime were told a path in it, the
 // container could make a directory on that path a link to anything of the machine, after the check and before
 // the runtime mounts. So what was opened is mounted itself, by its descriptor, at a place of ours, and the
-// runtime is told that place. Where nothing can be mounted, the runtime has no more rights than the containers, and
-// gets the path that was checked, without links.
+// runtime is told that place. Where this process can mount nothing, the runtime opens it, once: see Config.SubPaths.
+// A runtime that cannot do that either gets nothing of such a volume.
 type pin struct {
-	v           *Volumes
-	uid         types.UID
-	volume      string
-	container   string
-	index       int
-	sub         string // the way into the volume; "" is all of it
-	propagation runtimeapi.MountPropagation
-	keep        bool // the volume has versions: its own links are good, and lead to the one that counts
+	v         *Volumes
+	uid       types.UID
+	volume    string
+	container string
+	index     int
+	sub       string            // the way into the volume; "" is all of it
+	mount     *runtimeapi.Mount // for the runtime; its HostPath is filled in
+	keep      bool              // only this process writes the volume
+	base      string            // the directory that the way of the mount begins in
+	way       []string          // from there to the volume
 }
 
-// in returns the path for a volume at dir, a directory of ours.
-func (p *pin) in(dir string) (string, error) {
+// in finds the path for a volume at dir, a directory of ours.
+func (p *pin) in(dir string) error {
+	p.base = dir
 	if p.sub == "" {
-		return dir, nil
+		p.mount.HostPath = dir
+		return nil
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return "", p.failed("prepare subPath", err)
+		return p.failed("prepare subPath", err)
 	}
 	defer root.Close()
 	return p.below(root)
 }
 
-// onHost returns the path for a volume that is a path of the machine, in one of the directories.
-func (p *pin) onHost(dirs []string, path string) (string, error) {
+// onHost finds the path for a volume that is a path of the machine, in one of the directories.
+func (p *pin) onHost(dirs []string, path string) error {
 	root, rel, err := host(dirs, path)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer root.Close()
+	p.base = root.Name()
 	if p.sub != "" {
 		volume, err := root.OpenRoot(rel)
 		if err != nil {
-			return "", p.failed("prepare subPath", err)
+			return p.failed("prepare subPath", err)
 		}
 		defer volume.Close()
+		p.way = []string{rel}
 		return p.below(volume)
 	}
 	if root.Name() == "/" {
-		return path, nil // all of the machine is allowed: nothing can be escaped from
+		p.mount.HostPath = path // all of the machine is allowed: nothing can be escaped from
+		return nil
 	}
-	result, err := p.hold(root, rel, true)
-	if err != nil {
-		return "", fmt.Errorf("volume %q: hostPath %s cannot be opened%s", p.volume, path, lackOfRoom(err))
+	if err := p.hold(root, rel, true); err != nil {
+		return fmt.Errorf("volume %q: hostPath %s cannot be opened%s", p.volume, path, openReason(err))
 	}
-	return result, nil
+	return nil
 }
 
-// below returns the path for the subPath of a volume. Why it fails is not said: containers are not to find out
+// below finds the path for the subPath of a volume. Why it fails is not said: containers are not to find out
 // what is on the machine.
-func (p *pin) below(root *os.Root) (string, error) {
+func (p *pin) below(root *os.Root) error {
 	if _, err := root.Stat(p.sub); errors.Is(err, fs.ErrNotExist) {
 		if err := makeBelow(root, p.sub); err != nil {
-			return "", p.failed("create subPath directory", err)
+			return p.failed("create subPath directory", err)
 		}
 	}
-	result, err := p.hold(root, p.sub, false)
-	if err != nil {
-		return "", p.failed("prepare subPath", err)
+	if err := p.hold(root, p.sub, false); err != nil {
+		return p.failed("prepare subPath", err)
 	}
-	return result, nil
+	return nil
 }
 
 func (p *pin) failed(what string, err error) error {
-	return fmt.Errorf("failed to %s for volumeMount %q of container %q%s", what, p.volume, p.container, lackOfRoom(err))
+	return fmt.Errorf("failed to %s for volumeMount %q of container %q%s", what, p.volume, p.container, openReason(err))
 }
 
-// lackOfRoom says that a disk is full, if that is why something fails: it tells nothing of what is on the machine.
-func lackOfRoom(err error) string {
-	for _, full := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT} {
-		if errors.Is(err, full) {
-			return ": " + full.Error()
+// errNotHeld is about a volume that a container can write.
+var errNotHeld = errors.New("this node may not mount, so the runtime would look for it a second time, when a container may have put a link there: " +
+	"mount the volume without subPath, or run the node with the right to mount (CAP_SYS_ADMIN)")
+
+// openReason is a reason that tells nothing of what is on the machine: a disk is full, or this node may not mount.
+func openReason(err error) string {
+	for _, known := range []error{syscall.ENOSPC, syscall.EDQUOT, errNotHeld} {
+		if errors.Is(err, known) {
+			return ": " + known.Error()
 		}
 	}
 	return ""
 }
 
-// hold opens a name in a directory and returns a path that stands for what was opened.
-func (p *pin) hold(root *os.Root, name string, recursive bool) (string, error) {
+// hold opens a name in a directory and tells the runtime a path that stands for what was opened, or the way that the runtime opens.
+func (p *pin) hold(root *os.Root, name string, recursive bool) error {
 	if p.v.mounts {
 		target, err := p.target()
 		if err != nil {
-			return "", err
+			return err
 		}
-		return target, bind(root, name, target, p.propagation, recursive)
+		p.mount.HostPath = target
+		return bind(root, name, target, p.mount.Propagation, recursive)
 	}
 	if _, err := root.Stat(name); err != nil {
-		return "", err
+		return err
 	}
-	full := filepath.Join(root.Name(), name)
-	if p.keep {
-		return full, nil
+	switch {
+	case p.v.cfg.SubPaths:
+		p.mount.HostPath, p.mount.ImageSubPath = p.base, strings.Join(append(p.way, path.Clean(filepath.ToSlash(name))), "//")
+	case p.keep:
+		p.mount.HostPath = filepath.Join(root.Name(), name)
+	default:
+		return errNotHeld
 	}
-	base, err := filepath.EvalSymlinks(root.Name())
-	if err != nil {
-		return "", err
-	}
-	if full, err = filepath.EvalSymlinks(full); err == nil && !inside(base, full) {
-		err = errors.New("it leads out of the volume")
-	}
-	return full, err
+	return nil
 }
 
 // target returns the place of ours, and makes the directory for it.

@@ -38,9 +38,12 @@ func mounts(spec *shim.Spec) ([]specs.Mount, error) {
 			all = append(all, m)
 		}
 	}
-	for _, m := range spec.Mounts {
+	for i, m := range spec.Mounts {
 		if m.Device {
 			continue
+		}
+		if m.Way != "" {
+			m.Source = spec.Held(i)
 		}
 		if err := allowed(m.Target, spec.Privileged); err != nil {
 			return nil, err

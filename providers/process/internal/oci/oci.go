@@ -133,6 +133,20 @@ func (c Call) Errors() (said []string, err error) {
 	return said, nil
 }
 
+// LogError writes an error into the log of the call with that directory, as the program does it.
+func LogError(dir string, failed error) error {
+	line, err := json.Marshal(map[string]string{"level": "error", "msg": failed.Error()})
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, logFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(line, '\n'))
+	return errors.Join(err, f.Close())
+}
+
 // Process writes the process that Exec makes into dir: that of the configuration, with another command.
 func Process(dir string, config []byte, argv []string, terminal bool) error {
 	var c struct {

@@ -29,6 +29,8 @@ func program() (string, error) {
 	return path, Program()
 }
 
+func holdMain(string, []string) int { return 1 } // there is no call for it
+
 // Self is this process.
 func Self() Process { return ProcessOf(os.Getpid()) }
 

@@ -136,7 +136,7 @@ func (s *supervisor) callBeside(c oci.Call, files []uintptr) error {
 	if !s.guest() {
 		return s.call(c, files)
 	}
-	status, pid, err := s.forkInSandbox(c, files, false)
+	status, pid, err := s.forkInSandbox(c, files, syscall.SysProcAttr{})
 	if err != nil {
 		return err
 	}

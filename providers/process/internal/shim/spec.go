@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
@@ -25,11 +27,16 @@ const (
 	shimLog    = "shim.log"
 	// rootDir is where the root of the container is made.
 	rootDir = "rootfs"
+	// heldDir is where the runtime finds what mounts lead to, in the directory of the bundle. Outside of the runtime it is empty.
+	heldDir = "held"
 )
 
 // Mount is a directory or file of the machine that a container sees.
 type Mount struct {
-	Source, Target              string
+	Source, Target string
+	// Way leads from Source, a directory that no container can replace, to what is mounted: steps with // between them, each beneath the one
+	// before. What it leads to is opened once, when the container is made. "" is Source itself.
+	Way                         string `json:",omitempty"`
 	ReadOnly, RecursiveReadOnly bool
 	// Shared and Slave are how later mounts below it are passed on.
 	Shared, Slave bool
@@ -113,6 +120,14 @@ type OCI struct {
 	RootImage string `json:"-"`
 	// PIDs names the pid namespace, for containers of the sandbox that share one.
 	PIDs string `json:",omitempty"`
+}
+
+// Held is where the runtime finds what a mount with a Way leads to, by the index of the mount.
+func (s Spec) Held(i int) string { return filepath.Join(s.OCI.Bundle, heldDir, strconv.Itoa(i)) }
+
+// holds tells whether a mount has a Way.
+func (s Spec) holds() bool {
+	return slices.ContainsFunc(s.Mounts, func(m Mount) bool { return m.Way != "" })
 }
 
 // Public is the spec without what may be secret: the environment, and the command, which can have parts of it.

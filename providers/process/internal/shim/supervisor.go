@@ -19,10 +19,16 @@ import (
 )
 
 func init() {
+	if len(os.Args) > 3 && os.Args[0] == Argv0 && os.Args[1] == holdMode {
+		os.Exit(holdMain(os.Args[2], os.Args[3:]))
+	}
 	if len(os.Args) == 2 && os.Args[0] == Argv0 {
 		os.Exit(shimMain(os.Args[1]))
 	}
 }
+
+// holdMode makes a shim open what a container mounts, and become the call that makes the container.
+const holdMode = "hold"
 
 // buildMode makes a shim say its version.
 const buildMode = "build"

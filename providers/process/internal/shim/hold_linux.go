@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shim
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
+)
+
+// A runtime is told paths, and opens them when it mounts. A container that runs can have put a link on a path in a volume by then. So a process
+// with mounts of its own opens what is mounted, beneath the volume, mounts that very file or directory where no container can write, and
+// becomes the runtime, which is told that place.
+
+const (
+	// holdFile has the mounts for holdMain, in the directory of the call.
+	holdFile = "hold.json"
+	// holdTries bounds how often a directory is looked for that is renamed while the kernel looks.
+	holdTries = 1000
+)
+
+// holding returns the call as the process that opens mounts first, and what that is started with; the call itself if there are none to open.
+func (s *supervisor) holding(c oci.Call) (oci.Call, syscall.SysProcAttr, error) {
+	if !s.spec.holds() {
+		return c, syscall.SysProcAttr{}, nil
+	}
+	data, err := json.Marshal(Spec{Mounts: s.spec.Mounts, OCI: &OCI{Bundle: s.spec.OCI.Bundle}})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(c.Dir, holdFile), data, 0o600)
+	}
+	if err != nil {
+		return c, syscall.SysProcAttr{}, fmt.Errorf("write the mounts of the container: %w", err)
+	}
+	c.Argv = append([]string{Argv0, holdMode, c.Dir}, c.Argv...)
+	sys := syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
+	if uid := os.Geteuid(); uid != 0 { // as the runtime does it otherwise
+		sys.Cloneflags |= unix.CLONE_NEWUSER
+		sys.UidMappings = []syscall.SysProcIDMap{{HostID: uid, Size: 1}}
+		sys.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
+		sys.Credential = &syscall.Credential{}
+	}
+	return c, sys, nil
+}
+
+// holdMain opens the mounts that are written in dir, and becomes the program of argv. It returns if it fails.
+func holdMain(dir string, argv []string) int {
+	err := hold(dir)
+	if err == nil {
+		err = fmt.Errorf("run %s: %w", argv[0], unix.Exec(argv[0], argv, runtimeEnv))
+	}
+	if err := oci.LogError(dir, err); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	return 1
+}
+
+// hold mounts what the mounts of the container lead to.
+func hold(dir string) error {
+	var spec Spec
+	data, err := os.ReadFile(filepath.Join(dir, holdFile))
+	if err == nil {
+		err = json.Unmarshal(data, &spec)
+	}
+	if err != nil {
+		return fmt.Errorf("read the mounts of the container: %w", err)
+	}
+	// Nothing is passed on to the machine.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("keep mounts from the machine: %w", err)
+	}
+	place := filepath.Join(spec.OCI.Bundle, heldDir)
+	if err := os.Mkdir(place, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	if err := unix.Mount("tmpfs", place, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=64k,mode=755"); err != nil {
+		return fmt.Errorf("make the place for mounts: %w", err)
+	}
+	for i, m := range spec.Mounts {
+		if m.Way == "" {
+			continue
+		}
+		if err := m.hold(spec.Held(i)); err != nil {
+			return fmt.Errorf("mount %s: %w", m.Target, err)
+		}
+	}
+	return nil
+}
+
+// hold mounts what the mount leads to at place.
+func (m Mount) hold(place string) error {
+	f, err := m.open()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		err = os.Mkdir(place, 0o755) //nolint:gosec // it is covered
+	} else {
+		err = os.WriteFile(place, nil, 0o644) //nolint:gosec // it is covered
+	}
+	if err != nil {
+		return err
+	}
+	return unix.Mount("/proc/self/fd/"+strconv.Itoa(int(f.Fd())), place, "", unix.MS_BIND|unix.MS_REC, "")
+}
+
+// open opens what the mount leads to, of any kind, only to name it. Each step ends beneath the one before, wherever links in it lead.
+func (m Mount) open() (*os.File, error) {
+	fd, err := unix.Open(m.Source, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open the volume: %w", err)
+	}
+	for step := range strings.SplitSeq(m.Way, "//") {
+		next, err := beneath(fd, step)
+		unix.Close(fd)
+		if err != nil {
+			return nil, err
+		}
+		fd = next
+	}
+	return os.NewFile(uintptr(fd), m.Way), nil
+}
+
+// beneath opens a path in a directory.
+func beneath(dir int, path string) (int, error) {
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
+	for range holdTries {
+		fd, err := unix.Openat2(dir, path, how)
+		switch {
+		case err == nil:
+			return fd, nil
+		case errors.Is(err, unix.EXDEV), errors.Is(err, unix.ELOOP):
+			return -1, errors.New("a link on the way of its subPath leads out of the volume")
+		case errors.Is(err, unix.ENOSYS):
+			return -1, errors.New("a part of a volume is only mounted by Linux 5.6 or newer, where the node may not mount")
+		case !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR):
+			return -1, fmt.Errorf("open its subPath in the volume: %w", err)
+		}
+	}
+	return -1, errors.New("directories on the way of its subPath are renamed all the time")
+}
