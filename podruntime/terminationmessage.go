@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -92,12 +93,16 @@ func (w *worker) terminationMessage(ctx context.Context, before plan.Container, 
 // tail returns the end of a file that a container wrote. What a container without a file system of its own has put there instead
 // is not followed, nor waited for.
 func tail(path string) (string, error) {
-	if info, err := os.Lstat(path); err != nil {
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
 		return "", err
-	} else if !info.Mode().IsRegular() {
-		return "", errors.New("it is not an ordinary file")
 	}
-	f, err := os.Open(path)
+	defer root.Close()
+	named, err := root.Lstat(filepath.Base(path))
+	if err != nil {
+		return "", err
+	}
+	f, err := root.OpenFile(filepath.Base(path), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return "", err
 	}
@@ -105,6 +110,9 @@ func tail(path string) (string, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return "", err
+	}
+	if !named.Mode().IsRegular() || !os.SameFile(named, info) { // by now it may be another one
+		return "", errors.New("it is not an ordinary file")
 	}
 	if from := info.Size() - maxMessage; from > 0 {
 		if _, err := f.Seek(from, io.SeekStart); err != nil {

@@ -36,7 +36,8 @@ func (r *Runtime) spec(ctx context.Context, s *sandbox, c *container, image imag
 		return spec, status.Errorf(codes.InvalidArgument, "working directory %q: want an absolute path", spec.Cwd)
 	}
 	if config.GetLogPath() != "" && s.config.GetLogDirectory() != "" {
-		spec.LogPath = filepath.Join(s.config.GetLogDirectory(), config.GetLogPath())
+		spec.LogDir = s.config.GetLogDirectory()
+		spec.LogPath = filepath.Join(spec.LogDir, config.GetLogPath())
 	}
 	if r.overlay {
 		spec.Image = r.images.Root(image.ID)

@@ -9,8 +9,8 @@ import (
 )
 
 // giveTo gives a directory with all that is in it to the group of the pod: it may read, and write what is not
-// read-only, and what is made in its directories is the group's too. Only what this process alone writes is given, so
-// no container can change a name meanwhile.
+// read-only, and what is made in its directories is the group's too. Containers of other pods may write a
+// PersistentVolume meanwhile: see changeOne.
 func giveTo(root *os.Root, name string, group *int64, readOnly bool) error {
 	if group == nil {
 		return nil
@@ -25,27 +25,17 @@ func giveTo(root *os.Root, name string, group *int64, readOnly bool) error {
 
 // giveOne gives one file or directory.
 func giveOne(root *os.Root, name string, group int64, readOnly bool) error {
-	info, err := root.Lstat(name)
-	if err != nil {
-		return err
-	}
-	// First the group: a change of it takes the bit that makes it stay.
-	if err := ignoreRights(root.Lchown(name, -1, int(group))); err != nil {
-		return err
-	}
-	mode := info.Mode()
-	switch {
-	case mode&fs.ModeSymlink != 0:
-		return nil // the mode would be that of what it leads to
-	case readOnly:
-		mode |= 0o440
-	default:
-		mode |= 0o660
-	}
-	if info.IsDir() {
-		mode |= fs.ModeSetgid | 0o110
-	}
-	return root.Chmod(name, mode&(fs.ModePerm|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky))
+	return changeOne(root, name, int(group), func(mode fs.FileMode) fs.FileMode {
+		if readOnly {
+			mode |= 0o440
+		} else {
+			mode |= 0o660
+		}
+		if mode.IsDir() {
+			mode |= fs.ModeSetgid | 0o110
+		}
+		return mode & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky)
+	})
 }
 
 // ignoreRights drops the error of a change of owner that only root may make: containers of another user cannot

@@ -148,6 +148,28 @@ func open(root *os.Root, name string) (*os.File, error) {
 // descriptor returns a path for what is open, that nobody can change.
 func descriptor(f *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(f.Fd())) }
 
+// changeOne gives a file or directory a group and another mode. It is opened once: a container that puts another one under that name must not
+// give that one the mode of this. A link has its own group, and no mode.
+func changeOne(root *os.Root, name string, group int, mode func(fs.FileMode) fs.FileMode) error {
+	f, err := root.OpenFile(name, unix.O_PATH, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	// First the group: a change of it takes the bit that makes it stay.
+	if err := ignoreRights(unix.Fchownat(int(f.Fd()), "", -1, group, unix.AT_EMPTY_PATH)); err != nil {
+		return &os.PathError{Op: "chown", Path: name, Err: err}
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return nil
+	}
+	return os.Chmod(descriptor(f), mode(info.Mode()))
+}
+
 // gidOf returns the group of a file.
 func gidOf(info fs.FileInfo) int64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {

@@ -28,6 +28,22 @@ func bind(*os.Root, string, string, runtimeapi.MountPropagation, bool) error {
 	return errors.ErrUnsupported
 }
 
+// changeOne gives a file or directory a group and another mode.
+func changeOne(root *os.Root, name string, group int, mode func(fs.FileMode) fs.FileMode) error {
+	info, err := root.Lstat(name)
+	if err != nil {
+		return err
+	}
+	// First the group: a change of it takes the bit that makes it stay.
+	if err := ignoreRights(root.Lchown(name, -1, group)); err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		return nil // the mode would be that of what it leads to
+	}
+	return root.Chmod(name, mode(info.Mode()))
+}
+
 func gidOf(fs.FileInfo) int64 { return -1 }
 
 func isOurs(fs.FileInfo) bool { return true }

@@ -17,7 +17,7 @@ const maxLine = 16 << 10
 // logFile writes the log format of the Container Runtime Interface: a time, the stream, F for a
 // whole line or P for a part of one, and the line.
 type logFile struct {
-	path string
+	dir, path string
 	// guarded by mu
 	mu      sync.Mutex
 	f       *os.File
@@ -25,8 +25,8 @@ type logFile struct {
 	err     error
 }
 
-func openLog(path string) (*logFile, error) {
-	l := &logFile{path: path, partial: map[string][]byte{}}
+func openLog(dir, path string) (*logFile, error) {
+	l := &logFile{dir: dir, path: path, partial: map[string][]byte{}}
 	return l, l.reopen()
 }
 
@@ -35,7 +35,7 @@ func (l *logFile) reopen() error {
 	if l.path == "" {
 		return nil
 	}
-	f, err := os.OpenFile(l.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640)
+	f, err := openLast(l.dir, l.path)
 	if err != nil {
 		return fmt.Errorf("open the log of the container: %w", err)
 	}

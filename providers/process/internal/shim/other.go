@@ -7,6 +7,7 @@ package shim
 import (
 	"context"
 	"errors"
+	"os"
 	"syscall"
 )
 
@@ -16,6 +17,10 @@ var errUnsupported = errors.New("the process provider is not supported on this o
 func Program() error { return errUnsupported }
 
 func program() (string, error) { return "", errUnsupported }
+
+func openLast(_, path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640)
+}
 
 // Self is this process.
 func Self() Process { return Process{} }

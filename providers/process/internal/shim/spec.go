@@ -84,9 +84,9 @@ type Spec struct {
 	OOMScoreAdj int
 
 	TTY, Stdin, StdinOnce bool
-	// LogPath is the log; "" for none.
-	LogPath string
-	Cgroup  Cgroup
+	// LogPath is the log, in LogDir, the directory of those of the pod; "" for none.
+	LogPath, LogDir string
+	Cgroup          Cgroup
 	// OCI is the runtime that makes the container; nil for a program of the machine, which gets what Argv, Env, Cwd, the user,
 	// Caps, NoNewPrivs and Cgroup say, and nothing else.
 	OCI *OCI `json:",omitempty"`

@@ -83,7 +83,7 @@ func supervise(probe bool, ready *os.File) error {
 		return s.probe(ready)
 	}
 	var err error
-	if s.log, err = openLog(s.spec.LogPath); err != nil {
+	if s.log, err = openLog(s.spec.LogDir, s.spec.LogPath); err != nil {
 		return err
 	}
 	_ = os.Remove(socketFile)
