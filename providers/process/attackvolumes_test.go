@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -35,6 +36,25 @@ func volumeWithTrap(t *testing.T) (volume, outside string) {
 		t.Fatal(err)
 	}
 	return volume, outside
+}
+
+// swap exchanges two names until the test ends.
+func swap(t *testing.T, a, b string) {
+	stop, swapped := make(chan struct{}), sync.WaitGroup{}
+	swapped.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE) // seen by what the containers get
+			}
+		}
+	})
+	t.Cleanup(func() {
+		close(stop)
+		swapped.Wait()
+	})
 }
 
 // TestSecurityJ9AVolumeChangesBeforeItIsMounted: the container was made with a good directory, which is a link when it starts, for the first
@@ -103,17 +123,7 @@ func TestSecurityJ9AVolumeThatChangesAllTheTime(t *testing.T) {
 	if err := os.Symlink(outside, link); err != nil {
 		t.Fatal(err)
 	}
-	stop, swapped := make(chan struct{}), sync.WaitGroup{}
-	swapped.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				_ = unix.Renameat2(unix.AT_FDCWD, d, unix.AT_FDCWD, link, unix.RENAME_EXCHANGE) // seen by what the containers get
-			}
-		}
-	})
+	swap(t, d, link)
 	got := 0
 	for i := range 12 {
 		name := fmt.Sprint("c", i)
@@ -130,7 +140,56 @@ func TestSecurityJ9AVolumeThatChangesAllTheTime(t *testing.T) {
 		}
 		got++
 	}
-	close(stop)
-	swapped.Wait()
 	t.Logf("%d of 12 containers got the directory", got)
+}
+
+// TestSecurityJ9AMountInAVolumeMakesNothingElsewhere: a container swaps a directory of a volume with a link to the machine while others start
+// that have something mounted in it.
+func TestSecurityJ9AMountInAVolumeMakesNothingElsewhere(t *testing.T) {
+	onGVisor(t)
+	w := open(t, nil)
+	volume, outside := volumeWithTrap(t)
+	other := t.TempDir()
+	if err := os.WriteFile(filepath.Join(other, "other"), nil, 0o644); err != nil { //nolint:gosec // for containers
+		t.Fatal(err)
+	}
+	nested := func(targets ...string) func(*runtimeapi.ContainerConfig) {
+		return func(c *runtimeapi.ContainerConfig) {
+			c.Command = []string{"ls", filepath.Join("/v", targets[0]), "/v"}
+			c.Mounts = append(c.Mounts, &runtimeapi.Mount{HostPath: volume, ContainerPath: "/v"})
+			for _, target := range targets {
+				c.Mounts = append(c.Mounts, &runtimeapi.Mount{HostPath: other, ContainerPath: filepath.Join("/v", target), Readonly: true})
+			}
+		}
+	}
+	w.ended(w.run("good", nested("new/er")))
+	if said := w.log("good"); !strings.Contains(said, "other") || !strings.Contains(said, "new") {
+		t.Errorf("nobody disturbs it: %q", said)
+	}
+	written := w.run("writes", func(c *runtimeapi.ContainerConfig) {
+		nested("d")(c)
+		c.Command = []string{"sleep", "600"}
+	})
+	if _, stderr, err := w.ExecSync(t.Context(), written, []string{"cat", "/v/d/other"}, time.Minute); err != nil {
+		t.Errorf("read what is mounted: %s, %v", stderr, err)
+	}
+	d, link := filepath.Join(volume, "d"), filepath.Join(volume, "link")
+	if err := os.Symlink(outside, link); err != nil {
+		t.Fatal(err)
+	}
+	swap(t, d, link)
+	for i := range 12 {
+		var targets []string
+		for k := range 16 {
+			targets = append(targets, fmt.Sprintf("d/new-%d-%d", i, k))
+		}
+		id, err := w.tryRun(fmt.Sprint("c", i), nested(targets...))
+		if err != nil {
+			continue // gVisor sees the link, or may not write there
+		}
+		w.ended(id)
+	}
+	if entries, err := os.ReadDir(outside); err != nil || len(entries) != 2 {
+		t.Errorf("on the machine is now %v, %v", entries, err)
+	}
 }

@@ -164,13 +164,8 @@ func makeBelow(root *os.Root, name string) error {
 		if err != nil {
 			return err
 		}
-		// It is opened, so that a link that is put in its place is not what is changed.
-		dir, err := root.Open(at)
-		if err != nil {
-			return err
-		}
-		err = dir.Chmod(info.Mode() & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky))
-		if err = errors.Join(err, dir.Close()); err != nil {
+		mode := info.Mode() & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky)
+		if err := changeOne(root, at, -1, func(fs.FileMode) fs.FileMode { return mode }); err != nil {
 			return err
 		}
 	}

@@ -42,9 +42,7 @@ func mounts(spec *shim.Spec) ([]specs.Mount, error) {
 		if m.Device {
 			continue
 		}
-		if m.Way != "" {
-			m.Source = spec.Held(i)
-		}
+		m.Source = spec.Held(i)
 		if err := allowed(m.Target, spec.Privileged); err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,6 +21,9 @@ import (
 // A runtime is told paths, and opens them when it mounts. A container that runs can have put a link on a path in a volume by then. So a process
 // with mounts of its own opens what is mounted, beneath the volume, mounts that very file or directory where no container can write, and
 // becomes the runtime, which is told that place.
+//
+// The runtime also makes the directory, or the file, that something is mounted on, by a path that it has looked at before. Where that is in a
+// volume, the runtime can write nothing else of the machine.
 
 const (
 	// holdFile has the mounts for holdMain, in the directory of the call.
@@ -33,7 +37,8 @@ func (s *supervisor) holding(c oci.Call) (oci.Call, syscall.SysProcAttr, error) 
 	if !s.spec.holds() {
 		return c, syscall.SysProcAttr{}, nil
 	}
-	data, err := json.Marshal(Spec{Mounts: s.spec.Mounts, OCI: &OCI{Bundle: s.spec.OCI.Bundle}})
+	o := s.spec.OCI
+	data, err := json.Marshal(Spec{Mounts: s.spec.Mounts, OCI: &OCI{Bundle: o.Bundle, Sandbox: o.Sandbox, Runtime: oci.Runtime{Root: o.Root}}})
 	if err == nil {
 		err = os.WriteFile(filepath.Join(c.Dir, holdFile), data, 0o600)
 	}
@@ -85,11 +90,53 @@ func hold(dir string) error {
 		return fmt.Errorf("make the place for mounts: %w", err)
 	}
 	for i, m := range spec.Mounts {
-		if m.Way == "" {
-			continue
+		if held := spec.Held(i); held != m.Source {
+			if err := m.hold(held); err != nil {
+				return fmt.Errorf("mount %s: %w", m.Target, err)
+			}
 		}
-		if err := m.hold(spec.Held(i)); err != nil {
-			return fmt.Errorf("mount %s: %w", m.Target, err)
+	}
+	if !spec.nested() {
+		return nil
+	}
+	root, err := filepath.Abs(rootDir)
+	if err != nil {
+		return err
+	}
+	paths := []string{"/proc", spec.OCI.Root, spec.OCI.Bundle, root}
+	for _, m := range spec.Mounts {
+		if m.Source == "/" {
+			return nil // the container may write everything
+		}
+		if m.Way == "" {
+			paths = append(paths, filepath.Clean(m.Source))
+		}
+	}
+	if err := onlyWrite(paths); err != nil {
+		return fmt.Errorf("keep the runtime from writing elsewhere: %w", err)
+	}
+	return nil
+}
+
+// onlyWrite makes everything read-only, in the mounts of this process, but those files, and directories with what is mounted in them.
+func onlyWrite(paths []string) error {
+	slices.Sort(paths) // what is in another one comes after it
+	paths = slices.Compact(paths)
+	fds := make([]int, len(paths))
+	for i, path := range paths {
+		fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+		if err != nil {
+			return &os.PathError{Op: "open_tree", Path: path, Err: err}
+		}
+		defer unix.Close(fd)
+		fds[i] = fd
+	}
+	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+		return os.NewSyscallError("mount_setattr", err)
+	}
+	for i, path := range paths {
+		if err := unix.MoveMount(fds[i], "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_SYMLINKS); err != nil {
+			return &os.PathError{Op: "move_mount", Path: path, Err: err}
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
@@ -122,12 +123,27 @@ type OCI struct {
 	PIDs string `json:",omitempty"`
 }
 
-// Held is where the runtime finds what a mount with a Way leads to, by the index of the mount.
-func (s Spec) Held(i int) string { return filepath.Join(s.OCI.Bundle, heldDir, strconv.Itoa(i)) }
+// Held is where the runtime finds what a mount leads to, by the index of the mount; Source where it finds that itself.
+func (s Spec) Held(i int) string {
+	if s.Mounts[i].Way == "" {
+		return s.Mounts[i].Source
+	}
+	return filepath.Join(s.OCI.Bundle, heldDir, strconv.Itoa(i))
+}
 
-// holds tells whether a mount has a Way.
+// holds tells whether what a mount leads to is opened before the runtime has it.
 func (s Spec) holds() bool {
-	return slices.ContainsFunc(s.Mounts, func(m Mount) bool { return m.Way != "" })
+	return s.nested() || slices.ContainsFunc(s.Mounts, func(m Mount) bool { return m.Way != "" })
+}
+
+// nested tells whether something is mounted in a volume, of a container in a sandbox: the runtime makes a directory for it there, when another
+// container may have put a link on the way.
+func (s Spec) nested() bool {
+	return s.OCI != nil && s.OCI.Sandbox != "" && slices.ContainsFunc(s.Mounts, func(m Mount) bool {
+		return slices.ContainsFunc(s.Mounts, func(above Mount) bool {
+			return strings.HasPrefix(filepath.Clean(m.Target), strings.TrimSuffix(filepath.Clean(above.Target), "/")+"/")
+		})
+	})
 }
 
 // Public is the spec without what may be secret: the environment, and the command, which can have parts of it.
