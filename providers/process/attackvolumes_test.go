@@ -146,7 +146,6 @@ func TestSecurityJ9AVolumeThatChangesAllTheTime(t *testing.T) {
 // TestSecurityJ9AMountInAVolumeMakesNothingElsewhere: a container swaps a directory of a volume with a link to the machine while others start
 // that have something mounted in it.
 func TestSecurityJ9AMountInAVolumeMakesNothingElsewhere(t *testing.T) {
-	onGVisor(t)
 	w := open(t, nil)
 	volume, outside := volumeWithTrap(t)
 	other := t.TempDir()

@@ -44,6 +44,9 @@ type Runtime struct {
 type Call struct {
 	Dir  string
 	Argv []string
+	// Before are the first arguments of a program that prepares the call, and then becomes the program of Argv, whose arguments follow; nil
+	// for none.
+	Before []string
 }
 
 // Console is where the program sends the terminal of the process to.

@@ -93,11 +93,10 @@ func (s *supervisor) keepGuest(out *streams, child *childIO) (<-chan syscall.Wai
 		}
 	}
 	child.own(s.spec.UID, s.spec.GID)
-	holding, sys, err := s.holding(call)
-	if err != nil {
+	if call, err = s.holding(call); err != nil {
 		return nil, 0, err
 	}
-	ended, pid, err := s.forkInSandbox(holding, child.fds(), sys)
+	ended, pid, err := s.forkInSandbox(call, child.fds(), false)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -136,7 +135,7 @@ func statusOf(code int) syscall.WaitStatus {
 }
 
 // forkInSandbox starts a call in the control group of the sandbox, which pays for all that is done for it.
-func (s *supervisor) forkInSandbox(c oci.Call, files []uintptr, attr syscall.SysProcAttr) (<-chan syscall.WaitStatus, int, error) {
+func (s *supervisor) forkInSandbox(c oci.Call, files []uintptr, terminal bool) (<-chan syscall.WaitStatus, int, error) {
 	type forked struct {
 		status <-chan syscall.WaitStatus
 		pid    int
@@ -153,18 +152,12 @@ func (s *supervisor) forkInSandbox(c oci.Call, files []uintptr, attr syscall.Sys
 			return
 		}
 		defer s.spec.OCI.Group.leave()
-		attr.Setsid, attr.UseCgroupFD = true, group != nil
+		attr := &syscall.SysProcAttr{Setctty: terminal, UseCgroupFD: group != nil}
 		if group != nil {
 			attr.CgroupFD = int(group.Fd())
 			defer group.Close()
 		}
-		path := c.Argv[0]
-		if path == Argv0 {
-			path = self()
-		}
-		f.status, f.pid, f.err = s.children.start(func() (int, error) {
-			return syscall.ForkExec(path, c.Argv, &syscall.ProcAttr{Env: runtimeEnv, Files: files, Sys: &attr})
-		})
+		f.status, f.pid, f.err = s.children.start(func() (int, error) { return fork(c, files, attr) })
 		if f.err != nil {
 			f.err = fmt.Errorf("run %s: %w", c.Argv[0], f.err)
 		}

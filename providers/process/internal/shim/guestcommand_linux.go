@@ -68,7 +68,7 @@ func (s *supervisor) executeGuest(req request, out *streams, child *childIO) (<-
 		child.stdin, child.stdout, child.stderr = process, process, process
 	}
 	child.own(s.spec.UID, s.spec.GID)
-	ended, pid, err := s.forkInSandbox(call, child.fds(), syscall.SysProcAttr{Setctty: req.TTY})
+	ended, pid, err := s.forkInSandbox(call, child.fds(), req.TTY)
 	if err != nil {
 		return nil, 0, err
 	}

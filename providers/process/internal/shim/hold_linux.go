@@ -28,14 +28,16 @@ import (
 const (
 	// holdFile has the mounts for holdMain, in the directory of the call.
 	holdFile = "hold.json"
+	// cgroupRoot is where runtimes other than gVisor put the container into its control groups.
+	cgroupRoot = "/sys/fs/cgroup"
 	// holdTries bounds how often a directory is looked for that is renamed while the kernel looks.
 	holdTries = 1000
 )
 
-// holding returns the call as the process that opens mounts first, and what that is started with; the call itself if there are none to open.
-func (s *supervisor) holding(c oci.Call) (oci.Call, syscall.SysProcAttr, error) {
+// holding returns the call with the process that opens mounts before it, if there are any to open.
+func (s *supervisor) holding(c oci.Call) (oci.Call, error) {
 	if !s.spec.holds() {
-		return c, syscall.SysProcAttr{}, nil
+		return c, nil
 	}
 	o := s.spec.OCI
 	data, err := json.Marshal(Spec{Mounts: s.spec.Mounts, OCI: &OCI{Bundle: o.Bundle, Sandbox: o.Sandbox, Runtime: oci.Runtime{Root: o.Root}}})
@@ -43,17 +45,21 @@ func (s *supervisor) holding(c oci.Call) (oci.Call, syscall.SysProcAttr, error) 
 		err = os.WriteFile(filepath.Join(c.Dir, holdFile), data, 0o600)
 	}
 	if err != nil {
-		return c, syscall.SysProcAttr{}, fmt.Errorf("write the mounts of the container: %w", err)
+		return c, fmt.Errorf("write the mounts of the container: %w", err)
 	}
-	c.Argv = append([]string{Argv0, holdMode, c.Dir}, c.Argv...)
-	sys := syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
-	if uid := os.Geteuid(); uid != 0 { // as the runtime does it otherwise
-		sys.Cloneflags |= unix.CLONE_NEWUSER
-		sys.UidMappings = []syscall.SysProcIDMap{{HostID: uid, Size: 1}}
-		sys.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
-		sys.Credential = &syscall.Credential{}
+	c.Before = []string{Argv0, holdMode, c.Dir}
+	return c, nil
+}
+
+// ownMounts gives a process a mount namespace, and one who is not root a user namespace to mount in, as the runtime does it otherwise.
+func ownMounts(attr *syscall.SysProcAttr) {
+	attr.Cloneflags |= unix.CLONE_NEWNS
+	if uid := os.Geteuid(); uid != 0 {
+		attr.Cloneflags |= unix.CLONE_NEWUSER
+		attr.UidMappings = []syscall.SysProcIDMap{{HostID: uid, Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
+		attr.Credential = &syscall.Credential{}
 	}
-	return c, sys, nil
 }
 
 // holdMain opens the mounts that are written in dir, and becomes the program of argv. It returns if it fails.
@@ -104,11 +110,14 @@ func hold(dir string) error {
 		return err
 	}
 	paths := []string{"/proc", spec.OCI.Root, spec.OCI.Bundle, root}
+	if spec.OCI.Sandbox == "" {
+		paths = append(paths, cgroupRoot)
+	}
 	for _, m := range spec.Mounts {
 		if m.Source == "/" {
 			return nil // the container may write everything
 		}
-		if m.Way == "" {
+		if m.Way == "" && !m.Device {
 			paths = append(paths, filepath.Clean(m.Source))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -54,7 +55,7 @@ func (s *supervisor) createOnly(out *streams, child *childIO) (<-chan syscall.Wa
 	}
 	defer os.Remove(path) // it has the environment, and is never read again
 	return s.made(out, child, s.spec.TTY, func(dir string) (oci.Call, error) {
-		return o.Create(dir, o.ID, o.Bundle, s.spec.TTY), nil
+		return s.holding(o.Create(dir, o.ID, o.Bundle, s.spec.TTY))
 	})
 }
 
@@ -136,7 +137,7 @@ func (s *supervisor) callBeside(c oci.Call, files []uintptr) error {
 	if !s.guest() {
 		return s.call(c, files)
 	}
-	status, pid, err := s.forkInSandbox(c, files, syscall.SysProcAttr{})
+	status, pid, err := s.forkInSandbox(c, files, false)
 	if err != nil {
 		return err
 	}
@@ -149,13 +150,22 @@ func (s *supervisor) call(c oci.Call, files []uintptr) error {
 }
 
 func callWithin(children *children, limit time.Duration, c oci.Call, files []uintptr) error {
-	status, pid, err := children.start(func() (int, error) {
-		return syscall.ForkExec(c.Argv[0], c.Argv, &syscall.ProcAttr{Env: runtimeEnv, Files: files, Sys: &syscall.SysProcAttr{Setsid: true}})
-	})
+	status, pid, err := children.start(func() (int, error) { return fork(c, files, &syscall.SysProcAttr{}) })
 	if err != nil {
 		return fmt.Errorf("run %s: %w", c.Argv[0], err)
 	}
 	return await(children, limit, c, status, pid)
+}
+
+// fork starts the program of a call, or the one that becomes it, in a session of its own.
+func fork(c oci.Call, files []uintptr, attr *syscall.SysProcAttr) (int, error) {
+	attr.Setsid = true
+	path := c.Argv[0]
+	if c.Before != nil {
+		path = self()
+		ownMounts(attr)
+	}
+	return syscall.ForkExec(path, slices.Concat(c.Before, c.Argv), &syscall.ProcAttr{Env: runtimeEnv, Files: files, Sys: attr})
 }
 
 // await waits for the end of a call.

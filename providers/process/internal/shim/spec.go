@@ -136,10 +136,11 @@ func (s Spec) holds() bool {
 	return s.nested() || slices.ContainsFunc(s.Mounts, func(m Mount) bool { return m.Way != "" })
 }
 
-// nested tells whether something is mounted in a volume, of a container in a sandbox: the runtime makes a directory for it there, when another
-// container may have put a link on the way.
+// nested tells whether something is mounted in a volume: the runtime makes a directory for it there, when another container may have put a
+// link on the way. Privileged containers have power over the machine anyway, and only they pass mounts on to it.
 func (s Spec) nested() bool {
-	return s.OCI != nil && s.OCI.Sandbox != "" && slices.ContainsFunc(s.Mounts, func(m Mount) bool {
+	shared := slices.ContainsFunc(s.Mounts, func(m Mount) bool { return m.Shared })
+	return s.OCI != nil && !s.Privileged && !shared && slices.ContainsFunc(s.Mounts, func(m Mount) bool {
 		return slices.ContainsFunc(s.Mounts, func(above Mount) bool {
 			return strings.HasPrefix(filepath.Clean(m.Target), strings.TrimSuffix(filepath.Clean(above.Target), "/")+"/")
 		})
