@@ -13,15 +13,13 @@ import (
 )
 
 const (
-	// readSize is how much is read of a client at once.
-	readSize = 16 << 10
 	// maxStreamHeaders and maxStreamHeader bound what a stream is opened with: three
 	// names and values of some 20 bytes. They are kept for as long as the stream.
 	maxStreamHeaders = 16
 	maxStreamHeader  = 256
 )
 
-// frameLimiter stands between a SPDY client and the library, which allocates whatever a frame
+// frameLimiter is the frameChecker of a SPDY client. The library allocates whatever a frame
 // announces, up to 16 MiB for data and 1 GiB for headers that were compressed, and keeps
 // dozens of frames in its queues.
 //

@@ -4,7 +4,6 @@ package api
 
 import (
 	"encoding/binary"
-	"errors"
 
 	"github.com/moby/spdystream/spdy"
 )
@@ -14,11 +13,6 @@ const (
 	controlBit      = 1 << 31 // in the first word: no data
 	// maxControlFrame bounds a frame that is no data. A client's have some 100 bytes.
 	maxControlFrame = 8 << 10
-)
-
-var (
-	errTooManyStreams = errors.New("the client opened more streams than it may")
-	errOddFrame       = errors.New("the client sent a frame that is none, or is too large")
 )
 
 // frameScanner finds the frames in a stream of bytes. Data are handed on in the pieces in
@@ -71,6 +65,9 @@ func (s *frameScanner) begin() error {
 	s.control = nil
 	if first&controlBit == 0 {
 		s.stream, s.flags = spdy.StreamId(first), spdy.DataFlags(second>>24)
+		if s.left > maxFrame {
+			return tooLarge(uint64(s.left))
+		}
 		return nil
 	}
 	if s.left > maxControlFrame {

@@ -87,7 +87,7 @@ func (c raw) fill(t *testing.T, chunk []byte, limit int) (sent int) {
 }
 
 // A client sends as much as the node takes, to a provider that does not read. The library alone would
-// keep some 50 frames of 16 MiB each.
+// keep some 50 frames of 1 MiB each.
 func TestSecurityE5UnreadFramesCostBoundedMemory(t *testing.T) {
 	const limit = 24 << 20
 	started, over := make(chan struct{}), make(chan struct{})
@@ -107,9 +107,9 @@ func TestSecurityE5UnreadFramesCostBoundedMemory(t *testing.T) {
 		}
 	}
 	within(t, started, 10*time.Second, "start of the session")
-	frame := make([]byte, 8+0xffffff)
+	frame := make([]byte, 8+1<<20)
 	binary.BigEndian.PutUint32(frame, 3)
-	binary.BigEndian.PutUint32(frame[4:], 0xffffff)
+	binary.BigEndian.PutUint32(frame[4:], 1<<20)
 	before := heap()
 	sent := conn.fill(t, frame, 200<<20)
 	if grown := heap() - before; grown > limit {

@@ -118,6 +118,9 @@ func (f *forwarder) PortForward(_ context.Context, _, _ string, port int32, stre
 		return f.forward(f.ctx, f.target.Namespace, f.target.Pod, port, stream)
 	})
 	f.record.called(f.ctx, err)
+	if why := refusalOf(f.ctx); why != nil {
+		return why
+	}
 	return unlessGone(f.ctx, err)
 }
 

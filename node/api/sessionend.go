@@ -5,6 +5,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	utilexec "k8s.io/utils/exec"
@@ -17,7 +18,7 @@ import (
 // takes a connection that closes without a word for success.
 const stopGrace = 500 * time.Millisecond
 
-// cutAfter ends the connection after the context of its request: at once when the client has left, and when the server stops if
+// cutAfter ends the connection after the context of its request: at once when the client has left, and when the server stops, or the client sent what it may not, if
 // the session has not ended within stopGrace. ended is closed when the session has ended, and stop keeps the connection.
 func (up *upgradeWriter) cutAfter(ctx context.Context, ended <-chan struct{}) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
@@ -45,6 +46,9 @@ func within(d time.Duration, ended <-chan struct{}) bool {
 
 // told is what the client is to learn of a session whose provider returned ended: nil, an ExitError, or any other error.
 func told(ctx context.Context, ended error) error {
+	if why := refusalOf(ctx); why != nil {
+		return fmt.Errorf("%w: %w", errCutShort, why)
+	}
 	if ended == nil && ctx.Err() != nil {
 		ended = errCutShort
 	}

@@ -160,7 +160,7 @@ func (r *streamRecord) close(ctx context.Context) {
 func (r *streamRecord) ending(ctx context.Context) string {
 	cause := context.Cause(ctx)
 	switch {
-	case errors.Is(cause, errTooManyStreams), errors.Is(cause, errOddFrame):
+	case isRefusal(cause):
 		return outcomeOdd
 	case r.silent.Load(), errors.Is(cause, os.ErrDeadlineExceeded),
 		errors.Is(cause, net.ErrClosed) && r.protocol != protocolWebSocket && !r.goodbye.Load(): // the library closed it

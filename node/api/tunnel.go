@@ -5,6 +5,7 @@ package api
 import (
 	"bufio"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -59,19 +60,26 @@ func chooseTunnel(config *websocket.Config, _ *http.Request) error {
 type tunnelConn struct {
 	*websocket.Conn
 	reader limitedReader
-	gone   func(why error)
+	up     *upgradeWriter
 }
 
 func newTunnelConn(ws *websocket.Conn, up *upgradeWriter) *tunnelConn {
 	frames := newForwardLimiter()
 	frames.record = up.record
-	return &tunnelConn{Conn: ws, reader: limitedReader{from: ws, limiter: frames}, gone: up.gone}
+	return &tunnelConn{Conn: ws, reader: limitedReader{from: ws, limiter: frames}, up: up}
 }
 
 func (c *tunnelConn) Read(p []byte) (int, error) {
 	n, err := c.reader.Read(p)
-	if err != nil {
-		c.gone(err)
+	switch {
+	case isRefusal(err):
+		c.up.end(func(outer *watchedConn) { outer.refuse(err) })
+		_, err = io.Copy(io.Discard, c.Conn) // until that is closed: the library would end the streams before they are told why
+		if err == nil {
+			err = io.EOF
+		}
+	case err != nil:
+		c.up.gone(err)
 	}
 	return n, err
 }

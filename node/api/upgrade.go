@@ -75,7 +75,12 @@ func (u upgrade) serve(w http.ResponseWriter, req *http.Request, run func(http.R
 		return nil
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
-	up := &upgradeWriter{ResponseWriter: w, record: record, gone: func(why error) { cancel(clientGone{why}) }}
+	up := &upgradeWriter{ResponseWriter: w, record: record, gone: func(why error) {
+		if !isRefusal(why) {
+			why = clientGone{why}
+		}
+		cancel(why)
+	}}
 	ended := make(chan struct{})
 	stop := up.cutAfter(ctx, ended)
 	defer func() {
@@ -88,8 +93,18 @@ func (u upgrade) serve(w http.ResponseWriter, req *http.Request, run func(http.R
 	}()
 
 	req = req.Clone(ctx)
-	if !wsstream.IsWebSocketRequest(req) {
-		up.frames = u.frames
+	if wsstream.IsWebSocketRequest(req) {
+		form := byteMessages
+		if u.verb != verbPortForward || !wsstream.IsWebSocketRequestWithTunnelingProtocol(req) {
+			form = offerMessages(req.Header, u.verb)
+		}
+		up.frames = func(string) frameChecker { return newMessageLimiter(form, u.verb != verbPortForward) }
+	} else {
+		up.frames = func(protocol string) frameChecker {
+			frames := u.frames(protocol)
+			frames.record = record
+			return frames
+		}
 		up.protocol = offerProtocols(req.Header, u.legacyProtocol)
 	}
 	err = recoverPanic(ctx, func() error {
@@ -133,6 +148,32 @@ func offerProtocols(header http.Header, legacy string) (answer string) {
 		header.Set(httpstream.HeaderProtocolVersion, remotecommand.StreamProtocolV4Name)
 	}
 	return answer
+}
+
+// offerMessages leaves one of the protocols that a WebSocket client offers, as the library would take it, and returns the form of
+// its messages: another one than the library's would let a client pass by what is checked.
+func offerMessages(header http.Header, verb string) messageForm {
+	known := []string{"v4.channel.k8s.io", "v4.base64.channel.k8s.io"}
+	if verb != verbPortForward {
+		known = append(known, wsstream.ChannelWebSocketProtocol, wsstream.Base64ChannelWebSocketProtocol)
+	}
+	chosen := ""
+	for name := range strings.SplitSeq(header.Get(wsstream.WebSocketProtocolHeader), ",") {
+		switch name = strings.TrimSpace(name); {
+		case name == remotecommand.StreamProtocolV5Name && verb != verbPortForward:
+			header.Set(wsstream.WebSocketProtocolHeader, name)
+			return channelMessages
+		case chosen == "" && slices.Contains(known, name):
+			chosen = name
+		}
+	}
+	if chosen != "" {
+		header.Set(wsstream.WebSocketProtocolHeader, chosen)
+	}
+	if strings.Contains(chosen, "base64") {
+		return textMessages
+	}
+	return channelMessages
 }
 
 // requireUpgrade refuses a request that asks for no upgrade. The library

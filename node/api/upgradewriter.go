@@ -21,8 +21,8 @@ type upgradeWriter struct {
 	http.ResponseWriter
 	gone   func(why error)
 	record *streamRecord
-	// frames returns the frameLimiter for a protocol; nil: it is not SPDY.
-	frames func(protocol string) *frameLimiter
+	// frames returns what checks the frames of a client, by the protocol that both sides agreed on over SPDY.
+	frames func(protocol string) frameChecker
 	// protocol, unless it is empty, is what the client is told instead of what the library has chosen.
 	protocol string
 
@@ -60,11 +60,7 @@ func (w *upgradeWriter) watch(conn net.Conn, rw *bufio.ReadWriter) (net.Conn, *b
 		conn.Close()
 		return nil, nil, net.ErrClosed
 	}
-	var frames *frameLimiter
-	if w.frames != nil {
-		frames = w.frames(w.Header().Get(httpstream.HeaderProtocolVersion)) // what both sides agreed on
-		frames.record = w.record
-	}
+	frames := w.frames(w.Header().Get(httpstream.HeaderProtocolVersion))
 	ahead, err := rw.Reader.Peek(rw.Reader.Buffered())
 	if err != nil {
 		conn.Close()

@@ -3,7 +3,6 @@
 package api
 
 import (
-	"bytes"
 	"io"
 	"net"
 	"sync"
@@ -11,11 +10,22 @@ import (
 )
 
 const (
-	// readAheadLimit bounds what is read from a client before the provider reads it.
-	readAheadLimit = 256 << 10
+	// readSize is how much is read of a client at once.
+	readSize = 8 << 10
 	// lingerLimit is how long a connection that we have closed waits for the client to close it too.
 	lingerLimit = 2 * time.Second
+	// lastWordLimit is how long the last frame may take that tells a client why the node ends the connection.
+	lastWordLimit = 100 * time.Millisecond
 )
+
+// frameChecker stands between a client and a library, which trusts what a frame announces.
+type frameChecker interface {
+	// pass returns what the library may see of what a client sends, however that is cut into pieces. It may change piece, and its
+	// result is valid until the next call. After an error the connection must end.
+	pass(piece []byte) ([]byte, error)
+	// sent follows what the library sends, one call at a time.
+	sent(piece []byte)
+}
 
 // watchedConn is a connection that is always being read, so that a client
 // that goes away is noticed even while nobody reads what it sent. The
@@ -23,7 +33,11 @@ const (
 // not consumed, and net/http no longer looks after a connection that was taken over.
 //
 // The promise has one limit: a client that goes away behind more than readAheadLimit
-// bytes that nobody reads is noticed at the next write, or at the idle timeout.
+// bytes that nobody reads is noticed at the next write, or at the idle timeout; while other connections hold all of
+// sharedMemory, that is leastAhead bytes.
+//
+// A client that sends what it may not is still there: gone is called with the reason, what else it sends is thrown away, and
+// the connection is closed by the owner of gone when the session has told the client why.
 //
 // It is closed as TCP wants it: a connection that is closed while bytes of the client are unread is reset, and
 // the client loses the output and the exit status that it has not read yet. So Close says only that
@@ -32,25 +46,24 @@ type watchedConn struct {
 	net.Conn
 	gone   func(why error) // called when the connection can no longer be read, or written
 	done   chan struct{}
-	frames *frameLimiter // nil: not SPDY
+	frames frameChecker
 	record *streamRecord
+
+	writing sync.Mutex // held while something is sent
 
 	mu      sync.Mutex
 	changed sync.Cond // L is mu
-	ahead   bytes.Buffer
-	ended   bool // no more bytes will come
-	closed  bool // nothing more is sent
+	ahead   backlog
+	ended   bool  // no more bytes will come
+	closed  bool  // nothing more is sent
+	refused error // what the client sent that it may not
 	linger  *time.Timer
 }
 
-func watchConn(conn net.Conn, from io.Reader, gone func(error), frames *frameLimiter, record *streamRecord) *watchedConn {
+func watchConn(conn net.Conn, from io.Reader, gone func(error), frames frameChecker, record *streamRecord) *watchedConn {
 	c := &watchedConn{Conn: conn, gone: gone, done: make(chan struct{}), frames: frames, record: record}
 	c.changed.L = &c.mu
-	from = countedReader{from, record}
-	if frames != nil {
-		from = &limitedReader{from: from, limiter: frames}
-	}
-	go c.readAhead(from)
+	go c.readAhead(countedReader{from, record})
 	return c
 }
 
@@ -61,34 +74,50 @@ func (c *watchedConn) readAhead(from io.Reader) {
 	chunk := make([]byte, readSize)
 	for {
 		n, err := from.Read(chunk)
-		if err != nil {
-			c.end(chunk[:n])
+		passed, refused := c.frames.pass(chunk[:n])
+		if refused != nil {
+			c.refuse(refused)
+			_, err = io.Copy(io.Discard, from)
+		} else {
+			c.keep(passed)
+		}
+		if refused != nil || err != nil {
+			c.end()
 			c.gone(err)
 			return
 		}
-		c.keep(chunk[:n])
 	}
 }
 
-// keep makes room for what was read; what comes after Close is for nobody.
-func (c *watchedConn) keep(chunk []byte) {
+// keep keeps what was read, and waits for room; what comes after Close is for nobody.
+func (c *watchedConn) keep(piece []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ahead.Write(chunk)
-	c.changed.Broadcast()
-	for c.ahead.Len() >= readAheadLimit && !c.closed {
-		c.changed.Wait()
+	for len(piece) > 0 && !c.closed {
+		n := c.ahead.add(piece)
+		piece = piece[n:]
+		c.changed.Broadcast()
+		if n == 0 {
+			c.changed.Wait()
+		}
 	}
 	if c.closed {
-		c.ahead.Reset()
+		c.ahead.drop()
 	}
+}
+
+// refuse notes why the connection ends, which the library does not learn: it would take the connection for closed.
+func (c *watchedConn) refuse(why error) {
+	c.mu.Lock()
+	c.refused = why
+	c.mu.Unlock()
+	c.gone(why)
 }
 
 // end notes that nothing more comes.
-func (c *watchedConn) end(last []byte) {
+func (c *watchedConn) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ahead.Write(last)
 	c.ended = true
 	c.changed.Broadcast()
 	if c.linger != nil {
@@ -102,21 +131,25 @@ func (c *watchedConn) end(last []byte) {
 func (c *watchedConn) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.ahead.Len() == 0 && !c.ended && !c.closed {
+	for c.ahead.size == 0 && !c.ended && !c.closed {
 		c.changed.Wait()
 	}
-	if c.ahead.Len() == 0 || c.closed {
+	if c.ahead.size == 0 || c.closed {
+		c.ahead.drop()
 		return 0, io.EOF
 	}
-	n, err := c.ahead.Read(p)
+	n := c.ahead.read(p)
 	c.changed.Broadcast()
-	return n, err
+	return n, nil
 }
 
 func (c *watchedConn) Write(p []byte) (int, error) {
-	if c.frames != nil {
-		c.frames.sent(p)
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if messages, ok := c.frames.(*messageLimiter); ok && len(p) > 0 && p[0] == finalBit|opcodeClose && messages.answer.betweenFrames() && c.refusal() != nil {
+		return len(p), nil // the library knows no reason: see sayWhy
 	}
+	c.frames.sent(p)
 	n, err := c.Conn.Write(p)
 	c.record.out.Add(int64(n))
 	if err != nil {
@@ -134,6 +167,9 @@ func (c *watchedConn) Close() error {
 	c.changed.Broadcast()
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	linger := ok && !closed && !c.ended
+	if closed || c.ended {
+		c.ahead.drop()
+	}
 	if linger {
 		// It also unblocks CloseWrite, which waits for a write that the client does not read.
 		c.linger = time.AfterFunc(lingerLimit, func() { c.Conn.Close() })
@@ -144,6 +180,7 @@ func (c *watchedConn) Close() error {
 		return nil
 	case linger:
 		c.gone(net.ErrClosed)
+		c.sayWhy()
 		_ = half.CloseWrite() // it fails when the client was faster
 		return nil
 	}
@@ -154,11 +191,33 @@ func (c *watchedConn) close() { _ = c.Close() }
 
 // abort closes the connection at once.
 func (c *watchedConn) abort() {
+	c.sayWhy()
 	c.mu.Lock()
 	c.closed = true
+	c.ahead.drop()
 	c.changed.Broadcast()
 	c.mu.Unlock()
 	c.Conn.Close()
+}
+
+func (c *watchedConn) refusal() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.refused
+}
+
+// sayWhy tells the client of a WebSocket why the node ends the connection, unless it does not take what was sent before.
+func (c *watchedConn) sayWhy() {
+	why := c.refusal()
+	messages, ok := c.frames.(*messageLimiter)
+	if why == nil || !ok || !c.writing.TryLock() {
+		return
+	}
+	defer c.writing.Unlock()
+	if messages.answer.betweenFrames() && c.Conn.SetWriteDeadline(time.Now().Add(lastWordLimit)) == nil {
+		_, _ = c.Conn.Write(closeFrame(why)) // the client may have left
+		messages.answer.upgraded = false     // and nothing comes after it
+	}
 }
 
 // countedReader notes what is read.

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// maxFrame bounds a frame of a client, over SPDY and WebSocket: clients send 32 KiB at a time, and some a file of this size.
+const maxFrame = 1 << 20
+
+var (
+	errTooManyStreams = errors.New("the client opened more streams than it may")
+	errOddFrame       = errors.New("the client sent a frame that breaks the protocol")
+	errLargeFrame     = fmt.Errorf("the client sent a frame of more than %d bytes", maxFrame)
+)
+
+func tooLarge(size uint64) error { return fmt.Errorf("%w: %d", errLargeFrame, size) }
+
+// isRefusal tells whether the node ends a connection for what its client sent. The client is still there then, and is told.
+func isRefusal(why error) bool {
+	return errors.Is(why, errOddFrame) || errors.Is(why, errLargeFrame) || errors.Is(why, errTooManyStreams)
+}
+
+// refusalOf is why the node ended the connection of ctx for what its client sent, else nil.
+func refusalOf(ctx context.Context) error {
+	if why := context.Cause(ctx); isRefusal(why) {
+		return why
+	}
+	return nil
+}
+
+// The codes of a close frame.
+const (
+	closeProtocolError = 1002
+	closeTooBig        = 1009
+)
+
+// closeFrame is the last frame of a WebSocket, with the reason.
+func closeFrame(why error) []byte {
+	code := uint16(closeProtocolError)
+	if errors.Is(why, errLargeFrame) {
+		code = closeTooBig
+	}
+	text := why.Error()
+	text = text[:min(len(text), maxControlPayload-2)]
+	frame := []byte{finalBit | opcodeClose, byte(2 + len(text))}
+	return append(binary.BigEndian.AppendUint16(frame, code), text...)
+}

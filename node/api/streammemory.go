@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import "sync"
+
+const (
+	// sharedMemory is what all connections together hold of what clients sent and nobody has read, beyond leastAhead of each.
+	sharedMemory = 32 << 20
+	// readAheadLimit bounds what is read from a client before the provider reads it.
+	readAheadLimit = 256 << 10
+	// leastAhead is what a connection may always hold, so that each one goes on, however much the others hold.
+	leastAhead = 8 << 10
+	// blockSize is how memory for it is taken.
+	blockSize = 4 << 10
+)
+
+// memoryPool is memory that connections share.
+type memoryPool struct {
+	mu   sync.Mutex
+	free int // guarded by mu
+}
+
+// streamMemory is the pool of this process.
+var streamMemory = &memoryPool{free: sharedMemory}
+
+func (p *memoryPool) take(n int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n > p.free {
+		return false
+	}
+	p.free -= n
+	return true
+}
+
+func (p *memoryPool) give(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free += n
+}
+
+// backlog holds what a client sent and nobody has read yet. Its owner serialises its methods.
+type backlog struct {
+	blocks [][]byte // the first may be read in part, the last filled in part
+	shared int      // of the pool, in bytes
+	size   int      // bytes to be read
+}
+
+// add takes as much of piece as there is room for. When it takes nothing, a read makes room.
+func (b *backlog) add(piece []byte) (n int) {
+	for n < len(piece) {
+		if len(b.blocks) == 0 || len(b.last()) == cap(b.last()) {
+			if !b.grow() {
+				break
+			}
+		}
+		last := b.last()
+		more := min(cap(last)-len(last), len(piece)-n)
+		b.blocks[len(b.blocks)-1] = append(last, piece[n:n+more]...)
+		n += more
+	}
+	b.size += n
+	return n
+}
+
+func (b *backlog) last() []byte { return b.blocks[len(b.blocks)-1] }
+
+func (b *backlog) grow() bool {
+	switch held := len(b.blocks) * blockSize; {
+	case held < leastAhead:
+	case held >= readAheadLimit || !streamMemory.take(blockSize):
+		return false
+	default:
+		b.shared += blockSize
+	}
+	b.blocks = append(b.blocks, make([]byte, 0, blockSize))
+	return true
+}
+
+// read moves bytes to p.
+func (b *backlog) read(p []byte) (n int) {
+	for n < len(p) && b.size > 0 {
+		first := b.blocks[0]
+		more := copy(p[n:], first)
+		n, b.size = n+more, b.size-more
+		if more < len(first) {
+			b.blocks[0] = first[more:]
+			break
+		}
+		b.blocks[0] = nil
+		b.blocks = b.blocks[1:]
+		if b.shared > 0 {
+			b.shared -= blockSize
+			streamMemory.give(blockSize)
+		}
+	}
+	return n
+}
+
+// drop forgets everything.
+func (b *backlog) drop() {
+	streamMemory.give(b.shared)
+	*b = backlog{}
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
+)
+
+// messageForm says how the messages of a WebSocket are laid out.
+type messageForm int
+
+const (
+	// byteMessages are pieces of one stream of bytes, as in a tunnel.
+	byteMessages messageForm = iota
+	// channelMessages begin with the number of a channel.
+	channelMessages
+	// textMessages begin with the digit of a channel, and go on in base64.
+	textMessages
+)
+
+// closeSignal is the channel of a message of two bytes that closes the channel in its second.
+const closeSignal = 255
+
+// messageLimiter stands between a WebSocket client and the library, which reads a whole message before it passes on any of it.
+//
+// A message is passed on in messages of the size in which it arrives, at most that of the reader's buffer, each for the channel of the
+// whole. That holds for a message in many frames too. Terminal sizes are passed on one by one, because the library's reader of
+// them keeps what it cannot parse. What breaks the protocol, and a frame of more than maxFrame, ends the connection.
+type messageLimiter struct {
+	form  messageForm
+	sizes int // the channel of terminal sizes; below 0: none
+
+	scan wsScanner
+	out  bytes.Buffer // what the library may see
+
+	// of the message that is under way
+	begun   bool   // its channel is known
+	channel byte   // as it was sent
+	rest    []byte // content that is passed on with what follows: less than a group of base64, or a signal
+	control []byte // a control frame so far
+	passed  bool   // something of it was passed on
+	size    sizeScanner
+
+	answer wsAnswer
+}
+
+func newMessageLimiter(form messageForm, sizes bool) *messageLimiter {
+	l := &messageLimiter{form: form, sizes: -1}
+	if sizes {
+		l.sizes = remotecommand.StreamResize
+	}
+	return l
+}
+
+func (l *messageLimiter) pass(piece []byte) ([]byte, error) {
+	l.out.Reset()
+	err := l.scan.scan(piece, l.content)
+	return l.out.Bytes(), err
+}
+
+// content takes the next piece of a frame, which is the last one of the frame if last is true.
+func (l *messageLimiter) content(h wsHeader, piece []byte, last bool) error {
+	if h.isControl() {
+		l.control = append(l.control, piece...)
+		if last {
+			l.write(h.opcode, l.control)
+			l.control = l.control[:0]
+		}
+		return nil
+	}
+	if l.form != byteMessages && !l.begun && len(piece) > 0 {
+		l.begun, l.channel, l.passed, piece = true, piece[0], false, piece[1:]
+	}
+	over := last && h.final
+	if l.form == byteMessages || l.begun {
+		if err := l.message(h, piece, over); err != nil {
+			return err
+		}
+	}
+	if over {
+		l.begun = false
+	}
+	return nil
+}
+
+// message takes the next piece of a message without its channel.
+func (l *messageLimiter) message(h wsHeader, piece []byte, over bool) error {
+	switch {
+	case l.form == byteMessages:
+		if len(piece) > 0 {
+			l.write(h.kind, piece)
+		}
+	case l.form == textMessages:
+		return l.text(h, piece, over)
+	case l.channel == closeSignal:
+		if l.rest = append(l.rest, piece...); len(l.rest) > 1 {
+			return fmt.Errorf("%w: a signal of %d bytes", errOddFrame, 1+len(l.rest))
+		}
+		if over {
+			l.write(h.kind, []byte{l.channel}, l.rest)
+			l.rest = l.rest[:0]
+		}
+	case int(l.channel) == l.sizes:
+		return l.size.scan(piece, func(size []byte) { l.write(h.kind, []byte{l.channel}, size) })
+	case len(piece) > 0 || over && !l.passed:
+		l.write(h.kind, []byte{l.channel}, piece)
+		l.passed = true
+	}
+	return nil
+}
+
+// text is message for one in base64, which is cut between groups of four.
+func (l *messageLimiter) text(h wsHeader, piece []byte, over bool) error {
+	for _, c := range piece {
+		if c != '\r' && c != '\n' { // which the decoder passes over
+			l.rest = append(l.rest, c)
+		}
+	}
+	whole := len(l.rest) &^ 3
+	if over {
+		whole = len(l.rest)
+	}
+	defer func() { l.rest = append(l.rest[:0], l.rest[whole:]...) }()
+	if int(l.channel) == '0'+l.sizes && l.sizes >= 0 {
+		plain := make([]byte, base64.StdEncoding.DecodedLen(whole))
+		n, err := base64.StdEncoding.Decode(plain, l.rest[:whole])
+		if err != nil {
+			return fmt.Errorf("%w: %w", errOddFrame, err)
+		}
+		return l.size.scan(plain[:n], func(size []byte) {
+			l.write(h.kind, []byte{l.channel}, base64.StdEncoding.AppendEncode(nil, size))
+		})
+	}
+	if whole > 0 || over && !l.passed {
+		l.write(h.kind, []byte{l.channel}, l.rest[:whole])
+		l.passed = true
+	}
+	return nil
+}
+
+// write adds a frame for the library: a message, masked with zeroes, as a client has to mask.
+func (l *messageLimiter) write(opcode byte, parts ...[]byte) {
+	n := 0
+	for _, part := range parts {
+		n += len(part)
+	}
+	l.out.WriteByte(finalBit | opcode)
+	switch {
+	case n <= maxControlPayload:
+		l.out.WriteByte(maskBit | byte(n))
+	default: // less than 64 KiB: the reader's buffer is smaller
+		l.out.Write(binary.BigEndian.AppendUint16([]byte{maskBit | 126}, uint16(n)))
+	}
+	l.out.Write(make([]byte, 4))
+	for _, part := range parts {
+		l.out.Write(part)
+	}
+}
+
+func (l *messageLimiter) sent(piece []byte) { l.answer.scan(piece) }
+
+// sizeScanner finds terminal sizes in the JSON of a client, however it is cut.
+type sizeScanner struct{ rest []byte }
+
+// maxSize bounds the JSON of a terminal's size, which has some 30 bytes.
+const maxSize = 256
+
+func (s *sizeScanner) scan(piece []byte, found func(size []byte)) error {
+	for _, c := range piece {
+		if s.rest = append(s.rest, c); c == '}' && json.Valid(s.rest) {
+			found(s.rest)
+			s.rest = s.rest[:0]
+		}
+		if len(s.rest) > maxSize {
+			return fmt.Errorf("%w: the size of a terminal has more than %d bytes", errOddFrame, maxSize)
+		}
+	}
+	return nil
+}
