@@ -70,7 +70,7 @@ func TestOnGVisor(t *testing.T) {
 	}
 	for name, tests := range map[string]string{
 		"contract":   "^TestContract$/^(restarts|exits|exec|attach|port-forward|settings)$",
-		"containers": "^(TestContainer|TestAnother|TestKilled|TestDaemon|TestSignal|TestImage|TestANetworkThatIsLost|TestTerminalEnds|TestAttachTwice|TestCommand)",
+		"containers": "^(TestContainer|TestAnother|TestKilled|TestDaemon|TestSignal|TestImage|TestANetworkThatIsLost|TestTerminalEnds|TestAttachTwice|TestCommand|TestSecurityE12)",
 		"attacks":    "^TestSecurityJ",
 		"sandbox":    "^TestGVisor",
 		"network":    "^(TestSecurityK|TestNetworkProcess|TestHostPort|TestAddresses|TestPortOf)",
@@ -86,7 +86,7 @@ func TestOnGVisor(t *testing.T) {
 	}
 	t.Run("without root", func(t *testing.T) {
 		t.Parallel()
-		out, err := asUser(t, "^(TestContainerRuns|TestExec|TestStop|TestTerminalOf|TestAttachWith|TestKilled|TestPortOf|TestSecurityK|TestNetworkProcess|TestHostPort|TestStats|TestUserOf|TestLog|TestSecurityJ9)",
+		out, err := asUser(t, "^(TestContainerRuns|TestExec|TestStop|TestTerminalOf|TestAttachWith|TestKilled|TestPortOf|TestSecurityK|TestNetworkProcess|TestHostPort|TestStats|TestUserOf|TestLog|TestSecurityJ9|TestSecurityE12)",
 			isolationEnv+"="+process.IsolationGVisor, runtimeEnv+"="+readable(t, program))
 		if strings.Contains(string(out), "a sandbox cannot be made") {
 			t.Skipf("the kernel gives users no namespaces: %s", out)

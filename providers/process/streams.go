@@ -52,7 +52,7 @@ func (r *Runtime) ExecSync(ctx context.Context, id string, cmd []string, timeout
 	}
 	defer cancel()
 	var stdout, stderr limited
-	code, err := shim.Exec(bounded, c.dir, shim.Command{Argv: cmd, Kill: true}, shim.Streams{Stdout: &stdout, Stderr: &stderr})
+	code, err := shim.Exec(bounded, c.dir, shim.Command{Argv: cmd}, shim.Streams{Stdout: &stdout, Stderr: &stderr})
 	switch {
 	case err != nil && ctx.Err() == nil && bounded.Err() != nil:
 		err = status.Errorf(codes.DeadlineExceeded, "command %q timed out after %s", cmd, timeout)

@@ -3,6 +3,7 @@
 package oci
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -73,14 +74,29 @@ func (r Runtime) Signal(dir, id string, signal int) Call {
 	return r.call(dir, false, "kill")(id).with(signal)
 }
 
-// SignalGroup sends it to a group of processes, by its number in the sandbox.
-func (r Runtime) SignalGroup(dir, id string, group, signal int) Call {
-	return r.call(dir, false, "kill", "--pgid", strconv.Itoa(group))(id).with(signal)
-}
-
 // SignalProcess sends it to a process, by its number in the sandbox.
 func (r Runtime) SignalProcess(dir, id string, pid, signal int) Call {
 	return r.call(dir, false, "kill", "--pid", strconv.Itoa(pid))(id).with(signal)
+}
+
+// Processes writes those of the container: see ReadProcesses.
+func (r Runtime) Processes(dir, id string) Call { return r.call(dir, false, "ps")(id) }
+
+// ReadProcesses reads what Processes has written: the children of each process, by their numbers in the sandbox.
+func ReadProcesses(said []byte) map[int][]int {
+	children := map[int][]int{}
+	for line := range bytes.Lines(said) {
+		fields := bytes.Fields(line) // UID, PID, PPID; the first line says so
+		if len(fields) < 3 {
+			continue
+		}
+		pid, err := strconv.Atoi(string(fields[1]))
+		parent, notParent := strconv.Atoi(string(fields[2]))
+		if err == nil && notParent == nil {
+			children[parent] = append(children[parent], pid)
+		}
+	}
+	return children
 }
 
 // Forward connects the listener at socket with a port of the sandbox.

@@ -5,6 +5,7 @@ package oci
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -19,7 +20,7 @@ func TestCallsOfASandbox(t *testing.T) {
 		{r.Keep("/d", "c1", "/b", true), "run --bundle /b --pid-file /d/pid --console-socket /d/s c1"},
 		{r.Attend("/d", "c1"), "exec --process /d/process.json --internal-pid-file /d/guest c1"},
 		{r.Signal("/d", "c1", 15), "kill c1 15"},
-		{r.SignalGroup("/d", "c1", 7, 1), "kill --pgid 7 c1 1"},
+		{r.Processes("/d", "c1"), "ps c1"},
 		{r.SignalProcess("/d", "c1", 7, 1), "kill --pid 7 c1 1"},
 		{r.Forward("/d", "c1", "/d/s", 80), "port-forward --stream /d/s c1 80"},
 		{r.Stats("/d", "c1"), "events --stats c1"},
@@ -97,5 +98,15 @@ func TestASandboxIsForgottenAndNoOther(t *testing.T) {
 	left, err = os.ReadDir(r.Root)
 	if err != nil || len(left) != 1 || left[0].Name() != "runsc-s2.sock" {
 		t.Errorf("without its container: got %v, %v", left, err)
+	}
+}
+
+func TestProcessesOfASandbox(t *testing.T) {
+	got := ReadProcesses([]byte("UID       PID       PPID      C         TTY       STIME     TIME      CMD\n" +
+		"0         1         0         0         ?         05:00     0s        sleep\n" +
+		"0         7         0         0         pts/0     05:01     0s        sh\n" +
+		"1000      8         7         0         pts/0     05:01     0s        a b\n\n"))
+	if want := map[int][]int{0: {1, 7}, 7: {8}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

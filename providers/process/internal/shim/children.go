@@ -92,6 +92,14 @@ func (c *children) signal(pid int, group bool, sig syscall.Signal) error {
 	return syscall.Kill(pid, sig)
 }
 
+// has tells whether a child has not been waited for yet: its number is not another one's.
+func (c *children) has(pid int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.waiting[pid]
+	return ok
+}
+
 // reap takes every child that has ended, and tells whether there are others.
 func (c *children) reap() bool {
 	c.mu.Lock()

@@ -124,20 +124,6 @@ func (s *supervisor) signalMain(sig syscall.Signal) error {
 	return err
 }
 
-// signalCommand sends a signal to a command and what it has started.
-func (s *supervisor) signalCommand(pid int, sig syscall.Signal) {
-	guest := s.commands.get(pid)
-	if !s.guest() || guest == 0 {
-		_ = s.children.signal(pid, true, sig)
-		return
-	}
-	o := s.spec.OCI
-	// An error means that there is none: a command is the first of a group only where it has a terminal.
-	if s.simple(func(dir string) oci.Call { return o.SignalGroup(dir, o.ID, guest, int(sig)) }) != nil {
-		_ = s.simple(func(dir string) oci.Call { return o.SignalProcess(dir, o.ID, guest, int(sig)) })
-	}
-}
-
 // resized tells the main process that its terminal has another size: the kernel of the machine tells only processes of its own.
 func (s *supervisor) resized() {
 	if s.guest() {

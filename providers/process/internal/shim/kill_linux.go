@@ -40,7 +40,10 @@ func KillProcess(p Process) error {
 }
 
 // killBelow kills a process if it is a descendant of another one.
-func killBelow(ancestor, pid int) {
+func killBelow(ancestor, pid int) { signalBelow(ancestor, pid, unix.SIGKILL) }
+
+// signalBelow sends a signal to a process if it is a descendant of another one.
+func signalBelow(ancestor, pid int, sig unix.Signal) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == nil {
 		defer unix.Close(fd)
@@ -48,7 +51,7 @@ func killBelow(ancestor, pid int) {
 	if errors.Is(err, unix.ESRCH) || !isBelow(ancestor, pid) {
 		return
 	}
-	killHeld(pid, fd, err)
+	signalHeld(pid, fd, err, sig)
 }
 
 func isBelow(ancestor, pid int) bool {
@@ -60,13 +63,13 @@ func isBelow(ancestor, pid int) bool {
 	return false
 }
 
-// killHeld kills the process with that descriptor, or by its number if there is none. One that cannot be killed has ended.
-func killHeld(pid, fd int, notHeld error) {
+// signalHeld sends a signal to the process with that descriptor, or by its number if there is none. One that does not get it has ended.
+func signalHeld(pid, fd int, notHeld error, sig unix.Signal) {
 	if notHeld != nil {
-		_ = unix.Kill(pid, unix.SIGKILL)
+		_ = unix.Kill(pid, sig)
 		return
 	}
-	_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	_ = unix.PidfdSendSignal(fd, sig, nil, 0)
 }
 
 // heldAtOnce is how many descriptors of processes are open, of the few that a process may have.
@@ -108,7 +111,7 @@ func killSome(dir string, pids []int) error {
 	}
 	for _, pid := range still {
 		if h, ok := held[pid]; ok {
-			killHeld(pid, h.fd, h.err)
+			signalHeld(pid, h.fd, h.err, unix.SIGKILL)
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,6 +92,9 @@ func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true}
 
 func setSize(*os.File, Size) {}
 
+// hungUp tells whether a caller has gone: here it is not seen behind what the caller sent.
+func hungUp(net.Conn) bool { return false }
+
 func (s *supervisor) launch(_ *streams, child *childIO) (<-chan syscall.WaitStatus, int, error) {
 	return s.fork(child, s.spec.Argv, s.spec.TTY)
 }
@@ -143,6 +147,7 @@ func (s *supervisor) signalMain(sig syscall.Signal) error {
 	return s.children.signal(s.state.Init.PID, false, sig)
 }
 
-func (s *supervisor) signalCommand(pid int, sig syscall.Signal) {
-	_ = s.children.signal(pid, true, sig)
+// killCommand kills a command and its session.
+func (s *supervisor) killCommand(pid int) {
+	_ = s.children.signal(pid, true, syscall.SIGKILL) // an error means that it has ended
 }

@@ -42,7 +42,7 @@ type request struct {
 	Argv   []string `json:",omitempty"`
 	TTY    bool     `json:",omitempty"`
 	Stdin  bool     `json:",omitempty"`
-	// Kill ends the command when the caller has gone.
+	// Kill is of opExec: the command is killed when the caller has gone. Supervisors of earlier versions do so only then.
 	Kill bool `json:",omitempty"`
 	// Sandbox is of opKill: the sandbox that the container is in is killed with it.
 	Sandbox bool `json:",omitempty"`

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -147,19 +148,29 @@ func (s *supervisor) exec(c *conn, req request) done {
 		if stream == "stderr" {
 			k = frameStderr
 		}
-		// A caller who has gone does not stop the command.
-		_, _ = frameWriter{&c.frames, k}.Write(p)
+		_, _ = frameWriter{&c.frames, k}.Write(p) // execInput finds out about a caller who has gone
 	}
 	io.copy(output)
-	go s.execInput(c, req, io, pid)
+	gone, killed := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(killed)
+		s.execInput(c, io)
+		close(gone)
+		s.killCommand(pid)
+	}()
 	code := exitCode(<-status)
+	select {
+	case <-gone:
+		<-killed // what the command started has ended too
+	default:
+	}
 	s.commands.forget(pid)
 	io.drain()
 	return done{ExitCode: code}
 }
 
 // execInput reads what the caller sends until it has gone.
-func (s *supervisor) execInput(c *conn, req request, io streams, pid int) {
+func (s *supervisor) execInput(c *conn, io streams) {
 	var once sync.Once
 	closeStdin := func() {
 		if io.stdin != nil && !io.tty {
@@ -170,12 +181,12 @@ func (s *supervisor) execInput(c *conn, req request, io streams, pid int) {
 	for {
 		k, payload, err := readFrame(c.r)
 		if err != nil {
-			break
+			return
 		}
 		switch k {
 		case frameStdin:
-			if io.stdin != nil {
-				_, _ = io.stdin.Write(payload)
+			if io.stdin != nil && !c.typeIn(io.stdin, payload) {
+				return
 			}
 		case frameEOF:
 			if io.tty {
@@ -186,12 +197,31 @@ func (s *supervisor) execInput(c *conn, req request, io streams, pid int) {
 			s.resize(io, payload)
 		}
 	}
-	switch {
-	case req.Kill:
-		s.signalCommand(pid, syscall.SIGKILL)
-	case req.TTY:
-		s.signalCommand(pid, syscall.SIGHUP)
+}
+
+// inputBeat is how often a caller is looked for whose input the command does not read.
+const inputBeat = 200 * time.Millisecond
+
+// typeIn writes to the input of a command, and reports whether the caller is still there. Behind what it sent, nothing tells of a caller
+// that has gone.
+func (c *conn) typeIn(stdin *os.File, payload []byte) bool {
+	for len(payload) > 0 {
+		if stdin.SetWriteDeadline(time.Now().Add(inputBeat)) != nil {
+			_, _ = stdin.Write(payload) // the command has ended, or closed it
+			return true
+		}
+		n, err := stdin.Write(payload)
+		payload = payload[n:]
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			if hungUp(c.Conn) {
+				return false
+			}
+		case err != nil:
+			return true // as above
+		}
 	}
+	return true
 }
 
 // startCode is what a shell answers when it cannot run a command.

@@ -3,6 +3,7 @@
 package shim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,13 +27,12 @@ var ErrNotStarted = errors.New("the command was not started")
 type Command struct {
 	Argv []string
 	TTY  bool
-	// Kill ends the command when the caller's context does; else it only loses its streams.
-	Kill bool
 }
 
-// Exec runs a command in the container in dir and returns its exit code.
+// Exec runs a command in the container in dir and returns its exit code. When ctx ends, or an output cannot be written, the command is
+// killed with all that it started and that is still below it. Exec returns when the command has ended, not before.
 func Exec(ctx context.Context, dir string, c Command, s Streams) (int, error) {
-	return session(ctx, dir, request{Op: opExec, Argv: c.Argv, TTY: c.TTY, Kill: c.Kill, Stdin: s.Stdin != nil}, s)
+	return session(ctx, dir, request{Op: opExec, Argv: c.Argv, TTY: c.TTY, Kill: true, Stdin: s.Stdin != nil}, s)
 }
 
 // Attach joins the streams of the main process of the container in dir until that ends.
@@ -47,7 +47,14 @@ func session(ctx context.Context, dir string, req request, s Streams) (int, erro
 		return 0, err
 	}
 	defer c.Close()
-	defer context.AfterFunc(ctx, func() { c.Close() })()
+	leave := func() { c.Close() }
+	var stdout, stderr *output
+	if req.Kill {
+		leave = c.hangUp
+		stdout, stderr = &output{ctx: ctx, to: s.Stdout, failed: leave}, &output{ctx: ctx, to: s.Stderr, failed: leave}
+		s.Stdout, s.Stderr = stdout, stderr
+	}
+	defer context.AfterFunc(ctx, leave)()
 	ended := make(chan struct{})
 	defer close(ended)
 	if s.Stdin != nil {
@@ -63,12 +70,39 @@ func session(ctx context.Context, dir string, req request, s Streams) (int, erro
 		return 0, ctx.Err()
 	case err != nil:
 		return 0, err
+	case req.Kill && cmp.Or(stdout.err, stderr.err) != nil:
+		return 0, fmt.Errorf("copy output: %w", cmp.Or(stdout.err, stderr.err))
 	case d.NotStarted:
 		return d.ExitCode, fmt.Errorf("%w: %s", ErrNotStarted, d.Error)
 	case d.Error != "":
 		return 0, errors.New(d.Error)
 	}
 	return d.ExitCode, nil
+}
+
+// hangUp tells the supervisor that the caller has gone, and still reads how the command ends.
+func (c *conn) hangUp() {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite() // an error means that the supervisor was faster
+	}
+}
+
+// output is written to as long as somebody takes it. What comes later is lost, and no error: the end of the command comes after it.
+type output struct {
+	ctx    context.Context
+	to     io.Writer
+	failed func()
+	err    error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	if o.to == nil || o.err != nil || o.ctx.Err() != nil {
+		return len(p), nil
+	}
+	if _, o.err = o.to.Write(p); o.err != nil {
+		o.failed()
+	}
+	return len(p), nil
 }
 
 func (c *conn) copyStdin(r io.Reader) {

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package process_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
+)
+
+// A command and what it started, in sessions of their own, have ended when the session of a client that has gone returns; till then the
+// session counts.
+func TestSecurityE12CommandEndsWithItsClient(t *testing.T) {
+	for _, isolation := range []string{"", process.IsolationNone} {
+		for name, terminal := range map[string]bool{"streams": false, "a terminal": true} {
+			t.Run(isolation+" "+name, func(t *testing.T) {
+				program, sleeper := []string{"linger"}, []string{"sleep", "600"}
+				if isolation == process.IsolationNone {
+					dir, _ := imageDir()
+					demo := filepath.Join(dir, "demo")
+					program, sleeper = []string{demo, "linger"}, []string{demo, "sleep", "600"}
+				}
+				w := open(t, func(c *process.Config) {
+					if isolation != "" {
+						c.Isolation, c.RuntimePath = isolation, ""
+					}
+				})
+				id := w.run("main", nil, sleeper...)
+				ctx, leave := context.WithCancel(t.Context())
+				defer leave()
+				s, ended := newSession(terminal), make(chan error, 1)
+				go func() { ended <- w.StreamExec(ctx, id, program, s) }()
+				w.until("three generations", func() bool { return strings.Contains(s.stdout.String(), "lingering 0") })
+				if n := w.lingering(id); n != 3 {
+					t.Fatalf("%d processes of the command run, want 3", n)
+				}
+				leave()
+				if err := <-ended; err == nil {
+					t.Error("a session whose client has gone: got no error")
+				}
+				if n := w.lingering(id); n != 0 {
+					t.Errorf("%d processes of the command run, and its session has ended", n)
+				}
+			})
+		}
+	}
+}
+
+// What a client sent and the command does not read hides that the client has gone.
+func TestSecurityE12CommandThatReadsNothingEndsWithItsClient(t *testing.T) {
+	w := open(t, nil)
+	id := w.run("main", nil, "sleep", "600")
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	s, ended := newSession(false), make(chan error, 1)
+	go func() { ended <- w.StreamExec(ctx, id, []string{"linger"}, s) }()
+	w.until("three generations", func() bool { return strings.Contains(s.stdout.String(), "lingering 0") })
+	typed := make(chan struct{})
+	go func() {
+		defer close(typed)
+		for range 64 {
+			if _, err := s.typed.Write(make([]byte, 32<<10)); err != nil {
+				return
+			}
+		}
+	}()
+	select {
+	case <-typed:
+		t.Error("2 MiB went to a command that reads nothing")
+	case <-time.After(time.Second): // nothing tells that it is stuck
+	}
+	leave()
+	<-ended
+	if n := w.lingering(id); n != 0 {
+		t.Errorf("%d processes of the command run, and its session has ended", n)
+	}
+	s.stdin.Close()
+	<-typed
+}
+
+// lingering counts the processes of that name in a container, by those of the machine or by those of the sandbox.
+func (w *world) lingering(id string) (n int) {
+	w.t.Helper()
+	if w.config.Isolation == process.IsolationGVisor {
+		names, _, err := w.ExecSync(w.t.Context(), id, []string{"ls", "/proc"}, 0)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, name := range strings.Fields(string(names)) {
+			if strings.Trim(name, "0123456789") != "" {
+				continue
+			}
+			line, _, _ := w.ExecSync(w.t.Context(), id, []string{"cat", "/proc/" + name + "/cmdline"}, 0) // it may have ended
+			if strings.HasPrefix(string(line), "linger") {
+				n++
+			}
+		}
+		return n
+	}
+	for _, pid := range below(w.config.StateDir, id) {
+		line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+		if err == nil && strings.Contains(string(line), "linger") {
+			n++
+		}
+	}
+	return n
+}
