@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/moby/spdystream/spdy"
+	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 )
 
 const (
@@ -31,6 +32,9 @@ type frameLimiter struct {
 	announced int // streams that the client may still open; below 0: any number
 	most      int // streams that may be open at the same time; 0: any number
 	record    *streamRecord
+	exec      *execStreams // who takes the streams, and the library sees none; nil: the library does
+	// inputOver tells that no input of exec comes any more; owned by pass.
+	inputOver bool
 
 	from, to frameScanner
 	out      bytes.Buffer // what the library may see
@@ -74,6 +78,12 @@ func (l *frameLimiter) pass(piece []byte) ([]byte, error) {
 			if id == 0 {
 				return errOddFrame
 			}
+			if l.exec != nil {
+				input, err := l.exec.data(id, content)
+				l.out.Write(input)
+				l.endInput(id, flags&spdy.DataFlagFin != 0)
+				return err
+			}
 			var header [frameHeaderSize]byte
 			binary.BigEndian.PutUint32(header[:4], uint32(id))
 			binary.BigEndian.PutUint32(header[4:], uint32(flags)<<24|uint32(len(content)))
@@ -87,7 +97,35 @@ func (l *frameLimiter) pass(piece []byte) ([]byte, error) {
 	return l.out.Bytes(), err
 }
 
+// endInput notes whether a stream that has ended is the input of exec.
+func (l *frameLimiter) endInput(id spdy.StreamId, really bool) {
+	if really && l.exec != nil && id == l.exec.id(remotecommand.StreamTypeStdin) {
+		l.inputOver = true
+	}
+}
+
+// controlOfExec takes a frame of a client that has all of its streams. Its headers, if it has any, say nothing any more.
+func (l *frameLimiter) controlOfExec(whole []byte) error {
+	content := whole[frameHeaderSize:]
+	switch kind := spdy.ControlFrameType(binary.BigEndian.Uint16(whole[2:])); {
+	case kind == spdy.TypeSynStream:
+		return errTooManyStreams
+	case kind == spdy.TypePing && len(content) == 4:
+		l.exec.pinged(binary.BigEndian.Uint32(content))
+	case kind == spdy.TypeRstStream && len(content) == 8:
+		l.endInput(spdy.StreamId(binary.BigEndian.Uint32(content)), true)
+	case kind == spdy.TypeGoAway:
+		l.record.saidGoodbye()
+		return io.EOF // as the library has it: nothing else of the client counts
+	}
+	return nil
+}
+
 func (l *frameLimiter) passControl(whole []byte) error {
+	if l.exec != nil && l.announced == 0 {
+		l.parser = nil // it holds 40 KiB
+		return l.controlOfExec(whole)
+	}
 	l.frame.Write(whole)
 	frame, err := l.parser.ReadFrame()
 	if err != nil {
@@ -102,12 +140,26 @@ func (l *frameLimiter) passControl(whole []byte) error {
 			return err
 		}
 		l.ended(f.StreamId, clientSide, f.CFHeader.Flags&spdy.ControlFlagFin != 0)
+		if l.exec != nil {
+			l.exec.opened(f.StreamId, f.Headers)
+			l.endInput(f.StreamId, f.CFHeader.Flags&spdy.ControlFlagFin != 0)
+		}
 	case *spdy.RstStreamFrame:
 		l.ended(f.StreamId, bothSides, true)
+		l.endInput(f.StreamId, true)
+	case *spdy.PingFrame:
+		if l.exec != nil {
+			l.exec.pinged(f.Id)
+		}
 	case *spdy.GoAwayFrame:
 		l.record.saidGoodbye()
+		if l.exec != nil {
+			return io.EOF // as below
+		}
 	}
-	l.out.Write(whole)
+	if l.exec == nil {
+		l.out.Write(whole)
+	}
 	return nil
 }
 

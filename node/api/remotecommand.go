@@ -13,17 +13,25 @@ import (
 // through the library's exec too: its attach knows no exit codes.
 func serveRemoteCommand(w http.ResponseWriter, req *http.Request, u upgrade, opts remotecommand.Options, run sessionFunc) error {
 	u.legacyProtocol = remotecommand.StreamProtocolV1Name
-	// The library waits for the streams that the request announced; one more would hold its
-	// goroutines for ever, also after the connection has ended.
-	u.frames = func(protocol string) *frameLimiter { return newFrameLimiter(announced(opts, protocol), 0) }
+	var streams *execStreams
+	u.frames = func(protocol string) *frameLimiter {
+		n := announced(opts, protocol)
+		frames := newFrameLimiter(n, 0)
+		streams = newExecStreams(n)
+		frames.exec = streams
+		return frames
+	}
 	return u.serve(w, req, func(w http.ResponseWriter, req *http.Request, record *streamRecord) {
 		s := session{opts, run, record}
-		if wsstream.IsWebSocketRequestWithStreamCloseProtocol(req) {
+		switch {
+		case wsstream.IsWebSocketRequestWithStreamCloseProtocol(req):
 			serveWebSocketV5(w, req, s, u.timeouts.idle)
-			return
+		case wsstream.IsWebSocketRequest(req):
+			remotecommand.ServeExec(w, req, s, "", "", "", nil, &opts,
+				u.timeouts.idle, u.timeouts.creation, remotecommand.SupportedStreamingProtocols)
+		default:
+			serveSPDY(w, req, s, u.timeouts, func() *execStreams { return streams })
 		}
-		remotecommand.ServeExec(w, req, s, "", "", "", nil, &opts,
-			u.timeouts.idle, u.timeouts.creation, remotecommand.SupportedStreamingProtocols)
 	})
 }
 

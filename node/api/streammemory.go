@@ -11,6 +11,8 @@ const (
 	readAheadLimit = 256 << 10
 	// leastAhead is what a connection may always hold, so that each one goes on, however much the others hold.
 	leastAhead = 8 << 10
+	// pieceSize bounds what is written to a client at once, which is held while the client does not read.
+	pieceSize = 8 << 10
 	// blockSize is how memory for it is taken.
 	blockSize = 4 << 10
 )

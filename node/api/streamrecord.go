@@ -88,10 +88,15 @@ func newStreamRecord(req *http.Request, verb string, t target, idle time.Duratio
 func (r *streamRecord) saidGoodbye() { r.goodbye.Store(true) }
 func (r *streamRecord) active()      { r.last.Store(int64(time.Since(r.begun))) }
 
+// quiet is how long nothing was sent.
+func (r *streamRecord) quiet() time.Duration {
+	return time.Since(r.begun) - time.Duration(r.last.Load())
+}
+
 // resetStream notes that the library resets a stream. After a long silence it does so before it closes the
 // connection, and a client may be faster than that.
 func (r *streamRecord) resetStream() {
-	if r.idle > 0 && time.Since(r.begun)-time.Duration(r.last.Load()) >= r.idle {
+	if r.idle > 0 && r.quiet() >= r.idle {
 		r.silent.Store(true)
 	}
 }

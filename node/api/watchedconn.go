@@ -3,6 +3,7 @@
 package api
 
 import (
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -51,13 +52,14 @@ type watchedConn struct {
 
 	writing sync.Mutex // held while something is sent
 
-	mu      sync.Mutex
-	changed sync.Cond // L is mu
-	ahead   backlog
-	ended   bool  // no more bytes will come
-	closed  bool  // nothing more is sent
-	refused error // what the client sent that it may not
-	linger  *time.Timer
+	mu        sync.Mutex
+	changed   sync.Cond // L is mu
+	ahead     backlog
+	ended     bool  // no more bytes will come
+	inputOver bool  // nor will any be for the reader
+	closed    bool  // nothing more is sent
+	refused   error // what the client sent that it may not
+	linger    *time.Timer
 }
 
 func watchConn(conn net.Conn, from io.Reader, gone func(error), frames frameChecker, record *streamRecord) *watchedConn {
@@ -75,11 +77,15 @@ func (c *watchedConn) readAhead(from io.Reader) {
 	for {
 		n, err := from.Read(chunk)
 		passed, refused := c.frames.pass(chunk[:n])
+		if errors.Is(refused, io.EOF) { // the client has said that it ends
+			refused, err = nil, io.EOF
+		}
 		if refused != nil {
 			c.refuse(refused)
 			_, err = io.Copy(io.Discard, from)
 		} else {
 			c.keep(passed)
+			c.endInput()
 		}
 		if refused != nil || err != nil {
 			c.end()
@@ -104,6 +110,17 @@ func (c *watchedConn) keep(piece []byte) {
 	if c.closed {
 		c.ahead.drop()
 	}
+}
+
+// endInput notes that the input of exec is over.
+func (c *watchedConn) endInput() {
+	if frames, ok := c.frames.(*frameLimiter); !ok || frames.exec == nil || !frames.inputOver {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inputOver = true
+	c.changed.Broadcast()
 }
 
 // refuse notes why the connection ends, which the library does not learn: it would take the connection for closed.
@@ -131,7 +148,7 @@ func (c *watchedConn) end() {
 func (c *watchedConn) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.ahead.size == 0 && !c.ended && !c.closed {
+	for c.ahead.size == 0 && !c.ended && !c.inputOver && !c.closed {
 		c.changed.Wait()
 	}
 	if c.ahead.size == 0 || c.closed {
