@@ -60,13 +60,13 @@ func (a *attachIO) Resize() <-chan TermSize { return a.resize }
 func makeAttachIO(opts remotecommand.Options, in io.Reader, out, err io.WriteCloser, resize <-chan TermSize) AttachIO {
 	a := &attachIO{tty: opts.TTY}
 	if opts.Stdin {
-		a.stdin = in
+		a.stdin = pieceReader{in}
 	}
 	if opts.Stdout {
-		a.stdout = out
+		a.stdout = pieceWriter{out}
 	}
 	if opts.Stderr {
-		a.stderr = err
+		a.stderr = pieceWriter{err}
 	}
 	if opts.TTY {
 		a.resize = resize

@@ -14,6 +14,8 @@ import (
 )
 
 const (
+	// queuedPiece bounds a data frame for the library, which keeps 250 of them.
+	queuedPiece = 4 << 10
 	// maxStreamHeaders and maxStreamHeader bound what a stream is opened with: three
 	// names and values of some 20 bytes. They are kept for as long as the stream.
 	maxStreamHeaders = 16
@@ -84,11 +86,22 @@ func (l *frameLimiter) pass(piece []byte) ([]byte, error) {
 				l.endInput(id, flags&spdy.DataFlagFin != 0)
 				return err
 			}
-			var header [frameHeaderSize]byte
-			binary.BigEndian.PutUint32(header[:4], uint32(id))
-			binary.BigEndian.PutUint32(header[4:], uint32(flags)<<24|uint32(len(content)))
-			l.out.Write(header[:])
-			l.out.Write(content)
+			for {
+				piece := content[:min(len(content), queuedPiece)]
+				content = content[len(piece):]
+				last := flags
+				if len(content) > 0 {
+					last = 0
+				}
+				var header [frameHeaderSize]byte
+				binary.BigEndian.PutUint32(header[:4], uint32(id))
+				binary.BigEndian.PutUint32(header[4:], uint32(last)<<24|uint32(len(piece)))
+				l.out.Write(header[:])
+				l.out.Write(piece)
+				if len(content) == 0 {
+					break
+				}
+			}
 			l.ended(id, clientSide, flags&spdy.DataFlagFin != 0)
 			return nil
 		},
@@ -122,8 +135,7 @@ func (l *frameLimiter) controlOfExec(whole []byte) error {
 }
 
 func (l *frameLimiter) passControl(whole []byte) error {
-	if l.exec != nil && l.announced == 0 {
-		l.parser = nil // it holds 40 KiB
+	if l.parser == nil {
 		return l.controlOfExec(whole)
 	}
 	l.frame.Write(whole)
@@ -157,8 +169,11 @@ func (l *frameLimiter) passControl(whole []byte) error {
 			return io.EOF // as below
 		}
 	}
-	if l.exec == nil {
+	switch {
+	case l.exec == nil:
 		l.out.Write(whole)
+	case l.announced == 0:
+		l.parser = nil // it holds 40 KiB
 	}
 	return nil
 }

@@ -77,6 +77,9 @@ func HandlePortForward(h PortForwardHandlerFunc, opts ...PortForwardHandlerOptio
 			verb: verbPortForward, target: t, timeouts: timeouts, legacyProtocol: portforward.ProtocolV1Name,
 			frames: func(string) *frameLimiter { return newForwardLimiter() },
 		}
+		if tunnelled || !wsstream.IsWebSocketRequest(req) {
+			u.memory = forwardPool
+		}
 		return u.serve(w, req, func(w http.ResponseWriter, req *http.Request, record *streamRecord) {
 			f := &forwarder{ctx: req.Context(), target: t, forward: h, record: record}
 			defer f.wait()
@@ -92,7 +95,10 @@ func HandlePortForward(h PortForwardHandlerFunc, opts ...PortForwardHandlerOptio
 	})
 }
 
-var errTooManyForwarded = fmt.Errorf("too many connections: %d are forwarded already", maxForwarded)
+var (
+	errTooManyForwarded = fmt.Errorf("too many connections: %d are forwarded already", maxForwarded)
+	errTooManyInAll     = fmt.Errorf("too many connections: %d are forwarded by this node for all clients", maxForwardedInAll)
+)
 
 // forwarder implements portforward.PortForwarder for one client. It holds the
 // context of the client's connection, because the library passes along one that never ends.
@@ -115,7 +121,7 @@ func (f *forwarder) PortForward(_ context.Context, _, _ string, port int32, stre
 	}
 	defer f.end()
 	err := recoverPanic(f.ctx, func() error {
-		return f.forward(f.ctx, f.target.Namespace, f.target.Pod, port, stream)
+		return f.forward(f.ctx, f.target.Namespace, f.target.Pod, port, newForwardedStream(stream))
 	})
 	f.record.called(f.ctx, err)
 	if why := refusalOf(f.ctx); why != nil {
@@ -133,6 +139,8 @@ func (f *forwarder) begin() (bool, error) {
 		return false, nil
 	case f.calls >= maxForwarded:
 		return false, errTooManyForwarded
+	case !forwardedInAll.take(1):
+		return false, errTooManyInAll
 	}
 	f.calls++
 	f.running.Add(1)
@@ -143,6 +151,7 @@ func (f *forwarder) end() {
 	f.mu.Lock()
 	f.calls--
 	f.mu.Unlock()
+	forwardedInAll.give(1)
 	f.running.Done()
 }
 

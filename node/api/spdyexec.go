@@ -214,14 +214,11 @@ type spdyWriter struct {
 	id   spdy.StreamId
 }
 
-func (w *spdyWriter) Write(p []byte) (n int, err error) {
-	for n < len(p) && err == nil {
-		piece := p[n:min(len(p), n+pieceSize)]
-		if err = w.frame(0, piece); err == nil {
-			n += len(piece)
-		}
+func (w *spdyWriter) Write(p []byte) (int, error) {
+	if err := w.frame(0, p); err != nil {
+		return 0, err
 	}
-	return n, err
+	return len(p), nil
 }
 
 // Close ends the node's side.

@@ -6,13 +6,11 @@ import "sync"
 
 const (
 	// sharedMemory is what all connections together hold of what clients sent and nobody has read, beyond leastAhead of each.
-	sharedMemory = 32 << 20
+	sharedMemory = 24 << 20
 	// readAheadLimit bounds what is read from a client before the provider reads it.
 	readAheadLimit = 256 << 10
 	// leastAhead is what a connection may always hold, so that each one goes on, however much the others hold.
 	leastAhead = 8 << 10
-	// pieceSize bounds what is written to a client at once, which is held while the client does not read.
-	pieceSize = 8 << 10
 	// blockSize is how memory for it is taken.
 	blockSize = 4 << 10
 )
@@ -25,6 +23,21 @@ type memoryPool struct {
 
 // streamMemory is the pool of this process.
 var streamMemory = &memoryPool{free: sharedMemory}
+
+const (
+	// forwardMemory is what all port-forward sessions over SPDY have together, and forwardSession what one takes of it: the library holds
+	// 700 KiB for each, and as much again of what nobody reads.
+	forwardMemory  = 56 << 20
+	forwardSession = 1 << 20
+	// maxForwardedInAll is how many connections are forwarded at the same time, of all clients together.
+	maxForwardedInAll = 750
+)
+
+var (
+	forwardPool = &memoryPool{free: forwardMemory}
+	// forwardedInAll has one byte for each connection.
+	forwardedInAll = &memoryPool{free: maxForwardedInAll}
+)
 
 func (p *memoryPool) take(n int) bool {
 	p.mu.Lock()

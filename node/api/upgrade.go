@@ -50,6 +50,8 @@ type upgrade struct {
 	legacyProtocol string
 	// frames returns the frameLimiter of a SPDY connection with a protocol.
 	frames func(protocol string) *frameLimiter
+	// memory is what the session takes forwardSession of; nil: nothing.
+	memory *memoryPool
 }
 
 // serve calls run with a writer whose connection is watched and with a request whose context
@@ -69,6 +71,15 @@ func (u upgrade) serve(w http.ResponseWriter, req *http.Request, run func(http.R
 		return nil
 	}
 	defer leave()
+	if u.memory != nil {
+		if !u.memory.take(forwardSession) {
+			streamsRefused.Inc()
+			record.refuse(req.Context(), outcomeTooMany)
+			http.Error(w, "429 too many port-forward sessions, they use all of the memory that is for them; end some", http.StatusTooManyRequests)
+			return nil
+		}
+		defer u.memory.give(forwardSession)
+	}
 	if req.Context().Err() != nil { // it may have ended while the request was authorized
 		record.refuse(req.Context(), outcomeStopped)
 		http.Error(w, "503 the request has ended", http.StatusServiceUnavailable)

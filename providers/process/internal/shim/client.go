@@ -126,7 +126,7 @@ func dial(ctx context.Context, dir string, req request) (*conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask the supervisor of the container: %w", err)
 	}
-	out := &conn{Conn: c, frames: frames{w: c}, r: bufio.NewReader(c)}
+	out := &conn{Conn: c, frames: frames{w: c}, r: bufio.NewReaderSize(c, 8<<10)}
 	if err := out.writeJSON(frameRequest, req); err != nil {
 		c.Close()
 		return nil, fmt.Errorf("ask the supervisor of the container: %w", err)
@@ -155,23 +155,46 @@ func call(ctx context.Context, dir string, req request) error {
 // answer copies output until the last frame.
 func (c *conn) answer(stdout, stderr io.Writer) (done, error) {
 	for {
-		k, payload, err := readFrame(c.r)
+		k, n, err := readHeader(c.r)
+		if err == nil && k == frameDone {
+			payload := make([]byte, n)
+			if _, err = io.ReadFull(c.r, payload); err == nil {
+				var d done
+				return d, json.Unmarshal(payload, &d)
+			}
+		}
 		if err != nil {
 			return done{}, fmt.Errorf("the supervisor of the container: %w", err)
 		}
+		to := io.Discard
 		switch {
-		case k == frameDone:
-			var d done
-			return d, json.Unmarshal(payload, &d)
 		case k == frameStdout && stdout != nil:
-			_, err = stdout.Write(payload)
+			to = stdout
 		case k == frameStderr && stderr != nil:
-			_, err = stderr.Write(payload)
+			to = stderr
 		}
-		if err != nil {
+		if err := c.copyOut(to, n); err != nil {
 			return done{}, fmt.Errorf("copy output: %w", err)
 		}
 	}
+}
+
+// copyOut writes the payload of a frame from the buffer of the connection: a session holds no more of it while its caller does not read.
+func (c *conn) copyOut(to io.Writer, n int) error {
+	for n > 0 {
+		piece, err := c.r.Peek(min(n, c.r.Size()))
+		if err != nil {
+			return err
+		}
+		if _, err := to.Write(piece); err != nil {
+			return err
+		}
+		if _, err := c.r.Discard(len(piece)); err != nil {
+			return err
+		}
+		n -= len(piece)
+	}
+	return nil
 }
 
 // Signal sends a signal to the main process of the container in dir.

@@ -83,17 +83,26 @@ func (f *frames) writeJSON(k kind, v any) error {
 }
 
 func readFrame(r io.Reader) (kind, []byte, error) {
+	k, n, err := readHeader(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	payload := make([]byte, n)
+	_, err = io.ReadFull(r, payload)
+	return k, payload, err
+}
+
+// readHeader reads what a frame begins with: its kind and the size of its payload.
+func readHeader(r io.Reader) (kind, int, error) {
 	var header [5]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
-		return 0, nil, err
+		return 0, 0, err
 	}
 	n := binary.BigEndian.Uint32(header[1:])
 	if n > maxFrame {
-		return 0, nil, fmt.Errorf("a frame of %d bytes: want at most %d", n, maxFrame)
+		return 0, 0, fmt.Errorf("a frame of %d bytes: want at most %d", n, maxFrame)
 	}
-	payload := make([]byte, n)
-	_, err := io.ReadFull(r, payload)
-	return kind(header[0]), payload, err
+	return kind(header[0]), int(n), nil
 }
 
 // frameWriter is an io.Writer whose bytes become frames of one kind.

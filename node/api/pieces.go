@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import "io"
+
+// pieceSize bounds what is written to a client, or copied from one, at once: it is held while the other side does not take it. io.Copy takes
+// the methods below for a buffer of its own, which has 32 KiB.
+const pieceSize = 8 << 10
+
+func copyPieces(to io.Writer, from io.Reader) (int64, error) {
+	return io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, pieceSize))
+}
+
+// pieceWriter writes to a client.
+type pieceWriter struct{ io.WriteCloser }
+
+func (w pieceWriter) Write(p []byte) (n int, err error) {
+	for err == nil && (n < len(p) || len(p) == 0) {
+		var more int
+		more, err = w.WriteCloser.Write(p[n:min(len(p), n+pieceSize)])
+		if n += more; len(p) == 0 {
+			break
+		}
+	}
+	return n, err
+}
+
+func (w pieceWriter) ReadFrom(r io.Reader) (int64, error) { return copyPieces(w, r) }
+
+// pieceReader reads what a client sends.
+type pieceReader struct{ io.Reader }
+
+func (r pieceReader) WriteTo(w io.Writer) (int64, error) { return copyPieces(w, r) }
+
+// forwardedStream is a connection that a client forwards.
+type forwardedStream struct {
+	pieceReader
+	pieceWriter
+}
+
+func newForwardedStream(s io.ReadWriteCloser) forwardedStream {
+	return forwardedStream{pieceReader{s}, pieceWriter{s}}
+}
+
+// Reset ends the stream for both sides, where that can be done.
+func (s forwardedStream) Reset() error {
+	if stream, ok := s.WriteCloser.(interface{ Reset() error }); ok {
+		return stream.Reset()
+	}
+	return nil
+}
