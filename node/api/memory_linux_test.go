@@ -197,24 +197,11 @@ func attacks(t *testing.T) []attack {
 	spdyExec := streams(header("error", "stdout", "stdin")...)
 	return []attack{
 		{"a frame of 32 MiB", reads, v4, nil, message(2, 32<<20, 1<<20)},
-		{"a frame of 1 MiB whose last byte is held back", reads, v5, message(2, most, most-1), nil},
 		{"frames of 1 MiB", reads, v5, nil, message(2, most, most)},
-		{"frames of 1 MiB in base64", reads, toWebSocket("base64.channel.k8s.io"), nil, append(message(1, most, 0), bytes.Repeat([]byte("0"), most)...)},
-		{"frames of one byte", reads, v4, nil, bytes.Repeat([]byte{0x82, 0x82, 0, 0, 0, 0, 0, 'x'}, 10_000)},
-		{"a message without an end", reads, v5, []byte{0x02, 0x81, 0, 0, 0, 0, 0}, bytes.Repeat([]byte{0, 0x81, 0, 0, 0, 0, 'x'}, 10_000)},
-		{"pings", reads, v5, nil, bytes.Repeat(append([]byte{0x89, 0xfd, 0, 0, 0, 0}, make([]byte, 125)...), 1000)},
 		{"output that nobody reads", talks, v4, nil, nil},
 		{"frames of 1 MiB over SPDY", reads, toSPDY("v4.channel.k8s.io"), spdyExec, data(5, most)},
-		{"frames of one byte over SPDY", reads, toSPDY("v4.channel.k8s.io"), spdyExec, bytes.Repeat(data(5, 1), 10_000)},
-		{"output over SPDY that nobody reads", talks, toSPDY("v4.channel.k8s.io"), streams(header("error", "stdout", "stderr")...), nil},
 		{"forwarded connections", forward, toSPDY("portforward.k8s.io"), streams(ports...), bytes.Join([][]byte{data(3, most), data(7, most), data(11, most), data(15, most), data(19, most)}, nil)},
-		{"tunnelled connections", forward, toWebSocket("SPDY/3.1+portforward.k8s.io"), inFrames(streams(ports...)), inFrames(data(3, 60_000))},
 	}
-}
-
-// inFrames puts bytes into a frame of a WebSocket.
-func inFrames(content []byte) []byte {
-	return append(append(binary.BigEndian.AppendUint16([]byte{0x82, 0x80 | 126}, uint16(len(content))), 0, 0, 0, 0), content...)
 }
 
 // fill sends until the node takes no more for a while, or ends the connection.

@@ -112,7 +112,9 @@ func (s *wsScanner) begin() error {
 	header := s.header[:s.have]
 	s.left, s.at = wsLength(header), 0
 	f := wsHeader{opcode: header[0] & opcodeBits, final: header[0]&finalBit != 0}
-	copy(f.mask[:], header[s.have-len(f.mask):])
+	if header[1]&maskBit != 0 {
+		copy(f.mask[:], header[s.have-len(f.mask):])
+	}
 	switch {
 	case s.left > maxFrame:
 		return tooLarge(s.left)

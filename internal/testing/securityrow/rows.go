@@ -43,6 +43,8 @@ var rows = []Row{
 	{"E8", `No answer is a redirect`, ""},
 	{"E9", `Profiling is off unless asked for, and then behind authorization`, ""},
 	{"E10", `Metrics have a bounded number of series, whatever is asked for`, ""},
+	{"E11", `A frame has 1 MiB at most, for every protocol and direction, and the memory of all streams together is bounded`, ""},
+	{"E12", `A command whose client is gone ends, and counts until it has`, ""},
 	{"F1", `Log files are read without following links out of their directory`, ""},
 	{"F2", `Probes and hooks do not reach link-local addresses, and follow no redirect to another host`, ""},
 	{"F3", `gitRepo, hostPath, privileged, hostNetwork and their like are refused by a provider that declares what it has and not them; the pod runtime has none of them unless told`, ""},
