@@ -20,7 +20,8 @@
 //
 // Exec and attach are served over SPDY (v1 to v5) and WebSocket (v1, v4 and v5, binary and base64);
 // port-forward over SPDY, over WebSocket with ports in the query, and over SPDY within a WebSocket.
-// What one client can make the node hold is bounded by frame, by stream and by session. Each
+// What one client can make the node hold is bounded by frame (1 MiB), by stream and by session, and all clients share a
+// budget for what nobody has read: beyond it a client waits. A client that sends what it may not is told why, and cut. Each
 // request leaves one line in the log when it ends, without what was said in it.
 //
 // # Routes

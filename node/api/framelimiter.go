@@ -7,10 +7,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"net/http"
 	"sync"
 
 	"github.com/moby/spdystream/spdy"
-	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 )
 
 const (
@@ -34,7 +34,7 @@ type frameLimiter struct {
 	announced int // streams that the client may still open; below 0: any number
 	most      int // streams that may be open at the same time; 0: any number
 	record    *streamRecord
-	exec      *execStreams // who takes the streams, and the library sees none; nil: the library does
+	exec      streamTaker // takes the streams, and the library sees none; nil: the library does
 	// inputOver tells that no input of exec comes any more; owned by pass.
 	inputOver bool
 
@@ -46,6 +46,16 @@ type frameLimiter struct {
 	mu   sync.Mutex
 	last spdy.StreamId            // guarded by mu
 	open map[spdy.StreamId]sideOf // guarded by mu; the sides that have ended
+}
+
+// streamTaker serves the streams of a client in place of the library.
+type streamTaker interface {
+	opened(id spdy.StreamId, headers http.Header)
+	// data returns what of it the reader of the connection gets.
+	data(id spdy.StreamId, content []byte) ([]byte, error)
+	// isInput tells whether that comes on this stream.
+	isInput(id spdy.StreamId) bool
+	pinged(id uint32)
 }
 
 // sideOf says who will send nothing more on a stream.
@@ -112,7 +122,7 @@ func (l *frameLimiter) pass(piece []byte) ([]byte, error) {
 
 // endInput notes whether a stream that has ended is the input of exec.
 func (l *frameLimiter) endInput(id spdy.StreamId, really bool) {
-	if really && l.exec != nil && id == l.exec.id(remotecommand.StreamTypeStdin) {
+	if really && l.exec != nil && l.exec.isInput(id) {
 		l.inputOver = true
 	}
 }

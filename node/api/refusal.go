@@ -4,7 +4,6 @@ package api
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 )
@@ -31,22 +30,4 @@ func refusalOf(ctx context.Context) error {
 		return why
 	}
 	return nil
-}
-
-// The codes of a close frame.
-const (
-	closeProtocolError = 1002
-	closeTooBig        = 1009
-)
-
-// closeFrame is the last frame of a WebSocket, with the reason.
-func closeFrame(why error) []byte {
-	code := uint16(closeProtocolError)
-	if errors.Is(why, errLargeFrame) {
-		code = closeTooBig
-	}
-	text := why.Error()
-	text = text[:min(len(text), maxControlPayload-2)]
-	frame := []byte{finalBit | opcodeClose, byte(2 + len(text))}
-	return append(binary.BigEndian.AppendUint16(frame, code), text...)
 }

@@ -174,6 +174,10 @@ func (e *execStreams) data(id spdy.StreamId, content []byte) ([]byte, error) {
 	return nil, nil // nobody reads the others
 }
 
+func (e *execStreams) isInput(id spdy.StreamId) bool {
+	return id == e.id(remotecommand.StreamTypeStdin)
+}
+
 // id is that of the stream of a type, 0 if there is none.
 func (e *execStreams) id(kind string) spdy.StreamId {
 	e.mu.Lock()

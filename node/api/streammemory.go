@@ -7,6 +7,8 @@ import "sync"
 const (
 	// sharedMemory is what all connections together hold of what clients sent and nobody has read, beyond leastAhead of each.
 	sharedMemory = 24 << 20
+	// readSize is how much is read of a client at once.
+	readSize = 8 << 10
 	// readAheadLimit bounds what is read from a client before the provider reads it.
 	readAheadLimit = 256 << 10
 	// leastAhead is what a connection may always hold, so that each one goes on, however much the others hold.

@@ -11,12 +11,10 @@ import (
 )
 
 const (
-	// readSize is how much is read of a client at once.
-	readSize = 8 << 10
 	// lingerLimit is how long a connection that we have closed waits for the client to close it too.
 	lingerLimit = 2 * time.Second
-	// lastWordLimit is how long the last frame may take that tells a client why the node ends the connection.
-	lastWordLimit = 100 * time.Millisecond
+	// closeFrameLimit is how long the frame may take that tells a client why the node ends the connection.
+	closeFrameLimit = 100 * time.Millisecond
 )
 
 // frameChecker stands between a client and a library, which trusts what a frame announces.
@@ -231,7 +229,7 @@ func (c *watchedConn) sayWhy() {
 		return
 	}
 	defer c.writing.Unlock()
-	if messages.answer.betweenFrames() && c.Conn.SetWriteDeadline(time.Now().Add(lastWordLimit)) == nil {
+	if messages.answer.betweenFrames() && c.Conn.SetWriteDeadline(time.Now().Add(closeFrameLimit)) == nil {
 		_, _ = c.Conn.Write(closeFrame(why)) // the client may have left
 		messages.answer.upgraded = false     // and nothing comes after it
 	}
