@@ -202,7 +202,7 @@ func TestSecurityF2RedirectToForbiddenAddress(t *testing.T) {
 		if strings.HasPrefix(address, "rebound.test") {
 			address = "169.254.169.254:80"
 		}
-		return dial(ctx, network, address)
+		return (dialer{}).dial(ctx, network, address)
 	}
 	action := &corev1.HTTPGetAction{Host: "rebound.test", Port: intstr.FromInt(80)}
 	o, output, err := p.askHTTP(t.Context(), action, running("a"), time.Second)
