@@ -16,6 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oomscore"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/podnet"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
 )
@@ -42,10 +43,15 @@ const (
 // networkMemory is the most memory that the network process may use.
 const networkMemory = 512 << 20
 
-// configure tells the process its configuration. One that is not there, or does not answer as it should, is replaced.
+// configure tells the process its configuration. One that is not there, or does not answer as it should, is replaced, but not because the
+// caller gave up.
 func (p *networkProcess) configure(ctx context.Context, config podnet.Config) (*podnet.Connection, error) {
-	if podnet.CheckVersion(ctx, p.socket) == nil {
+	err := podnet.CheckVersion(ctx, p.socket)
+	if err == nil {
 		return podnet.Configure(ctx, p.socket, config)
+	}
+	if ctx.Err() != nil {
+		return nil, err
 	}
 	if err := p.end(ctx); err != nil {
 		return nil, err
@@ -54,6 +60,9 @@ func (p *networkProcess) configure(ctx context.Context, config podnet.Config) (*
 		return nil, err
 	}
 	connection, err := podnet.Configure(ctx, p.socket, config)
+	if err != nil && ctx.Err() != nil {
+		return nil, err
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w; its log: %s", err, shim.Tail(p.log)), p.end(context.WithoutCancel(ctx)))
 	}
@@ -90,6 +99,7 @@ func (p *networkProcess) start(ctx context.Context) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the network process: %w", err)
 	}
+	oomscore.Restore(cmd.Process.Pid)
 	process := shim.ProcessOf(cmd.Process.Pid)
 	go func() { _ = cmd.Wait() }() // who is connected with it sees its end
 	err = group.Add(process.PID)
