@@ -115,7 +115,7 @@ test-compile: build
 # Where the time of tests is that of API servers, containers and schedulers, the race detector makes them take twice as long
 # (docs/decisions/0048), so they run without it here, as the programs that are released do, and with it by make race. That of a release
 # compresses hundreds of megabytes, which takes ten times as long with it.
-WITHOUT_RACE := providers/process providers/cri test/containerd deploy/release examples test/faults/process test/integration test/faults providers/tensilekube \
+WITHOUT_RACE := providers/process providers/cri test/containerd deploy/release examples test/faults/process test/integration test/faults test/streams providers/tensilekube \
   providers/liqo providers/huaweicci providers/admiralty providers/admiralty/agent providers/slurm providers/interlink providers/plugin
 MODULE_PATH := github.com/virtual-kubelet/virtual-kubelet
 TEST_FLAGS := -vet=off -timeout 60m -parallel 4 # make check vets them

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package api_test
+//go:build !race
+
+package streams
 
 import (
 	"bufio"
@@ -75,6 +77,15 @@ func serveStreams() {
 	defer s.Close()
 	fmt.Println(s.Listener.Addr())
 	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+func toSPDY(protocol string) []string {
+	return []string{"Connection: Upgrade", "Upgrade: SPDY/3.1", "X-Stream-Protocol-Version: " + protocol}
+}
+
+func toWebSocket(protocol string) []string {
+	return []string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Protocol: " + protocol}
 }
 
 // node is a server in a process of its own.
