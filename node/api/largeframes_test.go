@@ -138,7 +138,7 @@ func TestSecurityE11LargeFramesAndPartsArriveWhole(t *testing.T) {
 	overTransports(t, func(t *testing.T, stream streamFunc) {
 		var out buffer
 		err := stream(t.Context(), s, execPath+"&input=1&output=1", remotecommand.StreamOptions{Stdin: bytes.NewReader(content), Stdout: &out})
-		if err != nil || string(out.buf.Bytes()) != "whole" {
+		if err != nil || out.buf.String() != "whole" {
 			t.Errorf("got %q, %v", out.buf.Bytes(), err)
 		}
 	})
