@@ -167,11 +167,11 @@ type socketWriter struct {
 }
 
 func (w *socketWriter) Write(b []byte) (n int, err error) {
-	for err = unix.EINTR; err == unix.EINTR; { //nolint:errorlint // unix returns it as it is
+	for err = unix.EINTR; err == unix.EINTR; {
 		n, err = unix.SendmsgN(w.fd, b, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 	}
 	switch {
-	case err == unix.EAGAIN: //nolint:errorlint // as above
+	case err == unix.EAGAIN:
 		w.full = true
 		return 0, io.ErrShortWrite
 	case err != nil:
@@ -199,10 +199,10 @@ func (c *connection) copyIn(from stream) bool {
 	var readErr error
 	read := func(fd uintptr) bool {
 		b = pool.Get().(*[]byte)
-		for readErr = unix.EINTR; readErr == unix.EINTR; { //nolint:errorlint // unix returns it as it is
+		for readErr = unix.EINTR; readErr == unix.EINTR; {
 			n, readErr = unix.Read(int(fd), *b)
 		}
-		if readErr == unix.EAGAIN { //nolint:errorlint // as above
+		if readErr == unix.EAGAIN {
 			pool.Put(b)
 			return false
 		}

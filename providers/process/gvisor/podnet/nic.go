@@ -96,7 +96,7 @@ func isTUN(fd int) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if domain == unix.AF_UNIX && (kind == unix.SOCK_SEQPACKET || kind == unix.SOCK_DGRAM) {
+		if domain == unix.AF_UNIX && kind == unix.SOCK_SEQPACKET {
 			return false, nil
 		}
 	}
@@ -126,11 +126,11 @@ func (n *nic) receive(handle func(view *buffer.View) (taken bool)) {
 		}
 		size, err := unix.Read(int(fd), view.AsSlice())
 		switch {
-		case err == unix.EAGAIN: //nolint:errorlint // unix returns it as it is
+		case err == unix.EAGAIN:
 			view.Release() // a pod that is silent holds no buffer
 			view = nil
 			return false
-		case err == unix.EINTR: //nolint:errorlint // as above
+		case err == unix.EINTR:
 			return true
 		case err != nil, size == 0:
 			ended = true
@@ -245,14 +245,14 @@ func (n *nic) write(parts [][]byte) bool {
 		return true
 	}
 	var err error
-	for err = unix.EINTR; err == unix.EINTR; { //nolint:errorlint // unix returns it as it is
+	for err = unix.EINTR; err == unix.EINTR; {
 		if n.tun {
 			_, err = unix.Writev(n.fd, parts)
 		} else {
 			_, err = unix.SendmsgBuffers(n.fd, parts, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 		}
 	}
-	return err != unix.EAGAIN //nolint:errorlint // as above
+	return err != unix.EAGAIN
 }
 
 func (n *nic) writeBytes(packet []byte) bool {
@@ -260,12 +260,12 @@ func (n *nic) writeBytes(packet []byte) bool {
 		return true
 	}
 	var err error
-	for err = unix.EINTR; err == unix.EINTR; { //nolint:errorlint // as above
+	for err = unix.EINTR; err == unix.EINTR; {
 		if n.tun {
 			_, err = unix.Write(n.fd, packet)
 		} else {
 			err = unix.Sendto(n.fd, packet, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil)
 		}
 	}
-	return err != unix.EAGAIN //nolint:errorlint // as above
+	return err != unix.EAGAIN
 }

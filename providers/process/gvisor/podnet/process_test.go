@@ -73,7 +73,7 @@ type process struct {
 
 func startProcess(t testing.TB, u user, config Config) *process {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "podnet") // its path is short, as those of sockets have to be
+	dir, err := os.MkdirTemp("", "podnet") //nolint:usetesting // other users get into it, and its path is short, as those of sockets have to be
 	if err != nil {
 		t.Fatal(err)
 	}

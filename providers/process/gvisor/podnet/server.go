@@ -263,10 +263,10 @@ func peek(c *net.UnixConn) (size int, err error) {
 	}
 	var failed error
 	err = raw.Read(func(fd uintptr) bool {
-		for failed = unix.EINTR; failed == unix.EINTR; { //nolint:errorlint // unix returns it as it is
+		for failed = unix.EINTR; failed == unix.EINTR; {
 			size, _, failed = unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_TRUNC)
 		}
-		return failed != unix.EAGAIN //nolint:errorlint // as above
+		return failed != unix.EAGAIN
 	})
 	switch {
 	case err != nil:

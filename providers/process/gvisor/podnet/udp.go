@@ -80,13 +80,13 @@ func (f *flow) receive(from *net.UDPConn) {
 		b := largeBuffers.Get().(*[]byte)
 		defer largeBuffers.Put(b)
 		var n int
-		for readErr = unix.EINTR; readErr == unix.EINTR; { //nolint:errorlint // unix returns it as it is
+		for readErr = unix.EINTR; readErr == unix.EINTR; {
 			n, readErr = unix.Read(int(fd), *b)
 		}
 		if readErr == nil {
 			f.deliver((*b)[:n])
 		}
-		return readErr != unix.EAGAIN //nolint:errorlint // as above
+		return readErr != unix.EAGAIN
 	}
 	for readErr == nil && err == nil {
 		err = raw.Read(read)
