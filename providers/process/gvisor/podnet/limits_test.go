@@ -8,6 +8,9 @@ import (
 	"bytes"
 	"math"
 	"net/netip"
+	"os"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -119,6 +122,11 @@ func TestSecurityK3NobodyWaitsForAPodThatDoesNotRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for range 100 { // and what is too small for the others to fill
+		if err := unix.Sendto(flooder, packet("10.88.0.5", "10.88.0.6", 80), 0, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
 	// The packets of the flooder have an order: when one that comes last has passed, all are through.
 	if err := unix.Sendto(flooder, packet("10.88.0.5", "10.88.0.7", 4242), 0, nil); err != nil {
 		t.Fatal(err)
@@ -192,5 +200,28 @@ func TestSecurityK3BuffersOfAPodAreLimited(t *testing.T) {
 	b := allowance{of: &small, limit: maxPodMemory}
 	if got := b.takeShare(minShare, maxShare); got != 0 {
 		t.Errorf("without memory there came %d bytes", got)
+	}
+}
+
+func TestSecurityK3PodsDoNotWriteToTheLog(t *testing.T) {
+	p := startProcess(t, user(os.Geteuid()), testConfig())
+	network, card := pair(t)
+	defer unix.Close(network)
+	defer unix.Close(card)
+	p.attach(Pod{Name: "ns/a", Address: netip.MustParseAddr("10.88.0.5")}, network)
+	for _, to := range []string{"127.0.0.1", "0.0.0.0", testGateway.String()} { // the stack has words for the first
+		if err := unix.Sendto(card, packet("10.88.0.5", to, 80), 0, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := make([]byte, 1<<16)
+	if _, err := unix.Read(card, b); err != nil { // the gateway refuses the last one
+		t.Fatal(err)
+	}
+	p.end(syscall.SIGTERM)
+	for line := range strings.Lines(p.log.String()) {
+		if !strings.HasPrefix(line, "podnet: ") {
+			t.Errorf("the log has %q", line)
+		}
 	}
 }

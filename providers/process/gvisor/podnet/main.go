@@ -15,6 +15,8 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+
+	gvisorlog "gvisor.dev/gvisor/pkg/log"
 )
 
 // passed is the descriptor that both commands get from who starts them.
@@ -54,11 +56,11 @@ func serve(logger *log.Logger) error {
 	if !ok || l.Addr().Network() != "unixpacket" {
 		return fmt.Errorf("descriptor 3 is a socket of %s, not a unix socket of type SOCK_SEQPACKET", listener.Addr().Network())
 	}
-	l.SetUnlinkOnClose(false)         // the path, if there is one, is that of who made the socket
-	signal.Ignore(syscall.SIGPIPE)    // a reader of the log that is gone must not end the network
-	log.SetOutput(io.Discard)         // gVisor's packages log details
-	debug.SetMemoryLimit(memoryLimit) // live memory is bounded by allowances
-	debug.SetGCPercent(50)            // there is little that lives, and much that is used once
+	l.SetUnlinkOnClose(false)                                     // the path, if there is one, is that of who made the socket
+	signal.Ignore(syscall.SIGPIPE)                                // a reader of the log that is gone must not end the network
+	gvisorlog.Log().Emitter = &gvisorlog.Writer{Next: io.Discard} // pods must not fill the log; some packages keep the logger
+	debug.SetMemoryLimit(memoryLimit)                             // live memory is bounded by allowances
+	debug.SetGCPercent(50)                                        // there is little that lives, and much that is used once
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	user := uint32(os.Geteuid())
