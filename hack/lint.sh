@@ -26,8 +26,8 @@ fi
 
 if [ $# -eq 0 ]; then
   # Folders that the go command ignores hold no modules of ours; hack/tools, bench/kwok, bench/kubelet have no Go files.
-  # providers/process/gvisor, test/conformance/programs and coredns have next to none, and compile all that they name.
-  mapfile -t modules < <(find . -name '.?*' -prune -o -name testdata -prune -o -name go.mod -printf '%h\n' | grep -vx -e ./hack/tools -e ./bench/kwok -e ./bench/kubelet -e ./providers/process/gvisor -e ./test/conformance/programs -e ./test/conformance/coredns | sort)
+  # test/conformance/programs and coredns have next to none, and compile all that they name.
+  mapfile -t modules < <(find . -name '.?*' -prune -o -name testdata -prune -o -name go.mod -printf '%h\n' | grep -vx -e ./hack/tools -e ./bench/kwok -e ./bench/kubelet -e ./test/conformance/programs -e ./test/conformance/coredns | sort)
   set -- "${modules[@]}"
 fi
 
