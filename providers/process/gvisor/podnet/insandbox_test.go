@@ -30,6 +30,8 @@ func beGuest(args []string) error {
 	case args[0] == "serve":
 		_ = serveAll(context.Background(), "0.0.0.0") // on the machine's network somebody else has the ports
 		return unix.Pause()
+	case args[0] == "wait":
+		return unix.Pause()
 	case args[0] == "dial" && len(args) >= 3: // NETWORK ADDRESS [DATA]
 		return guestDial(ctx, args[1], args[2], args[3:])
 	case (args[0] == "send" || args[0] == "get") && len(args) == 2: // ADDRESS

@@ -186,7 +186,7 @@ func (p *process) sandboxOf(id, address string, flags ...string) *sandbox {
 	}
 	s.flags = append(s.flags, "--net-raw")
 	bundle := filepath.Join(p.dir, id)
-	s.bundle(bundle)
+	s.bundle(bundle, "sandbox", "serve")
 	pidFile := filepath.Join(bundle, "pid")
 	s.mustRun("run", "--detach", "--bundle", bundle, "--pid-file", pidFile, id)
 	t.Cleanup(func() { s.mustRun("delete", "--force", id) })
@@ -214,8 +214,20 @@ func (s *sandbox) awaitServer() {
 	}
 }
 
+// container starts one more container in the sandbox, and returns it as one to run commands in.
+func (s *sandbox) container(id string) *sandbox {
+	s.t.Helper()
+	c := *s
+	c.id = id
+	bundle := filepath.Join(s.process.dir, id)
+	s.bundle(bundle, "container", "wait")
+	c.mustRun("run", "--detach", "--bundle", bundle, "--pid-file", filepath.Join(bundle, "pid"), id)
+	s.t.Cleanup(func() { c.mustRun("delete", "--force", id) })
+	return &c
+}
+
 // bundle makes a container whose program is this one.
-func (s *sandbox) bundle(dir string) {
+func (s *sandbox) bundle(dir, kind, command string) {
 	s.t.Helper()
 	root := filepath.Join(dir, "rootfs")
 	u := int(s.process.user)
@@ -233,12 +245,13 @@ func (s *sandbox) bundle(dir string) {
 		err = copyFile("/proc/self/exe", program)
 	}
 	config := map[string]any{
-		"ociVersion": "1.0.2",
-		"process":    map[string]any{"args": []string{"/guest", guestCommand, "serve"}, "cwd": "/", "user": map[string]int{"uid": 0, "gid": 0}, "capabilities": map[string][]string{"bounding": {"CAP_NET_RAW", "CAP_NET_BIND_SERVICE"}, "effective": {"CAP_NET_RAW", "CAP_NET_BIND_SERVICE"}, "permitted": {"CAP_NET_RAW", "CAP_NET_BIND_SERVICE"}}},
-		"root":       map[string]any{"path": root, "readonly": true},
-		"hostname":   s.id,
-		"mounts":     []map[string]any{{"destination": "/proc", "type": "proc", "source": "proc"}, {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs"}},
-		"linux":      map[string]any{"namespaces": []map[string]string{{"type": "mount"}, {"type": "uts"}, {"type": "ipc"}, {"type": "pid"}}},
+		"ociVersion":  "1.0.2",
+		"process":     map[string]any{"args": []string{"/guest", guestCommand, command}, "cwd": "/", "user": map[string]int{"uid": 0, "gid": 0}, "capabilities": map[string][]string{"bounding": {"CAP_NET_RAW", "CAP_NET_BIND_SERVICE"}, "effective": {"CAP_NET_RAW", "CAP_NET_BIND_SERVICE"}, "permitted": {"CAP_NET_RAW", "CAP_NET_BIND_SERVICE"}}},
+		"root":        map[string]any{"path": root, "readonly": true},
+		"hostname":    s.id,
+		"annotations": map[string]string{"io.kubernetes.cri.container-type": kind, "io.kubernetes.cri.sandbox-id": s.id},
+		"mounts":      []map[string]any{{"destination": "/proc", "type": "proc", "source": "proc"}, {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs"}},
+		"linux":       map[string]any{"namespaces": []map[string]string{{"type": "mount"}, {"type": "uts"}, {"type": "ipc"}, {"type": "pid"}}},
 	}
 	var data []byte
 	if err == nil {

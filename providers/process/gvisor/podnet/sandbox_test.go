@@ -30,6 +30,12 @@ func TestSandboxesHaveANetwork(t *testing.T) {
 				t.Errorf("%s: %q, %v, want %q", test.what, got, err, test.want)
 			}
 		}
+		second := a.container("c") // of the same sandbox
+		for _, address := range []string{"127.0.0.1:13", "10.88.0.5:13", internetAddress + ":13"} {
+			if got, err := second.exec("dial", "tcp", address); err != nil || got != hello {
+				t.Errorf("another container: %s: %q, %v, want %q", address, got, err, hello)
+			}
+		}
 		_, answer, stream := askStream(t, p.socket, Request{Op: OpDial, Address: b.pod.Address, Port: echoPort})
 		if answer.Error != "" {
 			t.Fatal(answer.Error)
