@@ -22,7 +22,7 @@ func TestSecurityK3APodThatReadsNothingHasBoundedMemory(t *testing.T) {
 	p := startProcess(t, user(os.Geteuid()), testConfig())
 	greedy, other := p.guest("ns/a", "10.88.0.5"), p.guest("ns/b", "10.88.0.6")
 	const connections, each = 500, 1 << 20
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	var writers sync.WaitGroup
 	for range connections {

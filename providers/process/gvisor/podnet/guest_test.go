@@ -32,7 +32,7 @@ import (
 	"gvisor.dev/gvisor/pkg/waiter"
 )
 
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 var (
 	testGateway = netip.MustParseAddr("10.88.0.1")
@@ -146,6 +146,14 @@ func pair(t testing.TB) (network, sandbox int) {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, socketBuffer)
 	}
 	return fds[0], fds[1]
+}
+
+// setPatience lets reads of a card fail when nothing comes.
+func setPatience(t *testing.T, card int) {
+	t.Helper()
+	if err := unix.SetsockoptTimeval(card, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: int64(patience / time.Second)}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // guest is a pod: a network stack as a sandbox has it, on one end of the pair.

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/signal"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,9 +30,9 @@ func beGuest(args []string) error {
 	switch {
 	case args[0] == "serve":
 		_ = serveAll(context.Background(), "0.0.0.0") // on the machine's network somebody else has the ports
-		return unix.Pause()
+		return awaitEnd()
 	case args[0] == "wait":
-		return unix.Pause()
+		return awaitEnd()
 	case args[0] == "dial" && len(args) >= 3: // NETWORK ADDRESS [DATA]
 		return guestDial(ctx, args[1], args[2], args[3:])
 	case (args[0] == "send" || args[0] == "get") && len(args) == 2: // ADDRESS
@@ -48,6 +49,14 @@ func beGuest(args []string) error {
 		return err
 	}
 	return fmt.Errorf("unknown: %q", args)
+}
+
+// awaitEnd waits for a signal: pause would end by those of Go's runtime.
+func awaitEnd() error {
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, unix.SIGTERM)
+	<-end
+	return nil
 }
 
 func guestDial(ctx context.Context, network, address string, data []string) error {

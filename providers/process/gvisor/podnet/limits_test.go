@@ -109,6 +109,7 @@ func TestSecurityK3NobodyWaitsForAPodThatDoesNotRead(t *testing.T) {
 	card := func(name, address string) int {
 		network, sandbox := pair(t)
 		t.Cleanup(func() { _ = unix.Close(network); _ = unix.Close(sandbox) })
+		setPatience(t, sandbox)
 		if _, a := ask(t, d.socket, Request{Op: OpAttach, Pod: &Pod{Name: name, Address: netip.MustParseAddr(address)}}, network); a.Error != "" {
 			t.Fatal(a.Error)
 		}

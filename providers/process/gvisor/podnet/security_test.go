@@ -155,6 +155,7 @@ func TestSecurityK2PodsSendFromTheirAddress(t *testing.T) {
 	attach := func(name, address string) (card int) {
 		network, sandbox := pair(t)
 		t.Cleanup(func() { _ = unix.Close(network); _ = unix.Close(sandbox) })
+		setPatience(t, sandbox)
 		if _, a := ask(t, d.socket, Request{Op: OpAttach, Pod: &Pod{Name: name, Address: netip.MustParseAddr(address)}}, network); a.Error != "" {
 			t.Fatal(a.Error)
 		}
