@@ -158,6 +158,7 @@ func TestAttachIsRefused(t *testing.T) {
 		ends[i] = conn.(*net.UnixConn)
 	}
 	go stranger.answer(t.Context(), ends[0])
+	_ = ends[1].SetReadDeadline(time.Now().Add(patience))
 	if answer, _, err := readPacket(ends[1]); err != nil || len(answer) < 10 {
 		t.Errorf("another user got %q, %v", answer, err)
 	}

@@ -32,10 +32,12 @@ const (
 	internetAddress = "10.99.0.2"
 	deniedByConfig  = "10.98.0.2" // on the internet, and denied by the configuration of the tests
 
-	echoPort  = 7
-	helloPort = 13
-	dnsTest   = 53
-	hello     = "from the internet\n"
+	echoPort    = 7
+	discardPort = 9
+	helloPort   = 13
+	endlessPort = 19
+	dnsTest     = 53
+	hello       = "from the internet\n"
 )
 
 // metadata are addresses of the internet that no pod may reach.
@@ -194,28 +196,8 @@ func beInternet() error {
 	return err
 }
 
-// serveAll serves echo, hello and names at an address, until the process ends.
+// serveAll serves echo, names and more at an address, until the process ends. What says hello comes last: it answers when all do.
 func serveAll(ctx context.Context, address string) error {
-	for port, handle := range map[int]func(*net.TCPConn){
-		echoPort:  func(c *net.TCPConn) { _, _ = io.Copy(c, c); _ = c.CloseWrite() },
-		helloPort: func(c *net.TCPConn) { _, _ = io.WriteString(c, hello) },
-		9:         func(c *net.TCPConn) { _, _ = io.Copy(io.Discard, c) },
-		19: func(c *net.TCPConn) {
-			for b := make([]byte, 1<<17); ; {
-				if _, err := c.Write(b); err != nil {
-					return
-				}
-			}
-		},
-		dnsTest: func(c *net.TCPConn) { _, _ = io.WriteString(c, hello) },
-	} {
-		l, err := net.Listen("tcp4", net.JoinHostPort(address, strconv.Itoa(port)))
-		if err != nil {
-			return err
-		}
-		context.AfterFunc(ctx, func() { _ = l.Close() })
-		go accept(l, handle)
-	}
 	for port, answer := range map[int]func([]byte) []byte{
 		echoPort: func(b []byte) []byte { return b },
 		dnsTest:  nameAnswer,
@@ -226,6 +208,29 @@ func serveAll(ctx context.Context, address string) error {
 		}
 		context.AfterFunc(ctx, func() { _ = l.Close() })
 		go reflectAll(l, answer)
+	}
+	sayHello := func(c *net.TCPConn) { _, _ = io.WriteString(c, hello) }
+	for _, service := range []struct {
+		port   int
+		handle func(*net.TCPConn)
+	}{
+		{echoPort, func(c *net.TCPConn) { _, _ = io.Copy(c, c); _ = c.CloseWrite() }},
+		{discardPort, func(c *net.TCPConn) { _, _ = io.Copy(io.Discard, c) }},
+		{endlessPort, func(c *net.TCPConn) {
+			for b := make([]byte, 1<<17); ; {
+				if _, err := c.Write(b); err != nil {
+					return
+				}
+			}
+		}},
+		{dnsTest, sayHello}, {helloPort, sayHello},
+	} {
+		l, err := net.Listen("tcp4", net.JoinHostPort(address, strconv.Itoa(service.port)))
+		if err != nil {
+			return err
+		}
+		context.AfterFunc(ctx, func() { _ = l.Close() })
+		go accept(l, service.handle)
 	}
 	return nil
 }

@@ -226,3 +226,29 @@ func TestSecurityK3PodsDoNotWriteToTheLog(t *testing.T) {
 		}
 	}
 }
+
+// TestSecurityK3TheStackKeepsNoPacketsToPutTogether: the memory for fragments would be one for all pods.
+func TestSecurityK3TheStackKeepsNoPacketsToPutTogether(t *testing.T) {
+	c := testConfig()
+	d := startDaemon(t, &c)
+	d.guest("ns/a", "10.88.0.5")
+	p := d.network.find([4]byte{10, 88, 0, 5})
+	for name, test := range map[string]struct {
+		change func(b []byte)
+		want   bool
+	}{
+		"whole":          {func([]byte) {}, true},
+		"first fragment": {func(b []byte) { b[6] = 0x20 }, false},
+		"last fragment":  {func(b []byte) { b[7] = 1 }, false},
+		"options":        {func(b []byte) { b[0] = 0x46 }, false},
+		"protocol":       {func(b []byte) { b[9] = 47 }, false},
+		"a group":        {func(b []byte) { b[16] = 224 }, false},
+		"a ping":         {func(b []byte) { b[9], b[20] = 1, 8 }, false},
+	} {
+		b := packet("10.88.0.5", internetAddress, 80)
+		test.change(b)
+		if got := p.forStack(b, address(b[16:20])); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
