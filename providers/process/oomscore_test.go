@@ -5,6 +5,7 @@
 package process_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,6 +20,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oomscore"
@@ -90,13 +92,20 @@ func startProvider(t *testing.T, images string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := process.Provider().New(t.Context(), cli.ProviderInput{
+	p, err := process.Provider().New(t.Context(), cli.ProviderInput{
 		ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, Recorder: record.NewFakeRecorder(100)},
 		InternalIP:     "127.0.0.1", KubeClusterDomain: "cluster.local", ConfigPath: path,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		ended, end := context.WithCancel(context.Background())
+		end()
+		if err := p.(node.BackgroundRunner).RunInBackground(ended); err != nil { // gives up what it has, and ends what it started
+			t.Error(err)
+		}
+	})
 }
 
 func scoreOf(t *testing.T, pid string) int {
