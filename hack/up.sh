@@ -155,9 +155,13 @@ await --for=create registered
 await --for=condition=Ready ready
 say "virtual node $node is ready, with provider $provider"
 case $("${kubectl[@]}" get node "$node" -o 'jsonpath={.status.nodeInfo.containerRuntimeVersion}') in
-  process://gvisor) say "pods are isolated by gVisor: each has a kernel of its own" ;;
-  process://runc | process://crun) say "pods are isolated by namespaces of the machine's kernel" ;;
-  process://none) say "pods are programs of this machine, without isolation" ;;
+  process://gvisor*) say "pods are isolated by gVisor: each has a kernel of its own" ;;
+  process://runc* | process://crun*) say "pods are isolated by namespaces of the machine's kernel" ;;
+  process://none*) say "pods are programs of this machine, without isolation" ;;
+esac
+case $("${kubectl[@]}" get node "$node" -o 'jsonpath={.status.conditions[?(@.type=="SharedNetwork")].status}') in
+  False) say "each pod has a network of its own, in which it does not reach this machine" ;;
+  True) say "pods are in the network of this machine" ;;
 esac
 ! grep -q "limits of memory and CPU are not kept" "$state/log" || say "limits of memory and CPU are not kept: this user may not make cgroups"
 
