@@ -272,7 +272,7 @@ func bufferPool(share int) *sync.Pool {
 	return &smallBuffers
 }
 
-var largeBuffers, mediumBuffers, smallBuffers = buffers(64 << 10), buffers(16 << 10), buffers(4 << 10)
+var largeBuffers, mediumBuffers, smallBuffers = buffers(256 << 10), buffers(16 << 10), buffers(4 << 10)
 
 func buffers(size int) sync.Pool {
 	return sync.Pool{New: func() any { b := make([]byte, size); return &b }}

@@ -35,8 +35,6 @@ func beGuest(args []string) error {
 		return awaitEnd()
 	case args[0] == "dial" && len(args) >= 3: // NETWORK ADDRESS [DATA]
 		return guestDial(ctx, args[1], args[2], args[3:])
-	case (args[0] == "send" || args[0] == "get") && len(args) == 2: // ADDRESS
-		return guestMeasure(ctx, args[0] == "send", args[1])
 	case args[0] == "ping" && len(args) == 2:
 		return guestPing(args[1])
 	case args[0] == "lookup" && len(args) == 3: // NETWORK NAME
@@ -78,31 +76,6 @@ func guestDial(ctx context.Context, network, address string, data []string) erro
 	n, err := c.Read(b)
 	_, _ = os.Stdout.Write(b[:n])
 	return err
-}
-
-// guestMeasure writes how many Mbit/s it could send or get in two seconds.
-func guestMeasure(ctx context.Context, send bool, address string) error {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "tcp", address)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	move := c.Read
-	if send {
-		move = c.Write
-	}
-	const length = 2 * time.Second
-	sum, b, start := 0, make([]byte, 1<<17), time.Now()
-	for time.Since(start) < length {
-		n, err := move(b)
-		if err != nil {
-			return err
-		}
-		sum += n
-	}
-	fmt.Print(float64(sum) * 8 / 1e6 / time.Since(start).Seconds())
-	return nil
 }
 
 func guestPing(address string) error {

@@ -60,7 +60,7 @@ func links(c JoinConfig, card *os.File) *boot.CreateLinksAndRoutesArgs {
 		FilePayload:   urpc.FilePayload{Files: []*os.File{card}},
 		LoopbackLinks: []boot.LoopbackLink{boot.DefaultLoopbackLink},
 		FDBasedLinks: []boot.FDBasedLink{{
-			Name: cardName, MTU: int(c.MTU), NumChannels: 1, ProcessorsPerChannel: 1, QDisc: config.QDiscFIFO, PreConfigured: true, IsPacket: []bool{false},
+			Name: cardName, MTU: int(c.MTU), NumChannels: 1, ProcessorsPerChannel: 1, QDisc: config.QDiscFIFO, PreConfigured: true, IsPacket: []bool{false}, RXChecksumOffload: true,
 			Addresses: []boot.IPWithPrefix{{Address: c.Address.AsSlice(), PrefixLen: 32}},
 			Routes:    []boot.Route{{Destination: net.IPNet{IP: c.Gateway.AsSlice(), Mask: net.CIDRMask(32, 32)}}},
 		}},

@@ -67,8 +67,10 @@ func (*link) LinkAddress() tcpip.LinkAddress { return "" }
 // SetLinkAddress does nothing.
 func (*link) SetLinkAddress(tcpip.LinkAddress) {}
 
-// Capabilities are none: checksums are computed and compared.
-func (*link) Capabilities() stack.LinkEndpointCapabilities { return stack.CapabilityNone }
+// Capabilities are that checksums are not compared: packets come by memory. They are computed, as the kernel behind a TUN device compares them.
+func (*link) Capabilities() stack.LinkEndpointCapabilities {
+	return stack.CapabilityRXChecksumOffload
+}
 
 // Wait has nothing to wait for.
 func (*link) Wait() {}

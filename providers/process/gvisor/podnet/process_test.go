@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -304,11 +305,8 @@ func (s *sandbox) run(args ...string) (string, error) {
 	cmd := exec.Command(runsc(s.t), append(append([]string{}, s.flags...), args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.process.user.credential()}
 	var out bytes.Buffer
-	cmd.Stdout = &out
-	if args[0] != "run" { // a sandbox would keep the pipe open
-		cmd.Stderr = &out
-	} else {
-		cmd.Stdout = nil
+	if args[0] != "run" && !slices.Contains(args, "--detach") { // what stays would keep the pipe open
+		cmd.Stdout, cmd.Stderr = &out, &out
 	}
 	err := cmd.Run()
 	return out.String(), err
