@@ -63,8 +63,14 @@ func (p *pod) forStack(packet []byte, to address) bool {
 		if config == nil || to != config.Gateway.As4() || len(packet) < header.IPv4MinimumSize+header.ICMPv4MinimumSize {
 			return false
 		}
-		kind := header.ICMPv4(packet[header.IPv4MinimumSize:]).Type()
-		return kind == header.ICMPv4Echo || kind == header.ICMPv4DstUnreachable
+		switch message := header.ICMPv4(packet[header.IPv4MinimumSize:]); message.Type() {
+		case header.ICMPv4Echo:
+			return true
+		case header.ICMPv4DstUnreachable:
+			// About a packet of the gateway to this pod. One about another packet would end or slow down connections of another pod.
+			about := message.Payload()
+			return len(about) >= header.IPv4MinimumSize && address(about[12:16]) == to && address(about[16:20]) == p.address
+		}
 	}
 	return false
 }

@@ -181,6 +181,30 @@ func TestSecurityK2PodsSendFromTheirAddress(t *testing.T) {
 	}
 }
 
+func TestSecurityK2ErrorsAreAboutOwnPackets(t *testing.T) {
+	c := testConfig()
+	d := startDaemon(t, &c)
+	p := newPod(d.network, Pod{Name: "ns/a", Address: netip.MustParseAddr("10.88.0.5")}, nil)
+	unreachable := func(from, to string) []byte {
+		b := append(packet("10.88.0.5", "10.88.0.1", 0)[:20], 3, 3, 0, 0, 0, 0, 0, 0)
+		b = append(b, packet(from, to, 4242)...)
+		b[9] = unix.IPPROTO_ICMP
+		return b
+	}
+	gateway := address(testGateway.As4())
+	if !p.forStack(unreachable("10.88.0.1", "10.88.0.5"), gateway) {
+		t.Error("an error about a packet of the gateway to the pod is dropped")
+	}
+	for _, about := range [][2]string{{internetAddress, "10.88.0.6"}, {"10.88.0.1", "10.88.0.6"}, {internetAddress, "10.88.0.5"}} {
+		if p.forStack(unreachable(about[0], about[1]), gateway) {
+			t.Errorf("an error about a packet from %s to %s is taken from 10.88.0.5", about[0], about[1])
+		}
+	}
+	if p.forStack(unreachable("10.88.0.1", "10.88.0.5")[:40], gateway) {
+		t.Error("an error about a part of a header is taken")
+	}
+}
+
 func TestSecurityK4TheProcessHasNoRights(t *testing.T) {
 	eachUser(t, func(t *testing.T, u user) {
 		p := startProcess(t, u, testConfig())
