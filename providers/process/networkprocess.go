@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -50,7 +51,7 @@ func (p *networkProcess) configure(ctx context.Context, config podnet.Config) (*
 	if err == nil {
 		return podnet.Configure(ctx, p.socket, config)
 	}
-	if ctx.Err() != nil {
+	if gaveUp(ctx) {
 		return nil, err
 	}
 	if err := p.end(ctx); err != nil {
@@ -60,13 +61,19 @@ func (p *networkProcess) configure(ctx context.Context, config podnet.Config) (*
 		return nil, err
 	}
 	connection, err := podnet.Configure(ctx, p.socket, config)
-	if err != nil && ctx.Err() != nil {
+	if err != nil && gaveUp(ctx) {
 		return nil, err
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w; its log: %s", err, shim.Tail(p.log)), p.end(context.WithoutCancel(ctx)))
 	}
 	return connection, nil
+}
+
+// gaveUp tells whether a caller waits no more. What waits until the same deadline may see it earlier than the context does.
+func gaveUp(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
 // start starts the process with a socket that listens already: whoever connects waits until it answers.
