@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,7 @@ import (
 // servicesOf returns the function that tells which addresses lead pods elsewhere: the Service of the API server, and the cluster's DNS. Pods
 // reach these servers although they may be on the machine, and nothing else of it.
 func servicesOf(in cli.ProviderInput, config Config) func() []podnet.Service {
+	server := lastNumeric{resolve: numeric}
 	return func() []podnet.Service {
 		services := []podnet.Service{}
 		for _, server := range config.ClusterDNS {
@@ -30,13 +32,13 @@ func servicesOf(in cli.ProviderInput, config Config) func() []podnet.Service {
 				services = append(services, podnet.Service{Protocol: protocol, Address: server, Port: 53, Target: net.JoinHostPort(server, "53")})
 			}
 		}
-		return append(services, apiServerService(in)...)
+		return append(services, apiServerService(in, &server)...)
 	}
 }
 
 // apiServerService leads the Service default/kubernetes to the API server as the node reaches it.
-func apiServerService(in cli.ProviderInput) []podnet.Service {
-	target := numeric(in.APIServer)
+func apiServerService(in cli.ProviderInput, server *lastNumeric) []podnet.Service {
+	target := server.of(in.APIServer)
 	if target == "" || in.Services == nil {
 		return nil
 	}
@@ -53,6 +55,22 @@ func apiServerService(in cli.ProviderInput) []podnet.Service {
 		}
 	}
 	return all
+}
+
+// lastNumeric remembers the address of a server while its name cannot be resolved: pods would lose it else.
+type lastNumeric struct {
+	resolve func(hostPort string) string
+	last    atomic.Pointer[string]
+}
+
+func (l *lastNumeric) of(hostPort string) string {
+	if now := l.resolve(hostPort); now != "" {
+		l.last.Store(&now)
+	}
+	if last := l.last.Load(); last != nil {
+		return *last
+	}
+	return ""
 }
 
 // numeric resolves the host of an address to one of IPv4, as the network process resolves no names; "" if that cannot be.
