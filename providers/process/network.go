@@ -71,12 +71,12 @@ func (r *Runtime) networkUsed() bool {
 	return len(r.leftovers) > 0
 }
 
-// lostNetwork tells whether the sandbox had a network of its own and has it no more: the machine was started again, or the daemon has
-// another network for its pods.
+// lostNetwork tells whether the sandbox has another network than it should have: the machine was started again, the daemon has another
+// network for its pods, or an earlier version had none.
 func (r *Runtime) lostNetwork(s *sandbox) bool {
 	switch {
 	case len(s.addresses) == 0:
-		return false
+		return r.ownNetwork(s.config)
 	case r.network == nil:
 		return true
 	}

@@ -164,6 +164,9 @@ func (r *Runtime) StreamPort(ctx context.Context, sandboxID string, port int32, 
 	if err != nil {
 		return err
 	}
+	if len(s.addresses) == 0 && r.ownNetwork(s.config) {
+		return fmt.Errorf("connect with port %d of the pod: it has no network yet, or no more", port) // it must not be one of the machine
+	}
 	dial := s.dial
 	if r.oci.gvisor() && len(s.addresses) > 0 {
 		dial = func(ctx context.Context, port int32) (net.Conn, error) { return r.dialGuest(ctx, s, port) }

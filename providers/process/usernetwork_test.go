@@ -239,6 +239,49 @@ func (w *world) networkLog(p shim.Process) string {
 	return path
 }
 
+// TestSecurityK3PodsOfTheMachineBeginAnew: pods that were in the network of the machine, by another configuration or an earlier version, do not
+// stay in it where pods have their own.
+func TestSecurityK3PodsOfTheMachineBeginAnew(t *testing.T) {
+	ownNetwork(t)
+	w := open(t, func(c *process.Config) { c.PodNetwork = process.PodNetworkHost })
+	id := w.run("main", shell, "/busybox", "sleep", "600")
+	ready := func() runtimeapi.PodSandboxState {
+		t.Helper()
+		s, err := w.PodSandboxStatus(t.Context(), w.sandbox, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.GetStatus().GetState()
+	}
+	again := func(podNetwork string) {
+		t.Helper()
+		if err := w.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.config.PodNetwork = podNetwork
+		w.reopen()
+	}
+	if again(process.PodNetworkHost); ready() != runtimeapi.PodSandboxState_SANDBOX_READY {
+		t.Error("with the same configuration the pod begins anew")
+	}
+	if again(""); ready() != runtimeapi.PodSandboxState_SANDBOX_NOTREADY {
+		t.Error("the pod stays in the network of the machine")
+	}
+	port, err := strconv.Atoi(machineServer(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, far := net.Pipe()
+	defer near.Close()
+	if err := w.StreamPort(t.Context(), w.sandbox, int32(port), far); err == nil || !strings.Contains(err.Error(), "no network") { //nolint:gosec // a port
+		t.Errorf("a port of the machine is forwarded by way of the pod: %v", err)
+	}
+	if err := w.StopPodSandbox(t.Context(), w.sandbox); err != nil {
+		t.Fatal(err)
+	}
+	w.ended(id)
+}
+
 // TestNetworkProcessEndsWithTheLastPod: a daemon that ends without pods leaves none.
 func TestNetworkProcessEndsWithTheLastPod(t *testing.T) {
 	ownNetwork(t)
