@@ -124,7 +124,7 @@ func (n *cniNetwork) lost(s *sandbox) bool { return !netns.Alive(s.netns()) }
 func (n *cniNetwork) close(context.Context, bool) error { return nil }
 
 // restore has nothing to do.
-func (n *cniNetwork) restore(context.Context) error { return nil }
+func (n *cniNetwork) restore(context.Context) {}
 
 // run has nothing to do.
 func (n *cniNetwork) run(context.Context) {}

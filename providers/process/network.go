@@ -25,7 +25,7 @@ type podNetwork interface {
 	// hostPorts tells whether ports of the machine can lead to pods.
 	hostPorts() bool
 	// restore gives sandboxes that an earlier daemon has made their network again, where that is to be done.
-	restore(context.Context) error
+	restore(context.Context)
 	// run works until ctx ends.
 	run(context.Context)
 	// close ends the daemon's part of the network; used tells that pods go on with it.

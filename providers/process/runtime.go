@@ -125,7 +125,8 @@ func (r *Runtime) open(ctx context.Context) error {
 	if err := r.load(ctx); err != nil || r.network == nil {
 		return err
 	}
-	return r.network.restore(ctx)
+	r.network.restore(ctx)
+	return nil
 }
 
 // watchLater hands a container that runs to Run.

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
@@ -44,15 +45,29 @@ type userNetwork struct {
 	prefix  netip.Prefix
 	gateway netip.Addr
 
-	mu sync.Mutex
+	// configuring is held while the network process is told its configuration, and links while it is told of a pod that the daemon attaches.
+	// Neither is held for a question of a probe: an answer of the process may take long.
+	configuring, links sync.Mutex
+	// configured is what the network process was told last; guarded by configuring.
+	configured podnet.Config
+
+	mu sync.Mutex // taken last
 	// pods has the sandbox of each address that is taken; guarded by mu.
 	pods map[netip.Addr]*sandbox
 	// last is the address that was taken last; guarded by mu.
 	last netip.Addr
-	// configured is what the network process was told last, and connection the one that it was told by; guarded by mu.
-	configured podnet.Config
+	// connection is the one that the network process was configured by; guarded by mu.
 	connection *podnet.Connection
+	// lacking tells that a sandbox could not be attached; guarded by mu.
+	lacking bool
 }
+
+const (
+	// followEvery is how often changes of what the network process is told are looked for.
+	followEvery = 10 * time.Second
+	// silentFor is how long the network process may take to answer before it is ended: nobody is served by one that hangs.
+	silentFor = time.Minute
+)
 
 // networkFile has the addresses of the pods of this node, which must not change while pods have some.
 const networkFile = "network.json"
@@ -170,24 +185,38 @@ func machinePrefixes() (all []netip.Prefix) {
 
 // configure tells the network process what has changed, and starts one if there is none.
 func (n *userNetwork) configure(ctx context.Context) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	n.configuring.Lock()
+	defer n.configuring.Unlock()
 	config := podnet.Config{
 		Range: n.prefix.String(), Gateway: n.gateway.String(), MTU: podnet.MTU,
 		Nameservers: n.nameservers(), Denied: slices.Concat([]string{}, n.denied), Services: n.services(),
 	}
-	if n.connection != nil && reflect.DeepEqual(config, n.configured) {
+	if n.connected() && reflect.DeepEqual(config, n.configured) {
 		return nil
 	}
 	connection, err := n.process.configure(ctx, config)
 	if err != nil {
 		return err
 	}
+	n.configured = config
+	n.connect(connection)
+	return nil
+}
+
+// connect replaces the connection by another one, or by none.
+func (n *userNetwork) connect(connection *podnet.Connection) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if n.connection != nil {
 		n.connection.Close()
 	}
-	n.configured, n.connection = config, connection
-	return nil
+	n.connection = connection
+}
+
+func (n *userNetwork) connected() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.connection != nil
 }
 
 // join takes an address for a sandbox, and makes the link of one in a network namespace. Another link is made by the supervisor of the
@@ -200,11 +229,15 @@ func (n *userNetwork) join(ctx context.Context, s *sandbox) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A daemon that was killed before it had written what it has attached has left it there.
+	if err := podnet.Detach(ctx, n.process.socket, address.String()); err != nil {
+		return nil, err
+	}
 	if n.tunnels {
 		if err := netns.New(s.netns()); err != nil {
 			return nil, err
 		}
-		if err := n.attach(ctx, s, address.String()); err != nil {
+		if err := n.attach(ctx, s, address); err != nil {
 			return nil, err
 		}
 	}
@@ -226,8 +259,13 @@ func (n *userNetwork) takeAddress(s *sandbox) (netip.Addr, error) {
 }
 
 // attach gives a sandbox in a network namespace its network. One that has it keeps it.
-func (n *userNetwork) attach(ctx context.Context, s *sandbox, address string) error {
-	link, err := netns.OpenTunnel(s.netns(), address, podnet.MTU)
+func (n *userNetwork) attach(ctx context.Context, s *sandbox, address netip.Addr) error {
+	n.links.Lock()
+	defer n.links.Unlock()
+	if !n.has(address, s) || !netns.Alive(s.netns()) { // it has left, or is not as far
+		return nil
+	}
+	link, err := netns.OpenTunnel(s.netns(), address.String(), podnet.MTU)
 	if errors.Is(err, syscall.EBUSY) {
 		return nil
 	}
@@ -235,24 +273,35 @@ func (n *userNetwork) attach(ctx context.Context, s *sandbox, address string) er
 		return err
 	}
 	defer link.Close()
-	return podnet.Keep(ctx, n.process.socket, n.pod(s, address), link)
+	return podnet.Keep(ctx, n.process.socket, n.pod(s, address.String()), link)
 }
 
-// restore attaches the sandboxes in network namespaces that the network process does not have: it was started again.
-func (n *userNetwork) restore(ctx context.Context) error {
+// has tells whether a sandbox has the address.
+func (n *userNetwork) has(address netip.Addr, s *sandbox) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	other := n.pods[address]
+	return other != nil && other.id == s.id
+}
+
+// restore attaches the sandboxes in network namespaces that the network process does not have: it was started again. One that cannot be
+// attached costs nobody else: a pod with NET_ADMIN may have removed or replaced its own interface.
+func (n *userNetwork) restore(ctx context.Context) {
 	if !n.tunnels {
-		return nil
+		return
 	}
 	n.mu.Lock()
 	pods := maps.Clone(n.pods)
+	n.lacking = false
 	n.mu.Unlock()
-	var errs []error
 	for address, s := range pods {
-		if netns.Alive(s.netns()) {
-			errs = append(errs, n.attach(ctx, s, address.String()))
+		if err := n.attach(ctx, s, address); err != nil && ctx.Err() == nil {
+			log.G(ctx).WithError(err).Errorf("process provider: pod %s has no network; it is tried again in %v", n.pod(s, "").Name, followEvery)
+			n.mu.Lock()
+			n.lacking = true
+			n.mu.Unlock()
 		}
 	}
-	return errors.Join(errs...)
 }
 
 // after is the address that is tried after another one: an address that was given back is taken again last.
@@ -266,20 +315,32 @@ func (n *userNetwork) after(address netip.Addr) netip.Addr {
 
 // leave gives back the address of a sandbox.
 func (n *userNetwork) leave(ctx context.Context, s *sandbox) error {
+	n.links.Lock()
+	defer n.links.Unlock()
+	address, ok := n.addressOf(s)
+	if !ok {
+		return nil
+	}
+	if n.tunnels && n.connected() { // one that is started again does not know of it
+		if err := podnet.Detach(ctx, n.process.socket, address.String()); err != nil {
+			return err
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.pods, address)
+	return nil
+}
+
+func (n *userNetwork) addressOf(s *sandbox) (netip.Addr, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for address, other := range n.pods {
-		if other.id != s.id {
-			continue
+		if other.id == s.id {
+			return address, true
 		}
-		if n.tunnels && n.connection != nil { // one that is started again does not know of it
-			if err := podnet.Detach(ctx, n.process.socket, address.String()); err != nil {
-				return err
-			}
-		}
-		delete(n.pods, address)
 	}
-	return nil
+	return netip.Addr{}, false
 }
 
 // lost takes the address of a sandbox that an earlier daemon has made, and tells whether it is none of this network.
@@ -301,44 +362,89 @@ func (n *userNetwork) lost(s *sandbox) bool {
 
 func (n *userNetwork) hostPorts() bool { return true }
 
-// run starts the network process again whenever it ends, until ctx ends. The supervisors of sandboxes attach to the new one.
+// run starts the network process again whenever it ends, and tells it what changes, until ctx ends. The supervisors of sandboxes attach to
+// the new one.
 func (n *userNetwork) run(ctx context.Context) {
+	var following sync.WaitGroup
+	defer following.Wait()
+	following.Go(func() { n.follow(ctx) })
 	for n.waitForEnd(ctx) {
-		for err := n.resume(ctx); err != nil && ctx.Err() == nil; err = n.resume(ctx) {
+		for err := n.configure(ctx); err != nil && ctx.Err() == nil; err = n.configure(ctx) {
 			log.G(ctx).WithError(err).Error("process provider: start the network of pods again; it is tried again in 1 s")
 			select {
 			case <-ctx.Done():
 			case <-time.After(time.Second):
 			}
 		}
+		n.restore(ctx)
 	}
 }
 
-// resume starts the network process, and attaches what only the daemon can.
-func (n *userNetwork) resume(ctx context.Context) error {
-	if err := n.configure(ctx); err != nil {
-		return err
-	}
-	return n.restore(ctx)
-}
-
-// waitForEnd returns when the network process has ended, or when ctx ends, which is false.
-func (n *userNetwork) waitForEnd(ctx context.Context) bool {
-	for ctx.Err() == nil {
+// follow tells the network process what has changed, until ctx ends: a daemon that is started again knows no services until it has read them,
+// and pods need them also where no pod is started.
+func (n *userNetwork) follow(ctx context.Context) {
+	again := time.NewTicker(followEvery)
+	defer again.Stop()
+	for {
+		if n.connected() { // else run starts one
+			if err := n.configure(ctx); err != nil && ctx.Err() == nil {
+				log.G(ctx).WithError(err).Errorf("process provider: tell the network process its configuration; it is tried again in %v", followEvery)
+			}
+			if err := n.endSilent(ctx, silentFor); err != nil {
+				log.G(ctx).WithError(err).Error("process provider: end the network process, which does not answer")
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+		}
 		n.mu.Lock()
-		connection := n.connection
+		lacking := n.lacking
 		n.mu.Unlock()
-		if connection == nil {
-			return true
-		}
-		stop := context.AfterFunc(ctx, func() { connection.Close() })
-		connection.Wait()
-		if stop() && n.forget(connection) { // else ctx has ended, or there is a newer one
-			log.G(ctx).Warnf("process provider: the network process has ended, and is started again; connections of pods have ended with it. Its log is %s", n.process.log)
-			return true
+		if lacking {
+			n.restore(ctx)
 		}
 	}
-	return false
+}
+
+// endSilent ends the network process if it does not answer for that long. run starts another one.
+func (n *userNetwork) endSilent(ctx context.Context, patience time.Duration) error {
+	n.configuring.Lock() // while it is told its configuration it may have been replaced
+	defer n.configuring.Unlock()
+	var err error
+	for begin := time.Now(); n.connected() && time.Since(begin) < patience; {
+		asking, cancel := context.WithTimeout(ctx, patience)
+		err = podnet.CheckVersion(asking, n.process.socket)
+		cancel()
+		if err == nil || ctx.Err() != nil || !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, context.DeadlineExceeded) {
+			return nil // it answers, or has ended, which run sees
+		}
+	}
+	if err == nil || !n.connected() {
+		return nil
+	}
+	log.G(ctx).WithError(err).Errorf("process provider: the network process has not answered for %v, and is ended", patience)
+	return n.process.end(ctx)
+}
+
+// waitForEnd returns when the network process has ended, or perhaps has and there is a newer one already; or when ctx ends, which is false.
+func (n *userNetwork) waitForEnd(ctx context.Context) bool {
+	n.mu.Lock()
+	connection := n.connection
+	n.mu.Unlock()
+	if connection == nil {
+		return ctx.Err() == nil
+	}
+	stop := context.AfterFunc(ctx, func() { connection.Close() })
+	connection.Wait()
+	if !stop() {
+		return false
+	}
+	if n.forget(connection) {
+		log.G(ctx).Warnf("process provider: the network process has ended, and is started again; connections of pods have ended with it. Its log is %s", n.process.log)
+	}
+	return true
 }
 
 // forget drops a connection that has ended, and tells whether it was the newest.
@@ -355,12 +461,9 @@ func (n *userNetwork) forget(connection *podnet.Connection) bool {
 
 // close ends the network process, unless pods go on with it.
 func (n *userNetwork) close(ctx context.Context, used bool) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.connection != nil {
-		n.connection.Close()
-		n.connection = nil
-	}
+	n.configuring.Lock()
+	defer n.configuring.Unlock()
+	n.connect(nil)
 	if used {
 		return nil
 	}
@@ -412,17 +515,27 @@ func (n *userNetwork) DialPod(ctx context.Context, to netip.AddrPort) (net.Conn,
 	return podnet.Dial(ctx, n.process.socket, to.Addr().String(), to.Port())
 }
 
-// CheckReachable returns an error for addresses that are the machine's own.
+// CheckReachable returns an error for addresses that pods do not reach: the machine's own, those that are denied, and IPv6.
 func (n *userNetwork) CheckReachable(address netip.Addr) error {
-	own := address.IsLoopback() || address.IsUnspecified()
-	if addresses, err := net.InterfaceAddrs(); err == nil {
-		own = own || slices.ContainsFunc(addresses, func(a net.Addr) bool {
-			prefix, err := netip.ParsePrefix(a.String())
-			return err == nil && prefix.Addr().Unmap() == address
-		})
+	has := func(text string) bool {
+		prefix, err := netip.ParsePrefix(text)
+		return err == nil && prefix.Contains(address)
 	}
-	if own {
+	addresses, err := net.InterfaceAddrs()
+	switch {
+	case err != nil:
+		return fmt.Errorf("find out whether %s is an address of the machine: %w", address, err)
+	case address.IsLoopback(), address.IsUnspecified(), slices.ContainsFunc(addresses, func(a net.Addr) bool {
+		prefix, err := netip.ParsePrefix(a.String())
+		return err == nil && prefix.Addr().Unmap() == address
+	}):
 		return fmt.Errorf("%s is an address of the machine, which pods do not reach; leave out host to ask the pod itself", address)
+	case !address.Is4():
+		return fmt.Errorf("%s is an address of IPv6, which pods do not reach", address)
+	case n.prefix.Contains(address):
+		return fmt.Errorf("%s is in the range of pods, and no pod is reached there: host must be the address of one, not a name", address)
+	case slices.ContainsFunc(n.denied, has):
+		return fmt.Errorf("%s is denied to pods (podNetworkDenied)", address)
 	}
 	return nil
 }

@@ -239,6 +239,36 @@ func (w *world) networkLog(p shim.Process) string {
 	return path
 }
 
+// TestSecurityK3PodWithoutItsInterfaceStopsNobody: a pod with NET_ADMIN may remove or replace the interface in its network namespace. The next
+// daemon starts, and carries the packets of other pods.
+func TestSecurityK3PodWithoutItsInterfaceStopsNobody(t *testing.T) {
+	ownNetwork(t)
+	w := open(t, nil)
+	id := w.run("main", shell, "/busybox", "sleep", "600")
+	other, _ := w.beside("other", true, nil)
+	for name, attack := range map[string]string{"removes": "ip link del eth0", "replaces": "ip link del eth0; ip link add eth0 type dummy"} {
+		pod, err := w.pod(func(c *runtimeapi.PodSandboxConfig) {
+			c.Metadata = &runtimeapi.PodSandboxMetadata{Name: name, Namespace: "default", Uid: name}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := w.sandbox
+		w.sandbox = pod
+		attacker := w.run(name, func(c *runtimeapi.ContainerConfig) {
+			shell(c)
+			c.Linux.SecurityContext.Capabilities = &runtimeapi.Capability{AddCapabilities: []string{"NET_ADMIN"}}
+		}, "/busybox", "sleep", "600")
+		w.sandbox = first
+		t.Logf("%s: %s", name, w.in(attacker, strings.ReplaceAll("/busybox "+attack, "; ip", "; /busybox ip")+" 2>&1; /busybox ip link show eth0 2>&1"))
+	}
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.reopen()
+	w.until("an answer of the other pod", func() bool { return w.reached(id, w.address(other), "8080") })
+}
+
 // TestSecurityK3PodsOfTheMachineBeginAnew: pods that were in the network of the machine, by another configuration or an earlier version, do not
 // stay in it where pods have their own.
 func TestSecurityK3PodsOfTheMachineBeginAnew(t *testing.T) {
