@@ -5,6 +5,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -136,6 +137,9 @@ func (c Config) complete(nodeName string) (Config, error) {
 	if c.RequirePatchedRuntime && !c.runtime() {
 		return c, fmt.Errorf("process provider: requirePatchedRuntime: isolation %s has no runtime", c.Isolation)
 	}
+	if err := c.checkNetwork(); err != nil {
+		return c, fmt.Errorf("process provider: %w", err)
+	}
 	if c.StateDir == "" {
 		dir, err := defaultStateDir()
 		if err != nil {
@@ -167,6 +171,24 @@ func (c Config) complete(nodeName string) (Config, error) {
 		}
 	}
 	return c, nil
+}
+
+// checkNetwork refuses what would be without effect on the network of pods: who denies them something must not believe that they lack it.
+func (c Config) checkNetwork() error {
+	for _, text := range c.PodNetworkDenied {
+		if _, err := netip.ParsePrefix(text); err != nil {
+			return fmt.Errorf("podNetworkDenied: %q: want prefixes such as 10.0.0.0/8: %w", text, err)
+		}
+	}
+	if c.runtime() && c.PodNetwork == "" {
+		return nil
+	}
+	for name, set := range map[string]bool{"podCIDR": c.PodCIDR != "", "podNetworkDenied": len(c.PodNetworkDenied) > 0} {
+		if set {
+			return fmt.Errorf("%s: it is for the default network of pods, which they do not have with isolation %s and podNetwork %q", name, c.Isolation, c.PodNetwork)
+		}
+	}
+	return nil
 }
 
 // runtime tells whether containers are made by a runtime.

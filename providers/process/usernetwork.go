@@ -105,8 +105,8 @@ func (r *Runtime) networkProgram(ctx context.Context) (string, error) {
 	if err == nil && program == "" {
 		program, err = exec.LookPath(runsc)
 	}
-	if err != nil && r.config.NetworkProgram != "" {
-		return "", fmt.Errorf("networkProgram: pods get no network of their own: %w", err)
+	if c := r.config; err != nil && (c.NetworkProgram != "" || c.PodCIDR != "" || len(c.PodNetworkDenied) > 0) {
+		return "", fmt.Errorf("networkProgram, podCIDR and podNetworkDenied: pods get no network of their own: %w", err)
 	}
 	if err != nil {
 		log.G(ctx).WithError(err).Warnf("process provider: pods are in the network of the machine; set podNetwork to a CNI network, or have %s with the network process beside this program", runsc)

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// What denies pods something is refused where it would deny nothing.
+func TestSecurityK6DenialsWithoutEffectAreRefused(t *testing.T) {
+	denied := []string{"0.0.0.0/0"}
+	for _, c := range []Config{
+		{PodNetworkDenied: denied, PodNetwork: PodNetworkHost}, {PodNetworkDenied: denied, PodNetwork: "/etc/cni/net.d/10-pods.conflist"},
+		{PodNetworkDenied: denied, Isolation: IsolationNone}, {PodNetworkDenied: []string{"10.0.0.0"}}, {PodNetworkDenied: []string{"internet"}},
+	} {
+		if _, err := c.complete("n1"); err == nil || !strings.Contains(err.Error(), "podNetworkDenied") {
+			t.Errorf("%+v: got %v", c, err)
+		}
+	}
+	if _, err := (Config{PodNetworkDenied: denied, PodCIDR: "10.200.0.0/24"}).complete("n1"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Pods that are denied something do not run where nobody can deny it.
+func TestSecurityK6DeniedPodsNeedTheNetworkProcess(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if _, err := exec.LookPath(runsc); err == nil || besideThis(runsc) != "" {
+		t.Skip("there is a runsc")
+	}
+	r := &Runtime{config: Config{Isolation: IsolationRunc}, oci: &ociRuntime{name: IsolationRunc}}
+	if program, err := r.networkProgram(t.Context()); err != nil || program != "" {
+		t.Errorf("without denials: got %q, %v", program, err)
+	}
+	r.config.PodNetworkDenied = []string{"0.0.0.0/0"}
+	if _, err := r.networkProgram(t.Context()); err == nil || !strings.Contains(err.Error(), "podNetworkDenied") {
+		t.Errorf("with denials: got %v", err)
+	}
+}
