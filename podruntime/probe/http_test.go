@@ -170,7 +170,7 @@ func TestHTTPTimeout(t *testing.T) {
 }
 
 func TestSecurityF2LinkLocalAndMetadataAreRefused(t *testing.T) {
-	for _, address := range []string{"169.254.169.254", "169.254.1.2", "::ffff:169.254.169.254", "fe80::1", "fe80::1%lo", "fd00:ec2::254"} {
+	for _, address := range []string{"169.254.169.254", "169.254.1.2", "::ffff:169.254.169.254", "fe80::1", "fe80::1%lo", "fd00:ec2::254", "100.100.100.200", "168.63.129.16"} {
 		const want = "is a link-local or metadata address"
 		target := running("a")
 		host := func(a *corev1.HTTPGetAction) { a.Host = address }
