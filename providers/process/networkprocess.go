@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -51,7 +52,7 @@ func (p *networkProcess) configure(ctx context.Context, config podnet.Config) (*
 	if err == nil {
 		return podnet.Configure(ctx, p.socket, config)
 	}
-	if gaveUp(ctx) {
+	if gaveUp(ctx) || !isBroken(err) {
 		return nil, err
 	}
 	if err := p.end(ctx); err != nil {
@@ -68,6 +69,17 @@ func (p *networkProcess) configure(ctx context.Context, config podnet.Config) (*
 		return nil, errors.Join(fmt.Errorf("%w; its log: %s", err, shim.Tail(p.log)), p.end(context.WithoutCancel(ctx)))
 	}
 	return connection, nil
+}
+
+// isBroken tells whether an error says that there is no process that answers as it should. Another error, such as too many open files of the
+// daemon, says nothing about the process.
+func isBroken(err error) bool {
+	for _, kind := range []error{syscall.ENOENT, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, io.ErrUnexpectedEOF, io.EOF, os.ErrDeadlineExceeded, podnet.ErrVersion} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
 }
 
 // gaveUp tells whether a caller waits no more. What waits until the same deadline may see it earlier than the context does.

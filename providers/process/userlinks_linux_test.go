@@ -118,7 +118,7 @@ func TestProbesDoNotWaitForTheNetworkProcess(t *testing.T) {
 	left := make(chan error, 1)
 	go func() { left <- n.leave(t.Context(), s) }()
 	for !p.wasAsked(`"detach"`) {
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 	}
 	answered := make(chan bool, 1)
 	go func() { answered <- n.HasPod(address) }()
@@ -162,7 +162,6 @@ func TestReplacedNetworkProcessIsSeen(t *testing.T) {
 	n := networkOf(t, &scriptedProcess{})
 	seen := make(chan bool, 1)
 	go func() { seen <- n.waitForEnd(t.Context()) }()
-	time.Sleep(50 * time.Millisecond) // it waits; if it does not yet, the test sees less
 	n.nameservers = func() []string { return []string{"192.0.2.53:53"} }
 	if err := n.configure(t.Context()); err != nil { // as a join does, perhaps after the process has ended
 		t.Fatal(err)

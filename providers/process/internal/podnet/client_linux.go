@@ -34,7 +34,7 @@ func CheckVersion(ctx context.Context, path string) error {
 	defer c.Close()
 	got, _, err := c.ask(ctx, request{Op: opVersion}, nil)
 	if err == nil && got.Version != Version {
-		err = fmt.Errorf("the network process speaks version %d of the protocol, and version %d is needed", got.Version, Version)
+		err = fmt.Errorf("%w: it speaks version %d of the protocol, and version %d is needed", ErrVersion, got.Version, Version)
 	}
 	return err
 }

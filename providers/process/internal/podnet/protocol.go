@@ -2,8 +2,13 @@
 
 package podnet
 
+import "errors"
+
 // Version is that of the protocol. A network process of another version is replaced.
 const Version = 1
+
+// ErrVersion is the error of a network process of another version.
+var ErrVersion = errors.New("the network process is of another version")
 
 // MTU is that of the link of a pod: each packet costs about the same, whatever its size.
 const MTU = 65520

@@ -57,9 +57,14 @@ func (s *supervisor) keepAttached(attached *podnet.Connection, link *os.File) {
 		attached.Wait()
 		attached.Close()
 		var err error
+		said := ""
 		for pause := often; ; pause = min(2*pause, seldom) {
 			if attached, err = podnet.Attach(context.Background(), s.spec.Network.Socket, s.spec.Network.Pod, link); err == nil {
 				break
+			}
+			if text := err.Error(); text != said { // in the log of the supervisor, once for each reason
+				said = text
+				fmt.Fprintln(os.Stderr, "attach the pod to its network again:", text)
 			}
 			time.Sleep(pause)
 		}
