@@ -78,7 +78,7 @@ func TestSecurityE12CommandThatReadsNothingEndsWithItsClient(t *testing.T) {
 	case <-time.After(time.Second): // nothing tells that it is stuck
 	}
 	leave()
-	<-ended
+	<-ended //nolint:errcheck // how it ended does not matter
 	if n := w.lingering(id); n != 0 {
 		t.Errorf("%d processes of the command run, and its session has ended", n)
 	}
