@@ -274,6 +274,9 @@ func bufferPool(share int) *sync.Pool {
 
 var largeBuffers, mediumBuffers, smallBuffers = buffers(256 << 10), buffers(16 << 10), buffers(4 << 10)
 
+// datagramBuffers have room for a datagram each.
+var datagramBuffers = buffers(64 << 10)
+
 func buffers(size int) sync.Pool {
 	return sync.Pool{New: func() any { b := make([]byte, size); return &b }}
 }

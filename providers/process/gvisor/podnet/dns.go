@@ -31,7 +31,9 @@ func (f *flow) ask(servers []netip.AddrPort, query []byte) {
 		return
 	}
 	query = slices.Clone(query)
+	f.questions.Add(1)
 	release := func() {
+		f.questions.Add(-1)
 		p.files.put(1)
 		p.queries.put()
 	}
@@ -44,8 +46,8 @@ func (f *flow) ask(servers []netip.AddrPort, query []byte) {
 }
 
 func (f *flow) answer(servers []netip.AddrPort, query []byte) {
-	b := largeBuffers.Get().(*[]byte)
-	defer largeBuffers.Put(b)
+	b := datagramBuffers.Get().(*[]byte)
+	defer datagramBuffers.Put(b)
 	known := &f.slot.pod.network.silent
 	for _, server := range known.order(servers) {
 		if f.slot.pod.ctx.Err() != nil {

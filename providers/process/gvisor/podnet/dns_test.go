@@ -47,3 +47,22 @@ func TestNameserversAreAskedInTurn(t *testing.T) {
 		t.Errorf("by TCP: %q, %v", got, err)
 	}
 }
+
+// TestSecurityK3AnsweredQuestionsEndTheirFlows: programs ask by a new port each time, and have what flows they may have for more than DNS.
+func TestSecurityK3AnsweredQuestionsEndTheirFlows(t *testing.T) {
+	needInternet(t)
+	c := testConfig()
+	d := startDaemon(t, &c)
+	g := d.guest("ns/a", "10.88.0.5")
+	for range 20 {
+		if _, err := g.exchange(testGateway.String(), dnsPort, question); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flows := &d.network.find([4]byte{10, 88, 0, 5}).flows.n
+	for begin := time.Now(); flows.Load() > 0; <-time.After(20 * time.Millisecond) {
+		if time.Since(begin) > dnsIdle-time.Second {
+			t.Fatalf("%d flows are there after %v", flows.Load(), time.Since(begin))
+		}
+	}
+}

@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	// flowIdle and dnsIdle end a flow in which nothing was sent for as long.
-	flowIdle = 60 * time.Second
-	dnsIdle  = 10 * time.Second
+	// flowIdle and dnsIdle end a flow in which nothing was sent for as long; answeredIdle ends one whose questions are all answered.
+	flowIdle     = 60 * time.Second
+	dnsIdle      = 10 * time.Second
+	answeredIdle = time.Second
 	// flowBuffer is for the datagrams of a flow that wait.
 	flowBuffer = 64 << 10
 )
@@ -32,6 +33,9 @@ type flow struct {
 	out      func(datagram []byte)
 	closeOut func()
 	used     atomic.Int64 // when the last datagram came, in nanoseconds of Unix time
+	// questions counts those that wait for an answer. A flow that has asked none is not about DNS.
+	questions atomic.Int32
+	asks      bool
 }
 
 // run carries datagrams of the pod until the flow is idle, closed, or the pod ends; then it releases everything.
@@ -47,35 +51,46 @@ func (f *flow) run() {
 }
 
 func (f *flow) carry() {
-	timer := time.NewTimer(f.idle)
+	tick := f.idle
+	if f.asks {
+		tick = answeredIdle
+	}
+	timer := time.NewTimer(tick)
 	defer timer.Stop()
 	entry, ready := waiter.NewChannelEntry(waiter.ReadableEvents | waiter.EventHUp | waiter.EventErr)
 	f.wq.EventRegister(&entry)
 	defer f.wq.EventUnregister(&entry)
 	w := new(tcpip.SliceWriter)
 	for {
-		b := largeBuffers.Get().(*[]byte)
+		b := datagramBuffers.Get().(*[]byte)
 		*w = *b
 		result, terr := f.ep.Read(w, tcpip.ReadOptions{})
 		if terr == nil {
 			f.touch()
 			f.out((*b)[:result.Count])
 		}
-		largeBuffers.Put(b)
+		datagramBuffers.Put(b)
 		if _, empty := terr.(*tcpip.ErrWouldBlock); empty {
 			select {
 			case <-ready:
 			case <-timer.C:
-				left := f.idle - time.Since(time.Unix(0, f.used.Load()))
-				if left <= 0 {
+				if f.patience() <= time.Since(time.Unix(0, f.used.Load())) {
 					return
 				}
-				timer.Reset(left)
+				timer.Reset(tick)
 			}
 		} else if terr != nil {
 			return
 		}
 	}
+}
+
+// patience is how long the flow may be idle now. A program that asks by a new port each time must not use up what it may have.
+func (f *flow) patience() time.Duration {
+	if f.asks && f.questions.Load() == 0 {
+		return answeredIdle
+	}
+	return f.idle
 }
 
 // deliver sends a datagram to the pod. One that does not fit is lost.

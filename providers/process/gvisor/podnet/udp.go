@@ -34,7 +34,7 @@ func (n *Network) forwardUDP(r *udp.ForwarderRequest) (handled bool) {
 	f := &flow{slot: s, wq: &waiter.Queue{}, idle: flowIdle, closeOut: func() {}}
 	var machine *net.UDPConn
 	if config.isDNS(to) {
-		f.idle = dnsIdle
+		f.idle, f.asks = dnsIdle, true
 		f.out = func(query []byte) { f.ask(targets, query) }
 	} else if machine, err = f.dial(targets[0]); err != nil {
 		s.release()
@@ -77,8 +77,8 @@ func (f *flow) receive(from *net.UDPConn) {
 	}
 	var readErr error
 	read := func(fd uintptr) bool {
-		b := largeBuffers.Get().(*[]byte)
-		defer largeBuffers.Put(b)
+		b := datagramBuffers.Get().(*[]byte)
+		defer datagramBuffers.Put(b)
 		var n int
 		for readErr = unix.EINTR; readErr == unix.EINTR; {
 			n, readErr = unix.Read(int(fd), *b)
