@@ -413,3 +413,27 @@ func TestSecurityK6TheNetworkOfTheMachineIsTheOperatorsWord(t *testing.T) {
 		t.Error("a capability that gives no power over the machine is refused")
 	}
 }
+
+// TestSecurityK6NetAdminIsPowerOverThePodOnly: a container that may configure a network configures that of its pod.
+func TestSecurityK6NetAdminIsPowerOverThePodOnly(t *testing.T) {
+	ownNetwork(t)
+	w := open(t, nil)
+	id := w.run("admin", func(c *runtimeapi.ContainerConfig) {
+		shell(c)
+		c.Linux.SecurityContext.Capabilities = &runtimeapi.Capability{AddCapabilities: []string{"NET_ADMIN"}}
+	}, "/busybox", "sleep", "600")
+	const address = "10.99.98.7"
+	said := w.in(id, "/busybox ip addr add "+address+"/32 dev lo; echo ended with $?; /busybox ip addr")
+	if !strings.Contains(said, "ended with 0") || !strings.Contains(said, address) {
+		t.Errorf("the pod cannot configure its own network: %s", said)
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		if strings.HasPrefix(a.String(), address) {
+			t.Errorf("the machine has the address %s", a)
+		}
+	}
+}
