@@ -92,7 +92,7 @@ release: ## write binaries of every platform, image, SBOMs and checksums into di
 # one target. They wait for leases, backoffs and containers as much as they compute, so three are at work on two processors.
 LONG_PACKAGES := providers/tensilekube providers/process test/faults/process test/integration providers/slurm examples providers/liqo providers/eci node \
   providers/aci providers/huaweicci providers/admiralty providers/admiralty/agent test/faults test/containerd providers/fargate providers/cri \
-  providers/interlink node/nodeutil providers/plugin deploy/release providertest
+  providers/interlink node/nodeutil providers/plugin deploy/release providertest test/streams
 LANES ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) * 3 / 2)))
 # If no more than REPEATS tests fail in all lanes, each of them is repeated once, and one that passes then is printed as FLAKY.
 REPEATS ?= 0

@@ -29,7 +29,9 @@ const (
 func (e *evictor) free(ctx context.Context) ([]eviction.Met, *statsv1alpha1.Summary, error) {
 	bounded, cancel := context.WithTimeout(ctx, freeTime)
 	defer cancel()
-	e.reclaim(bounded)
+	first, stop := context.WithTimeout(bounded, freeTime/2) // a container that cannot be removed leaves time for images
+	e.reclaim(first)
+	stop()
 	if err := e.r.collector.Free(bounded); err != nil {
 		log.G(ctx).WithError(err).Warn("the disk is full, and images that nothing uses could not be removed")
 	}

@@ -182,9 +182,7 @@ func (c *watchedConn) Close() error {
 	c.changed.Broadcast()
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	linger := ok && !closed && !c.ended
-	if closed || c.ended {
-		c.ahead.drop()
-	}
+	c.ahead.drop() // nobody reads it any more
 	if linger {
 		// It also unblocks CloseWrite, which waits for a write that the client does not read.
 		c.linger = time.AfterFunc(lingerLimit, func() { c.Conn.Close() })

@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
 )
 
@@ -84,6 +87,25 @@ func TestSecurityE12CommandThatReadsNothingEndsWithItsClient(t *testing.T) {
 	}
 	s.stdin.Close()
 	<-typed
+}
+
+// A command that ends and leaves a process that writes on does not hold the session of a client that has gone, such as a probe.
+func TestSecurityE12CommandThatLeavesAWriterEnds(t *testing.T) {
+	w := open(t, nil)
+	id := w.run("main", shell, "/busybox", "sleep", "600")
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := w.ExecSync(t.Context(), id, []string{"/busybox", "sh", "-c", "(while :; do echo x; /busybox sleep 0.05; done) &"}, 2*time.Second)
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if status.Code(err) != codes.DeadlineExceeded {
+			t.Errorf("got %v, want an error that the time is over", err)
+		}
+	case <-time.After(25 * time.Second): // less than the session is given up after
+		t.Error("the command holds its session")
+	}
 }
 
 // lingering counts the processes of that name in a container, by those of the machine or by those of the sandbox.

@@ -48,7 +48,7 @@ type pkg struct {
 }
 
 // finding matches the output of a failure that is true although a repeat may pass.
-var finding = regexp.MustCompile(`WARNING: DATA RACE|race detected during execution of test|\[rapid\] (failed|panic|flaky)`)
+var finding = regexp.MustCompile(`WARNING: DATA RACE|race detected (during execution of test|outside of test execution)|\[rapid\] (failed|panic|flaky)`)
 
 // allRan matches the line of a package whose tests have all ended.
 var allRan = regexp.MustCompile(`(?m)^(PASS|FAIL)$`)
@@ -116,7 +116,9 @@ func (p *pkg) add(r *results, e event) {
 		p.failed = append(p.failed, top)
 	case e.Action == "pass":
 		r.Passed = append(r.Passed, top)
-		delete(p.running, top)
+		if !finding.MatchString(p.running[top].String()) { // a race that is told of there may be why the package fails
+			delete(p.running, top)
+		}
 	case e.Action == "skip":
 		delete(p.running, top)
 	}

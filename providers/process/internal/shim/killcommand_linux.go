@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -32,7 +33,8 @@ func (s *supervisor) killCommand(pid int) {
 		processes = append(processes, ProcessOf(below))
 		signalBelow(pid, below, unix.SIGSTOP)
 	})
-	for _, below := range stopped {
+	// Children before their parents: a process whose parent has ended is below another one.
+	for _, below := range slices.Backward(stopped) {
 		signalBelow(pid, below, unix.SIGKILL)
 	}
 	_ = s.children.signal(pid, true, syscall.SIGKILL)

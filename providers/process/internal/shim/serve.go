@@ -165,6 +165,15 @@ func (s *supervisor) exec(c *conn, req request) done {
 	default:
 	}
 	s.commands.forget(pid)
+	drained := make(chan struct{})
+	defer close(drained)
+	go func() {
+		select {
+		case <-gone: // nobody reads the output of processes that the command has left
+			io.close()
+		case <-drained:
+		}
+	}()
 	io.drain()
 	return done{ExitCode: code}
 }
@@ -189,8 +198,8 @@ func (s *supervisor) execInput(c *conn, io streams) {
 				return
 			}
 		case frameEOF:
-			if io.tty {
-				_, _ = io.stdin.Write([]byte{4}) // what a user types to end the input of a terminal
+			if io.tty && !c.typeIn(io.stdin, []byte{4}) { // a user types that to end the input of a terminal
+				return
 			}
 			closeStdin()
 		case frameResize:

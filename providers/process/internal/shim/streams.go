@@ -5,11 +5,11 @@ package shim
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-
-	"encoding/json"
+	"time"
 )
 
 // Streams are the ends of a session that the caller has. Each may be nil.
@@ -29,8 +29,12 @@ type Command struct {
 	TTY  bool
 }
 
+// leaveLimit is how long a caller who has gone waits for the end of its command. One that the kernel cannot end, or a sandbox that does not
+// answer, must not keep a probe from telling so.
+const leaveLimit = 30 * time.Second
+
 // Exec runs a command in the container in dir and returns its exit code. When ctx ends, or an output cannot be written, the command is
-// killed with all that it started and that is still below it. Exec returns when the command has ended, not before.
+// killed with all that it started and that is still below it. Exec returns when the command has ended, or leaveLimit after it was to be killed.
 func Exec(ctx context.Context, dir string, c Command, s Streams) (int, error) {
 	return session(ctx, dir, request{Op: opExec, Argv: c.Argv, TTY: c.TTY, Kill: true, Stdin: s.Stdin != nil}, s)
 }
@@ -50,7 +54,10 @@ func session(ctx context.Context, dir string, req request, s Streams) (int, erro
 	leave := func() { c.Close() }
 	var stdout, stderr *output
 	if req.Kill {
-		leave = c.hangUp
+		leave = func() {
+			c.hangUp()
+			time.AfterFunc(leaveLimit, func() { c.Close() })
+		}
 		stdout, stderr = &output{ctx: ctx, to: s.Stdout, failed: leave}, &output{ctx: ctx, to: s.Stderr, failed: leave}
 		s.Stdout, s.Stderr = stdout, stderr
 	}
