@@ -207,7 +207,7 @@ func TestForeignAnswersSayNothing(t *testing.T) {
 	}))
 	defer server.Close()
 	r := newREST(REST{URL: server.URL + "/", User: "u"}, client{})
-	args := []string{"--job-name=a", "s", "p", "d"}
+	args := []string{"--job-name=a", endOfFlags, "s", "p", "d"}
 	for _, c := range []struct {
 		code int
 		text string

@@ -41,7 +41,7 @@ func TestAnswerWithoutItsField(t *testing.T) {
 	}
 	for _, id := range []string{"}", `,"job_id":null}`, `,"job_id":0}`} {
 		answers["POST /job/submit"] = head + id
-		if n, err := r.submit(t.Context(), []string{"s", "p", "d"}); err == nil || n != 0 || !unclear(err) || !strings.Contains(err.Error(), "is not one of slurmrestd") {
+		if n, err := r.submit(t.Context(), []string{"--", "s", "p", "d"}); err == nil || n != 0 || !unclear(err) || !strings.Contains(err.Error(), "is not one of slurmrestd") {
 			t.Errorf("%s: a submission gives %d, %v, want an error that leaves open whether there is a job", id, n, err)
 		}
 	}
@@ -56,7 +56,7 @@ func TestAnswerWithoutItsField(t *testing.T) {
 	if all, err := r.jobs(t.Context()); err != nil || len(all) != 0 {
 		t.Errorf("no jobs: %v, %v", all, err)
 	}
-	if n, err := r.submit(t.Context(), []string{"s", "p", "d"}); err != nil || n != 5 {
+	if n, err := r.submit(t.Context(), []string{"--", "s", "p", "d"}); err != nil || n != 5 {
 		t.Errorf("job 5: %d, %v", n, err)
 	}
 	if machines, up, err := r.partition(t.Context(), "main"); err != nil || len(machines) != 1 || !up {
