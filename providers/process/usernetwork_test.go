@@ -197,10 +197,15 @@ func TestNetworkProcessIsStartedAgain(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
 	first := w.networkProcess()
+	if !first.Alive() {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", first.PID))
+		t.Fatalf("the network process %v has ended: %s, %v", first, stat, err)
+	}
 	if err := shim.KillProcess(first); err != nil {
 		t.Fatal(err)
 	}
-	w.until("another network process", func() bool { return w.networkProcess() != first })
+	w.until("the end of the network process", func() bool { return !first.Alive() })
+	w.until("another network process", func() bool { p := w.networkProcess(); return p != first && p.Alive() })
 	answers("an answer after the network process was killed")
 	second := w.networkProcess()
 	cancel()
@@ -227,7 +232,8 @@ func (w *world) networkProcess() (p shim.Process) {
 		found, _ := filepath.Glob(dir + "/vk-process-*/network.pid") // the pattern is well-formed
 		for _, path := range found {
 			var process shim.Process
-			if durable.ReadJSON(path, &process) == nil && strings.HasPrefix(w.networkLog(process), w.config.StateDir) {
+			// A record may be that of a daemon that was killed, and its number another process's by now.
+			if durable.ReadJSON(path, &process) == nil && process.Alive() && w.networkLog(process) == filepath.Join(w.config.StateDir, "network.log") {
 				return process
 			}
 		}

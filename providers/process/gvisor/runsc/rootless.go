@@ -45,6 +45,6 @@ func makesSandbox(args []string) bool {
 // maybeRunAsRoot runs this program again as root of a new user namespace, and ends as that does, unless it has the rights of root. gVisor logs
 // that, and has no log yet: the line would be one of the container's own.
 func maybeRunAsRoot() error {
-	log.SetLevel(log.Warning)
+	log.SetTarget(log.GoogleEmitter{Writer: &log.Writer{Next: io.Discard}})
 	return specutils.MaybeRunAsRoot()
 }
