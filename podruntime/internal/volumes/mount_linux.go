@@ -17,10 +17,18 @@ import (
 
 const nonBlocking = unix.O_NONBLOCK
 
-// canMount tries it. What a process that ended here left is removed.
+// canMount tries it. What a process that ended here left is removed. On a full disk it is tried in memory: a daemon that starts there can
+// mount all the same.
 func canMount(root string) bool {
 	dir := filepath.Join(root, ".mount-probe")
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	err := os.Mkdir(dir, 0o700)
+	for _, memory := range []string{"/run", "/dev/shm"} {
+		if err == nil || errors.Is(err, fs.ErrExist) {
+			break
+		}
+		dir, err = os.MkdirTemp(memory, "vk-mount-probe-")
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return false
 	}
 	defer os.Remove(dir)
