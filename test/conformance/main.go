@@ -97,6 +97,8 @@ func (o *options) complete() {
 		}
 	case o.agent == "kubelet":
 		results += "-kubelet"
+	case o.provider == "process" && o.network == "own":
+		known, results = "test/conformance/known-process-own.tsv", results+"-own"
 	case o.provider == "process" && o.runtime == "runc":
 		known, results = "test/conformance/known-process-runc.tsv", results+"-runc"
 	case o.provider == "process":
