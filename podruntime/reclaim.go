@@ -61,8 +61,8 @@ func (e *evictor) reclaim(ctx context.Context) {
 	}
 }
 
-// know measures until it is known what pods have on the disk since that time: one that has filled it since it was measured last looks
-// like one that has nothing there, and another pod would go. What does not come is not waited for longer than knowTime.
+// know measures until the figures of all pods are newer than since, for at most knowTime. With older figures, a pod that has just filled the
+// disk looks empty, and another pod would be evicted.
 func (e *evictor) know(ctx context.Context, since time.Time) ([]eviction.Met, *statsv1alpha1.Summary, error) {
 	until := time.Now().Add(knowTime)
 	e.measureVolumes(ctx)

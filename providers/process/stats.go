@@ -44,7 +44,8 @@ const (
 	measuredAtOnce = 8
 )
 
-// ListContainerStats returns what each container that runs uses. Of one that cannot be measured it has what is known without it.
+// ListContainerStats returns what each container that runs uses. A container that cannot be
+// measured is in the list without its figures.
 func (r *Runtime) ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	bounded, cancel := context.WithTimeout(ctx, measureTime)
 	defer cancel()

@@ -317,7 +317,7 @@ func TestSecurityJ9WhatContainersWriteIsFoundOnce(t *testing.T) {
 					}
 					continue
 				}
-				// What the runtime mounts is what was there.
+				// The runtime mounts the directory that was opened.
 				if err := errors.Join(os.WriteFile(filepath.Join(written, "mark"), nil, 0o600), os.Rename(written, written+".was"), os.Symlink(outside, written)); err != nil {
 					t.Fatal(err)
 				}
