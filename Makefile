@@ -164,6 +164,11 @@ security: build ## run every test of a promise about security and write docs/rep
 	@for module in $(TEST_MODULES) providers/process/gvisor; do (cd $$module && VK_REQUIRE_TESTAPI=1 go test -count=1 -timeout 20m -run '^TestSecurity' ./... >/dev/null); done
 	@go run ./test/report security
 
+.PHONY: field
+field: build ## run every test of what others published and write docs/reports/field.md
+	@for module in $(TEST_MODULES) devcluster; do (cd $$module && VK_REQUIRE_TESTAPI=1 go test -count=1 -timeout 20m -run '^TestPublished' ./... >/dev/null); done
+	@go run ./test/report field
+
 SOAK ?= 1h
 .PHONY: soak
 soak: build ## kill a daemon with kill -9 every five seconds for SOAK=1h under churn, and write docs/reports/soak.md

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command report writes what tests prove, row by row: `report faults` makes docs/reports/faults.md of the output of `go test -json`,
-// `report security` makes docs/reports/security.md of the names of tests. It runs no test: `make faults` and `make security` do so first.
+// `report security` and `report field` make docs/reports/security.md and docs/reports/field.md of the names of tests. It runs no test: the
+// targets of make do so first.
 //
 // The guarantee: it ends with an error when a row has no test, or has one that failed or was skipped, and says so in the table.
 //
@@ -15,6 +16,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/fieldrow"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/repocheck"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/securityrow"
 )
@@ -28,7 +30,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return errors.New("want faults or security")
+		return errors.New("want faults, security or field")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	out := flags.String("o", "docs/reports/"+args[0]+".md", "file to write")
@@ -39,17 +41,20 @@ func run(args []string) error {
 	case "faults":
 		return faults(os.Stdin, *out, flags.Args())
 	case "security":
-		return security(*out)
+		return rows(*out, securityrow.Check)
+	case "field":
+		return rows(*out, fieldrow.Check)
 	}
-	return fmt.Errorf("there is no page %q: want faults or security", args[0])
+	return fmt.Errorf("there is no page %q: want faults, security or field", args[0])
 }
 
-func security(out string) error {
+// rows writes the page of a table whose rows are in the names of tests.
+func rows(out string, check func(*repocheck.Tree) (page string, breaches []string)) error {
 	tree, err := repocheck.Load(".")
 	if err != nil {
 		return err
 	}
-	page, breaches := securityrow.Check(tree)
+	page, breaches := check(tree)
 	if err := os.WriteFile(out, []byte(page), 0o644); err != nil {
 		return err
 	}

@@ -20,3 +20,16 @@ func TestPage(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestRowOf(t *testing.T) {
+	for test, want := range map[string]string{
+		"TestSecurityA7StreamsNeedCreate": "A7",
+		"TestSecurityA11Audit":            "A11",
+		"TestSecurityOfStreams":           "",
+		"TestA7":                          "",
+	} {
+		if got := rowpage.RowOf(test, "TestSecurity"); got != want {
+			t.Errorf("RowOf(%q) = %q, want %q", test, got, want)
+		}
+	}
+}

@@ -13,7 +13,6 @@ package securityrow
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/repocheck"
@@ -44,31 +43,14 @@ var sections = map[byte]string{
 	'K': "The network of pods of provider process",
 }
 
-var name = regexp.MustCompile(`^TestSecurity([A-Z]\d+)[A-Z]`)
-
-// rowOf returns the ID of the row that a test of this name is about, "" for a test of none.
-func rowOf(test string) string {
-	if m := name.FindStringSubmatch(test); m != nil {
-		return m[1]
-	}
-	return ""
-}
-
 // Check returns docs/reports/security.md for the tree, and where it breaks the rules: every promise has a
 // test or a reason for having none, never both, and every test names a row.
 func Check(tree *repocheck.Tree) (page string, breaches []string) {
-	tests, known := map[string][]string{}, map[string]bool{}
+	known := map[string]bool{}
 	for _, row := range rows {
 		known[row.ID] = true
 	}
-	for _, test := range tree.Tests("TestSecurity") {
-		id := rowOf(test.Name)
-		if !known[id] {
-			breaches = append(breaches, fmt.Sprintf("%s: %s: want a row of the checklist after TestSecurity, such as A7", test.At, test.Name))
-			continue
-		}
-		tests[id] = append(tests[id], fmt.Sprintf("`%s` (%s)", test.Name, test.Dir))
-	}
+	tests, breaches := rowpage.Proofs(tree, "TestSecurity", func(id string) bool { return known[id] })
 	for _, row := range rows {
 		switch has := len(tests[row.ID]) > 0; {
 		case !has && row.Without == "":

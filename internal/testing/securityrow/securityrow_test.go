@@ -28,19 +28,6 @@ func TestEveryPromiseIsTestedAndReported(t *testing.T) {
 	}
 }
 
-func TestRowOf(t *testing.T) {
-	for test, want := range map[string]string{
-		"TestSecurityA7StreamsNeedCreate": "A7",
-		"TestSecurityA11Audit":            "A11",
-		"TestSecurityOfStreams":           "",
-		"TestA7":                          "",
-	} {
-		if got := rowOf(test); got != want {
-			t.Errorf("rowOf(%q) = %q, want %q", test, got, want)
-		}
-	}
-}
-
 func TestPageNamesWhatIsMissing(t *testing.T) {
 	page := write(map[string][]string{"A1": {"`TestSecurityA1NoDoorOpensByItself` (node/nodeutil)"}})
 	for _, want := range []string{"TestSecurityA1NoDoorOpensByItself", "| A2 | ", "**none**", "1 of "} {
