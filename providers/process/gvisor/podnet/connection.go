@@ -5,7 +5,6 @@
 package podnet
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -184,7 +183,7 @@ func (w *socketWriter) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// copyIn copies to the pod, and tells whether that ended as it should. While nothing comes it holds no buffer.
+// copyIn copies to the pod, and tells whether that ended as it should. Data goes from the kernel to the stack without a buffer between.
 func (c *connection) copyIn(from stream) bool {
 	raw, err := from.SyscallConn()
 	if err != nil {
@@ -193,45 +192,86 @@ func (c *connection) copyIn(from stream) bool {
 	entry, ready := waiter.NewChannelEntry(waiter.WritableEvents | waiter.EventHUp | waiter.EventErr)
 	c.wq.EventRegister(&entry)
 	defer c.wq.EventUnregister(&entry)
-	pool := bufferPool(c.slot.share)
-	var b *[]byte
-	var n int
-	var readErr error
+	var r socketReader
+	var terr tcpip.Error
 	read := func(fd uintptr) bool {
-		b = pool.Get().(*[]byte)
-		for readErr = unix.EINTR; readErr == unix.EINTR; {
-			n, readErr = unix.Read(int(fd), *b)
+		if r.open(int(fd)); r.empty {
+			return false // it is called again when there is data
 		}
-		if readErr == unix.EAGAIN {
-			pool.Put(b)
-			return false
+		if r.err == nil && !r.ended {
+			_, terr = c.ep.Write(&r, tcpip.WriteOptions{})
 		}
 		return true
 	}
-	var r bytes.Reader
 	for {
-		if err := raw.Read(read); err != nil {
+		if err := raw.Read(read); err != nil || r.err != nil {
 			return false
 		}
-		ok := readErr == nil
-		for rest := (*b)[:max(n, 0)]; ok && len(rest) > 0; {
-			r.Reset(rest)
-			written, terr := c.ep.Write(&r, tcpip.WriteOptions{})
-			rest = rest[written:]
-			if _, full := terr.(*tcpip.ErrWouldBlock); full {
-				<-ready
-			} else if terr != nil {
-				ok = false
-			}
-		}
-		pool.Put(b)
-		switch {
-		case !ok:
-			return false
-		case n == 0:
+		if r.ended {
 			return c.ep.Shutdown(tcpip.ShutdownWrite) == nil
 		}
+		switch terr.(type) {
+		case nil:
+		case *tcpip.ErrWouldBlock:
+			<-ready
+		default:
+			return false
+		}
 	}
+}
+
+// socketReader reads the data that a socket has, which nobody else reads.
+type socketReader struct {
+	fd, size     int // size is the number of bytes that the socket has
+	empty, ended bool
+	err          error
+}
+
+// open finds out how much the socket has.
+func (r *socketReader) open(fd int) {
+	*r = socketReader{fd: fd}
+	if r.size, r.err = unix.IoctlGetInt(fd, unix.TIOCINQ); r.err != nil || r.size > 0 {
+		return
+	}
+	// Nothing, the end and an error are told apart by a look at the next byte.
+	var next [1]byte
+	var n int
+	err := error(unix.EINTR)
+	for err == unix.EINTR {
+		n, _, err = unix.Recvfrom(fd, next[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	}
+	switch {
+	case err == unix.EAGAIN:
+		r.empty = true
+	case err != nil:
+		r.err = err
+	case n == 0:
+		r.ended = true
+	default:
+		r.size = n // it came meanwhile
+	}
+}
+
+// Len is the number of bytes that can be read without waiting.
+func (r *socketReader) Len() int { return r.size }
+
+// Read reads no more than Len.
+func (r *socketReader) Read(b []byte) (n int, err error) {
+	if b = b[:min(len(b), r.size)]; len(b) == 0 {
+		return 0, nil
+	}
+	for err = unix.EINTR; err == unix.EINTR; {
+		n, err = unix.Read(r.fd, b)
+	}
+	if err == nil && n == 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		r.err = err
+		return 0, err
+	}
+	r.size -= n
+	return n, nil
 }
 
 // finish closes the connection, and keeps its slot until the stack has let go of it: a pod that does not end its side costs itself.
@@ -260,19 +300,6 @@ func (c *connection) gone() bool {
 	}
 	return false
 }
-
-// bufferPool has the buffers for connections with that share: many connections have small ones.
-func bufferPool(share int) *sync.Pool {
-	switch {
-	case share >= 512<<10:
-		return &largeBuffers
-	case share >= 128<<10:
-		return &mediumBuffers
-	}
-	return &smallBuffers
-}
-
-var largeBuffers, mediumBuffers, smallBuffers = buffers(256 << 10), buffers(16 << 10), buffers(4 << 10)
 
 // datagramBuffers have room for a datagram each.
 var datagramBuffers = buffers(64 << 10)

@@ -54,7 +54,7 @@ func allowed() seccomp.SyscallRules {
 		unix.SYS_CLONE:    seccomp.PerArg{seccomp.MaskedEqual(threads|namespaces, threads)},
 		unix.SYS_MMAP:     seccomp.PerArg{anything, anything, seccomp.MaskedEqual(unix.PROT_EXEC, 0)},
 		unix.SYS_MPROTECT: seccomp.PerArg{anything, anything, seccomp.MaskedEqual(unix.PROT_EXEC, 0)},
-		unix.SYS_IOCTL:    seccomp.PerArg{anything, seccomp.EqualTo(unix.TUNGETIFF)},
+		unix.SYS_IOCTL:    seccomp.Or{seccomp.PerArg{anything, seccomp.EqualTo(unix.TUNGETIFF)}, seccomp.PerArg{anything, seccomp.EqualTo(unix.TIOCINQ)}},
 		unix.SYS_PRCTL:    seccomp.PerArg{seccomp.EqualTo(unix.PR_SET_VMA)},
 		unix.SYS_TGKILL:   seccomp.PerArg{seccomp.EqualTo(uintptr(os.Getpid()))},
 		unix.SYS_FCNTL: seccomp.Or{

@@ -184,7 +184,8 @@ func newGuest(t testing.TB, address string, sandbox, network int, control *net.U
 		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol, icmp.NewProtocol4},
 		HandleLocal:        true,
 	})
-	card, err := fdbased.New(&fdbased.Options{FDs: []int{sandbox}, MTU: maxMTU, PacketDispatchMode: fdbased.RecvMMsg, PreConfigured: true, IsPacketSocket: []bool{false}})
+	card, err := fdbased.New(&fdbased.Options{FDs: []int{sandbox}, MTU: maxMTU, PacketDispatchMode: fdbased.RecvMMsg, PreConfigured: true, IsPacketSocket: []bool{false},
+		RXChecksumOffload: true, TXChecksumOffload: true})
 	if err != nil {
 		t.Fatal(err)
 	}

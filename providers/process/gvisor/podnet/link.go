@@ -67,9 +67,10 @@ func (*link) LinkAddress() tcpip.LinkAddress { return "" }
 // SetLinkAddress does nothing.
 func (*link) SetLinkAddress(tcpip.LinkAddress) {}
 
-// Capabilities are that checksums are not compared: packets come by memory. They are computed, as the kernel behind a TUN device compares them.
+// Capabilities are that checksums of TCP and UDP are neither computed nor compared: packets come and go by memory. A TUN device, whose kernel
+// compares them, gets them from its nic.
 func (*link) Capabilities() stack.LinkEndpointCapabilities {
-	return stack.CapabilityRXChecksumOffload
+	return stack.CapabilityRXChecksumOffload | stack.CapabilityTXChecksumOffload
 }
 
 // Wait has nothing to wait for.

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/buffer"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
@@ -157,6 +158,9 @@ func (n *nic) receive(handle func(view *buffer.View) (taken bool)) {
 
 // send sends a packet of the stack, which the caller keeps.
 func (n *nic) send(pkt *stack.PacketBuffer) {
+	if n.tun && pkt.TransportProtocolNumber == header.TCPProtocolNumber {
+		setChecksum(pkt.NetworkHeader().Slice(), pkt.TransportHeader().Slice(), pkt.Data().Checksum())
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.queue) == 0 && n.write(pkt.AsSlices()) {
@@ -167,6 +171,9 @@ func (n *nic) send(pkt *stack.PacketBuffer) {
 
 // pass sends a packet of another pod, and tells whether it has kept the view.
 func (n *nic) pass(from *pod, view *buffer.View) (taken bool) {
+	if n.tun {
+		completeTCP(view.AsSlice())
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.queue) == 0 && n.writeBytes(view.AsSlice()) {
