@@ -22,7 +22,7 @@ func (r *leaseRenewer) announce(ctx context.Context) error {
 		return nil
 	}
 	mine := r.lease.DeepCopy()
-	metav1.SetMetaDataAnnotation(&mine.ObjectMeta, lease.StandbyAnnotation, h.claim.Self.Text())
+	h.claim.Announce(mine)
 	_, err := timed(ctx, r.timeout(), func(ctx context.Context) (*coordinationv1.Lease, error) { return r.update(ctx, mine) })
 	if err != nil {
 		log.G(ctx).WithError(err).Debug("cannot say on the lease that this process stands by")
@@ -33,7 +33,7 @@ func (r *leaseRenewer) announce(ctx context.Context) error {
 }
 
 // giveUp lets another process have the lease at once, when all work on pods
-// has ended.
+// has ended. It is the last renewal: if no process takes the lease, the control plane finds the node not ready after its own grace period.
 func (r *leaseRenewer) giveUp(ctx context.Context) {
 	if r.holder == nil || !r.holder.claim.Held || !r.holder.podsEnded() {
 		return
@@ -61,7 +61,7 @@ func (r *leaseRenewer) tryGiveUp(ctx context.Context) (err error) {
 	if r.lease.Annotations[lease.HolderAnnotation] != r.holder.claim.Self.Text() {
 		return nil
 	}
-	mine := r.lease.DeepCopy()
+	mine := r.renewed(ctx, r.lease)
 	mine.Annotations[lease.HolderAnnotation] = ""
 	_, err = r.update(ctx, mine)
 	return err

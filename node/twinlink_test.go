@@ -240,11 +240,19 @@ func (l linkedLeases) Create(ctx context.Context, lease *coordinationv1.Lease, _
 	return l.put(lease, true)
 }
 
+// Update fails the test if it leaves a lease that changed without a later renewal: with the feature gate NodeControllerLeaseCircuitBreaker the
+// control plane never finds a node dead whose lease is like that.
 func (l linkedLeases) Update(ctx context.Context, lease *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
 	if err := l.link.request(ctx); err != nil {
 		return nil, err
 	}
-	return l.put(lease, false)
+	before, _ := l.link.w.leases.get() // an error means that put fails, too
+	got, err := l.put(lease, false)
+	if err == nil && before != nil && !before.Spec.RenewTime.Before(got.Spec.RenewTime) {
+		l.link.w.Errorf("%s changes the lease without a later renewal: it was renewed at %s before, and at %s now, with the annotations %v",
+			l.link.name, before.Spec.RenewTime, got.Spec.RenewTime, got.Annotations)
+	}
+	return got, err
 }
 
 func (l linkedLeases) put(sent *coordinationv1.Lease, create bool) (*coordinationv1.Lease, error) {

@@ -17,6 +17,8 @@ const (
 	// StandbyAnnotation asks the holder to show more often that it lives. The holder
 	// takes it away with its next renewal.
 	StandbyAnnotation = "virtual-kubelet.io/standby"
+	// announceStep is how much Announce moves the time of the renewal: the least that a lease can say.
+	announceStep = time.Microsecond
 
 	// takeoverAfter is how long a holder must have shown no sign of life before
 	// another process takes its place. It is longer than MaxAge.
@@ -68,7 +70,7 @@ func (c *Claim) Judge(lease *coordinationv1.Lease, now time.Time) (Result, time.
 			renewed = *lease.Spec.RenewTime
 		}
 	}
-	same := renewed.Equal(&c.renewed)
+	same := renewed.Equal(&c.renewed) || announced(lease, c.renewed)
 	c.renewed = renewed
 	switch {
 	case holder == c.Self.Text(),
@@ -95,6 +97,23 @@ func (c *Claim) Judge(lease *coordinationv1.Lease, now time.Time) (Result, time.
 		return Theirs, left
 	}
 	return Free, 0
+}
+
+// Announce says on the lease of another process that Self waits for it. It moves the time of the renewal a little: with the feature gate
+// NodeControllerLeaseCircuitBreaker the control plane waits for ever for the renewal that it thinks it has missed when a lease changes without
+// one, so a node whose processes end before the next renewal would stay ready.
+func (c *Claim) Announce(lease *coordinationv1.Lease) {
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, StandbyAnnotation, c.Self.Text())
+	if at := lease.Spec.RenewTime; at != nil {
+		later := metav1.NewMicroTime(at.Add(announceStep))
+		lease.Spec.RenewTime = &later
+	}
+}
+
+// announced reports whether Announce is all that happened to the lease since it was renewed then, which is no sign of life of its holder.
+func announced(lease *coordinationv1.Lease, renewed metav1.MicroTime) bool {
+	return lease != nil && lease.Annotations[StandbyAnnotation] != "" && lease.Spec.RenewTime != nil &&
+		lease.Spec.RenewTime.Time.Equal(renewed.Add(announceStep))
 }
 
 // Took notes that the lease is ours as it was just written.

@@ -37,6 +37,13 @@ func givenUp(renewal int) *coordinationv1.Lease {
 	return lease
 }
 
+// awaited is a lease whose holder another process waits for since its nth renewal.
+func awaited(holder string, renewal int) *coordinationv1.Lease {
+	lease := heldBy(holder, renewal)
+	(&Claim{Self: ParseMark("third")}).Announce(lease)
+	return lease
+}
+
 // The rules by which a process decides whose the lease is, as cases of what it
 // sees. Its own mark is "me"; "dead" is a process that has provably ended.
 func TestLeaseClaim(t *testing.T) {
@@ -65,6 +72,11 @@ func TestLeaseClaim(t *testing.T) {
 			{0, heldBy("other", 1), Theirs, 12 * s}, {5 * s, heldBy("other", 1), Theirs, 7 * s},
 			{5 * s, heldBy("other", 1), Theirs, 2 * s}, {2 * s, heldBy("other", 1), Free, 0},
 		}},
+		"another process says that it waits, which the holder does not": {nil, []sight{
+			{0, heldBy("other", 1), Theirs, 12 * s}, {5 * s, awaited("other", 1), Theirs, 7 * s}, {5 * s, awaited("other", 1), Theirs, 2 * s},
+			{1 * s, awaited("other", 2), Theirs, 12 * s},
+		}},
+		"it is ours, and somebody edits our name and waits": {heldBy("me", 1), []sight{{3 * s, awaited("thief", 1), Ours, 0}}},
 		"its clock is an hour behind": {nil, []sight{
 			{0, heldBy("other", 3600), Theirs, 12 * s}, {5 * s, heldBy("other", 2), Theirs, 12 * s},
 		}},

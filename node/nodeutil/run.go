@@ -68,6 +68,7 @@ func (n *Node) run(parent context.Context) error {
 func (n *Node) runParts(p *parts) error {
 	p.start("node controller", func(ctx context.Context) error {
 		n.waitForPods(ctx)
+		n.beginReady()
 		return n.node.Run(ctx)
 	})
 	n.startProvisioner(p)
@@ -85,6 +86,19 @@ func (n *Node) waitForPods(ctx context.Context) {
 	case <-ctx.Done():
 	case <-timer.C:
 		log.G(ctx).Warn("Pod controller is not ready yet; registering the node meanwhile")
+	}
+}
+
+// beginReady makes the node one that is ready, if the pod controller is and the program has no NodeProvider: a node that another process acted for
+// until now, or that is started anew, must not be unready for a moment.
+func (n *Node) beginReady() {
+	if n.naive == nil {
+		return
+	}
+	select {
+	case <-n.pods.Ready():
+		n.cfg.NodeSpec = *readyNode(&n.cfg.NodeSpec, time.Now())
+	default:
 	}
 }
 

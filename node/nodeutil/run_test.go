@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testpki"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
@@ -83,6 +84,24 @@ func TestRunRegistersAReadyNode(t *testing.T) {
 		return
 	}
 	t.Error("no Ready condition")
+}
+
+// TestNodeIsReadyFromItsFirstWrite: a node that is started again, or that another process acted for until now, is not unready for a moment.
+func TestNodeIsReadyFromItsFirstWrite(t *testing.T) {
+	r := start(t, newMemory().asProvider)
+	for _, action := range r.client.Actions() {
+		create, ok := action.(clienttesting.CreateAction)
+		if !ok || action.GetResource().Resource != "nodes" {
+			continue
+		}
+		for _, c := range create.GetObject().(*corev1.Node).Status.Conditions {
+			if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+				t.Errorf("the node is registered as %+v, want ready", c)
+			}
+		}
+		return
+	}
+	t.Error("the node was not registered")
 }
 
 func TestProviderKnowsWhenAllIsListed(t *testing.T) {

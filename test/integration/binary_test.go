@@ -29,21 +29,28 @@ type child struct {
 // listens at the address. The program ends with the test, within stopTime. args are further settings.
 func (w *world) startProgram(address string, credentials testapi.NodeCredentials, args ...string) *child {
 	w.Helper()
-	c := &child{world: w, said: &testlog.Buffer{}}
-	c.cmd = exec.Command(testnode.Program(w.T), append([]string{
+	c := w.runProgram(append([]string{
 		"--nodename=" + w.nodeName, "--provider=mock",
 		"--kubeconfig=" + credentials.Kubeconfig,
 		"--tls-cert-file=" + credentials.CertFile, "--tls-private-key-file=" + credentials.KeyFile,
 		"--client-ca-file=" + credentials.CAFile,
 		"--node-ip=" + address, "--listen-address=" + address, "--port=0",
 	}, args...)...)
+	w.awaitNode("is ready", nodeReady)
+	return c
+}
+
+// runProgram runs virtual-kubelet with args and no other setting. It ends with the test, within stopTime.
+func (w *world) runProgram(args ...string) *child {
+	w.Helper()
+	c := &child{world: w, said: &testlog.Buffer{}}
+	c.cmd = exec.Command(testnode.Program(w.T), args...)
 	c.cmd.Env = withoutSettings(os.Environ())
 	c.cmd.Stdout, c.cmd.Stderr = c.said, c.said
 	if err := c.cmd.Start(); err != nil {
 		w.Fatalf("start virtual-kubelet: %v", err)
 	}
 	w.Cleanup(c.end)
-	w.awaitNode("is ready", nodeReady)
 	return c
 }
 
@@ -52,6 +59,7 @@ func (c *child) end() {
 	if c.ended {
 		return
 	}
+	c.ended = true
 	began := time.Now()
 	_ = c.cmd.Process.Signal(syscall.SIGTERM)                             // an error means that it has ended, which Wait tells
 	kill := time.AfterFunc(patience, func() { _ = c.cmd.Process.Kill() }) // so that the test ends
