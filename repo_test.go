@@ -31,7 +31,7 @@ var directions = []repocheck.Direction{
 
 	{Packages: "capability", May: nil, Outside: []string{"k8s.io/api", "k8s.io/apimachinery"},
 		Why: "what a pod asks for is read from the pod alone"},
-	{Packages: "internal/lifecycle", May: nil, Outside: []string{"k8s.io/api", "k8s.io/apimachinery"},
+	{Packages: "internal/lifecycle", May: []string{"providerkit/podstatus"}, Outside: []string{"k8s.io/api", "k8s.io/apimachinery"},
 		Why: "the rules for a pod are pure functions: no client, no clock, no goroutine"},
 	{Packages: "internal/testing/repocheck", May: nil, Outside: []string{"golang.org/x/mod"},
 		Why: "the rules must run even when the library does not compile"},

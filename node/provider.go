@@ -37,6 +37,8 @@ type PodLifecycleHandler interface {
 	// tells how far it is, by the condition PodResizeInProgress for example. A change of the spec
 	// counts as observed (status.observedGeneration) when the provider has reported the pod
 	// with its metadata.generation, or when GetPodStatus, which is called then, agrees with what was reported.
+	// A container that the change replaces has another container ID afterwards, or a higher restart count: by these
+	// a report about the new container is told from a late report about the old one.
 	UpdatePod(ctx context.Context, pod *corev1.Pod) error
 
 	// DeletePod stops a pod, within the grace period in

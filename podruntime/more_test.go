@@ -46,6 +46,37 @@ func TestResourcesChangeInARunningContainer(t *testing.T) {
 	})
 }
 
+// TestPublishedB1ReplacedContainerNeverEnds: of a pod that never restarts, no report says that a container has ended whose image changes
+// (tektoncd/pipeline: cmd/nop/README.md).
+func TestPublishedB1ReplacedContainerNeverEnds(t *testing.T) {
+	for _, policy := range []corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure} {
+		inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
+			w.Script(fakecri.ByName("main"), fakecri.Life{CleanStop: true, Stops: time.Second})
+			w.AddImage(fakecri.Image{Name: "nop", Size: 7})
+			pod := podOf("task", "main")
+			pod.Spec.RestartPolicy = policy
+			w.create(pod)
+			w.awaitRunning(pod)
+			w.heard = func(told *corev1.Pod) {
+				if s := told.Status.ContainerStatuses[0]; s.State.Terminated != nil || told.Status.Phase != corev1.PodRunning {
+					t.Errorf("it is told that the pod is %s and its container has ended: %+v", told.Status.Phase, s.State)
+				}
+			}
+			pod.Spec.Containers[0].Image = "nop"
+			if err := w.runtime.UpdatePod(t.Context(), pod.DeepCopy()); err != nil {
+				t.Fatal(err)
+			}
+			w.await(pod, "running again", func(s *corev1.PodStatus) bool {
+				c := s.ContainerStatuses[0]
+				return c.State.Running != nil && c.Ready && c.RestartCount == 1 && c.LastTerminationState.Terminated != nil
+			})
+			w.heard = nil
+			w.delete(pod, 5)
+			w.awaitGone(pod)
+		})
+	}
+}
+
 func cpu(request, limit string) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(request)},

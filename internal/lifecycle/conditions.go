@@ -134,7 +134,7 @@ func containersReady(pod *corev1.Pod, s *corev1.PodStatus, reported []corev1.Pod
 		c.Status, c.Reason = corev1.ConditionFalse, "PodFailed"
 		return c, true
 	}
-	if r := condition(reported, corev1.ContainersReady); r != nil {
+	if r := condition(reported, corev1.ContainersReady); r != nil && !outlived(r, pod, s) {
 		return *r, true
 	}
 	if len(s.ContainerStatuses) > 0 {
@@ -151,6 +151,14 @@ func containersReady(pod *corev1.Pod, s *corev1.PodStatus, reported []corev1.Pod
 	return corev1.PodCondition{}, false
 }
 
+// outlived reports whether the provider's word that the pod is ready is older than the end of a container that the pod shows.
+func outlived(ready *corev1.PodCondition, pod *corev1.Pod, s *corev1.PodStatus) bool {
+	return ready.Status == corev1.ConditionTrue && slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+		st := statusNamed(s.ContainerStatuses, c.Name)
+		return st != nil && st.State.Terminated != nil
+	})
+}
+
 func unreadyContainers(pod *corev1.Pod, s *corev1.PodStatus) (names []string) {
 	for _, c := range pod.Spec.Containers {
 		if !slices.ContainsFunc(s.ContainerStatuses, func(st corev1.ContainerStatus) bool { return st.Name == c.Name && st.Ready }) {
@@ -165,7 +173,7 @@ func unreadyContainers(pod *corev1.Pod, s *corev1.PodStatus) (names []string) {
 func podReady(pod *corev1.Pod, s *corev1.PodStatus, reported, all []corev1.PodCondition, containers corev1.PodCondition) corev1.PodCondition {
 	c := containers
 	c.Type, c.LastTransitionTime = corev1.PodReady, metav1.Time{}
-	if r := condition(reported, corev1.PodReady); r != nil && !Terminal(s) {
+	if r := condition(reported, corev1.PodReady); r != nil && !Terminal(s) && !outlived(r, pod, s) {
 		c = *r
 	}
 	if c.Status != corev1.ConditionTrue {

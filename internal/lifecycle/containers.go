@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
 // reasonStatusUnknown is that of a container that has run and whose end nobody told.
@@ -15,27 +17,44 @@ const reasonStatusUnknown = "ContainerStatusUnknown"
 
 // mergeContainers returns the statuses that follow from the reported ones. A
 // report without any leaves the old ones. Restart counts never fall; after the
-// end of the pod no container runs or starts again, and before it none that is final. How a
+// end of the pod no container runs or starts again, and before it none that is final, unless it is another instance. How a
 // container ended is the backend's to tell: until it does, that is unknown.
 func mergeContainers(old, reported []corev1.ContainerStatus, ended bool, final func(*corev1.ContainerStatus) bool) []corev1.ContainerStatus {
 	if len(reported) == 0 {
 		reported = old
 	}
-	merged := make([]corev1.ContainerStatus, len(reported))
+	merged := make([]corev1.ContainerStatus, 0, len(reported))
 	for i := range reported {
-		merged[i] = reported[i]
-		if before := statusNamed(old, merged[i].Name); before != nil {
-			merged[i].RestartCount = max(merged[i].RestartCount, before.RestartCount)
-			if before.State.Terminated != nil && merged[i].State.Terminated == nil && (ended || final(before)) {
-				merged[i] = *before
+		now, before := reported[i], statusNamed(old, reported[i].Name)
+		if before != nil {
+			now.RestartCount = max(now.RestartCount, before.RestartCount)
+			if before.State.Terminated != nil && now.State.Terminated == nil && (ended || final(before)) {
+				if !ended && replaces(&reported[i], before) {
+					continue // the API server takes it when it has no status of the container: with the next write
+				}
+				now = *before
 			}
 		}
-		if ended && merged[i].State.Terminated == nil && hasEverRun(&merged[i], statusNamed(old, merged[i].Name)) {
-			merged[i].State = corev1.ContainerState{Waiting: endNotTold()}
-			merged[i].Ready, merged[i].Started = false, new(bool)
+		if ended && now.State.Terminated == nil && hasEverRun(&now, before) {
+			now.State = corev1.ContainerState{Waiting: endNotTold()}
+			now.Ready, now.Started = false, new(bool)
 		}
+		merged = append(merged, now)
 	}
 	return merged
+}
+
+// replaces reports whether a container that runs is another instance than the one that has ended, and not an earlier one: the backend replaced it,
+// for a new image for example. The same instance is told late.
+func replaces(running, ended *corev1.ContainerStatus) bool {
+	switch {
+	case running.State.Running == nil, running.RestartCount < ended.RestartCount:
+		return false
+	case running.RestartCount > ended.RestartCount:
+		return true
+	}
+	return running.ContainerID != "" && ended.ContainerID != "" && running.ContainerID != ended.ContainerID &&
+		!running.State.Running.StartedAt.Time.Before(ended.State.Terminated.FinishedAt.Time)
 }
 
 // hasEverRun reports whether a container has run, as far as the report and the status before tell. One that comes
@@ -72,22 +91,21 @@ func statusNamed(list []corev1.ContainerStatus, name string) *corev1.ContainerSt
 }
 
 // byPolicy says of a terminated container of the pod that it can never run
-// again: a report that says otherwise is late, and the API server refuses it.
+// again: the API server refuses a report that says otherwise.
 func byPolicy(pod *corev1.Pod) func(*corev1.ContainerStatus) bool {
 	return func(st *corev1.ContainerStatus) bool {
+		var ended *corev1.Container
 		for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 			for i := range list {
-				c := &list[i]
-				if c.Name == st.Name && (c.RestartPolicy != nil || len(c.RestartPolicyRules) > 0) {
-					return false // it has rules of its own
-				}
-				if slices.ContainsFunc(c.RestartPolicyRules, restartsAll) {
+				if slices.ContainsFunc(list[i].RestartPolicyRules, restartsAll) {
 					return false // the end of that one may start it again
+				}
+				if ended == nil && list[i].Name == st.Name {
+					ended = &list[i]
 				}
 			}
 		}
-		policy := pod.Spec.RestartPolicy
-		return policy == corev1.RestartPolicyNever || policy == corev1.RestartPolicyOnFailure && st.State.Terminated.ExitCode == 0
+		return ended == nil || !podstatus.RestartsAfter(pod, ended, st.State.Terminated.ExitCode)
 	}
 }
 

@@ -4,8 +4,10 @@ package lifecycle
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // container is the status of the container c, which runs.
@@ -141,7 +143,11 @@ func TestContainersWhilePodRuns(t *testing.T) {
 	restarted := func(times int32) func(*corev1.ContainerStatus) {
 		return func(c *corev1.ContainerStatus) { c.RestartCount = times }
 	}
-	never, own := corev1.RestartPolicyNever, corev1.ContainerRestartPolicyAlways
+	never, own, nothing := corev1.RestartPolicyNever, corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever
+	rule := corev1.ContainerRestartRule{
+		Action:    corev1.ContainerRestartRuleActionRestart,
+		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
+	}
 	for _, tt := range []struct {
 		name          string
 		policy        corev1.RestartPolicy
@@ -155,7 +161,9 @@ func TestContainersWhilePodRuns(t *testing.T) {
 		{name: "it runs, and is said to wait", policy: never, before: container(), after: container(waiting), want: "ContainerCreating"},
 		{name: "it must not restart", policy: never, before: container(exited(0)), after: container(), want: "exited"},
 		{name: "it has a policy of its own", policy: never, container: corev1.Container{RestartPolicy: &own}, before: container(exited(0)), after: container(), want: "running"},
-		{name: "it has rules of its own", policy: never, container: corev1.Container{RestartPolicyRules: []corev1.ContainerRestartRule{{}}}, before: container(exited(0)), after: container(), want: "running"},
+		{name: "it has a rule of its own for its end", policy: never, container: corev1.Container{RestartPolicy: &nothing, RestartPolicyRules: []corev1.ContainerRestartRule{rule}}, before: container(exited(42)), after: container(), want: "running"},
+		{name: "it has a rule of its own for another end", policy: never, container: corev1.Container{RestartPolicy: &nothing, RestartPolicyRules: []corev1.ContainerRestartRule{rule}}, before: container(exited(1)), after: container(), want: "exited"},
+		{name: "it must not restart by a policy of its own", container: corev1.Container{RestartPolicy: &nothing}, before: container(exited(1)), after: container(), want: "exited"},
 	} {
 		for kind, of := range map[string]func(*corev1.Pod, *corev1.PodStatus) (*[]corev1.Container, *[]corev1.ContainerStatus){
 			"": func(p *corev1.Pod, s *corev1.PodStatus) (*[]corev1.Container, *[]corev1.ContainerStatus) {
@@ -175,6 +183,60 @@ func TestContainersWhilePodRuns(t *testing.T) {
 				_, after := publish(t, View{API: api, Report: report})
 				if _, got := of(after, &after.Status); brief(&(*got)[0]) != tt.want || (*got)[0].RestartCount != tt.count {
 					t.Errorf("got %q after %d restarts, want %q after %d", brief(&(*got)[0]), (*got)[0].RestartCount, tt.want, tt.count)
+				}
+			})
+		}
+	}
+}
+
+// TestPublishedB1ReplacedContainerRunsAgain: a backend replaces a container that its policy does not restart, and tells of the end of the first
+// instance (tektoncd/pipeline: cmd/nop/README.md changes images of sidecars). The API server refuses a container that has ended and runs again, but takes one of which
+// it has no status.
+func TestPublishedB1ReplacedContainerRunsAgain(t *testing.T) {
+	end := func(c *corev1.ContainerStatus) {
+		exited(0)(c)
+		c.State.Terminated.FinishedAt = metav1.Time{Time: now.Add(20 * time.Second)}
+	}
+	run := func(id string, count int32, started time.Duration) func(*corev1.ContainerStatus) {
+		return func(c *corev1.ContainerStatus) {
+			c.ContainerID, c.RestartCount, c.State.Running.StartedAt = id, count, metav1.Time{Time: now.Add(started)}
+		}
+	}
+	ready := []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	for _, tt := range []struct {
+		name  string
+		later func(*corev1.ContainerStatus)
+		want  string
+	}{
+		{"another instance", run("x://2", 0, 21*time.Second), "running"},
+		{"another instance, in the second in which the first one ended", run("x://2", 0, 20*time.Second), "running"},
+		{"another run of the same ID", run("x://1", 1, 0), "running"},
+		{"another run of a backend without IDs", run("", 1, 0), "running"},
+		{"the same instance, late", run("x://1", 0, 5*time.Second), "exited"},
+		{"the same instance of a backend without IDs, late", run("", 0, 5*time.Second), "exited"},
+		{"an instance from before, late", run("x://0", 0, 1*time.Second), "exited"},
+		{"it is said to wait", waiting, "exited"},
+	} {
+		for _, policy := range []corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure} {
+			t.Run(tt.name+" "+string(policy), func(t *testing.T) {
+				api := pod("a", func(p *corev1.Pod) { p.Spec.RestartPolicy = policy })
+				for _, said := range [][]func(*corev1.ContainerStatus){{}, {end}, {tt.later}, {tt.later}} {
+					report := &corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{container(said...)}, Conditions: ready}
+					before := api
+					_, api = publish(t, View{API: api, Report: report, Attempted: true})
+					for _, was := range before.Status.ContainerStatuses {
+						if st := statusNamed(api.Status.ContainerStatuses, was.Name); was.State.Terminated != nil && st != nil && st.State.Terminated == nil {
+							t.Fatalf("the container is %q after its end, which the API server refuses", brief(st))
+						}
+					}
+					for _, st := range api.Status.ContainerStatuses {
+						if c := condition(api.Status.Conditions, corev1.PodReady); c.Status == corev1.ConditionTrue && st.State.Terminated != nil {
+							t.Errorf("the pod is ready, and its container has ended: %+v", st)
+						}
+					}
+				}
+				if got := api.Status.ContainerStatuses; len(got) != 1 || brief(&got[0]) != tt.want {
+					t.Errorf("got %+v, want it %s", got, tt.want)
 				}
 			})
 		}

@@ -11,7 +11,7 @@ import (
 // A container of a pod that never restarts runs again when another one has a rule that restarts all.
 func TestARuleThatRestartsAllMakesNoContainerFinal(t *testing.T) {
 	ended := []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137}}}}
-	again := []corev1.ContainerStatus{{Name: "main", RestartCount: 1, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	again := []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	own := corev1.ContainerRestartPolicyNever
 	for action, runs := range map[corev1.ContainerRestartRuleAction]bool{
 		corev1.ContainerRestartRuleActionRestart:              false,

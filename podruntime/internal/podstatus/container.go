@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/podruntime/internal/plan"
+	kitstatus "github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
 // What is said of a container whose end nobody saw.
@@ -163,6 +164,9 @@ func (f *facts) treatedAsDone(c *corev1.Container, s *corev1.ContainerStatus, in
 // waiting shows why a container that is to be started is not: its end becomes the last state.
 func (f *facts) waiting(s *corev1.ContainerStatus, c *corev1.Container, list []plan.Container, k kind) {
 	why := f.view.Waiting(c.Name)
+	if why == nil && f.replaced(c, list) {
+		why = f.initial().Waiting
+	}
 	if _, _, evicted := f.view.Evicted(); why == nil || s.State.Running != nil || evicted || f.mem.Deleted() {
 		return
 	}
@@ -173,6 +177,13 @@ func (f *facts) waiting(s *corev1.ContainerStatus, c *corev1.Container, list []p
 		s.LastTerminationState = s.State
 	}
 	s.State = corev1.ContainerState{Waiting: why.DeepCopy()}
+}
+
+// replaced reports whether the next instance of a container is on its way although the container's policy lets none follow, as after a change of
+// the image: the API server does not take back an end that is told of such a container.
+func (f *facts) replaced(c *corev1.Container, list []plan.Container) bool {
+	return len(list) > 0 && list[0].State == plan.Exited && f.view.Restarts(c, &list[0]) &&
+		!kitstatus.RestartsAfter(f.pod, c, list[0].ExitCode) && !plan.MayRestartAll(f.pod)
 }
 
 // startedAndReady sets both, of ephemeral containers neither. A regular init container is ready when it is done.

@@ -227,6 +227,40 @@ func TestEndOfAContainerThatWaitsIsItsLastState(t *testing.T) {
 	w.want(t, "Running; a waiting:RunContainerError after terminated:2:Error restarts=1")
 }
 
+// TestPublishedB1EndOfAReplacedContainerIsItsLastState: the API server does not take back an end in a pod that never restarts
+// (tektoncd/pipeline: cmd/nop/README.md changes images of sidecars).
+func TestPublishedB1EndOfAReplacedContainerIsItsLastState(t *testing.T) {
+	image := func(w *world) { w.pod.Spec.Containers[0].Image = "nop" }
+	probe := func(w *world) {
+		w.pod.Spec.Containers[0].LivenessProbe = &corev1.Probe{}
+		w.mem.Probes = map[string]plan.Probe{"a0": {Liveness: plan.Failure}}
+	}
+	for name, tt := range map[string]struct {
+		policy corev1.RestartPolicy
+		change func(*world) // what replaces the container
+	}{
+		"another image, Never":        {corev1.RestartPolicyNever, image},
+		"another image, OnFailure":    {corev1.RestartPolicyOnFailure, image},
+		"a liveness probe has failed": {corev1.RestartPolicyOnFailure, probe},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(tt.policy, "a").runs("a", 0)
+			w.seen.Containers[0].Hash = plan.Hash(&w.pod.Spec.Containers[0])
+			tt.change(w)
+			for _, a := range plan.Next(&w.pod, w.seen, &w.mem, at(3)).Actions {
+				w.mem.Begin(a, at(3))
+			}
+			w.seen.Containers = nil
+			w.exits("a", 0, 0, "").want(t, "Running; a waiting:ContainerCreating after terminated:0:Completed")
+			w.runs("a", 1).want(t, "Running; a running after terminated:0:Completed restarts=1 started ready")
+			w.mem.Delete(0, at(50))
+			w.seen.Containers = w.seen.Containers[:1]
+			w.want(t, "Running; a terminated:0:Completed") // nothing follows it
+		})
+	}
+	newWorld(corev1.RestartPolicyNever, "a", "b").exits("a", 0, 0, "").runs("b", 0).want(t, "Running; a terminated:0:Completed; b running started ready")
+}
+
 func TestPhaseIsTerminalWhenThePodHasEnded(t *testing.T) {
 	w := newWorld(corev1.RestartPolicyNever, "a", "b").exits("a", 0, 0, "").runs("b", 0)
 	w.want(t, "Running; a terminated:0:Completed; b running started ready")
