@@ -26,10 +26,12 @@ func TestPublishedB0StoppedNodeIsNotReady(t *testing.T) {
 	for _, gate := range []bool{true, false} {
 		t.Run(fmt.Sprintf("NodeControllerLeaseCircuitBreaker=%v", gate), func(t *testing.T) {
 			t.Parallel()
-			api := testapi.New(t, testapi.Options{NoScheduler: true, ControllerManagerArgs: []string{
-				"--node-monitor-period=1s", "--node-monitor-grace-period=" + nodeGrace.String(),
-				fmt.Sprintf("--feature-gates=NodeControllerLeaseCircuitBreaker=%v", gate),
-			}})
+			api := testapi.New(t, testapi.Options{
+				NoScheduler:           true,
+				ControllerManagerArgs: []string{"--node-monitor-period=1s", "--node-monitor-grace-period=" + nodeGrace.String()},
+				// The gates of the API server are those of all components: they are one process.
+				APIServerArgs: []string{fmt.Sprintf("--feature-gates=NodeControllerLeaseCircuitBreaker=%v", gate)},
+			})
 			nodes := map[string]*world{}
 			for _, name := range []string{"stopped", "killed", "killed with its standby", "handed over", "first of a group", "second of a group"} {
 				nodes[name] = newWorldIn(t, api)
