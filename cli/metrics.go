@@ -21,11 +21,14 @@ import (
 
 const metricsPath = "/metrics"
 
+// The node serves the metrics of the process and of its Kubernetes client from the registry of the client.
+func init() { metrics.Process = legacyregistry.DefaultGatherer }
+
 // metricsHandler serves our own metrics, and those of the process and of the
 // Kubernetes client.
 func metricsHandler() http.Handler {
 	return promhttp.HandlerFor(
-		prometheus.Gatherers{metrics.Registry, legacyregistry.DefaultGatherer},
+		prometheus.Gatherers{metrics.Registry, metrics.Process},
 		promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError},
 	)
 }

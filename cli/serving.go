@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
 
 	"k8s.io/client-go/util/cert"
 
@@ -34,7 +33,7 @@ func (o *options) serving() ([]nodeutil.NodeOpt, error) {
 	if len(o.tlsCipherSuites) > 0 {
 		tlsOpts = append(tlsOpts, nodeutil.WithCipherSuites(o.tlsCipherSuites...))
 	}
-	handler := &routes{metrics: metricsHandler()}
+	handler := &routes{}
 	opts := []nodeutil.NodeOpt{
 		nodeutil.WithTLSConfig(tlsOpts...),
 		nodeutil.AttachProviderRoutes(handler),
@@ -88,11 +87,10 @@ func (o *options) keyPair() (func(*tls.Config) error, error) {
 	}, nil
 }
 
-// routes is the handler of the kubelet API: the routes of the provider, and
-// /metrics with those of the Kubernetes client added. It never redirects, as
+// routes is the handler of the kubelet API: the routes of the provider. It never redirects, as
 // http.ServeMux does.
 type routes struct {
-	metrics, provider http.Handler
+	provider http.Handler
 }
 
 // Handle takes the routes of the provider, which NewNode mounts once.
@@ -100,9 +98,5 @@ func (r *routes) Handle(_ string, h http.Handler) { r.provider = h }
 
 // ServeHTTP answers a request.
 func (r *routes) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	if strings.TrimSuffix(req.URL.Path, "/") == metricsPath && req.Method == http.MethodGet {
-		r.metrics.ServeHTTP(w, req)
-		return
-	}
 	r.provider.ServeHTTP(w, req)
 }

@@ -40,6 +40,7 @@ type relister struct {
 	calls   sync.WaitGroup // of GetPods; one at most is under way
 	overdue <-chan podList // tells when the call has returned that is not waited for; nil: none
 	asked   time.Time      // when the last call was made
+	begun   time.Time      // when the last relist began
 }
 
 // podList is an answer of GetPods.
@@ -88,7 +89,12 @@ func (r *relister) run(ctx context.Context) {
 // once compares both sides and sets the time of the next relist.
 func (r *relister) once(ctx context.Context) {
 	asked, term := time.Now(), r.fence.Term()
+	if !r.begun.IsZero() {
+		relistInterval.Observe(asked.Sub(r.begun).Seconds())
+	}
+	r.begun = asked
 	pods, err := r.ask(ctx)
+	relistDuration.Observe(time.Since(asked).Seconds())
 	switch {
 	case ctx.Err() != nil:
 	case term != r.fence.Term():

@@ -27,8 +27,13 @@ import (
 
 var (
 	duration = metrics.NewHistogramVec("virtual_kubelet_provider_call_duration_seconds", "Duration of provider calls by method and result (ok or error).", "method", "result")
-	panics   = metrics.NewCounterVec("virtual_kubelet_provider_panics_total", "Provider calls that panicked, by method.", "method")
-	overdue  = metrics.NewCounterVec("virtual_kubelet_provider_calls_overdue_total", "Provider calls that had not returned by their deadline, by method.", "method")
+	// The same under the names of a kubelet, whose runtime the provider is.
+	runtimeCalls    = metrics.NewCounterVec("kubelet_runtime_operations_total", "Provider calls by method.", "operation_type")
+	runtimeErrors   = metrics.NewCounterVec("kubelet_runtime_operations_errors_total", "Provider calls that failed, by method.", "operation_type")
+	runtimeDuration = metrics.NewHistogramVec("kubelet_runtime_operations_duration_seconds", "Duration of provider calls by method.", "operation_type")
+
+	panics  = metrics.NewCounterVec("virtual_kubelet_provider_panics_total", "Provider calls that panicked, by method.", "method")
+	overdue = metrics.NewCounterVec("virtual_kubelet_provider_calls_overdue_total", "Provider calls that had not returned by their deadline, by method.", "method")
 )
 
 // Caller makes calls of providers. The zero value sets no deadline.
@@ -90,9 +95,12 @@ func (c *Caller) Do(ctx context.Context, method string, call func(context.Contex
 		if err != nil {
 			err = redact.Error(err, redact.From(ctx)...)
 		}
-		result := "ok"
+		result, failures := "ok", runtimeErrors.WithLabelValues(method) // there from the first call on, with 0
+		runtimeCalls.WithLabelValues(method).Inc()
+		runtimeDuration.WithLabelValues(method).Observe(time.Since(begin).Seconds())
 		if err != nil {
 			result = "error"
+			failures.Inc()
 		} else if c.Patience != nil {
 			c.Patience.took(method, time.Since(begin))
 		}

@@ -31,6 +31,7 @@ func (p PodHandlerConfig) cadvisorMetrics(ctx context.Context) ([]*dto.MetricFam
 	var c cadvisor
 	node := cgroup{id: "/"}
 	c.usage(node, summary.Node.CPU, summary.Node.Memory)
+	c.swap(node, summary.Node.Swap)
 	c.network(node, summary.Node.Network)
 	c.filesystem(node, summary.Node.Fs)
 	c.started(node, summary.Node.StartTime)
@@ -62,6 +63,7 @@ type cadvisor struct{ families []*dto.MetricFamily }
 func (c *cadvisor) pod(stats *statsv1alpha1.PodStats, pod *corev1.Pod) {
 	group := cgroup{id: "/kubepods/pod" + stats.PodRef.UID, namespace: stats.PodRef.Namespace, pod: stats.PodRef.Name}
 	c.usage(group, stats.CPU, stats.Memory)
+	c.swap(group, stats.Swap)
 	c.network(group, stats.Network)
 	for i := range stats.Containers {
 		container := &stats.Containers[i]
@@ -70,6 +72,7 @@ func (c *cadvisor) pod(stats *statsv1alpha1.PodStats, pod *corev1.Pod) {
 		own.id += "/" + container.Name
 		own.image, own.name = imageOf(pod, container.Name)
 		c.usage(own, container.CPU, container.Memory)
+		c.swap(own, container.Swap)
 		c.filesystem(own, container.Rootfs)
 		c.started(own, container.StartTime)
 	}
@@ -103,6 +106,12 @@ func (c *cadvisor) usage(g cgroup, cpu *statsv1alpha1.CPUStats, memory *statsv1a
 		c.gauge("container_memory_usage_bytes", g, memory.Time, memory.UsageBytes)
 		c.gauge("container_memory_working_set_bytes", g, memory.Time, memory.WorkingSetBytes)
 		c.gauge("container_memory_rss", g, memory.Time, memory.RSSBytes)
+	}
+}
+
+func (c *cadvisor) swap(g cgroup, swap *statsv1alpha1.SwapStats) {
+	if swap != nil {
+		c.gauge("container_memory_swap", g, swap.Time, swap.SwapUsageBytes)
 	}
 }
 

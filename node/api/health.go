@@ -80,18 +80,25 @@ func (p healthPage) one(w http.ResponseWriter, req *http.Request) error {
 
 // attachHealth adds /healthz and /readyz, and /livez, which fails only when the process is no use any more.
 func (p PodHandlerConfig) attachHealth(r router) {
-	ping := HealthCheck{"ping", func(context.Context) error { return nil }}
-	ready, live := []HealthCheck{ping}, []HealthCheck{ping}
-	if p.Health != nil {
-		ready = append(ready, HealthCheck{"node", p.Health})
-	}
+	ready, live := p.readyChecks(), []HealthCheck{pingCheck}
 	if p.Live != nil {
 		live = append(live, HealthCheck{"node", p.Live})
 	}
-	ready = append(ready, p.HealthChecks...)
 	healthPage{"healthz", ready}.attach(r)
 	healthPage{"readyz", ready}.attach(r)
 	healthPage{"livez", live}.attach(r)
+}
+
+// pingCheck is well wherever somebody answers.
+var pingCheck = HealthCheck{"ping", func(context.Context) error { return nil }}
+
+// readyChecks are those of /healthz, /readyz and /metrics/slis.
+func (p PodHandlerConfig) readyChecks() []HealthCheck {
+	checks := []HealthCheck{pingCheck}
+	if p.Health != nil {
+		checks = append(checks, HealthCheck{"node", p.Health})
+	}
+	return append(checks, p.HealthChecks...)
 }
 
 // writeText answers with a text.

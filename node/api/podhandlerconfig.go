@@ -53,7 +53,7 @@ type PodHandlerConfig struct {
 	GetPod func(namespace, name string) (*corev1.Pod, error)
 	// Metrics serves /metrics; nil leaves the route out.
 	Metrics http.Handler
-	// Health decides on the answer of /healthz and /readyz: nil is 200, an error 500. A nil
+	// Health decides on the answer of /healthz and /readyz, where nil is 200 and an error 500, and is told in /metrics/slis. A nil
 	// function is always well.
 	Health func(context.Context) error
 	// HealthChecks are asked beside Health. Each has a path of its own, such as /healthz/NAME.

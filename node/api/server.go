@@ -3,7 +3,10 @@
 package api
 
 import (
+	"context"
 	"net/http"
+
+	dto "github.com/prometheus/client_model/go"
 )
 
 // PodHandler returns a handler with the routes of a kubelet that p has
@@ -30,6 +33,9 @@ func PodHandler(p PodHandlerConfig, debug bool) http.Handler {
 		probes = noMetrics
 	}
 	r.handle("/metrics/probes", HandlePodMetricsResource(probes), http.MethodGet)
+	r.handle("/metrics/slis", HandlePodMetricsResource(func(ctx context.Context) ([]*dto.MetricFamily, error) {
+		return sliMetrics(ctx, p.readyChecks())
+	}), http.MethodGet)
 	if p.GetMetricsResource != nil {
 		r.handle(MetricsResourceRouteSuffix, HandlePodMetricsResource(p.GetMetricsResource), http.MethodGet)
 	}

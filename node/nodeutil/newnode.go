@@ -61,6 +61,9 @@ func newNode(name string, newProvider NewProviderFunc, opts []NodeOpt) (*Node, e
 // newNode returns a node on b with the configuration cfg, that sees its pods through pods. group is nil if no other process shares it.
 func (b *base) newNode(name string, cfg NodeConfig, pods corev1informers.PodInformer, nodes corev1client.NodeInterface, group *replicas.Group, newProvider NewProviderFunc) (*Node, error) {
 	n := &Node{base: b, name: name, cfg: cfg, lister: pods.Lister(), ready: make(chan struct{}), done: make(chan struct{})}
+	if _, err := pods.Informer().AddEventHandler(newPodStarts()); err != nil {
+		return nil, fmt.Errorf("follow the pods of the node: %w", err)
+	}
 	provider, nodeProvider, err := newProvider(ProviderConfig{
 		Pods:       n.lister,
 		ConfigMaps: b.objects.ConfigMaps().Lister(),

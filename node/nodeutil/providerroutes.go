@@ -4,14 +4,11 @@ package nodeutil
 
 import (
 	"context"
-	"net/http"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
 
@@ -33,7 +30,7 @@ func (n *Node) attachProvider(mux api.ServeMux) {
 		StreamIdleTimeout:     n.cfg.StreamIdleTimeout,
 		StreamCreationTimeout: n.cfg.StreamCreationTimeout,
 		StreamLimits:          n.streams,
-		Metrics:               metricsHandler(),
+		Metrics:               n.metricsHandler(p.GetStatsSummary),
 		Health:                n.health,
 		GetPod: func(namespace, name string) (*corev1.Pod, error) {
 			pod, err := n.lister.Pods(namespace).Get(name)
@@ -48,9 +45,4 @@ func (n *Node) attachProvider(mux api.ServeMux) {
 	}
 	n.addPages(&routes)
 	api.AttachPodRoutes(routes, mux, true)
-}
-
-// metricsHandler serves the metrics of the library, of all nodes of the process.
-func metricsHandler() http.Handler {
-	return promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{})
 }

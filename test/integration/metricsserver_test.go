@@ -43,10 +43,21 @@ func TestMetricsServerMayScrapeWithAToken(t *testing.T) {
 			t.Errorf("metric %s is missing", name)
 		}
 	}
+	own := w.answer(t, scraper, server+"/metrics")
+	defer own.Body.Close()
+	if families, err = parser.TextToMetricFamilies(own.Body); err != nil {
+		t.Fatalf("the metrics of the node cannot be read: %v", err)
+	}
+	for _, name := range []string{"rest_client_requests_total", "rest_client_request_duration_seconds", "process_cpu_seconds_total", "kubelet_node_name"} { // that dashboards have of kubelets
+		if families[name] == nil {
+			t.Errorf("metric %s is missing", name)
+		}
+	}
 	for path, want := range map[string][2]int{ // what each of the two gets
 		"/metrics":          {200, 403},
 		"/metrics/cadvisor": {200, 403},
 		"/metrics/probes":   {200, 403},
+		"/metrics/slis":     {200, 403},
 		"/pods":             {403, 200},
 		"/runningpods/":     {403, 200},
 		"/stats/summary":    {403, 403},

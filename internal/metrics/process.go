@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// Process gathers the metrics of the process. A program that has them in a registry of its own, with those of its Kubernetes client,
+// sets it before it serves anything.
+var Process prometheus.Gatherer = newProcess()
+
+func newProcess() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeutil
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// metricsHandler serves the metrics of the library, of all nodes of the process, those of the process, and those that more gather.
+func metricsHandler(more ...prometheus.Gatherer) http.Handler {
+	gatherers := append(prometheus.Gatherers{metrics.Registry, metrics.Process}, more...)
+	return promhttp.HandlerFor(gatherers, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
+}
+
+// metricsHandler serves /metrics of a node.
+func (n *Node) metricsHandler(summary api.PodStatsSummaryHandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		own := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return n.ownMetrics(req.Context(), summary) })
+		metricsHandler(own).ServeHTTP(w, req)
+	})
+}
+
+// ownMetrics are those of this node alone, under the names of a kubelet.
+func (n *Node) ownMetrics(ctx context.Context, summary api.PodStatsSummaryHandlerFunc) ([]*dto.MetricFamily, error) {
+	pods, err := n.lister.List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of node %s: %w", n.name, err)
+	}
+	families := []*dto.MetricFamily{
+		gauges("kubelet_node_name", "The name of the node. The value is always 1.", sample{1, []string{"node", n.name}}),
+		runningContainers(pods),
+	}
+	if !claimsVolumes(pods) { // statistics may cost requests to a backend
+		return families, nil
+	}
+	volumes, err := volumeStats(ctx, summary)
+	return append(families, volumes...), err
+}
+
+// sample is one value of a metric, and names and values of its labels.
+type sample struct {
+	value  float64
+	labels []string
+}
+
+func gauges(name, help string, samples ...sample) *dto.MetricFamily {
+	f := &dto.MetricFamily{Name: &name, Help: &help, Type: dto.MetricType_GAUGE.Enum()}
+	for _, s := range samples {
+		m := &dto.Metric{Gauge: &dto.Gauge{Value: &s.value}}
+		for i := 0; i+1 < len(s.labels); i += 2 {
+			m.Label = append(m.Label, &dto.LabelPair{Name: &s.labels[i], Value: &s.labels[i+1]})
+		}
+		f.Metric = append(f.Metric, m)
+	}
+	return f
+}
+
+// runningContainers counts the containers that the backend has, as their statuses tell.
+func runningContainers(pods []*corev1.Pod) *dto.MetricFamily {
+	var running, exited float64
+	for _, pod := range pods {
+		for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses} {
+			for i := range list {
+				switch state := list[i].State; {
+				case state.Running != nil:
+					running++
+				case state.Terminated != nil:
+					exited++
+				}
+			}
+		}
+	}
+	return gauges("kubelet_running_containers", "Number of containers by their state.",
+		sample{exited, []string{"container_state", "exited"}}, sample{running, []string{"container_state", "running"}})
+}
+
+// claimsVolumes reports whether a pod has a volume of a claim.
+func claimsVolumes(pods []*corev1.Pod) bool {
+	for _, pod := range pods {
+		for i := range pod.Spec.Volumes {
+			if v := &pod.Spec.Volumes[i]; v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// volumeStats are the statistics of claimed volumes, as far as the provider tells them. Pods that share a claim have the same volume.
+func volumeStats(ctx context.Context, get api.PodStatsSummaryHandlerFunc) ([]*dto.MetricFamily, error) {
+	summary, err := get(ctx)
+	if err != nil || summary == nil {
+		return nil, err
+	}
+	names := []string{"available_bytes", "capacity_bytes", "used_bytes", "inodes", "inodes_free", "inodes_used"}
+	helps := []string{"Free bytes", "Size in bytes", "Used bytes", "Number of inodes", "Number of free inodes", "Number of used inodes"}
+	samples := make([][]sample, len(names))
+	seen := map[string]bool{}
+	for i := range summary.Pods {
+		for _, v := range summary.Pods[i].VolumeStats {
+			if v.PVCRef == nil || seen[v.PVCRef.Namespace+"/"+v.PVCRef.Name] {
+				continue
+			}
+			seen[v.PVCRef.Namespace+"/"+v.PVCRef.Name] = true
+			for j, value := range []*uint64{v.AvailableBytes, v.CapacityBytes, v.UsedBytes, v.Inodes, v.InodesFree, v.InodesUsed} {
+				if value != nil {
+					samples[j] = append(samples[j], sample{float64(*value), []string{"namespace", v.PVCRef.Namespace, "persistentvolumeclaim", v.PVCRef.Name}})
+				}
+			}
+		}
+	}
+	var families []*dto.MetricFamily
+	for j, name := range names {
+		if len(samples[j]) > 0 {
+			families = append(families, gauges("kubelet_volume_stats_"+name, helps[j]+" of a claimed volume.", samples[j]...))
+		}
+	}
+	return families, nil
+}
