@@ -273,6 +273,11 @@ bin/nomad/nomad: hack/build-nomad.sh
 moto: ## run provider fargate on moto's Secrets Manager and logs, hold its requests to botocore, and write docs/reports/fargate-moto.md
 	@hack/test-moto.sh $(CURDIR)/docs/reports/fargate-moto.md
 
+# It builds metrics-server, so this is no part of CI.
+.PHONY: metrics-server-test
+metrics-server-test: build ## run metrics-server on a node: kubectl top and a HorizontalPodAutoscaler (METRICS_SERVER_VERSION=v0.8.0)
+	@hack/test-metrics-server.sh
+
 # CI runs these tests too, with the rest; here is the report. It needs root and packages of Debian, which the script names.
 .PHONY: slurm
 slurm: ## run the tests of provider slurm on Slurm of Debian and write docs/reports/slurm.md
