@@ -55,7 +55,7 @@ func (p Program) doctorCommand(o *options) *cobra.Command {
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitError{2, err} })
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "`format` of the report: text or json")
-	cmd.Flags().StringVar(&admin, "admin-kubeconfig", "", "kubeconfig `file` of a user with permission for nodes/proxy, to try the connection from the API server to the node")
+	cmd.Flags().StringVar(&admin, "admin-kubeconfig", "", "kubeconfig `file` of a user with permission for nodes/proxy and to list DaemonSets, to try the connection from the API server to the node and to look for DaemonSets whose pods cannot run there")
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "how long each check may take")
 	return cmd
 }
@@ -79,6 +79,13 @@ func (p Program) examine(o *options, cmd *cobra.Command) doctor.Config {
 	if err != nil {
 		c.Problems = append(c.Problems, doctor.Problem{Err: err, From: r.origins["provider"]})
 		return c
+	}
+	c.Node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.NodeName, Labels: nodeutil.NodeLabels(c.NodeName)}}
+	o.describe(c.Node, chosen.Name, p.kubeletVersion())
+	if chosen.Capabilities != nil {
+		if declared, err := chosen.Capabilities(o.ProviderConfig); err == nil { // the check of the provider tells an error
+			c.Declared = &declared
+		}
 	}
 	c.Provider = func(ctx context.Context, client kubernetes.Interface) (doctor.Pinger, error) {
 		return o.pinger(ctx, client, chosen, c.NodeName, p.kubeletVersion())

@@ -22,18 +22,25 @@ const (
 	clientGoModule = "k8s.io/client-go"
 )
 
+// NodeLabels returns the labels that a node is registered with, unless an option or its provider changes them. By two of them agents and load
+// balancers of clouds keep away from virtual nodes: docs/decisions/0055-agents-of-nodes.md.
+func NodeLabels(name string) map[string]string {
+	return map[string]string{
+		labelType:                        valueType,
+		labelRole:                        valueRole,
+		corev1.LabelHostname:             name,
+		corev1.LabelOSStable:             runtime.GOOS,
+		corev1.LabelArchStable:           runtime.GOARCH,
+		corev1.LabelNodeExcludeBalancers: "true",
+	}
+}
+
 // defaultNode returns the node that options start from.
 func defaultNode(name string) corev1.Node {
 	return corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name,
-			Labels: map[string]string{
-				labelType:              valueType,
-				labelRole:              valueRole,
-				corev1.LabelHostname:   name,
-				corev1.LabelOSStable:   runtime.GOOS,
-				corev1.LabelArchStable: runtime.GOARCH,
-			},
+			Name:   name,
+			Labels: NodeLabels(name),
 		},
 		Status: corev1.NodeStatus{
 			Phase: corev1.NodePending,

@@ -212,8 +212,7 @@ func (p *provider) ConfigureNode(_ context.Context, n *corev1.Node) {
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
 	}
-	// As azure-aci has them: load balancers of AKS leave the node out.
-	n.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] = "true"
+	// As azure-aci has it: the cloud controller of AKS makes no routes for the node, and does not delete it as a machine that is gone.
 	n.Labels["kubernetes.azure.com/managed"] = "false"
 }
 

@@ -16,6 +16,10 @@ import (
 func (p *provider) ConfigureNode(_ context.Context, n *corev1.Node) {
 	nodehealth.Well(n, "Fargate")
 	n.Status.Capacity, n.Status.Allocatable = p.config.Capacity.DeepCopy(), p.config.Capacity.DeepCopy()
+	if n.Labels == nil {
+		n.Labels = map[string]string{}
+	}
+	n.Labels["eks.amazonaws.com/compute-type"] = "fargate" // the agents of EKS keep away from nodes that have it
 	n.Status.NodeInfo.Architecture = map[string]string{"X86_64": "amd64", "ARM64": "arm64"}[p.config.Architecture]
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // ConfigureNode writes into the Node object what this provider offers: capacity,
-// addresses, the daemon endpoint, conditions and labels. What others wrote stays.
+// addresses, the daemon endpoint and conditions. What others wrote stays.
 func (p *provider) ConfigureNode(_ context.Context, n *corev1.Node) {
 	n.Status.Capacity = p.config.Capacity.DeepCopy()
 	n.Status.Allocatable = p.config.Capacity.DeepCopy()
@@ -29,11 +29,6 @@ func (p *provider) ConfigureNode(_ context.Context, n *corev1.Node) {
 	if p.config.ProviderID != "" {
 		n.Spec.ProviderID = p.config.ProviderID
 	}
-	if n.Labels == nil {
-		n.Labels = map[string]string{}
-	}
-	// A load balancer must not send traffic to a node that is not there.
-	n.Labels[corev1.LabelNodeExcludeBalancers] = "true"
 }
 
 // nodeConditions are those of a node that is about to start; Ready follows when

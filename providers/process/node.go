@@ -25,10 +25,6 @@ func (p *provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
 		n.Status.DaemonEndpoints.KubeletEndpoint.Port = p.in.DaemonPort
 	}
 	n.Status.Conditions = append(n.Status.Conditions, p.runtime.sharedNetwork(time.Now()))
-	if n.Labels == nil {
-		n.Labels = map[string]string{}
-	}
-	n.Labels[corev1.LabelNodeExcludeBalancers] = "true"
 	if o := p.runtime.oci; o != nil {
 		if n.Annotations == nil {
 			n.Annotations = map[string]string{}

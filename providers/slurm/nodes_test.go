@@ -29,7 +29,7 @@ func TestNodeIsReady(t *testing.T) {
 		if has[corev1.NodeReady] != corev1.ConditionTrue || has[corev1.NodeDiskPressure] != corev1.ConditionFalse || len(has) != 5 {
 			t.Errorf("conditions %v", has)
 		}
-		if got := n.Status.Capacity.Cpu().Value(); got != cpus || n.Labels[corev1.LabelNodeExcludeBalancers] != "true" {
+		if got := n.Status.Capacity.Cpu().Value(); got != cpus {
 			t.Errorf("%d CPUs, labels %v", got, n.Labels)
 		}
 	}

@@ -9,8 +9,11 @@ import (
 	"os"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
 )
 
 // Config is what is examined: the settings of a node.
@@ -31,7 +34,7 @@ type Config struct {
 	ManyNodes bool
 	// SharesNodes says that other processes have them too.
 	SharesNodes bool
-	// AdminKubeconfig is that of somebody who may use nodes/proxy; "" for the node's own.
+	// AdminKubeconfig is that of somebody who may use nodes/proxy and list DaemonSets; "" for the node's own.
 	AdminKubeconfig string
 
 	// Serve says that the kubelet API is served, on the port of the address, 0 for any.
@@ -47,6 +50,10 @@ type Config struct {
 
 	// Provider makes the provider, of a cluster that client asks, nil if that cannot be asked; what it returns is nil if it cannot be pinged.
 	Provider func(ctx context.Context, client kubernetes.Interface) (Pinger, error)
+	// Node is the node as it will be registered, before the provider adds anything.
+	Node *corev1.Node
+	// Declared is what the backend has for pods; nil if the provider does not say.
+	Declared *capability.Declaration
 	// Timeout bounds each check.
 	Timeout time.Duration
 }
@@ -97,6 +104,7 @@ var checks = []check{
 	{"port", false, checkPort},
 	{"reachable", true, checkReachable},
 	{"provider", false, checkProvider},
+	{"daemonsets", true, checkDaemonSets},
 }
 
 // exam is one run of all checks.

@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -49,6 +50,7 @@ type world struct {
 	request *certificatesv1.CertificateSigningRequest
 	lease   *coordinationv1.Lease
 	node    *corev1.Node
+	sets    []appsv1.DaemonSet
 	proxied string // where nodes/proxy leads; "" for the node's port
 	serving *x509.Certificate
 
@@ -133,6 +135,10 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 		answer(rw, w.lease)
 	case strings.Contains(path, "/proxy/") && w.node != nil:
 		w.proxy(rw, path[strings.Index(path, "/proxy/")+len("/proxy"):])
+	case strings.HasSuffix(path, "/daemonsets") && w.denied == "list daemonsets":
+		refuse(rw, http.StatusForbidden, metav1.StatusReasonForbidden, "daemonsets.apps is forbidden")
+	case strings.HasSuffix(path, "/daemonsets"):
+		answer(rw, appsv1.DaemonSetList{Items: w.sets})
 	case strings.HasPrefix(path, "/api/v1/nodes/") && w.node != nil:
 		answer(rw, w.node)
 	default:
