@@ -135,6 +135,7 @@ var costs = map[string]cost{
 	"settings/stop-signal":         {pods: 1, containers: 1, podsOfMany: 0, ticks: 0},
 	"settings/ephemeral":           {pods: 1, containers: 1, podsOfMany: 0, ticks: 0},
 	"settings/restart-rules":       {pods: 1, containers: 1, podsOfMany: 0, ticks: 0},
+	"offers/requests":              {pods: 1, containers: 1, podsOfMany: 0, ticks: 0},
 	"refusals/fields":              {pods: 0, containers: 0, podsOfMany: 0, ticks: 0},
 	"refusals/stable":              {pods: 1, containers: 1, podsOfMany: 0, ticks: 0},
 	"refusals/reasons":             {pods: 0, containers: 0, podsOfMany: 0, ticks: 0},

@@ -7,6 +7,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 
 // makes changes pods before they are created.
@@ -101,5 +105,26 @@ func podDefects() []defect {
 				pod.Status.ContainerStatuses[i].LastTerminationState = corev1.ContainerState{}
 			}
 		}))},
+		{name: "storage that pods may request and the node does not offer", caught: "offers/requests", wrap: offers(func(l corev1.ResourceList) {
+			delete(l, corev1.ResourceEphemeralStorage)
+		})},
+		{name: "a device that the node offers and no pod may ask for", caught: "offers/requests", wrap: offers(func(l corev1.ResourceList) {
+			l["example.com/device"] = resource.MustParse("2")
+		})},
 	}
+}
+
+// offering offers something else than its pods may request.
+type offering struct {
+	*inprocess.Provider
+	change func(corev1.ResourceList)
+}
+
+func (o offering) ConfigureNode(ctx context.Context, n *corev1.Node) {
+	o.Provider.ConfigureNode(ctx, n)
+	o.change(n.Status.Allocatable)
+}
+
+func offers(change func(corev1.ResourceList)) func(context.Context, *inprocess.Provider) node.PodLifecycleHandler {
+	return func(_ context.Context, p *inprocess.Provider) node.PodLifecycleHandler { return offering{p, change} }
 }

@@ -119,9 +119,10 @@ func trustClientsOf(caFile string) nodeutil.WebhookAuthOption {
 func newProvider(address string) nodeutil.NewProviderFunc {
 	return func(cfg nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
 		size := corev1.ResourceList{
-			corev1.ResourceCPU:    resource.MustParse("4"),
-			corev1.ResourceMemory: resource.MustParse("8Gi"),
-			corev1.ResourcePods:   resource.MustParse("110"),
+			corev1.ResourceCPU:              resource.MustParse("4"),
+			corev1.ResourceMemory:           resource.MustParse("8Gi"),
+			corev1.ResourceEphemeralStorage: resource.MustParse("50Gi"),
+			corev1.ResourcePods:             resource.MustParse("110"),
 		}
 		cfg.Node.Status.Capacity, cfg.Node.Status.Allocatable = size, size
 		cfg.Node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}

@@ -194,7 +194,7 @@ class Provider:
     def Handshake(self, request, context):
         node = json.loads(request.node_json)
         status = node.setdefault("status", {})
-        status["capacity"] = status["allocatable"] = {"cpu": str(os.cpu_count()), "memory": "1Gi", "pods": "20"}
+        status["capacity"] = status["allocatable"] = {"cpu": str(os.cpu_count()), "memory": "1Gi", "ephemeral-storage": "10Gi", "pods": "20"}
         return pb.HandshakeResponse(
             protocol_version=1, name="plugin-python", version="1", instance=self.instance, encoding=pb.ENCODING_JSON,
             node_json=json.dumps(node).encode(),

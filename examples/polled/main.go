@@ -55,9 +55,10 @@ func run(ctx context.Context, kubeconfig, nodeName string) error {
 // node is ready when the controllers are.
 func newProvider(cfg nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
 	size := corev1.ResourceList{
-		corev1.ResourceCPU:    resource.MustParse("4"),
-		corev1.ResourceMemory: resource.MustParse("8Gi"),
-		corev1.ResourcePods:   resource.MustParse("110"),
+		corev1.ResourceCPU:              resource.MustParse("4"),
+		corev1.ResourceMemory:           resource.MustParse("8Gi"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("50Gi"),
+		corev1.ResourcePods:             resource.MustParse("110"),
 	}
 	cfg.Node.Status.Capacity, cfg.Node.Status.Allocatable = size, size
 	cfg.Node.Spec.Taints = []corev1.Taint{{

@@ -94,12 +94,12 @@ func (e environment) names(path, tag string) (names []string) {
 	return names
 }
 
-// upperSnake writes defaults.runFor as DEFAULTS_RUN_FOR, and clusterDNS as CLUSTER_DNS.
+// upperSnake writes defaults.runFor as DEFAULTS_RUN_FOR, clusterDNS as CLUSTER_DNS and ephemeral-storage as EPHEMERAL_STORAGE.
 func upperSnake(path string) string {
 	var out strings.Builder
 	letters := []rune(path)
 	for i, r := range letters {
-		if r == '.' {
+		if r == '.' || r == '-' {
 			out.WriteRune('_')
 			continue
 		}

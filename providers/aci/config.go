@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
 // What a configuration file of this provider says about itself.
@@ -60,7 +61,8 @@ type Config struct {
 	Stats bool `json:"stats,omitempty"`
 	// DefaultResources are the requests of containers that have none, as ACI wants both. Default: 1 CPU and 1500M.
 	DefaultResources Resources `json:"defaultResources,omitzero"`
-	// Capacity is what the node offers: the quota of the subscription, or a part of it. Default: 10000 CPUs, 4Ti and 5000 pods.
+	// Capacity is what the node offers: the quota of the subscription, or a part of it. Default: 10000 CPUs, 4Ti of memory, 5000
+	// pods, and 50G of ephemeral storage for each pod.
 	Capacity Capacity `json:"capacity,omitzero"`
 	// Requests bounds how often ACI is asked for the states of pods.
 	Requests Requests `json:"requests,omitzero"`
@@ -134,6 +136,8 @@ type Capacity struct {
 	CPU    resource.Quantity `json:"cpu,omitzero" env:"ACI_QUOTA_CPU"`
 	Memory resource.Quantity `json:"memory,omitzero" env:"ACI_QUOTA_MEMORY"`
 	Pods   resource.Quantity `json:"pods,omitzero" env:"ACI_QUOTA_POD"`
+	// EphemeralStorage counts what pods request; ACI gives 50G to each.
+	EphemeralStorage resource.Quantity `json:"ephemeral-storage,omitzero"`
 }
 
 // Requests are for each minute.
@@ -247,6 +251,9 @@ func (c *Config) completeSizes(problem func(string, ...any)) {
 			problem("%s: %s: want more than 0", q.name, q.value)
 		}
 	}
+	if c.Capacity.EphemeralStorage.Sign() < 0 {
+		problem("capacity.ephemeral-storage: %s: want more than 0", &c.Capacity.EphemeralStorage)
+	}
 	if c.Requests.AtRest = cmp.Or(c.Requests.AtRest, 15); c.Requests.AtRest < 4 {
 		problem("requests.atRest: %d: want at least 4: lists alone need that", c.Requests.AtRest)
 	}
@@ -257,5 +264,9 @@ func (c Capacity) isDefault() bool { return c.Pods.Value() == 5000 }
 
 // resources are what the node offers.
 func (c Capacity) resources() corev1.ResourceList {
-	return corev1.ResourceList{corev1.ResourceCPU: c.CPU, corev1.ResourceMemory: c.Memory, corev1.ResourcePods: c.Pods}
+	all := corev1.ResourceList{corev1.ResourceCPU: c.CPU, corev1.ResourceMemory: c.Memory, corev1.ResourcePods: c.Pods}
+	if !c.EphemeralStorage.IsZero() {
+		all[corev1.ResourceEphemeralStorage] = c.EphemeralStorage
+	}
+	return storage.Offer(all, resource.MustParse(storageGiven))
 }

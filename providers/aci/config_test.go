@@ -59,7 +59,7 @@ func TestVariablesOfAzureACI(t *testing.T) {
 	for name, value := range map[string]string{
 		"AZURE_SUBSCRIPTION_ID": "sub-1", "ACI_RESOURCE_GROUP": "pods", "ACI_REGION": "westeurope", "AZURE_TENANT_ID": "t", "AZURE_CLIENT_ID": "c",
 		"AZURE_CLIENT_SECRET": "hidden-1", "ACI_VNET_NAME": "v", "ACI_VNET_RESOURCE_GROUP": "nets", "ACI_SUBNET_NAME": "s", "KUBE_DNS_IP": "10.0.0.10",
-		"ACI_QUOTA_CPU": "30", "ACI_QUOTA_MEMORY": "90Gi", "ACI_QUOTA_POD": "70", "LOG_ANALYTICS_ID": "w", "LOG_ANALYTICS_KEY": "k", "ACI_CLUSTER_NAME": "home-1",
+		"ACI_QUOTA_CPU": "30", "ACI_QUOTA_MEMORY": "90Gi", "ACI_QUOTA_POD": "70", "VKUBELET_ACI_CAPACITY_EPHEMERAL_STORAGE": "900G", "LOG_ANALYTICS_ID": "w", "LOG_ANALYTICS_KEY": "k", "ACI_CLUSTER_NAME": "home-1",
 	} {
 		t.Setenv(name, value)
 	}
@@ -72,7 +72,7 @@ func TestVariablesOfAzureACI(t *testing.T) {
 	}
 	capacity := c.Capacity.resources()
 	if c.Network.VNet != "v" || c.Network.ResourceGroup != "nets" || c.Network.SubscriptionID != "sub-1" || c.Network.ClusterDNS != "10.0.0.10" ||
-		c.Credentials.ClientID != "c" || c.Credentials.ClientSecret.Value(t.Context()) != "hidden-1" || capacity.Pods().Value() != 70 || capacity.Cpu().Value() != 30 {
+		c.Credentials.ClientID != "c" || c.Credentials.ClientSecret.Value(t.Context()) != "hidden-1" || capacity.Pods().Value() != 70 || capacity.Cpu().Value() != 30 || capacity.StorageEphemeral().String() != "900G" {
 		t.Errorf("got %+v", c)
 	}
 	if strings.Contains(fmt.Sprintf("%+v", c), "hidden-1") {

@@ -224,6 +224,10 @@ func names(of []corev1.Capability) (out []*string) {
 	return out
 }
 
+// storageGiven is the storage of each group, for volumes on disk: https://learn.microsoft.com/en-us/azure/container-instances/container-instances-volume-emptydir
+// of 2026-11-28. A group has no field for another size.
+const storageGiven = "50G"
+
 // resources are requests and limits, rounded up to 10 milli-CPUs and 0.1 GB.
 func (m mapping) resources(c *corev1.Container, at *field.Path) (*aci.ResourceRequirements, error) {
 	for _, list := range []struct {
@@ -231,8 +235,8 @@ func (m mapping) resources(c *corev1.Container, at *field.Path) (*aci.ResourceRe
 		names corev1.ResourceList
 	}{{"requests", c.Resources.Requests}, {"limits", c.Resources.Limits}} {
 		for name := range list.names {
-			if name != corev1.ResourceCPU && name != corev1.ResourceMemory {
-				return nil, errdefs.InvalidInputf("%s: a container of ACI has cpu and memory", at.Child(list.name).Key(string(name)))
+			if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage {
+				return nil, errdefs.InvalidInputf("%s: a container of ACI has cpu, memory and ephemeral-storage", at.Child(list.name).Key(string(name)))
 			}
 		}
 	}

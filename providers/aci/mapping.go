@@ -9,12 +9,14 @@ import (
 
 	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
 // maxContainers is how many containers a group may have, of the limits of ACI as documented in June 2025.
@@ -45,6 +47,9 @@ type mapping struct {
 func (m mapping) group(r resolved) (*aci.ContainerGroup, error) {
 	pod, spec := r.pod, field.NewPath("spec")
 	if err := cannot(pod, spec); err != nil {
+		return nil, err
+	}
+	if err := storage.Check(pod, resource.MustParse(storageGiven), "ACI"); err != nil {
 		return nil, err
 	}
 	if err := m.initFits(r, spec); err != nil {

@@ -142,6 +142,9 @@ func TestWhatAGroupCannotHave(t *testing.T) {
 		"spec.containers[0].volumeMounts[0].subPath":      func(_ *corev1.Pod, c *corev1.Container) { c.VolumeMounts[0].SubPath = "x" },
 		"spec.containers[0].securityContext.runAsNonRoot": func(_ *corev1.Pod, c *corev1.Container) { c.SecurityContext.RunAsUser = new(int64(0)) },
 		"spec.containers[0].securityContext.runAsUser":    func(_ *corev1.Pod, c *corev1.Container) { c.SecurityContext.RunAsUser = new(int64(1 << 40)) },
+		"spec.containers": func(_ *corev1.Pod, c *corev1.Container) {
+			c.Resources.Requests[corev1.ResourceEphemeralStorage] = resource.MustParse("51G")
+		},
 		"spec.containers[0].resources.limits[nvidia.com/gpu]": func(_ *corev1.Pod, c *corev1.Container) {
 			c.Resources.Limits["nvidia.com/gpu"] = resource.MustParse("1")
 		},

@@ -77,7 +77,7 @@ var setters = map[string]func(c Config, out *createRequest, value string) (want 
 		if err != nil || q.Sign() <= 0 {
 			return "an amount, such as 50Gi"
 		}
-		out.EphemeralStorage = (q.Value() + sizing.Gi - 1) / sizing.Gi
+		out.EphemeralStorage = max(out.EphemeralStorage, (q.Value()+sizing.Gi-1)/sizing.Gi)
 		return ""
 	},
 	annotationPrefix + "with-eip": func(_ Config, out *createRequest, value string) string {

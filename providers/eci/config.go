@@ -16,6 +16,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
 // What a configuration file of this provider says about itself.
@@ -63,7 +64,7 @@ type Config struct {
 	SecurityGroupIDs []string `json:"securityGroupIDs,omitempty"`
 	// DefaultResources are the cpu and memory of containers that ask for none. Default: 1 CPU and 2Gi.
 	DefaultResources corev1.ResourceList `json:"defaultResources,omitempty"`
-	// Capacity is what the node offers: the quota of the account, or a part of it. Required.
+	// Capacity is what the node offers: the quota of the account, or a part of it. Required, but for ephemeral-storage: 30Gi for each pod.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
 	// Of tests; zero for what package poll has, and the machine's clock.
@@ -189,4 +190,5 @@ func (c *Config) completeSizes(problem func(string, ...any)) {
 			problem("capacity: %s is %s, want 0 or more", name, quantity.String())
 		}
 	}
+	c.Capacity = storage.Offer(c.Capacity, *resource.NewQuantity(storageGiven*sizing.Gi, resource.BinarySI))
 }

@@ -79,6 +79,7 @@ func (m mapping) group(r resolved) (createRequest, error) {
 		out.Volume = append(out.Volume, v)
 	}
 	out.network(pod)
+	out.EphemeralStorage = extraStorage(pod)
 	return out, m.annotations(pod, &out)
 }
 

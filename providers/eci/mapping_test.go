@@ -204,6 +204,33 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestStorageBeyondTheFreeIsBought: requests of all containers count, and an annotation where it says more.
+func TestStorageBeyondTheFreeIsBought(t *testing.T) {
+	for _, c := range []struct {
+		request, annotation string
+		want                string // of the request; "": it says nothing
+	}{{"50Mi", "", ""}, {"15Gi", "", ""}, {"20Gi", "", "EphemeralStorage=10"}, {"20Gi", "5Gi", "EphemeralStorage=10"}, {"20Gi", "50Gi", "EphemeralStorage=50"}} {
+		storage := corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse(c.request)}}
+		pod := testPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "i", Resources: storage}, {Name: "b", Image: "i", Resources: storage}}})
+		if c.annotation != "" {
+			pod.Annotations[annotationPrefix+"extra-ephemeral-storage"] = c.annotation
+		}
+		got, err := form(t, pod, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := ""
+		for _, line := range got {
+			if strings.HasPrefix(line, "EphemeralStorage=") {
+				said = line
+			}
+		}
+		if said != c.want {
+			t.Errorf("twice %s, annotation %q: got %q, want %q", c.request, c.annotation, said, c.want)
+		}
+	}
+}
+
 // TestAnnotations: what is allowed is written as ECI has it, what is another value is refused, and nothing else is let through.
 func TestAnnotations(t *testing.T) {
 	m := testMapping()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
 // sizes are the pairs of CPU and memory that there are in all regions: https://www.alibabacloud.com/help/en/eci/user-guide/specify-the-number-of-vcpus-and-memory-size-to-create-an-elastic-container-instance
@@ -71,13 +72,22 @@ func asks(c *corev1.Container, at *field.Path) (sizing.Size, error) {
 	both := corev1.ResourceList{}
 	for _, l := range []corev1.ResourceList{c.Resources.Requests, c.Resources.Limits} {
 		for name, q := range l {
-			if name != corev1.ResourceCPU && name != corev1.ResourceMemory {
-				return sizing.Size{}, errdefs.InvalidInputf("%s: %s: sizes of ECI have cpu and memory", at.Child("resources"), name)
+			if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage {
+				return sizing.Size{}, errdefs.InvalidInputf("%s: %s: groups of ECI have cpu, memory and ephemeral-storage", at.Child("resources"), name)
 			}
 			both[name] = q
 		}
 	}
 	return sizing.Of(both), nil
+}
+
+// storageGiven is the storage of a group that costs nothing, in GiB:
+// https://www.alibabacloud.com/help/en/eci/user-guide/increase-the-capacity-of-the-temporary-storage-space of 2025-07-02.
+const storageGiven = 30
+
+// extraStorage is the storage beyond that which is bought for what a pod requests, in GiB.
+func extraStorage(pod *corev1.Pod) int64 {
+	return max(0, (storage.Requested(pod)+sizing.Gi-1)/sizing.Gi-storageGiven)
 }
 
 // cpus and gibs write a size as ECI has it.

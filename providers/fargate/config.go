@@ -10,9 +10,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
 // What a configuration file of this provider says about itself.
@@ -85,7 +88,7 @@ type Config struct {
 	CapacityProvider string `json:"capacityProvider,omitempty"`
 	// RegistryCredentials are the ARNs of secrets of Secrets Manager with user name and password, by the host of the registry.
 	RegistryCredentials map[string]string `json:"registryCredentials,omitempty"`
-	// Capacity is what the node offers: the quota of the account, or a part of it. Required.
+	// Capacity is what the node offers: the quota of the account, or a part of it. Required, but for ephemeral-storage: 20Gi for each pod.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 }
 
@@ -153,6 +156,7 @@ func (c Config) complete() (Config, error) {
 			problem("capacity.%s: is missing: say how much the node offers", name)
 		}
 	}
+	c.Capacity = storage.Offer(c.Capacity, *resource.NewQuantity(storageGiven*sizing.Gi, resource.BinarySI))
 	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) }) // maps have no order
 	return c, errors.Join(problems...)
 }

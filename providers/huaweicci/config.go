@@ -16,6 +16,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
 // What a configuration file of this provider says about itself.
@@ -74,7 +75,7 @@ type Config struct {
 	// Annotations of pods that CCI sees: names, and beginnings of names such as example.com/*. Default: none, as CCI gives addresses and
 	// rights by them, some of which cost money.
 	Annotations []string `json:"annotations,omitempty"`
-	// Capacity is what the node offers: the quota of the project, or a part of it. Required.
+	// Capacity is what the node offers: the quota of the project, or a part of it. Required, but for ephemeral-storage: 20G for each pod.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	// QPS and Burst limit requests to CCI. Default DefaultQPS and DefaultBurst.
 	QPS   int `json:"qps,omitempty"`
@@ -212,6 +213,7 @@ func (c *Config) completeSizes(problem func(string, ...any)) {
 			problem("capacity: %s is %s, want 0 or more", name, quantity.String())
 		}
 	}
+	c.Capacity = storage.Offer(c.Capacity, resource.MustParse(storageGiven))
 }
 
 // shows reports whether CCI sees an annotation. Those of the size and the type are the provider's.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
 // Annotations of CCI.
@@ -71,10 +72,13 @@ func (c Config) refuse(remote *corev1.Pod) error {
 			if c.API == API10 && k.StartupProbe != nil && k.StartupProbe.TCPSocket != nil {
 				return errdefs.InvalidInputf("container %q: startupProbe.tcpSocket: API 1.0 of CCI has none: use httpGet or exec", k.Name)
 			}
-			if err := onlyCPUAndMemory(k); err != nil {
+			if err := onlyKnownResources(k); err != nil {
 				return err
 			}
 		}
+	}
+	if err := storage.Check(remote, resource.MustParse(storageGiven), "CCI"); err != nil {
+		return err
 	}
 	if c.API == API10 && len(s.Containers) > maxContainers10 {
 		return errdefs.InvalidInputf("spec.containers: %d: API 1.0 of CCI takes %d at most", len(s.Containers), maxContainers10)
@@ -82,12 +86,15 @@ func (c Config) refuse(remote *corev1.Pod) error {
 	return nil
 }
 
-// onlyCPUAndMemory refuses other resources: a size has none.
-func onlyCPUAndMemory(k *corev1.Container) error {
+// storageGiven is the storage that each pod has: https://support.huaweicloud.com/intl/en-us/api-cci/pro_ys.html of 2024-05-31.
+const storageGiven = "20G"
+
+// onlyKnownResources refuses resources that no pod of CCI has. Storage is given with the pod, and level leaves it out of what is sent.
+func onlyKnownResources(k *corev1.Container) error {
 	for _, l := range []corev1.ResourceList{k.Resources.Limits, k.Resources.Requests} {
 		for name := range l {
-			if name != corev1.ResourceCPU && name != corev1.ResourceMemory {
-				return errdefs.InvalidInputf("container %q: resource %s: sizes of CCI have cpu and memory", k.Name, name)
+			if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage {
+				return errdefs.InvalidInputf("container %q: resource %s: pods of CCI have cpu, memory and ephemeral-storage", k.Name, name)
 			}
 		}
 	}

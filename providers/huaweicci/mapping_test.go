@@ -153,6 +153,9 @@ func TestRefusals(t *testing.T) {
 		"resource nvidia.com/gpu": {spec: main(func(k *corev1.Container) {
 			k.Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
 		})},
+		"requests 21Gi of ephemeral-storage": {spec: main(func(k *corev1.Container) {
+			k.Resources.Requests = corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("21Gi")}
+		})},
 		"the pod needs 100 CPUs and 2Gi": {spec: corev1.PodSpec{Containers: containers(resources("", "100"))}},
 		"spec.containers: 6":             {spec: corev1.PodSpec{Containers: containers(make([]corev1.ResourceRequirements, 6)...)}, only: API10},
 	} {
@@ -172,6 +175,21 @@ func TestRefusals(t *testing.T) {
 	home := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: "agent", Controller: ptr.To(true)}}}}
 	if err := ofAPI(API20).adjust(home, &corev1.Pod{Spec: corev1.PodSpec{Containers: containers(resources("", ""))}}); !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "agent") {
 		t.Errorf("a pod of a DaemonSet: got %v", err)
+	}
+}
+
+// TestStorageIsGiven: what CCI gives to each pod is not sent, as its API has no field for it.
+func TestStorageIsGiven(t *testing.T) {
+	for _, api := range []string{API20, API10} {
+		spec := corev1.PodSpec{Containers: containers(resources("250m 512Mi", ""))}
+		spec.Containers[0].Resources.Requests[corev1.ResourceEphemeralStorage] = resource.MustParse("50Mi")
+		remote, err := adjusted(ofAPI(api), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := remote.Spec.Containers[0].Resources; len(r.Requests) != 2 || len(r.Limits) != 2 {
+			t.Errorf("API %s gets %v", api, r)
+		}
 	}
 }
 

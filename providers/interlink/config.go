@@ -17,6 +17,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
 // What a configuration file of this provider says about itself.
@@ -47,7 +48,8 @@ type Config struct {
 	KubernetesAPI KubernetesAPI `json:"kubernetesAPI,omitzero"`
 	// NoProjectedVolumes sends no files of projected volumes, and so no tokens.
 	NoProjectedVolumes bool `json:"noProjectedVolumes,omitempty"`
-	// Capacity is what the node offers, where the plugin does not tell it. Default: 100 CPUs, 3000G of memory and 10000 pods.
+	// Capacity is what the node offers, where the plugin does not tell it. Default: 100 CPUs, 3000G of memory, 10000 pods,
+	// and 20Gi of ephemeral-storage for each pod, which no plugin tells.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	// Labels are more labels of the node.
 	Labels map[string]string `json:"labels,omitempty"`
@@ -155,7 +157,7 @@ func (c Config) complete() (Config, error) {
 		}
 		capacity[name] = quantity
 	}
-	c.Capacity = capacity
+	c.Capacity = storage.Offer(capacity, resource.MustParse("20Gi"))
 	return c, errors.Join(problems...)
 }
 

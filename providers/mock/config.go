@@ -31,7 +31,7 @@ type Config struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind must be the constant Kind in a file.
 	Kind string `json:"kind,omitempty"`
-	// Capacity is what the node offers, in any resources. Of cpu, memory and pods,
+	// Capacity is what the node offers, in any resources. Of cpu, memory, ephemeral-storage and pods,
 	// those that are missing get the defaults of DefaultConfig.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	// ProviderID is the node's spec.providerID. Default "".
@@ -44,12 +44,13 @@ type Config struct {
 }
 
 // DefaultConfig returns the configuration that is used without a file: a
-// node of 1000 CPUs, 4 TiB of memory and 5000 pods.
+// node of 1000 CPUs, 4 TiB of memory, 100 TiB of ephemeral storage and 5000 pods.
 func DefaultConfig() Config {
 	return Config{PodCIDR: DefaultPodCIDR, Capacity: corev1.ResourceList{
-		corev1.ResourceCPU:    resource.MustParse("1000"),
-		corev1.ResourceMemory: resource.MustParse("4Ti"),
-		corev1.ResourcePods:   resource.MustParse("5000"),
+		corev1.ResourceCPU:              resource.MustParse("1000"),
+		corev1.ResourceMemory:           resource.MustParse("4Ti"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("100Ti"),
+		corev1.ResourcePods:             resource.MustParse("5000"),
 	}}
 }
 
@@ -118,6 +119,7 @@ func loadNodeFile(path string, data []byte, nodeName string) (Config, error) {
 	c.Capacity[corev1.ResourceCPU] = orDefault(entry.CPU, "20")
 	c.Capacity[corev1.ResourceMemory] = orDefault(entry.Memory, "100Gi")
 	c.Capacity[corev1.ResourcePods] = orDefault(entry.Pods, "20")
+	c.Capacity[corev1.ResourceEphemeralStorage] = orDefault(entry.Others[string(corev1.ResourceEphemeralStorage)], "1Ti")
 	return c, nil
 }
 

@@ -50,7 +50,7 @@ func TestLoadNodeFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[corev1.ResourceName]string{"cpu": "2", "memory": "100Gi", "pods": "128", "example.com/gpu": "1"} {
+	for name, want := range map[corev1.ResourceName]string{"cpu": "2", "memory": "100Gi", "pods": "128", "ephemeral-storage": "1Ti", "example.com/gpu": "1"} {
 		if got := c.Capacity[name]; got.String() != want {
 			t.Errorf("%s: got %s, want %s", name, got.String(), want)
 		}

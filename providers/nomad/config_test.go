@@ -34,8 +34,8 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 func TestCapacity(t *testing.T) {
 	client := func(change func(*nomadapi.NodeListStub)) *nomadapi.NodeListStub {
 		n := &nomadapi.NodeListStub{ID: "n", Datacenter: "dc1", NodePool: "default", Status: "ready", SchedulingEligibility: "eligible",
-			NodeResources:     &nomadapi.NodeResources{Cpu: nomadapi.NodeCpuResources{CpuShares: 8000, TotalCpuCores: 4}, Memory: nomadapi.NodeMemoryResources{MemoryMB: 1024}},
-			ReservedResources: &nomadapi.NodeReservedResources{Cpu: nomadapi.NodeReservedCpuResources{CpuShares: 1000}, Memory: nomadapi.NodeReservedMemoryResources{MemoryMB: 24}},
+			NodeResources:     &nomadapi.NodeResources{Cpu: nomadapi.NodeCpuResources{CpuShares: 8000, TotalCpuCores: 4}, Memory: nomadapi.NodeMemoryResources{MemoryMB: 1024}, Disk: nomadapi.NodeDiskResources{DiskMB: 5000}},
+			ReservedResources: &nomadapi.NodeReservedResources{Cpu: nomadapi.NodeReservedCpuResources{CpuShares: 1000}, Memory: nomadapi.NodeReservedMemoryResources{MemoryMB: 24}, Disk: nomadapi.NodeReservedDiskResources{DiskMB: 1000}},
 		}
 		change(n)
 		return n
@@ -53,8 +53,8 @@ func TestCapacity(t *testing.T) {
 	}, c)
 	list := got.capacity(c)
 	gpus := list["nvidia.com/gpu"]
-	if got.mhz != 2000 || list.Cpu().String() != "7" || list.Memory().Value() != 2000<<20 || gpus.Value() != 2 {
-		t.Errorf("got %v MHz and %v, want 2000 and 7 CPUs, 2000 MiB, 2 GPUs", got.mhz, list)
+	if got.mhz != 2000 || list.Cpu().String() != "7" || list.Memory().Value() != 2000<<20 || list.StorageEphemeral().Value() != 8000<<20 || gpus.Value() != 2 {
+		t.Errorf("got %v MHz and %v, want 2000 and 7 CPUs, 2000 MiB, 8000 MiB of disk, 2 GPUs", got.mhz, list)
 	}
 	if err := placeOf(nil, c).unready(c); err == nil {
 		t.Error("a place without clients is ready")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
 // group is the name of the one group of a job.
@@ -95,6 +96,9 @@ func (m mapping) job(r resolved) (request, error) {
 		Name: ptr.To(group), Count: ptr.To(1),
 		ReschedulePolicy: &nomadapi.ReschedulePolicy{Attempts: ptr.To(0), Unlimited: ptr.To(false), Interval: ptr.To(time.Duration(0)), Delay: ptr.To(time.Duration(0)), MaxDelay: ptr.To(time.Duration(0)), DelayFunction: ptr.To("")},
 		Disconnect:       &nomadapi.DisconnectStrategy{LostAfter: &m.config.LostAfter.Duration, Replace: ptr.To(false)},
+	}
+	if megabytes := (storage.Requested(pod) + 1<<20 - 1) >> 20; megabytes > diskGiven {
+		g.EphemeralDisk = &nomadapi.EphemeralDisk{SizeMB: ptr.To(int(megabytes))}
 	}
 	g.Networks, err = m.network(pod)
 	if err != nil {
@@ -213,6 +217,9 @@ func (m mapping) network(pod *corev1.Pod) ([]*nomadapi.NetworkResource, error) {
 	}
 	return []*nomadapi.NetworkResource{n}, nil
 }
+
+// diskGiven is the disk of a group that does not say how much it needs, in MB.
+const diskGiven = 300
 
 // resources are what a task asks for, rounded up to whole MHz and MiB.
 func (m mapping) resources(c *corev1.Container, mhz float64, at *field.Path) (*nomadapi.Resources, error) {

@@ -135,6 +135,25 @@ func TestJob(t *testing.T) {
 	}
 }
 
+// TestStorageIsTheDiskOfTheGroup: a request beyond the disk that every group has is asked for, rounded up to whole MiB.
+func TestStorageIsTheDiskOfTheGroup(t *testing.T) {
+	for asked, want := range map[string]int{"50Mi": 0, "300Mi": 0, "300.5Mi": 301, "2Gi": 2048} {
+		pod := testPod()
+		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse(asked)}
+		r, err := mapping{config: testConfig(t, nil), owner: owner{"home", "node"}}.job(testResolved(pod))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := 0
+		if d := r.job.TaskGroups[0].EphemeralDisk; d != nil {
+			got = *d.SizeMB
+		}
+		if got != want {
+			t.Errorf("%s: got a disk of %d MB, want %d", asked, got, want)
+		}
+	}
+}
+
 func TestRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*corev1.Pod)

@@ -28,6 +28,7 @@ type place struct {
 	mhz     float64 // of a CPU, of the fastest client
 	cpu     float64 // in CPUs of the fastest client
 	memory  int64   // bytes
+	disk    int64   // bytes, for allocations
 	devices map[string]int64
 	hosts   map[string]string // addresses of all clients, by ID
 }
@@ -49,9 +50,11 @@ func placeOf(nodes []*nomadapi.NodeListStub, c Config) place {
 		}
 		shares += float64(r.Cpu.CpuShares)
 		p.memory += r.Memory.MemoryMB << 20
+		p.disk += r.Disk.DiskMB << 20
 		if k := n.ReservedResources; k != nil {
 			shares -= float64(k.Cpu.CpuShares)
 			p.memory -= int64(k.Memory.MemoryMB) << 20
+			p.disk -= int64(k.Disk.DiskMB) << 20
 		}
 		for _, d := range r.Devices {
 			for kubernetes, name := range c.Devices {
@@ -78,9 +81,10 @@ func (p place) unready(c Config) error {
 // capacity is that of the node.
 func (p place) capacity(c Config) corev1.ResourceList {
 	list := corev1.ResourceList{
-		corev1.ResourceCPU:    *resource.NewMilliQuantity(max(0, int64(p.cpu*1000)), resource.DecimalSI),
-		corev1.ResourceMemory: *resource.NewQuantity(max(0, p.memory), resource.BinarySI),
-		corev1.ResourcePods:   *resource.NewQuantity(c.MaxPods, resource.DecimalSI),
+		corev1.ResourceCPU:              *resource.NewMilliQuantity(max(0, int64(p.cpu*1000)), resource.DecimalSI),
+		corev1.ResourceMemory:           *resource.NewQuantity(max(0, p.memory), resource.BinarySI),
+		corev1.ResourceEphemeralStorage: *resource.NewQuantity(max(0, p.disk), resource.BinarySI),
+		corev1.ResourcePods:             *resource.NewQuantity(c.MaxPods, resource.DecimalSI),
 	}
 	for name, n := range p.devices {
 		list[corev1.ResourceName(name)] = *resource.NewQuantity(n, resource.DecimalSI)

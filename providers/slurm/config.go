@@ -65,7 +65,8 @@ type Config struct {
 	OverheadMemory resource.Quantity `json:"overheadMemory,omitempty"`
 	// GPUResource is the resource of pods that GPUs of Slurm (--gres=gpu) are asked by. Default nvidia.com/gpu.
 	GPUResource string `json:"gpuResource,omitempty"`
-	// Capacity is what the node offers, where it is not to be what the nodes of the partition have together.
+	// Capacity is what the node offers, where it is not to be what the nodes of the partition have together, with 110
+	// pods for each, and 20Gi of ephemeral-storage for each pod.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	// FastEvery is how often Slurm is asked for jobs after a change, and SlowEvery at rest. Default 1s and 10s.
 	FastEvery metav1.Duration `json:"fastEvery,omitempty"`

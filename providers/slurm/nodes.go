@@ -13,10 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/nodehealth"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
 // podsPerNode is how many pods are offered for each node of the partition.
 const podsPerNode = 110
+
+// storagePerPod is how much ephemeral storage is offered for each pod: the files of jobs are in SharedDir, of which Slurm knows nothing.
+const storagePerPod = "20Gi"
 
 // capacity is what the nodes of a partition have together that run jobs.
 func (c Config) capacity(machines []machine) corev1.ResourceList {
@@ -37,7 +41,7 @@ func (c Config) capacity(machines []machine) corev1.ResourceList {
 	for name, quantity := range c.Capacity {
 		all[name] = quantity
 	}
-	return all
+	return storage.Offer(all, resource.MustParse(storagePerPod))
 }
 
 // look returns what the partition offers, and why it takes no jobs.
@@ -101,10 +105,6 @@ func (p *provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	if p.in.DaemonPort != 0 {
 		n.Status.DaemonEndpoints.KubeletEndpoint.Port = p.in.DaemonPort
 	}
-	if n.Labels == nil {
-		n.Labels = map[string]string{}
-	}
-	n.Labels[corev1.LabelNodeExcludeBalancers] = "true"
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.offered, p.told, p.node = offered, offered, n

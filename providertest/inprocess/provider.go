@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 
@@ -224,3 +225,12 @@ func (p *Provider) Ping(context.Context) error { return p.cloud.request() }
 
 // NotifyNodeStatus has nothing to tell: the node never changes.
 func (p *Provider) NotifyNodeStatus(context.Context, func(*corev1.Node)) {}
+
+// ConfigureNode writes into n what the node offers: goroutines of this program need little.
+func (p *Provider) ConfigureNode(_ context.Context, n *corev1.Node) {
+	n.Status.Capacity = corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("100"), corev1.ResourceMemory: resource.MustParse("100Gi"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("100Gi"), corev1.ResourcePods: resource.MustParse("1000"),
+	}
+	n.Status.Allocatable = n.Status.Capacity.DeepCopy()
+}

@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
 // nodeWatch knows the nodes of the remote cluster, and what pods of others take of them.
@@ -196,10 +198,13 @@ func add(to corev1.ResourceList, name corev1.ResourceName, q resource.Quantity, 
 // conditionNodes is the condition of the node that says whether all nodes of the remote cluster are Ready.
 const conditionNodes corev1.NodeConditionType = "RemoteNodesReady"
 
+// storagePerPod is how much ephemeral storage is offered for each pod where the capacity is configured and does not say.
+const storagePerPod = "20Gi"
+
 // setRoom writes into n what the remote cluster offers. Until that is known it is nothing, and not zero: a pod that was bound to the node
 // before then would be refused for want of room, for good.
 func (c *Cluster) setRoom(n *corev1.Node) {
-	room := c.config.Capacity
+	room := storage.Offer(c.config.Capacity, resource.MustParse(storagePerPod))
 	if c.nodes != nil {
 		room = corev1.ResourceList{}
 		if c.nodes.synced() {

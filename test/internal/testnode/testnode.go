@@ -70,9 +70,10 @@ func Run(t *testing.T, name string, n Node, o Options) (stop func()) {
 // Roomy makes a node that a scheduler gives many pods.
 func Roomy(cfg *nodeutil.NodeConfig) error {
 	cfg.NodeSpec.Status.Capacity = corev1.ResourceList{
-		corev1.ResourceCPU:    resource.MustParse("10k"),
-		corev1.ResourceMemory: resource.MustParse("10Ti"),
-		corev1.ResourcePods:   resource.MustParse("10k"),
+		corev1.ResourceCPU:              resource.MustParse("10k"),
+		corev1.ResourceMemory:           resource.MustParse("10Ti"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("10Ti"),
+		corev1.ResourcePods:             resource.MustParse("10k"),
 	}
 	cfg.NodeSpec.Status.Allocatable = cfg.NodeSpec.Status.Capacity
 	return nil

@@ -90,7 +90,10 @@ func (e everything) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 
 // Roomy is more than any test needs.
 func Roomy() corev1.ResourceList {
-	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1k"), corev1.ResourceMemory: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("1k")}
+	return corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("1k"), corev1.ResourceMemory: resource.MustParse("1Ti"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"), corev1.ResourcePods: resource.MustParse("1k"),
+	}
 }
 
 // Placement has pods run on this worker.

@@ -146,7 +146,7 @@ class Provider:
         self.node = request.node_name
         node, now = json.loads(request.node_json), stamp(time.time())
         # FILL(capacity): ask your service what the account may use.
-        capacity = {"cpu": "20", "memory": "100Gi", "pods": "20"}
+        capacity = {"cpu": "20", "memory": "100Gi", "ephemeral-storage": "400Gi", "pods": "20"}
         conditions = [{"type": kind, "status": str(kind == "Ready"), "reason": "Skeleton", "lastHeartbeatTime": now, "lastTransitionTime": now}
                       for kind in ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")]
         node.setdefault("status", {}).update(capacity=capacity, allocatable=capacity, conditions=conditions)  # Ping says when it is not Ready

@@ -43,6 +43,8 @@ type Capacity struct {
 	CPU resource.Quantity `json:"cpu,omitempty"`
 	// Memory is in bytes. Default 100Gi.
 	Memory resource.Quantity `json:"memory,omitempty"`
+	// EphemeralStorage is in bytes: pods that request some are scheduled only where the node offers it. Default 400Gi.
+	EphemeralStorage resource.Quantity `json:"ephemeral-storage,omitempty"`
 	// Pods is how many pods. Default 20.
 	Pods resource.Quantity `json:"pods,omitempty"`
 }
@@ -52,7 +54,9 @@ var format = config.Format[Config]{
 	Default: func() Config {
 		return Config{
 			PollInterval: metav1.Duration{Duration: 2 * time.Second},
-			Capacity:     Capacity{CPU: resource.MustParse("20"), Memory: resource.MustParse("100Gi"), Pods: resource.MustParse("20")},
+			Capacity: Capacity{
+				CPU: resource.MustParse("20"), Memory: resource.MustParse("100Gi"), EphemeralStorage: resource.MustParse("400Gi"), Pods: resource.MustParse("20"),
+			},
 		}
 	},
 }

@@ -24,7 +24,9 @@ func (*provider) NotifyNodeStatus(context.Context, func(*corev1.Node)) {}
 // FILL(capacity): ask your service what the account may use, or leave it to the configuration.
 func (p *provider) ConfigureNode(_ context.Context, n *corev1.Node) {
 	c := p.config.Capacity
-	n.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: c.CPU, corev1.ResourceMemory: c.Memory, corev1.ResourcePods: c.Pods}
+	n.Status.Capacity = corev1.ResourceList{
+		corev1.ResourceCPU: c.CPU, corev1.ResourceMemory: c.Memory, corev1.ResourceEphemeralStorage: c.EphemeralStorage, corev1.ResourcePods: c.Pods,
+	}
 	n.Status.Allocatable = n.Status.Capacity.DeepCopy()
 	now := metav1.NewTime(time.Now())
 	n.Status.Conditions = nil

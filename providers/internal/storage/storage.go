@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package storage has the ephemeral storage of nodes whose backend does not count it: a service that gives every pod some, or a plugin that
+// does not tell.
+//
+// The promise: such a node offers ephemeral-storage, so that the scheduler binds pods that request it.
+//
+// What surprises: the sum over all pods is only a bound for the scheduler. Whether one pod may have so much is for the mapping to say.
+package storage
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+// Offer returns capacity with perPod of ephemeral-storage for each of its pods, or as it is where it says how much there is.
+func Offer(capacity corev1.ResourceList, perPod resource.Quantity) corev1.ResourceList {
+	if _, said := capacity[corev1.ResourceEphemeralStorage]; said || capacity == nil {
+		return capacity
+	}
+	out := capacity.DeepCopy()
+	all := perPod.DeepCopy()
+	if !all.Mul(out.Pods().Value()) {
+		all = *resource.NewQuantity(1<<60, resource.BinarySI)
+	}
+	out[corev1.ResourceEphemeralStorage] = all
+	return out
+}
+
+// Requested is the ephemeral-storage that the scheduler counts for a pod, in bytes.
+func Requested(pod *corev1.Pod) int64 {
+	q := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})[corev1.ResourceEphemeralStorage]
+	return q.Value()
+}
+
+// Check refuses a pod that requests more than one pod of the service has.
+func Check(pod *corev1.Pod, perPod resource.Quantity, service string) error {
+	if asked := Requested(pod); asked > perPod.Value() {
+		return errdefs.InvalidInput(fmt.Sprintf("spec.containers: the pod requests %s of ephemeral-storage: %s gives %s to each: request less, or mount a volume of the service",
+			resource.NewQuantity(asked, resource.BinarySI), service, perPod.String()))
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package providertest
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+)
+
+// nodeConfigurer is a provider that writes what the node offers.
+type nodeConfigurer interface {
+	ConfigureNode(ctx context.Context, n *corev1.Node)
+}
+
+// smallest is the amount that the check requests of a resource that every node has; of others it requests the least that there is.
+var smallest = map[corev1.ResourceName]string{
+	corev1.ResourceCPU: "10m", corev1.ResourceMemory: "16Mi", corev1.ResourceEphemeralStorage: "1Mi",
+}
+
+var offers = []Check{
+	{
+		Name: "offers/requests", Why: "the scheduler binds no pod that requests a resource that the node does not offer, and a resource that is offered and refused fails every pod that asks for it",
+		Run: func(c *C) {
+			s := c.open()
+			configurer, ok := s.provider.(nodeConfigurer)
+			if !ok {
+				c.Skipf("the provider does not write what the node offers")
+			}
+			n := c.env.Node.DeepCopy()
+			configurer.ConfigureNode(c.ctx, n)
+			for name := range smallest {
+				if q := n.Status.Allocatable[name]; q.Sign() <= 0 {
+					c.Errorf("the node offers %s of %s, want more than 0: pods that request it are never scheduled", q.String(), name)
+				}
+			}
+			limits := true
+			if d, ok := s.provider.(capability.Declarer); ok {
+				limits = d.Capabilities().Has(capability.ContainerLimits)
+			}
+			pod := c.pod("requests", stays())
+			r := &pod.Spec.Containers[0].Resources
+			r.Requests, r.Limits = corev1.ResourceList{}, corev1.ResourceList{}
+			for name, q := range n.Status.Allocatable {
+				switch text, common := smallest[name]; {
+				case name == corev1.ResourcePods || q.Sign() <= 0:
+				case common:
+					r.Requests[name] = resource.MustParse(text)
+				case !limits:
+					c.Errorf("the node offers %s of %s, and pods with limits, without which nobody can request it, are refused", q.String(), name)
+				default:
+					r.Requests[name] = least(name)
+					r.Limits[name] = least(name)
+				}
+			}
+			c.running(pod)
+		},
+	},
+}
+
+// least is the least amount of a resource of devices or huge pages: one.
+func least(name corev1.ResourceName) resource.Quantity {
+	if size, huge := strings.CutPrefix(string(name), corev1.ResourceHugePagesPrefix); huge {
+		return resource.MustParse(size)
+	}
+	return resource.MustParse("1")
+}
