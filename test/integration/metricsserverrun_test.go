@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -74,7 +75,7 @@ func TestPublishedB4MetricsServerMeasuresTheNode(t *testing.T) {
 	said := &testlog.Buffer{}
 	server := exec.CommandContext(t.Context(), program, "--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+t.TempDir(),
 		"--kubeconfig="+w.api.KubeconfigPath, "--authentication-kubeconfig="+w.api.KubeconfigPath, "--authorization-kubeconfig="+w.api.KubeconfigPath,
-		"--kubelet-insecure-tls", "--kubelet-preferred-address-types=InternalIP", "--kubelet-use-node-status-port", "--metric-resolution=10s")
+		"--kubelet-insecure-tls", "--kubelet-preferred-address-types=InternalIP", "--kubelet-use-node-status-port", "--metric-resolution=10s", "--kubelet-request-timeout=5s")
 	server.Stdout, server.Stderr = said, said
 	server.Cancel = func() error { return server.Process.Signal(syscall.SIGTERM) }
 	if err := server.Start(); err != nil {
@@ -89,12 +90,18 @@ func TestPublishedB4MetricsServerMeasuresTheNode(t *testing.T) {
 
 	u := user{world: w, t: t}
 	objects := strings.NewReplacer("PORT", port, "NODE", w.nodeName, "NAMESPACE", w.namespace).Replace(metricsServerObjects)
-	u.typing(objects, "apply", "-f", "-")
-	t.Cleanup(func() {
-		if _, stderr, err := u.run(objects, []string{"delete", "-f", "-", "--ignore-not-found", "--wait=false"}); err != nil {
-			t.Logf("remove metrics-server: %v: %s", err, stderr)
+	all := filepath.Join(t.TempDir(), "objects.yaml") // of two namespaces
+	if err := os.WriteFile(all, []byte(objects), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, err := w.api.Kubectl(t, "apply", "-f", all); err != nil {
+		t.Fatalf("register metrics-server: %v: %s", err, stderr)
+	}
+	defer func() {
+		if _, stderr, err := w.api.Kubectl(t, "delete", "-f", all, "--ignore-not-found", "--wait=false"); err != nil {
+			t.Errorf("remove metrics-server: %v: %s", err, stderr)
 		}
-	})
+	}()
 	u.kubectl("wait", "--for=condition=Available", "apiservice/v1beta1.metrics.k8s.io", "--timeout=60s")
 	u.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
 	u.kubectl("wait", "--for=condition=ScalingActive=True", "hpa/web", "--timeout=180s")
