@@ -96,10 +96,16 @@ type InstanceRole struct {
 }
 
 // format is what a configuration file of this provider looks like.
-var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_ECI"}
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_ECI", Unversioned: fromTOML}
 
 // LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
-func LoadConfig(path string) (Config, error) { return format.Load(path) }
+func LoadConfig(path string) (Config, error) {
+	c, err := format.Load(path)
+	if err != nil {
+		return c, err
+	}
+	return c.withQuotas()
+}
 
 // complete fills the defaults of c and refuses what cannot be, with every reason.
 func (c Config) complete() (Config, error) {
@@ -117,7 +123,7 @@ func (c Config) complete() (Config, error) {
 		problem("endpoint: %q: want an URL that begins with https://", c.Endpoint)
 	}
 	if len(validation.IsDNS1123Label(c.ClusterName)) > 0 {
-		problem("clusterName: %q: want a name for the home cluster, such as home-1", c.ClusterName)
+		problem("clusterName: %q: want a name for the home cluster, such as home-1: set it in the file of --provider-config or in ECI_CLUSTER_NAME", c.ClusterName)
 	}
 	if len(c.VSwitchIDs) == 0 || len(c.VSwitchIDs) > maxSwitches {
 		problem("vSwitchIDs: want 1 to %d IDs of switches, such as vsw-…: not the default of the account", maxSwitches)
@@ -151,7 +157,7 @@ func (c *Config) completeCredentials(problem func(string, ...any)) {
 	}
 	switch {
 	case count == 0:
-		problem("accessKeyID and accessKeySecret are missing: name the files that have them, or configure oidc or instanceRole")
+		problem("accessKeyID and accessKeySecret are missing: name the files that have them, set ECI_ACCESS_KEY and ECI_SECRET_KEY, or configure oidc or instanceRole")
 	case count > 1:
 		problem("accessKeyID, oidc and instanceRole: are more than one: remove the others")
 	case keys && (!c.AccessKeyID.IsSet() || !c.AccessKeySecret.IsSet()):
@@ -183,7 +189,7 @@ func (c *Config) completeSizes(problem func(string, ...any)) {
 		problem("defaultResources: ECI has no size with %s", s)
 	}
 	if len(c.Capacity) == 0 {
-		problem("capacity: is missing: cpu, memory and pods of the quota")
+		problem("capacity: is missing: cpu, memory and pods of the quota: set it in the file of --provider-config, or in ECI_QUOTA_CPU, ECI_QUOTA_MEMORY and ECI_QUOTA_POD")
 	}
 	for name, quantity := range c.Capacity {
 		if quantity.Sign() < 0 {

@@ -93,7 +93,7 @@ type Config struct {
 }
 
 // format is what a configuration file of this provider looks like.
-var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_FARGATE"}
+var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_FARGATE", Unversioned: fromTOML}
 
 // LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
 func LoadConfig(path string) (Config, error) { return format.Load(path) }
@@ -114,7 +114,7 @@ func (c Config) complete() (Config, error) {
 		problem("queue: %q: want the URL of a queue of SQS, such as https://sqs.eu-central-1.amazonaws.com/123456789012/tasks", c.Queue)
 	}
 	if len(validation.IsDNS1123Label(c.ClusterID)) > 0 {
-		problem("clusterID: %q: want a name for the Kubernetes cluster, such as home-1", c.ClusterID)
+		problem("clusterID: %q: want a name for the Kubernetes cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_FARGATE_CLUSTER_ID", c.ClusterID)
 	}
 	c.Cluster, c.FilesImage = or(c.Cluster, "default"), or(c.FilesImage, "busybox:stable")
 	c.PlatformVersion, c.Architecture, c.CapacityProvider = or(c.PlatformVersion, "LATEST"), or(c.Architecture, "X86_64"), or(c.CapacityProvider, OnDemand)
@@ -131,7 +131,7 @@ func (c Config) complete() (Config, error) {
 		problem("capacityProvider: %q: want %s or %s", c.CapacityProvider, OnDemand, Spot)
 	}
 	if !role(c.ExecutionRole) {
-		problem("executionRole: %q: want the ARN of a role, such as arn:aws:iam::123456789012:role/ecsTaskExecutionRole", c.ExecutionRole)
+		problem("executionRole: %q: want the ARN of a role, such as arn:aws:iam::123456789012:role/ecsTaskExecutionRole: set it in the file of --provider-config or in VKUBELET_FARGATE_EXECUTION_ROLE", c.ExecutionRole)
 	}
 	if c.ExecRole != "" && !role(c.ExecRole) {
 		problem("execRole: %q: want the ARN of a role", c.ExecRole)
