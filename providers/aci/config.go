@@ -123,6 +123,8 @@ func (n Network) id() string {
 type LogAnalytics struct {
 	WorkspaceID  string        `json:"workspaceID,omitempty" env:"LOG_ANALYTICS_ID"`
 	WorkspaceKey config.Secret `json:"workspaceKey,omitzero" env:"LOG_ANALYTICS_KEY"`
+	// File is a file in JSON with what is not said here.
+	File string `json:"file,omitempty" env:"LOG_ANALYTICS_AUTH_LOCATION"`
 }
 
 // Resources are CPU and memory.
@@ -152,10 +154,13 @@ var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKU
 // LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
 func LoadConfig(path string) (Config, error) {
 	c, err := format.Load(path)
-	if err != nil || c.Credentials.File == "" {
-		return c, err
+	if err == nil && c.LogAnalytics.File != "" {
+		c, err = c.withLogFile()
 	}
-	return c.withAzureFile()
+	if err == nil && c.Credentials.File != "" {
+		c, err = c.withAzureFile()
+	}
+	return c, err
 }
 
 // complete fills the defaults of c and refuses what cannot be, with every reason.
@@ -176,7 +181,7 @@ func (c Config) complete() (Config, error) {
 		problem("region: %q: want that of ACI, such as westeurope", c.Region)
 	}
 	if len(validation.IsDNS1123Label(c.ClusterName)) > 0 {
-		problem("clusterName: %q: want a name for the home cluster, such as home-1", c.ClusterName)
+		problem("clusterName: %q: want a name for the home cluster, such as home-1: set it in the file of --provider-config or in ACI_CLUSTER_NAME", c.ClusterName)
 	}
 	c.Cloud.Endpoint = cmp.Or(c.Cloud.Endpoint, "https://management.azure.com")
 	c.Cloud.Audience = cmp.Or(c.Cloud.Audience, c.Cloud.Endpoint)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
@@ -107,5 +109,69 @@ func TestFilesOfAzureACI(t *testing.T) {
 	t.Setenv("AKS_CREDENTIAL_LOCATION", write("azure.json", `hidden-1`))
 	if _, err = LoadConfig(""); err == nil || strings.Contains(err.Error(), "hidden-1") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The environment of a node that the chart makes in AKS, with a subnet and a workspace.
+// Source: github.com/virtual-kubelet/azure-aci, charts/virtual-kubelet/templates/deployment.yaml and secrets.yaml, pkg/auth/auth_config.go.
+func TestPublishedD11EnvironmentOfTheChartOfAzureACI(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	for name, value := range map[string]string{
+		"AKS_CREDENTIAL_LOCATION": write("azure.json", `{"cloud": "AzureChinaCloud", "tenantId": "t", "subscriptionId": "s", "aadClientId": "msi", "aadClientSecret": "msi", "resourceGroup": "g", "location": "chinaeast2", "vnetName": "v", "vnetResourceGroup": "nets", "userAssignedIdentityID": "u"}`),
+		"AZURE_TENANT_ID":         "", "AZURE_SUBSCRIPTION_ID": "", "AZURE_CLIENT_ID": "", "AZURE_CLIENT_SECRET": "", // values that nobody gave
+		"ACI_RESOURCE_GROUP": "", "ACI_REGION": "", "ACI_VNET_SUBSCRIPTION_ID": "", "ACI_VNET_RESOURCE_GROUP": "", "ACI_VNET_NAME": "",
+		"ACI_SUBNET_NAME": "virtual-node-aci", "ACI_SUBNET_CIDR": "10.241.0.0/16", "KUBE_DNS_IP": "10.0.0.10", "MASTER_URI": "https://cluster.example:443",
+		"LOG_ANALYTICS_AUTH_LOCATION":        write("loganalytics.json", `{"workspaceID": "w","workspaceKey": "hidden-1"}`),
+		"VIRTUALNODE_USER_IDENTITY_CLIENTID": "mine",
+	} {
+		t.Setenv(name, value)
+	}
+	load := func() (Config, error) {
+		c, err := LoadConfig("")
+		if err != nil {
+			return c, err
+		}
+		return c.complete()
+	}
+	_, err := load()
+	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "clusterName") || !strings.Contains(err.Error(), "or in ACI_CLUSTER_NAME") {
+		t.Errorf("got %v, want the one setting that is new", err)
+	}
+	t.Setenv("ACI_CLUSTER_NAME", "home-1")
+	c, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{c.ResourceGroup, c.Region, c.Network.id(), c.Network.ClusterDNS, c.Credentials.IdentityClientID, c.LogAnalytics.WorkspaceID, c.LogAnalytics.WorkspaceKey.Value(t.Context()),
+		c.Cloud.Endpoint, c.Cloud.Audience, c.Cloud.Authority}
+	want := []string{"g", "chinaeast2", "/subscriptions/s/resourceGroups/nets/providers/Microsoft.Network/virtualNetworks/v/subnets/virtual-node-aci", "10.0.0.10", "mine", "w", "hidden-1",
+		"https://management.chinacloudapi.cn", "https://management.core.chinacloudapi.cn/", "https://login.chinacloudapi.cn"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for file, text := range map[string]string{"azure.json": `{"cloud": "AzureMoonCloud"}`, "loganalytics.json": `hidden-1`} {
+		write(file, text)
+		if _, err := load(); err == nil || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "hidden-1") {
+			t.Errorf("%s: got %v", file, err)
+		}
+		write("azure.json", "{}")
+	}
+	// Outside of AKS: a file of `az ad sp create-for-rbac --sdk-auth`, which Windows begins with a mark.
+	t.Setenv("AKS_CREDENTIAL_LOCATION", "")
+	t.Setenv("LOG_ANALYTICS_AUTH_LOCATION", "")
+	t.Setenv("ACI_SUBNET_NAME", "")
+	t.Setenv("KUBE_DNS_IP", "")
+	t.Setenv("ACI_RESOURCE_GROUP", "pods")
+	t.Setenv("ACI_REGION", "westus")
+	t.Setenv("AZURE_AUTH_LOCATION", write("credentials.json", "\ufeff"+`{ "clientId": "c", "clientSecret": "hidden-2", "subscriptionId": "s", "tenantId": "t", "activeDirectoryEndpointUrl": "https://login.microsoftonline.com/" }`))
+	if c, err = load(); err != nil || c.Credentials.ClientID != "c" || c.Credentials.ClientSecret.Value(t.Context()) != "hidden-2" || c.Cloud.Authority != "https://login.microsoftonline.com" {
+		t.Errorf("got %+v, %v", c, err)
 	}
 }

@@ -3,92 +3,34 @@
 package aci
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/oldfile"
 )
 
-// fromTOML reads the file that azure-aci had: names and values, one a line.
+// fromTOML reads the file that azure-aci has.
 func fromTOML(name string, data []byte) (Config, error) {
 	var c Config
-	var problems []error
-	for i, line := range strings.Split(string(data), "\n") {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		if err := c.setOld(line); err != nil {
-			problems = append(problems, fmt.Errorf("%s:%d: %w", name, i+1, err))
-		}
-	}
-	return c, errors.Join(problems...)
-}
-
-// setOld sets what a line of such a file says.
-func (c *Config) setOld(line string) error {
-	key, text, ok := strings.Cut(line, "=")
-	if !ok {
-		return errors.New("want a line such as Region = \"westeurope\", or a file with apiVersion and kind")
-	}
-	key, text = strings.TrimSpace(key), strings.TrimSpace(text)
-	if strings.HasPrefix(text, `"`) {
-		quoted, err := strconv.QuotedPrefix(text)
-		if err != nil {
-			return fmt.Errorf("%s: the text has no end", key)
-		}
-		if rest := strings.TrimSpace(text[len(quoted):]); rest != "" && !strings.HasPrefix(rest, "#") {
-			return fmt.Errorf("%s: want nothing after the text", key)
-		}
-		if text, err = strconv.Unquote(quoted); err != nil {
-			return fmt.Errorf("%s: the text is not understood", key)
-		}
-	} else {
-		text, _, _ = strings.Cut(text, "#")
-		text = strings.TrimSpace(text)
-	}
-	quantity := func(into *resource.Quantity) error {
-		q, err := resource.ParseQuantity(text)
-		if err != nil {
-			return fmt.Errorf("%s: %q: want an amount, such as 20 or 100Gi", key, text)
-		}
-		*into = q
-		return nil
-	}
-	switch key {
-	case "ResourceGroup":
-		c.ResourceGroup = text
-	case "Region":
-		c.Region = text
-	case "SubnetName":
-		c.Network.Subnet = text
-	case "CPU":
-		return quantity(&c.Capacity.CPU)
-	case "Memory":
-		return quantity(&c.Capacity.Memory)
-	case "Pods":
-		return quantity(&c.Capacity.Pods)
-	case "OperatingSystem":
-		if text != "Linux" {
-			return fmt.Errorf("OperatingSystem: %q: groups of this provider run Linux", text)
-		}
-	case "SubnetCIDR":
-		return errors.New("SubnetCIDR: this provider makes no subnets: make it, delegate it to Microsoft.ContainerInstance/containerGroups, and remove this line")
-	default:
-		return fmt.Errorf("%s: is not known; known are ResourceGroup, Region, OperatingSystem, CPU, Memory, Pods, SubnetName", key)
-	}
-	return nil
+	err := oldfile.Read(name, data, map[string]oldfile.Setter{
+		"ResourceGroup": oldfile.Text(&c.ResourceGroup), "Region": oldfile.Text(&c.Region), "SubnetName": oldfile.Text(&c.Network.Subnet),
+		"CPU": oldfile.Quantity(&c.Capacity.CPU), "Memory": oldfile.Quantity(&c.Capacity.Memory), "Pods": oldfile.Quantity(&c.Capacity.Pods),
+		"OperatingSystem": oldfile.Linux,
+		"SubnetCIDR":      oldfile.Gone("this provider makes no subnets: make it, delegate it to Microsoft.ContainerInstance/containerGroups, and remove this line"),
+	})
+	return c, err
 }
 
 // azureFile is an azure.json, as AKS has it on its machines.
 type azureFile struct {
+	Cloud                  string        `json:"cloud"`
 	TenantID               string        `json:"tenantId"`
 	SubscriptionID         string        `json:"subscriptionId"`
 	AADClientID            string        `json:"aadClientId"`
@@ -110,9 +52,13 @@ func (c Config) withAzureFile() (Config, error) {
 	if err != nil {
 		return c, fmt.Errorf("aci provider: credentials.file: %w", err)
 	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // Windows writes it
 	var f azureFile
 	if err := json.Unmarshal(data, &f); err != nil { // the error may quote what the file has
 		return c, fmt.Errorf("aci provider: credentials.file: %s is no JSON as AKS or az writes it", c.Credentials.File)
+	}
+	if err := c.Cloud.take(f.Cloud); err != nil {
+		return c, fmt.Errorf("aci provider: credentials.file: %s: %w", c.Credentials.File, err)
 	}
 	c.SubscriptionID, c.ResourceGroup = cmp.Or(c.SubscriptionID, f.SubscriptionID), cmp.Or(c.ResourceGroup, f.ResourceGroup)
 	c.Region = cmp.Or(c.Region, f.Location)
@@ -130,6 +76,42 @@ func (c Config) withAzureFile() (Config, error) {
 		if !k.ClientSecret.IsSet() && k.TokenFile == "" {
 			k.ClientSecret = secret
 		}
+	}
+	return c, nil
+}
+
+// take fills what is not said otherwise for the Azure of that name, as files of AKS have it.
+func (c *Cloud) take(name string) error {
+	of, known := map[string]cloud.Configuration{
+		"": cloud.AzurePublic, "AzurePublicCloud": cloud.AzurePublic, "AzureUSGovernmentCloud": cloud.AzureGovernment, "AzureChinaCloud": cloud.AzureChina,
+	}[name]
+	if !known && (c.Endpoint == "" || c.Authority == "") {
+		return fmt.Errorf("cloud %q: is not known: set cloud.endpoint and cloud.authority", name)
+	}
+	if !known || of.ActiveDirectoryAuthorityHost == cloud.AzurePublic.ActiveDirectoryAuthorityHost {
+		return nil // what is said is complete, or the default is the same
+	}
+	if c.Endpoint == "" { // an audience goes with its endpoint
+		c.Endpoint, c.Audience = of.Services[cloud.ResourceManager].Endpoint, cmp.Or(c.Audience, of.Services[cloud.ResourceManager].Audience)
+	}
+	c.Authority = cmp.Or(c.Authority, strings.TrimSuffix(of.ActiveDirectoryAuthorityHost, "/"))
+	return nil
+}
+
+// withLogFile takes from the file of azure-aci's LOG_ANALYTICS_AUTH_LOCATION what is not said otherwise.
+func (c Config) withLogFile() (Config, error) {
+	w := &c.LogAnalytics
+	data, err := os.ReadFile(w.File)
+	if err != nil {
+		return c, fmt.Errorf("aci provider: logAnalytics.file: %w", err)
+	}
+	var f LogAnalytics
+	if err := json.Unmarshal(data, &f); err != nil { // the error may quote what the file has
+		return c, fmt.Errorf(`aci provider: logAnalytics.file: %s: want {"workspaceID": "…", "workspaceKey": "…"}`, w.File)
+	}
+	w.WorkspaceID = cmp.Or(w.WorkspaceID, f.WorkspaceID)
+	if !w.WorkspaceKey.IsSet() {
+		w.WorkspaceKey = f.WorkspaceKey
 	}
 	return c, nil
 }
