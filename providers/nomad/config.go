@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,7 +55,8 @@ type Config struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	// Kind must be the constant Kind in a file.
 	Kind string `json:"kind,omitempty"`
-	// Address is the URL of a Nomad agent. Default http://127.0.0.1:4646.
+	// Address is the URL of a Nomad agent, or its host and port: then it begins with https:// if there is TLS, else with http://. Default
+	// http://127.0.0.1:4646.
 	Address string `json:"address,omitempty" env:"NOMAD_ADDR"`
 	// Region is that of the jobs. Default: that of the agent.
 	Region string `json:"region,omitempty" env:"NOMAD_REGION"`
@@ -123,7 +125,7 @@ func (c Config) complete() (Config, error) {
 		problem("tls: the address begins with http://")
 	}
 	if len(validation.IsDNS1123Label(c.ClusterID)) > 0 {
-		problem("clusterID: %q: want a name for the Kubernetes cluster, such as home-1", c.ClusterID)
+		problem("clusterID: %q: want a name for the Kubernetes cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_NOMAD_CLUSTER_ID", c.ClusterID)
 	}
 	for _, d := range c.Drivers {
 		if d != DriverExec && d != DriverRawExec && d != DriverDocker {
@@ -163,6 +165,13 @@ func (c *Config) defaults() {
 		}
 	}
 	set(&c.Address, "http://127.0.0.1:4646")
+	if !strings.Contains(c.Address, "://") {
+		scheme := "http://"
+		if c.TLS != (TLS{}) {
+			scheme = "https://"
+		}
+		c.Address = scheme + c.Address
+	}
 	set(&c.Namespace, "default")
 	set(&c.NodePool, "default")
 	set(&c.Network, NetworkBridge)

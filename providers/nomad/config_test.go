@@ -12,7 +12,7 @@ import (
 func TestConfigRefusesWhatCannotBe(t *testing.T) {
 	for want, c := range map[string]Config{
 		"clusterID":               {},
-		"address: want an URL":    {ClusterID: "c", Address: "nomad:4646"},
+		"address: want an URL":    {ClusterID: "c", Address: "ftp://nomad:4646"},
 		"tls: the address begins": {ClusterID: "c", TLS: TLS{ServerName: "x"}},
 		"keyFile are only useful": {ClusterID: "c", Address: "https://x", TLS: TLS{CertFile: "config_test.go"}},
 		"no such file":            {ClusterID: "c", Address: "https://x", TLS: TLS{CAFile: "absent"}},
@@ -27,6 +27,30 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 	}
 	if _, err := (Config{ClusterID: "c"}).complete(); err != nil {
 		t.Errorf("a configuration with the cluster alone: %v", err)
+	}
+}
+
+// Source: github.com/virtual-kubelet/nomad, README.md ("Usage").
+func TestPublishedD10AddressWithoutScheme(t *testing.T) {
+	t.Setenv("NOMAD_ADDR", "127.0.0.1:4646")
+	t.Setenv("NOMAD_REGION", "global")
+	c, err := LoadConfig("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.complete(); err == nil || strings.Contains(err.Error(), "address") || !strings.Contains(err.Error(), "or in VKUBELET_NOMAD_CLUSTER_ID") {
+		t.Errorf("got %v, want the one setting that is new", err)
+	}
+	t.Setenv("VKUBELET_NOMAD_CLUSTER_ID", "home-1")
+	if c, err = LoadConfig(""); err == nil {
+		c, err = c.complete()
+	}
+	if err != nil || c.Address != "http://127.0.0.1:4646" || c.Region != "global" {
+		t.Errorf("got %q in %q, %v", c.Address, c.Region, err)
+	}
+	c.Address, c.TLS = "nomad.example:4646", TLS{ServerName: "server.global.nomad"}
+	if c, err = c.complete(); err != nil || c.Address != "https://nomad.example:4646" {
+		t.Errorf("with TLS: got %q, %v", c.Address, err)
 	}
 }
 
