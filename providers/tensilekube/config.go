@@ -50,8 +50,8 @@ type Config struct {
 	Namespaces map[string]string `json:"namespaces,omitempty"`
 	// ServiceAccount is that of pods in the lower cluster, whose token they do not get. Default: the namespace's default one.
 	ServiceAccount string `json:"serviceAccount,omitempty"`
-	// ClusterSelector is what the annotation clusterSelector of a pod may set: nodeSelector, affinity, tolerations. Default:
-	// nodeSelector and affinity.
+	// ClusterSelector is what the annotation clusterSelector of a pod may set: nodeSelector, affinity, tolerations. Default: all three, as the
+	// webhook of Tensile Kube sets them for each pod.
 	ClusterSelector []string `json:"clusterSelector,omitempty"`
 	// Placement is where in the lower cluster pods run that do not say it.
 	Placement remotecluster.Placement `json:"placement,omitzero"`
@@ -83,7 +83,7 @@ func LoadConfig(path string) (Config, error) { return format.Load(path) }
 // complete fills the defaults of c and refuses what cannot be.
 func (c Config) complete() (Config, error) {
 	if problems := validation.IsDNS1123Label(c.ClusterID); len(problems) > 0 {
-		return c, fmt.Errorf("tensilekube provider: clusterID: %q: want a name for the upper cluster, such as upper-1: %s", c.ClusterID, problems[0])
+		return c, fmt.Errorf("tensilekube provider: clusterID: %q: want a name for the upper cluster, such as upper-1: set it in the file of --provider-config or in VKUBELET_TENSILEKUBE_CLUSTER_ID: %s", c.ClusterID, problems[0])
 	}
 	if c.Namespace != "" && len(c.Namespaces) > 0 {
 		return c, errors.New("tensilekube provider: namespaces: all pods go to namespace: remove one of both")
@@ -105,7 +105,7 @@ func (c Config) complete() (Config, error) {
 		}
 	}
 	if c.ClusterSelector == nil {
-		c.ClusterSelector = []string{fieldNodeSelector, fieldAffinity}
+		c.ClusterSelector = []string{fieldNodeSelector, fieldAffinity, fieldTolerations}
 	}
 	for _, field := range c.ClusterSelector {
 		if !slices.Contains([]string{fieldNodeSelector, fieldAffinity, fieldTolerations}, field) {

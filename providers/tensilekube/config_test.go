@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,7 +34,7 @@ func TestConfigRefusesWhatCannotBe(t *testing.T) {
 		}
 	}
 	c, err := Config{ClusterID: "a"}.complete()
-	if err != nil || c.QPS != DefaultQPS || c.Burst != DefaultBurst || len(c.ClusterSelector) != 2 {
+	if err != nil || c.QPS != DefaultQPS || c.Burst != DefaultBurst || len(c.ClusterSelector) != 3 {
 		t.Errorf("the smallest configuration is %+v (%v)", c, err)
 	}
 	if _, err := c.access(); err == nil || !strings.Contains(err.Error(), "kubeconfig") {
@@ -57,14 +58,39 @@ func TestClusterSelector(t *testing.T) {
 	if err != nil || got.NodeSelector["disk"] != "ssd" || got.NodeSelector["pool"] != "" || len(got.Tolerations) != 1 {
 		t.Errorf("a pod that selects nodes: got %v, %v", got, err)
 	}
-	for _, refused := range []string{`{"tolerations":[{"operator":"Exists"}]}`, `{"nodeName":"n"}`, `no JSON`} {
+	for _, refused := range []string{`{"nodeName":"n"}`, `no JSON`} {
 		if _, err := c.place(pod(refused)); !errdefs.IsInvalidInput(err) {
 			t.Errorf("%s: got %v, want an error of the kind invalid-input", refused, err)
 		}
 	}
-	c.ClusterSelector = append(c.ClusterSelector, fieldTolerations)
-	if got, err := c.place(pod(`{"tolerations":[{"operator":"Exists"}]}`)); err != nil || got.Tolerations[0].Operator != corev1.TolerationOpExists {
-		t.Errorf("tolerations that are allowed: got %v, %v", got, err)
+	c.ClusterSelector = []string{fieldNodeSelector, fieldAffinity}
+	if _, err := c.place(pod(`{"tolerations":[{"operator":"Exists"}]}`)); !errdefs.IsInvalidInput(err) {
+		t.Errorf("tolerations that are not allowed: got %v, want an error of the kind invalid-input", err)
+	}
+}
+
+// The annotation that Tensile Kube's webhook writes for each pod.
+// Source: github.com/virtual-kubelet/tensile-kube, README.md ("webhook").
+func TestPublishedD7TolerationsOfTheWebhookAreObeyed(t *testing.T) {
+	c, err := Config{ClusterID: "a", Placement: remotecluster.Placement{
+		NodeSelector: map[string]string{"pool": "bursts"}, Tolerations: []corev1.Toleration{{Key: "bursts", Operator: corev1.TolerationOpExists}}}}.complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.place(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{annotationSelector: `{"tolerations":[` +
+		`{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute"},` +
+		`{"key":"node.kubernetes.io/unreachable","operator":"Exists","effect":"NoExecute"},` +
+		`{"key":"test","operator":"Exists","effect":"NoExecute"}]}`}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, toleration := range got.Tolerations {
+		keys = append(keys, toleration.Key)
+	}
+	want := []string{"bursts", "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "test"}
+	if diff := cmp.Diff(want, keys); diff != "" || got.NodeSelector["pool"] != "bursts" {
+		t.Errorf("got %+v\n%s", got, diff)
 	}
 }
 

@@ -23,7 +23,8 @@ const (
 	fieldTolerations  = "tolerations"
 )
 
-// place says where in the lower cluster a pod may run. What it does not say itself is the configuration's.
+// place says where in the lower cluster a pod may run. What it does not say itself is the configuration's, and its tolerations come beside those
+// of the configuration: the nodes that this selects may have taints that the pod knows nothing of.
 func (c Config) place(pod *corev1.Pod) (remotecluster.Placement, error) {
 	place := c.Placement
 	text := pod.Annotations[annotationSelector]
@@ -43,7 +44,7 @@ func (c Config) place(pod *corev1.Pod) (remotecluster.Placement, error) {
 	}{
 		{fieldNodeSelector, own.NodeSelector != nil, func() { place.NodeSelector = own.NodeSelector }},
 		{fieldAffinity, own.Affinity != nil, func() { place.Affinity, place.OwnAffinity = own.Affinity, true }},
-		{fieldTolerations, own.Tolerations != nil, func() { place.Tolerations = own.Tolerations }},
+		{fieldTolerations, own.Tolerations != nil, func() { place.Tolerations = slices.Concat(place.Tolerations, own.Tolerations) }},
 	} {
 		if !asked.asks {
 			continue
