@@ -112,7 +112,7 @@ func (c Config) Complete(nodeName string) (Config, error) {
 // refuse says what of a configuration cannot be.
 func (c Config) refuse() error {
 	if problems := validation.IsDNS1123Label(c.ClusterID); len(problems) > 0 {
-		return fmt.Errorf("clusterID: %q: want a name for the source cluster, such as source-1: %s", c.ClusterID, problems[0])
+		return fmt.Errorf("clusterID: %q: want a name for the source cluster, such as source-1: set it in the file of --provider-config or in VKUBELET_ADMIRALTY_CLUSTER_ID: %s", c.ClusterID, problems[0])
 	}
 	for field, value := range map[string]string{"target": c.Target, "targetNamespace": c.TargetNamespace} {
 		if problems := validation.IsValidLabelValue(value); len(problems) > 0 {

@@ -136,7 +136,7 @@ func (c Config) complete() (Config, error) {
 		problem("projectID: is missing: it is under My Credentials of the console")
 	}
 	if len(validation.IsDNS1123Label(c.ClusterID)) > 0 {
-		problem("clusterID: %q: want a name for the home cluster, such as home-1", c.ClusterID)
+		problem("clusterID: %q: want a name for the home cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_HUAWEICCI_CLUSTER_ID", c.ClusterID)
 	}
 	if c.Namespace == "" {
 		c.Namespace = "vk-" + c.ClusterID

@@ -91,7 +91,7 @@ func (c Config) complete() (Config, error) {
 		problems = append(problems, fmt.Errorf("slurm provider: "+format, args...))
 	}
 	if len(validation.IsDNS1123Label(c.ClusterID)) > 0 {
-		problem("clusterID: %q: want a name for the Kubernetes cluster, such as home-1", c.ClusterID)
+		problem("clusterID: %q: want a name for the Kubernetes cluster, such as home-1: set it in the file of --provider-config or in VKUBELET_SLURM_CLUSTER_ID", c.ClusterID)
 	}
 	if !filepath.IsAbs(c.SharedDir) || strings.ContainsAny(c.SharedDir, "%\\\n") {
 		problem("sharedDir: %q: want the absolute path of a directory that the nodes of Slurm have too, without %% and backslashes", c.SharedDir)
