@@ -64,9 +64,9 @@ func settings() []setting {
 			bind: text(func(o *options) *string { return &o.ClusterDomain }, "cluster.local")},
 		{flag: "disable-taint", field: "disableTaint", group: groupNode, usage: "register the node without a taint",
 			bind: boolean(func(o *options) *bool { return &o.DisableTaint })},
-		{flag: "taint-key", field: "taintKey", env: []string{"VKUBELET_TAINT_KEY"}, alias: "taint", group: groupNode, usage: "`key` of the taint",
+		{flag: "taint-key", field: "taintKey", env: []string{"VKUBELET_TAINT_KEY"}, group: groupNode, usage: "`key` of the taint",
 			bind: text(func(o *options) *string { return &o.TaintKey }, "virtual-kubelet.io/provider")},
-		{flag: "taint-value", field: "taintValue", env: []string{"VKUBELET_TAINT_VALUE"}, group: groupNode, usage: "`value` of the taint; by default the name of the provider",
+		{flag: "taint-value", field: "taintValue", env: []string{"VKUBELET_TAINT_VALUE"}, group: groupNode, usage: "`value` of the taint; by default the name in --provider",
 			bind: text(func(o *options) *string { return &o.TaintValue }, "")},
 		{flag: "taint-effect", field: "taintEffect", env: []string{"VKUBELET_TAINT_EFFECT"}, group: groupNode, usage: "`effect` of the taint: NoSchedule, PreferNoSchedule or NoExecute",
 			bind: text(func(o *options) *string { return &o.TaintEffect }, "NoSchedule")},
@@ -167,15 +167,6 @@ func settings() []setting {
 			}},
 		{flag: "trace-sample-rate", field: "traceSampleRate", group: groupTraces, usage: "which traces are sent: always, never, or a `percentage` from 0 to 100",
 			bind: text(func(o *options) *string { return &o.TraceSampleRate }, "always")},
-
-		{flag: "trace-exporter", usage: "exporters of traces", gone: insteadOfExporters + " in the place of jaeger, ocagent and zpages",
-			bind: func(fs *pflag.FlagSet, o *options, name, usage string) {
-				fs.StringSliceVar(&o.noEffect.exporters, name, nil, usage)
-			}},
-		{flag: "namespace", usage: "namespace to watch", deprecated: "the pods of a node are in all namespaces",
-			bind: text(func(o *options) *string { return &o.noEffect.namespace }, "")},
-		{flag: "enable-node-lease", usage: "use a lease for heartbeats", deprecated: "the node always has a lease",
-			bind: boolean(func(o *options) *bool { return &o.noEffect.nodeLease })},
 	}
 }
 

@@ -45,10 +45,13 @@ func (p Program) Main() {
 // execute returns the exit code.
 func (p Program) execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cmd := p.Command()
-	cmd.SetArgs(args)
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
-	err := cmd.ExecuteContext(ctx)
+	args, err := joinBooleans(cmd.PersistentFlags(), args)
+	if err == nil {
+		cmd.SetArgs(args)
+		err = cmd.ExecuteContext(ctx)
+	}
 	var code exitError
 	switch {
 	case err == nil:

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -78,10 +79,8 @@ func (o *options) describe(n *corev1.Node, provider, version string) {
 	n.Status.NodeInfo.OperatingSystem = o.OperatingSystem
 	n.Status.NodeInfo.KubeletVersion = version
 	if !o.DisableTaint {
-		value := o.TaintValue
-		if value == "" {
-			value = provider
-		}
+		// The provider may have been chosen by the name that it has elsewhere: pods that come from there tolerate that one.
+		value := cmp.Or(o.TaintValue, o.Provider, provider)
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: o.TaintKey, Value: value, Effect: corev1.TaintEffect(o.TaintEffect)})
 	}
 }

@@ -71,8 +71,7 @@ type options struct {
 	TraceTags        map[string]string
 	TraceSampleRate  string
 
-	noEffect noEffect
-	klog     klogFlags
+	klog klogFlags
 
 	// shown are the settings as /flagz shows them. Set by resolve.
 	shown map[string]string
@@ -81,13 +80,6 @@ type options struct {
 	// tlsMinVersion and tlsCipherSuites are what TLSMinVersion and TLSCipherSuites stand for. Set by validate.
 	tlsMinVersion   uint16
 	tlsCipherSuites []uint16
-}
-
-// noEffect are settings that only old scripts have.
-type noEffect struct {
-	namespace string
-	nodeLease bool
-	exporters []string
 }
 
 // listenAddr is where the kubelet API listens.

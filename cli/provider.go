@@ -22,8 +22,8 @@ type Provider struct {
 	// Name is what users choose it by, with --provider. A program with
 	// only one provider runs that one by default.
 	Name string
-	// Aliases are names that it had elsewhere, which users may go on to choose it by. It is known by Name all the same: in the taint
-	// of the node, for example.
+	// Aliases are names that it had elsewhere, which users may go on to choose it by. The taint of the node then has the alias, as pods that
+	// come from there tolerate it; everywhere else it is known by Name.
 	Aliases []string
 	// New makes the provider. It is called once for each node, before the node is registered;
 	// ctx lives as long as the program. What it returns may have more abilities than

@@ -44,19 +44,25 @@ func reference() string {
 		}
 	}
 	b.WriteString("\n`--klog.v` and `--klog.vmodule` choose what the Kubernetes libraries log; above 7 they would log Secrets, so 7 is the most.\n")
-	b.WriteString("\n## Older names\n\n| Flag | What to do |\n|---|---|\n")
-	for _, s := range settings() {
-		switch {
-		case s.alias != "":
-			fmt.Fprintf(&b, "| `--%s` | works; use `--%s` |\n", s.alias, s.flag)
-		case s.deprecated != "":
-			fmt.Fprintf(&b, "| `--%s` | accepted without effect: %s |\n", s.flag, s.deprecated)
-		case s.gone != "":
-			fmt.Fprintf(&b, "| `--%s` | an error: %s |\n", s.flag, s.gone)
-		}
+	b.WriteString("\n## Names of other programs\n\n[Migrating](migrating.md) says more of each program.\n\n| Name | Program | Provider | Here |\n|---|---|---|---|\n")
+	for _, n := range oldNames {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", n.name, n.of, n.provider, n.fate())
 	}
-	b.WriteString("| `--klog.*`, except the two above | accepted without effect: the Kubernetes libraries log as the rest does |\n")
+	b.WriteString("| `--klog.*`, except the two above | " + ofCommon + " | | accepted without effect: the Kubernetes libraries log as the rest does |\n")
 	return b.String()
+}
+
+// fate says what an old name is here.
+func (n oldName) fate() string {
+	switch {
+	case n.now != "":
+		return fmt.Sprintf("works; use `%s`", n.now)
+	case n.field != "":
+		return fmt.Sprintf("works: the field `%s` of the provider's configuration", n.field)
+	case n.gone != "":
+		return "an error: " + n.gone
+	}
+	return "accepted without effect: " + n.nothing
 }
 
 // defaultText is the default of f without what depends on the machine.

@@ -5,7 +5,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"os"
 	"slices"
@@ -26,9 +25,8 @@ type resolved struct {
 	*options
 	flags *pflag.FlagSet
 	// origins says, by flag, where the value comes from.
-	origins map[string]string
-	// warnings are about settings that do nothing.
-	warnings []string
+	origins  map[string]string
+	warnings []warning
 	// unread says which settings could not be read. The others may still contradict each other.
 	unread error
 }
@@ -46,13 +44,13 @@ func (o *options) resolve(fs *pflag.FlagSet, getenv func(string) string) (*resol
 	for _, s := range settings() {
 		errs = append(errs, r.settle(s, getenv, fields))
 	}
-	for _, name := range slices.Sorted(maps.Keys(goneVariables)) {
-		if instead := goneVariables[name]; getenv(name) != "" {
-			r.warnings = append(r.warnings, fmt.Sprintf("environment variable %s has no effect: %s", name, instead))
-		}
+	for _, n := range oldNames {
+		errs = append(errs, r.settleOld(n, getenv))
 	}
 	r.unread = errors.Join(errs...)
-	r.warnings = append(r.warnings, o.klog.warnings(fs)...)
+	for _, text := range o.klog.warnings(fs) {
+		r.warnings = append(r.warnings, warning{text: text})
+	}
 	o.shown = r.show()
 	return r, errors.Join(r.unread, r.oneOrMany(), r.checkBootstrap(), o.validate())
 }
@@ -62,7 +60,7 @@ func (r *resolved) show() map[string]string {
 	shown := map[string]string{}
 	for _, s := range settings() {
 		if s.group == "" {
-			continue // it does nothing, or names the file that the others are from
+			continue // it names the file that the others are from
 		}
 		value := r.flags.Lookup(s.flag).Value.String()
 		if u, err := url.Parse(value); err == nil && u.Host != "" && (u.User != nil || u.RawQuery != "") {
@@ -103,24 +101,16 @@ func (r *resolved) settle(s setting, getenv func(string) string, fields map[stri
 	f := r.flags.Lookup(s.flag)
 	r.origins[s.flag] = "default"
 	used := ""
-	for _, name := range []string{s.flag, s.alias} {
-		if name != "" && r.flags.Changed(name) {
+	for _, name := range append([]string{s.flag}, s.oldNames(true)...) {
+		if r.flags.Changed(name) {
 			used = name
 		}
 	}
-	switch {
-	case used != "" && s.gone != "":
-		return fmt.Errorf("flag --%s is gone: %s", used, s.gone)
-	case used != "" && s.deprecated != "":
-		r.warnings = append(r.warnings, fmt.Sprintf("flag --%s has no effect: %s", used, s.deprecated))
-	case used != "":
-		if used == s.alias {
-			r.warnings = append(r.warnings, fmt.Sprintf("flag --%s is deprecated: use --%s", used, s.flag))
-		}
+	if used != "" {
 		r.origins[s.flag] = "flag --" + used
 		return nil
 	}
-	for _, name := range s.env {
+	for _, name := range append(slices.Clone(s.env), s.oldNames(false)...) {
 		if value := getenv(name); value != "" {
 			r.origins[s.flag] = "environment " + name
 			if err := f.Value.Set(value); err != nil {

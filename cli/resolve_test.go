@@ -180,8 +180,8 @@ func TestOlderSettings(t *testing.T) {
 		Port: 10251, NodeIP: "192.0.2.1", TLSCertFile: "cert", TLSPrivateKeyFile: "key", ClientCAFile: "ca",
 		KubeAPIQPS: 5000, LogFormat: "text", TLSMinVersion: "VersionTLS12", tlsMinVersion: tls.VersionTLS12,
 	}
-	o.klog, o.noEffect, o.shown = want.klog, want.noEffect, nil
-	if diff := cmp.Diff(want, o, cmp.AllowUnexported(options{}, klogFlags{}, noEffect{})); diff != "" {
+	o.klog, o.shown = want.klog, nil
+	if diff := cmp.Diff(want, o, cmp.AllowUnexported(options{}, klogFlags{})); diff != "" {
 		t.Error(diff)
 	}
 	if got := r.klog.value("v"); got != "2" {
@@ -194,7 +194,7 @@ func TestOlderSettings(t *testing.T) {
 		"environment variable JAEGER_USER has no effect: traces are sent by OpenTelemetry: use --trace-endpoint",
 		"flag --klog.logtostderr has no effect: the Kubernetes libraries log as the rest does",
 	}
-	if diff := cmp.Diff(wantWarnings, r.warnings); diff != "" {
+	if diff := cmp.Diff(wantWarnings, r.warningsFor("mock")); diff != "" {
 		t.Error(diff)
 	}
 }

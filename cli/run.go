@@ -29,7 +29,7 @@ func (p Program) run(ctx context.Context, r *resolved, stderr io.Writer) error {
 	}
 	logger := log.L.WithField("provider", provider.Name)
 	ctx = log.WithLogger(ctx, logger)
-	for _, warning := range r.warnings {
+	for _, warning := range r.warningsFor(provider.Name) {
 		logger.Warn(warning)
 	}
 	if r.NodeIP == "" && !r.DisableKubeletAPI {

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// oldName is a flag or an environment variable that another program of the field has. Exactly one of now, field, nothing and gone says what
+// it is here.
+type oldName struct {
+	// name is a flag, with its dashes, or a variable.
+	name string
+	// of is the program that has it.
+	of string
+	// provider is the provider that it is about; "" for a name that is about the node.
+	provider string
+	// now is the flag that has its value here, with dashes, or the variable of the provider that gets it.
+	now string
+	// field is the field of the provider's configuration that the variable sets: the provider reads it itself.
+	field string
+	// nothing says why the name has no effect. Its use is a warning.
+	nothing string
+	// gone says what to do in its place. The use of the flag is an error.
+	gone string
+	// same is the value of a flag without effect that asks for what happens anyway: it is no warning.
+	same string
+	// boolean says that the flag is on without a value.
+	boolean bool
+}
+
+// Programs that have these names.
+const (
+	ofCommon = "virtual-kubelet until 1.11, and programs made of it"
+	ofAuth   = "node-cli, azure-aci"
+	ofACI    = "azure-aci"
+	ofECI    = "alibabacloud-eci"
+	ofTensil = "tensile-kube"
+)
+
+// Reasons that several names have.
+const (
+	insteadOfExporters = "traces are sent by OpenTelemetry: use --trace-endpoint"
+	noCacheTimes       = "answers of the API server are kept for the times that a kubelet has by default"
+	noKubeProxy        = "container groups have no kube-proxy: addresses of Services are not reached from them"
+)
+
+// oldNames is the table of all of them. A new one needs no code beside its row; a field is read by the provider.
+var oldNames = []oldName{
+	{name: "--taint", of: ofCommon, now: "--taint-key"},
+	{name: "--namespace", of: ofCommon, nothing: "the pods of a node are in all namespaces"},
+	{name: "--enable-node-lease", of: ofCommon, boolean: true, nothing: "the node always has a lease"},
+	{name: "--trace-exporter", of: ofCommon, gone: insteadOfExporters + " in the place of jaeger, ocagent and zpages"},
+	{name: "--client-verify-ca", of: ofAuth, now: "--client-ca-file"},
+	{name: "--authentication-token-webhook", of: ofAuth, boolean: true, same: "true", nothing: "the API server is always asked for tokens, and the kubelet API is never open by itself"},
+	{name: "--no-verify-clients", of: ofAuth, boolean: true, same: "false", nothing: "callers without a client certificate show a token"},
+	{name: "--authentication-token-webhook-cache-ttl", of: ofAuth, nothing: noCacheTimes},
+	{name: "--authorization-webhook-cache-authorized-ttl", of: ofAuth, nothing: noCacheTimes},
+	{name: "--authorization-webhook-cache-unauthorized-ttl", of: ofAuth, nothing: noCacheTimes},
+	{name: "DEFAULTNODE_NAME", of: "node-cli", now: "--nodename"},
+	{name: "VK_TAINT_KEY", of: "nomad, in its README", nothing: "the program with that README does not read it either: use --taint-key"},
+	{name: "JAEGER_AGENT_ENDPOINT", of: ofCommon, nothing: insteadOfExporters},
+	{name: "JAEGER_COLLECTOR_ENDPOINT", of: ofCommon, nothing: insteadOfExporters},
+	{name: "JAEGER_ENDPOINT", of: ofCommon, nothing: insteadOfExporters},
+	{name: "JAEGER_PASSWORD", of: ofCommon, nothing: insteadOfExporters},
+	{name: "JAEGER_USER", of: ofCommon, nothing: insteadOfExporters},
+	{name: "OCAGENT_ENDPOINT", of: ofCommon, nothing: insteadOfExporters},
+	{name: "OCAGENT_INSECURE", of: ofCommon, nothing: insteadOfExporters},
+	{name: "ZPAGES_PORT", of: ofCommon, nothing: insteadOfExporters},
+
+	{name: "AZURE_AUTH_LOCATION", of: ofACI, provider: "aci", field: "credentials.file"},
+	{name: "AKS_CREDENTIAL_LOCATION", of: ofACI, provider: "aci", field: "credentials.file"},
+	{name: "VIRTUALNODE_USER_IDENTITY_CLIENTID", of: ofACI, provider: "aci", field: "credentials.identityClientID"},
+	{name: "ACI_RESOURCE_GROUP", of: ofACI, provider: "aci", field: "resourceGroup"},
+	{name: "ACI_REGION", of: ofACI, provider: "aci", field: "region"},
+	{name: "ACI_QUOTA_CPU", of: ofACI, provider: "aci", field: "capacity.cpu"},
+	{name: "ACI_QUOTA_MEMORY", of: ofACI, provider: "aci", field: "capacity.memory"},
+	{name: "ACI_QUOTA_POD", of: ofACI, provider: "aci", field: "capacity.pods"},
+	{name: "ACI_VNET_SUBSCRIPTION_ID", of: ofACI, provider: "aci", field: "network.subscriptionID"},
+	{name: "ACI_VNET_RESOURCE_GROUP", of: ofACI, provider: "aci", field: "network.resourceGroup"},
+	{name: "ACI_VNET_NAME", of: ofACI, provider: "aci", field: "network.vnet"},
+	{name: "ACI_SUBNET_NAME", of: ofACI, provider: "aci", field: "network.subnet"},
+	{name: "KUBE_DNS_IP", of: ofACI, provider: "aci", field: "network.clusterDNS"},
+	{name: "LOG_ANALYTICS_ID", of: ofACI, provider: "aci", field: "logAnalytics.workspaceID"},
+	{name: "LOG_ANALYTICS_KEY", of: ofACI, provider: "aci", field: "logAnalytics.workspaceKey"},
+	{name: "LOG_ANALYTICS_AUTH_LOCATION", of: ofACI, provider: "aci", field: "logAnalytics.file"},
+	{name: "ACI_SUBNET_CIDR", of: ofACI, provider: "aci", nothing: "this provider makes no subnets: make it, and delegate it to Microsoft.ContainerInstance/containerGroups"},
+	{name: "MASTER_URI", of: ofACI, provider: "aci", nothing: noKubeProxy},
+	{name: "CLUSTER_CIDR", of: ofACI, provider: "aci", nothing: noKubeProxy},
+	{name: "ENABLE_REAL_TIME_METRICS", of: ofACI, provider: "aci", nothing: "set stats: true in the file of --provider-config, or VKUBELET_ACI_STATS=true, for kubectl top"},
+	{name: "CLUSTER_RESOURCE_ID", of: ofACI, provider: "aci", nothing: "the logs of pods have no metadata of the cluster"},
+	{name: "ACI_EXTRA_USER_AGENT", of: ofACI, provider: "aci", nothing: "requests name this program"},
+
+	{name: "ECI_REGION", of: ofECI, provider: "eci", field: "region"},
+	{name: "ECI_ACCESS_KEY", of: ofECI, provider: "eci", field: "accessKeyID"},
+	{name: "ECI_SECRET_KEY", of: ofECI, provider: "eci", field: "accessKeySecret"},
+	{name: "ECI_SECURITY_GROUP", of: ofECI, provider: "eci", field: "securityGroupID"},
+	{name: "ECI_VSWITCH", of: ofECI, provider: "eci", field: "vSwitchIDs"},
+	{name: "ECI_CLUSTER_NAME", of: ofECI, provider: "eci", field: "clusterName"},
+	{name: "ECI_QUOTA_CPU", of: ofECI, provider: "eci", field: "capacity.cpu"},
+	{name: "ECI_QUOTA_MEMORY", of: ofECI, provider: "eci", field: "capacity.memory"},
+	{name: "ECI_QUOTA_POD", of: ofECI, provider: "eci", field: "capacity.pods"},
+
+	{name: "--client-kubeconfig", of: ofTensil, provider: "tensilekube", now: "VKUBELET_TENSILEKUBE_KUBECONFIG"},
+	{name: "--client-qps", of: ofTensil, provider: "tensilekube", now: "VKUBELET_TENSILEKUBE_QPS"},
+	{name: "--client-burst", of: ofTensil, provider: "tensilekube", now: "VKUBELET_TENSILEKUBE_BURST"},
+	{name: "--enable-controllers", of: ofTensil, provider: "tensilekube", nothing: "set storageClasses and globalServices in the file of --provider-config"},
+	{name: "--enable-serviceaccount", of: ofTensil, provider: "tensilekube", boolean: true, same: "true", nothing: "pods have tokens of the upper cluster; a pod without one says automountServiceAccountToken: false"},
+	{name: "--ignore-labels", of: ofTensil, provider: "tensilekube", nothing: "pods in the lower cluster have the labels of their pods here"},
+	{name: "VKUBELET_NODE_LABEL", of: ofTensil, provider: "tensilekube", nothing: "use kubectl label node"},
+	{name: "VKUBELET_EXTERNAL_POD_IP", of: ofTensil, provider: "tensilekube", nothing: "the node has the address of --node-ip"},
+}
+
+func (n oldName) isFlag() bool { return strings.HasPrefix(n.name, "--") }
+
+// flag is the name without dashes.
+func (n oldName) flag() string { return strings.TrimPrefix(n.name, "--") }
+
+// title names it in messages.
+func (n oldName) title() string {
+	if n.isFlag() {
+		return "flag " + n.name
+	}
+	return "environment variable " + n.name
+}
+
+// define declares an old flag on fs, hidden.
+func (n oldName) define(fs *pflag.FlagSet) {
+	switch setting, isSetting := strings.CutPrefix(n.now, "--"); {
+	case !n.isFlag():
+		return
+	case isSetting:
+		f := fs.Lookup(setting)
+		fs.AddFlag(&pflag.Flag{Name: n.flag(), Usage: f.Usage, Value: f.Value, DefValue: f.DefValue, NoOptDefVal: f.NoOptDefVal})
+	case n.boolean:
+		fs.Bool(n.flag(), false, "of "+n.of)
+	default:
+		fs.String(n.flag(), "", "of "+n.of)
+	}
+	fs.Lookup(n.flag()).Hidden = true
+}
+
+// namesOf returns the old names of a setting: flags, or variables.
+func (s setting) oldNames(flags bool) (names []string) {
+	for _, n := range oldNames {
+		if n.now == "--"+s.flag && n.isFlag() == flags {
+			names = append(names, n.flag())
+		}
+	}
+	return names
+}
+
+// settleOld does what the table says of an old name, if it is used.
+func (r *resolved) settleOld(n oldName, getenv func(string) string) error {
+	value := ""
+	switch {
+	case n.isFlag() && r.flags.Changed(n.flag()):
+		value = r.flags.Lookup(n.flag()).Value.String()
+	case !n.isFlag():
+		value = getenv(n.name)
+	}
+	if value == "" {
+		return nil // also a flag that is empty, as files made of templates have them
+	}
+	switch {
+	case n.gone != "":
+		return fmt.Errorf("%s is gone: %s", n.title(), n.gone)
+	case n.now != "":
+		r.warnings = append(r.warnings, warning{n.provider, fmt.Sprintf("%s is deprecated: use %s", n.title(), n.now)})
+		if n.isFlag() && !strings.HasPrefix(n.now, "--") {
+			if err := os.Setenv(n.now, value); err != nil { // where the provider, which parses its own settings, finds it
+				return fmt.Errorf("%s: %w", n.title(), err)
+			}
+		}
+	case n.nothing != "" && value != n.same:
+		r.warnings = append(r.warnings, warning{n.provider, fmt.Sprintf("%s has no effect: %s", n.title(), n.nothing)})
+	}
+	return nil
+}
+
+// warning is about a setting that does nothing, or has another name.
+type warning struct {
+	// provider is the one that it is about; "" for any.
+	provider string
+	text     string
+}
+
+// warningsFor returns the warnings for those who run a provider: variables of another one may be there for another program.
+func (r *resolved) warningsFor(provider string) (texts []string) {
+	for _, w := range r.warnings {
+		if w.provider == "" || w.provider == provider {
+			texts = append(texts, w.text)
+		}
+	}
+	return texts
+}
+
+// joinBooleans makes one word of a boolean flag and the true after it: programs of the field took `--disable-taint true`, and this one would take
+// true for a command.
+func joinBooleans(fs *pflag.FlagSet, args []string) ([]string, error) {
+	joined := make([]string, 0, len(args))
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--" {
+			return append(joined, args[i:]...), nil
+		}
+		f := fs.Lookup(strings.TrimPrefix(args[i], "--"))
+		isBoolean := strings.HasPrefix(args[i], "--") && f != nil && f.Value.Type() == "bool"
+		switch {
+		case !isBoolean || i+1 == len(args) || !slices.Contains([]string{"true", "false"}, args[i+1]):
+			joined = append(joined, args[i])
+		case args[i+1] == "true":
+			joined = append(joined, args[i]+"=true")
+			i++
+		default: // to some programs this was true
+			return nil, fmt.Errorf("flag %s false: write %s=false", args[i], args[i])
+		}
+	}
+	return joined, nil
+}
