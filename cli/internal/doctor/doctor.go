@@ -96,6 +96,7 @@ var checks = []check{
 	{"clock", true, checkClock},
 	{"identity", true, checkIdentity},
 	{"rights", true, checkRights},
+	{"labels", true, checkLabels},
 	{"webhook-authentication", true, checkReviews},
 	{"certificate-requests", true, checkRequests},
 	{"lease", true, checkLease},
@@ -167,6 +168,11 @@ func (e *exam) found(fix, problem string, args ...any) { e.add(Error, fix, probl
 
 // warn notes what may become wrong.
 func (e *exam) warn(fix, problem string, args ...any) { e.add(Warning, fix, problem, args...) }
+
+// hint notes what is as it should be, and may surprise.
+func (e *exam) hint(fix, text string, args ...any) {
+	e.report.Hints = append(e.report.Hints, Finding{Check: e.name, Severity: Hint, Problem: fmt.Sprintf(text, args...), Fix: fix})
+}
 
 func (e *exam) add(severity Severity, fix, problem string, args ...any) {
 	e.report.Findings = append(e.report.Findings, Finding{Check: e.name, Severity: severity, Problem: fmt.Sprintf(problem, args...), Fix: fix})

@@ -53,6 +53,35 @@ func TestNothingIsWrong(t *testing.T) {
 	}
 }
 
+// Pods of other virtual kubelets have nodeSelector {kubernetes.io/role: agent, type: virtual-kubelet}.
+// Sources: github.com/virtual-kubelet/nomad, README.md; Microsoft's guide for virtual nodes of AKS.
+func TestPublishedD12LabelThatANodeMayNotSetIsSaid(t *testing.T) {
+	for name, tc := range map[string]struct {
+		seed func(*world)
+		said bool
+	}{
+		"a node without it":         {func(*world) {}, true},
+		"a node that is not there":  {func(w *world) { w.node = nil }, true},
+		"an administrator's label":  {func(w *world) { w.node.Labels = map[string]string{"kubernetes.io/role": "agent"} }, false},
+		"a service account sets it": {func(w *world) { w.user = "system:serviceaccount:vk:vk" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.node = registered(w.Port)
+			w.provider(func(context.Context) error { return nil })
+			tc.seed(w)
+			r := w.examine()
+			var text strings.Builder
+			if err := r.Text(&text); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(text.String(), "kubectl label node n1 kubernetes.io/role=agent"); got != tc.said || r.ExitCode() != 0 {
+				t.Errorf("said %t, exit code %d, want %t and 0:\n%s", got, r.ExitCode(), tc.said, text.String())
+			}
+		})
+	}
+}
+
 // advising is a backend with a program that others keep.
 type advising struct{ backend }
 

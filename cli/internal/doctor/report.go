@@ -16,6 +16,8 @@ const (
 	Error Severity = "error"
 	// Warning does not yet, or not for everybody.
 	Warning Severity = "warning"
+	// Hint is no fault: the node works, and something may be expected of it that it does not have.
+	Hint Severity = "hint"
 )
 
 // Finding is one thing that is wrong.
@@ -38,6 +40,8 @@ type Note struct {
 type Report struct {
 	Node     string    `json:"node"`
 	Findings []Finding `json:"findings"`
+	// Hints do not count as wrong.
+	Hints []Finding `json:"hints,omitempty"`
 	// Passed are the checks that found nothing.
 	Passed []string `json:"passed"`
 	// Versions are those of the programs that the provider runs.
@@ -81,6 +85,9 @@ func (r *Report) Text(w io.Writer) error {
 	}
 	for _, n := range r.Unknown {
 		p.line("? %s: cannot be checked: %s", n.Check, n.Text)
+	}
+	for _, f := range r.Hints {
+		p.line("· %s: %s\n  %s", f.Check, f.Problem, f.Fix)
 	}
 	for _, f := range r.Findings {
 		mark := "✗"

@@ -10,7 +10,7 @@ var migration = []Row{
 	{ID: "D2", Source: "virtual-kubelet/azure-aci: deploy/deployment.yaml (1.6.4)",
 		Expects: "the node has the taint that pods tolerate, virtual-kubelet.io/provider=azure", Ours: "the value of the taint is the name in --provider", Since: "2026-11-28"},
 	{ID: "D3", Source: "virtual-kubelet/azure-aci: cmd/virtual-kubelet/main.go (1.6.4)",
-		Expects: "every flag is known", Ours: "all are known; nine have no effect, and each of them says why", Since: "2026-11-28"},
+		Expects: "every flag is known", Ours: "all are known; each that has no effect says why", Since: "2026-11-28"},
 	{ID: "D4", Source: "virtual-kubelet/tensile-kube: README.md, manifeasts/virtual-node.yaml",
 		Expects: "the command and the arguments start a node",
 		Ours:    "they do, with a clusterID; a --metrics-addr that everybody reaches is an error that names /metrics of the kubelet API", Since: "2026-11-28"},
@@ -27,4 +27,8 @@ var migration = []Row{
 	{ID: "D10", Source: "virtual-kubelet/nomad: README.md", Expects: "`NOMAD_ADDR=127.0.0.1:4646` is an address", Ours: "it is, by http, or by https where TLS is configured", Since: "2026-11-28"},
 	{ID: "D11", Source: "virtual-kubelet/azure-aci: charts/virtual-kubelet, the environment that it makes; pkg/auth/auth_config.go", Expects: "credentials, cloud, network and workspace are those of the variables and files",
 		Ours: "they are; ACI_CLUSTER_NAME is required besides, and the error names it", Since: "2026-11-28"},
+	{ID: "D12", Source: "virtual-kubelet/nomad: README.md; Azure's guide for virtual nodes: nodeSelector kubernetes.io/role: agent", Expects: "the pods are scheduled to the node",
+		Ours: "with a service account they are; the identity of a node may not set the label, and doctor and docs/migrating.md say the command that does", Since: "2026-11-28"},
+	{ID: "D13", Source: "virtual-kubelet/azure-aci, alibabacloud-eci: their environment variables", Expects: "each has a meaning, or a word is said",
+		Ours: "each that a provider takes, and each without effect, is a row of docs/configuration.md", Since: "2026-11-28"},
 }
