@@ -22,6 +22,9 @@ import (
 // user is who the program runs as; it is the user of the pods in the chart, too.
 const user = "65532:65532"
 
+// searchPath is that of containers without one, and where the program is: manifests that name it as a command find it.
+const searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/"
+
 const (
 	indexType    = "application/vnd.oci.image.index.v1+json"
 	manifestType = "application/vnd.oci.image.manifest.v1+json"
@@ -141,7 +144,7 @@ func (l *layout) image(version, arch string, files []entry) (descriptor, error) 
 	config, err := l.json(configType, object{
 		"created": l.created.Format(time.RFC3339), "architecture": arch, "os": "linux",
 		"config": object{
-			"User": user, "Entrypoint": []string{"/" + program}, "WorkingDir": "/",
+			"User": user, "Env": []string{searchPath}, "Entrypoint": []string{"/" + program}, "WorkingDir": "/",
 			"Labels": map[string]string{
 				"org.opencontainers.image.source": homepage, "org.opencontainers.image.version": version, "org.opencontainers.image.licenses": licence,
 			},

@@ -82,6 +82,7 @@ func TestSecurityG4ImageHasNothingButTheProgram(t *testing.T) {
 	var image struct {
 		Config struct {
 			User       string
+			Env        []string
 			Entrypoint []string
 		}
 		RootFS struct {
@@ -89,6 +90,9 @@ func TestSecurityG4ImageHasNothingButTheProgram(t *testing.T) {
 		}
 	}
 	follow(t, files, manifest.Config, &image)
+	if !slices.Equal(image.Config.Env, []string{searchPath}) {
+		t.Errorf("got the environment %q, want %q", image.Config.Env, searchPath)
+	}
 	if image.Config.User != "65532:65532" || !slices.Equal(image.Config.Entrypoint, []string{"/virtual-kubelet"}) || len(manifest.Layers) != 1 {
 		t.Errorf("got user %q, entry point %q, %d layers", image.Config.User, image.Config.Entrypoint, len(manifest.Layers))
 	}
@@ -123,6 +127,14 @@ func TestSecurityG4ImageHasNothingButTheProgram(t *testing.T) {
 	}
 }
 
+// Manifests of other programs have command: ["virtual-kubelet"], which a container runtime looks up in the image's path.
+// Source: github.com/virtual-kubelet/azure-aci, charts/virtual-kubelet/templates/deployment.yaml and deploy/deployment.yaml.
+func TestPublishedD14CommandOfTheChartIsInTheImage(t *testing.T) {
+	if dirs := filepath.SplitList(strings.TrimPrefix(searchPath, "PATH=")); !slices.Contains(dirs, "/") {
+		t.Errorf("/%s is not found in %s", program, searchPath)
+	}
+}
+
 // TestSecurityG4DockerfileMakesTheSameImage holds the description for container engines to the image.
 func TestSecurityG4DockerfileMakesTheSameImage(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "image", "Dockerfile"))
@@ -137,7 +149,7 @@ func TestSecurityG4DockerfileMakesTheSameImage(t *testing.T) {
 	}
 	want := []string{
 		"FROM scratch", "ARG BINARY", "COPY ca-certificates.crt /etc/ssl/certs/ca-certificates.crt", "COPY --chmod=0755 ${BINARY} /virtual-kubelet",
-		"USER " + user, "WORKDIR /", `ENTRYPOINT ["/virtual-kubelet"]`,
+		"USER " + user, "ENV " + searchPath, "WORKDIR /", `ENTRYPOINT ["/virtual-kubelet"]`,
 	}
 	if !slices.Equal(steps, want) {
 		t.Errorf("got %q\nwant %q", steps, want)

@@ -31,4 +31,6 @@ var migration = []Row{
 		Ours: "with a service account they are; the identity of a node may not set the label, and doctor and docs/migrating.md say the command that does", Since: "2026-11-28"},
 	{ID: "D13", Source: "virtual-kubelet/azure-aci, alibabacloud-eci: their environment variables", Expects: "each has a meaning, or a word is said",
 		Ours: "each that a provider takes, and each without effect, is a row of docs/configuration.md", Since: "2026-11-28"},
+	{ID: "D14", Source: "virtual-kubelet/azure-aci: charts/virtual-kubelet/templates/deployment.yaml, deploy/deployment.yaml", Expects: "`command: [virtual-kubelet]` is found in the image",
+		Ours: "it is: the path of the image has the folder of the program", Since: "2026-11-28"},
 }

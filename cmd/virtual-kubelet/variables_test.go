@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providers/aci"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/eci"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/fargate"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/huaweicci"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/nomad"
+)
+
+// ofTools are variables that the tools of a service have today, and one that is this program's own.
+var ofTools = regexp.MustCompile(`^(AZURE_(TENANT|CLIENT|SUBSCRIPTION|FEDERATED|AUTHORITY)_.*|AWS_REGION|ALIBABA_CLOUD_.*|NOMAD_.*|HUAWEICLOUD_SDK_.*|ACI_CLUSTER_NAME)$`)
+
+// Sources: github.com/virtual-kubelet/azure-aci, pkg/ (os.Getenv); github.com/virtual-kubelet/alibabacloud-eci, eci.go.
+func TestPublishedD13VariablesAreInTheReference(t *testing.T) {
+	reference, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for provider, config := range map[string]any{"aci": aci.Config{}, "eci": eci.Config{}, "fargate": fargate.Config{}, "huaweicci": huaweicci.Config{}, "nomad": nomad.Config{}} {
+		for variable, field := range variables(reflect.TypeOf(config), "") {
+			if !ofTools.MatchString(variable) {
+				want = append(want, fmt.Sprintf("`%s` %s `%s`", variable, provider, field))
+			}
+		}
+	}
+	for suffix, resource := range map[string]string{"CPU": "cpu", "MEMORY": "memory", "POD": "pods"} { // entries of a map, which has no tags
+		want = append(want, fmt.Sprintf("`ECI_QUOTA_%s` eci `capacity.%s`", suffix, resource))
+	}
+	var got []string
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[A-Z_]+`) \\| .* \\| (.*) \\| works: the field (`.*`) of").FindAllStringSubmatch(string(reference), -1) {
+		got = append(got, strings.Join(row[1:], " "))
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("the table in cli/oldnames.go and the fields of the providers differ:\n got %s\nwant %s", strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+	}
+}
+
+// variables returns the fields of a configuration that have a variable of another name, by it.
+func variables(config reflect.Type, path string) map[string]string {
+	found := map[string]string{}
+	for i := range config.NumField() {
+		f := config.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if tag := f.Tag.Get("env"); tag != "" {
+			for _, variable := range strings.Split(tag, ",") {
+				found[variable] = path + name
+			}
+		} else if f.Type.Kind() == reflect.Struct && name != "" {
+			for variable, field := range variables(f.Type, path+name+".") {
+				found[variable] = field
+			}
+		}
+	}
+	return found
+}
