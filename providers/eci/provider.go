@@ -28,7 +28,7 @@ import (
 // Provider returns the provider eci.
 func Provider() cli.Provider {
 	return cli.Provider{
-		Name: "eci", Aliases: []string{"alibabacloud"},
+		Name: "eci", Aliases: []string{"alibabacloud", "alicloud"},
 		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 			config, err := LoadConfig(in.ConfigPath)
 			if err != nil {

@@ -27,7 +27,7 @@ import (
 // Provider returns the provider huaweicci.
 func Provider() cli.Provider {
 	return cli.Provider{
-		Name: "huaweicci",
+		Name: "huaweicci", Aliases: []string{"huawei"},
 		New: func(_ context.Context, in cli.ProviderInput) (nodeutil.Provider, error) {
 			config, err := LoadConfig(in.ConfigPath)
 			if err != nil {

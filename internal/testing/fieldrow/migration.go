@@ -16,7 +16,7 @@ var migration = []Row{
 		Ours:    "they do, with a clusterID; a --metrics-addr that everybody reaches is an error that names /metrics of the kubelet API", Since: "2026-11-28"},
 	{ID: "D5", Source: "virtual-kubelet/nomad: README.md", Expects: "the pod of the page is scheduled to the node of the page",
 		Ours: "it is: VK_TAINT_KEY has no effect, as in the program of the page, and a warning names --taint-key", Since: "2026-11-28"},
-	{ID: "D6", Source: "virtual-kubelet/alibabacloud-eci: README.md; virtual-kubelet/aws-fargate: README.md", Expects: "the commands start nodes with the taints alibabacloud and aws",
+	{ID: "D6", Source: "virtual-kubelet/alibabacloud-eci: README.md; virtual-kubelet/aws-fargate: README.md; virtual-kubelet/virtual-kubelet: providers/register (0.4)", Expects: "the names of the providers are known, and the commands start nodes with the taints alibabacloud and aws",
 		Ours: "they do, with a certificate, which an error names", Since: "2026-11-28"},
 	{ID: "D7", Source: "virtual-kubelet/tensile-kube: README.md, the annotation clusterSelector with tolerations", Expects: "the pod in the lower cluster has them",
 		Ours: "it has them, beside those of the configuration, unless clusterSelector of the configuration leaves tolerations out", Since: "2026-11-28"},

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/aci"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/eci"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/fargate"
@@ -20,6 +21,21 @@ import (
 
 // ofTools are variables that the tools of a service have today, and one that is this program's own.
 var ofTools = regexp.MustCompile(`^(AZURE_(TENANT|CLIENT|SUBSCRIPTION|FEDERATED|AUTHORITY)_.*|AWS_REGION|ALIBABA_CLOUD_.*|NOMAD_.*|HUAWEICLOUD_SDK_.*|ACI_CLUSTER_NAME)$`)
+
+// Sources: github.com/virtual-kubelet/virtual-kubelet, providers/register (0.4); the READMEs of azure-aci, aws-fargate, alibabacloud-eci, nomad and tensile-kube.
+func TestPublishedD6NamesOfProvidersAreKnown(t *testing.T) {
+	for name, want := range map[string]string{
+		"azure": "aci", "aws": "fargate", "alibabacloud": "eci", "alicloud": "eci", "huawei": "huaweicci", "nomad": "nomad", "k8s": "tensilekube", "mock": "mock", "cri": "cri",
+	} {
+		var out strings.Builder
+		cmd := cli.Program{Name: "vk", Providers: providers()}.Command()
+		cmd.SetArgs([]string{"providers", name})
+		cmd.SetOut(&out)
+		if err := cmd.Execute(); err != nil || strings.TrimSpace(out.String()) != want {
+			t.Errorf("%s: got %q, %v, want %s", name, out.String(), err, want)
+		}
+	}
+}
 
 // Sources: github.com/virtual-kubelet/azure-aci, pkg/ (os.Getenv); github.com/virtual-kubelet/alibabacloud-eci, eci.go.
 func TestPublishedD13VariablesAreInTheReference(t *testing.T) {
