@@ -96,7 +96,7 @@ func TestFilesOfAzureACI(t *testing.T) {
 		t.Errorf("got %+v, %v", c, err)
 	}
 	for line, want := range map[string]string{
-		`Regin = "x"`: "old.toml:1: Regin", `SubnetCIDR = "10.0.0.0/24"`: "delegate", `OperatingSystem = "Windows"`: "Linux", "CPU = much": "amount", `Region = "x`: "no end",
+		`Regin = "x"`: "old.toml: Regin", `SubnetCIDR = "10.0.0.0/24"`: "delegate", `OperatingSystem = "Windows"`: "Linux", `CPU = "much"`: "amount", `Region = "x`: "line 1",
 	} {
 		if _, err := LoadConfig(write("old.toml", line)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", line, err, want)

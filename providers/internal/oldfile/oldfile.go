@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/BurntSushi/toml"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -25,28 +26,45 @@ type Setter func(Value) error
 
 // Read hands each value in data, the contents of the file called name, to the setter of its name. Several errors are joined.
 func Read(name string, data []byte, setters map[string]Setter) error {
-	r, seen, errs := &reader{rest: string(data), line: 1}, map[string]bool{}, []error{}
-	for r.skip(true); r.rest != ""; r.skip(true) {
-		line := r.line
-		key, value, err := r.entry()
+	var values map[string]any
+	if _, err := toml.Decode(string(data), &values); err != nil {
+		return fmt.Errorf("%s: read as TOML: %w", name, err)
+	}
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(values)) {
 		setter := setters[key]
-		switch {
-		case err != nil:
-		case seen[key]:
-			err = fmt.Errorf("%s: comes twice", key)
-		case setter == nil:
-			err = fmt.Errorf("%s: is not known; known are %s", key, strings.Join(slices.Sorted(maps.Keys(setters)), ", "))
-		default:
-			if err = setter(value); err != nil {
-				err = fmt.Errorf("%s: %w", key, err)
-			}
+		if setter == nil {
+			errs = append(errs, fmt.Errorf("%s: %s: is not known; known are %s", name, key, strings.Join(slices.Sorted(maps.Keys(setters)), ", ")))
+			continue
 		}
-		seen[key] = true
+		v, err := valueOf(values[key])
+		if err == nil {
+			err = setter(v)
+		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s:%d: %w", name, line, err))
+			errs = append(errs, fmt.Errorf("%s: %s: %w", name, key, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func valueOf(decoded any) (v Value, err error) {
+	switch decoded := decoded.(type) {
+	case string, int64, float64, bool:
+		v.texts = []string{fmt.Sprint(decoded)}
+	case []any:
+		v.isList = true
+		for _, one := range decoded {
+			text, isText := one.(string)
+			if !isText {
+				return v, errors.New("want a list of texts")
+			}
+			v.texts = append(v.texts, text)
+		}
+	default:
+		return v, errors.New("want a text, a number, true, false or a list")
+	}
+	return v, nil
 }
 
 // Text sets a text.
@@ -122,127 +140,4 @@ func (v Value) one(want string) (string, error) {
 		return "", fmt.Errorf("want %s, not a list", want)
 	}
 	return v.texts[0], nil
-}
-
-// reader goes through a file.
-type reader struct {
-	rest string
-	line int
-}
-
-// skip goes over blanks and comments, and over ends of lines too if that is wanted.
-func (r *reader) skip(lines bool) {
-	for r.rest != "" {
-		switch c := r.rest[0]; {
-		case c == '#':
-			r.restOfLine()
-		case c == '\n' && lines:
-			r.line++
-			r.rest = r.rest[1:]
-		case c == ' ' || c == '\t' || c == '\r':
-			r.rest = r.rest[1:]
-		default:
-			return
-		}
-	}
-}
-
-// restOfLine takes everything before the end of the line.
-func (r *reader) restOfLine() string {
-	i := strings.IndexByte(r.rest, '\n')
-	if i < 0 {
-		i = len(r.rest)
-	}
-	text := r.rest[:i]
-	r.rest = r.rest[i:]
-	return text
-}
-
-// entry reads a name and its value. After an error it goes on with the next line.
-func (r *reader) entry() (key string, v Value, err error) {
-	key = r.until(" \t=\n")
-	r.skip(false)
-	if key == "" || !strings.HasPrefix(r.rest, "=") {
-		r.restOfLine()
-		return "", v, errors.New(`want a line such as Region = "westeurope", or a file with apiVersion and kind`)
-	}
-	r.rest = r.rest[1:]
-	r.skip(false)
-	if v, err = r.value(); err == nil {
-		if r.skip(false); r.rest != "" && r.rest[0] != '\n' {
-			err = errors.New("want nothing after the value")
-		}
-	}
-	r.restOfLine()
-	if err != nil {
-		err = fmt.Errorf("%s: %w", key, err)
-	}
-	return key, v, err
-}
-
-func (r *reader) value() (Value, error) {
-	if !strings.HasPrefix(r.rest, "[") {
-		text, err := r.scalar()
-		return Value{texts: []string{text}}, err
-	}
-	v := Value{isList: true, texts: []string{}}
-	r.rest = r.rest[1:]
-	for {
-		r.skip(true)
-		if strings.HasPrefix(r.rest, "]") {
-			r.rest = r.rest[1:]
-			return v, nil
-		}
-		text, err := r.scalar()
-		if err != nil {
-			return v, err
-		}
-		v.texts = append(v.texts, text)
-		switch r.skip(true); {
-		case strings.HasPrefix(r.rest, ","):
-			r.rest = r.rest[1:]
-		case !strings.HasPrefix(r.rest, "]"):
-			return v, errors.New("the list has no end")
-		}
-	}
-}
-
-// scalar reads a text or a word.
-func (r *reader) scalar() (string, error) {
-	if text, isLiteral := strings.CutPrefix(r.rest, "'"); isLiteral {
-		text, rest, ended := strings.Cut(text, "'")
-		if !ended || strings.Contains(text, "\n") {
-			return "", errors.New("the text has no end")
-		}
-		r.rest = rest
-		return text, nil
-	}
-	if strings.HasPrefix(r.rest, `"`) {
-		quoted, err := strconv.QuotedPrefix(r.rest)
-		if err != nil {
-			return "", errors.New("the text has no end")
-		}
-		r.rest = r.rest[len(quoted):]
-		text, err := strconv.Unquote(quoted)
-		if err != nil {
-			return "", errors.New("the text is not understood")
-		}
-		return text, nil
-	}
-	word := r.until(" \t\r\n,]#")
-	if word == "" {
-		return "", errors.New("has no value")
-	}
-	return word, nil
-}
-
-// until takes everything before one of the bytes in set.
-func (r *reader) until(set string) string {
-	i := strings.IndexAny(r.rest, set)
-	if i < 0 {
-		i = len(r.rest)
-	}
-	text := r.rest[:i]
-	r.rest = r.rest[i:]
-	return text
 }
