@@ -184,3 +184,35 @@ func TestLostAnswerTookEffect(t *testing.T) {
 		t.Errorf("got %+v, want the client's deletion", last)
 	}
 }
+
+// TestEndsAreNotTakenBack: as the API server, for every list of containers by its own rules.
+func TestEndsAreNotTakenBack(t *testing.T) {
+	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+	always := corev1.ContainerRestartPolicyAlways
+	old := pod("a")
+	old.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+	old.Spec.InitContainers = []corev1.Container{{Name: "init"}, {Name: "sidecar", RestartPolicy: &always}}
+	old.Spec.Containers = []corev1.Container{{Name: "main"}, {Name: "own-policy", RestartPolicy: &always}}
+	for _, name := range []string{"init", "sidecar"} {
+		old.Status.InitContainerStatuses = append(old.Status.InitContainerStatuses, corev1.ContainerStatus{Name: name, State: ended})
+	}
+	for _, name := range []string{"main", "own-policy"} {
+		old.Status.ContainerStatuses = append(old.Status.ContainerStatuses, corev1.ContainerStatus{Name: name, State: ended})
+	}
+	old.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{{Name: "debug", State: ended}}
+	now := old.DeepCopy()
+	for _, list := range [][]corev1.ContainerStatus{now.Status.InitContainerStatuses, now.Status.ContainerStatuses, now.Status.EphemeralContainerStatuses} {
+		for i := range list {
+			list[i].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+		}
+	}
+	var refused []string
+	for _, err := range invalid(old, now) {
+		refused = append(refused, err.Field)
+	}
+	want(t, refused, "status.containerStatuses[0].state", "status.initContainerStatuses[0].state", "status.ephemeralContainerStatuses[0].state")
+	old.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
+	if got := invalid(old, now); len(got) != 1 || got[0].Field != "status.ephemeralContainerStatuses[0].state" {
+		t.Errorf("with a rule that restarts all containers: got %v", got)
+	}
+}

@@ -5,12 +5,15 @@ package memapi
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
 )
 
 // patchStatus changes a pod by the status subresource: spec and the rest of the
@@ -66,26 +69,40 @@ func invalid(old, patched *corev1.Pod) (refused field.ErrorList) {
 	if s := &patched.Status; len(s.HostIPs) > 0 && s.HostIPs[0].IP != s.HostIP {
 		refused = append(refused, field.Invalid(field.NewPath("status", "hostIPs").Index(0), s.HostIPs[0].IP, "must be equal to `hostIP`"))
 	}
-	refused = append(refused, restarted(patched, old.Status.ContainerStatuses, patched.Status.ContainerStatuses)...)
+	status := field.NewPath("status")
+	restarts := func(containers []corev1.Container) func(name string, code int32) bool {
+		return func(name string, code int32) bool {
+			i := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == name })
+			return i >= 0 && podstatus.RestartsAfter(old, &containers[i], code)
+		}
+	}
+	never := func(string, int32) bool { return false }
+	if !restartsAll(old) {
+		refused = append(refused, restarted(status.Child("containerStatuses"), old.Status.ContainerStatuses, patched.Status.ContainerStatuses, restarts(old.Spec.Containers))...)
+		refused = append(refused, restarted(status.Child("initContainerStatuses"), old.Status.InitContainerStatuses, patched.Status.InitContainerStatuses, restarts(old.Spec.InitContainers))...)
+	}
+	refused = append(refused, restarted(status.Child("ephemeralContainerStatuses"), old.Status.EphemeralContainerStatuses, patched.Status.EphemeralContainerStatuses, never)...)
 	return refused
 }
 
-// restarted refuses containers that ended, may not start again, and no longer
-// have ended.
-func restarted(pod *corev1.Pod, old, now []corev1.ContainerStatus) (refused field.ErrorList) {
-	if pod.Spec.RestartPolicy == "" || pod.Spec.RestartPolicy == corev1.RestartPolicyAlways {
-		return nil
-	}
-	for _, before := range old {
-		ended := before.State.Terminated
-		if ended == nil || ended.ExitCode != 0 && pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure {
+// restarted refuses containers that ended, may not start again, and no longer have ended, as ValidatePodStatusUpdate of Kubernetes 1.37 does.
+func restarted(path *field.Path, old, now []corev1.ContainerStatus, mayRestart func(name string, code int32) bool) (refused field.ErrorList) {
+	for i, before := range old {
+		if before.State.Terminated == nil || mayRestart(before.Name, before.State.Terminated.ExitCode) {
 			continue
 		}
-		for i := range now {
-			if now[i].Name == before.Name && now[i].State.Terminated == nil {
-				refused = append(refused, field.Forbidden(field.NewPath("status", "containerStatuses").Index(i).Child("state"), "may not be transitioned to non-terminated state"))
-			}
+		if slices.ContainsFunc(now, func(s corev1.ContainerStatus) bool { return s.Name == before.Name && s.State.Terminated == nil }) {
+			refused = append(refused, field.Forbidden(path.Index(i).Child("state"), "may not be transitioned to non-terminated state"))
 		}
 	}
 	return refused
+}
+
+// restartsAll reports whether the end of a container may start all containers of the pod again.
+func restartsAll(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.RestartPolicyRules, func(r corev1.ContainerRestartRule) bool {
+			return r.Action == corev1.ContainerRestartRuleActionRestartAllContainers
+		})
+	})
 }
