@@ -3,6 +3,10 @@
 package interlink
 
 import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -46,6 +50,73 @@ func TestFileOfInterLink(t *testing.T) {
 		if !strings.Contains(said, want) {
 			t.Errorf("no warning names %s:\n%s", want, said)
 		}
+	}
+}
+
+// TestPublishedA8FilesOfTheChartStart: the files that interLink's Helm chart 0.6.2-pre3 writes by default, with a socket, and with OAuth, whose
+// token another container writes. What has no meaning here is named.
+func TestPublishedA8FilesOfTheChartStart(t *testing.T) {
+	t.Setenv("VKTOKENFILE", "/opt/interlink/token")
+	t.Setenv("POD_IP", "192.0.2.7")
+	token := filepath.Join(t.TempDir(), "token")
+	write(t, token, "of-the-chart\n")
+	data, err := os.ReadFile("testdata/chart.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(data)
+	for name, tt := range map[string]struct{ from, to, url, token string }{
+		"default": {url: "http://127.0.0.1:4000"},
+		"socket": {
+			from: "InterlinkURL: \"http://127.0.0.1\"\nInterlinkPort: \"4000\"",
+			to:   "InterlinkURL: \"unix:///var/run/interlink.sock\"\nInterlinkPort: \"unix:///var/run/interlink.sock-1\"", url: "unix:///var/run/interlink.sock",
+		},
+		"OAuth": {from: "VKTokenFile: /dev/null", to: "VKTokenFile: " + token, url: "http://127.0.0.1:4000", token: "of-the-chart"},
+	} {
+		if !strings.Contains(text, tt.from) {
+			t.Fatalf("%s: the file lacks %q", name, tt.from)
+		}
+		path := filepath.Join(t.TempDir(), "InterLinkConfig.yaml")
+		write(t, path, strings.Replace(text, tt.from, tt.to, 1))
+		t.Setenv("CONFIGPATH", path)
+		started, err := Provider().New(t.Context(), cli.ProviderInput{NodeName: "virtual-node"})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		p := started.(*provider)
+		var sent http.Header
+		p.client.http.Transport = direct{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			sent = r.Header
+			_, _ = io.WriteString(w, "[]")
+		})}
+		n := &corev1.Node{}
+		p.ConfigureNode(t.Context(), n)
+		want := ""
+		if tt.token != "" {
+			want = "Bearer " + tt.token
+		}
+		if p.config.URL != tt.url || sent == nil || sent.Get("Authorization") != want {
+			t.Errorf("%s: url %q, headers %v, want %q and the authorization %q", name, p.config.URL, sent, tt.url, want)
+		}
+		if c := n.Status.Capacity; c.Cpu().String() != "8" || c.Memory().String() != "49Gi" || c.Pods().Value() != 100 {
+			t.Errorf("%s: the node offers %v", name, c)
+		}
+		said := strings.Join(p.config.warnings, "\n")
+		for _, want := range []string{"ExportPodData", "DisableCSR", "variable VKTOKENFILE", "variable POD_IP"} {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s: no warning names %s:\n%s", name, want, said)
+			}
+		}
+		if strings.Contains(said, "there is no field") {
+			t.Errorf("%s: a field of the chart is not known:\n%s", name, said)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "InterLinkConfig.yaml")
+	write(t, path, strings.Replace(text, "/dev/null", token+"-that-is-not-there", 1))
+	t.Setenv("CONFIGPATH", path)
+	if _, err := Provider().New(t.Context(), cli.ProviderInput{}); err == nil || !strings.Contains(err.Error(), "VKTokenFile") {
+		t.Errorf("a token file that is not there: %v, want an error that names VKTokenFile", err)
 	}
 }
 

@@ -55,12 +55,14 @@ var meaningless = map[string]string{
 	"KubeletHTTP": "the server of the node has its own settings", "KubeletCertFile": "set --tls-cert-file",
 	"KubeletKeyFile": "set --tls-private-key-file", "KubeletCSRSignerName": "certificates are asked for from kubernetes.io/kubelet-serving",
 	"SkipDownwardAPIResolution": "it is always resolved", "DisableCSR": "set --tls-cert-file and --tls-private-key-file", "Pprof": "set --enable-profiling",
+	"ExportPodData": "it is a setting of the interLink API server",
 }
 
 // meaninglessEnv are its environment variables that have no meaning here.
 var meaninglessEnv = map[string]string{
 	"NODENAME": "set --nodename", "POD_IP": "set --node-ip", "KUBELET_URL": "set --listen-address", "ENABLE_TRACING": "set --trace-endpoint",
-	"ENABLE_PPROF": "set --enable-profiling", "TELEMETRY_ENDPOINT": "set --trace-endpoint",
+	"ENABLE_PPROF": "set --enable-profiling", "TELEMETRY_ENDPOINT": "set --trace-endpoint", "PPROF_ADDRESS": "set --enable-profiling",
+	"PPROF_PORT": "set --enable-profiling", "VKTOKENFILE": "name the file in the field VKTokenFile, or in token.file",
 }
 
 // text is a value that files have as a string or a number.
@@ -95,7 +97,7 @@ func readUpstream(name string, data []byte) (Config, error) {
 	if c.KubernetesAPI.Address == "" || c.KubernetesAPI.Port == "" { // one without the other is ignored there, too
 		c.KubernetesAPI.Address, c.KubernetesAPI.Port = "", ""
 	}
-	if f.VKTokenFile != "" {
+	if f.VKTokenFile != "" && f.VKTokenFile != os.DevNull { // interLink's chart names the null device where there is no token
 		if err := c.Token.UnmarshalJSON([]byte(`{"file":` + strconv.Quote(f.VKTokenFile) + `}`)); err != nil {
 			return c, fmt.Errorf("%s: VKTokenFile: %w", name, err)
 		}
