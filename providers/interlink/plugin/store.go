@@ -33,6 +33,9 @@ type record struct {
 	Deleted *corev1.Pod
 }
 
+// imagePrefix begins an image of a registry in pods that are written for interLink's plugins. No reference of an image has it.
+const imagePrefix = "docker://"
+
 // newRecord returns what is kept of a pod that a server sent, and refuses what cannot be.
 func newRecord(in wire.Retrieved) (record, error) {
 	if in.Pod == nil || in.Pod.Name == "" || in.Pod.Namespace == "" {
@@ -46,6 +49,11 @@ func newRecord(in wire.Retrieved) (record, error) {
 	}
 	r := record{Pod: in.Pod.DeepCopy()}
 	r.Pod.Status = corev1.PodStatus{}
+	for _, list := range [][]corev1.Container{r.Pod.Spec.InitContainers, r.Pod.Spec.Containers} {
+		for i := range list {
+			list[i].Image = strings.TrimPrefix(list[i].Image, imagePrefix)
+		}
+	}
 	projected := map[string]corev1.ConfigMap{}
 	for _, c := range in.Containers {
 		for _, m := range c.ConfigMaps {
