@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,8 @@ type client struct {
 	token  func(context.Context) string
 	number atomic.Uint64
 	tls    TLS
+	probes atomic.Bool  // the plugin tells whether containers are ready
+	keeps  atomic.Bool  // the plugin answers for pods that it does not have, as one does that gives its answers again for a while
 	files  atomic.Value // string; how the files of tls were at the last request
 }
 
@@ -143,6 +146,12 @@ func (c *client) statuses(ctx context.Context, pods []*corev1.Pod) ([]wire.PodSt
 	var all []wire.PodStatus
 	if err := c.ask(ctx, requestTimeout, http.MethodGet, wire.PathStatus, pods, &all); err != nil {
 		return nil, err
+	}
+	if tellsReady(all) {
+		c.probes.Store(true)
+	}
+	if slices.ContainsFunc(all, func(s wire.PodStatus) bool { return !told(s) }) {
+		c.keeps.Store(true)
 	}
 	return all, nil
 }

@@ -4,6 +4,7 @@ package interlink
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -33,7 +34,7 @@ func (p *provider) remove(ctx context.Context, pod *corev1.Pod) error {
 			return err
 		}
 		if said == nil {
-			if err := p.doubts.check(pod.UID); err != nil {
+			if err := errors.Join(p.doubts.check(pod.UID), p.early(pod)); err != nil {
 				return err
 			}
 			p.tracker.settled(pod.UID)

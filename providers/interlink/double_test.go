@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"html"
 	"io"
 	"net"
 	"net/http"
@@ -21,7 +22,8 @@ import (
 )
 
 // startDouble is an API server that does with requests what interLink's own one does, where that is not built: it forwards them, and
-// remembers statuses for ever.
+// remembers statuses for ever. It asks the plugin for pods that run or wait and for those that it remembers nothing of, and answers 404 with
+// what the plugin said, in words of its own and escaped as HTML (interlink-hq/interLink f632175, pkg/interlink/api).
 func startDouble(t *testing.T, dir, sidecar string) (url string, stop func()) {
 	t.Helper()
 	d := &double{sidecar: socketClient(sidecar[len("unix://"):]), cache: map[string]wire.PodStatus{}}
@@ -62,7 +64,8 @@ func (d *double) forward(w http.ResponseWriter, r *http.Request, method, path st
 		defer resp.Body.Close()
 		words, _ := io.ReadAll(resp.Body)
 		w.WriteHeader(resp.StatusCode)
-		fmt.Fprintf(w, "HTTP InterLink session %s: call exit status: 500. Body: %s", r.Header.Get(wire.HeaderSession), words)
+		said := fmt.Sprintf("HTTP InterLink session %s:  call exit status: 500. Body: %s", r.Header.Get(wire.HeaderSession), words)
+		_, _ = io.WriteString(w, html.EscapeString(said))
 		return nil
 	}
 	return resp
@@ -126,15 +129,25 @@ func (d *double) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *double) status(w http.ResponseWriter, r *http.Request, body []byte) {
-	var asked []corev1.Pod
+	var asked, open []corev1.Pod
 	_ = json.Unmarshal(body, &asked)
-	resp := d.forward(w, r, http.MethodGet, wire.PathStatus, body)
-	if resp == nil {
-		return
+	d.mu.Lock()
+	for _, p := range asked {
+		if _, cached := d.cache[string(p.UID)]; !cached || p.Status.Phase == corev1.PodRunning || p.Status.Phase == corev1.PodPending {
+			open = append(open, p)
+		}
 	}
-	defer resp.Body.Close()
+	d.mu.Unlock()
 	var said, out []wire.PodStatus
-	_ = json.NewDecoder(resp.Body).Decode(&said)
+	if len(open) > 0 {
+		body, _ = json.Marshal(open)
+		resp := d.forward(w, r, http.MethodGet, wire.PathStatus, body)
+		if resp == nil {
+			return
+		}
+		defer resp.Body.Close()
+		_ = json.NewDecoder(resp.Body).Decode(&said)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, s := range said {
@@ -146,6 +159,13 @@ func (d *double) status(w http.ResponseWriter, r *http.Request, body []byte) {
 		}
 	}
 	_ = json.NewEncoder(w).Encode(out)
+}
+
+// forgetAll is what a restart does.
+func (d *double) forgetAll() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	clear(d.cache)
 }
 
 // retrieved is what a container gets of the objects of its pod.

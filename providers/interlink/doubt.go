@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -65,6 +66,21 @@ func (d *doubts) check(uid types.UID) error {
 		return nil
 	}
 	return errdefs.RetryAfter(fmt.Errorf("whether there is a job is not known for another %s: %w", left.Round(time.Second), errText{k.err}), afterDoubt)
+}
+
+// begins notes when the first question about a pod was asked.
+func (p *provider) begins() { p.begin.Do(func() { p.began = time.Now() }) }
+
+// early is an error while an answer without a pod is no proof that there is no job: the process before this one may have submitted a pod that
+// is older than this process, and the plugin may give an answer again that it gave before, as interLink's Slurm plugin does. A pod that tells no
+// age is new.
+func (p *provider) early(pod *corev1.Pod) error {
+	p.begins()
+	left := keptFor - time.Since(p.began)
+	if made := pod.CreationTimestamp.Time; !p.client.keeps.Load() || made.IsZero() || made.After(p.began) || left <= 0 {
+		return nil
+	}
+	return errdefs.RetryAfter(fmt.Errorf("whether an earlier process has submitted the pod is not known for another %s", left.Round(time.Second)), min(left, afterDoubt))
 }
 
 // errText has the words of an error without its kind.

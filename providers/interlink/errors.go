@@ -5,11 +5,14 @@ package interlink
 import (
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"regexp"
 	"strings"
 	"unicode"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
@@ -45,8 +48,25 @@ func (e *answerError) tail() string {
 	return ": " + e.words
 }
 
-// envelope is what the API server puts around the words of a plugin.
-var envelope = regexp.MustCompile(`(?s)^HTTP InterLink session .*?: call exit status: \d+\. Body: `)
+// envelope is the text that the API server puts before the words of a plugin. Since 2026 the server escapes the whole as HTML.
+var envelope = regexp.MustCompile(`(?s)^(HTTP InterLink session .*?:)?\s*call exit status: \d+\. Body: `)
+
+// noRoute is the text that servers have of a path that they do not serve: a page, and the words of FastAPI.
+var noRoute = regexp.MustCompile(`^<|^\{"detail":"Not Found"\}$`)
+
+// ofPlugin reports whether the error is an answer of the plugin, which the API server passed on.
+func ofPlugin(err error) bool {
+	var answer *answerError
+	return errors.As(err, &answer) && answer.plugin
+}
+
+// lacksPod reports whether the error, an answer to a question about one pod, says that the plugin does not have this pod: a 404 of the
+// plugin that is not of its routes, or any 404 that names the pod. The 404 of a proxy proves nothing.
+func lacksPod(err error, uid types.UID) bool {
+	var answer *answerError
+	return errors.As(err, &answer) && answer.code == http.StatusNotFound &&
+		(answer.plugin && !noRoute.MatchString(answer.words) || strings.Contains(answer.words, string(uid)))
+}
 
 // absent is that somebody answered 404: the plugin, or whoever is before it and knows nothing of pods.
 func absent(err error) bool {
@@ -57,8 +77,12 @@ func absent(err error) bool {
 // refusal returns an answer other than 200 as an error, with its kind. A 404 has none: it is no proof that a pod is gone.
 func refusal(resp *http.Response, session string) error {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what came is said, whole or not
-	inner := envelope.ReplaceAllString(string(data), "")
-	e := &answerError{code: resp.StatusCode, session: session, words: words(inner), plugin: inner != "" && len(inner) < len(data)}
+	inner := string(data)
+	before := len(envelope.FindString(inner))
+	if before > 0 {
+		inner = html.UnescapeString(inner[before:])
+	}
+	e := &answerError{code: resp.StatusCode, session: session, words: words(inner), plugin: before > 0 && inner != ""}
 	if resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusUnprocessableEntity {
 		return errdefs.AsInvalidInput(e)
 	}

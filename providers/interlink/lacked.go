@@ -15,15 +15,13 @@ func (p *provider) askAgain(ctx context.Context, pods []*corev1.Pod) error {
 	if len(pods) == 0 {
 		return nil
 	}
-	said, err := p.client.statuses(ctx, stubs(pods))
+	said, err := p.tracker.ask(ctx, pods, nil)
 	if err != nil {
 		return err
 	}
 	for _, pod := range pods {
-		for i := range said {
-			if types.UID(said[i].UID) == pod.UID {
-				p.tracker.adopt(pod, said[i])
-			}
+		if s, has := said.has[pod.UID]; has {
+			p.tracker.adopt(pod, s)
 		}
 	}
 	return nil

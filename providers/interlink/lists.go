@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
@@ -30,22 +29,21 @@ func (p *provider) sync(ctx context.Context) error {
 		return fmt.Errorf("interlink provider: pods of this node: %w", err)
 	}
 	if len(pods) > 0 {
-		said, err := p.client.statuses(ctx, stubs(pods))
+		p.begins()
+		said, err := p.tracker.ask(ctx, pods, nil)
 		if err != nil {
 			return err
 		}
-		byUID := map[types.UID]*corev1.Pod{}
 		for _, pod := range pods {
-			byUID[pod.UID] = pod
-		}
-		for _, s := range said {
-			if pod := byUID[types.UID(s.UID)]; pod != nil {
+			s, has := said.has[pod.UID]
+			switch {
+			case has:
 				p.tracker.adopt(pod, s)
-			}
-		}
-		for _, pod := range pods {
-			if p.tracker.get(pod.UID) == nil && !terminal(pod.Status.Phase) {
+			case p.tracker.get(pod.UID) != nil || terminal(pod.Status.Phase):
+			case said.lacks[pod.UID]:
 				p.tracker.lacks(pod)
+			case pod.Status.Phase == corev1.PodRunning: // the plugin fails for this pod: it stays as it was seen last
+				p.tracker.keep(pod)
 			}
 		}
 	}
@@ -61,10 +59,13 @@ func (p *provider) GetPod(ctx context.Context, namespace, name string) (*corev1.
 	pod := p.tracker.find(namespace, name)
 	if pod == nil {
 		lacked := slices.DeleteFunc(p.tracker.lackedPods(p.atHome), func(k *corev1.Pod) bool { return k.Namespace != namespace || k.Name != name })
-		if err := p.askAgain(ctx, lacked); err != nil {
+		err := p.askAgain(ctx, lacked)
+		if pod = p.tracker.find(namespace, name); err == nil && pod == nil && len(lacked) > 0 {
+			err = p.early(lacked[0])
+		}
+		if err != nil {
 			return nil, fmt.Errorf("get pod %s/%s: %w", namespace, name, err)
 		}
-		pod = p.tracker.find(namespace, name)
 	}
 	if pod != nil {
 		return pod.DeepCopy(), nil

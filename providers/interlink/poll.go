@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
 // run asks the server until ctx ends. While there is no pod that can change it asks nothing.
@@ -41,6 +40,7 @@ func (t *tracker) run(ctx context.Context) {
 			}
 			wait, failing = t.every, false
 		case ctx.Err() == nil:
+			t.anew()
 			if !failing {
 				log.G(ctx).WithError(err).Warn("The interLink API server does not tell the states of pods; they stay as they were seen last")
 			}
@@ -51,7 +51,7 @@ func (t *tracker) run(ctx context.Context) {
 	}
 }
 
-// poll asks for the states of all pods that can change, with one request.
+// poll asks for the states of all pods that can change.
 func (t *tracker) poll(ctx context.Context) error {
 	pods, forget := t.open()
 	if len(pods) == 0 {
@@ -68,12 +68,19 @@ func (t *tracker) poll(ctx context.Context) error {
 		}
 		t.stuck = false
 	}
-	said, err := t.client.statuses(ctx, stubs(pods))
+	said, err := t.ask(ctx, pods, forget)
 	if err != nil {
 		return err
 	}
 	t.apply(ctx, pods, said, asked)
 	return nil
+}
+
+// anew asks for all pods with one request again: another plugin may answer next.
+func (t *tracker) anew() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.parts = 0
 }
 
 func stubs(pods []*corev1.Pod) (out []*corev1.Pod) {
@@ -113,22 +120,21 @@ func terminal(phase corev1.PodPhase) bool {
 	return phase == corev1.PodSucceeded || phase == corev1.PodFailed
 }
 
-// apply takes down what the server said of the pods that it was asked for.
-func (t *tracker) apply(ctx context.Context, asked []*corev1.Pod, said []wire.PodStatus, at time.Time) {
-	answers := map[types.UID]wire.PodStatus{}
-	for _, s := range said {
-		answers[types.UID(s.UID)] = s
-	}
+// apply takes down what the server said of the pods that it was asked for. A pod without an answer stays as it is, and is not missing.
+func (t *tracker) apply(ctx context.Context, asked []*corev1.Pod, said answers, at time.Time) {
 	t.order.Lock()
 	defer t.order.Unlock()
 	for _, p := range asked {
-		if s, ok := answers[p.UID]; ok {
+		if s, ok := said.has[p.UID]; ok {
 			t.take(p.UID, s)
 			continue
 		}
 		t.mu.Lock()
 		k := t.pods[p.UID]
-		if k == nil || k.since.After(at) {
+		if k != nil && !said.lacks[p.UID] {
+			k.missing = 0
+		}
+		if k == nil || !said.lacks[p.UID] || k.since.After(at) {
 			t.mu.Unlock()
 			continue
 		}

@@ -29,7 +29,7 @@ func TestCreatesDoNotKeepStatesAway(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == wire.PathStatus {
 			asked.Add(1)
-			_ = json.NewEncoder(w).Encode([]wire.PodStatus{{UID: string(goldenPod().UID)}})
+			_ = json.NewEncoder(w).Encode([]wire.PodStatus{{UID: string(goldenPod().UID), JobID: "17"}})
 		}
 	}))
 	defer server.Close()
@@ -67,7 +67,7 @@ func lostPodIsSeen(t *testing.T) {
 			maps.Copy(remembered, plugin)
 			out := []wire.PodStatus{}
 			for uid := range remembered {
-				out = append(out, wire.PodStatus{UID: uid})
+				out = append(out, wire.PodStatus{UID: uid, JobID: "17"})
 			}
 			_ = json.NewEncoder(w).Encode(out)
 		}

@@ -95,7 +95,12 @@ func (s *site) provider(t *testing.T) *provider {
 type direct struct{ http.Handler }
 
 // RoundTrip implements http.RoundTripper.
-func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d direct) RoundTrip(r *http.Request) (resp *http.Response, err error) {
+	defer func() {
+		if recover() != nil { // the handler breaks the connection off
+			err = io.EOF
+		}
+	}()
 	w := httptest.NewRecorder()
 	d.ServeHTTP(w, r)
 	return w.Result(), nil

@@ -70,6 +70,9 @@ type provider struct {
 
 	mu     sync.Mutex
 	synced bool // guarded by mu; the server was asked for the pods that the cluster has
+
+	begin sync.Once
+	began time.Time // of the first question about a pod
 }
 
 func newProvider(in cli.ProviderInput, config Config) (*provider, error) {
@@ -125,6 +128,9 @@ func (p *provider) create(ctx context.Context, pod *corev1.Pod) error {
 		}
 		return err
 	}
+	if err := p.early(pod); err != nil {
+		return err
+	}
 	if err := p.doubts.check(pod.UID); err != nil {
 		return err
 	}
@@ -146,20 +152,6 @@ func (p *provider) create(ctx context.Context, pod *corev1.Pod) error {
 	p.doubts.clear(pod.UID)
 	p.tracker.add(pod, wire.PodStatus{UID: string(pod.UID), JobID: words(made.JobID)}, false)
 	return nil
-}
-
-// look asks the server for one pod; nil is one that it does not have.
-func (p *provider) look(ctx context.Context, pod *corev1.Pod) (*wire.PodStatus, error) {
-	said, err := p.client.statuses(ctx, []*corev1.Pod{stub(pod)})
-	if err != nil {
-		return nil, err
-	}
-	for i := range said {
-		if said[i].UID == string(pod.UID) {
-			return &said[i], nil
-		}
-	}
-	return nil, nil
 }
 
 // UpdatePod takes labels and annotations down. The protocol has no way to change a job.

@@ -14,14 +14,23 @@ import (
 // annotationIP is the annotation of a pod with its address in a network that the site makes.
 const annotationIP = "interlink.eu/pod-ip"
 
-// statusOf is the status of a pod of which a plugin says that.
-func statusOf(pod *corev1.Pod, said wire.PodStatus) corev1.PodStatus {
-	return podstatus.Status(pod, observed(pod, said))
+// statusOf returns the status of a pod of which a plugin says that. With probes the plugin tells whether containers are ready; without,
+// its answers have no field for it, and a container that runs is ready unless they tell whether it has started.
+func statusOf(pod *corev1.Pod, said wire.PodStatus, probes bool) corev1.PodStatus {
+	return podstatus.Status(pod, observed(pod, said, probes))
+}
+
+// tellsReady reports whether an answer has a container that is ready: the plugin tells readiness. The API server writes `ready: false` where
+// an answer has no such field, as those of the Python SDK.
+func tellsReady(said []wire.PodStatus) bool {
+	return slices.ContainsFunc(said, func(s wire.PodStatus) bool {
+		return slices.ContainsFunc(s.Containers, func(c corev1.ContainerStatus) bool { return c.Ready })
+	})
 }
 
 // observed is what a plugin says, in the words of podstatus. A container that is said to be terminated is not started again: jobs are not,
 // and our plugin says waiting of one that will be.
-func observed(pod *corev1.Pod, said wire.PodStatus) podstatus.Pod {
+func observed(pod *corev1.Pod, said wire.PodStatus, probes bool) podstatus.Pod {
 	seen := podstatus.Pod{}
 	if ip := pod.Annotations[annotationIP]; ip != "" {
 		seen.IPs = []string{ip}
@@ -31,7 +40,7 @@ func observed(pod *corev1.Pod, said wire.PodStatus) podstatus.Pod {
 	}
 	for _, list := range [][]corev1.ContainerStatus{said.InitContainers, said.Containers} {
 		for i := range list {
-			seen.Containers = append(seen.Containers, container(&list[i], said.JobID))
+			seen.Containers = append(seen.Containers, container(&list[i], said.JobID, probes))
 		}
 	}
 	seen.Ended = ended(pod, said)
@@ -68,7 +77,7 @@ func find(list []corev1.ContainerStatus, name string) *corev1.ContainerStatus {
 }
 
 // container is a container as podstatus has it.
-func container(s *corev1.ContainerStatus, job string) podstatus.Container {
+func container(s *corev1.ContainerStatus, job string, probes bool) podstatus.Container {
 	c := podstatus.Container{Name: s.Name, Restarts: s.RestartCount, Image: s.Image, ImageID: s.ImageID}
 	if t := s.LastTerminationState.Terminated; t != nil {
 		last := end(t)
@@ -82,8 +91,8 @@ func container(s *corev1.ContainerStatus, job string) podstatus.Container {
 		}
 	case s.State.Running != nil:
 		c.State, c.Run = podstatus.Running, podstatus.Run{ID: s.ContainerID, StartedAt: s.State.Running.StartedAt.Time}
-		if s.Started != nil { // else the plugin has no probes, and what it says of readiness means nothing
-			c.Started, c.Ready = s.Started, &s.Ready
+		if c.Started = s.Started; probes || s.Started != nil {
+			c.Ready = &s.Ready
 		}
 	case s.State.Waiting != nil:
 		c.Reason, c.Message = s.State.Waiting.Reason, s.State.Waiting.Message

@@ -48,7 +48,7 @@ func TestStates(t *testing.T) {
 		if tt.policy != "" {
 			pod.Spec.RestartPolicy = tt.policy
 		}
-		got := statusOf(pod, wire.PodStatus{JobID: "17", InitContainers: tt.init, Containers: tt.main})
+		got := statusOf(pod, wire.PodStatus{JobID: "17", InitContainers: tt.init, Containers: tt.main}, true)
 		if got.Phase != tt.phase {
 			t.Errorf("%s: phase %s, want %s", name, got.Phase, tt.phase)
 		}
@@ -65,20 +65,25 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestReadinessIsThePlugins where it has probes, and what runs is ready where it has none.
-func TestReadinessIsThePlugins(t *testing.T) {
+// TestPublishedA7ReadinessIsThePlugins: the Slurm and the HTCondor plugin tell whether a container is ready, and do not tell whether it has
+// started. Answers of the Python SDK tell neither: what runs is ready.
+func TestPublishedA7ReadinessIsThePlugins(t *testing.T) {
 	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	for _, tt := range []struct {
 		started *bool
 		ready   bool
+		probes  bool
 		want    bool
-	}{{nil, false, true}, {ptr.To(true), false, false}, {ptr.To(true), true, true}} {
+	}{
+		{nil, false, true, false}, {nil, true, true, true}, {nil, false, false, true},
+		{ptr.To(true), false, false, false}, {ptr.To(true), true, false, true}, {ptr.To(false), true, true, false},
+	} {
 		pod := goldenPod()
 		pod.Spec.InitContainers = nil
 		pod.Annotations[annotationIP] = "192.0.2.7"
-		got := statusOf(pod, wire.PodStatus{Containers: []corev1.ContainerStatus{{Name: "main", State: runs, Started: tt.started, Ready: tt.ready}}})
+		got := statusOf(pod, wire.PodStatus{Containers: []corev1.ContainerStatus{{Name: "main", State: runs, Started: tt.started, Ready: tt.ready}}}, tt.probes)
 		if got.ContainerStatuses[0].Ready != tt.want || got.PodIP != "192.0.2.7" {
-			t.Errorf("started %v, ready %v: got %v and the address %q", tt.started, tt.ready, got.ContainerStatuses[0].Ready, got.PodIP)
+			t.Errorf("started %v, ready %v, probes %v: got %v and the address %q", tt.started, tt.ready, tt.probes, got.ContainerStatuses[0].Ready, got.PodIP)
 		}
 	}
 }

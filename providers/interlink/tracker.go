@@ -3,6 +3,7 @@
 package interlink
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -17,8 +18,11 @@ import (
 const (
 	// missingAfter is how many answers in a row must lack a pod until it counts as lost, and goneAfter one that was to stop.
 	missingAfter, goneAfter = 3, 2
-	// missingFor is how long answers must lack a pod, too: those that creates and deletes hurry are of one moment.
-	missingFor = 10 * time.Second
+	// keptFor is how long a published plugin gives the same answer again, whatever it is asked.
+	keptFor = 10 * time.Second
+	// missingFor is how long answers must lack a pod, too: answers that creates and deletes hurry are of one moment, and so are those that a
+	// plugin keeps.
+	missingFor = 3 * keptFor
 	// unseenFor is how long a plugin may take to tell of a pod that it has accepted.
 	unseenFor = 2 * time.Minute
 	// forgetAtOnce is of how many pods the server forgets what it remembers before one answer.
@@ -54,6 +58,7 @@ type tracker struct {
 	pods    map[types.UID]*tracked    // guarded by mu
 	lacked  map[types.UID]*corev1.Pod // guarded by mu; those that the server should have, and answers lacked: it is asked again
 	rotated types.UID                 // guarded by mu; the last pod that the server was told to forget
+	parts   int                       // guarded by mu; requests in a row that the plugin answered in part
 }
 
 func newTracker(c *client, every time.Duration) *tracker {
@@ -77,7 +82,8 @@ func (t *tracker) take(uid types.UID, said wire.PodStatus) {
 		return
 	}
 	k.seen, k.missing = true, 0
-	status := statusOf(k.pod, said)
+	said.JobID = cmp.Or(said.JobID, k.pod.Annotations[wire.AnnotationJob]) // not every plugin repeats it
+	status := statusOf(k.pod, said, t.client.probes.Load())
 	if status.StartTime == nil {
 		status.StartTime = k.pod.Status.StartTime
 	}
@@ -134,7 +140,7 @@ func (t *tracker) add(pod *corev1.Pod, said wire.PodStatus, seen bool) {
 // adopt begins with a pod of before. It is not reported: whoever asks gets it, and changes are told from now on.
 func (t *tracker) adopt(pod *corev1.Pod, said wire.PodStatus) {
 	pod = pod.DeepCopy()
-	status := statusOf(pod, said)
+	status := statusOf(pod, said, t.client.probes.Load())
 	if status.StartTime == nil {
 		status.StartTime = pod.Status.StartTime
 	}
@@ -147,6 +153,14 @@ func (t *tracker) adopt(pod *corev1.Pod, said wire.PodStatus) {
 		t.pods[pod.UID] = &tracked{pod: pod, since: time.Now(), seen: true}
 	}
 	delete(t.lacked, pod.UID)
+	t.mu.Unlock()
+	t.hurry()
+}
+
+// keep begins with a pod of before of which nobody tells anything, as the cluster has it.
+func (t *tracker) keep(pod *corev1.Pod) {
+	t.mu.Lock()
+	t.pods[pod.UID] = &tracked{pod: pod.DeepCopy(), since: time.Now(), seen: true}
 	t.mu.Unlock()
 	t.hurry()
 }

@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package interlink
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
+)
+
+// behaviour is how a published plugin answers questions about pods.
+type behaviour struct {
+	// source names the program and the version that was read.
+	source string
+	// empty tells of an unknown pod with containers that have no state.
+	empty bool
+	// absent is the body of the 404 that answers for an unknown pod; "" is none.
+	absent string
+	// first answers for the first pod of a request only.
+	first bool
+	// keeps is how long a whole answer is given again, whatever is asked.
+	keeps time.Duration
+	// job has the ID of the job in each answer.
+	job bool
+	// ready has whether a container is ready in each answer.
+	ready bool
+	// breaks ends the connection when an unknown pod is deleted.
+	breaks bool
+}
+
+// behaviours are those of the published plugins.
+var behaviours = map[string]behaviour{
+	"slurm":  {source: "interlink-hq/interlink-slurm-plugin f8451d9: pkg/slurm/Status.go, prepare.go", empty: true, ready: true, keeps: 10 * time.Second, breaks: true},
+	"sdk":    {source: "interlink-hq/interlink-plugin-sdk 2c8a063: provider.py; interLink: docs/guides/02-develop-a-plugin.md", absent: `{"detail":"No containers found for UUID"}`, first: true},
+	"condor": {source: "interlink-hq/interlink-htcondor-plugin 6f5ee3e: handles.py", absent: `{"error": "Pod not found"}`, first: true, job: true, ready: true},
+	"k8s":    {source: "interlink-hq/interlink-kubernetes-plugin cfebf48", job: true, ready: true},
+}
+
+// published is a plugin with the behaviour of a published one. Its jobs wait for a second and run then, until they end.
+type published struct {
+	behaviour
+
+	mu     sync.Mutex
+	jobs   map[types.UID]*publishedJob // guarded by mu; those that were not deleted
+	made   map[types.UID]int           // guarded by mu; how many were submitted
+	kept   []wire.PodStatus            // guarded by mu
+	keptAt time.Time                   // guarded by mu
+	broken map[types.UID]bool          // guarded by mu; pods for which it answers 500, with all that are asked for beside them
+}
+
+type publishedJob struct {
+	id       string
+	at, ends time.Time
+}
+
+// ServeHTTP implements http.Handler.
+func (p *published) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch r.URL.Path {
+	case wire.PathCreate:
+		var in wire.Retrieved
+		_ = json.NewDecoder(r.Body).Decode(&in)
+		uid := in.Pod.UID
+		p.made[uid]++
+		p.jobs[uid] = &publishedJob{id: fmt.Sprint(1000 + len(p.made)), at: time.Now(), ends: time.Now().Add(runs(in.Pod))}
+		_ = json.NewEncoder(w).Encode(wire.Created{PodUID: string(uid), JobID: p.jobs[uid].id})
+	case wire.PathDelete:
+		var pod corev1.Pod
+		_ = json.NewDecoder(r.Body).Decode(&pod)
+		switch known := p.jobs[pod.UID] != nil; {
+		case !known && p.breaks:
+			panic(http.ErrAbortHandler)
+		case !known && p.absent != "":
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, p.absent)
+		}
+		delete(p.jobs, pod.UID)
+	case wire.PathStatus:
+		p.status(w, r)
+	}
+}
+
+// status answers for pods. p.mu is held.
+func (p *published) status(w http.ResponseWriter, r *http.Request) {
+	var asked []corev1.Pod
+	_ = json.NewDecoder(r.Body).Decode(&asked)
+	if p.keeps > 0 && time.Since(p.keptAt) < p.keeps {
+		_ = json.NewEncoder(w).Encode(p.kept)
+		return
+	}
+	if p.first && len(asked) > 1 {
+		asked = asked[:1]
+	}
+	said := []wire.PodStatus{}
+	for i := range asked {
+		job := p.jobs[asked[i].UID]
+		switch {
+		case p.broken[asked[i].UID]:
+			http.Error(w, "unable to retrieve container status", http.StatusInternalServerError)
+			return
+		case job == nil && p.absent != "":
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, p.absent)
+			return
+		case job != nil || p.empty:
+			said = append(said, p.say(&asked[i], job))
+		}
+	}
+	p.kept, p.keptAt = said, time.Now()
+	_ = json.NewEncoder(w).Encode(said)
+}
+
+// say is the answer for one pod. p.mu is held.
+func (p *published) say(pod *corev1.Pod, job *publishedJob) wire.PodStatus {
+	s := wire.PodStatus{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)}
+	for i := range pod.Spec.Containers {
+		c := corev1.ContainerStatus{Name: pod.Spec.Containers[i].Name}
+		switch {
+		case job == nil:
+		case time.Since(job.at) < time.Second:
+			c.State.Waiting = &corev1.ContainerStateWaiting{}
+		case time.Now().Before(job.ends):
+			c.State.Running, c.Ready = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(job.at)}, p.ready
+		default:
+			c.State.Terminated = &corev1.ContainerStateTerminated{StartedAt: metav1.NewTime(job.at), FinishedAt: metav1.NewTime(job.ends)}
+		}
+		s.Containers = append(s.Containers, c)
+	}
+	if p.job && job != nil {
+		s.JobID = job.id
+	}
+	return s
+}
+
+// runs is how long the job of a pod takes, by its command.
+func runs(pod *corev1.Pod) time.Duration {
+	d, err := time.ParseDuration(pod.Spec.Containers[0].Command[1] + "s")
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// outside is a home whose pods go through an API server to a plugin with a published behaviour, without a network.
+type outside struct {
+	*remotetest.Home
+	plugin *published
+	server *double
+}
+
+func newField(t *testing.T, b behaviour) *outside {
+	f := &outside{Home: remotetest.NewHome(t, "vk-0"), plugin: &published{
+		behaviour: b, jobs: map[types.UID]*publishedJob{}, made: map[types.UID]int{}, broken: map[types.UID]bool{},
+	}}
+	f.server = &double{sidecar: &http.Client{Transport: direct{f.plugin}}, cache: map[string]wire.PodStatus{}}
+	return f
+}
+
+// start runs a provider until stop is called, or the test ends.
+func (f *outside) start() (p *provider, stop func()) {
+	f.Helper()
+	p, err := newProvider(f.Input(), Config{URL: "http://site.test"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	p.client.http.Transport = direct{f.server}
+	return p, f.Run(p)
+}
+
+// pod is one of the quick start of interLink, which sleeps.
+func (f *outside) pod(name, seconds string) *corev1.Pod {
+	pod := f.Pod("default", name, stays())
+	pod.Spec.RestartPolicy, pod.Spec.ServiceAccountName = corev1.RestartPolicyNever, ""
+	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "docker://ubuntu", Command: []string{"sleep", seconds}}}
+	return pod
+}
+
+// again calls do until it succeeds, when the error says, for a while.
+func (f *outside) again(what string, do func() error) {
+	f.Helper()
+	for begin := time.Now(); ; {
+		err := do()
+		if err == nil {
+			return
+		}
+		after, says := errdefs.RetryAfterOf(err)
+		if !says {
+			after = time.Second
+		}
+		if time.Since(begin) > time.Minute {
+			f.Fatalf("%s: after %s: %v", what, time.Since(begin), err)
+		}
+		time.Sleep(after)
+	}
+}
+
+func (f *outside) create(p *provider, pod *corev1.Pod) {
+	f.Helper()
+	if err := f.Pods.Add(pod); err != nil {
+		f.Fatal(err)
+	}
+	f.again("create "+pod.Name, func() error { return p.CreatePod(f.Context(), pod.DeepCopy()) })
+}
+
+// remove asks for the stop of a pod until nothing of it is left.
+func (f *outside) remove(p *provider, pod *corev1.Pod) {
+	f.Helper()
+	f.again("delete "+pod.Name, func() error {
+		err := p.DeletePod(f.Context(), pod.DeepCopy())
+		if errdefs.IsNotFound(err) {
+			return nil
+		}
+		return errors.Join(err, errdefs.RetryAfter(errors.New("it is not gone"), time.Second))
+	})
+	f.UntilGone(p, pod)
+}
+
+func (p *published) submitted(uid types.UID) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.made[uid]
+}
+
+func (p *published) set(f func(*published)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f(p)
+}
+
+// inMode runs a test with a published behaviour in a bubble; "" is each of them.
+func inMode(t *testing.T, mode string, test func(t *testing.T, f *outside)) {
+	for name, b := range behaviours {
+		if mode == "" || mode == name {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { test(t, newField(t, b)) })
+			})
+		}
+	}
+}
+
+func TestPublishedA1PodsRunAndAreGoneWithTheSlurmPlugin(t *testing.T) { inMode(t, "slurm", podsRun) }
+
+func TestPublishedA2PodsRunAndAreGoneWithAPluginOfTheSDK(t *testing.T) { inMode(t, "sdk", podsRun) }
+
+func TestPublishedA3PodsRunAndAreGoneWithTheHTCondorPlugin(t *testing.T) {
+	inMode(t, "condor", podsRun)
+}
+
+func TestPublishedA4PodsRunAndAreGoneWithTheKubernetesPlugin(t *testing.T) { inMode(t, "k8s", podsRun) }
+
+// podsRun has three of three pods submitted, each with one job. One ends by itself, the others are deleted.
+func podsRun(t *testing.T, f *outside) {
+	p, _ := f.start()
+	pods := []*corev1.Pod{f.pod("m1", "600"), f.pod("m2", "600"), f.pod("m3", "60")}
+	begin := time.Now()
+	for _, pod := range pods {
+		f.create(p, pod)
+	}
+	for _, pod := range pods {
+		if got := f.UntilRuns(p, pod); !got.Status.ContainerStatuses[0].Ready {
+			t.Errorf("pod %s runs, and is not ready", pod.Name)
+		}
+	}
+	f.Until("m3 ends", func() (bool, string) {
+		got, err := p.GetPod(t.Context(), "default", "m3")
+		return err == nil && got.Status.Phase == corev1.PodSucceeded, fmt.Sprint(got, err)
+	})
+	if took := time.Since(begin); took > time.Minute+keptFor+5*DefaultStatusInterval {
+		t.Errorf("the end after a minute was told after %s", took)
+	}
+	for _, pod := range pods {
+		f.remove(p, pod)
+	}
+	for _, pod := range pods {
+		if n := f.plugin.submitted(pod.UID); n != 1 || f.plugin.has(pod.UID) {
+			t.Errorf("pod %s: %d jobs were submitted, and one is left: %t", pod.Name, n, f.plugin.has(pod.UID))
+		}
+	}
+}
+
+// TestPublishedA1RestartSubmitsNoPodAgain: a plugin gives an answer of before the submission while the next process of the node looks for
+// the pods. A pod that is deleted then leaves no job.
+func TestPublishedA1RestartSubmitsNoPodAgain(t *testing.T) {
+	inMode(t, "", func(t *testing.T, f *outside) {
+		p, stop := f.start()
+		pods := []*corev1.Pod{f.pod("m1", "600"), f.pod("m2", "600"), f.pod("m3", "600")}
+		for _, pod := range pods {
+			pod.CreationTimestamp = metav1.Now()
+			f.create(p, pod)
+		}
+		stop()
+		f.server.forgetAll() // it restarts too
+		time.Sleep(2 * time.Second)
+		p, _ = f.start()
+		if _, err := p.GetPods(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.GetPod(t.Context(), "default", "m2"); errdefs.IsNotFound(err) {
+			t.Errorf("m2, which runs: %v", err)
+		}
+		f.remove(p, pods[0])
+		for _, pod := range pods[1:] {
+			f.again("create "+pod.Name, func() error { return p.CreatePod(t.Context(), pod.DeepCopy()) })
+			f.UntilRuns(p, pod)
+			if n := f.plugin.submitted(pod.UID); n != 1 {
+				t.Errorf("pod %s: %d jobs", pod.Name, n)
+			}
+		}
+		if f.plugin.has(pods[0].UID) {
+			t.Error("the job of the pod that was deleted is left")
+		}
+	})
+}
+
+// TestPublishedA1CreatesLoseNoPod: each create looks for its pod, and a plugin that keeps its answers has none for the others then. They
+// stay, for as long as pods are created.
+func TestPublishedA1CreatesLoseNoPod(t *testing.T) {
+	inMode(t, "", func(t *testing.T, f *outside) {
+		p, _ := f.start()
+		var pods []*corev1.Pod
+		for i := range 200 {
+			pod := f.pod(fmt.Sprintf("m%d", i), "6000")
+			f.create(p, pod)
+			pods = append(pods, pod)
+			time.Sleep(900 * time.Millisecond)
+			if n := len(p.tracker.all()); n != len(pods) {
+				t.Fatalf("after %d creates %d pods are known", len(pods), n)
+			}
+		}
+		for _, pod := range pods {
+			f.UntilRuns(p, pod)
+			if n := f.plugin.submitted(pod.UID); n != 1 {
+				t.Errorf("pod %s: %d jobs", pod.Name, n)
+			}
+		}
+	})
+}
+
+// TestPublishedA4LostPodIsSeen: a job that the plugin lost is no pod after a while, with each plugin.
+func TestPublishedA4LostPodIsSeen(t *testing.T) {
+	inMode(t, "", func(t *testing.T, f *outside) {
+		p, _ := f.start()
+		pods := []*corev1.Pod{f.pod("m1", "600"), f.pod("m2", "600"), f.pod("m3", "600")}
+		for _, pod := range pods {
+			f.create(p, pod)
+		}
+		for _, pod := range pods {
+			f.UntilRuns(p, pod)
+		}
+		f.plugin.set(func(s *published) { delete(s.jobs, pods[1].UID) })
+		begin := time.Now()
+		f.UntilGone(p, pods[1])
+		if took := time.Since(begin); took < missingFor || took > 2*missingFor {
+			t.Errorf("it was missing for %s, want %s and not more than twice as long", took, missingFor)
+		}
+		f.UntilRuns(p, pods[0])
+		f.UntilRuns(p, pods[2])
+	})
+}
+
+// TestPublishedA5OnePodFailsNoOther: the Slurm plugin answers 500 for all pods of a request when the files of one job are gone
+// (pkg/slurm/Status.go). The ends of the others are told, and the pod stays as it was.
+func TestPublishedA5OnePodFailsNoOther(t *testing.T) {
+	inMode(t, "", func(t *testing.T, f *outside) {
+		p, stop := f.start()
+		pods := []*corev1.Pod{f.pod("m1", "600"), f.pod("m2", "90"), f.pod("m3", "90")}
+		for _, pod := range pods {
+			pod.CreationTimestamp = metav1.Now()
+			f.create(p, pod)
+		}
+		for i, pod := range pods {
+			pods[i] = f.UntilRuns(p, pod)
+			if err := f.Pods.Update(pods[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.plugin.set(func(s *published) { s.broken[pods[0].UID] = true })
+		ends := func() {
+			for _, name := range []string{"m2", "m3"} {
+				f.Until(name+" ends", func() (bool, string) {
+					got, err := p.GetPod(t.Context(), "default", name)
+					return err == nil && got.Status.Phase == corev1.PodSucceeded, fmt.Sprint(got, err)
+				})
+			}
+			for range 100 {
+				if got, err := p.GetPod(t.Context(), "default", "m1"); errdefs.IsNotFound(err) || got != nil && got.Status.Phase != corev1.PodRunning {
+					t.Fatalf("the pod for which the plugin fails: %v, %v", got, err)
+				}
+				time.Sleep(time.Second)
+			}
+		}
+		ends()
+		stop()
+		p, _ = f.start()
+		ends()
+		f.plugin.set(func(s *published) { s.broken = map[types.UID]bool{} })
+		f.UntilRuns(p, pods[0])
+	})
+}
+
+// TestPublishedA6WordsOfAPluginReachThePod: the API server of 2026 escapes the answer of a plugin as HTML (pkg/interlink/api/handler.go).
+func TestPublishedA6WordsOfAPluginReachThePod(t *testing.T) {
+	plugin := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `sbatch: error: invalid partition specified: "gpu" & <none>`, http.StatusInternalServerError)
+	})
+	c, err := newClient(Config{URL: "http://site.test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.http.Transport = direct{&double{sidecar: &http.Client{Transport: direct{plugin}}, cache: map[string]wire.PodStatus{}}}
+	pod := goldenPod()
+	_, err = c.create(t.Context(), wire.Create{Pod: pod})
+	if !ofPlugin(err) || err.Error() != `interLink, create#1: sbatch: error: invalid partition specified: "gpu" & <none>` {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestNotFoundOfARouteIsNoProof: a 404 about a pod counts when it is of the plugin and of a pod; not that of a proxy or of a path.
+func TestNotFoundOfARouteIsNoProof(t *testing.T) {
+	for words, want := range map[string]bool{
+		"HTTP InterLink session status#1:  call exit status: 500. Body: {&#34;detail&#34;:&#34;No containers found for UUID&#34;}": true,
+		"HTTP InterLink session status#1: call exit status: 500. Body: {\"error\":\"Pod not found\"}":                              true,
+		"call exit status: 500. Body: {\"error\":\"Pod not found\"}":                                                               true,
+		"no pod with the UID u1": true,
+		"HTTP InterLink session status#1:  call exit status: 500. Body: {&#34;detail&#34;:&#34;Not Found&#34;}": false,
+		"HTTP InterLink session status#1:  call exit status: 500. Body: &lt;html&gt;nginx&lt;/html&gt;":         false,
+		"HTTP InterLink session status#1:  call exit status: 500. Body: ":                                       false,
+		"<html>nginx</html>": false,
+		"404 page not found": false,
+		"":                   false,
+	} {
+		err := refusal(&http.Response{StatusCode: http.StatusNotFound, Body: io.NopCloser(strings.NewReader(words))}, "status#1")
+		if got := lacksPod(err, "u1"); got != want {
+			t.Errorf("404 with %q says that the pod is not there: %t, want %t", words, got, want)
+		}
+	}
+	if lacksPod(errors.New("EOF"), "u1") {
+		t.Error("an error without an answer says that the pod is not there")
+	}
+}
+
+func (p *published) has(uid types.UID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.jobs[uid] != nil
+}
