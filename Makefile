@@ -218,6 +218,11 @@ bin/conformance/kubelet: bench/kubelet/go.mod hack/build-conformance.sh
 interlink: bin/devcluster bin/interlink/version ## run the tests of provider interlink on interLink's own programs and write docs/reports/interlink.md
 	@VERSION='$(VERSION)' hack/test-interlink.sh docs/reports/interlink.md
 
+# Programs of others are fetched or named by INTERLINK_SRC and INTERLINK_PYTHON, see the script. See docs/reports/interlink-plugins.md.
+.PHONY: interlink-field
+interlink-field: bin/devcluster ## run provider interlink on interLink's own API server and plugins of others and write docs/reports/interlink-plugins.md
+	@hack/interlink-field.sh docs/reports/interlink-plugins.md
+
 bin/interlink/version: hack/build-interlink.sh
 	@hack/build-interlink.sh
 

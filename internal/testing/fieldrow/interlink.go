@@ -58,4 +58,10 @@ var interlink = []Row{
 		Ours:    "our plugin gives its provider the image without docker://, and the annotations as they are",
 		Since:   "2026-11-28",
 	},
+	{
+		ID: "A10", Source: "interlink-hq/interLink f632175 with interlink-slurm-plugin f8451d9 and interlink-plugin-sdk 2c8a063, run",
+		Expects: "tests that stand in for these programs answer as the programs do",
+		Ours:    "the answers of the programs are kept as facts, which the double is compared with; `make interlink-field` compares them with the programs",
+		Since:   "2026-11-28",
+	},
 }
