@@ -57,7 +57,7 @@ grep -E '^ *--- |_test\.go:|^panic|^FAIL' "$said" || true
   echo "| interlink-slurm-plugin | $(version interlink-slurm-plugin) |"
   echo "| interlink-plugin-sdk | $(version interlink-plugin-sdk) |"
   echo "| vk-test-set | $(version vk-test-set) |"
-  echo "| Slurm | $(sbatch --version | cut -d' ' -f2) |"
+  echo "| Slurm | $(PATH=$PATH:/usr/sbin slurmctld -V | cut -d' ' -f2) |"
   echo "| Python | $pythonVersion |"
   echo
   echo "| Test | Result |"
