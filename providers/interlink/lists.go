@@ -28,8 +28,8 @@ func (p *provider) sync(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("interlink provider: pods of this node: %w", err)
 	}
+	p.begins()
 	if len(pods) > 0 {
-		p.begins()
 		said, err := p.tracker.ask(ctx, pods, nil)
 		if err != nil {
 			return err

@@ -328,6 +328,22 @@ func TestPublishedA1RestartSubmitsNoPodAgain(t *testing.T) {
 	})
 }
 
+// TestPublishedA1NewPodDoesNotWait: no earlier process has submitted a pod that is made while this one runs.
+func TestPublishedA1NewPodDoesNotWait(t *testing.T) {
+	inMode(t, "", func(t *testing.T, f *outside) {
+		p, _ := f.start()
+		if _, err := p.GetPods(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		pod := f.pod("m1", "600")
+		pod.CreationTimestamp = metav1.Now().Rfc3339Copy()
+		if err := p.CreatePod(t.Context(), pod); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestPublishedA1CreatesLoseNoPod: each create looks for its pod, and a plugin that keeps its answers has none for the others then. They
 // stay, for as long as pods are created.
 func TestPublishedA1CreatesLoseNoPod(t *testing.T) {
