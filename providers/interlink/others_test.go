@@ -215,7 +215,7 @@ func TestFieldVKTestSet(t *testing.T) {
 	settings, result := filepath.Join(dir, "vktest.yaml"), filepath.Join(dir, "result.xml")
 	write(t, settings, fmt.Sprintf(`target_nodes: [%s]
 required_namespaces: [%s]
-timeout_multiplier: 4.
+timeout_multiplier: 2.
 values:
   namespace: %[2]s
   annotations:
