@@ -25,7 +25,7 @@ func (o *options) contractHarness(p Provider, f *contractFlags, version string) 
 				return made, err
 			}}, nil
 		},
-		Patience: f.patience, Every: contractEvery, Many: f.many, Only: f.names, AllowUnproven: true,
+		Patience: f.patience, Every: contractEvery, Many: f.many, Only: f.names, AllowUnproven: true, OwnStartErrors: true,
 	}
 	if f.program == "" {
 		h.Container, h.Command = providertest.Shell(f.image)

@@ -117,7 +117,7 @@ func listDefects() []defect {
 				}
 				return p, err
 			}
-		})},
+		}), also: unstartable},
 		{name: "restart counts that fall", caught: "restarts/count-holds", wrap: breaks(func(c *calls) {
 			var mu sync.Mutex
 			base := map[types.UID]int32{}

@@ -36,6 +36,9 @@ func shows(change func(*corev1.Pod)) func(*calls) {
 	}
 }
 
+// unstartable are the checks of containers that cannot start.
+var unstartable = []string{"starts/not-found", "starts/not-executable", "starts/directory"}
+
 func podDefects() []defect {
 	main := func(pod *corev1.Pod) *corev1.Container { return &pod.Spec.Containers[0] }
 	ended := func(pod *corev1.Pod) *corev1.ContainerStateTerminated {
@@ -86,12 +89,12 @@ func podDefects() []defect {
 			if end := ended(pod); end != nil {
 				end.Message = ""
 			}
-		}))},
+		})), also: unstartable},
 		{name: "ends without a reason", caught: "exits/reason", wrap: breaks(shows(func(pod *corev1.Pod) {
 			if end := ended(pod); end != nil {
 				end.Reason = ""
 			}
-		}))},
+		})), also: unstartable},
 		{name: "pods that are ready after their end", caught: "exits/ready", wrap: breaks(shows(func(pod *corev1.Pod) {
 			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 		})), also: []string{"probes/readiness", "probes/startup"}},
@@ -103,6 +106,22 @@ func podDefects() []defect {
 		{name: "a last state that is lost", caught: "restarts/always", wrap: breaks(shows(func(pod *corev1.Pod) {
 			for i := range pod.Status.ContainerStatuses {
 				pod.Status.ContainerStatuses[i].LastTerminationState = corev1.ContainerState{}
+			}
+		})), also: []string{"starts/backs-off"}},
+		{name: "containers that cannot start and wait", caught: "starts/not-found", wrap: breaks(shows(func(pod *corev1.Pod) {
+			if end := ended(pod); end != nil && end.Reason == "StartError" {
+				pod.Status.Phase = corev1.PodPending
+				pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "RunContainerError"}}
+			}
+		})), also: unstartable},
+		{name: "a working directory that is waited for", caught: "starts/no-working-directory", wrap: breaks(shows(func(pod *corev1.Pod) {
+			if main(pod).WorkingDir != "" {
+				pod.Status.Phase = corev1.PodPending
+			}
+		}))},
+		{name: "containers that cannot start and are never tried again", caught: "starts/backs-off", wrap: breaks(makes(func(pod *corev1.Pod) {
+			if c := main(pod).Command; len(c) > 0 && pod.Spec.RestartPolicy == corev1.RestartPolicyAlways {
+				pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 			}
 		}))},
 		{name: "storage that pods may request and the node does not offer", caught: "offers/requests", wrap: offers(func(l corev1.ResourceList) {

@@ -31,6 +31,9 @@ type Harness struct {
 	// making, of at least five lines in five seconds. Checks of what programs print are skipped, and those of logs
 	// compare parts of a log with the whole.
 	OwnLog bool
+	// OwnStartErrors says that the service ends containers that cannot start with exit codes and reasons of its own. Else they are those of a
+	// kubelet: 128 and StartError.
+	OwnStartErrors bool
 	// Patience is how long a change may take until it is seen. Default one minute.
 	Patience time.Duration
 	// Every is how often a check looks whether what it waits for is there. Default 10 ms.

@@ -31,7 +31,7 @@ func TestContract(t *testing.T) {
 		Command:  func(p program.Program) ([]string, error) { return append([]string{"program"}, p.Args()...), nil },
 		Patience: time.Minute, Every: 20 * time.Millisecond, Tick: time.Second, Parallel: 16,
 		Subject:  providertest.Subject{Provider: "aci", Backend: "an emulator of ACI whose containers are goroutines"},
-		Unproven: unproven(), Except: exceptions(),
+		Unproven: unproven(), Except: exceptions(), OwnStartErrors: true,
 	})
 }
 

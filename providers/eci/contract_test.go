@@ -26,7 +26,7 @@ func TestContract(t *testing.T) {
 		Command:  func(p program.Program) ([]string, error) { return append([]string{"program"}, p.Args()...), nil },
 		Patience: time.Minute, Every: 20 * time.Millisecond, Tick: time.Second, Parallel: 12,
 		Subject:  providertest.Subject{Provider: "eci", Backend: "an emulator of ECI, whose containers are goroutines"},
-		Unproven: unproven(), Except: exceptions(),
+		Unproven: unproven(), Except: exceptions(), OwnStartErrors: true,
 	})
 }
 

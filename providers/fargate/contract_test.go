@@ -163,7 +163,7 @@ func (c *cloud) breaks(f emulator.Fault) func(bool) {
 // exceptions are the checks of what ECS does not have, and of what goroutines do not.
 func exceptions() map[string]string {
 	except := map[string]string{}
-	for _, name := range []string{"restarts/always", "restarts/last-state", "restarts/on-failure", "restarts/killed", "restarts/count-holds", "reports/restarts", "logs/previous"} {
+	for _, name := range []string{"restarts/always", "restarts/last-state", "restarts/on-failure", "restarts/killed", "restarts/count-holds", "reports/restarts", "logs/previous", "starts/backs-off"} {
 		except[name] = "ECS starts containers again and does not tell it"
 	}
 	for _, name := range []string{"settings/capabilities", "settings/limits", "settings/read-only-root", "settings/run-as-user"} {

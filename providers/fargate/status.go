@@ -133,6 +133,9 @@ func container(c *corev1.Container, t types.Task, k types.Container, ready func(
 		case c.ReadinessProbe != nil:
 			out.Ready = aws.Bool(k.HealthStatus == types.HealthStatusHealthy)
 		}
+	case state == stateStopped && strings.HasPrefix(why, cannotStart): // it never ran, as when its command is not there
+		code := int32(128) // as a kubelet has it
+		out.State, out.Run = podstatus.Exited, podstatus.Run{ID: run.ID, ExitCode: &code, FinishedAt: finished(t), Reason: "StartError", Message: why}
 	case state == stateStopped && (k.ExitCode != nil || k.RuntimeId != nil):
 		out.State, out.Run = podstatus.Exited, run
 		out.Run.ExitCode, out.Run.FinishedAt, out.Run.Message = k.ExitCode, finished(t), why
@@ -154,6 +157,9 @@ func finished(t types.Task) time.Time {
 	}
 	return aws.ToTime(t.StoppedAt)
 }
+
+// cannotStart begins the reason of a container that could be made and not started.
+const cannotStart = "CannotStartContainerError"
 
 // waiting is why a container did not start, in the words of a kubelet.
 func waiting(why string) string {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path"
 	"sync"
 	"time"
 
@@ -49,6 +50,7 @@ type run struct {
 	// set before done is closed
 	finished time.Time
 	code     int32
+	reason   string // "": what the code says
 	message  string
 }
 
@@ -64,9 +66,12 @@ func (r *run) ended() bool {
 func (r *run) ask() { r.once.Do(func() { close(r.stop) }) }
 
 func newContainer(p *pod, spec *corev1.Container, init bool) (*container, error) {
-	prog, err := program.Parse(spec.Args)
-	if err != nil {
-		return nil, errdefs.InvalidInputf("container %s: %w", spec.Name, err)
+	var prog program.Program
+	if startsProgram(spec) {
+		var err error
+		if prog, err = program.Parse(spec.Args); err != nil {
+			return nil, errdefs.InvalidInputf("container %s: %w", spec.Name, err)
+		}
 	}
 	always := spec.RestartPolicy != nil && *spec.RestartPolicy == corev1.ContainerRestartPolicyAlways
 	return &container{pod: p, spec: spec.DeepCopy(), program: prog, init: init, sidecar: init && always, begun: make(chan struct{})}, nil
@@ -134,6 +139,10 @@ func (k *container) once(n int32, ending <-chan struct{}) {
 	r.stdin, r.typed = io.Pipe()
 	stopInput := context.AfterFunc(r.ctx, func() { r.stdin.CloseWithError(io.EOF) })
 	defer stopInput()
+	if !startsProgram(k.spec) {
+		k.fail(n, r)
+		return
+	}
 	k.mark(func() {
 		c := k.pod.cloud
 		c.runs++
@@ -174,6 +183,30 @@ func (k *container) once(n int32, ending <-chan struct{}) {
 		close(r.done)
 		r.log.end()
 	})
+}
+
+// fail ends a run that cannot start, as a kubelet shows it: nothing of it ever ran.
+func (k *container) fail(n int32, r *run) {
+	k.mark(func() {
+		c := k.pod.cloud
+		c.runs++
+		r.id, r.finished, r.code, r.reason = fmt.Sprintf("inprocess://%d", c.runs), r.started, 128, "StartError"
+		r.message = fmt.Sprintf("exec %q: the only command is program", k.spec.Command[0])
+		k.last, k.run, k.restarts, k.waits = k.run, r, n, false
+		close(r.done)
+		r.log.end()
+	})
+	if n == 0 {
+		close(k.begun)
+	}
+}
+
+// startsProgram reports whether the command of a container is one that there is.
+func startsProgram(c *corev1.Container) bool { return len(c.Command) == 0 || isProgram(c.Command[0]) }
+
+// isProgram reports whether a command is the one that runs a program.Program.
+func isProgram(command string) bool {
+	return path.Base(command) == "program" || path.Base(command) == "contractprogram"
 }
 
 // exitCode is that of the last run.

@@ -51,7 +51,7 @@ func (r *run) observed() podstatus.Run {
 	s := podstatus.Run{ID: r.id, StartedAt: r.started}
 	if r.ended() {
 		code := r.code
-		s.ExitCode, s.FinishedAt, s.Message = &code, r.finished, r.message
+		s.ExitCode, s.FinishedAt, s.Reason, s.Message = &code, r.finished, r.reason, r.message
 	}
 	return s
 }

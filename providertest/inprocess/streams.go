@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"path"
 	"sync"
 	"time"
 
@@ -37,7 +36,7 @@ func (k *container) world(r *run) program.World {
 
 // command runs a command in a run of the container.
 func (k *container) command(ctx context.Context, r *run, command []string, attach api.AttachIO) (int32, error) {
-	if len(command) != 2 || path.Base(command[0]) != "program" {
+	if len(command) != 2 || !isProgram(command[0]) {
 		return 126, fmt.Errorf("command %q: want program and a program.Program", command)
 	}
 	p, err := program.Parse(command[1:])

@@ -64,6 +64,9 @@ func (t *task) began(c containerDefinition) bool {
 	return k != nil && (k.State.Running != nil || k.State.Terminated != nil || k.LastTerminationState.Terminated != nil)
 }
 
+// startError is the reason of a container that the runner could not start.
+const startError = "StartError"
+
 // settle lets a task go on by what its containers do. s.mu is held.
 func (s *Server) settle(t *task) {
 	if !t.stopped.IsZero() {
@@ -79,6 +82,8 @@ func (s *Server) settle(t *task) {
 		over = over && (end != nil || !t.began(c))
 		switch {
 		case end == nil:
+		case c.essential() && end.Reason == startError:
+			s.halt(t, "TaskFailedToStart", "Task failed to start")
 		case c.essential():
 			s.halt(t, "EssentialContainerExited", "Essential container in task exited")
 		case end.ExitCode != 0 && t.waitedFor(c.Name):
@@ -232,6 +237,9 @@ func (s *Server) container(t *task, c containerDefinition) map[string]any {
 		}
 	}
 	switch {
+	case end != nil && end.Reason == startError:
+		out["lastStatus"], out["reason"] = "STOPPED", "CannotStartContainerError: ResourceInitializationError: failed to create new container runtime task: "+end.Message
+		delete(out, "runtimeId")
 	case end != nil:
 		out["lastStatus"], out["exitCode"] = "STOPPED", end.ExitCode
 		if end.Reason == "OOMKilled" {
