@@ -304,3 +304,23 @@ func TestGetPodsDoesNotWaitForEachPodOfARuntimeThatHangs(t *testing.T) {
 		}
 	})
 }
+
+// TestContainerThatCannotStartEndsByItsPolicy: the pod fails where nothing is restarted, and backs off with its last end where all is.
+func TestContainerThatCannotStartEndsByItsPolicy(t *testing.T) {
+	inWorld(t, fakecri.Config{NoEvents: true}, func(t *testing.T, w *world) {
+		w.Script(fakecri.ByName("main"), fakecri.Life{StartError: errors.New(`exec: "none": executable file not found`)})
+		never, always := podOf("never", "main"), podOf("always", "main")
+		never.Spec.RestartPolicy, always.Spec.RestartPolicy = corev1.RestartPolicyNever, corev1.RestartPolicyAlways
+		w.create(never)
+		w.create(always)
+		failed := w.await(never, "failed", func(s *corev1.PodStatus) bool { return s.Phase == corev1.PodFailed })
+		back := w.await(always, "backing off", func(s *corev1.PodStatus) bool {
+			return s.ContainerStatuses[0].State.Waiting != nil && s.ContainerStatuses[0].State.Waiting.Reason == "CrashLoopBackOff"
+		})
+		for _, end := range []*corev1.ContainerStateTerminated{failed.ContainerStatuses[0].State.Terminated, back.ContainerStatuses[0].LastTerminationState.Terminated} {
+			if end == nil || end.ExitCode != 128 || end.Reason != "StartError" || end.Message != `exec: "none": executable file not found` {
+				t.Errorf("got %+v, want StartError, 128 and what the runtime said", end)
+			}
+		}
+	})
+}
