@@ -73,7 +73,7 @@ func enterAndRun(ready io.Writer) error {
 		}
 	}
 	if err := os.Chdir(e.Dir); err != nil {
-		return fmt.Errorf("working directory: %w", err)
+		return fmt.Errorf("working directory: %w", err) // which names the directory
 	}
 	if err := become(e); err != nil {
 		return err
@@ -147,5 +147,5 @@ func lookPath(name string, env []string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("%s: no such program on PATH of the job's node", name)
+	return "", fmt.Errorf("start %s: no such program on PATH of the container", name)
 }

@@ -36,7 +36,8 @@ type container struct {
 	pid               int       // guarded by mu, as all below; 0 before the start
 	started, finished time.Time // zero: not yet
 	exitCode          int32
-	lost              bool // nobody knows how it ended
+	lost              bool   // nobody knows how it ended
+	startError        string // why it never ran
 	viewers           map[*viewer]bool
 }
 
@@ -189,7 +190,7 @@ func (r *runtime) StartContainer(_ context.Context, id string) error {
 		return err
 	}
 	c.mu.Lock()
-	if !c.started.IsZero() {
+	if !c.started.IsZero() || !c.finished.IsZero() {
 		c.mu.Unlock()
 		return status.Errorf(codes.FailedPrecondition, "container %s was started before", id)
 	}
@@ -199,9 +200,12 @@ func (r *runtime) StartContainer(_ context.Context, id string) error {
 		return err
 	}
 	p, err := launch(c.spec)
-	if err != nil {
+	if err != nil { // it has ended, as for a kubelet: it is not tried again but by its restart policy
+		c.finished, c.exitCode, c.startError = time.Now(), startErrorCode, err.Error()
 		c.mu.Unlock()
 		log.close()
+		close(c.ended)
+		r.publish(c.id, c.sandbox, runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT)
 		return status.Error(codes.Unknown, err.Error())
 	}
 	c.pid, c.started = p.process.Pid, time.Now()
@@ -226,6 +230,9 @@ func (r *runtime) StartContainer(_ context.Context, id string) error {
 	r.publish(c.id, c.sandbox, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT)
 	return nil
 }
+
+// startErrorCode is the exit code of a container that never ran, as a kubelet shows it.
+const startErrorCode = 128
 
 // exitCode is as a shell has it.
 func exitCode(state *os.ProcessState) int32 {
@@ -369,6 +376,8 @@ func (c *container) status() *runtimeapi.ContainerStatus {
 		switch {
 		case c.lost: // the code that a kubelet shows with this reason
 			s.ExitCode, s.Reason, s.Message = 128+int32(syscall.SIGKILL), "ContainerStatusUnknown", "nobody could wait for the process: how it ended is not known"
+		case c.startError != "":
+			s.Reason, s.Message = "StartError", c.startError
 		case c.exitCode != 0:
 			s.Reason = "Error"
 		}
