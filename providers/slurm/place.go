@@ -259,6 +259,9 @@ func (p *provider) bundle(ctx context.Context, pod *corev1.Pod) (b job.Bundle, r
 		Pod: pod.DeepCopy(), Node: node, DNSDomain: p.in.KubeClusterDomain, Containers: map[string]*corev1.Container{},
 		Runtime: p.config.Containers, ConfigMaps: map[string]*corev1.ConfigMap{}, Secrets: map[string]*corev1.Secret{}, Tokens: map[string]job.Token{},
 	}
+	if err := p.config.setImages(b.Pod); err != nil {
+		return b, renewAt, fmt.Errorf("create pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			c, err := p.objects.Container(ctx, pod, list[i].Name)
