@@ -45,7 +45,8 @@ type Config struct {
 	// Account and QOS are those of the jobs. Default: the user's.
 	Account string `json:"account,omitempty"`
 	QOS     string `json:"qos,omitempty"`
-	// Flags are the flags of sbatch that pods may set by the annotation slurm-job.vk.io/flags: --constraint for example. Default: none.
+	// Flags are the flags of sbatch that pods may set by the annotation slurm-job.vk.io/flags: --constraint for example. With --partition,
+	// --account or --qos those of a pod win over those of the node. Default: --time; an empty list is none.
 	Flags []string `json:"flags,omitempty"`
 	// BinDir has the commands of Slurm. Default: PATH.
 	BinDir string `json:"binDir,omitempty"`

@@ -3,6 +3,7 @@
 package slurm
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,8 +13,14 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
-// AnnotationFlags of a pod has flags for sbatch, of those that the configuration allows: --constraint=fast --nice=10.
-const AnnotationFlags = "slurm-job.vk.io/flags"
+// annotationPrefix begins the annotations by which pods set what concerns Slurm: those of the Slurm plugin of interLink.
+const annotationPrefix = "slurm-job.vk.io/"
+
+// AnnotationFlags of a pod has flags for sbatch, of those that the configuration allows: --constraint=fast --nice=10 -t 30.
+const AnnotationFlags = annotationPrefix + "flags"
+
+// annotationImageRoot of a pod begins the names of its images, as docker://.
+const annotationImageRoot = annotationPrefix + "image-root"
 
 // flagsPath is where a pod has its flags.
 const flagsPath = "metadata.annotations[" + AnnotationFlags + "]"
@@ -21,14 +28,33 @@ const flagsPath = "metadata.annotations[" + AnnotationFlags + "]"
 // reserved are the flags of sbatch that the provider sets, that lead out of what it promises, or that name a file which sbatch reads.
 var reserved = []string{
 	"--job-name", "--comment", "--output", "--error", "--input", "--export", "--export-file", "--wrap", "--array", "--uid", "--gid", "--chdir", "--parsable",
-	"--requeue", "--no-requeue", "--get-user-env", "--partition", "--nodes", "--ntasks", "--cpus-per-task", "--mem", "--time", "--gres", "--account", "--qos",
+	"--requeue", "--no-requeue", "--get-user-env", "--nodes", "--ntasks", "--cpus-per-task", "--mem", "--gres",
 	"--test-only", "--wait", "--wait-all-nodes", "--clusters", "--propagate", "--container", "--signal", "--open-mode", "--dependency", "--begin",
 	"--bbf", "--nodefile", "--help", "--usage", "--version",
+}
+
+// allowedByDefault are the flags that pods may set where the configuration has no list.
+var allowedByDefault = []string{"--time"}
+
+// nodeFlags are flags that the provider sets for every pod, or leaves to the configuration of the node. Those of a pod have no effect, and an event of the
+// pod says so: published pods have them, and their jobs are the same without.
+var nodeFlags = []string{
+	"--job-name", "--comment", "--output", "--error", "--open-mode", "--chdir", "--parsable", "--requeue", "--no-requeue", "--export",
+	"--nodes", "--ntasks", "--ntasks-per-node", "--cpus-per-task", "--mem", "--mem-per-cpu", "--partition", "--account", "--qos",
+}
+
+// shortFlags are the short forms of flags that have a value, as in -t 30.
+var shortFlags = map[string]string{
+	"-A": "--account", "-a": "--array", "-b": "--begin", "-B": "--extra-node-info", "-C": "--constraint", "-c": "--cpus-per-task", "-D": "--chdir",
+	"-d": "--dependency", "-e": "--error", "-F": "--nodefile", "-G": "--gpus", "-i": "--input", "-J": "--job-name", "-L": "--licenses",
+	"-M": "--clusters", "-m": "--distribution", "-N": "--nodes", "-n": "--ntasks", "-o": "--output", "-p": "--partition", "-q": "--qos",
+	"-S": "--core-spec", "-t": "--time", "-w": "--nodelist", "-x": "--exclude",
 }
 
 // Flags of sbatch that may stand without a value. All others need one: sbatch would take the next argument for it.
 var (
 	switchFlags   = []string{"--contiguous", "--hold", "--ignore-pbs", "--overcommit", "--oversubscribe", "--quiet", "--reboot", "--spread-job", "--stepmgr", "--use-min-nodes", "--verbose"}
+	ownSwitches   = []string{"--parsable", "--requeue", "--no-requeue"}
 	optionalFlags = []string{"--exclusive", "--nice", "--no-kill"}
 )
 
@@ -49,23 +75,77 @@ func checkAllowedFlag(flag string) string {
 	return ""
 }
 
+// allows tells whether pods may set a flag.
+func (c Config) allows(name string) bool { return slices.Contains(c.allowed(), name) }
+
+// allowed are the flags that pods may set.
+func (c Config) allowed() []string {
+	if c.Flags == nil {
+		return allowedByDefault
+	}
+	return c.Flags
+}
+
 // flags returns the flags of the annotation, if the configuration allows all of them and none can take another argument for its value.
 func (c Config) flags(pod *corev1.Pod) ([]string, error) {
-	flags := strings.Fields(pod.Annotations[AnnotationFlags])
-	for _, flag := range flags {
-		if why := c.checkFlag(flag); why != "" {
-			return nil, errdefs.InvalidInputf("%s: %.40q: %s", flagsPath, flag, why)
+	taken, _, err := c.readFlags(pod)
+	return taken, err
+}
+
+// readFlags returns the flags of the annotation for the command line, each as --flag or --flag=value, and those of which the provider sets what they
+// say.
+func (c Config) readFlags(pod *corev1.Pod) (taken, overruled []string, err error) {
+	for _, flag := range joined(strings.Fields(pod.Annotations[AnnotationFlags])) {
+		name, _, _ := strings.Cut(flag, "=")
+		if c.sets(pod, name) {
+			overruled = append(overruled, flag)
+			continue
 		}
+		if why := c.checkFlag(flag); why != "" {
+			return nil, nil, errdefs.InvalidInputf("%s: %.40q: %s", flagsPath, flag, why)
+		}
+		taken = append(taken, flag)
 	}
-	return flags, nil
+	return taken, overruled, nil
+}
+
+// sets tells whether the provider sets a flag for a pod, so that its own does not count.
+func (c Config) sets(pod *corev1.Pod, name string) bool {
+	switch name {
+	case "--time":
+		return pod.Spec.ActiveDeadlineSeconds != nil
+	case "--gres":
+		_, _, gpus := c.size(pod)
+		return gpus > 0
+	}
+	return !c.allows(name) && slices.Contains(nodeFlags, name)
+}
+
+// joined returns flags with their values: -t 30 and --time 30 are --time=30. A word that begins with - is no value.
+func joined(words []string) (flags []string) {
+	for i := 0; i < len(words); i++ {
+		flag := words[i]
+		long, short := shortFlags[flag]
+		if short {
+			flag = long
+		}
+		wants := short || strings.HasPrefix(flag, "--") && len(flag) > 2 && !strings.Contains(flag, "=") &&
+			!slices.Contains(switchFlags, flag) && !slices.Contains(ownSwitches, flag) && !slices.Contains(optionalFlags, flag)
+		if wants && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-") {
+			i++
+			flag += "=" + words[i]
+		}
+		flags = append(flags, flag)
+	}
+	return flags
 }
 
 // checkFlag returns why a flag of a pod is refused; "" if it is not.
 func (c Config) checkFlag(flag string) string {
 	name, value, hasValue := strings.Cut(flag, "=")
 	switch {
-	case !slices.Contains(c.Flags, name):
-		return "the flags that the node's configuration allows are " + strconv.Quote(strings.Join(c.Flags, " ")) + ", each as --flag=value, or as --flag if it has no value"
+	case !c.allows(name):
+		return "the flags that the node's configuration allows are " + strconv.Quote(strings.Join(c.allowed(), " ")) + ", each as --flag=value, or as --flag if it has no value"
 	case strings.ContainsFunc(flag, func(r rune) bool { return r < ' ' || r > '~' }):
 		return "want printable ASCII"
 	case slices.Contains(switchFlags, name):
@@ -86,4 +166,31 @@ func (c Config) checkFlag(flag string) string {
 		return "sbatch would read the file of that name: name nodes"
 	}
 	return ""
+}
+
+// instead is by which field or setting pods get what annotations of the Slurm plugin of interLink do there.
+var instead = map[string]string{
+	"pre-exec": "use an init container", "mpi-flags": "write mpiexec into the command of the container", "flavor": "ask for resources, and set flags",
+	"singularity-commands": "no container is made by singularity", "singularity-mounts": "use volumes", "singularity-options": "no container is made by singularity",
+	"enroot-mounts": "use volumes", "enroot-options": "no container is made by enroot",
+}
+
+// withoutEffect returns what of the annotations of a pod has no effect, and why, for its user; "" if all have one.
+func (c Config) withoutEffect(pod *corev1.Pod) string {
+	var all []string
+	if _, overruled, err := c.readFlags(pod); err == nil && len(overruled) > 0 {
+		all = append(all, AnnotationFlags+": the node sets these flags itself: "+strings.Join(overruled, " "))
+	}
+	for _, key := range slices.Sorted(maps.Keys(pod.Annotations)) {
+		name, ours := strings.CutPrefix(key, annotationPrefix)
+		if !ours || key == AnnotationFlags || key == annotationImageRoot {
+			continue
+		}
+		why := "this provider does not know it"
+		if use, ok := instead[name]; ok {
+			why = use
+		}
+		all = append(all, key+": "+why)
+	}
+	return strings.Join(all, "; ")
 }

@@ -210,6 +210,9 @@ func (p *provider) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	p.refresh(t)
 	p.mu.Unlock()
 	p.look()
+	if without := p.config.withoutEffect(pod); without != "" && p.in.Recorder != nil {
+		p.in.Recorder.Event(pod, corev1.EventTypeWarning, "AnnotationsWithoutEffect", without)
+	}
 	return p.place.submitted(pod.UID, t.job.ID)
 }
 

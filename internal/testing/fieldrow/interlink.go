@@ -64,4 +64,19 @@ var interlink = []Row{
 		Ours:    "the answers of the programs are kept as facts, which the double is compared with; `make interlink-field` compares them with the programs",
 		Since:   "2026-11-28",
 	},
+	{
+		ID: "A20", Source: "interlink-hq/vk-test-set: vktestset/templates/100-failing-containers.yaml", Since: "2026-11-28",
+		Expects: "A container whose command does not exist fails its pod.",
+		Ours:    "On slurm the container ends with StartError and exit code 128, and the job ends. The contract of providers asks every provider for it.",
+	},
+	{
+		ID: "A21", Source: "interlink-hq/interLink: the quick start; interlink-hq/interlink-slurm-plugin: README.md (image-root)", Since: "2026-11-28",
+		Expects: "A pod with the image docker://ubuntu runs; the annotation slurm-job.vk.io/image-root begins the names of images.",
+		Ours:    "On slurm the prefix docker:// is dropped, and image-root is obeyed. Where images are used, oras://, library:// and paths fail the pod at once with the path of the field.",
+	},
+	{
+		ID: "A22", Source: "interlink-hq/interlink-slurm-plugin: README.md, examples, pkg/slurm/prepare_test.go; interlink-hq/vk-test-set: README.md", Since: "2026-11-28",
+		Expects: "Flags of the annotation slurm-job.vk.io/flags reach sbatch, in short and in long form.",
+		Ours:    "On slurm -t 30 is --time=30. Pods may set --time and the flags that the operator allows. The node's own flags win, and one event of the pod names what has no effect.",
+	},
 }
