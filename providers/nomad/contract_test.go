@@ -33,7 +33,7 @@ func TestContract(t *testing.T) {
 	container, command := providertest.Shell("none")
 	providertest.Run(t, providertest.Harness{
 		Backend: a.backend, Container: container, Command: command,
-		Patience: time.Minute, Every: 50 * time.Millisecond, Tick: time.Second, Parallel: 8,
+		Patience: time.Minute, Every: 50 * time.Millisecond, Tick: time.Second, Parallel: 8, OwnStartErrors: true,
 		Subject: providertest.Subject{Provider: "nomad", Backend: "a real agent of Nomad 1.10.0, with the driver exec"},
 		Except: map[string]string{
 			"logs/timestamps": "Nomad keeps no times of lines, and the provider says so",

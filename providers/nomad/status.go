@@ -142,9 +142,16 @@ func container(a *nomadapi.Allocation, name string) podstatus.Container {
 		}
 	case "dead":
 		if len(runs) == 0 { // it never ran
-			k.Reason, k.Message = waiting(s.Events)
+			reason, text := waiting(s.Events)
+			if s.Failed && reason == driverFailed { // it is not tried again, as when its command does not exist: a kubelet shows an end
+				code := int32(128)
+				k.State = podstatus.Exited
+				k.Run = podstatus.Run{ID: id(s.Restarts), FinishedAt: s.FinishedAt, ExitCode: &code, Reason: "StartError", Message: text}
+				return k
+			}
+			k.Reason, k.Message = reason, text
 			if s.Failed && k.Reason == "" {
-				k.Reason = "CreateContainerError"
+				k.Reason = driverFailed
 			}
 			return k
 		}
@@ -199,6 +206,9 @@ func runsOf(events []*nomadapi.TaskEvent) (runs []podstatus.Run) {
 	return runs
 }
 
+// driverFailed is why a container waits whose driver could not start it.
+const driverFailed = "CreateContainerError"
+
 // waiting says why a task does not run: by what happened last that says so.
 func waiting(events []*nomadapi.TaskEvent) (reason, message string) {
 	for _, e := range slices.Backward(events) {
@@ -208,7 +218,7 @@ func waiting(events []*nomadapi.TaskEvent) (reason, message string) {
 			if low := strings.ToLower(text); strings.Contains(low, "pull") || strings.Contains(low, "image") {
 				return "ErrImagePull", text
 			}
-			return "CreateContainerError", text
+			return driverFailed, text
 		case nomadapi.TaskSetupFailure, nomadapi.TaskFailedValidation, nomadapi.TaskArtifactDownloadFailed, nomadapi.TaskDownloadingArtifacts:
 			return "CreateContainerConfigError", text
 		case nomadapi.TaskTerminated:

@@ -42,6 +42,8 @@ func TestObserve(t *testing.T) {
 	nowhere := &nomadapi.Evaluation{FailedTGAllocs: map[string]*nomadapi.AllocationMetric{group: {}}}
 	failed := task1("dead", &nomadapi.TaskEvent{Type: nomadapi.TaskDriverFailure, DisplayMessage: "Failed to pull `x`: not found"})
 	failed["main"].Failed = true
+	missing := task1("dead", &nomadapi.TaskEvent{Type: nomadapi.TaskDriverFailure, DisplayMessage: "file none not found under path"})
+	missing["main"].Failed = true
 	evicted := alloc("complete", task1("dead", started(1), exited(2, 0, 15, false)))
 	evicted.DesiredStatus = "evict"
 	preempted := alloc("complete", task1("dead", started(1), exited(2, 0, 0, false)))
@@ -63,6 +65,7 @@ func TestObserve(t *testing.T) {
 		"driver fails":          {seen: seen{alloc: alloc("pending", task1("pending", &nomadapi.TaskEvent{Type: nomadapi.TaskDriverFailure, DisplayMessage: "no such file"}))}, want: "Pending: waiting CreateContainerError no such file"},
 		"setup fails":           {seen: seen{alloc: alloc("pending", task1("pending", &nomadapi.TaskEvent{Type: nomadapi.TaskSetupFailure, DisplayMessage: "bad"}))}, want: "Pending: waiting CreateContainerConfigError bad"},
 		"failed for good":       {seen: seen{alloc: alloc("failed", failed)}, want: "Failed  main: Failed to pull `x`: not found: waiting ErrImagePull"},
+		"command not found":     {seen: seen{alloc: alloc("failed", missing)}, want: "Failed  main: file none not found under path: ended 128 StartError"},
 		"running":               {seen: seen{alloc: alloc("running", task1("running", started(1)))}, want: "Running: running"},
 		"complete":              {seen: seen{alloc: alloc("complete", task1("dead", started(1), exited(2, 0, 0, false)))}, want: "Succeeded: ended 0 Completed"},
 		"exit code":             {seen: seen{alloc: alloc("failed", task1("dead", started(1), exited(2, 7, 0, false)))}, want: "Failed: ended 7 Error"},
