@@ -36,8 +36,8 @@ var reserved = []string{
 // allowedByDefault are the flags that pods may set where the configuration has no list.
 var allowedByDefault = []string{"--time"}
 
-// nodeFlags are flags that the provider sets for every pod, or leaves to the configuration of the node. Those of a pod have no effect, and an event of the
-// pod says so: published pods have them, and their jobs are the same without.
+// nodeFlags are flags that the node sets for every pod, or that its configuration has. A pod with one of them runs without it, and an event of the pod
+// names the flag.
 var nodeFlags = []string{
 	"--job-name", "--comment", "--output", "--error", "--open-mode", "--chdir", "--parsable", "--requeue", "--no-requeue", "--export",
 	"--nodes", "--ntasks", "--ntasks-per-node", "--cpus-per-task", "--mem", "--mem-per-cpu", "--partition", "--account", "--qos",
@@ -92,8 +92,7 @@ func (c Config) flags(pod *corev1.Pod) ([]string, error) {
 	return taken, err
 }
 
-// readFlags returns the flags of the annotation for the command line, each as --flag or --flag=value, and those of which the provider sets what they
-// say.
+// readFlags returns the flags of the annotation for the command line, each as --flag or --flag=value, and the flags that the node sets itself.
 func (c Config) readFlags(pod *corev1.Pod) (taken, overruled []string, err error) {
 	for _, flag := range joined(strings.Fields(pod.Annotations[AnnotationFlags])) {
 		name, _, _ := strings.Cut(flag, "=")
@@ -109,7 +108,7 @@ func (c Config) readFlags(pod *corev1.Pod) (taken, overruled []string, err error
 	return taken, overruled, nil
 }
 
-// sets tells whether the provider sets a flag for a pod, so that its own does not count.
+// sets reports whether the node sets a flag for a pod itself.
 func (c Config) sets(pod *corev1.Pod, name string) bool {
 	switch name {
 	case "--time":
@@ -168,14 +167,14 @@ func (c Config) checkFlag(flag string) string {
 	return ""
 }
 
-// instead is by which field or setting pods get what annotations of the Slurm plugin of interLink do there.
+// instead maps annotations of interLink's Slurm plugin to advice for the user of a pod.
 var instead = map[string]string{
 	"pre-exec": "use an init container", "mpi-flags": "write mpiexec into the command of the container", "flavor": "ask for resources, and set flags",
 	"singularity-commands": "no container is made by singularity", "singularity-mounts": "use volumes", "singularity-options": "no container is made by singularity",
 	"enroot-mounts": "use volumes", "enroot-options": "no container is made by enroot",
 }
 
-// withoutEffect returns what of the annotations of a pod has no effect, and why, for its user; "" if all have one.
+// withoutEffect names the annotations and flags of a pod that have no effect, with the reason; "" if there are none.
 func (c Config) withoutEffect(pod *corev1.Pod) string {
 	var all []string
 	if _, overruled, err := c.readFlags(pod); err == nil && len(overruled) > 0 {

@@ -7,6 +7,7 @@ package slurm
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -93,5 +94,17 @@ func TestSecurityC8LastFlagKeepsTheScript(t *testing.T) {
 	}
 	if said := sbatch(slices.Insert(args, end, "--constraint")...); !strings.HasSuffix(said, opened("/no/script")) {
 		t.Errorf("sbatch says %q, want that it takes the script", said)
+	}
+}
+
+// TestShortFlagsAreThoseOfSbatch: the table of short forms is that of the real sbatch.
+func TestShortFlagsAreThoseOfSbatch(t *testing.T) {
+	t.Parallel()
+	found := map[string]string{}
+	for _, line := range regexp.MustCompile(`(?m)^ +(-[A-Za-z]),? +(--[a-z-]+)=`).FindAllStringSubmatch(sbatchAlone(t)("--help"), -1) {
+		found[line[1]] = line[2]
+	}
+	if !maps.Equal(found, shortFlags) {
+		t.Errorf("sbatch has the short flags %q, want %q", found, shortFlags)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-// noImage is the image of a container that is a program, where its own is none of a registry.
+// noImage replaces the image of a program where no registry can have that image.
 const noImage = "program"
 
 // setImages gives the containers of a pod the names of their images for a registry. It changes the pod.
