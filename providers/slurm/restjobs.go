@@ -40,6 +40,29 @@ func asMegabytes(s string) (any, error) {
 	return strconv.Atoi(strings.TrimSuffix(s, "M"))
 }
 
+// asMinutes reads a time as sbatch does, and rounds it up: minutes, minutes:seconds, hours:minutes:seconds, or with days before as in days-hours.
+func asMinutes(s string) (any, error) {
+	days, clock, hasDays := strings.Cut(s, "-")
+	if !hasDays {
+		days, clock = "0", s
+	}
+	parts := append([]string{days}, strings.Split(clock, ":")...)
+	seconds := map[bool]map[int][]int{false: {2: {86400, 60}, 3: {86400, 60, 1}, 4: {86400, 3600, 60, 1}}, true: {2: {86400, 3600}, 3: {86400, 3600, 60}, 4: {86400, 3600, 60, 1}}}
+	of, ok := seconds[hasDays][len(parts)]
+	if !ok {
+		return nil, errors.New("want a time as in 30, 1:00:00 or 1-12")
+	}
+	total := 0
+	for i, part := range parts {
+		n, err := strconv.ParseUint(part, 10, 31)
+		if err != nil {
+			return nil, err
+		}
+		total += int(n) * of[i]
+	}
+	return (total + 59) / 60, nil
+}
+
 // always makes a field of a flag without a value. One that has a value all the same means what there is no field for.
 func always(v any) func(string) (any, error) {
 	return func(s string) (any, error) {
@@ -55,7 +78,7 @@ var restFields = map[string]restField{
 	"--job-name": {"name", asText}, "--comment": {"comment", asText}, "--output": {"standard_output", asText}, "--open-mode": {"open_mode", asText},
 	"--chdir": {"current_working_directory", asText}, "--nodes": {"nodes", func(s string) (any, error) { n, err := strconv.Atoi(s); return []int{n, n}, err }},
 	"--ntasks": {"tasks", asNumber}, "--cpus-per-task": {"cpus_per_task", asNumber}, "--mem": {"memory_per_node", asMegabytes}, "--partition": {"partition", asText},
-	"--account": {"account", asText}, "--qos": {"qos", asText}, "--time": {"time_limit", asNumber}, "--gres": {"gres", asText}, "--no-requeue": {"requeue", always(false)},
+	"--account": {"account", asText}, "--qos": {"qos", asText}, "--time": {"time_limit", asMinutes}, "--gres": {"gres", asText}, "--no-requeue": {"requeue", always(false)},
 	"--parsable":   {"", nil},
 	"--constraint": {"constraints", asText}, "--prefer": {"prefer", asText}, "--nice": {"nice", asNumber}, "--reservation": {"reservation", asText}, "--licenses": {"licenses", asText},
 	"--hold": {"hold", always(true)}, "--wckey": {"wckey", asText}, "--priority": {"priority", asText}, "--gres-flags": {"gres_flags", asText},
