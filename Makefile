@@ -288,6 +288,11 @@ metrics-server-test: build ## run metrics-server on a node: kubectl top and a Ho
 slurm: ## run the tests of provider slurm on Slurm of Debian and write docs/reports/slurm.md
 	@VERSION='$(VERSION)' hack/test-slurm.sh docs/reports/slurm.md
 
+# The tests are cloned, and need root, pytest and the Python client of Kubernetes from Debian, so this is no part of CI. See docs/reports/vk-test-set.md.
+.PHONY: vk-test-set
+vk-test-set: build ## run interLink's vk-test-set on providers slurm and process and write docs/reports/vk-test-set.md (PROVIDER=slurm: one of them; VK_TEST_SET=path)
+	@hack/test-vk-test-set.sh docs/reports/vk-test-set.md $(or $(PROVIDER),slurm process process-none)
+
 # How many random schedules of users, faults and restarts every `make test` tries, new ones each time. A failing one is never repeated.
 SCHEDULES ?= 10000
 SEED ?= 0
