@@ -35,7 +35,7 @@ var directions = []repocheck.Direction{
 		Why: "the rules for a pod are pure functions: no client, no clock, no goroutine"},
 	{Packages: "internal/testing/repocheck", May: nil, Outside: []string{"golang.org/x/mod"},
 		Why: "the rules must run even when the library does not compile"},
-	{Packages: "internal/testing/memapi", May: []string{"providerkit/podstatus"},
+	{Packages: "internal/testing/memapi", May: []string{"internal/...", "providerkit/podstatus", "errdefs", "log", "trace"},
 		Why: "an API server of tests refuses statuses by the restart rule of Kubernetes, which is in one place"},
 	{Packages: "internal/...", May: []string{"errdefs", "log", "trace"},
 		Why: "the controllers stand on internal packages, not the other way round"},
