@@ -4,18 +4,21 @@ package aci
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
 	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
 // annotationPrefixes are those of annotations that azure-aci had.
 var annotationPrefixes = []string{"virtual-kubelet.io/", "virtualkubelet.io/"}
+
+// dnsLabel is what ACI takes as the label of a name.
+var dnsLabel = regexp.MustCompile(`^[a-z][-a-z0-9]{3,61}[a-z0-9]$`)
 
 // setters are the annotations that are known. Each returns what it wants, "" if it has it.
 var setters = map[string]func(m mapping, out *aci.ContainerGroupPropertiesProperties, value string) (want string){
@@ -43,8 +46,8 @@ var setters = map[string]func(m mapping, out *aci.ContainerGroupPropertiesProper
 		return ""
 	},
 	"virtualkubelet.io/dnsnamelabel": func(_ mapping, out *aci.ContainerGroupPropertiesProperties, value string) string {
-		if out.IPAddress == nil || len(validation.IsDNS1123Label(value)) > 0 {
-			return "a name for a group with ports and a public address"
+		if out.IPAddress == nil || !dnsLabel.MatchString(value) {
+			return "5 to 63 lowercase letters, digits and hyphens, a letter first, for a group with ports and a public address"
 		}
 		out.IPAddress.DNSNameLabel = &value
 		return ""
@@ -67,6 +70,29 @@ func (m mapping) annotations(pod *corev1.Pod, out *aci.ContainerGroupPropertiesP
 		if want := setters[name](m, out, pod.Annotations[name]); want != "" {
 			return errdefs.InvalidInputf("metadata.annotations[%s]: %q: want %s", name, pod.Annotations[name], want)
 		}
+	}
+	return nil
+}
+
+// spot refuses what a group of the priority Spot cannot have. The configuration of a node says it of all its pods.
+func (m mapping) spot(pod *corev1.Pod, out *aci.ContainerGroupPropertiesProperties) error {
+	if *out.Priority != aci.ContainerGroupPrioritySpot {
+		return nil
+	}
+	at := "spec"
+	for _, name := range []string{"virtual-kubelet.io/priority", "virtual-kubelet.io/container-sku"} {
+		if pod.Annotations[name] != "" {
+			at = "metadata.annotations[" + name + "]"
+			break
+		}
+	}
+	switch {
+	case len(out.SubnetIDs) > 0 || out.IPAddress != nil:
+		return errdefs.InvalidInputf("%s: a group of the priority Spot has no network, and the groups of this node have one", at)
+	case *out.SKU != aci.ContainerGroupSKUStandard:
+		return errdefs.InvalidInputf("%s: a group of the priority Spot has the SKU Standard, and no other", at)
+	case len(m.config.Zones) > 0:
+		return errdefs.InvalidInputf("%s: a group of the priority Spot is in no zone, and the configuration of this node names zones", at)
 	}
 	return nil
 }

@@ -101,6 +101,7 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 	go func() { _ = p.RunInBackground(ctx); close(done) }()
 	pod := programPod("u-1", program.Program{Stay: program.Forever})
 	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "s"}}
+	pod.Spec.Containers[0].Image = "registry.example/program"
 	pod.Spec.Volumes = []corev1.Volume{
 		{Name: "secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}},
 		{Name: "share", VolumeSource: corev1.VolumeSource{AzureFile: &corev1.AzureFileVolumeSource{SecretName: "account", ShareName: "x"}}},

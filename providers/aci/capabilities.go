@@ -9,11 +9,13 @@ func (c Config) Capabilities() capability.Declaration {
 	d := capability.Only(capability.InitContainers, capability.RunAsUser, capability.Capabilities, capability.NoNewPrivileges).
 		Note("liveness and readiness; how ready a container is, is read from the events of ACI", capability.ExecProbes).
 		Note("httpGet, for liveness and readiness", capability.NetworkProbes).
-		Note("an init container gets what the containers of the group ask for; in steps of 10m and 0.1 GB", capability.ContainerLimits).
+		Note("a limit of memory counts as asked for, and one of CPU is at most what the containers of the group ask for together; an init container gets that too; in steps of 10m and 0.1 GB",
+			capability.ContainerLimits).
 		Note("without sizeLimit", capability.EmptyDir).
 		Note("as they are when the pod is made, without directories in them and with the mode 0644", capability.ObjectVolumes).
 		Note("a token is not renewed: pods must end before it does", capability.TokenVolumes).
-		Note("azureFile", capability.OtherVolumes)
+		Note("azureFile", capability.OtherVolumes).
+		Note("shares of Azure Files, by "+csiDriver, capability.CSIVolumes)
 	why := "a group of ACI has no field for it"
 	if c.Seccomp.isSet() {
 		d = d.Note("RuntimeDefault and Localhost, by files of the configuration", capability.Seccomp)

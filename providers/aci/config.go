@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 
+	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -66,6 +68,8 @@ type Config struct {
 	Capacity Capacity `json:"capacity,omitzero"`
 	// Requests bounds how often ACI is asked for the states of pods.
 	Requests Requests `json:"requests,omitzero"`
+
+	asAzureACI bool // it is a file of azure-aci, or its variables
 }
 
 // Cloud is an Azure.
@@ -107,9 +111,13 @@ type Network struct {
 	Subnet         string `json:"subnet,omitempty" env:"ACI_SUBNET_NAME"`
 	// ClusterDNS is the address of the cluster's DNS as the subnet reaches it. Default: names are those of the virtual network.
 	ClusterDNS string `json:"clusterDNS,omitempty" env:"KUBE_DNS_IP"`
-	// Public gives pods with ports a public address. It cannot be together with a subnet.
-	Public bool `json:"public,omitempty"`
+	// Public gives pods with ports a public address. It cannot be together with a subnet. Default: no; for a file of azure-aci, and for its
+	// variables without a file, yes if there is no subnet, as azure-aci did.
+	Public *bool `json:"public,omitempty"`
 }
+
+// isPublic reports whether pods with ports have a public address.
+func (n Network) isPublic() bool { return n.Public != nil && *n.Public }
 
 // id is that of the subnet; "" if there is none.
 func (n Network) id() string {
@@ -154,6 +162,7 @@ var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKU
 // LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.
 func LoadConfig(path string) (Config, error) {
 	c, err := format.Load(path)
+	c.asAzureACI = c.asAzureACI || path == "" && os.Getenv("ACI_RESOURCE_GROUP") != ""
 	if err == nil && c.LogAnalytics.File != "" {
 		c, err = c.withLogFile()
 	}
@@ -206,10 +215,15 @@ func (c Config) complete() (Config, error) {
 	}
 	c.completeCredentials(problem)
 	c.completeNetwork(problem)
+	if c.isSpot() && (c.Network.Subnet != "" || c.Network.isPublic() || len(c.Zones) > 0) {
+		problem("priority: Spot: groups of this priority have no subnet, no public address and no zone: remove those, or the priority")
+	}
 	c.completeSizes(problem)
 	slices.SortFunc(problems, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return c, errors.Join(problems...)
 }
+
+func (c *Config) isSpot() bool { return c.Priority == string(aci.ContainerGroupPrioritySpot) }
 
 func (c *Config) completeCredentials(problem func(string, ...any)) {
 	k := c.Credentials
@@ -226,7 +240,10 @@ func (c *Config) completeNetwork(problem func(string, ...any)) {
 	if (n.VNet == "") != (n.Subnet == "") {
 		problem("network: vnet or subnet is missing: name both, or none")
 	}
-	if n.Public && n.Subnet != "" {
+	if n.Public == nil && n.Subnet == "" && c.asAzureACI && !c.isSpot() {
+		n.Public = new(true)
+	}
+	if n.isPublic() && n.Subnet != "" {
 		problem("network.public: groups in a subnet have no public address: remove it, or the subnet")
 	}
 	if n.ClusterDNS != "" {

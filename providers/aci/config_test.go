@@ -41,7 +41,7 @@ func TestConfigurations(t *testing.T) {
 			c.Credentials = Credentials{TenantID: "t", ClientID: "c", TokenFile: "f", ClientSecret: config.Literal("s")}
 		}, "are two"},
 		{"a subnet without a network", func(c *Config) { c.Network.Subnet = "s" }, "network"},
-		{"a public subnet", func(c *Config) { c.Network = Network{VNet: "v", Subnet: "s", Public: true} }, "network.public"},
+		{"a public subnet", func(c *Config) { c.Network = Network{VNet: "v", Subnet: "s", Public: new(true)} }, "network.public"},
 		{"DNS without a subnet", func(c *Config) { c.Network.ClusterDNS = "10.0.0.10" }, "network.clusterDNS"},
 		{"DNS that is no address", func(c *Config) { c.Network = Network{VNet: "v", Subnet: "s", ClusterDNS: "x"} }, "network.clusterDNS"},
 		{"too few requests", func(c *Config) { c.Requests.AtRest = 1 }, "requests.atRest"},

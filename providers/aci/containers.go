@@ -3,7 +3,9 @@
 package aci
 
 import (
+	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -22,7 +24,7 @@ func (m mapping) container(r resolved, spec *corev1.Container, at *field.Path) (
 	if err != nil {
 		return nil, err
 	}
-	p := &aci.ContainerProperties{Image: &c.Image, Command: pointers(r.command(c))}
+	p := &aci.ContainerProperties{Image: new(imageOf(c.Image)), Command: pointers(r.command(c))}
 	if p.EnvironmentVariables, err = r.environment(c, at.Child("env")); err != nil {
 		return nil, err
 	}
@@ -63,7 +65,7 @@ func (r resolved) initContainer(spec *corev1.Container, at *field.Path) (*aci.In
 	if err != nil {
 		return nil, err
 	}
-	p := &aci.InitContainerPropertiesDefinition{Image: &c.Image, Command: pointers(r.command(c))}
+	p := &aci.InitContainerPropertiesDefinition{Image: new(imageOf(c.Image)), Command: pointers(r.command(c))}
 	if p.EnvironmentVariables, err = r.environment(c, at.Child("env")); err != nil {
 		return nil, err
 	}
@@ -120,7 +122,8 @@ func (m mapping) initFits(r resolved, spec *field.Path) error {
 	return nil
 }
 
-// asks is what a container asks for, or its limits, or what the configuration has for it.
+// asks is what a container asks for, or its limits, or what the configuration has for it. A limit of memory counts as asked for: ACI has
+// no memory beside what the group asks for, and a program that is made for its limit would be ended.
 func (m mapping) asks(c *corev1.Container) corev1.ResourceList {
 	out := corev1.ResourceList{corev1.ResourceCPU: m.config.DefaultResources.CPU, corev1.ResourceMemory: m.config.DefaultResources.Memory}
 	for name := range out {
@@ -130,8 +133,14 @@ func (m mapping) asks(c *corev1.Container) corev1.ResourceList {
 			out[name] = q
 		}
 	}
+	if q := c.Resources.Limits[corev1.ResourceMemory]; q.Cmp(out[corev1.ResourceMemory]) > 0 {
+		out[corev1.ResourceMemory] = q
+	}
 	return out
 }
+
+// variableName is what ACI takes as the name of a variable. Kubernetes takes more.
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // environment is that of a container. What comes from a secret goes where ACI shows it to nobody.
 func (r resolved) environment(c *corev1.Container, at *field.Path) (out []*aci.EnvironmentVariable, err error) {
@@ -139,6 +148,8 @@ func (r resolved) environment(c *corev1.Container, at *field.Path) (out []*aci.E
 		e := &c.Env[i]
 		v := &aci.EnvironmentVariable{Name: &e.Name}
 		switch {
+		case !variableName.MatchString(e.Name):
+			return nil, errdefs.InvalidInputf("%s: variable %q: ACI has names of letters, digits and _, with no digit first: rename it, or its key in envFrom", at.Index(i), e.Name)
 		case e.ValueFrom != nil:
 			return nil, errdefs.InvalidInputf("%s: variable %s: ACI has no such source: addresses are not known before the group is there", at.Index(i), e.Name)
 		case r.secretEnv[c.Name][e.Name] && e.Value != "":
@@ -156,6 +167,9 @@ func mounts(c *corev1.Container, at *field.Path) (out []*aci.VolumeMount, err er
 		m := &c.VolumeMounts[i]
 		if m.SubPath != "" || m.SubPathExpr != "" {
 			return nil, errdefs.InvalidInputf("%s: a mount of ACI is a whole volume", at.Index(i).Child("subPath"))
+		}
+		if strings.Contains(m.MountPath, ":") {
+			return nil, errdefs.InvalidInputf("%s: %s: ACI has no paths with a colon", at.Index(i).Child("mountPath"), m.MountPath)
 		}
 		v := &aci.VolumeMount{Name: &m.Name, MountPath: &m.MountPath}
 		if m.ReadOnly {
@@ -227,6 +241,56 @@ func names(of []corev1.Capability) (out []*string) {
 // storageGiven is the storage of each group, for volumes on disk: https://learn.microsoft.com/en-us/azure/container-instances/container-instances-volume-emptydir
 // of 2026-11-28. A group has no field for another size.
 const storageGiven = "50G"
+
+// capLimits lowers limits of CPU to what the group asks for, which is all that the group has: ACI refuses larger ones.
+func capLimits(containers []*aci.Container) {
+	sum := 0.0
+	for _, c := range containers {
+		sum += *c.Properties.Resources.Requests.CPU
+	}
+	sum = math.Round(sum*100) / 100
+	for _, c := range containers {
+		if l := c.Properties.Resources.Limits; l != nil && l.CPU != nil && *l.CPU > sum {
+			l.CPU = &sum
+		}
+	}
+}
+
+// declarePortsOnce leaves out ports that another container has declared: ACI refuses them, and they say nothing more.
+func declarePortsOnce(containers []*aci.Container) {
+	seen := map[string]bool{}
+	for _, c := range containers {
+		c.Properties.Ports = slices.DeleteFunc(c.Properties.Ports, func(p *aci.ContainerPort) bool {
+			name := fmt.Sprint(*p.Port, *p.Protocol)
+			was := seen[name]
+			seen[name] = true
+			return was
+		})
+	}
+}
+
+// largest are the sizes of groups that ACI does not exceed, in CPUs and GB:
+// MicrosoftDocs/azure-compute-docs: articles/container-instances/container-instances-resource-and-quota-limits.md, 2025-11-17.
+var largest = struct{ standard, confidential, spot [2]float64 }{[2]float64{31, 240}, [2]float64{31, 180}, [2]float64{4, 16}}
+
+// checkSize refuses a group that is larger than any that ACI has, which would wait for ever for a region with room.
+func checkSize(g *aci.ContainerGroupPropertiesProperties, spec *field.Path) error {
+	most := largest.standard
+	switch {
+	case *g.Priority == aci.ContainerGroupPrioritySpot:
+		most = largest.spot
+	case *g.SKU == aci.ContainerGroupSKUConfidential:
+		most = largest.confidential
+	}
+	cpu, memory := 0.0, 0.0
+	for _, c := range g.Containers {
+		cpu, memory = cpu+*c.Properties.Resources.Requests.CPU, memory+*c.Properties.Resources.Requests.MemoryInGB
+	}
+	if cpu > most[0]+0.001 || memory > most[1]+0.001 {
+		return errdefs.InvalidInputf("%s: the pod needs %.2f CPUs and %.1f GB, and a group of ACI has at most %.0f CPUs and %.0f GB", spec.Child("containers"), cpu, memory, most[0], most[1])
+	}
+	return nil
+}
 
 // resources are requests and limits, rounded up to 10 milli-CPUs and 0.1 GB.
 func (m mapping) resources(c *corev1.Container, at *field.Path) (*aci.ResourceRequirements, error) {

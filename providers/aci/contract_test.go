@@ -102,6 +102,7 @@ func unproven() map[capability.Feature]string {
 	all := map[capability.Feature]string{
 		capability.TokenVolumes: "no check of the contract has tokens; the tests of the mapping do",
 		capability.OtherVolumes: "azureFile alone, by the tests of the mapping",
+		capability.CSIVolumes:   "Azure Files alone, by the tests of the mapping",
 	}
 	for _, f := range []capability.Feature{
 		capability.NetworkProbes, capability.ContainerLimits, capability.DNS, capability.RunAsUser, capability.Capabilities, capability.NoNewPrivileges,

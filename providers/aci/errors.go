@@ -45,12 +45,12 @@ var advice = map[string]string{
 	"SubnetIsFull":                                     "the subnet has no addresses left",
 }
 
-// refusals are codes that say that the group itself cannot be, today and tomorrow.
-var refusals = []string{
-	"InvalidImageReference", "InvalidContainerGroupName", "InvalidContainerName", "InvalidContainerEnvironmentVariable", "InvalidCommand",
-	"DuplicateContainerNames", "DuplicateContainerPort", "DuplicateContainerGroupPort", "DuplicateContainerEnvironmentVariable", "DuplicateMountPath",
-	"DuplicateVolumeNames", "VolumeNotFound", "InvalidVolumeConfiguration", "InvalidProbeConfiguration", "InvalidResourceRequests", "InvalidResourceLimits",
-	"ResourceSomeRequestsNotSpecified", "InvalidRequestContent", "ResourceRequestsExceedLimits",
+// mendable are the codes of bad requests that somebody can mend without a change of the pod, beside those of advice. All other bad requests
+// for a group say that the group cannot be, today and tomorrow: ACI has more codes for that than any list.
+var mendable = []string{
+	"InaccessibleImage", "MultipleErrorsOccurred", "RegistryErrorResponse", // the image may come, or its registry
+	"DnsNameLabelNotAvailable", // another group may let it go
+	"InvalidApiVersionParameter", "NoRegisteredProviderFound", "LinkedInvalidPropertyId", "InvalidSubnetId",
 }
 
 // explain makes an error of the SDK one that says what failed, and what to do, on one line; its kind is not-found or invalid-input where ACI says so.
@@ -86,13 +86,18 @@ func explain(what string, err error) error {
 	switch {
 	case answer.StatusCode == http.StatusNotFound && code != "ResourceGroupNotFound" && code != "SubscriptionNotFound":
 		out = errdefs.AsNotFound(out)
-	case answer.StatusCode == http.StatusBadRequest && slices.Contains(refusals, code):
+	case answer.StatusCode == http.StatusBadRequest && putsGroup(answer.RawResponse) && advice[code] == "" && !slices.Contains(mendable, code):
 		out = errdefs.AsInvalidInput(out)
 	}
 	if after := retryAfter(answer.RawResponse); after > 0 {
 		out = errdefs.RetryAfter(out, after)
 	}
 	return out
+}
+
+// putsGroup reports whether an answer is that to the create of a group.
+func putsGroup(answer *http.Response) bool {
+	return answer != nil && answer.Request != nil && answer.Request.Method == http.MethodPut
 }
 
 // refused is an answer that is an error.

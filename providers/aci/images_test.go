@@ -46,7 +46,7 @@ func startImages(t *testing.T) *images {
 		next.ServeHTTP(w, r)
 	}))
 	t.Cleanup(s.Close)
-	im.host, im.http = strings.TrimPrefix(s.URL, "https://"), s.Client().Transport
+	im.host, im.http = "images.example", to{strings.TrimPrefix(s.URL, "https://"), s.Client().Transport}
 	for repository, entry := range map[string][]string{"tool": {"/tool", "-v"}, "bare": nil} {
 		image, err := mutate.Config(empty.Image, v1.Config{Entrypoint: entry, Cmd: []string{"unused"}})
 		if err != nil {
@@ -61,6 +61,23 @@ func startImages(t *testing.T) *images {
 		}
 	}
 	return im
+}
+
+// to is a way to one server, whatever its name is: ACI takes no login at a registry with a port.
+type to struct {
+	host string
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t to) RoundTrip(r *http.Request) (*http.Response, error) {
+	sent := r.Clone(r.Context())
+	sent.URL.Host = t.host
+	answer, err := t.next.RoundTrip(sent)
+	if answer != nil {
+		answer.Request = r // places in it are of the name that was asked for
+	}
+	return answer, err
 }
 
 // credentials let a pod pull from the registry.

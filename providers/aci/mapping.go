@@ -19,8 +19,12 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
-// maxContainers is how many containers a group may have, of the limits of ACI as documented in June 2025.
-const maxContainers = 60
+// Hard limits of ACI: MicrosoftDocs/azure-compute-docs: articles/container-instances/container-instances-resource-and-quota-limits.md, 2025-11-17.
+const (
+	maxContainers = 60
+	maxVolumes    = 20
+	maxPorts      = 5 // of an address
+)
 
 // resolved is what a pod says, with all that comes from other objects.
 type resolved struct {
@@ -74,6 +78,8 @@ func (m mapping) group(r resolved) (*aci.ContainerGroup, error) {
 		}
 		out.Containers = append(out.Containers, c)
 	}
+	capLimits(out.Containers)
+	declarePortsOnce(out.Containers)
 	for i := range pod.Spec.Volumes {
 		v, err := r.volume(&pod.Spec.Volumes[i], spec.Child("volumes").Index(i))
 		if err != nil {
@@ -81,7 +87,10 @@ func (m mapping) group(r resolved) (*aci.ContainerGroup, error) {
 		}
 		out.Volumes = append(out.Volumes, v)
 	}
-	out.ImageRegistryCredentials = r.registries()
+	var err error
+	if out.ImageRegistryCredentials, err = r.registries(spec); err != nil {
+		return nil, err
+	}
 	if w := m.config.LogAnalytics; w.WorkspaceID != "" {
 		out.Diagnostics = &aci.ContainerGroupDiagnostics{LogAnalytics: &aci.LogAnalytics{
 			WorkspaceID: &w.WorkspaceID, WorkspaceKey: &m.secret, LogType: new(aci.LogAnalyticsLogTypeContainerInstanceLogs),
@@ -91,6 +100,12 @@ func (m mapping) group(r resolved) (*aci.ContainerGroup, error) {
 		return nil, err
 	}
 	if err := m.annotations(pod, out); err != nil {
+		return nil, err
+	}
+	if err := m.spot(pod, out); err != nil {
+		return nil, err
+	}
+	if err := checkSize(out, spec); err != nil {
 		return nil, err
 	}
 	group := &aci.ContainerGroup{Location: &m.config.Region, Tags: map[string]*string{}, Properties: out, Zones: pointers(m.config.Zones)}
@@ -121,6 +136,7 @@ func cannot(pod *corev1.Pod, spec *field.Path) error {
 		why  string
 	}{
 		{len(s.InitContainers)+len(s.Containers) > maxContainers, spec.Child("containers"), "a group of ACI has at most 60 containers"},
+		{len(s.Volumes) > maxVolumes, spec.Child("volumes").Index(maxVolumes), "a group of ACI has at most 20 volumes"},
 		{len(context.SupplementalGroups) > 0, security.Child("supplementalGroups"), "a group of ACI has no field for it"},
 		{context.SupplementalGroupsPolicy != nil && *context.SupplementalGroupsPolicy != corev1.SupplementalGroupsPolicyMerge, security.Child("supplementalGroupsPolicy"), "a group of ACI has no field for it"},
 		{len(s.Overhead) > 0, spec.Child("overhead"), "sizes of ACI have no part for it"},
@@ -140,12 +156,16 @@ func (m mapping) network(pod *corev1.Pod, out *aci.ContainerGroupPropertiesPrope
 	if id := n.id(); id != "" {
 		out.SubnetIDs = []*aci.ContainerGroupSubnetID{{ID: &id}}
 	}
-	if n.Public {
+	if n.isPublic() {
 		var ports []*aci.Port
-		for i := range pod.Spec.Containers {
-			for _, p := range pod.Spec.Containers[i].Ports {
-				ports = append(ports, &aci.Port{Port: &p.ContainerPort, Protocol: new(aci.ContainerGroupNetworkProtocol(cmp.Or(p.Protocol, corev1.ProtocolTCP)))})
+		for _, c := range out.Containers { // whose ports are different
+			for _, p := range c.Properties.Ports {
+				ports = append(ports, &aci.Port{Port: p.Port, Protocol: new(aci.ContainerGroupNetworkProtocol(*p.Protocol))})
 			}
+		}
+		if len(ports) > maxPorts {
+			return errdefs.InvalidInputf("%s: the containers declare %d ports, and an address of ACI has at most %d: declare those that are reached from outside",
+				spec.Child("containers"), len(ports), maxPorts)
 		}
 		if len(ports) > 0 {
 			out.IPAddress = &aci.IPAddress{Type: new(aci.ContainerGroupIPAddressTypePublic), Ports: ports}
@@ -191,25 +211,4 @@ func (m mapping) dns(pod *corev1.Pod) (servers, searches, options []string) {
 		}
 	}
 	return servers, searches, options
-}
-
-// registries are the credentials for the images of the pod, one for each registry, as ACI wants.
-func (r resolved) registries() (out []*aci.ImageRegistryCredential) {
-	for _, c := range r.credentials {
-		server := registry(c.Registry)
-		if c.Username == "" || slices.ContainsFunc(out, func(had *aci.ImageRegistryCredential) bool { return *had.Server == server }) {
-			continue
-		}
-		out = append(out, &aci.ImageRegistryCredential{Server: &server, Username: &c.Username, Password: &c.Password})
-	}
-	return out
-}
-
-// registry is the name of a registry, which may be written as an URL.
-func registry(server string) string {
-	if _, after, found := strings.Cut(server, "://"); found {
-		server = after
-	}
-	name, _, _ := strings.Cut(server, "/")
-	return name
 }

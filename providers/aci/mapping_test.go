@@ -47,7 +47,7 @@ func whole() resolved {
 				Name: "init", Image: "busybox", Command: []string{"sh", "-c"}, Args: []string{"echo 'a b'"}, VolumeMounts: []corev1.VolumeMount{{Name: "work", MountPath: "/work"}},
 			}},
 			Containers: []corev1.Container{{
-				Name: "main", Image: "nginx:1", Command: []string{"nginx"}, Args: []string{"-g", "daemon off;"},
+				Name: "main", Image: "registry.example/team/nginx:1", Command: []string{"nginx"}, Args: []string{"-g", "daemon off;"},
 				Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 80}, {ContainerPort: 53, Protocol: corev1.ProtocolUDP}},
 				Env:   []corev1.EnvVar{{Name: "COLOR", Value: "green"}, {Name: "EMPTY"}, {Name: "PASSWORD", Value: "hidden"}},
 				Resources: corev1.ResourceRequirements{

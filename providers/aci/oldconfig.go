@@ -18,7 +18,7 @@ import (
 
 // fromTOML reads the file that azure-aci has.
 func fromTOML(name string, data []byte) (Config, error) {
-	var c Config
+	c := Config{asAzureACI: true}
 	err := oldfile.Read(name, data, map[string]oldfile.Setter{
 		"ResourceGroup": oldfile.Text(&c.ResourceGroup), "Region": oldfile.Text(&c.Region), "SubnetName": oldfile.Text(&c.Network.Subnet),
 		"CPU": oldfile.Quantity(&c.Capacity.CPU), "Memory": oldfile.Quantity(&c.Capacity.Memory), "Pods": oldfile.Quantity(&c.Capacity.Pods),

@@ -139,8 +139,12 @@ func (p *provider) resolve(ctx context.Context, pod *corev1.Pod) (resolved, erro
 			if r.files[v.Name], _, err = sources.Files(ctx, pod, v, at); err != nil {
 				return r, fmt.Errorf("volume %s: %w", v.Name, err)
 			}
-		case v.AzureFile != nil:
-			if r.shares[v.Name], err = p.objects.Secret(ctx, pod, v.AzureFile.SecretName); err != nil {
+		case v.AzureFile != nil, v.CSI != nil:
+			share, err := shareOf(v, at)
+			if err != nil {
+				return r, err
+			}
+			if r.shares[v.Name], err = p.objects.Secret(ctx, pod, share.secret); err != nil {
 				return r, fmt.Errorf("volume %s: %w", v.Name, err)
 			}
 		}

@@ -4,6 +4,8 @@ package aci
 
 import (
 	"encoding/base64"
+	"maps"
+	"slices"
 	"strings"
 
 	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
@@ -30,6 +32,9 @@ func (r resolved) volume(v *corev1.Volume, at *field.Path) (*aci.Volume, error) 
 			if strings.Contains(f.Path, "/") {
 				return nil, errdefs.InvalidInputf("%s: file %s: a volume of ACI has files and no directories", at, f.Path)
 			}
+			if len(f.Data) == 0 {
+				return nil, errdefs.InvalidInputf("%s: file %s: a volume of ACI has no files that are empty: leave it out by items, or write something into it", at, f.Path)
+			}
 			out.Secret[f.Path] = new(base64.StdEncoding.EncodeToString(f.Data))
 		}
 		if len(out.Secret) == 0 { // ACI wants a file: of optional objects that are not there, there is none
@@ -40,19 +45,62 @@ func (r resolved) volume(v *corev1.Volume, at *field.Path) (*aci.Volume, error) 
 			return nil, errdefs.InvalidInputf("%s: a volume of ACI has no limit", at.Child("emptyDir", "sizeLimit"))
 		}
 		out.EmptyDir = map[string]any{}
-	case v.AzureFile != nil:
+	case v.AzureFile != nil, v.CSI != nil:
+		share, err := shareOf(v, at)
+		if err != nil {
+			return nil, err
+		}
 		s := r.shares[v.Name]
 		if s == nil || len(s.Data[accountName]) == 0 || len(s.Data[accountKey]) == 0 {
-			return nil, errdefs.InvalidInputf("%s: the secret %s has no %s or no %s", at.Child("azureFile", "secretName"), v.AzureFile.SecretName, accountName, accountKey)
+			return nil, errdefs.InvalidInputf("%s: the secret %s has no %s or no %s", share.secretAt, share.secret, accountName, accountKey)
 		}
 		out.AzureFile = &aci.AzureFileVolume{
-			ShareName: &v.AzureFile.ShareName, StorageAccountName: new(string(s.Data[accountName])), StorageAccountKey: new(string(s.Data[accountKey])),
+			ShareName: &share.name, StorageAccountName: new(string(s.Data[accountName])), StorageAccountKey: new(string(s.Data[accountKey])),
 		}
-		if v.AzureFile.ReadOnly {
+		if share.readOnly {
 			out.AzureFile.ReadOnly = new(true)
 		}
 	default:
 		return nil, errdefs.InvalidInputf("%s: volume %q: a group of ACI has files, directories that are empty, and shares of Azure Files", at, v.Name)
+	}
+	return out, nil
+}
+
+// csiDriver is the driver of Azure Files, whose inline volumes are what azureFile is.
+const csiDriver = "file.csi.azure.com"
+
+// share is one of Azure Files.
+type share struct {
+	name, secret string
+	secretAt     *field.Path
+	readOnly     bool
+}
+
+// shareOf returns the share that a volume names, as azureFile or as an inline volume of the driver. Mount options of the driver are left
+// out, as ACI mounts shares in its own way.
+func shareOf(v *corev1.Volume, at *field.Path) (share, error) {
+	if v.AzureFile != nil {
+		return share{v.AzureFile.ShareName, v.AzureFile.SecretName, at.Child("azureFile", "secretName"), v.AzureFile.ReadOnly}, nil
+	}
+	at = at.Child("csi")
+	if v.CSI.Driver != csiDriver {
+		return share{}, errdefs.InvalidInputf("%s: %s: a group of ACI has volumes of %s, and of no other driver", at.Child("driver"), v.CSI.Driver, csiDriver)
+	}
+	attributes := at.Child("volumeAttributes")
+	out := share{secretAt: attributes.Key("secretName"), readOnly: v.CSI.ReadOnly != nil && *v.CSI.ReadOnly}
+	for _, name := range slices.Sorted(maps.Keys(v.CSI.VolumeAttributes)) {
+		switch value := v.CSI.VolumeAttributes[name]; strings.ToLower(name) { // the driver takes any case
+		case "sharename":
+			out.name = value
+		case "secretname":
+			out.secret = value
+		case "mountoptions":
+		default:
+			return share{}, errdefs.InvalidInputf("%s: ACI mounts a share by shareName and secretName alone", attributes.Key(name))
+		}
+	}
+	if out.name == "" || out.secret == "" {
+		return share{}, errdefs.InvalidInputf("%s: want shareName, and secretName for the secret with %s and %s", attributes, accountName, accountKey)
 	}
 	return out, nil
 }

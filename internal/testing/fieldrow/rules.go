@@ -3,4 +3,20 @@
 package fieldrow
 
 // rules is rules between values that no field description of a service has.
-var rules = []Row{}
+var rules = []Row{
+	{"C1", "virtual-kubelet/azure-aci#17, #149, virtual-kubelet/virtual-kubelet#153, MicrosoftDocs/azure-docs#29780", "a pod whose limits are above its requests runs on ACI", "a limit of memory counts as asked for, and one of CPU is capped at what the group asks for: ACI takes no more", "2026-11-28"},
+	{"C2", "docker/cli#3610", "a Secret with logins at more registries than the pod has containers does no harm", "ACI gets the logins that an image of the pod needs, with the name of the image's registry", "2026-11-28"},
+	{"C3", "virtual-kubelet/azure-aci#573, Azure/azure-cli#11469", "a login at a registry whose name has a port works", "port 443 is left out; another port is refused with the path of the image: ACI logs in at none", "2026-11-28"},
+	{"C4", "microsoft/rest-api-fuzz-testing#6", "two logins at one registry, by path, are both used", "refused with the path of the second image: ACI takes one login for a registry", "2026-11-28"},
+	{"C5", "Azure/aci-deploy#29, #89", "a variable such as discovery.type is set", "refused with the path of the variable: ACI takes letters, digits and _", "2026-11-28"},
+	{"C6", "virtual-kubelet/azure-aci#175", "a Secret with an empty value is mounted", "refused with the volume and the file: ACI takes no file that is empty; items leave it out", "2026-11-28"},
+	{"C7", "docker-archive/cloud-integration-beta#5, hashicorp/terraform-provider-azurerm#11102, virtual-kubelet/azure-aci#353, MicrosoftDocs/azure-docs#101382", "two containers may declare one port", "a port is declared once in a group; more than five at a public address are refused by path", "2026-11-28"},
+	{"C8", "derekbekoe/vscode-spot#38", "the label of a DNS name is taken, or the reason is said", "refused at the annotation unless it has 5 to 63 characters with a letter first", "2026-11-28"},
+	{"C9", "MicrosoftDocs/SupportArticles-docs: error-codes-spot-container-creation.md", "a Spot pod runs, or the reason is said", "Spot with a subnet, a public address, a zone or another SKU is refused by the configuration, or at the annotation", "2026-11-28"},
+	{"C10", "MicrosoftDocs/azure-compute-docs: container-instances-resource-and-quota-limits.md, Azure/azure-cli#26591", "a pod with many volumes runs, or the reason is said", "the 21st volume, and a mount path with a colon, are refused by path", "2026-11-28"},
+	{"C11", "MicrosoftDocs/azure-docs#24776", "a pod that no group is large enough for fails", "refused by path, and not tried again as one that the region has no room for now", "2026-11-28"},
+	{"C12", "virtual-kubelet/azure-aci#175, #566", "a pod that ACI refuses is not tried 17 times", "each bad request of a create ends the pod, but for those that the operator or a registry can mend", "2026-11-28"},
+	{"C13", "virtual-kubelet/azure-aci: e2e/fixtures/csi-driver.yml", "an inline volume of file.csi.azure.com is a share of Azure Files", "it is one, with the account of its Secret; attributes that ACI has no place for are refused by path", "2026-11-28"},
+	{"C14", "virtual-kubelet/azure-aci 1.6.4: pkg/provider/aci.go", "a pod with ports has a public address where no subnet is named", "the same for the file and the variables of azure-aci; a file of this provider says network.public", "2026-11-28"},
+	{"C15", "27 rules of ACI, each with its source in providertest/emulator/aci/rules.go", "a pod that passes the tests runs on ACI", "the emulator keeps each rule, and answers the code of ACI", "2026-11-28"},
+}

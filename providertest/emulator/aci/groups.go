@@ -24,34 +24,57 @@ import (
 type group struct {
 	name    string
 	id      string // in the fleet
-	asked   properties
+	asked   Request
 	shows   map[string]any // as it was asked for, without what is secret
 	created time.Time
 	failed  string // why it could not be started
 	events  map[string]event
 }
 
-// properties is what the server reads of a request.
-type properties struct {
-	Location   string `json:"location"`
+// Request is what the server reads of a group that it is to make.
+type Request struct {
+	Location   string   `json:"location"`
+	Zones      []string `json:"zones"`
 	Properties struct {
-		Containers     []container `json:"containers"`
-		InitContainers []container `json:"initContainers"`
-		Volumes        []struct {
-			Name      string            `json:"name"`
-			Secret    map[string][]byte `json:"secret"`
-			AzureFile map[string]any    `json:"azureFile"`
-		} `json:"volumes"`
-		RestartPolicy string `json:"restartPolicy"`
-		OSType        string `json:"osType"`
-		SubnetIDs     []struct {
+		Containers               []container `json:"containers"`
+		InitContainers           []container `json:"initContainers"`
+		Volumes                  []volume    `json:"volumes"`
+		ImageRegistryCredentials []login     `json:"imageRegistryCredentials"`
+		RestartPolicy            string      `json:"restartPolicy"`
+		OSType                   string      `json:"osType"`
+		Priority                 string      `json:"priority"`
+		SKU                      string      `json:"sku"`
+		SubnetIDs                []struct {
 			ID string `json:"id"`
 		} `json:"subnetIds"`
 		IPAddress *struct {
-			Type string `json:"type"`
+			Type         string `json:"type"`
+			Ports        []port `json:"ports"`
+			DNSNameLabel string `json:"dnsNameLabel"`
 		} `json:"ipAddress"`
 		DNSConfig map[string]any `json:"dnsConfig"`
 	} `json:"properties"`
+}
+
+type volume struct {
+	Name      string            `json:"name"`
+	Secret    map[string][]byte `json:"secret"`
+	AzureFile map[string]any    `json:"azureFile"`
+}
+
+type login struct {
+	Server   string `json:"server"`
+	Username string `json:"username"`
+}
+
+type port struct {
+	Port     int32  `json:"port"`
+	Protocol string `json:"protocol"`
+}
+
+type amounts struct {
+	CPU        float64 `json:"cpu"`
+	MemoryInGB float64 `json:"memoryInGB"`
 }
 
 type container struct {
@@ -69,10 +92,10 @@ type container struct {
 			MountPath string `json:"mountPath"`
 			ReadOnly  bool   `json:"readOnly"`
 		} `json:"volumeMounts"`
+		Ports     []port `json:"ports"`
 		Resources *struct {
-			Requests struct {
-				CPU, MemoryInGB float64
-			} `json:"requests"`
+			Requests amounts  `json:"requests"`
+			Limits   *amounts `json:"limits"`
 		} `json:"resources"`
 		LivenessProbe  *probe `json:"livenessProbe"`
 		ReadinessProbe *probe `json:"readinessProbe"`
@@ -97,7 +120,7 @@ var (
 )
 
 // problems are those of a request that the description of fields has no words for.
-func (p *properties) problems(name string) (out []string) {
+func (p *Request) problems(name string) (out []string) {
 	if !groupName.MatchString(name) {
 		out = append(out, "InvalidContainerGroupName: "+name)
 	}
@@ -115,8 +138,6 @@ func (p *properties) problems(name string) (out []string) {
 		}
 		if isInit := i < len(g.InitContainers); isInit == (c.Properties.Resources != nil) {
 			out = append(out, c.Name+": resources are of containers, and of no init containers")
-		} else if !isInit && (c.Properties.Resources.Requests.CPU <= 0 || c.Properties.Resources.Requests.MemoryInGB <= 0) {
-			out = append(out, c.Name+": ResourceSomeRequestsNotSpecified")
 		}
 		for _, m := range c.Properties.VolumeMounts {
 			if !volumes[m.Name] {
@@ -127,16 +148,13 @@ func (p *properties) problems(name string) (out []string) {
 	if g.DNSConfig != nil && len(g.SubnetIDs) == 0 {
 		out = append(out, "properties.dnsConfig: only with a subnet")
 	}
-	if g.IPAddress != nil && g.IPAddress.Type == "Public" && len(g.SubnetIDs) > 0 {
-		out = append(out, "properties.ipAddress: a group in a subnet is private")
-	}
 	if g.OSType != "Linux" {
 		out = append(out, "properties.osType: the fleet runs Linux")
 	}
 	return out
 }
 
-func (s *Server) start(w http.ResponseWriter, r *http.Request, name string, data []byte, asked properties) {
+func (s *Server) start(w http.ResponseWriter, r *http.Request, name string, data []byte, asked Request) {
 	var shows map[string]any
 	_ = json.Unmarshal(data, &shows) // which was understood before
 	hide(shows)
@@ -189,7 +207,7 @@ func hide(v any) {
 }
 
 // run is what the fleet runs.
-func (p *properties) run(id string) emulator.Group {
+func (p *Request) run(id string) emulator.Group {
 	g := &p.Properties
 	out := emulator.Group{ID: id, Files: map[string]map[string][]byte{}, Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicy(g.RestartPolicy)}}
 	for _, v := range g.Volumes {

@@ -243,7 +243,7 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request, name string) {
 	if s.ReadOnly {
 		problems = slices.DeleteFunc(problems, func(p string) bool { return strings.HasSuffix(p, readOnly) })
 	}
-	var asked properties
+	var asked Request
 	if err := json.Unmarshal(data, &asked); err != nil && len(problems) == 0 {
 		problems = []string{err.Error()}
 	} else if len(problems) == 0 {
@@ -261,6 +261,12 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request, name string) {
 	case len(subnets) > 0 && !slices.Contains(s.Subnets, subnets[0].ID):
 		refuse(w, http.StatusBadRequest, "SubnetMissingRequiredDelegation", "Subnet '"+subnets[0].ID+"' requires delegation to Microsoft.ContainerInstance/containerGroups.")
 	default:
+		for _, rule := range Rules() {
+			if problem := rule.Broken(&asked); problem != "" {
+				refuse(w, rule.Status, rule.Code, problem)
+				return
+			}
+		}
 		s.start(w, r, name, data, asked)
 	}
 }

@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aci
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
+)
+
+// objectsOf are the objects that a pod names, and its logins.
+type objectsOf struct {
+	configMap map[string]string
+	secret    map[string][]byte
+	logins    []node.RegistryCredential
+}
+
+// ConfigMap implements node.PodObjects.
+func (o objectsOf) ConfigMap(context.Context, *corev1.Pod, string) (*corev1.ConfigMap, error) {
+	return &corev1.ConfigMap{Data: o.configMap}, nil
+}
+
+// Secret implements node.PodObjects.
+func (o objectsOf) Secret(context.Context, *corev1.Pod, string) (*corev1.Secret, error) {
+	return &corev1.Secret{Data: o.secret}, nil
+}
+
+// Container implements node.PodObjects.
+func (o objectsOf) Container(_ context.Context, pod *corev1.Pod, name string) (*corev1.Container, error) {
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if list[i].Name == name {
+				return list[i].DeepCopy(), nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("no container %s", name)
+}
+
+// PullCredentials implements node.PullCredentials.
+func (o objectsOf) PullCredentials(context.Context, *corev1.Pod) ([]node.RegistryCredential, error) {
+	return o.logins, nil
+}
+
+// published is a pod that somebody published, and where it is to run.
+type published struct {
+	pod    func(pod *corev1.Pod, c *corev1.Container)
+	config func(c *Config)
+	has    objectsOf
+}
+
+// create creates the pod at the emulator, which keeps the rules of ACI, and returns the group that was made.
+func (p published) create(t *testing.T) (*aci.ContainerGroupPropertiesProperties, error) {
+	t.Helper()
+	a := testAzure(t)
+	of := a.provider(t, p.config).run(t)
+	of.UsePodObjects(p.has)
+	of.UsePullCredentials(p.has)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "u-1", Annotations: map[string]string{}}, Spec: corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "regs"}},
+		Containers: []corev1.Container{{Name: "test", Image: "demo", Command: []string{"program"}}},
+	}}
+	if p.pod != nil {
+		p.pod(pod, &pod.Spec.Containers[0])
+	}
+	if err := of.CreatePod(t.Context(), pod); err != nil {
+		return nil, err
+	}
+	group, err := of.client.get(t.Context(), of.owner.Name(identity.Of(pod)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return group.Properties, nil
+}
+
+// refused checks that the provider refuses the pod with the path of a field, without a request to ACI.
+func (p published) refused(t *testing.T, path string) {
+	t.Helper()
+	_, err := p.create(t)
+	if !errdefs.IsInvalidInput(err) || !strings.HasPrefix(err.Error(), path+": ") {
+		t.Errorf("got %v, want an error of the kind invalid-input that begins with %s", err, path)
+	}
+}
+
+func list(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+}
+
+// noNetwork takes the subnet away.
+func noNetwork(c *Config) { c.Network = Network{} }
+
+func public(c *Config) { c.Network = Network{Public: new(true)} }
+
+// TestPublishedC1BurstablePodRuns: virtual-kubelet/azure-aci#17, virtual-kubelet/azure-aci#149, virtual-kubelet/virtual-kubelet#153,
+// MicrosoftDocs/azure-docs#29780. ACI refuses a limit above the sum of requests: memory is raised to the limit, CPU is capped at the sum.
+func TestPublishedC1BurstablePodRuns(t *testing.T) {
+	for name, c := range map[string]struct {
+		resources   []corev1.ResourceRequirements
+		cpu, memory float64 // of the request of the first container
+		limit       float64 // of its CPU
+	}{
+		"the pod of azure-aci#17": {[]corev1.ResourceRequirements{{Requests: list("1.2", "0.9G"), Limits: list("1.5", "0.9G")}}, 1.2, 0.9, 1.2},
+		"the pod of azure-aci#149": {[]corev1.ResourceRequirements{
+			{Requests: list("100m", "100M"), Limits: list("1.5", "1G")}, {Requests: list("200m", "100M")},
+		}, 0.1, 1, 0.3},
+		"a limit that the group has room for": {[]corev1.ResourceRequirements{
+			{Requests: list("1", "1G"), Limits: list("1500m", "1G")}, {Requests: list("1", "1G")},
+		}, 1, 1, 1.5},
+		"a limit alone": {[]corev1.ResourceRequirements{{Limits: list("500m", "512Mi")}}, 0.5, 0.6, 0.5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			group, err := published{pod: func(pod *corev1.Pod, first *corev1.Container) {
+				for i, r := range c.resources {
+					if i > 0 {
+						pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: fmt.Sprint("c", i), Image: "demo", Command: first.Command})
+					}
+					pod.Spec.Containers[i].Resources = r
+				}
+			}}.create(t)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := group.Containers[0].Properties.Resources
+			if *got.Requests.CPU != c.cpu || *got.Requests.MemoryInGB != c.memory || *got.Limits.CPU != c.limit {
+				t.Errorf("got requests of %g CPUs and %g GB and a limit of %g CPUs, want %g, %g and %g",
+					*got.Requests.CPU, *got.Requests.MemoryInGB, *got.Limits.CPU, c.cpu, c.memory, c.limit)
+			}
+		})
+	}
+}
+
+// dockerAndTwo are the logins of a Secret with Docker Hub, a registry of Azure, and one with a port.
+var dockerAndTwo = objectsOf{logins: []node.RegistryCredential{
+	{Registry: "private.example.com:5000", Username: "u3", Password: "not-real-3"},
+	{Registry: "https://index.docker.io/v1/", Username: "u1", Password: "not-real-1"},
+	{Registry: "*.azurecr.io", Username: "u2", Password: "not-real-2"},
+}}
+
+// TestPublishedC2LoginsAreThoseOfTheImages: docker/cli#3610, MoreImageRegistryCredentialsThanContainers.
+func TestPublishedC2LoginsAreThoseOfTheImages(t *testing.T) {
+	for images, want := range map[string][]string{
+		"demo":                    {"index.docker.io u1"},
+		"example.azurecr.io/demo": {"example.azurecr.io u2"},
+		"demo, library/other":     {"index.docker.io u1"},
+		"demo, example.azurecr.io/demo, quay.io/x/y": {"index.docker.io u1", "example.azurecr.io u2"},
+		"quay.io/x/y": {},
+	} {
+		group, err := published{has: dockerAndTwo, pod: func(pod *corev1.Pod, first *corev1.Container) {
+			for i, image := range strings.Split(images, ", ") {
+				if i > 0 {
+					pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: fmt.Sprint("c", i), Command: first.Command})
+				}
+				pod.Spec.Containers[i].Image = image
+			}
+		}}.create(t)
+		if err != nil {
+			t.Errorf("%s: %v", images, err)
+			continue
+		}
+		got := []string{}
+		for _, c := range group.ImageRegistryCredentials {
+			got = append(got, *c.Server+" "+*c.Username)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got the logins %q, want %q", images, got, want)
+		}
+	}
+}
+
+// TestPublishedC3RegistryWithAPort: virtual-kubelet/azure-aci#573, Azure/azure-cli#11469, InvalidImageRegistryServer.
+func TestPublishedC3RegistryWithAPort(t *testing.T) {
+	group, err := published{
+		has: objectsOf{logins: []node.RegistryCredential{{Registry: "gitlab.example:443", Username: "u", Password: "p"}}},
+		pod: func(_ *corev1.Pod, c *corev1.Container) { c.Image = "gitlab.example:443/team/demo:1" },
+	}.create(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if server, image := *group.ImageRegistryCredentials[0].Server, *group.Containers[0].Properties.Image; server != "gitlab.example" || image != "gitlab.example/team/demo:1" {
+		t.Errorf("got the server %s and the image %s, want those without the port that HTTPS has anyway", server, image)
+	}
+	published{has: dockerAndTwo, pod: func(_ *corev1.Pod, c *corev1.Container) { c.Image = "private.example.com:5000/demo" }}.refused(t, "spec.containers[0].image")
+}
+
+// TestPublishedC4OneLoginForARegistry: microsoft/rest-api-fuzz-testing#6.
+func TestPublishedC4OneLoginForARegistry(t *testing.T) {
+	two := objectsOf{logins: []node.RegistryCredential{
+		{Registry: "registry.example/team-a", Username: "a", Password: "p"}, {Registry: "registry.example/team-b", Username: "b", Password: "p"},
+	}}
+	published{has: two, pod: func(pod *corev1.Pod, c *corev1.Container) {
+		c.Image = "registry.example/team-a/x"
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "b", Image: "registry.example/team-b/x", Command: c.Command})
+	}}.refused(t, "spec.containers[1].image")
+}
+
+// TestPublishedC5NamesOfVariables: Azure/aci-deploy#29, Azure/aci-deploy#89, InvalidContainerEnvironmentVariable.
+func TestPublishedC5NamesOfVariables(t *testing.T) {
+	for _, name := range []string{"discovery.type", "my-name", "1ST"} {
+		published{pod: func(_ *corev1.Pod, c *corev1.Container) {
+			c.Env = []corev1.EnvVar{{Name: "MY_NAME", Value: "x"}, {Name: name, Value: "single-node"}}
+		}}.refused(t, "spec.containers[0].env[1]")
+	}
+}
+
+// TestPublishedC6FilesThatAreEmpty: virtual-kubelet/azure-aci#175, SecretValueNotSpecified: the Secret of GitLab's runner.
+func TestPublishedC6FilesThatAreEmpty(t *testing.T) {
+	secret := objectsOf{secret: map[string][]byte{"runner-registration-token": []byte("x"), "runner-token": nil}}
+	mount := func(items ...corev1.KeyToPath) func(pod *corev1.Pod, c *corev1.Container) {
+		return func(pod *corev1.Pod, c *corev1.Container) {
+			pod.Spec.Volumes = []corev1.Volume{{Name: "init-runner-secrets", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "gitlab-runner", Items: items}}}}
+			c.VolumeMounts = []corev1.VolumeMount{{Name: "init-runner-secrets", MountPath: "/init-secrets"}}
+		}
+	}
+	published{has: secret, pod: mount()}.refused(t, "spec.volumes[0]")
+	if _, err := (published{has: secret, pod: mount(corev1.KeyToPath{Key: "runner-registration-token", Path: "token"})}).create(t); err != nil {
+		t.Errorf("without the file that is empty: %v", err)
+	}
+}
+
+// TestPublishedC7PortsAreDeclaredOnce: docker-archive/cloud-integration-beta#5, hashicorp/terraform-provider-azurerm#11102,
+// virtual-kubelet/azure-aci#353; five at an address: MicrosoftDocs/azure-docs#101382.
+func TestPublishedC7PortsAreDeclaredOnce(t *testing.T) {
+	http := corev1.ContainerPort{ContainerPort: 80}
+	both := func(pod *corev1.Pod, c *corev1.Container) {
+		c.Ports = []corev1.ContainerPort{http, {ContainerPort: 80, Protocol: corev1.ProtocolUDP}}
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "other", Image: "demo", Command: c.Command, Ports: []corev1.ContainerPort{{ContainerPort: 81}, http}})
+	}
+	group, err := published{pod: both, config: public}.create(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range group.IPAddress.Ports {
+		got = append(got, fmt.Sprint(*p.Port, " ", *p.Protocol))
+	}
+	if want := []string{"80 TCP", "80 UDP", "81 TCP"}; !slices.Equal(got, want) {
+		t.Errorf("got the ports %q, want %q", got, want)
+	}
+	if _, err := (published{pod: both}).create(t); err != nil {
+		t.Errorf("in a subnet: %v", err)
+	}
+	published{config: public, pod: func(_ *corev1.Pod, c *corev1.Container) {
+		for port := range int32(6) {
+			c.Ports = append(c.Ports, corev1.ContainerPort{ContainerPort: 80 + port})
+		}
+	}}.refused(t, "spec.containers")
+}
+
+// TestPublishedC8LabelOfAName: derekbekoe/vscode-spot#38: 5 to 63 characters, a letter first.
+func TestPublishedC8LabelOfAName(t *testing.T) {
+	const annotation = "virtualkubelet.io/dnsnamelabel"
+	for label, good := range map[string]bool{"node": false, "1node": false, "nodes": true, "node-1": true} {
+		p := published{
+			config: func(c *Config) { public(c); c.Annotations = []string{annotation} },
+			pod: func(pod *corev1.Pod, c *corev1.Container) {
+				pod.Annotations[annotation], c.Ports = label, []corev1.ContainerPort{{ContainerPort: 80}}
+			},
+		}
+		if !good {
+			p.refused(t, "metadata.annotations["+annotation+"]")
+		} else if _, err := p.create(t); err != nil {
+			t.Errorf("%s: %v", label, err)
+		}
+	}
+}
+
+// TestPublishedC9SpotHasNoNetwork: MicrosoftDocs/SupportArticles-docs: error-codes-spot-container-creation.md,
+// SpotPriorityContainerGroupNotSupportedForInboundConnectivity and SpotPriorityContainerGroupNotSupportedInSku.
+func TestPublishedC9SpotHasNoNetwork(t *testing.T) {
+	const priority, sku = "virtual-kubelet.io/priority", "virtual-kubelet.io/container-sku"
+	allow := func(c *Config) { c.Annotations = []string{priority, sku} }
+	spot := func(pod *corev1.Pod, c *corev1.Container) {
+		pod.Annotations[priority], c.Ports = "Spot", []corev1.ContainerPort{{ContainerPort: 80}}
+	}
+	const path = "metadata.annotations[" + priority + "]"
+	published{pod: spot, config: allow}.refused(t, path)
+	published{pod: spot, config: func(c *Config) { allow(c); public(c) }}.refused(t, path)
+	published{pod: spot, config: func(c *Config) { allow(c); noNetwork(c); c.Zones = []string{"1"} }}.refused(t, path)
+	published{config: func(c *Config) { allow(c); noNetwork(c); c.Priority = "Spot" }, pod: func(pod *corev1.Pod, _ *corev1.Container) {
+		pod.Annotations[sku] = "Dedicated"
+	}}.refused(t, "metadata.annotations["+sku+"]")
+	if _, err := (published{pod: spot, config: func(c *Config) { allow(c); noNetwork(c) }}).create(t); err != nil {
+		t.Errorf("without a network: %v", err)
+	}
+	for name, change := range map[string]func(*Config){
+		"a subnet": func(c *Config) { c.Network = Network{VNet: "v", Subnet: "s"} }, "a public address": public, "a zone": func(c *Config) { c.Zones = []string{"1"} },
+	} {
+		conf := good()
+		conf.Priority = "Spot"
+		change(&conf)
+		if _, err := conf.complete(); err == nil || !strings.Contains(err.Error(), "priority: Spot") {
+			t.Errorf("a configuration with %s: got %v, want an error about the priority", name, err)
+		}
+	}
+}
+
+// TestPublishedC10Volumes: 20 are in a group, MicrosoftDocs/azure-compute-docs: container-instances-resource-and-quota-limits.md; a path has
+// no colon, Azure/azure-cli#26591.
+func TestPublishedC10Volumes(t *testing.T) {
+	empty := func(n int) (out []corev1.Volume) {
+		for i := range n {
+			out = append(out, corev1.Volume{Name: fmt.Sprint("v", i), VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+		}
+		return out
+	}
+	published{pod: func(pod *corev1.Pod, _ *corev1.Container) { pod.Spec.Volumes = empty(21) }}.refused(t, "spec.volumes[20]")
+	if _, err := (published{pod: func(pod *corev1.Pod, _ *corev1.Container) { pod.Spec.Volumes = empty(20) }}).create(t); err != nil {
+		t.Errorf("20 volumes: %v", err)
+	}
+	published{pod: func(pod *corev1.Pod, c *corev1.Container) {
+		pod.Spec.Volumes, c.VolumeMounts = empty(1), []corev1.VolumeMount{{Name: "v0", MountPath: "/a:b"}}
+	}}.refused(t, "spec.containers[0].volumeMounts[0].mountPath")
+}
+
+// TestPublishedC11GroupsLargerThanAny: MicrosoftDocs/azure-docs#24776: the answer says that the resource is not available at this moment.
+func TestPublishedC11GroupsLargerThanAny(t *testing.T) {
+	asks := func(cpu, memory string) func(*corev1.Pod, *corev1.Container) {
+		return func(_ *corev1.Pod, c *corev1.Container) { c.Resources.Requests = list(cpu, memory) }
+	}
+	published{pod: asks("32", "1G")}.refused(t, "spec.containers")
+	published{pod: asks("1", "241G")}.refused(t, "spec.containers")
+	published{pod: asks("5", "1G"), config: func(c *Config) { noNetwork(c); c.Priority = "Spot" }}.refused(t, "spec.containers")
+	if _, err := (published{pod: asks("31", "240G")}).create(t); err != nil {
+		t.Errorf("the largest: %v", err)
+	}
+}
+
+// TestPublishedC12BadRequestIsTheEnd: virtual-kubelet/azure-aci#175 and #566 tell of 17 tries: what ACI refuses as a bad request it refuses
+// tomorrow, whatever the code. An image may come, and a subnet be mended.
+func TestPublishedC12BadRequestIsTheEnd(t *testing.T) {
+	for code, ends := range map[string]bool{
+		"ContainerLimitGreaterThanContainerGroupTotalRequest": true, "CodeOfTomorrow": true,
+		"InaccessibleImage": false, "SubnetMissingRequiredDelegation": false,
+	} {
+		a := testAzure(t)
+		p := a.provider(t, nil).run(t)
+		p.UsePodObjects(objectsOf{})
+		a.front.Break(emulator.Fault{Operations: []string{"Create"}, Answer: refuses(http.StatusBadRequest, code, nil)})
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "u-1"}, Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "test", Image: "demo", Command: []string{"program"}}},
+		}}
+		if err := p.CreatePod(t.Context(), pod); err == nil || errdefs.IsInvalidInput(err) != ends {
+			t.Errorf("%s: got %v, which ends the pod: %t, want %t", code, err, errdefs.IsInvalidInput(err), ends)
+		}
+	}
+}
+
+// TestPublishedC13InlineVolumesOfAzureFiles: virtual-kubelet/azure-aci: e2e/fixtures/csi-driver.yml, and the mount options that the guide of
+// the driver has in its example of an inline volume.
+func TestPublishedC13InlineVolumesOfAzureFiles(t *testing.T) {
+	account := objectsOf{secret: map[string][]byte{accountName: []byte("acc"), accountKey: []byte("a2V5")}}
+	inline := func(driver string, attributes map[string]string) func(pod *corev1.Pod, c *corev1.Container) {
+		return func(pod *corev1.Pod, c *corev1.Container) {
+			pod.Spec.Volumes = []corev1.Volume{{Name: "azure", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: driver, ReadOnly: new(true), VolumeAttributes: attributes}}}}
+			c.VolumeMounts = []corev1.VolumeMount{{Name: "azure", MountPath: "/mnt/azure"}}
+		}
+	}
+	good := map[string]string{"secretName": "csidriversecret", "shareName": "vncsidriversharename", "mountOptions": "dir_mode=0777,file_mode=0777"}
+	group, err := published{has: account, pod: inline("file.csi.azure.com", good)}.create(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := group.Volumes[0].AzureFile; v == nil || *v.ShareName != "vncsidriversharename" || *v.StorageAccountName != "acc" || v.ReadOnly == nil || !*v.ReadOnly {
+		t.Errorf("got the volume %+v, want the share of Azure Files, read only", v)
+	}
+	for path, c := range map[string]struct {
+		driver     string
+		attributes map[string]string
+	}{
+		"driver":                     {"disk.csi.azure.com", good},
+		"volumeAttributes":           {"file.csi.azure.com", map[string]string{"shareName": "x"}},
+		"volumeAttributes[protocol]": {"file.csi.azure.com", map[string]string{"shareName": "x", "secretName": "y", "protocol": "nfs"}},
+	} {
+		published{has: account, pod: inline(c.driver, c.attributes)}.refused(t, "spec.volumes[0].csi."+path)
+	}
+	if !(Config{}).Capabilities().Has(capability.CSIVolumes) {
+		t.Error("pods with volumes of the driver are refused before they are looked at")
+	}
+}
+
+// TestPublishedC14PublicAddressAsAzureACI: virtual-kubelet/azure-aci 1.6.4 gives each pod with ports a public address where no subnet is named.
+func TestPublishedC14PublicAddressAsAzureACI(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "aci.toml")
+	if err := os.WriteFile(file, []byte("Region = \"westeurope\"\nResourceGroup = \"pods\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	complete := func(path string, variables map[string]string) Config {
+		t.Helper()
+		for _, name := range []string{"ACI_RESOURCE_GROUP", "ACI_REGION", "ACI_VNET_NAME", "ACI_SUBNET_NAME", "VKUBELET_ACI_NETWORK_PUBLIC"} {
+			t.Setenv(name, variables[name])
+		}
+		t.Setenv("AZURE_SUBSCRIPTION_ID", "sub-1")
+		t.Setenv("ACI_CLUSTER_NAME", "home-1")
+		c, err := LoadConfig(path)
+		if err == nil {
+			c, err = c.complete()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	azure := map[string]string{"ACI_RESOURCE_GROUP": "pods", "ACI_REGION": "westeurope"}
+	if !complete(file, nil).Network.isPublic() {
+		t.Error("a file of azure-aci without a subnet gives no public addresses")
+	}
+	if !complete("", azure).Network.isPublic() {
+		t.Error("variables of azure-aci without a subnet give no public addresses")
+	}
+	if complete("", map[string]string{"ACI_RESOURCE_GROUP": "pods", "ACI_REGION": "westeurope", "ACI_VNET_NAME": "v", "ACI_SUBNET_NAME": "s"}).Network.isPublic() {
+		t.Error("a subnet of azure-aci gives public addresses")
+	}
+	if complete("", map[string]string{"ACI_RESOURCE_GROUP": "pods", "ACI_REGION": "westeurope", "VKUBELET_ACI_NETWORK_PUBLIC": "false"}).Network.isPublic() {
+		t.Error("public addresses are given where the configuration says no")
+	}
+	if c, err := good().complete(); err != nil || c.Network.isPublic() {
+		t.Errorf("a configuration of this provider gives public addresses without being asked, or %v", err)
+	}
+}
