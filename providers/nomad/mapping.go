@@ -209,7 +209,13 @@ func (m mapping) network(pod *corev1.Pod) ([]*nomadapi.NetworkResource, error) {
 			if n.Mode == NetworkBridge {
 				port.To = int(p.ContainerPort)
 			}
-			n.ReservedPorts = append(n.ReservedPorts, port)
+			// A reserved port of Nomad has TCP and UDP, and a group has a number once.
+			if same := slices.IndexFunc(n.ReservedPorts, func(r nomadapi.Port) bool { return r.Value == port.Value }); same < 0 {
+				n.ReservedPorts = append(n.ReservedPorts, port)
+			} else if n.ReservedPorts[same].To != port.To {
+				return nil, errdefs.InvalidInputf("%s: Nomad reserves %d for TCP and UDP together, and another protocol leads to port %d: use one container port",
+					at.Child("containerPort"), port.Value, n.ReservedPorts[same].To)
+			}
 		}
 	}
 	if n.Mode == NetworkHost && len(n.ReservedPorts) == 0 {
@@ -247,6 +253,9 @@ func (m mapping) resources(c *corev1.Container, mhz float64, at *field.Path) (*n
 		switch name {
 		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
 			continue
+		}
+		if quantity.IsZero() {
+			continue // Nomad takes no request for 0 devices
 		}
 		device, ok := m.config.Devices[string(name)]
 		if !ok {
