@@ -115,15 +115,12 @@ func (c *cloud) wrongPod(body []byte) string {
 	if err := json.Unmarshal(body, &pod); err != nil {
 		return err.Error()
 	}
-	var cpu, memory float64
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			r := list[i].Resources
-			if fmt.Sprint(r.Limits.Cpu(), r.Limits.Memory()) != fmt.Sprint(r.Requests.Cpu(), r.Requests.Memory()) {
-				return "requests and limits of container " + list[i].Name + " differ"
-			}
+	for _, rule := range podRules {
+		if why := rule.broken(&pod); why != "" && (rule.api == "" || rule.api == c.api) {
+			return rule.name + ": " + why
 		}
 	}
+	var cpu, memory float64
 	for i := range pod.Spec.Containers {
 		cpu += pod.Spec.Containers[i].Resources.Limits.Cpu().AsApproximateFloat64()
 		memory += pod.Spec.Containers[i].Resources.Limits.Memory().AsApproximateFloat64() / (1 << 30)

@@ -110,10 +110,10 @@ func (c Config) buy(remote *corev1.Pod) error {
 	}
 	var sum, most sizing.Size
 	for i := range s.InitContainers {
-		most = most.Most(level(&s.InitContainers[i]))
+		most = most.Most(c.level(&s.InitContainers[i]))
 	}
 	for i := range s.Containers {
-		sum = sum.Add(level(&s.Containers[i]))
+		sum = sum.Add(c.level(&s.Containers[i]))
 	}
 	asked := sum.Most(most)
 	whole := sizing.Of(c.DefaultResources)
@@ -135,8 +135,8 @@ func (c Config) buy(remote *corev1.Pod) error {
 	return nil
 }
 
-// level makes requests and limits of a container the same, the limit going before, and returns them.
-func level(k *corev1.Container) sizing.Size {
+// level makes requests and limits of a container the same, the limit going before, and returns them. With API 1.0 they are a size of a container.
+func (c Config) level(k *corev1.Container) sizing.Size {
 	both := corev1.ResourceList{}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		if q, ok := k.Resources.Limits[name]; ok {
@@ -144,6 +144,11 @@ func level(k *corev1.Container) sizing.Size {
 		} else if q, ok := k.Resources.Requests[name]; ok {
 			both[name] = q
 		}
+	}
+	if c.API == API10 {
+		asked := containerSize10(sizing.Of(both))
+		both[corev1.ResourceCPU] = *resource.NewMilliQuantity(asked.MilliCPU, resource.DecimalSI)
+		both[corev1.ResourceMemory] = *resource.NewQuantity(asked.Memory, resource.BinarySI)
 	}
 	k.Resources.Limits, k.Resources.Requests = nil, nil
 	if len(both) > 0 {

@@ -86,7 +86,7 @@ func TestSizes(t *testing.T) {
 
 		"1.0: what is asked": {api: API10, app: []corev1.ResourceRequirements{resources("", "1 2Gi")}, want: []corev1.ResourceRequirements{resources("1 2Gi", "1 2Gi")}},
 		"1.0: the first container gets the rest": {api: API10, app: []corev1.ResourceRequirements{resources("", "600m 3Gi"), resources("", "600m 512Mi")},
-			want: []corev1.ResourceRequirements{resources("650m 3584Mi", "650m 3584Mi"), resources("600m 512Mi", "600m 512Mi")}},
+			want: []corev1.ResourceRequirements{resources("750m 3584Mi", "750m 3584Mi"), resources("750m 512Mi", "750m 512Mi")}},
 		"1.0: nothing is asked":        {api: API10, app: []corev1.ResourceRequirements{resources("", "")}, want: []corev1.ResourceRequirements{resources("1 2Gi", "1 2Gi")}},
 		"1.0: memory has a proportion": {api: API10, app: []corev1.ResourceRequirements{resources("", "4 1Gi")}, want: []corev1.ResourceRequirements{resources("4 8Gi", "4 8Gi")}},
 		"1.0: so has the CPU":          {api: API10, app: []corev1.ResourceRequirements{resources("", "250m 16Gi")}, want: []corev1.ResourceRequirements{resources("2 16Gi", "2 16Gi")}},

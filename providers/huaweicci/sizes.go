@@ -36,6 +36,14 @@ var sizes10 = func() (rows []sizing.Row) {
 	return rows
 }()
 
+// containerSize10 is the smallest size of a container of API 1.0 with room for what is asked: whole quarters of a CPU, and no less than 0.2 GiB:
+// https://support.huaweicloud.com/intl/en-us/productdesc-cci/cci_03_0007.html of 2023-10-13 and
+// https://support.huaweicloud.com/intl/en-us/api-cci/pro_ys.html of 2024-05-31.
+func containerSize10(asked sizing.Size) sizing.Size {
+	const quarter, least = 250, sizing.Gi / 5
+	return sizing.Size{MilliCPU: max(1, (asked.MilliCPU+quarter-1)/quarter) * quarter, Memory: max(asked.Memory, least+1)}
+}
+
 // spec writes a size as the annotation of CCI has it, such as 2.00_4.0.
 func spec(s sizing.Size) string {
 	return fmt.Sprintf("%.2f_%.1f", float64(s.MilliCPU)/1000, float64(s.Memory)/float64(sizing.Gi))

@@ -20,4 +20,6 @@ var rules = []Row{
 	{"C14", "virtual-kubelet/azure-aci 1.6.4: pkg/provider/aci.go", "a pod with ports has a public address where no subnet is named", "the same for the file and the variables of azure-aci; a file of this provider says network.public", "2026-11-28"},
 	{"C15", "27 rules of ACI, each with its source in providertest/emulator/aci/rules.go", "a pod that passes the tests runs on ACI", "the emulator keeps each rule, and answers the code of ACI", "2026-11-28"},
 	{"C50", "hashicorp/nomad#306, #423, #2807, #2819, #3520, #3709, #9477, #9946, #10247", "a pod with port 53 of TCP and of UDP, or with a limit of 0 GPUs, runs on Nomad", "each of nine rules is kept by the job: a host port is reserved once, with two targets refused by path, and 0 devices are not asked for", "2026-11-28"},
+	{"C40", "support.huaweicloud.com: productdesc-cci/cci_03_0007, api-cci/pro_ys", "a pod with two containers of 100m runs with API 1.0 of CCI", "each container gets whole quarters of a CPU and 0.2 GiB or more", "2026-11-28"},
+	{"C41", "10 rules of CCI, each with its source in providers/huaweicci/podrules_test.go", "a pod that passes the tests runs on CCI", "the double keeps each rule", "2026-11-28"},
 }
