@@ -24,8 +24,9 @@ const restartPeriod = 60
 type builder struct {
 	mapping
 	resolved
-	arns map[string]string // of secrets, by container
-	wait []types.ContainerDependency
+	arns  map[string]string // of secrets, by container
+	wait  []types.ContainerDependency
+	ports map[string]bool // that a container has declared
 }
 
 // container returns the definition of a container. They are asked for in the order in which they start: each waits for the init
@@ -43,9 +44,7 @@ func (b *builder) container(c *corev1.Container, at *field.Path) (types.Containe
 	if arn := or(b.config.RegistryCredentials[registry(c.Image)], b.arns[loginOf(c.Name)]); arn != "" {
 		k.RepositoryCredentials = &types.RepositoryCredentials{CredentialsParameter: &arn}
 	}
-	for _, p := range c.Ports {
-		k.PortMappings = append(k.PortMappings, types.PortMapping{ContainerPort: aws.Int32(p.ContainerPort), Protocol: types.TransportProtocol(strings.ToLower(or(string(p.Protocol), "TCP")))})
-	}
+	b.declare(&k, c.Ports)
 	for _, m := range c.VolumeMounts {
 		k.MountPoints = append(k.MountPoints, types.MountPoint{
 			SourceVolume: aws.String(m.Name), ContainerPath: aws.String(m.MountPath), ReadOnly: aws.Bool(m.ReadOnly || b.fixed(m.Name)),
@@ -73,6 +72,19 @@ func (b *builder) container(c *corev1.Container, at *field.Path) (types.Containe
 		b.after(c, types.ContainerConditionSuccess)
 	}
 	return k, nil
+}
+
+// declare declares the ports of a container, those alone that no container before it has declared: ECS takes each once in a task, and they say
+// nothing more.
+func (b *builder) declare(k *types.ContainerDefinition, ports []corev1.ContainerPort) {
+	for _, p := range ports {
+		protocol := strings.ToLower(or(string(p.Protocol), "TCP"))
+		name := strconv.Itoa(int(p.ContainerPort)) + "/" + protocol
+		if !b.ports[name] {
+			b.ports[name] = true
+			k.PortMappings = append(k.PortMappings, types.PortMapping{ContainerPort: aws.Int32(p.ContainerPort), Protocol: types.TransportProtocol(protocol)})
+		}
+	}
 }
 
 // logs lets what a container prints go to CloudWatch Logs.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -26,6 +27,8 @@ import (
 const (
 	// AnnotationRole is the ARN of the role of a task: one of those that the configuration allows.
 	AnnotationRole = "fargate.virtual-kubelet.io/role"
+	// AnnotationOldRole is AnnotationRole as aws-fargate and other tools have it. It may be the name of the role alone.
+	AnnotationOldRole = "iam.amazonaws.com/role"
 	// AnnotationCapacityProvider is OnDemand or Spot.
 	AnnotationCapacityProvider = "fargate.virtual-kubelet.io/capacity-provider"
 )
@@ -33,9 +36,11 @@ const (
 // tagOwn marks tasks with a secret that ends with them.
 const tagOwn = "vk-own-secret"
 
-// maxContainers is how many containers a task definition has at most, and maxGrace how many seconds a container has to stop.
+// maxContainers is how many containers a task definition has at most, maxDefinition how many bytes, and maxGrace how many seconds a container
+// has to stop.
 const (
 	maxContainers = 10
+	maxDefinition = 64 << 10
 	maxGrace      = 120
 )
 
@@ -116,7 +121,7 @@ func (m mapping) definition(r resolved, arns map[string]string) (*ecs.RegisterTa
 		}
 		d.Volumes = append(d.Volumes, v)
 	}
-	b := builder{mapping: m, resolved: r, arns: arns}
+	b := builder{mapping: m, resolved: r, arns: arns, ports: map[string]bool{}}
 	if k, ok := b.writer(); ok {
 		d.ContainerDefinitions = append(d.ContainerDefinitions, k)
 	}
@@ -130,6 +135,9 @@ func (m mapping) definition(r resolved, arns map[string]string) (*ecs.RegisterTa
 	said, err := json.Marshal(d)
 	if err != nil {
 		return nil, fmt.Errorf("pod %s/%s: %w", r.pod.Namespace, r.pod.Name, err)
+	}
+	if len(said) > maxDefinition {
+		return nil, errdefs.InvalidInputf("spec.containers: the task definition has %d bytes, and ECS takes %d: read long texts, variables and commands from files", len(said), maxDefinition)
 	}
 	d.Family = aws.String("vk-" + identity.Hash(string(said)))
 	return d, nil
@@ -165,16 +173,32 @@ func (m mapping) task(pod *corev1.Pod, definition string) (*ecs.RunTaskInput, er
 
 // role is that of the pod's annotation, if the configuration allows it: who may write pods gets no rights by that alone.
 func (m mapping) role(pod *corev1.Pod) (*string, error) {
-	asked := pod.Annotations[AnnotationRole]
+	asked, name := pod.Annotations[AnnotationRole], AnnotationRole
+	if old := pod.Annotations[AnnotationOldRole]; old != "" {
+		if asked != "" && asked != m.fullRole(old) {
+			return nil, errdefs.InvalidInputf("%s: %q is another role than that of %s: remove one", annotation(AnnotationOldRole), old, AnnotationRole)
+		}
+		asked, name = m.fullRole(old), AnnotationOldRole
+	}
 	switch {
 	case asked == "" && m.config.ExecRole == "":
 		return nil, nil
 	case asked == "":
 		return &m.config.ExecRole, nil
 	case !slices.Contains(m.config.TaskRoles, asked):
-		return nil, errdefs.InvalidInputf("%s: %q is none of taskRoles of this node's configuration", annotation(AnnotationRole), asked)
+		return nil, errdefs.InvalidInputf("%s: %q is none of taskRoles of this node's configuration", annotation(name), asked)
 	}
 	return &asked, nil
+}
+
+// fullRole is the ARN of a role that may be named alone, if the configuration allows one of that name.
+func (m mapping) fullRole(named string) string {
+	for _, arn := range m.config.TaskRoles {
+		if strings.HasSuffix(arn, ":role/"+strings.TrimPrefix(named, "/")) {
+			return arn
+		}
+	}
+	return named
 }
 
 func annotation(key string) *field.Path { return field.NewPath("metadata", "annotations").Key(key) }

@@ -24,4 +24,8 @@ var rules = []Row{
 	{"C41", "10 rules of CCI, each with its source in providers/huaweicci/podrules_test.go", "a pod that passes the tests runs on CCI", "the double keeps each rule", "2026-11-28"},
 	{"C60", "futureverse/future.batchtools#41, bessagroup/f3dasm#352, mehta-lab/recOrder#482, dask/dask-jobqueue#238, NVIDIA-NeMo/RL#3051, awslabs/awsome-distributed-ai#196, ResearchComputing/Documentation#562, aidenlab/juicer#143, PennLINC/babs#118, nservant/HiC-Pro#645", "a pod that passes the tests is a job that sbatch takes", "each of 13 rules between flags is kept by the command line, or the pod is refused at the annotation", "2026-11-28"},
 	{"C70", "admiraltyio/admiralty#51, #54, #82, liqotech/liqo#800, rancher/k3k#340, loft-sh/vcluster#22, #1718, kubernetes/kubernetes#26457", "a pod with a name of 253 characters, a priority or a service account runs in a second cluster", "each of nine rules is kept by the pod over there: nothing in it is about classes, accounts or nodes of home", "2026-11-28"},
+	{"C20", "aws/amazon-ecs-agent#1220", "two containers may declare one port", "a task declares a port once", "2026-11-28"},
+	{"C21", "awsdocs/amazon-ecs-developer-guide#149", "a pod with large variables runs, or the reason is said", "a task definition above 64 KiB is refused at spec.containers", "2026-11-28"},
+	{"C22", "virtual-kubelet/aws-fargate: fargate/pod.go", "iam.amazonaws.com/role is the role of the task", "it is, as an ARN or a name, if taskRoles has it; another one is refused at the annotation", "2026-11-28"},
+	{"C23", "20 rules of ECS, each with its source in providertest/emulator/ecs/rules.go", "a pod that passes the tests runs on Fargate", "the emulator keeps each rule, and answers the code of ECS", "2026-11-28"},
 }

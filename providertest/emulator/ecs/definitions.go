@@ -18,8 +18,9 @@ type definition struct {
 	EphemeralStorage                                                *struct{ SizeInGiB int }
 	ContainerDefinitions                                            []containerDefinition
 
-	arn string
-	raw map[string]any
+	arn  string
+	size int // in bytes
+	raw  map[string]any
 }
 
 type volume struct {
@@ -34,13 +35,18 @@ type volume struct {
 type pair struct{ Name, Value string }
 
 type containerDefinition struct {
-	Name, Image, User, WorkingDirectory string
-	EntryPoint, Command                 []string
-	Environment                         []pair
-	Secrets                             []struct{ Name, ValueFrom string }
-	Essential                           *bool
-	DependsOn                           []struct{ ContainerName, Condition string }
-	MountPoints                         []struct {
+	Name, Image, User   string
+	WorkingDirectory    *string
+	EntryPoint, Command []string
+	PortMappings        []struct {
+		ContainerPort, HostPort int
+		Protocol                string
+	}
+	Environment []pair
+	Secrets     []struct{ Name, ValueFrom string }
+	Essential   *bool
+	DependsOn   []struct{ ContainerName, Condition string }
+	MountPoints []struct {
 		SourceVolume, ContainerPath string
 		ReadOnly                    bool
 	}
@@ -92,17 +98,13 @@ func (d *definition) check() error {
 	wrong := func(format string, args ...any) error {
 		return refusal{"ClientException", fmt.Sprintf(format, args...)}
 	}
-	switch n := len(d.ContainerDefinitions); {
-	case d.NetworkMode != "awsvpc" || !slices.Equal(d.RequiresCompatibilities, []string{"FARGATE"}):
-		return wrong("Fargate only supports network mode 'awsvpc'.")
-	case !buyable(d.CPU, d.Memory):
-		return wrong("No Fargate configuration exists for given values: %s CPU, %s memory.", d.CPU, d.Memory)
-	case n == 0 || n > 10:
-		return wrong("a task definition has 1 to 10 containers")
-	case !slices.ContainsFunc(d.ContainerDefinitions, containerDefinition.essential):
+	for _, r := range rules {
+		if problem := r.broken(d); problem != "" {
+			return wrong("%s", problem)
+		}
+	}
+	if !slices.ContainsFunc(d.ContainerDefinitions, containerDefinition.essential) {
 		return wrong("a task definition must have at least one essential container")
-	case d.EphemeralStorage != nil && (d.EphemeralStorage.SizeInGiB < 21 || d.EphemeralStorage.SizeInGiB > 200):
-		return wrong("ephemeralStorage: want 21 to 200 GiB")
 	}
 	for _, v := range d.Volumes {
 		if e := v.EfsVolumeConfiguration; e != nil && !strings.HasPrefix(e.FileSystemID, "fs-") {
@@ -113,9 +115,7 @@ func (d *definition) check() error {
 	for _, c := range d.ContainerDefinitions {
 		names = append(names, c.Name)
 	}
-	cpu := 0
 	for i, c := range d.ContainerDefinitions {
-		cpu += c.CPU
 		switch {
 		case c.Name == "" || c.Image == "" || slices.Index(names, c.Name) != i:
 			return wrong("container %q: want a name of its own, and an image", c.Name)
@@ -123,37 +123,21 @@ func (d *definition) check() error {
 			return wrong("container %s: stopTimeout: %d: want at most 120", c.Name, *c.StopTimeout)
 		case c.Memory != 0 && (c.Memory < 6 || c.MemoryReservation >= c.Memory):
 			return wrong("container %s: memory: want at least 6, and more than memoryReservation", c.Name)
-		case d.ExecutionRoleArn == "" && (len(c.Secrets) > 0 || c.LogConfiguration != nil):
-			return wrong("Fargate requires task definition to have execution role ARN to support secrets and log driver awslogs.")
 		}
 		if p := c.RestartPolicy; p != nil && p.RestartAttemptPeriod != nil && (*p.RestartAttemptPeriod < 60 || *p.RestartAttemptPeriod > 1800) {
 			return wrong("container %s: restartAttemptPeriod: want 60 to 1800", c.Name)
-		}
-		if h := c.HealthCheck; h != nil && (h.Interval < 5 || h.Interval > 300 || h.Timeout < 2 || h.Timeout > 120 || h.Retries < 1 || h.Retries > 10 || h.StartPeriod < 0 || h.StartPeriod > 300) {
-			return wrong("container %s: healthCheck: a number is out of its range", c.Name)
 		}
 		for _, dep := range c.DependsOn {
 			if at := slices.Index(names, dep.ContainerName); at < 0 || at == i {
 				return wrong("container %s: dependsOn: there is no container %s", c.Name, dep.ContainerName)
 			}
 		}
-		for _, m := range c.MountPoints {
-			if !slices.ContainsFunc(d.Volumes, func(v volume) bool { return v.Name == m.SourceVolume }) {
-				return wrong("container %s: Unknown volume '%s'.", c.Name, m.SourceVolume)
-			}
-		}
-		if l := c.LinuxParameters; l != nil && slices.ContainsFunc(l.Capabilities.Add, func(name string) bool { return name != "SYS_PTRACE" }) {
-			return wrong("container %s: Fargate adds the capability SYS_PTRACE alone", c.Name)
-		}
-	}
-	if all, _ := strconv.Atoi(d.CPU); cpu > all {
-		return wrong("the containers have more CPU than the task")
 	}
 	return nil
 }
 
 func (s *Server) registerTaskDefinition(body []byte) (any, error) {
-	d := &definition{}
+	d := &definition{size: len(body)}
 	if err := json.Unmarshal(body, d); err != nil {
 		return nil, err
 	}

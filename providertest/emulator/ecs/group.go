@@ -50,7 +50,10 @@ func (s *Server) start(t *task) error {
 
 // run returns what a container runs.
 func (s *Server) run(c containerDefinition) (corev1.Container, error) {
-	k := corev1.Container{Name: c.Name, Image: c.Image, Command: c.EntryPoint, Args: c.Command, WorkingDir: c.WorkingDirectory}
+	k := corev1.Container{Name: c.Name, Image: c.Image, Command: c.EntryPoint, Args: c.Command}
+	if c.WorkingDirectory != nil {
+		k.WorkingDir = *c.WorkingDirectory
+	}
 	for _, e := range c.Environment {
 		k.Env = append(k.Env, corev1.EnvVar{Name: e.Name, Value: e.Value})
 	}
