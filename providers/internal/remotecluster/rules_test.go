@@ -14,7 +14,7 @@ import (
 
 // TestPublishedC70RulesOfRemoteClusters translates a pod for each rule of a second cluster, as others met it: tensilekube, liqo and admiralty send what Translate makes.
 func TestPublishedC70RulesOfRemoteClusters(t *testing.T) {
-	long := strings.Repeat("long-name.", 25) + "pod" // 253 characters
+	long := strings.Repeat("long-name-", 25) + "pod" // 253 characters
 	for _, rule := range []struct {
 		name, source string
 		change       func(pod *corev1.Pod)
@@ -28,10 +28,7 @@ func TestPublishedC70RulesOfRemoteClusters(t *testing.T) {
 			}
 			return strings.Join(validation.IsDNS1123Subdomain(pod.Name), "; ")
 		}},
-		{"a hostname has 63 characters at most, and no dot", "admiraltyio/admiralty#54, 2020-08-13", func(pod *corev1.Pod) { pod.Name = long }, func(pod *corev1.Pod) string {
-			if pod.Spec.Hostname == "" {
-				return ""
-			}
+		{"a hostname has 63 characters at most", "admiraltyio/admiralty#54, 2020-08-13", func(pod *corev1.Pod) { pod.Name = long }, func(pod *corev1.Pod) string {
 			return strings.Join(validation.IsDNS1123Label(pod.Spec.Hostname), "; ")
 		}},
 		{"a namespace has 63 characters at most", "liqotech/liqo#800, 2021-08-09", func(pod *corev1.Pod) { pod.Namespace = strings.Repeat("n", 63) }, func(pod *corev1.Pod) string {
@@ -56,7 +53,9 @@ func TestPublishedC70RulesOfRemoteClusters(t *testing.T) {
 		t.Run(rule.name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 			rule.change(pod)
-			tr, err := Translate(pod, Target{Home: testHome, Namespace: testHome.NamespaceName(pod.Namespace)})
+			home := testHome
+			home.Cluster, home.Node = long, long
+			tr, err := Translate(pod, Target{Home: home, Namespace: home.NamespaceName(pod.Namespace)})
 			if err != nil {
 				t.Fatal(err)
 			}
