@@ -40,8 +40,9 @@ var setters = map[string]func(c Config, out *createRequest, value string) (want 
 	annotationPrefix + "spot-strategy":     oneOf(func(out *createRequest) *string { return &out.SpotStrategy }, "NoSpot", "SpotAsPriceGo", "SpotWithPriceLimit"),
 	annotationPrefix + "spot-price-limit": func(_ Config, out *createRequest, value string) string {
 		limit, err := strconv.ParseFloat(value, 64)
-		if err != nil || !(limit > 0) {
-			return "a price for an hour, such as 0.25"
+		_, decimals, _ := strings.Cut(value, ".")
+		if err != nil || !(limit > 0) || len(decimals) > 3 {
+			return "a price for an hour with three decimals at most, such as 0.25"
 		}
 		out.SpotPriceLimit = limit
 		return ""
@@ -124,6 +125,12 @@ func (m mapping) annotations(pod *corev1.Pod, out *createRequest) error {
 		if want := setters[name](m.config, out, pod.Annotations[name]); want != "" {
 			return errdefs.InvalidInputf("metadata.annotations[%s]: %q: want %s", name, pod.Annotations[name], want)
 		}
+	}
+	switch {
+	case out.SpotStrategy == "SpotWithPriceLimit" && out.SpotPriceLimit == 0:
+		return errdefs.InvalidInputf("metadata.annotations[%sspot-strategy]: SpotWithPriceLimit: want the annotation %sspot-price-limit too", annotationPrefix, annotationPrefix)
+	case out.EIPBandwidth != 0 && !out.AutoCreateEIP:
+		return errdefs.InvalidInputf("metadata.annotations[%seip-bandwidth]: ECI takes it with %swith-eip: \"true\" alone", annotationPrefix, annotationPrefix)
 	}
 	return nil
 }

@@ -84,6 +84,7 @@ func TestCanary(t *testing.T) {
 	pod := h.Pod("default", "web", stays())
 	pod.Spec.ServiceAccountName = ""
 	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
+	pod.Spec.Containers[0].Image = "registry.example.com/program"
 	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "key"}}}}
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "keys", MountPath: "/keys"}}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "keys", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "keys"}}}}

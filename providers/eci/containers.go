@@ -3,6 +3,7 @@
 package eci
 
 import (
+	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,16 +72,22 @@ func cmpProtocol(p corev1.Protocol) corev1.Protocol {
 	return p
 }
 
+// variableName is what ECI takes as the name of a variable. Kubernetes takes more.
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+
 // environment is that of a container. The addresses of the group are known to ECI alone, so they are fields there too.
 func environment(c *corev1.Container, at *field.Path) (out []variable, err error) {
 	for i := range c.Env {
 		e := &c.Env[i]
+		if !variableName.MatchString(e.Name) {
+			return nil, errdefs.InvalidInputf("%s: variable %q: ECI has names of letters, digits and _, with no digit first: rename it, or its key in envFrom", at.Index(i), e.Name)
+		}
 		v := variable{Key: e.Name}
 		switch from := e.ValueFrom; {
 		case from == nil:
 			v.Value = &e.Value
 		case from.FieldRef != nil && (from.FieldRef.FieldPath == "status.podIP" || from.FieldRef.FieldPath == "status.podIPs" || from.FieldRef.FieldPath == "status.hostIP"):
-			v.FieldRef.FieldPath = from.FieldRef.FieldPath
+			v.FieldRef.FieldPath = "status.podIP" // ECI has no other, and a group has one address, which is that of its machine too
 		default:
 			return nil, errdefs.InvalidInputf("%s: variable %s: ECI has no such source", at.Index(i), e.Name)
 		}
@@ -136,7 +143,10 @@ func (r resolved) security(out *container, c *corev1.Container, isInit bool, at 
 			if len(k.Drop) > 0 {
 				return errdefs.InvalidInputf("%s: a group of ECI can add capabilities only", at.Child("capabilities", "drop"))
 			}
-			for _, name := range k.Add {
+			for i, name := range k.Add {
+				if name != "NET_ADMIN" && name != "NET_RAW" {
+					return errdefs.InvalidInputf("%s: %s: a group of ECI can add NET_ADMIN, and NET_RAW where the account has it", at.Child("capabilities", "add").Index(i), name)
+				}
 				out.SecurityContext.Capability.Add = append(out.SecurityContext.Capability.Add, string(name))
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -88,7 +89,9 @@ func (e *apiError) scarce() bool {
 	return strings.HasPrefix(e.Code, "QuotaExce") || strings.Contains(e.Code, ".QuotaExce") || e.stock()
 }
 
-func (e *apiError) stock() bool { return strings.Contains(e.Code, "NoStock") }
+func (e *apiError) stock() bool {
+	return strings.Contains(e.Code, "NoStock") || e.Code == "Spot.NotMatched" || e.Code == "RecommendEmpty.InstanceTypeFamilyNotMatched" || e.Code == "InvalidVSwitchId.IpNotEnough"
+}
 
 // noGroup is that there is no such group. Of other things that are not found, such as a switch, it says nothing.
 func (e *apiError) noGroup() bool {
@@ -109,7 +112,15 @@ func (e *apiError) refused() bool {
 			return true
 		}
 	}
-	return false
+	return slices.Contains(never, e.Code)
+}
+
+// never are the codes of a group that cannot be, beside those that begin with one of a few words: of the codes of the page of CreateContainerGroup,
+// 2026-06-22, those that another try, the operator or the account do not change.
+var never = []string{
+	"InvalidSpotCpuMemorySpec", "InvalidInstanceTypeForEciBuy", "InvalidInstanceTypeForEciSpotDurationBuy", "InstanceTypeNotMatchCpuArch",
+	"LocalDiskAmountNotMatch", "DiskVolume.NotSupport", "DiskNumber.LimitExceed", "DiskVolume.NotInSameZone", "ImageSnapshot.NotSupport",
+	"FeatureBasedConstraintConflict", "Ipv6AddressNotSupportInstanceType", "InvalidOperation.KMS.InstanceTypeNotSupport", "PrivatePoolInstanceSpotNotSupport",
 }
 
 // explain says what to do.

@@ -16,8 +16,13 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
-// maxSwitches is how many switches a request may name.
-const maxSwitches = 10
+// maxSwitches is how many switches a request may name, maxParts how many containers, init containers and volumes a group has, and maxTagValue how
+// many characters a tag.
+const (
+	maxSwitches = 10
+	maxParts    = 20
+	maxTagValue = 128
+)
 
 // resolved is what a pod says, with all that comes from other objects.
 type resolved struct {
@@ -42,7 +47,7 @@ func (m mapping) group(r resolved) (createRequest, error) {
 		ClientToken: name, ContainerGroupName: name, Tag: tags(m.owner.Tags(identity.Of(pod))),
 		SecurityGroupID: m.config.SecurityGroupID, VSwitchID: strings.Join(m.config.VSwitchIDs, ","), ResourceGroupID: m.config.ResourceGroupID,
 		RestartPolicy:           cmp.Or(string(pod.Spec.RestartPolicy), string(corev1.RestartPolicyAlways)),
-		ImageRegistryCredential: r.credentials, HostName: pod.Spec.Hostname,
+		ImageRegistryCredential: r.logins(), HostName: pod.Spec.Hostname,
 		TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
 		ShareProcessNamespace:         pod.Spec.ShareProcessNamespace != nil && *pod.Spec.ShareProcessNamespace,
 	}
@@ -100,6 +105,10 @@ func cannot(pod *corev1.Pod, spec *field.Path) error {
 		at   *field.Path
 		why  string
 	}{
+		{len(pod.Name) > maxTagValue, field.NewPath("metadata", "name"), "a tag of ECI, by which the group is found, has at most 128 characters"},
+		{len(s.InitContainers) > maxParts, spec.Child("initContainers"), "a group of ECI has at most 20 init containers"},
+		{len(s.Containers) > maxParts, spec.Child("containers"), "a group of ECI has at most 20 containers"},
+		{len(s.Volumes) > maxParts, spec.Child("volumes"), "a group of ECI has at most 20 volumes"},
 		{s.SecurityContext != nil && len(s.SecurityContext.SupplementalGroups) > 0, security.Child("supplementalGroups"), "a group of ECI has no field for it"},
 		{s.SecurityContext != nil && s.SecurityContext.SupplementalGroupsPolicy != nil, security.Child("supplementalGroupsPolicy"), "a group of ECI has no field for it"},
 		{s.Subdomain != "", spec.Child("subdomain"), "a group of ECI has a name and no domain"},

@@ -78,7 +78,7 @@ func TestAPodBecomesAGroup(t *testing.T) {
 		SecurityContext: &corev1.PodSecurityContext{RunAsUser: ptrTo[int64](0), Sysctls: []corev1.Sysctl{{Name: "net.core.somaxconn", Value: "9"}}},
 		InitContainers:  []corev1.Container{{Name: "i", Image: "init"}},
 		Containers: []corev1.Container{{
-			Name: "a", Image: "img", Command: []string{"sh"}, Args: []string{"-c", "x"}, WorkingDir: "/w", ImagePullPolicy: corev1.PullAlways,
+			Name: "a", Image: "reg.example/img", Command: []string{"sh"}, Args: []string{"-c", "x"}, WorkingDir: "/w", ImagePullPolicy: corev1.PullAlways,
 			Env: []corev1.EnvVar{{Name: "E", Value: ""}, {Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}},
 				{Name: "S", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}}},
 			Ports:          []corev1.ContainerPort{{Name: "http", ContainerPort: 80}},
@@ -103,7 +103,7 @@ func TestAPodBecomesAGroup(t *testing.T) {
 		c.Env[2] = corev1.EnvVar{Name: "S", Value: "secret"}
 		r.containers["a"] = c
 		r.files = map[string][]podspec.File{"f": {{Path: "d/x", Data: []byte("hi"), Mode: 0o400}, {Path: "t", Mode: 0o600, User: ptrTo[int64](7)}, {Path: "z", Mode: fs.ModeSticky}}}
-		r.credentials = []registryCredential{{"reg", "u", "p"}}
+		r.credentials = []registryCredential{{"https://other.example.org/v1/", "x", "y"}, {"*.example", "u", "p"}}
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestAPodBecomesAGroup(t *testing.T) {
 		Container.1.EnvironmentVar.1.Key=E Container.1.EnvironmentVar.1.Value=
 		Container.1.EnvironmentVar.2.FieldRef.FieldPath=status.podIP Container.1.EnvironmentVar.2.Key=IP
 		Container.1.EnvironmentVar.3.Key=S Container.1.EnvironmentVar.3.Value=secret Container.1.EnvironmentVarHide=true
-		Container.1.Image=img Container.1.ImagePullPolicy=Always Container.1.LifecyclePostStartHandlerExec.1=up Container.1.LifecyclePreStopHandlerTcpSocketPort=9
+		Container.1.Image=reg.example/img Container.1.ImagePullPolicy=Always Container.1.LifecyclePostStartHandlerExec.1=up Container.1.LifecyclePreStopHandlerTcpSocketPort=9
 		Container.1.LivenessProbe.HttpGet.Path=/ Container.1.LivenessProbe.HttpGet.Port=80 Container.1.LivenessProbe.HttpGet.Scheme=HTTP Container.1.LivenessProbe.PeriodSeconds=3
 		Container.1.Memory=3 Container.1.Name=a Container.1.Port.1.Port=80 Container.1.Port.1.Protocol=TCP
 		Container.1.ReadinessProbe.Exec.Command.1=true Container.1.ReadinessProbe.FailureThreshold=2
@@ -125,7 +125,7 @@ func TestAPodBecomesAGroup(t *testing.T) {
 		Container.1.WorkingDir=/w ContainerGroupName=` + name + ` Cpu=1
 		DnsConfig.NameServer.1=10.0.0.9 DnsConfig.Option.1.Name=ndots DnsConfig.Option.1.Value=5 DnsPolicy=Default EphemeralStorage=2
 		HostAliase.1.Hostname.1=db HostAliase.1.Ip=10.0.0.8 HostName=h
-		ImageRegistryCredential.1.Password=p ImageRegistryCredential.1.Server=reg ImageRegistryCredential.1.UserName=u
+		ImageRegistryCredential.1.Password=p ImageRegistryCredential.1.Server=reg.example ImageRegistryCredential.1.UserName=u
 		InitContainer.1.Image=init InitContainer.1.Name=i InitContainer.1.SecurityContext.RunAsUser=0
 		Memory=4 RamRoleName=reader RestartPolicy=Never SecurityContext.Sysctl.1.Name=net.core.somaxconn SecurityContext.Sysctl.1.Value=9 SecurityGroupId=sg-1
 		Tag.1.Key=vk-cluster Tag.1.Value=home Tag.2.Key=vk-name Tag.2.Value=web Tag.3.Key=vk-namespace Tag.3.Value=ns
@@ -252,6 +252,9 @@ func TestAnnotations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			set := func(m mapping, value string) (out createRequest, err error) {
 				pod := testPod(corev1.PodSpec{})
+				if name == "eip-bandwidth" {
+					pod.Annotations[annotationPrefix+"with-eip"] = "true"
+				}
 				pod.Annotations[annotationPrefix+name] = value
 				err = m.annotations(pod, &out)
 				return out, err
@@ -304,12 +307,12 @@ func TestSizes(t *testing.T) {
 }
 
 func TestCredentials(t *testing.T) {
-	want := []registryCredential{{"reg.example.com", "u", "p:w"}}
 	for name, s := range map[string]*corev1.Secret{
 		"auth": {Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"https://reg.example.com/v1/":{"auth":"dTpwOnc="}}}`)}},
 		"old":  {Type: corev1.SecretTypeDockercfg, Data: map[string][]byte{corev1.DockerConfigKey: []byte(`{"reg.example.com":{"username":"u","password":"p:w"}}`)}},
 	} {
-		if diff := cmp.Diff(want, credentialsOf(s)); diff != "" {
+		r := resolved{pod: testPod(corev1.PodSpec{Containers: []corev1.Container{{Image: "reg.example.com/x"}}}), credentials: credentialsOf(s)}
+		if diff := cmp.Diff([]registryCredential{{"reg.example.com", "u", "p:w"}}, r.logins()); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

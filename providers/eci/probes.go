@@ -21,6 +21,9 @@ func probeOf(p *corev1.Probe, c *corev1.Container, at *field.Path) (*probe, erro
 		InitialDelaySeconds: int64(p.InitialDelaySeconds), PeriodSeconds: int64(p.PeriodSeconds), TimeoutSeconds: int64(p.TimeoutSeconds),
 		SuccessThreshold: int64(p.SuccessThreshold), FailureThreshold: int64(p.FailureThreshold),
 	}
+	if p.SuccessThreshold > 1 {
+		return nil, errdefs.InvalidInputf("%s: %d: a probe of ECI has 1", at.Child("successThreshold"), p.SuccessThreshold)
+	}
 	if p.TerminationGracePeriodSeconds != nil {
 		return nil, errdefs.InvalidInputf("%s: a probe of ECI has no field for it", at.Child("terminationGracePeriodSeconds"))
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 )
 
@@ -78,7 +79,28 @@ func credentialsOf(s *corev1.Secret) (out []registryCredential) {
 			e.Username, e.Password, _ = strings.Cut(string(both), ":")
 		}
 		if e.Username != "" {
-			out = append(out, registryCredential{host(server), e.Username, e.Password})
+			out = append(out, registryCredential{server, e.Username, e.Password})
+		}
+	}
+	return out
+}
+
+// logins are the credentials that an image of the pod needs, one for each registry: ECI takes ten.
+func (r resolved) logins() (out []registryCredential) {
+	for _, list := range [][]corev1.Container{r.pod.Spec.InitContainers, r.pod.Spec.Containers} {
+		for i := range list {
+			image := list[i].Image
+			n := slices.IndexFunc(r.credentials, func(c registryCredential) bool { return node.RegistryCredential{Registry: c.Server}.Matches(image) })
+			if n < 0 {
+				continue
+			}
+			c := r.credentials[n]
+			if c.Server = host(c.Server); strings.Contains(c.Server, "*") {
+				c.Server, _, _ = strings.Cut(image, "/")
+			}
+			if !slices.ContainsFunc(out, func(had registryCredential) bool { return had.Server == c.Server }) {
+				out = append(out, c)
+			}
 		}
 	}
 	return out

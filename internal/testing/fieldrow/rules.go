@@ -28,4 +28,9 @@ var rules = []Row{
 	{"C21", "awsdocs/amazon-ecs-developer-guide#149", "a pod with large variables runs, or the reason is said", "a task definition above 64 KiB is refused at spec.containers", "2026-11-28"},
 	{"C22", "virtual-kubelet/aws-fargate: fargate/pod.go", "iam.amazonaws.com/role is the role of the task", "it is, as an ARN or a name, if taskRoles has it; another one is refused at the annotation", "2026-11-28"},
 	{"C23", "20 rules of ECS, each with its source in providertest/emulator/ecs/rules.go", "a pod that passes the tests runs on Fargate", "the emulator keeps each rule, and answers the code of ECS", "2026-11-28"},
+	{"C30", "alibabacloud.com/help/en/eci: api-createcontainergroup, 2026-06-22", "a variable such as discovery.type, or one with the address of the node, is set", "the first is refused by path; the address is status.podIP, the one source that ECI has", "2026-11-28"},
+	{"C31", "alibabacloud.com/help/en/eci: api-createcontainergroup, 2026-06-22", "capabilities and thresholds of probes are kept, or the reason is said", "capabilities other than NET_ADMIN and NET_RAW, and a success threshold above 1, are refused by path", "2026-11-28"},
+	{"C32", "alibabacloud.com/help/en/eci: api-createcontainergroup, 2026-06-22", "annotations of prices and addresses are kept, or the reason is said", "a price limit has three decimals and is there with its strategy; a bandwidth is with an address; names and lists that are too long are refused by path", "2026-11-28"},
+	{"C33", "error codes of ECI: alibabacloud.com/help/en/eci: api-createcontainergroup, 2026-06-22", "a pod that ECI will never take is not tried for ever", "codes about the request end the pod; those about stock, quota and addresses let it wait", "2026-11-28"},
+	{"C34", "20 rules of ECI, each with its source in providertest/emulator/eci/rules.go", "a pod that passes the tests runs on ECI", "the emulator keeps each rule, and answers the code of ECI", "2026-11-28"},
 }

@@ -29,6 +29,9 @@ func (s *Server) create(r *http.Request, form url.Values) (object, error) {
 	if err := s.mayCreate(f); err != nil {
 		return nil, err
 	}
+	if err := brokenRule(f); err != nil {
+		return nil, err
+	}
 	spec, files, err := podOf(f)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// rule is one that ECI keeps between the values of a container group, or within one beyond its type.
+type rule struct {
+	// source is where the rule is published, and date is when.
+	source, date string
+	code         string
+	broken       func(f fields) string
+}
+
+// Where the rules are: the page of the request, and the description of the API that the vendor's tools are made from.
+const (
+	rulesPage = "alibabacloud.com/help/en/eci/api-createcontainergroup, and the description of ECI 2018-08-08 that the SDKs are made from"
+	rulesDate = "2026-06-22"
+	// invalid is the code of parameters that have none of their own.
+	invalid = "InvalidParameter"
+)
+
+var (
+	variableKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+	groupName   = regexp.MustCompile(`^[a-z0-9][-a-z0-9]{0,126}[a-z0-9]$`)
+)
+
+// rules are those that are published. A group that breaks one is refused by the first.
+var rules = []rule{
+	{rulesPage, rulesDate, "InvalidParameter.DuplicatedName", func(f fields) string {
+		return twice(append(names(f.list("Container")), names(f.list("InitContainer"))...))
+	}},
+	{rulesPage, rulesDate, "InvalidParameter.DuplicatedVolumeName", func(f fields) string { return twice(names(f.list("Volume"))) }},
+	{rulesPage, rulesDate, invalid, func(f fields) string {
+		return said(!groupName.MatchString(f.text("ContainerGroupName")), "ContainerGroupName: want 2 to 128 lowercase letters, digits and hyphens")
+	}},
+	{rulesPage, rulesDate, invalid, func(f fields) string {
+		return said(len(f.text("ClientToken")) > 64, "ClientToken: want at most 64 characters")
+	}},
+	{rulesPage, rulesDate, invalid, func(f fields) string {
+		return said(len(strings.Split(f.text("VSwitchId"), ",")) > 10, "VSwitchId: want at most 10")
+	}},
+	{rulesPage, rulesDate, invalid, func(f fields) string { return said(len(f.list("Tag")) > 20, "Tag: want at most 20") }},
+	{rulesPage, rulesDate, invalid, func(f fields) string {
+		for _, t := range f.list("Tag") {
+			key, value := t.text("Key"), t.text("Value")
+			if n := utf8.RuneCountInString(key); n == 0 || n > 64 || strings.HasPrefix(key, "aliyun") || strings.HasPrefix(key, "acs:") || strings.Contains(key, "://") {
+				return "Tag.Key: " + key
+			}
+			if utf8.RuneCountInString(value) > 128 || strings.HasPrefix(value, "acs:") || strings.Contains(value, "://") {
+				return "Tag.Value: " + value
+			}
+		}
+		return ""
+	}},
+	{rulesPage, rulesDate, invalid, func(f fields) string {
+		return said(len(f.list("ImageRegistryCredential")) > 10, "ImageRegistryCredential: want at most 10")
+	}},
+	{rulesPage, rulesDate, invalid, func(f fields) string {
+		return said(f.text("SpotStrategy") == "SpotWithPriceLimit" && !f.has("SpotPriceLimit"), "SpotPriceLimit: is required with SpotWithPriceLimit")
+	}},
+	{rulesPage, rulesDate, invalid, func(f fields) string {
+		_, decimals, _ := strings.Cut(f.text("SpotPriceLimit"), ".")
+		return said(len(decimals) > 3, "SpotPriceLimit: want at most 3 decimals")
+	}},
+	{rulesPage, rulesDate, invalid, func(f fields) string {
+		return said(f.has("EipBandwidth") && !f.is("AutoCreateEip"), "EipBandwidth: only with AutoCreateEip")
+	}},
+	{rulesPage, rulesDate, invalid, func(f fields) string {
+		return each(f, func(c fields) string {
+			for _, v := range c.list("EnvironmentVar") {
+				if !variableKey.MatchString(v.text("Key")) {
+					return "EnvironmentVar.Key: " + v.text("Key")
+				}
+			}
+			return ""
+		})
+	}},
+	{rulesPage, rulesDate, invalid, func(f fields) string {
+		return each(f, func(c fields) string {
+			for _, v := range c.list("EnvironmentVar") {
+				if n := utf8.RuneCountInString(v.text("Value")); n > 256 {
+					return fmt.Sprintf("EnvironmentVar.Value: %s has %d characters, and may have 256", v.text("Key"), n)
+				}
+			}
+			return ""
+		})
+	}},
+	{rulesPage, rulesDate, invalid, func(f fields) string {
+		return each(f, func(c fields) string {
+			for _, v := range c.list("EnvironmentVar") {
+				if path := v.text("FieldRef.FieldPath"); path != "" && path != "status.podIP" {
+					return "EnvironmentVar.FieldRef.FieldPath: " + path
+				}
+			}
+			return ""
+		})
+	}},
+	{rulesPage, rulesDate, invalid, func(f fields) string {
+		return each(f, func(c fields) string {
+			return said(len(c.list("EnvironmentVar")) > 240, "EnvironmentVar: want at most 240")
+		})
+	}},
+	{rulesPage, rulesDate, invalid, func(f fields) string {
+		return each(f, func(c fields) string {
+			return said(len(c.texts("Command")) > 100 || len(c.texts("Arg")) > 100, "Command, Arg: want at most 100")
+		})
+	}},
+	{rulesPage, rulesDate, invalid, func(f fields) string {
+		return each(f, func(c fields) string {
+			all := c.part("SecurityContext").texts("Capability.Add")
+			return said(slices.ContainsFunc(all, func(name string) bool { return name != "NET_ADMIN" && name != "NET_RAW" }), "SecurityContext.Capability.Add: want NET_ADMIN or NET_RAW")
+		})
+	}},
+	{rulesPage, rulesDate, invalid, func(f fields) string {
+		return each(f, func(c fields) string {
+			for _, name := range []string{"LivenessProbe", "ReadinessProbe"} {
+				if n := c.part(name).text("SuccessThreshold"); n != "" && n != "1" {
+					return name + ".SuccessThreshold: must be 1"
+				}
+			}
+			return ""
+		})
+	}},
+	{rulesPage, rulesDate, invalid, func(f fields) string {
+		for _, v := range f.list("Volume") {
+			for _, file := range v.part("ConfigFileVolume").list("ConfigFileToPath") {
+				if len(file.text("Content"))/4*3 > 32<<10+2 {
+					return "ConfigFileToPath.Content: " + file.text("Path") + " is larger than 32 KB"
+				}
+			}
+		}
+		return ""
+	}},
+	{rulesPage, rulesDate, "InvalidParameter.CPU.Memory", func(f fields) string {
+		cpu, memory := 0.0, 0.0
+		for _, c := range f.list("Container") {
+			cpu, memory = cpu+c.number("Cpu"), memory+c.number("Memory")
+		}
+		return said(f.has("Cpu") && (cpu > f.number("Cpu")+1e-6 || memory > f.number("Memory")+1e-6), "The specified cpu and memory are not allowed")
+	}},
+}
+
+// brokenRule returns the answer to a group that breaks a rule; nil: it breaks none.
+func brokenRule(f fields) error {
+	for _, r := range rules {
+		if problem := r.broken(f); problem != "" {
+			return fail(http.StatusBadRequest, r.code, "%s", problem)
+		}
+	}
+	return nil
+}
+
+func said(is bool, text string) string {
+	if !is {
+		return ""
+	}
+	return text
+}
+
+// each returns the first problem that a check finds with a container.
+func each(f fields, check func(c fields) string) string {
+	for _, list := range []string{"InitContainer", "Container"} {
+		for i, c := range f.list(list) {
+			if problem := check(c); problem != "" {
+				return list + "." + strconv.Itoa(i+1) + "." + problem
+			}
+		}
+	}
+	return ""
+}
+
+func names(of []fields) (out []string) {
+	for _, f := range of {
+		out = append(out, f.text("Name"))
+	}
+	return out
+}
+
+// twice returns a problem if a name is there twice.
+func twice(names []string) string {
+	seen := map[string]bool{}
+	for _, name := range names {
+		if seen[name] {
+			return "duplicate name " + name
+		}
+		seen[name] = true
+	}
+	return ""
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// TestPublishedC34EveryRuleOfECIIsKept: the emulator refuses a group that breaks a rule, and one that breaks none not at all.
+func TestPublishedC34EveryRuleOfECIIsKept(t *testing.T) {
+	good := map[string]string{"RegionId": "r", "ContainerGroupName": "nginx-test", "Container.1.Name": "c", "Container.1.Image": "i"}
+	many := func(n int, format, value string) map[string]string {
+		out := map[string]string{}
+		for i := range n {
+			out[fmt.Sprintf(format, i+1)] = value
+		}
+		return out
+	}
+	broken := []map[string]string{ // in the order of the rules
+		{"InitContainer.1.Name": "c"},
+		{"Volume.1.Name": "v", "Volume.2.Name": "v"},
+		{"ContainerGroupName": "Nginx"},
+		{"ClientToken": strings.Repeat("x", 65)},
+		{"VSwitchId": strings.Repeat("v,", 10) + "v"},
+		many(21, "Tag.%d.Key", "k"),
+		{"Tag.1.Key": "k", "Tag.1.Value": strings.Repeat("x", 129)},
+		many(11, "ImageRegistryCredential.%d.Server", "s"),
+		{"SpotStrategy": "SpotWithPriceLimit"},
+		{"SpotPriceLimit": "0.1234"},
+		{"EipBandwidth": "5"},
+		{"Container.1.EnvironmentVar.1.Key": "a.b"},
+		{"Container.1.EnvironmentVar.1.Key": "A", "Container.1.EnvironmentVar.1.Value": strings.Repeat("x", 257)},
+		{"Container.1.EnvironmentVar.1.Key": "A", "Container.1.EnvironmentVar.1.FieldRef.FieldPath": "status.hostIP"},
+		many(241, "Container.1.EnvironmentVar.%d.Key", "A"),
+		many(101, "Container.1.Arg.%d", "a"),
+		{"Container.1.SecurityContext.Capability.Add.1": "SYS_ADMIN"},
+		{"Container.1.ReadinessProbe.SuccessThreshold": "2"},
+		{"Volume.1.ConfigFileVolume.ConfigFileToPath.1.Content": strings.Repeat("aGk=", 11000)},
+		{"Cpu": "1", "Memory": "2", "Container.1.Cpu": "2"},
+	}
+	if len(broken) != len(rules) {
+		t.Fatalf("there are %d rules, and %d groups that break one", len(rules), len(broken))
+	}
+	first := func(more map[string]string) int {
+		form := url.Values{}
+		for name, value := range good {
+			form.Set(name, value)
+		}
+		for name, value := range maps.All(more) {
+			form.Set(name, value)
+		}
+		for i, r := range rules {
+			if r.broken(fields(form)) != "" {
+				if err := brokenRule(fields(form)); err == nil || !strings.Contains(fmt.Sprintf("%+v", err), r.code) {
+					t.Errorf("rule %d: the service answers %v, want %s", i, err, r.code)
+				}
+				return i
+			}
+		}
+		return -1
+	}
+	if i := first(nil); i >= 0 {
+		t.Errorf("a group that breaks no rule breaks rule %d", i)
+	}
+	for i, more := range broken {
+		if got := first(more); got != i {
+			t.Errorf("group %d breaks rule %d", i, got)
+		}
+	}
+}
