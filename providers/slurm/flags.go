@@ -28,7 +28,7 @@ const flagsPath = "metadata.annotations[" + AnnotationFlags + "]"
 // reserved are the flags of sbatch that the provider sets, that lead out of what it promises, or that name a file which sbatch reads.
 var reserved = []string{
 	"--job-name", "--comment", "--output", "--error", "--input", "--export", "--export-file", "--wrap", "--array", "--uid", "--gid", "--chdir", "--parsable",
-	"--requeue", "--no-requeue", "--get-user-env", "--nodes", "--ntasks", "--cpus-per-task", "--mem", "--gres",
+	"--requeue", "--no-requeue", "--get-user-env", "--nodes", "--ntasks", "--cpus-per-task", "--mem", "--mem-per-cpu", "--mem-per-gpu", "--gres",
 	"--test-only", "--wait", "--wait-all-nodes", "--clusters", "--propagate", "--container", "--signal", "--open-mode", "--dependency", "--begin",
 	"--bbf", "--nodefile", "--help", "--usage", "--version",
 }

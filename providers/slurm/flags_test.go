@@ -51,7 +51,7 @@ func TestSecurityC8ConfigurationAllowsNoDangerousFlag(t *testing.T) {
 			t.Errorf("flags: %s: no error", flag)
 		}
 	}
-	for _, flag := range []string{"--constraint", "--time-min", "--mem-per-gpu", "--gpus", "--container-image"} {
+	for _, flag := range []string{"--constraint", "--time-min", "--switches", "--gpus", "--container-image"} {
 		if _, err := (Config{ClusterID: "home", SharedDir: "/shared", Flags: []string{flag}}).complete(); err != nil {
 			t.Errorf("flags: %s: %v", flag, err)
 		}

@@ -76,7 +76,7 @@ func TestThroughREST(t *testing.T) {
 	if err := os.Symlink("/usr/bin/srun", filepath.Join(config.BinDir, "srun")); err != nil {
 		t.Fatal(err)
 	}
-	config.Flags = []string{"--nice", "--mem-per-gpu", "--constraint"}
+	config.Flags = []string{"--nice", "--switches", "--constraint"}
 	p, _ := running(t, config, objects{"s": {Data: map[string][]byte{"key": []byte("value")}}})
 	pod := shell("a", "cat /secret/key; echo; trap 'echo asked; exit 3' TERM; while :; do sleep 0.1; done")
 	pod.Annotations = map[string]string{AnnotationFlags: "--nice=7"}
@@ -122,7 +122,7 @@ func TestThroughREST(t *testing.T) {
 	if err := p.CreatePod(t.Context(), refused); err == nil || !strings.Contains(err.Error(), "Invalid feature specification") {
 		t.Errorf("a job that Slurm refuses: %v, want its words", err)
 	}
-	refused.Annotations = map[string]string{AnnotationFlags: "--mem-per-gpu=1"}
+	refused.Annotations = map[string]string{AnnotationFlags: "--switches=1"}
 	if err := p.CreatePod(t.Context(), refused); !errdefs.IsInvalidInput(err) {
 		t.Errorf("a flag that slurmrestd has no field for: %v", err)
 	}

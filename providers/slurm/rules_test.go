@@ -58,7 +58,7 @@ func TestPublishedC60RulesOfSlurm(t *testing.T) {
 		{"a cluster without GPUs is asked for none", "awslabs/awsome-distributed-ai#196, 2024-03-09", limit(corev1.ResourceName("nvidia.com/gpu"), "0"), "--gres", nil, false},
 		{"generic resources are one entry", "ResearchComputing/Documentation#562, 2026-08-03", limit(corev1.ResourceName("nvidia.com/gpu"), "2"), "--gres", []string{"gpu:2"}, false},
 		{"a job with GPUs names its number of nodes", "ResearchComputing/Documentation#562, 2026-08-03", limit(corev1.ResourceName("nvidia.com/gpu"), "2"), "--nodes", []string{"1"}, false},
-		{"a pod cannot choose a quality of service", "aidenlab/juicer#143, 2019-11-13", flags("--qos=largemem"), "", nil, true},
+		{"a pod cannot choose a quality of service", "aidenlab/juicer#143, 2019-11-13", flags("--qos=largemem"), "--qos", nil, false},
 		{"a pod cannot set a time limit beside its deadline", "PennLINC/babs#118, 2023-07-17", flags("--time=96:00:00"), "", nil, true},
 		{"a flag of the annotation has its value", "nservant/HiC-Pro#645, 2024-09-06", flags("--constraint="), "", nil, true},
 	} {
