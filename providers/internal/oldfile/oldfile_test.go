@@ -43,7 +43,7 @@ func TestFilesAreRead(t *testing.T) {
 
 func TestFilesThatAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"\nTitle = \"x\"":                "old.toml: Title: is not known; known are CIDR, CPU, List, Name, On, OperatingSystem, Storage",
+		"\nTitle = \"x\"":               "old.toml: Title: is not known; known are CIDR, CPU, List, Name, On, OperatingSystem, Storage",
 		"Name = \"a\"\nName = \"b\"":    "line 2",
 		"Name = \"a":                    "line 1",
 		"Name = [\"a\"]":                "old.toml: Name: want a text, not a list",

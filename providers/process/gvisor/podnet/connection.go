@@ -236,8 +236,8 @@ func (r *socketReader) open(fd int) {
 	// Nothing, the end and an error are told apart by a look at the next byte.
 	var next [1]byte
 	var n int
-	err := error(unix.EINTR)
-	for err == unix.EINTR {
+	var err error
+	for err = unix.EINTR; err == unix.EINTR; {
 		n, _, err = unix.Recvfrom(fd, next[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
 	}
 	switch {
