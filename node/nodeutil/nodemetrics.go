@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -14,8 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/metrics"
+	"github.com/virtual-kubelet/virtual-kubelet/internal/providercall"
+	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 )
+
+// statsTimeout is how long /metrics waits for the provider: Prometheus gives up a scrape after 10 s by default, and would lose all of the page.
+const statsTimeout = 5 * time.Second
 
 // metricsHandler serves the metrics of the library, of all nodes of the process, those of the process, and those that more gather.
 func metricsHandler(more ...prometheus.Gatherer) http.Handler {
@@ -44,8 +50,16 @@ func (n *Node) ownMetrics(ctx context.Context, summary api.PodStatsSummaryHandle
 	if !claimsVolumes(pods) { // statistics may cost requests to a backend
 		return families, nil
 	}
-	volumes, err := volumeStats(ctx, summary)
-	return append(families, volumes...), err
+	var volumes []*dto.MetricFamily
+	stats := providercall.Caller{Deadline: statsTimeout}
+	err = stats.Do(ctx, "GetStatsSummary", func(ctx context.Context) (err error) {
+		volumes, err = volumeStats(ctx, summary)
+		return err
+	})
+	if err != nil {
+		log.G(ctx).WithError(err).Debug("Metrics were served without the statistics of volumes")
+	}
+	return append(families, volumes...), nil
 }
 
 // sample is one value of a metric, and names and values of its labels.
