@@ -139,7 +139,11 @@ func TestFleetAnswersForTheNodeThatIsAsked(t *testing.T) {
 		{"the same with permission for one node", []string{"a"}, "port", "/pods", "", "", 403, ""},
 		{"stats of nobody knows whom", []string{""}, "port", "/stats/summary", "", "", 421, "several nodes"},
 		{"health of all", []string{""}, "port", "/healthz", "", "", 200, "ok"},
+		{"metrics of all", []string{""}, "port", "/metrics", "", "", 200, "go_goroutines"},
 		{"metrics of all with permission for one node", []string{"a"}, "port", "/metrics", "", "", 403, ""},
+		{"health of all as metrics", []string{""}, "port", "/metrics/slis", "", "", 200, `kubernetes_healthcheck{name="node",type="healthz"} 1`},
+		{"health of all as metrics with permission for one node", []string{"a"}, "port", "/metrics/slis", "", "", 403, ""},
+		{"usage of nobody knows whom", []string{""}, "port", "/metrics/cadvisor", "", "", 421, "several nodes"},
 		{"nowhere", []string{"a"}, "a", "/nowhere", "", "a", 404, ""},
 	} {
 		asked, auth.nodes = nil, tc.may

@@ -32,6 +32,9 @@ func (f *Fleet) serveRoutes() {
 // ofProcess are the first parts of paths that are about the process, not about one of its nodes.
 var ofProcess = []string{"healthz", "readyz", "livez", "statusz", "flagz", "debug"}
 
+// metricsOfProcess are the paths of metrics that are about the process. The others are about pods, which would be counted once for each node.
+var metricsOfProcess = []string{"/metrics", "/metrics/slis"}
+
 // route hands a request to the node that it is for.
 func (f *Fleet) route(w http.ResponseWriter, req *http.Request) {
 	a, decided := askedOf(req.Context())
@@ -48,7 +51,7 @@ func (f *Fleet) route(w http.ResponseWriter, req *http.Request) {
 		n.handler().ServeHTTP(w, req)
 	case aboutPod:
 		http.Error(w, "pod "+namespace+"/"+pod+" is on none of the nodes of this process", http.StatusNotFound)
-	case slices.Contains(ofProcess, firstPart(req.URL.Path)) || strings.TrimSuffix(req.URL.Path, "/") == "/metrics":
+	case slices.Contains(ofProcess, firstPart(req.URL.Path)), slices.Contains(metricsOfProcess, strings.TrimSuffix(req.URL.Path, "/")):
 		f.common.ServeHTTP(w, req)
 	default:
 		http.Error(w, "this port serves several nodes: ask at an address, or by a host name, that only one of them has", http.StatusMisdirectedRequest)
