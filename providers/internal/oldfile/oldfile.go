@@ -28,7 +28,7 @@ type Setter func(Value) error
 func Read(name string, data []byte, setters map[string]Setter) error {
 	var values map[string]any
 	if _, err := toml.Decode(string(data), &values); err != nil {
-		return fmt.Errorf("%s: read as TOML: %w", name, err)
+		return fmt.Errorf("%s: read as TOML, as it has neither apiVersion nor kind: %w", name, err)
 	}
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(values)) {

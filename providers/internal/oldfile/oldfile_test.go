@@ -56,6 +56,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		"[section]":                     "old.toml: section: is not known",
 		"[Name]":                        "old.toml: Name: want a text",
 		"nonsense":                      "line 1",
+		"region: a\nvSwitchIDs: [b]":    "old.toml: read as TOML, as it has neither apiVersion nor kind: ",
 	} {
 		if _, err := read(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q:\n got %v\nwant %s", text, err, want)
