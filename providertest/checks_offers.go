@@ -33,8 +33,12 @@ var offers = []Check{
 			}
 			n := c.env.Node.DeepCopy()
 			configurer.ConfigureNode(c.ctx, n)
+			offered := n.Status.Allocatable
+			if offered == nil {
+				offered = n.Status.Capacity // as the API server does
+			}
 			for name := range smallest {
-				if q := n.Status.Allocatable[name]; q.Sign() <= 0 {
+				if q := offered[name]; q.Sign() <= 0 {
 					c.Errorf("the node offers %s of %s, want more than 0: pods that request it are never scheduled", q.String(), name)
 				}
 			}
@@ -45,7 +49,7 @@ var offers = []Check{
 			pod := c.pod("requests", stays())
 			r := &pod.Spec.Containers[0].Resources
 			r.Requests, r.Limits = corev1.ResourceList{}, corev1.ResourceList{}
-			for name, q := range n.Status.Allocatable {
+			for name, q := range offered {
 				switch text, common := smallest[name]; {
 				case name == corev1.ResourcePods || q.Sign() <= 0:
 				case common:

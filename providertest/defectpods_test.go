@@ -4,6 +4,7 @@ package providertest_test
 
 import (
 	"context"
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -142,6 +143,22 @@ type offering struct {
 func (o offering) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	o.Provider.ConfigureNode(ctx, n)
 	o.change(n.Status.Allocatable)
+}
+
+// TestCapacityIsWhatANodeOffers: a provider that writes the capacity alone is right, as the API server makes all of it allocatable.
+func TestCapacityIsWhatANodeOffers(t *testing.T) {
+	r := verify(t, inProcess(func(_ context.Context, p *inprocess.Provider) node.PodLifecycleHandler { return capacityOnly{p} }))
+	if failed := r.Failed(); len(failed) > 0 {
+		t.Errorf("failed: %q", failed)
+	}
+}
+
+// capacityOnly says of what its node offers only the capacity.
+type capacityOnly struct{ *inprocess.Provider }
+
+func (p capacityOnly) ConfigureNode(ctx context.Context, n *corev1.Node) {
+	p.Provider.ConfigureNode(ctx, n)
+	n.Status.Allocatable = nil
 }
 
 func offers(change func(corev1.ResourceList)) func(context.Context, *inprocess.Provider) node.PodLifecycleHandler {
