@@ -97,7 +97,8 @@ func (n *Node) beginReady() {
 	}
 	select {
 	case <-n.pods.Ready():
-		n.cfg.NodeSpec = *readyNode(&n.cfg.NodeSpec, time.Now())
+		ready := readyNode(&n.cfg.NodeSpec, time.Now()).Status
+		n.cfg.NodeSpec.Status.Phase, n.cfg.NodeSpec.Status.Conditions = ready.Phase, ready.Conditions // others may read the rest
 	default:
 	}
 }

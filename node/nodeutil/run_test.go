@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -102,6 +103,30 @@ func TestNodeIsReadyFromItsFirstWrite(t *testing.T) {
 		return
 	}
 	t.Error("the node was not registered")
+}
+
+// TestProviderReadsItsNodeWhileItStarts: a provider may keep ProviderConfig.Node, which it must not change. The race detector finds a write.
+func TestProviderReadsItsNodeWhileItStarts(t *testing.T) {
+	m := newMemory()
+	var reads sync.WaitGroup
+	registered := make(chan struct{})
+	start(t, func(c ProviderConfig) (Provider, node.NodeProvider, error) {
+		reads.Go(func() {
+			for {
+				select {
+				case <-registered:
+					return
+				default:
+					if c.Node.Name != "n1" {
+						t.Error("the node has lost its name")
+					}
+				}
+			}
+		})
+		return m.asProvider(c)
+	})
+	close(registered)
+	reads.Wait()
 }
 
 func TestProviderKnowsWhenAllIsListed(t *testing.T) {
