@@ -5,6 +5,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -117,7 +118,8 @@ func keepAway(set *appsv1.DaemonSet, node *corev1.Node) string {
 	a := set.Spec.Template.Spec.Affinity
 	if a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
 		terms := a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-		for key, value := range agentLabels {
+		for _, key := range slices.Sorted(maps.Keys(agentLabels)) {
+			value := agentLabels[key]
 			looksAt := func(x corev1.NodeSelectorRequirement) bool {
 				return x.Key == key && x.Operator == corev1.NodeSelectorOpNotIn && slices.Contains(x.Values, value)
 			}

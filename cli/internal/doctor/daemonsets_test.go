@@ -109,6 +109,17 @@ func TestPublishedB2DoctorNamesDaemonSetsThatCannotRun(t *testing.T) {
 	}
 }
 
+// TestRemedyIsTheSameEachTime: of an agent that keeps away from two labels, such as prometheus-node-exporter.
+func TestRemedyIsTheSameEachTime(t *testing.T) {
+	set, node := away(proxySet(), notIn("eks.amazonaws.com/compute-type", "fargate"), notIn("type", "virtual-kubelet")), virtualNode("type", "")
+	first := keepAway(&set, node)
+	for range 50 {
+		if again := keepAway(&set, node); again != first {
+			t.Fatalf("got %q, before %q", again, first)
+		}
+	}
+}
+
 // TestDaemonSetsNeedARightToBeLookedAt: no node may list them, and that is nothing wrong.
 func TestDaemonSetsNeedARightToBeLookedAt(t *testing.T) {
 	w := newWorld(t)
