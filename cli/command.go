@@ -32,7 +32,7 @@ func (p Program) Command() *cobra.Command {
 			return p.run(cmd.Context(), r, cmd.ErrOrStderr())
 		},
 	}
-	o.define(root.PersistentFlags())
+	o.define(root.PersistentFlags(), p.Providers...)
 	if len(p.Providers) > 1 {
 		root.PersistentFlags().Lookup("provider").Usage += ": " + strings.Join(providerTitles(p.Providers), ", ")
 	}

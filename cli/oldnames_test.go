@@ -73,6 +73,22 @@ func TestOldNamesOfOtherProvidersAreNoWarning(t *testing.T) {
 	}
 }
 
+// TestProgramsMayUseOldFlagsOfOtherProviders: a program adds flags to Command, and pflag panics when a name is taken.
+func TestProgramsMayUseOldFlagsOfOtherProviders(t *testing.T) {
+	for _, n := range oldNames {
+		if !n.isFlag() || n.provider == "" {
+			continue
+		}
+		fs := Program{Providers: []Provider{{Name: "theirs", New: newEmpty}}}.Command().PersistentFlags()
+		if fs.Lookup(n.flag()) != nil {
+			t.Errorf("a program without the provider %s has the flag %s", n.provider, n.name)
+		}
+		if fs := published.Command().PersistentFlags(); fs.Lookup(n.flag()) == nil {
+			t.Errorf("a program with the provider %s lacks the flag %s", n.provider, n.name)
+		}
+	}
+}
+
 func TestBooleansMayBeTwoWords(t *testing.T) {
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	(&options{}).define(fs)

@@ -29,7 +29,7 @@ func resolveWith(t *testing.T, args []string, env map[string]string, file string
 	}
 	o := &options{}
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
-	o.define(fs)
+	o.define(fs, published.Providers...)
 	// The flags of klog are those of the process.
 	t.Cleanup(func() { _ = o.klog.set.Set("v", "0") })
 	if err := fs.Parse(args); err != nil {

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"github.com/spf13/pflag"
+	"slices"
 )
 
 // setting is one row of the table that flags, environment, file,
@@ -23,13 +24,16 @@ type setting struct {
 	bind func(fs *pflag.FlagSet, o *options, name, usage string)
 }
 
-// define declares all settings on fs, and the names that they had elsewhere.
-func (o *options) define(fs *pflag.FlagSet) {
+// define declares all settings on fs, and the names that they had elsewhere. The old flags of a provider are those of a program that has it:
+// another program may use the name.
+func (o *options) define(fs *pflag.FlagSet, providers ...Provider) {
 	for _, s := range settings() {
 		s.bind(fs, o, s.flag, s.usage)
 	}
 	for _, n := range oldNames {
-		n.define(fs)
+		if n.provider == "" || slices.ContainsFunc(providers, func(p Provider) bool { return p.Name == n.provider }) {
+			n.define(fs)
+		}
 	}
 	o.klog.define(fs)
 }
