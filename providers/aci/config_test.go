@@ -128,7 +128,7 @@ func TestPublishedD11EnvironmentOfTheChartOfAzureACI(t *testing.T) {
 		"AZURE_TENANT_ID":         "", "AZURE_SUBSCRIPTION_ID": "", "AZURE_CLIENT_ID": "", "AZURE_CLIENT_SECRET": "", // values that nobody gave
 		"ACI_RESOURCE_GROUP": "", "ACI_REGION": "", "ACI_VNET_SUBSCRIPTION_ID": "", "ACI_VNET_RESOURCE_GROUP": "", "ACI_VNET_NAME": "",
 		"ACI_SUBNET_NAME": "virtual-node-aci", "ACI_SUBNET_CIDR": "10.241.0.0/16", "KUBE_DNS_IP": "10.0.0.10", "MASTER_URI": "https://cluster.example:443",
-		"LOG_ANALYTICS_AUTH_LOCATION":        write("loganalytics.json", `{"workspaceID": "w","workspaceKey": "hidden-1"}`),
+		"LOG_ANALYTICS_AUTH_LOCATION":        write("loganalytics.json", "\ufeff"+`{"workspaceID": "w","workspaceKey": "hidden-1"}`),
 		"VIRTUALNODE_USER_IDENTITY_CLIENTID": "mine",
 	} {
 		t.Setenv(name, value)

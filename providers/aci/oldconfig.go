@@ -52,9 +52,8 @@ func (c Config) withAzureFile() (Config, error) {
 	if err != nil {
 		return c, fmt.Errorf("aci provider: credentials.file: %w", err)
 	}
-	data = bytes.TrimPrefix(data, []byte("\ufeff")) // Windows writes it
 	var f azureFile
-	if err := json.Unmarshal(data, &f); err != nil { // the error may quote what the file has
+	if err := json.Unmarshal(withoutMark(data), &f); err != nil { // the error may quote what the file has
 		return c, fmt.Errorf("aci provider: credentials.file: %s is no JSON as AKS or az writes it", c.Credentials.File)
 	}
 	if err := c.Cloud.take(f.Cloud); err != nil {
@@ -79,6 +78,9 @@ func (c Config) withAzureFile() (Config, error) {
 	}
 	return c, nil
 }
+
+// withoutMark returns the contents of a file without the byte order mark that Windows writes before them.
+func withoutMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }
 
 // take fills what is not said otherwise for the Azure of that name, as files of AKS have it.
 func (c *Cloud) take(name string) error {
@@ -106,7 +108,7 @@ func (c Config) withLogFile() (Config, error) {
 		return c, fmt.Errorf("aci provider: logAnalytics.file: %w", err)
 	}
 	var f LogAnalytics
-	if err := json.Unmarshal(data, &f); err != nil { // the error may quote what the file has
+	if err := json.Unmarshal(withoutMark(data), &f); err != nil { // the error may quote what the file has
 		return c, fmt.Errorf(`aci provider: logAnalytics.file: %s: want {"workspaceID": "…", "workspaceKey": "…"}`, w.File)
 	}
 	w.WorkspaceID = cmp.Or(w.WorkspaceID, f.WorkspaceID)
