@@ -44,6 +44,10 @@ var notSimulated = map[string]string{
 	"hooks/pre-stop":         "hooks are not simulated",
 	"hooks/grace":            "hooks are not simulated",
 	"settings/stop-signal":   "signals are not simulated",
+	"starts/not-found":       "commands are not simulated",
+	"starts/not-executable":  "commands are not simulated",
+	"starts/directory":       "commands are not simulated",
+	"starts/backs-off":       "commands are not simulated",
 	"settings/ephemeral":     "ephemeral containers are not simulated",
 	"settings/restart-rules": "restart rules of containers are not simulated",
 }
