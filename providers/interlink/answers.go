@@ -116,7 +116,7 @@ func (t *tracker) answered(ctx context.Context, part, whole bool) {
 // Interlink's Slurm plugin gives its last answer for ten seconds, whatever it is asked, and they would be missing for as long.
 func (p *provider) look(ctx context.Context, pod *corev1.Pod) (*wire.PodStatus, error) {
 	pods := []*corev1.Pod{pod}
-	for _, other := range slices.Concat(p.tracker.missing(), p.tracker.lackedPods(p.atHome)) {
+	for _, other := range slices.Concat(p.tracker.missing(), p.tracker.lackedPods()) {
 		if other.UID != pod.UID {
 			pods = append(pods, other)
 		}

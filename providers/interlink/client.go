@@ -13,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -43,7 +42,7 @@ type client struct {
 	number atomic.Uint64
 	tls    TLS
 	probes atomic.Bool  // the plugin tells whether containers are ready
-	keeps  atomic.Bool  // the plugin answers for pods that it does not have, as one does that gives its answers again for a while
+	denies atomic.Bool  // the plugin answers 404 for a pod that it does not have, so it does not repeat an earlier answer
 	files  atomic.Value // string; how the files of tls were at the last request
 }
 
@@ -145,13 +144,13 @@ func (c *client) ask(ctx context.Context, timeout time.Duration, method, path st
 func (c *client) statuses(ctx context.Context, pods []*corev1.Pod) ([]wire.PodStatus, error) {
 	var all []wire.PodStatus
 	if err := c.ask(ctx, requestTimeout, http.MethodGet, wire.PathStatus, pods, &all); err != nil {
+		if len(pods) == 1 && lacksPod(err, pods[0].UID) {
+			c.denies.Store(true)
+		}
 		return nil, err
 	}
 	if tellsReady(all) {
 		c.probes.Store(true)
-	}
-	if slices.ContainsFunc(all, func(s wire.PodStatus) bool { return !told(s) }) {
-		c.keeps.Store(true)
 	}
 	return all, nil
 }

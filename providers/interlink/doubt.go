@@ -71,16 +71,26 @@ func (d *doubts) check(uid types.UID) error {
 // begins notes when the first question about a pod was asked.
 func (p *provider) begins() { p.begin.Do(func() { p.began = time.Now() }) }
 
-// early is an error while an answer without a pod is no proof that there is no job: the process before this one may have submitted a pod that
-// is older than this process, and the plugin may give an answer again that it gave before, as interLink's Slurm plugin does. A pod that tells no
-// age is new.
+// early returns an error while an answer without a pod does not prove that there is no job. The process before this one may have submitted a pod
+// that was bound before this process began, and interLink's Slurm plugin repeats an earlier answer, which may be about other pods only. A pod
+// without an age is new.
 func (p *provider) early(pod *corev1.Pod) error {
 	p.begins()
 	left := keptFor - time.Since(p.began)
-	if made := pod.CreationTimestamp.Time; !p.client.keeps.Load() || made.IsZero() || made.After(p.began) || left <= 0 {
+	if bound := boundAt(pod); p.client.denies.Load() || bound.IsZero() || bound.After(p.began) || left <= 0 {
 		return nil
 	}
 	return errdefs.RetryAfter(fmt.Errorf("whether an earlier process has submitted the pod is not known for another %s", left.Round(time.Second)), min(left, afterDoubt))
+}
+
+// boundAt returns when a pod got its node, or when it was created if it does not tell.
+func boundAt(pod *corev1.Pod) time.Time {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.IsZero() {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return pod.CreationTimestamp.Time
 }
 
 // errText has the words of an error without its kind.

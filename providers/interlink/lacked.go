@@ -19,12 +19,17 @@ func (p *provider) askAgain(ctx context.Context, pods []*corev1.Pod) error {
 	if err != nil {
 		return err
 	}
+	p.tracker.adoptAll(pods, said)
+	return nil
+}
+
+// adoptAll begins with the pods that the server has after all.
+func (t *tracker) adoptAll(pods []*corev1.Pod, said answers) {
 	for _, pod := range pods {
 		if s, has := said.has[pod.UID]; has {
-			p.tracker.adopt(pod, s)
+			t.adopt(pod, s)
 		}
 	}
-	return nil
 }
 
 // lacks takes a pod of the cluster down that an answer lacked.
@@ -35,11 +40,11 @@ func (t *tracker) lacks(pod *corev1.Pod) {
 }
 
 // lackedPods are those that answers lacked, and that are still at home.
-func (t *tracker) lackedPods(atHome func(*corev1.Pod) bool) (pods []*corev1.Pod) {
+func (t *tracker) lackedPods() (pods []*corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for uid, pod := range t.lacked {
-		if atHome(pod) {
+		if t.atHome(pod) {
 			pods = append(pods, pod)
 		} else {
 			delete(t.lacked, uid)

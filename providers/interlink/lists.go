@@ -58,10 +58,14 @@ func (p *provider) GetPod(ctx context.Context, namespace, name string) (*corev1.
 	}
 	pod := p.tracker.find(namespace, name)
 	if pod == nil {
-		lacked := slices.DeleteFunc(p.tracker.lackedPods(p.atHome), func(k *corev1.Pod) bool { return k.Namespace != namespace || k.Name != name })
-		err := p.askAgain(ctx, lacked)
-		if pod = p.tracker.find(namespace, name); err == nil && pod == nil && len(lacked) > 0 {
-			err = p.early(lacked[0])
+		lacked := p.tracker.lackedPods() // all of them, as a plugin may repeat the answer for the next request
+		i := slices.IndexFunc(lacked, func(k *corev1.Pod) bool { return k.Namespace == namespace && k.Name == name })
+		var err error
+		if i >= 0 {
+			err = p.askAgain(ctx, lacked)
+		}
+		if pod = p.tracker.find(namespace, name); err == nil && pod == nil && i >= 0 {
+			err = p.early(lacked[i])
 		}
 		if err != nil {
 			return nil, fmt.Errorf("get pod %s/%s: %w", namespace, name, err)
@@ -87,7 +91,7 @@ func (p *provider) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	if err := p.sync(ctx); err != nil {
 		return nil, fmt.Errorf("get pods: %w", err)
 	}
-	if err := p.askAgain(ctx, p.tracker.lackedPods(p.atHome)); err != nil {
+	if err := p.askAgain(ctx, p.tracker.lackedPods()); err != nil {
 		return nil, fmt.Errorf("get pods: %w", err)
 	}
 	return p.tracker.all(), nil

@@ -68,11 +68,13 @@ func (t *tracker) poll(ctx context.Context) error {
 		}
 		t.stuck = false
 	}
-	said, err := t.ask(ctx, pods, forget)
+	lacked := t.lackedPods() // a plugin that repeats this answer must have them in it
+	said, err := t.ask(ctx, slices.Concat(pods, lacked), forget)
 	if err != nil {
 		return err
 	}
 	t.apply(ctx, pods, said, asked)
+	t.adoptAll(lacked, said)
 	return nil
 }
 

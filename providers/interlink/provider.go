@@ -84,7 +84,9 @@ func newProvider(in cli.ProviderInput, config Config) (*provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &provider{config: config, in: in, client: c, tracker: newTracker(c, time.Duration(config.StatusInterval))}, nil
+	p := &provider{config: config, in: in, client: c, tracker: newTracker(c, time.Duration(config.StatusInterval))}
+	p.tracker.atHome = p.atHome
+	return p, nil
 }
 
 // UsePodObjects implements node.PodObjectsUser: what it reads of Secrets is kept out of events and errors.

@@ -328,6 +328,32 @@ func TestPublishedA1RestartSubmitsNoPodAgain(t *testing.T) {
 	})
 }
 
+// TestPublishedA1KeptAnswerAboutOthersSubmitsNoPodAgain: the answer that a plugin gives again after a restart of the node is about another pod.
+func TestPublishedA1KeptAnswerAboutOthersSubmitsNoPodAgain(t *testing.T) {
+	inMode(t, "", func(t *testing.T, f *outside) {
+		p, stop := f.start()
+		first := f.pod("m1", "600")
+		first.CreationTimestamp = metav1.Now()
+		f.create(p, first)
+		f.UntilRuns(p, first)
+		f.plugin.set(func(s *published) { s.kept = []wire.PodStatus{s.say(first, s.jobs[first.UID])}; s.keptAt = time.Now() })
+		second := f.pod("m2", "600")
+		second.CreationTimestamp = metav1.Now()
+		f.create(p, second)
+		stop()
+		time.Sleep(2 * time.Second)
+		p, _ = f.start()
+		if _, err := p.GetPods(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.again("create m2", func() error { return p.CreatePod(t.Context(), second.DeepCopy()) })
+		f.UntilRuns(p, second)
+		if n := f.plugin.submitted(second.UID); n != 1 {
+			t.Errorf("%d jobs were submitted, want 1", n)
+		}
+	})
+}
+
 // TestPublishedA1NewPodDoesNotWait: no earlier process has submitted a pod that is made while this one runs.
 func TestPublishedA1NewPodDoesNotWait(t *testing.T) {
 	inMode(t, "", func(t *testing.T, f *outside) {

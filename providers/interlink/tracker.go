@@ -49,7 +49,8 @@ type tracker struct {
 	client *client
 	every  time.Duration
 	wake   chan struct{}
-	stuck  bool // of poll: the server does not forget
+	stuck  bool                   // of poll: the server does not forget
+	atHome func(*corev1.Pod) bool // reports whether the cluster still has a pod
 
 	order  sync.Mutex // held while reports are sent, so that they come in the order of what happened
 	notify func(*corev1.Pod)
@@ -62,7 +63,7 @@ type tracker struct {
 }
 
 func newTracker(c *client, every time.Duration) *tracker {
-	return &tracker{client: c, every: every, wake: make(chan struct{}, 1), pods: map[types.UID]*tracked{}, lacked: map[types.UID]*corev1.Pod{}, notify: func(*corev1.Pod) {}}
+	return &tracker{client: c, every: every, wake: make(chan struct{}, 1), pods: map[types.UID]*tracked{}, lacked: map[types.UID]*corev1.Pod{}, notify: func(*corev1.Pod) {}, atHome: func(*corev1.Pod) bool { return true }}
 }
 
 // hurry has the server asked soon.
