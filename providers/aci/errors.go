@@ -45,12 +45,22 @@ var advice = map[string]string{
 	"SubnetIsFull":                                     "the subnet has no addresses left",
 }
 
-// mendable are the codes of bad requests that somebody can mend without a change of the pod, beside those of advice. All other bad requests
-// for a group say that the group cannot be, today and tomorrow: ACI has more codes for that than any list.
+// mendable are parts of the codes of bad requests that time, the operator or another pod can mend, beside the codes of advice. All other bad
+// requests for a group say that the group cannot be, today and tomorrow: ACI has more codes for that than any list. The codes of the resource
+// manager are those of Microsoft's page "Troubleshoot common Azure deployment errors".
 var mendable = []string{
 	"InaccessibleImage", "MultipleErrorsOccurred", "RegistryErrorResponse", // the image may come, or its registry
-	"DnsNameLabelNotAvailable", // another group may let it go
-	"InvalidApiVersionParameter", "NoRegisteredProviderFound", "LinkedInvalidPropertyId", "InvalidSubnetId",
+	"NotAvailable", "Quota", "Capacity", "OperationNotAllowed", // another group may end; DnsNameLabelNotAvailable is one of them
+	"FailedIdentityOperation", "Timeout", "TooManyRequests", "Conflict", // another try may do
+	"InvalidApiVersionParameter", "NoRegisteredProviderFound", "LinkedInvalidPropertyId", "InvalidResourceReference", "NotRegistered", "RegistrationState",
+	"DisallowedOperation", "Subnet", "VirtualNetwork", "Vnet", "NetworkProfile", // the configuration of the node
+}
+
+// isFinal reports whether an answer says that a group cannot be. A bad request without a code is not of ACI, but of a proxy, and ACI names a
+// time for a next try only where one can succeed.
+func isFinal(answer *http.Response, code string) bool {
+	return answer != nil && answer.StatusCode == http.StatusBadRequest && putsGroup(answer) && code != "" && advice[code] == "" && retryAfter(answer) == 0 &&
+		!slices.ContainsFunc(mendable, func(part string) bool { return strings.Contains(code, part) })
 }
 
 // explain makes an error of the SDK one that says what failed, and what to do, on one line; its kind is not-found or invalid-input where ACI says so.
@@ -86,7 +96,7 @@ func explain(what string, err error) error {
 	switch {
 	case answer.StatusCode == http.StatusNotFound && code != "ResourceGroupNotFound" && code != "SubscriptionNotFound":
 		out = errdefs.AsNotFound(out)
-	case answer.StatusCode == http.StatusBadRequest && putsGroup(answer.RawResponse) && advice[code] == "" && !slices.Contains(mendable, code):
+	case isFinal(answer.RawResponse, code):
 		out = errdefs.AsInvalidInput(out)
 	}
 	if after := retryAfter(answer.RawResponse); after > 0 {
@@ -97,7 +107,7 @@ func explain(what string, err error) error {
 
 // putsGroup reports whether an answer is that to the create of a group.
 func putsGroup(answer *http.Response) bool {
-	return answer != nil && answer.Request != nil && answer.Request.Method == http.MethodPut
+	return answer.Request != nil && answer.Request.Method == http.MethodPut
 }
 
 // refused is an answer that is an error.

@@ -347,6 +347,10 @@ func TestPublishedC12BadRequestIsTheEnd(t *testing.T) {
 	for code, ends := range map[string]bool{
 		"ContainerLimitGreaterThanContainerGroupTotalRequest": true, "CodeOfTomorrow": true,
 		"InaccessibleImage": false, "SubnetMissingRequiredDelegation": false,
+		// learn.microsoft.com: azure-resource-manager/troubleshooting/common-deployment-errors, 2025-06-18: quotas, and what an operator mends.
+		"QuotaExceeded": false, "OperationNotAllowed": false, "SkuNotAvailable": false, "InvalidResourceReference": false, "SubscriptionNotRegistered": false,
+		"InUseSubnetCannotBeUpdated": false, "FailedIdentityOperation": false, "DnsNameLabelNotAvailable": false,
+		"": false, // of a proxy
 	} {
 		a := testAzure(t)
 		p := a.provider(t, nil).run(t)
