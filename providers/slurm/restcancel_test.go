@@ -154,9 +154,11 @@ func TestFlagsThatHaveNoField(t *testing.T) {
 // TestSlurmrestdGetsTheTimesOfSbatch: a time limit in each form of sbatch is the same number of minutes for slurmrestd.
 func TestSlurmrestdGetsTheTimesOfSbatch(t *testing.T) {
 	for text, want := range map[string]any{"30": 30, "30:01": 31, "1:30:00": 90, "2-1": 2940, "2-1:05": 2945, "1-0:0:1": 1441, "2800": 2800, "": nil, "x": nil, "1:2:3:4": nil, "-5": nil} {
-		job, err := restJob([]string{"--time=" + text, endOfFlags, "s", "p", "d"})
-		if got := job["time_limit"]; got != want || (err == nil) != (want != nil) || err != nil && !errdefs.IsInvalidInput(err) {
-			t.Errorf("--time=%s: got %v and %v, want %v", text, got, err, want)
+		for flag, field := range map[string]string{"--time": "time_limit", "--time-min": "time_minimum"} {
+			job, err := restJob([]string{flag + "=" + text, endOfFlags, "s", "p", "d"})
+			if got := job[field]; got != want || (err == nil) != (want != nil) || err != nil && !errdefs.IsInvalidInput(err) {
+				t.Errorf("%s=%s: got %v and %v, want %v", flag, text, got, err, want)
+			}
 		}
 	}
 }

@@ -82,7 +82,7 @@ var restFields = map[string]restField{
 	"--parsable":   {"", nil},
 	"--constraint": {"constraints", asText}, "--prefer": {"prefer", asText}, "--nice": {"nice", asNumber}, "--reservation": {"reservation", asText}, "--licenses": {"licenses", asText},
 	"--hold": {"hold", always(true)}, "--wckey": {"wckey", asText}, "--priority": {"priority", asText}, "--gres-flags": {"gres_flags", asText},
-	"--threads-per-core": {"threads_per_core", asNumber}, "--gpu-freq": {"gpu_frequency", asText}, "--time-min": {"time_minimum", asNumber},
+	"--threads-per-core": {"threads_per_core", asNumber}, "--gpu-freq": {"gpu_frequency", asText}, "--time-min": {"time_minimum", asMinutes},
 }
 
 // restJob is a job as it is submitted.
