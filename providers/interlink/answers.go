@@ -3,6 +3,7 @@
 package interlink
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -14,13 +15,18 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
 )
 
+// aloneAtOnce is how many pods are asked for alone, one request for each, when the states are asked for: with a second between, 1200 requests
+// in a minute, however many pods there are.
+const aloneAtOnce = 20
+
 // singleAfter is how many requests in a row a plugin must answer in part until each pod is asked for alone.
 const singleAfter = 3
 
-// answers are the states of pods that the server and its plugin tell. A pod in neither map has no answer.
+// answers are the states of pods that the server and its plugin tell. A pod in no map has no answer.
 type answers struct {
 	has   map[types.UID]wire.PodStatus
 	lacks map[types.UID]bool // the plugin says that it does not have the pod, or leaves it out when it is asked for this pod alone
+	later map[types.UID]bool // to be asked for alone with the next answers
 }
 
 // add adds the answer to a request about pods, and returns the pods that the answer leaves out.
@@ -48,9 +54,9 @@ func told(s wire.PodStatus) bool {
 
 // ask asks for pods with one request, and for each pod alone that the answer leaves out. It asks for each pod alone, too, when the plugin
 // refuses the request: plugins answer for the first pod only, or for none because of one pod. The server remembers nothing of the pods in
-// forgotten.
-func (t *tracker) ask(ctx context.Context, pods []*corev1.Pod, forgotten []types.UID) (answers, error) {
-	a := answers{has: map[types.UID]wire.PodStatus{}, lacks: map[types.UID]bool{}}
+// forgotten. It asks for no more than most pods alone.
+func (t *tracker) ask(ctx context.Context, pods []*corev1.Pod, forgotten []types.UID, most int) (answers, error) {
+	a := answers{has: map[types.UID]wire.PodStatus{}, lacks: map[types.UID]bool{}, later: map[types.UID]bool{}}
 	alone, together, refused := pods, len(pods) > 1 && !t.single(), false
 	if together {
 		said, err := t.client.statuses(ctx, stubs(pods))
@@ -65,12 +71,12 @@ func (t *tracker) ask(ctx context.Context, pods []*corev1.Pod, forgotten []types
 	}
 	whole := slices.ContainsFunc(forgotten, func(uid types.UID) bool { _, has := a.has[uid]; return has && uid != pods[0].UID })
 	var failed error
-	part := false
-	for _, pod := range alone {
+	part, fresh := false, refused // an error is no answer that a plugin gives again
+	for _, pod := range t.turn(alone, most, refused, a) {
 		said, err := t.client.statuses(ctx, []*corev1.Pod{stub(pod)})
 		left := err == nil && len(a.add([]*corev1.Pod{pod}, said)) > 0
 		switch {
-		case left && refused: // the plugin may have failed for this pod, and give the answer again that it gave for another
+		case left && refused && !fresh: // the plugin may have failed for this pod, and give the answer again that it gave for another
 		case left, lacksPod(err, pod.UID):
 			a.lacks[pod.UID] = true
 		case err == nil:
@@ -81,6 +87,7 @@ func (t *tracker) ask(ctx context.Context, pods []*corev1.Pod, forgotten []types
 		default:
 			return a, err
 		}
+		fresh = err != nil
 	}
 	if together {
 		t.answered(ctx, part, whole)
@@ -89,6 +96,45 @@ func (t *tracker) ask(ctx context.Context, pods []*corev1.Pod, forgotten []types
 		failed = nil
 	}
 	return a, failed
+}
+
+// turn returns the pods that are asked for alone now: those that stop, and then each in its turn. The others are asked for later.
+func (t *tracker) turn(pods []*corev1.Pod, most int, refused bool, a answers) []*corev1.Pod {
+	if len(pods) == 0 || len(pods) <= most && !refused {
+		return pods
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	rank := func(p *corev1.Pod) int {
+		switch k := t.pods[p.UID]; {
+		case k != nil && k.stopping:
+			return 0
+		case p.UID > t.turned:
+			return 1
+		}
+		return 2
+	}
+	pods = slices.SortedFunc(slices.Values(pods), func(a, b *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.UID, b.UID))
+	})
+	if len(pods) <= most {
+		t.turned = pods[0].UID // the first answer may hide the others, as a plugin repeats it
+		return pods
+	}
+	// Pods that stop take half of the turns, as many of them must not keep the others from theirs.
+	stopping := slices.IndexFunc(pods, func(p *corev1.Pod) bool { return rank(p) > 0 })
+	if stopping < 0 {
+		stopping = len(pods)
+	}
+	now := slices.Clone(pods[:min(stopping, most/2)])
+	now = append(now, pods[stopping:min(len(pods), stopping+most-len(now))]...)
+	for _, p := range pods {
+		if !slices.Contains(now, p) {
+			a.later[p.UID] = true
+		}
+	}
+	t.turned = now[len(now)-1].UID
+	return now
 }
 
 // single reports whether each pod is asked for alone.

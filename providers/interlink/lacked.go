@@ -15,7 +15,7 @@ func (p *provider) askAgain(ctx context.Context, pods []*corev1.Pod) error {
 	if len(pods) == 0 {
 		return nil
 	}
-	said, err := p.tracker.ask(ctx, pods, nil)
+	said, err := p.tracker.ask(ctx, pods, nil, len(pods))
 	if err != nil {
 		return err
 	}

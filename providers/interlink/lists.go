@@ -30,7 +30,7 @@ func (p *provider) sync(ctx context.Context) error {
 	}
 	p.begins()
 	if len(pods) > 0 {
-		said, err := p.tracker.ask(ctx, pods, nil)
+		said, err := p.tracker.ask(ctx, pods, nil, len(pods))
 		if err != nil {
 			return err
 		}

@@ -69,7 +69,7 @@ func (t *tracker) poll(ctx context.Context) error {
 		t.stuck = false
 	}
 	lacked := t.lackedPods() // a plugin that repeats this answer must have them in it
-	said, err := t.ask(ctx, slices.Concat(pods, lacked), forget)
+	said, err := t.ask(ctx, slices.Concat(pods, lacked), forget, aloneAtOnce)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (t *tracker) apply(ctx context.Context, asked []*corev1.Pod, said answers, 
 		}
 		t.mu.Lock()
 		k := t.pods[p.UID]
-		if k != nil && !said.lacks[p.UID] {
+		if k != nil && !said.lacks[p.UID] && !said.later[p.UID] {
 			k.missing = 0
 		}
 		if k == nil || !said.lacks[p.UID] || k.since.After(at) {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -501,4 +502,78 @@ func (p *published) has(uid types.UID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.jobs[uid] != nil
+}
+
+// counting counts requests, which take a while.
+type counting struct {
+	next http.RoundTripper
+	n    atomic.Int64
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.n.Add(1)
+	time.Sleep(time.Millisecond)
+	return c.next.RoundTrip(r)
+}
+
+// TestPublishedA2ManyPodsAreNotManyRequests: a plugin that answers for the first pod of a request is asked for each pod alone, not for all of
+// them each second. Ends, losses and deletes are told all the same.
+func TestPublishedA2ManyPodsAreNotManyRequests(t *testing.T) {
+	inMode(t, "", func(t *testing.T, f *outside) {
+		p, _ := f.start()
+		requests := &counting{next: p.client.http.Transport}
+		p.client.http.Transport = requests
+		var pods []*corev1.Pod
+		for i := range 60 {
+			pods = append(pods, f.pod(fmt.Sprintf("m%d", i), "6000"))
+			f.create(p, pods[i])
+		}
+		for _, pod := range pods {
+			f.UntilRuns(p, pod)
+		}
+		before := requests.n.Load()
+		time.Sleep(time.Minute)
+		if n, most := requests.n.Load()-before, int64(60*(aloneAtOnce+2)); n > most {
+			t.Errorf("%d requests in a minute for %d pods, want %d at most", n, len(pods), most)
+		}
+		f.plugin.set(func(s *published) {
+			delete(s.jobs, pods[1].UID)
+			s.jobs[pods[2].UID].ends = time.Now()
+		})
+		f.remove(p, pods[3])
+		f.UntilGone(p, pods[1])
+		f.Until("m2 ends", func() (bool, string) {
+			got, err := p.GetPod(t.Context(), "default", "m2")
+			return err == nil && got.Status.Phase == corev1.PodSucceeded, fmt.Sprint(got, err)
+		})
+		if n := len(p.tracker.all()); n != len(pods)-2 {
+			t.Errorf("%d pods are known, want %d", n, len(pods)-2)
+		}
+	})
+}
+
+// TestPublishedA5OnePodHidesNoOther: while the plugin fails for one pod, the end of a pod is told beside one that goes on, and a pod that is
+// deleted is gone.
+func TestPublishedA5OnePodHidesNoOther(t *testing.T) {
+	inMode(t, "", func(t *testing.T, f *outside) {
+		p, _ := f.start()
+		pods := []*corev1.Pod{f.pod("m1", "6000"), f.pod("m2", "6000"), f.pod("m3", "90"), f.pod("m4", "6000")}
+		for i, pod := range pods {
+			pod.UID = types.UID(fmt.Sprintf("u%d", i))
+			f.create(p, pod)
+		}
+		for _, pod := range pods {
+			f.UntilRuns(p, pod)
+		}
+		f.plugin.set(func(s *published) { s.broken[pods[0].UID] = true })
+		f.remove(p, pods[3])
+		f.Until("m3 ends", func() (bool, string) {
+			got, err := p.GetPod(t.Context(), "default", "m3")
+			return err == nil && got.Status.Phase == corev1.PodSucceeded, fmt.Sprint(got, err)
+		})
+		if got, err := p.GetPod(t.Context(), "default", "m1"); err != nil || got.Status.Phase != corev1.PodRunning {
+			t.Errorf("the pod for which the plugin fails: %v, %v", got, err)
+		}
+	})
 }

@@ -59,6 +59,7 @@ type tracker struct {
 	pods    map[types.UID]*tracked    // guarded by mu
 	lacked  map[types.UID]*corev1.Pod // guarded by mu; those that the server should have, and answers lacked: it is asked again
 	rotated types.UID                 // guarded by mu; the last pod that the server was told to forget
+	turned  types.UID                 // guarded by mu; the last pod that was asked for alone in its turn
 	parts   int                       // guarded by mu; requests in a row that the plugin answered in part
 }
 
