@@ -46,13 +46,17 @@ func (m mapping) group(r resolved) (createRequest, error) {
 	out := createRequest{
 		ClientToken: name, ContainerGroupName: name, Tag: tags(m.owner.Tags(identity.Of(pod))),
 		SecurityGroupID: m.config.SecurityGroupID, VSwitchID: strings.Join(m.config.VSwitchIDs, ","), ResourceGroupID: m.config.ResourceGroupID,
-		RestartPolicy:           cmp.Or(string(pod.Spec.RestartPolicy), string(corev1.RestartPolicyAlways)),
-		ImageRegistryCredential: r.logins(), HostName: pod.Spec.Hostname,
+		RestartPolicy:                 cmp.Or(string(pod.Spec.RestartPolicy), string(corev1.RestartPolicyAlways)),
+		HostName:                      pod.Spec.Hostname,
 		TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds,
 		ShareProcessNamespace:         pod.Spec.ShareProcessNamespace != nil && *pod.Spec.ShareProcessNamespace,
 	}
 	if pod.Spec.ActiveDeadlineSeconds != nil {
 		out.ActiveDeadlineSeconds = *pod.Spec.ActiveDeadlineSeconds
+	}
+	var err error
+	if out.ImageRegistryCredential, err = r.logins(); err != nil {
+		return out, err
 	}
 	bought, err := m.size(pod)
 	if err != nil {

@@ -312,9 +312,16 @@ func TestCredentials(t *testing.T) {
 		"old":  {Type: corev1.SecretTypeDockercfg, Data: map[string][]byte{corev1.DockerConfigKey: []byte(`{"reg.example.com":{"username":"u","password":"p:w"}}`)}},
 	} {
 		r := resolved{pod: testPod(corev1.PodSpec{Containers: []corev1.Container{{Image: "reg.example.com/x"}}}), credentials: credentialsOf(s)}
-		if diff := cmp.Diff([]registryCredential{{"reg.example.com", "u", "p:w"}}, r.logins()); diff != "" {
-			t.Errorf("%s: %s", name, diff)
+		got, err := r.logins()
+		if diff := cmp.Diff([]registryCredential{{"reg.example.com", "u", "p:w"}}, got); err != nil || diff != "" {
+			t.Errorf("%s: %v %s", name, err, diff)
 		}
+	}
+	two := resolved{pod: testPod(corev1.PodSpec{Containers: []corev1.Container{{Image: "reg.example.com/a/x"}, {Image: "reg.example.com/b/x"}}}), credentials: []registryCredential{
+		{"reg.example.com/a", "u", "p"}, {"reg.example.com/b", "v", "q"},
+	}}
+	if got, err := two.logins(); !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "spec.containers[1].image") {
+		t.Errorf("two logins for a registry: got %v, %v", got, err)
 	}
 	if got := credentialsOf(&corev1.Secret{Type: corev1.SecretTypeDockercfg, Data: map[string][]byte{corev1.DockerConfigKey: []byte(`no`)}}); len(got) != 0 {
 		t.Errorf("got %v of what is no JSON", got)

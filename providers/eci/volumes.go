@@ -86,8 +86,8 @@ func credentialsOf(s *corev1.Secret) (out []registryCredential) {
 }
 
 // logins are the credentials that an image of the pod needs, one for each registry: ECI takes ten.
-func (r resolved) logins() (out []registryCredential) {
-	for _, list := range [][]corev1.Container{r.pod.Spec.InitContainers, r.pod.Spec.Containers} {
+func (r resolved) logins() (out []registryCredential, err error) {
+	for path, list := range map[string][]corev1.Container{"initContainers": r.pod.Spec.InitContainers, "containers": r.pod.Spec.Containers} {
 		for i := range list {
 			image := list[i].Image
 			n := slices.IndexFunc(r.credentials, func(c registryCredential) bool { return node.RegistryCredential{Registry: c.Server}.Matches(image) })
@@ -98,12 +98,16 @@ func (r resolved) logins() (out []registryCredential) {
 			if c.Server = host(c.Server); strings.Contains(c.Server, "*") {
 				c.Server, _, _ = strings.Cut(image, "/")
 			}
-			if !slices.ContainsFunc(out, func(had registryCredential) bool { return had.Server == c.Server }) {
+			switch had := slices.IndexFunc(out, func(had registryCredential) bool { return had.Server == c.Server }); {
+			case had < 0:
 				out = append(out, c)
+			case out[had] != c:
+				return nil, errdefs.InvalidInputf("%s: a container group has one login for a registry, and the images of the pod need two for %s: use one login that may read all of them", field.NewPath("spec", path).Index(i).Child("image"), c.Server)
 			}
 		}
 	}
-	return out
+	slices.SortFunc(out, func(a, b registryCredential) int { return strings.Compare(a.Server, b.Server) })
+	return out, nil
 }
 
 // host is the name of a registry, which may be written as an URL.

@@ -3,6 +3,7 @@
 package slurm
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -178,7 +179,7 @@ var instead = map[string]string{
 func (c Config) withoutEffect(pod *corev1.Pod) string {
 	var all []string
 	if _, overruled, err := c.readFlags(pod); err == nil && len(overruled) > 0 {
-		all = append(all, AnnotationFlags+": the node sets these flags itself: "+strings.Join(overruled, " "))
+		all = append(all, AnnotationFlags+fmt.Sprintf(": the node sets these flags itself: %.200s", strings.Join(overruled, " ")))
 	}
 	for _, key := range slices.Sorted(maps.Keys(pod.Annotations)) {
 		name, ours := strings.CutPrefix(key, annotationPrefix)
