@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shim
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// askedConn tells whenever somebody asks it whether the other side has gone.
+type askedConn struct {
+	*net.UnixConn
+	asked chan struct{}
+}
+
+func (c askedConn) SyscallConn() (syscall.RawConn, error) {
+	select {
+	case c.asked <- struct{}{}:
+	default:
+	}
+	return c.UnixConn.SyscallConn()
+}
+
+// fullTerminal is the input of a command that has read nothing so far and takes no more, and the connection of who types there.
+func fullTerminal(t *testing.T) (command *os.File, typed int, caller *net.UnixConn, asked, ended <-chan struct{}) {
+	t.Helper()
+	command, input, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		command.Close()
+		input.Close()
+	})
+	raw, err := input.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var full error
+	err = raw.Control(func(fd uintptr) {
+		for n := 0; full == nil; typed += max(n, 0) {
+			n, full = syscall.Write(int(fd), make([]byte, 4<<10))
+		}
+	})
+	if err != nil || !errors.Is(full, syscall.EAGAIN) {
+		t.Fatalf("the pipe takes %d bytes, and then says %v", typed, full)
+	}
+	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	dialled, err := net.Dial("unix", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dialled.Close() })
+	accepted, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { accepted.Close() })
+	asking, end := make(chan struct{}, 1), make(chan struct{})
+	c := &conn{Conn: askedConn{accepted.(*net.UnixConn), asking}, frames: frames{w: accepted}, r: bufio.NewReader(accepted)}
+	go func() {
+		defer close(end)
+		(&supervisor{}).execInput(c, streams{tty: true, stdin: input})
+	}()
+	return command, typed, dialled.(*net.UnixConn), asking, end
+}
+
+// within waits for something that nothing else tells is not coming.
+func within(t *testing.T, what string, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("it did not come: %s", what)
+	}
+}
+
+// TestEndOfInputReachesASlowTerminal: it waits behind what was typed before until the command reads.
+func TestEndOfInputReachesASlowTerminal(t *testing.T) {
+	command, typed, caller, asked, ended := fullTerminal(t)
+	if err := (&frames{w: caller}).write(frameEOF, nil); err != nil {
+		t.Fatal(err)
+	}
+	within(t, "a look for the caller", asked) // the terminal has not taken it for a while
+	read := make([]byte, typed+1)
+	if err := command.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(command, read); err != nil || read[typed] != 4 {
+		t.Errorf("the command reads %d behind what was typed, and %v; want the end of its input", read[typed], err)
+	}
+	caller.Close()
+	within(t, "the end of the session", ended)
+}
+
+// TestCallerThatLeavesASlowTerminalIsMissed, also behind the end of its input, which the terminal does not take.
+func TestCallerThatLeavesASlowTerminalIsMissed(t *testing.T) {
+	_, _, caller, asked, ended := fullTerminal(t)
+	if err := (&frames{w: caller}).write(frameEOF, nil); err != nil {
+		t.Fatal(err)
+	}
+	within(t, "a look for the caller", asked)
+	caller.Close()
+	within(t, "the end of the session", ended)
+}
