@@ -50,6 +50,11 @@ func session(ctx context.Context, dir string, req request, s Streams) (int, erro
 	if err != nil {
 		return 0, err
 	}
+	return c.session(ctx, req, s)
+}
+
+// session copies streams until the request is answered, and closes the connection.
+func (c *conn) session(ctx context.Context, req request, s Streams) (int, error) {
 	defer c.Close()
 	leave := func() { c.Close() }
 	var stdout, stderr *output
