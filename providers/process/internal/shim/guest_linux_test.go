@@ -18,13 +18,15 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 )
 
-// keeps is a supervisor of a container in a sandbox, by a runtime that is a script: it has the variables LOG, PID, GUEST and STATE, the files of a call.
+// keeps is a supervisor of a container in a sandbox, by a runtime that is a script: it has the variables LOG, PID, GUEST and STATE, the files of a call,
+// and ARGS.
 func keeps(t *testing.T, script string) *supervisor {
 	t.Helper()
 	dir := t.TempDir()
 	program := filepath.Join(dir, "runsc")
 	text := `#!/bin/sh
 STATE=` + filepath.Join(dir, "c_sandbox:s.state") + `
+ARGS="$*"
 while [ $# -gt 0 ]; do
 	case $1 in
 	--log) LOG=$2 ;;

@@ -29,14 +29,12 @@ func (s *supervisor) killCommand(pid int) {
 	}
 	_ = s.children.signal(pid, false, syscall.SIGSTOP) // an error means that it has ended
 	var processes []Process
-	stopped := stopAll(func() []int { return quickDescendants(pid) }, func(below int) {
-		processes = append(processes, ProcessOf(below))
-		signalBelow(pid, below, unix.SIGSTOP)
+	killAllOf(func() []int { return quickDescendants(pid) }, func(below int, sig syscall.Signal) {
+		if sig == syscall.SIGSTOP {
+			processes = append(processes, ProcessOf(below))
+		}
+		signalBelow(pid, below, sig)
 	})
-	// Children before their parents: a process whose parent has ended is below another one.
-	for _, below := range slices.Backward(stopped) {
-		signalBelow(pid, below, unix.SIGKILL)
-	}
 	_ = s.children.signal(pid, true, syscall.SIGKILL)
 	_ = s.children.signal(pid, false, syscall.SIGKILL) // where it is not the first of its group
 	for _, p := range processes {
@@ -62,8 +60,11 @@ func hungUp(c net.Conn) (gone bool) {
 	return gone || err != nil
 }
 
-// stopAll stops the processes of a list until it has no others, and returns them.
-func stopAll(list func() []int, stop func(pid int)) (stopped []int) {
+// killAllOf stops the processes of a list, which has parents before their children, until it has no others, and kills them. Children are killed
+// before their parents: a process whose parent has ended is below another one, and the kernel lets a group of stopped processes go on that
+// nobody outside of the group can.
+func killAllOf(list func() []int, send func(pid int, sig syscall.Signal)) {
+	var stopped []int
 	seen := map[int]bool{}
 	for more := true; more; {
 		more = false
@@ -71,11 +72,13 @@ func stopAll(list func() []int, stop func(pid int)) (stopped []int) {
 			if !seen[pid] {
 				seen[pid], more = true, true
 				stopped = append(stopped, pid)
-				stop(pid)
+				send(pid, syscall.SIGSTOP)
 			}
 		}
 	}
-	return stopped
+	for _, pid := range slices.Backward(stopped) {
+		send(pid, syscall.SIGKILL)
+	}
 }
 
 // killInSandbox kills a process of the container and what is below it, by their numbers in the sandbox. An error of a call means that the
@@ -85,10 +88,8 @@ func (s *supervisor) killInSandbox(guest int) {
 		_ = s.simple(func(dir string) oci.Call { return s.spec.OCI.SignalProcess(dir, s.spec.OCI.ID, pid, int(sig)) })
 	}
 	send(guest, syscall.SIGSTOP)
-	stopped := stopAll(func() []int { return s.belowInSandbox(guest) }, func(pid int) { send(pid, syscall.SIGSTOP) })
-	for _, pid := range append(stopped, guest) {
-		send(pid, syscall.SIGKILL)
-	}
+	killAllOf(func() []int { return s.belowInSandbox(guest) }, send)
+	send(guest, syscall.SIGKILL)
 }
 
 // belowInSandbox are the processes below one of the container, by their numbers in the sandbox.
