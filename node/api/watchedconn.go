@@ -105,9 +105,6 @@ func (c *watchedConn) keep(piece []byte) {
 			c.changed.Wait()
 		}
 	}
-	if c.closed {
-		c.ahead.drop()
-	}
 }
 
 // endInput notes that the input of exec is over.
@@ -150,7 +147,6 @@ func (c *watchedConn) Read(p []byte) (int, error) {
 		c.changed.Wait()
 	}
 	if c.ahead.size == 0 || c.closed {
-		c.ahead.drop()
 		return 0, io.EOF
 	}
 	n := c.ahead.read(p)

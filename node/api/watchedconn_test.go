@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"net"
+	"testing"
+	"testing/synctest"
+)
+
+// halfPipe is a connection in memory that can end what is sent, as one by TCP.
+type halfPipe struct{ net.Conn }
+
+func (halfPipe) CloseWrite() error { return nil }
+
+// anyFrame lets everything through.
+type anyFrame struct{}
+
+func (anyFrame) pass(piece []byte) ([]byte, error) { return piece, nil }
+
+func (anyFrame) sent([]byte) {}
+
+// TestSecurityE5ClosedConnectionHoldsNoMemory: the memory for what a client sent is shared, and one who does not close its side would keep
+// it from others after the end of its session.
+func TestSecurityE5ClosedConnectionHoldsNoMemory(t *testing.T) {
+	for name, end := range map[string]func(*watchedConn){"closed": (*watchedConn).close, "aborted": (*watchedConn).abort} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				near, far := net.Pipe()
+				defer far.Close()
+				c := watchConn(halfPipe{near}, near, func(error) {}, anyFrame{}, &streamRecord{})
+				held := func() (blocks, shared int) {
+					synctest.Wait()
+					c.mu.Lock()
+					defer c.mu.Unlock()
+					return len(c.ahead.blocks), c.ahead.shared
+				}
+				if _, err := far.Write(make([]byte, 64<<10)); err != nil {
+					t.Fatal(err)
+				}
+				if blocks, shared := held(); blocks != 16 || shared == 0 {
+					t.Fatalf("the connection holds %d blocks, %d bytes of the shared memory; want 64 KiB held", blocks, shared)
+				}
+				end(c)
+				if blocks, shared := held(); blocks != 0 || shared != 0 {
+					t.Errorf("after its end the connection holds %d blocks, %d bytes of the shared memory", blocks, shared)
+				}
+				_, _ = far.Write(make([]byte, 64<<10)) // an error means that nobody reads it
+				if blocks, shared := held(); blocks != 0 || shared != 0 {
+					t.Errorf("of what came after its end the connection holds %d blocks, %d bytes of the shared memory", blocks, shared)
+				}
+				far.Close()
+				<-c.done
+			})
+		})
+	}
+}
