@@ -423,6 +423,36 @@ func TestWhatEndedGoesBeforeAnotherPodIsEvicted(t *testing.T) {
 	})
 }
 
+// TestContainerThatCannotBeRemovedLeavesTimeForImages: half of the time in which room is made is theirs.
+func TestContainerThatCannotBeRemovedLeavesTimeForImages(t *testing.T) {
+	inWorld(t, fakecri.Config{}, func(t *testing.T, w *world) {
+		w.AddImage(fakecri.Image{Name: "unused", Size: 1})
+		w.underPressure()
+		pod := podOf("done", "main")
+		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+		w.create(pod)
+		w.awaitRunning(pod)
+		c, _ := w.Find("done", "main")
+		w.Exit(c.ID, 0, "Completed")
+		w.await(pod, "ended", func(s *corev1.PodStatus) bool { return s.Phase == corev1.PodSucceeded })
+		time.Sleep(6 * time.Minute) // the image is old enough
+		w.Delay("RemoveContainer", time.Hour)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go w.runtime.evictor.free(ctx) //nolint:errcheck // it is asked for what it removes
+		time.Sleep(freeTime/2 - time.Second)
+		synctest.Wait()
+		if _, there := w.Find("done", "main"); !there || !w.has("unused") {
+			t.Fatal("the container is not waited for")
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if w.has("unused") {
+			t.Error("an image that nothing uses is still there")
+		}
+	})
+}
+
 func TestEvictionThatCannotBe(t *testing.T) {
 	if _, err := newEvictor(&Runtime{cfg: Config{EvictionHard: map[string]string{"memory.free": "1"}}}); err == nil || !strings.Contains(err.Error(), "memory.free") {
 		t.Errorf("got %v, want an error about memory.free", err)
