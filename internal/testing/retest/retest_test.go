@@ -56,8 +56,9 @@ func TestRepeats(t *testing.T) {
 	endsBadly := fixture + `
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if _, err := os.Stat(os.Getenv("FIXTURE") + "/bad-end"); err == nil {
+	if said, err := os.ReadFile(os.Getenv("FIXTURE") + "/bad-end"); err == nil {
 		os.Remove(os.Getenv("FIXTURE") + "/bad-end")
+		os.Stdout.Write(said)
 		code = 1
 	}
 	os.Exit(code)
@@ -81,6 +82,7 @@ func TestMain(m *testing.M) {
 		"TestMain fails":  {source: endsBadly, fails: map[string]string{"bad-end": ""}, want: []string{`^repeat fixture\n`, `FLAKY fixture\n`}},
 		"does not build":  {source: broken, fail: true, want: []string{`^FAILED fixture: it does not build\n`}},
 		"data race":       {fails: map[string]string{"TestA": "WARNING: DATA RACE\n"}, fail: true, want: []string{`^FAILED fixture.TestA: a data race or a random input`}},
+		"race outside":    {source: endsBadly, fails: map[string]string{"bad-end": "testing: race detected outside of test execution\n"}, fail: true, want: []string{`^FAILED fixture: a data race or a random input`}},
 		"random input":    {fails: map[string]string{"TestA": "[rapid] failed after 3 tests\n"}, fail: true, want: []string{`^FAILED fixture.TestA: a data race or a random input`}},
 		"ends early":      {source: "package fixture; import _ \"testing\"; func init() { panic(`early`) }", fail: true, want: []string{`FAILED fixture: failed again`}},
 	} {
