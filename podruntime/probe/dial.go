@@ -22,11 +22,11 @@ var forbidden = []netip.Prefix{
 	netip.MustParsePrefix("fd20:ce::254/128"),
 }
 
-type ownKey struct{}
+type targetKey struct{}
 
-// withOwn says which addresses are those of the pod itself.
-func withOwn(ctx context.Context, podIPs []string) context.Context {
-	return context.WithValue(ctx, ownKey{}, podIPs)
+// withTarget says for which pod connections are made.
+func withTarget(ctx context.Context, t Target) context.Context {
+	return context.WithValue(ctx, targetKey{}, t)
 }
 
 // PodNetwork is a network of pods that the machine itself is not in.
@@ -47,17 +47,17 @@ type dialer struct {
 
 // dial connects as net.Dialer does, but to no forbidden address. It is checked after names are resolved, so
 // that no name leads there. Pods with a network that the machine is not in are reached in that network, and a probe reaches nothing else
-// that its pod does not reach.
+// that its pod does not reach: a pod in the network of the machine reaches the machine.
 func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if to, err := netip.ParseAddrPort(address); err == nil && d.pods != nil && d.pods.HasPod(to.Addr().Unmap()) {
 		return d.pods.DialPod(ctx, netip.AddrPortFrom(to.Addr().Unmap(), to.Port()))
 	}
-	own, _ := ctx.Value(ownKey{}).([]string)
-	return d.dialMachine(ctx, network, address, own)
+	t, _ := ctx.Value(targetKey{}).(Target)
+	return d.dialMachine(ctx, network, address, t)
 }
 
-func (d dialer) dialMachine(ctx context.Context, network, address string, own []string) (net.Conn, error) {
-	check := net.Dialer{Control: func(_, address string, _ syscall.RawConn) error { return d.allowed(address, own) }}
+func (d dialer) dialMachine(ctx context.Context, network, address string, t Target) (net.Conn, error) {
+	check := net.Dialer{Control: func(_, address string, _ syscall.RawConn) error { return d.allowed(address, t) }}
 	conn, err := check.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -69,18 +69,18 @@ func (d dialer) dialMachine(ctx context.Context, network, address string, own []
 }
 
 // allowed is asked with an address that is no name.
-func (d dialer) allowed(address string, own []string) error {
+func (d dialer) allowed(address string, t Target) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return fmt.Errorf("address %q: %w", address, err)
 	}
 	ip := to.Addr().WithZone("").Unmap()
-	if d.pods != nil && !isOwn(ip, own) {
+	if d.pods != nil && !isOwn(ip, t.PodIPs) && (t.Pod == nil || !t.Pod.Spec.HostNetwork) {
 		if err := d.pods.CheckReachable(ip); err != nil {
 			return err
 		}
 	}
-	if !slices.ContainsFunc(forbidden, func(p netip.Prefix) bool { return p.Contains(ip) }) || isOwn(ip, own) {
+	if !slices.ContainsFunc(forbidden, func(p netip.Prefix) bool { return p.Contains(ip) }) || isOwn(ip, t.PodIPs) {
 		return nil
 	}
 	return fmt.Errorf("%s is a link-local or metadata address, which pods may not make the node connect to", ip)

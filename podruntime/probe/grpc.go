@@ -30,7 +30,7 @@ func (p *Prober) askGRPC(ctx context.Context, action *corev1.GRPCAction, t Targe
 		grpc.WithTransportCredentials(credentialsFor(action)),
 		grpc.WithNoProxy(),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return p.dialer.dial(withOwn(ctx, t.PodIPs), "tcp", address)
+			return p.dialer.dial(withTarget(ctx, t), "tcp", address)
 		}))
 	if err != nil {
 		return failure, fmt.Sprintf("error: failed to connect service at %q: %+v", address, err), nil

@@ -103,7 +103,7 @@ func newRequest(ctx context.Context, action *corev1.HTTPGetAction, t Target, age
 		target = &url.URL{Path: action.Path} // it is too late to refuse it
 	}
 	target.Scheme, target.Host = scheme, net.JoinHostPort(host, strconv.Itoa(port))
-	req, err := http.NewRequestWithContext(withOwn(ctx, t.PodIPs), http.MethodGet, target.String(), http.NoBody)
+	req, err := http.NewRequestWithContext(withTarget(ctx, t), http.MethodGet, target.String(), http.NoBody)
 	if err != nil {
 		return nil, err
 	}

@@ -186,11 +186,11 @@ func TestSecurityF2LinkLocalAndMetadataAreRefused(t *testing.T) {
 			t.Errorf("hook %s: %v", address, err)
 		}
 		target.PodIPs = []string{"10.0.0.1", address}
-		if err := (dialer{}).allowed(net.JoinHostPort(address, "80"), target.PodIPs); err != nil {
+		if err := (dialer{}).allowed(net.JoinHostPort(address, "80"), target); err != nil {
 			t.Errorf("%s is the pod's own: %v", address, err)
 		}
 	}
-	if err := (dialer{}).allowed("10.0.0.1:80", nil); err != nil {
+	if err := (dialer{}).allowed("10.0.0.1:80", Target{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -4,8 +4,11 @@ package probe
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +47,40 @@ func TestTCP(t *testing.T) {
 	action.TCPSocket.Port = intstr.FromString("web")
 	if got := asked(t, running("a"), action); got != `unknown: port "web" not found` {
 		t.Error(got)
+	}
+}
+
+// noMachine is a network whose pods do not reach the machine.
+type noMachine struct{}
+
+func (noMachine) HasPod(netip.Addr) bool { return false }
+
+func (noMachine) DialPod(context.Context, netip.AddrPort) (net.Conn, error) {
+	return nil, errors.New("there is no pod")
+}
+
+func (noMachine) CheckReachable(netip.Addr) error { return errors.New("pods do not reach the machine") }
+
+// TestProbeReachesTheMachineForAPodInItsNetworkOnly, as a kubelet's does for a server that listens on the loopback interface: with hostNetwork,
+// the pod itself reaches it. Addresses of which a machine gets its credentials stay refused.
+func TestProbeReachesTheMachineForAPodInItsNetworkOnly(t *testing.T) {
+	port := portIn(t, listen(t).Addr().String())
+	for _, c := range []struct {
+		hostNetwork bool
+		host, want  string
+	}{
+		{true, "127.0.0.1", "success: "},
+		{false, "127.0.0.1", "pods do not reach the machine"},
+		{true, "169.254.169.254", "is a link-local or metadata address"},
+	} {
+		target := running("a")
+		target.PodIPs, target.Pod.Spec.HostNetwork = []string{"192.0.2.1"}, c.hostNetwork
+		o, output, err := New(Config{Pods: noMachine{}}).ask(t.Context(), &probe{spec: &corev1.Probe{
+			ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Host: c.host, Port: intstr.FromInt(port)}}, TimeoutSeconds: 5,
+		}}, target)
+		if got := fmt.Sprintf("%s: %s", o, output); err != nil || !strings.Contains(got, c.want) {
+			t.Errorf("hostNetwork %t, host %s: got %s, %v, want %s", c.hostNetwork, c.host, got, err, c.want)
+		}
 	}
 }
 

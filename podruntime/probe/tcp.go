@@ -21,7 +21,7 @@ func (p *Prober) askTCP(ctx context.Context, action *corev1.TCPSocketAction, t T
 	if host == "" {
 		host = t.address()
 	}
-	bounded, cancel := context.WithTimeout(withOwn(ctx, t.PodIPs), timeout)
+	bounded, cancel := context.WithTimeout(withTarget(ctx, t), timeout)
 	defer cancel()
 	conn, err := p.dialer.dial(bounded, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
