@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -78,4 +80,18 @@ func (r *Runtime) publish(id, sandboxID string, kind runtimeapi.ContainerEventTy
 		default:
 		}
 	}
+}
+
+// tellNetwork tells by an event of its pod why a sandbox has no network any more, or for "" that it has one again.
+func (r *Runtime) tellNetwork(s *sandbox, why string) {
+	if r.recorder == nil {
+		return
+	}
+	meta := s.config.GetMetadata()
+	pod := &corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: meta.GetNamespace(), Name: meta.GetName(), UID: types.UID(meta.GetUid())}
+	if why == "" {
+		r.recorder.Event(pod, corev1.EventTypeNormal, "NetworkReady", "the pod has its network again")
+		return
+	}
+	r.recorder.Event(pod, corev1.EventTypeWarning, "NetworkNotReady", "the network process of the node was started again, and the pod has no network until it is attached, which is tried again and again: "+why)
 }

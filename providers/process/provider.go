@@ -64,7 +64,7 @@ func New(ctx context.Context, in cli.ProviderInput, config Config) (*provider, e
 	if err != nil {
 		return nil, err
 	}
-	r.services = servicesOf(in, config)
+	r.services, r.recorder = servicesOf(in, config), in.Recorder
 	lacks, notes := declare(surroundings{
 		isolation: r.Isolation(), root: os.Geteuid() == 0, noLimits: r.cgroups.why, selinux: hasSELinux(),
 		network: r.network != nil, hostPorts: r.network != nil && r.network.hostPorts(), user: r.userNetwork() != nil, ignoreSeccomp: config.IgnoreSeccomp,

@@ -16,6 +16,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	eventrecord "k8s.io/client-go/tools/record"
 	cri "k8s.io/cri-api/pkg/apis"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -48,6 +49,8 @@ type Runtime struct {
 	nodeName string
 	// services are the addresses of pods that lead elsewhere; constant once a pod comes.
 	services func() []podnet.Service
+	// recorder gets events about pods; nil for nobody. Constant once Run runs.
+	recorder eventrecord.EventRecorder
 	lock     *os.File
 	events   events
 	layers   layers

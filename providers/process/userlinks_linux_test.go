@@ -79,7 +79,7 @@ func networkOf(t *testing.T, p *scriptedProcess) *userNetwork {
 	prefix := netip.MustParsePrefix("10.88.0.0/22")
 	n := &userNetwork{
 		process: &networkProcess{socket: p.serve(t), cgroups: &cgroups{}}, nameservers: func() []string { return []string{} }, services: func() []podnet.Service { return []podnet.Service{} },
-		prefix: prefix, gateway: prefix.Addr().Next(), last: prefix.Addr().Next(), pods: map[netip.Addr]*sandbox{},
+		prefix: prefix, gateway: prefix.Addr().Next(), last: prefix.Addr().Next(), pods: map[netip.Addr]*sandbox{}, every: followEvery, tell: func(*sandbox, string) {},
 	}
 	if err := n.configure(t.Context()); err != nil {
 		t.Fatal(err)

@@ -58,8 +58,15 @@ type userNetwork struct {
 	last netip.Addr
 	// connection is the one that the network process was configured by; guarded by mu.
 	connection *podnet.Connection
-	// lacking tells that a sandbox could not be attached; guarded by mu.
-	lacking bool
+	// lacking has the sandboxes in network namespaces that could not be attached, and why; guarded by mu.
+	lacking map[string]string
+
+	// every is how often changes are looked for: followEvery.
+	every time.Duration
+	// tell tells the user of a pod that it has no network, or has it again for "".
+	tell func(s *sandbox, why string)
+	// told is what was told last of each sandbox that has none; owned by follow.
+	told map[string]string
 }
 
 const (
@@ -87,7 +94,7 @@ func (r *Runtime) openUserNetwork(ctx context.Context) (podNetwork, error) {
 	n := &userNetwork{
 		process: r.newNetworkProcess(program), denied: r.config.PodNetworkDenied, nameservers: machineNameservers, services: func() []podnet.Service { return r.services() },
 		prefix: prefix, gateway: prefix.Addr().Next(), last: prefix.Addr().Next(), pods: map[netip.Addr]*sandbox{},
-		tunnels: !r.oci.gvisor(),
+		tunnels: !r.oci.gvisor(), every: followEvery, tell: func(s *sandbox, why string) { r.tellNetwork(s, why) },
 	}
 	if err := n.configure(ctx); err != nil {
 		return nil, fmt.Errorf("the network of pods; podNetwork: %s leaves pods in the machine's: %w", PodNetworkHost, err)
@@ -292,16 +299,44 @@ func (n *userNetwork) restore(ctx context.Context) {
 	}
 	n.mu.Lock()
 	pods := maps.Clone(n.pods)
-	n.lacking = false
 	n.mu.Unlock()
+	lacking := map[string]string{}
 	for address, s := range pods {
-		if err := n.attach(ctx, s, address); err != nil && ctx.Err() == nil {
-			log.G(ctx).WithError(err).Errorf("process provider: pod %s has no network; it is tried again in %v", n.pod(s, "").Name, followEvery)
-			n.mu.Lock()
-			n.lacking = true
-			n.mu.Unlock()
+		if err := n.attach(ctx, s, address); err != nil {
+			lacking[s.id] = err.Error()
 		}
 	}
+	if ctx.Err() != nil { // a daemon that ends knows nothing of the network
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lacking = lacking
+}
+
+// tellLacking tells of the pods that have no network any more, and of those that have one again: once for each reason.
+func (n *userNetwork) tellLacking(ctx context.Context) {
+	n.mu.Lock()
+	pods, lacking := maps.Clone(n.pods), n.lacking
+	n.mu.Unlock()
+	told := map[string]string{}
+	for _, s := range pods {
+		why := lacking[s.id]
+		if !n.tunnels {
+			why = shim.NetworkError(s.supervisorDir())
+		}
+		if why != "" {
+			told[s.id] = why
+		}
+		if why == n.told[s.id] {
+			continue
+		}
+		if why != "" {
+			log.G(ctx).Errorf("process provider: pod %s has no network; it is tried again: %s", n.pod(s, "").Name, why)
+		}
+		n.tell(s, why)
+	}
+	n.told = told
 }
 
 // after is the address that is tried after another one: an address that was given back is taken again last.
@@ -383,12 +418,12 @@ func (n *userNetwork) run(ctx context.Context) {
 // follow tells the network process what has changed, until ctx ends: a daemon that is started again knows no services until it has read them,
 // and pods need them also where no pod is started.
 func (n *userNetwork) follow(ctx context.Context) {
-	again := time.NewTicker(followEvery)
+	again := time.NewTicker(n.every)
 	defer again.Stop()
 	for {
 		if n.connected() { // else run starts one
 			if err := n.configure(ctx); err != nil && ctx.Err() == nil {
-				log.G(ctx).WithError(err).Errorf("process provider: tell the network process its configuration; it is tried again in %v", followEvery)
+				log.G(ctx).WithError(err).Errorf("process provider: tell the network process its configuration; it is tried again in %v", n.every)
 			}
 			if err := n.endSilent(ctx, silentFor); err != nil {
 				log.G(ctx).WithError(err).Error("process provider: end the network process, which does not answer")
@@ -400,11 +435,12 @@ func (n *userNetwork) follow(ctx context.Context) {
 		case <-again.C:
 		}
 		n.mu.Lock()
-		lacking := n.lacking
+		lacking := len(n.lacking) > 0
 		n.mu.Unlock()
 		if lacking {
 			n.restore(ctx)
 		}
+		n.tellLacking(ctx)
 	}
 }
 

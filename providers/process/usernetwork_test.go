@@ -22,6 +22,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	eventrecord "k8s.io/client-go/tools/record"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
@@ -355,6 +356,58 @@ func TestHostPortLeadsToThePod(t *testing.T) {
 	}
 	if _, err := w.pod(sctp); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("a port by SCTP: got %v", err)
+	}
+}
+
+// TestHostPortThatIsTakenIsToldToThePod: somebody else takes a port of the machine while the network process is away. The pod has no network
+// then, which an event of the pod says, until the port is free.
+func TestHostPortThatIsTakenIsToldToThePod(t *testing.T) {
+	ownNetwork(t)
+	w := open(t, nil)
+	port := freePort(t)
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port)))
+	w.beside("server", true, func(c *runtimeapi.PodSandboxConfig) {
+		c.PortMappings = []*runtimeapi.PortMapping{{HostPort: port, ContainerPort: 8080, HostIp: "127.0.0.1"}}
+	})
+	w.answers(address)
+	events := eventrecord.NewFakeRecorder(64)
+	w.RecordPods(events, 100*time.Millisecond)
+	p := w.networkProcess()
+	if err := shim.KillProcess(p); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the end of the network process", func() bool { return !p.Alive() })
+	taken, err := net.Listen("tcp4", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	defer func() { <-ended }() //nolint:errcheck // it has none
+	defer cancel()
+	next := func(words ...string) {
+		t.Helper()
+		select {
+		case got := <-events.Events:
+			for _, want := range words {
+				if !strings.Contains(got, want) {
+					t.Errorf("got the event %q, want %s in it", got, want)
+				}
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("there is no event with %q", words)
+		}
+	}
+	next("Warning NetworkNotReady", fmt.Sprintf("hostPort %d/tcp", port), "address already in use")
+	if err := taken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	next("Normal NetworkReady")
+	w.answers(address)
+	if len(events.Events) > 0 {
+		t.Errorf("it is told again: %s", <-events.Events)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/oci"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/podnet"
 )
@@ -50,7 +51,8 @@ func (s *supervisor) joinNetwork() error {
 	return nil
 }
 
-// keepAttached hands the link over again whenever the network process was started again.
+// keepAttached hands the link over again whenever the network process was started again. If that does not succeed within a second or two, a file
+// says why until it does: see NetworkError.
 func (s *supervisor) keepAttached(attached *podnet.Connection, link *os.File) {
 	const often, seldom = 20 * time.Millisecond, time.Second
 	for {
@@ -62,12 +64,13 @@ func (s *supervisor) keepAttached(attached *podnet.Connection, link *os.File) {
 			if attached, err = podnet.Attach(context.Background(), s.spec.Network.Socket, s.spec.Network.Pod, link); err == nil {
 				break
 			}
-			if text := err.Error(); text != said { // in the log of the supervisor, once for each reason
+			if text := err.Error(); text != said && pause == seldom {
 				said = text
-				fmt.Fprintln(os.Stderr, "attach the pod to its network again:", text)
+				fmt.Fprintln(os.Stderr, "attach the pod to its network again:", errors.Join(err, durable.WriteFile(networkErrorFile, []byte(text))))
 			}
 			time.Sleep(pause)
 		}
+		_ = os.Remove(networkErrorFile) // mostly there is none
 	}
 }
 

@@ -26,6 +26,8 @@ const (
 	stateFile  = "state.json"
 	socketFile = "s"
 	shimLog    = "shim.log"
+	// networkErrorFile is there as long as the network process does not take the sandbox again, and says why.
+	networkErrorFile = "network-error"
 	// rootDir is where the root of the container is made.
 	rootDir = "rootfs"
 	// heldDir is where the runtime finds what mounts lead to, in the directory of the bundle. Outside of the runtime it is empty.
@@ -99,6 +101,15 @@ type Network struct {
 	Socket string
 	Pod    podnet.Pod
 	Link   podnet.Link
+}
+
+// NetworkError is why the sandbox in dir has no network any more; "" if it has one.
+func NetworkError(dir string) string {
+	why, err := os.ReadFile(filepath.Join(dir, networkErrorFile))
+	if err != nil {
+		return ""
+	}
+	return string(why)
 }
 
 // OCI is a container as a runtime of the Open Container Initiative makes it.
