@@ -80,7 +80,8 @@ type Config struct {
 	// which it does not reach the machine; with isolation none, every pod is in the network of the machine. The path of a CNI network
 	// gives pods that one, and needs the rights of root. PodNetworkHost leaves every pod in the network of the machine.
 	PodNetwork string `json:"podNetwork,omitempty"`
-	// PodCIDR has the addresses of pods, for the default network. Default: 1,021 addresses in 10.88.0.0/13, by the name of the node.
+	// PodCIDR has the addresses of pods, for the default network. It must not overlap a network of the machine. Default: 1,021 addresses in
+	// 10.88.0.0/13 or 172.24.0.0/13 that the machine does not use, by the name of the node.
 	PodCIDR string `json:"podCIDR,omitempty"`
 	// PodNetworkDenied are prefixes that pods do not reach in the default network, besides the machine's own addresses, link-local
 	// addresses and those of metadata services, which no pod reaches. 0.0.0.0/0 leaves pods each other, DNS and services. Default: none.

@@ -7,13 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -24,7 +22,6 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/netns"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/podnet"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/shim"
@@ -76,18 +73,13 @@ const (
 	silentFor = time.Minute
 )
 
-// networkFile has the addresses of the pods of this node, which must not change while pods have some.
-const networkFile = "network.json"
-
-type networkRecord struct{ Range string }
-
 // openUserNetwork starts the network process, or finds the one that an earlier daemon has started.
 func (r *Runtime) openUserNetwork(ctx context.Context) (podNetwork, error) {
 	program, err := r.networkProgram(ctx)
 	if err != nil || program == "" {
 		return nil, err
 	}
-	prefix, err := r.podRange()
+	prefix, err := r.podRange(ctx, machineNetworks(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("podCIDR: %w", err)
 	}
@@ -120,74 +112,6 @@ func (r *Runtime) networkProgram(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	return program, nil
-}
-
-// podRange is the range of the configuration, or the one that pods have had so far, or one by the name of the node.
-func (r *Runtime) podRange() (netip.Prefix, error) {
-	path := filepath.Join(r.config.StateDir, networkFile)
-	var kept networkRecord
-	_ = durable.ReadJSON(path, &kept) // without one, or with one that cannot be read, it is chosen anew
-	wanted := r.config.PodCIDR
-	if wanted == "" {
-		if prefix, err := checkRange(kept.Range); err == nil {
-			return prefix, nil
-		}
-		chosen, err := chooseRange(r.nodeName, machinePrefixes())
-		if err != nil {
-			return chosen, err
-		}
-		wanted = chosen.String()
-	}
-	prefix, err := checkRange(wanted)
-	if err == nil && wanted != kept.Range {
-		err = durable.WriteJSON(path, networkRecord{wanted})
-	}
-	return prefix, err
-}
-
-// checkRange returns the range of that text. It must have room for a pod.
-func checkRange(text string) (netip.Prefix, error) {
-	prefix, err := netip.ParsePrefix(text)
-	if err != nil || !prefix.Addr().Is4() || prefix.Masked() != prefix || prefix.Bits() > 29 || prefix.Bits() < 8 {
-		return prefix, errors.Join(fmt.Errorf("%q: want IPv4 addresses such as 10.88.0.0/22, of 8 to 29 bits", text), err)
-	}
-	return prefix, nil
-}
-
-const (
-	// rangesOfNodes has the ranges that nodes choose theirs from, each of bitsOfRange bits, which is 1,021 pods.
-	rangesOfNodes = "10.88.0.0/13"
-	bitsOfRange   = 22
-)
-
-// chooseRange returns the range of a node by its name, so that nodes of one cluster usually differ, and none that the machine uses.
-func chooseRange(node string, used []netip.Prefix) (netip.Prefix, error) {
-	all := netip.MustParsePrefix(rangesOfNodes)
-	count := uint32(1) << (bitsOfRange - all.Bits())
-	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(node)) // it never fails
-	first := hash.Sum32() % count
-	for i := range count {
-		base := all.Addr().As4()
-		number := (first + i) % count << (32 - bitsOfRange)
-		base[1], base[2] = base[1]|byte(number>>16), byte(number>>8)
-		prefix := netip.PrefixFrom(netip.AddrFrom4(base), bitsOfRange)
-		if !slices.ContainsFunc(used, prefix.Overlaps) {
-			return prefix, nil
-		}
-	}
-	return netip.Prefix{}, fmt.Errorf("the machine uses every range in %s: set podCIDR", rangesOfNodes)
-}
-
-// machinePrefixes are the networks that the machine is in.
-func machinePrefixes() (all []netip.Prefix) {
-	addresses, _ := net.InterfaceAddrs() // an error is an empty list: pods then may not reach a network of the machine
-	for _, a := range addresses {
-		if prefix, err := netip.ParsePrefix(a.String()); err == nil {
-			all = append(all, prefix.Masked())
-		}
-	}
-	return all
 }
 
 // configure tells the network process what has changed, and starts one if there is none.

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package netns
+
+import "net/netip"
+
+// Route is a route to a network.
+type Route struct {
+	To netip.Prefix
+	// Interface is the name of the interface that it leads to; none for a route that leads nowhere.
+	Interface string
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/durable"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/process/internal/netns"
+)
+
+// networkFile has the addresses of the pods of this node, which must not change while pods have some.
+const networkFile = "network.json"
+
+type networkRecord struct{ Range string }
+
+// podRange is the range of the configuration, or the one that pods have had so far, or one by the name of the node. A range that overlaps a
+// network of the machine is kept only while pods have its addresses: a network that the machine joins later must not end them.
+func (r *Runtime) podRange(ctx context.Context, networks []machineNetwork) (netip.Prefix, error) {
+	path := filepath.Join(r.config.StateDir, networkFile)
+	var kept networkRecord
+	_ = durable.ReadJSON(path, &kept) // without one, or with one that cannot be read, it is chosen anew
+	wanted := r.config.PodCIDR
+	if prefix, err := checkRange(kept.Range); err == nil && (wanted == "" || wanted == kept.Range) {
+		overlap := overlapOf(prefix, networks)
+		if overlap == nil {
+			return prefix, nil
+		}
+		if r.hasPods() {
+			log.G(ctx).WithError(overlap).Warn("process provider: the addresses of pods are kept, since there are pods")
+			return prefix, nil
+		}
+	}
+	if wanted == "" {
+		chosen, err := chooseRange(r.nodeName, networks)
+		if err != nil {
+			return chosen, err
+		}
+		wanted = chosen.String()
+	}
+	prefix, err := checkRange(wanted)
+	if err == nil {
+		err = overlapOf(prefix, networks)
+	}
+	if err == nil && wanted != kept.Range {
+		err = durable.WriteJSON(path, networkRecord{wanted})
+	}
+	return prefix, err
+}
+
+// hasPods tells whether an earlier daemon has left pods.
+func (r *Runtime) hasPods() bool {
+	entries, err := os.ReadDir(filepath.Join(r.config.StateDir, "sandboxes"))
+	return err != nil || len(entries) > 0
+}
+
+// checkRange returns the range of that text. It must have room for a pod.
+func checkRange(text string) (netip.Prefix, error) {
+	prefix, err := netip.ParsePrefix(text)
+	if err != nil || !prefix.Addr().Is4() || prefix.Masked() != prefix || prefix.Bits() > 29 || prefix.Bits() < 8 {
+		return prefix, errors.Join(fmt.Errorf("%q: want IPv4 addresses such as 10.88.0.0/22, of 8 to 29 bits", text), err)
+	}
+	return prefix, nil
+}
+
+// rangesOfNodes have the ranges that nodes choose theirs from: the first, or the second where the machine uses all of the first.
+var rangesOfNodes = []netip.Prefix{netip.MustParsePrefix("10.88.0.0/13"), netip.MustParsePrefix("172.24.0.0/13")}
+
+// bitsOfRange are those of the range of a node, which is 1,021 pods.
+const bitsOfRange = 22
+
+// chooseRange returns the range of a node by its name, so that nodes of one cluster usually differ, and none that the machine uses. Where wide
+// routes, as to a network of a company, lead to all of them, a part of that is taken.
+func chooseRange(node string, networks []machineNetwork) (netip.Prefix, error) {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(node)) // it never fails
+	unreached := func(p netip.Prefix) bool {
+		return !slices.ContainsFunc(networks, func(n machineNetwork) bool { return n.prefix.Overlaps(p) })
+	}
+	allowed := func(p netip.Prefix) bool { return overlapOf(p, networks) == nil }
+	for _, free := range []func(netip.Prefix) bool{unreached, allowed} {
+		for _, all := range rangesOfNodes {
+			count := uint32(1) << (bitsOfRange - all.Bits())
+			for i := range count {
+				base := all.Addr().As4()
+				number := (hash.Sum32() + i) % count << (32 - bitsOfRange)
+				base[1], base[2] = base[1]|byte(number>>16), byte(number>>8)
+				if prefix := netip.PrefixFrom(netip.AddrFrom4(base), bitsOfRange); free(prefix) {
+					return prefix, nil
+				}
+			}
+		}
+	}
+	return netip.Prefix{}, fmt.Errorf("the machine uses every range in %v: set podCIDR", rangesOfNodes)
+}
+
+// machineNetwork is a network that the machine reaches by an interface.
+type machineNetwork struct {
+	prefix netip.Prefix
+	// link is the interface.
+	link string
+	// routed tells that the machine has no address in it, but a route to it.
+	routed bool
+}
+
+// overlapOf returns an error if a range of pods overlaps a network of the machine. A route that leads to more than the range is none: as a
+// route says of others, the narrower one counts.
+func overlapOf(pods netip.Prefix, networks []machineNetwork) error {
+	for _, n := range networks {
+		if n.prefix.Overlaps(pods) && (!n.routed || n.prefix.Bits() >= pods.Bits()) {
+			return fmt.Errorf("%s overlaps the network %s of the machine's interface %s, and pods would not reach that network: set podCIDR to addresses that nothing else has, or leave it out",
+				pods, n.prefix, n.link)
+		}
+	}
+	return nil
+}
+
+// machineNetworks are the networks that the machine is in, and those that it has routes to, without routes to everything or a half of it. If they cannot be
+// read, pods may not reach a network of the machine.
+func machineNetworks(ctx context.Context) (all []machineNetwork) {
+	interfaces, err := net.Interfaces()
+	for _, i := range interfaces {
+		addresses, failed := i.Addrs()
+		err = errors.Join(err, failed)
+		for _, a := range addresses {
+			if prefix, notOne := netip.ParsePrefix(a.String()); notOne == nil && prefix.Addr().Is4() {
+				all = append(all, machineNetwork{prefix: prefix.Masked(), link: i.Name})
+			}
+		}
+	}
+	routes, failed := netns.Routes()
+	if err = errors.Join(err, failed); err != nil {
+		log.G(ctx).WithError(err).Warn("process provider: read the networks of the machine; podCIDR may overlap one of them")
+	}
+	for _, r := range routes {
+		if r.To.Bits() >= 8 && !slices.ContainsFunc(all, func(n machineNetwork) bool { return n.prefix == r.To && !n.routed }) {
+			all = append(all, machineNetwork{prefix: r.To, link: r.Interface, routed: true})
+		}
+	}
+	return all
+}
