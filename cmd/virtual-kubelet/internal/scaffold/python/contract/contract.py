@@ -16,10 +16,15 @@ FOREVER = 2**63 - 1  # of program.Program, in nanoseconds
 
 def run_program(process):
     """Does what a program.Program of the contract says, in JSON."""
-    p = json.loads(process.command[0])
 
     def say(text, to=process.stdout):
         to(f"{text}\n".encode())
+
+    try:
+        p = json.loads(process.command[0])
+    except ValueError as error:
+        say(f"{process.command[0]}: {error}", process.stderr)
+        return 126
 
     if p.get("need"):
         say("no file " + p["need"][0], process.stderr)

@@ -37,8 +37,9 @@ func TestContract(t *testing.T) {
 			c.Image, c.Command = "contract", p.Args()
 			return nil
 		},
-		Command:  func(p program.Program) ([]string, error) { return p.Args(), nil },
-		Patience: 20 * time.Second, Tick: 50 * time.Millisecond, Parallel: 8,
+		Command:        func(p program.Program) ([]string, error) { return p.Args(), nil },
+		OwnStartErrors: true, // the service in memory says no reasons
+		Patience:       20 * time.Second, Tick: 50 * time.Millisecond, Parallel: 8,
 	})
 }
 
