@@ -3,8 +3,9 @@
 package cli
 
 import (
-	"github.com/spf13/pflag"
 	"slices"
+
+	"github.com/spf13/pflag"
 )
 
 // setting is one row of the table that flags, environment, file,

@@ -45,8 +45,10 @@ func fullTerminal(t *testing.T) (command *os.File, typed int, caller *net.UnixCo
 	}
 	var full error
 	err = raw.Control(func(fd uintptr) {
-		for n := 0; full == nil; typed += max(n, 0) {
+		for full == nil {
+			var n int
 			n, full = syscall.Write(int(fd), make([]byte, 4<<10))
+			typed += max(n, 0)
 		}
 	})
 	if err != nil || !errors.Is(full, syscall.EAGAIN) {
