@@ -32,7 +32,7 @@ const (
 	forwardMemory  = 56 << 20
 	forwardSession = 1 << 20
 	// maxForwardedInAll is how many connections are forwarded at the same time, of all clients together.
-	maxForwardedInAll = 750
+	maxForwardedInAll = 512
 )
 
 var (
