@@ -376,11 +376,12 @@ func TestHostPortThatIsTakenIsToldToThePod(t *testing.T) {
 	if err := shim.KillProcess(p); err != nil {
 		t.Fatal(err)
 	}
-	w.until("the end of the network process", func() bool { return !p.Alive() })
-	taken, err := net.Listen("tcp4", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var taken net.Listener
+	w.until("the port of the network process that ended", func() bool { // its last thread closes the port, which may be later than its end
+		var err error
+		taken, err = net.Listen("tcp4", address)
+		return err == nil
+	})
 	defer taken.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
