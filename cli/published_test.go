@@ -172,7 +172,7 @@ func TestPublishedD4CommandOfTensileKube(t *testing.T) {
 	}
 	t.Setenv("DEFAULT_NODE_NAME", "virtual-kubelet")
 	manifest := []string{"--provider=k8s", "--nodename=virtual-kubelet", "--disable-taint=true", "--kube-api-qps=500", "--kube-api-burst=1000",
-		"--client-qps=500", "--client-burst=1000", "--client-kubeconfig=/root/kube.config", "--klog.v=5", "--log-level=debug"}
+		"--client-qps=500", "--client-burst=1000", "--client-kubeconfig=/etc/kube.config", "--klog.v=5", "--log-level=debug"}
 	var out bytes.Buffer
 	if code := published.execute(t.Context(), append(slices.Clone(manifest), "--metrics-addr=:10455"), &out, &out); code != 1 || !strings.Contains(out.String(), `--metrics-addr ":10455": want a loopback address`) ||
 		!strings.Contains(out.String(), "read /metrics of the kubelet API") {

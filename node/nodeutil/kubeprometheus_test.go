@@ -22,10 +22,10 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 )
 
-// kubeletSeries are the metrics that the rules and dashboards of prometheus-operator/kube-prometheus select of a kubelet, by the path
-// that the ServiceMonitor of its kubelets scrapes: manifests/kubernetesControlPlane-serviceMonitorKubelet.yaml,
-// kubernetesControlPlane-prometheusRule.yaml and grafana-dashboardDefinitions.yaml of 2026-08-10. labels are those of the node's own that they
-// select or group by; Prometheus adds job, instance and metrics_path.
+// kubeletSeries are the metrics of a kubelet in the rules and dashboards of prometheus-operator/kube-prometheus, by the path of its
+// ServiceMonitor: manifests/kubernetesControlPlane-serviceMonitorKubelet.yaml,
+// kubernetesControlPlane-prometheusRule.yaml and grafana-dashboardDefinitions.yaml of 2026-08-10. labels are the labels that the node
+// sets itself; Prometheus adds job, instance and metrics_path.
 var kubeletSeries = []struct {
 	path, name, labels string
 	why                string // no node serves it: the reason
@@ -114,8 +114,8 @@ func (measuring) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error
 	}}, nil
 }
 
-// TestPublishedB4KubePrometheusFindsItsSeries: each path that kube-prometheus scrapes of a kubelet answers with valid metrics, those that
-// its rules and dashboards select are there with the labels that they use, and those that are not have a reason.
+// TestPublishedB4KubePrometheusFindsItsSeries scrapes each path of a kubelet that kube-prometheus scrapes. The answers are valid metrics, and have
+// every series and label that its rules and dashboards select. A series without an answer has a reason in the table.
 func TestPublishedB4KubePrometheusFindsItsSeries(t *testing.T) {
 	ca := testpki.New(t)
 	m, mux := newMemory(), http.NewServeMux()

@@ -115,8 +115,8 @@ func (e *apiError) refused() bool {
 	return slices.Contains(never, e.Code)
 }
 
-// never are the codes of a group that cannot be, beside those that begin with one of a few words: of the codes of the page of CreateContainerGroup,
-// 2026-06-22, those that another try, the operator or the account do not change.
+// never are the error codes of CreateContainerGroup (its page of 2026-06-22) that no retry, operator or account can change. Codes that begin with
+// certain words are permanent too.
 var never = []string{
 	"InvalidSpotCpuMemorySpec", "InvalidInstanceTypeForEciBuy", "InvalidInstanceTypeForEciSpotDurationBuy", "InstanceTypeNotMatchCpuArch",
 	"LocalDiskAmountNotMatch", "DiskVolume.NotSupport", "DiskNumber.LimitExceed", "DiskVolume.NotInSameZone", "ImageSnapshot.NotSupport",

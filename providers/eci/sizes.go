@@ -85,7 +85,7 @@ func asks(c *corev1.Container, at *field.Path) (sizing.Size, error) {
 // https://www.alibabacloud.com/help/en/eci/user-guide/increase-the-capacity-of-the-temporary-storage-space of 2025-07-02.
 const storageGiven = 30
 
-// extraStorage is the storage beyond that which is bought for what a pod requests, in GiB.
+// extraStorage returns the GiB of storage to buy for a pod: its request less the storage that every group has.
 func extraStorage(pod *corev1.Pod) int64 {
 	return max(0, (storage.Requested(pod)+sizing.Gi-1)/sizing.Gi-storageGiven)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // ConfigureNode writes into the Node object what this provider offers: capacity,
-// addresses, the daemon endpoint and conditions. What others wrote stays.
+// addresses, the daemon endpoint and conditions. It leaves all other fields unchanged.
 func (p *provider) ConfigureNode(_ context.Context, n *corev1.Node) {
 	n.Status.Capacity = p.config.Capacity.DeepCopy()
 	n.Status.Allocatable = p.config.Capacity.DeepCopy()

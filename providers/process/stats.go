@@ -44,7 +44,7 @@ const (
 	measuredAtOnce = 8
 )
 
-// ListContainerStats returns what each container that runs uses. A container that cannot be
+// ListContainerStats returns the CPU time and memory of each running container. A container that cannot be
 // measured is in the list without its figures.
 func (r *Runtime) ListContainerStats(ctx context.Context, filter *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
 	bounded, cancel := context.WithTimeout(ctx, measureTime)

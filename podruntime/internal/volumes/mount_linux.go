@@ -17,8 +17,8 @@ import (
 
 const nonBlocking = unix.O_NONBLOCK
 
-// canMount tries it. What a process that ended here left is removed. On a full disk it is tried in memory: a daemon that starts there can
-// mount all the same.
+// canMount reports whether the process may mount: it mounts a folder below root, and removes the leftovers of an earlier process first. On a full
+// disk it mounts in memory instead, because a full disk does not take the right away.
 func canMount(root string) bool {
 	dir := filepath.Join(root, ".mount-probe")
 	err := os.Mkdir(dir, 0o700)

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// leavable is a connection in memory that notes that what is sent has ended.
+// leavable is a connection in memory that records the end of its input.
 type leavable struct {
 	net.Conn
 	left chan struct{}
