@@ -347,7 +347,7 @@ func TestPublishedC12BadRequestIsTheEnd(t *testing.T) {
 	for code, ends := range map[string]bool{
 		"ContainerLimitGreaterThanContainerGroupTotalRequest": true, "CodeOfTomorrow": true,
 		"InaccessibleImage": false, "SubnetMissingRequiredDelegation": false,
-		// learn.microsoft.com: azure-resource-manager/troubleshooting/common-deployment-errors, 2025-06-18: quotas, and what an operator mends.
+		// General codes of Azure Resource Manager: not published for container groups. A quota or an operator can mend each of them, so none ends a pod.
 		"QuotaExceeded": false, "OperationNotAllowed": false, "SkuNotAvailable": false, "InvalidResourceReference": false, "SubscriptionNotRegistered": false,
 		"InUseSubnetCannotBeUpdated": false, "FailedIdentityOperation": false, "DnsNameLabelNotAvailable": false,
 		"": false, // of a proxy
