@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 
@@ -61,6 +62,10 @@ func serve(logger *log.Logger) error {
 	gvisorlog.Log().Emitter = &gvisorlog.Writer{Next: io.Discard} // pods must not fill the log; some packages keep the logger
 	debug.SetMemoryLimit(memoryLimit)                             // live memory is bounded by allowances
 	debug.SetGCPercent(50)                                        // there is little that lives, and much that is used once
+	if processors := runtime.GOMAXPROCS(0) / 2; processors > 0 {
+		// Each packet wakes the other end, too. A second processor here would take the one that the sandbox needs.
+		runtime.GOMAXPROCS(processors)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	user := uint32(os.Geteuid())
