@@ -10,7 +10,8 @@ import (
 
 // shape is what every provider looks like; docs/decisions/0025-provider-shape.md says why, and what each file holds.
 var shape = repocheck.Shape{
-	Dir: "providers",
+	Dir:       "providers",
+	Emulators: "emulator",
 	Files: []string{
 		"README.md", "provider.go", "config.go", "capabilities.go", "contract_test.go",
 		"mapping.go", "mapping_test.go", "status.go", "status_test.go", "client.go",

@@ -75,6 +75,8 @@ var directions = []repocheck.Direction{
 		Why: "a plugin of anybody imports it and pays for the wire only"},
 	{Packages: "providers/internal/remotecluster/remotetest", May: []string{"node/...", "providertest/...", "providers/internal/remotecluster", "cli", "capability", "errdefs", "internal/testing/testapi", "internal/testing/testlog"},
 		Why: "only tests import it, and those have the API server that tests have"},
+	{Packages: "providers/emulator/...", May: []string{"node/...", "providertest/...", "errdefs"},
+		Why: "an emulator knows the service, and neither the provider that is tested on it nor what that is made of"},
 	{Packages: "providers/...", May: []string{"capability", "node/...", "podruntime/...", "providerkit/...", "providerrpc/...", "providertest/...", "cli/...", "errdefs", "log/...", "trace/..."},
 		Why: "a provider here uses what a provider elsewhere can use: the public packages"},
 	{Packages: "cmd/virtual-kubelet/internal/scaffold/...", May: []string{"capability", "cli", "providerkit/...", "providertest/...", "providers/plugin", "node/...", "errdefs", "log"},

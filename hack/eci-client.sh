@@ -21,7 +21,7 @@ until [ -s "$work/provider.yaml" ]; do # it writes that when it listens
   sleep 0.2
 done
 failed=
-table=$(NODE_EXTRA_CA_CERTS=$work/ca.pem node "$work/client.js" "$work/provider.yaml" providertest/emulator/eci/fields.json) || failed=yes
+table=$(NODE_EXTRA_CA_CERTS=$work/ca.pem node "$work/client.js" "$work/provider.yaml" providers/emulator/eci/fields.json) || failed=yes
 cat >docs/reports/eci-client.md <<MD
 # The vendor's client of ECI and the emulator
 

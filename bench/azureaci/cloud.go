@@ -21,8 +21,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/aci"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/aci"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 

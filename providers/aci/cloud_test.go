@@ -21,8 +21,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
-	emulated "github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/aci"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
+	emulated "github.com/virtual-kubelet/virtual-kubelet/providers/emulator/aci"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 )
 

@@ -15,8 +15,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 

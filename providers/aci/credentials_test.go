@@ -13,7 +13,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
-	emulated "github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/aci"
+	emulated "github.com/virtual-kubelet/virtual-kubelet/providers/emulator/aci"
 )
 
 // TestIdentities log in without a secret: by the token of a service account, and by the identity of the machine.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
-	emulated "github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/aci"
+	emulated "github.com/virtual-kubelet/virtual-kubelet/providers/emulator/aci"
 )
 
 func without(action string) []string {

@@ -19,8 +19,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
-	emulated "github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/aci"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
+	emulated "github.com/virtual-kubelet/virtual-kubelet/providers/emulator/aci"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )

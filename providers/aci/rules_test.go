@@ -21,7 +21,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
 // objectsOf are the objects that a pod names, and its logins.

@@ -19,8 +19,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	vkslog "github.com/virtual-kubelet/virtual-kubelet/log/slog"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/eci"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/eci"
 )
 
 const canary = "canary-8d1f"

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/eci"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/eci"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/eci"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/sign"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/eci"
 )
 
 // region answers with what a test says, by the action.

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/eci"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/sign"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/eci"
 )
 
 const credentialsJSON = `{"Code":"Success","AccessKeyId":"STS.1","AccessKeySecret":"s","SecurityToken":"t","Expiration":"2999-01-01T00:00:00Z"}`

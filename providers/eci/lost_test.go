@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
 // says lets the region answer an action so.

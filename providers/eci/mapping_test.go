@@ -19,7 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/eci"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/eci"
 )
 
 func testMapping() mapping {

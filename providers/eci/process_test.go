@@ -19,8 +19,8 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
 )
 
 // TestProcesses runs a pod whose containers are processes of this machine, by provider process behind the emulator: its log, its exit code, and

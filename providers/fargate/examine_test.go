@@ -14,8 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/ecs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/ecs"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 

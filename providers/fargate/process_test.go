@@ -28,9 +28,9 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/ecs"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/ecs"
 )
 
 // TestContainers runs a pod whose containers are made by runc, by provider process behind the emulator: its files, with their modes, its variables, its log,

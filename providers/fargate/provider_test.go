@@ -27,8 +27,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/ecs"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/ecs"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 

@@ -21,6 +21,8 @@ import (
 type Shape struct {
 	// Dir has a folder for each provider, and one called internal for what several share.
 	Dir string
+	// Emulators is the folder below Dir with servers of services for tests, and no provider.
+	Emulators string
 	// Files are what the folder of each provider holds.
 	Files []string
 	// Done are files that a provider does not need which imports the package that they are listed for.
@@ -33,7 +35,7 @@ type Shape struct {
 
 // Providers checks that each provider has the shape, and stands alone.
 func (t *Tree) Providers(s Shape) (breaches []string) {
-	names := t.providers(s.Dir)
+	names := t.providers(s.Dir, s.Emulators)
 	if len(names) == 0 {
 		breaches = append(breaches, s.Dir+": there is no provider")
 	}
@@ -46,18 +48,19 @@ func (t *Tree) Providers(s Shape) (breaches []string) {
 		breaches = append(breaches, t.files(s, name)...)
 		breaches = append(breaches, t.entry(s, name)...)
 		breaches = append(breaches, t.alone(s.Dir, name, names)...)
+		breaches = append(breaches, t.apart(s, name)...)
 		breaches = append(breaches, t.credentials(path.Join(s.Dir, name))...)
 	}
 	return breaches
 }
 
-// providers are the folders below dir that hold Go files.
-func (t *Tree) providers(dir string) []string {
+// providers are the folders below dir that hold Go files, without the emulators.
+func (t *Tree) providers(dir, emulators string) []string {
 	names := map[string]bool{}
 	for _, f := range t.Files {
 		if rest, ok := strings.CutPrefix(f.Dir(), dir+"/"); ok {
 			name, _, _ := strings.Cut(rest, "/")
-			names[name] = name != "internal"
+			names[name] = name != "internal" && name != emulators
 		}
 	}
 	maps.DeleteFunc(names, func(_ string, is bool) bool { return !is })
@@ -152,6 +155,18 @@ func (t *Tree) alone(dir, name string, names []string) (breaches []string) {
 				if ours && other != name && matches(path.Join(dir, other)+"/...", folder) {
 					breaches = append(breaches, fmt.Sprintf("%s: provider %s must not import provider %s: move what they share to a public package, or to %s/internal", f.at(spec), name, other, dir))
 				}
+			}
+		}
+	}
+	return breaches
+}
+
+// apart checks that the provider imports no emulator. Its tests do.
+func (t *Tree) apart(s Shape, name string) (breaches []string) {
+	for _, f := range t.below(path.Join(s.Dir, name)) {
+		for _, spec := range f.Syntax.Imports {
+			if folder, ours := t.folder(importPath(spec)); ours && s.Emulators != "" && !f.IsTest() && matches(path.Join(s.Dir, s.Emulators)+"/...", folder) {
+				breaches = append(breaches, fmt.Sprintf("%s: provider %s must not import the emulator %s: only tests may", f.at(spec), name, folder))
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 func TestProvidersKeepTheirShape(t *testing.T) {
 	tree := loadArchive(t, filepath.Join("testdata", "providers.txtar"))
 	got := tree.Providers(Shape{
-		Dir: "plugs", Program: "program",
+		Dir: "plugs", Emulators: "servers", Program: "program",
 		Files: []string{"provider.go", "mapping.go", "client.go"},
 		Done:  map[string][]string{"runtime": {"mapping.go"}},
 		Excused: map[string]map[string]string{
@@ -33,9 +33,10 @@ func TestProvidersKeepTheirShape(t *testing.T) {
 		"program/provider_odd.go: is missing, so the program does not have the provider",
 		"plugs/odd/inner/inner.go:3: provider odd must not import provider good: move what they share to a public package, or to plugs/internal",
 		"plugs/odd/provider.go:4: provider odd must not import provider good: move what they share to a public package, or to plugs/internal",
+		"plugs/odd/provider.go:7: provider odd must not import the emulator plugs/servers/cloud: only tests may",
 		"plugs/odd/inner/inner.go:5: cloud.example/AccessKeyID names a credential like an annotation: take it from the configuration, as a config.Secret",
-		"plugs/odd/provider.go:11: cloud.example/api-key names a credential like an annotation: take it from the configuration, as a config.Secret",
-		"plugs/odd/provider.go:11: a secret of a provider comes from its configuration alone: give the field the type config.Secret",
+		"plugs/odd/provider.go:12: cloud.example/api-key names a credential like an annotation: take it from the configuration, as a config.Secret",
+		"plugs/odd/provider.go:12: a secret of a provider comes from its configuration alone: give the field the type config.Secret",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("breaches (-want +got):\n%s", diff)

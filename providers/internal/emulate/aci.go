@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/aci"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/aci"
 )
 
 // aciService is Azure Container Instances, with what gives tokens for it, and a service principal that it makes.

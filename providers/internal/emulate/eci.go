@@ -12,8 +12,8 @@ import (
 	"strconv"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator/eci"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/eci"
 )
 
 // eciService is Alibaba Cloud ECI, with a key that it makes.

@@ -35,8 +35,8 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/process"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
 )
 
 // service is the emulator of one service.

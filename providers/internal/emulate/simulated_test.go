@@ -17,7 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
 // TestGroupsAreSimulated: one runs after a while, ends by itself when it is told to, and goes when it is stopped; each is noted once, with a report.

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
 // Place is the one that the server has.

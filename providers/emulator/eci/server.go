@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
 // Server is ECI in one region, for one account. The exported fields are constant once it serves.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
-	"github.com/virtual-kubelet/virtual-kubelet/providertest/emulator"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 )
 
 // Config is what a server is made with. Keys are required, and Fleet or Runner.
