@@ -9,6 +9,9 @@
 //
 // What surprises: a container runs one program.Program, which its last argument is; an image means nothing. And
 // package memory is another backend: it starts nothing, but it lies, fails and keeps a ledger.
+//
+// The runtime of podruntime's tests, podruntime/internal/fakecri, does not replace it: that one is a level lower, has containers and no pods,
+// and does what a test scripts for it. This package runs the programs of the contract, and restarts and probes containers as a service does.
 package inprocess
 
 import (

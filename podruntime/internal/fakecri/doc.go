@@ -12,4 +12,7 @@
 // What surprises: it is strict where runtimes differ. To stop a container that does not
 // exist is an error, the directory of a log has to exist before the container starts,
 // lists come in no useful order, and a sandbox that has stopped has no address any more.
+//
+// providertest/inprocess does not replace it: that package takes whole pods and restarts and probes their containers itself, and podruntime
+// is tested for doing this. Nor does this package replace inprocess: it runs no programs, and the library cannot import the module podruntime.
 package fakecri
