@@ -152,14 +152,6 @@ func TestLifecycleIsPure(t *testing.T) {
 		load(t).Pure("internal/lifecycle", "time comes in as a value, effects happen in node"))
 }
 
-// inOrder are the packages of the core.
-var inOrder = []string{"node", "node/api", "node/nodeutil", "internal/admission", "internal/lease", "internal/lifecycle", "internal/replicas"}
-
-func TestFilesOfTheCoreHaveAnOrder(t *testing.T) {
-	report(t, "a reader of a large package must be able to begin at its ground, and a part that stands on another one must not be known there",
-		load(t).FileCircles(inOrder...))
-}
-
 func TestPackageDocs(t *testing.T) {
 	report(t, "a package comment is the contract that a reader sees first, and godoc joins several at random",
 		load(t).PackageDocs())

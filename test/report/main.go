@@ -2,7 +2,7 @@
 
 // Command report writes what tests prove, row by row: `report faults` makes docs/reports/faults.md of the output of `go test -json`,
 // `report security` and `report field` make docs/reports/security.md and docs/reports/field.md of the names of tests. It runs no test: the
-// targets of make do so first.
+// targets of make do so first. `report order DIR...` prints the order of the files of packages, and the arrows that point up in it.
 //
 // The guarantee: it ends with an error when a row has no test, or has one that failed or was skipped, and says so in the table.
 //
@@ -14,6 +14,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path"
 	"strings"
 
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/fieldrow"
@@ -30,7 +31,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return errors.New("want faults, security or field")
+		return errors.New("want faults, security, field or order")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	out := flags.String("o", "docs/reports/"+args[0]+".md", "file to write")
@@ -44,8 +45,29 @@ func run(args []string) error {
 		return rows(*out, securityrow.Check)
 	case "field":
 		return rows(*out, fieldrow.Check)
+	case "order":
+		return order(flags.Args())
 	}
-	return fmt.Errorf("there is no page %q: want faults, security or field", args[0])
+	return fmt.Errorf("there is no page %q: want faults, security, field or order", args[0])
+}
+
+// order prints the order of the files of packages.
+func order(dirs []string) error {
+	if len(dirs) == 0 {
+		return errors.New("print the order of files: want the folders of packages")
+	}
+	tree, err := repocheck.Load(".")
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		o := tree.FileOrder(path.Clean(dir))
+		if len(o.Files) == 0 {
+			return fmt.Errorf("print the order of %s: there is no package in this folder of the repository", dir)
+		}
+		fmt.Print(o)
+	}
+	return nil
 }
 
 // rows writes the page of a table whose rows are in the names of tests.

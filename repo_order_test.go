@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repo_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/repocheck"
+)
+
+// inOrder are the packages whose files have an order: the core and all that stands on it to run pods.
+var inOrder = []string{
+	"node", "node/api", "node/nodeutil", "internal/admission", "internal/lease", "internal/lifecycle", "internal/replicas",
+	"podruntime/...", "providerkit/...", "providers/...", "providertest/...",
+}
+
+func TestFilesOfPackagesHaveAnOrder(t *testing.T) {
+	text, err := os.ReadFile("repo_order.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ceilings, err := repocheck.ParseCeilings(string(text))
+	if err != nil {
+		t.Fatalf("repo_order.txt: %v", err)
+	}
+	report(t, "a reader of a large package must be able to begin at its ground, and a part that stands on another one must not be known there",
+		load(t).FileOrders(ceilings, inOrder...))
+}
