@@ -41,6 +41,53 @@ func TestProvidersHaveOneShape(t *testing.T) {
 		load(t).Providers(shape))
 }
 
+// methodFiles are the files of abilities: of a provider that the node asks itself, and of a driver that providerkit/service asks.
+var methodFiles = repocheck.MethodFiles{
+	Dir: shape.Dir, Emulators: shape.Emulators, Shared: []string{"internal/remotecluster"},
+	Methods: []repocheck.MethodFile{
+		{Method: "GetContainerLogs", Takes: "api.ContainerLogOpts", File: "logs.go"},
+		{Method: "RunInContainer", Takes: "api.AttachIO", File: "exec.go"},
+		{Method: "AttachToContainer", Takes: "api.AttachIO", File: "attach.go"},
+		{Method: "PortForward", Takes: "io.ReadWriteCloser", File: "portforward.go"},
+		{Method: "GetStatsSummary", Takes: "context.Context", File: "stats.go"},
+		{Method: "GetMetricsResource", Takes: "context.Context", File: "stats.go"},
+		{Method: "ConfigureNode", Takes: "*corev1.Node", File: "node.go"},
+		{Method: "NotifyNodeStatus", Takes: "func(*corev1.Node)", File: "node.go"},
+		{Method: "Ping", Takes: "context.Context", File: "node.go"},
+		{Method: "Examine", Takes: "context.Context", File: "examine.go"},
+
+		{Method: "Logs", Takes: "service.Target[", File: "logs.go"},
+		{Method: "Exec", Takes: "service.Target[", File: "exec.go"},
+		{Method: "Attach", Takes: "service.Target[", File: "attach.go"},
+		{Method: "Forward", Takes: "service.Target[", File: "portforward.go"},
+		{Method: "Stats", Takes: "service.Target[", File: "stats.go"},
+	},
+	// What is here is moved when the provider is ported to providerkit/service.
+	Elsewhere: map[string]map[string]string{
+		"aci": {
+			"AttachToContainer": "provider.go", "PortForward": "forward.go",
+			"ConfigureNode": "provider.go", "NotifyNodeStatus": "provider.go", "Ping": "provider.go",
+		},
+		"eci": {
+			"AttachToContainer": "provider.go", "PortForward": "provider.go",
+			"GetStatsSummary": "provider.go", "GetMetricsResource": "provider.go",
+		},
+		"fargate": {
+			"AttachToContainer": "streams.go", "PortForward": "prober.go",
+			"GetStatsSummary": "streams.go", "GetMetricsResource": "streams.go",
+		},
+		"interlink": {
+			"RunInContainer": "logs.go", "AttachToContainer": "logs.go", "PortForward": "logs.go",
+			"GetStatsSummary": "logs.go", "GetMetricsResource": "logs.go", "Examine": "node.go",
+		},
+	},
+}
+
+func TestMethodsOfProvidersHaveOneFile(t *testing.T) {
+	report(t, "who looks for an ability of a provider finds it in the file that he knows from another one",
+		load(t).MethodFiles(methodFiles))
+}
+
 func TestAbilitiesOfProvidersAreListed(t *testing.T) {
 	report(t, "an author implements what he knows of, and an ability that is not in the list is one that nobody has",
 		load(t).Abilities(repocheck.Abilities{

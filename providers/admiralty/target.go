@@ -3,9 +3,6 @@
 package admiralty
 
 import (
-	"context"
-
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
@@ -36,18 +33,4 @@ func (c Config) owner() *remotecluster.OwnerKind {
 		return &podChaperon
 	}
 	return nil
-}
-
-// ConfigureNode writes what the target offers into n, and which one it is.
-func (p *provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
-	if n.Labels == nil {
-		n.Labels = map[string]string{}
-	}
-	n.Labels[LabelProvider] = ProviderName
-	if p.config.TargetNamespace == "" {
-		n.Labels[LabelClusterTarget] = p.config.Target
-	} else {
-		n.Labels[LabelTargetNamespace], n.Labels[LabelTarget] = p.config.TargetNamespace, p.config.Target
-	}
-	p.Cluster.ConfigureNode(ctx, n)
 }

@@ -4,13 +4,10 @@ package huaweicci
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -19,7 +16,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
-	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster"
 )
@@ -97,9 +93,6 @@ const makeEvery = 10 * time.Second
 // makeTimeout bounds one try.
 const makeTimeout = time.Minute
 
-// pingPatience is how long a Ping waits for the first try.
-const pingPatience = 30 * time.Second
-
 // RunInBackground implements node.BackgroundRunner.
 func (p *provider) RunInBackground(ctx context.Context) error {
 	var wg sync.WaitGroup
@@ -146,55 +139,6 @@ func (p *provider) untilMade(ctx context.Context, tried func()) bool {
 			return false
 		}
 	}
-}
-
-// Ping implements node.NodeProvider.
-func (p *provider) Ping(ctx context.Context) error {
-	timer := time.NewTimer(pingPatience)
-	defer timer.Stop()
-	select {
-	case <-p.tried:
-	case <-timer.C:
-		return errors.New("CCI has not answered yet")
-	case <-ctx.Done():
-		return fmt.Errorf("CCI has not answered yet: %w", ctx.Err())
-	}
-	p.mu.Lock()
-	err := p.makeErr
-	p.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	err = p.Cluster.Ping(ctx)
-	if missing(err) { // somebody removed it
-		select {
-		case p.gone <- struct{}{}:
-		default:
-		}
-	}
-	return err
-}
-
-// missing tells whether pods cannot run for want of the namespace or its network.
-func missing(err error) bool { return apierrors.IsNotFound(err) || errors.Is(err, errNoNetwork) }
-
-// Examine implements cli.Examiner. CCI has no request that tells rights, so those on pods are not looked at.
-func (p *provider) Examine(ctx context.Context) error {
-	err := p.place.answers(ctx)
-	if p.config.Network.Name != "" && missing(err) {
-		return nil // both are made when the node starts
-	}
-	return err
-}
-
-// AttachToContainer fails: CCI has exec and logs only.
-func (p *provider) AttachToContainer(ctx context.Context, namespace, name, _ string, _ api.AttachIO) error {
-	return p.lacks(ctx, namespace, name, "attach: use exec or logs")
-}
-
-// PortForward fails: CCI has no such request.
-func (p *provider) PortForward(ctx context.Context, namespace, name string, _ int32, _ io.ReadWriteCloser) error {
-	return p.lacks(ctx, namespace, name, "port-forward: reach the pod by its address in the VPC")
 }
 
 // lacks refuses a request that CCI does not have, for a pod that is there.

@@ -33,3 +33,11 @@ func (p *provider) ConfigureNode(ctx context.Context, n *corev1.Node) {
 	}
 	p.Cluster.ConfigureNode(ctx, n)
 }
+
+// Ping fails when the remote cluster does, or when nobody knows where in it pods go.
+func (p *provider) Ping(ctx context.Context) error {
+	if err := p.Cluster.Ping(ctx); err != nil {
+		return err
+	}
+	return p.namespaces.check(ctx)
+}

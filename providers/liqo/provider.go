@@ -112,14 +112,6 @@ func newProvider(in cli.ProviderInput, config Config, access, home *rest.Config)
 // Capabilities implements capability.Declarer.
 func (p *provider) Capabilities() capability.Declaration { return p.config.Capabilities() }
 
-// Examine says why pods could not run: what of the remote cluster is missing, or that nobody finds the NamespaceMap.
-func (p *provider) Examine(ctx context.Context) error {
-	if err := p.Cluster.Examine(ctx); err != nil {
-		return err
-	}
-	return p.namespaces.examine(ctx)
-}
-
 // RunInBackground watches both clusters until ctx ends.
 func (p *provider) RunInBackground(ctx context.Context) error {
 	var wg sync.WaitGroup
@@ -128,14 +120,6 @@ func (p *provider) RunInBackground(ctx context.Context) error {
 	defer cancel()
 	wg.Go(func() { p.namespaces.run(ctx) })
 	return p.Cluster.RunInBackground(ctx)
-}
-
-// Ping fails when the remote cluster does, or when nobody knows where in it pods go.
-func (p *provider) Ping(ctx context.Context) error {
-	if err := p.Cluster.Ping(ctx); err != nil {
-		return err
-	}
-	return p.namespaces.check(ctx)
 }
 
 // CreatePod makes the ShadowPod, and what the pod needs. That Liqo does not take it is said by the reason that its users know.

@@ -175,3 +175,26 @@ func (p *provider) tellPlace(found place) {
 	found.write(n, p.config)
 	notify(n)
 }
+
+// Ping implements node.NodeProvider.
+func (p *provider) Ping(ctx context.Context) error {
+	for _, ready := range []<-chan struct{}{p.known, p.synced} {
+		if err := p.wait(ctx, ready); err != nil {
+			return err
+		}
+	}
+	if err := p.client.led(ctx); err != nil { // the stream and questions that wait go on without a leader
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.down != nil:
+		return p.down
+	case p.listError != nil:
+		return p.listError
+	case p.placeError != nil:
+		return p.placeError
+	}
+	return p.place.unready(p.config)
+}

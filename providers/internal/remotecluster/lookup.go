@@ -276,3 +276,17 @@ func (c *Cluster) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
 	}
 	return pods, nil
 }
+
+// container returns the remote pod of a container.
+func (c *Cluster) container(ctx context.Context, namespace, name, container string) (*corev1.Pod, error) {
+	remote, err := c.findName(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, list := range [][]corev1.Container{remote.Spec.InitContainers, remote.Spec.Containers} {
+		if slices.ContainsFunc(list, func(k corev1.Container) bool { return k.Name == container }) {
+			return remote, nil
+		}
+	}
+	return nil, errdefs.NotFoundf("pod %s/%s has no container %q", namespace, name, container)
+}

@@ -4,7 +4,6 @@ package remotecluster
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -51,37 +50,6 @@ func (c Config) Rights() []Right {
 		all = append(all, Right{Verbs: verbs, Resources: []string{"services"}}, Right{Verbs: verbs, Group: "discovery.k8s.io", Resources: []string{"endpointslices"}})
 	}
 	return c.whereRemade(all)
-}
-
-// Examine says why pods could not run in the remote cluster: it does not answer, is home, knows another home by this name, or lets this
-// identity do less than is needed. It changes nothing, and needs nothing that runs in the background.
-func (c *Cluster) Examine(ctx context.Context) error {
-	if err := c.answers(ctx); err != nil {
-		return err
-	}
-	if err := c.isNotHome(ctx); err != nil {
-		return err
-	}
-	if err := c.claim.check(ctx, false); err != nil {
-		return err
-	}
-	var missing []string
-	for _, right := range c.config.Rights() {
-		for _, resource := range right.Resources {
-			verbs, err := c.lacks(ctx, right, resource)
-			if err != nil {
-				return fmt.Errorf("ask the remote cluster for the rights on %s: %w", resource, err)
-			}
-			if len(verbs) > 0 {
-				missing = append(missing, strings.Join(verbs, ", ")+" "+resource)
-			}
-		}
-	}
-	if len(missing) > 0 {
-		return fmt.Errorf("the kubeconfig of the remote cluster may not %s%s: give its identity the role that the page of the provider has",
-			strings.Join(missing, "; "), c.where())
-	}
-	return nil
 }
 
 // where names the namespace that the rights are for, if it is one.

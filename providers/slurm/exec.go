@@ -11,9 +11,7 @@ import (
 	"io"
 	"strconv"
 
-	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
-	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -31,18 +29,6 @@ func (p *provider) RunInContainer(ctx context.Context, namespace, name, containe
 		Op: job.OpExec, Container: container, Command: cmd, TTY: attach.TTY(),
 		Stdin: attach.Stdin() != nil, Stdout: attach.Stdout() != nil, Stderr: attach.Stderr() != nil,
 	}, ends{attach.Stdin(), attach.Stdout(), attach.Stderr(), attach.Resize()})
-}
-
-// AttachToContainer shows what a container writes.
-func (p *provider) AttachToContainer(ctx context.Context, namespace, name, container string, attach api.AttachIO) error {
-	return p.stream(ctx, namespace, name, job.Request{
-		Op: job.OpAttach, Container: container, TTY: attach.TTY(), Stdout: attach.Stdout() != nil, Stderr: attach.Stderr() != nil,
-	}, ends{attach.Stdin(), attach.Stdout(), attach.Stderr(), attach.Resize()})
-}
-
-// PortForward connects with a port of the job's node.
-func (p *provider) PortForward(ctx context.Context, namespace, name string, port int32, stream io.ReadWriteCloser) error {
-	return p.stream(ctx, namespace, name, job.Request{Op: job.OpPort, Port: port, Stdin: true, Stdout: true}, ends{in: stream, out: stream})
 }
 
 // ends are what a stream connects with; nil for none.
@@ -166,11 +152,3 @@ func receive(from io.Reader, e ends) error {
 		}
 	}
 }
-
-// GetStatsSummary has the node only: what jobs use is in Slurm's accounting.
-func (p *provider) GetStatsSummary(context.Context) (*statsv1alpha1.Summary, error) {
-	return &statsv1alpha1.Summary{Node: statsv1alpha1.NodeStats{NodeName: p.in.Node.Name}}, nil
-}
-
-// GetMetricsResource returns none.
-func (p *provider) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) { return nil, nil }

@@ -127,12 +127,3 @@ func (p *provider) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)
 	p.mu.Unlock()
 	p.tellCapacity() // the partition may have answered since ConfigureNode
 }
-
-// Examine implements cli.Examiner.
-func (p *provider) Examine(ctx context.Context) error {
-	if _, err := p.slurm.jobs(ctx); err != nil {
-		return err
-	}
-	_, err := p.partition(ctx)
-	return err
-}

@@ -29,14 +29,6 @@ func (p *plugin) RunInContainer(ctx context.Context, namespace, podName, contain
 	})
 }
 
-// AttachToContainer copies to and from the main process at the plugin.
-func (p *plugin) AttachToContainer(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) error {
-	start := &rpc.SessionStart{Namespace: namespace, Pod: podName, Container: containerName}
-	return p.attach(ctx, rpc.Ability_ABILITY_ATTACH, "attach", start, attach, func(ctx context.Context, s *session) (sessionStream, error) {
-		return s.AttachToContainer(ctx)
-	})
-}
-
 func (p *plugin) attach(ctx context.Context, ability rpc.Ability, what string, start *rpc.SessionStart, attach api.AttachIO, open func(context.Context, *session) (sessionStream, error)) error {
 	if err := p.need(ability, what); err != nil {
 		return err

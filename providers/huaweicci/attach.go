@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package huaweicci
+
+import (
+	"context"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// AttachToContainer fails: CCI has exec and logs only.
+func (p *provider) AttachToContainer(ctx context.Context, namespace, name, _ string, _ api.AttachIO) error {
+	return p.lacks(ctx, namespace, name, "attach: use exec or logs")
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package huaweicci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// pingPatience is how long a Ping waits for the first try.
+const pingPatience = 30 * time.Second
+
+// Ping implements node.NodeProvider.
+func (p *provider) Ping(ctx context.Context) error {
+	timer := time.NewTimer(pingPatience)
+	defer timer.Stop()
+	select {
+	case <-p.tried:
+	case <-timer.C:
+		return errors.New("CCI has not answered yet")
+	case <-ctx.Done():
+		return fmt.Errorf("CCI has not answered yet: %w", ctx.Err())
+	}
+	p.mu.Lock()
+	err := p.makeErr
+	p.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	err = p.Cluster.Ping(ctx)
+	if missing(err) { // somebody removed it
+		select {
+		case p.gone <- struct{}{}:
+		default:
+		}
+	}
+	return err
+}
+
+// missing tells whether pods cannot run for want of the namespace or its network.
+func missing(err error) bool { return apierrors.IsNotFound(err) || errors.Is(err, errNoNetwork) }

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package huaweicci
+
+import (
+	"context"
+	"io"
+)
+
+// PortForward fails: CCI has no such request.
+func (p *provider) PortForward(ctx context.Context, namespace, name string, _ int32, _ io.ReadWriteCloser) error {
+	return p.lacks(ctx, namespace, name, "port-forward: reach the pod by its address in the VPC")
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
+)
+
+// AttachToContainer copies to and from the main process at the plugin.
+func (p *plugin) AttachToContainer(ctx context.Context, namespace, podName, containerName string, attach api.AttachIO) error {
+	start := &rpc.SessionStart{Namespace: namespace, Pod: podName, Container: containerName}
+	return p.attach(ctx, rpc.Ability_ABILITY_ATTACH, "attach", start, attach, func(ctx context.Context, s *session) (sessionStream, error) {
+		return s.AttachToContainer(ctx)
+	})
+}

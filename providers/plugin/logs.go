@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
+)
+
+func callerOf(ctx context.Context) *rpc.Caller {
+	who, ok := api.CallerFrom(ctx)
+	if !ok {
+		return nil
+	}
+	return &rpc.Caller{Name: who.Name, Groups: who.Groups}
+}
+
+// GetContainerLogs opens the log at the plugin.
+func (p *plugin) GetContainerLogs(ctx context.Context, namespace, podName, containerName string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
+	if err := p.need(rpc.Ability_ABILITY_LOGS, "logs"); err != nil {
+		return nil, err
+	}
+	s, err := p.connected()
+	if err != nil {
+		return nil, err
+	}
+	request := &rpc.LogsRequest{
+		Namespace: namespace, Pod: podName, Container: containerName, Tail: int64(opts.Tail), LimitBytes: int64(opts.LimitBytes),
+		Timestamps: opts.Timestamps, Follow: opts.Follow, Previous: opts.Previous, SinceSeconds: int64(opts.SinceSeconds), Caller: callerOf(ctx),
+	}
+	if !opts.SinceTime.IsZero() {
+		request.SinceTime = opts.SinceTime.Format(time.RFC3339Nano)
+	}
+	ctx, cancel := s.attach(ctx)
+	l := &logReader{p: p, s: s, ctx: ctx, cancel: cancel}
+	l.stream, err = s.GetContainerLogs(ctx, request)
+	if err == nil {
+		err = l.next() // the kind of an error is known only now
+	} else {
+		err = l.end(err)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		cancel()
+		return nil, err
+	}
+	return l, nil
+}
+
+// logReader is a log at the plugin. A stream that was cut is an error, not an end.
+type logReader struct {
+	p      *plugin
+	s      *session
+	ctx    context.Context //nolint:containedctx // it is the life of the stream
+	cancel context.CancelFunc
+	stream rpc.Provider_GetContainerLogsClient
+	rest   []byte
+	ended  error
+}
+
+func (l *logReader) next() error {
+	chunk, err := l.stream.Recv()
+	if err != nil {
+		return l.end(err)
+	}
+	l.rest = chunk.GetData()
+	return nil
+}
+
+func (l *logReader) end(err error) error {
+	l.ended = err
+	if !errors.Is(err, io.EOF) {
+		_, l.ended = l.p.decode(l.ctx, l.s, err, trailerOf(l.stream))
+	}
+	return l.ended
+}
+
+// Read waits for what is next.
+func (l *logReader) Read(p []byte) (int, error) {
+	for len(l.rest) == 0 {
+		if l.ended != nil {
+			return 0, l.ended
+		}
+		if err := l.next(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
+
+// Close ends the stream.
+func (l *logReader) Close() error {
+	l.cancel()
+	return nil
+}

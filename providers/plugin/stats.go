@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"google.golang.org/grpc"
+	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	rpc "github.com/virtual-kubelet/virtual-kubelet/providerrpc/proto/virtualkubelet/provider/v1"
+)
+
+// GetStatsSummary asks the plugin.
+func (p *plugin) GetStatsSummary(ctx context.Context) (*statsv1alpha1.Summary, error) {
+	if err := p.need(rpc.Ability_ABILITY_STATS, "statistics"); err != nil {
+		return nil, err
+	}
+	summary := &statsv1alpha1.Summary{}
+	_, err := p.call(ctx, func(ctx context.Context, s *session, trailer grpc.CallOption) error {
+		answer, err := s.GetStatsSummary(ctx, &rpc.StatsRequest{}, trailer)
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(answer.GetSummaryJson(), summary)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return summary, nil
+}
+
+// GetMetricsResource asks the plugin.
+func (p *plugin) GetMetricsResource(ctx context.Context) ([]*dto.MetricFamily, error) {
+	return p.metrics(ctx, rpc.Ability_ABILITY_METRICS, rpc.MetricsPage_METRICS_PAGE_RESOURCE)
+}
+
+// GetMetricsProbes asks the plugin.
+func (p *plugin) GetMetricsProbes(ctx context.Context) ([]*dto.MetricFamily, error) {
+	return p.metrics(ctx, rpc.Ability_ABILITY_PROBE_METRICS, rpc.MetricsPage_METRICS_PAGE_PROBES)
+}
+
+// metrics is empty if the plugin has none, so that what scrapes the node finds the rest.
+func (p *plugin) metrics(ctx context.Context, ability rpc.Ability, page rpc.MetricsPage) (families []*dto.MetricFamily, err error) {
+	if !p.agreed.has(ability) {
+		return nil, nil
+	}
+	_, err = p.call(ctx, func(ctx context.Context, s *session, trailer grpc.CallOption) error {
+		answer, err := s.GetMetrics(ctx, &rpc.MetricsRequest{Page: page}, trailer)
+		if err != nil {
+			return err
+		}
+		parser := expfmt.NewTextParser(model.UTF8Validation)
+		byName, err := parser.TextToMetricFamilies(bytes.NewReader(answer.GetText()))
+		if err != nil {
+			return fmt.Errorf("decode the metrics of plugin %s: %w", p.agreed.name, err)
+		}
+		for _, family := range byName {
+			families = append(families, family)
+		}
+		return nil
+	})
+	return families, err
+}
