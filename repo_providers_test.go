@@ -88,6 +88,17 @@ func TestMethodsOfProvidersHaveOneFile(t *testing.T) {
 		load(t).MethodFiles(methodFiles))
 }
 
+// sections are those of a provider's README.
+var sections = []string{
+	"Try it", "Configuration file", "What pods get", repocheck.OtherSections, "When something fails", "Rights and credentials", "Cost", "Limits",
+	"What the tests prove, and what they don't",
+}
+
+func TestSectionsOfProvidersHaveOneOrder(t *testing.T) {
+	report(t, "who compares providers, or has read one, looks for the same thing in the same place",
+		load(t).Sections(shape, sections, "Configuration file"))
+}
+
 func TestAbilitiesOfProvidersAreListed(t *testing.T) {
 	report(t, "an author implements what he knows of, and an ability that is not in the list is one that nobody has",
 		load(t).Abilities(repocheck.Abilities{

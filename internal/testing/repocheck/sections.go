@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repocheck
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// OtherSections is the place of sections that an order does not name.
+const OtherSections = "…"
+
+// Sections checks that the README of each provider has its sections in an order. A section may be missing, unless it is one of the needed ones.
+// Sections that the order does not name stand at OtherSections.
+func (t *Tree) Sections(s Shape, order []string, needed ...string) (breaches []string) {
+	for _, name := range t.providers(s.Dir, s.Emulators) {
+		file := path.Join(s.Dir, name, "README.md")
+		text, err := os.ReadFile(filepath.Join(t.Root, filepath.FromSlash(file)))
+		if err != nil {
+			continue // Providers says so
+		}
+		sections := sectionsOf(string(text))
+		before, at := "", -1
+		for _, section := range sections {
+			i := slices.Index(order, section)
+			if i < 0 {
+				i = slices.Index(order, OtherSections)
+			}
+			switch {
+			case i < at:
+				breaches = append(breaches, fmt.Sprintf("%s: section %q stands after %q: the order is %s, and sections of other names stand at %s", file, section, before, strings.Join(order, ", "), OtherSections))
+			case i == at && order[i] != OtherSections:
+				breaches = append(breaches, fmt.Sprintf("%s: has the section %q twice", file, section))
+			default:
+				before, at = section, i
+			}
+		}
+		for _, section := range needed {
+			if !slices.Contains(sections, section) {
+				breaches = append(breaches, fmt.Sprintf("%s: lacks the section %q", file, section))
+			}
+		}
+	}
+	return breaches
+}
+
+// sectionsOf returns the titles of the second level of a page, without lines of code that look like them.
+func sectionsOf(text string) (titles []string) {
+	code := false
+	for line := range strings.Lines(text) {
+		title, is := strings.CutPrefix(strings.TrimSpace(line), "## ")
+		switch {
+		case strings.HasPrefix(line, "```"):
+			code = !code
+		case is && !code:
+			titles = append(titles, title)
+		}
+	}
+	return titles
+}
