@@ -79,6 +79,14 @@ func (c *Cache[T]) Get(uid types.UID) (pod *corev1.Pod, instance T, ok bool) {
 	return e.pod, e.instance, true
 }
 
+// Unshown reports whether the service has accepted a pod, has not shown it yet, and is within its time to do so. It is false for a pod that is not known.
+func (c *Cache[T]) Unshown(uid types.UID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.pods[uid]
+	return e != nil && !e.shown && time.Since(e.accepted) < c.config.SeenWithin
+}
+
 // Find returns the pod of a name with the instance that it is; of several one that does not stop, and of those the one that came last. An error is of the kind not-found.
 func (c *Cache[T]) Find(namespace, name string) (pod *corev1.Pod, instance T, err error) {
 	if pod, instance, ok := c.find(namespace, name); ok {

@@ -58,6 +58,8 @@ type Config[T any] struct {
 	ListEvery time.Duration
 	// SeenWithin is how long the service may take until its lists have a pod that it accepted; 0 is 2 min.
 	SeenWithin time.Duration
+	// LostFor is how long complete lists must lack a pod, besides their number, until it is lost: the service may repeat an answer. 0 is no time.
+	LostFor time.Duration
 }
 
 // GoneAfter is how many complete lists in a row must lack a pod that was stopped until it is gone.
@@ -101,8 +103,10 @@ type entry[T any] struct {
 	at       time.Time // when what instance says was asked for
 	accepted time.Time // when the service had taken it, as far as we know
 	known    bool      // instance is what the service said
+	shown    bool      // the service has shown it, in a list or as a change
 	listed   bool      // a list had it
 	missing  int       // complete lists in a row without it
+	without  time.Time // when the first of those was asked for
 	stopping bool      // the service has accepted its deletion
 }
 

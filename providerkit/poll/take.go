@@ -101,6 +101,7 @@ func (c *Cache[T]) take(id Identity, instance T, asked time.Time, list bool) (re
 			e.setPod(pod)
 		}
 	}
+	e.shown = true
 	if list {
 		e.listed, e.missing = true, 0
 	}
@@ -172,11 +173,13 @@ func (c *Cache[T]) lacking(there map[types.UID]bool, ids map[string]bool, asked 
 		if there[uid] || e.at.After(asked) || !asked.After(e.accepted) {
 			continue
 		}
-		e.missing++
+		if e.missing++; e.missing == 1 {
+			e.without = asked
+		}
 		switch {
 		case e.stopping && e.missing >= GoneAfter:
 			delete(c.pods, uid)
-		case !e.stopping && e.missing >= lostAfter && (e.listed || asked.Sub(e.accepted) > c.config.SeenWithin):
+		case !e.stopping && e.missing >= lostAfter && asked.Sub(e.without) >= c.config.LostFor && (e.listed || asked.Sub(e.accepted) > c.config.SeenWithin):
 			lost = append(lost, e.pod)
 			delete(c.pods, uid)
 		}
