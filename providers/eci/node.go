@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/nodehealth"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/nodehealth"
 )
 
 // ConfigureNode implements cli.NodeConfigurer.

@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/nodehealth"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/interlink/internal/wire"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/nodehealth"
 )
 
 const (

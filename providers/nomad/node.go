@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/virtual-kubelet/virtual-kubelet/log"
-	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/nodehealth"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/nodehealth"
 )
 
 // nodesWait is how long a question about clients waits for a change.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/nodehealth"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/nodehealth"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/nodehealth"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/nodehealth"
 )
 
 // errLoop is the error of a remote cluster that is home.
