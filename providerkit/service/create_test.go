@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+)
+
+var policies = map[string]Again{"another": AgainMakesAnother, "replaces": AgainReplaces, "first": AgainReturnsFirst}
+
+// TestOneInstanceWhateverAnswersAreLost: the node tries again until a create succeeds, and the pod has one instance, which no second create has
+// changed where the first one could be seen.
+func TestOneInstanceWhateverAnswersAreLost(t *testing.T) {
+	type fault = func(*cloud, *Inputs) (vm, error)
+	for kind, again := range policies {
+		for name, faults := range map[string][]fault{
+			"none": nil, "before": {before}, "after": {after}, "late": {late}, "refused after an answer was lost": {after, refuse},
+			"invalid after an answer was lost": {after, invalid}, "refused": {refuse}, "before, twice": {before, before}, "before and after": {before, after},
+		} {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				bubble(t, again, func(t *testing.T, h *home) {
+					p, _ := h.start(nil)
+					h.cloud.faults = faults
+					pod := h.pod("web")
+					h.create(p, pod)
+					time.Sleep(3 * time.Minute)
+					if made, there := h.cloud.count(); made != 1 || there != 1 {
+						t.Errorf("%d instances were made, and %d are there", made, there)
+					}
+					if got, err := p.GetPods(t.Context()); err != nil || len(got) != 1 {
+						t.Errorf("got %v, %v", got, err)
+					}
+					h.delete(p, pod)
+					if _, there := h.cloud.count(); there != 0 {
+						t.Errorf("%d instances are left", there)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestRestartIsALostAnswer: the process ends in the middle of a create, and the next one has one instance, though lists lag. It asks for no pod
+// that is newer than itself.
+func TestRestartIsALostAnswer(t *testing.T) {
+	for kind, again := range policies {
+		t.Run(kind, func(t *testing.T) {
+			bubble(t, again, func(t *testing.T, h *home) {
+				p, stop := h.start(nil)
+				h.cloud.faults = append(h.cloud.faults, after)
+				pod := h.pod("web")
+				if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil {
+					t.Fatal("the answer was not lost")
+				}
+				stop()
+				p, _ = h.start(nil)
+				h.create(p, pod)
+				time.Sleep(3 * time.Minute)
+				if made, there := h.cloud.count(); made != 1 || there != 1 {
+					t.Errorf("%d instances were made, and %d are there", made, there)
+				}
+				finds := h.cloud.finds
+				h.create(p, h.pod("other"))
+				if h.cloud.finds != finds {
+					t.Error("the service was asked for a pod that is newer than the process")
+				}
+			})
+		})
+	}
+}
+
+// TestPodOfAnEarlierProcessIsMadeOnceItCannotAppear: nobody made it, so it is made, and not later than it must be.
+func TestPodOfAnEarlierProcessIsMadeOnceItCannotAppear(t *testing.T) {
+	for kind, c := range map[string]struct {
+		again  Again
+		within time.Duration
+	}{"another": {AgainMakesAnother, 35 * time.Second}, "replaces": {AgainReplaces, 0}, "first": {AgainReturnsFirst, 0}} {
+		t.Run(kind, func(t *testing.T) {
+			bubble(t, c.again, func(t *testing.T, h *home) {
+				pod := h.pod("web")
+				p, _ := h.start(nil, func(c *Config) { c.EarlierWithin = 30 * time.Second })
+				begun := time.Now()
+				h.create(p, pod)
+				if took := time.Since(begun); took > c.within || c.within > 0 && took < 30*time.Second {
+					t.Errorf("made after %s", took)
+				}
+			})
+		})
+	}
+}
+
+// TestServiceThatMakesAnotherIsNotAskedInDoubt: until the time of the service is over, it is asked for the instance alone.
+func TestServiceThatMakesAnotherIsNotAskedInDoubt(t *testing.T) {
+	bubble(t, AgainMakesAnother, func(t *testing.T, h *home) {
+		p, _ := h.start(nil)
+		h.cloud.faults = append(h.cloud.faults, before)
+		pod := h.pod("web")
+		begun := time.Now()
+		h.create(p, pod)
+		if took := time.Since(begun); took < time.Minute || took > 70*time.Second {
+			t.Errorf("made after %s", took)
+		}
+		if h.cloud.creates != 2 {
+			t.Errorf("%d creates", h.cloud.creates)
+		}
+	})
+}
+
+// TestRefusedCreateLeavesNothingPending: the next try is at once, and a delete says that there is none.
+func TestRefusedCreateLeavesNothingPending(t *testing.T) {
+	for kind, again := range policies {
+		t.Run(kind, func(t *testing.T) {
+			bubble(t, again, func(t *testing.T, h *home) {
+				p, _ := h.start(nil)
+				time.Sleep(2 * time.Minute)
+				h.cloud.faults = append(h.cloud.faults, invalid, refuse)
+				pod := h.pod("web")
+				if err := p.CreatePod(t.Context(), pod.DeepCopy()); !errdefs.IsInvalidInput(err) {
+					t.Errorf("got %v", err)
+				}
+				if err := p.DeletePod(t.Context(), pod.DeepCopy()); !errdefs.IsNotFound(err) {
+					t.Errorf("delete: got %v", err)
+				}
+				if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil || errdefs.IsInvalidInput(err) {
+					t.Errorf("got %v", err)
+				}
+				if err := p.CreatePod(t.Context(), pod.DeepCopy()); err != nil || h.cloud.finds != 0 {
+					t.Errorf("got %v after %d questions", err, h.cloud.finds)
+				}
+			})
+		})
+	}
+}
+
+// TestAlreadyMadeIsFound: the service knows the token of the create that had no answer, with another request.
+func TestAlreadyMadeIsFound(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		p, _ := h.start(nil)
+		h.cloud.faults = append(h.cloud.faults, after, already, already)
+		pod := h.pod("web")
+		_ = p.CreatePod(t.Context(), pod.DeepCopy())
+		if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil || errdefs.IsInvalidInput(err) || errdefs.IsNotFound(err) {
+			t.Errorf("the service does not show it yet: got %v", err)
+		}
+		time.Sleep(lag)
+		if err := p.CreatePod(t.Context(), pod.DeepCopy()); err != nil {
+			t.Errorf("got %v", err)
+		}
+		if made, there := h.cloud.count(); made != 1 || there != 1 {
+			t.Errorf("%d were made, %d are there", made, there)
+		}
+	})
+}
+
+// TestDeleteWhileTheAnswerIsLostWaits: an instance that appears later would run for nobody.
+func TestDeleteWhileTheAnswerIsLostWaits(t *testing.T) {
+	for kind, again := range policies {
+		for name, fault := range map[string]func(*cloud, *Inputs) (vm, error){"before": before, "after": after, "late": late} {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				bubble(t, again, func(t *testing.T, h *home) {
+					p, _ := h.start(nil)
+					time.Sleep(2 * time.Minute)
+					h.cloud.faults = append(h.cloud.faults, fault)
+					pod := h.pod("web")
+					if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil {
+						t.Fatal("the answer was not lost")
+					}
+					h.cloud.dark = true
+					if err := p.DeletePod(t.Context(), pod.DeepCopy()); err == nil || errdefs.IsNotFound(err) {
+						t.Errorf("while the service is dark: got %v", err)
+					}
+					h.cloud.dark = false
+					h.delete(p, pod)
+					if _, there := h.cloud.count(); there != 0 {
+						t.Errorf("%d instances are left", there)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestErrorsQuoteNoSecret of the pod; the words of the spec stay.
+func TestErrorsQuoteNoSecret(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		p, _ := h.start(nil)
+		h.cloud.faults = append(h.cloud.faults, func(_ *cloud, in *Inputs) (vm, error) {
+			in.Hide("of the driver")
+			return vm{}, errdefs.InvalidInputf("bad: %s, plain words, of the driver", in.Containers["main"].Env[0].Value)
+		})
+		pod := h.pod("web")
+		pod.Spec.Containers[0].Env = secretEnv()
+		err := p.CreatePod(t.Context(), pod)
+		if !errdefs.IsInvalidInput(err) || strings.Contains(err.Error(), "a secret value") || strings.Contains(err.Error(), "of the driver") || !strings.Contains(err.Error(), "plain words") {
+			t.Errorf("got %v", err)
+		}
+	})
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// doubts are the pods that may have an instance of which nobody has told yet: a create of this process had no answer, or an earlier process may have
+// made it.
+type doubts struct {
+	seenWithin, earlierWithin time.Duration
+
+	mu      sync.Mutex
+	asked   map[types.UID]time.Time // guarded by mu; when the create without an answer ended
+	earlier map[types.UID]bool      // guarded by mu; pods that the cluster had when this process began
+	began   time.Time               // guarded by mu
+	listed  bool                    // guarded by mu; earlier has all of them
+}
+
+// begin notes which pods the cluster has now, before the first create of this process. Without them, false, the age of a pod tells.
+func (d *doubts) begin(pods []*corev1.Pod, listed bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.began, d.listed, d.earlier = time.Now(), listed, map[types.UID]bool{}
+	for _, pod := range pods {
+		d.earlier[pod.UID] = true
+	}
+}
+
+// add notes that a create is under way, or has ended without an answer.
+func (d *doubts) add(uid types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for other, at := range d.asked {
+		if time.Since(at) > d.seenWithin {
+			delete(d.asked, other)
+		}
+	}
+	if d.asked == nil {
+		d.asked = map[types.UID]time.Time{}
+	}
+	d.asked[uid] = time.Now()
+}
+
+// clear notes that it is known whether a pod has an instance.
+func (d *doubts) clear(uid types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.asked, uid)
+	delete(d.earlier, uid)
+}
+
+// left is how long an instance of a pod may still appear; 0 if the service shows it if there is one.
+func (d *doubts) left(pod *corev1.Pod) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var left time.Duration
+	if at, ok := d.asked[pod.UID]; ok {
+		left = d.seenWithin - time.Since(at)
+	}
+	if d.isEarlier(pod) {
+		left = max(left, d.earlierWithin-time.Since(d.began))
+	}
+	return max(0, left)
+}
+
+// lost is how long an instance may still appear whose create had no answer in this process.
+func (d *doubts) lost(uid types.UID) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at, ok := d.asked[uid]
+	if !ok {
+		return 0
+	}
+	return max(0, d.seenWithin-time.Since(at))
+}
+
+// isEarlier reports whether an earlier process may have created a pod. d.mu is held.
+func (d *doubts) isEarlier(pod *corev1.Pod) bool {
+	if d.listed {
+		return d.earlier[pod.UID]
+	}
+	created := pod.CreationTimestamp
+	return !created.IsZero() && created.Time.Before(d.began)
+}
+
+// unsure reports whether the service is to be asked for the instance of a pod that lists lack: it may have one, or the process is so young that
+// lists may lack what an earlier one made.
+func (d *doubts) unsure(uid types.UID) bool {
+	if d.lost(uid) > 0 {
+		return true
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return time.Since(d.began) < d.seenWithin
+}

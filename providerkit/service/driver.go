@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
+)
+
+// Driver is what differs between services: their requests, and what those mean. T is an instance as the service tells of it. Methods may be called
+// from any goroutine; Identify, Status and Ended are pure functions. Errors do not repeat which pod they are about.
+type Driver[T any] interface {
+	// List returns every instance of this node. It is complete or an error; see poll.Config.
+	List(ctx context.Context) ([]T, error)
+	// Create makes the instance of a pod, and returns it as the answer tells of it. The error says whether an instance may exist all the same: it
+	// may, unless the error is of the kind invalid-input or from NotMade. AlreadyMade is an instance that exists.
+	Create(ctx context.Context, in *Inputs) (T, error)
+	// Find returns the instance of a pod, by its name or tags, with a request for it alone. False says that the service shows none.
+	Find(ctx context.Context, pod identity.Pod) (T, bool, error)
+	// Stop asks the service to stop the instance of a pod, which has its grace period, and may return before it has stopped. It is called again
+	// until the instance is gone. An error of the kind not-found says that the service does not have it, which lists must confirm; one that
+	// says when to try again, too, is reported, and the stop is asked for again.
+	Stop(ctx context.Context, pod *corev1.Pod, instance T) error
+	// Identify says which pod an instance is. False is an instance of no pod of this node.
+	Identify(instance T) (poll.Identity, bool)
+	// Status is what an instance makes of a pod. It is called with a lock held.
+	Status(pod *corev1.Pod, instance T) corev1.PodStatus
+}
+
+// The optional abilities of a driver. New finds them by assertion.
+type (
+	// Ender is a driver whose lists have instances that have ended. Without it, a pod that is stopped is there until lists lack it.
+	Ender[T any] interface{ Ended(instance T) bool }
+	// ChangeLister is a driver that asks for what changed alone. Without it, every round is a list.
+	ChangeLister[T any] interface {
+		Changed(ctx context.Context, since time.Time) ([]T, error)
+	}
+	// Updater is a driver that changes an instance when its pod changes. Without it, a change of an image is refused, and nothing else reaches the service.
+	Updater[T any] interface {
+		Update(ctx context.Context, pod *corev1.Pod, instance T) error
+	}
+	// LogReader is a driver with logs. Errors do not repeat which container they are about.
+	LogReader[T any] interface {
+		Logs(ctx context.Context, of Target[T], opts api.ContainerLogOpts) (io.ReadCloser, error)
+	}
+	// Executor is a driver with exec.
+	Executor[T any] interface {
+		Exec(ctx context.Context, in Target[T], command []string, attach api.AttachIO) error
+	}
+	// Attacher is a driver with attach.
+	Attacher[T any] interface {
+		Attach(ctx context.Context, to Target[T], attach api.AttachIO) error
+	}
+	// Forwarder is a driver with port-forward.
+	Forwarder[T any] interface {
+		Forward(ctx context.Context, to Target[T], port int32, stream io.ReadWriteCloser) error
+	}
+	// Measurer is a driver that knows what pods use.
+	Measurer[T any] interface {
+		Stats(ctx context.Context, of []Target[T]) ([]statsv1alpha1.PodStats, error)
+	}
+	// Renewer is a driver that replaces files of an instance. It is called before a token ends, with the tokens in Inputs.Files and nothing else.
+	Renewer[T any] interface {
+		Renew(ctx context.Context, in *Inputs, instance T) error
+	}
+	// Remover is a driver that makes things which outlive an instance. It names them with Provider.Leave; each is removed once, until that succeeds.
+	Remover interface {
+		Remove(ctx context.Context, name string) error
+	}
+	// Mourner is a driver that is told of a pod that has nothing at the service, whose create was refused or whose deletion found none.
+	Mourner interface{ Gone(pod *corev1.Pod) }
+	// Worker is a driver with work of its own beside the lists, such as a stream of events that it gives to Provider.Cache.
+	Worker interface{ Work(ctx context.Context) }
+	// Closer is a driver with something to close when nothing of the provider runs any more.
+	Closer interface{ Close() }
+	// Pinger is a driver that asks the service how it is. Without it, the lists tell.
+	Pinger interface {
+		Ping(ctx context.Context) error
+	}
+	// NodeConfigurer is a driver that adds to the Node object, which has the capacity and conditions of a node that is well.
+	NodeConfigurer interface {
+		ConfigureNode(ctx context.Context, n *corev1.Node)
+	}
+	// NodeReporter is a driver whose node changes while it runs.
+	NodeReporter interface {
+		NotifyNodeStatus(ctx context.Context, report func(*corev1.Node))
+	}
+	// Examiner is a driver that tells the command doctor why it would not work. Without it, a list must succeed.
+	Examiner interface {
+		Examine(ctx context.Context) error
+	}
+)
+
+// Target is a pod that a request is about, with its instance. Container and State are of the container, if the request is about one.
+type Target[T any] struct {
+	Pod       *corev1.Pod // with the status as it was seen last; not to be changed
+	Instance  T
+	Container string
+	State     *corev1.ContainerStatus // nil if it is not known
+}
+
+// NotMade marks the error of a create that has certainly made nothing, so the next create need not look for an instance.
+func NotMade(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &notMade{err}
+}
+
+type notMade struct{ error }
+
+// Unwrap lets errors.As see the kinds of the error.
+func (e *notMade) Unwrap() error { return e.error }
+
+// AlreadyMade marks the error of a create that the service refuses because it has made the instance, from another request: a token or a Secret in
+// it has changed since. The instance is then found.
+func AlreadyMade(err error) error { return &alreadyMade{err} }
+
+type alreadyMade struct{ error }
+
+// Unwrap lets errors.As see the kinds of the error.
+func (e *alreadyMade) Unwrap() error { return e.error }
+
+// madeNothing reports whether an error of Create says that there is no instance from it.
+func madeNothing(err error) bool {
+	var not *notMade
+	return errors.As(err, &not) || errdefs.IsInvalidInput(err)
+}
+
+func isAlreadyMade(err error) bool {
+	var already *alreadyMade
+	return errors.As(err, &already)
+}

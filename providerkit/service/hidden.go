@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// shortest is how long a secret is at least that is looked for in an error: shorter texts are in every error.
+const shortest = 4
+
+// hiding is an error without the secrets that a service has quoted in it. Its kinds are those of the error.
+type hiding struct {
+	error
+	text string
+}
+
+// Error is the text without the secrets.
+func (h *hiding) Error() string { return h.text }
+
+// Unwrap lets errors.As see the kinds of the error.
+func (h *hiding) Unwrap() error { return h.error }
+
+// hide takes secrets out of an error, the longest first.
+func hide(err error, secrets []string) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	slices.SortFunc(secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	for _, s := range secrets {
+		if len(s) >= shortest {
+			text = strings.ReplaceAll(text, s, "…")
+		}
+	}
+	if text == err.Error() {
+		return err
+	}
+	return &hiding{err, text}
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+)
+
+// Inputs is a pod with all that it takes from other objects.
+type Inputs struct {
+	Pod *corev1.Pod
+	// Name is a name for the instance, and a token for its create, that is the pod's for ever. Tags say whose the instance is.
+	Name string
+	Tags map[string]string
+	// Containers are those of the pod by name, init containers too, with their environment resolved.
+	Containers map[string]*corev1.Container
+	// Files are those of the volumes that are written from the API, by volume. RenewAt is when the first token among them is to be replaced; zero
+	// if there is none.
+	Files   map[string][]podspec.File
+	RenewAt time.Time
+	// Logins are the credentials of the secrets for images, in the order in which to try them.
+	Logins []node.RegistryCredential
+	// Objects reads further objects for the pod.
+	Objects node.PodObjects
+
+	hidden []string
+}
+
+// Hide keeps texts out of errors, besides those that the pod has from other objects.
+func (in *Inputs) Hide(texts ...string) { in.hidden = append(in.hidden, texts...) }
+
+// Login returns the credentials for an image; false if there are none.
+func (in *Inputs) Login(image string) (node.RegistryCredential, bool) {
+	for _, login := range in.Logins {
+		if login.Matches(image) {
+			return login, true
+		}
+	}
+	return node.RegistryCredential{}, false
+}
+
+// Containers calls f with every init container and container of a pod, with its path, until f fails.
+func Containers(pod *corev1.Pod, f func(c *corev1.Container, init bool, at *field.Path) error) error {
+	for i := range pod.Spec.InitContainers {
+		if err := f(&pod.Spec.InitContainers[i], true, field.NewPath("spec", "initContainers").Index(i)); err != nil {
+			return err
+		}
+	}
+	for i := range pod.Spec.Containers {
+		if err := f(&pod.Spec.Containers[i], false, field.NewPath("spec", "containers").Index(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resolver reads what pods take from other objects.
+type resolver struct {
+	config Config
+
+	// Set before RunInBackground, constant afterwards.
+	objects     node.PodObjects
+	tokens      node.PodTokens
+	credentials node.PullCredentials
+}
+
+// resolve returns a pod with all that it takes from other objects. What is missing is an error.
+func (r *resolver) resolve(ctx context.Context, pod *corev1.Pod) (*Inputs, error) {
+	if r.objects == nil {
+		return nil, errors.New("this node has nothing of the API yet")
+	}
+	objects, of := r.objects, identity.Of(pod)
+	if r.config.Objects != nil {
+		objects = r.config.Objects(objects)
+	}
+	in := &Inputs{
+		Pod: pod, Name: r.config.Owner.Name(of), Tags: r.config.Owner.Tags(of), Objects: objects,
+		Containers: map[string]*corev1.Container{}, Files: map[string][]podspec.File{},
+	}
+	err := Containers(pod, func(c *corev1.Container, _ bool, _ *field.Path) error {
+		full, err := objects.Container(ctx, pod, c.Name)
+		if err != nil {
+			return fmt.Errorf("container %s: %w", c.Name, err)
+		}
+		in.Containers[c.Name] = full
+		in.hideEnvironment(c, full)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := r.files(ctx, in); err != nil {
+		return nil, err
+	}
+	if len(pod.Spec.ImagePullSecrets) > 0 && r.credentials != nil {
+		if in.Logins, err = r.credentials.PullCredentials(ctx, pod); err != nil {
+			return nil, err
+		}
+	}
+	for _, l := range in.Logins {
+		in.Hide(l.Password, l.IdentityToken, l.RegistryToken)
+	}
+	return in, nil
+}
+
+// fresh returns a pod with its tokens, and nothing else that it takes from other objects: Secrets may have changed since it was made, or be gone.
+func (r *resolver) fresh(ctx context.Context, pod *corev1.Pod) (*Inputs, error) {
+	of := identity.Of(pod)
+	in := &Inputs{Pod: pod.DeepCopy(), Name: r.config.Owner.Name(of), Tags: r.config.Owner.Tags(of), Objects: r.objects, Files: map[string][]podspec.File{}}
+	for i := range in.Pod.Spec.Volumes {
+		v := &in.Pod.Spec.Volumes[i]
+		if v.Projected != nil {
+			v.Projected.Sources = slices.DeleteFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool { return s.ServiceAccountToken == nil })
+		}
+		if v.Projected == nil || len(v.Projected.Sources) == 0 {
+			v.VolumeSource = corev1.VolumeSource{}
+		}
+	}
+	err := r.files(ctx, in)
+	in.Pod = pod
+	return in, err
+}
+
+// files reads the files of the volumes of a pod.
+func (r *resolver) files(ctx context.Context, in *Inputs) error {
+	sources := podspec.Sources{Objects: in.Objects, Tokens: r.tokens, Allocatable: func() corev1.ResourceList { return r.config.Capacity }}
+	for i := range in.Pod.Spec.Volumes {
+		v := &in.Pod.Spec.Volumes[i]
+		if !podspec.Written(v) || r.config.Skips != nil && r.config.Skips(v) {
+			continue
+		}
+		files, renew, err := sources.Files(ctx, in.Pod, v, field.NewPath("spec", "volumes").Index(i))
+		if err != nil {
+			return fmt.Errorf("volume %s: %w", v.Name, err)
+		}
+		in.Files[v.Name] = files
+		if !renew.IsZero() && (in.RenewAt.IsZero() || renew.Before(in.RenewAt)) {
+			in.RenewAt = renew
+		}
+		for _, f := range files {
+			in.Hide(string(f.Data), strings.TrimSpace(string(f.Data)), base64.StdEncoding.EncodeToString(f.Data))
+		}
+	}
+	return nil
+}
+
+// hideEnvironment hides the values of variables that the spec does not have as they are.
+func (in *Inputs) hideEnvironment(spec, full *corev1.Container) {
+	written := map[string]bool{}
+	for i := range spec.Env {
+		if spec.Env[i].ValueFrom == nil {
+			written[spec.Env[i].Value] = true
+		}
+	}
+	for i := range full.Env {
+		if value := full.Env[i].Value; !written[value] {
+			in.Hide(value)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/virtual-kubelet/virtual-kubelet/log"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
+)
+
+// New returns the provider of a driver, with the abilities that the driver has.
+func New[T any](config Config, driver Driver[T]) *Provider[T] {
+	config = config.complete()
+	p := &Provider[T]{
+		config: config, driver: driver, resolver: resolver{config: config},
+		doubts: doubts{seenWithin: config.SeenWithin, earlierWithin: config.EarlierWithin, began: time.Now()},
+	}
+	if r, ok := driver.(Remover); ok {
+		p.leftovers = newLeftovers(r.Remove)
+	}
+	lists := poll.Config[T]{
+		List: driver.List, Identify: driver.Identify, Status: driver.Status, Pod: p.InCluster, Had: p.had, Double: p.removeDouble,
+		Busy: config.Busy, Rest: config.Rest, Idle: config.Idle, ListEvery: config.ListEvery, SeenWithin: config.SeenWithin, LostFor: config.LostFor,
+	}
+	if c, ok := driver.(ChangeLister[T]); ok {
+		lists.Changed = c.Changed
+	}
+	if e, ok := driver.(Ender[T]); ok {
+		lists.Ended = e.Ended
+	}
+	p.cache = poll.New(lists)
+	return p
+}
+
+// RunInBackground implements node.BackgroundRunner. The service is asked once the pods of the cluster are known: what its instances are follows from
+// those, and those that are there now may be from an earlier process.
+func (p *Provider[T]) RunInBackground(ctx context.Context) error {
+	var beside sync.WaitGroup
+	if cache.WaitForCacheSync(ctx.Done(), p.config.Listed) {
+		if err := p.begin(); err != nil {
+			return err
+		}
+		if w, ok := p.driver.(Worker); ok {
+			beside.Go(func() { w.Work(ctx) })
+		}
+		if p.leftovers != nil {
+			beside.Go(func() { p.leftovers.run(ctx) })
+		}
+		if r, ok := p.driver.(Renewer[T]); ok {
+			beside.Go(func() {
+				p.renewals.run(ctx, p.cache.All, func(ctx context.Context, pod *corev1.Pod) time.Time { return p.renew(ctx, r, pod) })
+			})
+		}
+		p.cache.Run(ctx)
+	}
+	beside.Wait()
+	if c, ok := p.driver.(Closer); ok {
+		c.Close()
+	}
+	return nil
+}
+
+// begin notes which pods an earlier process may have made.
+func (p *Provider[T]) begin() error {
+	if p.config.Pods == nil {
+		p.doubts.begin(nil, false)
+		return nil
+	}
+	pods, err := p.config.Pods.List(labels.Everything())
+	p.doubts.begin(pods, true)
+	return err
+}
+
+// removeDouble stops the second instance of a pod.
+func (p *Provider[T]) removeDouble(ctx context.Context, instance T) {
+	id, _ := p.driver.Identify(instance)
+	l := log.G(ctx).WithField("pod", id.Namespace+"/"+id.Name).WithField("instance", id.ID)
+	l.Warnf("The pod has a second instance at %s, which is stopped", p.config.Service)
+	pod, _, ok := p.cache.Get(id.UID)
+	if !ok {
+		return // it has been deleted, and lists tell when both are gone
+	}
+	if err := p.driver.Stop(ctx, pod, instance); err != nil {
+		l.WithError(err).Warn("The second instance of a pod cannot be stopped; the next list has it again")
+	}
+}
+
+// renew replaces the files of a pod, and says when to do it again.
+func (p *Provider[T]) renew(ctx context.Context, r Renewer[T], pod *corev1.Pod) time.Time {
+	_, instance, ok := p.cache.Get(pod.UID)
+	if !ok || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return time.Time{}
+	}
+	in, err := p.resolver.fresh(ctx, pod)
+	if err == nil {
+		err = hide(r.Renew(ctx, in, instance), in.hidden)
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			log.G(ctx).WithError(err).WithField("pod", pod.Namespace+"/"+pod.Name).Warn("The tokens of a pod are not replaced yet")
+		}
+		return time.Now().Add(renewalRetry)
+	}
+	return in.RenewAt
+}

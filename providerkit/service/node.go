@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/nodehealth"
+)
+
+// Ping implements node.NodeProvider. It costs no request unless the driver is a Pinger: the lists say how the service is.
+func (p *Provider[T]) Ping(ctx context.Context) error {
+	if pinger, ok := p.driver.(Pinger); ok {
+		if err := pinger.Ping(ctx); err != nil {
+			return err
+		}
+	}
+	if err := p.wait(ctx); err != nil {
+		return err
+	}
+	return p.cache.Away()
+}
+
+// NotifyNodeStatus implements node.NodeProvider. The node does not change unless the driver is a NodeReporter.
+func (p *Provider[T]) NotifyNodeStatus(ctx context.Context, report func(*corev1.Node)) {
+	if r, ok := p.driver.(NodeReporter); ok {
+		r.NotifyNodeStatus(ctx, report)
+	}
+}
+
+// ConfigureNode implements cli.NodeConfigurer.
+func (p *Provider[T]) ConfigureNode(ctx context.Context, n *corev1.Node) {
+	nodehealth.Well(n, p.config.Service) // Ping says when it is not
+	if p.config.Capacity != nil {
+		n.Status.Capacity, n.Status.Allocatable = p.config.Capacity.DeepCopy(), p.config.Capacity.DeepCopy()
+	}
+	if c, ok := p.driver.(NodeConfigurer); ok {
+		c.ConfigureNode(ctx, n)
+	}
+}
+
+// Examine implements cli.Examiner.
+func (p *Provider[T]) Examine(ctx context.Context) error {
+	if e, ok := p.driver.(Examiner); ok {
+		return e.Examine(ctx)
+	}
+	_, err := p.driver.List(ctx)
+	return err
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+)
+
+// askAgain is how long a call waits that depends on what lists or Find are about to show.
+const askAgain = 2 * time.Second
+
+// CreatePod implements node.PodLifecycleHandler. See the package for what it does about an answer that was lost.
+func (p *Provider[T]) CreatePod(ctx context.Context, pod *corev1.Pod) error {
+	if lacks := p.config.Capabilities.Check(pod); len(lacks) > 0 {
+		return errdefs.InvalidInput(capability.Message(lacks))
+	}
+	if err := p.wait(ctx); err != nil { // a service knows a token for a while only
+		return err
+	}
+	if p.cache.Update(pod) {
+		p.doubts.clear(pod.UID)
+		return nil
+	}
+	doubtful := p.doubts.left(pod) > 0
+	if doubtful && p.config.Again != AgainReturnsFirst {
+		if _, found, err := p.lookFor(ctx, pod); found || err != nil {
+			return err
+		}
+		if left := p.doubts.left(pod); left > 0 && p.config.Again == AgainMakesAnother {
+			return p.mayAppear(left)
+		}
+	}
+	in, err := p.resolver.resolve(ctx, pod)
+	if err != nil {
+		return err
+	}
+	lost := p.doubts.lost(pod.UID) > 0
+	p.doubts.add(pod.UID) // until there is an answer
+	instance, err := p.driver.Create(ctx, in)
+	switch {
+	case err == nil:
+		p.accept(pod, instance)
+		p.renewals.set(pod.UID, in.RenewAt)
+		return nil
+	case isAlreadyMade(err):
+		_, found, failed := p.lookFor(ctx, pod)
+		if failed == nil && !found {
+			failed = fmt.Errorf("%s has made the pod, and does not show it yet: %w", p.config.Service, err)
+		}
+		return hide(failed, in.hidden)
+	case madeNothing(err) && !lost:
+		p.doubts.clear(pod.UID)
+		if errdefs.IsInvalidInput(err) {
+			p.mourn(pod)
+		}
+		return hide(err, in.hidden)
+	case madeNothing(err): // this create; the one without an answer may have made it, and a refusal would fail the pod
+		_, found, failed := p.lookFor(ctx, pod)
+		if failed == nil && !found {
+			failed = errdefs.RetryAfter(errors.New(err.Error()), askAgain)
+		}
+		return hide(failed, in.hidden)
+	}
+	p.doubts.add(pod.UID)
+	p.cache.Hurry() // it may have been made: then the next round finds it
+	if _, says := errdefs.RetryAfterOf(err); !says && p.config.Again != AgainReturnsFirst {
+		err = errdefs.RetryAfter(err, askAgain)
+	}
+	return hide(err, in.hidden)
+}
+
+// UpdatePod implements node.PodLifecycleHandler. A pod that the service does not have is an error of the kind not-found.
+func (p *Provider[T]) UpdatePod(ctx context.Context, pod *corev1.Pod) error {
+	have, instance, err := p.known(ctx, pod)
+	if err != nil {
+		return err
+	}
+	if u, ok := p.driver.(Updater[T]); ok {
+		if err := u.Update(ctx, pod, instance); err != nil {
+			return err
+		}
+		p.cache.Update(pod)
+		return nil
+	}
+	next := pod.DeepCopy()
+	err = errors.Join(p.sameImages(have.Spec.InitContainers, next.Spec.InitContainers), p.sameImages(have.Spec.Containers, next.Spec.Containers))
+	p.cache.Update(next)
+	return err
+}
+
+// sameImages refuses another image in a container, which keeps the one that it has.
+func (p *Provider[T]) sameImages(have, next []corev1.Container) (err error) {
+	for i := range next {
+		n := slices.IndexFunc(have, func(c corev1.Container) bool { return c.Name == next[i].Name })
+		if n >= 0 && have[n].Image != next[i].Image {
+			next[i].Image = have[n].Image
+			err = errdefs.InvalidInputf("container %s: %s cannot change the image of a pod that runs", next[i].Name, p.config.Service)
+		}
+	}
+	return err
+}
+
+// DeletePod implements node.PodLifecycleHandler. The pod is there until lists lack it, or its instance has ended.
+func (p *Provider[T]) DeletePod(ctx context.Context, pod *corev1.Pod) error {
+	_, instance, err := p.known(ctx, pod)
+	if err != nil {
+		if errdefs.IsNotFound(err) {
+			p.mourn(pod)
+		}
+		return err
+	}
+	p.cache.Update(pod) // it has its DeletionTimestamp: that it ends is no failure
+	err = p.driver.Stop(ctx, pod, instance)
+	after, says := errdefs.RetryAfterOf(err)
+	switch {
+	case err == nil:
+	case !errdefs.IsNotFound(err):
+		return err
+	case p.cache.Unshown(pod.UID):
+		p.cache.Hurry()
+		return errdefs.RetryAfter(fmt.Errorf("%s has accepted the pod and does not show it yet: the stop is asked for again: %s", p.config.Service, err), askAgain)
+	case says:
+		err = errdefs.RetryAfter(fmt.Errorf("the states of pods have to say whether it is gone: %s", err), after)
+	default:
+		err = nil
+	}
+	p.cache.Stopping(pod.UID)
+	return err
+}
+
+// known returns a pod that the service has, with its instance. Lists may not have it yet.
+func (p *Provider[T]) known(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, T, error) {
+	var none T
+	if err := p.wait(ctx); err != nil {
+		return nil, none, err
+	}
+	if have, instance, ok := p.cache.Get(pod.UID); ok {
+		return have, instance, nil
+	}
+	if p.doubts.unsure(pod.UID) {
+		instance, found, err := p.lookFor(ctx, pod)
+		if found || err != nil {
+			return pod, instance, err
+		}
+		left := p.doubts.lost(pod.UID)
+		if p.config.Again == AgainMakesAnother { // its lists need not have what nobody at home knows
+			left = p.doubts.left(pod)
+		}
+		if left > 0 {
+			return nil, none, p.mayAppear(left)
+		}
+	}
+	return nil, none, errdefs.NotFoundf("%s has no pod %s/%s with the UID %s", p.config.Service, pod.Namespace, pod.Name, pod.UID)
+}
+
+// lookFor asks the service for the instance of a pod that lists lack, and takes it down.
+func (p *Provider[T]) lookFor(ctx context.Context, pod *corev1.Pod) (instance T, found bool, err error) {
+	instance, found, err = p.driver.Find(ctx, identity.Of(pod))
+	if err != nil {
+		return instance, false, fmt.Errorf("look whether %s has the pod already: %w", p.config.Service, err)
+	}
+	if found {
+		p.accept(pod, instance)
+	}
+	return instance, found, nil
+}
+
+// accept takes down that the service has the instance of a pod.
+func (p *Provider[T]) accept(pod *corev1.Pod, instance T) {
+	p.doubts.clear(pod.UID)
+	p.cache.Accepted(pod, instance)
+}
+
+// mayAppear is the error of a call about a pod that may have an instance which the service does not show yet.
+func (p *Provider[T]) mayAppear(left time.Duration) error {
+	return errdefs.RetryAfter(fmt.Errorf("whether %s has made the pod is not known for another %s: an answer was lost", p.config.Service, left.Round(time.Second)),
+		min(left, askAgain))
+}
+
+// mourn tells the driver of a pod that has nothing at the service.
+func (p *Provider[T]) mourn(pod *corev1.Pod) {
+	if m, ok := p.driver.(Mourner); ok {
+		m.Gone(pod)
+	}
+}

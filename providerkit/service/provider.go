@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
+)
+
+// Provider runs pods at a service. It is a nodeutil.Provider with every ability that the kit can give; see the package.
+type Provider[T any] struct {
+	config    Config
+	driver    Driver[T]
+	cache     *poll.Cache[T]
+	resolver  resolver
+	doubts    doubts
+	renewals  renewals
+	leftovers *leftovers // nil without a Remover
+}
+
+// Cache returns what the service said of each pod last. A driver that learns of instances besides the lists gives them to Take.
+func (p *Provider[T]) Cache() *poll.Cache[T] { return p.cache }
+
+// Leave lets the driver's Remove be called with a name, until it succeeds. It panics if the driver is no Remover.
+func (p *Provider[T]) Leave(name string) { p.leftovers.add(name) }
+
+// InCluster returns the pod of an identity as the cluster has it; nil if the cluster does not have it.
+func (p *Provider[T]) InCluster(id poll.Identity) *corev1.Pod {
+	if p.config.Pods == nil {
+		return nil
+	}
+	pod, err := p.config.Pods.Pods(id.Namespace).Get(id.Name)
+	if err != nil || pod.UID != id.UID {
+		return nil
+	}
+	return pod
+}
+
+// had reports whether the cluster has a pod whose status is of an instance.
+func (p *Provider[T]) had(namespace, name string) bool {
+	if p.config.Pods == nil {
+		return false
+	}
+	pod, err := p.config.Pods.Pods(namespace).Get(name)
+	return err == nil && pod.Status.StartTime != nil
+}
+
+// Capabilities implements capability.Declarer.
+func (p *Provider[T]) Capabilities() capability.Declaration { return p.config.Capabilities }
+
+// AnswersForAllPods implements node.PodAuthority: lists are complete, or errors. What an earlier process created last may come late.
+func (p *Provider[T]) AnswersForAllPods() bool { return p.cache.Complete() }
+
+// NotifyPods implements node.PodNotifier.
+func (p *Provider[T]) NotifyPods(_ context.Context, notify func(*corev1.Pod)) { p.cache.Notify(notify) }
+
+// UsePodObjects implements node.PodObjectsUser.
+func (p *Provider[T]) UsePodObjects(objects node.PodObjects) { p.resolver.objects = objects }
+
+// UsePodTokens implements node.PodTokensUser.
+func (p *Provider[T]) UsePodTokens(tokens node.PodTokens) { p.resolver.tokens = tokens }
+
+// UsePullCredentials implements node.PullCredentialsUser.
+func (p *Provider[T]) UsePullCredentials(credentials node.PullCredentials) {
+	p.resolver.credentials = credentials
+}
+
+// GetPod implements node.PodLifecycleHandler. While lists fail a pod is as it was seen last, and one that is not known is not said to be missing.
+func (p *Provider[T]) GetPod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	pod, _, err := p.find(ctx, namespace, name)
+	return pod, err
+}
+
+// GetPodStatus implements node.PodLifecycleHandler.
+func (p *Provider[T]) GetPodStatus(ctx context.Context, namespace, name string) (*corev1.PodStatus, error) {
+	pod, _, err := p.find(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return &pod.Status, nil
+}
+
+// GetPods implements node.PodLifecycleHandler. It is an error while lists fail.
+func (p *Provider[T]) GetPods(ctx context.Context) ([]*corev1.Pod, error) {
+	if err := p.wait(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.failing(); err != nil {
+		return nil, err
+	}
+	return p.cache.All(), nil
+}
+
+// find returns the pod of a name with its instance.
+func (p *Provider[T]) find(ctx context.Context, namespace, name string) (*corev1.Pod, T, error) {
+	var none T
+	if err := p.wait(ctx); err != nil {
+		return nil, none, err
+	}
+	pod, instance, err := p.cache.Find(namespace, name)
+	if errdefs.IsNotFound(err) {
+		if failing := p.failing(); failing != nil {
+			return nil, none, failing
+		}
+	}
+	return pod, instance, err
+}
+
+// failing returns why lists fail; nil if they do not.
+func (p *Provider[T]) failing() error {
+	if err, _ := p.cache.LastError(); err != nil {
+		return fmt.Errorf("%s does not tell the states of pods: %w", p.config.Service, err)
+	}
+	return nil
+}
+
+// wait returns when the pods from before a restart are known, or why they are not.
+func (p *Provider[T]) wait(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, p.config.Patience)
+	defer cancel()
+	return p.cache.Wait(ctx)
+}

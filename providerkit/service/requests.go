@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	dto "github.com/prometheus/client_model/go"
+	corev1 "k8s.io/api/core/v1"
+	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// GetContainerLogs implements nodeutil.Provider.
+func (p *Provider[T]) GetContainerLogs(ctx context.Context, namespace, name, container string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
+	of, err := p.target(ctx, namespace, name, container)
+	if err != nil {
+		return nil, err
+	}
+	reader, ok := p.driver.(LogReader[T])
+	if !ok {
+		return nil, p.lacks(of, Logs)
+	}
+	if !p.config.LogsUnseen {
+		if err := hasLog(of, opts.Previous); err != nil {
+			return nil, err
+		}
+	}
+	log, err := reader.Logs(ctx, of, opts)
+	if err != nil {
+		return nil, fmt.Errorf("log of container %s of pod %s/%s: %w", container, namespace, name, err)
+	}
+	return log, nil
+}
+
+// hasLog refuses the log of a container that has not begun.
+func hasLog[T any](of Target[T], previous bool) error {
+	s := of.State
+	switch {
+	case previous && (s == nil || s.RestartCount == 0):
+		return errdefs.NotFoundf("pod %s/%s: container %s has not run before", of.Pod.Namespace, of.Pod.Name, of.Container)
+	case !previous && (s == nil || s.State.Running == nil && s.State.Terminated == nil && s.LastTerminationState.Terminated == nil):
+		return errdefs.NotFoundf("pod %s/%s: container %s has not begun", of.Pod.Namespace, of.Pod.Name, of.Container)
+	}
+	return nil
+}
+
+// RunInContainer implements nodeutil.Provider.
+func (p *Provider[T]) RunInContainer(ctx context.Context, namespace, name, container string, command []string, attach api.AttachIO) error {
+	in, err := p.target(ctx, namespace, name, container)
+	if err != nil {
+		return err
+	}
+	e, ok := p.driver.(Executor[T])
+	if !ok {
+		return p.lacks(in, Exec)
+	}
+	return in.session("exec in", func() error { return e.Exec(ctx, in, command, attach) })
+}
+
+// AttachToContainer implements nodeutil.Provider.
+func (p *Provider[T]) AttachToContainer(ctx context.Context, namespace, name, container string, attach api.AttachIO) error {
+	to, err := p.target(ctx, namespace, name, container)
+	if err != nil {
+		return err
+	}
+	a, ok := p.driver.(Attacher[T])
+	if !ok {
+		return p.lacks(to, Attach)
+	}
+	return to.session("attach to", func() error { return a.Attach(ctx, to, attach) })
+}
+
+// session runs a session in a container that runs. An exit code stays as it is.
+func (t Target[T]) session(what string, run func() error) error {
+	if t.State == nil || t.State.State.Running == nil {
+		return errdefs.InvalidInputf("pod %s/%s: container %s does not run", t.Pod.Namespace, t.Pod.Name, t.Container)
+	}
+	err := run()
+	var exit utilexec.ExitError
+	if err == nil || errors.As(err, &exit) {
+		return err
+	}
+	return fmt.Errorf("%s container %s of pod %s/%s: %w", what, t.Container, t.Pod.Namespace, t.Pod.Name, err)
+}
+
+// PortForward implements nodeutil.Provider.
+func (p *Provider[T]) PortForward(ctx context.Context, namespace, name string, port int32, stream io.ReadWriteCloser) error {
+	pod, instance, err := p.find(ctx, namespace, name)
+	if err != nil {
+		return err
+	}
+	to := Target[T]{Pod: pod, Instance: instance}
+	f, ok := p.driver.(Forwarder[T])
+	if !ok {
+		return p.lacks(to, PortForward)
+	}
+	if err := f.Forward(ctx, to, port, stream); err != nil {
+		return fmt.Errorf("port %d of pod %s/%s: %w", port, namespace, name, err)
+	}
+	return nil
+}
+
+// GetStatsSummary implements nodeutil.Provider. Without a Measurer it has the node only.
+func (p *Provider[T]) GetStatsSummary(ctx context.Context) (*statsv1alpha1.Summary, error) {
+	out := &statsv1alpha1.Summary{Node: statsv1alpha1.NodeStats{NodeName: p.config.Owner.Node}}
+	m, ok := p.driver.(Measurer[T])
+	if !ok {
+		return out, nil
+	}
+	if err := p.wait(ctx); err != nil {
+		return nil, err
+	}
+	var of []Target[T]
+	for _, pod := range p.cache.All() {
+		if _, instance, ok := p.cache.Get(pod.UID); ok {
+			of = append(of, Target[T]{Pod: pod, Instance: instance})
+		}
+	}
+	var err error
+	out.Pods, err = m.Stats(ctx, of)
+	return out, err
+}
+
+// GetMetricsResource implements nodeutil.Provider: services tell averages at most, and these metrics are counters.
+func (p *Provider[T]) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) {
+	return nil, nil
+}
+
+// target returns a container of a pod.
+func (p *Provider[T]) target(ctx context.Context, namespace, name, container string) (Target[T], error) {
+	pod, instance, err := p.find(ctx, namespace, name)
+	if err != nil {
+		return Target[T]{}, err
+	}
+	t := Target[T]{Pod: pod, Instance: instance, Container: container, State: StateOf(pod, container)}
+	if t.State == nil && !hasContainer(pod, container) {
+		return t, errdefs.NotFoundf("pod %s/%s has no container %s", namespace, name, container)
+	}
+	return t, nil
+}
+
+// StateOf returns the status of a container of a pod; nil if the pod has none.
+func StateOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range list {
+			if list[i].Name == container {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+func hasContainer(pod *corev1.Pod, name string) bool {
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if list[i].Name == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lacks refuses a request that the service does not have.
+func (p *Provider[T]) lacks(of Target[T], request Request) error {
+	err := fmt.Sprintf("pod %s/%s: %s has no %s", of.Pod.Namespace, of.Pod.Name, p.config.Service, request)
+	if instead := p.config.Instead[request]; instead != "" {
+		err += ": " + instead
+	}
+	return errdefs.InvalidInput(err)
+}
