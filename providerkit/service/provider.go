@@ -31,6 +31,11 @@ func (p *Provider[T]) Cache() *poll.Cache[T] { return p.cache }
 // Leave lets the driver's Remove be called with a name, until it succeeds. It panics if the driver is no Remover.
 func (p *Provider[T]) Leave(name string) { p.leftovers.add(name) }
 
+// Resolve returns a pod with all that it takes from other objects, as Create gets it.
+func (p *Provider[T]) Resolve(ctx context.Context, pod *corev1.Pod) (*Inputs, error) {
+	return p.resolver.resolve(ctx, pod)
+}
+
 // InCluster returns the pod of an identity as the cluster has it; nil if the cluster does not have it.
 func (p *Provider[T]) InCluster(id poll.Identity) *corev1.Pod {
 	if p.config.Pods == nil {

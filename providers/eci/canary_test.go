@@ -59,13 +59,13 @@ func (s secretive) Container(_ context.Context, pod *corev1.Pod, name string) (*
 }
 
 // Secret implements node.PodObjects.
-func (s secretive) Secret(_ context.Context, _ *corev1.Pod, name string) (*corev1.Secret, error) {
-	if name == "registry" {
-		return &corev1.Secret{Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{
-			corev1.DockerConfigJsonKey: []byte(`{"auths":{"registry.example.com":{"username":"user","password":"` + canary + `-registry"}}}`),
-		}}, nil
-	}
+func (s secretive) Secret(context.Context, *corev1.Pod, string) (*corev1.Secret, error) {
 	return &corev1.Secret{Data: map[string][]byte{"key": []byte(canary + "-file")}}, nil
+}
+
+// PullCredentials implements node.PullCredentials.
+func (s secretive) PullCredentials(context.Context, *corev1.Pod) ([]node.RegistryCredential, error) {
+	return []node.RegistryCredential{{Registry: "registry.example.com", Username: "user", Password: canary + "-registry"}}, nil
 }
 
 // TestCanary looks for secrets everywhere but in the fields that are made for them.
@@ -77,6 +77,7 @@ func TestCanary(t *testing.T) {
 	ctx, cancel := context.WithCancel(log.WithLogger(context.WithoutCancel(t.Context()), vkslog.FromSlog(slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug})))))
 	p.UsePodObjects(secretive{h})
 	p.UsePodTokens(h)
+	p.UsePullCredentials(secretive{h})
 	p.NotifyPods(ctx, func(pod *corev1.Pod) { _, _ = reports.Write([]byte(pod.Status.String())) })
 	ended := make(chan error)
 	go func() { ended <- p.RunInBackground(ctx) }()

@@ -14,7 +14,7 @@ import (
 
 // container maps one container of the spec; the one that is resolved has its environment.
 func (r resolved) container(spec *corev1.Container, isInit bool, at *field.Path) (out container, err error) {
-	c := r.containers[spec.Name]
+	c := r.Containers[spec.Name]
 	if c == nil {
 		return out, errdefs.InvalidInputf("%s: container %q was not resolved", at, spec.Name)
 	}
@@ -125,7 +125,7 @@ func mounts(c *corev1.Container, at *field.Path) (out []mount, err error) {
 func (r resolved) security(out *container, c *corev1.Container, isInit bool, at *field.Path) error {
 	var nonRoot *bool
 	var group *int64
-	if s := r.pod.Spec.SecurityContext; s != nil {
+	if s := r.Pod.Spec.SecurityContext; s != nil {
 		out.SecurityContext.RunAsUser, group, nonRoot = s.RunAsUser, s.RunAsGroup, s.RunAsNonRoot
 	}
 	if s := c.SecurityContext; s != nil {

@@ -107,7 +107,7 @@ func TestDryRunThatIsDone(t *testing.T) {
 		"CreateContainerGroup": func(url.Values) any { return object{"ContainerGroupId": "eci-oops"} },
 		"DeleteContainerGroup": func(f url.Values) any { deleted = f.Get("ContainerGroupId"); return object{} },
 	}}
-	p := &provider{client: r.client()}
+	p := &driver{client: r.client()}
 	if err := p.dryRun(t.Context()); err != nil || deleted != "eci-oops" {
 		t.Errorf("got %v, and %q was deleted", err, deleted)
 	}
@@ -148,7 +148,7 @@ func TestLeastRights(t *testing.T) {
 			err := p.Ping(h.Context())
 			return err != nil && strings.Contains(err.Error(), "look at the right eci:DescribeContainerGroupStatus"), errorText(err)
 		})
-		if got, err := p.GetPods(t.Context()); err != nil || len(got) != 1 || p.AnswersForAllPods() {
+		if got, err := p.GetPod(t.Context(), "default", "web"); err != nil || p.AnswersForAllPods() {
 			t.Errorf("the pod is lost with the right: %v, %v", got, err)
 		}
 		h.region.Permit(accessKey, policy)

@@ -20,8 +20,6 @@ const (
 	throttledFor = 10 * time.Second
 	// scarceFor is how long to wait when there is no quota, or no stock.
 	scarceFor = 30 * time.Second
-	// shortest is how long a secret is at least that is looked for in a message: shorter ones are in every text.
-	shortest = 4
 	// tolerated is how far clocks may be apart: older requests are refused.
 	tolerated = 15 * time.Minute
 )
@@ -163,20 +161,6 @@ func apart(h http.Header, now time.Time) time.Duration {
 		return off.Abs()
 	}
 	return 0
-}
-
-// without is the error with no text in it that is one of these: ECI may quote a request in what it says.
-func without(err error, texts []string) error {
-	var said *apiError
-	if !errors.As(err, &said) {
-		return err
-	}
-	for _, text := range texts {
-		if len(text) >= shortest {
-			said.Message = strings.ReplaceAll(said.Message, text, "…")
-		}
-	}
-	return err
 }
 
 // undone reports whether an error says for certain that ECI did nothing. Of all others, silence among them, nobody knows.

@@ -13,10 +13,9 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
-	utilexec "k8s.io/utils/exec"
 
-	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
 const (
@@ -34,25 +33,14 @@ const (
 	sizePatience = time.Second
 )
 
-// RunInContainer runs a command by a websocket. ECI tells neither the exit code nor the end of the input, so a shell of the image does; see
+// Exec implements service.Executor, by a websocket. ECI tells neither the exit code nor the end of the input, so a shell of the image does; see
 // script. Without one the output is all that there is, and the end of the command is an error.
-func (p *provider) RunInContainer(ctx context.Context, namespace, name, container string, command []string, attach api.AttachIO) error {
-	pod, i, err := p.find(ctx, namespace, name)
+func (d *driver) Exec(ctx context.Context, in service.Target[instance], command []string, attach api.AttachIO) error {
+	s := session{attach: attach, container: in.Container}
+	group := in.Instance.status.ContainerGroupID
+	shell, err := d.hasShell(ctx, group, in.Container, in.State.ContainerID)
 	if err != nil {
 		return err
-	}
-	status := statusOf(pod, container)
-	if status == nil {
-		return errdefs.NotFoundf("pod %s/%s has no container %s", namespace, name, container)
-	}
-	if status.State.Running == nil {
-		return errdefs.InvalidInputf("pod %s/%s: container %s does not run", namespace, name, container)
-	}
-	fail := func(err error) error { return fmt.Errorf("exec in pod %s/%s: %w", namespace, name, err) }
-	s := session{attach: attach, container: container}
-	shell, err := p.hasShell(ctx, i.status.ContainerGroupID, container, status.ContainerID)
-	if err != nil {
-		return fail(err)
 	}
 	if shell {
 		s.script = &script{mark: rand.Text()}
@@ -60,15 +48,15 @@ func (p *provider) RunInContainer(ctx context.Context, namespace, name, containe
 	rows, columns := s.size(ctx)
 	words, err := s.words(command, rows, columns)
 	if err != nil {
-		return fail(err)
+		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	conn, err := p.open(ctx, execRequest{
-		ContainerGroupID: i.status.ContainerGroupID, ContainerName: container, Command: words, TTY: attach.TTY(), Stdin: new(s.hasInput()),
+	conn, err := d.open(ctx, execRequest{
+		ContainerGroupID: group, ContainerName: in.Container, Command: words, TTY: attach.TTY(), Stdin: new(s.hasInput()),
 	})
 	if err != nil {
-		return fail(err)
+		return err
 	}
 	s.conn = conn
 	defer conn.Close()
@@ -78,32 +66,20 @@ func (p *provider) RunInContainer(ctx context.Context, namespace, name, containe
 	defer stop()
 	go s.send(command) // ends with the input, or with the first write after the end of conn
 	go s.beat(ctx)
-	if err := s.receive(ctx); err != nil {
-		return s.asExit(fail, err)
-	}
-	return nil
-}
-
-// asExit leaves an exit code as it is.
-func (s *session) asExit(fail func(error) error, err error) error {
-	var exit utilexec.ExitError
-	if errors.As(err, &exit) {
-		return err
-	}
-	return fail(err)
+	return s.receive(ctx)
 }
 
 // open asks for a session, and opens it. Its address is a key to the container: it is in no error.
-func (p *provider) open(ctx context.Context, request execRequest) (*websocket.Conn, error) {
+func (d *driver) open(ctx context.Context, request execRequest) (*websocket.Conn, error) {
 	var answer execAnswer
-	if err := p.client.call(ctx, "ExecContainerCommand", request, &answer); err != nil {
+	if err := d.client.call(ctx, "ExecContainerCommand", request, &answer); err != nil {
 		return nil, err
 	}
 	u, err := url.Parse(answer.WebSocketURI)
 	if err != nil || u.Scheme != "wss" || u.Host == "" {
 		return nil, errors.New("ExecContainerCommand: ECI gives no address of a session that begins with wss://")
 	}
-	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: dialTimeout, TLSClientConfig: &tls.Config{RootCAs: p.roots, MinVersion: tls.VersionTLS12}}
+	dialer := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: dialTimeout, TLSClientConfig: &tls.Config{RootCAs: d.roots, MinVersion: tls.VersionTLS12}}
 	conn, refusal, err := dialer.DialContext(ctx, u.String(), nil)
 	if refusal != nil && refusal.Body != nil {
 		refusal.Body.Close()

@@ -197,7 +197,7 @@ func TestNoShellIsNotRemembered(t *testing.T) {
 		}
 		return object{"SyncResponse": f.Get("Command")}
 	}}}
-	p := &provider{client: r.client()}
+	p := &driver{client: r.client()}
 	for _, want := range []bool{false, true, true} {
 		if got, err := p.hasShell(t.Context(), "eci-1", "a", "run"); got != want || err != nil {
 			t.Errorf("got %t, %v, want %t", got, err, want)

@@ -84,19 +84,19 @@ func TestSecondGroupIsRemoved(t *testing.T) {
 	h.UntilRuns(p, pod)
 	first := h.groups(pod)[0]
 	h.Until("the clock of ECI goes on a second", func() (bool, string) { return time.Since(h.region.Created(first)) > time.Second, "" })
-	r, err := p.resolve(t.Context(), pod)
+	r, err := p.Resolve(t.Context(), pod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := p.mapping.group(r)
+	request, err := p.driver.mapping.group(resolved{r})
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.ClientToken = "another"
-	if err := p.client.call(t.Context(), "CreateContainerGroup", request, &createAnswer{}); err != nil {
+	if err := p.driver.client.call(t.Context(), "CreateContainerGroup", request, &createAnswer{}); err != nil {
 		t.Fatal(err)
 	}
-	p.cache.Hurry()
+	p.Cache().Hurry()
 	h.Until("the second group is gone", func() (bool, string) {
 		got := h.groups(pod)
 		return len(got) == 1 && len(h.region.front.Requests("DeleteContainerGroup")) > 0, fmt.Sprint(got)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/remotecluster/remotetest"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
@@ -29,18 +30,25 @@ func newHome(t *testing.T) *home {
 	return h
 }
 
+// opened is a provider with its driver.
+type opened struct {
+	*service.Provider[instance]
+	driver *driver
+}
+
 // open makes a provider, which does not run.
-func (h *home) open() *provider {
+func (h *home) open() (p opened) {
 	h.Helper()
 	config, err := h.config.complete()
 	if err != nil {
 		h.Fatal(err)
 	}
-	return newProvider(h.Input(), config, h.next)
+	p.Provider, p.driver = newProvider(h.Input(), config, h.next)
+	return p
 }
 
 // start runs a provider until stop is called, or the test ends.
-func (h *home) start() (p *provider, stop func()) {
+func (h *home) start() (p opened, stop func()) {
 	h.Helper()
 	p = h.open()
 	return p, h.Run(p)

@@ -4,7 +4,6 @@ package eci
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
 const (
@@ -24,25 +24,12 @@ const (
 	logEvery = 2 * time.Second
 )
 
-// GetContainerLogs returns the newest lines of the log of a container, and with Follow those that come.
-func (p *provider) GetContainerLogs(ctx context.Context, namespace, name, container string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
-	pod, i, err := p.find(ctx, namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	status := statusOf(pod, container)
-	switch {
-	case status == nil:
-		return nil, errdefs.NotFoundf("pod %s/%s has no container %s", namespace, name, container)
-	case opts.Previous && status.RestartCount == 0:
-		return nil, errdefs.NotFoundf("pod %s/%s: container %s has not run before", namespace, name, container)
-	case !opts.Previous && status.State.Running == nil && status.State.Terminated == nil && status.LastTerminationState.Terminated == nil:
-		return nil, errdefs.NotFoundf("pod %s/%s: container %s has not begun", namespace, name, container)
-	}
-	now := p.client.now()
+// Logs implements service.LogReader: the newest lines of the log, and with Follow those that come.
+func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api.ContainerLogOpts) (io.ReadCloser, error) {
+	now := d.client.now()
 	source := &logSource{
-		p: p, pod: pod, run: status.RestartCount,
-		ask: logRequest{ContainerGroupID: i.status.ContainerGroupID, ContainerName: container, Tail: mostLines, Timestamps: true, LastTime: opts.Previous},
+		d: d, pod: of.Pod, run: of.State.RestartCount,
+		ask: logRequest{ContainerGroupID: of.Instance.status.ContainerGroupID, ContainerName: of.Container, Tail: mostLines, Timestamps: true, LastTime: opts.Previous},
 	}
 	if opts.Tail > 0 {
 		source.ask.Tail = min(int64(opts.Tail), mostLines)
@@ -54,27 +41,15 @@ func (p *provider) GetContainerLogs(ctx context.Context, namespace, name, contai
 	source.since(since)
 	first, err := source.fetch(ctx) // so that a refusal is an error, and no empty log
 	if err != nil {
-		return nil, fmt.Errorf("log of container %s of pod %s/%s: %w", container, namespace, name, err)
+		return nil, err
 	}
 	source.first = first
 	return logs.NewReader(ctx, source, opts, now), nil
 }
 
-// statusOf is that of a container of a pod; nil if it has none of that name.
-func statusOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
-	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range list {
-			if list[i].Name == container {
-				return &list[i]
-			}
-		}
-	}
-	return nil
-}
-
 // logSource is the log of a container.
 type logSource struct {
-	p     *provider
+	d     *driver
 	pod   *corev1.Pod
 	run   int32 // how many runs came before
 	ask   logRequest
@@ -131,18 +106,18 @@ func (s *logSource) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
 
 // ended reports whether the run that is read is over, as far as lists tell.
 func (s *logSource) ended() bool {
-	pod, _, ok := s.p.cache.Get(s.pod.UID)
+	pod, _, ok := s.d.kit.Cache().Get(s.pod.UID)
 	if !ok || s.ask.LastTime {
 		return true
 	}
-	c := statusOf(pod, s.ask.ContainerName)
+	c := service.StateOf(pod, s.ask.ContainerName)
 	return c == nil || c.RestartCount != s.run || c.State.Terminated != nil
 }
 
 // fetch asks for the lines.
 func (s *logSource) fetch(ctx context.Context) ([]logs.Line, error) {
 	var answer logAnswer
-	if err := s.p.client.call(ctx, "DescribeContainerLog", s.ask, &answer); err != nil {
+	if err := s.d.client.call(ctx, "DescribeContainerLog", s.ask, &answer); err != nil {
 		return nil, err
 	}
 	return parseLog(answer.Content), nil

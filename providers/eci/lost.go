@@ -68,14 +68,6 @@ func (g *groups) deleted(i instance) {
 	}
 }
 
-// wasDeleted reports whether ECI has accepted the delete of a group a while ago.
-func (g *groups) wasDeleted(id string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	_, was := g.removed[id]
-	return was
-}
-
 // isMade notes the group that a create gave.
 func (g *groups) isMade(pod identity.Pod, id string) {
 	g.mu.Lock()
@@ -110,8 +102,8 @@ func groupOf(run string) string {
 }
 
 // running are the groups that run as the cluster has it.
-func (p *provider) running() (all []running) {
-	pods, err := p.pods.List(labels.Everything())
+func (d *driver) running() (all []running) {
+	pods, err := d.pods.List(labels.Everything())
 	if err != nil {
 		return nil
 	}
@@ -127,9 +119,4 @@ func (p *provider) running() (all []running) {
 		}
 	}
 	return all
-}
-
-// errNoID is that of an answer without the ID of the group: what ECI did is not known.
-func errNoID(action string) error {
-	return fmt.Errorf("%s: ECI gives no ID of the group: it is asked again", action)
 }

@@ -43,7 +43,7 @@ func TestPodsOfTheClusterComeLate(t *testing.T) {
 	var there atomic.Bool
 	in := h.Input()
 	in.Listed = func() bool { asked.Add(1); return there.Load() }
-	p = newProvider(in, config, h.next)
+	p.Provider, p.driver = newProvider(in, config, h.next)
 	h.Run(p)
 	h.Until("it was asked three times whether the pods are there", func() (bool, string) { return asked.Load() >= 3, "" })
 	if got := len(h.region.front.Requests()) - before; got != 0 {
@@ -75,10 +75,10 @@ func TestFirstListIsEmpty(t *testing.T) {
 	mend := h.region.front.Break(says("DescribeContainerGroupStatus", `{"Data":[]}`))
 	p, _ = h.start()
 	h.Until("the list is not believed", func() (bool, string) {
-		err, _ := p.cache.LastError()
+		err, _ := p.Cache().LastError()
 		return err != nil && strings.Contains(err.Error(), "is there"), errorText(err)
 	})
-	if p.cache.Synced() {
+	if p.Cache().Synced() {
 		t.Error("the list was believed")
 	}
 	mend()
@@ -133,15 +133,15 @@ func TestGroupThatListsDoNotHave(t *testing.T) {
 	if err := p.DeletePod(t.Context(), pod); !errdefs.IsNotFound(err) {
 		t.Errorf("delete of none: got %v", err)
 	}
-	r, err := p.resolve(t.Context(), pod)
+	r, err := p.Resolve(t.Context(), pod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := p.mapping.group(r)
+	request, err := p.driver.mapping.group(resolved{r})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.client.call(t.Context(), "CreateContainerGroup", request, &createAnswer{}); err != nil {
+	if err := p.driver.client.call(t.Context(), "CreateContainerGroup", request, &createAnswer{}); err != nil {
 		t.Fatal(err)
 	}
 	h.Until("it is deleted", func() (bool, string) { // once ECI shows it by its name
@@ -173,7 +173,7 @@ func TestGroupThatListsAreLateToShowAfterARestart(t *testing.T) {
 	mend := h.region.front.Break(says("DescribeContainerGroupStatus", `{"Data":[]}`))
 	h.config.seenWithin = time.Hour
 	late, _ := h.start()
-	if err := late.cache.Wait(t.Context()); err != nil {
+	if err := late.Cache().Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := late.GetPod(t.Context(), pod.Namespace, pod.Name); !errdefs.IsNotFound(err) || late.AnswersForAllPods() {

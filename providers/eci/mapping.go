@@ -13,7 +13,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
 // maxSwitches is how many switches a request may name, maxParts how many containers, init containers and volumes a group has, and maxTagValue how
@@ -24,13 +24,8 @@ const (
 	maxTagValue = 128
 )
 
-// resolved is what a pod says, with all that comes from other objects.
-type resolved struct {
-	pod         *corev1.Pod
-	containers  map[string]*corev1.Container
-	files       map[string][]podspec.File // by volume
-	credentials []registryCredential
-}
+// resolved is a pod with all that comes from other objects.
+type resolved struct{ *service.Inputs }
 
 // mapping makes groups of pods.
 type mapping struct {
@@ -41,7 +36,7 @@ type mapping struct {
 // group returns the request for the group of a pod. It is the same for the same pod, as its token is. Errors are of the kind invalid-input, with
 // the field that a group cannot have.
 func (m mapping) group(r resolved) (createRequest, error) {
-	pod, spec := r.pod, field.NewPath("spec")
+	pod, spec := r.Pod, field.NewPath("spec")
 	name := m.owner.Name(identity.Of(pod))
 	out := createRequest{
 		ClientToken: name, ContainerGroupName: name, Tag: tags(m.owner.Tags(identity.Of(pod))),

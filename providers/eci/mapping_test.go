@@ -17,8 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator/eci"
 )
 
@@ -43,10 +45,10 @@ func list(cpu, memory string) corev1.ResourceList {
 // form is what is sent for a pod whose containers are resolved as they stand, as lines.
 func form(t *testing.T, pod *corev1.Pod, change func(*resolved)) (lines []string, err error) {
 	t.Helper()
-	r := resolved{pod: pod, containers: map[string]*corev1.Container{}}
+	r := resolved{&service.Inputs{Pod: pod, Containers: map[string]*corev1.Container{}}}
 	for _, all := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range all {
-			r.containers[all[i].Name] = &all[i]
+			r.Containers[all[i].Name] = &all[i]
 		}
 	}
 	if change != nil {
@@ -99,11 +101,11 @@ func TestAPodBecomesAGroup(t *testing.T) {
 	})
 	pod.Annotations = map[string]string{annotationRAMRole: "reader", annotationPrefix + "vswitch": "vsw-2", annotationPrefix + "extra-ephemeral-storage": "1500Mi", "other": "x"}
 	got, err := form(t, pod, func(r *resolved) {
-		c := r.containers["a"].DeepCopy()
+		c := r.Containers["a"].DeepCopy()
 		c.Env[2] = corev1.EnvVar{Name: "S", Value: "secret"}
-		r.containers["a"] = c
-		r.files = map[string][]podspec.File{"f": {{Path: "d/x", Data: []byte("hi"), Mode: 0o400}, {Path: "t", Mode: 0o600, User: ptrTo[int64](7)}, {Path: "z", Mode: fs.ModeSticky}}}
-		r.credentials = []registryCredential{{"https://other.example.org/v1/", "x", "y"}, {"*.example", "u", "p"}}
+		r.Containers["a"] = c
+		r.Files = map[string][]podspec.File{"f": {{Path: "d/x", Data: []byte("hi"), Mode: 0o400}, {Path: "t", Mode: 0o600, User: ptrTo[int64](7)}, {Path: "z", Mode: fs.ModeSticky}}}
+		r.Logins = []node.RegistryCredential{{Registry: "https://other.example.org/v1/", Username: "x", Password: "y"}, {Registry: "*.example", Username: "u", Password: "p"}}
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -306,25 +308,24 @@ func TestSizes(t *testing.T) {
 	}
 }
 
+// TestCredentials: the first login that is for an image and has a name, by the name of the registry.
 func TestCredentials(t *testing.T) {
-	for name, s := range map[string]*corev1.Secret{
-		"auth": {Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"https://reg.example.com/v1/":{"auth":"dTpwOnc="}}}`)}},
-		"old":  {Type: corev1.SecretTypeDockercfg, Data: map[string][]byte{corev1.DockerConfigKey: []byte(`{"reg.example.com":{"username":"u","password":"p:w"}}`)}},
-	} {
-		r := resolved{pod: testPod(corev1.PodSpec{Containers: []corev1.Container{{Image: "reg.example.com/x"}}}), credentials: credentialsOf(s)}
-		got, err := r.logins()
-		if diff := cmp.Diff([]registryCredential{{"reg.example.com", "u", "p:w"}}, got); err != nil || diff != "" {
-			t.Errorf("%s: %v %s", name, err, diff)
+	logins := func(images []string, logins ...node.RegistryCredential) ([]registryCredential, error) {
+		pod := testPod(corev1.PodSpec{})
+		for _, image := range images {
+			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Image: image})
 		}
+		return resolved{&service.Inputs{Pod: pod, Logins: logins}}.logins()
 	}
-	two := resolved{pod: testPod(corev1.PodSpec{Containers: []corev1.Container{{Image: "reg.example.com/a/x"}, {Image: "reg.example.com/b/x"}}}), credentials: []registryCredential{
-		{"reg.example.com/a", "u", "p"}, {"reg.example.com/b", "v", "q"},
-	}}
-	if got, err := two.logins(); !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "spec.containers[1].image") {
+	got, err := logins([]string{"reg.example.com/x"}, node.RegistryCredential{Registry: "reg.example.com", IdentityToken: "t"},
+		node.RegistryCredential{Registry: "https://reg.example.com/v1/", Username: "u", Password: "p:w"}, node.RegistryCredential{Registry: "reg.example.com", Username: "v"})
+	if diff := cmp.Diff([]registryCredential{{"reg.example.com", "u", "p:w"}}, got); err != nil || diff != "" {
+		t.Errorf("%v %s", err, diff)
+	}
+	got, err = logins([]string{"reg.example.com/a/x", "reg.example.com/b/x"}, node.RegistryCredential{Registry: "reg.example.com/a", Username: "u", Password: "p"},
+		node.RegistryCredential{Registry: "reg.example.com/b", Username: "v", Password: "q"})
+	if !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "spec.containers[1].image") {
 		t.Errorf("two logins for a registry: got %v, %v", got, err)
-	}
-	if got := credentialsOf(&corev1.Secret{Type: corev1.SecretTypeDockercfg, Data: map[string][]byte{corev1.DockerConfigKey: []byte(`no`)}}); len(got) != 0 {
-		t.Errorf("got %v of what is no JSON", got)
 	}
 }
 
@@ -352,7 +353,7 @@ func TestSecretsInCommands(t *testing.T) {
 		}
 	}
 	_, err := form(t, testPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "i", Env: []corev1.EnvVar{from("PW")}, Args: []string{"$(PW)"}}}}), func(r *resolved) {
-		r.containers["a"] = &corev1.Container{Name: "a", Image: "i", Env: []corev1.EnvVar{{Name: "PW", Value: "s"}}, Args: []string{"s"}}
+		r.Containers["a"] = &corev1.Container{Name: "a", Image: "i", Env: []corev1.EnvVar{{Name: "PW", Value: "s"}}, Args: []string{"s"}}
 	})
 	if !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "spec.containers[0].args[0]") {
 		t.Errorf("got %v", err)
@@ -363,7 +364,7 @@ func TestSecretsInCommands(t *testing.T) {
 func TestHugePagesAreRefused(t *testing.T) {
 	for medium, ok := range map[corev1.StorageMedium]bool{"": true, "Memory": true, "HugePages": false, "HugePages-2Mi": false} {
 		v := corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}}
-		if _, err := (resolved{}).volume(&v, field.NewPath("v")); errdefs.IsInvalidInput(err) == ok {
+		if _, err := (resolved{&service.Inputs{}}).volume(&v, field.NewPath("v")); errdefs.IsInvalidInput(err) == ok {
 			t.Errorf("%q: got %v", medium, err)
 		}
 	}

@@ -94,12 +94,13 @@ func (e *emulated) transport() *http.Transport {
 }
 
 // open makes a provider for a node.
-func (e *emulated) open(env providertest.Env, conf Config) (*provider, error) {
+func (e *emulated) open(env providertest.Env, conf Config) (node.PodLifecycleHandler, error) {
 	conf, err := conf.complete()
 	if err != nil {
 		return nil, err
 	}
-	return newProvider(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, conf, e.transport()), nil
+	p, _ := newProvider(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, conf, e.transport())
+	return p, nil
 }
 
 // group is the ID of the group of a pod.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
 // refused checks that the mapping refuses a pod with the path of a field.
@@ -21,7 +22,7 @@ func refused(t *testing.T, path string, change func(pod *corev1.Pod, c *corev1.C
 	change(pod, &pod.Spec.Containers[0])
 	m := testMapping()
 	m.config.Annotations = known()
-	if _, err := m.group(resolved{pod: pod, containers: map[string]*corev1.Container{"a": &pod.Spec.Containers[0]}}); !errdefs.IsInvalidInput(err) || !strings.HasPrefix(err.Error(), path+":") {
+	if _, err := m.group(resolved{&service.Inputs{Pod: pod, Containers: map[string]*corev1.Container{"a": &pod.Spec.Containers[0]}}}); !errdefs.IsInvalidInput(err) || !strings.HasPrefix(err.Error(), path+":") {
 		t.Errorf("got %v, want an error of the kind invalid-input that begins with %s", err, path)
 	}
 }

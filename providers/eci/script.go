@@ -148,16 +148,16 @@ const mostShells = 1000
 
 // hasShell asks a container to run a shell, by the request of ECI that tells the output. A run that has one is not asked again; one that
 // seems to have none may not have been ready.
-func (p *provider) hasShell(ctx context.Context, group, container, run string) (bool, error) {
-	p.shells.mu.Lock()
-	has := p.shells.known[run]
-	p.shells.mu.Unlock()
+func (d *driver) hasShell(ctx context.Context, group, container, run string) (bool, error) {
+	d.shells.mu.Lock()
+	has := d.shells.known[run]
+	d.shells.mu.Unlock()
 	if has {
 		return true, nil
 	}
 	mark := rand.Text()
 	var answer execAnswer
-	err := p.client.call(ctx, "ExecContainerCommand", execRequest{
+	err := d.client.call(ctx, "ExecContainerCommand", execRequest{
 		ContainerGroupID: group, ContainerName: container, Command: `["sh","-c","echo ` + mark + `"]`, Stdin: new(false), Sync: true,
 	}, &answer)
 	var said *apiError
@@ -171,11 +171,11 @@ func (p *provider) hasShell(ctx context.Context, group, container, run string) (
 	if !has {
 		return false, nil
 	}
-	p.shells.mu.Lock()
-	defer p.shells.mu.Unlock()
-	if p.shells.known == nil || len(p.shells.known) >= mostShells {
-		p.shells.known = map[string]bool{}
+	d.shells.mu.Lock()
+	defer d.shells.mu.Unlock()
+	if d.shells.known == nil || len(d.shells.known) >= mostShells {
+		d.shells.known = map[string]bool{}
 	}
-	p.shells.known[run] = true
+	d.shells.known[run] = true
 	return true, nil
 }

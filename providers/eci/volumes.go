@@ -4,9 +4,7 @@ package eci
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"io/fs"
-	"maps"
 	"slices"
 	"strings"
 
@@ -16,6 +14,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
 // volume maps a volume.
@@ -24,7 +23,7 @@ func (r resolved) volume(v *corev1.Volume, at *field.Path) (volume, error) {
 	switch {
 	case podspec.Written(v):
 		out.Type = "ConfigFileVolume"
-		for _, f := range r.files[v.Name] {
+		for _, f := range r.Files[v.Name] {
 			out.ConfigFileVolume.ConfigFileToPath = append(out.ConfigFileVolume.ConfigFileToPath, configFile{
 				Path: f.Path, Content: base64.StdEncoding.EncodeToString(f.Data), Mode: new(modeOf(f)),
 			})
@@ -61,53 +60,28 @@ func modeOf(f podspec.File) int64 {
 	return mode
 }
 
-// credentialsOf are those of a secret for images. Of one that is not understood there are none, as with a kubelet.
-func credentialsOf(s *corev1.Secret) (out []registryCredential) {
-	type entry struct{ Username, Password, Auth string }
-	var servers map[string]entry
-	switch s.Type {
-	case corev1.SecretTypeDockerConfigJson:
-		var file struct{ Auths map[string]entry }
-		_ = json.Unmarshal(s.Data[corev1.DockerConfigJsonKey], &file)
-		servers = file.Auths
-	case corev1.SecretTypeDockercfg:
-		_ = json.Unmarshal(s.Data[corev1.DockerConfigKey], &servers)
-	}
-	for _, server := range slices.Sorted(maps.Keys(servers)) {
-		e := servers[server]
-		if both, err := base64.StdEncoding.DecodeString(e.Auth); err == nil && e.Auth != "" {
-			e.Username, e.Password, _ = strings.Cut(string(both), ":")
-		}
-		if e.Username != "" {
-			out = append(out, registryCredential{server, e.Username, e.Password})
-		}
-	}
-	return out
-}
-
-// logins are the credentials that an image of the pod needs, one for each registry: ECI takes ten.
+// logins are the credentials that an image of the pod needs, one for each registry: ECI takes ten. It takes a name and a password only.
 func (r resolved) logins() (out []registryCredential, err error) {
-	for path, list := range map[string][]corev1.Container{"initContainers": r.pod.Spec.InitContainers, "containers": r.pod.Spec.Containers} {
-		for i := range list {
-			image := list[i].Image
-			n := slices.IndexFunc(r.credentials, func(c registryCredential) bool { return node.RegistryCredential{Registry: c.Server}.Matches(image) })
-			if n < 0 {
-				continue
-			}
-			c := r.credentials[n]
-			if c.Server = host(c.Server); strings.Contains(c.Server, "*") {
-				c.Server, _, _ = strings.Cut(image, "/")
-			}
-			switch had := slices.IndexFunc(out, func(had registryCredential) bool { return had.Server == c.Server }); {
-			case had < 0:
-				out = append(out, c)
-			case out[had] != c:
-				return nil, errdefs.InvalidInputf("%s: a container group has one login for a registry, and the images of the pod need two for %s: use one login that may read all of them", field.NewPath("spec", path).Index(i).Child("image"), c.Server)
-			}
+	err = service.Containers(r.Pod, func(container *corev1.Container, _ bool, at *field.Path) error {
+		image := container.Image
+		n := slices.IndexFunc(r.Logins, func(c node.RegistryCredential) bool { return c.Username != "" && c.Matches(image) })
+		if n < 0 {
+			return nil
 		}
-	}
+		c := registryCredential{host(r.Logins[n].Registry), r.Logins[n].Username, r.Logins[n].Password}
+		if strings.Contains(c.Server, "*") {
+			c.Server, _, _ = strings.Cut(image, "/")
+		}
+		switch had := slices.IndexFunc(out, func(had registryCredential) bool { return had.Server == c.Server }); {
+		case had < 0:
+			out = append(out, c)
+		case out[had] != c:
+			return errdefs.InvalidInputf("%s: a container group has one login for a registry, and the images of the pod need two for %s: use one login that may read all of them", at.Child("image"), c.Server)
+		}
+		return nil
+	})
 	slices.SortFunc(out, func(a, b registryCredential) int { return strings.Compare(a.Server, b.Server) })
-	return out, nil
+	return out, err
 }
 
 // host is the name of a registry, which may be written as an URL.

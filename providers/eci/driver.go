@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+)
+
+// driver is ECI as the kit asks it.
+type driver struct {
+	config  Config
+	client  *client
+	groups  *groups
+	mapping mapping
+	shells  shells
+	roots   *x509.CertPool // of sessions too; nil for those of this machine
+	pods    corev1listers.PodLister
+	kit     *service.Provider[instance]
+}
+
+var (
+	_ service.Driver[instance]       = (*driver)(nil)
+	_ service.Ender[instance]        = (*driver)(nil)
+	_ service.ChangeLister[instance] = (*driver)(nil)
+	_ service.LogReader[instance]    = (*driver)(nil)
+	_ service.Executor[instance]     = (*driver)(nil)
+	_ service.NodeConfigurer         = (*driver)(nil)
+	_ service.Examiner               = (*driver)(nil)
+)
+
+// List implements service.Driver.
+func (d *driver) List(ctx context.Context) ([]instance, error) { return d.groups.list(ctx) }
+
+// Changed implements service.ChangeLister.
+func (d *driver) Changed(ctx context.Context, since time.Time) ([]instance, error) {
+	return d.groups.changed(ctx, since)
+}
+
+// Identify implements service.Driver.
+func (d *driver) Identify(i instance) (poll.Identity, bool) {
+	return poll.Identity{Namespace: i.pod.Namespace, Name: i.pod.Name, UID: i.pod.UID, ID: i.status.ContainerGroupID, CreatedAt: i.created}, i.pod.UID != ""
+}
+
+// Status implements service.Driver.
+func (d *driver) Status(pod *corev1.Pod, i instance) corev1.PodStatus {
+	return podstatus.Status(pod, observe(i.seen))
+}
+
+// Ended implements service.Ender.
+func (d *driver) Ended(i instance) bool { return i.status.ended() }
+
+// Find implements service.Driver.
+func (d *driver) Find(ctx context.Context, pod identity.Pod) (instance, bool, error) {
+	id, err := d.groups.find(ctx, pod)
+	if id == "" || err != nil {
+		return instance{}, false, err
+	}
+	return d.made(pod, id), true, nil
+}
+
+// Create implements service.Driver. A create that is asked again has the same token, so it is the same group.
+func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, error) {
+	request, err := d.mapping.group(resolved{in})
+	if err != nil {
+		return instance{}, service.NotMade(err)
+	}
+	pod := identity.Of(in.Pod)
+	d.groups.expect(pod) // before ECI has it: a list may be faster than the answer
+	if lost := d.groups.before(in.Pod); lost != "" {
+		if i, found, err := d.Find(ctx, pod); found || err != nil {
+			return i, err
+		}
+		request.ClientToken = again(request.ContainerGroupName, lost)
+	}
+	var answer createAnswer
+	err = d.client.call(ctx, "CreateContainerGroup", request, &answer)
+	switch {
+	case isMismatch(err): // a token or a Secret in the files of the pod is another one than when the group was made
+		return instance{}, service.AlreadyMade(err)
+	case undone(err):
+		return instance{}, service.NotMade(err)
+	case err == nil && answer.ContainerGroupID == "":
+		err = errNoID("CreateContainerGroup")
+	}
+	if err != nil {
+		return instance{}, err
+	}
+	return d.made(pod, answer.ContainerGroupID), nil
+}
+
+// made is the group that ECI has made for a pod, of which nothing but its ID is known.
+func (d *driver) made(pod identity.Pod, id string) instance {
+	d.groups.isMade(pod, id)
+	i := instance{pod: pod}
+	i.status.ContainerGroupID, i.status.Name, i.status.Status = id, d.mapping.owner.Name(pod), stateScheduling
+	return i
+}
+
+// Stop implements service.Driver. ECI gives a group the grace period that it was created with.
+func (d *driver) Stop(ctx context.Context, _ *corev1.Pod, i instance) error {
+	err := d.client.call(ctx, "DeleteContainerGroup", deleteRequest{ContainerGroupID: i.status.ContainerGroupID}, nil)
+	if err == nil || errdefs.IsNotFound(err) {
+		d.groups.deleted(i)
+	}
+	return err
+}
+
+// ConfigureNode implements service.NodeConfigurer.
+func (d *driver) ConfigureNode(_ context.Context, n *corev1.Node) {
+	n.Status.NodeInfo.ContainerRuntimeVersion = "eci://" + apiVersion
+}
+
+// hasInits reports whether a pod has init containers. One that nobody knows may have some.
+func (d *driver) hasInits(id identity.Pod) bool {
+	pod, _, ok := d.kit.Cache().Get(id.UID)
+	if !ok {
+		pod = d.kit.InCluster(poll.Identity{Namespace: id.Namespace, Name: id.Name, UID: id.UID})
+	}
+	return pod == nil || len(pod.Spec.InitContainers) > 0
+}
+
+// isMismatch reports whether ECI knows the token of a create, with another request.
+func isMismatch(err error) bool {
+	var said *apiError
+	return errors.As(err, &said) && strings.HasPrefix(said.Code, "Idempotent")
+}
+
+// errNoID is that of an answer without the ID of the group: what ECI did is not known.
+func errNoID(action string) error {
+	return fmt.Errorf("%s: ECI gives no ID of the group: it is asked again", action)
+}
