@@ -67,6 +67,8 @@ var directions = []repocheck.Direction{
 		Why: "it knows lines and what is asked of them, and no backend"},
 	{Packages: "providerkit/poll", May: []string{"errdefs", "log"},
 		Why: "it knows pods and answers, and no service"},
+	{Packages: "providerkit/shellexec/...", May: []string{"node/api"}, Outside: []string{"k8s.io/utils", "golang.org/x/sys"},
+		Why: "it knows a shell and what comes from it, and no service"},
 	{Packages: "providerkit/identity", May: nil, Outside: []string{"k8s.io/api", "k8s.io/apimachinery"},
 		Why: "names and tags are a pure function of what they name"},
 	{Packages: "providerkit/sizing", May: nil, Outside: []string{"k8s.io/api", "k8s.io/apimachinery"},

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shellexec
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	utilexec "k8s.io/utils/exec"
+)
+
+// By says how the shell gets its script.
+type By int
+
+// The ways.
+const (
+	// Words hands the script and the command to the shell as its arguments.
+	Words By = iota
+	// Reading hands the shell a short script that reads the rest from the input, for services that limit the number or length of words.
+	// With a TTY it is Words, because the input is then the caller's.
+	Reading
+	// Typing types the script into a shell that runs on a terminal without arguments.
+	Typing
+)
+
+// Options say what is to be run, and how.
+type Options struct {
+	// Command is what the caller wants to run.
+	Command []string
+	// By says how the shell gets its script.
+	By By
+	// TTY says that the caller asked for a terminal.
+	TTY bool
+	// Terminal says that the service gives the shell a terminal in any case.
+	Terminal bool
+	// Input says that the caller has an input.
+	Input bool
+	// Rows and Columns are the size that the shell gives to the terminal, for services that have no request for it. 0: the shell sets none.
+	Rows, Columns uint16
+	// Stdout gets what the command prints. Nil: nobody does.
+	Stdout io.Writer
+}
+
+// Exec is one command that a shell runs. Write and the methods that look at what was written are for one goroutine, and Send for another.
+type Exec struct {
+	o            Options
+	mark         string
+	ready, begun chan struct{} // closed when the shell says so
+
+	started bool   // begun is closed
+	cooked  bool   // a terminal makes two bytes of each end of a line
+	held    []byte // came, and was not passed on
+	exit    *int
+}
+
+// New returns a command that is to be run.
+func New(o Options) *Exec {
+	if o.By == Reading && o.TTY {
+		o.By = Words
+	}
+	if o.Stdout == nil {
+		o.Stdout = io.Discard
+	}
+	return &Exec{o: o, mark: "vk-" + rand.Text(), ready: make(chan struct{}), begun: make(chan struct{})}
+}
+
+// Command returns the command for the service. Not for Typing: there the service runs its shell.
+func (e *Exec) Command() []string {
+	if e.o.By == Reading {
+		return []string{"sh", "-c", "m=$1;" + read, "sh", e.mark}
+	}
+	return append([]string{"sh", "-c", "m=$1;shift;" + e.o.body(), "sh", e.mark}, e.o.Command...)
+}
+
+// NeedsInput reports whether the service has to pass an input on, which may be that of the shell alone.
+func (e *Exec) NeedsInput() bool { return e.o.Input || e.o.By != Words }
+
+// Send sends what the shell needs, and then the input of the caller until it ends, each when the shell is ready for it. It returns the first
+// error of write, or that of the context. A service may end while the input does not: run Send in a goroutine, and end the context with
+// the session.
+func (e *Exec) Send(ctx context.Context, in io.Reader, write func([]byte) error) error {
+	if e.o.By == Typing {
+		opener := "m=" + e.mark + ";o=$(stty -g 2>/dev/null);stty -echo 2>/dev/null;" + tellReady + read + ";exit\n"
+		if err := write([]byte(opener)); err != nil {
+			return err
+		}
+		if err := wait(ctx, e.ready); err != nil {
+			return err
+		}
+	}
+	if e.o.By != Words {
+		if err := write(append(encode(e.o.whole()), lastLine...)); err != nil {
+			return err
+		}
+	}
+	if !e.o.Input || in == nil {
+		return nil
+	}
+	if err := wait(ctx, e.begun); err != nil {
+		return err
+	}
+	end := []byte(lastLine)
+	if e.o.TTY {
+		end = []byte{4}
+	}
+	buffer := make([]byte, 8<<10)
+	for {
+		n, err := in.Read(buffer)
+		data := buffer[:n]
+		if !e.o.TTY {
+			data = encode(data)
+		}
+		if n > 0 {
+			if err := write(data); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return write(end)
+		}
+	}
+}
+
+func wait(ctx context.Context, until <-chan struct{}) error {
+	select {
+	case <-until:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// ErrNoTTY is the error of Write for a command whose input the terminal of the service would print again.
+var ErrNoTTY = errors.New("input without a terminal needs stty in the image: ask for a terminal, or use an image with stty")
+
+// mostHeld bounds what is kept of what came before the command begins.
+const mostHeld = 64 << 10
+
+// Write takes what the session prints, and passes on what the command printed. What comes after the end of the command is dropped.
+func (e *Exec) Write(data []byte) (int, error) {
+	if e.exit != nil {
+		return len(data), nil
+	}
+	e.held = append(e.held, data...)
+	for {
+		at, word, end := e.said()
+		if end < 0 { // no whole line of the shell
+			if e.started {
+				return len(data), e.pass(at)
+			}
+			e.held = e.held[max(0, len(e.held)-mostHeld):]
+			return len(data), nil
+		}
+		if !e.started {
+			e.held = e.held[end:]
+			if err := e.begin(word); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		code, err := strconv.Atoi(word)
+		if err != nil { // the command printed a mark
+			at = end
+		} else {
+			e.exit = &code
+		}
+		if err := e.pass(at); err != nil || e.exit != nil {
+			e.held = nil
+			return len(data), err
+		}
+	}
+}
+
+// begin takes what the shell says before the command prints.
+func (e *Exec) begin(word string) error {
+	switch word {
+	case "ready":
+		if e.o.By == Typing && !closed(e.ready) {
+			close(e.ready)
+		}
+		return nil
+	case "cooked":
+		if e.o.Input {
+			return ErrNoTTY
+		}
+		e.cooked = true
+	case "begun", "raw":
+	default:
+		return fmt.Errorf("the shell says %q, which is not understood", word)
+	}
+	e.started = true
+	close(e.begun)
+	return nil
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// said finds a line of the shell. end is what follows the line, and -1 without a whole line: what begins at at may become one then.
+func (e *Exec) said() (at int, word string, end int) {
+	mark := []byte("\x1e" + e.mark + " ")
+	if at = bytes.Index(e.held, mark); at >= 0 {
+		begin := at + len(mark)
+		n := bytes.IndexByte(e.held[begin:], '\n')
+		if n < 0 {
+			return at, "", -1
+		}
+		return at, strings.TrimSpace(string(e.held[begin : begin+n])), begin + n + 1
+	}
+	n := min(len(mark)-1, len(e.held))
+	for !bytes.HasSuffix(e.held, mark[:n]) {
+		n--
+	}
+	return len(e.held) - n, "", -1
+}
+
+// pass passes the first n bytes on.
+func (e *Exec) pass(n int) error {
+	data := e.held[:n]
+	if e.cooked {
+		if n == len(e.held) && e.exit == nil && bytes.HasSuffix(data, []byte("\r")) {
+			n--
+		}
+		data = bytes.ReplaceAll(e.held[:n], []byte("\r\n"), []byte("\n"))
+	}
+	var err error
+	if len(data) > 0 {
+		_, err = e.o.Stdout.Write(data)
+	}
+	e.held = bytes.Clone(e.held[n:])
+	return err
+}
+
+// Begun returns a channel that is closed when the shell runs the command.
+func (e *Exec) Begun() <-chan struct{} { return e.begun }
+
+// Ended reports whether the command has ended, and how: with nil, or with an error that has the exit code, as the kubelet API wants it.
+func (e *Exec) Ended() (ended bool, err error) {
+	if e.exit == nil {
+		return false, nil
+	}
+	if *e.exit == 0 {
+		return true, nil
+	}
+	return true, utilexec.CodeExitError{Err: fmt.Errorf("command terminated with exit code %d", *e.exit), Code: *e.exit}
+}
+
+// End says how the command ended, for a service that tells it in some cases.
+func (e *Exec) End(code int) { e.exit = &code }
+
+// Flush passes on what is kept, for a session that ended before the shell said how the command did: it may say why.
+func (e *Exec) Flush() error {
+	if e.exit != nil {
+		return nil
+	}
+	_, err := e.o.Stdout.Write(e.held)
+	e.held = nil
+	return err
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shellexec
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	utilexec "k8s.io/utils/exec"
+)
+
+// shells are the programs that are sh in images, with the arguments before those of sh. That of alpine is the shell of busybox with another C library:
+// SHELLEXEC_ALPINE_BUSYBOX names the program of an image.
+var shells = map[string][]string{
+	"dash":    {"dash"},
+	"bash":    {"bash"},
+	"posix":   {"bash", "--posix"},
+	"busybox": {"busybox", "sh"},
+	"ash":     {"busybox", "ash"},
+	"alpine":  {os.Getenv("SHELLEXEC_ALPINE_BUSYBOX"), "sh"},
+}
+
+// inShells runs a test in each shell of the machine.
+func inShells(t *testing.T, test func(t *testing.T, shell []string)) {
+	for name, shell := range shells {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path, err := exec.LookPath(shell[0])
+			if err != nil {
+				t.Skipf("this machine does not have the shell %s: %v", name, err)
+			}
+			test(t, append([]string{path}, shell[1:]...))
+		})
+	}
+}
+
+// session is a command that runs in a shell of the machine, with what the service has of it.
+type session struct {
+	options Options
+	in      *string
+	after   string // what the command prints before it gets its input
+	out     bytes.Buffer
+}
+
+// waiting is an input that begins when it is told to.
+type waiting struct {
+	begin <-chan struct{}
+	io.Reader
+}
+
+// Read implements io.Reader.
+func (w waiting) Read(data []byte) (int, error) {
+	<-w.begin
+	return w.Reader.Read(data)
+}
+
+// run runs it, cuts the output into small pieces, and returns the exit code. A terminal is what the two files are of one, and else they are pipes.
+func (s *session) run(t *testing.T, shell []string, dir string) (code int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s.options.Stdout, s.options.Input = &s.out, s.in != nil
+	e := New(s.options)
+	words := []string{}
+	if s.options.By != Typing {
+		words = e.Command()[1:]
+	}
+	cmd := exec.CommandContext(ctx, shell[0], append(shell[1:len(shell):len(shell)], words...)...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "PS1=$ ", "HOME="+dir, "ENV=", "HISTFILE=")
+	var stdin io.WriteCloser
+	var stdout io.Reader
+	if s.options.TTY || s.options.Terminal {
+		terminal := onTerminal(t, cmd)
+		stdin, stdout = terminal, terminal
+	} else {
+		in, errIn := cmd.StdinPipe()
+		out, errOut := cmd.StdoutPipe()
+		if err := errors.Join(errIn, errOut); err != nil {
+			t.Fatal(err)
+		}
+		var other bytes.Buffer
+		cmd.Stderr = &other
+		defer func() {
+			if other.Len() > 0 {
+				t.Errorf("the other output has %q", &other)
+			}
+		}()
+		stdin, stdout = in, out
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	sent, shown := make(chan struct{}), make(chan struct{})
+	show := sync.OnceFunc(func() { close(shown) })
+	defer show()
+	go func() {
+		defer close(sent)
+		var in io.Reader
+		if s.in != nil {
+			in = waiting{shown, strings.NewReader(*s.in)}
+		}
+		_ = e.Send(ctx, in, func(data []byte) error { // a command may end before its input
+			_, err := stdin.Write(data)
+			return err
+		})
+	}()
+	piece := make([]byte, 3)
+	for {
+		n, err := stdout.Read(piece)
+		if _, failed := e.Write(piece[:n]); failed != nil {
+			t.Fatalf("%v, after %q", failed, &s.out)
+		}
+		if strings.Contains(s.out.String(), s.after) {
+			show()
+		}
+		ended, failed := e.Ended()
+		if ended {
+			show()
+			cancel()
+			stdin.Close() // as the end of a session does; the shell may read no more
+			<-sent
+			_ = cmd.Wait() // the shell may have been ended before it did
+			var exit utilexec.ExitError
+			if errors.As(failed, &exit) {
+				return exit.ExitStatus()
+			}
+			return 0
+		}
+		if err != nil {
+			t.Fatalf("the session ended before the command: %v; it printed %q, and %q is kept", err, &s.out, e.held)
+		}
+	}
+}
+
+// everyByte has all bytes, and lines that look like the last one.
+func everyByte() string {
+	var all strings.Builder
+	for range 20 {
+		for b := range 256 {
+			all.WriteByte(byte(b))
+		}
+		all.WriteString("\n.\n")
+	}
+	return all.String()
+}
+
+// TestShellTellsCodeAndEndOfInput runs commands with pipes, by both scripts that work with pipes, and on terminals that the caller did not ask for.
+func TestShellTellsCodeAndEndOfInput(t *testing.T) {
+	inShells(t, func(t *testing.T, shell []string) {
+		for way, o := range map[string]Options{
+			"words": {By: Words}, "reading": {By: Reading}, "words on a terminal": {By: Words, Terminal: true}, "typing": {By: Typing, Terminal: true},
+		} {
+			for name, c := range map[string]struct {
+				command []string
+				in      *string
+				out     string
+				code    int
+			}{
+				"words":             {[]string{"printf", "%s|", "a b", "it's", `"`, "$HOME", "`x`", `\n`, "two\nlines", "", "*", "\t!%s"}, nil, "a b|it's|\"|$HOME|`x`|\\n|two\nlines||*|\t!%s|", 0},
+				"a code":            {[]string{"sh", "-c", "echo to err >&2; exit 3"}, nil, "to err\n", 3},
+				"no end of a line":  {[]string{"printf", "a b"}, nil, "a b", 0},
+				"no program":        {[]string{"/nowhere/program"}, nil, "", 127},
+				"input that is not": {[]string{"cat"}, nil, "", 0},
+				"every byte":        {[]string{"cat"}, new(everyByte()), everyByte(), 0},
+				"input of no bytes": {[]string{"cat"}, new(""), "", 0},
+				"a dot":             {[]string{"cat"}, new("."), ".", 0},
+				"reads a part":      {[]string{"head", "-c", "2"}, new("abcd"), "ab", 0},
+				"reads and fails":   {[]string{"sh", "-c", "cat; exit 4"}, new("x\r\n"), "x\r\n", 4},
+				"ends before input": {[]string{"sh", "-c", "exit 5"}, new(strings.Repeat("much", 50_000)), "", 5},
+				"long input":        {[]string{"wc", "-c"}, new(strings.Repeat("all of this\n", 3000)), "36000\n", 0},
+				"a long word":       {[]string{"printf", "%s", strings.Repeat("long ", 5000)}, nil, strings.Repeat("long ", 5000), 0},
+			} {
+				t.Run(way+"/"+name, func(t *testing.T) {
+					s := session{options: o, in: c.in}
+					s.options.Command = c.command
+					code := s.run(t, shell, t.TempDir())
+					if got := s.out.String(); got != c.out && c.code != 127 || code != c.code {
+						t.Errorf("got %.300q and code %d, want %.300q and %d", got, code, c.out, c.code)
+					}
+				})
+			}
+		}
+	})
+}
+
+// TestCommandEndsBeforeItsInput: a caller who does not type is not waited for.
+func TestCommandEndsBeforeItsInput(t *testing.T) {
+	inShells(t, func(t *testing.T, shell []string) {
+		for way, o := range map[string]Options{"reading": {By: Reading}, "words on a terminal": {By: Words, Terminal: true}, "typing": {By: Typing, Terminal: true}} {
+			t.Run(way, func(t *testing.T) {
+				s := session{options: o, in: new("too late"), after: "what it does not print"}
+				s.options.Command = []string{"sh", "-c", "exit 5"}
+				if code := s.run(t, shell, t.TempDir()); code != 5 {
+					t.Errorf("got %d", code)
+				}
+			})
+		}
+	})
+}
+
+// TestShellOnTerminalOfCaller has a terminal that the caller asked for: of its size, with its keys, and as it was before the script was typed.
+func TestShellOnTerminalOfCaller(t *testing.T) {
+	inShells(t, func(t *testing.T, shell []string) {
+		for way, o := range map[string]Options{"words": {By: Words}, "typing": {By: Typing}} {
+			for name, c := range map[string]struct {
+				command []string
+				in      string
+				out     string
+				code    int
+			}{
+				"size":         {[]string{"sh", "-c", "stty size; exit 6"}, "", "50 132\r\n", 6},
+				"end of input": {[]string{"sh", "-c", "stty -echo; echo ready; cat; exit 7"}, "text\n", "ready\r\ntext\r\n", 7},
+				"interrupt":    {[]string{"sh", "-c", "stty -echo; trap 'echo trapped; exit 8' INT; echo ready; cat; exit 9"}, "\x03", "ready\r\ntrapped\r\n", 8},
+			} {
+				t.Run(way+"/"+name, func(t *testing.T) {
+					s := session{options: o, in: &c.in, after: c.out[:min(len(c.out), len("ready"))]}
+					s.options.Command, s.options.TTY, s.options.Rows, s.options.Columns = c.command, true, 50, 132
+					code := s.run(t, shell, t.TempDir())
+					if got := s.out.String(); got != c.out || code != c.code {
+						t.Errorf("got %q and code %d, want %q and %d", got, code, c.out, c.code)
+					}
+				})
+			}
+		}
+	})
+}
+
+// TestOutputIsPassedOnInPieces cuts what a session prints at every place.
+func TestOutputIsPassedOnInPieces(t *testing.T) {
+	for _, c := range []struct {
+		name, begin, text, want string
+		o                       Options
+	}{
+		{"a mark without its byte", "begun\n", "MARK 3\n\nMARK\nend", "MARK 3\n\nMARK\nend", Options{}},
+		{"a part of the mark", "begun\n", "\x1eMARKED 3\n\x1e\x1eMAR", "\x1eMARKED 3\n\x1e\x1eMAR", Options{}},
+		{"the mark of no code", "begun\n", "a\x1eMARK x\nb", "a\x1eMARK x\nb", Options{}},
+		{"a raw terminal", "raw\n", "a\r\nb\r\n", "a\r\nb\r\n", Options{Terminal: true}},
+		{"a cooked terminal", "cooked\r\n", "a\r\nb\rc\r\n", "a\nb\rc\n", Options{Terminal: true}},
+		{"a terminal of the caller", "begun\r\n", "a\r\nb", "a\r\nb", Options{TTY: true}},
+	} {
+		all := "prompt \x1eMARK " + c.begin + c.text + "\x1eMARK 12\r\nrest"
+		for cut := range len(all) {
+			var got bytes.Buffer
+			c.o.Stdout = &got
+			e := New(c.o)
+			e.mark = "MARK"
+			for _, part := range []string{all[:cut], all[cut:]} {
+				if _, err := e.Write([]byte(part)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ended, err := e.Ended()
+			if got.String() != c.want || !ended || err == nil || err.Error() != "command terminated with exit code 12" {
+				t.Errorf("%s, cut at %d: got %q, %t with %v, want %q", c.name, cut, got.String(), ended, err, c.want)
+			}
+		}
+	}
+}
+
+// TestInputOnCookedTerminalIsRefused: the terminal would print it again.
+func TestInputOnCookedTerminalIsRefused(t *testing.T) {
+	e := New(Options{Terminal: true, Input: true})
+	if _, err := e.Write([]byte("\x1e" + e.mark + " cooked\r\n")); !errors.Is(err, ErrNoTTY) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestSessionWithoutShellShowsWhatItPrinted: it may say why there is no shell.
+func TestSessionWithoutShellShowsWhatItPrinted(t *testing.T) {
+	var out bytes.Buffer
+	e := New(Options{Stdout: &out})
+	if _, err := e.Write([]byte("sh: not found\n")); err != nil {
+		t.Fatal(err)
+	}
+	if ended, _ := e.Ended(); ended || out.Len() > 0 {
+		t.Errorf("ended: %t, with %q before the end of the session", ended, &out)
+	}
+	if err := e.Flush(); err != nil || out.String() != "sh: not found\n" {
+		t.Errorf("got %q, %v", &out, err)
+	}
+}
+
+// TestSendEndsWithItsSession: nobody is ready for the script, and none for the input.
+func TestSendEndsWithItsSession(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, by := range []By{Words, Reading, Typing} {
+		if err := New(Options{By: by, Input: true}).Send(ctx, strings.NewReader("x"), func([]byte) error { return nil }); !errors.Is(err, context.Canceled) {
+			t.Errorf("way %d: got %v", by, err)
+		}
+	}
+}
+
+// TestWordsAreShort: services take words of 256 characters, and the script with a terminal is one.
+func TestWordsAreShort(t *testing.T) {
+	for _, o := range []Options{{By: Reading}, {By: Reading, TTY: true, Rows: 65535, Columns: 65535}} {
+		for _, word := range New(o).Command() {
+			if len(word) > 256 {
+				t.Errorf("%s characters: %q", strconv.Itoa(len(word)), word)
+			}
+		}
+	}
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shellexec
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// The parts of the scripts. The shell prints lines for Exec that begin with the byte 036 and the mark in m: no list of processes and no echo of
+// what was typed has both.
+const (
+	// read reads lines into s until the one with a dot, and runs s. A shell that edits its lines leaves this text as it is.
+	read = `s=;while IFS= read -r l;do [ "$l" = . ]&&break;s=$s$l;done;eval "$(printf %b "$s")"`
+	// tellReady says that lines are read.
+	tellReady = `printf '\036%s ready\n' "$m";`
+	// tellBegun says that the command begins.
+	tellBegun = `printf '\036%s begun\n' "$m";`
+	// makeRaw lets a terminal change nothing, and says whether it does.
+	makeRaw = `if stty raw -echo 2>/dev/null;then l=raw;else l=cooked;fi;printf '\036%s %s\n' "$m" $l;`
+	// tellCode says how the command ended. Both outputs of the command are one: in two, the last of one could come after this line.
+	tellCode = `2>&1;printf '\036%s %d\n' "$m" $?`
+	// run has no input, runFed has the lines that follow until the one with a dot, and runTyped has the terminal, whose key for an
+	// interrupt is for the command alone.
+	run      = `"$@" </dev/null ` + tellCode
+	runFed   = `while IFS= read -r l;do [ "$l" = . ]&&break;printf %b "$l";done|{ "$@" ` + tellCode + `;}`
+	runTyped = `trap : INT QUIT;"$@" ` + tellCode
+)
+
+// lastLine is the line after the last one.
+const lastLine = ".\n"
+
+// longestPiece is how many bytes a line stands for. A terminal takes lines of 4,095 bytes.
+const longestPiece = 800
+
+// encode writes bytes as lines that printf %b reads: letters and some signs as they are, and the others as four octal digits, which is the form that
+// every shell reads. A dot is not among the letters, since it is the last line.
+func encode(data []byte) []byte {
+	var out bytes.Buffer
+	for i, b := range data {
+		if i > 0 && i%longestPiece == 0 {
+			out.WriteByte('\n')
+		}
+		if b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || strings.IndexByte(" /-_=,:", b) >= 0 {
+			out.WriteByte(b)
+		} else {
+			fmt.Fprintf(&out, `\0%03o`, b)
+		}
+	}
+	if len(data) > 0 {
+		out.WriteByte('\n')
+	}
+	return out.Bytes()
+}
+
+// quote makes text one word of a shell.
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// body runs the command in the arguments of the shell.
+func (o *Options) body() string {
+	switch {
+	case o.TTY:
+		text := ""
+		if o.By == Typing {
+			text = `stty "$o" 2>/dev/null;`
+		}
+		if o.Rows > 0 && o.Columns > 0 {
+			text += fmt.Sprintf("stty rows %d cols %d 2>/dev/null;", o.Rows, o.Columns)
+		}
+		return text + tellBegun + runTyped
+	case o.Terminal && o.Input:
+		return makeRaw + runFed
+	case o.Terminal:
+		return makeRaw + run
+	case o.Input:
+		return tellBegun + runFed
+	}
+	return tellBegun + run
+}
+
+// whole is the body with the command before it.
+func (o *Options) whole() []byte {
+	var text strings.Builder
+	text.WriteString("set --")
+	for _, word := range o.Command {
+		text.WriteString(" " + quote(word))
+	}
+	text.WriteString(";" + o.body())
+	return []byte(text.String())
+}
