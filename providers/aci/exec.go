@@ -3,13 +3,10 @@
 package aci
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
 	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
@@ -18,6 +15,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
 )
 
 // RunInContainer runs a command by a websocket, through a shell of the image. Both outputs are one stream.
@@ -88,11 +86,13 @@ func quietly(err error) error {
 	return err
 }
 
+// shell is what ACI runs: one program, without arguments, on a terminal.
+const shell = "/bin/sh"
+
 // session is a command that runs.
 type session struct {
 	conn   *websocket.Conn
 	attach api.AttachIO
-	held   []byte // what came and was not looked at yet
 }
 
 // run tells the shell what to do, and passes the streams on until the command ends.
@@ -100,125 +100,46 @@ func (s *session) run(ctx context.Context, password string, command []string) er
 	if err := s.conn.WriteMessage(websocket.TextMessage, []byte(password)); err != nil {
 		return err
 	}
-	input := s.attach.Stdin() != nil
-	if err := s.write([]byte(typed)); err != nil {
-		return err
+	o := shellexec.Options{Command: command, By: shellexec.Typing, TTY: s.attach.TTY(), Terminal: true, Input: s.attach.Stdin() != nil}
+	if w := s.attach.Stdout(); w != nil {
+		o.Stdout = w
 	}
-	if err := s.await(ctx, readyMark); err != nil {
-		return err
-	}
-	if err := s.write(append(octal([]byte(script(command, s.attach.TTY(), input))), '\n')); err != nil {
-		return err
-	}
-	if err := s.await(ctx, beginMark); err != nil {
-		return err
-	}
-	if input {
-		go s.send()
-	}
-	return s.receive(ctx)
-}
-
-func (s *session) write(data []byte) error {
-	return s.conn.WriteMessage(websocket.BinaryMessage, data)
-}
-
-// await reads until the line of a mark, and drops what is before it: prompts, and the echo of what was typed.
-func (s *session) await(ctx context.Context, mark string) error {
-	if err := s.conn.SetReadDeadline(time.Now().Add(callTimeout)); err != nil {
-		return err
-	}
-	for {
-		if at := bytes.Index(s.held, []byte(mark)); at >= 0 {
-			if end := bytes.IndexByte(s.held[at:], '\n'); end >= 0 {
-				s.held = s.held[at+end+1:]
-				return s.conn.SetReadDeadline(time.Time{})
-			}
-		}
-		_, data, err := s.conn.ReadMessage()
-		if err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return errdefs.InvalidInput("the command did not begin: it needs " + shell + " in the image, as ACI runs one program and tells no exit code")
-		}
-		s.held = append(s.held, data...)
-	}
-}
-
-// send passes the input on: to a terminal as it is, with the key that ends an input there, and else in lines for the shell.
-func (s *session) send() {
-	in, tty := s.attach.Stdin(), s.attach.TTY()
-	buffer := make([]byte, 8<<10)
-	for {
-		n, err := in.Read(buffer)
-		data := buffer[:n]
-		if !tty {
-			data = octal(data)
-		}
-		if n > 0 && s.write(data) != nil {
-			return
-		}
-		if err != nil {
-			end := []byte{'\n'}
-			if tty {
-				end = []byte{4}
-			}
-			_ = s.write(end) // the session may have ended
-			return
-		}
-	}
+	e := shellexec.New(o)
+	go func() { // it ends with the session
+		_ = e.Send(ctx, s.attach.Stdin(), func(data []byte) error { return s.conn.WriteMessage(websocket.BinaryMessage, data) })
+	}()
+	return s.receive(ctx, e)
 }
 
 // receive passes the output on until the shell says how the command ended.
-func (s *session) receive(ctx context.Context) error {
+func (s *session) receive(ctx context.Context, e *shellexec.Exec) error {
+	limit := time.Now().Add(callTimeout)
+	begun := e.Begun()
 	for {
-		at := bytes.Index(s.held, []byte(exitMark))
-		if at < 0 {
-			keep := beginning(s.held)
-			if err := s.put(s.held[:len(s.held)-keep]); err != nil {
-				return err
-			}
-			s.held = append([]byte(nil), s.held[len(s.held)-keep:]...)
-		} else if end := bytes.IndexByte(s.held[at:], '\n'); end >= 0 {
-			if err := s.put(s.held[:at]); err != nil {
-				return err
-			}
-			code, err := strconv.Atoi(strings.TrimSpace(string(s.held[at+len(exitMark) : at+end])))
-			if err != nil {
-				return fmt.Errorf("the exit code is not understood: %w", err)
-			}
-			if code != 0 {
-				return utilexec.CodeExitError{Err: fmt.Errorf("command terminated with exit code %d", code), Code: code}
-			}
-			return nil
+		if err := s.conn.SetReadDeadline(limit); err != nil {
+			return err
 		}
 		_, data, err := s.conn.ReadMessage()
-		if err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			_ = s.put(s.held)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case begun != nil:
+			return errdefs.InvalidInput("the command did not begin: it needs " + shell + " in the image, as ACI runs one program and tells no exit code")
+		default:
+			_ = e.Flush()
 			return errdefs.InvalidInput("the session ended before the command said how it ended: the container may have ended")
 		}
-		s.held = append(s.held, data...)
-	}
-}
-
-// beginning is how many bytes at the end of data may be the beginning of the mark.
-func beginning(data []byte) int {
-	for n := min(len(exitMark)-1, len(data)); n > 0; n-- {
-		if bytes.HasSuffix(data, []byte(exitMark[:n])) {
-			return n
+		if _, err := e.Write(data); err != nil {
+			return err
+		}
+		if ended, err := e.Ended(); ended {
+			return err
+		}
+		select {
+		case <-begun:
+			limit, begun = time.Time{}, nil
+		default:
 		}
 	}
-	return 0
-}
-
-func (s *session) put(data []byte) error {
-	if w := s.attach.Stdout(); w != nil && len(data) > 0 {
-		_, err := w.Write(data)
-		return err
-	}
-	return nil
 }

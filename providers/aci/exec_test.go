@@ -3,12 +3,10 @@
 package aci
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -92,82 +90,6 @@ func TestTerminal(t *testing.T) {
 	}
 	if strings.Contains(s.text(), "\x1e") {
 		t.Errorf("the mark is shown: %q", s.text())
-	}
-}
-
-// TestScripts runs them by a shell of this machine, without a terminal: TestProcesses has one.
-func TestScripts(t *testing.T) {
-	every := make([]byte, 3000)
-	for i := range every {
-		every[i] = byte(i)
-	}
-	for _, c := range []struct {
-		command []string
-		input   []byte
-		out     string
-		code    string
-	}{
-		{command: []string{"printf", "%s|", "a b", "it's", `"`, "$HOME", "`x`", "a\nb", "*", `\`, "", "\t!%s"}, out: "a b|it's|\"|$HOME|`x`|a\nb|*|\\||\t!%s|", code: "0"},
-		{command: []string{"sh", "-c", "exit 7"}, code: "7"},
-		{command: []string{"/no/such/program"}, out: "-", code: "127"},
-		{command: []string{"cat"}, out: "", code: "0"},
-		{command: []string{"cat"}, input: every, out: string(every), code: "0"},
-		{command: []string{"head", "-c", "3"}, input: every, out: "\x00\x01\x02", code: "0"},
-		{command: []string{"printf", "%s", strings.Repeat("long ", 5000)}, out: strings.Repeat("long ", 5000), code: "0"},
-	} {
-		out, err := inSteps(t, typed, string(octal([]byte(script(c.command, false, c.input != nil))))+"\n", string(octal(c.input))+"\n")
-		if err != nil {
-			t.Fatalf("%.60q: %v: %.80q", c.command, err, out)
-		}
-		_, rest, _ := strings.Cut(out, readyMark+"\n"+beginMark+"\n")
-		shown, code, found := strings.Cut(rest, exitMark)
-		if code, _, _ = strings.Cut(code, "\n"); !found || code != c.code || shown != c.out && c.out != "-" {
-			t.Errorf("%.60q: got %.80q, want %.80q and code %s", c.command, out, c.out, c.code)
-		}
-	}
-}
-
-// inSteps writes to a shell as a session does, each part when the shell has said that it is ready for it: a shell may read ahead.
-func inSteps(t *testing.T, parts ...string) (string, error) {
-	t.Helper()
-	sh := exec.CommandContext(t.Context(), "sh")
-	in, err := sh.StdinPipe()
-	if err != nil {
-		return "", err
-	}
-	out, err := sh.StdoutPipe()
-	if err != nil {
-		return "", err
-	}
-	if err := sh.Start(); err != nil {
-		return "", err
-	}
-	lines := bufio.NewReader(out)
-	var all strings.Builder
-	for i, part := range parts {
-		if _, err := io.WriteString(in, part); err != nil && i < 2 { // a command may end before its input
-			return all.String(), err
-		}
-		if i == len(parts)-1 {
-			break
-		}
-		line, err := lines.ReadString('\n')
-		all.WriteString(line)
-		if err != nil {
-			return all.String(), err
-		}
-	}
-	in.Close()
-	rest, err := io.ReadAll(lines)
-	all.Write(rest)
-	return all.String(), errors.Join(err, sh.Wait())
-}
-
-func TestTheMarkInParts(t *testing.T) {
-	for text, want := range map[string]int{"": 0, "abc": 0, "abc\x1e": 1, "abc\x1evk-ex": 6, "\x1evk-exit": 8, "\x1evk-other": 0} {
-		if got := beginning([]byte(text)); got != want {
-			t.Errorf("%q: got %d, want %d", text, got, want)
-		}
 	}
 }
 
