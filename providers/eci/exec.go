@@ -4,7 +4,6 @@ package eci
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -33,8 +32,8 @@ const (
 	sizePatience = time.Second
 )
 
-// Exec implements service.Executor, by a websocket. ECI tells neither the exit code nor the end of the input, so a shell of the image does; see
-// script. Without one the output is all that there is, and the end of the command is an error.
+// Exec implements service.Executor, by a websocket. ECI tells neither the exit code nor the end of the input, so a shell of the image does.
+// Without one the output is all that there is, and the end of the command is an error.
 func (d *driver) Exec(ctx context.Context, in service.Target[instance], command []string, attach api.AttachIO) error {
 	s := session{attach: attach, container: in.Container}
 	group := in.Instance.status.ContainerGroupID
@@ -42,11 +41,11 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 	if err != nil {
 		return err
 	}
-	if shell {
-		s.script = &script{mark: rand.Text()}
-	}
 	rows, columns := s.size(ctx)
-	words, err := s.words(command, rows, columns)
+	if shell {
+		s.useShell(command, rows, columns)
+	}
+	words, err := s.words(command)
 	if err != nil {
 		return err
 	}
@@ -64,7 +63,7 @@ func (d *driver) Exec(ctx context.Context, in service.Target[instance], command 
 	conn.SetPongHandler(func(string) error { return s.heard() })
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	go s.send(command) // ends with the input, or with the first write after the end of conn
+	go s.send(ctx) // ends with the input, or with the first write after the end of conn
 	go s.beat(ctx)
 	return s.receive(ctx)
 }

@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os/exec"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -50,102 +49,33 @@ func (c *caller) TTY() bool { return c.tty }
 // Resize implements api.AttachIO.
 func (c *caller) Resize() <-chan api.TermSize { return c.resize }
 
-// TestScriptInShells runs the scripts in the shells of this machine, as ECI would: with what is sent as input. ECI makes one of both outputs, in
-// any order, so all of the command's must come before the mark in one of them.
-func TestScriptInShells(t *testing.T) {
-	every := make([]byte, 256)
-	for i := range every {
-		every[i] = byte(i)
-	}
-	found := 0
-	for _, shell := range []string{"sh", "dash", "bash", "busybox"} {
-		path, err := exec.LookPath(shell)
-		if err != nil {
-			continue
-		}
-		found++
-		for name, c := range map[string]struct {
-			command []string
-			in      *string
-			out     string
-			code    int
-		}{
-			"words":        {[]string{"printf", "%s|", "a b", "it's", "$HOME", `\n`, "two\nlines", "", "*"}, nil, "a b|it's|$HOME|\\n|two\nlines||*|", 0},
-			"a code":       {[]string{"sh", "-c", "echo to err >&2; exit 3"}, nil, "to err\n", 3},
-			"no program":   {[]string{"/nowhere/program"}, nil, "", 127},
-			"every byte":   {[]string{"cat"}, new(string(every)), string(every), 0},
-			"no input":     {[]string{"cat"}, new(""), "", 0},
-			"a dot":        {[]string{"cat"}, new("."), ".", 0},
-			"reads a part": {[]string{"head", "-c", "2"}, new("abcd"), "ab", 0},
-			"long":         {[]string{"wc", "-c"}, new(strings.Repeat("all of this\n", 3000)), "36000\n", 0},
-		} {
-			t.Run(shell+"/"+name, func(t *testing.T) {
-				t.Parallel()
-				s := &script{mark: "MARK"}
-				var in bytes.Buffer
-				in.Write(s.begin(c.command, c.in != nil))
-				if c.in != nil {
-					for rest := *c.in; rest != ""; { // in pieces, as a session does
-						n := min(1000, len(rest))
-						in.Write(s.line([]byte(rest[:n])))
-						rest = rest[n:]
-					}
-					in.Write(s.end())
-				}
-				words := s.words(c.command, false, 0, 0)
-				if shell == "busybox" {
-					words = append([]string{"busybox"}, words...)
-				} else {
-					words[0] = path
-				}
-				cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
-				cmd.Stdin, cmd.Dir = &in, t.TempDir()
-				var other bytes.Buffer
-				cmd.Stderr = &other
-				said, err := cmd.Output()
-				if err != nil || other.Len() > 0 {
-					t.Fatalf("%v: %s, and in the other output: %s", err, said, &other)
-				}
-				var out bytes.Buffer
-				m := &marked{mark: "MARK", next: &out}
-				for len(said) > 0 && !m.ended { // in small pieces, so that the mark is cut
-					n := min(3, len(said))
-					if _, err := m.Write(said[:n]); err != nil {
-						t.Fatal(err)
-					}
-					said = said[n:]
-				}
-				if got := out.String(); got != c.out && !(c.code == 127 && got != "") || !m.ended || m.code != c.code {
-					t.Errorf("got %q with code %d, ended %t; want %q with %d", got, m.code, m.ended, c.out, c.code)
-				}
-			})
-		}
-	}
-	if found == 0 {
-		t.Skip("this machine has no shell")
-	}
-}
-
 // TestWordsOfECI: what ECI does not take is refused with what to do.
 func TestWordsOfECI(t *testing.T) {
 	long := strings.Repeat("x", longestWord+1)
 	many := strings.Split(strings.Repeat("a ", mostWords), " ")
+	words := func(c *caller, shell bool, command []string) (string, error) {
+		s := &session{attach: c}
+		if shell {
+			s.useShell(command, 50, 132)
+		}
+		return s.words(command)
+	}
 	for _, c := range []struct {
-		name    string
-		s       *session
-		command []string
-		ok      bool
+		name       string
+		tty, shell bool
+		command    []string
+		ok         bool
 	}{
-		{"a script has no limit", &session{attach: &caller{}, script: &script{mark: "m"}}, append(many, long), true},
-		{"a terminal has", &session{attach: &caller{tty: true}, script: &script{mark: "m"}}, []string{long}, false},
-		{"a terminal has a number", &session{attach: &caller{tty: true}, script: &script{mark: "m"}}, many, false},
-		{"without a shell", &session{attach: &caller{}}, []string{long}, false},
+		{"a script has no limit", false, true, append(many, long), true},
+		{"a terminal has", true, true, []string{long}, false},
+		{"a terminal has a number", true, true, many, false},
+		{"without a shell", false, false, []string{long}, false},
 	} {
-		if _, err := c.s.words(c.command, 24, 80); (err == nil) != c.ok {
+		if _, err := words(&caller{tty: c.tty}, c.shell, c.command); (err == nil) != c.ok {
 			t.Errorf("%s: got %v", c.name, err)
 		}
 	}
-	got, err := (&session{attach: &caller{tty: true}, script: &script{mark: "m"}}).words([]string{"sh"}, 50, 132)
+	got, err := words(&caller{tty: true}, true, []string{"sh"})
 	if err != nil || !strings.Contains(got, "stty rows 50 cols 132") {
 		t.Errorf("got %s, %v", got, err)
 	}
@@ -171,20 +101,6 @@ func TestSizeOfATerminal(t *testing.T) {
 	case <-sent:
 	case <-time.After(10 * time.Second):
 		t.Error("sizes are not read")
-	}
-}
-
-// TestMarkOfAnotherCommand: what a command prints does not end it.
-func TestMarkOfAnotherCommand(t *testing.T) {
-	var out bytes.Buffer
-	m := &marked{mark: "MARK", next: &out}
-	for _, piece := range []string{"\nMARKED 3\n", "\n", "M", "A\n", "end\nMARK", " 4\n"} {
-		if _, err := m.Write([]byte(piece)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := out.String(); got != "\nMARKED 3\n\nMA\nend" || m.code != 4 || !m.ended {
-		t.Errorf("got %q with %d", got, m.code)
 	}
 }
 

@@ -13,30 +13,39 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
-	utilexec "k8s.io/utils/exec"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
 )
 
 // session is a command that runs.
 type session struct {
 	conn      *websocket.Conn
 	attach    api.AttachIO
-	script    *script // nil for an image without a shell
+	shell     *shellexec.Exec // nil for an image without a shell
 	container string
 	mu        sync.Mutex // of writes
 }
 
+// useShell lets a shell of the container run a command. ECI limits the words of a command, so it reads the script.
+func (s *session) useShell(command []string, rows, columns uint16) {
+	o := shellexec.Options{Command: command, By: shellexec.Reading, TTY: s.attach.TTY(), Input: s.attach.Stdin() != nil, Rows: rows, Columns: columns}
+	if w := s.attach.Stdout(); w != nil {
+		o.Stdout = w
+	}
+	s.shell = shellexec.New(o)
+}
+
 // hasInput reports whether ECI is to pass input on: a script comes that way.
 func (s *session) hasInput() bool {
-	return s.attach.Stdin() != nil || s.script != nil && !s.attach.TTY()
+	return s.attach.Stdin() != nil || s.shell != nil && s.shell.NeedsInput()
 }
 
 // words is what ECI is asked to run.
-func (s *session) words(command []string, rows, columns uint16) (string, error) {
-	if s.script != nil {
-		command = s.script.words(command, s.attach.TTY(), rows, columns)
+func (s *session) words(command []string) (string, error) {
+	if s.shell != nil {
+		command = s.shell.Command()
 	}
 	if len(command) > mostWords {
 		return "", errdefs.InvalidInputf("ECI takes a command of %d words, and this one has %d with what tells its exit code", mostWords, len(command))
@@ -77,29 +86,22 @@ func (s *session) write(data []byte) error {
 	return s.conn.WriteMessage(websocket.BinaryMessage, data)
 }
 
-// send passes the input on: through a terminal as it is, to a script in its words.
-func (s *session) send(command []string) {
+// send passes the input on: to a shell in its words, and else as it is.
+func (s *session) send(ctx context.Context) {
 	in := s.attach.Stdin()
-	written := s.script != nil && !s.attach.TTY()
-	if written && s.write(s.script.begin(command, in != nil)) != nil || in == nil {
+	if s.shell != nil {
+		_ = s.shell.Send(ctx, in, s.write) // it ends with the session
+		return
+	}
+	if in == nil {
 		return
 	}
 	buffer := make([]byte, 8<<10)
 	for {
 		n, err := in.Read(buffer)
-		data := buffer[:n]
-		if written && n > 0 {
-			data = s.script.line(data)
-		}
-		if n > 0 && s.write(data) != nil {
+		if n > 0 && s.write(buffer[:n]) != nil || err != nil {
 			return
 		}
-		if err != nil {
-			break
-		}
-	}
-	if written {
-		_ = s.write(s.script.end())
 	}
 }
 
@@ -129,7 +131,6 @@ func (s *session) heard() error { return s.conn.SetReadDeadline(time.Now().Add(e
 // receive passes the output on until the command has ended.
 func (s *session) receive(ctx context.Context) error {
 	out := s.output()
-	filter, _ := out.(*marked)
 	for {
 		err := s.heard()
 		var data []byte
@@ -137,6 +138,9 @@ func (s *session) receive(ctx context.Context) error {
 			_, data, err = s.conn.ReadMessage()
 		}
 		if err != nil {
+			if s.shell != nil {
+				_ = s.shell.Flush()
+			}
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -145,24 +149,20 @@ func (s *session) receive(ctx context.Context) error {
 		if _, err := out.Write(data); err != nil {
 			return err
 		}
-		if filter != nil && filter.ended {
-			if filter.code == 0 {
-				return nil
+		if s.shell != nil {
+			if ended, err := s.shell.Ended(); ended {
+				return err
 			}
-			return utilexec.CodeExitError{Err: fmt.Errorf("command terminated with exit code %d", filter.code), Code: filter.code}
 		}
 	}
 }
 
-// output is where the output goes, without a mark.
+// output is where the output goes.
 func (s *session) output() io.Writer {
-	to := s.attach.Stdout()
-	switch {
-	case s.script != nil && to != nil:
-		return &marked{mark: s.script.mark, tty: s.attach.TTY(), next: to}
-	case s.script != nil:
-		return &marked{mark: s.script.mark, tty: s.attach.TTY(), next: io.Discard}
-	case to != nil:
+	if s.shell != nil {
+		return s.shell
+	}
+	if to := s.attach.Stdout(); to != nil {
 		return to
 	}
 	return io.Discard

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package eci
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// shells remembers which containers have a shell.
+type shells struct {
+	mu    sync.Mutex
+	known map[string]bool // guarded by mu; by the ID of a run
+}
+
+// mostShells bounds what is remembered.
+const mostShells = 1000
+
+// hasShell asks a container to run a shell, by the request of ECI that tells the output. A run that has one is not asked again; one that
+// seems to have none may not have been ready.
+func (d *driver) hasShell(ctx context.Context, group, container, run string) (bool, error) {
+	d.shells.mu.Lock()
+	has := d.shells.known[run]
+	d.shells.mu.Unlock()
+	if has {
+		return true, nil
+	}
+	mark := rand.Text()
+	var answer execAnswer
+	err := d.client.call(ctx, "ExecContainerCommand", execRequest{
+		ContainerGroupID: group, ContainerName: container, Command: `["sh","-c","echo ` + mark + `"]`, Stdin: new(false), Sync: true,
+	}, &answer)
+	var said *apiError
+	switch {
+	case err == nil:
+		has = strings.Contains(answer.SyncResponse, mark)
+	case errors.As(err, &said) && said.status == http.StatusBadRequest && !said.throttled(): // how ECI says that there is no shell is not documented
+	default:
+		return false, err
+	}
+	if !has {
+		return false, nil
+	}
+	d.shells.mu.Lock()
+	defer d.shells.mu.Unlock()
+	if d.shells.known == nil || len(d.shells.known) >= mostShells {
+		d.shells.known = map[string]bool{}
+	}
+	d.shells.known[run] = true
+	return true, nil
+}
