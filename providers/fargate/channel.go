@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
 )
 
 const (
@@ -35,7 +37,7 @@ const (
 type channel struct {
 	conn   *websocket.Conn
 	attach api.AttachIO
-	out    *output
+	shell  *shellexec.Exec
 	stderr io.Writer
 	last   string // what the other end said when it closed
 	next   int64  // the number of the message that is expected
@@ -54,9 +56,9 @@ type waitingFor struct {
 	at   time.Time
 }
 
-func newChannel(conn *websocket.Conn, attach api.AttachIO, out *output) *channel {
+func newChannel(conn *websocket.Conn, attach api.AttachIO, shell *shellexec.Exec) *channel {
 	c := &channel{
-		conn: conn, attach: attach, out: out, stderr: io.Discard, ready: make(chan struct{}), room: make(chan struct{}, window), waiting: map[int64]*waitingFor{},
+		conn: conn, attach: attach, shell: shell, stderr: io.Discard, ready: make(chan struct{}), room: make(chan struct{}, window), waiting: map[int64]*waitingFor{},
 	}
 	if w := attach.Stderr(); w != nil {
 		c.stderr = w
@@ -80,7 +82,7 @@ func (c *channel) run(ctx context.Context) error {
 	go c.again(ctx)
 	for {
 		kind, data, err := c.conn.ReadMessage()
-		if c.out.ended {
+		if ended, _ := c.shell.Ended(); ended {
 			return nil
 		}
 		if err != nil {
@@ -139,16 +141,19 @@ func (c *channel) payload(f frame) (over bool, err error) {
 	case payloadHandshakeComplete:
 		close(c.ready)
 	case payloadOutput:
-		_, err := c.out.Write(f.data)
-		return c.out.ended, err
+		_, err := c.shell.Write(f.data)
+		ended, _ := c.shell.Ended()
+		return ended, err
 	case payloadStderr:
 		_, err := c.stderr.Write(f.data)
 		return false, err
 	case payloadExitCode:
-		if _, err := fmt.Sscan(string(f.data), &c.out.code); err == nil {
-			c.out.ended = true
+		var code int
+		if _, err := fmt.Sscan(string(f.data), &code); err != nil {
+			return false, nil // the shell tells it
 		}
-		return c.out.ended, nil
+		c.shell.End(code)
+		return true, nil
 	}
 	return false, nil
 }
@@ -185,49 +190,26 @@ func (c *channel) shake(request []byte) error {
 	return c.send(payloadHandshakeResponse, data)
 }
 
-// feed passes the input on. Without a terminal it is written for the script.
+// feed passes the input on, in messages that the other end takes.
 func (c *channel) feed(ctx context.Context) {
-	in := c.attach.Stdin()
 	select {
 	case <-c.ready:
 	case <-ctx.Done():
 		return
 	}
-	if in == nil {
-		return
-	}
-	pass := func(data []byte) bool {
-		for len(data) > 0 {
-			n := min(len(data), mostInput)
+	_ = c.shell.Send(ctx, c.attach.Stdin(), func(data []byte) error { // it ends with the session
+		for part := range slices.Chunk(data, mostInput) {
 			select {
 			case c.room <- struct{}{}:
 			case <-ctx.Done():
-				return false
+				return ctx.Err()
 			}
-			if c.send(payloadOutput, data[:n]) != nil {
-				return false
+			if err := c.send(payloadOutput, part); err != nil {
+				return err
 			}
-			data = data[n:]
 		}
-		return true
-	}
-	buffer := make([]byte, mostInput/8)
-	for {
-		n, err := in.Read(buffer)
-		data := buffer[:n]
-		if !c.attach.TTY() && n > 0 {
-			data = line(data)
-		}
-		if !pass(data) {
-			return
-		}
-		if err != nil {
-			break
-		}
-	}
-	if !c.attach.TTY() {
-		pass([]byte(lastLine))
-	}
+		return nil
+	})
 }
 
 // resize passes the sizes of the terminal on.

@@ -4,23 +4,22 @@ package fargate
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/gorilla/websocket"
 	corev1 "k8s.io/api/core/v1"
-	utilexec "k8s.io/utils/exec"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
 )
 
 // dialTimeout bounds the opening of a session.
@@ -47,28 +46,35 @@ func (p *provider) RunInContainer(ctx context.Context, namespace, name, containe
 	case !runs(pod, container):
 		return fail(errdefs.InvalidInput("it does not run"))
 	}
-	mark := "vk-" + rand.Text()
-	conn, err := p.service.session(ctx, *task.TaskArn, container, words(mark, command, attach.TTY(), attach.Stdin() != nil))
+	o := shellexec.Options{Command: command, TTY: attach.TTY(), Terminal: true, Input: attach.Stdin() != nil}
+	if w := attach.Stdout(); w != nil {
+		o.Stdout = w
+	}
+	shell := shellexec.New(o)
+	conn, err := p.service.session(ctx, *task.TaskArn, container, quoted(shell.Command()))
 	if err != nil {
 		return fail(err)
 	}
 	defer conn.Close()
-	out := &output{mark: mark, begun: attach.TTY(), input: attach.Stdin() != nil, to: io.Discard}
-	if w := attach.Stdout(); w != nil {
-		out.to = w
-	}
-	s := newChannel(conn, attach, out)
+	s := newChannel(conn, attach, shell)
 	if err := s.run(ctx); err != nil {
 		return fail(err)
 	}
-	switch {
-	case !out.ended:
-		_ = out.pass(len(out.held)) // of what went wrong
+	ended, err := shell.Ended()
+	if !ended {
+		_ = shell.Flush()
 		return fail(fmt.Errorf("the session has ended, and nobody told how the command did: does the image have sh? %s", s.last))
-	case out.code != 0:
-		return utilexec.CodeExitError{Err: fmt.Errorf("command terminated with exit code %d", out.code), Code: out.code}
 	}
-	return nil
+	return err
+}
+
+// quoted makes one line of a command, as a session takes it.
+func quoted(command []string) string {
+	words := make([]string, len(command))
+	for i, w := range command {
+		words[i] = "'" + strings.ReplaceAll(w, "'", `'"'"'`) + "'"
+	}
+	return strings.Join(words, " ")
 }
 
 // runs reports whether a container runs.

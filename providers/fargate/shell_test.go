@@ -3,18 +3,13 @@
 package fargate
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,16 +20,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
-	utilexec "k8s.io/utils/exec"
 	"k8s.io/utils/ptr"
 
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec/shelltest"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/inprocess"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
 
-// shelled has containers with what stands for a shell, which knows the scripts of this package and no other. TestScriptsInShells runs them in
-// real ones.
+// shelled has containers with what stands for a shell.
 type shelled struct {
 	*inprocess.Provider
 	secrets cache.Indexer
@@ -179,142 +173,15 @@ func (s *shelled) GetPod(ctx context.Context, namespace, name string) (*corev1.P
 	return s.at(pod), nil
 }
 
-// piped is a caller with another input.
-type piped struct {
-	api.AttachIO
-	in io.Reader
-}
-
-// Stdin implements api.AttachIO.
-func (p piped) Stdin() io.Reader { return p.in }
-
-// terminal ends an input at the key for that.
-type terminal struct{ io.Reader }
-
-// Read implements io.Reader.
-func (t terminal) Read(data []byte) (int, error) {
-	n, err := t.Reader.Read(data)
-	if at := bytes.IndexByte(data[:n], 4); at >= 0 {
-		return at, io.EOF
-	}
-	return n, err
-}
-
 // RunInContainer implements nodeutil.Provider.
 func (s *shelled) RunInContainer(ctx context.Context, namespace, pod, container string, cmd []string, attach api.AttachIO) error {
+	run := func(command []string, attach api.AttachIO) error {
+		return s.Provider.RunInContainer(ctx, namespace, pod, container, command, attach)
+	}
 	if len(cmd) < 6 || cmd[0] != "sh" {
-		return s.Provider.RunInContainer(ctx, namespace, pod, container, cmd, attach)
+		return run(cmd, attach)
 	}
-	mark, in := cmd[4], io.Reader(terminal{attach.Stdin()})
-	if cmd[2] != typed {
-		if _, err := fmt.Fprintf(attach.Stdout(), "%s raw\n", mark); err != nil {
-			return err
-		}
-		in = nil
-	}
-	if cmd[2] == fed {
-		read, fed := io.Pipe()
-		defer read.Close()
-		in = read
-		go func() {
-			defer fed.Close()
-			lines := bufio.NewReader(attach.Stdin())
-			for {
-				line, err := lines.ReadString('\n')
-				if err != nil || line == lastLine {
-					return
-				}
-				if _, err := fed.Write([]byte(printed(line))); err != nil {
-					return
-				}
-			}
-		}()
-	}
-	err := s.Provider.RunInContainer(ctx, namespace, pod, container, cmd[5:], piped{attach, in})
-	var exit utilexec.ExitError
-	code := 0
-	if errors.As(err, &exit) {
-		code = exit.ExitStatus()
-	} else if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(attach.Stdout(), "\n%s %d\n", mark, code)
-	return err
-}
-
-var octal = regexp.MustCompile(`\\0[0-7]{3}`)
-
-// printed is a line as printf %b writes it.
-func printed(line string) string {
-	return octal.ReplaceAllStringFunc(strings.TrimSuffix(line, "\n"), func(text string) string {
-		n, _ := strconv.ParseUint(text[1:], 8, 8) // of three digits
-		return string([]byte{byte(n)})
-	})
-}
-
-// TestScriptsInShells runs the scripts in the shells of this machine, with a stty that says yes.
-func TestScriptsInShells(t *testing.T) {
-	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "stty"), []byte("#!/bin/sh\n"), 0o755); err != nil { //nolint:gosec // it is run
-		t.Fatal(err)
-	}
-	var every [256]byte
-	for i := range every {
-		every[i] = byte(i)
-	}
-	for _, shell := range []string{"sh", "bash", "busybox"} {
-		path, err := exec.LookPath(shell)
-		if err != nil {
-			continue
-		}
-		for name, c := range map[string]struct {
-			script, input string
-			command       []string
-			want          string
-			code          int
-		}{
-			"quiet":         {quiet, "", []string{"sh", "-c", "printf 'a b'; exit 7"}, "a b", 7},
-			"quoted":        {quiet, "", []string{"printf", "%s|", "it's", `a "b"`, "$HOME", ""}, `it's|a "b"|$HOME||`, 0},
-			"not there":     {quiet, "", []string{"/no/such"}, "", 127},
-			"every byte":    {fed, string(line(every[:])) + lastLine, []string{"cat"}, string(every[:]), 0},
-			"fed and fails": {fed, lastLine, []string{"sh", "-c", "cat; exit 3"}, "", 3},
-			"typed":         {typed, "x", []string{"sh", "-c", "cat; exit 4"}, "x", 4},
-		} {
-			args := []string{"-c", c.script, "sh", "mark"}
-			if shell == "busybox" {
-				args = append([]string{"sh"}, args...)
-			}
-			cmd := exec.CommandContext(t.Context(), path, append(args, c.command...)...)
-			cmd.Env = []string{"PATH=" + bin + ":" + os.Getenv("PATH")}
-			cmd.Stdin = strings.NewReader(c.input)
-			var got bytes.Buffer
-			o := &output{to: &got, mark: "mark", begun: c.script == typed}
-			cmd.Stdout = o
-			if err := cmd.Run(); err != nil {
-				t.Errorf("%s, %s: %v", shell, name, err)
-			}
-			if got.String() != c.want || !o.ended || o.code != c.code {
-				t.Errorf("%s, %s: got %q, ended %t with %d; want %q and %d", shell, name, got.String(), o.ended, o.code, c.want, c.code)
-			}
-		}
-	}
-}
-
-// TestOutputIsPassedOn cuts what a session prints at every place.
-func TestOutputIsPassedOn(t *testing.T) {
-	const all = "m raw\nfirst\nm\nm x\n\r\nlast\nm 12\n"
-	for cut := range len(all) {
-		var got bytes.Buffer
-		o := &output{to: &got, mark: "m"}
-		for _, part := range []string{all[:cut], all[cut:]} {
-			if _, err := o.Write([]byte(part)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got.String() != "first\nm\nm x\n\r\nlast" || !o.raw || !o.ended || o.code != 12 {
-			t.Errorf("cut at %d: got %q, %+v", cut, got.String(), o)
-		}
-	}
+	return shelltest.Run(cmd, attach, run)
 }
 
 // TestFrames has a message of the layout that the vendor's client documents, and broken ones.
