@@ -47,7 +47,7 @@ func (c *Cache[T]) Complete() bool {
 
 // settled reports whether a list that is asked for at that time has all that an earlier process made. c.mu is held.
 func (c *Cache[T]) settled(asked time.Time) bool {
-	return !c.began.IsZero() && !asked.Before(c.began.Add(c.config.SeenWithin))
+	return !c.began.IsZero() && !asked.Before(c.began.Add(c.config.EarlierWithin))
 }
 
 // LastError returns why the last round failed, and since when rounds do. Nil: it did not.

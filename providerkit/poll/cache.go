@@ -58,6 +58,8 @@ type Config[T any] struct {
 	ListEvery time.Duration
 	// SeenWithin is how long the service may take until its lists have a pod that it accepted; 0 is 2 min.
 	SeenWithin time.Duration
+	// EarlierWithin is the same for a pod that an earlier process made; 0 is SeenWithin, and less than 0 is a service whose first list has them all.
+	EarlierWithin time.Duration
 	// LostFor is how long complete lists must lack a pod, besides their number, until it is lost: the service may repeat an answer. 0 is no time.
 	LostFor time.Duration
 }
@@ -117,6 +119,7 @@ func New[T any](c Config[T]) *Cache[T] {
 	}
 	c.Busy, c.Rest, c.Idle = cmp.Or(c.Busy, 2*time.Second), cmp.Or(c.Rest, 5*time.Second), cmp.Or(c.Idle, time.Minute)
 	c.ListEvery, c.SeenWithin = cmp.Or(c.ListEvery, 5*time.Minute), cmp.Or(c.SeenWithin, 2*time.Minute)
+	c.EarlierWithin = cmp.Or(c.EarlierWithin, c.SeenWithin)
 	return &Cache[T]{
 		config: c, wake: make(chan struct{}, 1), synced: make(chan struct{}), notify: func(*corev1.Pod) {},
 		pods: map[types.UID]*entry[T]{}, buried: map[string]bool{},

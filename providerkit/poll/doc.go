@@ -7,6 +7,7 @@
 // stopped is gone only when such lists say so. An answer that was asked for before a newer one came is not believed. The number
 // of requests does not depend on the number of pods, but for the pages of a list.
 //
-// What surprises: a service that pushes feeds the same cache, with Take, and is asked all the same, only less often. And
+// What surprises: a service that pushes feeds the same cache, with Take, and is asked all the same, only less often; one that pushes all changes
+// gives its own lists to TakeAll, without Run. And
 // nothing is kept on disk: a provider that starts finds its pods by its first list, with no write.
 package poll

@@ -68,14 +68,33 @@ func (c *Cache[T]) interval() time.Duration {
 	return c.config.Rest
 }
 
-// round asks the service once, and takes down whether it answered.
-func (c *Cache[T]) round(ctx context.Context) error {
-	asked := time.Now()
+// begin notes when the service was asked first.
+func (c *Cache[T]) begin(asked time.Time) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.began.IsZero() {
 		c.began = asked
 	}
-	c.mu.Unlock()
+}
+
+// note takes down whether the service answered what it was asked at that time.
+func (c *Cache[T]) note(asked time.Time, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err == nil:
+		c.err, c.since, c.failed, c.answered = nil, time.Time{}, 0, asked
+	case c.err == nil:
+		c.err, c.since, c.failed = err, asked, 1
+	default:
+		c.err, c.failed = err, c.failed+1
+	}
+}
+
+// round asks the service once, and takes down whether it answered.
+func (c *Cache[T]) round(ctx context.Context) error {
+	asked := time.Now()
+	c.begin(asked)
 	since, list := c.due(asked)
 	var instances []T
 	var err error
@@ -86,16 +105,7 @@ func (c *Cache[T]) round(ctx context.Context) error {
 	} else {
 		instances, err = c.config.Changed(ctx, since)
 	}
-	c.mu.Lock()
-	switch {
-	case err == nil:
-		c.err, c.since, c.failed, c.answered = nil, time.Time{}, 0, asked
-	case c.err == nil:
-		c.err, c.since, c.failed = err, asked, 1
-	default:
-		c.err, c.failed = err, c.failed+1
-	}
-	c.mu.Unlock()
+	c.note(asked, err)
 	if err != nil {
 		return err
 	}

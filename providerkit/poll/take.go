@@ -18,6 +18,15 @@ func (c *Cache[T]) Take(ctx context.Context, asked time.Time, instances ...T) {
 	c.apply(ctx, instances, asked, false)
 }
 
+// TakeAll takes a complete list that was asked for at that time without a round: of a service that tells by itself what changes.
+func (c *Cache[T]) TakeAll(ctx context.Context, asked time.Time, instances []T) {
+	c.begin(asked)
+	c.apply(ctx, instances, asked, true)
+}
+
+// Fails notes why a service without rounds does not tell what changes; nil is that it does. Each call with an error is as a round that failed.
+func (c *Cache[T]) Fails(err error) { c.note(time.Now(), err) }
+
 // due is what the next round asks for: a complete list, or what changed since a time.
 func (c *Cache[T]) due(now time.Time) (since time.Time, list bool) {
 	c.mu.Lock()

@@ -47,6 +47,8 @@ type Config struct {
 	Capabilities capability.Declaration
 	// Capacity is what the node offers. Nil: the driver configures the node.
 	Capacity corev1.ResourceList
+	// Allocatable is what a container without limits may use, as the downward API tells it. Nil: Capacity.
+	Allocatable func() corev1.ResourceList
 	// Pods are those that the cluster has on this node, and Listed reports whether Pods has all of them. Nil: they are not known.
 	Pods   corev1listers.PodLister
 	Listed func() bool
@@ -59,7 +61,8 @@ type Config struct {
 	Again Again
 	// SeenWithin is how long the service may take until lists and Find show an instance that it was asked to make; 0 is 2 min.
 	SeenWithin time.Duration
-	// EarlierWithin is how long after the start an instance may be unseen that an earlier process made; 0 is SeenWithin.
+	// EarlierWithin is how long after the start an instance may be unseen that an earlier process made; 0 is SeenWithin, and less than 0 is a
+	// service whose first list has them all.
 	EarlierWithin time.Duration
 	// Patience is how long a request waits for the first list; 0 is 10 s.
 	Patience time.Duration
@@ -76,6 +79,10 @@ func (c Config) complete() Config {
 	c.SeenWithin = cmp.Or(c.SeenWithin, 2*time.Minute)
 	c.EarlierWithin = cmp.Or(c.EarlierWithin, c.SeenWithin)
 	c.Patience = cmp.Or(c.Patience, 10*time.Second)
+	if c.Allocatable == nil {
+		capacity := c.Capacity
+		c.Allocatable = func() corev1.ResourceList { return capacity }
+	}
 	if c.Listed == nil {
 		c.Listed = func() bool { return true }
 	}

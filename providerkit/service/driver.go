@@ -81,6 +81,9 @@ type (
 	Mourner interface{ Gone(pod *corev1.Pod) }
 	// Worker is a driver with work of its own beside the lists, such as a stream of events that it gives to Provider.Cache.
 	Worker interface{ Work(ctx context.Context) }
+	// Follower is a driver of a service that tells by itself what changes. Follow takes the place of the rounds: it gives each change to Take and each
+	// list to TakeAll of Provider.Cache, and tells it by Fails whether it hears of changes.
+	Follower interface{ Follow(ctx context.Context) }
 	// Closer is a driver with something to close when nothing of the provider runs any more.
 	Closer interface{ Close() }
 	// Pinger is a driver that asks the service how it is. Without it, the lists tell.

@@ -136,7 +136,7 @@ func (r *resolver) fresh(ctx context.Context, pod *corev1.Pod) (*Inputs, error) 
 
 // files reads the files of the volumes of a pod.
 func (r *resolver) files(ctx context.Context, in *Inputs) error {
-	sources := podspec.Sources{Objects: in.Objects, Tokens: r.tokens, Allocatable: func() corev1.ResourceList { return r.config.Capacity }}
+	sources := podspec.Sources{Objects: in.Objects, Tokens: r.tokens, Allocatable: r.config.Allocatable}
 	for i := range in.Pod.Spec.Volumes {
 		v := &in.Pod.Spec.Volumes[i]
 		if !podspec.Written(v) || r.config.Skips != nil && r.config.Skips(v) {

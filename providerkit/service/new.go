@@ -27,7 +27,8 @@ func New[T any](config Config, driver Driver[T]) *Provider[T] {
 	}
 	lists := poll.Config[T]{
 		List: driver.List, Identify: driver.Identify, Status: driver.Status, Pod: p.InCluster, Had: p.had, Double: p.removeDouble,
-		Busy: config.Busy, Rest: config.Rest, Idle: config.Idle, ListEvery: config.ListEvery, SeenWithin: config.SeenWithin, LostFor: config.LostFor,
+		Busy: config.Busy, Rest: config.Rest, Idle: config.Idle, ListEvery: config.ListEvery, SeenWithin: config.SeenWithin, EarlierWithin: config.EarlierWithin,
+		LostFor: config.LostFor,
 	}
 	if c, ok := driver.(ChangeLister[T]); ok {
 		lists.Changed = c.Changed
@@ -58,7 +59,11 @@ func (p *Provider[T]) RunInBackground(ctx context.Context) error {
 				p.renewals.run(ctx, p.cache.All, func(ctx context.Context, pod *corev1.Pod) time.Time { return p.renew(ctx, r, pod) })
 			})
 		}
-		p.cache.Run(ctx)
+		if f, ok := p.driver.(Follower); ok {
+			f.Follow(ctx)
+		} else {
+			p.cache.Run(ctx)
+		}
 	}
 	beside.Wait()
 	if c, ok := p.driver.(Closer); ok {
