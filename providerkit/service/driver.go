@@ -13,7 +13,6 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
 )
 
@@ -25,8 +24,8 @@ type Driver[T any] interface {
 	// Create makes the instance of a pod, and returns it as the answer tells of it. The error says whether an instance may exist all the same: it
 	// may, unless the error is of the kind invalid-input or from NotMade. AlreadyMade is an instance that exists.
 	Create(ctx context.Context, in *Inputs) (T, error)
-	// Find returns the instance of a pod, by its name or tags, with a request for it alone. False says that the service shows none.
-	Find(ctx context.Context, pod identity.Pod) (T, bool, error)
+	// Find returns the instance of a pod, by its UID, name or tags, with a request for it alone. False says that the service shows none.
+	Find(ctx context.Context, pod *corev1.Pod) (T, bool, error)
 	// Stop asks the service to stop the instance of a pod, which has its grace period, and may return before it has stopped. It is called again
 	// until the instance is gone. An error of the kind not-found says that the service does not have it, which lists must confirm; one that
 	// says when to try again, too, is reported, and the stop is asked for again.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 )
 
 // askAgain is how long a call waits that depends on what lists or Find are about to show.
@@ -165,7 +164,7 @@ func (p *Provider[T]) known(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, 
 
 // lookFor asks the service for the instance of a pod that lists lack, and takes it down.
 func (p *Provider[T]) lookFor(ctx context.Context, pod *corev1.Pod) (instance T, found bool, err error) {
-	instance, found, err = p.driver.Find(ctx, identity.Of(pod))
+	instance, found, err = p.driver.Find(ctx, pod)
 	if err != nil {
 		return instance, false, fmt.Errorf("look whether %s has the pod already: %w", p.config.Service, err)
 	}

@@ -114,13 +114,13 @@ func (c *cloud) Create(_ context.Context, in *Inputs) (vm, error) {
 	return c.make(in), nil
 }
 
-func (c *cloud) Find(_ context.Context, pod identity.Pod) (vm, bool, error) {
+func (c *cloud) Find(_ context.Context, pod *corev1.Pod) (vm, bool, error) {
 	c.mu.Lock()
 	c.finds++
 	c.mu.Unlock()
 	all, err := c.shown()
 	for _, v := range all {
-		if v.pod == pod {
+		if v.pod == identity.Of(pod) {
 			return v, true, nil
 		}
 	}
