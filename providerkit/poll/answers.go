@@ -122,6 +122,25 @@ func (c *Cache[T]) find(namespace, name string) (pod *corev1.Pod, instance T, ok
 	return found.pod, found.instance, true
 }
 
+// Known is a pod of which the service has told.
+type Known[T any] struct {
+	Pod      *corev1.Pod // not to be changed
+	Instance T
+	Stopping bool // it is to be deleted
+	Missing  int  // complete lists in a row have lacked it
+}
+
+// Known returns every pod with its instance, for a service that is asked about pods and has no list.
+func (c *Cache[T]) Known() []Known[T] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]Known[T], 0, len(c.pods))
+	for _, e := range c.pods {
+		all = append(all, Known[T]{e.pod, e.instance, e.stopping, e.missing})
+	}
+	return all
+}
+
 // All returns every pod. They are not to be changed.
 func (c *Cache[T]) All() []*corev1.Pod {
 	c.mu.Lock()

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -28,10 +30,19 @@ type Identity struct {
 // Partial is the error of a List that had reasons not to ask for all instances. The round has not failed.
 var Partial = errors.New("only some instances were asked for") //nolint:errname,revive,staticcheck // as io.EOF: it is no failure
 
+// Unanswered is the error of a List that is complete but for these pods, about which the service gave no answer. Nothing is known of them: they are not
+// missing, and were not seen. The round has not failed.
+type Unanswered map[types.UID]bool
+
+// Error implements error.
+func (u Unanswered) Error() string {
+	return fmt.Sprintf("the service gave no answer about %d pods", len(u))
+}
+
 // Config is what a Cache needs to know of a service whose instances are of type T. List, Identify and Status are required.
 type Config[T any] struct {
 	// List returns every instance of this node. It is complete or an error: a list that was cut is an error too. With Partial it is
-	// what was looked at, and nothing is missed that it lacks.
+	// what was looked at, and nothing is missed that it lacks. With Unanswered that is so for some pods.
 	List func(context.Context) ([]T, error)
 	// Changed returns the instances that changed at since or later; more do no harm. Nil is a service without such a request: then
 	// every round is a list.
@@ -40,6 +51,8 @@ type Config[T any] struct {
 	Identify func(T) (Identity, bool)
 	// Status is what an instance makes of a pod. It is a pure function, and is called with a lock held.
 	Status func(pod *corev1.Pod, instance T) corev1.PodStatus
+	// Annotations are those that a pod gets from its instance. Nil: none.
+	Annotations func(T) map[string]string
 	// Ended reports whether an instance of which the deletion was asked is gone, though lists still have it. Nil: none is.
 	Ended func(T) bool
 	// Pod returns the pod as the cluster has it, or nil. It is asked when the service tells of a pod that nobody created since the start,
@@ -54,6 +67,8 @@ type Config[T any] struct {
 	// Busy is the time between two rounds while a pod starts or stops, Rest at all other times, and Idle while there is no pod.
 	// 0 is 2 s, 5 s and 1 min.
 	Busy, Rest, Idle time.Duration
+	// Soon is how long after Hurry the next round is at the latest; 0 is half of Busy.
+	Soon time.Duration
 	// ListEvery is how often a round is a list where Changed would do; 0 is 5 min.
 	ListEvery time.Duration
 	// SeenWithin is how long the service may take until its lists have a pod that it accepted; 0 is 2 min.
@@ -110,6 +125,7 @@ type entry[T any] struct {
 	missing  int       // complete lists in a row without it
 	without  time.Time // when the first of those was asked for
 	stopping bool      // the service has accepted its deletion
+	doubted  bool      // or said that it does not have it, and lists are to say so
 }
 
 // New returns a cache without pods. It panics without List, Identify or Status.
@@ -118,6 +134,7 @@ func New[T any](c Config[T]) *Cache[T] {
 		panic("poll: a Config needs List, Identify and Status")
 	}
 	c.Busy, c.Rest, c.Idle = cmp.Or(c.Busy, 2*time.Second), cmp.Or(c.Rest, 5*time.Second), cmp.Or(c.Idle, time.Minute)
+	c.Soon = cmp.Or(c.Soon, c.Busy/2)
 	c.ListEvery, c.SeenWithin = cmp.Or(c.ListEvery, 5*time.Minute), cmp.Or(c.SeenWithin, 2*time.Minute)
 	c.EarlierWithin = cmp.Or(c.EarlierWithin, c.SeenWithin)
 	return &Cache[T]{
@@ -155,14 +172,34 @@ func (c *Cache[T]) Accepted(pod *corev1.Pod, instance T) {
 // Stopping notes that the service has accepted the deletion of a pod: it is there until complete lists lack it, or it has Ended.
 func (c *Cache[T]) Stopping(uid types.UID) {
 	c.mu.Lock()
-	if e := c.pods[uid]; e != nil && !e.stopping { // a deletion that is asked for again does not put off the end
-		e.stopping, e.missing = true, 0
+	if e := c.pods[uid]; e != nil && (!e.stopping || e.doubted) { // a deletion that is asked for again does not put off the end
+		c.stop(e)
+		e.doubted = false
 		if c.ended(e) {
 			c.bury(e)
 		}
 	}
 	c.mu.Unlock()
 	c.Hurry()
+}
+
+// Doubted notes that the service has said not to have a pod that is to be deleted, which something before the service may have said. The pod is there
+// until complete lists lack it, also when its instance has ended.
+func (c *Cache[T]) Doubted(uid types.UID) {
+	c.mu.Lock()
+	if e := c.pods[uid]; e != nil && !e.stopping {
+		c.stop(e)
+		e.doubted = true
+	}
+	c.mu.Unlock()
+	c.Hurry()
+}
+
+// stop notes that a pod is to be deleted: lists of before do not count. c.mu is held.
+func (*Cache[T]) stop(e *entry[T]) {
+	if !e.stopping {
+		e.stopping, e.missing = true, 0
+	}
 }
 
 // bury removes a pod that lists may go on to have. c.mu is held.
@@ -227,13 +264,35 @@ func (c *Cache[T]) refresh(e *entry[T]) *corev1.Pod {
 	if status.StartTime == nil {
 		status.StartTime = new(metav1.NewTime(e.accepted))
 	}
-	if equality.Semantic.DeepEqual(status, e.pod.Status) {
+	annotations, same := c.annotated(e)
+	if same && equality.Semantic.DeepEqual(status, e.pod.Status) {
 		return nil
 	}
 	next := *e.pod // it may have been handed out
-	next.Status = status
+	next.Status, next.Annotations = status, annotations
 	e.pod = &next
 	return e.pod
+}
+
+// annotated returns the annotations of a pod with those of its instance, and whether it has these already.
+func (c *Cache[T]) annotated(e *entry[T]) (all map[string]string, same bool) {
+	all, same = e.pod.Annotations, true
+	if c.config.Annotations == nil {
+		return all, true
+	}
+	for key, value := range c.config.Annotations(e.instance) {
+		if have, has := all[key]; has && have == value {
+			continue
+		}
+		if same {
+			all, same = maps.Clone(all), false
+		}
+		if all == nil {
+			all = map[string]string{}
+		}
+		all[key] = value
+	}
+	return all, same
 }
 
 // tell reports a pod that changed. c.order is held, c.mu is not.
@@ -244,7 +303,7 @@ func (c *Cache[T]) tell(pod *corev1.Pod) {
 }
 
 func (c *Cache[T]) ended(e *entry[T]) bool {
-	return e.stopping && e.known && c.config.Ended != nil && c.config.Ended(e.instance)
+	return e.stopping && !e.doubted && e.known && c.config.Ended != nil && c.config.Ended(e.instance)
 }
 
 // Hurry lets the next round begin soon.

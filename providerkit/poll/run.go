@@ -24,9 +24,9 @@ func (c *Cache[T]) Run(ctx context.Context) {
 			return
 		case <-c.wake:
 			// A service that fails is not asked sooner, and many creates must not put the round off.
-			if soon := time.Now().Add(c.config.Busy / 2); failed == 0 && next.After(soon) {
+			if soon := time.Now().Add(c.config.Soon); failed == 0 && next.After(soon) {
 				next = soon
-				timer.Reset(c.config.Busy / 2)
+				timer.Reset(c.config.Soon)
 			}
 			continue
 		case <-timer.C:
@@ -98,9 +98,14 @@ func (c *Cache[T]) round(ctx context.Context) error {
 	since, list := c.due(asked)
 	var instances []T
 	var err error
+	var unanswered Unanswered
 	if list {
-		if instances, err = c.config.List(ctx); errors.Is(err, Partial) {
+		instances, err = c.config.List(ctx)
+		switch {
+		case errors.Is(err, Partial):
 			list, err = false, nil
+		case errors.As(err, &unanswered):
+			err = nil
 		}
 	} else {
 		instances, err = c.config.Changed(ctx, since)
@@ -109,6 +114,6 @@ func (c *Cache[T]) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.apply(ctx, instances, asked, list)
+	c.apply(ctx, instances, asked, list, unanswered)
 	return nil
 }

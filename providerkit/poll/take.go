@@ -15,7 +15,7 @@ import (
 
 // Take takes what the service said of some instances by itself, or when it was asked about them at that time.
 func (c *Cache[T]) Take(ctx context.Context, asked time.Time, instances ...T) {
-	c.apply(ctx, instances, asked, false)
+	c.apply(ctx, instances, asked, false, nil)
 }
 
 // TakeAll takes a complete list that was asked for at that time without a round: of a service that tells by itself what changes.
@@ -48,8 +48,9 @@ func (c *Cache[T]) due(now time.Time) (since time.Time, list bool) {
 	return c.answered, false
 }
 
-// apply takes down what the service said when it was asked at that time. A complete list says of the pods that it lacks too.
-func (c *Cache[T]) apply(ctx context.Context, instances []T, asked time.Time, list bool) {
+// apply takes down what the service said when it was asked at that time. A complete list says of the pods that it lacks too, but for those of which
+// nothing was said.
+func (c *Cache[T]) apply(ctx context.Context, instances []T, asked time.Time, list bool, unanswered Unanswered) {
 	c.order.Lock()
 	defer c.order.Unlock()
 	there, ids := map[types.UID]bool{}, map[string]bool{}
@@ -73,6 +74,9 @@ func (c *Cache[T]) apply(ctx context.Context, instances []T, asked time.Time, li
 	}
 	if !list {
 		return
+	}
+	for uid := range unanswered {
+		there[uid] = true
 	}
 	for _, pod := range c.lacking(there, ids, asked) {
 		log.G(ctx).WithField("pod", pod.Namespace+"/"+pod.Name).WithField("uid", pod.UID).

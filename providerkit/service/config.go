@@ -66,8 +66,11 @@ type Config struct {
 	EarlierWithin time.Duration
 	// Patience is how long a request waits for the first list; 0 is 10 s.
 	Patience time.Duration
-	// Busy, Rest, Idle, ListEvery and LostFor are the times of the lists; see poll.Config.
-	Busy, Rest, Idle, ListEvery, LostFor time.Duration
+	// Busy, Rest, Idle, Soon, ListEvery and LostFor are the times of the lists; see poll.Config.
+	Busy, Rest, Idle, Soon, ListEvery, LostFor time.Duration
+	// Unlisted is a service without a list: its driver asks it about the pods of poll.Cache.Known and of the cluster. A pod that is deleted is looked for
+	// if it is not known, as no list has an instance that nobody asks for.
+	Unlisted bool
 
 	// Objects replaces what is read of the API, for services that see the cluster from elsewhere. Nil: it is taken as it is.
 	Objects func(node.PodObjects) node.PodObjects

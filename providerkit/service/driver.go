@@ -40,6 +40,10 @@ type Driver[T any] interface {
 type (
 	// Ender is a driver whose lists have instances that have ended. Without it, a pod that is stopped is there until lists lack it.
 	Ender[T any] interface{ Ended(instance T) bool }
+	// Annotator is a driver whose instances give their pods annotations.
+	Annotator[T any] interface {
+		Annotations(instance T) map[string]string
+	}
 	// ChangeLister is a driver that asks for what changed alone. Without it, every round is a list.
 	ChangeLister[T any] interface {
 		Changed(ctx context.Context, since time.Time) ([]T, error)
@@ -85,7 +89,7 @@ type (
 	Follower interface{ Follow(ctx context.Context) }
 	// Closer is a driver with something to close when nothing of the provider runs any more.
 	Closer interface{ Close() }
-	// Pinger is a driver that asks the service how it is. Without it, the lists tell.
+	// Pinger is a driver that asks the service how it is, which decides whether the node is Ready. Without it, the lists tell.
 	Pinger interface {
 		Ping(ctx context.Context) error
 	}

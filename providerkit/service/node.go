@@ -13,9 +13,7 @@ import (
 // Ping implements node.NodeProvider. It costs no request unless the driver is a Pinger: the lists say how the service is.
 func (p *Provider[T]) Ping(ctx context.Context) error {
 	if pinger, ok := p.driver.(Pinger); ok {
-		if err := pinger.Ping(ctx); err != nil {
-			return err
-		}
+		return pinger.Ping(ctx)
 	}
 	if err := p.wait(ctx); err != nil {
 		return err

@@ -129,7 +129,8 @@ func (p *Provider[T]) DeletePod(ctx context.Context, pod *corev1.Pod) error {
 		p.cache.Hurry()
 		return errdefs.RetryAfter(fmt.Errorf("%s has accepted the pod and does not show it yet: the stop is asked for again: %s", p.config.Service, err), askAgain)
 	case says:
-		err = errdefs.RetryAfter(fmt.Errorf("the states of pods have to say whether it is gone: %s", err), after)
+		p.cache.Doubted(pod.UID)
+		return errdefs.RetryAfter(fmt.Errorf("the states of pods have to say whether it is gone: %s", err), after)
 	default:
 		err = nil
 	}
@@ -146,7 +147,7 @@ func (p *Provider[T]) known(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, 
 	if have, instance, ok := p.cache.Get(pod.UID); ok {
 		return have, instance, nil
 	}
-	if p.doubts.unsure(pod.UID) {
+	if p.config.Unlisted || p.doubts.unsure(pod.UID) {
 		instance, found, err := p.lookFor(ctx, pod)
 		if found || err != nil {
 			return pod, instance, err

@@ -5,6 +5,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -114,8 +115,23 @@ func (p *Provider[T]) find(ctx context.Context, namespace, name string) (*corev1
 		if failing := p.failing(); failing != nil {
 			return nil, none, failing
 		}
+		if left := p.mayBe(namespace, name); left > 0 {
+			return nil, none, p.mayAppear(left)
+		}
 	}
 	return pod, instance, err
+}
+
+// mayBe is how long an instance of a pod that the cluster has may still appear, at a service that is not asked for another one until then.
+func (p *Provider[T]) mayBe(namespace, name string) time.Duration {
+	if p.config.Again != AgainMakesAnother || p.config.Pods == nil {
+		return 0
+	}
+	pod, err := p.config.Pods.Pods(namespace).Get(name)
+	if err != nil {
+		return 0
+	}
+	return p.doubts.left(pod)
 }
 
 // failing returns why lists fail; nil if they do not.

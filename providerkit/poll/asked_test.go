@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package poll
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestUnansweredPodsAreNotMissed: the list counts for all others, and what is known of these is neither renewed nor forgotten.
+func TestUnansweredPodsAreNotMissed(t *testing.T) {
+	s := &service{have: []instance{{id: "i1", uid: "a", state: "Running"}, {id: "i2", uid: "b", state: "Running"}, {id: "i3", uid: "c", state: "Running"}}}
+	unanswered := Unanswered{}
+	s.run(t, func(c *Config[instance]) {
+		c.List = func(ctx context.Context) ([]instance, error) {
+			all, err := s.list(ctx)
+			if err == nil && len(unanswered) > 0 {
+				err = unanswered
+			}
+			return all, err
+		}
+	}, func(t *testing.T, c *Cache[instance], reports *[]string) {
+		s.has(instance{id: "i1", uid: "a", state: "Failed"})
+		unanswered["b"] = true
+		after(time.Minute)
+		if !c.has("b") || c.has("c") || !slices.Contains(*reports, "a=Failed") {
+			t.Errorf("b is there: %t, c is there: %t, reports %v", c.has("b"), c.has("c"), *reports)
+		}
+		if err, _ := c.LastError(); err != nil || !c.Synced() {
+			t.Errorf("LastError: %v", err)
+		}
+		delete(unanswered, "b")
+		after(6 * time.Second) // one list lacks it
+		known := c.Known()
+		at := slices.IndexFunc(known, func(k Known[instance]) bool { return k.Instance.uid == "b" })
+		if at < 0 || known[at].Missing == 0 || known[at].Pod.UID != "b" {
+			t.Fatalf("got %+v", known)
+		}
+		missing := known[at].Missing
+		unanswered["b"] = true
+		after(time.Minute)
+		known = c.Known()
+		if at = slices.IndexFunc(known, func(k Known[instance]) bool { return k.Instance.uid == "b" }); at < 0 || known[at].Missing != missing {
+			t.Errorf("lists without an answer count, or have it seen: %+v, want %d lists that lack it", known, missing)
+		}
+		delete(unanswered, "b")
+		after(time.Minute)
+		if c.has("b") {
+			t.Error("not lost by lists that are complete")
+		}
+	})
+}
+
+// TestDoubtedDeletionIsConfirmedByLists: something has said that there is no such pod. It is there until lists lack it, also when it has ended, and
+// until the service accepts the deletion.
+func TestDoubtedDeletionIsConfirmedByLists(t *testing.T) {
+	ended := instance{id: "i1", uid: "a", state: "Succeeded", deleted: true}
+	for _, accepted := range []bool{false, true} {
+		s := &service{have: []instance{ended}}
+		s.run(t, nil, func(t *testing.T, c *Cache[instance], _ *[]string) {
+			c.Doubted("a")
+			after(time.Minute)
+			if !c.has("a") || !c.Known()[0].Stopping {
+				t.Fatalf("lists have it, and it is gone: %+v", c.Known())
+			}
+			if accepted {
+				c.Stopping("a")
+			} else {
+				s.has()
+				after(time.Minute)
+			}
+			if c.has("a") {
+				t.Errorf("it is not gone; accepted: %t", accepted)
+			}
+		})
+	}
+}
+
+// TestSoonIsWhenAHurriedRoundIs.
+func TestSoonIsWhenAHurriedRoundIs(t *testing.T) {
+	s := &service{}
+	s.run(t, func(c *Config[instance]) { c.Soon = 100 * time.Millisecond }, func(t *testing.T, c *Cache[instance], _ *[]string) {
+		after(10 * time.Second)
+		before := s.lists
+		c.Hurry()
+		after(99 * time.Millisecond)
+		if s.lists != before {
+			t.Error("it was too soon")
+		}
+		if after(time.Millisecond); s.lists != before+1 {
+			t.Errorf("%d rounds, want 1", s.lists-before)
+		}
+	})
+}
+
+// TestAnnotationsOfAnInstanceAreThePods: they are told, also when nothing else changes, and outlive an update of the pod. What was handed out does not change.
+func TestAnnotationsOfAnInstanceAreThePods(t *testing.T) {
+	s := &service{}
+	s.run(t, func(c *Config[instance]) {
+		c.Annotations = func(i instance) map[string]string {
+			if i.changed.IsZero() {
+				return nil
+			}
+			return map[string]string{"instance": i.id}
+		}
+	}, func(t *testing.T, c *Cache[instance], reports *[]string) {
+		pod := podOf("a")
+		pod.Annotations = map[string]string{"own": "one"}
+		c.Accepted(pod, instance{id: "i1", uid: "a", state: "Running"})
+		first, _, _ := c.Get("a")
+		c.Take(t.Context(), time.Now(), instance{id: "i1", uid: "a", state: "Running", changed: time.Now()})
+		got, _, _ := c.Get("a")
+		if got.Annotations["instance"] != "i1" || got.Annotations["own"] != "one" || len(*reports) != 2 {
+			t.Errorf("annotations %v, reports %v", got.Annotations, *reports)
+		}
+		if first.Annotations["instance"] != "" || pod.Annotations["instance"] != "" {
+			t.Error("a pod that was handed out has changed")
+		}
+		next := podOf("a")
+		next.Annotations = map[string]string{"own": "two"}
+		c.Update(next)
+		if got, _, _ := c.Get("a"); got.Annotations["instance"] != "i1" || got.Annotations["own"] != "two" {
+			t.Errorf("after an update: %v", got.Annotations)
+		}
+		n := len(*reports)
+		c.Update(&corev1.Pod{ObjectMeta: got.ObjectMeta, Spec: got.Spec})
+		if len(*reports) != n {
+			t.Error("nothing has changed, and it was reported")
+		}
+	})
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+)
+
+// TestUnlistedServiceIsAskedForAPodThatIsDeleted: no list has what nobody asks for, so an instance that the provider does not know would run for ever.
+func TestUnlistedServiceIsAskedForAPodThatIsDeleted(t *testing.T) {
+	bubble(t, AgainMakesAnother, func(t *testing.T, h *home) {
+		p, _ := h.start(empty{h.cloud}, func(c *Config) { c.Unlisted = true })
+		time.Sleep(time.Hour)
+		pod := h.pod("web")
+		h.cloud.vms = []vm{{id: "vm-1", pod: identity.Of(pod), made: time.Now().Add(-time.Hour)}}
+		if err := p.DeletePod(t.Context(), pod.DeepCopy()); err != nil {
+			t.Error(err)
+		}
+		if _, there := h.cloud.count(); there != 0 {
+			t.Error("the instance is left")
+		}
+	})
+}
+
+// empty is a cloud whose lists are empty.
+type empty struct{ *cloud }
+
+func (empty) List(context.Context) ([]vm, error) { return nil, nil }
+
+// TestPodThatMayAppearIsNotMissing: while an instance of a pod may appear, nobody says that the pod is not there.
+func TestPodThatMayAppearIsNotMissing(t *testing.T) {
+	bubble(t, AgainMakesAnother, func(t *testing.T, h *home) {
+		pod := h.pod("web") // before the process
+		p, _ := h.start(nil, func(c *Config) { c.EarlierWithin = 10 * time.Second })
+		if _, err := p.GetPod(t.Context(), "ns", pod.Name); err == nil || errdefs.IsNotFound(err) {
+			t.Errorf("an earlier process may have made it: got %v", err)
+		}
+		time.Sleep(10 * time.Second)
+		if _, err := p.GetPod(t.Context(), "ns", pod.Name); !errdefs.IsNotFound(err) {
+			t.Errorf("nobody has made it: got %v", err)
+		}
+		h.cloud.faults = append(h.cloud.faults, before)
+		if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil {
+			t.Fatal("the answer was not lost")
+		}
+		if _, err := p.GetPod(t.Context(), "ns", pod.Name); err == nil || errdefs.IsNotFound(err) {
+			t.Errorf("an answer was lost: got %v", err)
+		}
+		if _, err := p.GetPod(t.Context(), "ns", "other"); !errdefs.IsNotFound(err) {
+			t.Errorf("a pod that the cluster does not have: got %v", err)
+		}
+	})
+}
+
+// TestPingerDecidesWhetherTheServiceIsWell, also while lists fail.
+func TestPingerDecidesWhetherTheServiceIsWell(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		d := &pinged{cloud: h.cloud}
+		p, _ := h.start(d)
+		h.cloud.dark = true
+		time.Sleep(5 * time.Minute)
+		if err := p.Ping(t.Context()); err != nil {
+			t.Errorf("got %v", err)
+		}
+		d.err = errors.New("the plugin is away")
+		if err := p.Ping(t.Context()); !errors.Is(err, d.err) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+type pinged struct {
+	*cloud
+	err error
+}
+
+func (p *pinged) Ping(context.Context) error { return p.err }
+
+// TestDoubtfulStopOfAnEndedInstanceIsAskedAgain: its records would stay at the service if the pod were gone with the first answer.
+func TestDoubtfulStopOfAnEndedInstanceIsAskedAgain(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		p, _ := h.start(nil)
+		pod := h.pod("web")
+		h.create(p, pod)
+		h.cloud.mu.Lock()
+		h.cloud.vms[0].ended = true
+		h.cloud.stop = func(vm) error { return errdefs.RetryAfter(errdefs.NotFound("no such path"), time.Second) }
+		h.cloud.mu.Unlock()
+		time.Sleep(time.Minute)
+		for range 2 {
+			if err := p.DeletePod(t.Context(), pod.DeepCopy()); err == nil || errdefs.IsNotFound(err) {
+				t.Errorf("got %v", err)
+			}
+			time.Sleep(time.Minute)
+		}
+		h.cloud.mu.Lock()
+		h.cloud.stop = nil
+		h.cloud.mu.Unlock()
+		if err := p.DeletePod(t.Context(), pod.DeepCopy()); err != nil {
+			t.Error(err)
+		}
+		if _, there := h.cloud.count(); there != 0 {
+			t.Errorf("%d are left", there)
+		}
+	})
+}
