@@ -21,7 +21,7 @@ func (c *Cache[T]) Take(ctx context.Context, asked time.Time, instances ...T) {
 // TakeAll takes a complete list that was asked for at that time without a round: of a service that tells by itself what changes.
 func (c *Cache[T]) TakeAll(ctx context.Context, asked time.Time, instances []T) {
 	c.begin(asked)
-	c.apply(ctx, instances, asked, true)
+	c.apply(ctx, instances, asked, true, nil)
 }
 
 // Fails notes why a service without rounds does not tell what changes; nil is that it does. Each call with an error is as a round that failed.

@@ -64,12 +64,13 @@ func (d *driver) Status(pod *corev1.Pod, i instance) corev1.PodStatus {
 func (d *driver) Ended(i instance) bool { return i.status.ended() }
 
 // Find implements service.Driver.
-func (d *driver) Find(ctx context.Context, pod identity.Pod) (instance, bool, error) {
-	id, err := d.groups.find(ctx, pod)
+func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (instance, bool, error) {
+	of := identity.Of(pod)
+	id, err := d.groups.find(ctx, of)
 	if id == "" || err != nil {
 		return instance{}, false, err
 	}
-	return d.made(pod, id), true, nil
+	return d.made(of, id), true, nil
 }
 
 // Create implements service.Driver. A create that is asked again has the same token, so it is the same group.
@@ -81,7 +82,7 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, erro
 	pod := identity.Of(in.Pod)
 	d.groups.expect(pod) // before ECI has it: a list may be faster than the answer
 	if lost := d.groups.before(in.Pod); lost != "" {
-		if i, found, err := d.Find(ctx, pod); found || err != nil {
+		if i, found, err := d.Find(ctx, in.Pod); found || err != nil {
 			return i, err
 		}
 		request.ClientToken = again(request.ContainerGroupName, lost)
