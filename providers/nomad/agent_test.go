@@ -34,6 +34,7 @@ type agent struct {
 	joins    *agent     // the server of an agent that is a client alone
 	tls      *authority // nil: without TLS
 	extra    string     // configuration
+	chroot   string     // the directory whose files containers have; default: the programs of links
 	command  *exec.Cmd
 	ended    chan struct{}
 }

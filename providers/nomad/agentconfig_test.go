@@ -17,8 +17,12 @@ var links = []string{
 func (a *agent) configuration() string {
 	var out, chroot strings.Builder
 	chroot.WriteString("    \"/etc/passwd\" = \"/etc/passwd\"\n    \"/etc/group\" = \"/etc/group\"\n")
-	for _, name := range links {
-		fmt.Fprintf(&chroot, "    %q = \"/bin/%s\"\n", filepath.Join(a.dir, "bin", name), name)
+	if a.chroot != "" {
+		chroot.WriteString(chrootOf(a.chroot))
+	} else {
+		for _, name := range links {
+			fmt.Fprintf(&chroot, "    %q = \"/bin/%s\"\n", filepath.Join(a.dir, "bin", name), name)
+		}
 	}
 	fmt.Fprintf(&out, `
 name      = %q

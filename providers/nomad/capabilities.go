@@ -25,7 +25,7 @@ func (c Config) Capabilities() capability.Declaration {
 	if c.has(DriverExec, DriverDocker) {
 		d = d.Note("as they were when the pod was created, but for tokens; no subPathExpr", capability.ObjectVolumes).
 			Note("they are renewed while the pod runs", capability.TokenVolumes).
-			Note("a directory of the allocation", capability.EmptyDir).
+			Note("a directory of the allocation; with the driver exec a readOnly mount can be written", capability.EmptyDir).
 			Note("", capability.SubPath)
 	} else {
 		d = d.Lacks("the driver raw_exec has no file system of its own", capability.ObjectVolumes, capability.TokenVolumes, capability.EmptyDir, capability.SubPath)

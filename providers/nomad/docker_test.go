@@ -194,12 +194,12 @@ func TestDocker(t *testing.T) {
 	c.Drivers = []string{DriverDocker}
 	h := openHome(t, c, objects{configMap: map[string][]byte{"c": []byte("conf {{ x }} ${HOME}")}, secret: map[string][]byte{"s": []byte(canary)}})
 
-	whole := dockerPod("whole", `printf '%s|' "$FROM_IMAGE" "$S" "$0"; cat /conf/c; printf '|'; cat /keys/s; printf '|'; cat /data/order; printf '|'; pwd; id -u; `+forever)
+	whole := dockerPod("whole", `printf '%s|' "$FROM_IMAGE" "$S" "$0"; cat /conf/c; printf '|'; cat /keys/s /secrets/s; printf '|'; cat /data/order; printf '|'; pwd; id -u; `+forever)
 	m := &whole.Spec.Containers[0]
 	m.Args = []string{"${HOME} %{x}"}
 	m.WorkingDir = "/tmp"
 	m.Env = []corev1.EnvVar{{Name: "S", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "s"}}}}
-	m.VolumeMounts = []corev1.VolumeMount{{Name: "conf", MountPath: "/conf"}, {Name: "keys", MountPath: "/keys"}, {Name: "data", MountPath: "/data", SubPath: "x"}}
+	m.VolumeMounts = []corev1.VolumeMount{{Name: "conf", MountPath: "/conf"}, {Name: "keys", MountPath: "/keys"}, {Name: "keys", MountPath: "/secrets"}, {Name: "data", MountPath: "/data", SubPath: "x"}}
 	data := []corev1.VolumeMount{{Name: "data", MountPath: "/d"}}
 	whole.Spec.InitContainers = []corev1.Container{
 		{Name: "first", Image: image, Command: []string{"sh", "-c", "sleep 1; mkdir -p /d/x; echo first >> /d/x/order"}, VolumeMounts: data},
@@ -223,7 +223,7 @@ func TestDocker(t *testing.T) {
 	if !strings.HasPrefix(got.Status.PodIP, "172.26.") {
 		t.Errorf("the pod has the address %q, want one of the bridge", got.Status.PodIP)
 	}
-	want := strings.Join([]string{"yes", canary, "${HOME} %{x}", "conf {{ x }} ${HOME}", canary, "first\nsecond\n", "/tmp\n0"}, "|")
+	want := strings.Join([]string{"yes", canary, "${HOME} %{x}", "conf {{ x }} ${HOME}", canary + canary, "first\nsecond\n", "/tmp\n0"}, "|")
 	var said string
 	if !await(t, func() bool { said = h.log(whole); return said == want }) {
 		t.Errorf("the container sees\n%q, want\n%q", said, want)

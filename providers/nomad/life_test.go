@@ -48,6 +48,28 @@ func TestTokensAreRenewed(t *testing.T) {
 	h.remove(pod)
 }
 
+// TestMountsWhereADirectoryIs: a Secret is read at /secrets, where Nomad has a directory of its own, and an emptyDir is shared at a directory
+// that the chroot has.
+func TestMountsWhereADirectoryIs(t *testing.T) {
+	h := openHome(t, sharedAgent(t).config("mounts"), objects{secret: map[string][]byte{"s": []byte(canary)}})
+	pod := shellPod("mounts", DriverExec, "until cat /etc/said 2>/dev/null; do sleep 0.1; done; cat /secrets/s; "+forever)
+	c := &pod.Spec.Containers[0]
+	c.VolumeMounts = []corev1.VolumeMount{{Name: "keys", MountPath: "/secrets"}, {Name: "data", MountPath: "/etc"}}
+	pod.Spec.Volumes = []corev1.Volume{
+		{Name: "keys", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}},
+		{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+	}
+	other := *c.DeepCopy()
+	other.Name, other.Command[2], other.VolumeMounts = "other", "echo shared > /etc/said; "+forever, other.VolumeMounts[1:]
+	pod.Spec.Containers = append(pod.Spec.Containers, other)
+	h.create(pod)
+	h.until(pod, "running", phase(corev1.PodRunning))
+	if !await(t, func() bool { return h.log(pod) == "shared\n"+canary }) {
+		t.Errorf("the container says %q, want what the other wrote and the secret", h.log(pod))
+	}
+	h.remove(pod)
+}
+
 // TestRequestsOfAPod: what a pod's life costs is what the README says.
 func TestRequestsOfAPod(t *testing.T) {
 	a := sharedAgent(t)

@@ -167,6 +167,8 @@ func TestRefused(t *testing.T) {
 		"mount path":                 {func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts[0].MountPath = "/a/../../b" }, nil, "absolute path"},
 		"subPath with a colon":       {func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts[0].SubPath = "a:/etc" }, nil, "subPath"},
 		"path that is replaced":      {func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts[0].MountPath = "/${NOMAD_SECRETS_DIR}" }, nil, "would replace"},
+		"directory of Nomad":         {func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts[0].MountPath = "/local/" }, nil, "volumeMounts[0].mountPath: \"/local/\": Nomad has a directory of its own there"},
+		"emptyDir at /secrets":       {func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts[2].MountPath = "/secrets" }, nil, "Nomad has a directory of its own there"},
 		"subPathExpr":                {func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts[0].SubPathExpr = "x" }, nil, "subPathExpr"},
 		"user of exec":               {func(p *corev1.Pod) { p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](1)} }, nil, "driver exec has no such settings"},
 		"address of the pod":         {func(p *corev1.Pod) { p.Annotations = map[string]string{"unresolved": "1"} }, nil, "tells the address of a pod after its start only"},

@@ -63,6 +63,12 @@ func again() int {
 	command := exec.Command("unshare", append(init, os.Args[1:]...)...)
 	command.Env = append(os.Environ(), inside+"="+group, allocations+"="+ran.Name())
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if os.Getenv(demoFile) != "" {
+		if command.ExtraFiles, err = demoDescriptors(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	err = command.Run()
 	allocs, _ := os.ReadFile(ran.Name())
 	if left := removeGroups(group, strings.Fields(string(allocs))); len(left) > 0 {

@@ -84,9 +84,10 @@ func (p *provider) freshTokens(ctx context.Context, pod *corev1.Pod) (files map[
 // replaceTokens writes the tokens that a container mounts into its Variable.
 func (p *provider) replaceTokens(ctx context.Context, at string, c *corev1.Container, tokens map[string][]podspec.File) error {
 	items := map[string]string{}
-	for _, m := range c.VolumeMounts {
+	for i := range c.VolumeMounts {
+		m := &c.VolumeMounts[i]
 		for _, f := range tokens[m.Name] {
-			items[itemName(path.Join(secretDir(m.Name), f.Path))] = base64.StdEncoding.EncodeToString(f.Data)
+			items[itemName(path.Join(secretDir(m), f.Path))] = base64.StdEncoding.EncodeToString(f.Data)
 		}
 	}
 	if len(items) == 0 {

@@ -200,6 +200,13 @@ func (b taskBuilder) mount(t *task, m *corev1.VolumeMount, v *corev1.Volume, at 
 	if m.SubPathExpr != "" {
 		return errdefs.InvalidInputf("%s: Nomad has no such paths", at.Child("subPathExpr"))
 	}
+	mount := path.Clean(m.MountPath)
+	if slices.Contains(ownDirs, mount) {
+		if mount != "/secrets" || !podspec.Written(v) || sub != "" {
+			return errdefs.InvalidInputf("%s: %q: Nomad has a directory of its own there: mount the volume elsewhere", at.Child("mountPath"), m.MountPath)
+		}
+		return b.below(t, secretDir(m), b.files[v.Name], isSecret(v), at)
+	}
 	var source string // relative to the directory of the task
 	switch {
 	case v.EmptyDir != nil:
@@ -207,10 +214,10 @@ func (b taskBuilder) mount(t *task, m *corev1.VolumeMount, v *corev1.Volume, at 
 	case podspec.Written(v):
 		dir := "local/vk/" + v.Name
 		if isSecret(v) {
-			dir = secretDir(v.Name)
+			dir = secretDir(m)
 		}
 		if b.driver == DriverExec && !isSecret(v) {
-			return b.place(t, m.MountPath, sub, b.files[v.Name], at)
+			return b.place(t, mount, sub, b.files[v.Name], at)
 		}
 		if err := b.below(t, dir, b.files[v.Name], isSecret(v), at); err != nil {
 			return err
@@ -232,13 +239,22 @@ func (b taskBuilder) mount(t *task, m *corev1.VolumeMount, v *corev1.Volume, at 
 	if v.EmptyDir != nil {
 		t.mounts = append(t.mounts, "mkdir -p "+quote(inside)+"; chmod 777 "+quote(inside)+" 2>/dev/null")
 	}
-	mount := path.Clean(m.MountPath)
-	t.mounts = append(t.mounts, fmt.Sprintf("mkdir -p %s && ln -sfn %s %s || exit 1", quote(path.Dir(mount)), quote(inside), quote(mount)))
+	// A directory that is there is put aside: the link would be made in it.
+	t.mounts = append(t.mounts, fmt.Sprintf("{ [ ! -d %[3]s ] || [ -L %[3]s ] || mv %[3]s %[4]s; } && mkdir -p %[1]s && ln -sfn %[2]s %[3]s || exit 1",
+		quote(path.Dir(mount)), quote(inside), quote(mount), quote(mount+".hidden")))
 	return nil
 }
 
-// secretDir is where the task has the files of a secret volume.
-func secretDir(volume string) string { return "secrets/vk/" + volume }
+// ownDirs are the directories that Nomad gives each task. The one for secrets is in memory.
+var ownDirs = []string{"/alloc", "/local", "/secrets"}
+
+// secretDir is where the task has the files of a secret volume with this mount.
+func secretDir(m *corev1.VolumeMount) string {
+	if path.Clean(m.MountPath) == "/secrets" {
+		return "secrets"
+	}
+	return "secrets/vk/" + m.Name
+}
 
 // itemName is that of a file in the Variable of its task. It does not depend on other files, which may come and go.
 func itemName(destination string) string {
