@@ -36,11 +36,12 @@ func TestContract(t *testing.T) {
 		Patience: time.Minute, Every: 50 * time.Millisecond, Tick: time.Second, Parallel: 8, OwnStartErrors: true,
 		Subject: providertest.Subject{Provider: "nomad", Backend: "a real agent of Nomad 1.10.0, with the driver exec"},
 		Except: map[string]string{
-			"logs/timestamps": "Nomad keeps no times of lines, and the provider says so",
-			"logs/since":      "Nomad keeps no times of lines, and the provider says so",
-			"logs/previous":   "Nomad keeps one log for all runs, and the provider says so",
-			"settings/limits": "the tasks of exec do not see their control groups; TestMemoryLimit uses more than one allows",
-			"attach/output":   "Nomad has no such request, and the provider says so",
+			"logs/timestamps":  "Nomad keeps no times of lines, and the provider says so",
+			"logs/since":       "Nomad keeps no times of lines, and the provider says so",
+			"logs/previous":    "Nomad keeps one log for all runs, and the provider says so",
+			"settings/limits":  "the tasks of exec do not see their control groups; TestMemoryLimit uses more than one allows",
+			"attach/output":    "Nomad has no such request, and the provider says so",
+			"starts/backs-off": "Nomad gives up a task whose driver cannot start it, and the README says so",
 		},
 		Unproven: map[capability.Feature]string{
 			capability.ContainerLimits: "the tasks of exec do not see their control groups; TestMemoryLimit uses more than one allows",
