@@ -82,6 +82,10 @@ func TestMemoryLimit(t *testing.T) {
 	if s := w.ended(w.run("much", limited(48<<20), "eat", "256")); s.GetReason() != "OOMKilled" || s.GetExitCode() != 137 {
 		t.Errorf("more than the limit: got %v", s)
 	}
+	// A shell ends with the code of its command that was killed.
+	if s := w.ended(w.run("child", limited(48<<20), "eat", "child", "256")); s.GetReason() != "OOMKilled" || s.GetExitCode() != 137 {
+		t.Errorf("a child with more than the limit: got %v", s)
+	}
 	id := w.run("little", limited(128<<20), "eat", "16")
 	w.until("the memory", func() bool { return strings.Contains(w.log("little"), "ate 16") })
 	if s := w.status(id); s.GetResources().GetLinux().GetMemoryLimitInBytes() != 128<<20 {

@@ -172,8 +172,28 @@ func linger(args []string) error {
 	return sleep([]string{"600"})
 }
 
-// eat uses so many MiB of memory, and then waits.
+func eatInChild(mebibytes string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	child := &exec.Cmd{Path: self, Args: []string{"eat", mebibytes}, Stdout: os.Stdout}
+	var ended *exec.ExitError
+	if err := child.Run(); !errors.As(err, &ended) {
+		return err
+	}
+	if ended.ExitCode() < 0 {
+		os.Exit(137)
+	}
+	os.Exit(ended.ExitCode())
+	return nil
+}
+
+// eat uses so many MiB of memory, and then waits. After "child" a child does, and this ends with its exit code as a shell would.
 func eat(args []string) error {
+	if len(args) == 2 && args[0] == "child" {
+		return eatInChild(args[1])
+	}
 	if len(args) != 1 {
 		return errors.New("want a number of MiB")
 	}

@@ -188,7 +188,7 @@ func (s *supervisor) finish(status syscall.WaitStatus, listener net.Listener) er
 		s.log.end(stream, time.Now())
 	}
 	s.state.FinishedAt, s.state.ExitCode = finished, exitCode(status)
-	if s.spec.Cgroup.OOMKilled() && status.Signaled() && status.Signal() == syscall.SIGKILL {
+	if s.state.ExitCode == killedCode && s.spec.Cgroup.OOMKilled() {
 		s.state.Reason = "OOMKilled"
 	}
 	if s.state.Reason == "" {
@@ -228,6 +228,9 @@ func (s *supervisor) killAll() {
 	killDescendants(s.children)
 	s.spec.Cgroup.Kill()
 }
+
+// killedCode is the exit code of a process that SIGKILL ended, and of a shell whose command it ended.
+const killedCode = 128 + int(syscall.SIGKILL)
 
 func exitCode(status syscall.WaitStatus) int {
 	if status.Signaled() {
