@@ -4,9 +4,11 @@ package service
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 )
 
@@ -18,7 +20,7 @@ func TestOneInstanceWhateverAnswersAreLost(t *testing.T) {
 	type fault = func(*cloud, *Inputs) (vm, error)
 	for kind, again := range policies {
 		for name, faults := range map[string][]fault{
-			"none": nil, "before": {before}, "after": {after}, "late": {late}, "refused after an answer was lost": {after, refuse},
+			"none": nil, "before": {before}, "after": {after}, "late": {late}, "slow": {slow}, "refused after an answer was lost": {after, refuse},
 			"invalid after an answer was lost": {after, invalid}, "refused": {refuse}, "before, twice": {before, before}, "before and after": {before, after},
 		} {
 			t.Run(kind+"/"+name, func(t *testing.T) {
@@ -63,7 +65,12 @@ func TestRestartIsALostAnswer(t *testing.T) {
 				if made, there := h.cloud.count(); made != 1 || there != 1 {
 					t.Errorf("%d instances were made, and %d are there", made, there)
 				}
-				finds := h.cloud.finds
+				var finds int
+				h.delete(p, pod)
+				if err := p.DeletePod(t.Context(), pod.DeepCopy()); !errdefs.IsNotFound(err) {
+					t.Errorf("delete of a pod that is gone: got %v", err)
+				}
+				finds = h.cloud.finds
 				h.create(p, h.pod("other"))
 				if h.cloud.finds != finds {
 					t.Error("the service was asked for a pod that is newer than the process")
@@ -134,6 +141,41 @@ func TestRefusedCreateLeavesNothingPending(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestPodThatAsksForMoreThanIsDeclaredIsRefused with the path of the field, and the service is not asked.
+func TestPodThatAsksForMoreThanIsDeclaredIsRefused(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		p, _ := h.start(nil, func(c *Config) { c.Capabilities = capability.Only() })
+		pod := h.pod("web")
+		pod.Spec.HostNetwork = true
+		if err := p.CreatePod(t.Context(), pod); !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "spec.hostNetwork") || h.cloud.creates != 0 {
+			t.Errorf("got %v after %d creates", err, h.cloud.creates)
+		}
+	})
+}
+
+// TestNothingIsAskedBeforeThePodsAreKnown: the pods of the cluster, and those of the service from before a restart.
+func TestNothingIsAskedBeforeThePodsAreKnown(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		var listed atomic.Bool
+		h.cloud.dark = true
+		p, _ := h.start(nil, func(c *Config) { c.Listed = listed.Load })
+		time.Sleep(time.Minute)
+		if h.cloud.lists != 0 {
+			t.Errorf("%d lists before the pods of the cluster were known", h.cloud.lists)
+		}
+		listed.Store(true)
+		pod := h.pod("web")
+		if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil || !strings.Contains(err.Error(), errLost.Error()) || h.cloud.creates != 0 {
+			t.Errorf("while the first list fails: got %v after %d creates", err, h.cloud.creates)
+		}
+		if _, err := p.GetPods(t.Context()); err == nil || p.AnswersForAllPods() || p.Ping(t.Context()) == nil {
+			t.Errorf("GetPods: got %v", err)
+		}
+		h.cloud.dark = false
+		h.create(p, pod)
+	})
 }
 
 // TestAlreadyMadeIsFound: the service knows the token of the create that had no answer, with another request.

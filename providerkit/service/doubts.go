@@ -32,7 +32,7 @@ func (d *doubts) begin(pods []*corev1.Pod, listed bool) {
 	}
 }
 
-// add notes that a create is under way, or has ended without an answer.
+// add notes that a create has ended without an answer.
 func (d *doubts) add(uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -44,7 +44,6 @@ func (p *Provider[T]) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 		return err
 	}
 	lost := p.doubts.lost(pod.UID) > 0
-	p.doubts.add(pod.UID) // until there is an answer
 	instance, err := p.driver.Create(ctx, in)
 	switch {
 	case err == nil:
@@ -70,8 +69,8 @@ func (p *Provider[T]) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 		}
 		return hide(failed, in.hidden)
 	}
-	p.doubts.add(pod.UID)
-	p.cache.Hurry() // it may have been made: then the next round finds it
+	p.doubts.add(pod.UID) // from now on, as a call may have an effect at its end
+	p.cache.Hurry()       // it may have been made: then the next round finds it
 	if _, says := errdefs.RetryAfterOf(err); !says && p.config.Again != AgainReturnsFirst {
 		err = errdefs.RetryAfter(err, askAgain)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -99,6 +100,32 @@ func TestStopIsConfirmedByLists(t *testing.T) {
 		}
 		h.cloud.stop = nil
 		h.delete(p, pod)
+	})
+}
+
+// TestStopIsConfirmedByTheEndOfTheInstance, though lists go on to have it. The pod has what its deletion says.
+func TestStopIsConfirmedByTheEndOfTheInstance(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		p, _ := h.start(nil)
+		pod := h.pod("web")
+		h.create(p, pod)
+		time.Sleep(time.Minute)
+		h.cloud.stop = func(vm) error { return nil }
+		pod.DeletionTimestamp = new(metav1.Now())
+		if err := p.DeletePod(t.Context(), pod.DeepCopy()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if got, err := p.GetPod(t.Context(), "ns", "web"); err != nil || got.DeletionTimestamp == nil {
+			t.Errorf("it runs: got %v, %v", got, err)
+		}
+		h.cloud.mu.Lock()
+		h.cloud.vms[0].ended = true
+		h.cloud.mu.Unlock()
+		time.Sleep(time.Minute)
+		if got, err := p.GetPods(t.Context()); err != nil || len(got) != 0 {
+			t.Errorf("it has ended: got %v, %v", got, err)
+		}
 	})
 }
 

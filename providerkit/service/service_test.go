@@ -55,13 +55,13 @@ type cloud struct {
 	again  Again
 	faults []func(c *cloud, in *Inputs) (vm, error) // of the next creates; nil is none
 
-	mu                   sync.Mutex
-	vms                  []vm
-	made, creates, finds int
-	changed              int  // instances that a second create has changed
-	dark                 bool // lists and Find fail
-	stop                 func(vm) error
-	removed              []string
+	mu                          sync.Mutex
+	vms                         []vm
+	made, creates, finds, lists int
+	changed                     int  // instances that a second create has changed
+	dark                        bool // lists and Find fail
+	stop                        func(vm) error
+	removed                     []string
 }
 
 // make makes an instance, or does what the service does when it is asked again.
@@ -98,7 +98,12 @@ func (c *cloud) shown() (out []vm, err error) {
 	return out, nil
 }
 
-func (c *cloud) List(context.Context) ([]vm, error) { return c.shown() }
+func (c *cloud) List(context.Context) ([]vm, error) {
+	c.mu.Lock()
+	c.lists++
+	c.mu.Unlock()
+	return c.shown()
+}
 
 func (c *cloud) Create(_ context.Context, in *Inputs) (vm, error) {
 	c.mu.Lock()
@@ -158,7 +163,8 @@ func (c *cloud) Status(pod *corev1.Pod, v vm) corev1.PodStatus {
 
 func (c *cloud) Ended(v vm) bool { return v.ended }
 
-// before loses a create before the cloud has it, after loses its answer, and late makes the instance a while after the answer was lost.
+// before loses a create before the cloud has it, after loses its answer, late makes the instance a while after the answer was lost, and slow as the
+// answer is lost, after a long time.
 func before(*cloud, *Inputs) (vm, error) { return vm{}, errLost }
 func after(c *cloud, in *Inputs) (vm, error) {
 	c.make(in)
@@ -167,6 +173,10 @@ func after(c *cloud, in *Inputs) (vm, error) {
 func late(c *cloud, in *Inputs) (vm, error) {
 	time.AfterFunc(5*time.Second, func() { c.make(in) })
 	return vm{}, errLost
+}
+func slow(c *cloud, in *Inputs) (vm, error) {
+	time.Sleep(55 * time.Second) // in a bubble
+	return after(c, in)
 }
 func refuse(*cloud, *Inputs) (vm, error) { return vm{}, NotMade(errors.New("no quota")) }
 func invalid(*cloud, *Inputs) (vm, error) {

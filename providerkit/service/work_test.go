@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node"
+)
+
+// removing is a cloud whose instances leave things behind.
+type removing struct {
+	*cloud
+	asked []string
+	fails map[string]error
+}
+
+func (r *removing) Remove(_ context.Context, name string) error {
+	r.asked = append(r.asked, name)
+	return r.fails[name]
+}
+
+// TestWhatIsLeftBehindIsRemovedOnce: one that fails is tried again, less and less often, and holds no other up. One that is gone is removed.
+func TestWhatIsLeftBehindIsRemovedOnce(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		driver := &removing{cloud: h.cloud, fails: map[string]error{"a": errors.New("busy"), "c": errdefs.NotFound("gone"), "d": errdefs.RetryAfter(errors.New("slow"), 10*time.Minute)}}
+		p, _ := h.start(driver)
+		for _, name := range []string{"a", "b", "c", "d", "b"} {
+			p.Leave(name)
+		}
+		time.Sleep(5 * time.Minute)
+		count := func(name string) (n int) {
+			for _, asked := range driver.asked {
+				if asked == name {
+					n++
+				}
+			}
+			return n
+		}
+		if count("b") != 1 || count("c") != 1 || count("d") != 1 || count("a") < 5 || count("a") > 10 {
+			t.Errorf("asked for %v", driver.asked)
+		}
+		delete(driver.fails, "a")
+		time.Sleep(6 * time.Minute)
+		before := len(driver.asked)
+		delete(driver.fails, "d")
+		time.Sleep(time.Hour)
+		if got := driver.asked[before:]; len(got) > 1 || len(got) == 1 && got[0] != "d" {
+			t.Errorf("then asked for %v", got)
+		}
+		p.Leave("b")
+		time.Sleep(time.Second)
+		if count("b") != 2 {
+			t.Errorf("a thing of the same name is removed %d times", count("b"))
+		}
+	})
+}
+
+// renewing is a cloud that replaces tokens.
+type renewing struct {
+	*cloud
+	at    []time.Duration // since begun
+	begun time.Time
+	fails error
+	files []string
+}
+
+func (r *renewing) Renew(_ context.Context, in *Inputs, _ vm) error {
+	r.at = append(r.at, time.Since(r.begun).Round(time.Minute))
+	for _, list := range in.Files {
+		for _, f := range list {
+			r.files = append(r.files, f.Path)
+		}
+	}
+	return r.fails
+}
+
+// tokens are good for an hour.
+type tokens struct{}
+
+func (tokens) Token(context.Context, *corev1.Pod, *corev1.ServiceAccountTokenProjection) (node.PodToken, error) {
+	return node.PodToken{Token: "token", RefreshAt: time.Now().Add(48 * time.Minute), ExpiresAt: time.Now().Add(time.Hour)}, nil
+}
+
+// TestTokensAreReplacedInTime: those of a pod that was made here when they say so, and those of a pod from before a restart before they can have
+// ended. What else the volume has is left as it is, and may be gone. A renewal that fails is tried again.
+func TestTokensAreReplacedInTime(t *testing.T) {
+	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {
+		driver := &renewing{cloud: h.cloud, begun: time.Now()}
+		p, stop := h.start(driver)
+		p.UsePodTokens(tokens{})
+		pod := h.pod("web")
+		pod.Spec.Volumes = []corev1.Volume{{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: new(int64(3600))}},
+			{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{Path: "name", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"}}}}},
+		}}}}}
+		h.create(p, pod)
+		h.create(p, h.pod("other"))
+		time.Sleep(2 * time.Hour)
+		if want := []time.Duration{48 * time.Minute, 96 * time.Minute}; !slices.Equal(driver.at, want) || !slices.Equal(driver.files, []string{"token", "token"}) {
+			t.Errorf("replaced after %v: %v", driver.at, driver.files)
+		}
+		stop()
+		again := &renewing{cloud: h.cloud, begun: time.Now(), fails: errors.New("busy")}
+		p, _ = h.start(again)
+		p.UsePodTokens(tokens{})
+		time.Sleep(12 * time.Minute)
+		if len(again.at) < 2 || again.at[0] > 9*time.Minute {
+			t.Errorf("after a restart replaced after %v", again.at)
+		}
+		again.fails = nil
+		time.Sleep(time.Minute)
+		n := len(again.at)
+		time.Sleep(40 * time.Minute)
+		if len(again.at) != n {
+			t.Errorf("replaced after %v", again.at)
+		}
+	})
+}
