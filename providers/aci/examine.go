@@ -26,7 +26,8 @@ func (p *provider) Examine(ctx context.Context) error {
 		return p.place(err)
 	}
 	for _, g := range groups {
-		if location := value(g.Location); location != "" && location != p.config.Region && p.owned(g) {
+		_, ours := podOf(p.owner, g)
+		if location := value(g.Location); ours && location != "" && location != p.config.Region {
 			return fmt.Errorf("container group %s of this node is in %s, and region is %s: remove the pods first, or correct region", value(g.Name), location, p.config.Region)
 		}
 	}
@@ -119,16 +120,6 @@ func (p *provider) place(err error) error {
 		return fmt.Errorf("%w: look at cloud, and at what is between this machine and Azure", err)
 	}
 	return err
-}
-
-// owned reports whether a group is one of this node.
-func (p *provider) owned(g *aci.ContainerGroup) bool {
-	tags := map[string]string{}
-	for key, v := range g.Tags {
-		tags[key] = value(v)
-	}
-	_, ok := p.owner.Owned(tags)
-	return ok
 }
 
 // subnetAnswer is what is read of one.

@@ -12,6 +12,7 @@ import (
 
 	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/log"
@@ -63,7 +64,7 @@ type view struct {
 type groups struct {
 	client *client
 	owner  identity.Owner
-	budget *budget
+	budget *rate.Limiter      // requests at rest
 	gone   func(identity.Pod) // is told that a group that was stopped is not there
 	eager  bool               // looks at every group in each round, for tests of what is not about requests
 
@@ -74,8 +75,29 @@ type groups struct {
 	failed bool             // guarded by mu; the last request
 }
 
+// newGroups returns groups that are asked for as often as atRest says, in a minute. gone is called for a group that was stopped and is not there.
 func newGroups(c *client, owner identity.Owner, atRest int, gone func(identity.Pod)) *groups {
-	return &groups{client: c, owner: owner, budget: newBudget(atRest), gone: gone, views: map[string]*view{}, pages: 1}
+	budget := rate.NewLimiter(rate.Limit(float64(atRest)/60), max(1, atRest/3))
+	return &groups{client: c, owner: owner, budget: budget, gone: gone, views: map[string]*view{}, pages: 1}
+}
+
+// affords reports whether the budget has n requests.
+func (g *groups) affords(n int) bool { return g.budget.Tokens() >= float64(n) }
+
+// spend takes n requests out of the budget, also those that it does not have.
+func (g *groups) spend(n int) {
+	for range n {
+		g.budget.Reserve()
+	}
+}
+
+// podOf returns which pod a group is. False is a group that is not of the node.
+func podOf(owner identity.Owner, group *aci.ContainerGroup) (identity.Pod, bool) {
+	tags := map[string]string{}
+	for key, v := range group.Tags {
+		tags[key] = value(v)
+	}
+	return owner.Owned(tags)
 }
 
 // made takes down a group that ACI has accepted.
@@ -145,7 +167,7 @@ func (g *groups) wants(now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	since := now.Sub(g.listed)
-	return g.eager || g.failed || since >= staleAfter || since >= pageEvery*time.Duration(g.pages) && g.hasty(now) || since >= listEvery-busyEvery && g.budget.has(g.pages)
+	return g.eager || g.failed || since >= staleAfter || since >= pageEvery*time.Duration(g.pages) && g.hasty(now) || since >= listEvery-busyEvery && g.affords(g.pages)
 }
 
 // hasty reports whether a group is expected to start or to go. g.mu is held.
@@ -169,14 +191,10 @@ func (g *groups) names(ctx context.Context) (names map[string]bool, missing []st
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.hasty(asked) {
-		g.budget.spend(pages)
+		g.spend(pages)
 	}
 	for _, group := range groups {
-		tags := map[string]string{}
-		for key, v := range group.Tags {
-			tags[key] = value(v)
-		}
-		pod, ours := g.owner.Owned(tags)
+		pod, ours := podOf(g.owner, group)
 		if name := value(group.Name); ours && name == g.owner.Name(pod) {
 			names[name] = true
 			v := g.views[name]
@@ -265,10 +283,10 @@ func (g *groups) due(now time.Time) (names []string) {
 	}
 	slices.SortFunc(others, func(a, b waits) int { return cmp.Compare(b.since, a.since) })
 	for _, w := range others {
-		if !g.budget.has(1) {
+		if !g.affords(1) {
 			break
 		}
-		g.budget.spend(1)
+		g.spend(1)
 		names = append(names, w.name)
 	}
 	return names
@@ -354,11 +372,7 @@ func (g *groups) saw(name string, group *aci.ContainerGroup) {
 		v.absent, v.failing, v.looked = true, false, now
 	case group != nil && group.Properties != nil:
 		if v == nil {
-			tags := map[string]string{}
-			for key, t := range group.Tags {
-				tags[key] = value(t)
-			}
-			pod, _ := g.owner.Owned(tags)
+			pod, _ := podOf(g.owner, group)
 			v = &view{instance: instance{pod: pod}, began: now, again: busyEvery}
 			g.views[name] = v
 		}
