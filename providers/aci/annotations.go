@@ -21,8 +21,8 @@ var annotationPrefixes = []string{"virtual-kubelet.io/", "virtualkubelet.io/"}
 var dnsLabel = regexp.MustCompile(`^[a-z][-a-z0-9]{3,61}[a-z0-9]$`)
 
 // setters are the annotations that are known. Each returns what it wants, "" if it has it.
-var setters = map[string]func(m mapping, out *aci.ContainerGroupPropertiesProperties, value string) (want string){
-	"virtual-kubelet.io/container-sku": func(_ mapping, out *aci.ContainerGroupPropertiesProperties, value string) string {
+var setters = map[string]func(out *aci.ContainerGroupPropertiesProperties, value string) (want string){
+	"virtual-kubelet.io/container-sku": func(out *aci.ContainerGroupPropertiesProperties, value string) string {
 		sku := aci.ContainerGroupSKU(value)
 		if !slices.Contains(aci.PossibleContainerGroupSKUValues(), sku) {
 			return "Standard, Dedicated or Confidential"
@@ -30,14 +30,14 @@ var setters = map[string]func(m mapping, out *aci.ContainerGroupPropertiesProper
 		out.SKU = &sku
 		return ""
 	},
-	"virtual-kubelet.io/confidential-compute-cce-policy": func(_ mapping, out *aci.ContainerGroupPropertiesProperties, value string) string {
+	"virtual-kubelet.io/confidential-compute-cce-policy": func(out *aci.ContainerGroupPropertiesProperties, value string) string {
 		if value == "" {
 			return "a policy in base64"
 		}
 		out.ConfidentialComputeProperties = &aci.ConfidentialComputeProperties{CcePolicy: &value}
 		return ""
 	},
-	"virtual-kubelet.io/priority": func(_ mapping, out *aci.ContainerGroupPropertiesProperties, value string) string {
+	"virtual-kubelet.io/priority": func(out *aci.ContainerGroupPropertiesProperties, value string) string {
 		priority := aci.ContainerGroupPriority(value)
 		if !slices.Contains(aci.PossibleContainerGroupPriorityValues(), priority) {
 			return "Regular or Spot"
@@ -45,7 +45,7 @@ var setters = map[string]func(m mapping, out *aci.ContainerGroupPropertiesProper
 		out.Priority = &priority
 		return ""
 	},
-	"virtualkubelet.io/dnsnamelabel": func(_ mapping, out *aci.ContainerGroupPropertiesProperties, value string) string {
+	"virtualkubelet.io/dnsnamelabel": func(out *aci.ContainerGroupPropertiesProperties, value string) string {
 		if out.IPAddress == nil || !dnsLabel.MatchString(value) {
 			return "5 to 63 lowercase letters, digits and hyphens, a letter first, for a group with ports and a public address"
 		}
@@ -57,42 +57,19 @@ var setters = map[string]func(m mapping, out *aci.ContainerGroupPropertiesProper
 // known are the names of all annotations that can be allowed.
 func known() []string { return slices.Sorted(maps.Keys(setters)) }
 
-// annotations sets what a pod says in the words of ACI, as far as the configuration lets it. Others of these prefixes are refused: a pod that
+// annotate sets what a pod says in the words of ACI, as far as the configuration lets it. Others of these prefixes are refused: a pod that
 // is to be confidential, or to cost less, must not run otherwise.
-func (m mapping) annotations(pod *corev1.Pod, out *aci.ContainerGroupPropertiesProperties) error {
+func annotate(out *aci.ContainerGroupPropertiesProperties, pod *corev1.Pod, allowed []string) error {
 	for _, name := range slices.Sorted(maps.Keys(pod.Annotations)) {
 		if !slices.ContainsFunc(annotationPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 			continue
 		}
-		if setters[name] == nil || !slices.Contains(m.config.Annotations, name) {
+		if setters[name] == nil || !slices.Contains(allowed, name) {
 			return errdefs.InvalidInputf("metadata.annotations[%s]: the configuration of this node does not let pods set it", name)
 		}
-		if want := setters[name](m, out, pod.Annotations[name]); want != "" {
+		if want := setters[name](out, pod.Annotations[name]); want != "" {
 			return errdefs.InvalidInputf("metadata.annotations[%s]: %q: want %s", name, pod.Annotations[name], want)
 		}
-	}
-	return nil
-}
-
-// spot refuses what a group of the priority Spot cannot have. The configuration of a node says it of all its pods.
-func (m mapping) spot(pod *corev1.Pod, out *aci.ContainerGroupPropertiesProperties) error {
-	if *out.Priority != aci.ContainerGroupPrioritySpot {
-		return nil
-	}
-	at := "spec"
-	for _, name := range []string{"virtual-kubelet.io/priority", "virtual-kubelet.io/container-sku"} {
-		if pod.Annotations[name] != "" {
-			at = "metadata.annotations[" + name + "]"
-			break
-		}
-	}
-	switch {
-	case len(out.SubnetIDs) > 0 || out.IPAddress != nil:
-		return errdefs.InvalidInputf("%s: a group of the priority Spot has no network, and the groups of this node have one", at)
-	case *out.SKU != aci.ContainerGroupSKUStandard:
-		return errdefs.InvalidInputf("%s: a group of the priority Spot has the SKU Standard, and no other", at)
-	case len(m.config.Zones) > 0:
-		return errdefs.InvalidInputf("%s: a group of the priority Spot is in no zone, and the configuration of this node names zones", at)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -18,9 +18,11 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 )
 
 const (
@@ -37,7 +39,6 @@ type client struct {
 	containers *aci.ContainersClient
 	location   *aci.LocationClient
 	arm        *arm.Client
-	sent       atomic.Int64 // requests
 }
 
 // newClient returns a client of a configuration that is complete.
@@ -46,34 +47,19 @@ func newClient(c Config, credential azcore.TokenCredential, http *http.Client) (
 	options := &arm.ClientOptions{
 		ClientOptions: policy.ClientOptions{
 			Cloud: c.Cloud.sdk(), Transport: http, Telemetry: policy.TelemetryOptions{ApplicationID: "virtual-kubelet-aci"},
-			Retry:           policy.RetryOptions{MaxRetries: -1}, // the node waits, as long as ACI says
-			PerCallPolicies: []policy.Policy{counter{&out.sent}},
+			Retry: policy.RetryOptions{MaxRetries: -1}, // the node waits, as long as ACI says
 		},
 		DisableRPRegistration: true, // it would need a right that nothing else needs
 	}
-	var err error
-	if out.groups, err = aci.NewContainerGroupsClient(c.SubscriptionID, credential, options); err != nil {
-		return nil, fmt.Errorf("aci provider: %w", err)
-	}
-	if out.containers, err = aci.NewContainersClient(c.SubscriptionID, credential, options); err != nil {
-		return nil, fmt.Errorf("aci provider: %w", err)
-	}
-	if out.location, err = aci.NewLocationClient(c.SubscriptionID, credential, options); err != nil {
-		return nil, fmt.Errorf("aci provider: %w", err)
-	}
-	if out.arm, err = arm.NewClient("virtual-kubelet-aci", "v1.0.0", credential, options); err != nil {
+	var errs [4]error
+	out.groups, errs[0] = aci.NewContainerGroupsClient(c.SubscriptionID, credential, options)
+	out.containers, errs[1] = aci.NewContainersClient(c.SubscriptionID, credential, options)
+	out.location, errs[2] = aci.NewLocationClient(c.SubscriptionID, credential, options)
+	out.arm, errs[3] = arm.NewClient("virtual-kubelet-aci", "v1.0.0", credential, options)
+	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("aci provider: %w", err)
 	}
 	return out, nil
-}
-
-// counter counts requests, for the budget of the states.
-type counter struct{ sent *atomic.Int64 }
-
-// Do implements policy.Policy.
-func (c counter) Do(r *policy.Request) (*http.Response, error) {
-	c.sent.Add(1)
-	return r.Next()
 }
 
 // sdk is the cloud as the SDK has it.
@@ -120,7 +106,7 @@ func (c *client) create(ctx context.Context, name string, group *aci.ContainerGr
 	var answer *http.Response
 	_, err := c.groups.BeginCreateOrUpdate(policy.WithCaptureResponse(ctx, &answer), c.group, name, *group, nil)
 	if err != nil {
-		return nil, withhold(explain("create container group "+name, err), secretsOf(group))
+		return nil, explain("create container group "+name, err)
 	}
 	made := &aci.ContainerGroup{}
 	if err := runtime.UnmarshalAsJSON(answer, made); err != nil {
@@ -190,4 +176,121 @@ func (c *client) exec(ctx context.Context, name, container string, request aci.C
 		return aci.ContainerExecResponse{}, explain(fmt.Sprintf("exec in container %s of group %s", container, name), err)
 	}
 	return answer.ContainerExecResponse, nil
+}
+
+// send makes a request that the SDK has no method for, and reads its answer into out.
+func send(through runtime.Pipeline, r *policy.Request, what string, out any) error {
+	answer, err := through.Do(r)
+	if err != nil {
+		return explain(what, err)
+	}
+	defer answer.Body.Close()
+	if !runtime.HasStatusCode(answer, http.StatusOK) {
+		return explain(what, runtime.NewResponseError(answer))
+	}
+	return runtime.UnmarshalAsJSON(answer, out)
+}
+
+// subnetAnswer is what is read of one.
+type subnetAnswer struct {
+	Properties struct {
+		Delegations []struct {
+			Properties struct{ ServiceName string }
+		}
+	}
+}
+
+// subnet returns how a subnet is set up.
+func (c *client) subnet(ctx context.Context, id string) (out subnetAnswer, err error) {
+	r, err := runtime.NewRequest(ctx, http.MethodGet, runtime.JoinPaths(c.arm.Endpoint(), id))
+	if err != nil {
+		return out, err
+	}
+	r.Raw().URL.RawQuery = "api-version=2023-09-01"
+	return out, send(c.arm.Pipeline(), r, "look at the subnet", &out)
+}
+
+// quota is how many groups a region has room for.
+func (c *client) quota(ctx context.Context, region string) (left, limit int, err error) {
+	pager := c.location.NewListUsagePager(region, nil)
+	for pager.More() {
+		page, err := pager.NextPage(ctx)
+		if err != nil {
+			return 0, 0, explain("look at the quota", err)
+		}
+		for _, u := range page.Value {
+			if u.Name != nil && value(u.Name.Value) == "ContainerGroups" {
+				return int(value(u.Limit) - value(u.CurrentValue)), int(value(u.Limit)), nil
+			}
+		}
+	}
+	return 1, 1, nil // it is not said
+}
+
+// publicAuthority is the one that the SDK knows by itself. It would ask it about each other one.
+const publicAuthority = "https://login.microsoftonline.com"
+
+// credential is what the configuration says; nothing is asked yet.
+func (c Config) credential(http *http.Client) (azcore.TokenCredential, error) {
+	k := c.Credentials
+	options := azcore.ClientOptions{Cloud: c.Cloud.sdk(), Transport: http, Retry: policy.RetryOptions{MaxRetries: -1}}
+	ownAuthority := c.Cloud.Authority != publicAuthority
+	var out azcore.TokenCredential
+	var err error
+	switch {
+	case k.ClientSecret.IsSet():
+		return &principal{
+			tenant: k.TenantID, client: k.ClientID, secret: k.ClientSecret,
+			options: azidentity.ClientSecretCredentialOptions{ClientOptions: options, DisableInstanceDiscovery: ownAuthority},
+		}, nil
+	case k.TokenFile != "": // the SDK reads the file again when its token is old
+		out, err = azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{
+			ClientOptions: options, TenantID: k.TenantID, ClientID: k.ClientID, TokenFilePath: k.TokenFile, DisableInstanceDiscovery: ownAuthority,
+		})
+	default:
+		managed := &azidentity.ManagedIdentityCredentialOptions{ClientOptions: options}
+		if k.IdentityClientID != "" {
+			managed.ID = azidentity.ClientID(k.IdentityClientID)
+		}
+		out, err = azidentity.NewManagedIdentityCredential(managed)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("aci provider: credentials: %w", err)
+	}
+	return out, nil
+}
+
+// principal is a service principal whose secret may be replaced while the provider runs.
+type principal struct {
+	tenant, client string
+	secret         config.Secret
+	options        azidentity.ClientSecretCredentialOptions
+
+	mu   sync.Mutex
+	with string                 // guarded by mu; the secret of made
+	made azcore.TokenCredential // guarded by mu
+}
+
+// GetToken implements azcore.TokenCredential.
+func (p *principal) GetToken(ctx context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	made, err := p.now(p.secret.Value(ctx))
+	if err != nil {
+		return azcore.AccessToken{}, err
+	}
+	return made.GetToken(ctx, options)
+}
+
+// now is the credential with that secret.
+func (p *principal) now(secret string) (azcore.TokenCredential, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.made != nil && p.with == secret {
+		return p.made, nil
+	}
+	made, err := azidentity.NewClientSecretCredential(p.tenant, p.client, secret, &p.options)
+	if err != nil {
+		return nil, fmt.Errorf("credentials: %w", err)
+	}
+	p.with, p.made = secret, made
+	return made, nil
 }

@@ -135,6 +135,16 @@ type LogAnalytics struct {
 	File string `json:"file,omitempty" env:"LOG_ANALYTICS_AUTH_LOCATION"`
 }
 
+// Seccomp are the profiles that containers may have. ACI gets what is in the file, with each group.
+type Seccomp struct {
+	// Directory has the files that localhostProfile names. Default: pods can name none.
+	Directory string `json:"directory,omitempty"`
+	// RuntimeDefault is the file for pods that ask for the default of their runtime: ACI does not say whether it has one. Default: they are refused.
+	RuntimeDefault string `json:"runtimeDefault,omitempty"`
+}
+
+func (s Seccomp) isSet() bool { return s.Directory != "" || s.RuntimeDefault != "" }
+
 // Resources are CPU and memory.
 type Resources struct {
 	CPU    resource.Quantity `json:"cpu,omitzero"`
@@ -157,6 +167,10 @@ type Requests struct {
 }
 
 // format is what a configuration file of this provider looks like.
+// storageGiven is the storage of each group, for volumes on disk: https://learn.microsoft.com/en-us/azure/container-instances/container-instances-volume-emptydir
+// of 2026-11-28. A group has no field for another size.
+const storageGiven = "50G"
+
 var format = config.Format[Config]{APIVersion: APIVersion, Kind: Kind, Env: "VKUBELET_ACI", Unversioned: fromTOML}
 
 // LoadConfig returns what the file at path says, and the environment above it. An empty path is no file.

@@ -3,8 +3,13 @@
 package aci
 
 import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,75 +17,84 @@ import (
 	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
 )
 
-// container maps one container of the spec; the one that is resolved has its environment.
-func (m mapping) container(r resolved, spec *corev1.Container, at *field.Path) (*aci.Container, error) {
-	c, err := r.resolved(spec, at)
+// resolved is a pod with all that its group needs from elsewhere.
+type resolved struct {
+	*service.Inputs
+	defaults     Resources                  // of containers that ask for nothing
+	shares       map[string]*corev1.Secret  // by volume; the accounts of Azure Files
+	secretEnv    map[string]map[string]bool // by container; variables whose values are secret
+	entrypoints  map[string][]string        // by container; of the images of those with arguments alone
+	seccomp      map[string]string          // by container; profiles in base64
+	workspaceKey string
+}
+
+// container maps one container of the spec.
+func (r resolved) container(spec *corev1.Container, at *field.Path) (*aci.Container, error) {
+	c, alike, err := r.alike(spec, at)
 	if err != nil {
 		return nil, err
-	}
-	p := &aci.ContainerProperties{Image: new(imageOf(c.Image)), Command: pointers(r.command(c))}
-	if p.EnvironmentVariables, err = r.environment(c, at.Child("env")); err != nil {
-		return nil, err
-	}
-	if p.VolumeMounts, err = mounts(c, at.Child("volumeMounts")); err != nil {
-		return nil, err
-	}
-	if p.SecurityContext, err = r.security(c, at.Child("securityContext")); err != nil {
-		return nil, err
-	}
-	if p.Resources, err = m.resources(c, at.Child("resources")); err != nil {
-		return nil, err
-	}
-	for i, port := range c.Ports {
-		if port.Protocol != "" && port.Protocol != corev1.ProtocolTCP && port.Protocol != corev1.ProtocolUDP {
-			return nil, errdefs.InvalidInputf("%s: %s: a group of ACI has ports of TCP and UDP", at.Child("ports").Index(i).Child("protocol"), port.Protocol)
-		}
-		protocol := aci.ContainerNetworkProtocolTCP
-		if port.Protocol == corev1.ProtocolUDP {
-			protocol = aci.ContainerNetworkProtocolUDP
-		}
-		p.Ports = append(p.Ports, &aci.ContainerPort{Port: &port.ContainerPort, Protocol: &protocol})
 	}
 	if c.StartupProbe != nil {
 		return nil, errdefs.InvalidInputf("%s: a group of ACI has no field for it: use initialDelaySeconds of the others", at.Child("startupProbe"))
 	}
-	if p.LivenessProbe, err = probe(c.LivenessProbe, c, at.Child("livenessProbe")); err != nil {
-		return nil, err
+	p := &aci.ContainerProperties{
+		Image: alike.Image, Command: alike.Command, EnvironmentVariables: alike.EnvironmentVariables, VolumeMounts: alike.VolumeMounts, SecurityContext: alike.SecurityContext,
 	}
-	if p.ReadinessProbe, err = probe(c.ReadinessProbe, c, at.Child("readinessProbe")); err != nil {
-		return nil, err
-	}
-	return &aci.Container{Name: &c.Name, Properties: p}, nil
+	var errs [4]error
+	p.Resources, errs[0] = r.resources(c, at.Child("resources"))
+	p.Ports, errs[1] = ports(c, at.Child("ports"))
+	p.LivenessProbe, errs[2] = probe(c.LivenessProbe, c, at.Child("livenessProbe"))
+	p.ReadinessProbe, errs[3] = probe(c.ReadinessProbe, c, at.Child("readinessProbe"))
+	return &aci.Container{Name: &c.Name, Properties: p}, cmp.Or(errs[:]...)
 }
 
 // initContainer maps an init container, which has neither ports nor resources nor probes.
 func (r resolved) initContainer(spec *corev1.Container, at *field.Path) (*aci.InitContainerDefinition, error) {
-	c, err := r.resolved(spec, at)
+	c, p, err := r.alike(spec, at)
 	if err != nil {
-		return nil, err
-	}
-	p := &aci.InitContainerPropertiesDefinition{Image: new(imageOf(c.Image)), Command: pointers(r.command(c))}
-	if p.EnvironmentVariables, err = r.environment(c, at.Child("env")); err != nil {
-		return nil, err
-	}
-	if p.VolumeMounts, err = mounts(c, at.Child("volumeMounts")); err != nil {
-		return nil, err
-	}
-	if p.SecurityContext, err = r.security(c, at.Child("securityContext")); err != nil {
 		return nil, err
 	}
 	return &aci.InitContainerDefinition{Name: &c.Name, Properties: p}, nil
 }
 
+// alike maps what all containers have, and returns the container with its environment.
+func (r resolved) alike(spec *corev1.Container, at *field.Path) (*corev1.Container, *aci.InitContainerPropertiesDefinition, error) {
+	c, err := r.resolved(spec, at)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := &aci.InitContainerPropertiesDefinition{Image: new(imageOf(c.Image)), Command: pointers(r.command(c))}
+	var errs [3]error
+	p.EnvironmentVariables, errs[0] = r.environment(c, at.Child("env"))
+	p.VolumeMounts, errs[1] = mounts(c, at.Child("volumeMounts"))
+	p.SecurityContext, errs[2] = r.security(c, at.Child("securityContext"))
+	return c, p, cmp.Or(errs[:]...)
+}
+
+// ports are those that a container declares.
+func ports(c *corev1.Container, at *field.Path) (out []*aci.ContainerPort, err error) {
+	for i := range c.Ports {
+		port := &c.Ports[i]
+		protocol := aci.ContainerNetworkProtocol(cmp.Or(port.Protocol, corev1.ProtocolTCP))
+		if !slices.Contains(aci.PossibleContainerNetworkProtocolValues(), protocol) {
+			return nil, errdefs.InvalidInputf("%s: %s: a group of ACI has ports of TCP and UDP", at.Index(i).Child("protocol"), port.Protocol)
+		}
+		out = append(out, &aci.ContainerPort{Port: &port.ContainerPort, Protocol: &protocol})
+	}
+	return out, nil
+}
+
 // resolved is a container with its environment. What no container of ACI has is refused.
 func (r resolved) resolved(spec *corev1.Container, at *field.Path) (*corev1.Container, error) {
-	c := r.containers[spec.Name]
+	c := r.Containers[spec.Name]
 	switch {
 	case c == nil:
 		return nil, errdefs.InvalidInputf("%s: container %q was not resolved", at, spec.Name)
@@ -106,13 +120,13 @@ func (r resolved) command(c *corev1.Container) []string {
 }
 
 // initFits refuses an init container that asks for more than the group has: ACI gives it what the containers ask for.
-func (m mapping) initFits(r resolved, spec *field.Path) error {
+func (r resolved) initFits(spec *field.Path) error {
 	var has sizing.Size
-	for i := range r.pod.Spec.Containers {
-		has = has.Add(sizing.Of(m.asks(&r.pod.Spec.Containers[i])))
+	for i := range r.Pod.Spec.Containers {
+		has = has.Add(sizing.Of(r.asks(&r.Pod.Spec.Containers[i])))
 	}
-	for i := range r.pod.Spec.InitContainers {
-		c := &r.pod.Spec.InitContainers[i]
+	for i := range r.Pod.Spec.InitContainers {
+		c := &r.Pod.Spec.InitContainers[i]
 		asks := sizing.Of(c.Resources.Requests)
 		if asks.MilliCPU > has.MilliCPU || asks.Memory > has.Memory {
 			return errdefs.InvalidInputf("%s: an init container of ACI gets what the containers ask for, which is less: let one of them ask for more",
@@ -124,8 +138,8 @@ func (m mapping) initFits(r resolved, spec *field.Path) error {
 
 // asks is what a container asks for, or its limits, or what the configuration has for it. A limit of memory counts as asked for: ACI has
 // no memory beside what the group asks for, and a program that is made for its limit would be ended.
-func (m mapping) asks(c *corev1.Container) corev1.ResourceList {
-	out := corev1.ResourceList{corev1.ResourceCPU: m.config.DefaultResources.CPU, corev1.ResourceMemory: m.config.DefaultResources.Memory}
+func (r resolved) asks(c *corev1.Container) corev1.ResourceList {
+	out := corev1.ResourceList{corev1.ResourceCPU: r.defaults.CPU, corev1.ResourceMemory: r.defaults.Memory}
 	for name := range out {
 		if q, ok := c.Resources.Requests[name]; ok && q.Sign() > 0 {
 			out[name] = q
@@ -165,9 +179,6 @@ func (r resolved) environment(c *corev1.Container, at *field.Path) (out []*aci.E
 func mounts(c *corev1.Container, at *field.Path) (out []*aci.VolumeMount, err error) {
 	for i := range c.VolumeMounts {
 		m := &c.VolumeMounts[i]
-		if m.SubPath != "" || m.SubPathExpr != "" {
-			return nil, errdefs.InvalidInputf("%s: a mount of ACI is a whole volume", at.Index(i).Child("subPath"))
-		}
 		if strings.Contains(m.MountPath, ":") {
 			return nil, errdefs.InvalidInputf("%s: %s: ACI has no paths with a colon", at.Index(i).Child("mountPath"), m.MountPath)
 		}
@@ -182,53 +193,35 @@ func mounts(c *corev1.Container, at *field.Path) (out []*aci.VolumeMount, err er
 
 // security is who a container runs as, and what it may. Nil is as the image has it.
 func (r resolved) security(c *corev1.Container, at *field.Path) (*aci.SecurityContextDefinition, error) {
-	var user, group *int64
-	var nonRoot *bool
-	if s := r.pod.Spec.SecurityContext; s != nil {
-		user, group, nonRoot = s.RunAsUser, s.RunAsGroup, s.RunAsNonRoot
-	}
-	out := &aci.SecurityContextDefinition{}
-	is := false
-	if s := c.SecurityContext; s != nil {
-		if s.RunAsUser != nil {
-			user = s.RunAsUser
-		}
-		if s.RunAsGroup != nil {
-			group = s.RunAsGroup
-		}
-		if s.RunAsNonRoot != nil {
-			nonRoot = s.RunAsNonRoot
-		}
-		if s.AllowPrivilegeEscalation != nil {
-			out.AllowPrivilegeEscalation, is = s.AllowPrivilegeEscalation, true
-		}
-		if k := s.Capabilities; k != nil && len(k.Add)+len(k.Drop) > 0 {
-			out.Capabilities, is = &aci.SecurityContextCapabilitiesDefinition{Add: names(k.Add), Drop: names(k.Drop)}, true
-		}
+	of, own := value(r.Pod.Spec.SecurityContext), value(c.SecurityContext)
+	out := aci.SecurityContextDefinition{AllowPrivilegeEscalation: own.AllowPrivilegeEscalation}
+	if k := own.Capabilities; k != nil && len(k.Add)+len(k.Drop) > 0 {
+		out.Capabilities = &aci.SecurityContextCapabilitiesDefinition{Add: names(k.Add), Drop: names(k.Drop)}
 	}
 	if profile := r.seccomp[c.Name]; profile != "" {
-		out.SeccompProfile, is = &profile, true
+		out.SeccompProfile = &profile
 	}
-	if nonRoot != nil && *nonRoot && (user == nil || *user == 0) { // ACI cannot be asked to look at the user of its image
+	user := cmp.Or(own.RunAsUser, of.RunAsUser)
+	if value(cmp.Or(own.RunAsNonRoot, of.RunAsNonRoot)) && value(user) == 0 { // ACI cannot be asked to look at the user of its image
 		return nil, errdefs.InvalidInputf("%s: a container of ACI has no field for it: set runAsUser", at.Child("runAsNonRoot"))
 	}
 	for _, id := range []struct {
 		from *int64
 		to   **int32
 		name string
-	}{{user, &out.RunAsUser, "runAsUser"}, {group, &out.RunAsGroup, "runAsGroup"}} {
+	}{{user, &out.RunAsUser, "runAsUser"}, {cmp.Or(own.RunAsGroup, of.RunAsGroup), &out.RunAsGroup, "runAsGroup"}} {
 		if id.from == nil {
 			continue
 		}
 		if *id.from < 0 || *id.from > math.MaxInt32 {
 			return nil, errdefs.InvalidInputf("%s: %d: ACI has IDs of 0 to %d", at.Child(id.name), *id.from, math.MaxInt32)
 		}
-		*id.to, is = new(int32(*id.from)), true
+		*id.to = new(int32(*id.from))
 	}
-	if !is {
+	if out == (aci.SecurityContextDefinition{}) {
 		return nil, nil
 	}
-	return out, nil
+	return &out, nil
 }
 
 func names(of []corev1.Capability) (out []*string) {
@@ -237,10 +230,6 @@ func names(of []corev1.Capability) (out []*string) {
 	}
 	return out
 }
-
-// storageGiven is the storage of each group, for volumes on disk: https://learn.microsoft.com/en-us/azure/container-instances/container-instances-volume-emptydir
-// of 2026-11-28. A group has no field for another size.
-const storageGiven = "50G"
 
 // capLimits lowers limits of CPU to what the group asks for, which is all that the group has: ACI refuses larger ones.
 func capLimits(containers []*aci.Container) {
@@ -293,7 +282,7 @@ func checkSize(g *aci.ContainerGroupPropertiesProperties, spec *field.Path) erro
 }
 
 // resources are requests and limits, rounded up to 10 milli-CPUs and 0.1 GB.
-func (m mapping) resources(c *corev1.Container, at *field.Path) (*aci.ResourceRequirements, error) {
+func (r resolved) resources(c *corev1.Container, at *field.Path) (*aci.ResourceRequirements, error) {
 	for _, list := range []struct {
 		name  string
 		names corev1.ResourceList
@@ -304,7 +293,7 @@ func (m mapping) resources(c *corev1.Container, at *field.Path) (*aci.ResourceRe
 			}
 		}
 	}
-	asks := m.asks(c)
+	asks := r.asks(c)
 	cpu, memory := asks[corev1.ResourceCPU], asks[corev1.ResourceMemory]
 	out := &aci.ResourceRequirements{Requests: &aci.ResourceRequests{CPU: cpus(cpu), MemoryInGB: gbs(memory)}}
 	limits := &aci.ResourceLimits{}
@@ -335,4 +324,117 @@ func mentions(value string, names map[string]bool) bool {
 		}
 	}
 	return false
+}
+
+// probe maps a probe; nil stays nil.
+func probe(p *corev1.Probe, c *corev1.Container, at *field.Path) (*aci.ContainerProbe, error) {
+	if p == nil {
+		return nil, nil
+	}
+	if p.TerminationGracePeriodSeconds != nil {
+		return nil, errdefs.InvalidInputf("%s: a probe of ACI has no field for it", at.Child("terminationGracePeriodSeconds"))
+	}
+	out := &aci.ContainerProbe{
+		InitialDelaySeconds: some(p.InitialDelaySeconds), PeriodSeconds: some(p.PeriodSeconds), TimeoutSeconds: some(p.TimeoutSeconds),
+		SuccessThreshold: some(p.SuccessThreshold), FailureThreshold: some(p.FailureThreshold),
+	}
+	switch {
+	case p.Exec != nil:
+		out.Exec = &aci.ContainerExec{Command: pointers(p.Exec.Command)}
+	case p.HTTPGet != nil:
+		g := p.HTTPGet
+		if g.Host != "" {
+			return nil, errdefs.InvalidInputf("%s: a probe of ACI has no host", at.Child("httpGet", "host"))
+		}
+		port, err := portOf(g.Port, c, at.Child("httpGet", "port"))
+		if err != nil {
+			return nil, err
+		}
+		scheme := aci.SchemeHTTP
+		if g.Scheme == corev1.URISchemeHTTPS {
+			scheme = aci.SchemeHTTPS
+		}
+		out.HTTPGet = &aci.ContainerHTTPGet{Path: &g.Path, Port: &port, Scheme: &scheme}
+		for _, h := range g.HTTPHeaders {
+			if strings.EqualFold(h.Name, "Host") {
+				return nil, errdefs.InvalidInputf("%s: a probe of ACI has no host", at.Child("httpGet", "httpHeaders"))
+			}
+			out.HTTPGet.HTTPHeaders = append(out.HTTPGet.HTTPHeaders, &aci.HTTPHeader{Name: &h.Name, Value: &h.Value})
+		}
+	default:
+		if p.TCPSocket != nil {
+			at = at.Child("tcpSocket")
+		} else if p.GRPC != nil {
+			at = at.Child("grpc")
+		}
+		return nil, errdefs.InvalidInputf("%s: a probe of ACI runs a command, or asks by HTTP", at)
+	}
+	return out, nil
+}
+
+func some(n int32) *int32 {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}
+
+// portOf is the number of a port that may be a name.
+func portOf(p intstr.IntOrString, c *corev1.Container, at *field.Path) (int32, error) {
+	if p.Type == intstr.Int {
+		return p.IntVal, nil
+	}
+	for i := range c.Ports {
+		if c.Ports[i].Name == p.StrVal {
+			return c.Ports[i].ContainerPort, nil
+		}
+	}
+	return 0, errdefs.InvalidInputf("%s: container %s has no port %q", at, c.Name, p.StrVal)
+}
+
+// profile is what ACI takes of a profile; "" is none.
+func (s Seccomp) profile(p *corev1.SeccompProfile, at *field.Path) (string, error) {
+	var file string
+	switch {
+	case p == nil || p.Type == corev1.SeccompProfileTypeUnconfined:
+		return "", nil
+	case p.Type == corev1.SeccompProfileTypeRuntimeDefault:
+		if file = s.RuntimeDefault; file == "" {
+			return "", errdefs.InvalidInputf("%s: this node has no file for it: name seccomp.runtimeDefault in its configuration", at.Child("type"))
+		}
+	case p.Type == corev1.SeccompProfileTypeLocalhost && p.LocalhostProfile != nil && filepath.IsLocal(*p.LocalhostProfile):
+		if s.Directory == "" {
+			return "", errdefs.InvalidInputf("%s: this node has no profiles: name seccomp.directory in its configuration", at.Child("localhostProfile"))
+		}
+		file = filepath.Join(s.Directory, *p.LocalhostProfile)
+	default:
+		return "", errdefs.InvalidInputf("%s: %q: want RuntimeDefault, Unconfined, or Localhost with a path in the directory of this node", at.Child("type"), p.Type)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", errdefs.InvalidInputf("%s: the profile cannot be read: %v", at, err)
+	}
+	if !json.Valid(data) {
+		return "", errdefs.InvalidInputf("%s: %s is no JSON", at, file)
+	}
+	return base64.StdEncoding.EncodeToString(data), nil
+}
+
+// profileOf is that of a container, else that of its pod.
+func (s Seccomp) profileOf(pod *corev1.Pod, c *corev1.Container, at *field.Path) (string, error) {
+	if c.SecurityContext != nil && c.SecurityContext.SeccompProfile != nil {
+		return s.profile(c.SecurityContext.SeccompProfile, at.Child("securityContext", "seccompProfile"))
+	}
+	if pod.Spec.SecurityContext != nil {
+		return s.profile(pod.Spec.SecurityContext.SeccompProfile, field.NewPath("spec", "securityContext", "seccompProfile"))
+	}
+	return "", nil
+}
+
+// pointers are texts as the SDK takes them.
+func pointers(texts []string) (out []*string) {
+	for i := range texts {
+		out = append(out, &texts[i])
+	}
+	return out
 }

@@ -45,14 +45,10 @@ func backend(ctx context.Context, env providertest.Env) (*providertest.Backend, 
 	if err != nil {
 		return nil, err
 	}
-	conf, err := a.config(env.Namespace).complete()
-	if err != nil {
-		return nil, err
-	}
 	owner := identity.Owner{Cluster: env.Namespace, Node: env.Node.Name}
 	return &providertest.Backend{
 		Open: func(context.Context) (node.PodLifecycleHandler, error) {
-			return newProvider(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, conf,
+			return open(cli.ProviderInput{ProviderConfig: env.ProviderConfig, NodeName: env.Node.Name}, a.config(env.Namespace),
 				pace{busy: 30 * time.Millisecond, rest: 60 * time.Millisecond, follow: 30 * time.Millisecond, eager: true})
 		},
 		Close: func() error { return os.RemoveAll(dir) },

@@ -36,16 +36,12 @@ func TestIdentities(t *testing.T) {
 			examine := func() error {
 				conf := a.config("home-1")
 				c.config(dir, &conf)
-				conf, err := conf.complete()
-				if err != nil {
-					return err
-				}
 				through, err := httpClient(a.caFile)
 				if err != nil {
 					return err
 				}
 				in := cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "aci"}}}, NodeName: "aci"}
-				p, err := newProvider(in, conf, pace{http: &http.Client{Transport: machine{through.Transport, a.url}}})
+				p, err := open(in, conf, pace{http: &http.Client{Transport: machine{through.Transport, a.url}}})
 				if err != nil {
 					return err
 				}

@@ -11,30 +11,26 @@ import (
 
 	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
 	"github.com/gorilla/websocket"
-	utilexec "k8s.io/utils/exec"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/shellexec"
 )
 
-// RunInContainer runs a command by a websocket, through a shell of the image. Both outputs are one stream.
-func (p *provider) RunInContainer(ctx context.Context, namespace, pod, name string, command []string, attach api.AttachIO) error {
-	i, err := p.running(ctx, namespace, pod, name)
-	if err != nil {
-		return err
-	}
+// Exec implements service.Executor by a websocket, through a shell of the image. Both outputs are one stream.
+func (d *driver) Exec(ctx context.Context, in service.Target[instance], command []string, attach api.AttachIO) error {
 	size := api.TermSize{Width: 80, Height: 24}
 	if attach.TTY() { // which has this size until it ends: ACI has no request that changes it
 		size = firstSize(ctx, attach.Resize(), size)
 	}
-	answer, err := p.client.exec(ctx, value(i.group.Name), name, aci.ContainerExecRequest{
+	answer, err := d.client.exec(ctx, value(in.Instance.group.Name), in.Container, aci.ContainerExecRequest{
 		Command: new(shell), TerminalSize: &aci.ContainerExecRequestTerminalSize{Rows: new(int32(size.Height)), Cols: new(int32(size.Width))},
 	})
 	if err != nil {
 		return err
 	}
-	dialer := websocket.Dialer{Proxy: p.proxy, TLSClientConfig: p.tls.Clone(), HandshakeTimeout: callTimeout}
+	dialer := websocket.Dialer{Proxy: d.proxy, TLSClientConfig: d.tls.Clone(), HandshakeTimeout: callTimeout}
 	if dialer.TLSClientConfig != nil {
 		dialer.TLSClientConfig.NextProtos = nil // a websocket is HTTP/1.1, and the transport of the requests has added its own
 	}
@@ -43,21 +39,13 @@ func (p *provider) RunInContainer(ctx context.Context, namespace, pod, name stri
 		defer response.Body.Close()
 	}
 	if err != nil { // the error may have the URI, which lets in whoever has it
-		return fmt.Errorf("exec in pod %s/%s: the session of ACI cannot be opened: %w", namespace, pod, quietly(err))
+		return fmt.Errorf("the session of ACI cannot be opened: %w", quietly(err))
 	}
 	defer conn.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	s := &session{conn: conn, attach: attach}
-	if err := s.run(ctx, value(answer.Password), command); err != nil {
-		var exit utilexec.ExitError
-		if errors.As(err, &exit) {
-			return err
-		}
-		return fmt.Errorf("exec in pod %s/%s: %w", namespace, pod, err)
-	}
-	return nil
+	return (&session{conn, attach}).run(ctx, value(answer.Password), command)
 }
 
 // sizePatience is how long the first size of a terminal is waited for.

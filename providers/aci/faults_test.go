@@ -4,6 +4,7 @@ package aci
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,10 +21,30 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/nodeutil"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/emulator"
 	emulated "github.com/virtual-kubelet/virtual-kubelet/providers/emulator/aci"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
+
+// provider is one with its driver.
+type provider struct {
+	*service.Provider[instance]
+	driver *driver
+}
+
+// open returns the provider of a configuration.
+func open(in cli.ProviderInput, c Config, at pace) (*provider, error) {
+	c, err := c.complete()
+	if err != nil {
+		return nil, err
+	}
+	d, err := newDriver(in, c, at)
+	if err != nil {
+		return nil, err
+	}
+	return &provider{d.pods, d}, nil
+}
 
 // provider is one on the emulator, which does not run in the background.
 func (a *azure) provider(t *testing.T, change func(*Config)) *provider {
@@ -32,12 +53,8 @@ func (a *azure) provider(t *testing.T, change func(*Config)) *provider {
 	if change != nil {
 		change(&conf)
 	}
-	conf, err := conf.complete()
-	if err != nil {
-		t.Fatal(err)
-	}
 	in := cli.ProviderInput{ProviderConfig: nodeutil.ProviderConfig{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "aci"}}, Pods: a.pods}, NodeName: "aci"}
-	p, err := newProvider(in, conf, pace{busy: 20 * time.Millisecond, rest: 20 * time.Millisecond, follow: 20 * time.Millisecond, eager: true})
+	p, err := open(in, conf, pace{busy: 20 * time.Millisecond, rest: 20 * time.Millisecond, follow: 20 * time.Millisecond, eager: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +96,7 @@ func until(t *testing.T, what string, is func() bool) {
 }
 
 func (p *provider) phase(pod *corev1.Pod) corev1.PodPhase {
-	now, _, ok := p.cache.Get(pod.UID)
+	now, _, ok := p.Cache().Get(pod.UID)
 	if !ok {
 		return ""
 	}
@@ -163,13 +180,13 @@ func TestLeastRights(t *testing.T) {
 			case emulated.ActionDelete:
 				err = p.DeletePod(t.Context(), first)
 			case emulated.ActionLogs:
-				_, err = p.client.logs(t.Context(), value(p.groups.one().Name), "main", 1)
+				_, err = p.driver.client.logs(t.Context(), value(p.driver.groups.one().Name), "main", 1)
 			case emulated.ActionExec:
 				err = p.RunInContainer(t.Context(), "ns", first.Name, "main", []string{"true"}, &terminal{})
 			case emulated.ActionSubnet:
 				err = p.Examine(t.Context())
 			case emulated.ActionUsage:
-				_, _, err = p.client.quota(t.Context(), p.config.Region)
+				_, _, err = p.driver.client.quota(t.Context(), p.driver.config.Region)
 			case emulated.ActionMetrics:
 				_, err = p.GetStatsSummary(t.Context())
 			}
@@ -207,30 +224,24 @@ func TestASecretIsReplaced(t *testing.T) {
 	until(t, "the new secret to be used", func() bool { return p.Examine(t.Context()) == nil })
 }
 
-// TestADeleteAfterALostCreate waits: the group may still come, and nobody would delete it then.
-func TestADeleteAfterALostCreate(t *testing.T) {
+// TestWhatACreateThatFailedMayHaveMade: of a failure of ACI nobody knows, and a delete does not say then that there is no group. A refusal of ACI has
+// made none.
+func TestWhatACreateThatFailedMayHaveMade(t *testing.T) {
 	a := testAzure(t)
 	p := a.provider(t, nil).run(t)
-	mend := a.front.Break(emulator.Fault{Operations: []string{"Create"}, Answer: refuses(http.StatusServiceUnavailable, "ServiceUnavailable", nil)})
-	pod := programPod("u-1", stays)
-	if err := p.CreatePod(t.Context(), pod); err == nil {
-		t.Fatal("it was created")
-	}
-	mend()
-	err := p.DeletePod(t.Context(), pod)
-	if after, says := errdefs.RetryAfterOf(err); err == nil || errdefs.IsNotFound(err) || !says || after > lateCreate {
-		t.Errorf("got %v, again after %s", err, after)
-	}
-	p.tried.pods[pod.UID] = time.Now().Add(-2 * lateCreate)
-	if err := p.DeletePod(t.Context(), pod); !errdefs.IsNotFound(err) {
-		t.Errorf("got %v, want that it is not there", err)
-	}
-	a.front.Break(emulator.Fault{Operations: []string{"Create"}, Times: 1, Answer: refuses(http.StatusConflict, "ContainerGroupQuotaReached", nil)})
-	if err := p.CreatePod(t.Context(), pod); err == nil {
-		t.Fatal("it was created")
-	}
-	if err := p.DeletePod(t.Context(), pod); !errdefs.IsNotFound(err) {
-		t.Errorf("ACI has said no, and it is waited for: %v", err)
+	for status, gone := range map[int]bool{
+		http.StatusServiceUnavailable: false, http.StatusInternalServerError: false, http.StatusRequestTimeout: false,
+		http.StatusConflict: true, http.StatusTooManyRequests: true, http.StatusForbidden: true,
+	} {
+		pod := programPod(fmt.Sprint(status), stays)
+		a.front.Break(emulator.Fault{Operations: []string{"Create"}, Times: 1, Answer: refuses(status, "ContainerGroupQuotaReached", nil)})
+		if err := p.CreatePod(t.Context(), pod); err == nil {
+			t.Fatal("it was created")
+		}
+		err := p.DeletePod(t.Context(), pod)
+		if _, later := errdefs.RetryAfterOf(err); err == nil || errdefs.IsNotFound(err) != gone || later == gone {
+			t.Errorf("a create that was answered %d, then a delete: got %v", status, err)
+		}
 	}
 }
 
@@ -267,18 +278,19 @@ func TestPodThatListsAreLateToShowAfterARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := a.provider(t, nil).run(t)
-	if err := after.cache.Wait(t.Context()); err != nil {
+	if err := after.Cache().Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []*corev1.Pod{pod, other} {
-		if err := after.UpdatePod(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
+	if err := after.UpdatePod(t.Context(), pod); err != nil {
+		t.Fatal(err)
 	}
-	if _, _, known := after.cache.Get(other.UID); known {
+	if err := after.UpdatePod(t.Context(), other); !errdefs.IsNotFound(err) {
+		t.Errorf("a pod that ACI does not have: got %v", err)
+	}
+	if _, _, known := after.Cache().Get(other.UID); known {
 		t.Error("a pod that ACI does not have is known")
 	}
-	if _, _, known := after.cache.Get(pod.UID); !known {
+	if _, _, known := after.Cache().Get(pod.UID); !known {
 		t.Fatal("the pod is not known")
 	}
 	until(t, "the pod to run", func() bool { return after.phase(pod) == corev1.PodRunning })

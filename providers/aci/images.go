@@ -7,16 +7,22 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	aci "github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/containerinstance/armcontainerinstance/v2"
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
 const (
@@ -99,4 +105,46 @@ func registries(through *http.Client) http.RoundTripper {
 	t = t.Clone()
 	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	return t
+}
+
+// httpsPort is how the name of a registry ends that names the port which it has anyway. ACI takes no name with a port.
+const httpsPort = ":443"
+
+// imageOf returns an image as ACI gets it.
+func imageOf(image string) string {
+	host, path, found := strings.Cut(image, "/")
+	if !found {
+		return image
+	}
+	return strings.TrimSuffix(host, httpsPort) + "/" + path
+}
+
+// registryLogins returns the logins that the images of the pod need: ACI refuses more logins than containers, two for one registry, and those for a
+// registry with a port.
+func registryLogins(in *service.Inputs) (out []*aci.ImageRegistryCredential, err error) {
+	err = service.Containers(in.Pod, func(c *corev1.Container, _ bool, at *field.Path) error {
+		at = at.Child("image")
+		n := slices.IndexFunc(in.Logins, func(l node.RegistryCredential) bool { return l.Username != "" && l.Matches(c.Image) })
+		if n < 0 {
+			return nil
+		}
+		l := in.Logins[n]
+		ref, err := name.ParseReference(c.Image)
+		if err != nil {
+			return errdefs.InvalidInputf("%s: %q: %v", at, c.Image, err)
+		}
+		server := strings.TrimSuffix(ref.Context().RegistryStr(), httpsPort)
+		if strings.Contains(server, ":") {
+			return errdefs.InvalidInputf("%s: ACI logs in at no registry with a port, such as %s: let it answer at port 443, or take it out of imagePullSecrets if its images are public", at, server)
+		}
+		had := slices.IndexFunc(out, func(o *aci.ImageRegistryCredential) bool { return *o.Server == server })
+		switch {
+		case had < 0:
+			out = append(out, &aci.ImageRegistryCredential{Server: &server, Username: &l.Username, Password: &l.Password})
+		case *out[had].Username != l.Username || *out[had].Password != l.Password:
+			return errdefs.InvalidInputf("%s: ACI has one login for a registry, and the images of the pod need two for %s: use one that may read all", at, server)
+		}
+		return nil
+	})
+	return out, err
 }

@@ -93,7 +93,7 @@ func TestArgumentsAlone(t *testing.T) {
 	im := startImages(t)
 	a := testAzure(t)
 	p := a.provider(t, nil)
-	p.entrypoints.transport = im.http
+	p.driver.entrypoints.transport = im.http
 	p.UsePullCredentials(credentials{im.host, "pass"})
 	p.run(t)
 	for image, want := range map[string]string{"tool": `"command":["/tool","-v","a","b"]`, "bare": `"command":["a","b"]`} {

@@ -3,9 +3,6 @@
 package aci
 
 import (
-	"context"
-	"runtime"
-	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,31 +13,6 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/providertest/program"
 )
-
-// TestPodsOfTheClusterComeLate: until they are there, nothing is said of the pods from before a restart.
-func TestPodsOfTheClusterComeLate(t *testing.T) {
-	p := testAzure(t).provider(t, nil)
-	var asked atomic.Int64
-	var there atomic.Bool
-	p.listed = func() bool { asked.Add(1); return there.Load() }
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- p.RunInBackground(ctx) }()
-	for asked.Load() < 3 {
-		runtime.Gosched()
-	}
-	if p.cache.Synced() || p.AnswersForAllPods() {
-		t.Error("what the service has was listed before that")
-	}
-	there.Store(true)
-	if err := p.cache.Wait(t.Context()); err != nil {
-		t.Error(err)
-	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-}
 
 // TestNothingIsLostThatListsAreLateToShowAfterARestart: nobody says that ACI does not have it, and it is found as soon as lists show it.
 func TestNothingIsLostThatListsAreLateToShowAfterARestart(t *testing.T) {
@@ -60,7 +32,7 @@ func TestNothingIsLostThatListsAreLateToShowAfterARestart(t *testing.T) {
 	}
 	a.pods = corev1listers.NewPodLister(pods)
 	after := a.provider(t, nil).run(t)
-	if err := after.cache.Wait(t.Context()); err != nil {
+	if err := after.Cache().Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := after.GetPod(t.Context(), pod.Namespace, pod.Name); !errdefs.IsNotFound(err) || after.AnswersForAllPods() {

@@ -8,24 +8,22 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	"github.com/virtual-kubelet/virtual-kubelet/node/api"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/logs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// followEvery is how often a log that is followed is read.
-const followEvery = 2 * time.Second
-
-// GetContainerLogs returns the log of a container. ACI gives the last lines of it, 4 MB at most, and has no log of a run before.
-func (p *provider) GetContainerLogs(ctx context.Context, namespace, pod, name string, opts api.ContainerLogOpts) (io.ReadCloser, error) {
-	i, err := p.begun(ctx, namespace, pod, name)
-	if err != nil {
-		return nil, err
-	}
+// Logs implements service.LogReader. ACI gives the last lines of a log, 4 MB at most, and has no log of a run before.
+func (d *driver) Logs(ctx context.Context, of service.Target[instance], opts api.ContainerLogOpts) (io.ReadCloser, error) {
 	if opts.Previous {
-		return nil, errdefs.InvalidInputf("pod %s/%s: ACI keeps no log of the run before", namespace, pod)
+		return nil, errdefs.InvalidInput("ACI keeps no log of the run before")
 	}
-	source := &logSource{p: p, pod: i, container: name, every: p.followEvery}
+	source := &logSource{d: d, of: of}
 	if opts.Tail > 0 && !opts.Follow {
 		source.tail = int32(min(opts.Tail, 1<<20))
 	}
@@ -34,11 +32,9 @@ func (p *provider) GetContainerLogs(ctx context.Context, namespace, pod, name st
 
 // logSource reads a log again and again, and gives what is new.
 type logSource struct {
-	p         *provider
-	pod       instance
-	container string
-	tail      int32
-	every     time.Duration
+	d    *driver
+	of   service.Target[instance]
+	tail int32
 
 	read  bool
 	given logs.Line // the last line
@@ -54,7 +50,7 @@ func (s *logSource) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
 			return nil, io.EOF
 		}
 		if s.read {
-			timer := time.NewTimer(s.every)
+			timer := time.NewTimer(s.d.followEvery)
 			select {
 			case <-timer.C:
 			case <-ctx.Done():
@@ -62,8 +58,8 @@ func (s *logSource) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
 				return nil, ctx.Err()
 			}
 		}
-		ended := s.p.ended(s.pod, s.container) // before the log is read: nothing comes after it
-		text, err := s.p.client.logs(ctx, value(s.pod.group.Name), s.container, s.tail)
+		ended := s.ended() // before the log is read: nothing comes after it
+		text, err := s.d.client.logs(ctx, value(s.of.Instance.group.Name), s.of.Container, s.tail)
 		if errdefs.IsNotFound(err) && s.read {
 			return nil, io.EOF // with the group
 		}
@@ -76,6 +72,26 @@ func (s *logSource) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
 			return lines, nil
 		}
 	}
+}
+
+// ended reports whether the container runs no more, and is not started again.
+func (s *logSource) ended() bool {
+	pod, _, ok := s.d.pods.Cache().Get(s.of.Pod.UID)
+	if !ok || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return true
+	}
+	now := service.StateOf(pod, s.of.Container)
+	if now == nil || now.State.Terminated == nil {
+		return false
+	}
+	again := true
+	_ = service.Containers(pod, func(c *corev1.Container, _ bool, _ *field.Path) error { // it returns no error
+		if c.Name == s.of.Container {
+			again = podstatus.RestartsAfter(pod, c, now.State.Terminated.ExitCode)
+		}
+		return nil
+	})
+	return !again
 }
 
 // fresh are the lines that come after those that were given. A log only grows at its end, and loses lines at its beginning.

@@ -13,9 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
-	"github.com/virtual-kubelet/virtual-kubelet/node"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
-	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
@@ -26,37 +23,24 @@ const (
 	maxPorts      = 5 // of an address
 )
 
-// resolved is what a pod says, with all that comes from other objects.
-type resolved struct {
-	pod         *corev1.Pod
-	containers  map[string]*corev1.Container
-	files       map[string][]podspec.File  // by volume
-	shares      map[string]*corev1.Secret  // by volume; the accounts of Azure Files
-	credentials []node.RegistryCredential  // those of longer names first
-	secretEnv   map[string]map[string]bool // by container; variables whose values are secret
-	entrypoints map[string][]string        // by container; of the images of those with arguments alone
-	seccomp     map[string]string          // by container; profiles in base64
-}
-
 // mapping makes groups of pods.
 type mapping struct {
 	config Config
-	owner  identity.Owner
 	domain string // of the cluster's DNS
-	secret string // the key of the workspace
 }
 
 // group returns the group of a pod. It is the same for the same pod. Errors are of the kind invalid-input, with the field that a group
 // cannot have.
 func (m mapping) group(r resolved) (*aci.ContainerGroup, error) {
-	pod, spec := r.pod, field.NewPath("spec")
+	pod, spec := r.Pod, field.NewPath("spec")
+	r.defaults = m.config.DefaultResources
 	if err := cannot(pod, spec); err != nil {
 		return nil, err
 	}
 	if err := storage.Check(pod, resource.MustParse(storageGiven), "ACI"); err != nil {
 		return nil, err
 	}
-	if err := m.initFits(r, spec); err != nil {
+	if err := r.initFits(spec); err != nil {
 		return nil, err
 	}
 	policy := aci.ContainerGroupRestartPolicy(cmp.Or(pod.Spec.RestartPolicy, corev1.RestartPolicyAlways))
@@ -72,7 +56,7 @@ func (m mapping) group(r resolved) (*aci.ContainerGroup, error) {
 		out.InitContainers = append(out.InitContainers, c)
 	}
 	for i := range pod.Spec.Containers {
-		c, err := m.container(r, &pod.Spec.Containers[i], spec.Child("containers").Index(i))
+		c, err := r.container(&pod.Spec.Containers[i], spec.Child("containers").Index(i))
 		if err != nil {
 			return nil, err
 		}
@@ -88,18 +72,18 @@ func (m mapping) group(r resolved) (*aci.ContainerGroup, error) {
 		out.Volumes = append(out.Volumes, v)
 	}
 	var err error
-	if out.ImageRegistryCredentials, err = r.registries(spec); err != nil {
+	if out.ImageRegistryCredentials, err = registryLogins(r.Inputs); err != nil {
 		return nil, err
 	}
 	if w := m.config.LogAnalytics; w.WorkspaceID != "" {
 		out.Diagnostics = &aci.ContainerGroupDiagnostics{LogAnalytics: &aci.LogAnalytics{
-			WorkspaceID: &w.WorkspaceID, WorkspaceKey: &m.secret, LogType: new(aci.LogAnalyticsLogTypeContainerInstanceLogs),
+			WorkspaceID: &w.WorkspaceID, WorkspaceKey: &r.workspaceKey, LogType: new(aci.LogAnalyticsLogTypeContainerInstanceLogs),
 		}}
 	}
 	if err := m.network(pod, out, spec); err != nil {
 		return nil, err
 	}
-	if err := m.annotations(pod, out); err != nil {
+	if err := annotate(out, pod, m.config.Annotations); err != nil {
 		return nil, err
 	}
 	if err := m.spot(pod, out); err != nil {
@@ -109,17 +93,10 @@ func (m mapping) group(r resolved) (*aci.ContainerGroup, error) {
 		return nil, err
 	}
 	group := &aci.ContainerGroup{Location: &m.config.Region, Tags: map[string]*string{}, Properties: out, Zones: pointers(m.config.Zones)}
-	for key, value := range m.owner.Tags(identity.Of(pod)) {
+	for key, value := range r.Tags {
 		group.Tags[key] = &value
 	}
 	return group, nil
-}
-
-func pointers(texts []string) (out []*string) {
-	for i := range texts {
-		out = append(out, &texts[i])
-	}
-	return out
 }
 
 // cannot refuses what a group has no field for, and no feature is about.
@@ -172,13 +149,8 @@ func (m mapping) network(pod *corev1.Pod, out *aci.ContainerGroupPropertiesPrope
 		}
 	}
 	servers, searches, options := m.dns(pod)
-	if pod.Spec.DNSConfig != nil {
-		if n.Subnet == "" {
-			return errdefs.InvalidInputf("%s: only groups in a subnet have DNS settings: configure network", spec.Child("dnsConfig"))
-		}
-		if len(servers) == 0 {
-			return errdefs.InvalidInputf("%s: ACI takes search domains and options with name servers only", spec.Child("dnsConfig"))
-		}
+	if pod.Spec.DNSConfig != nil && len(servers) == 0 {
+		return errdefs.InvalidInputf("%s: ACI takes search domains and options with name servers only", spec.Child("dnsConfig"))
 	}
 	if len(servers) > 0 && n.Subnet != "" {
 		out.DNSConfig = &aci.DNSConfiguration{NameServers: pointers(servers)}
@@ -211,4 +183,27 @@ func (m mapping) dns(pod *corev1.Pod) (servers, searches, options []string) {
 		}
 	}
 	return servers, searches, options
+}
+
+// spot refuses what a group of the priority Spot cannot have. The configuration of a node says it of all its pods.
+func (m mapping) spot(pod *corev1.Pod, out *aci.ContainerGroupPropertiesProperties) error {
+	if *out.Priority != aci.ContainerGroupPrioritySpot {
+		return nil
+	}
+	at := "spec"
+	for _, name := range []string{"virtual-kubelet.io/priority", "virtual-kubelet.io/container-sku"} {
+		if pod.Annotations[name] != "" {
+			at = "metadata.annotations[" + name + "]"
+			break
+		}
+	}
+	switch {
+	case len(out.SubnetIDs) > 0 || out.IPAddress != nil:
+		return errdefs.InvalidInputf("%s: a group of the priority Spot has no network, and the groups of this node have one", at)
+	case *out.SKU != aci.ContainerGroupSKUStandard:
+		return errdefs.InvalidInputf("%s: a group of the priority Spot has the SKU Standard, and no other", at)
+	case len(m.config.Zones) > 0:
+		return errdefs.InvalidInputf("%s: a group of the priority Spot is in no zone, and the configuration of this node names zones", at)
+	}
+	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podspec"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
 func testMapping(t *testing.T) mapping {
@@ -32,7 +33,7 @@ func testMapping(t *testing.T) mapping {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return mapping{config: conf, owner: identity.Owner{Cluster: "home-1", Node: "aci"}, secret: "key"}
+	return mapping{config: conf}
 }
 
 // whole is a pod with all that a group can have.
@@ -77,14 +78,17 @@ func whole() resolved {
 
 func resolve(pod *corev1.Pod) resolved {
 	r := resolved{
-		pod: pod, containers: map[string]*corev1.Container{}, files: map[string][]podspec.File{"config": {{Path: "color", Data: []byte("green")}}},
-		shares:      map[string]*corev1.Secret{"share": {Data: map[string][]byte{accountName: []byte("acc"), accountKey: []byte("a2V5")}}},
-		credentials: []node.RegistryCredential{{Registry: "https://registry.example/team", Username: "u", Password: "p"}, {Registry: "registry.example", Username: "other"}},
-		secretEnv:   map[string]map[string]bool{"main": {"PASSWORD": true}},
+		Inputs: &service.Inputs{
+			Pod: pod, Tags: identity.Owner{Cluster: "home-1", Node: "aci"}.Tags(identity.Of(pod)),
+			Containers: map[string]*corev1.Container{}, Files: map[string][]podspec.File{"config": {{Path: "color", Data: []byte("green")}}},
+			Logins: []node.RegistryCredential{{Registry: "https://registry.example/team", Username: "u", Password: "p"}, {Registry: "registry.example", Username: "other"}},
+		},
+		shares:    map[string]*corev1.Secret{"share": {Data: map[string][]byte{accountName: []byte("acc"), accountKey: []byte("a2V5")}}},
+		secretEnv: map[string]map[string]bool{"main": {"PASSWORD": true}}, workspaceKey: "key",
 	}
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
-			r.containers[list[i].Name] = &list[i]
+			r.Containers[list[i].Name] = &list[i]
 		}
 	}
 	return r
@@ -93,7 +97,7 @@ func resolve(pod *corev1.Pod) resolved {
 func TestAWholePod(t *testing.T) {
 	r := whole()
 	m := testMapping(t)
-	if lacks := m.config.Capabilities().Check(r.pod); len(lacks) > 0 {
+	if lacks := m.config.Capabilities().Check(r.Pod); len(lacks) > 0 {
 		t.Errorf("what can be mapped is not declared: %s", capability.Message(lacks))
 	}
 	group, err := m.group(r)
@@ -139,7 +143,6 @@ func TestWhatAGroupCannotHave(t *testing.T) {
 		"spec.containers[0].livenessProbe.grpc": func(_ *corev1.Pod, c *corev1.Container) {
 			c.LivenessProbe.ProbeHandler = corev1.ProbeHandler{GRPC: &corev1.GRPCAction{}}
 		},
-		"spec.containers[0].volumeMounts[0].subPath":      func(_ *corev1.Pod, c *corev1.Container) { c.VolumeMounts[0].SubPath = "x" },
 		"spec.containers[0].securityContext.runAsNonRoot": func(_ *corev1.Pod, c *corev1.Container) { c.SecurityContext.RunAsUser = new(int64(0)) },
 		"spec.containers[0].securityContext.runAsUser":    func(_ *corev1.Pod, c *corev1.Container) { c.SecurityContext.RunAsUser = new(int64(1 << 40)) },
 		"spec.containers": func(_ *corev1.Pod, c *corev1.Container) {
@@ -165,7 +168,7 @@ func TestWhatAGroupCannotHave(t *testing.T) {
 	} {
 		t.Run(path, func(t *testing.T) {
 			r := whole()
-			change(r.pod, &r.pod.Spec.Containers[0])
+			change(r.Pod, &r.Pod.Spec.Containers[0])
 			_, err := testMapping(t).group(r)
 			if !errdefs.IsInvalidInput(err) || !strings.HasPrefix(err.Error(), path+":") {
 				t.Errorf("got %v, want one that begins with %s", err, path)

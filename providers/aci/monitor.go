@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,7 +31,6 @@ const (
 // monitor reads from Azure Monitor what containers use.
 type monitor struct {
 	pipeline runtime.Pipeline
-	endpoint string
 	config   Config
 
 	mu    sync.Mutex       // held while Azure Monitor is asked, so that two who ask are one
@@ -44,17 +44,17 @@ type usage struct {
 	at               time.Time
 }
 
-func newMonitor(c Config, credential azcore.TokenCredential, through *http.Client) (*monitor, error) {
+func newMonitor(c Config, credential azcore.TokenCredential, through *http.Client) *monitor {
 	bearer := runtime.NewBearerTokenPolicy(credential, []string{strings.TrimSuffix(c.Cloud.MetricsAudience, "/") + "/.default"}, nil)
 	return &monitor{
-		endpoint: c.Cloud.Metrics, config: c,
+		config: c,
 		pipeline: runtime.NewPipeline("virtual-kubelet-aci", "1", runtime.PipelineOptions{PerRetry: []policy.Policy{bearer}}, &policy.ClientOptions{
 			Transport: through, Retry: policy.RetryOptions{MaxRetries: -1},
 		}),
-	}, nil
+	}
 }
 
-// answered by Azure Monitor.
+// metricsAnswer is an answer of Azure Monitor.
 type metricsAnswer struct {
 	Values []struct {
 		ResourceID string `json:"resourceid"`
@@ -83,82 +83,63 @@ func (m *monitor) read(ctx context.Context, groups []string) (map[string]usage, 
 	}
 	now := time.Now().UTC()
 	out := map[string]usage{}
-	for len(groups) > 0 {
-		n := min(len(groups), metricsTogether)
-		answer, err := m.batch(ctx, groups[:n], now)
+	for some := range slices.Chunk(slices.Sorted(slices.Values(groups)), metricsTogether) {
+		answer, err := m.batch(ctx, some, now)
 		if err != nil {
 			return nil, err
 		}
-		for _, of := range answer.Values {
-			add(out, of.ResourceID[strings.LastIndex(of.ResourceID, "/")+1:], answer, of.ResourceID)
-		}
-		groups = groups[n:]
+		answer.addTo(out)
 	}
 	m.asked, m.last = now, out
 	return out, nil
 }
 
-// add takes the last value of each container of a group.
-func add(out map[string]usage, group string, answer *metricsAnswer, id string) {
-	for _, of := range answer.Values {
-		if of.ResourceID != id {
-			continue
-		}
+// addTo adds the last value of each container.
+func (a *metricsAnswer) addTo(out map[string]usage) {
+	for _, of := range a.Values {
+		group := of.ResourceID[strings.LastIndex(of.ResourceID, "/")+1:]
 		for _, metric := range of.Value {
 			for _, series := range metric.Timeseries {
-				container := ""
+				name := group + "/"
 				for _, v := range series.Metadatavalues {
 					if strings.EqualFold(v.Name.Value, "containerName") {
-						container = v.Value
+						name = group + "/" + v.Value
 					}
 				}
-				u := out[group+"/"+container]
+				u := out[name]
 				for _, point := range series.Data {
-					if point.Average == nil {
+					switch {
+					case point.Average == nil:
 						continue
-					}
-					u.at = point.TimeStamp
-					if metric.Name.Value == "CpuUsage" {
+					case metric.Name.Value == "CpuUsage":
 						u.milliCPU = point.Average
-					} else {
+					default:
 						u.memory = point.Average
 					}
+					u.at = point.TimeStamp
 				}
-				out[group+"/"+container] = u
+				out[name] = u
 			}
 		}
 	}
 }
 
-func (m *monitor) batch(ctx context.Context, groups []string, now time.Time) (*metricsAnswer, error) {
+func (m *monitor) batch(ctx context.Context, groups []string, now time.Time) (out *metricsAnswer, err error) {
 	c := m.config
 	var ids []string
 	for _, name := range groups {
 		ids = append(ids, "/subscriptions/"+c.SubscriptionID+"/resourceGroups/"+c.ResourceGroup+"/providers/Microsoft.ContainerInstance/containerGroups/"+name)
 	}
-	r, err := runtime.NewRequest(ctx, http.MethodPost, runtime.JoinPaths(m.endpoint, "subscriptions", url.PathEscape(c.SubscriptionID), "metrics:getBatch"))
+	r, err := runtime.NewRequest(ctx, http.MethodPost, runtime.JoinPaths(c.Cloud.Metrics, "subscriptions", url.PathEscape(c.SubscriptionID), "metrics:getBatch"))
 	if err != nil {
 		return nil, err
 	}
-	q := r.Raw().URL.Query()
-	for name, value := range map[string]string{
-		"api-version": metricsVersion, "metricnamespace": metricsOf, "metricnames": "CpuUsage,MemoryUsage", "aggregation": "average", "interval": "PT1M",
-		"filter": "containerName eq '*'", "starttime": now.Add(-metricsBack).Format(time.RFC3339), "endtime": now.Format(time.RFC3339),
-	} {
-		q.Set(name, value)
-	}
-	r.Raw().URL.RawQuery = q.Encode()
+	r.Raw().URL.RawQuery = url.Values{
+		"api-version": {metricsVersion}, "metricnamespace": {metricsOf}, "metricnames": {"CpuUsage,MemoryUsage"}, "aggregation": {"average"}, "interval": {"PT1M"},
+		"filter": {"containerName eq '*'"}, "starttime": {now.Add(-metricsBack).Format(time.RFC3339)}, "endtime": {now.Format(time.RFC3339)},
+	}.Encode()
 	if err := runtime.MarshalAsJSON(r, map[string]any{"resourceids": ids}); err != nil {
 		return nil, err
 	}
-	answer, err := m.pipeline.Do(r)
-	if err != nil {
-		return nil, explain("read metrics", err)
-	}
-	defer answer.Body.Close()
-	if !runtime.HasStatusCode(answer, http.StatusOK) {
-		return nil, explain("read metrics", runtime.NewResponseError(answer))
-	}
-	out := &metricsAnswer{}
-	return out, runtime.UnmarshalAsJSON(answer, out)
+	return out, send(m.pipeline, r, "read metrics", &out)
 }

@@ -82,7 +82,7 @@ func (p published) create(t *testing.T) (*aci.ContainerGroupPropertiesProperties
 	if err := of.CreatePod(t.Context(), pod); err != nil {
 		return nil, err
 	}
-	group, err := of.client.get(t.Context(), of.owner.Name(identity.Of(pod)))
+	group, err := of.driver.client.get(t.Context(), of.driver.groups.owner.Name(identity.Of(pod)))
 	if err != nil {
 		t.Fatal(err)
 	}

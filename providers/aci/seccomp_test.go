@@ -42,9 +42,9 @@ func TestSeccompProfiles(t *testing.T) {
 		"of a kind that is none": {both, nil, profile("Other", ""), "want RuntimeDefault", true},
 	} {
 		r := whole()
-		r.pod.Spec.SecurityContext.SeccompProfile = c.pod
-		r.pod.Spec.Containers[0].SecurityContext.SeccompProfile = c.main
-		got, err := c.from.profileOf(r.pod, &r.pod.Spec.Containers[0], field.NewPath("spec", "containers").Index(0))
+		r.Pod.Spec.SecurityContext.SeccompProfile = c.pod
+		r.Pod.Spec.Containers[0].SecurityContext.SeccompProfile = c.main
+		got, err := c.from.profileOf(r.Pod, &r.Pod.Spec.Containers[0], field.NewPath("spec", "containers").Index(0))
 		if c.err && (err == nil || !strings.Contains(err.Error(), c.want)) || !c.err && (err != nil || got != c.want) {
 			t.Errorf("%s: got %q, %v, want %q", name, got, err, c.want)
 		}

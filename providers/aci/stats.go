@@ -4,38 +4,35 @@ package aci
 
 import (
 	"context"
-	"slices"
 
-	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
 )
 
-// GetStatsSummary has what pods used in the last minute that Azure Monitor has, if the configuration wants it, else no pods.
-func (p *provider) GetStatsSummary(ctx context.Context) (*statsv1alpha1.Summary, error) {
-	out := &statsv1alpha1.Summary{Node: statsv1alpha1.NodeStats{NodeName: p.owner.Node}}
-	if !p.config.Stats {
-		return out, nil
+// Stats implements service.Measurer: what pods used in the last minute that Azure Monitor has, if the configuration wants it.
+func (d *driver) Stats(ctx context.Context, of []service.Target[instance]) (all []statsv1alpha1.PodStats, err error) {
+	if !d.config.Stats {
+		return nil, nil
 	}
 	var names []string
-	pods := map[string]*corev1.Pod{}
-	for _, pod := range p.cache.All() {
-		_, i, ok := p.cache.Get(pod.UID)
-		if ok && pod.Status.Phase == corev1.PodRunning {
-			name := value(i.group.Name)
-			names, pods[name] = append(names, name), pod
+	for _, t := range of {
+		if t.Pod.Status.Phase == corev1.PodRunning {
+			names = append(names, value(t.Instance.group.Name))
 		}
 	}
-	slices.Sort(names)
-	used, err := p.monitor.read(ctx, names)
+	used, err := d.monitor.read(ctx, names)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		out.Pods = append(out.Pods, podStats(pods[name], name, used))
+	for _, t := range of {
+		if t.Pod.Status.Phase == corev1.PodRunning {
+			all = append(all, podStats(t.Pod, value(t.Instance.group.Name), used))
+		}
 	}
-	return out, nil
+	return all, nil
 }
 
 // podStats is one pod. Those of containers that are not measured yet have no values.
@@ -71,6 +68,3 @@ func podStats(pod *corev1.Pod, group string, used map[string]usage) statsv1alpha
 	}
 	return out
 }
-
-// GetMetricsResource returns none: it is about counters, and Azure Monitor has averages.
-func (p *provider) GetMetricsResource(context.Context) ([]*dto.MetricFamily, error) { return nil, nil }

@@ -28,7 +28,7 @@ func (r resolved) volume(v *corev1.Volume, at *field.Path) (*aci.Volume, error) 
 			return nil, err
 		}
 		out.Secret = map[string]*string{}
-		for _, f := range r.files[v.Name] {
+		for _, f := range r.Files[v.Name] {
 			if strings.Contains(f.Path, "/") {
 				return nil, errdefs.InvalidInputf("%s: file %s: a volume of ACI has files and no directories", at, f.Path)
 			}

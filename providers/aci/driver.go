@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package aci
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/virtual-kubelet/virtual-kubelet/cli"
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/identity"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/podstatus"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/poll"
+	"github.com/virtual-kubelet/virtual-kubelet/providerkit/service"
+)
+
+// followEvery is how often a log that is followed is read.
+const followEvery = 2 * time.Second
+
+// pace is how fast a provider asks. What is zero is as the arithmetic of groups says.
+type pace struct {
+	busy, rest, follow time.Duration
+	eager              bool
+	http               *http.Client // nil is that of the configuration
+}
+
+// driver is ACI for the kit.
+type driver struct {
+	config      Config
+	client      *client
+	groups      *groups
+	mapping     mapping
+	entrypoints *entrypoints
+	monitor     *monitor
+	pods        *service.Provider[instance]
+
+	// Of sessions and connections.
+	tls         *tls.Config
+	proxy       func(*http.Request) (*url.URL, error)
+	dial        service.Dial // nil is the network of this process
+	followEvery time.Duration
+}
+
+// newDriver returns the driver of a configuration that is complete, with its provider.
+func newDriver(in cli.ProviderInput, config Config, at pace) (*driver, error) {
+	through := at.http
+	if through == nil {
+		var err error
+		if through, err = httpClient(config.Cloud.CAFile); err != nil {
+			return nil, err
+		}
+	}
+	credential, err := config.credential(through)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newClient(config, credential, through)
+	if err != nil {
+		return nil, err
+	}
+	d := &driver{
+		config: config, client: c, mapping: mapping{config: config, domain: in.KubeClusterDomain}, monitor: newMonitor(config, credential, through),
+		entrypoints: &entrypoints{transport: registries(through)}, followEvery: cmp.Or(at.follow, followEvery),
+	}
+	if t, ok := through.Transport.(*http.Transport); ok { // sessions of exec go the same way
+		d.tls, d.proxy = t.TLSClientConfig, t.Proxy
+	}
+	owner := identity.Owner{Cluster: config.ClusterName, Node: in.Node.Name}
+	d.groups = newGroups(c, owner, config.Requests.AtRest, func(pod identity.Pod) { d.pods.Cache().Forget(pod.UID) })
+	d.groups.eager = at.eager
+	d.pods = service.New(service.Config{
+		Service: "ACI", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity.resources(), Pods: in.Pods, Listed: in.Listed,
+		Instead: map[service.Request]string{service.Attach: "use exec or logs"}, Again: service.AgainReplaces,
+		Busy: cmp.Or(at.busy, busyEvery), Rest: cmp.Or(at.rest, listEvery),
+	}, d)
+	return d, nil
+}
+
+// List implements service.Driver.
+func (d *driver) List(ctx context.Context) ([]instance, error) { return d.groups.list(ctx) }
+
+// Create implements service.Driver.
+func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, error) {
+	r, err := d.resolve(ctx, in)
+	if err != nil {
+		return instance{}, service.NotMade(err)
+	}
+	group, err := d.mapping.group(r)
+	if err != nil {
+		return instance{}, err
+	}
+	made, err := d.client.create(ctx, in.Name, group)
+	if answered(err) {
+		err = service.NotMade(err)
+	}
+	if err != nil {
+		return instance{}, err
+	}
+	return d.groups.made(identity.Of(in.Pod), made), nil
+}
+
+// Find implements service.Driver.
+func (d *driver) Find(ctx context.Context, pod identity.Pod) (instance, bool, error) {
+	group, err := d.client.get(ctx, d.groups.owner.Name(pod))
+	if errdefs.IsNotFound(err) {
+		return instance{}, false, nil
+	}
+	if err != nil {
+		return instance{}, false, err
+	}
+	return d.groups.made(pod, group), true, nil
+}
+
+// Stop implements service.Driver. ACI has one grace period for all groups.
+func (d *driver) Stop(ctx context.Context, _ *corev1.Pod, i instance) error {
+	err := d.client.delete(ctx, value(i.group.Name))
+	if err == nil || errdefs.IsNotFound(err) {
+		d.groups.stop(value(i.group.Name))
+	}
+	return err
+}
+
+// Identify implements service.Driver.
+func (d *driver) Identify(i instance) (poll.Identity, bool) {
+	return poll.Identity{Namespace: i.pod.Namespace, Name: i.pod.Name, UID: i.pod.UID, ID: value(i.group.Name)}, i.pod.UID != ""
+}
+
+// Status implements service.Driver.
+func (d *driver) Status(pod *corev1.Pod, i instance) corev1.PodStatus {
+	return podstatus.Status(pod, observe(i.group, i.at))
+}
+
+// ConfigureNode implements service.NodeConfigurer.
+func (d *driver) ConfigureNode(_ context.Context, n *corev1.Node) {
+	if n.Labels == nil {
+		n.Labels = map[string]string{}
+	}
+	// As azure-aci has it: the cloud controller of AKS makes no routes for the node, and does not delete it as a machine that is gone.
+	n.Labels["kubernetes.azure.com/managed"] = "false"
+}
+
+// resolve reads all that a pod has from other objects, besides the inputs of all providers.
+func (d *driver) resolve(ctx context.Context, in *service.Inputs) (resolved, error) {
+	r := resolved{
+		Inputs: in, shares: map[string]*corev1.Secret{}, secretEnv: map[string]map[string]bool{}, entrypoints: map[string][]string{}, seccomp: map[string]string{},
+		workspaceKey: d.config.LogAnalytics.WorkspaceKey.Value(ctx),
+	}
+	in.Hide(r.workspaceKey)
+	err := service.Containers(in.Pod, func(c *corev1.Container, _ bool, at *field.Path) (err error) {
+		if r.seccomp[c.Name], err = d.config.Seccomp.profileOf(in.Pod, c, at); err != nil {
+			return err
+		}
+		if len(c.Command) == 0 && len(c.Args) > 0 {
+			r.entrypoints[c.Name], err = d.entrypoints.of(ctx, c.Image, in.Logins)
+		}
+		if err == nil {
+			r.secretEnv[c.Name], err = secretNames(ctx, in, c)
+		}
+		if err != nil {
+			return fmt.Errorf("container %s: %w", c.Name, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return r, err
+	}
+	for i := range in.Pod.Spec.Volumes {
+		v := &in.Pod.Spec.Volumes[i]
+		if v.AzureFile == nil && v.CSI == nil {
+			continue
+		}
+		share, err := shareOf(v, field.NewPath("spec", "volumes").Index(i))
+		if err != nil {
+			return r, err
+		}
+		secret, err := in.Objects.Secret(ctx, in.Pod, share.secret)
+		if err != nil {
+			return r, fmt.Errorf("volume %s: %w", v.Name, err)
+		}
+		in.Hide(string(secret.Data[accountKey]))
+		r.shares[v.Name] = secret
+	}
+	return r, nil
+}
+
+// secretNames are the variables of a container whose values are of secrets, those that are made of them too.
+func secretNames(ctx context.Context, in *service.Inputs, c *corev1.Container) (map[string]bool, error) {
+	names := map[string]bool{}
+	for _, from := range c.EnvFrom {
+		if from.SecretRef == nil {
+			continue
+		}
+		s, err := in.Objects.Secret(ctx, in.Pod, from.SecretRef.Name)
+		if err != nil {
+			if from.SecretRef.Optional != nil && *from.SecretRef.Optional {
+				continue
+			}
+			return nil, err
+		}
+		for key := range s.Data {
+			names[from.Prefix+key] = true
+		}
+	}
+	for i := range c.Env {
+		e := &c.Env[i]
+		names[e.Name] = e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil || e.ValueFrom == nil && mentions(e.Value, names)
+	}
+	return names, nil
+}
