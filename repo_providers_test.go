@@ -64,10 +64,6 @@ var methodFiles = repocheck.MethodFiles{
 	},
 	// What is here is moved when the provider is ported to providerkit/service.
 	Elsewhere: map[string]map[string]string{
-		"aci": {
-			"AttachToContainer": "provider.go", "PortForward": "forward.go",
-			"ConfigureNode": "provider.go", "NotifyNodeStatus": "provider.go", "Ping": "provider.go",
-		},
 		"eci": {
 			"AttachToContainer": "provider.go", "PortForward": "provider.go",
 			"GetStatsSummary": "provider.go", "GetMetricsResource": "provider.go",

@@ -40,7 +40,7 @@ type driver struct {
 	mapping     mapping
 	entrypoints *entrypoints
 	monitor     *monitor
-	pods        *service.Provider[instance]
+	kit         *service.Provider[instance]
 
 	// Of sessions and connections.
 	tls         *tls.Config
@@ -48,6 +48,16 @@ type driver struct {
 	dial        service.Dial // nil is the network of this process
 	followEvery time.Duration
 }
+
+var (
+	_ service.Driver[instance]    = (*driver)(nil)
+	_ service.LogReader[instance] = (*driver)(nil)
+	_ service.Executor[instance]  = (*driver)(nil)
+	_ service.Forwarder[instance] = (*driver)(nil)
+	_ service.Measurer[instance]  = (*driver)(nil)
+	_ service.NodeConfigurer      = (*driver)(nil)
+	_ service.Examiner            = (*driver)(nil)
+)
 
 // newDriver returns the driver of a configuration that is complete, with its provider.
 func newDriver(in cli.ProviderInput, config Config, at pace) (*driver, error) {
@@ -74,9 +84,9 @@ func newDriver(in cli.ProviderInput, config Config, at pace) (*driver, error) {
 		d.tls, d.proxy = t.TLSClientConfig, t.Proxy
 	}
 	owner := identity.Owner{Cluster: config.ClusterName, Node: in.Node.Name}
-	d.groups = newGroups(c, owner, config.Requests.AtRest, func(pod identity.Pod) { d.pods.Cache().Forget(pod.UID) })
+	d.groups = newGroups(c, owner, config.Requests.AtRest, func(pod identity.Pod) { d.kit.Cache().Forget(pod.UID) })
 	d.groups.eager = at.eager
-	d.pods = service.New(service.Config{
+	d.kit = service.New(service.Config{
 		Service: "ACI", Owner: owner, Capabilities: config.Capabilities(), Capacity: config.Capacity.resources(), Pods: in.Pods, Listed: in.Listed,
 		Instead: map[service.Request]string{service.Attach: "use exec or logs"}, Again: service.AgainReplaces,
 		Busy: cmp.Or(at.busy, busyEvery), Rest: cmp.Or(at.rest, listEvery),
@@ -108,15 +118,16 @@ func (d *driver) Create(ctx context.Context, in *service.Inputs) (instance, erro
 }
 
 // Find implements service.Driver.
-func (d *driver) Find(ctx context.Context, pod identity.Pod) (instance, bool, error) {
-	group, err := d.client.get(ctx, d.groups.owner.Name(pod))
+func (d *driver) Find(ctx context.Context, pod *corev1.Pod) (instance, bool, error) {
+	of := identity.Of(pod)
+	group, err := d.client.get(ctx, d.groups.owner.Name(of))
 	if errdefs.IsNotFound(err) {
 		return instance{}, false, nil
 	}
 	if err != nil {
 		return instance{}, false, err
 	}
-	return d.groups.made(pod, group), true, nil
+	return d.groups.made(of, group), true, nil
 }
 
 // Stop implements service.Driver. ACI has one grace period for all groups.
@@ -136,15 +147,6 @@ func (d *driver) Identify(i instance) (poll.Identity, bool) {
 // Status implements service.Driver.
 func (d *driver) Status(pod *corev1.Pod, i instance) corev1.PodStatus {
 	return podstatus.Status(pod, observe(i.group, i.at))
-}
-
-// ConfigureNode implements service.NodeConfigurer.
-func (d *driver) ConfigureNode(_ context.Context, n *corev1.Node) {
-	if n.Labels == nil {
-		n.Labels = map[string]string{}
-	}
-	// As azure-aci has it: the cloud controller of AKS makes no routes for the node, and does not delete it as a machine that is gone.
-	n.Labels["kubernetes.azure.com/managed"] = "false"
 }
 
 // resolve reads all that a pod has from other objects, besides the inputs of all providers.

@@ -43,7 +43,7 @@ func open(in cli.ProviderInput, c Config, at pace) (*provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &provider{d.pods, d}, nil
+	return &provider{d.kit, d}, nil
 }
 
 // provider is one on the emulator, which does not run in the background.

@@ -76,7 +76,7 @@ func (s *logSource) Next(ctx context.Context, wait bool) ([]logs.Line, error) {
 
 // ended reports whether the container runs no more, and is not started again.
 func (s *logSource) ended() bool {
-	pod, _, ok := s.d.pods.Cache().Get(s.of.Pod.UID)
+	pod, _, ok := s.d.kit.Cache().Get(s.of.Pod.UID)
 	if !ok || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return true
 	}

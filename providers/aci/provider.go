@@ -33,7 +33,7 @@ func Provider() cli.Provider {
 			if err != nil {
 				return nil, err
 			}
-			return d.pods, nil
+			return d.kit, nil
 		},
 		Capabilities: func(path string) (capability.Declaration, error) {
 			config, err := LoadConfig(path)
