@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package logs
+
+import (
+	"context"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
+	"github.com/virtual-kubelet/virtual-kubelet/node/api"
+)
+
+// Reread is the log of a service that has no stream of it: its newest lines are read again and again.
+type Reread struct {
+	// Read returns the newest lines of the log, which may begin with those of that time; zero is all that the service has. ended is what Ended said:
+	// until then a last line that has no end may be left out.
+	Read func(ctx context.Context, since time.Time, ended bool) ([]Line, error)
+	// Ended reports whether the log does not grow any more. It is asked before each Read, so that the lines of the last one are all.
+	Ended func() bool
+	// Every is the time between two reads while the log is followed.
+	Every time.Duration
+}
+
+// Open reads the log once, so that a refusal is an error and no empty log, and returns what opts ask for; see NewReader. A log that is followed
+// ends with an error of the kind not-found, and outlives one that says when to ask again.
+func (r Reread) Open(ctx context.Context, opts api.ContainerLogOpts, now time.Time) (io.ReadCloser, error) {
+	since := opts.SinceTime
+	if opts.SinceSeconds > 0 {
+		since = now.Add(-time.Duration(opts.SinceSeconds) * time.Second)
+	}
+	s := &rereading{Reread: r}
+	var err error
+	if s.first, err = s.read(ctx, since); err != nil {
+		return nil, err
+	}
+	return NewReader(ctx, s, opts, now), nil
+}
+
+// rereading is the Source of a Reread.
+type rereading struct {
+	Reread
+	first []Line // what Open has read
+	last  time.Time
+	same  int // how many lines of that time were given
+	over  bool
+}
+
+// Next implements Source.
+func (s *rereading) Next(ctx context.Context, wait bool) ([]Line, error) {
+	if lines := s.first; len(lines) > 0 {
+		s.first = nil
+		return lines, nil
+	}
+	timer := time.NewTimer(s.Every)
+	defer timer.Stop()
+	for wait && !s.over {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-timer.C:
+		}
+		lines, err := s.read(ctx, s.last)
+		after, later := errdefs.RetryAfterOf(err)
+		switch {
+		case errdefs.IsNotFound(err):
+			return nil, io.EOF
+		case err != nil && !later:
+			return nil, err
+		case len(lines) > 0:
+			return lines, nil
+		}
+		timer.Reset(max(s.Every, after))
+	}
+	return nil, io.EOF
+}
+
+// read reads the log, and returns the lines that were not given before: of those of the time of the last one, some were.
+func (s *rereading) read(ctx context.Context, since time.Time) (fresh []Line, err error) {
+	ended := s.Ended()
+	all, err := s.Read(ctx, since, ended)
+	if err != nil {
+		return nil, err
+	}
+	s.over = ended
+	same := 0
+	for _, l := range all {
+		switch {
+		case l.At.Before(s.last):
+			continue
+		case l.At.Equal(s.last):
+			if same++; same <= s.same {
+				continue
+			}
+			s.same++
+		default:
+			s.last, s.same, same = l.At, 1, 1
+		}
+		fresh = append(fresh, l)
+	}
+	return fresh, nil
+}
+
+// Stamped returns the lines of a text in which each begins with its time. A line without one has the time of the line before.
+func Stamped(text string) (lines []Line) {
+	var at time.Time
+	for line := range strings.Lines(text) {
+		first, rest, found := strings.Cut(line, " ")
+		if t, err := time.Parse(time.RFC3339Nano, first); found && err == nil {
+			at, line = t, rest
+		}
+		lines = append(lines, Line{At: at, Text: []byte(line)})
+	}
+	return lines
+}
