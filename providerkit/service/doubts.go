@@ -37,7 +37,7 @@ func (d *doubts) add(uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for other, at := range d.asked {
-		if time.Since(at) > d.seenWithin {
+		if time.Since(at) > 10*d.seenWithin { // nobody has asked again
 			delete(d.asked, other)
 		}
 	}
@@ -67,6 +67,14 @@ func (d *doubts) left(pod *corev1.Pod) time.Duration {
 		left = max(left, d.earlierWithin-time.Since(d.began))
 	}
 	return max(0, left)
+}
+
+// open reports whether nobody has found out since whether a pod has an instance that may have appeared.
+func (d *doubts) open(pod *corev1.Pod) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, asked := d.asked[pod.UID]
+	return asked || d.isEarlier(pod)
 }
 
 // lost is how long an instance may still appear whose create had no answer in this process.

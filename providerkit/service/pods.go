@@ -30,7 +30,7 @@ func (p *Provider[T]) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 		p.doubts.clear(pod.UID)
 		return nil
 	}
-	doubtful := p.doubts.left(pod) > 0
+	doubtful := p.doubts.left(pod) > 0 || p.config.Unlisted && p.doubts.open(pod)
 	if doubtful && p.config.Again != AgainReturnsFirst {
 		if _, found, err := p.lookFor(ctx, pod); found || err != nil {
 			return err

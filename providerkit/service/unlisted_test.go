@@ -110,3 +110,37 @@ func TestDoubtfulStopOfAnEndedInstanceIsAskedAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestUnlistedServiceIsAskedBeforeASecondCreate: whoever tries again long after an answer was lost, or a process ended, finds the instance of before.
+func TestUnlistedServiceIsAskedBeforeASecondCreate(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		bubble(t, AgainMakesAnother, func(t *testing.T, h *home) {
+			unlisted := func(c *Config) { c.Unlisted, c.EarlierWithin = true, time.Second }
+			p, stop := h.start(empty{h.cloud}, unlisted)
+			pod := h.pod("web")
+			h.cloud.faults = append(h.cloud.faults, after, before)
+			if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil {
+				t.Fatal("the answer was not lost")
+			}
+			if restart {
+				stop()
+				p, _ = h.start(empty{h.cloud}, unlisted)
+			}
+			time.Sleep(5 * time.Minute)
+			other := h.pod("other")
+			if err := p.CreatePod(t.Context(), other); err == nil {
+				t.Fatal("the answer was not lost")
+			}
+			if err := p.CreatePod(t.Context(), pod.DeepCopy()); err != nil {
+				t.Error(err)
+			}
+			if made, _ := h.cloud.count(); made != 1 {
+				t.Errorf("restarted: %t: %d instances were made", restart, made)
+			}
+			finds := h.cloud.finds
+			if err := p.CreatePod(t.Context(), h.pod("new")); err != nil || h.cloud.finds != finds {
+				t.Errorf("a new pod: %v, and it was looked for %d times", err, h.cloud.finds-finds)
+			}
+		})
+	}
+}
