@@ -3,10 +3,14 @@
 package service
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/virtual-kubelet/virtual-kubelet/capability"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
@@ -176,6 +180,42 @@ func TestNothingIsAskedBeforeThePodsAreKnown(t *testing.T) {
 		h.cloud.dark = false
 		h.create(p, pod)
 	})
+}
+
+// strict is a driver that refuses all pods.
+type strict struct{ *cloud }
+
+func (strict) Refuse(*corev1.Pod) error { return errdefs.InvalidInput("spec: is refused") }
+
+// TestRefusedPodIsNotRead: a pod that the driver refuses is told so, and does not wait for objects that are missing.
+func TestRefusedPodIsNotRead(t *testing.T) {
+	c := &cloud{}
+	err := New[vm](Config{Service: "cloud"}, strict{c}).CreatePod(t.Context(), &corev1.Pod{})
+	if !errdefs.IsInvalidInput(err) || !strings.Contains(err.Error(), "spec: is refused") || c.creates > 0 {
+		t.Errorf("got %v after %d creates, want the refusal", err, c.creates)
+	}
+}
+
+// TestServiceSaysWhenToAskAgainInDoubt: a create without an answer, and one that the service puts off: it is not asked sooner than it says.
+func TestServiceSaysWhenToAskAgainInDoubt(t *testing.T) {
+	for _, again := range []Again{AgainReplaces, AgainReturnsFirst} {
+		t.Run(fmt.Sprint(again), func(t *testing.T) {
+			bubble(t, again, func(t *testing.T, h *home) {
+				p, _ := h.start(nil)
+				pod := h.pod("web")
+				h.cloud.faults = append(h.cloud.faults, before, func(*cloud, *Inputs) (vm, error) {
+					return vm{}, NotMade(errdefs.RetryAfter(errors.New("too many requests"), time.Minute))
+				})
+				if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil {
+					t.Fatal("the answer was not lost")
+				}
+				err := p.CreatePod(t.Context(), pod.DeepCopy())
+				if after, _ := errdefs.RetryAfterOf(err); after != time.Minute {
+					t.Errorf("got %v, to try again after %s", err, after)
+				}
+			})
+		})
+	}
 }
 
 // TestAlreadyMadeIsFound: the service knows the token of the create that had no answer, with another request.

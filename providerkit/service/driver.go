@@ -44,6 +44,9 @@ type (
 	Annotator[T any] interface {
 		Annotations(instance T) map[string]string
 	}
+	// Refuser is a driver that refuses pods for more than its declaration says. It is a pure function, which is called before anything that the pod takes from
+	// other objects is read. Errors are of the kind invalid-input.
+	Refuser interface{ Refuse(pod *corev1.Pod) error }
 	// ChangeLister is a driver that asks for what changed alone. Without it, every round is a list.
 	ChangeLister[T any] interface {
 		Changed(ctx context.Context, since time.Time) ([]T, error)

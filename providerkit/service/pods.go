@@ -23,6 +23,11 @@ func (p *Provider[T]) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	if lacks := p.config.Capabilities.Check(pod); len(lacks) > 0 {
 		return errdefs.InvalidInput(capability.Message(lacks))
 	}
+	if r, ok := p.driver.(Refuser); ok {
+		if err := r.Refuse(pod); err != nil {
+			return err
+		}
+	}
 	if err := p.wait(ctx); err != nil { // a service knows a token for a while only
 		return err
 	}
@@ -65,7 +70,8 @@ func (p *Provider[T]) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 	case madeNothing(err): // this create; the one without an answer may have made it, and a refusal would fail the pod
 		_, found, failed := p.lookFor(ctx, pod)
 		if failed == nil && !found {
-			failed = errdefs.RetryAfter(errors.New(err.Error()), askAgain)
+			after, _ := errdefs.RetryAfterOf(err)
+			failed = errdefs.RetryAfter(errors.New(err.Error()), max(askAgain, after))
 		}
 		return hide(failed, in.hidden)
 	}
