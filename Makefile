@@ -218,7 +218,7 @@ bin/conformance/kubelet: bench/kubelet/go.mod hack/build-conformance.sh
 interlink: bin/devcluster bin/interlink/version ## run the tests of provider interlink on interLink's own programs and write docs/reports/interlink.md
 	@VERSION='$(VERSION)' hack/test-interlink.sh docs/reports/interlink.md
 
-# Programs of others are fetched or named by INTERLINK_SRC and INTERLINK_PYTHON, see the script. See docs/reports/interlink-plugins.md.
+# Programs of others are fetched or named by INTERLINK_SRC, INTERLINK_PYTHON and INTERLINK_CASES, see the script. See docs/reports/interlink-plugins.md.
 .PHONY: interlink-field
 interlink-field: bin/devcluster ## run provider interlink on interLink's own API server and plugins of others and write docs/reports/interlink-plugins.md
 	@hack/interlink-field.sh docs/reports/interlink-plugins.md
@@ -290,8 +290,8 @@ slurm: ## run the tests of provider slurm on Slurm of Debian and write docs/repo
 
 # The tests are cloned, and need root, pytest and the Python client of Kubernetes from Debian, so this is no part of CI. See docs/reports/vk-test-set.md.
 .PHONY: vk-test-set
-vk-test-set: build ## run interLink's vk-test-set on providers slurm and process and write docs/reports/vk-test-set.md (PROVIDER=slurm: one of them; VK_TEST_SET=path)
-	@hack/test-vk-test-set.sh docs/reports/vk-test-set.md $(or $(PROVIDER),slurm process process-none)
+vk-test-set: build $(if $(filter nomad,$(or $(PROVIDER),nomad)),bin/nomad/nomad) ## run interLink's vk-test-set on providers process, slurm, nomad and interlink and write docs/reports/vk-test-set.md (PROVIDER=slurm: one of them; VK_TEST_SET=path)
+	@hack/test-vk-test-set.sh docs/reports/vk-test-set.md $(or $(PROVIDER),process process-none slurm nomad interlink)
 
 # How many random schedules of users, faults and restarts every `make test` tries, new ones each time. A failing one is never repeated.
 SCHEDULES ?= 10000

@@ -1,47 +1,29 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds interLink's own API server and Slurm plugin of 2026, runs provider interlink on them, on a plugin of its SDK for Python, and interLink's test
-# set for virtual nodes, and writes what came of them. It needs root and Slurm: apt-get install slurm-wlm munge.
+# Runs the tests of provider interlink on interLink's own API server and Slurm plugin of 2026 and on a plugin of its SDK for Python, and writes what
+# came of them. It needs root and Slurm: apt-get install slurm-wlm munge. hack/build-interlink-field.sh builds the programs, see there for
+# INTERLINK_SRC and INTERLINK_PYTHON.
 #
-# INTERLINK_SRC is a folder with clones of interLink, interlink-slurm-plugin, interlink-plugin-sdk and vk-test-set; those that it lacks are cloned.
-# INTERLINK_PYTHON is a Python with fastapi, uvicorn, pydantic 2, kubernetes, pytest and jinja2; without it one is made with pip. Without any, the
-# tests of Python are skipped.
-# INTERLINK_FACTS=write writes the facts of the programs, which the double is compared with.
+#   INTERLINK_CASES=DIR   has mockplugin.py, a stand-in of others for the API server with a plugin, and pods-mock.yaml, its pods
+#   INTERLINK_FACTS=write writes the facts of the programs, which the double is compared with
 # Usage: hack/interlink-field.sh REPORT
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 report=$(realpath "${1:?usage: hack/interlink-field.sh REPORT}")
+. "$root/hack/goenv.sh"
+"$root/hack/build-interlink-field.sh"
 out=$root/bin/interlink-field
-mkdir -p "$out"
-sources=${INTERLINK_SRC:-$out/src}
-mkdir -p "$sources"
-version() { git -C "$sources/$1" describe --tags --always 2>/dev/null; }
-for name in interLink interlink-slurm-plugin interlink-plugin-sdk vk-test-set; do
-  [ -d "$sources/$name" ] || git clone -q "https://github.com/interlink-hq/$name" "$sources/$name"
-done
-export GOWORK=off
-go build -C "$sources/interLink" -trimpath -ldflags '-s -w' -o "$out/interlink-api" ./cmd/interlink
-go build -C "$sources/interlink-slurm-plugin" -trimpath -ldflags '-s -w' -o "$out/slurm-plugin" ./cmd
-unset GOWORK
-(cd "$root/cmd/virtual-kubelet" && go build -tags grpcnotrace -ldflags '-s -w' -o "$out/virtual-kubelet" .)
-ln -sfn "$(realpath "$sources/interlink-plugin-sdk")" "$out/sdk"
-ln -sfn "$(realpath "$sources/vk-test-set")" "$out/vk-test-set"
-rm -f "$out/python"
-python=${INTERLINK_PYTHON:-}
-if [ -z "$python" ] && python3 -m venv "$out/venv" && "$out/venv/bin/pip" install -q fastapi uvicorn 'pydantic>=2.9' kubernetes pytest jinja2; then
-  python=$out/venv/bin/python
-fi
+version() { git -C "$out/$1" describe --tags --always 2>/dev/null; }
 pythonVersion="none: its tests are skipped"
-if [ -n "$python" ]; then
-  echo "$python" >"$out/python"
-  pythonVersion=$($python -c 'import platform, fastapi, pydantic; print(f"{platform.python_version()} with fastapi {fastapi.__version__} and pydantic {pydantic.VERSION}")')
+if [ -s "$out/python" ]; then
+  pythonVersion=$($(cat "$out/python") -c 'import platform, fastapi, pydantic; print(f"{platform.python_version()} with fastapi {fastapi.__version__} and pydantic {pydantic.VERSION}")')
 fi
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT
 failed=0
-export VK_INTERLINK_FIELD=$out VK_REQUIRE_TESTAPI=1 VK_REQUIRE_SLURM=1
+export VK_INTERLINK_FIELD=$out VK_INTERLINK_CASES=${INTERLINK_CASES:+$(realpath "$INTERLINK_CASES")} VK_REQUIRE_TESTAPI=1 VK_REQUIRE_SLURM=1
 [ "${INTERLINK_FACTS:-}" != write ] || export VK_INTERLINK_FIELD_WRITE=1
 (cd "$root/providers" && go test -count=1 -timeout 90m -v -run "${INTERLINK_TESTS:-^TestField}" ./interlink) >"$said" || failed=$?
 grep -E '^ *--- |_test\.go:|^panic|^FAIL' "$said" || true
@@ -56,23 +38,23 @@ grep -E '^ *--- |_test\.go:|^panic|^FAIL' "$said" || true
   echo "| interLink | $(version interLink) |"
   echo "| interlink-slurm-plugin | $(version interlink-slurm-plugin) |"
   echo "| interlink-plugin-sdk | $(version interlink-plugin-sdk) |"
-  echo "| vk-test-set | $(version vk-test-set) |"
   echo "| Slurm | $(PATH=$PATH:/usr/sbin slurmctld -V | cut -d' ' -f2) |"
   echo "| Python | $pythonVersion |"
   echo
   echo "| Test | Result |"
   echo "|---|---|"
-  sed -nE 's/^ *--- (PASS|FAIL|SKIP): (TestField[A-Za-z0-9]+(\/[a-z]+)?) .*/| \2 | \1 |/p' "$said" | sort | sed -e 's/PASS/passes/' -e 's/FAIL/**fails**/' -e 's/SKIP/skipped/'
-  if grep -q 'vk-test-set: |' "$said"; then
+  sed -nE 's/^ *--- (PASS|FAIL|SKIP): (TestField[A-Za-z0-9]+(\/[a-z0-9]+)?) .*/| \2 | \1 |/p' "$said" | sort | sed -e 's/PASS/passes/' -e 's/FAIL/**fails**/' -e 's/SKIP/skipped/'
+  if grep -q 'stand-in: |' "$said"; then
     echo
-    echo "## interLink's test set for virtual nodes"
+    echo "## A stand-in of others"
     echo
-    echo "Provider interlink with the Slurm plugin. The images of the set are not there: containers have the programs and the files of this machine, so tests that"
-    echo "look for a program of an image fail."
+    echo "A script of others stands for an API server with a plugin, with the answers of four published plugins. The pods of its file run, and are deleted when all of them do."
     echo
-    echo "| Test | Result | Reason |"
-    echo "|---|---|---|"
-    sed -n 's/.*vk-test-set: |/|/p' "$said"
+    echo "| Mode | Plugin | Pods that run | Gone after |"
+    echo "|---|---|---|---|"
+    sed -n 's/.*stand-in: |/|/p' "$said" | sort
   fi
+  echo
+  echo "[vk-test-set](vk-test-set.md) has interLink's test set for virtual nodes on provider interlink with the same API server and Slurm plugin."
 } >"$report"
 exit "$failed"

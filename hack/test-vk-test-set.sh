@@ -3,23 +3,27 @@
 #
 # Runs vk-test-set of interLink, the tests of others for virtual nodes, on a cluster of this machine, and writes what came of them.
 # It needs root and, on Debian, the packages git, busybox-static, python3-pytest, python3-kubernetes, python3-jinja2, python3-yaml and
-# python3-pydantic; for slurm those of providers/slurm/README.md too. Containers that are programs of the machine find python in /usr/bin
-# with the package python-is-python3.
+# python3-pydantic; for slurm and interlink those of providers/slurm/README.md too, for nomad those of hack/test-nomad.sh and bin/nomad.
+# Containers that are programs of the machine find python in /usr/bin with the package python-is-python3.
+#
+# interlink is provider interlink with interLink's own API server and Slurm plugin, see hack/build-interlink-field.sh.
 #
 #   VK_TEST_SET=DIR          a clone of vk-test-set; default: a new clone
 #   VK_TEST_SET_IMAGES=pull  images come from their registries; default: an image of this machine's busybox, bash and python has all names
 #   VK_TEST_SET_ONLY=100     runs the templates whose names have this text
 #
 # The report has the last run of each provider that this folder has seen.
-# Usage: hack/test-vk-test-set.sh REPORT PROVIDER...    where PROVIDER is slurm, process or process-none
+# Usage: hack/test-vk-test-set.sh REPORT PROVIDER...    where PROVIDER is slurm, process, process-none, nomad or interlink
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 report=$(realpath "${1:?usage: hack/test-vk-test-set.sh REPORT PROVIDER...}")
 shift
+. hack/goenv.sh
 work=$PWD/.cache/vk-test-set
 set_of_tests=${VK_TEST_SET:-$work/source}
 export NODE=vk-test-set FIRST_POD=
+unset PYTHONUNBUFFERED # containers that are programs of the machine would have it
 mkdir -p "$work/results"
 [ -d "$set_of_tests" ] || git clone --quiet https://github.com/interlink-hq/vk-test-set "$set_of_tests"
 
@@ -28,16 +32,17 @@ stop() {
   [ -n "${CLUSTER:-}" ] || return 0
   [ -z "${watch:-}" ] || kill "$watch" 2>/dev/null || true
   hack/down.sh >/dev/null 2>&1 || true
-  [ -z "${slurm:-}" ] || { kill "$slurm" 2>/dev/null && wait "$slurm" || true; }
-  watch='' slurm=''
+  [ -z "${backend:-}" ] || { kill "$backend" 2>/dev/null && wait "$backend" || true; }
+  watch='' backend=''
 }
 trap stop EXIT
 trap 'exit 130' INT TERM
 
-# image writes an image with the names of all that the templates run: this machine's busybox, bash and python.
-image() {
+# root makes a directory of this machine's busybox, bash and python.
+root() {
   local root=$work/root program library
-  rm -rf "$root" && mkdir -p "$root/bin" "$root/usr/bin" "$root/usr/lib" "$root/tmp" "$root/etc" "$work/images"
+  rm -rf "$root" && mkdir -p "$root/bin" "$root/usr/bin" "$root/usr/lib" "$root/tmp" "$root/etc"
+  chmod 1777 "$root/tmp"
   cp "$(command -v busybox)" "$root/bin/busybox"
   for program in $(busybox --list | grep -vx busybox); do ln -s busybox "$root/bin/$program"; done
   for program in bash python3; do
@@ -47,8 +52,28 @@ image() {
   ln -s python3 "$root/usr/bin/python"
   ln -sf ../usr/bin/bash "$root/bin/bash"
   cp -rL "$(/usr/bin/python3 -c 'import os; print(os.path.dirname(os.__file__))')" "$root/usr/lib/"
-  /usr/bin/python3 hack/vk-test-set.py image "$set_of_tests" "$root" "$work/images/all.tar"
-  rm -rf "$root"
+}
+
+# image writes an image with the names of all that the templates run, and the files of root.
+image() {
+  root
+  mkdir -p "$work/images"
+  /usr/bin/python3 hack/vk-test-set.py image "$set_of_tests" "$work/root" "$work/images/all.tar"
+}
+
+# settings waits for the configuration that the process $backend writes when its backend runs.
+settings() {
+  export PROVIDER_CONFIG=$1
+  until [ -s "$1" ]; do kill -0 "$backend"; sleep 0.5; done
+}
+
+# demo runs TestDemo of a provider, which writes its configuration and runs the backend until it is told to stop.
+demo() {
+  rm -f "$work/$1.yaml"
+  (cd providers && go test -c -o "$work/$1.test" "./$1")
+  (cd "providers/$1" && exec "$work/$1.test" -test.run '^TestDemo$' -test.timeout 0 >"$work/backend-$1.log" 2>&1) &
+  backend=$!
+  settings "$work/$1.yaml"
 }
 
 for provider in "$@"; do
@@ -58,9 +83,16 @@ for provider in "$@"; do
   slurm)
     rm -f .cache/slurm-demo.yaml
     hack/slurm-demo.sh >/dev/null &
-    slurm=$!
-    until [ -s .cache/slurm-demo.yaml ]; do kill -0 "$slurm"; sleep 0.5; done
-    export PROVIDER_CONFIG=.cache/slurm-demo.yaml
+    backend=$!
+    settings .cache/slurm-demo.yaml
+    ;;
+  nomad)
+    root
+    VK_NOMAD_DEMO=$work/nomad.yaml VK_NOMAD_DEMO_ROOT=$work/root demo nomad
+    ;;
+  interlink)
+    hack/build-interlink-field.sh
+    VK_INTERLINK_FIELD=$PWD/bin/interlink-field VK_INTERLINK_DEMO=$work/interlink.yaml demo interlink
     ;;
   process | process-none)
     images=
@@ -69,7 +101,7 @@ for provider in "$@"; do
       "$work/$provider" "$images" "$([ "$provider" = process ] && echo gvisor || echo none)" >"$work/$provider.yaml"
     export PROVIDER_CONFIG=$work/$provider.yaml
     ;;
-  *) echo "provider $provider: want slurm, process or process-none" >&2; exit 2 ;;
+  *) echo "provider $provider: want slurm, process, process-none, nomad or interlink" >&2; exit 2 ;;
   esac
   hack/up.sh >"$work/up-$provider.log" 2>&1 || { cat "$work/up-$provider.log" >&2; exit 1; }
   kubeconfig=$(bin/devcluster kubeconfig --name "$CLUSTER")

@@ -13,18 +13,50 @@ import tarfile
 import xml.etree.ElementTree as xml
 
 NAMES = {
-    "slurm": "slurm: programs of the machine",
     "process": "process on gVisor",
-    "process-none": "process without isolation: programs of the machine",
+    "process-none": "process without isolation",
+    "slurm": "slurm",
+    "nomad": "nomad, driver exec",
+    "interlink": "interlink with the Slurm plugin",
 }
 
-# What the tests need that a node alone cannot give.
+# Why a test fails, by template and provider; "" is each provider that the template has no other words for.
+WITHOUT_MOUNTS = "Without isolation the node refuses volumes: a program of the machine has the files of the machine."
 NOTES = {
-    "060-init-container": "The test clones a repository of GitHub in an image with git.",
-    "070-rclone-bind": "The test needs privileged containers and mount propagation.",
-    "095-default-entrypoint": "The test needs the commands of three images, one with nginx.",
-    "100-failing-containers": "Where no limit of memory is kept, as on this Slurm without cgroups, the pod that exceeds it succeeds. Where it is kept, all five pods fail as the test wants, but the line that the test looks for is still in the buffer of Python when the container is killed.",
-    "110-failed-jobs": "The test asks for pods by the beginning of their names, which no API server answers.",
+    "030-simple-shared-volume": {
+        "process-none": WITHOUT_MOUNTS,
+        "nomad": "A mount of emptyDir is a link to a directory of the allocation with the driver exec, so a `readOnly` one can be written: the capabilities of the node say so.",
+    },
+    "040-config-volumes": {"process-none": WITHOUT_MOUNTS},
+    "060-init-container": {
+        "": "The test clones a repository of GitHub in an image with git; this machine reaches no GitHub, and its image has no git.",
+        "process-none": WITHOUT_MOUNTS,
+    },
+    "065-multi-init-containers": {
+        "process-none": WITHOUT_MOUNTS,
+        "interlink": "The pod succeeds. The log of an init container is that of the job: for a container the plugin reads `run-NAME.out`, takes a file that is not there for an empty one (pkg/slurm/GetLogs.go, `ReadLogs`), and so never reads `init-NAME.out`.",
+    },
+    "070-rclone-bind": {
+        "": "The test needs privileged containers and mount propagation, which the node refuses by name.",
+        "process-none": WITHOUT_MOUNTS,
+    },
+    "090-probes": {"nomad": "The node refuses probes: a task of Nomad has them with a service only."},
+    "095-default-entrypoint": {
+        "": "The test needs the commands of three images, one with nginx.",
+        "process": "The first two pods succeed. The third one needs nginx, which the image lacks.",
+        "process-none": "There are no images, so two containers of the first pod have no command, and there is no nginx.",
+        "slurm": "There are no images, so two containers of the first pod have no command, and there is no nginx.",
+        "interlink": "The first two pods succeed. The third one needs nginx, which this machine lacks.",
+        "nomad": "With the driver exec there are no images, so the node refuses a container without a command.",
+    },
+    "100-failing-containers": {
+        "": "All five pods fail as the test wants, but the line that the test looks for is in the buffer of Python when the container is killed for its memory.",
+        "slurm": "This Slurm keeps no limit of memory, as there are no cgroups, so the pod that exceeds it succeeds.",
+        "interlink": "This Slurm keeps no limit of memory, as there are no cgroups, so the pod that exceeds it succeeds.",
+    },
+    "110-failed-jobs": {"": "The test asks for pods by the beginning of their names, which no API server answers. The pods of its Jobs fail as it wants."},
+    "115-lifecycle-hooks": {"nomad": "The node refuses hooks: a task of Nomad has none."},
+    "120-projected-volumes": {"process-none": WITHOUT_MOUNTS},
 }
 
 
@@ -113,7 +145,8 @@ def report(directory, version, images):
     print("`make vk-test-set` writes this page: the [tests of others](https://github.com/interlink-hq/vk-test-set) for virtual nodes, at %s, on a cluster" % version)
     print("of one machine. The tests are not changed; they wait twice as long as they say.")
     if images != "pull":
-        print("Images of registries are not reached: on gVisor an image of the machine's busybox, bash and Python stands for each of them.")
+        print("Images of registries are not reached: on gVisor an image of the machine's busybox, bash and Python stands for each of them, and with Nomad's driver exec the")
+        print("same files are the chroot of tasks. With the others containers are programs of the machine.")
         print("`050-limits` installs numpy from a registry, and its pod fails because that fails, not by its limit.")
     print("\n| Template | " + " | ".join(NAMES[n] for n in found) + " |\n|---" + "|---" * len(found) + "|")
     for template in sorted(set().union(*found.values())):
@@ -122,7 +155,8 @@ def report(directory, version, images):
         failed = {t: r[1] for t, r in sorted(rows.items()) if r[0] == "fails"}
         print("\n## %s\n\n%d pass, %d fail.\n" % (NAMES[name], len(rows) - len(failed), len(failed)))
         for template, why in failed.items():
-            print(" ".join(("- %s: %s %s" % (template, NOTES.get(template, ""), "`" + why.replace("`", "'") + "`")).split()))
+            notes = NOTES.get(template, {})
+            print(" ".join(("- %s: %s `%s`" % (template, notes.get(name, notes.get("", "**Nobody has examined this.**")), why.replace("`", "'"))).split()))
 
 
 if __name__ == "__main__":

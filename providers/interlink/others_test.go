@@ -5,22 +5,29 @@
 package interlink
 
 import (
+	"context"
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
 	"io"
+	"maps"
+	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
 	"github.com/virtual-kubelet/virtual-kubelet/cli"
 	"github.com/virtual-kubelet/virtual-kubelet/internal/testing/testapi"
@@ -108,10 +115,14 @@ mkdir "$layer/upper" "$layer/work" "$layer/root"
 mount -t overlay overlay -o "lowerdir=/,upperdir=$layer/upper,workdir=$layer/work" "$layer/root"
 for dir in proc dev sys; do mount --rbind "/$dir" "$layer/root/$dir"; done
 for bind in $BINDS; do
-  IFS=: read -r from to _ <<<"$bind"
-  to=$layer/root${to:-$from}
-  if [ -d "$from" ]; then mkdir -p "$to"; else mkdir -p "$(dirname "$to")"; touch "$to"; fi
+  IFS=: read -r from to mode <<<"$bind"
+  to=${to:-$from}
+  if [ -d "$from" ]; then dir=$to; else dir=$(dirname "$to"); fi
+  chroot "$layer/root" mkdir -p "$dir"
+  dir=$layer/root$(chroot "$layer/root" readlink -f "$dir") # /var/run is a link
+  if [ -d "$from" ]; then to=$dir; else to=$dir/$(basename "$to"); touch "$to"; fi
   mount --bind "$from" "$to"
+  [ "$mode" != ro ] || mount -o remount,bind,ro "$to"
 done
 unset BINDS
 exec chroot "$layer/root" "$@"' bash "$@"
@@ -155,7 +166,7 @@ func startSDKPlugin(t *testing.T, programs, dir string) (jobs func() (string, er
 	left := filepath.Join(dir, "pods")
 	words := strings.Fields(string(python))
 	cmd := exec.Command(words[0], append(words[1:], "testdata/sdkplugin.py", filepath.Join(dir, "plugin"), left)...)
-	run(t, dir, "plugin", cmd, "PYTHONPATH="+filepath.Join(programs, "sdk"))
+	run(t, dir, "plugin", cmd, "PYTHONPATH="+filepath.Join(programs, "interlink-plugin-sdk"))
 	return func() (string, error) {
 		data, err := os.ReadFile(left)
 		return strings.TrimSpace(string(data)), err
@@ -170,86 +181,6 @@ func ofOthers(t *testing.T, test func(t *testing.T, mode string, o *others)) {
 			test(t, mode, startOthers(t, mode))
 		})
 	}
-}
-
-// testSuite is the result of a run of pytest.
-type testSuite struct {
-	Cases []struct {
-		Name    string `xml:"name,attr"`
-		Failure *struct {
-			Message string `xml:"message,attr"`
-		} `xml:"failure"`
-		Error *struct {
-			Message string `xml:"message,attr"`
-		} `xml:"error"`
-	} `xml:"testsuite>testcase"`
-}
-
-// TestFieldVKTestSet runs interLink's own test set for virtual nodes, as far as it runs without its images: containers have the files of this
-// machine. Its result is a table, and not whether this test passes.
-func TestFieldVKTestSet(t *testing.T) {
-	t.Parallel()
-	programs := os.Getenv(fieldPrograms)
-	python, err := os.ReadFile(filepath.Join(programs, "python"))
-	if programs == "" || err != nil {
-		t.Skip("programs of others are not built, or there is no Python: make interlink-field, INTERLINK_PYTHON")
-	}
-	source, err := filepath.EvalSymlinks(filepath.Join(programs, "vk-test-set"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := startOthers(t, "slurm")
-	dir, api := shortDir(t), testapi.Start(t)
-	namespace, target := api.Namespace(t), api.NodeName(t)
-	credentials, config := api.NodeCredentials(t, target, "127.0.0.1"), filepath.Join(dir, "interlink.yaml")
-	write(t, config, fmt.Sprintf("apiVersion: %s\nkind: %s\nurl: %s\n", APIVersion, Kind, o.url))
-	run(t, dir, "node", exec.Command(filepath.Join(programs, "virtual-kubelet"), "--provider=interlink", "--provider-config="+config,
-		"--kubeconfig="+api.KubeconfigPath, "--nodename="+target, "--node-ip=127.0.0.1", "--listen-address=127.0.0.1", "--port=0",
-		"--tls-cert-file="+credentials.CertFile, "--tls-private-key-file="+credentials.KeyFile, "--client-ca-file="+api.CAFile))
-	eventually(t, "the node to be Ready", func() bool {
-		n, err := api.Client.CoreV1().Nodes().Get(t.Context(), target, metav1.GetOptions{})
-		return err == nil && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-		})
-	})
-	settings, result := filepath.Join(dir, "vktest.yaml"), filepath.Join(dir, "result.xml")
-	write(t, settings, fmt.Sprintf(`target_nodes: [%s]
-required_namespaces: [%s]
-timeout_multiplier: 2.
-values:
-  namespace: %[2]s
-  annotations:
-    slurm-job.vk.io/flags: "--job-name=test-pod-cfg -t 2800"
-    slurm-job.vk.io/image-root: "docker://"
-  tolerations: [{operator: Exists}]
-`, target, namespace))
-	words := strings.Fields(string(python))
-	cmd := exec.CommandContext(t.Context(), words[0], append(words[1:], "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml="+result, "vktestset/basic_test.py")...)
-	cmd.Dir, cmd.Env = source, append(os.Environ(), "KUBECONFIG="+api.KubeconfigPath, "VKTEST_CONFIG="+settings, "PYTHONPATH="+source)
-	said, _ := cmd.CombinedOutput() // a test of it that fails is in the table
-	data, err := os.ReadFile(result)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, said)
-	}
-	var suite testSuite
-	if err := xml.Unmarshal(data, &suite); err != nil || len(suite.Cases) == 0 {
-		t.Fatalf("%d cases, %v\n%s", len(suite.Cases), err, said)
-	}
-	for _, c := range suite.Cases {
-		outcome, reason := "passed", ""
-		if c.Failure != nil {
-			outcome, reason = "failed", c.Failure.Message
-		} else if c.Error != nil {
-			outcome, reason = "failed", c.Error.Message
-		}
-		t.Logf("vk-test-set: | %s | %s | %s |", strings.ReplaceAll(c.Name, target+"-", ""), outcome, strings.ReplaceAll(begin(reason), "|", "/"))
-	}
-}
-
-// begin is the begin of a message in one line.
-func begin(s string) string {
-	s = words(s)
-	return s[:min(len(s), 160)]
 }
 
 // TestFieldFacts: the real programs answer as the double does. With VK_INTERLINK_FIELD_WRITE set their facts are written.
@@ -276,54 +207,95 @@ func TestFieldFacts(t *testing.T) {
 	})
 }
 
+// fieldNode is a whole node whose pods go to an API server of others.
+type fieldNode struct {
+	*testing.T
+	name, namespace string
+	provider        *provider
+	pods            corev1client.PodInterface
+}
+
+// newFieldNode runs one until the test ends.
+func newFieldNode(t *testing.T, url string) *fieldNode {
+	t.Helper()
+	api := testapi.Start(t)
+	f := &fieldNode{T: t, name: api.NodeName(t), namespace: api.Namespace(t)}
+	f.pods = api.Client.CoreV1().Pods(f.namespace)
+	n, _ := remotetest.RunNode(t, api, f.name, func(in cli.ProviderInput) (_ remotetest.NodeProvider, err error) {
+		f.provider, err = newProvider(in, Config{URL: url})
+		return f.provider, err
+	})
+	if err := n.WaitReady(t.Context(), remotetest.Patience); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f *fieldNode) create(pod *corev1.Pod) {
+	f.Helper()
+	if _, err := f.pods.Create(f.Context(), pod, metav1.CreateOptions{}); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// until waits for a state of a pod.
+func (f *fieldNode) until(what, name string, ok func(*corev1.Pod) bool) {
+	f.Helper()
+	remotetest.Until(f.T, name+" "+what, func() (bool, string) {
+		pod, err := f.pods.Get(f.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		return ok(pod), pod.Status.String()
+	})
+}
+
+// remove deletes pods and waits until they are gone.
+func (f *fieldNode) remove(names []string) {
+	f.Helper()
+	for _, name := range names {
+		if err := f.pods.Delete(f.Context(), name, metav1.DeleteOptions{}); err != nil {
+			f.Fatal(err)
+		}
+	}
+	for _, name := range names {
+		remotetest.Until(f.T, name+" is gone", func() (bool, string) {
+			_, err := f.pods.Get(f.Context(), name, metav1.GetOptions{})
+			return apierrors.IsNotFound(err), fmt.Sprint(err)
+		})
+	}
+}
+
+// runsReady reports whether the only container of a pod runs and is ready.
+func runsReady(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodRunning && len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].Ready
+}
+
 // TestFieldPodsRunAndAreGone: a whole node, the real API server and a real plugin. Three pods of the quick start are submitted, run and are gone,
 // one that ends tells its exit code and its log, and no job is left.
 func TestFieldPodsRunAndAreGone(t *testing.T) {
 	t.Parallel()
 	ofOthers(t, func(t *testing.T, _ string, o *others) {
-		api := testapi.Start(t)
-		namespace, nodeName := api.Namespace(t), api.NodeName(t)
-		var p *provider
-		n, _ := remotetest.RunNode(t, api, nodeName, func(in cli.ProviderInput) (_ remotetest.NodeProvider, err error) {
-			p, err = newProvider(in, Config{URL: o.url})
-			return p, err
-		})
-		if err := n.WaitReady(t.Context(), remotetest.Patience); err != nil {
-			t.Fatal(err)
-		}
-		pods := api.Client.CoreV1().Pods(namespace)
-		until := func(what, name string, ok func(*corev1.Pod) bool) {
-			remotetest.Until(t, name+" "+what, func() (bool, string) {
-				pod, err := pods.Get(t.Context(), name, metav1.GetOptions{})
-				if err != nil {
-					return false, err.Error()
-				}
-				return ok(pod), pod.Status.String()
-			})
-		}
+		f := newFieldNode(t, o.url)
 		commands := map[string][]string{
 			"m1": {"sleep", "600"}, "m2": {"sleep", "600"}, "m3": {"sleep", "600"}, "ends": {"/bin/bash", "-c", "echo hello world; exit 7"},
 		}
 		for name, command := range commands {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
-				NodeName: nodeName, RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: ptr.To(false),
+				NodeName: f.name, RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: ptr.To(false),
 				TerminationGracePeriodSeconds: ptr.To[int64](2), Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 				Containers: []corev1.Container{{Name: "c", Image: "docker://ubuntu", Command: command}},
 			}}
-			if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			f.create(pod)
 		}
 		for _, name := range []string{"m1", "m2", "m3"} {
-			until("runs", name, func(pod *corev1.Pod) bool {
-				return pod.Status.Phase == corev1.PodRunning && len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].Ready
-			})
+			f.until("runs", name, runsReady)
 		}
-		until("has failed", "ends", func(pod *corev1.Pod) bool {
+		f.until("has failed", "ends", func(pod *corev1.Pod) bool {
 			return pod.Status.Phase == corev1.PodFailed && pod.Status.ContainerStatuses[0].State.Terminated.ExitCode == 7
 		})
 		remotetest.Until(t, "the log is read", func() (bool, string) {
-			r, err := p.GetContainerLogs(t.Context(), namespace, "ends", "c", kubelet.ContainerLogOpts{})
+			r, err := f.provider.GetContainerLogs(t.Context(), f.namespace, "ends", "c", kubelet.ContainerLogOpts{})
 			if err != nil {
 				return false, err.Error()
 			}
@@ -331,20 +303,82 @@ func TestFieldPodsRunAndAreGone(t *testing.T) {
 			said, err := io.ReadAll(r)
 			return err == nil && strings.Contains(string(said), "hello world"), fmt.Sprintf("%q, %v", said, err)
 		})
-		for name := range commands {
-			if err := pods.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for name := range commands {
-			remotetest.Until(t, name+" is gone", func() (bool, string) {
-				_, err := pods.Get(t.Context(), name, metav1.GetOptions{})
-				return apierrors.IsNotFound(err), fmt.Sprint(err)
-			})
-		}
+		f.remove(slices.Collect(maps.Keys(commands)))
 		remotetest.Until(t, "no job is left", func() (bool, string) {
 			left, err := o.jobs()
 			return err == nil && left == "", fmt.Sprintf("%s %v", left, err)
 		})
 	})
+}
+
+// TestFieldCasesRunAndAreGone: a whole node and a stand-in of others for an API server with a plugin, in each of its modes. The pods of a file run,
+// each submitted once, and are gone, and no job is left.
+func TestFieldCasesRunAndAreGone(t *testing.T) {
+	t.Parallel()
+	cases := os.Getenv("VK_INTERLINK_CASES")
+	if cases == "" {
+		t.Skip("no folder with mockplugin.py and pods-mock.yaml is named: INTERLINK_CASES=DIR make interlink-field")
+	}
+	manifest, err := os.ReadFile(filepath.Join(cases, "pods-mock.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range slices.Sorted(maps.Keys(behaviours)) {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			address := l.Addr().String()
+			_ = l.Close()
+			dir := shortDir(t)
+			requests := filepath.Join(dir, "requests")
+			run(t, dir, "mock", exec.Command("python3", filepath.Join(cases, "mockplugin.py"), mode, strings.TrimPrefix(address, "127.0.0.1:"), requests))
+			reached(t, "tcp", address)
+			f := newFieldNode(t, "http://"+address)
+			var names []string
+			begin := time.Now()
+			for _, text := range strings.Split(strings.ReplaceAll(string(manifest), "NODE", f.name), "\n---\n") {
+				var pod corev1.Pod
+				if err := yaml.UnmarshalStrict([]byte(text), &pod); err != nil {
+					t.Fatal(err)
+				}
+				f.create(&pod)
+				names = append(names, pod.Name)
+			}
+			for _, name := range names {
+				f.until("runs", name, runsReady)
+			}
+			run := time.Since(begin)
+			begin = time.Now()
+			f.remove(names)
+			gone := time.Since(begin)
+			said, err := os.ReadFile(requests)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range names {
+				submitted, deleted := strings.Count(string(said), " CREATE "+name+" "), strings.Count(string(said), " DELETE "+name+" ")
+				if submitted != 1 || deleted == 0 {
+					t.Errorf("pod %s was submitted %d times and deleted %d times, want once and at least once:\n%s", name, submitted, deleted, said)
+				}
+			}
+			plugin, _, _ := strings.Cut(behaviours[mode].source, ":")
+			t.Logf("stand-in: | %s | %s | %d of %d in %.0f s | %.0f s |", mode, plugin, len(names), len(names), run.Seconds(), gone.Seconds())
+		})
+	}
+}
+
+// TestDemo runs the API server with the Slurm plugin until it is told to stop, for hack/test-vk-test-set.sh.
+func TestDemo(t *testing.T) {
+	path := os.Getenv("VK_INTERLINK_DEMO")
+	if path == "" {
+		t.Skip("this is no test: run hack/test-vk-test-set.sh")
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	o := startOthers(t, "slurm")
+	write(t, path, fmt.Sprintf("apiVersion: %s\nkind: %s\nurl: %s\nfeatures: [ExecProbes, NetworkProbes, PostStartHooks, PreStopHooks]\n", APIVersion, Kind, o.url))
+	<-ctx.Done()
 }
