@@ -186,6 +186,32 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"replicas of one node", with(values{"replicas": 2}), "/replicas"},
 		{"nodes with the identity of one", values{"nodes": []any{"a", "b"}, "identity": values{"mode": "node", "kubeconfigSecret": "a"}, "serving": values{"mode": "off"}}, "/identity/mode"},
 		{"a certificate of nodes that is asked for", with(values{"nodes": []any{"a", "b"}, "serving": values{"mode": "request"}}), "/serving/mode"},
+		{"unknown value of the account", with(values{"serviceAccount": values{"name": "x"}}), "/serviceAccount"},
+		{"annotation that is no text", with(values{"serviceAccount": values{"annotations": values{"a": true}}}), "/serviceAccount/annotations/a"},
+		{"label that is no text", with(values{"podLabels": values{"azure.workload.identity/use": true}}), "/podLabels/azure.workload.identity~1use"},
+		{"label of the chart", with(values{"podLabels": values{"app.kubernetes.io/instance": "x"}}), "podLabels: the chart sets app.kubernetes.io/instance itself: remove it"},
+		{"annotation of the chart", with(values{"podAnnotations": values{"checksum/config": "x"}}), "podAnnotations: the chart sets checksum/config itself: remove it"},
+		{"name of a Secret", with(values{"providerSecrets": []any{"a/b"}}), "/providerSecrets/0"},
+		{"Secret twice", with(values{"providerSecrets": []any{"a", "a"}}), "/providerSecrets"},
+		{"unknown field of a variable", with(values{"extraEnv": []any{values{"name": "A", "vlaue": "x"}}}), "vlaue"},
+		{"variable that is no text", with(values{"extraEnv": []any{values{"name": "A", "value": 1}}}), "/extraEnv/0/value"},
+		{"variable of two sources", with(values{"extraEnv": []any{values{"name": "A", "value": "x", "valueFrom": values{"secretKeyRef": values{"name": "s", "key": "k"}}}}}), "/extraEnv/0"},
+		{"variable of no key", with(values{"extraEnv": []any{values{"name": "A", "valueFrom": values{"secretKeyRef": values{"name": "s"}}}}}), "key"},
+		{"variable of the chart", with(values{"extraEnv": []any{values{"name": "VKUBELET_POD_IP", "value": "x"}}}), "extraEnv: VKUBELET_POD_IP goes before a setting"},
+		{"node name in a variable", with(values{"extraEnv": []any{values{"name": "DEFAULT_NODE_NAME", "value": "x"}}}), "extraEnv: DEFAULT_NODE_NAME goes before a setting"},
+		{"variables of two sources", with(values{"envFrom": []any{values{"secretRef": values{"name": "a"}, "configMapRef": values{"name": "a"}}}}), "/envFrom/0"},
+		{"volume that restricted pods may not have", with(values{"extraVolumes": []any{values{"name": "a", "hostPath": values{"path": "/"}}}}), "hostPath"},
+		{"volume of two kinds", with(values{"extraVolumes": []any{values{"name": "a", "emptyDir": values{}, "secret": values{"secretName": "s"}}}}), "/extraVolumes/0"},
+		{"volume of no kind", with(values{"extraVolumes": []any{values{"name": "a"}}}), "/extraVolumes/0"},
+		{"volume of the chart", with(values{"extraVolumes": []any{values{"name": "identity", "emptyDir": values{}}}}), "extraVolumes: the chart has a volume identity itself: take another name"},
+		{"volume of a Secret of the chart", with(values{"extraVolumes": []any{values{"name": "provider-secret-0", "emptyDir": values{}}}}), "extraVolumes: the chart has a volume provider-secret-0"},
+		{"unknown field of a mount", with(values{"extraVolumeMounts": []any{values{"name": "a", "mountPath": "/a", "path": "x"}}}), "/extraVolumeMounts/0"},
+		{"mount at a relative path", with(values{"extraVolumeMounts": []any{values{"name": "a", "mountPath": "a"}}}), "/extraVolumeMounts/0/mountPath"},
+		{"mount over files of the chart", with(values{"extraVolumeMounts": []any{values{"name": "a", "mountPath": "/etc/virtual-kubelet/"}}}), "/etc/virtual-kubelet/config: take another path"},
+		{"mount among files of the chart", with(values{"extraVolumeMounts": []any{values{"name": "a", "mountPath": "/var/lib/virtual-kubelet/x"}}}), "/var/lib/virtual-kubelet: take another path"},
+		{"mount over everything", with(values{"extraVolumeMounts": []any{values{"name": "a", "mountPath": "/"}}}), "take another path"},
+		{"init container without an image", with(values{"initContainers": []any{values{"name": "a"}}}), "image"},
+		{"unknown field of an init container", with(values{"initContainers": []any{values{"name": "a", "image": "i", "volumeDevices": []any{}}}}), "volumeDevices"},
 	} {
 		if _, err := render(t, "ns", tc.given); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want an error about %s", tc.name, err, tc.want)
@@ -194,8 +220,11 @@ func TestWrongValuesAreRefused(t *testing.T) {
 }
 
 // with adds values to those of a release that is right.
-func with(more values) values {
-	all := maps.Clone(modes[serviceAccount])
-	maps.Copy(all, more)
+func with(more values) values { return merged(modes[serviceAccount], more) }
+
+// merged returns the values of one map, with those of another in their place.
+func merged(one, other values) values {
+	all := maps.Clone(one)
+	maps.Copy(all, other)
 	return all
 }

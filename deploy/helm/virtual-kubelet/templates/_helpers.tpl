@@ -29,6 +29,43 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if or .Values.identity.bootstrapSecret (eq .Values.serving.mode "request") -}}yes{{- end -}}
 {{- end -}}
 
+{{- define "vk.securityContext" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
+{{- /* Refuses values in the place of what the chart sets itself. */ -}}
+{{- define "vk.refuse" -}}
+{{- range $key := keys .Values.podLabels | sortAlpha -}}
+{{- if has $key (keys (include "vk.labels" $ | fromYaml)) -}}
+{{- fail (printf "podLabels: the chart sets %s itself: remove it" $key) -}}
+{{- end -}}
+{{- end -}}
+{{- if hasKey .Values.podAnnotations "checksum/config" -}}
+{{- fail "podAnnotations: the chart sets checksum/config itself: remove it" -}}
+{{- end -}}
+{{- range .Values.extraEnv -}}
+{{- if has .name (list "VKUBELET_POD_IP" "DEFAULT_NODE_NAME" "VKUBELET_NODES" "VKUBELET_SHARE_NODES" "KUBECONFIG" "KUBELET_PORT" "APISERVER_CERT_LOCATION" "APISERVER_KEY_LOCATION" "APISERVER_CA_CERT_LOCATION") -}}
+{{- fail (printf "extraEnv: %s goes before a setting that the chart makes from other values: remove it, and set those" .name) -}}
+{{- end -}}
+{{- end -}}
+{{- range .Values.extraVolumes -}}
+{{- if or (has .name (list "config" "identity" "certificates" "serving" "client-ca")) (hasPrefix "provider-secret-" .name) -}}
+{{- fail (printf "extraVolumes: the chart has a volume %s itself: take another name" .name) -}}
+{{- end -}}
+{{- end -}}
+{{- range .Values.extraVolumeMounts -}}
+{{- $path := printf "%s/" (clean .mountPath | trimSuffix "/") -}}
+{{- range $own := list "/etc/virtual-kubelet/config" "/etc/virtual-kubelet/identity" "/etc/virtual-kubelet/serving" "/etc/virtual-kubelet/client-ca" "/etc/virtual-kubelet/secrets" "/var/lib/virtual-kubelet" -}}
+{{- if or (hasPrefix $path (printf "%s/" $own)) (hasPrefix (printf "%s/" $own) $path) -}}
+{{- fail (printf "extraVolumeMounts: %s: the chart has its own files in %s: take another path" $path $own) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "vk.config" -}}
 {{- $own := dict "apiVersion" "virtual-kubelet.io/v1alpha1" "kind" "VirtualKubeletConfiguration" "provider" .Values.provider -}}
 {{- if .Values.nodes -}}
