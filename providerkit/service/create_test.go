@@ -147,6 +147,48 @@ func TestRefusedCreateLeavesNothingPending(t *testing.T) {
 	}
 }
 
+// TestRefusalAfterALostAnswerFailsNoPod: the first create may have made the instance, so nobody says that there is none.
+func TestRefusalAfterALostAnswerFailsNoPod(t *testing.T) {
+	for kind, again := range policies {
+		t.Run(kind, func(t *testing.T) {
+			bubble(t, again, func(t *testing.T, h *home) {
+				p, _ := h.start(nil)
+				h.cloud.faults = append(h.cloud.faults, after, invalid, invalid, invalid)
+				pod := h.pod("web")
+				for range 2 {
+					if err := p.CreatePod(t.Context(), pod.DeepCopy()); err == nil || errdefs.IsInvalidInput(err) {
+						t.Errorf("got %v", err)
+					}
+				}
+				if err := p.DeletePod(t.Context(), pod.DeepCopy()); err == nil || errdefs.IsNotFound(err) {
+					t.Errorf("delete: got %v", err)
+				}
+				h.delete(p, pod)
+				if _, there := h.cloud.count(); there != 0 {
+					t.Errorf("%d instances are left", there)
+				}
+			})
+		})
+	}
+}
+
+// TestPodOfAnEarlierProcessThatIsGoneIsNotWaitedFor: its instance was found and has stopped, so none can appear.
+func TestPodOfAnEarlierProcessThatIsGoneIsNotWaitedFor(t *testing.T) {
+	bubble(t, AgainMakesAnother, func(t *testing.T, h *home) {
+		p, stop := h.start(nil)
+		pod := h.pod("web")
+		h.create(p, pod)
+		stop()
+		p, _ = h.start(nil, func(c *Config) { c.EarlierWithin = 10 * time.Minute })
+		h.create(p, pod)
+		begun := time.Now()
+		h.delete(p, pod)
+		if err := p.DeletePod(t.Context(), pod.DeepCopy()); !errdefs.IsNotFound(err) || time.Since(begun) > 20*time.Second {
+			t.Errorf("after %s got %v", time.Since(begun), err)
+		}
+	})
+}
+
 // TestPodThatAsksForMoreThanIsDeclaredIsRefused with the path of the field, and the service is not asked.
 func TestPodThatAsksForMoreThanIsDeclaredIsRefused(t *testing.T) {
 	bubble(t, AgainReturnsFirst, func(t *testing.T, h *home) {

@@ -62,7 +62,6 @@ func (p *Provider[T]) CreatePod(ctx context.Context, pod *corev1.Pod) error {
 		}
 		return hide(failed, in.hidden)
 	case madeNothing(err) && !lost:
-		p.doubts.clear(pod.UID)
 		if errdefs.IsInvalidInput(err) {
 			p.mourn(pod)
 		}
