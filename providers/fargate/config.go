@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/config"
 	"github.com/virtual-kubelet/virtual-kubelet/providerkit/sizing"
+	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/oldfile"
 	"github.com/virtual-kubelet/virtual-kubelet/providers/internal/storage"
 )
 
@@ -32,6 +34,9 @@ const (
 
 // maxGroups is how many security groups a task may have, and maxSubnets how many subnets.
 const maxGroups, maxSubnets = 5, 16
+
+// fileSystemID is the ID of one, as fileSystems of the configuration has it.
+var fileSystemID = regexp.MustCompile(`^fs-[0-9a-f]{8,40}$`)
 
 // Config is the configuration of the provider. A field that is one value or a list can also be set by an environment variable, such
 // as VKUBELET_FARGATE_REGION. Credentials are those that the tools of AWS find on this machine; none are here.
@@ -185,4 +190,26 @@ func safeURL(text string) bool {
 		return false
 	}
 	return u.Scheme == "https" || u.Scheme == "http" && loopback(u.Hostname())
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// fromTOML reads the file that aws-fargate has, with the defaults of that.
+func fromTOML(name string, data []byte) (Config, error) {
+	c := Config{Capacity: corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("20"), corev1.ResourceMemory: resource.MustParse("40Gi"), corev1.ResourcePods: resource.MustParse("20"),
+	}}
+	err := oldfile.Read(name, data, map[string]oldfile.Setter{
+		"Region": oldfile.Text(&c.Region), "ClusterName": oldfile.Text(&c.Cluster), "Subnets": oldfile.List(&c.Subnets),
+		"SecurityGroups": oldfile.List(&c.SecurityGroups), "AssignPublicIPv4Address": oldfile.Bool(&c.PublicIP),
+		"ExecutionRoleArn": oldfile.Text(&c.ExecutionRole), "CloudWatchLogGroupName": oldfile.Text(&c.LogGroup),
+		"PlatformVersion": oldfile.Text(&c.PlatformVersion), "OperatingSystem": oldfile.Linux,
+		"CPU": oldfile.Resource(c.Capacity, corev1.ResourceCPU), "Memory": oldfile.Resource(c.Capacity, corev1.ResourceMemory),
+		"Pods":    oldfile.Resource(c.Capacity, corev1.ResourcePods),
+		"Storage": oldfile.Ignore, // a resource called storage, for which no pod asks
+	})
+	return c, err
 }

@@ -3,6 +3,7 @@
 package fargate
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -263,4 +264,33 @@ func registry(image string) string {
 		return host
 	}
 	return "docker.io"
+}
+
+// fileSystem is the name of a file system of EFS in a VPC.
+var fileSystem = regexp.MustCompile(`^(fs-[0-9a-f]{8,40})\.efs\.[a-z0-9-]+\.amazonaws\.com(\.cn)?$`)
+
+// volume returns a volume of a task: a directory on its disk, into which files are written perhaps, or a file system of EFS that the configuration
+// allows: who may write pods reads none by that alone.
+func (m mapping) volume(v *corev1.Volume, at *field.Path) (types.Volume, error) {
+	out := types.Volume{Name: aws.String(v.Name)}
+	switch {
+	case v.EmptyDir != nil, podspec.Written(v):
+		return out, nil
+	case v.NFS != nil:
+		name := fileSystem.FindStringSubmatch(v.NFS.Server)
+		if name == nil {
+			return out, errdefs.InvalidInputf("%s: %q: Fargate mounts file systems of EFS, by a name such as fs-0123456789abcdef0.efs.eu-central-1.amazonaws.com", at.Child("nfs", "server"), v.NFS.Server)
+		}
+		if !slices.Contains(m.config.FileSystems, name[1]) {
+			return out, errdefs.InvalidInputf("%s: %q is none of fileSystems of this node's configuration", at.Child("nfs", "server"), name[1])
+		}
+		if !strings.HasPrefix(v.NFS.Path, "/") {
+			return out, errdefs.InvalidInputf("%s: %q: want a path that begins with /", at.Child("nfs", "path"), v.NFS.Path)
+		}
+		out.EfsVolumeConfiguration = &types.EFSVolumeConfiguration{
+			FileSystemId: aws.String(name[1]), RootDirectory: aws.String(v.NFS.Path), TransitEncryption: types.EFSTransitEncryptionEnabled,
+		}
+		return out, nil
+	}
+	return out, errdefs.InvalidInputf("%s: volume %q: a task has directories that are empty, files of the API, and file systems of EFS", at, v.Name)
 }

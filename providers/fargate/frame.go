@@ -53,6 +53,10 @@ func newID() (id [16]byte) {
 	return id
 }
 
+func uuid(id [16]byte) string {
+	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
+}
+
 // marshal writes a message. The halves of an ID are in the other order.
 func (f frame) marshal() []byte {
 	out := make([]byte, atPayload, atPayload+len(f.data))
